@@ -1,4 +1,4 @@
-"""Requests of `apply`, `delete`, `stop` and `workers restart`, and their answers."""
+"""Requests that change something or ask for what only the master knows, and their answers."""
 
 from __future__ import annotations
 
@@ -14,6 +14,8 @@ from ipc.messages.api_server import (
     ApplyManifests,
     DeleteObject,
     DeletePod,
+    PostManifests,
+    ReadConfiguration,
     Reply,
     RestartWorker,
     StopAgent,
@@ -31,6 +33,9 @@ class AgentControl(Protocol):
 
     def restart_worker(self, slot: int) -> None:
         """Ask a worker to leave; its successor follows."""
+
+    def configuration(self) -> str:
+        """The configuration in effect, as JSON."""
 
     def stop(self, *, pods: bool) -> None:
         """Begin to end; with ``pods`` when all of them are gone."""
@@ -58,6 +63,10 @@ class AdminRequests:
             case DeleteObject():
                 key = ObjectKey(request.kind, request.namespace, request.name)
                 self._begin(request, self._sources.delete_object(key))
+            case PostManifests():
+                self._begin(request, self._sources.post(request.body))
+            case ReadConfiguration():
+                self._answer(request, Reply(request_id=0, code=200, message=self._agent.configuration()))
             case RestartWorker():
                 self._restart_worker(request)
             case StopAgent():

@@ -15,9 +15,11 @@ from ipc.host.clock import SystemClock
 from ipc.host.core_dumps import forbid_core_dumps
 from ipc.host.prctl import set_process_name
 from ipc.shm.board import Board
+from ipc.shm.metric_cells import METERS
 from ipc.shm.mutation_slots import MutationSlots
 from ipc.shm.trace import TRACER
 from ipc.wire.boot import LoadWorkerMain, Role
+from supervisor.config.server_section import listening_addresses
 from supervisor.config.settings import Settings
 from supervisor.podworkers.board_rows import SPARE_ROWS
 from supervisor.processes import listeners
@@ -48,9 +50,13 @@ def run_agent(settings: Settings, load: LoadWorkerMain, config_path: Path | None
     claim_directories(settings)
     label_key = label_key_file.load_or_make(settings.state_dir / label_key_file.NAME, SystemClock().now().wall)
     service = choose_service(settings, settings.admin_socket.parent.parent, os.environ)
+    ports = listening_addresses(settings.server).values()
     listening = {
-        Role.API_SERVER: listeners.listen(settings.admin_socket),
-        Role.DIALER: listeners.listen(settings.dialer_socket, socket.SOCK_SEQPACKET),
+        Role.API_SERVER: (
+            listeners.listen(settings.admin_socket),
+            *(listeners.listen_tcp(address, port) for address, port in ports),
+        ),
+        Role.DIALER: (listeners.listen(settings.dialer_socket, socket.SOCK_SEQPACKET),),
     }
     sockets = (settings.admin_socket, settings.dialer_socket)
     board = Board.create(worker_slots=SLOTS, pod_rows=settings.max_pods + SPARE_ROWS)
@@ -61,6 +67,7 @@ def run_agent(settings: Settings, load: LoadWorkerMain, config_path: Path | None
     set_process_name("rootlet-master")
     forbid_core_dumps()
     TRACER.attach(board.trace, SLOTS, "master")
+    METERS.attach(board.metrics, SLOTS)
     try:
         # After the fork, while the zygote imports what children run: so neither has what only the other one needs.
         from supervisor.master import Master

@@ -12,7 +12,7 @@ import os
 import random
 import signal
 import socket
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, assert_never
 
@@ -22,22 +22,36 @@ from ipc.host.network_addresses import node_ips
 from ipc.host.tasks import BackgroundTasks, ignored
 from ipc.kubecontainer.label_key import LabelKey
 from ipc.messages import event_reasons
-from ipc.messages.api_server import AgentChanged, ApplyManifests, DeleteObject, DeletePod, RestartWorker, StopAgent
+from ipc.messages.api_server import (
+    AgentChanged,
+    ApplyManifests,
+    DeleteObject,
+    DeletePod,
+    PostManifests,
+    ReadConfiguration,
+    RestartWorker,
+    StopAgent,
+)
 from ipc.messages.base import EventReport, PullEnded, PullProgress, node_event
 from ipc.messages.catalogue import ChildEvent
 from ipc.messages.event_reasons import EventReason
 from ipc.messages.node_worker import ObservationFailed, Observed, Relisted, RuntimeHealth, ServiceSilent
 from ipc.messages.pod_worker import AbandonPull, ProbeResultChanged, ProbingStopped, PullImage, SyncDone
+from ipc.metrics import rootlet as metrics
 from ipc.shm.board import Board
+from ipc.shm.metric_cells import METERS
 from ipc.wire.boot import Role
 from supervisor.admin_requests import AdminRequests
 from supervisor.admission.node_resources import node_resources, read_machine
 from supervisor.config.config_file import load_settings
+from supervisor.config.server_section import server_settings
 from supervisor.config.settings import PODS_DIR, Settings, SettingsError, worker_settings
 from supervisor.config.settings_reload import diff_reload
+from supervisor.config.shown_settings import shown_settings
 from supervisor.doctor.checks import check_host
 from supervisor.doctor.findings import Level
 from supervisor.doctor.host import gather
+from supervisor.metering import LoopMeter
 from supervisor.podworkers import board_views
 from supervisor.podworkers.board_rows import SPARE_ROWS
 from supervisor.processes import sd_notify
@@ -103,7 +117,7 @@ class Master:
         config_path: Path | None,
         board: Board,
         zygote: socket.socket,
-        listening: Mapping[Role, socket.socket],
+        listening: Mapping[Role, Sequence[socket.socket]],
         service: PodmanService,
         label_key: LabelKey,
     ) -> None:
@@ -120,6 +134,7 @@ class Master:
         self._event_writer = EventWriter(EventLog(settings.state_dir / EVENTS_FILE), self._clock)
         self._probe_checkpoint = ProbeCheckpoint(settings.state_dir / PROBES_FILE, self._clock)
         self._podman = PodmanHealth(self._clock, self._node_event)
+        self._meter = LoopMeter()
         pool = WorkerPool(
             child_specs(service, self._loop.workers),
             heartbeat_timeout_s=settings.workers.heartbeat_timeout_s,
@@ -133,7 +148,9 @@ class Master:
             self._clock,
             zygote,
             listening,
-            lambda: worker_settings(self._settings, str(self._service.socket), label_key, node),
+            lambda: worker_settings(
+                self._settings, str(self._service.socket), label_key, node, server_settings(self._settings)
+            ),
         )
         self._requests = AdminRequests(self, self._sources, self._children)
         self._started_at = self._clock.now().wall
@@ -220,15 +237,20 @@ class Master:
     # --- events in, commands out ---------------------------------------------------------------------------------
 
     def _feed(self, event: LoopEvent) -> None:
+        began = self._clock.now()
+        self._meter.took(event, began)
         with traced_event(event):
-            self._carry_out(self._loop.handle(event, self._clock.now()))
-        self._board.record_iteration(self._clock.now().mono)
+            self._carry_out(self._loop.handle(event, began))
+        ended = self._clock.now().mono
+        self._meter.handled(began.mono, ended)
+        self._board.record_iteration(ended)
 
     def _carry_out(self, commands: Iterable[LoopCommand]) -> None:
         for command in commands:
             match command:
                 case Send(slot, message):
                     trace_sent(message)
+                    self._meter.sent(message, self._clock.now())
                     self._children.send(slot, message)
                 case UpdateRefused(pod):
                     self._tasks.spawn(self._sources.hold_back(pod), name="checkpoint of a refused update")
@@ -284,6 +306,7 @@ class Master:
             case Observed(observations=observations):
                 self._feed(Observations(board_views.resolve(self._board, observations)))
             case Relisted(started_at=started_at, changed=changed, unseen=unseen):
+                self._board.record_relist(started_at)
                 self._feed(Observations(board_views.resolve(self._board, changed), started_at, unseen))
             case RuntimeHealth():
                 self._podman.take(message)
@@ -291,6 +314,8 @@ class Master:
             case ServiceSilent(message=why):
                 self._replace_if_hung(why)
             case ApplyManifests() | DeletePod() | DeleteObject() | RestartWorker() | StopAgent():
+                self._requests.take(message)
+            case PostManifests() | ReadConfiguration():
                 self._requests.take(message)
             case _:
                 assert_never(message)
@@ -318,6 +343,7 @@ class Master:
                 sd_notify.notify("READY=1")
 
     def _manifest_error(self, error: ManifestError) -> None:
+        METERS.counter(metrics.MANIFESTS_REFUSED).inc()
         log.warning("manifest refused: %s", error)
         self._node_event(event_reasons.FAILED_VALIDATION, str(error))
 
@@ -330,6 +356,9 @@ class Master:
         self._feed(WorkerLeaving(slot))
         self._children.end(slot, self._settings.shutdown_grace_period_s)
         self._report_agent()
+
+    def configuration(self) -> str:
+        return shown_settings(self._settings)
 
     def stop(self, *, pods: bool) -> None:
         if pods:

@@ -26,8 +26,10 @@ from ipc.messages.api_server import ApiServerFeed, ApiServerRequest
 from ipc.messages.catalogue import API_SERVER, LINKS, NODE_WORKER, POD_WORKER, LinkTypes
 from ipc.messages.node_worker import NodeWorkerCommand, NodeWorkerReport, ServiceSilent
 from ipc.messages.pod_worker import PodWorkerCommand, PodWorkerReport
+from ipc.metrics import rootlet as metrics
 from ipc.shm.board import WorkerRowWriter
 from ipc.shm.breaker_state import BreakerState
+from ipc.shm.metric_cells import METERS
 from ipc.shm.trace import TRACER
 from ipc.wire.boot import EXIT_BOOT_ERROR, ChildContext, Role
 from ipc.wire.channel import Channel, ChannelClosed, ChannelFull
@@ -69,6 +71,7 @@ def main(context: ChildContext) -> int:
         row_writer = context.board.worker_writer(context.slot)
         row_writer.begin(os.getpid(), context.incarnation)
         TRACER.attach(context.board.trace, context.slot, name)
+        METERS.attach(context.board.metrics, context.slot)
     except Exception as error:
         print(f"rootlet-{name}: cannot start: {type(error).__name__}: {error}", file=sys.stderr, flush=True)
         return EXIT_BOOT_ERROR
@@ -125,8 +128,11 @@ async def _until_over(role_main: Awaitable[int], channel: Channel[R, C]) -> int:
 
 async def _beat(row_writer: WorkerRowWriter, clock: Clock, period_s: float) -> NoReturn:
     """Heartbeats from the loop that does the work: when it hangs, they stop."""
+    errors, counted = METERS.counter(metrics.TASK_ERRORS), 0
     while True:
         row_writer.beat(clock.now().mono, FAILURES.value)
+        errors.inc(FAILURES.value - counted)
+        counted = FAILURES.value
         await asyncio.sleep(period_s)
 
 
@@ -138,6 +144,8 @@ class HealthReporter(Listener):
 
     def breaker_changed(self, state: BreakerState) -> None:
         self._row_writer.breaker(state)
+        if state is BreakerState.OPEN:
+            METERS.counter(metrics.BREAKER_OPENED).inc()
 
 
 class NodeHealthReporter(HealthReporter):

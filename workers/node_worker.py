@@ -17,8 +17,8 @@ import logging
 import math
 import os
 import random
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence, Set
-from typing import TYPE_CHECKING, Final, assert_never
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Final, Never, assert_never
 
 import msgspec
 
@@ -43,7 +43,9 @@ from ipc.messages.node_worker import (
     Track,
     Untrack,
 )
+from ipc.metrics import kubelet as metrics
 from ipc.shm.board import WorkerRowWriter
+from ipc.shm.metric_cells import METERS
 from ipc.shm.trace import TRACER
 from ipc.wire.boot import ChildContext, WorkerSettings
 from ipc.wire.channel import Channel, ChannelClosed
@@ -51,10 +53,12 @@ from workers.images.pull_records import PullRecords
 from workers.images.puller import ImagePuller
 from workers.kubecontainer.label_signatures import Ownership
 from workers.kubecontainer.labels import read_uid
+from workers.kubecontainer.look import decode_looks
 from workers.kubecontainer.overrides import is_in_motion
 from workers.kubecontainer.runtime import CallCounts, ErrorKind, Runtime, RuntimeCallError, RuntimeEvent, unexpected
 from workers.logs.gc import LogGarbageCollector
-from workers.pleg.exit_watch import raise_file_limit
+from workers.pleg.exit_watch import RECORD_HOLDS_S, raise_file_limit
+from workers.pleg.inspect_file import InspectFile
 from workers.pleg.observe_queue import ObserveQueue
 from workers.pleg.observer import PODS_PER_YIELD, Observer, Relisting
 from workers.pleg.orphan_collector import OrphanCollector
@@ -73,20 +77,22 @@ MAX_ROUND_PODS: Final = 16
 """Pods observed in one round: later requests do not wait long, and no call waits long for a connection."""
 ROUND_S: Final = 5.0
 """Deadline of one round, in seconds. Pods that take longer are observed again, later."""
+REMOVAL_S: Final = 1.0
+"""Delay of an observation for which a removal that is under way is the likely reason, in seconds: the end of that sync
+says that everything is gone, and looks meanwhile wait for Podman's locks."""
 HINTS: Final[Mapping[str, float]] = {
     "died": 0.0,
-    "remove": 0.0,
+    "remove": REMOVAL_S,
     "start": 0.5,
     "restart": 0.5,
     "pause": 0.5,
     "unpause": 0.5,
 }
 """Podman's events after which a pod is observed, and the delay before that, in seconds. A container that starts was
-most likely started by a sync, whose end requests an observation of its own and makes this one unnecessary."""
-KNOWN_END_S: Final = 0.5
-"""The same delay after a container's end that its pidfd has shown 100 ms before, or that its monitor has recorded: its
-successor is being started, and the end of that sync requests an observation."""
-
+most likely started by a sync, whose end requests an observation of its own and makes this one unnecessary; so is one
+that is removed."""
+_LAST_EVENTS: Final = frozenset({"died", "remove"})
+"""Of a container that nobody knows they say nothing: it is gone, or an earlier event is of it."""
 Link = Channel[NodeWorkerReport, NodeWorkerCommand]
 
 log = logging.getLogger(__name__)
@@ -117,6 +123,7 @@ async def run_node_worker(
                 "leftover processes": worker.orphans.collect,
                 "statistics": worker.statistics.run,
                 "directories of pods that are gone": worker.log_gc.collect,
+                "inspects for a later process": worker.keep_inspects,
                 "Podman's return": functools.partial(worker.await_recovery, answers or asyncio.Event()),
             }
             work = [group.create_task(restarted(loop, name=name), name=name) for name, loop in loops.items()]
@@ -153,15 +160,18 @@ class NodeWorker:
         self._published = Publisher(context.board)
         self._noted: asyncio.Queue[str] = asyncio.Queue()
         """Uids of pods of which a monitor has recorded the end of a container."""
+        self._inspect_file = InspectFile(settings.inspect_file)
         self._observer = Observer(
             runtime,
             clock,
             ownership=Ownership(instance=settings.instance, key=settings.label_key),
             pod_logs_dir=settings.pod_logs_dir,
             pods_dir=settings.pods_dir,
-            on_exit=self._request,
+            on_exit=self._exited,
             on_record=self._noted.put_nowait,
             on_forgotten=self._forgotten,
+            remembered=self._inspect_file.read(),
+            on_inspect=self._inspect_file.note_change,
         )
         self._puller = ImagePuller(runtime, clock, PullRecords(context.settings.pulled_images_dir), self._send)
         self.orphans = OrphanCollector(runtime, settings.pod_logs_dir)
@@ -191,6 +201,8 @@ class NodeWorker:
         """A relist has succeeded since the stream of events last broke. At first Podman may be about to start."""
         self._wake = asyncio.Event()
         self._counted = CallCounts()
+        self._relisted_at = 0.0
+        """When the last relist began, monotonic seconds; 0.0 before the first."""
 
     async def close(self) -> None:
         """Stop watching and pulling."""
@@ -207,6 +219,7 @@ class NodeWorker:
                     self._published.track(uid, row)
                 case Untrack(uid=uid):
                     self._published.untrack(uid)
+                    self._queue.drop(uid)
                     self._observer.touched.forget(uid)
                     self._numbers.pop(uid, None)
                     self._answered.pop(uid, None)
@@ -227,9 +240,13 @@ class NodeWorker:
 
     def _take_request(self, request: Observe) -> None:
         for uid, references in request.touched.items():
-            self._observer.touched.add(uid, references)
+            self._observer.touched.add(uid, references, removed=request.removed.get(uid, ()))
+        for uid, looks in request.looks.items():
+            self._observer.touched.looked(uid, decode_looks(looks))
         for uid in request.unsure:
             self._observer.touched.suspect(uid, self._now())
+        if request.unsure:
+            self._schedule.resync(self._now())
         for uid in request.uids:
             self._numbers[uid] = request.number
             self._request(uid)
@@ -242,6 +259,10 @@ class NodeWorker:
         if not at:
             TRACER.begin(QUEUED, uid)
 
+    def _exited(self, uid: str) -> None:
+        """A process of that pod has ended, and how is not known."""
+        self._request(uid, self._now() + REMOVAL_S if self._observer.has_ended(uid) else 0.0)
+
     def _request_relist(self) -> None:
         self._schedule.request()
         self._wake.set()
@@ -249,6 +270,10 @@ class NodeWorker:
     def _resync(self) -> None:
         self._schedule.resync(self._now())
         self._wake.set()
+
+    async def keep_inspects(self) -> Never:
+        """See `InspectFile.keep`."""
+        await self._inspect_file.keep(self._observer.settled)
 
     async def await_recovery(self, answers: asyncio.Event) -> None:
         """Relist at once whenever Podman was found to answer again. Runs for ever."""
@@ -279,6 +304,7 @@ class NodeWorker:
                 note_failure("an event of Podman's", error)
                 why = f"unexpected {type(error).__name__}"
             failures += 1
+            METERS.counter(metrics.EVENT_STREAM_ERRORS).inc()
             level = logging.INFO if self._has_relisted else logging.DEBUG
             self._has_relisted = False
             log.log(level, "Podman's stream of events broke: %s", why)
@@ -292,10 +318,12 @@ class NodeWorker:
             return
         uid, delay_s, now = read_uid(event.labels), HINTS.get(event.action), self._clock.now()
         if event.action == "died" and self._observer.knows_end(event.container_id):
-            delay_s = KNOWN_END_S
+            return
         if not uid or delay_s is None or self._observer.has_inspected_since(event.container_id, event.time):
             return
-        if event.action == "remove" and not self._observer.knows(event.container_id):
+        if event.action == "died" and self._observer.has_ended(uid):
+            delay_s = REMOVAL_S
+        if event.action in _LAST_EVENTS and not self._observer.knows(event.container_id):
             return
         self._observer.touched.hint(uid, event.container_id, event.time)
         self._request(uid, now.mono + delay_s if delay_s else 0.0)
@@ -318,7 +346,7 @@ class NodeWorker:
             if status is None or status == newest:
                 self._request(uid)
             else:
-                self._request(uid, self._now() + KNOWN_END_S)
+                self._request(uid, self._now() + RECORD_HOLDS_S)
                 await self._send(Observed(observations=(self._record(status, self._answered.get(uid, 0)),)))
 
     def _forgotten(self, uid: str) -> None:
@@ -387,9 +415,11 @@ class NodeWorker:
         TRACER.of(uid)
         listing = self._observer.needs_list(uid)
         answers = EVERY_REQUEST if listing else self._numbers.get(uid, 0)
+        began = self._now()
         try:
             with TRACER.span("observes"):
                 status = await self._observer.observe(uid, listing=listing)
+            METERS.histogram(metrics.PLEG_POD_RELIST_DURATION).observe(self._now() - began)
         except RuntimeCallError as error:
             if error.kind is not ErrorKind.UNAVAILABLE:
                 await self._observation_failed(uid, str(error))
@@ -400,6 +430,8 @@ class NodeWorker:
             return
         if is_in_motion(status):
             self._request(uid, self._now() + self._relist_period_s)
+        if self._observer.relies_on_records(uid):
+            self._request(uid, self._now() + RECORD_HOLDS_S)
         await self._send(Observed(observations=(self._record(status, answers),)))
 
     async def _ping(self) -> None:
@@ -417,7 +449,9 @@ class NodeWorker:
         """Observe everything; requests that wait are answered by it."""
         self._row_writer.step("relisting")
         waiting = self._queue.take_all()
-        self._schedule.begun(self._now())
+        began = self._now()
+        self._count_relist(began)
+        self._schedule.begun(began)
         try:
             version = self._runtime_state.version or await self._runtime.version()
             listing = await self._list()
@@ -430,6 +464,7 @@ class NodeWorker:
             await self._relist_failed(waiting, unexpected(error, "relist"))
             return
         now = self._now()
+        METERS.histogram(metrics.PLEG_RELIST_DURATION).observe(now - began)
         self._schedule.answered(now)
         self._has_relisted = True
         self.orphans.relisted()
@@ -487,19 +522,20 @@ class NodeWorker:
         self._schedule.plan(
             self._now(),
             started_at=relisting.started_at,
-            is_surprise=self._is_surprised(relisting, changed - set(waiting)),
+            is_surprise=bool(relisting.failures or changed - set(waiting)),
+            is_settled=self._is_settled(relisting),
             again_in_s=self._queue.retry_delay_s(failed),
         )
         reported = within_one_message(seen[uid] for uid in news)
         unseen = failed.keys() | {uid for uid in relisting.passed_over if self._queue.is_requested(uid)}
+        for uid in self._observer.relying_on_records():
+            self._request(uid, self._now() + RECORD_HOLDS_S)
         await self._send(Relisted(started_at=relisting.started_at, changed=reported, unseen=tuple(sorted(unseen))))
 
-    def _is_surprised(self, relisting: Relisting, missed: Set[str]) -> bool:
-        """Whether the next relist should come soon: pods were ``missed`` (changed without a hint), are between two
-        states, or may still show consequences of Podman's death."""
+    def _is_settled(self, relisting: Relisting) -> bool:
+        """Whether no pod is between two states, or may still show consequences of Podman's death."""
         in_motion = any(is_in_motion(status) for status in relisting.statuses.values())
-        is_incomplete = self._observer.has_unwatched or self.orphans.is_due
-        return bool(relisting.failures or in_motion or is_incomplete or missed)
+        return not (in_motion or self._observer.has_unwatched or self.orphans.is_due)
 
     # --- results ---
 
@@ -565,7 +601,13 @@ class NodeWorker:
         """Monotonic seconds."""
         return self._clock.now().mono
 
+    def _count_relist(self, began: float) -> None:
+        if self._relisted_at:
+            METERS.histogram(metrics.PLEG_RELIST_INTERVAL).observe(began - self._relisted_at)
+        self._relisted_at = began
+
     def _count(self) -> None:
+        METERS.counter(metrics.PLEG_LAST_SEEN).set(self._clock.now().wall)
         now, before = self._runtime.counts(), self._counted
         self._counted = now
         self._row_writer.count(

@@ -16,7 +16,7 @@ import msgspec
 from ipc.host.clock import Clock
 from ipc.host.tasks import BackgroundTasks, note_failure
 from ipc.kubecontainer.pod_status import RuntimePodStatus
-from ipc.messages.base import PullEnded, PullProgress, Ready, Shutdown
+from ipc.messages.base import EventReport, PullEnded, PullProgress, Ready, Shutdown
 from ipc.messages.pod_worker import (
     AbandonPull,
     CancelSync,
@@ -209,7 +209,7 @@ class PodWorker:
 
     async def _send(self, message: SyncDone | PullImage | AbandonPull | ProberReport) -> None:
         with contextlib.suppress(ChannelClosed):  # the master is gone: the loop ends by itself
-            await self._channel.send(message)
+            await self._channel.send(message, lazy=isinstance(message, EventReport))
 
     def _count(self, done: SyncDone) -> None:
         counts = self._context.services.runtime.counts()

@@ -10,6 +10,7 @@ import contextlib
 import functools
 import os
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Final, TypeVar
 from urllib.parse import quote
 
@@ -21,6 +22,8 @@ from ipc.host.clock import wall
 from ipc.host.id_ranges import IdRanges
 from ipc.host.tasks import BackgroundTasks
 from ipc.kubecontainer.registry_login import RegistryLogin
+from ipc.metrics import kubelet as metrics
+from ipc.shm.metric_cells import METERS
 from workers.exec import tags
 from workers.exec.runner import Execs
 from workers.exec.sessions import ExecSessions
@@ -28,9 +31,11 @@ from workers.kubecontainer import labels
 from workers.kubecontainer.image_reference import parse_image_reference
 from workers.kubecontainer.runtime import (
     CallCounts,
+    ContainerProcess,
     ErrorKind,
     ExecResult,
     ImageInfo,
+    ImageStamp,
     InspectedContainer,
     InspectedPod,
     Leftovers,
@@ -47,9 +52,11 @@ from workers.libpod.auth import LoginsError, login_header, read_logins
 from workers.libpod.bundle import read_user
 from workers.libpod.client import PING, Answer, Kind, LibpodClient, Request
 from workers.libpod.health import Listener
+from workers.libpod.image_store import ImageStore
+from workers.libpod.infra_look import look_at_infra
 from workers.libpod.line_stream import LineStream
 from workers.libpod.lines import LineSplitter
-from workers.proc import orphaned_monitors, procfs
+from workers.proc import orphaned_monitors, procfs, signals
 from workers.proc.pidfd import wait_ended
 
 if TYPE_CHECKING:
@@ -93,6 +100,7 @@ class PodmanRuntime:
             listener=listener or Listener(),
         )
         self._execs = Execs(ExecSessions(self._client), self.inspect_container)
+        self._images = ImageStore()
         self._pull_timeout_s = pull_timeout_s
         self._auth_file = auth_file
         self._our_label = f"{labels.INSTANCE}={instance}"
@@ -135,6 +143,9 @@ class PodmanRuntime:
             if error.kind not in (ErrorKind.NOT_FOUND, ErrorKind.IMAGE_UNKNOWN):
                 raise
             return None
+
+    def image_stamp(self, having: str = "") -> ImageStamp | None:
+        return self._images.stamp(having)
 
     async def inspect_volume(self, name: str) -> VolumeInfo | None:
         try:
@@ -266,13 +277,8 @@ class PodmanRuntime:
 
     # --- waiting ---
 
-    async def wait_exit(self, id: str, pid: int, timeout_s: float) -> bool:
-        if pid and not procfs.exists(pid):
-            return True
-        found = await self._find(id)
-        if found is None or not found.pid or (pid and found.pid != pid):
-            return True
-        pidfd = procfs.open_process(found)
+    async def wait_exit(self, process: ContainerProcess, timeout_s: float) -> bool:
+        pidfd = await self._open(process)
         if pidfd is None:
             return True
         try:
@@ -280,17 +286,36 @@ class PodmanRuntime:
         finally:
             os.close(pidfd)
 
+    async def _open(self, process: ContainerProcess) -> int | None:
+        """A pidfd; None when the process has ended."""
+        if process.pid and not procfs.exists(process.pid):
+            return None
+        if process.start_ticks:
+            return procfs.open_known_process(process)
+        found = await self._find(process.container_id)
+        if found is None or not found.pid or (process.pid and found.pid != process.pid):
+            return None
+        return procfs.open_process(found)
+
+    def signal_process(self, process: ContainerProcess, signal: str) -> bool:
+        return signals.send(process, signal)
+
+    def look_at_infra(
+        self, name: str, pod_id: str, pid_file: Path, labels: Mapping[str, str], *, host_network: bool
+    ) -> InspectedContainer | None:
+        return look_at_infra(name, pod_id, pid_file, labels, host_network=host_network, on_monitor=self._images.learn)
+
     def open_process(self, container: InspectedContainer) -> int | None:
         return procfs.open_process(container)
 
-    def has_monitor(self, container: InspectedContainer) -> bool:
-        return procfs.has_monitor(container)
+    def has_monitor(self, process: ContainerProcess) -> bool:
+        return procfs.has_monitor(process)
 
     def is_exiting(self, container: InspectedContainer) -> bool:
         return procfs.is_exiting(container)
 
-    def recorded_end(self, container: InspectedContainer) -> RecordedEnd | None:
-        return procfs.recorded_end(container)
+    def recorded_end(self, process: ContainerProcess) -> RecordedEnd | None:
+        return procfs.recorded_end(process)
 
     async def _find(self, id: str) -> InspectedContainer | None:
         try:
@@ -304,6 +329,7 @@ class PodmanRuntime:
         params = {"stream": "true", **self._ours()}
         request = Request(call="events", method="GET", path="events", kind=Kind.EVENTS, params=params)
         async with self._client.stream(request) as parts:
+            METERS.counter(metrics.EVENT_STREAMS).inc()
             splitter = LineSplitter()
             async for part in parts:
                 for line in splitter.feed(part):

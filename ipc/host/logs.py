@@ -13,7 +13,7 @@ from ipc.text.safe_text import safe_text
 
 LEVELS: Final = ("debug", "info", "warning", "error")
 FORMATS: Final = ("text", "json")
-CHATTY_LIBRARIES: Final = ("watchfiles", "urllib3", "asyncio")
+CHATTY_LIBRARIES: Final = ("urllib3", "asyncio")
 """Loggers of libraries whose info and debug lines are of no use."""
 
 

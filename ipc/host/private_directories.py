@@ -14,11 +14,18 @@ _OTHERS: Final = 0o077
 def make_private(path: str | os.PathLike[str]) -> None:
     """A directory, with all above it: each that is missing is private, whereas `Path.mkdir` leaves those above to the
     umask. One that is there stays as it is. Raises OSError."""
-    if os.path.exists(path):
-        return
-    above = os.path.dirname(path)
-    if above:
+    try:
+        _mkdir(path)
+    except FileNotFoundError:
+        above = os.path.dirname(path)
+        if not above:
+            raise
         make_private(above)
+        _mkdir(path)
+
+
+def _mkdir(path: str | os.PathLike[str]) -> None:
+    """Make it, unless it is there. Most are missing alone, and their parents are there: one call each."""
     with contextlib.suppress(FileExistsError):
         os.mkdir(path, PRIVATE_MODE)
 

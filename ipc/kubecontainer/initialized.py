@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Set
 
 from ipc.api.v1.pod import PodSpec
 from ipc.api.v1.status import ContainerStatus
@@ -24,8 +24,17 @@ def has_any_active_regular_container_started(spec: PodSpec, status: RuntimePodSt
 
     A regular container is made only once initialization is done, so any state of one proves it.
     """
+    return _is_any_inside({container.name for container in spec.containers}, status)
+
+
+def has_begun_behind(spec: PodSpec, status: RuntimePodStatus, name: str) -> bool:
+    """Whether an init container after that one was observed in the sandbox that serves now: it is done, or looks so."""
+    names = [container.name for container in spec.init_containers]
+    return name in names and _is_any_inside(set(names[names.index(name) + 1 :]), status)
+
+
+def _is_any_inside(names: Set[str], status: RuntimePodStatus) -> bool:
     if not status.sandboxes or status.sandboxes[0].state is not SandboxState.READY:
         return False
-    names = {container.name for container in spec.containers}
     active_id = status.sandboxes[0].id
     return any(container.name in names and container.sandbox_id == active_id for container in status.containers)

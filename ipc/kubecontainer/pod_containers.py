@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Iterator
+from typing import Final
 
 import msgspec
 
@@ -56,3 +57,17 @@ def field_path(spec: PodSpec | None, name: str) -> str:
     found = find_container(spec, name) if spec is not None else None
     kind = found.kind if found is not None else ContainerKind.REGULAR
     return f"spec.{kind}{{{name}}}"
+
+
+def container_type(spec: PodSpec, name: str) -> str:
+    """Label ``container_type`` of metrics; what the spec does not have (any more) counts as a regular one
+    (pkg/kubelet/metrics/metrics.go)."""
+    found = find_container(spec, name)
+    return _TYPES[found.kind if found is not None else ContainerKind.REGULAR]
+
+
+_TYPES: Final = {
+    ContainerKind.INIT: "init_container",
+    ContainerKind.REGULAR: "container",
+    ContainerKind.EPHEMERAL: "ephemeral_container",
+}

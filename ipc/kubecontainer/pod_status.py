@@ -77,6 +77,11 @@ class RuntimeContainerStatus(msgspec.Struct, frozen=True, kw_only=True, omit_def
     """There was more of it than is told."""
     pid: int = 0
     """Pid of its first process in the host's pid namespace; 0 when not running."""
+    start_ticks: int = 0
+    """When that process was started, in clock ticks since boot: with the pid it says which process it is. 0 when it is
+    not known."""
+    monitor_pid: int = 0
+    """Pid of its monitor (conmon); 0 when it is not known."""
     leaves_processes: bool = False
     """The end of its first process does not end the others, for want of a PID namespace of its own. From its label."""
     user: LinuxContainerUser | None = None
@@ -99,6 +104,8 @@ class SandboxStatus(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tru
     """Pid of the infra container's process, in the host's pid namespace; 0 when it does not run."""
     infra_start_ticks: int = 0
     """When that process was started, in clock ticks since boot: with the pid it says which process it is."""
+    infra_monitor_pid: int = 0
+    """Pid of its monitor; 0 when it is not known."""
     grace_period_s: int = 30
 
 

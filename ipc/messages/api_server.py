@@ -165,7 +165,24 @@ class StopAgent(Message, frozen=True, kw_only=True):
     pods: bool = False
 
 
+class PostManifests(Message, frozen=True, kw_only=True):
+    """The pods of a body become the whole set of the source ``http``."""
+
+    request_id: int
+    body: bytes
+
+    def __repr__(self) -> str:
+        """Without the body, which is large."""
+        return f"PostManifests({self.request_id}, {len(self.body)} bytes)"
+
+
+class ReadConfiguration(Message, frozen=True, kw_only=True):
+    """The reply's message is the configuration in effect, as JSON."""
+
+    request_id: int
+
+
 FeedMessage = PodChanged | PodGone | EventChanged | EventGone | ObjectChanged | ObjectGone | AgentChanged | FeedSynced
 ApiServerFeed = FeedMessage | Reply | Shutdown
-AdminRequest = ApplyManifests | DeletePod | DeleteObject | RestartWorker | StopAgent
+AdminRequest = ApplyManifests | DeletePod | DeleteObject | RestartWorker | StopAgent | PostManifests | ReadConfiguration
 ApiServerRequest = Ready | AdminRequest

@@ -32,6 +32,10 @@ class Observe(Message, frozen=True, kw_only=True):
     """Number of this request, rising; an observation says up to which it answers."""
     touched: dict[str, tuple[str, ...]] = msgspec.field(default_factory=dict)
     """By uid: what a sync has made, changed or removed since the pod was observed (`SyncDone.touched`)."""
+    removed: dict[str, tuple[str, ...]] = msgspec.field(default_factory=dict)
+    """By uid: what is gone since, by the answer of the call that removed it (`SyncDone.removed`)."""
+    looks: dict[str, tuple[bytes, ...]] = msgspec.field(default_factory=dict)
+    """By uid: containers as a sync has seen them (`SyncDone.looks`)."""
     unsure: tuple[str, ...] = ()
     """Uids of pods of which more may have been touched than is known."""
 

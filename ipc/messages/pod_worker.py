@@ -115,6 +115,10 @@ class SyncDone(Message, frozen=True, kw_only=True):
     """Something in the runtime was changed, or may have been: an observation is due."""
     touched: tuple[str, ...] = ()
     """Containers, by id or name, and sandboxes, by id, that were made, started, killed or removed."""
+    removed: tuple[str, ...] = ()
+    """Containers, and sandboxes with everything in them, by id, of which Podman has answered that they were removed."""
+    looks: tuple[bytes, ...] = ()
+    """Containers as they were after the last act on them (`workers.kubecontainer.look`), instead of ``touched``."""
     unsure: bool = False
     """An act has failed or was interrupted: more may have been touched."""
     cancelled: bool = False

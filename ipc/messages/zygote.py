@@ -10,7 +10,7 @@ from ipc.wire.boot import Role, WorkerSettings
 
 class Spawn(Message, frozen=True, kw_only=True):
     """Fork a child into a slot. File descriptors ride along: its link and the file for its stack when it crashes (none
-    for ``Role.EXEC``), then what it serves: the admin socket or the dialer's."""
+    for ``Role.EXEC``), then what it serves: the admin socket and its server's ports, or the dialer's socket."""
 
     slot: int
     incarnation: int

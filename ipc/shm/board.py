@@ -18,6 +18,8 @@ import msgspec
 
 from ipc.shm.breaker_state import BreakerState
 from ipc.shm.cell import WORD_BYTES, Cell, Stamped
+from ipc.shm.metric_cells import MetricCells
+from ipc.shm.probe_cells import ProbeCells
 from ipc.shm.statistics import StatisticsBuffer
 from ipc.shm.trace import TraceBuffer
 from ipc.text.safe_text import clipped
@@ -37,6 +39,8 @@ MAX_STEP_BYTES: Final = 96
 
 _ALIGN_BYTES: Final = 64
 """Rows start on cache lines: two writers never share one."""
+_ITERATION, _RELIST = range(2)
+"""Of the master's numbers."""
 _WORKER: Final = struct.Struct("=qQ5QB")
 """Pid, incarnation, the five counters, the breaker's state; the step's text follows."""
 _BREAKER_STATES: Final = frozenset(BreakerState)
@@ -110,20 +114,33 @@ class Board:
         self._pods_start = worker_slots * WORKER_ROW_BYTES
         self._memory = memoryview(mmap.mmap(-1, self._pods_start + pod_rows * pod_row_bytes))
         masters = memoryview(mmap.mmap(-1, mmap.PAGESIZE))
-        self._last_iteration = masters[:_ALIGN_BYTES].cast("d")
+        self._masters = masters[:_ALIGN_BYTES].cast("d")
         self._host_ips = Cell(masters[_ALIGN_BYTES:])
         self.trace = TraceBuffer(worker_slots + 1)
         """A lane for each slot, and after them the master's."""
+        self.metrics = MetricCells(worker_slots + 1)
+        """Likewise."""
+        self.probes = ProbeCells(pod_rows)
+        """A row for each pod row."""
         self.statistics = StatisticsBuffer()
 
     @property
     def last_iteration(self) -> float:
         """Monotonic seconds at which the master's sync loop last came to the end of an iteration; 0.0 before that."""
-        return self._last_iteration[0]
+        return self._masters[_ITERATION]
 
     def record_iteration(self, mono: float) -> None:
         """For the master: its sync loop has come to the end of an iteration. One aligned store, with no checksum."""
-        self._last_iteration[0] = mono
+        self._masters[_ITERATION] = mono
+
+    @property
+    def last_relist(self) -> float:
+        """Monotonic seconds at which the last full relist that succeeded began; 0.0 before that."""
+        return self._masters[_RELIST]
+
+    def record_relist(self, mono: float) -> None:
+        """For the master. One aligned store, as above."""
+        self._masters[_RELIST] = mono
 
     @property
     def host_ips(self) -> tuple[str, ...]:

@@ -14,6 +14,7 @@ from ipc.podresources.network_settings import NetworkSettings
 from ipc.podresources.node_resources import NodeResources
 from ipc.shm.board import Board
 from ipc.shm.mutation_slots import MutationSlots
+from ipc.wire.server_settings import ServerSettings
 
 
 class Role(enum.StrEnum):
@@ -46,6 +47,8 @@ class WorkerSettings(msgspec.Struct, frozen=True, kw_only=True):
     """Pull records: a file for each image that was pulled with pods' logins (`workers.images.pull_records`)."""
     memory_dir: str = ""
     """The same for what must not reach a disk, on a file system that is memory."""
+    inspect_file: str = ""
+    """Where inspects are kept for the next node worker (`workers.pleg.inspect_file`); empty: nowhere."""
     node: NodeResources = NodeResources()
     network: NetworkSettings = NetworkSettings()
     seccomp_default: bool = True
@@ -71,6 +74,8 @@ class WorkerSettings(msgspec.Struct, frozen=True, kw_only=True):
     """Of dead containers; ``max_containers`` is the master's business."""
     log_level: str = "info"
     log_format: str = "text"
+    server: ServerSettings = ServerSettings()
+    """Of the API server alone."""
 
 
 class ChildContext(msgspec.Struct, frozen=True, kw_only=True):
@@ -84,6 +89,8 @@ class ChildContext(msgspec.Struct, frozen=True, kw_only=True):
     """Stream socket to the master; lives exactly as long as this incarnation."""
     listen: socket.socket | None
     """Socket that it serves, already listening: the API server's admin socket, or the dialer's."""
+    ports: tuple[socket.socket, ...] = ()
+    """Likewise the API server's TCP ports, in the order of ``settings.server.ports``."""
     board: Board
     mutation_slots: MutationSlots | None = None
     """Mutation slots of the node; None when this process shares them with no other."""

@@ -15,6 +15,8 @@ from typing import TYPE_CHECKING, Final, Generic, TypeVar, get_args
 
 import msgspec
 
+from ipc.metrics import rootlet as metrics
+from ipc.shm.metric_cells import METERS
 from ipc.text.safe_text import encodable
 from ipc.wire.framing import (
     HEADER_BYTES,
@@ -42,8 +44,15 @@ FRAME_COST_BYTES: Final = 64
 """Overhead of a frame that waits to be received, in bytes, counted beside its payload: tiny ones are not free."""
 READ_BYTES: Final = 256 * 1024
 """Most that one turn of the loop reads from one channel, in bytes."""
+LAZY_S: Final = 0.1
+"""How long a lazy message may wait for others that leave with it, in seconds."""
 CLOSE_LINGER_S: Final = 1.0
 """How long a closed channel goes on writing what was pending, in seconds, before the rest is dropped."""
+
+_SENT: Final = METERS.counter(metrics.LINK_MESSAGES, "sent")
+_SENT_BYTES: Final = METERS.counter(metrics.LINK_BYTES, "sent")
+_RECEIVED: Final = METERS.counter(metrics.LINK_MESSAGES, "received")
+_RECEIVED_BYTES: Final = METERS.counter(metrics.LINK_BYTES, "received")
 
 S = TypeVar("S")
 R = TypeVar("R")
@@ -105,6 +114,8 @@ class Channel(Generic[S, R]):
 
         self._outgoing = bytearray()
         self._flush_due = False
+        self._lazy_flush: asyncio.TimerHandle | None = None
+        """Set while what is pending may wait for more."""
         self._writing = False
         self._peer_gone = False
         self._send_turn = asyncio.Lock()
@@ -132,8 +143,9 @@ class Channel(Generic[S, R]):
         """Bytes that were sent or posted and have not reached the kernel yet."""
         return len(self._outgoing)
 
-    async def send(self, msg: S) -> None:
-        """Queue one message, after waiting until less than SEND_HIGH_WATER_BYTES is pending; senders go in turn.
+    async def send(self, msg: S, *, lazy: bool = False) -> None:
+        """Queue one message, after waiting until less than SEND_HIGH_WATER_BYTES is pending; senders go in turn. A
+        ``lazy`` one leaves with the next that is not, or after LAZY_S: each write wakes the peer.
 
         Cancelling it while it waits sends nothing of the message. Raises FrameTooLarge, Unencodable, ChannelClosed,
         and TypeError for a message that does not belong to this link.
@@ -143,17 +155,17 @@ class Channel(Generic[S, R]):
             while self.pending_bytes > SEND_HIGH_WATER_BYTES and not self._closed:
                 self._room.clear()
                 await self._room.wait()
-            self._enqueue(frame)
+            self._enqueue(frame, lazy=lazy)
 
-    def post(self, msg: S) -> None:
-        """Queue one message without waiting; it may overtake a ``send`` that still waits.
+    def post(self, msg: S, *, lazy: bool = False) -> None:
+        """Queue one message without waiting; it may overtake a ``send`` that still waits. ``lazy`` as of ``send``.
 
         All posts of one turn of the loop leave in one write. Raises ChannelFull, and what ``send`` raises.
         """
         frame = self._encode(msg)
         if self.pending_bytes + len(frame) > MAX_PENDING_BYTES:
             raise ChannelFull(f"{self.pending_bytes} bytes are pending, the maximum is {MAX_PENDING_BYTES}")
-        self._enqueue(frame)
+        self._enqueue(frame, lazy=lazy)
 
     async def receive(self) -> R | None:
         """The next message; None when the peer has closed (or died) between messages, or this end was closed.
@@ -189,6 +201,7 @@ class Channel(Generic[S, R]):
         self._room.set()
         if self._outgoing:
             self._linger = self._loop.call_later(CLOSE_LINGER_S, self._release)
+            self._flush_soon()
         else:
             self._release()
 
@@ -214,15 +227,24 @@ class Channel(Generic[S, R]):
         if self._closed or self._peer_gone:
             raise ChannelClosed("the channel is closed" if self._closed else "the peer is gone")
 
-    def _enqueue(self, frame: bytes) -> None:
+    def _enqueue(self, frame: bytes, *, lazy: bool) -> None:
         self._refuse_if_closed()
         self._outgoing += frame
+        _SENT.inc()
+        _SENT_BYTES.inc(len(frame))
+        if not lazy:
+            self._flush_soon()
+        elif not self._flush_due and not self._writing and self._lazy_flush is None:
+            self._lazy_flush = self._loop.call_later(LAZY_S, self._write)
+
+    def _flush_soon(self) -> None:
         if not self._flush_due and not self._writing:
             self._flush_due = True
             self._loop.call_soon(self._write)
 
     def _write(self) -> None:
         self._flush_due = False
+        self._forget_lazy_flush()
         if not self._outgoing:
             return
         try:
@@ -235,6 +257,11 @@ class Channel(Generic[S, R]):
             return
         del self._outgoing[:written]
         self._after_write()
+
+    def _forget_lazy_flush(self) -> None:
+        if self._lazy_flush is not None:
+            self._lazy_flush.cancel()
+            self._lazy_flush = None
 
     def _after_write(self) -> None:
         if self.pending_bytes <= SEND_HIGH_WATER_BYTES:
@@ -291,6 +318,8 @@ class Channel(Generic[S, R]):
     def _take(self) -> R:
         payload = self._frames.popleft()
         self._frames_bytes -= len(payload) + FRAME_COST_BYTES
+        _RECEIVED.inc()
+        _RECEIVED_BYTES.inc(len(payload) + HEADER_BYTES)
         if self._frames_bytes <= RECEIVE_HIGH_WATER_BYTES and not self._ended:
             self._resume_reading()
         try:
@@ -328,6 +357,7 @@ class Channel(Generic[S, R]):
 
     def _release(self) -> None:
         """Close the socket. Every way to an end comes through here, and only the first time counts."""
+        self._forget_lazy_flush()
         if self._linger is not None:
             self._linger.cancel()
         if self._writing:

@@ -23,7 +23,7 @@ __all__ = ["MAX_FDS", "MAX_PACKET_BYTES", "FrameTooLarge", "PacketLink", "Protoc
 
 MAX_PACKET_BYTES: Final = 64 * 1024
 """Largest message on a packet link, in bytes."""
-MAX_FDS: Final = 4
+MAX_FDS: Final = 6
 """Most file descriptors beside one message."""
 
 _FD_BYTES: Final = array.array("i").itemsize

@@ -19,6 +19,7 @@ from supervisor.config.settings import (
     KIND,
     Bytes,
     Each,
+    IpAddress,
     IpAddresses,
     NodeLabels,
     Pattern,
@@ -152,6 +153,8 @@ def _broken(rule: object, value: Any) -> str:
             return f"{value} is not between {_like(value, rule.low)} and {_like(value, rule.high)}"
         case Pattern() if not re.fullmatch(rule.regex, value):
             return rule.says
+        case IpAddress() if not _is_address(value):
+            return f"{value!r} is not an IP address"
         case IpAddresses() if len(value) > rule.max_number:
             return f"{len(value)} addresses are more than {rule.max_number}"
         case IpAddresses():

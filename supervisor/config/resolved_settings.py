@@ -13,6 +13,7 @@ from typing import Any, Final, TypeVar
 import msgspec
 
 from ipc.podresources.network_settings import BRIDGE
+from supervisor.config.server_section import check_server_section
 from supervisor.config.settings import DNS_NAME, Bytes, Seconds, Settings, SettingsError, yaml_name
 
 MAX_DEFAULT_WORKERS: Final = 4
@@ -89,6 +90,7 @@ def resolve_settings(settings: Settings, directory: Path, host: Host, file: str)
         raise SettingsError(file, "podNetwork.bridge", f"is for podNetwork.mode {BRIDGE} only")
     if len(os.fsencode(resolved.admin_socket)) > MAX_SOCKET_PATH_BYTES:
         raise SettingsError(file, "adminSocket", f"{resolved.admin_socket} has more than {MAX_SOCKET_PATH_BYTES} bytes")
+    check_server_section(settings, file)
     return resolved
 
 

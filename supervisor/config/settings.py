@@ -19,6 +19,7 @@ from ipc.podresources.network_settings import HOSTS_RESOLV_CONF, NetworkSettings
 from ipc.podresources.node_resources import NodeResources
 from ipc.text.durations import format_duration, parse_duration
 from ipc.wire.boot import WorkerSettings
+from ipc.wire.server_settings import ServerSettings
 from supervisor.config.sysctl_allowlist import pattern_problem
 
 API_VERSION: Final = "rootlet.dev/v1alpha1"
@@ -35,6 +36,8 @@ SECCOMP_DIR: Final = "seccomp"
 """Below ``stateDir``: seccomp profiles of type Localhost, as below the kubelet's root directory."""
 PODS_DIR: Final = "pods"
 """Below ``stateDir``: one directory per pod UID, as below the kubelet's root directory."""
+INSPECT_FILE: Final = "inspects.msgpack"
+"""Below ``memoryDir``: what Podman has said of containers (`workers.pleg.inspect_file`)."""
 
 
 class SettingsError(Exception):
@@ -72,6 +75,10 @@ class Pattern(msgspec.Struct, frozen=True):
     says: str
 
 
+class IpAddress(msgspec.Struct, frozen=True):
+    """A text that is an IP address."""
+
+
 class IpAddresses(msgspec.Struct, frozen=True):
     """At most so many texts, each of them an IP address."""
 
@@ -102,7 +109,9 @@ _DNS_LABEL: Final = Pattern(_LABEL, "must be a DNS label: at most 63 lower case 
 DNS_NAME: Final = Pattern(rf"(?=.{{0,253}}$)({_LABEL}(\.{_LABEL})*)?", "must be a DNS name of lower case letters")
 _PODMAN_NAME: Final = Pattern(r"([a-zA-Z0-9][a-zA-Z0-9_.-]*)?", "must be the name of a Podman network")
 _FILE_OR_NONE: Final = Pattern(r"(/.*)?", "must be an absolute path, or empty")
-_ACRONYMS: Final = {"qps": "QPS", "dns": "DNS"}
+_ACRONYMS: Final = {"qps": "QPS", "dns": "DNS", "url": "URL", "ca": "CA"}
+_PORT: Final = Range(0, 65535)
+_URL_OR_NONE: Final = Pattern(r"(https?://[!-~]+)?", "must be an http or https URL, or empty")
 
 
 def yaml_name(attribute: str) -> str:
@@ -166,6 +175,41 @@ class LoggingSettings(_Section, frozen=True, kw_only=True):
     verbosity: Literal["debug", "info", "warning", "error"] = "info"
 
 
+class X509Settings(_Section, frozen=True, kw_only=True):
+    client_ca_file: Annotated[str, _FILE_OR_NONE] = ""
+
+
+class AnonymousSettings(_Section, frozen=True, kw_only=True):
+    enabled: bool = False
+
+
+class AuthenticationSettings(_Section, frozen=True, kw_only=True):
+    x509: X509Settings = X509Settings()
+    anonymous: AnonymousSettings = AnonymousSettings()
+    token_file: Annotated[str, _FILE_OR_NONE] = ""
+
+
+class AuthorizationSettings(_Section, frozen=True, kw_only=True):
+    mode: Literal["AlwaysAllow", "Rules", "Webhook"] = "AlwaysAllow"
+    rules: dict[str, tuple[str, ...]] = msgspec.field(default_factory=dict)
+
+
+class ServerSection(_Section, frozen=True, kw_only=True):
+    address: Annotated[str, IpAddress()] = "0.0.0.0"
+    port: Annotated[int, _PORT] = 0
+    read_only_port: Annotated[int, _PORT] = 0
+    healthz_port: Annotated[int, _PORT] = 0
+    healthz_bind_address: Annotated[str, IpAddress()] = "127.0.0.1"
+    tls_cert_file: Annotated[str, _FILE_OR_NONE] = ""
+    tls_private_key_file: Annotated[str, _FILE_OR_NONE] = ""
+    tls_min_version: Literal["", "VersionTLS12", "VersionTLS13"] = ""
+    tls_cipher_suites: tuple[str, ...] = ()
+    authentication: AuthenticationSettings = AuthenticationSettings()
+    authorization: AuthorizationSettings = AuthorizationSettings()
+    enable_debugging_handlers: bool = True
+    streaming_connection_idle_timeout_s: Annotated[Seconds, _between("1s", "720h")] = seconds("4h")
+
+
 class Settings(_Section, frozen=True, kw_only=True):
     """All settings, with their defaults. What each setting is for says ``configs/rootlet.yaml``."""
 
@@ -175,6 +219,9 @@ class Settings(_Section, frozen=True, kw_only=True):
     node_name: Annotated[str, DNS_NAME] = ""
     node_labels: Annotated[dict[str, str], NodeLabels()] = msgspec.field(default_factory=dict)
     static_pod_path: Path = Path("$XDG_CONFIG_HOME/rootlet/manifests")
+    static_pod_url: Annotated[str, _URL_OR_NONE] = ""
+    static_pod_url_header: dict[str, tuple[str, ...]] = msgspec.field(default_factory=dict)
+    http_check_frequency_s: Annotated[Seconds, _between("100ms", "24h")] = seconds("20s")
     sync_frequency_s: Annotated[Seconds, _between("1s", "24h")] = seconds("1m")
     file_check_frequency_s: Annotated[Seconds, _between("100ms", "1h")] = seconds("20s")
     max_pods: Annotated[int, Range(1, 10_000)] = 110
@@ -204,6 +251,7 @@ class Settings(_Section, frozen=True, kw_only=True):
     registry_pull_qps: Annotated[int, Range(0, 1000)] = 5
     registry_burst: Annotated[int, Range(1, 1000)] = 10
     container_garbage_collection: ContainerGarbageCollectionSettings = ContainerGarbageCollectionSettings()
+    server: ServerSection = ServerSection()
     event_history: EventHistorySettings = EventHistorySettings()
     logging: LoggingSettings = LoggingSettings()
     shutdown_grace_period_s: Annotated[Seconds, _between("0s", "10m")] = seconds("10s")
@@ -215,6 +263,7 @@ class Settings(_Section, frozen=True, kw_only=True):
 
 
 _UNKNOWN_NODE: Final = NodeResources()
+_NO_SERVER: Final = ServerSettings()
 
 
 def worker_settings(
@@ -222,6 +271,7 @@ def worker_settings(
     podman_socket: str,
     label_key: LabelKey,
     node: NodeResources = _UNKNOWN_NODE,
+    server: ServerSettings = _NO_SERVER,
 ) -> WorkerSettings:
     """The children's part of resolved settings, and what the master has found out for them."""
     return WorkerSettings(
@@ -236,6 +286,7 @@ def worker_settings(
         pods_dir=str(settings.state_dir / PODS_DIR),
         pulled_images_dir=str(settings.state_dir / PULLED_IMAGES_DIR),
         memory_dir=str(settings.memory_dir / PODS_DIR),
+        inspect_file=str(settings.memory_dir / INSPECT_FILE),
         seccomp_default=settings.seccomp_default,
         seccomp_dir=str(settings.state_dir / SECCOMP_DIR),
         runtime_request_timeout_s=float(settings.runtime_request_timeout_s),
@@ -257,4 +308,5 @@ def worker_settings(
         gc=settings.container_garbage_collection.policy,
         log_level=settings.logging.verbosity,
         log_format=settings.logging.format,
+        server=server,
     )

@@ -40,8 +40,14 @@ class ObservationRequests:
         """To be requested with the next `take_requests`."""
         self._touched: dict[str, dict[str, None]] = {}
         """By uid: what acts have touched, to be told with the next request."""
+        self._removed: dict[str, dict[str, None]] = {}
+        """By uid: what acts have removed, to be told with the next request."""
+        self._looks: dict[str, tuple[bytes, ...]] = {}
+        """By uid: what acts have seen, likewise."""
         self._unsure: set[str] = set()
-        """Pods of which acts may have touched more."""
+        """Pods of which acts may have touched more, to be told with the next request."""
+        self._suspected: set[str] = set()
+        """All pods of which that was ever told: a new node worker knows of none."""
         self._number = 0
         """Number of the newest request."""
         self._needed: dict[str, int] = {}
@@ -64,17 +70,27 @@ class ObservationRequests:
         self._acts[uid] = _Act(now_mono, now_mono)
         self.touched(uid, (), unsure=True)
 
-    def touched(self, uid: str, ids: Iterable[str], *, unsure: bool) -> None:
-        """An act on the pod has touched these, and perhaps more: an observation of them is due."""
+    def touched(self, uid: str, ids: Iterable[str], *, removed: Collection[str] = (), unsure: bool) -> None:
+        """An act on the pod has touched these, and perhaps more: an observation of them is due. ``removed``: those that
+        are gone for certain."""
         self._touched.setdefault(uid, {}).update(dict.fromkeys(ids))
+        if removed:
+            self._removed.setdefault(uid, {}).update(dict.fromkeys(removed))
         if unsure:
             self._unsure.add(uid)
+            self._suspected.add(uid)
         self._asked.add(uid)
 
+    def looked(self, uid: str, looks: tuple[bytes, ...]) -> None:
+        """Containers of the pod as an act has seen them: they need no inspect, unless they are touched again."""
+        if looks:
+            self._looks[uid] = (*self._looks.get(uid, ()), *looks)
+
     def accept_older(self, uid: str) -> None:
-        """For a periodic sync a view will do that is newer than the last act with an effect: when that sync found
-        nothing to do, what was seen before it is as true as it was. Upstream wants a newer view all the same, which its
-        relist every second has at hand (pkg/kubelet/pod_workers.go, podWorkerLoop)."""
+        """For a periodic sync, and for one that a change of the view asks for, a view will do that is newer than the
+        last act with an effect: when that sync found nothing to do, what was seen before it is as true as it was.
+        Upstream wants a newer view all the same, which its relist every second has at hand
+        (pkg/kubelet/pod_workers.go, podWorkerLoop)."""
         act = self._acts[uid]
         self._acts[uid] = _Act(act.with_effect_at, act.with_effect_at)
 
@@ -89,7 +105,10 @@ class ObservationRequests:
         self._acts.pop(uid, None)
         self._needed.pop(uid, None)
         self._touched.pop(uid, None)
+        self._removed.pop(uid, None)
+        self._looks.pop(uid, None)
         self._unsure.discard(uid)
+        self._suspected.discard(uid)
 
     # --- requests ------------------------------------------------------------------------------------------------
 
@@ -101,8 +120,12 @@ class ObservationRequests:
         return entry
 
     def ask_again(self) -> None:
-        """The node worker that was asked is gone. The next one begins with everything that there is."""
-        self._asked |= self._awaited
+        """The node worker that was asked is gone. The next one begins with everything that there is, but it may have
+        begun before an act of which the request that told has not arrived, and has to be told what may come late."""
+        for uid in self._needed.keys() & self._awaited:
+            self.touched(uid, (), unsure=True)
+        self._asked |= self._awaited | self._suspected
+        self._unsure |= self._suspected
         self._needed.clear()
 
     def take_request(self) -> Observe | None:
@@ -111,6 +134,8 @@ class ObservationRequests:
             return None
         asked, self._asked = self._asked, set()
         touched, self._touched = self._touched, {}
+        removed, self._removed = self._removed, {}
+        looks, self._looks = self._looks, {}
         unsure, self._unsure = self._unsure, set()
         self._awaited |= asked
         self._number += 1
@@ -119,6 +144,8 @@ class ObservationRequests:
             uids=tuple(sorted(asked)),
             number=self._number,
             touched={uid: tuple(ids) for uid, ids in touched.items()},
+            removed={uid: tuple(ids) for uid, ids in removed.items()},
+            looks=looks,
             unsure=tuple(sorted(unsure)),
         )
 

@@ -6,6 +6,11 @@ import heapq
 import random
 from typing import Final
 
+from ipc.metrics import kubelet as metrics
+from ipc.shm.metric_cells import METERS
+
+_ADDS: Final = METERS.counter(metrics.WORKQUEUE_ADDS, metrics.PODS_QUEUE)
+_DEPTH: Final = METERS.counter(metrics.WORKQUEUE_DEPTH, metrics.PODS_QUEUE)
 MAX_STALE: Final = 64
 """How many entries of the heap may be out of date when few pods are due."""
 
@@ -25,6 +30,8 @@ class WorkQueue:
 
     def enqueue(self, uid: str, due_mono: float) -> None:
         self._due[uid] = due_mono
+        _ADDS.inc()
+        _DEPTH.set(len(self._due))
         heapq.heappush(self._heap, (due_mono, uid))
         if len(self._heap) > 2 * len(self._due) + MAX_STALE:
             self._heap = [(at, uid) for uid, at in self._due.items()]
@@ -32,6 +39,7 @@ class WorkQueue:
 
     def remove(self, uid: str) -> None:
         self._due.pop(uid, None)
+        _DEPTH.set(len(self._due))
 
     def pop_due(self, now_mono: float) -> list[str]:
         """UIDs of the pods that are due, earliest first; they leave the queue."""
@@ -41,6 +49,8 @@ class WorkQueue:
             if self._due.get(uid) == at:
                 del self._due[uid]
                 due.append(uid)
+        if due:
+            _DEPTH.set(len(self._due))
         return due
 
     def __len__(self) -> int:

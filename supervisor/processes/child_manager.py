@@ -6,7 +6,7 @@ import asyncio
 import logging
 import signal
 import socket
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Final, Protocol, assert_never
 
 from ipc.host.clock import Clock
@@ -65,7 +65,7 @@ class ChildManager:
         board: Board,
         clock: Clock,
         zygote: socket.socket,
-        listening: Mapping[Role, socket.socket],
+        listening: Mapping[Role, Sequence[socket.socket]],
         settings: Callable[[], WorkerSettings],
     ) -> None:
         self._pool = pool

@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Final, Protocol
 
 from ipc.host.tasks import BackgroundTasks
+from ipc.messages.api_server import EventChanged
 from ipc.messages.catalogue import LINKS, ZYGOTE, ChildCommand, ChildReport
 from ipc.messages.pod_worker import SyncDone, SyncPod
 from ipc.messages.sync_error import SyncError
@@ -56,7 +57,7 @@ class Links:
     def __init__(
         self,
         zygote: socket.socket,
-        listening: Mapping[Role, socket.socket],
+        listening: Mapping[Role, Sequence[socket.socket]],
         events: LinkEvents,
         settings: Callable[[], WorkerSettings],
     ) -> None:
@@ -85,8 +86,7 @@ class Links:
             return
         crash_fd = self._crashes[spec.slot, command.incarnation] = os.memfd_create(f"rootlet-crash-{spec.name}")
         ours, theirs = socket.socketpair()
-        served = self._listening.get(spec.role)
-        fds = [theirs.fileno(), crash_fd] + ([served.fileno()] if served is not None else [])
+        fds = [theirs.fileno(), crash_fd, *self._served(spec.role)]
         spawn = Spawn(slot=spec.slot, incarnation=command.incarnation, role=spec.role, settings=self._settings())
         with theirs:
             self._command(spawn, fds)
@@ -95,8 +95,12 @@ class Links:
     def await_demand(self, slot: int, role: Role) -> None:
         """Report, once, when a connection waits at what the children of that role serve: it stays where it
         is, in the backlog; one that came before this call is reported too."""
-        fd = self._listening[role].fileno()
-        asyncio.get_running_loop().add_reader(fd, self._demanded, fd, slot)
+        for fd in self._served(role):
+            asyncio.get_running_loop().add_reader(fd, self._demanded, role, slot)
+
+    def _served(self, role: Role) -> list[int]:
+        """Descriptors of the sockets that the children of that role serve."""
+        return [listening.fileno() for listening in self._listening.get(role, ())]
 
     def crash_trace(self, slot: int, incarnation: int) -> str:
         """Stack that an incarnation wrote when it crashed or was aborted, once; empty without one."""
@@ -118,7 +122,7 @@ class Links:
         if channel is None or channel.closed:
             return  # it is going: its exit will be reported
         try:
-            channel.post(message)
+            channel.post(message, lazy=isinstance(message, EventChanged))
         except ChannelClosed:
             return
         except ChannelFull as full:
@@ -133,7 +137,7 @@ class Links:
 
     async def close(self) -> None:
         """Close every link when its pending bytes are written or dropped; the zygote exits when its own is closed."""
-        for fd in (self._zygote.fileno(), *(listening.fileno() for listening in self._listening.values())):
+        for fd in (self._zygote.fileno(), *(fd for role in self._listening for fd in self._served(role))):
             asyncio.get_running_loop().remove_reader(fd)
         channels = list(self._channels.values())
         for channel in channels:
@@ -158,8 +162,9 @@ class Links:
             if self._channels.get(slot) is channel:
                 del self._channels[slot]
 
-    def _demanded(self, fd: int, slot: int) -> None:
-        asyncio.get_running_loop().remove_reader(fd)
+    def _demanded(self, role: Role, slot: int) -> None:
+        for fd in self._served(role):
+            asyncio.get_running_loop().remove_reader(fd)
         self._events.on_demand(slot)
 
     def _command(self, command: ZygoteCommand, fds: Sequence[int] = ()) -> None:

@@ -10,6 +10,7 @@ from pathlib import Path
 from ipc.host.private_directories import make_private
 
 BACKLOG = 128
+EVERY_IPV6_ADDRESS = "::"
 MAX_PATH_BYTES = 107
 """sockaddr_un's limit, less the closing zero."""
 
@@ -32,4 +33,21 @@ def listen(path: Path, kind: socket.SocketKind = socket.SOCK_STREAM) -> socket.s
     finally:
         os.umask(old_umask)
     sock.listen(BACKLOG)
+    return sock
+
+
+def listen_tcp(address: str, port: int) -> socket.socket:
+    """Bind and listen on one address; ``::`` takes IPv4 too.
+
+    Raises:
+        OSError: the port is taken or not allowed; its text names it.
+    """
+    family = socket.AF_INET6 if ":" in address else socket.AF_INET
+    try:
+        sock = socket.create_server(
+            (address, port), family=family, backlog=BACKLOG, dualstack_ipv6=address == EVERY_IPV6_ADDRESS
+        )
+    except OSError as error:
+        raise OSError(error.errno, f"{error.strerror or error}: port {port} of {address}") from error
+    sock.setblocking(False)
     return sock

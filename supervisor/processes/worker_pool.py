@@ -16,6 +16,8 @@ import msgspec
 
 from ipc.messages.api_server import WorkerInfo
 from ipc.messages.zygote import Exited
+from ipc.metrics import rootlet as metrics
+from ipc.shm.metric_cells import METERS
 from ipc.wire.boot import EXIT_BOOT_ERROR, EXIT_IDLE, EXIT_RESPAWN, Role
 
 NODE_SLOT = 0
@@ -212,6 +214,7 @@ class WorkerPool:
         """A child has exited that was not asked to leave."""
         slot, name = entry.spec.slot, entry.spec.name
         entry.deaths += 1
+        METERS.counter(metrics.WORKER_DEATHS, entry.spec.role).inc()
         new = [] if slot in self._explained or entry.spec.expendable else [now]
         self._explained.discard(slot)
         self._deaths = [death for death in self._deaths if now - death <= self._period_s] + new
@@ -371,6 +374,7 @@ class WorkerPool:
 
     def _spawn(self, entry: _Slot, now: float) -> SpawnChild:
         entry.incarnation += 1
+        METERS.counter(metrics.WORKER_STARTS, entry.spec.role).inc()
         entry.spawned_at = now
         entry.state, entry.since, entry.beat, entry.kill_at = SlotState.STARTING, now, 0.0, math.inf
         return SpawnChild(entry.spec, entry.incarnation)

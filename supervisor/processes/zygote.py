@@ -27,6 +27,8 @@ from ipc.host.core_dumps import forbid_core_dumps
 from ipc.host.prctl import set_parent_death_signal, set_process_name
 from ipc.messages.catalogue import ZYGOTE
 from ipc.messages.zygote import Exited, SignalChild, Spawn, Spawned, SpawnFailed, ZygoteCommand, ZygoteReport
+from ipc.metrics.rootlet import CPU_OF_ENDED
+from ipc.metrics.table import LAYOUT
 from ipc.shm.board import Board
 from ipc.shm.mutation_slots import MutationSlots
 from ipc.wire.boot import ChildContext, LoadWorkerMain, Role, WorkerMain
@@ -215,6 +217,7 @@ class _Zygote:
             settings=spawn.settings,
             link=socket.socket(fileno=link_fd),
             listen=socket.socket(fileno=listen_fds[0]) if listen_fds else None,
+            ports=tuple(socket.socket(fileno=fd) for fd in listen_fds[1:]),
             board=self._board,
             mutation_slots=self._call_slots,
             crash_fd=crash_fd,
@@ -222,7 +225,9 @@ class _Zygote:
         return self._worker_main(context)
 
     def _reap(self, child: Child) -> None:
-        _, status = os.waitpid(child.pid, 0)
+        _, status, used = os.wait4(child.pid, 0)
+        # Nobody else writes to the row of a slot without a process.
+        self._board.metrics.row(child.slot)[LAYOUT.cell(CPU_OF_ENDED)] += used.ru_utime + used.ru_stime
         self._poll.unregister(child.pidfd)
         del self._children[child.pidfd]
         os.close(child.pidfd)

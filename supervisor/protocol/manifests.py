@@ -15,6 +15,8 @@ FILE_SOURCE = "file"
 """The manifest directory or single file (pkg/kubelet/types/pod_update.go, FileSource)."""
 APPLY_SOURCE = "apply"
 """Manifests that `rootlet apply` was given."""
+HTTP_SOURCE = "http"
+"""The manifest of a URL, or one that was posted (pkg/kubelet/types/pod_update.go, HTTPSource)."""
 
 PodKey = tuple[str, str]
 """Namespace and name: what one pod at a time may claim."""

@@ -32,6 +32,8 @@ from ipc.api.v1.event import Event, EventSource
 from ipc.api.v1.meta import ObjectMeta, ObjectReference
 from ipc.host.clock import parse_rfc3339, rfc3339
 from ipc.messages.base import EventReport
+from ipc.metrics import rootlet as metrics
+from ipc.shm.metric_cells import METERS
 from ipc.text.safe_text import MAX_EVENT_BYTES, safe_text
 
 COMPONENT: Final = "rootlet"
@@ -106,6 +108,7 @@ class EventRecorder:
     def record(self, report: EventReport, wall: float, first_seen: str = "") -> tuple[Event, list[str]]:
         """The new state of its event, and the names of events that had to go. ``first_seen``: annotation CONFIG_SEEN of
         the pod, which the event has then, too; empty for what is no pod, and for one whose manifest is not known."""
+        METERS.counter(metrics.EVENTS, report.type).inc()
         seen_at = report.wall or wall
         message = safe_text(report.message, MAX_EVENT_BYTES)
         key = self._correlate(_key_of_report(report, message, first_seen), seen_at)

@@ -125,7 +125,7 @@ class AppliedStore:
             **{item.key: item for item in stored.pods},
             **{item.key: item for item in stored.objects},
         }
-        errors = decoded.errors or _conflicts(items, stated_elsewhere) or _unchangeable(items, present)
+        errors = decoded.errors or conflicts(items, stated_elsewhere) or _unchangeable(items, present)
         if not errors and len(present.keys() | {item.key for item in items}) > MAX_APPLIED_OBJECTS:
             errors = (_refused(file, f"more than {MAX_APPLIED_OBJECTS} applied objects"),)
         errors = errors or self._without_memory(items)
@@ -183,7 +183,7 @@ def _same(one: Pod | ConfigObject, other: Pod | ConfigObject) -> bool:
     )
 
 
-def _conflicts(items: Iterable[Item], stated_elsewhere: Mapping[Key, str]) -> tuple[ManifestError, ...]:
+def conflicts(items: Iterable[Item], stated_elsewhere: Mapping[Key, str]) -> tuple[ManifestError, ...]:
     """One error for every object that another source or an earlier document claims."""
     holders = dict(stated_elsewhere)
     errors = []

@@ -20,10 +20,12 @@ from ipc.host.tasks import BackgroundTasks, restarted, to_the_end
 from ipc.kubecontainer.config_objects import ObjectKey
 from ipc.messages.api_server import Reply
 from supervisor.config.settings import Settings
+from supervisor.config.shown_settings import shown_url
 from supervisor.protocol.events import KillPod
 from supervisor.protocol.manifests import (
     APPLY_SOURCE,
     FILE_SOURCE,
+    HTTP_SOURCE,
     DesiredPod,
     ExpectedObject,
     ManifestError,
@@ -34,6 +36,7 @@ from supervisor.sources import checkpoint
 from supervisor.sources.applied import AppliedStore, Key
 from supervisor.sources.directory import ManifestReader
 from supervisor.sources.expected_objects import NamesUnusable, load_names, save_names
+from supervisor.sources.http_source import HttpSource
 from supervisor.sources.identity import Origin
 from supervisor.sources.merge import PodConfig
 from supervisor.sources.watch import watch_manifests
@@ -43,6 +46,7 @@ log = logging.getLogger("rootlet.sources")
 CHECKPOINT_FILE = "desired.json"
 NAMES_FILE = "objects.json"
 APPLIED_DIRECTORY = "applied"
+POSTED_FILE = "posted.manifest"
 SHORTEST_GRACE_S = 1
 """kubectl sends 1 for ``--grace-period=0`` too."""
 
@@ -65,7 +69,7 @@ class SourceManager:
 
         self._settings = settings
         self._clock = clock
-        self._config = PodConfig((FILE_SOURCE, APPLY_SOURCE))
+        self._config = PodConfig((FILE_SOURCE, APPLY_SOURCE, HTTP_SOURCE))
         self._reader = ManifestReader(settings.static_pod_path, origin(FILE_SOURCE), settings.max_manifest_bytes)
         self._applied = AppliedStore(
             settings.state_dir / APPLIED_DIRECTORY,
@@ -73,11 +77,13 @@ class SourceManager:
             settings.max_manifest_bytes,
             secrets_directory=settings.memory_dir / APPLIED_DIRECTORY,
         )
+        self._http = HttpSource(settings.state_dir / POSTED_FILE, origin(HTTP_SOURCE), settings.max_manifest_bytes)
         self._checkpoint = settings.state_dir / CHECKPOINT_FILE
         self._names_file = settings.state_dir / NAMES_FILE
         self._saved_names: tuple[ExpectedObject, ...] = ()
         self._changes: asyncio.Queue[Change] = asyncio.Queue()
         self._applying = asyncio.Lock()
+        self._posting = asyncio.Lock()
         self._saving = asyncio.Lock()
         self._held_back: dict[str, Pod] = {}
         """UID -> what a pod stays although its manifest says something else: the edit was not admitted."""
@@ -142,7 +148,45 @@ class SourceManager:
 
     def _readers(self) -> Mapping[str, Callable[[], Awaitable[None]]]:
         """By source. An unexpected error in one is said, and it is read anew; no other source notices."""
-        return {APPLY_SOURCE: self._read_applied, FILE_SOURCE: self._follow_files}
+        return {APPLY_SOURCE: self._read_applied, FILE_SOURCE: self._follow_files, HTTP_SOURCE: self._read_http}
+
+    async def post(self, body: bytes) -> Reply:
+        """``POST /containers``: the pods of the body become the set of the source ``http``, or nothing changes."""
+        if self._settings.static_pod_url:
+            name = shown_url(self._settings.static_pod_url)
+            return Reply(request_id=0, code=409, reason="Conflict", message=f"staticPodURL {name} states that set")
+        async with self._posting:
+            try:
+                snapshot = await asyncio.to_thread(self._http.post, body, self._config.stated_elsewhere(HTTP_SOURCE))
+            except OSError as error:
+                return Reply(request_id=0, code=500, reason="InternalError", message=f"cannot store: {error}")
+            if snapshot.errors:
+                words = "; ".join(map(str, snapshot.errors))
+                return Reply(request_id=0, code=400, reason="BadRequest", message=words)
+            self._merge(snapshot)
+            await self._save()
+        return Reply(request_id=0, code=200, results=tuple(item.title for item in snapshot.pods))
+
+    async def _read_http(self) -> None:
+        """Read the posted set, once; or that of the URL, for ever."""
+        settings = self._settings
+        if not settings.static_pod_url:
+            async with self._posting:
+                self._merge(await asyncio.to_thread(self._http.read))
+            return
+        from supervisor.sources.url_reader import UrlReader  # with an HTTP client, for the few who need it
+
+        reader = UrlReader(
+            self._http, settings.static_pod_url, settings.static_pod_url_header, settings.max_manifest_bytes
+        )
+        while True:
+            found = await reader.read()
+            if isinstance(found, bytes):
+                found = await asyncio.to_thread(reader.snapshot, found)
+            if found is not None:
+                self._merge(found)
+                await self._save()
+            await asyncio.sleep(settings.http_check_frequency_s)
 
     async def apply(self, file: str, body: bytes) -> Reply:
         """`rootlet apply`: all objects of the body or none."""

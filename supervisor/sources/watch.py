@@ -12,18 +12,17 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import functools
 import logging
-import os
 from collections.abc import AsyncGenerator
 from pathlib import Path
 from typing import Final
 
-from watchfiles import awatch
-
-from ipc.host.tasks import BackgroundTasks, first_error
+from ipc.host.tasks import BackgroundTasks
 from ipc.text.safe_text import safe_line
 from supervisor.protocol.manifests import ManifestErrorKind, SourceSnapshot
 from supervisor.sources.directory import Listing, ManifestReader, changed_files, list_manifests
+from supervisor.sources.directory_watch import DirectoryWatch
 
 SETTLE_S: Final = 0.2
 """How long a file must hold still before it is read, in seconds. Far above a file system's clock tick."""
@@ -32,11 +31,9 @@ MAX_SETTLE_LOOKS: Final = 10
 RETRY_S: Final = 1.0
 MAX_RETRY_S: Final = 20.0
 """Pauses between attempts to watch, in seconds, doubling (pkg/kubelet/config/file_linux.go, retryPeriod)."""
-_QUIET_MS: Final = 100
-_MAX_NOISE_MS: Final = 400
-"""Notifications are handed on when none came for so long, and at the latest after so long."""
-_TARGET_CHECK_MS: Final = 5_000
-"""How often an idle watch looks whether its directory is still the same one; its parent is watched for that too."""
+TARGET_CHECK_S: Final = 20.0
+"""How often an idle watch looks whether its directory is still the same one, in seconds; its parent is watched for that
+too."""
 
 log = logging.getLogger(__name__)
 
@@ -99,9 +96,9 @@ async def _notify(path: Path, stirred: asyncio.Event) -> None:
                 await _notify_while_same(path, targets, stirred)
                 retry_s, told = RETRY_S, ""
                 continue
-        except Exception as error:  # whatever its watcher meets, a name that is no text for one: reading is the truth
+        except OSError as error:
             stirred.set()
-            if (why := safe_line(str(first_error(error)))) != told:
+            if (why := safe_line(str(error.strerror))) != told:
                 told = why
                 log.warning("cannot watch %s, reading it periodically instead: %s", safe_line(str(path)), told)
         await asyncio.sleep(retry_s)
@@ -109,31 +106,26 @@ async def _notify(path: Path, stirred: asyncio.Event) -> None:
 
 
 async def _notify_while_same(path: Path, targets: tuple[Target, ...], stirred: asyncio.Event) -> None:
-    """Watch until one of the directories is another one than it was. Raises what watchfiles does: OSError for missing
-    paths and limits, RuntimeError, and exception groups of its own."""
-    events = awatch(
-        *(target[0] for target in targets),
-        watch_filter=None,
-        step=_QUIET_MS,
-        debounce=_MAX_NOISE_MS,
-        rust_timeout=_TARGET_CHECK_MS,
-        yield_on_timeout=True,
-        recursive=False,
-    )
-    async with contextlib.aclosing(events):
+    """Watch until one of the directories is another one than it was. Raises OSError."""
+    heard = asyncio.Event()
+
+    def hear_of(directory: str) -> None:
+        heard.set()
+        if directory == targets[0][0]:
+            stirred.set()
+
+    with contextlib.ExitStack() as watches:
+        for directory, *_ in targets:
+            watch = DirectoryWatch(directory, functools.partial(hear_of, directory))
+            watches.enter_context(contextlib.closing(watch))
         # What happened between the last look and the start of the watch is found by looking once more.
         stirred.set()
-        async for changes in events:
-            same = await asyncio.to_thread(watch_targets, path) == targets
-            if not same or any(_lies_in(targets[0][0], changed) for _, changed in changes):
-                stirred.set()
-            if not same:
-                return
-
-
-def _lies_in(directory: str, changed: str) -> bool:
-    """Whether a notification is about the directory that is read, and not about something beside it."""
-    return changed == directory or changed.startswith(directory + os.sep)
+        while await asyncio.to_thread(watch_targets, path) == targets:
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(TARGET_CHECK_S):
+                    await heard.wait()
+            heard.clear()
+    stirred.set()
 
 
 def watch_targets(path: Path) -> tuple[Target, ...]:

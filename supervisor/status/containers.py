@@ -14,7 +14,7 @@ import msgspec
 from ipc.api.v1.container import Container
 from ipc.api.v1.pod import Pod
 from ipc.api.v1.status import ContainerState, ContainerStatus, ContainerUser
-from ipc.kubecontainer.initialized import has_any_active_regular_container_started
+from ipc.kubecontainer.initialized import has_any_active_regular_container_started, has_begun_behind
 from ipc.kubecontainer.pod_containers import ContainerKind
 from ipc.kubecontainer.pod_status import ContainerState as Observed
 from ipc.kubecontainer.pod_status import RuntimeContainerStatus, RuntimePodStatus
@@ -101,9 +101,12 @@ def _with_lost_attempts(given: Surroundings, status: ContainerStatus, *, again: 
 
 
 def _starts_no_more(given: Surroundings, container: Container, kind: ContainerKind) -> bool:
-    """As the worker decides it."""
-    is_init = kind is ContainerKind.INIT and not is_restartable_init(container)
-    return is_init and has_any_active_regular_container_started(given.pod.spec, given.observed)
+    """As the worker decides it: what comes after it has begun in the sandbox that serves now."""
+    if kind is not ContainerKind.INIT or is_restartable_init(container):
+        return False
+    return has_any_active_regular_container_started(given.pod.spec, given.observed) or has_begun_behind(
+        given.pod.spec, given.observed, container.name
+    )
 
 
 def _removed_to_restart(old: ContainerStatus) -> ContainerStatus:

@@ -15,6 +15,8 @@ from ipc.host.clock import Instant
 from ipc.host.tasks import note_failure
 from ipc.messages import event_reasons
 from ipc.messages.node_worker import Relist
+from ipc.metrics import kubelet as metrics
+from ipc.shm.metric_cells import METERS
 from supervisor.admission.predicates import Admitted, Rejected, admit
 from supervisor.admission.resize import restarts_for_resize
 from supervisor.podworkers.pod_worker_state import PodWorkerState
@@ -86,6 +88,7 @@ class PodUpdates:
         if state is not None and not state.lifecycle.removed:
             self._update(pod, source, now)
         elif state is not None:
+            METERS.counter(metrics.RESTARTED_PODS, "true").inc()
             state.succeed(pod, source)
         else:
             self._begin(pod, source, now)
@@ -96,6 +99,7 @@ class PodUpdates:
         if evicted := self._evicted.pop(state.uid, ""):
             self.evict(state, evicted)
         if isinstance(admission, Rejected):
+            _count_rejection(admission.reason)
             self._parts.statuses.reject(state.uid, admission.reason, admission.message)
             state.lifecycle.terminate()
             self._announcer.pod_event(state, event_reasons.rejected(admission.reason), admission.message, now)
@@ -231,6 +235,13 @@ class PodUpdates:
     def _adopt_orphan(self, uid: str, now: Instant) -> None:
         """Take an orphan down like any pod, by its labels; only a view from now on counts."""
         status = self._parts.cache.get(uid)
+        METERS.counter(metrics.ORPHANED_RUNTIME_PODS).inc()
         state = self._parts.begin(uid, f"{status.namespace}/{status.name}", None, "runtime", now.mono)
         state.lifecycle.remove(None, now.wall)
         self._announcer.log("info", f"removing {status.namespace}/{status.name} ({uid}): no source wants it")
+
+
+def _count_rejection(reason: str) -> None:
+    """recordAdmissionRejection (pkg/kubelet/kubelet.go)."""
+    known = reason if reason in metrics.ADMISSION_REASONS else "Other"
+    METERS.counter(metrics.ADMISSION_REJECTIONS, known).inc()

@@ -183,6 +183,7 @@ class SyncLoop:
         self._pod_table.touch((state.uid,))
         if changed is not None:
             state.lifecycle.observed(running=changed.is_running())
+            self._observation_requests.accept_older(state.uid)  # a noted end has the date of the view before it
             self._parts.probes.recall(state, changed)
             self._announcer.report(state, now, observed_at=changed.observed_at)
 
@@ -213,7 +214,8 @@ class SyncLoop:
         for report in removal_failures(self._parts.settings.node_name, state.name, done):
             self._announcer.event(report, now)
         if done.changed:
-            self._observation_requests.touched(state.uid, done.touched, unsure=done.unsure)
+            self._observation_requests.touched(state.uid, done.touched, removed=done.removed, unsure=done.unsure)
+            self._observation_requests.looked(state.uid, done.looks)
         if done.evicted and state.lifecycle.phase is WorkType.SYNC:
             self._updates.evict(state, done.evicted)
             self._announcer.pod_event(state, event_reasons.EVICTED, done.evicted, now)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from tests.attack import clients, containers, files, images, manifests, probes, storage, strangers
+from tests.attack import clients, containers, files, images, manifests, network, probes, spdy, storage, strangers
 from tests.attack.attack import Attack
 
 ATTACKS: Final[tuple[Attack, ...]] = (
@@ -15,6 +15,8 @@ ATTACKS: Final[tuple[Attack, ...]] = (
     *storage.ATTACKS,
     *images.ATTACKS,
     *clients.ATTACKS,
+    *network.ATTACKS,
+    *spdy.ATTACKS,
     *strangers.ATTACKS,
 )
 QUICK: Final = tuple(attack for attack in ATTACKS if attack.is_quick)

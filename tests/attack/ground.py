@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import secrets
 import subprocess
 import tempfile
 import time
@@ -17,7 +18,7 @@ import psutil
 from supervisor.config.settings import PodmanSettings
 from supervisor.processes.podman_service import write_conf
 from tests.attack.hostile_registry import HostileRegistry
-from tests.e2e.agent import Agent, Json
+from tests.e2e.agent import Agent, Json, free_ports
 from tests.e2e.manifests import STAY, container, pod
 from tests.e2e.pod_servers import PodServers
 from tests.e2e.status_observer import batched
@@ -45,7 +46,18 @@ class Ground:
         self._inherited.touch()
         self._conf = write_conf(PodmanSettings(), directory, os.environ)
         self.registry = HostileRegistry()
-        self.agent = Agent(instance, {"syncFrequency": "1s", "imagePullTimeout": "8s", "serializeImagePulls": False})
+        self.port, self.read_only_port = free_ports(2)
+        """Of the kubelet's server; a token that nobody knows is let in."""
+        tokens = directory / "tokens"
+        tokens.write_text(f"{secrets.token_hex()},admin,1\n")
+        server = {
+            "address": "127.0.0.1",
+            "port": self.port,
+            "readOnlyPort": self.read_only_port,
+            "authentication": {"tokenFile": str(tokens)},
+        }
+        fast = {"syncFrequency": "1s", "imagePullTimeout": "8s", "serializeImagePulls": False}
+        self.agent = Agent(instance, {**fast, "server": server})
         self.agent.program = ("sh", "-c", f'exec 7<{self._inherited}; exec rootlet "$@"', "rootlet")
         self.agent.environment |= registries_conf(directory, self.registry.address)
         self._ids: list[str] = []

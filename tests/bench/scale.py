@@ -21,6 +21,7 @@ from typing import Any, Final
 import msgspec
 
 from ipc.host.clock import monotonic
+from supervisor.config.settings import INSPECT_FILE
 from supervisor.load_test.processes import Usage
 from tests.bench.simulated import PODS_PER_FILE, SimulatedNode, manifests, simulated_node
 
@@ -104,7 +105,8 @@ def run(pods: int, keep: Callable[[Json], None] = lambda found: None) -> Json:
             all_ready(pods)
 
         def resync() -> None:
-            """All is inspected anew: two containers for each pod."""
+            """All is inspected anew, because nothing is remembered: two containers for each pod."""
+            (node.directory / "memory" / INSPECT_FILE).unlink()
             seen = node.service().calls["inspect container"]
             os.kill(node.workers()["node"]["pid"], signal.SIGKILL)
             node.until(lambda: node.service().calls["inspect container"] >= seen + 2 * pods, deadline_s)

@@ -5,12 +5,13 @@ from __future__ import annotations
 import asyncio
 from typing import Any
 
+import msgspec
 import pytest
 
 from tests.contract.target import DEADLINE_S, Target, container_spec, exited, pod_spec, running, unique
 from tests.fakes.ownership import ownership
 from workers.kubecontainer import labels
-from workers.kubecontainer.runtime import ErrorKind, RuntimeCallError, RuntimeEvent
+from workers.kubecontainer.runtime import ContainerProcess, ErrorKind, RuntimeCallError, RuntimeEvent
 
 NOWHERE = "0123456789abcdef" * 4
 """An id that nothing has."""
@@ -296,7 +297,7 @@ async def test_kill_ends_a_container(target: Target) -> None:
 async def test_a_handled_signal_gives_the_handlers_exit_code(target: Target) -> None:
     container = await running(target, ["sh", "-c", "trap 'exit 3' TERM; sleep 1000 & wait"])
     async with asyncio.timeout(DEADLINE_S):  # The shell may not have come to its trap when the first one arrives.
-        while not await target.runtime.wait_exit(container.id, container.pid, 0.2):
+        while not await target.runtime.wait_exit(container.process, 0.2):
             await target.runtime.kill_container(container.id, "TERM")
     assert (await exited(target, container.id)).exit_code == 3
 
@@ -304,7 +305,7 @@ async def test_a_handled_signal_gives_the_handlers_exit_code(target: Target) -> 
 async def test_an_ignored_signal_changes_nothing(target: Target) -> None:
     container = await running(target)
     await target.runtime.kill_container(container.id, "TERM")
-    assert not await target.runtime.wait_exit(container.id, container.pid, 0.3)
+    assert not await target.runtime.wait_exit(container.process, 0.3)
     assert await target.runtime.inspect_container(container.id) == container
 
 
@@ -328,39 +329,42 @@ async def test_an_unknown_signal_is_invalid(target: Target) -> None:
 
 async def test_wait_exit_ends_with_the_process(target: Target) -> None:
     container = await running(target)
-    waiting = asyncio.create_task(target.runtime.wait_exit(container.id, container.pid, DEADLINE_S))
+    waiting = asyncio.create_task(target.runtime.wait_exit(container.process, DEADLINE_S))
     await target.runtime.kill_container(container.id, "KILL")
     assert await waiting
 
 
 async def test_wait_exit_without_a_pid_finds_it(target: Target) -> None:
     container = await running(target)
-    assert not await target.runtime.wait_exit(container.id, 0, 0.1)
+    assert not await target.runtime.wait_exit(ContainerProcess(container_id=container.id), 0.1)
     await target.runtime.kill_container(container.id, "KILL")
-    assert await target.runtime.wait_exit(container.id, 0, DEADLINE_S)
+    assert await target.runtime.wait_exit(ContainerProcess(container_id=container.id), DEADLINE_S)
 
 
 async def test_wait_exit_gives_up_in_time(target: Target) -> None:
     container = await running(target)
-    assert not await target.runtime.wait_exit(container.id, container.pid, 0.1)
+    assert not await target.runtime.wait_exit(container.process, 0.1)
 
 
 async def test_wait_exit_of_what_does_not_run_is_over_at_once(target: Target) -> None:
     pod = await target.runtime.create_pod(pod_spec(target))
     id = await target.runtime.create_container(container_spec(target, pod))
-    assert await target.runtime.wait_exit(id, 0, DEADLINE_S)
-    assert await target.runtime.wait_exit(NOWHERE, 0, DEADLINE_S)
+    assert await target.runtime.wait_exit(ContainerProcess(container_id=id), DEADLINE_S)
+    assert await target.runtime.wait_exit(ContainerProcess(container_id=NOWHERE), DEADLINE_S)
 
 
 async def test_wait_exit_is_not_fooled_by_a_pid_of_somebody_else(target: Target) -> None:
     container = await running(target)
     other = await running(target)
-    assert await target.runtime.wait_exit(container.id, other.pid, DEADLINE_S)
+    somebody = msgspec.structs.replace(container.process, pid=other.pid, start_ticks=0)
+    assert await target.runtime.wait_exit(somebody, DEADLINE_S)
+    earlier = msgspec.structs.replace(container.process, start_ticks=container.start_ticks - 1)
+    assert await target.runtime.wait_exit(earlier, DEADLINE_S)
 
 
 async def test_many_waits_need_no_threads(target: Target) -> None:
     container = await running(target)
-    waits = [asyncio.create_task(target.runtime.wait_exit(container.id, container.pid, DEADLINE_S)) for _ in range(30)]
+    waits = [asyncio.create_task(target.runtime.wait_exit(container.process, DEADLINE_S)) for _ in range(30)]
     await target.runtime.kill_container(container.id, "KILL")
     assert all(await asyncio.gather(*waits))
 

@@ -95,7 +95,7 @@ async def test_a_container_with_ids_of_its_own_runs_commands_and_ends(target: Po
     await target.runtime.kill_container(container.id, "KILL")
 
     async def look() -> InspectedContainer:
-        recorded = target.runtime.recorded_end(container)
+        recorded = target.runtime.recorded_end(container.process)
         assert recorded is None or recorded.exit_code == 137
         return await target.runtime.inspect_container(container.id)
 

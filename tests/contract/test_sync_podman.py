@@ -153,7 +153,7 @@ async def test_a_container_whose_end_podman_missed_can_be_stopped(host: PodmanHo
     found = await host.context.services.runtime.inspect_container((await host.containers())["a"].id)
     os.kill(found.conmon_pid, signal.SIGKILL)
     os.kill(found.pid, signal.SIGKILL)
-    await host.context.services.runtime.wait_exit(found.id, found.pid, DEADLINE_S)
+    await host.context.services.runtime.wait_exit(found.process, DEADLINE_S)
     assert (await host.containers())["a"].state is ContainerState.RUNNING, "what Podman says"
     await took_s(host, of)
     assert not (await host.observe(host.uid)).is_running()

@@ -66,9 +66,9 @@ async def test_an_end_without_a_monitor_is_never_noticed_by_podman_and_at_once_b
     container = await target.runtime.inspect_container(id)
     eyes = Eyes(target)
     assert only(await eyes.observer.observe("u1")) == (ContainerState.RUNNING, 0, "")
-    assert target.runtime.has_monitor(container)
+    assert target.runtime.has_monitor(container.process)
     await target.kill_monitor(container)
-    assert not target.runtime.has_monitor(container)
+    assert not target.runtime.has_monitor(container.process)
     # It lives: nobody makes anything of it yet.
     assert only(await eyes.observer.observe("u1")) == (ContainerState.RUNNING, 0, "")
     status = await eyes.until(lambda status: only(status) == LOST)
@@ -79,7 +79,7 @@ async def test_an_end_without_a_monitor_is_never_noticed_by_podman_and_at_once_b
     fresh = Eyes(target)
     assert only(await fresh.until(lambda status: only(status) == LOST)) == LOST
     assert only((await fresh.observer.relist(await fresh.observer.list_all())).statuses["u1"]) == LOST
-    assert await target.runtime.wait_exit(id, container.pid, DEADLINE_S)
+    assert await target.runtime.wait_exit(container.process, DEADLINE_S)
     await target.runtime.kill_container(id, "KILL")
     for each in (eyes, fresh):
         each.observer.close()
@@ -154,10 +154,10 @@ async def test_a_pid_that_passed_to_a_stranger_is_no_process_of_the_container(ta
 
 async def test_what_the_monitor_notes_of_an_end_is_what_podman_says_of_it(target: LyingTarget) -> None:
     container = await running(target)
-    assert target.runtime.recorded_end(container) is None
+    assert target.runtime.recorded_end(container.process) is None
     await target.kill_process(container)
     async with asyncio.timeout(DEADLINE_S):
-        while (noted := target.runtime.recorded_end(container)) is None:  # noqa: ASYNC110 - another program's file
+        while (noted := target.runtime.recorded_end(container.process)) is None:  # noqa: ASYNC110 - another program's file
             await asyncio.sleep(0.001)
     shown = await target.runtime.inspect_container(container.id)
     assert shown.state in ("stopped", "exited")
@@ -169,4 +169,4 @@ async def test_without_a_monitor_nobody_notes_an_end(target: LyingTarget) -> Non
     container = await running(target)
     await target.kill_monitor(container)
     await target.kill_process(container)
-    assert target.runtime.recorded_end(container) is None
+    assert target.runtime.recorded_end(container.process) is None

@@ -419,6 +419,13 @@ class Agent:
         return "\n".join([f"--- the end of the log of {self.instance}:", *lines[-LOG_LINES_SHOWN:]])
 
 
+def free_ports(count: int) -> list[int]:
+    """Numbers that nobody listens on just now."""
+    with contextlib.ExitStack() as stack:
+        socks = [stack.enter_context(socket.create_server(("127.0.0.1", 0))) for _ in range(count)]
+        return [sock.getsockname()[1] for sock in socks]
+
+
 def files_of_this_user(directory: Path) -> list[str]:
     """Names of regular files. Simulations and tests beside us have directories there, which come and go."""
     with os.scandir(directory) as entries:

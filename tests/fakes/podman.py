@@ -23,6 +23,7 @@ from ipc.host.clock import Clock
 from ipc.kubecontainer.registry_login import RegistryLogin
 from workers.kubecontainer import labels
 from workers.kubecontainer.runtime import (
+    ContainerProcess,
     ErrorKind,
     ImageInfo,
     InspectedContainer,
@@ -384,17 +385,17 @@ class FakePodman:
         container.pipes.append(writer)
         return reader
 
-    def has_monitor(self, shown: InspectedContainer) -> bool:
-        container = self.containers.get(shown.id)
+    def has_monitor(self, process: ContainerProcess) -> bool:
+        container = self.containers.get(process.container_id)
         return container is not None and container.state in RUNNING and container.monitored
 
     def is_exiting(self, shown: InspectedContainer) -> bool:
         container = self.containers.get(shown.id)
         return container is None or container.pid != shown.pid or container.is_dead or container.is_exiting
 
-    def recorded_end(self, shown: InspectedContainer) -> RecordedEnd | None:
-        container = self.containers.get(shown.id)
-        if container is None or container.state != "exited" or container.started_at != shown.started_at:
+    def recorded_end(self, process: ContainerProcess) -> RecordedEnd | None:
+        container = self.containers.get(process.container_id)
+        if container is None or container.state != "exited" or _ticks(container) != process.start_ticks:
             return None
         return RecordedEnd(
             exit_code=container.exit_code, finished_at=container.finished_at, oom_killed=container.oom_killed
@@ -468,6 +469,15 @@ class FakePodman:
             listener.put_nowait(event)
 
 
+def start_ticks(container: FakeContainer) -> int:
+    """0 of one that does not run."""
+    return _ticks(container) if container.pid else 0
+
+
+def _ticks(container: FakeContainer) -> int:
+    return int(container.started_at * TICKS_PER_S)
+
+
 def _inspected(container: FakeContainer) -> InspectedContainer:
     return InspectedContainer(
         id=container.id,
@@ -490,7 +500,7 @@ def _inspected(container: FakeContainer) -> InspectedContainer:
         log_path="",
         stop_signal=container.stop_signal,
         image_digest=f"sha256:{container.image_id}",
-        start_ticks=int(container.started_at * TICKS_PER_S) if container.pid else 0,
+        start_ticks=start_ticks(container),
     )
 
 

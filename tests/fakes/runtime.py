@@ -11,19 +11,22 @@ import enum
 from collections import deque
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from functools import partial
+from pathlib import Path
 from typing import TypeVar
 
 import msgspec
 
 from ipc.host.id_ranges import IdRange, IdRanges
 from ipc.kubecontainer.registry_login import RegistryLogin
-from tests.fakes.podman import KILLED, FakeContainer, FakePod, FakePodman, refuse
+from tests.fakes.podman import KILLED, FakeContainer, FakePod, FakePodman, refuse, start_ticks
 from workers.kubecontainer import labels
 from workers.kubecontainer.runtime import (
     CallCounts,
+    ContainerProcess,
     ErrorKind,
     ExecResult,
     ImageInfo,
+    ImageStamp,
     InspectedContainer,
     InspectedPod,
     Leftovers,
@@ -35,6 +38,7 @@ from workers.kubecontainer.runtime import (
     SpecDict,
     VolumeInfo,
 )
+from workers.kubecontainer.signal_names import signal_number
 
 VERSION = "4.3.1"
 ID_RANGES = IdRanges(users=(IdRange(0, 65537),), groups=(IdRange(0, 65537),))
@@ -60,6 +64,8 @@ class FakeRuntime:
         self.podman = podman
         self.down = False
         """No service answers."""
+        self.image_list: ImageStamp | None = None
+        """Stamp of the images: it has none unless a test gives it one."""
         self.list_limit: int | None = None
         """Lists show no more than so many, and do not say so."""
         self.calls: deque[str] = deque(maxlen=10_000)
@@ -113,6 +119,9 @@ class FakeRuntime:
 
     async def inspect_image(self, reference: str) -> ImageInfo | None:
         return await self._call("inspect_image", lambda: self.podman.image(reference))
+
+    def image_stamp(self, having: str = "") -> ImageStamp | None:
+        return self.image_list
 
     async def inspect_volume(self, name: str) -> VolumeInfo | None:
         return await self._call("inspect_volume", lambda: self.podman.volumes.get(name))
@@ -174,9 +183,13 @@ class FakeRuntime:
             raise
         return await self._call("pull_image", lambda: self.podman.pull_image(reference, login))
 
-    async def wait_exit(self, id: str, pid: int, timeout_s: float) -> bool:
-        container = await self._call("wait_exit", lambda: self.podman.containers.get(id))
-        if container is None or container.pid == 0 or (pid and container.pid != pid):
+    async def wait_exit(self, process: ContainerProcess, timeout_s: float) -> bool:
+        id = process.container_id
+        if process.start_ticks:
+            container = self.podman.containers.get(id)
+        else:
+            container = await self._call("wait_exit", lambda: self.podman.containers.get(id))
+        if container is None or not _is(container, process):
             return True
         try:
             async with asyncio.timeout(timeout_s):
@@ -185,17 +198,34 @@ class FakeRuntime:
             return False
         return True
 
+    def signal_process(self, process: ContainerProcess, signal: str) -> bool:
+        container = self.podman.containers.get(process.container_id)
+        if container is None or not process.start_ticks or not container.monitored or not _is(container, process):
+            return False
+        try:
+            signal_number(signal)
+        except ValueError:
+            return False
+        self.podman.kill_container(container.id, signal)
+        return True
+
+    def look_at_infra(
+        self, name: str, pod_id: str, pid_file: Path, labels: Mapping[str, str], *, host_network: bool
+    ) -> InspectedContainer | None:
+        """Its monitors have no files."""
+        return None
+
     def open_process(self, container: InspectedContainer) -> int | None:
         return self.podman.open_process(container)
 
-    def has_monitor(self, container: InspectedContainer) -> bool:
-        return self.podman.has_monitor(container)
+    def has_monitor(self, process: ContainerProcess) -> bool:
+        return self.podman.has_monitor(process)
 
     def is_exiting(self, container: InspectedContainer) -> bool:
         return self.podman.is_exiting(container)
 
-    def recorded_end(self, container: InspectedContainer) -> RecordedEnd | None:
-        return self.podman.recorded_end(container)
+    def recorded_end(self, process: ContainerProcess) -> RecordedEnd | None:
+        return self.podman.recorded_end(process)
 
     async def events(self) -> AsyncIterator[RuntimeEvent]:
         await self._call("events", lambda: None)
@@ -284,3 +314,13 @@ class FakeRuntime:
             image_id=container.image_id,
             labels=dict(container.labels),
         )
+
+
+def _is(container: FakeContainer, process: ContainerProcess) -> bool:
+    """Whether the container runs in that process, by as much as is known of it."""
+    ticks = start_ticks(container)
+    return (
+        container.pid != 0
+        and container.pid == (process.pid or container.pid)
+        and ticks == (process.start_ticks or ticks)
+    )

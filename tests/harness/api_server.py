@@ -6,7 +6,7 @@ import asyncio
 import contextlib
 import json
 import socket
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Mapping
 from pathlib import Path
 from typing import Any, Final
 
@@ -34,6 +34,7 @@ from ipc.podresources.node_resources import NodeResources
 from ipc.shm.board import Board
 from ipc.wire.boot import ChildContext, Role, WorkerSettings
 from ipc.wire.channel import Channel
+from ipc.wire.server_settings import Port, ServerSettings
 from tests.fakes.ownership import LABEL_KEY
 from workers.api_server.server import run_api_server
 from workers.podhttp.pod_network import Dialer
@@ -46,6 +47,7 @@ PODMAN_SOCKET: Final = "podman.sock"
 """In the server's directory; nobody listens there unless a test does."""
 STARTED: Final = 1_700_000_000.0
 """When everything in these tests began, in epoch seconds."""
+NO_SERVER: Final = ServerSettings()
 DONE: Final = {"terminated": {"exitCode": 0, "reason": "Completed", "containerID": "podman://done"}}
 
 
@@ -160,6 +162,8 @@ class Master:
         self.server: asyncio.Task[int] | None = None
         """Its life; the result is its exit code."""
         self.answer: Callable[[Any], Reply | None] = lambda request: Reply(request_id=request.request_id, code=200)
+        self.ports: Mapping[Port, int] = {}
+        """Numbers of the TCP ports that it serves."""
         self._channel = channel
         self._session: aiohttp.ClientSession | None = None
 
@@ -234,14 +238,18 @@ async def api_server(
     listen: socket.socket | None = None,
     dialer: Dialer | None = None,
     idle_timeout_s: float = IDLE_TIMEOUT_S,
+    pod_rows: int = 4,
+    server: ServerSettings = NO_SERVER,
 ) -> AsyncIterator[Master]:
-    """Start it, hand out its master, and see it end properly."""
-    board = Board.create(worker_slots=4, pod_rows=4)
+    """Start it, hand out its master, and see it end properly. Each of the ``server``'s ports is in `Master.ports`."""
+    board = Board.create(worker_slots=4, pod_rows=pod_rows)
     ours, theirs = socket.socketpair()
     master = Master(directory, await Channel.open(ours, ApiServerFeed, ApiServerRequest), board)
     master.logs_dir.mkdir(exist_ok=True)
     # A forked child has a descriptor of its own, which it closes when it stops serving.
     listening = listen.dup() if listen else listen_at(master.socket_path)
+    ports = [socket.create_server(("127.0.0.1", 0)) for _ in server.ports]
+    master.ports = {port: sock.getsockname()[1] for port, sock in zip(server.ports, ports, strict=True)}
     context = ChildContext(
         slot=SLOT,
         incarnation=1,
@@ -254,29 +262,32 @@ async def api_server(
             podman_socket=str(directory / PODMAN_SOCKET),
             pod_logs_dir=str(master.logs_dir),
             idle_timeout_s=idle_timeout_s,
+            server=server,
         ),
         link=theirs,
         listen=listening,
+        ports=tuple(ports),
         board=board,
     )
     writer = board.worker_writer(SLOT)
     writer.begin(1234, 1)
     writer.beat(monotonic())
     link = await Channel.open(theirs, ApiServerRequest, ApiServerFeed)
-    server = master.server = asyncio.create_task(run_api_server(context, link, SystemClock(), writer, dialer))
+    life = master.server = asyncio.create_task(run_api_server(context, link, SystemClock(), writer, dialer))
     served = asyncio.create_task(master.serve())
     try:
         yield master
         master.feed(Shutdown())
         async with asyncio.timeout(DEADLINE_S):
-            await server
+            await life
     finally:
-        server.cancel()
+        life.cancel()
         served.cancel()
-        await asyncio.gather(server, served, return_exceptions=True)
+        await asyncio.gather(life, served, return_exceptions=True)
         await master.close()
         link.close()
-        listening.close()
+        for sock in (listening, *ports):
+            sock.close()
 
 
 def listen_at(path: Path) -> socket.socket:

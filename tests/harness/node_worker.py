@@ -113,6 +113,7 @@ async def node_worker(
     pod_rows: int = 64,
     pod_row_bytes: int = 16 * 1024,
     pod_logs_dir: Path = Path("/nonexistent"),
+    inspect_file: str = "",
     answers: asyncio.Event | None = None,
 ) -> AsyncIterator[Master]:
     """The worker's whole life; leaving the block shuts it down in order and hands on what it raised."""
@@ -124,6 +125,7 @@ async def node_worker(
         node_name="here",
         podman_socket="",
         pod_logs_dir=str(pod_logs_dir),
+        inspect_file=inspect_file,
         relist_period_s=relist_period_s,
         quiet_relist_period_s=quiet_relist_period_s,
     )

@@ -49,6 +49,7 @@ from workers.sync.run import PodRef, SyncRun, SyncServices
 from workers.userns.unshare import DEFAULT, Unshare
 from workers.volumemanager.plugins.volume_host import VolumeHost
 
+MUTATIONS = 4
 MAX_ROUNDS = 8
 ROUND_S = 301.0
 """Between two rounds of `FakeHost.settle`, in simulated seconds: longer than any back-off."""
@@ -95,7 +96,7 @@ class Host:
             services=SyncServices(
                 runtime=runtime,
                 clock=self.clock,
-                mutations=MutationLimiter(OwnSlots(4)),
+                mutations=MutationLimiter(OwnSlots(MUTATIONS)),
                 order=itertools.count(),
                 report=self._take_event,
                 step=lambda text: None,

@@ -16,6 +16,7 @@ from tests.kubelet_tables import (
     node_groups,
     printing_groups,
     selector_groups,
+    server_groups,
     source_groups,
     status_groups,
     worker_groups,
@@ -38,8 +39,8 @@ _MODULES: Final = (
     selector_groups,
     source_groups,
     log_groups,
+    server_groups,
     node_groups,
-    source_groups,
 )
 
 

@@ -301,7 +301,7 @@ async def served(zygote: socket.socket, told: Told, spec: ChildSpec) -> AsyncIte
         instance="test", label_key=LABEL_KEY, node_name="n", podman_socket="/nowhere", pod_logs_dir="/nowhere"
     )
     with socket.socket(socket.AF_UNIX) as listening:
-        children = Links(zygote, {Role.API_SERVER: listening}, told, lambda: settings)
+        children = Links(zygote, {Role.API_SERVER: (listening,)}, told, lambda: settings)
         children.start()
         children.spawn(SpawnChild(spec, 7))
         async with asyncio.timeout(DEADLINE_S):

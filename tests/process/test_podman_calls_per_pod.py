@@ -59,4 +59,4 @@ def test_calls_for_each_pod_do_not_grow(pods: int) -> None:
         run_pods(node, pods)
         again = calls_since(node, before)
         assert again.keys() & MUTATIONS == set(), "a restart of the agent changes nothing"
-        assert again["inspect container"] <= 2 * pods + OTHER_CALLS
+        assert again.get("inspect container", 0) <= OTHER_CALLS, "what was inspected is remembered"

@@ -142,7 +142,8 @@ class Child:
 
     # --- its end of the link (an `ipc.wire.channel.Channel`, as far as workers use it) ---
 
-    async def send(self, message: Any) -> None:
+    async def send(self, message: Any, *, lazy: bool = False) -> None:
+        """Every message takes some time here, whether it may or not."""
         await self.turn()
         self.to_master.post(message)
 

@@ -18,7 +18,14 @@ from tests.fakes.podman import KILLED, FakeContainer, FakePodman, Program
 from tests.fakes.runtime import FakeRuntime, Flavour
 from tests.sim.loop import NOBODY
 from workers.kubecontainer import labels
-from workers.kubecontainer.runtime import ErrorKind, InspectedContainer, RuntimeCallError, RuntimeEvent, SpecDict
+from workers.kubecontainer.runtime import (
+    ContainerProcess,
+    ErrorKind,
+    InspectedContainer,
+    RuntimeCallError,
+    RuntimeEvent,
+    SpecDict,
+)
 
 T = TypeVar("T")
 
@@ -294,6 +301,17 @@ class SimRuntime(FakeRuntime):
             await asyncio.sleep(self.podman.rng.uniform(0.1, 10.0))
             raise RuntimeCallError(fate, "pull_image", "an injected failure of the registry")
         return await super().pull_image(reference, on_progress, login)
+
+    def signal_process(self, process: ContainerProcess, signal: str) -> bool:
+        """Now and then it is not permitted."""
+        podman = self.podman
+        if podman.rng.random() < podman.odds.no_pidfd:
+            return False
+        podman.caller = self._caller
+        try:
+            return super().signal_process(process, signal)
+        finally:
+            podman.caller = None
 
     async def _call(self, verb: str, effect: Callable[[], T], cut_short: Callable[[], object] | None = None) -> T:
         podman = self.podman

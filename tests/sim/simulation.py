@@ -165,6 +165,7 @@ class Simulation:
                 podman_socket="",
                 pod_logs_dir=str(directory / "pod-logs"),
                 pods_dir=str(directory / "pods"),
+                inspect_file=str(directory / "inspects"),
                 max_container_restart_period_s=MAX_BACKOFF_S,
             ),
             pod_rows=max(1, options.pods - 1),

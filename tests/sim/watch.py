@@ -19,6 +19,7 @@ from ipc.messages.api_server import PodChanged
 from ipc.messages.pod_worker import SyncDone, SyncPod, WorkType
 from ipc.messages.sync_error import SyncError
 from ipc.shm.board import Board
+from supervisor.status.container_states import INIT_LONG_GONE
 from tests.fakes.podman import FakeContainer
 from tests.sim.children import Child
 from tests.sim.runtime import Caller, SimPodman, uid_of
@@ -326,12 +327,13 @@ class Watch:
 
     def _check_restarts(self, uid: str, before: PodChanged | None, message: PodChanged) -> None:
         """They never fall, also over a restart of the agent, until the pod goes. Who knows of none may tell none; of a
-        container that never ran, but was made twice over a Podman that died, nothing is left to tell."""
+        container that never ran, but was made twice over a Podman that died, nothing is left to tell. As little of an
+        init container that is gone and has nothing to do any more: the kubelet's count begins anew with the kubelet."""
         known = self._restarts.get(uid, {}) | (_restarts(before) if before is not None else {})
-        counts = _restarts(message)
+        counts, gone = _restarts(message), _long_gone(message)
         for name, count in counts.items():
             has_run = self._attempts.get((uid, name), -1) >= 0
-            if has_run and count < known.get(name, 0):
+            if has_run and name not in gone and count < known.get(name, 0):
                 self._broke(f"{uid[:8]} {name}: restart count fell from {known[name]} to {count}")
         if message.deletion_timestamp:
             self._restarts.pop(uid, None)
@@ -365,6 +367,12 @@ def every_status(message: PodChanged) -> tuple[ContainerStatus, ...]:
 
 def _restarts(message: PodChanged) -> dict[str, int]:
     return {status.name: status.restart_count for status in every_status(message)}
+
+
+def _long_gone(message: PodChanged) -> frozenset[str]:
+    """Init containers that ran long ago."""
+    ended = {status.name: status.state.terminated for status in every_status(message)}
+    return frozenset(name for name, end in ended.items() if end is not None and end.message == INIT_LONG_GONE)
 
 
 def _word(status: ContainerStatus) -> str:

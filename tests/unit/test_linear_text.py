@@ -46,7 +46,10 @@ from supervisor.admission import node_affinity
 from supervisor.sources.documents.reader import read_documents
 from tests.harness.pods import container, pod
 from workers.api_server.core import query
+from workers.api_server.kubelet.container_logs import kubelet_log_options
+from workers.api_server.kubelet.node_logs import journal_query
 from workers.api_server.store import selectors
+from workers.api_server.streams import port_pairs
 from workers.env import downward
 from workers.env.env_files import parse_env_file
 from workers.env.environment import EnvironmentSources, make_environment
@@ -63,6 +66,8 @@ from workers.podhttp.request import redirected, request_of
 from workers.prober.exec import expanded_command
 from workers.prober.grpc import decode_status
 from workers.prober.grpc_call import _Answer
+from workers.spdy.connection import Connection
+from workers.spdy.frames import SynStream
 from workers.specgen.container_user import parse_image_user
 from workers.volumemanager.plugins.payload import path_problem
 
@@ -325,6 +330,30 @@ def exit_code(text: str) -> object:
     return msgspec.convert(found, StreamStatus).exit_code()
 
 
+def in_single_bytes(frames: bytes) -> object:
+    connection = Connection()
+    return [list(connection.receive(frames[at : at + 1])) for at in range(len(frames))]
+
+
+def forwarded(text: str) -> object:
+    return port_pairs._port(SynStream(1, (("port", text),)))
+
+
+def _streams(times: int) -> bytes:
+    """One after the other, each reset before the next one."""
+    client, found = Connection(client=True), bytearray()
+    for _ in range(times):
+        stream, frame = client.open((("streamtype", "data"), ("port", "80"), ("requestid", "1")))
+        found += frame + client.data(stream, b"x") + client.reset(stream)
+    return bytes(found)
+
+
+SPDY: Final[Mapping[str, Callable[[int], bytes]]] = {
+    "streams": _streams,
+    "pings": lambda times: Connection(client=True).ping() * times,
+    "one frame of data": lambda times: b"\x00\x00\x00\x01\x00" + times.to_bytes(3, "big") + bytes(times),
+    "one control frame": lambda times: b"\x80\x03\x00\x63\x00" + times.to_bytes(3, "big") + bytes(times),
+}
 SECRETS: Final = (blocks_of(Secret(data={"key": b"hunter2", "other": b"a" * 40})),)
 PARSERS: Final[Mapping[str, Parser]] = {
     "texts for people": Parser(
@@ -392,6 +421,14 @@ PARSERS: Final[Mapping[str, Parser]] = {
         lambda text: api_errors.redacted(api_errors.FieldError("a", f'Invalid value: "{text}')),
         ERRORS,
     ),
+    "options of logs": Parser(
+        "workers/api_server/kubelet/container_logs.py",
+        lambda text: kubelet_log_options({"tailLines": text}, 0.0),
+        DIGITS,
+    ),
+    "queries of the journal": Parser(
+        "workers/api_server/kubelet/node_logs.py", lambda text: journal_query([text], {}), NAMES | DIGITS
+    ),
     "log lines": Parser("workers/logs/cri_format.py", log, LOGS),
     "files of variables": Parser("workers/env/env_files.py", parse_env_file, ENV_FILES),
     "resolv.conf": Parser("workers/network/dns.py", resolv_conf, LINES),
@@ -420,6 +457,8 @@ PARSERS: Final[Mapping[str, Parser]] = {
     "bounds of node affinity": Parser(
         "supervisor/admission/node_affinity.py", lambda text: node_affinity._is_greater(text, [text]), DIGITS
     ),
+    "frames of SPDY": Parser("workers/spdy/decoder.py", in_single_bytes, SPDY, 200),
+    "ports of SPDY": Parser("workers/api_server/streams/port_pairs.py", forwarded, DIGITS),
     "exit codes": Parser("ipc/wire/stream_channels.py", exit_code, DIGITS),
 }
 
@@ -444,6 +483,7 @@ NO_PARSER: Final[Mapping[str, tuple[str, ...]]] = {
         "supervisor/load_test/",
         "supervisor/admission/node_resources.py",
         "supervisor/config/resolved_settings.py",
+        "supervisor/config/server_section.py",
         "supervisor/config/sysctl_allowlist.py",
     ),
     "the kernel's texts": (
@@ -453,12 +493,15 @@ NO_PARSER: Final[Mapping[str, tuple[str, ...]]] = {
         "workers/proc/rlimit_tag.py",
         "workers/exec/direct.py",
         "workers/proc/procfs.py",
-        "workers/stats/flat_files.py",
-        "workers/stats/host.py",
-        "workers/stats/machine.py",
-        "workers/stats/process_table.py",
+        "workers/proc/usage.py",
+        "workers/stats/",
+        "ipc/nodestatus/machine.py",
     ),
     "numbers, no texts": (
+        "supervisor/sources/directory_watch.py",
+        "workers/api_server/kubelet/pages.py",
+        "workers/api_server/handlers/statistics.py",
+        "workers/api_server/metrics/exposition.py",
         "workers/api_server/server.py",
         "workers/dialer/client.py",
         "workers/exec/runner.py",
@@ -468,9 +511,6 @@ NO_PARSER: Final[Mapping[str, tuple[str, ...]]] = {
         "workers/pod_worker.py",
         "workers/pleg/relist.py",
         "workers/volumemanager/plugins/empty_dir.py",
-        "workers/stats/storage.py",
-        "workers/api_server/handlers/statistics.py",
-        "ipc/nodestatus/machine.py",
     ),
     "names of files, which have 255 bytes, and of names the first 200": (
         "supervisor/sources/applied.py",
@@ -480,6 +520,7 @@ NO_PARSER: Final[Mapping[str, tuple[str, ...]]] = {
         "workers/volumemanager/plugins/atomic_writer.py",
     ),
     "a file of our own": ("workers/volumemanager/plugins/ownership.py",),
+    "files of Podman and its monitors": ("workers/libpod/infra_look.py",),
     "expressions of one length": ("workers/images/pull_records.py", "workers/kubecontainer/naming.py"),
 }
 

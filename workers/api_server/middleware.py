@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import enum
 import logging
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from typing import Final
 
 from aiohttp import hdrs, web
+from aiohttp.typedefs import Middleware
 
+from workers.api_server.core.connection_guard import IDLE_TIMEOUT_S, ConnectionGuard
 from workers.api_server.core.query import flag
-from workers.api_server.core.status_errors import ApiError, failure, too_many
+from workers.api_server.core.route import NOT_FOUND, plain_error
+from workers.api_server.core.status_errors import ApiError, too_many
 from workers.api_server.store.site import status_answer
 from workers.proc.peers import SocketLike, may_speak, peer_uid
 
@@ -32,30 +35,36 @@ class Load(enum.Enum):
 
 
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
+Words = Callable[[web.Request, web.HTTPException], str]
 _LOG: Final = logging.getLogger(__name__)
 
 
-@web.middleware
-async def statuses(request: web.Request, handler: Handler) -> web.StreamResponse:
-    """Every failure is answered with a v1 Status; in the middle of a stream it can only end it."""
-    try:
-        return await handler(request)
-    except ApiError as error:
-        return status_answer(error.status)
-    except web.HTTPException as error:
-        answer = status_answer(failure(error.status, _words(request, error)))
-        if isinstance(error, web.HTTPMethodNotAllowed):
-            answer.headers["Allow"] = ",".join(sorted(error.allowed_methods))
-        return answer
-    except web.RequestPayloadError as error:
-        return status_answer(failure(400, f"the request's body cannot be read: {' '.join(str(error).split())}"))
-    except ConnectionError:
-        return web.Response()  # The client has gone: nobody will see this.
-    except Exception:
-        if request.writer.output_size:
-            raise  # The server closes the connection and logs it.
-        _LOG.exception("%s %s failed", request.method, request.path)
-        return status_answer(failure(500, "the API server failed on this request; its log says how"))
+def failures(answer: Callable[[ApiError], web.Response], words: Words) -> Middleware:
+    """A middleware that answers every failure; in the middle of a stream it can only end it. ``words`` are for what
+    aiohttp itself refuses."""
+
+    @web.middleware
+    async def middleware(request: web.Request, handler: Handler) -> web.StreamResponse:
+        try:
+            return await handler(request)
+        except ApiError as error:
+            return answer(error)
+        except web.HTTPException as error:
+            answered = answer(ApiError(error.status, words(request, error)))
+            if isinstance(error, web.HTTPMethodNotAllowed):
+                answered.headers["Allow"] = ",".join(sorted(error.allowed_methods))
+            return answered
+        except web.RequestPayloadError as error:
+            return answer(ApiError(400, f"the request's body cannot be read: {' '.join(str(error).split())}"))
+        except ConnectionError:
+            return web.Response()  # The client has gone: nobody will see this.
+        except Exception:
+            if request.writer.output_size:
+                raise  # The server closes the connection and logs it.
+            _LOG.exception("%s %s failed", request.method, request.path)
+            return answer(ApiError(500, "the API server failed on this request; its log says how"))
+
+    return middleware
 
 
 @web.middleware
@@ -93,13 +102,61 @@ class InFlight:
 def _load(request: web.Request) -> Load:
     if hdrs.UPGRADE in request.headers:
         return Load.SESSION
-    streams = flag(request.query, "watch") or flag(request.query, "follow")
-    return Load.STREAM if streams else Load.SHORT
+    return Load.STREAM if any(_is_on(request.query, name) for name in ("watch", "follow")) else Load.SHORT
 
 
-def _words(request: web.Request, error: web.HTTPException) -> str:
+def _is_on(query: Mapping[str, str], name: str) -> bool:
+    """A value that is no boolean is for the handler to refuse, in its own words."""
+    try:
+        return flag(query, name)
+    except ApiError:
+        return False
+
+
+def bounded(stall_timeout_s: float) -> Middleware:
+    """A middleware that tells the connection's guard of each request. A stream's client may leave what it is sent
+    unread for ``stall_timeout_s``."""
+
+    @web.middleware
+    async def middleware(request: web.Request, handler: Handler) -> web.StreamResponse:
+        guard = None if request.transport is None else request.transport.get_protocol()
+        if not isinstance(guard, ConnectionGuard):
+            raise TypeError(f"nothing bounds the connection of {type(guard).__name__}")
+        guard.begin(IDLE_TIMEOUT_S if _load(request) is Load.SHORT else stall_timeout_s)
+        try:
+            return await handler(request)
+        finally:
+            guard.end()
+
+    return middleware
+
+
+async def without_server_header(_request: web.Request, response: web.StreamResponse) -> None:
+    """A signal's receiver: nobody need know of which version we are."""
+    response.headers.popall(hdrs.SERVER, None)
+
+
+def _kubernetes_words(request: web.Request, error: web.HTTPException) -> str:
     known = {
         404: f"the server could not find the requested resource: {request.path}",
         405: f"the server does not allow {request.method} on {request.path}",
     }
     return known.get(error.status) or error.text or error.reason
+
+
+def _kubelets_words(_request: web.Request, error: web.HTTPException) -> str:
+    """Of Go's mux and of go-restful."""
+    known = {404: NOT_FOUND, 405: "405: Method Not Allowed"}
+    return known.get(error.status) or error.text or error.reason
+
+
+def _status(error: ApiError) -> web.Response:
+    answer = status_answer(error.status)
+    answer.headers.extend(error.headers)
+    return answer
+
+
+statuses: Final = failures(_status, _kubernetes_words)
+"""Failures as a v1 Status, for the admin socket."""
+plain_texts: Final = failures(plain_error, _kubelets_words)
+"""Failures in the kubelet's words, for its ports."""

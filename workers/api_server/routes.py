@@ -1,20 +1,21 @@
-"""The URLs of the admin socket: Kubernetes' own where it has them, ``/rootlet/v1`` for the rest."""
+"""The URLs of the admin socket: Kubernetes' own where it has them, the kubelet's (`kubelet_routes`), ``/rootlet/v1``
+for the rest."""
 
 from __future__ import annotations
 
 import functools
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from typing import Final
 
 from aiohttp import web
 
 from ipc.kubecontainer.config_objects import ObjectKind
+from workers.api_server.core.route import Route, admin_routes
 from workers.api_server.handlers.changes import Changes
-from workers.api_server.handlers.health import Health
 from workers.api_server.handlers.nodes import Nodes
 from workers.api_server.handlers.pod_log import PodLog
 from workers.api_server.handlers.reads import Reads
-from workers.api_server.handlers.statistics import statistics_routes
+from workers.api_server.handlers.statistics import Statistics
 from workers.api_server.handlers.trace import Traces
 from workers.api_server.store.site import AppState
 from workers.api_server.streams.port_forward import PortForward
@@ -28,10 +29,9 @@ def _get(path: str, handler: Callable[[web.Request], Awaitable[web.StreamRespons
 
 
 def _stream_routes(site: AppState) -> list[web.RouteDef]:
-    """Routes of the streams by GET, as WebSockets begin. Clients whose WebSocket is refused ask again by POST, for
-    SPDY: the answer to that is the one that people see."""
+    """Routes of the streams by GET, as WebSockets begin, and by POST, as clients of SPDY ask."""
     commands, ports = RemoteCommand(site), PortForward(site)
-    streams = {"exec": commands.exec, "attach": commands.attach, "portforward": ports.get}
+    streams = {"exec": commands.exec, "attach": commands.attach, "portforward": ports.open}
     return [
         route
         for name, handler in streams.items()
@@ -51,18 +51,17 @@ def _config_object_routes(kind: ObjectKind, reads: Reads, changes: Changes) -> l
     ]
 
 
-def route_table(site: AppState) -> list[web.RouteDef]:
-    """Every URL with its handler. HEAD is not answered: of a watch it would never end."""
-    health, reads, changes, pod_log = Health(site), Reads(site), Changes(site), PodLog(site)
-    traces, nodes = Traces(site), Nodes(site)
+def route_table(site: AppState, kubelets: Sequence[Route]) -> list[web.RouteDef]:
+    """Every URL with its handler; ``kubelets`` are those of the kubelet. HEAD is not answered: of a watch it would
+    never end."""
+    reads, changes, pod_log = Reads(site), Changes(site), PodLog(site)
+    traces, nodes, statistics = Traces(site), Nodes(site), Statistics(site)
     return [
         *_stream_routes(site),
-        *statistics_routes(site),
         _get("/api/v1/nodes", nodes.list),
         _get("/api/v1/nodes/{name}", nodes.one),
         *(route for kind in ObjectKind for route in _config_object_routes(kind, reads, changes)),
-        _get("/healthz", health.all),
-        _get("/healthz/{check}", health.one),
+        *admin_routes(kubelets),
         _get("/version", reads.version),
         _get("/api/v1/pods", reads.pods),
         _get("/api/v1/namespaces/{namespace}/pods", reads.pods),
@@ -72,10 +71,12 @@ def route_table(site: AppState) -> list[web.RouteDef]:
         _get("/api/v1/events", reads.events),
         _get("/api/v1/namespaces/{namespace}/events", reads.events),
         _get("/rootlet/v1/workers", reads.workers),
+        _get("/rootlet/v1/statistics", statistics.snapshot),
         web.post("/rootlet/v1/workers/{name}/restart", changes.restart_worker),
         _get("/rootlet/v1/pods/{namespace}/{name}", reads.pod_details),
         web.post("/rootlet/v1/apply", changes.apply),
         web.post("/rootlet/v1/stop", changes.stop),
+        _get("/rootlet/v1/statistics", statistics.snapshot),
         web.post("/rootlet/v1/trace", traces.start),
         _get("/rootlet/v1/trace", traces.read),
         web.delete("/rootlet/v1/trace", traces.stop),

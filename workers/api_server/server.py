@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import functools
+import importlib
 import os
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from aiohttp import web
 
@@ -17,9 +20,13 @@ from ipc.shm.board import WorkerRowWriter
 from ipc.shm.trace import TRACER
 from ipc.wire.boot import EXIT_IDLE, ChildContext
 from ipc.wire.channel import Channel
-from workers.api_server.core.listener import Listener
+from workers.api_server.core.connection_guard import IDLE_TIMEOUT_S
+from workers.api_server.core.listener import Door, Listener, until_idle
+from workers.api_server.core.route import Route
 from workers.api_server.core.stream_sockets import StreamSockets
+from workers.api_server.handlers.request_counts import counted
 from workers.api_server.http_log import HTTP_LOG
+from workers.api_server.kubelet_routes import kubelet_routes
 from workers.api_server.middleware import InFlight, own_users_only, statuses
 from workers.api_server.routes import route_table
 from workers.api_server.store.requests import MasterRequests
@@ -31,8 +38,13 @@ from workers.dialer.client import DialerClient
 from workers.libpod.streams import PodmanStreams
 from workers.podhttp.pod_network import Dialer
 
+if TYPE_CHECKING:
+    from workers.api_server.ports import Ports
+
 SHUTDOWN_TIMEOUT_S: Final = 1.0
 """How long answers under way may take to finish at the end."""
+MISSED_BEATS: Final = 8
+"""A worker that misses so many in a row hangs, as the master sees it."""
 MAX_FEED_BATCH: Final = 64
 """Most messages taken in before others get their turn, in messages."""
 
@@ -66,41 +78,65 @@ async def run_api_server(
         logs_dir=Path(context.settings.pod_logs_dir),
         podman=podman,
         dialer=dialer or dialing,
-        sockets=StreamSockets(),
+        sockets=StreamSockets(idle_timeout_s=context.settings.server.streaming_idle_timeout_s),
+        quiet_relist_period_s=context.settings.quiet_relist_period_s,
         statistics=Statistics(context.board.statistics, clock),
+        heartbeat_timeout_s=context.settings.heartbeat_period_s * MISSED_BEATS,
         settings=context.settings,
     )
     context.board.trace.stop()  # who has started one was a client of an earlier incarnation
     idle_timeout_s = context.settings.idle_timeout_s
-    runner = web.AppRunner(
-        application(site),
-        handler_cancellation=True,
-        access_log=None,
-        logger=HTTP_LOG,
-        shutdown_timeout=SHUTDOWN_TIMEOUT_S,
-        keepalive_timeout=idle_timeout_s,
-    )
-    await runner.setup()
+    routes = kubelet_routes(site)
+    runner = await _running(application(site, routes), idle_timeout_s)
     assert runner.server is not None, "it was set up"
     door = Listener(runner.server)
+    ports = await _ports(context, site, routes)
     try:
         await door.open(context.listen)
         row_writer.step("serving the admin socket")
         await channel.send(Ready(pid=os.getpid()))
-        return await first_of(_take_feed(channel, store, changed, master), _until_idle(door, idle_timeout_s))
+        doors: list[Door] = [door, *(ports.listeners if ports is not None else ())]
+        return await first_of(_take_feed(channel, store, changed, master), _until_idle(doors, idle_timeout_s))
     finally:
         door.close()
         master.abandon()
+        if ports is not None:
+            await ports.close()
         await runner.cleanup()
         dialing.close()
         await site.statistics.close()
         context.board.trace.stop()
 
 
-def application(site: AppState) -> web.Application:
-    """The whole HTTP side of it, without a socket."""
-    app = web.Application(client_max_size=MAX_BODY_BYTES, middlewares=[statuses, own_users_only, InFlight().limited])
-    app.add_routes(route_table(site))
+async def _running(app: web.Application, keepalive_timeout_s: float) -> web.AppRunner:
+    runner = web.AppRunner(
+        app,
+        handler_cancellation=True,
+        access_log=None,
+        logger=HTTP_LOG,
+        shutdown_timeout=SHUTDOWN_TIMEOUT_S,
+        keepalive_timeout=keepalive_timeout_s,
+    )
+    await runner.setup()
+    return runner
+
+
+async def _ports(context: ChildContext, site: AppState, routes: Sequence[Route]) -> Ports | None:
+    """Ports of the kubelet's server, whose modules are not imported where none is on."""
+    if not context.ports:
+        return None
+    module = await asyncio.to_thread(importlib.import_module, "workers.api_server.ports")
+    opened: Ports = await module.Ports.opened(
+        context, site, routes, functools.partial(_running, keepalive_timeout_s=IDLE_TIMEOUT_S)
+    )
+    return opened
+
+
+def application(site: AppState, routes: Sequence[Route]) -> web.Application:
+    """The HTTP side of the admin socket, without it; ``routes`` are the kubelet's."""
+    middlewares = [counted("admin"), statuses, own_users_only, InFlight().limited]
+    app = web.Application(client_max_size=MAX_BODY_BYTES, middlewares=middlewares)
+    app.add_routes(route_table(site, routes))
     app.on_shutdown.append(site.sockets.stop)
     return app
 
@@ -130,6 +166,6 @@ def _pod_of(message: FeedMessage) -> str:
     return message.pod.metadata.uid if isinstance(message, PodChanged) else ""
 
 
-async def _until_idle(door: Listener, idle_timeout_s: float) -> int:
-    await door.until_idle(idle_timeout_s)
+async def _until_idle(doors: Sequence[Door], idle_timeout_s: float) -> int:
+    await until_idle(doors, idle_timeout_s)
     return EXIT_IDLE

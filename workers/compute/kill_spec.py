@@ -17,6 +17,7 @@ from ipc.api.v1.probe import LifecycleHandler
 from ipc.kubecontainer.pod_containers import find_container
 from ipc.kubecontainer.pod_status import ContainerState, RuntimeContainerStatus, RuntimePodStatus
 from workers.compute.grace_period import KillReason, termination_grace_s
+from workers.kubecontainer.runtime import ContainerProcess
 from workers.podhttp.hook_ports import with_port_number
 
 ALIVE: Final = frozenset({ContainerState.RUNNING, ContainerState.UNKNOWN})
@@ -29,6 +30,8 @@ class ContainerKill(msgspec.Struct, frozen=True, kw_only=True):
     id: str
     name: str
     pid: int
+    start_ticks: int = 0
+    monitor_pid: int = 0
     stop_signal: str = ""
     """Stop signal with which the container was made; empty when that is not known."""
     pre_stop: LifecycleHandler | None = None
@@ -39,6 +42,13 @@ class ContainerKill(msgspec.Struct, frozen=True, kw_only=True):
     """For its preStop hook, the wait for its turn and its own end. With 0 there is no hook and no turn."""
     remove: bool = False
     """Nobody may find it again: remove it once it is dead."""
+
+    @property
+    def process(self) -> ContainerProcess:
+        """First process of the container."""
+        return ContainerProcess(
+            container_id=self.id, pid=self.pid, start_ticks=self.start_ticks, monitor_pid=self.monitor_pid
+        )
 
 
 def kill_of(
@@ -71,6 +81,8 @@ def _kill(
         id=target.id,
         name=target.name,
         pid=target.pid,
+        start_ticks=target.start_ticks,
+        monitor_pid=target.monitor_pid,
         stop_signal=target.stop_signal,
         pre_stop=_pre_stop(container, target),
         reason=reason,

@@ -73,6 +73,12 @@ class Environment(dict[str, str]):
         return f"{type(self).__name__}({', '.join(map(repr, self))})"
 
 
+def reads_files(container: Container) -> bool:
+    """Whether `make_environment` blocks for that container."""
+    sources = (variable.value_from for variable in container.env)
+    return any(source is not None and source.file_key_ref is not None for source in sources)
+
+
 def make_environment(container: Container, sources: EnvironmentSources) -> Environment:
     """Variables of the container's manifest, which add to the environment of its image or replace there.
 

@@ -17,12 +17,14 @@ from ipc.api.quantity import Amount, parse_amount
 from ipc.api.v1.container import Container
 from ipc.api.v1.pod import Pod
 from ipc.api.v1.volume import MEMORY_MEDIUM, Volume
+from ipc.metrics.kubelet import EVICTION_SIGNALS
 from ipc.podresources.pod_requests import EPHEMERAL_STORAGE
 from ipc.text.gofmt import quoted
 from workers.fs.disk_usage import MAX_FILES
 
 MAX_S: Final = 45.0
 """Deadline for counting one large tree, in seconds: less than that of any work in files."""
+_SIGNALS: Final = {"Usage": EVICTION_SIGNALS[0], "Container": EVICTION_SIGNALS[1], "Pod": EVICTION_SIGNALS[2]}
 UNCOUNTED: Final = (
     f"It has more files than are counted ({MAX_FILES}, or as many as take {MAX_S:g} s): that counts as exceeded. "
 )
@@ -57,6 +59,11 @@ def containers_to_measure(pod: Pod) -> tuple[str, ...]:
 def exceeded_limit(pod: Pod, usage: StorageUsage) -> str:
     """Message of the pod's eviction; empty while it is within all its limits."""
     return next(_exceeded(pod, usage), "")
+
+
+def signal_of(message: str) -> str:
+    """Label ``eviction_signal`` of a message of `exceeded_limit` (pkg/kubelet/eviction/eviction_manager.go)."""
+    return _SIGNALS.get(message.split(" ", 1)[0], EVICTION_SIGNALS[1])
 
 
 def total(used: Iterable[int | None]) -> int | None:

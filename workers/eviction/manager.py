@@ -18,11 +18,14 @@ from ipc.api.v1.pod import Pod
 from ipc.host.eviction_marks import mark_evicted
 from ipc.kubecontainer.pod_status import RuntimePodStatus
 from ipc.messages import event_reasons
+from ipc.metrics import kubelet as metrics
+from ipc.shm.metric_cells import METERS
 from workers.eviction.limits import (
     MAX_S,
     StorageUsage,
     containers_to_measure,
     exceeded_limit,
+    signal_of,
     total,
     volumes_to_measure,
 )
@@ -72,6 +75,7 @@ async def evict_if_beyond_limits(
     message = exceeded_limit(pod, usage)
     if message:
         await keep_evicted(run, host.pods_dir, message)
+        METERS.counter(metrics.EVICTIONS, signal_of(message)).inc()
         run.record.evicted(message)
 
 

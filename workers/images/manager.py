@@ -23,15 +23,20 @@ from ipc.messages import event_reasons
 from ipc.messages.base import PullEnded
 from ipc.messages.event_reasons import EventReason
 from ipc.messages.sync_error import SyncError
+from ipc.metrics import kubelet as metrics
+from ipc.shm.metric_cells import METERS
 from workers.images.pull_backoff import PullBackoff
 from workers.images.pull_records import PullRecords
 from workers.kubecontainer.event_messages import duration_to_the_ms
 from workers.kubecontainer.image_reference import ImageReference, parse_image_reference
-from workers.kubecontainer.runtime import ErrorKind, ImageInfo, Runtime, RuntimeCallError
+from workers.kubecontainer.runtime import ErrorKind, ImageInfo, ImageStamp, Runtime, RuntimeCallError
 
 SEEN_FOR_S: Final = 2.0
-"""How long an inspected image counts as present, in seconds: pods that start together share one inspect. An image that
-is removed in between fails the create, after which it is inspected again."""
+"""How long an inspected image counts as present, in seconds, where Podman's list of images cannot be looked at: pods
+that start together share one inspect. An image that is removed in between fails the create, after which it is
+inspected again."""
+MAX_SEEN: Final = 256
+"""Most images whose inspects are kept, the last ones."""
 
 PROGRESS_EVENT_S: Final = 30.0
 """Time until the first progress event of a pull, in seconds; each next one comes after twice the time: seven in an
@@ -60,10 +65,12 @@ class _Seen(msgspec.Struct, frozen=True):
     info: ImageInfo
     at: float
     """Monotonic seconds."""
+    stamp: ImageStamp | None
+    """Of all images before the inspect; None without one."""
 
 
 class ImageManager:
-    """Ensures the images of one worker's pods. Caches only inspects of the last SEEN_FOR_S seconds."""
+    """Ensures the images of one worker's pods. Keeps inspects as long as no image has changed, or for SEEN_FOR_S."""
 
     def __init__(self, runtime: Runtime, clock: Clock, records: PullRecords, pull: StartPull) -> None:
         self._runtime = runtime
@@ -86,10 +93,12 @@ class ImageManager:
         Raises ImageError, and RuntimeCallError with TIMEOUT (of an inspect) or UNAVAILABLE.
         """
         image = await self._parse(reference, send_event)
-        present = await self._inspect(reference, image, send_event)
+        present = self._known(str(image)) or await self._inspect(reference, image, send_event)
         logins = find_logins(image)
         is_free = present is None or self._records.allows(str(image), present.id, logins)
-        if present is not None and is_free and not should_pull(image, policy):
+        is_enough = present is not None and is_free and not should_pull(image, policy)
+        _count_request(present is not None, policy, is_pulled=not is_enough and policy != "Never")
+        if present is not None and is_enough:
             await _report_present(reference, send_event)
             return present
         if policy == "Never":
@@ -98,6 +107,22 @@ class ImageManager:
             raise ImageError(SyncError.IMAGE_NEVER_PULL, message)
         await self._refuse_in_backoff(backoff, reference, send_event)
         return await self._pull(backoff, reference, Pull(reference=str(image), logins=logins), send_event)
+
+    async def known_image(
+        self, reference: str, policy: PullPolicy, send_event: SendEvent, find_logins: FindLogins
+    ) -> ImageInfo | None:
+        """`ensure_image` without a wait, for an image that is known to be there and needs no pull. None for others."""
+        try:
+            image = parse_image_reference(reference)
+        except ValueError:
+            return None
+        known = self._known(str(image))
+        if known is None or should_pull(image, policy):
+            return None
+        if not self._records.allows(str(image), known.id, find_logins(image)):
+            return None
+        await _report_present(reference, send_event)
+        return known
 
     async def reuse_image(self, reference: str, policy: PullPolicy, held: str, send_event: SendEvent) -> bool:
         """Whether the image needs no inspect because a container of it exists; ``held`` is that container's image.
@@ -125,26 +150,35 @@ class ImageManager:
         self._seen.pop(str(parse_image_reference(reference)), None)
 
     async def _inspect(self, reference: str, image: ImageReference, send_event: SendEvent) -> ImageInfo | None:
-        now = self._clock.now().mono
-        seen = self._seen.get(str(image))
-        if seen is not None and now - seen.at < SEEN_FOR_S:
-            return seen.info
+        at, stamp = self._clock.now().mono, self._runtime.image_stamp()
         try:
             info = await self._runtime.inspect_image(str(image))
-            if info is not None:
-                self._saw(str(image), info, now)
-            return info
         except RuntimeCallError as error:
             if error.kind in (ErrorKind.TIMEOUT, ErrorKind.UNAVAILABLE):
                 raise
             message = f'Failed to inspect image "{reference}": {error.message}'
             await send_event(event_reasons.FAILED_TO_INSPECT_IMAGE, message)
             raise ImageError(SyncError.IMAGE_INSPECT, message) from error
+        if info is not None:
+            self._saw(str(image), info, at, stamp)
+        return info
 
-    def _saw(self, reference: str, info: ImageInfo, now: float) -> None:
-        """Cache an inspect, and drop those that have expired."""
-        alive = {name: seen for name, seen in self._seen.items() if now - seen.at < SEEN_FOR_S}
-        self._seen = {**alive, reference: _Seen(info, now)}
+    def _known(self, reference: str) -> ImageInfo | None:
+        """The image as it was inspected, if that is still true."""
+        seen = self._seen.get(reference)
+        return seen.info if seen is not None and self._holds(seen, self._runtime.image_stamp()) else None
+
+    def _holds(self, seen: _Seen, stamp: ImageStamp | None) -> bool:
+        if seen.stamp is not None:
+            return seen.stamp == stamp
+        return self._clock.now().mono - seen.at < SEEN_FOR_S
+
+    def _saw(self, reference: str, info: ImageInfo, at: float, stamp: ImageStamp | None) -> None:
+        """Keep an inspect that began at ``at``, with the stamp from before it; drop those that do not hold any more."""
+        now = self._runtime.image_stamp(info.id)
+        seen = _Seen(info, at, stamp if stamp == now else None)
+        kept = [(name, of) for name, of in self._seen.items() if name != reference and self._holds(of, now)]
+        self._seen = dict([*kept, (reference, seen)][-MAX_SEEN:])
 
     async def _refuse_in_backoff(self, backoff: PullBackoff, reference: str, send_event: SendEvent) -> None:
         waits = backoff.waits_for(reference, self._clock.now().wall)
@@ -164,10 +198,12 @@ class ImageManager:
             raise RuntimeCallError(ErrorKind.UNAVAILABLE, "pull image", ended.message)
         if ended.error:
             raise await self._failed(backoff, reference, ended.message, send_event)
+        stamp = self._runtime.image_stamp()
         pulled = await self._inspect_pulled(backoff, reference, ended.image_id, send_event)
         backoff.succeeded(reference)
         now = self._clock.now().mono
-        self._saw(pull.reference, pulled, now)
+        self._saw(pull.reference, pulled, now, stamp)
+        METERS.histogram(metrics.IMAGE_PULL_DURATION, size_label(pulled.size_bytes)).observe(ended.took_s)
         took, waited = duration_to_the_ms(ended.took_s), duration_to_the_ms(now - asked_at)
         size = f"Image size: {pulled.size_bytes} bytes."
         done = f'Successfully pulled image "{reference}" in {took} ({waited} including waiting). {size}'
@@ -205,6 +241,17 @@ class ImageManager:
 
 _NOT_PRESENT: Final = "is not present with pull policy of Never"
 _NOT_FREE: Final = "is present with pull policy of Never but does not have the proper credentials to access the image"
+
+
+def _count_request(is_present: bool, policy: PullPolicy, *, is_pulled: bool) -> None:
+    """pkg/kubelet/images/image_manager.go, EnsureImageExists."""
+    labels = (str(is_present).lower(), policy.lower(), str(is_pulled).lower())
+    METERS.counter(metrics.ENSURE_IMAGE_REQUESTS, *labels).inc()
+
+
+def size_label(size_bytes: int) -> str:
+    """Value of the label ``image_size_in_bytes`` (pkg/kubelet/metrics/metrics.go, GetImageSizeBucket)."""
+    return next(words for least, words in reversed(metrics.IMAGE_SIZES) if size_bytes >= least)
 
 
 async def _report_present(reference: str, send_event: SendEvent) -> None:

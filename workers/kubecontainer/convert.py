@@ -104,6 +104,7 @@ def _sandbox(pod: ListedPod, infra: InspectedContainer | None) -> SandboxStatus:
         ips=infra.ips if infra else (),
         infra_pid=infra.pid if infra is not None and infra.start_ticks else 0,
         infra_start_ticks=infra.start_ticks if infra else 0,
+        infra_monitor_pid=infra.conmon_pid if infra is not None and infra.start_ticks else 0,
         grace_period_s=own.grace_period_s,
     )
 
@@ -144,6 +145,8 @@ def _as_told(found: InspectedContainer) -> RuntimeContainerStatus:
         oom_killed=found.oom_killed,
         error=found.error,
         pid=found.pid,
+        start_ticks=found.start_ticks,
+        monitor_pid=found.conmon_pid if found.start_ticks else 0,
         leaves_processes=own.leaves_processes,
         user=found.user,
     )

@@ -52,12 +52,13 @@ def with_unseen_ends(status: RuntimePodStatus, ends: Mapping[str, float]) -> Run
 
 
 def with_recorded_ends(status: RuntimePodStatus, ends: Mapping[str, RecordedEnd]) -> RuntimePodStatus:
-    """``ends``: recorded ends of containers that ran when Podman was last asked, by container id. The status is as
-    Podman will show it next."""
+    """``ends``: recorded ends of containers, infra containers among them, that ran when Podman was last asked, by
+    container id. The status is as Podman will show it next."""
     if not ends:
         return status
     containers = tuple(_noted(c, ends[c.id]) if c.id in ends else c for c in status.containers)
-    return msgspec.structs.replace(status, containers=containers)
+    sandboxes = tuple(_noted_sandbox(s) if s.infra_id in ends else s for s in status.sandboxes)
+    return msgspec.structs.replace(status, containers=containers, sandboxes=sandboxes)
 
 
 def with_stuck(status: RuntimePodStatus, stuck: Collection[str]) -> RuntimePodStatus:
@@ -85,6 +86,8 @@ def lost_end(container: RuntimeContainerStatus, finished_at: float) -> RuntimeCo
         reason=CONTAINER_STATUS_UNKNOWN,
         error=LOST_END,
         pid=0,
+        start_ticks=0,
+        monitor_pid=0,
     )
 
 
@@ -98,11 +101,19 @@ def _noted(container: RuntimeContainerStatus, end: RecordedEnd) -> RuntimeContai
     return msgspec.structs.replace(
         container,
         state=ContainerState.EXITED,
-        podman_state="stopped",
+        podman_state="exited",
         exit_code=end.exit_code,
         finished_at=max(end.finished_at, container.started_at),
         oom_killed=end.oom_killed,
         pid=0,
+        start_ticks=0,
+        monitor_pid=0,
+    )
+
+
+def _noted_sandbox(sandbox: SandboxStatus) -> SandboxStatus:
+    return msgspec.structs.replace(
+        sandbox, state=SandboxState.NOT_READY, ips=(), infra_pid=0, infra_start_ticks=0, infra_monitor_pid=0
     )
 
 

@@ -7,7 +7,8 @@ both to the same behaviour. Every verb has a deadline of its own; after a timeou
 from __future__ import annotations
 
 import enum
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Hashable, Mapping, Sequence
+from pathlib import Path
 from typing import Any, Final, Protocol
 
 import msgspec
@@ -22,6 +23,8 @@ MAX_EXEC_OUTPUT_BYTES: Final = 10 * 1024
 EXEC: Final = "exec"
 """Name of `Runtime.exec_container` in a `RuntimeCallError`."""
 
+ImageStamp = Hashable
+"""As long as it is the same, no image has come, gone or got another name."""
 SpecDict = Mapping[str, Any]
 """A libpod SpecGenerator or PodSpecGenerator as JSON-ready data."""
 
@@ -96,6 +99,17 @@ class ListedContainer(msgspec.Struct, frozen=True, kw_only=True):
     labels: dict[str, str]
 
 
+class ContainerProcess(msgspec.Struct, frozen=True, kw_only=True):
+    """The first process of a container, as an observation has shown it."""
+
+    container_id: str
+    pid: int = 0
+    """0 when it is not known, here and below."""
+    start_ticks: int = 0
+    """When it was started, in clock ticks since boot."""
+    monitor_pid: int = 0
+
+
 class InspectedContainer(msgspec.Struct, frozen=True, kw_only=True):
     """The expensive, exact view of one container. Wall times in epoch seconds, 0.0 is never."""
 
@@ -132,6 +146,13 @@ class InspectedContainer(msgspec.Struct, frozen=True, kw_only=True):
     """As whom its first process was begun, when that can be read."""
     layer: str = ""
     """The directory of what it has written into its root, when the storage driver has one."""
+
+    @property
+    def process(self) -> ContainerProcess:
+        """First process of the container, while that runs."""
+        return ContainerProcess(
+            container_id=self.id, pid=self.pid, start_ticks=self.start_ticks, monitor_pid=self.conmon_pid
+        )
 
 
 class RecordedEnd(msgspec.Struct, frozen=True, kw_only=True):
@@ -252,6 +273,10 @@ class Runtime(Protocol):
     async def kill_container(self, id: str, signal: str) -> None:
         """POST containers/{id}/kill?signal=. Not running or gone is success."""
 
+    def signal_process(self, process: ContainerProcess, signal: str) -> bool:
+        """Send a signal to that process by pidfd, without Podman. False when that cannot be done, and Podman has to be
+        asked: the process is not known, has ended, or may not be signalled."""
+
     async def exec_container(self, id: str, command: Sequence[str], timeout_s: float) -> ExecResult:
         """Run a command beside the container's own: as its user, in its directory, with its environment and limits.
 
@@ -263,8 +288,15 @@ class Runtime(Protocol):
         NOT_FOUND, WRONG_STATE (it does not run), COMMAND, TIMEOUT, UNAVAILABLE, INTERNAL.
         """
 
-    async def wait_exit(self, id: str, pid: int, timeout_s: float) -> bool:
-        """Wait until the process ``pid`` of that container has ended (by pidfd); False when the time is over."""
+    async def wait_exit(self, process: ContainerProcess, timeout_s: float) -> bool:
+        """Wait until that process has ended (by pidfd); False when the time is over. Podman is asked for one of which
+        the start is not known."""
+
+    def look_at_infra(
+        self, name: str, pod_id: str, pid_file: Path, labels: Mapping[str, str], *, host_network: bool
+    ) -> InspectedContainer | None:
+        """An infra container that was just started, without asking Podman; ``pid_file`` is its monitor's, the rest what
+        it was made with. None when only an inspect tells. Reads a few small files. Without image and start."""
 
     def open_process(self, container: InspectedContainer) -> int | None:
         """A file descriptor, the caller's, that becomes readable when that container's process ends.
@@ -272,13 +304,13 @@ class Runtime(Protocol):
         None when it has ended, even if its pid was reused. Raises OSError, e.g. EMFILE.
         """
 
-    def has_monitor(self, container: InspectedContainer) -> bool:
+    def has_monitor(self, process: ContainerProcess) -> bool:
         """Whether the container's monitor lives: without it Podman never notices the container's end."""
 
     def is_exiting(self, container: InspectedContainer) -> bool:
         """Whether that container's process is being taken down by the kernel, or has been. Reads one file."""
 
-    def recorded_end(self, container: InspectedContainer) -> RecordedEnd | None:
+    def recorded_end(self, process: ContainerProcess) -> RecordedEnd | None:
         """How the process of that run has ended, without asking Podman; None while its monitor has not recorded it, and
         after Podman's clean-up."""
 
@@ -300,6 +332,10 @@ class Runtime(Protocol):
 
     async def inspect_image(self, reference: str) -> ImageInfo | None:
         """GET images/{name}/json; None when absent."""
+
+    def image_stamp(self, having: str = "") -> ImageStamp | None:
+        """Stamp of all images, without asking Podman; None when there is none, or when it is not known that the image
+        with the id ``having`` is among them. Looks at one file."""
 
     async def inspect_volume(self, name: str) -> VolumeInfo | None:
         """GET volumes/{name}/json; None when absent."""

@@ -14,7 +14,7 @@ from ipc.api.v1.container import Container, EphemeralContainer
 from ipc.kubecontainer.pod_status import RuntimePodStatus
 from workers.compute.types import ContainerStart
 from workers.env.downward import Whereabouts
-from workers.env.environment import Environment, EnvironmentSources, make_environment
+from workers.env.environment import Environment, EnvironmentSources, make_environment, reads_files
 from workers.kubecontainer.config_error import ConfigError
 from workers.kubecontainer.image_reference import parse_image_reference
 from workers.kubecontainer.mounted_volume import MountedVolume
@@ -102,6 +102,8 @@ async def _environment(
         volumes=inputs.volumes,
         unshare=host.unshare,
     )
+    if not reads_files(container):
+        return make_environment(container, sources)
     try:
         return await run.in_files(subject, make_environment, container, sources)
     except TimeoutError as error:

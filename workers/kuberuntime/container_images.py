@@ -62,8 +62,11 @@ class PodImages:
         run.step(f"image of {container.name}")
         if await self._manager.reuse_image(image, policy, held, send_event):
             return None
-        ensure, backoff = self._manager.ensure_image, run.record.pull_backoff
         find_logins = await self._login_finder()
+        known = await self._manager.known_image(image, policy, send_event, find_logins)
+        if known is not None:
+            return known
+        ensure, backoff = self._manager.ensure_image, run.record.pull_backoff
         try:
             return await run.unless_cancelled(ensure, backoff, image, policy, send_event, find_logins)
         except ImageError as error:

@@ -23,7 +23,7 @@ from ipc.messages.pod_worker import SyncAction
 from ipc.messages.sync_error import SyncError
 from workers.compute.grace_period import signal_window_s
 from workers.compute.kill_spec import ContainerKill
-from workers.kubecontainer.runtime import ErrorKind, RuntimeCallError
+from workers.kubecontainer.runtime import ContainerProcess, ErrorKind, RuntimeCallError
 from workers.kuberuntime.remove import remove_id
 from workers.kuberuntime.termination_order import TerminationOrder, termination_order
 from workers.lifecycle.handlers import HandlerRunner, HookFailed, HookTarget
@@ -37,6 +37,12 @@ NOTICE_WAIT_S: Final = 5.0
 """How long Podman may take to notice that a process has ended, in seconds."""
 NOTICE_POLL_S: Final = 0.02
 """Pause between the first two inspects, in seconds; each next pause is twice as long."""
+SIGNAL_HOLD_S: Final = 0.05
+"""How long a stop signal keeps its permit while the process ends, in seconds: many pods are not taken down faster than
+Podman removes them, because its clean-ups after all their ends would be in the way of the removals."""
+RECORD_PAUSES_S: Final = (0.001, 0.002, 0.004, 0.008, 0.016, 0.032, 0.064)
+"""Pauses after each look for the monitor's record of an end, in seconds. It writes that within 5 ms, unless the host is
+busy."""
 
 _ENDED: Final = frozenset({"stopped", "exited"})
 """Podman's states of a container whose end it has noticed."""
@@ -86,7 +92,7 @@ async def _kill_in_turn(run: SyncRun, handlers: HandlerRunner, target: Container
     await run.event(event_reasons.KILLING_CONTAINER, target.message, target.name)
     try:
         await _stop(run, handlers, target, order)
-        if not await _noticed(run, target.id, _ENDED) or target.remove:
+        if not await _ended(run, target.process) or target.remove:
             # A container whose end Podman missed (its monitor is gone) would show as running for ever.
             await remove_id(run, run.runtime.remove_container, target.id)
     except RuntimeCallError as error:
@@ -101,8 +107,14 @@ async def _kill_in_turn(run: SyncRun, handlers: HandlerRunner, target: Container
 async def _kill_sandbox(run: SyncRun, sandbox: SandboxStatus) -> None:
     """Kill the sandbox's infra container, without a grace period: it only holds namespaces."""
     try:
-        await _kill(run, sandbox.infra_id, 0)
-        if not await _noticed(run, sandbox.infra_id, _ENDED):
+        process = ContainerProcess(
+            container_id=sandbox.infra_id,
+            pid=sandbox.infra_pid,
+            start_ticks=sandbox.infra_start_ticks,
+            monitor_pid=sandbox.infra_monitor_pid,
+        )
+        await _kill(run, process)
+        if not await _ended(run, process):
             # It would show as ready for ever; its containers are dead, and their logs are kept by the agent.
             await remove_id(run, run.runtime.remove_pod, sandbox.id)
     except RuntimeCallError as error:
@@ -128,9 +140,8 @@ async def _stop(run: SyncRun, handlers: HandlerRunner, target: ContainerKill, or
     if waits and await run.unless_cancelled(_before_signal, run, handlers, target, order):
         return
     left_s = signal_window_s(target.grace_period_s, run.clock.now().mono - began)
-    await run.act(run.runtime.kill_container, target.id, target.stop_signal or DEFAULT_STOP_SIGNAL)
-    if not await run.unless_cancelled(run.runtime.wait_exit, target.id, target.pid, left_s):
-        await _kill(run, target.id, target.pid)
+    if not await _signal(run, target.process, target.stop_signal or DEFAULT_STOP_SIGNAL, left_s):
+        await _kill(run, target.process)
 
 
 async def _before_signal(run: SyncRun, handlers: HandlerRunner, target: ContainerKill, order: TerminationOrder) -> bool:
@@ -141,7 +152,7 @@ async def _before_signal(run: SyncRun, handlers: HandlerRunner, target: Containe
     if await _has_ended(run, target):
         return True
     return await first_of(
-        run.read(run.runtime.wait_exit, target.id, target.pid, target.grace_period_s),
+        run.read(run.runtime.wait_exit, target.process, target.grace_period_s),
         _hook_and_turn(run, handlers, target, order),
     )
 
@@ -176,13 +187,34 @@ async def _pre_stop(run: SyncRun, handlers: HandlerRunner, target: ContainerKill
 
 
 async def _has_ended(run: SyncRun, target: ContainerKill) -> bool:
-    return await run.read(run.runtime.wait_exit, target.id, target.pid, 0.0)
+    return await run.read(run.runtime.wait_exit, target.process, 0.0)
 
 
-async def _kill(run: SyncRun, id: str, pid: int) -> None:
-    await run.act(run.runtime.kill_container, id, "SIGKILL")
-    if not await run.unless_cancelled(run.runtime.wait_exit, id, pid, KILL_WAIT_S):
+async def _kill(run: SyncRun, process: ContainerProcess) -> None:
+    if not await _signal(run, process, "SIGKILL", KILL_WAIT_S):
         raise RuntimeCallError(ErrorKind.INTERNAL, "kill container", f"still runs {KILL_WAIT_S:g} s after SIGKILL")
+
+
+async def _signal(run: SyncRun, process: ContainerProcess, signal: str, timeout_s: float) -> bool:
+    """By pidfd, or else by Podman; then wait for the end of the process. False when the time is over."""
+    hold_s = min(SIGNAL_HOLD_S, timeout_s)
+    if await run.signal(process, signal, hold_s):
+        timeout_s -= hold_s
+    else:
+        await run.act(run.runtime.kill_container, process.container_id, signal)
+    return await run.unless_cancelled(run.runtime.wait_exit, process, timeout_s)
+
+
+async def _ended(run: SyncRun, process: ContainerProcess) -> bool:
+    """Wait until Podman shows the end of a process that has ended; False when it does not within NOTICE_WAIT_S. It does
+    when the monitor has recorded the end: then it is not asked, and its own clean-up not waited for."""
+    for pause_s in RECORD_PAUSES_S:
+        if run.runtime.recorded_end(process) is not None:
+            return True
+        if not run.runtime.has_monitor(process):
+            break
+        await asyncio.sleep(pause_s)
+    return await _noticed(run, process.container_id, _ENDED)
 
 
 async def _noticed(run: SyncRun, id: str, states: Container[str]) -> bool:

@@ -20,10 +20,16 @@ REMOVE_TRIES: Final = 2
 
 
 async def remove_id(run: SyncRun, remove: Callable[[str], Awaitable[None]], id: str) -> None:
-    """Remove by id or name, with REMOVE_TRIES tries. Raises RuntimeCallError."""
+    """Remove by id. Raises RuntimeCallError."""
+    await remove_named(run, remove, id)
+    run.record.removed(id)
+
+
+async def remove_named(run: SyncRun, remove: Callable[[str], Awaitable[None]], reference: str) -> None:
+    """Remove by id or by name, which another may have soon, with REMOVE_TRIES tries. Raises RuntimeCallError."""
     for remaining in reversed(range(REMOVE_TRIES)):
         try:
-            return await run.act(remove, id)
+            return await run.act(remove, reference)
         except RuntimeCallError:
             if not remaining:
                 raise
@@ -61,7 +67,7 @@ async def remove_half_made(run: SyncRun, name: str, id: str = "") -> None:
     that Podman does not know, which would keep the name for ever. Raises RuntimeCallError."""
     if id:
         await remove_id(run, run.runtime.remove_pod, id)
-    await remove_id(run, run.runtime.remove_container, infra_name_of(name))
+    await remove_named(run, run.runtime.remove_container, infra_name_of(name))
 
 
 class _Removal(msgspec.Struct, frozen=True, kw_only=True):

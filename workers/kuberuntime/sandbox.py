@@ -6,6 +6,10 @@ call; here it takes two, so a half-made one is taken away again, or found not re
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Final
+
 import msgspec
 
 from ipc.api.v1.pod import Pod
@@ -13,11 +17,14 @@ from ipc.kubecontainer.hashing import sandbox_hash
 from ipc.messages import event_reasons
 from ipc.messages.pod_worker import SyncAction
 from ipc.messages.sync_error import SyncError
+from ipc.metrics import kubelet as metrics
+from ipc.shm.metric_cells import METERS
 from workers.kubecontainer.label_signatures import Ownership
 from workers.kubecontainer.labels import read_sandbox
-from workers.kubecontainer.naming import infra_name, sandbox_name
+from workers.kubecontainer.look import Look
+from workers.kubecontainer.naming import sandbox_name
 from workers.kubecontainer.pod_snapshot import PodSnapshot
-from workers.kubecontainer.runtime import ErrorKind, InspectedPod, RuntimeCallError
+from workers.kubecontainer.runtime import ErrorKind, InspectedContainer, InspectedPod, RuntimeCallError
 from workers.kuberuntime.context import NodeConfig
 from workers.kuberuntime.etc_files import EtcFileError, EtcFiles
 from workers.kuberuntime.remove import remove_half_made, remove_id
@@ -27,6 +34,9 @@ from workers.network.sandbox_network import SandboxNetwork, made_network, seen_n
 from workers.specgen.spec import pod_spec
 from workers.sync.record import SyncEnded
 from workers.sync.run import SyncRun
+
+NO_HANDLER: Final = ""
+"""Value of ``runtime_handler``: there are no RuntimeClasses."""
 
 
 class Sandbox(msgspec.Struct, frozen=True):
@@ -40,21 +50,24 @@ class Sandbox(msgspec.Struct, frozen=True):
 async def create_sandbox(run: SyncRun, node: NodeConfig, pods_dir: str, pod: Pod, attempt: int) -> Sandbox:
     """A new sandbox that is ready. Raises SyncEnded."""
     run.step(f"creating sandbox {attempt}")
+    began = run.clock.now().mono
     try:
-        id = await _create_or_adopt(run, node, pod, attempt)
-        await _start(run, id, infra_name(pod, attempt))
-        network = await _network(run, pod, infra_name(pod, attempt), node.host_ips())
+        made = await _create_or_adopt(run, node, pod, attempt)
+        await _start(run, made.id, made.infra)
+        network = made_network(pod, made.infra, await _look(run, pod, made), node.host_ips())
         etc_files = EtcFiles(run, pods_dir, node.network, pod, network)
         await etc_files.report_problems()
     except (RuntimeCallError, HostnameError, OSError) as error:
+        METERS.counter(metrics.RUN_POD_SANDBOX_ERRORS, NO_HANDLER).inc()
         run.checkpoint()
         message = error.message if isinstance(error, RuntimeCallError) else str(error)
         run.record.failed(SyncAction.CREATE_SANDBOX, pod.metadata.name, SyncError.CREATE_POD_SANDBOX, message)
         await run.event(event_reasons.FAILED_CREATE_POD_SANDBOX, f"Failed to create pod sandbox: {message}")
         raise SyncEnded(SyncError.CREATE_POD_SANDBOX, message) from error
+    METERS.histogram(metrics.RUN_POD_SANDBOX_DURATION, NO_HANDLER).observe(run.clock.now().mono - began)
     run.record.succeeded(SyncAction.CREATE_SANDBOX, pod.metadata.name)
     run.record.did(f"created sandbox {attempt}")
-    return Sandbox(id, network, etc_files)
+    return Sandbox(made.id, network, etc_files)
 
 
 def use_sandbox(run: SyncRun, node: NodeConfig, pods_dir: str, of: PodSnapshot, id: str) -> Sandbox:
@@ -68,13 +81,34 @@ def use_sandbox(run: SyncRun, node: NodeConfig, pods_dir: str, of: PodSnapshot, 
     return Sandbox(id, network, etc_files)
 
 
-async def _network(run: SyncRun, pod: Pod, infra: str, host_ips: tuple[str, ...]) -> SandboxNetwork:
-    """Network of a sandbox that was just made. Raises RuntimeCallError, SyncEnded."""
-    found = None if pod.spec.host_network else await run.read(run.runtime.inspect_container, infra)
-    return made_network(pod, infra, found, host_ips)
+class _Made(msgspec.Struct, frozen=True):
+    """A sandbox that was just made, or adopted."""
+
+    id: str
+    infra: str
+    """Name of its infra container."""
+    pid_file: Path
+    """Of that one's monitor."""
+    labels: Mapping[str, str] | None
+    """With which it was made; None of an adopted one."""
 
 
-async def _create_or_adopt(run: SyncRun, node: NodeConfig, pod: Pod, attempt: int) -> str:
+async def _look(run: SyncRun, pod: Pod, made: _Made) -> InspectedContainer | None:
+    """The infra container, which has just started; the node worker need not inspect it again.
+
+    None when only an inspect tells of it and its addresses are the host's. Raises RuntimeCallError, SyncEnded.
+    """
+    at, in_hosts, found = run.clock.now().mono, pod.spec.host_network, None
+    if made.labels is not None:
+        found = run.runtime.look_at_infra(made.infra, made.id, made.pid_file, made.labels, host_network=in_hosts)
+    if found is None and not in_hosts:
+        found = await run.read(run.runtime.inspect_container, made.infra)
+    if found is not None:
+        run.record.looked(Look(found, at))
+    return found
+
+
+async def _create_or_adopt(run: SyncRun, node: NodeConfig, pod: Pod, attempt: int) -> _Made:
     """A name in use is met when an earlier create, given up as lost, happened after all, or half of it.
 
     The pod's log directory is made here, as upstream has it: a name that is too long for it ends here.
@@ -83,8 +117,9 @@ async def _create_or_adopt(run: SyncRun, node: NodeConfig, pod: Pod, attempt: in
     name, pid_file = sandbox_name(pod, attempt), layout.monitor_pid_file(node.logs(run.pod), attempt)
     layout.ensure_directory(pid_file)
     spec = pod_spec(pod, node.ownership, attempt, pid_file, node.network, node.resources)
+    infra, labels = spec["infra_name"], spec["labels"]
     try:
-        return await run.act(run.runtime.create_pod, spec)
+        return _Made(await run.act(run.runtime.create_pod, spec), infra, pid_file, labels)
     except RuntimeCallError as error:
         if error.kind is not ErrorKind.NAME_IN_USE:
             raise
@@ -92,9 +127,9 @@ async def _create_or_adopt(run: SyncRun, node: NodeConfig, pod: Pod, attempt: in
         if found is not None and not _is_the_same(found, pod, node.ownership):
             raise
     if found is not None and found.infra_id:
-        return found.id
+        return _Made(found.id, infra, pid_file, None)
     await remove_half_made(run, name, found.id if found is not None else "")
-    return await run.act(run.runtime.create_pod, spec)
+    return _Made(await run.act(run.runtime.create_pod, spec), infra, pid_file, labels)
 
 
 def _is_the_same(found: InspectedPod, pod: Pod, ownership: Ownership) -> bool:

@@ -26,7 +26,7 @@ from workers.kuberuntime.container_config import PodInputs, generate_container_c
 from workers.kuberuntime.container_images import PodImages
 from workers.kuberuntime.context import SyncContext
 from workers.kuberuntime.post_start import PostStartHookFailed, run_post_start
-from workers.kuberuntime.remove import remove_id
+from workers.kuberuntime.remove import remove_id, remove_named
 from workers.logs import layout, start_error
 from workers.specgen.spec import ContainerConfig, container_spec
 from workers.sync.run import SyncRun
@@ -135,7 +135,7 @@ class ContainerStarter:
             if found is not None:
                 raise
         # A layer that belongs to no container keeps the name.
-        await remove_id(run, run.runtime.remove_container, spec["name"])
+        await remove_named(run, run.runtime.remove_container, spec["name"])
         return await run.act(run.runtime.create_container, spec)
 
     def _is_the_same(self, found: InspectedContainer, container: Container, config: ContainerConfig) -> bool:

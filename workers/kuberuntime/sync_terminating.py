@@ -8,6 +8,7 @@ Different on purpose: an orphan gets the grace period that its labels carry, not
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Sequence
 from pathlib import Path
 
 from ipc.kubecontainer.pod_status import RuntimePodStatus
@@ -15,6 +16,7 @@ from ipc.messages.pod_worker import SyncPod
 from ipc.messages.sync_error import SyncError
 from workers.compute.kill_spec import kill_all
 from workers.eviction.manager import keep_evicted
+from workers.fs.tree_removal import Stuck
 from workers.kuberuntime.context import SyncContext
 from workers.kuberuntime.kill_container import kill_pod
 from workers.kuberuntime.leftover_processes import end_leftover_processes
@@ -31,6 +33,8 @@ async def sync_terminating(context: SyncContext, run: SyncRun, request: SyncPod,
     """Stop every container within its grace period, the sandbox last, unless the pod's removal follows, which ends the
     sandbox in one call with all that is left. Raises SyncEnded. A shorter grace period cancels it and arrives as the
     next request."""
+    if request.remove:
+        run.keep_place()
     targets = kill_all(request.pod, status, request.grace_period_s)
     run.record.found(f"{len(targets)} containers running")
     run.step(f"stopping {len(targets)} containers")
@@ -45,19 +49,36 @@ async def sync_terminated(context: SyncContext, run: SyncRun, request: SyncPod, 
     A pod that is still wanted keeps its containers for their logs, an evicted one its logs alone. Raises SyncEnded when
     something could not be removed; what could be is.
     """
+    run.take_kept_place()
     run.record.found(f"{len(status.sandboxes)} sandboxes, {len(status.containers)} containers")
-    stuck = await tear_down_volumes(run, context.volumes)
     if request.remove:
-        await _remove_containers(run, status)
-    elif request.evicted:
+        await _remove_all(context, run, status)
+        return
+    stuck = await tear_down_volumes(run, context.volumes)
+    if request.evicted:
         await keep_evicted(run, context.volumes.pods_dir, request.evicted)
         await _remove_containers(run, status)
     else:
         await remove_dead_containers(run, status, request.dead_containers)
+    _raise_stuck(stuck)
+
+
+async def _remove_all(context: SyncContext, run: SyncRun, status: RuntimePodStatus) -> None:
+    """Remove volumes beside the call that removes the containers; the directories when nothing else is left. Raises
+    SyncEnded."""
+    volumes, containers = await asyncio.gather(
+        tear_down_volumes(run, context.volumes), _remove_containers(run, status), return_exceptions=True
+    )
+    for failure in (outcome for outcome in (containers, volumes) if isinstance(outcome, BaseException)):
+        raise failure
+    assert not isinstance(volumes, BaseException)
+    _raise_stuck(volumes)
+    await _remove_directories(run, context.volumes, context.node.logs(run.pod))
+
+
+def _raise_stuck(stuck: Sequence[Stuck]) -> None:
     if stuck:
         raise SyncEnded(SyncError.FAILED_UNMOUNT, "; ".join(map(str, stuck)))
-    if request.remove:
-        await _remove_directories(run, context.volumes, context.node.logs(run.pod))
 
 
 async def _remove_containers(run: SyncRun, status: RuntimePodStatus) -> None:

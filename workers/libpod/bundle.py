@@ -1,11 +1,11 @@
-"""User of a container's first process when it was started, from the OCI runtime's config.json.
+"""The OCI runtime's config.json of a container, as Podman has written it: among other things the user of its first
+process.
 
-Upstream has it from its runtime (CRI, ContainerStatus.user). The process may have become another user since.
+Upstream has the user from its runtime (CRI, ContainerStatus.user). The process may have become another user since.
 """
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Final
 
 import msgspec
@@ -26,11 +26,20 @@ class _Process(msgspec.Struct, frozen=True):
     user: _User = _User()
 
 
-class _Config(msgspec.Struct, frozen=True):
+class _Mount(msgspec.Struct, frozen=True):
+    destination: str = ""
+    source: str = ""
+
+
+class RuntimeConfig(msgspec.Struct, frozen=True):
+    """The fields of a config.json that are used."""
+
     process: _Process = _Process()
+    mounts: tuple[_Mount, ...] = ()
+    annotations: dict[str, str] = {}
 
 
-_DECODER: Final = msgspec.json.Decoder(_Config)
+_DECODER: Final = msgspec.json.Decoder(RuntimeConfig)
 
 
 def read_user(config: str) -> LinuxContainerUser | None:
@@ -39,8 +48,13 @@ def read_user(config: str) -> LinuxContainerUser | None:
     if not config:
         return None
     try:
-        with Path(config).open("rb") as file:
-            user = _DECODER.decode(file.read(MAX_CONFIG_BYTES)).process.user
+        user = read_config(config).process.user
     except (OSError, msgspec.DecodeError):
         return None
     return LinuxContainerUser(uid=user.uid, gid=user.gid, supplemental_groups=user.additional_gids)
+
+
+def read_config(config: str) -> RuntimeConfig:
+    """Raises OSError, msgspec.DecodeError."""
+    with open(config, "rb") as file:
+        return _DECODER.decode(file.read(MAX_CONFIG_BYTES))

@@ -14,6 +14,8 @@ import msgspec
 from ipc.api.v1.probe import ExecAction, HTTPGetAction, LifecycleHandler
 from ipc.host.tasks import note_failure
 from ipc.messages.sync_error import SyncError
+from ipc.metrics import kubelet as metrics
+from ipc.shm.metric_cells import METERS
 from workers.kubecontainer.runtime import ErrorKind, RuntimeCallError
 from workers.lifecycle.http_hook import HttpHookClient, HttpHookFailed
 from workers.lifecycle.pre_stops import PreStops
@@ -67,7 +69,7 @@ class HandlerRunner(msgspec.Struct, frozen=True, kw_only=True):
         if handler.exec is not None:
             await _exec(run, handler.exec, target)
         elif handler.sleep is not None:
-            await asyncio.sleep(handler.sleep.seconds)
+            await _sleep(handler.sleep.seconds)
         elif handler.http_get is not None:
             await self._http_get(run, handler.http_get, target)
         else:
@@ -75,11 +77,19 @@ class HandlerRunner(msgspec.Struct, frozen=True, kw_only=True):
 
     async def _http_get(self, run: SyncRun, action: HTTPGetAction, target: HookTarget) -> None:
         try:
-            await self.http.get(run, action, target.name, MAX_HOOK_S)
+            await self.http.get(run, action, target.name, target.id, MAX_HOOK_S)
         except HttpHookFailed as error:
             raise HookFailed(f"httpGet hook of container {target.name}: {error}") from error
         except RuntimeCallError as error:
             raise HookFailed(f"httpGet hook of container {target.name} did not run: {error.kind}") from error
+
+
+async def _sleep(seconds: float) -> None:
+    try:
+        await asyncio.sleep(seconds)
+    except asyncio.CancelledError:
+        METERS.counter(metrics.SLEEPS_CUT_SHORT).inc()
+        raise
 
 
 async def _exec(run: SyncRun, action: ExecAction, target: HookTarget) -> None:

@@ -15,9 +15,10 @@ from ipc.api.v1.container import Container
 from ipc.api.v1.probe import HTTPGetAction
 from ipc.host.loop_clock import loop_time
 from ipc.messages import event_reasons
-from workers.kubecontainer.convert import pod_status
+from ipc.metrics import kubelet as metrics
+from ipc.shm.metric_cells import METERS
+from workers.kubecontainer.convert import pod_status, sandbox_behind
 from workers.kubecontainer.label_signatures import Ownership
-from workers.kubecontainer.labels import read_sandbox
 from workers.podhttp.client import (
     MAX_REQUESTS,
     TOO_MANY_REDIRECTS,
@@ -48,12 +49,15 @@ class HttpHookClient(msgspec.Struct, frozen=True, kw_only=True):
     host_ips: Callable[[], tuple[str, ...]] = tuple
     """The host's addresses as they are now: those of pods in its network."""
 
-    async def get(self, run: SyncRun, action: HTTPGetAction, container: str, timeout_s: float) -> None:
+    async def get(
+        self, run: SyncRun, action: HTTPGetAction, container: str, container_id: str, timeout_s: float
+    ) -> None:
         """Return when the server has answered, within ``timeout_s``, and once more so if it does not speak TLS.
+        ``container`` is the hook's container by its name in the manifest.
 
         May be cancelled. Raises HttpHookFailed, RuntimeCallError, SyncEnded.
         """
-        network = await self._network(run)
+        network = await self._network(run, container_id)
         try:
             endpoint = endpoint_of(network, action.host, action.port, Container(name=container))
             request = request_of(action, endpoint, HOOK_USER_AGENT)
@@ -61,6 +65,7 @@ class HttpHookClient(msgspec.Struct, frozen=True, kw_only=True):
                 await _get(self.dialer, request, timeout_s)
             except NoTls:
                 await _get(self.dialer, _in_plain_http(request), timeout_s)
+                METERS.counter(metrics.HTTP_FALLBACKS).inc()
                 answered = f"request to HTTPS lifecycle hook {endpoint.address} got HTTP response"
                 await run.event(event_reasons.LIFECYCLE_HTTP_FALLBACK, f"{answered}, retry with HTTP succeeded")
         except NoHttp as error:
@@ -70,15 +75,16 @@ class HttpHookClient(msgspec.Struct, frozen=True, kw_only=True):
         except (PortError, ExchangeFailed, DialError) as error:
             raise HttpHookFailed(str(error)) from error
 
-    async def _network(self, run: SyncRun) -> PodNetwork:
-        """Looked up now: this sync may have made the sandbox. Raises RuntimeCallError, SyncEnded."""
-        listed = await run.read(run.runtime.list_pods, run.pod.uid)
-        sandboxes = filter(self.ownership.owns_pod, listed)
-        newest = max(sandboxes, key=lambda pod: read_sandbox(pod.labels).attempt, default=None)
-        if newest is None or not newest.infra_id:
+    async def _network(self, run: SyncRun, container_id: str) -> PodNetwork:
+        """The network of the container's sandbox, found by ids: what a list costs depends on what else is there. Raises
+        RuntimeCallError, SyncEnded."""
+        inspect = run.runtime.inspect_container
+        container = await run.find(inspect, container_id)
+        sandbox = await run.find(run.runtime.inspect_pod, container.pod_id) if container is not None else None
+        if sandbox is None or not sandbox.infra_id or not self.ownership.owns_pod(sandbox):
             return pod_network(pod_status(run.pod.uid, (), (), 0.0))
-        infra = await run.read(run.runtime.inspect_container, newest.infra_id)
-        return pod_network(pod_status(run.pod.uid, [newest], [infra], 0.0), self.host_ips())
+        infra = await run.read(inspect, sandbox.infra_id)
+        return pod_network(pod_status(run.pod.uid, [sandbox_behind(infra)], [infra], 0.0), self.host_ips())
 
 
 async def _get(dialer: Dialer, request: HttpRequest, timeout_s: float) -> None:

@@ -25,6 +25,8 @@ class LogEntry(msgspec.Struct, frozen=True):
 
     timestamp: bytes
     """As it was written."""
+    stream: bytes
+    """``stdout`` or ``stderr``."""
     partial: bool
     message: bytes
     """Without the line's end."""
@@ -41,7 +43,7 @@ def parse_entry(line: bytes) -> LogEntry | None:
     tag = parts[2].split(b":", 1)[0]
     if tag not in (_FULL, _PARTIAL):
         return None
-    return LogEntry(parts[0], tag == _PARTIAL, parts[3] if len(parts) > 3 else b"")
+    return LogEntry(parts[0], parts[1], tag == _PARTIAL, parts[3] if len(parts) > 3 else b"")
 
 
 class LineCutter:
@@ -70,8 +72,12 @@ class LineCutter:
 class LogRenderer:
     """Output for a client: messages of entries, cut by time and size (logs.go, logWriter)."""
 
-    def __init__(self, *, timestamps: bool, since: float = 0.0, limit_bytes: int | None = None) -> None:
-        """``since`` in epoch seconds; 0.0 shows everything. ``limit_bytes`` counts what is shown."""
+    def __init__(
+        self, *, timestamps: bool, since: float = 0.0, limit_bytes: int | None = None, stream: str = ""
+    ) -> None:
+        """``since`` in epoch seconds; 0.0 shows everything. ``limit_bytes`` counts what is shown. ``stream``:
+        ``stdout`` or ``stderr``; empty for both."""
+        self._stream = stream.encode()
         self._timestamps = timestamps
         self._since = since
         self._left = limit_bytes
@@ -92,7 +98,7 @@ class LogRenderer:
 
     def _render_one(self, line: bytes) -> bytes:
         entry = parse_entry(line)
-        if entry is None or not self._is_recent(entry):
+        if entry is None or (self._stream and entry.stream != self._stream) or not self._is_recent(entry):
             return b""
         prefix = entry.timestamp + b" " if self._timestamps and not self._in_line else b""
         self._in_line = entry.partial

@@ -93,7 +93,7 @@ def prune(
     """Remove what belongs to attempts older than the ``kept`` ones: the newest, and those before it that have left
     something. None keeps all. What is ``there``, of attempts whose container exists, stays: without the mark of a
     failed start it would be started again. Raises OSError."""
-    if kept is None:
+    if kept is None or newest_attempt < kept:
         return
     attempts = {name: attempt_of(name) for name in _file_names(directory / container)}
     older = sorted({attempt for attempt in attempts.values() if attempt is not None and attempt < newest_attempt})

@@ -64,9 +64,15 @@ def make_termination_log(file: Path, attempt: int) -> None:
         os.fchmod(fd, FILE_MODE)
     finally:
         os.close(fd)
-    for other in file.parent.iterdir():
+    if attempt >= layout.KEPT_ATTEMPTS:
+        _remove_older(file.parent, attempt - layout.KEPT_ATTEMPTS)
+
+
+def _remove_older(directory: Path, newest_attempt: int) -> None:
+    """Remove the files of that attempt and those before it. Raises OSError."""
+    for other in directory.iterdir():
         match = _FILE.fullmatch(other.name)
-        if match and int(match[1]) <= attempt - layout.KEPT_ATTEMPTS:
+        if match and int(match[1]) <= newest_attempt:
             other.unlink(missing_ok=True)
 
 

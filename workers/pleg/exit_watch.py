@@ -19,16 +19,19 @@ from typing import Final, Protocol
 import msgspec
 
 from ipc.host.clock import Clock, Instant
-from workers.kubecontainer.runtime import InspectedContainer, RecordedEnd
+from workers.kubecontainer.runtime import ContainerProcess, InspectedContainer, RecordedEnd
 
 SETTLE_S: Final = 0.005
 """From the end of a process until Podman shows it, in seconds: conmon writes the exit code first, within 5 ms of it.
 
 Not longer: some 30 ms after the end comes `podman container cleanup`, which conmon starts, and holds the container's
 lock for 50 to 100 ms. An observation that comes in time does not wait for that."""
-RECORD_PAUSES_S: Final = (0.001, 0.001, 0.002, 0.004, 0.008, 0.016)
+RECORD_PAUSES_S: Final = (0.001, 0.001, 0.002, 0.004, 0.008, 0.016, 0.032)
 """Pauses before each read of the monitor's record of an end, the first one counted from the end, in seconds. A read
 costs 0.1 ms. When there is no record after all of them, Podman is asked."""
+RECORD_HOLDS_S: Final = 10.0
+"""How long a record stands for what Podman would say, in seconds. Later Podman is asked once, after its clean-up: most
+containers were removed by then, and of all others that is time enough, because it says the same."""
 MAX_PAUSE_S: Final = 2.0
 """Between two checks at a container that Podman says runs, while its process has ended, in seconds. The first pause is
 SETTLE_S, each next one twice as long."""
@@ -45,9 +48,9 @@ class Processes(Protocol):
 
     def open_process(self, container: InspectedContainer) -> int | None: ...
 
-    def has_monitor(self, container: InspectedContainer) -> bool: ...
+    def has_monitor(self, process: ContainerProcess) -> bool: ...
 
-    def recorded_end(self, container: InspectedContainer) -> RecordedEnd | None: ...
+    def recorded_end(self, process: ContainerProcess) -> RecordedEnd | None: ...
 
 
 class _Watch(msgspec.Struct, frozen=True):
@@ -57,7 +60,7 @@ class _Watch(msgspec.Struct, frozen=True):
 
 
 class _End(msgspec.Struct, frozen=True):
-    pid: int
+    container: InspectedContainer
     seen: Instant
     monitored: bool
     """Whether the container's monitor lived when that was last checked."""
@@ -115,7 +118,7 @@ class ExitWatch:
             return
         end = self._ends.pop(id, None)
         self._close(id)
-        if end is not None and end.pid == container.pid:
+        if end is not None and end.container.pid == container.pid:
             self._recheck(container, uid, end)
             return
         try:
@@ -149,12 +152,24 @@ class ExitWatch:
     def end_of(self, container_id: str, pid: int) -> float | None:
         """When that process ended, in epoch seconds, if Podman will not learn of it any more."""
         end = self._ends.get(container_id)
-        return end.seen.wall if end is not None and end.final and end.pid == pid else None
+        return end.seen.wall if end is not None and end.final and end.container.pid == pid else None
 
     def record_of(self, container_id: str, pid: int) -> RecordedEnd | None:
         """How that process ended, if its monitor has recorded it and Podman does not show it yet."""
         end = self._ends.get(container_id)
-        return end.record if end is not None and end.pid == pid else None
+        return end.record if end is not None and end.container.pid == pid else None
+
+    def is_told(self, container_id: str) -> bool:
+        """Whether the monitor has recorded that end so lately that nobody has to ask Podman. Reads the record if nobody
+        has yet."""
+        end = self._ends.get(container_id)
+        if end is None or self._clock.now().mono - end.seen.mono >= RECORD_HOLDS_S:
+            return False
+        if end.record is None:
+            end = self._ends[container_id] = msgspec.structs.replace(
+                end, record=self._processes.recorded_end(end.container.process)
+            )
+        return end.record is not None
 
     def forget(self, container_id: str) -> None:
         """Stop watching a container that has ended or is gone."""
@@ -182,10 +197,12 @@ class ExitWatch:
         self._ended(known.container, known.uid)
 
     def _ended(self, container: InspectedContainer, uid: str) -> None:
-        monitored = self._processes.has_monitor(container)
-        self._ends[container.id] = _End(container.pid, self._clock.now(), monitored)
-        if self._on_record is not None and not container.is_infra:
-            self._loop.call_later(RECORD_PAUSES_S[0], self._read_record, container, uid, self._on_record, 1)
+        monitored = self._processes.has_monitor(container.process)
+        self._ends[container.id] = _End(container, self._clock.now(), monitored)
+        if self._on_record is not None:
+            # A sandbox's end is told by an observation: it is the end of what runs in it, too.
+            on_record = self._on_exit if container.is_infra else self._on_record
+            self._loop.call_later(RECORD_PAUSES_S[0], self._read_record, container, uid, on_record, 1)
         else:
             self._loop.call_later(SETTLE_S, self._on_exit, uid)
 
@@ -194,9 +211,9 @@ class ExitWatch:
     ) -> None:
         """Read the monitor's record for the ``checks``-th time, unless Podman has confirmed the end meanwhile."""
         end = self._ends.get(container.id)
-        if end is None or end.pid != container.pid:
+        if end is None or end.container.pid != container.pid:
             return
-        record = self._processes.recorded_end(container)
+        record = end.record or self._processes.recorded_end(container.process)
         if record is not None:
             self._ends[container.id] = msgspec.structs.replace(end, record=record)
             on_record(uid)
@@ -210,7 +227,7 @@ class ExitWatch:
         will never report the end."""
         late = self._clock.now().mono - end.seen.mono >= PATIENCE_S
         final = end.final or late or not end.monitored
-        monitored = final or self._processes.has_monitor(container)
+        monitored = final or self._processes.has_monitor(container.process)
         self._ends[container.id] = msgspec.structs.replace(end, checks=end.checks + 1, final=final, monitored=monitored)
         if not final:
             pause_s = min(SETTLE_S * 2.0 ** min(end.checks + 1, 16), MAX_PAUSE_S)

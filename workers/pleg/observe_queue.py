@@ -41,6 +41,11 @@ class ObserveQueue:
         for uid in uids:
             del self._due[uid]
 
+    def drop(self, uid: str) -> None:
+        """Nobody wants that pod to be observed any more."""
+        self._due.pop(uid, None)
+        self._failures.pop(uid, None)
+
     def take_all(self) -> tuple[str, ...]:
         """Remove and return all pods, due or not."""
         waiting = tuple(self._due)

@@ -21,6 +21,7 @@ from workers.kubecontainer import labels
 from workers.kubecontainer.convert import container_state, pod_status, sandbox_behind
 from workers.kubecontainer.label_signatures import Ownership
 from workers.kubecontainer.labels import read_uid
+from workers.kubecontainer.look import Look
 from workers.kubecontainer.overrides import STUCK_SLACK_S, with_recorded_ends, with_stuck, with_unseen_ends
 from workers.kubecontainer.runtime import (
     ErrorKind,
@@ -37,9 +38,12 @@ from workers.logs.termination_message import read_termination_message, with_term
 from workers.pleg.exit_watch import ExitWatch
 from workers.pleg.logged_restarts import LostAttempts
 from workers.pleg.relist import (
+    SETTLED_STATES,
     Listing,
     Members,
     halfway_removed,
+    is_as_remembered,
+    is_run_of,
     members_by_uid,
     to_inspect,
     unlisted_pods,
@@ -81,17 +85,23 @@ class Observer:
         on_exit: Callable[[str], None],
         on_record: Callable[[str], None] | None = None,
         on_forgotten: Callable[[str], None] = lambda uid: None,
+        remembered: Mapping[str, InspectedContainer] | None = None,
+        on_inspect: Callable[[], None] = lambda: None,
         stuck_slack_s: float = STUCK_SLACK_S,
     ) -> None:
         """``on_exit`` gets the uid of a pod of which a process has just ended; ``on_record`` that of a pod of which the
         end of a container was recorded, which `with_records` adds; ``on_forgotten`` that of a pod with a process whose
-        container Podman does not know any more."""
+        container Podman does not know any more. ``remembered`` has inspects by an earlier process, by id. After every
+        change of `settled` ``on_inspect`` is called."""
         self._runtime = runtime
         self._clock = clock
         self._ownership = ownership
         self._pod_logs_dir = pod_logs_dir
         self._pods_dir = pods_dir
         self._on_forgotten = on_forgotten
+        self._remembered = remembered or {}
+        """Until the first relist."""
+        self._on_inspect = on_inspect
         self._stuck_slack_s = stuck_slack_s
         self._exits = ExitWatch(runtime, clock, on_exit, on_record=on_record)
         self._lost: LostAttempts | None = None
@@ -124,6 +134,11 @@ class Observer:
         """Number of known containers, infra containers included."""
         return len(self._inspected)
 
+    def settled(self) -> list[InspectedContainer]:
+        """Inspects of our containers in states that last, for a later process to remember."""
+        ours = frozenset[str]().union(*self._ours.values())
+        return [c for id, c in self._inspected.items() if id in ours and c.state in SETTLED_STATES]
+
     def knows_end(self, container_id: str) -> bool:
         """Whether that container is known to have ended."""
         known = self._inspected.get(container_id)
@@ -132,9 +147,28 @@ class Observer:
         ended = container_state(known.state) is ContainerState.EXITED
         return ended or self._exits.record_of(container_id, known.pid) is not None
 
+    def has_ended(self, uid: str) -> bool:
+        """Whether the pod has containers, and all are known to have ended, whatever its sandbox does."""
+        ids = self._ours.get(uid, frozenset()) & self._inspected.keys()
+        containers = [id for id in ids if not self._inspected[id].is_infra]
+        return bool(containers) and all(map(self.knows_end, containers))
+
     def needs_list(self, uid: str) -> bool:
         """Whether an observation of that pod has to list it."""
         return uid in self._without_infra or self.touched.needs_list(uid, self._clock.now().mono)
+
+    def relies_on_records(self, uid: str) -> bool:
+        """Whether the end of a container of that pod is known from its monitor's record alone."""
+        return bool(self._told(uid))
+
+    def relying_on_records(self) -> Set[str]:
+        """Uids of all pods of which that is so."""
+        ended = self._exits.unconfirmed & self._inspected.keys()
+        return {read_uid(self._inspected[id].labels) for id in ended if self._exits.is_told(id)}
+
+    def _told(self, uid: str) -> Set[str]:
+        ended = self._exits.unconfirmed & self._ours.get(uid, frozenset()) & self._inspected.keys()
+        return {id for id in ended if self._exits.is_told(id)}
 
     def knows(self, container_id: str) -> bool:
         """Whether that container was inspected and is not known to be gone."""
@@ -161,19 +195,19 @@ class Observer:
         if not ids:
             return status
         records = self._records(self._inspected[id] for id in ids)
-        for id, end in records.items():
-            found = msgspec.structs.replace(self._inspected[id], exit_code=end.exit_code)
-            self._messages[id] = read_termination_message(found, self._pods_dir, self._pod_logs_dir)
+        self._read_messages(records)
         return with_termination_messages(with_recorded_ends(status, records), self._messages)
 
-    async def observe(self, uid: str, *, listing: bool = False) -> RuntimePodStatus:
-        """Status of one pod, cheaply: what was touched of it and what does not last is inspected, unless ``listing`` is
-        wanted or needed. Raises RuntimeCallError."""
+    async def observe(self, uid: str, *, listing: bool | None = None) -> RuntimePodStatus:
+        """Status of one pod, cheaply: what was touched of it and what does not last is inspected, unless ``listing``,
+        by default where `needs_list` says so. Raises RuntimeCallError."""
         started_at = self._clock.now().mono
         self._since_listing.add(uid)
-        observe = self._list_pod if listing or self.needs_list(uid) else self._inspect_pod
+        observe = self._list_pod if (self.needs_list(uid) if listing is None else listing) else self._inspect_pod
         doubts = self.touched.take(uid)
         try:
+            for look in doubts.looks:
+                self._take_look(look)
             return await observe(uid, doubts, started_at)
         except BaseException:
             self.touched.restore(uid, doubts)
@@ -181,11 +215,22 @@ class Observer:
 
     async def _inspect_pod(self, uid: str, doubts: Doubts, started_at: float) -> RuntimePodStatus:
         """Status of the containers that are known of the pod and of those that were touched since."""
-        await self._inspect_ours(uid, self._doubtful(uid, doubts.touched))
-        await self._inspect_ours(uid, {id for id, wall in doubts.hinted if not self.has_inspected_since(id, wall)})
+        gone = doubts.removed | self._forget_removed(uid, doubts.removed)
+        await self._inspect_ours(uid, self._doubtful(uid, doubts.touched - gone))
+        hinted = {id for id, wall in doubts.hinted if not self.has_inspected_since(id, wall)}
+        await self._inspect_ours(uid, hinted - gone)
+        self._read_messages(self._records(self._inspected[id] for id in self._told(uid)))
         ids = self._ours.get(uid, frozenset())
         infras = (self._inspected[id] for id in ids if self._inspected[id].is_infra)
         return self._status(uid, [sandbox_behind(infra) for infra in infras], ids, started_at)
+
+    def _forget_removed(self, uid: str, removed: Set[str]) -> Set[str]:
+        """Podman has answered that these containers, and everything in these sandboxes, were removed: an id never comes
+        back. The ids of those containers that were known."""
+        known = (self._inspected[id] for id in self._ours.get(uid, frozenset()) & self._inspected.keys())
+        gone = {container.id for container in known if removed & {container.id, container.pod_id}}
+        self._forget(gone)
+        return gone
 
     def _doubtful(self, uid: str, touched: Set[str]) -> Set[str]:
         """Containers of a pod to inspect, each by its id if that is known, else by what was touched."""
@@ -205,7 +250,9 @@ class Observer:
     def _lasts(self, known: InspectedContainer) -> bool:
         """Whether a container is as it was inspected, unless it was touched. A process that has ended by now counts as
         ended, also when nobody was told yet: the status is of this moment."""
-        if known.id in self._exits.unconfirmed or not self._is_settled(known.id, known.state):
+        if known.id in self._exits.unconfirmed:
+            return self._exits.is_told(known.id)
+        if not self._is_settled(known.id, known.state):
             return False
         return not self._exits.is_running(known.id, known.pid) or self._exits.is_alive(known.id)
 
@@ -246,8 +293,10 @@ class Observer:
         ids = {container.id for container in listing.containers}
         ids |= {id for id, known in self._inspected.items() if read_uid(known.labels) in newer}
         await self._confirm_gone({id for of_pod in self._ours.values() for id in of_pod} - ids)
+        await self._recall(listing)
         wanted = (*to_inspect(listing.containers, self._inspected), *sorted(self._exits.unconfirmed & ids))
-        failures |= await self._inspect(dict.fromkeys(wanted))
+        told = {container.id for container in listing.containers if self._is_told_run(container)}
+        failures |= await self._inspect(id for id in dict.fromkeys(wanted) if id not in told)
         for failure in failures.values():
             if failure.kind is ErrorKind.UNAVAILABLE:
                 raise failure
@@ -260,6 +309,23 @@ class Observer:
         relisting = await self._relisting(listing, failures, self._lost.uids - newer)
         self.touched.listed_all(listing.doubts, relisting.failures.keys())
         return msgspec.structs.replace(relisting, passed_over=newer)
+
+    async def _recall(self, listing: Listing) -> None:
+        """Take over remembered inspects of containers that the list shows as they were."""
+        remembered, self._remembered = self._remembered, {}
+        known = (
+            (c, remembered[c.id]) for c in listing.containers if c.id in remembered.keys() - self._inspected.keys()
+        )
+        same = [inspected for listed, inspected in known if is_as_remembered(inspected, listed)]
+        for number, inspected in enumerate(same):
+            if number % PODS_PER_YIELD == 0:
+                await asyncio.sleep(0)
+            try:
+                self._inspect_ended(inspected.id, inspected)
+            except Exception as error:
+                self._unexpected(f"remember container {inspected.id[:12]}", inspected.id, error)
+            else:
+                self._inspected[inspected.id], self._inspected_at[inspected.id] = inspected, listing.started_at
 
     def close(self) -> None:
         """Stop watching processes."""
@@ -321,6 +387,11 @@ class Observer:
         if there := {id for id in missing if self._is_ours(id)}:
             raise RuntimeCallError(ErrorKind.INTERNAL, "list", f"it lacks {len(there)} containers that exist")
 
+    def _is_told_run(self, listed: ListedContainer) -> bool:
+        """Whether the monitor has recorded the end of the run that the list shows, whether it knows of it or not."""
+        known = self._inspected.get(listed.id)
+        return known is not None and self._exits.is_told(listed.id) and is_run_of(known, listed)
+
     async def _with_unlisted(self, listing: Listing) -> tuple[Listing, dict[str, RuntimeCallError]]:
         """The listing with the pods that only an inspect shows, and errors of these by the ids of their containers."""
         pods, failures = listing.pods, dict[str, RuntimeCallError]()
@@ -378,8 +449,22 @@ class Observer:
         self._unexplained.pop(id, None)
         return None
 
+    def _take_look(self, look: Look) -> None:
+        """As an inspect of that time. An end since then shows itself: the process is watched from now on."""
+        found = look.container
+        if look.at <= self._inspected_at.get(found.id, -math.inf):
+            return
+        self._inspected[found.id] = found
+        try:
+            self._inspect_ended(found.id, found)
+        except Exception:
+            del self._inspected[found.id]
+            raise
+        self._inspected_at[found.id] = look.at
+
     def _inspect_ended(self, id: str, found: InspectedContainer) -> None:
         """Update what depends on an inspect: owner, pidfd, termination message."""
+        self._on_inspect()
         uid, ours, state = read_uid(found.labels), self._ownership.owns(found), container_state(found.state)
         if ours:
             self._ours[uid] = self._ours.get(uid, frozenset()) | {id}
@@ -443,6 +528,8 @@ class Observer:
         return since is not None and self._clock.now().mono - since >= patience_s
 
     def _forget(self, ids: Set[str]) -> None:
+        if ids:
+            self._on_inspect()
         for id in ids:
             known = self._inspected.pop(id, None)
             uid = read_uid(known.labels) if known is not None else ""
@@ -477,6 +564,13 @@ class Observer:
     def _records(self, containers: Iterable[InspectedContainer]) -> dict[str, RecordedEnd]:
         """Recorded ends by id, of containers whose end Podman does not show yet."""
         return {c.id: end for c in containers if (end := self._exits.record_of(c.id, c.pid)) is not None}
+
+    def _read_messages(self, records: Mapping[str, RecordedEnd]) -> None:
+        """Termination messages of containers with recorded ends."""
+        for id, end in records.items():
+            if not self._inspected[id].is_infra:
+                found = msgspec.structs.replace(self._inspected[id], exit_code=end.exit_code)
+                self._messages[id] = read_termination_message(found, self._pods_dir, self._pod_logs_dir)
 
     def _status(self, uid: str, pods: Iterable[ListedPod], ids: Iterable[str], started_at: float) -> RuntimePodStatus:
         """Status from these pods and containers, with what Podman does not know or forgets. Raises RuntimeCallError."""

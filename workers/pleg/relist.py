@@ -11,7 +11,8 @@ from typing import Final
 
 import msgspec
 
-from workers.kubecontainer.convert import sandbox_of
+from ipc.kubecontainer.pod_status import ContainerState
+from workers.kubecontainer.convert import container_state, sandbox_of
 from workers.kubecontainer.labels import read_uid
 from workers.kubecontainer.runtime import InspectedContainer, ListedContainer, ListedPod
 from workers.pleg.touched import Doubts
@@ -71,6 +72,21 @@ def is_same_run(inspected: InspectedContainer, listed: ListedContainer) -> bool:
         and int(inspected.started_at) == int(listed.started_at)
         and int(inspected.finished_at) == int(listed.exited_at)
     )
+
+
+def is_as_remembered(inspected: InspectedContainer, listed: ListedContainer) -> bool:
+    """The same of an inspect by an earlier process, which has not heard of what was renamed since."""
+    return is_same_run(inspected, listed) and (
+        (inspected.name, inspected.pod_id, inspected.is_infra, inspected.labels)
+        == (listed.name, listed.pod_id, listed.is_infra, listed.labels)
+    )
+
+
+def is_run_of(inspected: InspectedContainer, listed: ListedContainer) -> bool:
+    """Whether the list shows the run that was inspected earlier, under way or ended."""
+    has_ended = container_state(listed.state) is ContainerState.EXITED
+    is_same_start = int(inspected.started_at) == int(listed.started_at)
+    return is_same_start and (has_ended or inspected.pid == listed.pid)
 
 
 def to_inspect(containers: Iterable[ListedContainer], known: Mapping[str, InspectedContainer]) -> tuple[str, ...]:

@@ -22,6 +22,9 @@ RETRY_INITIAL_S: Final = 0.25
 RETRY_MAX_S: Final = 10.0
 """Longest such delay, in seconds."""
 
+CERTAIN: Final = 16
+"""So many relists in a row that found nothing new are as good as any number."""
+
 _AT_ONCE: Final = 0.0
 _UNDER_WAY: Final = math.inf
 
@@ -36,7 +39,7 @@ class RelistSchedule:
 
     def __init__(self, shortest_s: float, longest_s: float, rng: random.Random) -> None:
         """The first relist is due at once; from one to the next it is ``shortest_s`` to ``longest_s``, give or take
-        RELIST_JITTER."""
+        RELIST_JITTER. While there was no reason for doubt, one that finds nothing new is enough for the longest."""
         self._shortest_s = shortest_s
         self._longest_s = longest_s
         self._rng = rng
@@ -46,6 +49,7 @@ class RelistSchedule:
         """Whether the newest relist came by itself: a requested one does not count for how quiet it is."""
         self._quiet_relists = 0
         """Number of relists in a row that were due and found nothing new, without a `resync` between them."""
+        self._has_doubted = False
         self._failures = 0
         """Number of relists and pings in a row that Podman did not answer."""
 
@@ -75,14 +79,14 @@ class RelistSchedule:
     def resync(self, now: float) -> None:
         """Relist soon and more often: something may have changed without a hint. A relist under way is not enough, and
         the next one is planned when it ends."""
-        self._quiet_relists = 0
+        self._doubt()
         if self._relist_at != _UNDER_WAY:
             self._relist_at = min(self._relist_at, now + self._shortest_s)
 
     def podman_is_back(self) -> None:
         """Relist at once, if Podman was down until now."""
         if self.is_down:
-            self._quiet_relists = 0
+            self._doubt()
             self._relist_at = _AT_ONCE
 
     def pinged(self, now: float) -> None:
@@ -97,7 +101,7 @@ class RelistSchedule:
     def failed(self, now: float) -> None:
         """Podman did not answer a relist, a ping or an observation."""
         self._failures += 1
-        self._quiet_relists = 0
+        self._doubt()
         self._relist_at = now + retry_delay_s(self._failures)
 
     def answered(self, now: float) -> None:
@@ -105,13 +109,27 @@ class RelistSchedule:
         self._failures = 0
         self._ping_at = now + LIVENESS_PERIOD_S
 
-    def plan(self, now: float, *, started_at: float, is_surprise: bool, again_in_s: float = math.inf) -> None:
+    def plan(
+        self,
+        now: float,
+        *,
+        started_at: float,
+        is_surprise: bool,
+        is_settled: bool = True,
+        again_in_s: float = math.inf,
+    ) -> None:
         """Plan the relist after the one that ``started_at`` and ends now. ``is_surprise``: it found a change without a
-        hint, or a state that will not last; ``again_in_s``: longest time until the next."""
+        hint; not ``is_settled``: a state that will not last; ``again_in_s``: longest time until the next."""
         if is_surprise:
+            self._doubt()
+        elif not is_settled:
             self._quiet_relists = 0
         elif self._was_due:
-            self._quiet_relists += 1
+            self._quiet_relists += 1 if self._has_doubted else CERTAIN
         period_s = relist_period_s(self._shortest_s, self._longest_s, self._quiet_relists, now - started_at)
         period_s *= self._rng.uniform(1 - RELIST_JITTER, 1 + RELIST_JITTER)
         self._relist_at = min(self._relist_at, started_at + period_s, now + again_in_s)
+
+    def _doubt(self) -> None:
+        self._has_doubted = True
+        self._quiet_relists = 0

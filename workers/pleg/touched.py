@@ -13,6 +13,8 @@ from typing import Final
 
 import msgspec
 
+from workers.kubecontainer.look import Look
+
 LATE_S: Final = 600.0
 """How long a pod is listed after an act that has failed, in seconds: what was given up may still be carried out."""
 MAX_TOUCHED: Final = 64
@@ -24,15 +26,20 @@ class Doubts(msgspec.Struct, frozen=True):
 
     touched: frozenset[str] = frozenset()
     """Containers, by id or name, and sandboxes, by id, that may not be as they were observed."""
+    removed: frozenset[str] = frozenset()
+    """Containers and sandboxes, by id, of which Podman has answered that they were removed."""
     hinted: frozenset[tuple[str, float]] = frozenset()
     """Containers, by id, that Podman has told an event of, and when, in epoch seconds. Most were touched as well."""
+    looks: tuple[Look, ...] = ()
+    """Containers as a sync has seen them: what became of them since, the others tell."""
     is_unsure: bool = False
     """The pod may have containers of which nothing is known: only a list shows them."""
 
     def __or__(self, other: Doubts) -> Doubts:
         touched, hinted = self.touched | other.touched, self.hinted | other.hinted
+        removed = self.removed | other.removed
         is_unsure = self.is_unsure or other.is_unsure or len(touched) + len(hinted) > MAX_TOUCHED
-        return Doubts(is_unsure=True) if is_unsure else Doubts(touched, hinted)
+        return Doubts(is_unsure=True) if is_unsure else Doubts(touched, removed, hinted, self.looks + other.looks)
 
 
 NO_DOUBTS: Final = Doubts()
@@ -48,9 +55,16 @@ class Touched:
         self._knows_all = False
         """Everything was listed: a pod that was not seen had nothing then."""
 
-    def add(self, uid: str, references: Iterable[str] = (), *, unsure: bool = False) -> None:
-        """Containers of the pod were made, changed or removed, or may have been."""
-        self.restore(uid, Doubts(frozenset(references), is_unsure=unsure))
+    def add(
+        self, uid: str, references: Iterable[str] = (), *, removed: Iterable[str] = (), unsure: bool = False
+    ) -> None:
+        """Containers of the pod were made, changed or removed, or may have been. ``removed``: containers and sandboxes
+        that are gone for certain."""
+        self.restore(uid, Doubts(frozenset(references), frozenset(removed), is_unsure=unsure))
+
+    def looked(self, uid: str, looks: tuple[Look, ...]) -> None:
+        """A sync has seen these containers of the pod after its acts on them."""
+        self.restore(uid, Doubts(looks=looks))
 
     def hint(self, uid: str, container_id: str, wall: float) -> None:
         """Podman has told an event of that container."""

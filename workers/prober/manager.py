@@ -61,6 +61,13 @@ RESULTS: Final = {
     Answer.FAILURE: ProbeResult.FAILURE,
 }
 
+COUNTED_AS: Final = {
+    ProbeResult.SUCCESS: "successful",
+    ProbeResult.FAILURE: "failed",
+    ProbeResult.UNKNOWN: "unknown",
+}
+"""Value of the label ``result`` of prober_probe_total."""
+
 ProberReport = ProbeResultChanged | EventReport | ProbingStopped
 Key = tuple[str, ProbeType]
 """Container name, and which of its probes."""
@@ -241,11 +248,14 @@ class PodProber:
         target = prober.state.target
         assert target is not None
         give_back = await self._capacity.take(pod.command.uid)
+        began = self._clock.now().mono
         try:
             outcome = await self._try(prober, self._target(prober, target, view))
         finally:
             give_back()
         said = RESULTS[outcome.answer] if isinstance(outcome, ProbeOutcome) else ProbeResult.UNKNOWN
+        took_s, command = self._clock.now().mono - began, pod.command
+        self._board.probes.count(command.row, command.uid, prober.container.name, prober.type, COUNTED_AS[said], took_s)
         # The result first: an event that cannot be sent does not cost the container its result.
         await self._apply(pod, prober, answer(prober.spec, prober.state, said, self._clock.now()))
         await self._report(pod.command.pod, prober, outcome)

@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
-from workers.kubecontainer.runtime import InspectedContainer, RecordedEnd
+from workers.kubecontainer.runtime import ContainerProcess, InspectedContainer, RecordedEnd
 from workers.proc.pidfd import open_pidfd
 
 PROC: Final = Path("/proc")
@@ -25,7 +25,8 @@ START_SLACK_S: Final = 2.0
 """The time of boot in /proc/stat is in whole seconds."""
 _STATE, _PPID, _SESSION, _FLAGS, _START_TIME = 3 - 3, 4 - 3, 6 - 3, 9 - 3, 22 - 3
 """Positions in /proc/PID/stat, counted from behind the command's name (proc(5))."""
-
+_ENDED: Final = ("Z", "X")
+"""States of a process that has ended."""
 _PF_EXITING: Final = 0x4
 """Of the flags: the kernel is taking the process down (linux/sched.h)."""
 
@@ -45,6 +46,17 @@ def open_process(container: InspectedContainer) -> int | None:
     return None
 
 
+def open_known_process(process: ContainerProcess) -> int | None:
+    """The same of a process of which the start is known."""
+    pidfd = open_pidfd(process.pid)
+    if pidfd is None:
+        return None
+    if start_ticks(process.pid) == process.start_ticks:
+        return pidfd
+    os.close(pidfd)
+    return None
+
+
 def exists(pid: int) -> bool:
     """Whether any process has that pid."""
     return (PROC / str(pid)).exists()
@@ -52,7 +64,7 @@ def exists(pid: int) -> bool:
 
 def is_alive(pid: int) -> bool:
     """Whether a process has that pid and has not ended: a zombie has."""
-    return state_of(pid) not in ("", "Z", "X")
+    return state_of(pid) not in ("", *_ENDED)
 
 
 def state_of(pid: int) -> str:
@@ -106,15 +118,15 @@ def monitor_option(words: Sequence[str], name: str) -> str:
     return dict(itertools.pairwise(words)).get(name, "")
 
 
-def has_monitor(container: InspectedContainer) -> bool:
+def has_monitor(process: ContainerProcess) -> bool:
     """Whether conmon still waits for the container's end. Without it Podman never notices that."""
-    return bool(_words_of_its_monitor(container))
+    return bool(_words_of_its_monitor(process.container_id, process.monitor_pid))
 
 
-def _words_of_its_monitor(container: InspectedContainer) -> list[str]:
+def _words_of_its_monitor(container_id: str, monitor_pid: int) -> list[str]:
     """Empty when the pid that its monitor had is another process's by now: one in a container may call itself so."""
-    words = monitor_words(container.conmon_pid)
-    return words if container.id in words and has_our_root(container.conmon_pid) else []
+    words = monitor_words(monitor_pid)
+    return words if container_id in words and has_our_root(monitor_pid) else []
 
 
 def is_exiting(container: InspectedContainer) -> bool:
@@ -127,19 +139,19 @@ def is_exiting(container: InspectedContainer) -> bool:
     return len(fields) <= _FLAGS or bool(int(fields[_FLAGS]) & _PF_EXITING)
 
 
-def recorded_end(container: InspectedContainer) -> RecordedEnd | None:
+def recorded_end(process: ContainerProcess) -> RecordedEnd | None:
     """End of the container as its monitor, which lives, has recorded it; None while it has not.
 
     conmon writes the exit code to a file, by renaming it, after the log and before it calls Podman. What Podman says of
     the end is that file and its date (libpod, container_internal.go, handleExitFile), which it removes in its clean-up.
     None as well for a container of a pod with ids of its own, whose bundle Podman 4.3 does not leave open to us.
     """
-    words = _words_of_its_monitor(container)
+    words = _words_of_its_monitor(process.container_id, process.monitor_pid)
     directory, bundle = monitor_option(words, "--exit-dir"), monitor_option(words, "-b")
-    if monitor_option(words, "-c") != container.id or not directory:
+    if monitor_option(words, "-c") != process.container_id or not directory:
         return None
     try:
-        with open(Path(directory, container.id)) as file:
+        with open(Path(directory, process.container_id)) as file:
             code, noted_at = int(file.read()), os.fstat(file.fileno()).st_ctime
         oom_killed = bool(bundle) and Path(bundle, "oom").exists()
     except (FileNotFoundError, PermissionError, ValueError):
@@ -161,7 +173,7 @@ def is_process_of(container: InspectedContainer) -> bool:
     fields = _stat(container.pid)
     if len(fields) <= _START_TIME:
         return False  # it has just ended
-    if int(fields[_PPID]) == container.conmon_pid and has_monitor(container):
+    if int(fields[_PPID]) == container.conmon_pid and has_monitor(container.process):
         return True
     return boot_time() + int(fields[_START_TIME]) / TICKS_PER_S <= container.started_at + START_SLACK_S
 
@@ -191,6 +203,13 @@ def start_ticks(pid: int) -> int:
     """When that process was started, in clock ticks since boot; 0 when there is none."""
     fields = _stat(pid)
     return int(fields[_START_TIME]) if len(fields) > _START_TIME else 0
+
+
+def start_ticks_of_child(pid: int, parent: int) -> int:
+    """`start_ticks` of a process of that parent; 0 when that pid is no such process, or has ended."""
+    fields = _stat(pid)
+    is_one = len(fields) > _START_TIME and int(fields[_PPID]) == parent and fields[_STATE] not in _ENDED
+    return int(fields[_START_TIME]) if is_one else 0
 
 
 def start_ticks_of(container: InspectedContainer) -> int:

@@ -49,8 +49,8 @@ def pod_spec(
 ) -> dict[str, Any]:
     """Body of POST pods/create: the sandbox, whose infra container holds its namespaces. Raises HostnameError.
 
-    The pid file is not read: its path on the monitor's command line identifies the agent
-    (`workers.proc.orphaned_monitors`).
+    By the pid file the monitor is found (`workers.libpod.infra_look`); its path on the monitor's command line
+    identifies the agent (`workers.proc.orphaned_monitors`).
     """
     name = sandbox_name(pod, attempt)
     return {

@@ -15,10 +15,15 @@ import contextlib
 import heapq
 import itertools
 from collections.abc import AsyncIterator
-from typing import Protocol
+from typing import Final, Protocol
 
+from ipc.host.clock import monotonic
+from ipc.metrics import rootlet as metrics
+from ipc.shm.metric_cells import METERS
 from ipc.shm.mutation_slots import POLL_S
 from ipc.shm.trace import TRACER
+
+_WAIT: Final = METERS.histogram(metrics.PERMIT_WAIT)
 
 
 class Slots(Protocol):
@@ -109,6 +114,7 @@ class MutationLimiter:
         given: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         heapq.heappush(self._waiting, (order, next(self._arrivals), given))
         self._wait()
+        began = monotonic()
         try:
             with TRACER.span("waits for a mutation slot"):
                 await given
@@ -116,6 +122,8 @@ class MutationLimiter:
             if not given.cancelled():
                 self._give()  # it was ours already
             raise
+        finally:
+            _WAIT.observe(monotonic() - began)
 
     def _give(self) -> None:
         """To the next of this worker, unless another worker waits."""

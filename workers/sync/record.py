@@ -3,9 +3,14 @@
 from __future__ import annotations
 
 from ipc.host.clock import rfc3339
+from ipc.kubecontainer.pod_containers import container_type
 from ipc.messages.pod_worker import SyncAction, SyncDone, SyncPod, SyncResult
 from ipc.messages.sync_error import SyncError
+from ipc.metrics import kubelet as metrics
+from ipc.metrics.reasons import OTHER, START_ERRORS
+from ipc.shm.metric_cells import METERS
 from workers.images.pull_backoff import PullBackoff
+from workers.kubecontainer.look import Look, encode_look
 
 
 class SyncEnded(Exception):
@@ -33,6 +38,8 @@ class SyncRecord:
         self.changed = False
         """The sync has changed something in the runtime, or tried to."""
         self._touched: dict[str, None] = {}
+        self._removed: dict[str, None] = {}
+        self._looks: dict[str, bytes] = {}
         self._unsure = False
         self.pull_backoff = PullBackoff(request.uid, request.pull_failures)
         """Pulls of the pod's images that have failed, in this sync and in those before."""
@@ -53,6 +60,17 @@ class SyncRecord:
     def touched(self, id: str) -> None:
         """An act on that container (id or name) or sandbox (id) has succeeded."""
         self._touched[id] = None
+        self._looks.pop(id, None)
+
+    def looked(self, look: Look) -> None:
+        """A container that was touched was seen after that, until it is touched again: by the name it has."""
+        self._touched.pop(look.container.name, None)
+        self._looks[look.container.name] = encode_look(look)
+
+    def removed(self, id: str) -> None:
+        """Podman has answered that the container, or the sandbox with everything in it, of that id was removed."""
+        self._touched.pop(id, None)
+        self._removed[id] = None
 
     def may_have_touched(self) -> None:
         """An act has failed, and what became of it is not known."""
@@ -60,10 +78,12 @@ class SyncRecord:
 
     def succeeded(self, action: SyncAction, target: str) -> None:
         """Add the result of an action that has succeeded."""
+        _count(self._request, action, target)
         self._results.append(SyncResult(action=action, target=target))
 
     def failed(self, action: SyncAction, target: str, error: SyncError, message: str, retry_at: float = 0.0) -> None:
         """Add the result of an action that has failed. ``retry_at`` in wall seconds."""
+        _count(self._request, action, target, error)
         self._results.append(SyncResult(action=action, target=target, error=error, message=message, retry_at=retry_at))
         self._did.append(f"{target}: {error}")
 
@@ -80,6 +100,8 @@ class SyncRecord:
             message=ended.message if ended else "",
             changed=self.changed,
             touched=tuple(self._touched),
+            removed=tuple(self._removed),
+            looks=tuple(self._looks.values()),
             unsure=self._unsure,
             cancelled=ended.cancelled if ended else False,
             pull_failures=self.pull_backoff.remembered(now_wall),
@@ -91,3 +113,23 @@ class SyncRecord:
         tries = [result.retry_at for result in self._results if result.retry_at]
         back = f"; next try at {rfc3339(min(tries))}" if tries else ""
         return f"found {self._found or 'nothing'}; {', '.join(self._did) or 'nothing to do'}{back}"
+
+
+def _count(request: SyncPod, action: SyncAction, target: str, error: SyncError = SyncError.NONE) -> None:
+    """The starts of sandboxes and containers (pkg/kubelet/kuberuntime/kuberuntime_manager.go, SyncPod). A container
+    that has to wait for its turn is not being started."""
+    if request.pod is None or error is SyncError.CRASH_LOOP_BACK_OFF:
+        return
+    if action is SyncAction.CREATE_SANDBOX:
+        counted = [(metrics.STARTED_PODS, metrics.STARTED_PODS_ERRORS)]
+        if request.pod.spec.host_users is False:
+            counted.append((metrics.STARTED_USER_NAMESPACED_PODS, metrics.STARTED_USER_NAMESPACED_PODS_ERRORS))
+        for started, failed in counted:
+            METERS.counter(started).inc()
+            METERS.counter(failed).inc(1.0 if error else 0.0)
+    elif action is SyncAction.START_CONTAINER:
+        type = container_type(request.pod.spec, target)
+        METERS.counter(metrics.STARTED_CONTAINERS, type).inc()
+        if error:
+            code = error if error in START_ERRORS else OTHER
+            METERS.counter(metrics.STARTED_CONTAINERS_ERRORS, type, code).inc()

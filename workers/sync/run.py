@@ -16,7 +16,7 @@ from ipc.messages.base import EventReport
 from ipc.messages.event_reasons import EventReason
 from ipc.messages.sync_error import SyncError
 from ipc.shm.trace import TRACER
-from workers.kubecontainer.runtime import ErrorKind, Runtime, RuntimeCallError
+from workers.kubecontainer.runtime import ContainerProcess, ErrorKind, Runtime, RuntimeCallError
 from workers.sync.fs_executor import FsExecutor
 from workers.sync.mutation_limiter import MutationLimiter
 from workers.sync.record import SyncEnded, SyncRecord
@@ -27,6 +27,10 @@ Ts = TypeVarTuple("Ts")
 
 ENDING_ERRORS: Final = {ErrorKind.TIMEOUT: SyncError.TIMEOUT, ErrorKind.UNAVAILABLE: SyncError.UNAVAILABLE}
 """After these errors nothing more is tried: the state of the runtime is unknown, or it does not answer."""
+
+
+MAX_PLACES: Final = 1024
+"""Most pods whose places are kept; the oldest is dropped first."""
 
 
 class SyncServices(msgspec.Struct, frozen=True, kw_only=True):
@@ -40,6 +44,8 @@ class SyncServices(msgspec.Struct, frozen=True, kw_only=True):
     """Threads for work in file systems, which may hang."""
     order: Iterator[int]
     """Numbers the syncs: the one that began first gets the next permit."""
+    places: dict[str, int] = msgspec.field(default_factory=dict)
+    """By uid: numbers of syncs that have begun to take a pod down, for those that remove it (`SyncRun.keep_place`)."""
     report: Callable[[EventReport], Awaitable[None]]
     step: Callable[[str], None]
     """Shows the step under way on the board, for people."""
@@ -90,6 +96,32 @@ class SyncRun:
         return self._services.clock
 
     # --- calls ---
+
+    def keep_place(self) -> None:
+        """The pod's removal, a later sync, waits no longer for permits than this one: of many pods that go, the first
+        are gone while the last still run, instead of all being down and waiting for Podman's removals."""
+        places = self._services.places
+        places.pop(self.pod.uid, None)
+        if len(places) >= MAX_PLACES:
+            del places[next(iter(places))]
+        places[self.pod.uid] = self._order
+
+    def take_kept_place(self) -> None:
+        """Go on in the place that was kept."""
+        self._order = self._services.places.pop(self.pod.uid, self._order)
+
+    async def signal(self, process: ContainerProcess, signal: str, hold_s: float) -> bool:
+        """Signal a process past Podman, in the sync's turn, which lasts until it has ended, ``hold_s`` at the longest.
+
+        False when it could not be signalled. Raises as `act`.
+        """
+        async with self._services.mutations.permit(self._order):
+            self.checkpoint()
+            self.record.changed = True
+            if not self.runtime.signal_process(process, signal):
+                return False
+            await self.unless_cancelled(self.runtime.wait_exit, process, hold_s)
+        return True
 
     async def act(self, verb: Callable[P, Awaitable[T]], *args: P.args, **kwargs: P.kwargs) -> T:
         """Run a verb that changes the runtime, unless the sync was cancelled.

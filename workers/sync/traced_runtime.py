@@ -1,4 +1,4 @@
-"""Every call of a Runtime as a span of a trace. Off, a call costs one look at an attribute more."""
+"""Every call of a Runtime counted (`ipc.metrics`), and as a span of a trace while there is one."""
 
 from __future__ import annotations
 
@@ -6,8 +6,13 @@ import inspect
 from collections.abc import Callable, Coroutine
 from typing import Any, cast
 
+from ipc.host.clock import monotonic
+from ipc.metrics import kubelet as metrics
+from ipc.shm.metric_cells import METERS
 from ipc.shm.trace import TRACER
-from workers.kubecontainer.runtime import Runtime
+from workers.kubecontainer.runtime import ErrorKind, Runtime, RuntimeCallError
+
+Verb = Callable[..., Coroutine[Any, Any, Any]]
 
 
 def traced(runtime: Runtime) -> Runtime:
@@ -20,16 +25,42 @@ class _Traced:
         self._runtime = runtime
 
     def __getattr__(self, name: str) -> Any:
-        """The verb itself, or while a trace is under way one that tells its time."""
+        """The verb, made into one that is told about; asked for once."""
         verb = getattr(self._runtime, name)
-        return _told(name, verb) if TRACER.on and inspect.iscoroutinefunction(verb) else verb
+        if inspect.iscoroutinefunction(verb):
+            verb = _told(name, verb)
+            if operation := metrics.RUNTIME_OPERATIONS.get(name):
+                verb = _counted(operation, verb)
+        setattr(self, name, verb)
+        return verb
 
 
-def _told(name: str, verb: Callable[..., Coroutine[Any, Any, Any]]) -> Callable[..., Coroutine[Any, Any, Any]]:
+def _told(name: str, verb: Verb) -> Verb:
     words = f"Podman: {name.replace('_', ' ')}"
 
     async def call(*args: Any, **kwargs: Any) -> Any:
         with TRACER.span(words):
             return await verb(*args, **kwargs)
+
+    return call
+
+
+def _counted(operation: str, verb: Verb) -> Verb:
+    """recordOperation and recordError (pkg/kubelet/kuberuntime/instrumented_services.go)."""
+    calls = METERS.counter(metrics.RUNTIME_OPERATIONS_TOTAL, operation)
+    errors = METERS.counter(metrics.RUNTIME_OPERATIONS_ERRORS, operation)
+    durations = METERS.histogram(metrics.RUNTIME_OPERATIONS_DURATION, operation)
+
+    async def call(*args: Any, **kwargs: Any) -> Any:
+        began = monotonic()
+        calls.inc()
+        try:
+            return await verb(*args, **kwargs)
+        except RuntimeCallError as error:
+            if error.kind is not ErrorKind.NOT_FOUND:
+                errors.inc()
+            raise
+        finally:
+            durations.observe(monotonic() - began)
 
     return call

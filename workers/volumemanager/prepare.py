@@ -97,6 +97,8 @@ async def _prepare(
     environment: Mapping[str, str],
 ) -> Mounts:
     """Raises OSError, ConfigError, SyncEnded."""
+    if not container.volume_mounts:
+        return make_mounts(container, volumes)
     pods_dir = await run.in_files(_subject(container), _real, host.pods_dir)
     held = [found async for found in _to_be_held(run, pods_dir, pod, container, volumes, environment)]
     mounts = make_mounts(container, volumes)  # raises before anything is done

@@ -1,5 +1,6 @@
 """Which fields of a pod Rootlet does not act on: the table of support held against a pod. Pure."""
 
+import functools
 import re
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
@@ -47,6 +48,7 @@ class _At(msgspec.Struct, frozen=True):
         return _At(path, pattern, row, path) if row else _At(path, pattern, self.row, self.row_path)
 
 
+@functools.cache  # there are as many patterns as fields in the types
 def row_of(pattern: str) -> FieldSupport | None:
     """The row that speaks for exactly this field (``[*]`` for any item). What is said of a regular container is said of
     every container, unless a row of its own list says otherwise."""

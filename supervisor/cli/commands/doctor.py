@@ -23,8 +23,7 @@ def doctor(config_path: Path | None, output: str) -> int:
     The agent need not run; nothing is changed.
     """
     from ipc.host.clock import SystemClock
-    from supervisor.cli.printers.documents import as_json
-    from supervisor.cli.printers.yaml_document import as_yaml
+    from supervisor.cli.printers.documents import DOCUMENTS
     from supervisor.doctor.checks import check_host
     from supervisor.doctor.findings import Level
     from supervisor.doctor.host import gather, with_answers
@@ -34,9 +33,8 @@ def doctor(config_path: Path | None, output: str) -> int:
     facts = with_answers(gather(settings, os.environ), settings)
     pods, errors = read_manifests(settings, SystemClock())
     findings = [*check_host(facts, settings), *check_manifests(pods, errors, facts, settings)]
-    documents = {"json": as_json, "yaml": as_yaml}
     if output:
-        click.echo(documents[output]({"findings": msgspec.to_builtins(findings)}), nl=False)
+        click.echo(DOCUMENTS[output]({"findings": msgspec.to_builtins(findings)}), nl=False)
     else:
         for finding in findings:
             click.echo(f"{_MARKS[finding.level]}  {finding}")

@@ -24,10 +24,9 @@ from supervisor.cli.options import (
     split_pod_name,
 )
 from supervisor.cli.printers import config_objects, events, nodes, pods, workers
-from supervisor.cli.printers.documents import as_json, as_list
+from supervisor.cli.printers.documents import DOCUMENTS, as_list
 from supervisor.cli.printers.staleness import warn_if_stale
 from supervisor.cli.printers.tables import TablePrinter
-from supervisor.cli.printers.yaml_document import as_yaml
 from supervisor.client.errors import RequestFailed
 from supervisor.client.http import (
     NODES_PATH,
@@ -115,7 +114,6 @@ _ALIASES: Final[Mapping[str, str]] = {
     **dict.fromkeys(("worker", "workers"), "workers"),
 }
 _TABLES: Final = ("", "wide")
-_DOCUMENTS: Final[Mapping[str, Callable[[Json], str]]] = {"json": as_json, "yaml": as_yaml}
 
 
 class View(msgspec.Struct, frozen=True, kw_only=True):
@@ -195,10 +193,10 @@ def get(
 
 def _list(client: AgentClient, view: View) -> None:
     found, errors = _find(client, view)
-    if view.output in _DOCUMENTS:
+    if view.output in DOCUMENTS:
         single = len(view.names) == 1 and len(found) == 1
         if found or not view.names:
-            click.echo(_DOCUMENTS[view.output](found[0] if single else as_list(found)), nl=False)
+            click.echo(DOCUMENTS[view.output](found[0] if single else as_list(found)), nl=False)
     elif found:
         click.echo(_Rows(view).format(found), nl=False)
     elif not view.names:
@@ -236,9 +234,9 @@ def _watch(client: AgentClient, view: View) -> None:
 
 def _show(rows: _Rows, view: View, objects: Sequence[Json]) -> None:
     shown = [o for o in objects if not view.names or o["metadata"]["name"] in view.names]
-    if view.output in _DOCUMENTS:
+    if view.output in DOCUMENTS:
         separator = "---\n" if view.output == "yaml" else ""
-        click.echo("".join(separator + _DOCUMENTS[view.output](o) for o in shown), nl=False)
+        click.echo("".join(separator + DOCUMENTS[view.output](o) for o in shown), nl=False)
     elif shown:
         click.echo(rows.format(shown), nl=False)
 
@@ -276,8 +274,8 @@ def _get_workers(client: AgentClient, names: tuple[str, ...], output: str, watch
     while True:
         found = client.get("/rootlet/v1/workers", {"resources": wide or None})
         items = [w for w in found["items"] if not names or w["name"] in names]
-        if output in _DOCUMENTS:
-            click.echo(_DOCUMENTS[output]({**found, "items": items}), nl=False)
+        if output in DOCUMENTS:
+            click.echo(DOCUMENTS[output]({**found, "items": items}), nl=False)
         elif output == "name":
             click.echo("".join(f"worker/{w['name']}\n" for w in items), nl=False)
         else:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from typing import Any, Final
+from collections.abc import Mapping
+from typing import Any
 
 import click
 
@@ -16,23 +16,18 @@ from supervisor.cli.options import (
     split_pod_name,
 )
 from supervisor.cli.printers import usage
-from supervisor.cli.printers.documents import as_json
+from supervisor.cli.printers.documents import DOCUMENTS
 from supervisor.cli.printers.tables import TablePrinter
-from supervisor.cli.printers.yaml_document import as_yaml
 from supervisor.client.http import STATISTICS_PATH
 
 Json = Mapping[str, Any]
-
-_DOCUMENTS: Final[Mapping[str, Callable[[Json], str]]] = {"json": as_json, "yaml": as_yaml}
 
 
 @click.command()
 @click.argument("names", nargs=-1, metavar="[POD]...")
 @namespace_option
 @all_namespaces_option
-@click.option(
-    "-o", "--output", type=click.Choice(["", *_DOCUMENTS]), default="", metavar="FORMAT", help="json or yaml."
-)
+@click.option("-o", "--output", type=click.Choice(["", *DOCUMENTS]), default="", metavar="FORMAT", help="json or yaml.")
 @agent_options
 @click.pass_context
 def stats(ctx: click.Context, names: tuple[str, ...], namespace: str, all_namespaces: bool, output: str) -> None:
@@ -50,7 +45,7 @@ def stats(ctx: click.Context, names: tuple[str, ...], namespace: str, all_namesp
         raise Failure(f"no statistics of pod {', '.join(sorted(missing))}: it is not there or runs nothing")
     shown = usage.in_order((pod for pod in found if not wanted or pod["name"] in wanted), "")
     if output:
-        click.echo(_DOCUMENTS[output]({**snapshot, "pods": shown}), nl=False)
+        click.echo(DOCUMENTS[output]({**snapshot, "pods": shown}), nl=False)
         return
     header = ("NAMESPACE", *usage.STATS_HEADER) if all_namespaces else usage.STATS_HEADER
     rows = ((pod["namespace"], *usage.stats_row(pod)) if all_namespaces else usage.stats_row(pod) for pod in shown)

@@ -17,8 +17,7 @@ from supervisor.version import VERSION
 @click.pass_context
 def version(ctx: click.Context, client_only: bool, output: str) -> None:
     """Show the versions of this command and of the agent."""
-    from supervisor.cli.printers.documents import as_json
-    from supervisor.cli.printers.yaml_document import as_yaml
+    from supervisor.cli.printers.documents import DOCUMENTS
 
     found: dict[str, Any] = {"clientVersion": f"v{VERSION}"}
     try:
@@ -26,8 +25,7 @@ def version(ctx: click.Context, client_only: bool, output: str) -> None:
             with agent(ctx) as client:
                 found["agent"] = client.get("/version") | {"socket": str(chosen_socket(ctx))}
     finally:
-        documents = {"json": as_json, "yaml": as_yaml}
-        click.echo(documents[output](found) if output else _version_lines(found), nl=False)
+        click.echo(DOCUMENTS[output](found) if output else _version_lines(found), nl=False)
 
 
 def _version_lines(found: dict[str, Any]) -> str:

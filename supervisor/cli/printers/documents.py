@@ -1,10 +1,10 @@
-"""Objects as documents: lists of several, and JSON as kubectl writes it (cli-runtime printers, json.go)."""
+"""Objects as documents: lists of several, JSON as kubectl writes it (cli-runtime printers, json.go), YAML on demand."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Final
 
 from ipc.text.safe_text import safe_text
 
@@ -23,3 +23,14 @@ def as_json(obj: Json) -> str:
         return document
     # Such characters stand within quotes, where JSON knows escapes.
     return "".join(char if safe_text(char) == char else json.dumps(char).strip('"') for char in document)
+
+
+def _as_yaml(obj: Json) -> str:
+    """PyYAML takes 10 ms to import."""
+    from supervisor.cli.printers.yaml_document import as_yaml
+
+    return as_yaml(obj)
+
+
+DOCUMENTS: Final[Mapping[str, Callable[[Json], str]]] = {"json": as_json, "yaml": _as_yaml}
+"""By the name of the output."""

@@ -1,4 +1,5 @@
-"""Refuses WebSocket frames that a client has not masked.
+"""Stands between a connection and aiohttp: refuses WebSocket frames that a client has not masked, and takes over a
+connection that is to be no more HTTP.
 
 RFC 6455, 5.1: a server must close the connection then, with 1002 (protocol error). aiohttp's reader does not look. So
 what a client sends goes through here first, on its way from the transport to aiohttp's protocol, and once the
@@ -9,6 +10,8 @@ from __future__ import annotations
 
 import asyncio
 from typing import Final
+
+from workers.api_server.core.byte_streams import TakenOver
 
 HEAD_END: Final = b"\r\n\r\n"
 """Of a request, which for a WebSocket has no body."""
@@ -75,6 +78,15 @@ class FrameGuard(asyncio.Protocol):
         """The last bytes that have come."""
         self._frames: Frames | None = None
         self._is_broken = False
+        self._taken: TakenOver | None = None
+
+    def take_over(self, transport: asyncio.Transport) -> TakenOver | None:
+        """From now on nothing that comes is for aiohttp. None when the client has sent something before it could know:
+        aiohttp has that."""
+        if self._tail != HEAD_END:
+            return None
+        self._taken = TakenOver(transport)
+        return self._taken
 
     def begin_frames(self) -> bool:
         """From now on there are frames. False when the client has sent some before it could know: nobody has looked at
@@ -86,6 +98,9 @@ class FrameGuard(asyncio.Protocol):
         self._protocol.connection_made(transport)
 
     def data_received(self, data: bytes) -> None:
+        if self._taken is not None:
+            self._taken.data_received(data)
+            return
         if self._is_broken:
             return
         if self._frames is None:
@@ -101,10 +116,16 @@ class FrameGuard(asyncio.Protocol):
         return self._protocol.eof_received()
 
     def connection_lost(self, error: Exception | None) -> None:
+        if self._taken is not None:
+            self._taken.connection_lost()
         self._protocol.connection_lost(error)
 
     def pause_writing(self) -> None:
+        if self._taken is not None:
+            self._taken.pause_writing()
         self._protocol.pause_writing()
 
     def resume_writing(self) -> None:
+        if self._taken is not None:
+            self._taken.resume_writing()
         self._protocol.resume_writing()

@@ -1,10 +1,10 @@
-"""Where connections come in; knows when nobody has come for long."""
+"""Where connections to the admin socket come in; and when nobody has come anywhere for long."""
 
 from __future__ import annotations
 
 import asyncio
 import socket
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from typing import Protocol
 
 from workers.api_server.core.frame_guard import FrameGuard
@@ -21,12 +21,41 @@ class Server(Protocol):
         """The connections that are open."""
 
 
+class Door(Protocol):
+    """A listening end."""
+
+    accepted: int
+    """Connections that have come."""
+
+    @property
+    def is_busy(self) -> bool:
+        """Whether a connection is open."""
+
+    def close(self) -> None:
+        """Stop accepting."""
+
+
+async def until_idle(doors: Sequence[Door], timeout_s: float) -> None:
+    """Return with all doors closed when no connection was open or has come for so many seconds, or up to twice as many:
+    watches and streams are open connections. Wakes once in that time.
+
+    Nobody can be between door and handler then: uvloop, which the loop must be of, takes a connection and calls
+    `_accept` in one step, and from the last look to the closed doors it is one step, too.
+    """
+    seen = -1
+    while seen != sum(door.accepted for door in doors) or any(door.is_busy for door in doors):
+        seen = sum(door.accepted for door in doors)
+        await asyncio.sleep(timeout_s)
+    for door in doors:
+        door.close()
+
+
 class Listener:
-    """The listening end. Belongs to one event loop, which must be uvloop's for `until_idle` (see there)."""
+    """The listening end of the admin socket. Belongs to one event loop."""
 
     def __init__(self, server: Server) -> None:
         self._server = server
-        self._accepted = 0
+        self.accepted = 0
         self._listener: asyncio.Server | None = None
 
     async def open(self, listen: socket.socket) -> None:
@@ -39,19 +68,11 @@ class Listener:
             self._listener.close()
             self._listener = None
 
-    async def until_idle(self, timeout_s: float) -> None:
-        """Return with the door closed when no connection was open or has come for so many seconds, or up to twice as
-        many: watches and streams are open connections. Wakes once in that time.
-
-        Nobody can be between door and handler then: uvloop takes a connection and calls `_accept` in one step, and from
-        the last look to the closed door it is one step, too.
-        """
-        seen = -1
-        while seen != self._accepted or self._server.connections:
-            seen = self._accepted
-            await asyncio.sleep(timeout_s)
-        self.close()
+    @property
+    def is_busy(self) -> bool:
+        """Whether a connection is open."""
+        return bool(self._server.connections)
 
     def _accept(self) -> asyncio.Protocol:
-        self._accepted += 1
+        self.accepted += 1
         return FrameGuard(self._server())

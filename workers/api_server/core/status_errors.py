@@ -57,8 +57,18 @@ class Status(msgspec.Struct, frozen=True, kw_only=True, rename="camel", omit_def
 class ApiError(Exception):
     """A request that cannot be answered as asked; becomes a Status of that code. ``reason`` follows from the code."""
 
-    def __init__(self, code: int, message: str, *, reason: str = "", details: StatusDetails | None = None) -> None:
+    def __init__(
+        self,
+        code: int,
+        message: str,
+        *,
+        reason: str = "",
+        details: StatusDetails | None = None,
+        headers: tuple[tuple[str, str], ...] = (),
+    ) -> None:
+        """``headers`` are the answer's."""
         super().__init__(message)
+        self.headers = headers
         self.status = failure(code, message, reason=reason, details=details)
 
 

@@ -30,6 +30,8 @@ class LogOptions(msgspec.Struct, frozen=True, kw_only=True):
     since: float = 0.0
     """Epoch seconds; 0.0 is the beginning."""
     limit_bytes: int | None = None
+    stream: str = ""
+    """``stdout`` or ``stderr``; empty for both."""
 
 
 async def tail_offset(fd: int, lines: int) -> int:
@@ -118,7 +120,9 @@ async def stream_log(
 ) -> None:
     """Write what the options show of a log; with ``follow`` until it ``ended`` and is read to its end."""
     cutter = LineCutter()
-    renderer = LogRenderer(timestamps=options.timestamps, since=options.since, limit_bytes=options.limit_bytes)
+    renderer = LogRenderer(
+        timestamps=options.timestamps, since=options.since, limit_bytes=options.limit_bytes, stream=options.stream
+    )
     goal = reader.size()
     while not renderer.full and (options.follow or reader.position < goal):
         # Asked before reading: what was written before the end is read after it.

@@ -4,15 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Final
 
 from aiohttp import web
 
 from ipc.host.clock import parse_rfc3339
+from ipc.messages.api_server import PodChanged
 from workers.api_server.core.query import flag, integer
 from workers.api_server.core.status_errors import ApiError, bad_request
-from workers.api_server.handlers.log_choice import choose_log, has_ended, log_path
+from workers.api_server.handlers.log_choice import LogChoice, choose_log, has_ended, log_path
 from workers.api_server.handlers.log_files import LogOptions, LogReader, stream_log
+from workers.api_server.store.objects import StoredObject
 from workers.api_server.store.site import AppState, begin_stream
+
+ALL_STREAMS: Final = "All"
+_STREAMS: Final = {ALL_STREAMS: "", "Stdout": "stdout", "Stderr": "stderr"}
+"""Choices of core/v1 PodLogOptions, and their names in a log."""
 
 
 class PodLog:
@@ -25,7 +32,12 @@ class PodLog:
         query = request.query
         pod = await self._site.pod(request)
         choice = choose_log(pod.message, query.get("container", ""), flag(query, "previous"))
-        options = log_options(query, self._site.clock.now().wall)
+        return await self.stream(request, pod, choice, log_options(query, self._site.clock.now().wall))
+
+    async def stream(
+        self, request: web.Request, pod: StoredObject[PodChanged], choice: LogChoice, options: LogOptions
+    ) -> web.StreamResponse:
+        """The log of that life. Raises ApiError."""
 
         def ended() -> bool:
             now = self._site.store.pods.get(pod.key)
@@ -59,7 +71,18 @@ def log_options(query: Mapping[str, str], now: float) -> LogOptions:
         tail_lines=integer(query, "tailLines"),
         since=since,
         limit_bytes=integer(query, "limitBytes", low=1),
+        stream=_stream(query),
     )
+
+
+def _stream(query: Mapping[str, str]) -> str:
+    """(pkg/apis/core/validation, validatePodLogOptions)"""
+    stream = query.get("stream") or ALL_STREAMS
+    if stream not in _STREAMS:
+        raise bad_request(f"stream: must be one of {', '.join(_STREAMS)}")
+    if stream != ALL_STREAMS and query.get("tailLines"):
+        raise bad_request("`tailLines` and specific `stream` are mutually exclusive for now")
+    return _STREAMS[stream]
 
 
 def _open(directory: Path, path: Path) -> LogReader:

@@ -6,7 +6,7 @@ Mirrors pkg/kubelet/server/stats/handler.go, and its first version for what the 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Final
 
 import msgspec
@@ -23,28 +23,6 @@ from workers.stats.machine import read_machine
 
 DEFAULT_NAMESPACE: Final = "default"
 _REQUEST: Final = msgspec.json.Decoder(ContainerInfoRequest)
-Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
-
-
-def statistics_routes(site: AppState) -> list[web.RouteDef]:
-    """The kubelet's own paths, which its server has too, and ours."""
-    statistics = Statistics(site)
-    return [
-        *_both("/stats/", statistics.host),
-        _get("/stats/summary", statistics.summary),
-        *_both("/stats/{name}/{container}", statistics.container),
-        *_both("/stats/{namespace}/{name}/{uid}/{container}", statistics.container),
-        _get("/spec/", statistics.machine),
-        _get("/rootlet/v1/statistics", statistics.snapshot),
-    ]
-
-
-def _get(path: str, handler: Handler) -> web.RouteDef:
-    return web.get(path, handler, allow_head=False)
-
-
-def _both(path: str, handler: Handler) -> list[web.RouteDef]:
-    return [_get(path, handler), web.post(path, handler)]
 
 
 class Statistics:

@@ -52,6 +52,9 @@ class AppState(msgspec.Struct, frozen=True, kw_only=True):
     statistics: Statistics
     settings: WorkerSettings
     sync_timeout_s: float = SYNC_TIMEOUT_S
+    quiet_relist_period_s: float = 300.0
+    heartbeat_timeout_s: float = 15.0
+    """A worker that has been silent for longer hangs."""
 
     async def synced(self) -> Store:
         """The store once it is complete. Raises ApiError 503 when that takes too long."""

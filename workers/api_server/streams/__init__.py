@@ -1,1 +1,1 @@
-"""Streams over WebSockets: exec, attach, port-forward."""
+"""Streams over WebSockets and SPDY: exec, attach, port-forward."""

@@ -1,9 +1,10 @@
-"""GET .../pods/{name}/portforward: one TCP connection into a pod for each WebSocket.
+""".../pods/{name}/portforward: TCP connections into a pod, many on a SPDY connection, or one for each WebSocket.
 
-The channels are those of the kubelet's own WebSocket protocol for one port (pkg/kubelet, cri-streaming
+The channels of a WebSocket are those of the kubelet's own protocol for one port (pkg/kubelet, cri-streaming
 pkg/streaming/portforward websocket.go): data and error, of which each begins with the port's number in two bytes. What
-is ours is that either side can end its data while the other goes on, with the close messages of v5. The address is
-the pod's own loopback, IPv4 before IPv6, as CRI runtimes connect.
+is ours is that either side can end its data while the other goes on, with the close messages of v5. SPDY, alone or in a
+WebSocket, has a pair of streams for each connection (`streams.port_pairs`). The address is the pod's own loopback,
+IPv4 before IPv6, as CRI runtimes connect.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ import errno
 import os
 from typing import Final
 
+import msgspec
 from aiohttp import web
 
 from ipc.host.loop_clock import loop_time
@@ -22,8 +24,10 @@ from ipc.messages.api_server import PodChanged
 from ipc.wire.duplex import Duplex
 from ipc.wire.stream_channels import CHUNK_BYTES, PortChannel
 from workers.api_server.core.status_errors import ApiError
-from workers.api_server.core.stream_sockets import STOPPING_WORDS, Ended, StreamSocket, check_upgrade
+from workers.api_server.core.stream_sockets import STOPPING_WORDS, Channels, Ended
+from workers.api_server.core.upgrades import PORTS, Carrier, Upgrade, negotiated
 from workers.api_server.store.site import AppState
+from workers.api_server.streams.port_pairs import Permits, PortPairs
 from workers.api_server.streams.stream_target import forwarded_port
 from workers.podhttp.endpoints import Endpoint, connect
 from workers.podhttp.pod_network import DialError, PodNetwork, pod_network
@@ -31,7 +35,21 @@ from workers.podhttp.pod_network import DialError, PodNetwork, pod_network
 CONNECT_TIMEOUT_S: Final = 10.0
 """For a socket in the pod's network and somebody there to accept its connection, in seconds."""
 
+STOPPING_TIMEOUT_S: Final = 0.5
+"""How long the connections of a SPDY client may take to tell it that the API server stops."""
+MAX_CONNECTIONS: Final = 200
+"""Most connections of all SPDY clients at once; each has a descriptor, of the usual 1024."""
+MAX_STREAMS: Final = 2 * MAX_CONNECTIONS + 64
+"""Most streams of one SPDY client at once: two for each connection, and some that are about to be opened."""
+
 _LOOPBACK: Final = ("127.0.0.1", "::1")
+
+
+class Forwarded(msgspec.Struct, frozen=True):
+    """A pod whose ports are forwarded."""
+
+    pod: str
+    sandbox: SandboxStatus
 
 
 class PortForward:
@@ -41,22 +59,45 @@ class PortForward:
         self._site = site
         self._sockets = site.sockets
         self._dialer = site.dialer
+        self._permits = Permits(MAX_CONNECTIONS)
 
-    async def get(self, request: web.Request) -> web.StreamResponse:
+    async def open(self, request: web.Request) -> web.StreamResponse:
         pod = (await self._site.pod(request)).message
-        port = forwarded_port(request.query.getall("ports", []))
-        sandbox = ready_sandbox(pod)
-        check_upgrade(request)
-        async with self._sockets.opened(request) as client:
+        return await self.forward(request, pod, request.query.getall("ports", []))
+
+    async def forward(self, request: web.Request, pod: PodChanged, ports: list[str]) -> web.StreamResponse:
+        """Forward connections into the pod; ``ports`` are for a WebSocket, which has one. Raises ApiError."""
+        upgrade = negotiated(request, PORTS)
+        forwarded = Forwarded(pod.pod.metadata.name, ready_sandbox(pod))
+        if upgrade.carrier is Carrier.WEBSOCKET:
+            return await self._one(request, upgrade, forwarded, forwarded_port(ports))
+        return await self._many(request, upgrade, forwarded)
+
+    async def _one(self, request: web.Request, upgrade: Upgrade, forwarded: Forwarded, port: int) -> web.StreamResponse:
+        async with self._sockets.websocket(request, upgrade.protocol) as client:
             for channel in PortChannel:
                 await client.send(channel, port.to_bytes(2, "little"))
-            problem = await self._forward(client, sandbox, port)
-            if problem:
-                words = f"error forwarding port {port} to pod {pod.pod.metadata.name}: {problem}"
-                await client.send(PortChannel.ERROR, words.encode())
+            await self._served(client, forwarded, port)
         return client.response
 
-    async def _forward(self, client: StreamSocket, sandbox: SandboxStatus, port: int) -> str:
+    async def _many(self, request: web.Request, upgrade: Upgrade, forwarded: Forwarded) -> web.StreamResponse:
+        async with self._sockets.spdy(request, upgrade, MAX_STREAMS) as session:
+            pairs = PortPairs(session, lambda pair: self._served(pair, forwarded, pair.port), self._permits)
+            try:
+                ended = await self._sockets.first_end(session, pairs.until_gone())
+                if ended is Ended.STOPPING:
+                    await pairs.until_done(STOPPING_TIMEOUT_S)
+            finally:
+                await pairs.close()
+        return session.response
+
+    async def _served(self, client: Channels, forwarded: Forwarded, port: int) -> None:
+        problem = await self._forward(client, forwarded.sandbox, port)
+        if problem:
+            words = f"error forwarding port {port} to pod {forwarded.pod}: {problem}"
+            await client.send(PortChannel.ERROR, words.encode())
+
+    async def _forward(self, client: Channels, sandbox: SandboxStatus, port: int) -> str:
         """Forward until one side ends. Returns the error for people; empty when there was none."""
         try:
             connection = await self._connect(pod_network(RuntimePodStatus(uid="", sandboxes=(sandbox,))), port)
@@ -89,7 +130,7 @@ class PortForward:
 class _Copy:
     """Both ways between one client and one connection into a pod."""
 
-    def __init__(self, client: StreamSocket, connection: Duplex) -> None:
+    def __init__(self, client: Channels, connection: Duplex) -> None:
         self._client = client
         self._connection = connection
         self._client_done = asyncio.Event()

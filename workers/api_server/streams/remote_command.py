@@ -1,4 +1,4 @@
-"""GET .../pods/{name}/exec and .../attach: a process's streams between Podman and a WebSocket.
+""".../pods/{name}/exec and .../attach: a process's streams between Podman and a client, by WebSocket or SPDY.
 
 As the kubelet and CRI runtimes do it (cri-streaming pkg/streaming/remotecommand): stdin, stdout and stderr are
 channels, the last message is a Status with the exit code. Different on purpose: a command whose client has gone is
@@ -12,7 +12,7 @@ import asyncio
 import contextlib
 import logging
 from collections import Counter
-from collections.abc import Awaitable, Callable, Coroutine, Iterator
+from collections.abc import Awaitable, Callable, Coroutine, Iterator, Sequence
 from typing import Any, Final, TypeVar
 
 import msgspec
@@ -24,13 +24,15 @@ from ipc.wire.stream_channels import (
     StreamStatus,
     TerminalSize,
     decode_size,
-    encode_status,
     exit_status,
     failure_status,
 )
 from workers.api_server.core.status_errors import ApiError, bad_request, too_many
-from workers.api_server.core.stream_sockets import STOPPING_WORDS, Ended, StreamSocket, check_upgrade
+from workers.api_server.core.stream_sockets import STOPPING_WORDS, Channels, Ended
+from workers.api_server.core.upgrades import COMMANDS, Upgrade, negotiated
 from workers.api_server.store.site import AppState
+from workers.api_server.streams.collected import Collected
+from workers.api_server.streams.command_streams import opened_channels
 from workers.api_server.streams.stream_target import Streams, Target, not_running, running_container, wanted_streams
 from workers.kubecontainer.runtime import ErrorKind, InspectedContainer, RuntimeCallError
 from workers.libpod.streams import ProcessStreams
@@ -66,6 +68,14 @@ class Opening(msgspec.Struct, frozen=True):
     gone: bool = False
 
 
+class Asked(msgspec.Struct, frozen=True):
+    """A request for a container's streams, whichever URL it came by."""
+
+    streams: Streams
+    target: Target
+    upgrade: Upgrade
+
+
 class RemoteCommand:
     """The handlers."""
 
@@ -80,19 +90,27 @@ class RemoteCommand:
         command = request.query.getall("command", [])
         if not command:
             raise bad_request("you must specify at least one command for the container")
-        streams, target = await self._target(request)
+        return await self.execute(request, command, await self._asked(request))
+
+    async def attach(self, request: web.Request) -> web.StreamResponse:
+        return await self.join(request, await self._asked(request))
+
+    async def execute(self, request: web.Request, command: Sequence[str], asked: Asked) -> web.StreamResponse:
+        """Run a command with the client's streams. Raises ApiError."""
+        streams, target, upgrade = asked.streams, asked.target, asked.upgrade
         with self._counted(target):
             with _kubelets_words(target):
                 session = await self._podman.create_exec(target.id, command, stdin=streams.stdin, tty=streams.tty)
-            async with self._sockets.opened(request) as socket:
-                opening = await _opening(socket) if streams.tty else Opening()
+            async with opened_channels(self._sockets, request, upgrade, streams) as client:
+                opening = await _opening(client, waits_for_size=streams.tty)
                 if not opening.gone:
-                    await _say(socket, await _reported(target, self._run(socket, session, streams, opening)))
-        return socket.response
+                    await _say(client, await _reported(target, self._run(client, session, streams, opening)))
+        return client.response
 
-    async def attach(self, request: web.Request) -> web.StreamResponse:
-        streams, target = await self._target(request)
-        streams = msgspec.structs.replace(streams, stdin=streams.stdin and target.stdin, tty=target.tty)
+    async def join(self, request: web.Request, asked: Asked) -> web.StreamResponse:
+        """Join the client's streams with the container's own. Raises ApiError."""
+        target, upgrade = asked.target, asked.upgrade
+        streams = msgspec.structs.replace(asked.streams, stdin=asked.streams.stdin and target.stdin, tty=target.tty)
         with _kubelets_words(target):
             found = await self._podman.inspect(target.id)
             if found.state != RUNNING:
@@ -100,19 +118,27 @@ class RemoteCommand:
             notice = input_notice(target, found) if streams.stdin else ""
             process = await self._podman.attach(target.id, stdin=streams.stdin, tty=target.tty)
         try:
-            async with self._sockets.opened(request) as socket:
-                joined = self._join(socket, process, streams, target, notice)
-                await _say(socket, await _reported(target, joined))
+            async with opened_channels(self._sockets, request, upgrade, asked.streams) as client:
+                joined = self._join(client, process, streams, target, notice)
+                await _say(client, await _reported(target, joined))
         finally:
             process.close()
-        return socket.response
+        return client.response
 
-    async def _target(self, request: web.Request) -> tuple[Streams, Target]:
+    async def output(self, target: Target, command: Sequence[str]) -> Collected:
+        """Run a command without an input, and take in all that it prints. Raises ApiError."""
+        collected, streams = Collected(), Streams(stdin=False, stdout=True, stderr=True, tty=False)
+        with self._counted(target):
+            with _kubelets_words(target):
+                session = await self._podman.create_exec(target.id, command, stdin=False, tty=False)
+            collected.status = await _reported(target, self._run(collected, session, streams, Opening()))
+        return collected
+
+    async def _asked(self, request: web.Request) -> Asked:
         pod = await self._site.pod(request)
         streams = wanted_streams(request.query)
         target = running_container(pod.message, request.query.get("container", ""))
-        check_upgrade(request)
-        return streams, target
+        return Asked(streams, target, negotiated(request, COMMANDS))
 
     @contextlib.contextmanager
     def _counted(self, target: Target) -> Iterator[None]:
@@ -126,14 +152,14 @@ class RemoteCommand:
             self._commands[target.id] -= 1
             self._commands += Counter()  # without those of which there is none
 
-    async def _run(self, socket: StreamSocket, session: str, streams: Streams, opening: Opening) -> StreamStatus | None:
+    async def _run(self, client: Channels, session: str, streams: Streams, opening: Opening) -> StreamStatus | None:
         """A command from its start to its end, which comes before this one's, whatever becomes of its client."""
         may_run = True
         try:
             started = await self._podman.start_exec(session, tty=streams.tty, size=opening.size)
             with contextlib.closing(started) as process:
-                copy = _Copy(socket, process, streams, lambda size: self._podman.resize_exec(session, size))
-                ended = await self._sockets.first_end(socket, *copy.ways(opening.held))
+                copy = _Copy(client, process, streams, lambda size: self._podman.resize_exec(session, size))
+                ended = await self._sockets.first_end(client, *copy.ways(opening.held))
             if ended is not Ended.FINISHED:
                 return _broken_off(ended)
             code = await _settled(lambda: self._exit_code(session))
@@ -174,17 +200,17 @@ class RemoteCommand:
         return 0 if state.can_remove else None
 
     async def _join(
-        self, socket: StreamSocket, process: ProcessStreams, streams: Streams, target: Target, notice: str
+        self, client: Channels, process: ProcessStreams, streams: Streams, target: Target, notice: str
     ) -> StreamStatus | None:
-        if notice and streams.stderr:
-            await socket.send(Channel.STDERR, notice.encode())
-        opening = await _opening(socket) if target.tty and streams.stdin else Opening()
+        opening = await _opening(client, waits_for_size=target.tty and streams.stdin)
         if opening.gone:
             return None
-        copy = _Copy(socket, process, streams, lambda size: self._podman.resize_container(target.id, size))
+        if notice and streams.stderr:
+            await client.send(Channel.STDERR, notice.encode())
+        copy = _Copy(client, process, streams, lambda size: self._podman.resize_container(target.id, size))
         if opening.size is not None:
             await copy.set_size(opening.size)
-        ended = await self._sockets.first_end(socket, *copy.ways(opening.held))
+        ended = await self._sockets.first_end(client, *copy.ways(opening.held))
         if ended is not Ended.FINISHED:
             return _broken_off(ended)
         await _settled(lambda: self._end(target))
@@ -214,8 +240,8 @@ def input_notice(target: Target, found: InspectedContainer) -> str:
 class _Copy:
     """Both ways between one client and one process."""
 
-    def __init__(self, socket: StreamSocket, process: ProcessStreams, streams: Streams, resize: Resize) -> None:
-        self._socket = socket
+    def __init__(self, client: Channels, process: ProcessStreams, streams: Streams, resize: Resize) -> None:
+        self._client = client
         self._process = process
         self._streams = streams
         self._resize = resize
@@ -233,7 +259,7 @@ class _Copy:
             if not wanted[piece.channel]:
                 continue
             try:
-                await self._socket.send(piece.channel, piece.data)
+                await self._client.send(piece.channel, piece.data)
             except ConnectionError:
                 return Ended.CLIENT_GONE
         return Ended.FINISHED
@@ -244,7 +270,7 @@ class _Copy:
         while True:
             if message is not None:
                 await self._take(message)
-            message = await self._socket.receive()
+            message = await self._client.receive()
             if message is None:
                 return Ended.CLIENT_GONE
 
@@ -288,10 +314,14 @@ async def _settled(ask: Callable[[], Awaitable[T | None]]) -> T:
     raise TimeoutError
 
 
-async def _opening(socket: StreamSocket) -> Opening:
+async def _opening(client: Channels, *, waits_for_size: bool) -> Opening:
+    if not await client.ready():
+        return Opening(gone=True)
+    if not waits_for_size:
+        return Opening()
     try:
         async with asyncio.timeout(FIRST_SIZE_WAIT_S):
-            message = await socket.receive()
+            message = await client.receive()
     except TimeoutError:
         return Opening()
     if message is None or message.channel != Channel.RESIZE:
@@ -318,11 +348,11 @@ def _broken_off(ended: Ended) -> StreamStatus | None:
     return failure_status(STOPPING_WORDS) if ended is Ended.STOPPING else None
 
 
-async def _say(socket: StreamSocket, status: StreamStatus | None) -> None:
+async def _say(client: Channels, status: StreamStatus | None) -> None:
     if status is None:
         return
     with contextlib.suppress(ConnectionError):  # it has gone meanwhile
-        await socket.send(Channel.ERROR, encode_status(status))
+        await client.say(status)
 
 
 @contextlib.contextmanager

@@ -64,7 +64,6 @@ def heavy(modules: frozenset[str]) -> frozenset[str]:
         "get pods -A -o wide",
         "get pod web -o name",
         "get pods -o json",
-        "get pods -o yaml",
         "get events",
         "get configmaps",
         "get workers -o wide",

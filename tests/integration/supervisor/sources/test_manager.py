@@ -14,11 +14,14 @@ from ipc.host.clock import SystemClock
 from ipc.kubecontainer.config_objects import ObjectKey, ObjectKind
 from supervisor.config.settings import Seconds, Settings
 from supervisor.protocol.events import KillPod
+from supervisor.protocol.manifests import APPLY_SOURCE, FILE_SOURCE, HTTP_SOURCE
 from supervisor.protocol.source_updates import ObjectUpdate, PodOperation
 from supervisor.sources.manager import CHECKPOINT_FILE, NAMES_FILE, Change, SourceManager
 from tests.harness.manifests import DEADLINE_S, manifest, pod_updates, text
 
 LOOK_PERIOD = Seconds(0.2)
+SOURCES = (FILE_SOURCE, APPLY_SOURCE, HTTP_SOURCE)
+"""Each brings one change when it was read first."""
 
 
 class Sources:
@@ -49,12 +52,12 @@ class Sources:
 
 @pytest.fixture
 async def sources(tmp_path: Path) -> AsyncIterator[Sources]:
-    """Both were read: ``of-a-file`` is in the directory, ``applied`` was applied."""
+    """All were read: ``of-a-file`` is in the directory, ``applied`` was applied."""
     made = Sources(tmp_path)
     (made.manifests / "a.yaml").write_bytes(text(manifest("of-a-file")))
     async with contextlib.aclosing(made.changes):  # type: ignore[type-var]
-        await made.next_change()
-        await made.next_change()
+        for _ in SOURCES:
+            await made.next_change()
         assert made.desired.all_ready
         assert (await made.desired.apply("-", text(manifest("applied")))).code == 200
         await made.next_change()
@@ -130,7 +133,7 @@ async def test_a_refused_edit_changes_nothing_also_over_a_restart(sources: Sourc
             ("of-a-file", "busybox", None),
             ("applied", "busybox", None),
         ]
-        changes = [await restarted.next_change(), await restarted.next_change()]
+        changes = [await restarted.next_change() for _ in SOURCES]
         assert restarted.desired.all_ready
     assert [pod for change in changes for update in pod_updates(change.updates) for pod in update.pods] == []
     assert [error.field for change in changes for error in change.errors] == ["spec.runtimeClassName"]
@@ -178,7 +181,7 @@ async def images_after_restart(directory: Path) -> tuple[dict[str, str], list[st
     restarted = Sources(directory)
     async with contextlib.aclosing(restarted.changes):  # type: ignore[type-var]
         before = restored(restarted)
-        changes = [await restarted.next_change(), await restarted.next_change()]
+        changes = [await restarted.next_change() for _ in SOURCES]
     updated = [pod for change in changes for update in pod_updates(change.updates) for pod in update.pods]
     return (
         {name: pod.spec.containers[0].image for name, pod in before.items()},

@@ -1,104 +1,74 @@
-"""The real kubectl against our API server, with Podman's end played: what it makes of our streams."""
+"""The real kubectl against our API server, with Podman's end played: what it makes of our streams, by each carrier."""
 
 from __future__ import annotations
 
 import asyncio
-import contextlib
-import shutil
-from collections.abc import AsyncIterator
+import hashlib
+import os
+import socket
+from collections.abc import AsyncIterator, Mapping
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
-import orjson
 import pytest
 
+from ipc.kubecontainer.pod_status import SandboxState, SandboxStatus
 from tests.e2e.terminal import SIZE, terminal
-from tests.harness.api_server import Master, api_server
+from tests.harness.api_server import api_server
+from tests.harness.kubectl import SPDY, WEBSOCKET, Kubectl, kubectl_at, needs_kubectl
 from tests.harness.podman_streams import PodmanEnd, Process
 from tests.integration.workers.api_server.test_exec_streams import echo, web
+from tests.integration.workers.api_server.test_port_forward import LocalDialer, PodEnd, listening, received, send
 
-pytestmark = pytest.mark.skipif(shutil.which("kubectl") is None, reason="needs kubectl on PATH")
+pytestmark = needs_kubectl
 
-_PODS: Final = {"name": "pods", "singularName": "pod", "namespaced": True, "kind": "Pod", "verbs": ["get", "list"]}
-_DISCOVERY: Final = {
-    b"/api": {"kind": "APIVersions", "versions": ["v1"]},
-    b"/apis": {"kind": "APIGroupList", "apiVersion": "v1", "groups": []},
-    b"/api/v1": {"kind": "APIResourceList", "groupVersion": "v1", "resources": [_PODS]},
-}
-"""What kubectl asks before anything else, and our API server does not have."""
-KUBECTL_DEADLINE_S: Final = 60.0
+LARGE_BYTES: Final = 100 * 1024 * 1024
+MANY: Final = 50
+SANDBOX: Final = SandboxStatus(
+    id="s", name="s", infra_id="infra", attempt=0, state=SandboxState.READY, host_network=True
+)
+by_each_carrier = pytest.mark.parametrize("carrier", [WEBSOCKET, SPDY], ids=["WebSocket", "SPDY"])
+Carrier = Mapping[str, str]
 
 
 @pytest.fixture
-async def kubectl(tmp_path: Path, podman: PodmanEnd) -> AsyncIterator[list[str]]:
-    """The command with an address that leads to our socket."""
-    async with api_server(tmp_path) as master:
-        master.ready(web())
-
-        serving: set[asyncio.Task[None] | None] = set()
-
-        async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-            serving.add(asyncio.current_task())
-            with contextlib.suppress(ConnectionError, asyncio.IncompleteReadError):
-                await _serve(master, reader, writer)
-            writer.close()
-
-        async with await asyncio.start_server(serve, "127.0.0.1") as server:
-            port = server.sockets[0].getsockname()[1]
-            yield ["env", f"HOME={tmp_path}", "kubectl", "--server", f"http://127.0.0.1:{port}"]
-            await asyncio.wait([task for task in serving if task is not None], timeout=KUBECTL_DEADLINE_S)
+async def kubectl(tmp_path: Path, podman: PodmanEnd) -> AsyncIterator[Kubectl]:
+    async with api_server(tmp_path, dialer=LocalDialer()) as master, kubectl_at(master.socket_path, tmp_path) as found:
+        master.ready(web(sandbox=SANDBOX))
+        yield found
 
 
-async def _serve(master: Master, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-    head = await reader.readuntil(b"\r\n\r\n")
-    answer = _DISCOVERY.get(head.split()[1].partition(b"?")[0])
-    if answer is not None:
-        content = orjson.dumps(answer)
-        writer.write(b"HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Type: application/json\r\n")
-        writer.write(b"Content-Length: %d\r\n\r\n%b" % (len(content), content))
-        return
-    ours, our_writer = await asyncio.open_unix_connection(str(master.socket_path))
-    # One request for each connection: the next one may be for us.
-    our_writer.write(head if b"pgrade" in head else head.replace(b"\r\nHost", b"\r\nConnection: close\r\nHost"))
-    asked = asyncio.ensure_future(_pump(reader, our_writer))
-    try:
-        await _pump(ours, writer)
-    finally:
-        asked.cancel()
-        await asyncio.gather(asked, return_exceptions=True)
-        our_writer.close()
+@pytest.fixture
+def pod_end() -> Any:
+    with listening(socket.AF_INET, "127.0.0.1") as end:
+        yield end
 
 
-async def _pump(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-    while data := await reader.read(65536):
-        writer.write(data)
-        await writer.drain()
-    if writer.can_write_eof():
-        writer.write_eof()
+# --- exec and attach -----------------------------------------------------------------------------------------------
 
 
-async def run(command: list[str], *arguments: str, data: bytes = b"") -> tuple[int | None, bytes, bytes]:
-    pipe = asyncio.subprocess.PIPE
-    process = await asyncio.create_subprocess_exec(*command, *arguments, stdin=pipe, stdout=pipe, stderr=pipe)
-    async with asyncio.timeout(KUBECTL_DEADLINE_S):
-        out, err = await process.communicate(data)
-    return process.returncode, out, err
-
-
-async def test_exec_with_an_input_that_ends_and_an_exit_code(kubectl: list[str], podman: PodmanEnd) -> None:
+@by_each_carrier
+async def test_exec_with_an_input_that_ends_and_an_exit_code(
+    kubectl: Kubectl, podman: PodmanEnd, carrier: Carrier
+) -> None:
     podman.program = echo
-    done = await run(kubectl, "exec", "-i", "web", "--", "cmd", data=b"hello\n")
+    done = await kubectl.run("exec", "-i", "web", "--", "cmd", data=b"hello\n", carrier=carrier)
     assert done == (3, b"hello\n", b"endcommand terminated with exit code 3\n")
+    assert kubectl.upgrades[0].startswith("v5.channel.k8s.io")
+    assert len(kubectl.upgrades) == (5 if carrier is SPDY else 1)
 
 
-async def test_exec_in_a_terminal(kubectl: list[str], podman: PodmanEnd) -> None:
+@by_each_carrier
+async def test_exec_in_a_terminal(kubectl: Kubectl, podman: PodmanEnd, carrier: Carrier) -> None:
     async def one_key(process: Process) -> int:
         await process.say_raw(b"ready")
         await process.say_raw(b"got " + await process.input.readexactly(1))
         return 5
 
+    variables = [f"{name}={value}" for name, value in kubectl.environment(carrier).items()]
+
     def drive() -> int:
-        with terminal([*kubectl, "exec", "-it", "web", "--", "cmd"]) as screen:
+        with terminal(["env", *variables, *kubectl.command, "exec", "-it", "web", "--", "cmd"]) as screen:
             screen.until(b"ready")
             screen.type(b"\x03")
             screen.until(b"got \x03")
@@ -109,16 +79,91 @@ async def test_exec_in_a_terminal(kubectl: list[str], podman: PodmanEnd) -> None
     assert podman.started == [{"Detach": False, "Tty": True, "w": SIZE[1], "h": SIZE[0]}]
 
 
-async def test_attach(kubectl: list[str], podman: PodmanEnd) -> None:
+@by_each_carrier
+async def test_large_transfers_are_exact(kubectl: Kubectl, podman: PodmanEnd, carrier: Carrier) -> None:
+    podman.program = echo
+    data = os.urandom(LARGE_BYTES)
+    code, out, err = await kubectl.run("exec", "-i", "web", "--", "cmd", data=data, carrier=carrier)
+    assert (code, err) == (3, b"endcommand terminated with exit code 3\n")
+    assert hashlib.sha256(out).digest() == hashlib.sha256(data).digest()
+
+
+@by_each_carrier
+async def test_attach(kubectl: Kubectl, podman: PodmanEnd, carrier: Carrier) -> None:
     async def talk(process: Process) -> int:
         await process.say(b"out\n")
         return 0
 
     podman.program = talk
-    code, out, _ = await run(kubectl, "attach", "web")
+    code, out, _ = await kubectl.run("attach", "web", carrier=carrier)
     assert (code, out) == (0, b"out\n")
 
 
-async def test_what_is_refused_is_said(kubectl: list[str]) -> None:
-    code, _, err = await run(kubectl, "exec", "web", "-c", "other", "--", "cmd")
-    assert (code, err) == (1, b"Error from server (BadRequest): container other is not valid for pod web\n")
+@by_each_carrier
+async def test_what_is_refused_is_said(kubectl: Kubectl, carrier: Carrier) -> None:
+    code, _, err = await kubectl.run("exec", "web", "-c", "other", "--", "cmd", carrier=carrier)
+    assert code == 1
+    assert b"container other is not valid for pod web" in err
+
+
+# --- port-forward --------------------------------------------------------------------------------------------------
+
+
+async def serve_echo(end: PodEnd, connections: int) -> None:
+    async def serve(pod: socket.socket) -> None:
+        with pod:
+            while piece := await received(pod):
+                await send(pod, piece)
+
+    async with asyncio.TaskGroup() as tasks:
+        for _ in range(connections):
+            tasks.create_task(serve(await end.accept()))
+
+
+@by_each_carrier
+async def test_many_connections_at_once(kubectl: Kubectl, pod_end: PodEnd, carrier: Carrier) -> None:
+    async with kubectl.forwarding("web", pod_end.port, carrier) as found:
+        serving = asyncio.create_task(serve_echo(pod_end, MANY))
+        answers = await asyncio.gather(*(found.ask(b"%d" % number * 10_000) for number in range(MANY)))
+        await serving
+    assert answers == [b"%d" % number * 10_000 for number in range(MANY)]
+    wanted = "SPDY/3.1+portforward.k8s.io" if carrier is WEBSOCKET else "portforward.k8s.io"
+    assert kubectl.upgrades == [wanted]
+
+
+@by_each_carrier
+async def test_forwarded_bytes_are_exact(kubectl: Kubectl, pod_end: PodEnd, carrier: Carrier) -> None:
+    data = os.urandom(LARGE_BYTES)
+    async with kubectl.forwarding("web", pod_end.port, carrier) as found:
+        serving = asyncio.create_task(serve_echo(pod_end, 1))
+        answer = await found.ask(data)
+        await serving
+    assert hashlib.sha256(answer).digest() == hashlib.sha256(data).digest()
+
+
+@by_each_carrier
+async def test_the_pod_may_end_first(kubectl: Kubectl, pod_end: PodEnd, carrier: Carrier) -> None:
+    async with kubectl.forwarding("web", pod_end.port, carrier) as found:
+        for _ in range(2):
+            reader, writer = await found.connect()
+            with await pod_end.accept() as pod:
+                await send(pod, b"bye")
+            assert await reader.read() == b"bye"
+            writer.close()
+        assert found.process.returncode is None
+
+
+@by_each_carrier
+async def test_nobody_listens(kubectl: Kubectl, carrier: Carrier) -> None:
+    """kubectl gives up for good, as with a kubelet."""
+    with socket.socket() as closed:
+        closed.bind(("127.0.0.1", 0))
+        port = closed.getsockname()[1]
+    async with kubectl.forwarding("web", port, carrier) as found:
+        reader, writer = await found.connect()
+        assert await reader.read() == b""
+        writer.close()
+        _, err = await found.process.communicate()
+    assert found.process.returncode == 1
+    assert f"error forwarding port {port} to pod web: Connection refused" in err.decode()
+    assert "error: lost connection to pod" in err.decode()

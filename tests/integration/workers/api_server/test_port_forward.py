@@ -69,7 +69,7 @@ async def send(connection: socket.socket, data: bytes) -> None:
 
 
 @contextlib.contextmanager
-def _listening(family: socket.AddressFamily, host: str) -> Any:
+def listening(family: socket.AddressFamily, host: str) -> Any:
     with socket.socket(family, socket.SOCK_STREAM) as listening:
         listening.bind((host, 0))
         listening.listen(MANY)
@@ -79,7 +79,7 @@ def _listening(family: socket.AddressFamily, host: str) -> Any:
 
 @pytest.fixture
 def pod_end() -> Any:
-    with _listening(socket.AF_INET, "127.0.0.1") as end:
+    with listening(socket.AF_INET, "127.0.0.1") as end:
         yield end
 
 
@@ -260,7 +260,7 @@ async def test_many_at_once_leave_nothing(master: Master, pod_end: PodEnd) -> No
 async def test_an_address_of_the_other_kind(master: Master) -> None:
     if not socket.has_dualstack_ipv6():
         pytest.skip("needs IPv6")
-    with _listening(socket.AF_INET6, "::1") as end:
+    with listening(socket.AF_INET6, "::1") as end:
         async with opened(master, end.port) as client:
             with await end.accept() as pod:
                 await send(pod, b"six")

@@ -153,14 +153,19 @@ async def test_healthz_tells_of_the_sync_loop(master: Master) -> None:
     master.feed(agent_changed(pid=os.getpid()), FeedSynced())
     master.board.record_iteration(monotonic())
     await master.get("/version")
+    assert (await text(master, "/healthz/relist"))[0] == 500
+    master.board.record_relist(monotonic())
     assert await text(master, "/healthz") == (200, "ok")
-    assert await text(master, "/healthz?verbose") == (200, "[+]ping ok\n[+]syncloop ok\nhealthz check passed\n")
+    assert await text(master, "/healthz?verbose") == (
+        200,
+        "[+]ping ok\n[+]log ok\n[+]syncloop ok\n[+]relist ok\n[+]podman ok\nhealthz check passed\n",
+    )
     assert await text(master, "/healthz/syncloop") == (200, "ok")
     master.board.record_iteration(monotonic() - 121)
     why = "the sync loop's last iteration was 121 s ago, more than 120 s"
     assert await text(master, "/healthz") == (
         500,
-        f"[+]ping ok\n[-]syncloop failed: {why}\nhealthz check failed\n",
+        f"[+]ping ok\n[+]log ok\n[-]syncloop failed: {why}\n[+]relist ok\n[+]podman ok\nhealthz check failed\n",
     )
     assert await text(master, "/healthz/syncloop") == (500, f"internal server error: {why}\n")
     assert await text(master, "/healthz/ping") == (200, "ok")

@@ -60,13 +60,15 @@ class World:
     """A pod in the host's network, and a sync of it."""
 
     def __init__(self, directory: Path, dialer: Dialer) -> None:
-        podman = FakePodman(SystemClock(), images=[IMAGE])
-        self.host = Host(directory, SystemClock(), lambda: FakeRuntime(podman, "t"), "t", dialer, (LOOPBACK,))
+        self.podman = FakePodman(SystemClock(), images=[IMAGE])
+        self.runtime = FakeRuntime(self.podman, "t")
+        self.host = Host(directory, SystemClock(), lambda: self.runtime, "t", dialer, (LOOPBACK,))
 
     async def hook(self, **action: Any) -> None:
         """Run it in the pod. Raises HookFailed."""
         request = SyncPod(uid=UID, generation=1, incarnation=1, kind=WorkType.SYNC, pod=OF, row=-1, min_observed_at=0.0)
-        run, target = self.host.new_run(request), HookTarget("id", "main")
+        ids = (container.id for container in self.podman.containers.values() if not container.is_infra)
+        run, target = self.host.new_run(request), HookTarget(next(ids, "gone"), "main")
         async with asyncio.timeout(DEADLINE_S):
             await self.host.context.handlers.run(run, LifecycleHandler(http_get=HTTPGetAction(**action)), target)
 
@@ -219,6 +221,13 @@ async def test_a_dialer_that_refuses_is_a_failure(tmp_path: Path) -> None:
     await world.host.sync(OF)
     with pytest.raises(HookFailed, match="no dialer"):
         await world.hook(port=80)
+
+
+async def test_the_sandbox_is_looked_up_by_ids(world: World) -> None:
+    before = len(world.runtime.calls)
+    with pytest.raises(HookFailed):
+        await world.hook(port=unused_port())
+    assert list(world.runtime.calls)[before:] == ["inspect_container", "inspect_pod", "inspect_container"]
 
 
 async def test_a_pod_without_a_sandbox(tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ from functools import partial
 from itertools import pairwise
 
 from ipc.kubecontainer.pod_status import ContainerState
-from ipc.messages.node_worker import ObservationFailed, Observe, Observed, Relist, Relisted, Track
+from ipc.messages.node_worker import ObservationFailed, Observe, Observed, Relist, Relisted, Track, Untrack
 from tests.fakes.clock import simulate, simulated
 from tests.fakes.runtime import FakeRuntime
 from tests.harness.node_worker import GROWN, NEVER_S, Host, Master, asked, gaps_between_relists, to_list
@@ -21,10 +21,37 @@ from workers.pleg.observer import PODS_PER_YIELD
 
 
 @simulated
+async def test_without_any_doubt_relists_are_rare_after_the_first_that_was_due() -> None:
+    host = Host()
+    async with host.worker() as master:
+        first, *later = await gaps_between_relists(master, 4)
+        assert first <= 12.01
+        assert min(later) >= 240.0
+
+
+@simulated
+async def test_an_act_of_which_the_end_is_not_known_makes_relists_frequent_again() -> None:
+    """What was given up may still be carried out, also when nobody looks after its pod any more."""
+    host = Host()
+    async with host.worker() as master:
+        master.send(Track(uid="u1", row=0))
+        await gaps_between_relists(master, 2)
+        host.podman.mute = True
+        before, began = len(master.reports), host.now()
+        master.send(Observe(uids=("u1",), unsure=("u1",)), Untrack(uid="u1"))
+        await asyncio.sleep(50.0)
+        host.running("u1")
+        await master.first(Relisted, lambda relisted: any(seen.uid == "u1" for seen in relisted.changed), before)
+        assert host.now() - began <= 1.2 * (10 + 20 + 40)
+
+
+@simulated
 async def test_the_relist_period_grows_while_nothing_is_new_and_varies_by_a_fifth() -> None:
     host = Host()
     async with host.worker() as master:
-        gaps = await gaps_between_relists(master, 40)
+        host.podman.break_events()
+        at_once, *gaps = await gaps_between_relists(master, 41)
+        assert at_once < 1.0
         for gap, period_s in zip(gaps, (10, 20, 40, 80, 160, *[300] * 35), strict=True):
             assert 0.8 * period_s <= gap <= 1.2 * period_s + 0.01
         assert max(gaps[5:]) - min(gaps[5:]) > 60.0

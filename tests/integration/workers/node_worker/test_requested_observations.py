@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Iterable
 from typing import Any
 
 import pytest
 
+from ipc.kubecontainer.pod_status import SandboxState
 from ipc.messages.node_worker import (
     EVERY_REQUEST,
     ObservationFailed,
@@ -16,12 +18,15 @@ from ipc.messages.node_worker import (
     Relisted,
     RuntimeHealth,
     Track,
+    Untrack,
 )
 from tests.fakes.clock import simulate, simulated
 from tests.fakes.podman import FakePod
 from tests.fakes.runtime import Flavour
 from tests.harness.node_worker import NEVER_S, Host, asked, to_list
 from workers.kubecontainer import labels
+from workers.kubecontainer.look import Look, encode_look
+from workers.kubecontainer.runtime import RuntimeEvent
 from workers.node_worker import ROUND_S
 from workers.pleg.relist_schedule import RETRY_MAX_S, retry_delay_s
 
@@ -99,6 +104,84 @@ def remove(host: Host) -> tuple[str, ...]:
     (pod,) = pods_of(host, "u1")
     host.podman.remove_pod(pod.id)
     return (pod.id,)
+
+
+@simulated
+async def test_a_pod_whose_removal_was_answered_is_gone_without_a_question() -> None:
+    """Events of its own removal bring no look, whether they come before the answer or after it."""
+    host = Host(latency_s=0.01)
+    container = host.running("u1")
+    (pod,) = pods_of(host, "u1")
+    ids = (container, pod.infra_id)
+    events = [
+        RuntimeEvent(action=action, container_id=id, labels=dict(host.podman.container(id).labels), time=at)
+        for at in (host.clock.now().wall + 1, host.clock.now().wall + 3)
+        for id in ids
+        for action in ("died", "remove")
+    ]
+    async with host.worker(relist_period_s=NEVER_S) as master:
+        master.send(Track(uid="u1", row=0))
+        host.podman.mute = True
+        await asyncio.sleep(1)
+        calls, before = len(host.runtime.calls), len(master.reports)
+        host.podman.exit(container, 7)
+        ended = await master.observation("u1", lambda status: not status.has_running_containers(), before)
+        assert master.status(ended).containers[0].exit_code == 7
+        before = len(master.reports)
+        remove(host)
+        tell(host, events[:4])
+        master.send(Observe(uids=("u1",), touched={"u1": ()}, removed={"u1": (pod.id,)}))
+        gone = await master.observation("u1", lambda status: status.is_empty(), before)
+        assert gone.observed_at > ended.observed_at
+        master.send(Untrack(uid="u1"))
+        tell(host, events[4:])
+        await asyncio.sleep(60)
+        assert list(host.runtime.calls)[calls:].count("inspect_container") == 0
+
+
+def tell(host: Host, events: Iterable[RuntimeEvent]) -> None:
+    for listener in host.podman.listeners:
+        for event in events:
+            listener.put_nowait(event)
+
+
+async def test_what_a_sync_has_seen_is_not_inspected_again_unless_it_was_touched_later_or_has_ended() -> None:
+    host = Host()
+    async with host.worker(relist_period_s=NEVER_S) as master:
+        master.send(Track(uid="u1", row=0))
+        host.podman.mute = True
+        infra, container = start(host)
+        look = encode_look(Look(host.podman.inspected(infra), host.podman.clock.now().mono))
+
+        async def inspected(**request: Any) -> int:
+            before, asked_at = host.calls("inspect_container"), len(master.reports)
+            master.send(Observe(uids=("u1",), looks={"u1": (look,)}, **request))
+            seen = await master.observation("u1", after=asked_at)
+            (sandbox,) = master.status(seen).sandboxes
+            shown = host.podman.inspected(infra)
+            assert (sandbox.infra_id, sandbox.state == SandboxState.READY) == (shown.id, shown.state == "running")
+            return host.calls("inspect_container") - before
+
+        assert await inspected(touched={"u1": (container,)}) == 1, "the container alone"
+        assert await inspected(touched={"u1": (infra,)}) == 1, "it was touched after the look"
+        assert await inspected() == 0
+        host.podman.exit(host.podman.inspected(infra).id, 1)
+        await inspected()  # an old look says nothing of what has ended
+
+
+@simulated
+async def test_the_look_at_a_container_that_has_ended_since_is_checked() -> None:
+    host = Host()
+    async with host.worker(relist_period_s=NEVER_S) as master:
+        master.send(Track(uid="u1", row=0))
+        host.podman.mute = True
+        infra, container = start(host)
+        look = encode_look(Look(host.podman.inspected(infra), host.podman.clock.now().mono))
+        host.podman.exit(host.podman.inspected(infra).id, 1)
+        asked_at = len(master.reports)
+        master.send(Observe(uids=("u1",), touched={"u1": (container,)}, looks={"u1": (look,)}))
+        seen = await master.observation("u1", after=asked_at)
+        assert [sandbox.state for sandbox in master.status(seen).sandboxes] == [SandboxState.NOT_READY]
 
 
 @simulated

@@ -5,17 +5,16 @@ from __future__ import annotations
 import asyncio
 import logging
 
-import msgspec
 import pytest
 
 from ipc.kubecontainer.pod_status import ContainerState, RuntimePodStatus, SandboxState
-from ipc.messages.node_worker import Relist, Relisted, Track
+from ipc.messages.node_worker import Observe, Relist, Relisted, Track
 from tests.fakes.clock import simulate, simulated
 from tests.fakes.ownership import ownership
 from tests.harness.node_worker import NEVER_S, Host, asked, node_worker
 from workers.kubecontainer.runtime import RuntimeEvent
-from workers.node_worker import HINTS, KNOWN_END_S
-from workers.pleg.exit_watch import SETTLE_S
+from workers.node_worker import HINTS
+from workers.pleg.exit_watch import RECORD_HOLDS_S, SETTLE_S
 from workers.pleg.observer import Observer
 from workers.pleg.relist_schedule import RETRY_MAX_S
 
@@ -26,7 +25,9 @@ async def test_the_end_of_a_process_is_told_as_its_monitor_has_noted_it_and_podm
     container = host.running("u1")
     async with host.worker(relist_period_s=NEVER_S) as master:
         master.send(Track(uid="u1", row=0))
-        looked_at = (await asked(master, "u1")).observed_at
+        before = len(master.reports)
+        master.send(Observe(uids=("u1",)))
+        looked_at = (await master.observation("u1", after=before)).observed_at
         await asyncio.sleep(1)
         host.podman.mute = True
         before, calls, ended_at = len(master.reports), len(host.runtime.calls), host.now()
@@ -39,10 +40,19 @@ async def test_the_end_of_a_process_is_told_as_its_monitor_has_noted_it_and_podm
         (told,) = master.status(seen).containers
         assert (told.exit_code, told.oom_killed, told.pid, told.reason) == (3, True, 0, "")
         assert told.finished_at == pytest.approx(host.clock.wall_offset_s + ended_at, abs=0.001)
+        before = len(master.reports)
+        master.send(Observe(uids=("u1",)))
+        assert (await master.observation("u1", is_over, before)).observed_at > ended_at
+        assert len(host.runtime.calls) == calls, "the record stands for what Podman would say"
+        before = len(master.reports)
+        master.send(Relist())
+        await master.first(Relisted, after=before)
+        assert "inspect_container" not in list(host.runtime.calls)[calls:], "beside a list as well"
         confirmed = await master.observation("u1", is_over, len(master.reports))
-        assert ended_at + KNOWN_END_S <= confirmed.observed_at < ended_at + KNOWN_END_S + 0.1
+        assert confirmed.observed_at >= ended_at + RECORD_HOLDS_S
+        assert list(host.runtime.calls)[calls:].count("inspect_container") == 1
         (shown,) = master.status(confirmed).containers
-        assert shown == msgspec.structs.replace(told, podman_state="exited")
+        assert shown == told
 
 
 def is_over(status: RuntimePodStatus) -> bool:
@@ -53,7 +63,7 @@ def is_over(status: RuntimePodStatus) -> bool:
 async def test_an_end_that_nobody_has_noted_is_looked_at() -> None:
     host = Host()
     container = host.running("u1")
-    host.podman.recorded_end = lambda shown: None  # type: ignore[method-assign]
+    host.podman.recorded_end = lambda process: None  # type: ignore[method-assign]
     await it_is_looked_at_when_it_ends(host, container)
 
 
@@ -127,7 +137,7 @@ async def test_the_event_of_an_end_that_was_told_brings_no_look_of_its_own() -> 
         for listener in host.podman.listeners:
             listener.put_nowait(died)
         seen = await master.observation("u1", after=len(master.reports))
-        assert ended_at + KNOWN_END_S <= seen.observed_at < ended_at + KNOWN_END_S + 0.1
+        assert seen.observed_at >= ended_at + RECORD_HOLDS_S
 
 
 @simulated

@@ -13,11 +13,12 @@ import pytest
 from tests.fakes.clock import SimClock, simulated
 from tests.harness.open_files import open_files, open_files_before
 from tests.harness.runtime_values import inspected
-from workers.kubecontainer.runtime import InspectedContainer, RecordedEnd
+from workers.kubecontainer.runtime import ContainerProcess, InspectedContainer, RecordedEnd
 from workers.pleg.exit_watch import (
     MAX_FDS,
     MAX_PAUSE_S,
     PATIENCE_S,
+    RECORD_HOLDS_S,
     RECORD_PAUSES_S,
     SETTLE_S,
     ExitWatch,
@@ -42,10 +43,10 @@ class Host:
             raise OSError("too many open files")
         return open_pidfd(container.pid)
 
-    def has_monitor(self, container: InspectedContainer) -> bool:
+    def has_monitor(self, process: ContainerProcess) -> bool:
         return self.monitored
 
-    def recorded_end(self, container: InspectedContainer) -> RecordedEnd | None:
+    def recorded_end(self, process: ContainerProcess) -> RecordedEnd | None:
         self.looks_for_records += 1
         return self.record
 
@@ -176,12 +177,26 @@ async def test_what_was_looked_at_meanwhile_needs_no_note() -> None:
 
 
 @simulated
-async def test_of_an_infra_container_podman_is_asked_at_once() -> None:
+async def test_the_recorded_end_of_an_infra_container_is_told_by_an_observation() -> None:
     watched = Watched(wants_notes=True)
     watched.host.record = RecordedEnd(exit_code=0, finished_at=5.0)
     watched.watch.watch(msgspec.structs.replace(GONE, is_infra=True), "u1")
     assert await watched.next() == "u1"
-    assert (watched.host.looks_for_records, watched.noted.empty()) == (0, True)
+    assert (watched.host.looks_for_records, watched.noted.empty()) == (1, True)
+
+
+@simulated
+async def test_a_record_stands_for_podmans_word_for_a_while() -> None:
+    watched = Watched(wants_notes=True)
+    watched.watch.watch(GONE, "u1")
+    assert not watched.watch.is_told("c1"), "nothing is recorded yet"
+    watched.host.record = RecordedEnd(exit_code=3, finished_at=5.0)
+    assert watched.watch.is_told("c1"), "who asks does not wait for the next look"
+    assert watched.watch.record_of("c1", GONE.pid) == watched.host.record
+    assert watched.watch.unconfirmed == {"c1"}
+    await asyncio.sleep(2 * RECORD_HOLDS_S)
+    assert not watched.watch.is_told("c1")
+    assert not watched.watch.is_told("c2")
 
 
 @simulated

@@ -99,7 +99,7 @@ async def test_a_monitor_that_hangs_has_its_time_and_may_still_tell() -> None:
         await follow(master)
         # Stopped, not dead: it is there and says nothing.
         host.podman.kill_monitor(container)
-        host.runtime.has_monitor = lambda container: True  # type: ignore[method-assign]
+        host.runtime.has_monitor = lambda process: True  # type: ignore[method-assign]
         host.podman.exit(container)
         ended_at = host.now()
         await news(master, is_lost)

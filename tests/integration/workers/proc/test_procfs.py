@@ -39,7 +39,7 @@ def test_the_monitors_child_is_the_container(monitored: tuple[int, int]) -> None
     conmon, pid = monitored
     # The clock was set back since: by its dates alone it would be a stranger.
     container = inspected(ID, pid=pid, conmon_pid=conmon, started_at=wall() - 10_000)
-    assert has_monitor(container)
+    assert has_monitor(container.process)
     assert is_process_of(container)
     pidfd = open_process(container)
     assert pidfd is not None
@@ -75,14 +75,14 @@ def test_whose_end_is_under_way(sleeper: subprocess.Popen[bytes]) -> None:
 def test_a_monitor_of_another_container_is_none(monitored: tuple[int, int]) -> None:
     conmon, pid = monitored
     other = inspected(ID.replace("5", "6"), pid=pid, conmon_pid=conmon, started_at=wall() - 10_000)
-    assert not has_monitor(other)
+    assert not has_monitor(other.process)
     assert not is_process_of(other)
 
 
 def test_a_pid_of_a_younger_process_was_used_again(sleeper: subprocess.Popen[bytes]) -> None:
     before = open_files_before()
     reused = inspected(ID, pid=sleeper.pid, conmon_pid=sleeper.pid, started_at=wall() - START_SLACK_S - 2)
-    assert not has_monitor(reused)
+    assert not has_monitor(reused.process)
     assert open_process(reused) is None
     assert open_files() == before
 
@@ -142,36 +142,36 @@ def test_a_process_in_a_container_notes_no_ends(tmp_path: Path) -> None:
                 pytest.skip("no user namespaces here")
             container = inspected(ID, pid=1, conmon_pid=process.pid)
             assert ID in monitor_words(process.pid), "it says so"
-            assert not has_monitor(container)
-            assert recorded_end(container) is None
+            assert not has_monitor(container.process)
+            assert recorded_end(container.process) is None
         finally:
             process.kill()
 
 
 def test_an_end_is_what_its_monitor_has_written_and_when(noting: int, tmp_path: Path) -> None:
     container = inspected(ID, pid=1, conmon_pid=noting)
-    assert recorded_end(container) is None
+    assert recorded_end(container.process) is None
     before = wall()
     (tmp_path / ID).write_text("137")
-    end = recorded_end(container)
+    end = recorded_end(container.process)
     assert end is not None
     assert (end.exit_code, end.oom_killed) == (137, False)
     assert before - 1 <= end.finished_at <= wall() + 1
     assert end.finished_at == (tmp_path / ID).stat().st_ctime
     (tmp_path / "bundle").mkdir()
     (tmp_path / "bundle" / "oom").touch()
-    end = recorded_end(container)
+    end = recorded_end(container.process)
     assert end is not None
     assert end.oom_killed
 
 
 def test_a_note_that_says_nothing_is_none(noting: int, tmp_path: Path) -> None:
     (tmp_path / ID).write_text("")
-    assert recorded_end(inspected(ID, pid=1, conmon_pid=noting)) is None
+    assert recorded_end(inspected(ID, pid=1, conmon_pid=noting).process) is None
 
 
 def test_a_note_counts_only_for_the_container_of_its_monitor(noting: int, tmp_path: Path) -> None:
     for id in (ID, "other"):
         (tmp_path / id).write_text("0")
-    assert recorded_end(inspected("other", pid=1, conmon_pid=noting)) is None
-    assert recorded_end(inspected(ID, pid=1, conmon_pid=os.getpid())) is None, "the monitor is gone"
+    assert recorded_end(inspected("other", pid=1, conmon_pid=noting).process) is None
+    assert recorded_end(inspected(ID, pid=1, conmon_pid=os.getpid()).process) is None, "the monitor is gone"

@@ -16,7 +16,8 @@ from ipc.messages.event_reasons import EventReason
 from ipc.messages.sync_error import SyncError
 
 ROOT = Path(ipc.__file__).parent.parent
-TABLES = (ROOT / "ipc/messages/event_reasons.py", ROOT / "ipc/messages/sync_error.py")
+TABLES = (ROOT / "ipc/messages/event_reasons.py", ROOT / "ipc/messages/sync_error.py", ROOT / "ipc/metrics/reasons.py")
+"""The last one has values of labels, which tests/unit/ipc/metrics/test_table.py holds against the second."""
 ROWS = {name: row for name, row in vars(event_reasons).items() if isinstance(row, EventReason)}
 COMPOUND = re.compile(r"(?:[A-Z][A-Za-z]*[a-z]){2,}")
 """Reasons of one word (Failed, Timeout) are words of other tables, too."""

@@ -13,8 +13,10 @@ import pytest
 import yaml
 
 from ipc.podresources.network_settings import NetworkSettings
+from ipc.wire.server_settings import Port
 from supervisor.config.config_file import default_settings, load_settings, parse_settings
 from supervisor.config.resolved_settings import Host, resolve_settings
+from supervisor.config.server_section import listening_addresses, server_settings
 from supervisor.config.settings import Settings, SettingsError, worker_settings
 from supervisor.config.settings_reload import RELOADABLE, diff_reload
 from tests.fakes.ownership import LABEL_KEY
@@ -52,12 +54,13 @@ def keys(value: dict[str, Any], prefix: str = "") -> Iterator[str]:
 def comments() -> dict[str, str]:
     """Dotted name to the comment line above it in the example."""
     found: dict[str, str] = {}
-    section = ""
+    sections: list[str] = []
     lines = EXAMPLE.read_text().splitlines()
     for above, line in itertools.pairwise(lines):
         if match := re.match(r"( *)(\w+):(.*)", line):
-            name = f"{section}.{match[2]}" if match[1] else match[2]
-            section = section if match[1] or match[3] else match[2]
+            del sections[len(match[1]) // 2 :]
+            sections.append(match[2])
+            name = ".".join(sections)
             found[name] = above.strip() if above.strip().startswith("#") else ""
     return found
 
@@ -131,6 +134,20 @@ def test_reloadable_names_exist() -> None:
         ("clusterDomain: .local", "clusterDomain", "must be a DNS name"),
         ("resolvConf: etc/resolv.conf", "resolvConf", "must be an absolute path, or empty"),
         ("staticPodPath: ''", "staticPodPath", "Expected a path"),
+        ("staticPodURL: file:///etc/passwd", "staticPodURL", "must be an http or https URL, or empty"),
+        ("server: {address: somewhere}", "server.address", "'somewhere' is not an IP address"),
+        ("server: {port: 65536}", "server.port", "65536 is not between 0 and 65535"),
+        (
+            "server: {tlsMinVersion: SSLv3}",
+            "server.tlsMinVersion",
+            "Expected one of nothing, VersionTLS12, VersionTLS13",
+        ),
+        (
+            "server: {authentication: {x509: {clientCAFile: ca.crt}}}",
+            "server.authentication.x509.clientCAFile",
+            "absolute",
+        ),
+        ("server: {authorization: {mode: Open}}", "server.authorization.mode", "Expected one of AlwaysAllow, Rules"),
         ("staticPodPath: 3", "staticPodPath", "Expected a path"),
         ("maxPods: 1\nmaxPods: 2", "maxPods", "line 1: duplicate key"),
         ("a: b: c", "", "line 3: mapping values are not allowed"),
@@ -217,6 +234,45 @@ def test_what_means_nothing_here_is_refused(text: str, field: str, message: str)
         resolve(text)
     assert caught.value.field_path == field
     assert message in caught.value.message
+
+
+@pytest.mark.parametrize(
+    ("text", "field", "message"),
+    [
+        ("tlsCertFile: /c.pem", "tlsCertFile", "a certificate and its key"),
+        ("tlsCipherSuites: [TLS_RSA_WITH_RC4_128_SHA]", "tlsCipherSuites", "'TLS_RSA_WITH_RC4_128_SHA' is none of"),
+        ("authorization: {mode: Webhook}", "authorization.mode", "asks a cluster, and this agent has none"),
+        ("authorization: {rules: {a: [metrics]}}", "authorization.rules", "for authorization.mode Rules only"),
+        ("authorization: {mode: Rules, rules: {a: [exec]}}", "authorization.rules", "'a': 'exec' is none of"),
+        ("port: 10250", "authentication", "nobody could ask"),
+        ("readOnlyPort: 10255, healthzPort: 10255", "port", "a number of its own"),
+    ],
+)
+def test_a_server_section_that_contradicts_itself_is_refused(text: str, field: str, message: str) -> None:
+    with pytest.raises(SettingsError) as caught:
+        resolve(f"server: {{{text}}}")
+    assert caught.value.field_path == f"server.{field}"
+    assert message in caught.value.message
+
+
+def test_the_server_is_off() -> None:
+    assert server_settings(resolve()).ports == ()
+    assert listening_addresses(resolve().server) == {}
+
+
+def test_the_api_servers_part_of_the_server_section() -> None:
+    found = server_settings(
+        resolve(
+            "server: {address: 192.0.2.7, port: 10250, healthzPort: 10248, tlsMinVersion: VersionTLS13,"
+            " authentication: {tokenFile: /t}, authorization: {mode: Rules, rules: {p: [metrics]}},"
+            " streamingConnectionIdleTimeout: 5m}"
+        )
+    )
+    assert found.ports == (Port.SECURE, Port.HEALTHZ)
+    assert found.addresses == ("box.example", "localhost", "127.0.0.1", "::1", "192.0.2.7")
+    assert (found.token_file, found.rules, found.streaming_idle_timeout_s) == ("/t", {"p": ("metrics",)}, 300.0)
+    assert server_settings(resolve()).rules is None
+    assert server_settings(resolve()).addresses[-1] == "::1"
 
 
 def test_defaults_are_chosen_for_the_host() -> None:

@@ -72,6 +72,21 @@ def test_a_request_tells_once_what_acts_have_touched(requests: ObservationReques
     assert requests.take_request() is None
 
 
+def test_a_request_brings_once_what_acts_have_seen(requests: ObservationRequests) -> None:
+    for look in (b"one", b"two"):
+        requests.touched("a", (), unsure=False)
+        requests.looked("a", (look,))
+    requests.touched("b", ["c1"], unsure=False)
+    requests.looked("b", ())
+    request = requests.take_request()
+    assert request is not None
+    assert request.looks == {"a": (b"one", b"two")}
+    requests.touched("a", ["c1"], unsure=False)
+    request = requests.take_request()
+    assert request is not None
+    assert request.looks == {}
+
+
 def test_a_view_that_knows_nothing_of_the_last_act_does_not_count_however_new_it_is(
     requests: ObservationRequests,
 ) -> None:
@@ -106,16 +121,28 @@ def test_after_a_look_at_everything_since_the_act_what_knows_no_number_counts_ag
     assert entry.observed_at == 4.0
 
 
-def test_a_new_node_worker_need_not_be_told_of_acts_before_its_time(requests: ObservationRequests) -> None:
+def test_a_new_node_worker_is_told_of_acts_that_its_list_may_not_have_seen(requests: ObservationRequests) -> None:
+    """The request that told of them was on its way, and its list may be older than they are."""
     requests.acted("a", 2.0, with_effect=True)
     requests.touched("a", ["c1"], unsure=False)
     assert asked(requests) == ("a",)
     requests.ask_again()
     request = requests.take_request()
     assert request is not None
-    assert (request.uids, request.touched) == (("a",), {})
-    requests.take(seen(3.0, answers=0))
+    assert (request.uids, request.unsure) == (("a",), ("a",))
+    requests.take(seen(3.0, answers=request.number - 1))
+    assert requests.newer("a") is None, "it knows of no act"
+    requests.take(seen(4.0, answers=request.number))
     assert requests.newer("a") is not None
+
+
+def test_a_new_node_worker_need_not_be_told_of_acts_that_were_seen(requests: ObservationRequests) -> None:
+    requests.acted("a", 2.0, with_effect=True)
+    requests.touched("a", ["c1"], unsure=False)
+    assert asked(requests) == ("a",)
+    requests.take(seen(3.0))
+    requests.ask_again()
+    assert requests.take_request() is None
 
 
 def test_a_new_node_worker_is_asked_for_what_is_open(requests: ObservationRequests) -> None:
@@ -123,6 +150,32 @@ def test_a_new_node_worker_is_asked_for_what_is_open(requests: ObservationReques
     assert asked(requests) == ("a",)
     requests.ask_again()
     assert asked(requests) == ("a",)
+
+
+def test_a_new_node_worker_is_told_of_what_may_come_late(requests: ObservationRequests) -> None:
+    requests.touched("a", (), unsure=True)
+    for _ in range(2):
+        request = requests.take_request()
+        assert request is not None
+        assert (request.uids, request.unsure) == (("a",), ("a",))
+        requests.take(seen(2.0))
+        requests.ask_again()
+    requests.forget("a")
+    requests.ask_again()
+    request = requests.take_request()
+    assert request is None or not request.unsure
+
+
+def test_a_request_tells_once_what_is_gone(requests: ObservationRequests) -> None:
+    requests.touched("a", ["c1"], removed=["s1"], unsure=False)
+    requests.touched("a", (), removed=["s2"], unsure=False)
+    request = requests.take_request()
+    assert request is not None
+    assert (request.touched, request.removed) == ({"a": ("c1",)}, {"a": ("s1", "s2")})
+    requests.touched("a", (), unsure=False)
+    request = requests.take_request()
+    assert request is not None
+    assert (request.touched, request.removed) == ({"a": ()}, {})
 
 
 def test_a_view_of_a_pod_that_was_forgotten_is_not_kept(requests: ObservationRequests) -> None:

@@ -136,6 +136,18 @@ def test_a_late_init_container_of_a_pod_that_is_past_it_does_not_start_again(sta
     assert container_statuses(given, ContainerKind.INIT, pod.spec.init_containers, ())[0].restart_count == 3
 
 
+@pytest.mark.parametrize(("sandbox_id", "count"), [("s", 3), ("before", 4)])
+def test_an_init_container_behind_which_another_has_begun_does_not_start_again(sandbox_id: str, count: int) -> None:
+    """In this sandbox; in one before it that says nothing of this one."""
+    init = (Container(name="late"), Container(name="main"))
+    pod = Pod(metadata=ObjectMeta(name="web", uid="u"), spec=PodSpec(init_containers=init, containers=()))
+    sandbox = SandboxStatus(id="s", name="s", infra_id="i", attempt=0, state=SandboxState.READY)
+    begun = msgspec.structs.replace(lifecycle("a", 0, RUNNING), sandbox_id=sandbox_id)
+    observed = RuntimePodStatus(uid="u", sandboxes=(sandbox,), containers=(begun,), lost_attempts={"late": 3})
+    given = Surroundings(pod=pod, observed=observed)
+    assert container_statuses(given, ContainerKind.INIT, init, ())[0].restart_count == count
+
+
 def test_a_pod_that_goes_down_in_the_middle_of_a_restart_of_all_counts_no_more() -> None:
     statuses: tuple[ContainerStatus, ...]
     statuses = (ContainerStatus(name="main", state=ended_unseen("Error", "", exit_code=1), restart_count=1),)

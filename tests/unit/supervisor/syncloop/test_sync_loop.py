@@ -73,6 +73,16 @@ def test_after_a_sync_only_a_newer_view_counts() -> None:
     assert talk.syncs["a"].min_observed_at < talk.mono - 1.0
 
 
+def test_what_changed_since_a_sync_that_did_nothing_needs_no_newer_view() -> None:
+    talk = Talk()
+    talk.start("a")  # its last sync has found nothing to do
+    assert talk.see(exited("a"), age_s=2.5) == ["sync a"], "an end that was noted under the date of the view before it"
+    assert talk.syncs["a"].min_observed_at < talk.mono - 2.5
+    talk.done("a", changed=True)
+    assert talk.see(running("a"), age_s=1.5) == ["observe a"], "it may be from before the act"
+    assert talk.see(running("a")) == ["sync a"]
+
+
 def test_a_relist_that_began_after_the_sync_is_a_newer_view() -> None:
     talk = Talk()
     talk.start("a")

@@ -8,7 +8,14 @@ from ipc.api.v1.container import Container, ResourceRequirements
 from ipc.api.v1.meta import ObjectMeta
 from ipc.api.v1.pod import Pod, PodSpec
 from ipc.api.v1.volume import EmptyDirVolumeSource, Volume
-from workers.eviction.limits import UNCOUNTED, StorageUsage, containers_to_measure, exceeded_limit, volumes_to_measure
+from workers.eviction.limits import (
+    UNCOUNTED,
+    StorageUsage,
+    containers_to_measure,
+    exceeded_limit,
+    signal_of,
+    volumes_to_measure,
+)
 
 MIB = 1 << 20
 
@@ -101,3 +108,15 @@ def test_only_what_counts_is_measured(given: Pod, volumes: tuple[str, ...], cont
 )
 def test_the_first_limit_that_is_exceeded_is_told(given: Pod, used: StorageUsage, message: str) -> None:
     assert exceeded_limit(given, used) == message
+
+
+@pytest.mark.parametrize(
+    ("message", "signal"),
+    [
+        ('Usage of EmptyDir volume "a" exceeds the limit "1Mi". ', "emptydirfs.limit"),
+        ("Pod ephemeral local storage usage exceeds the total limit of containers 1Mi. ", "ephemeralpodfs.limit"),
+        ('Container app exceeded its local ephemeral storage limit "1Mi". ', "ephemeralcontainerfs.limit"),
+    ],
+)
+def test_a_message_has_its_signal(message: str, signal: str) -> None:
+    assert signal_of(message) == signal

@@ -10,12 +10,14 @@ from ipc.api.v1.container import PullPolicy
 from ipc.kubecontainer.registry_login import RegistryLogin
 from ipc.messages.event_reasons import EventReason
 from ipc.messages.sync_error import SyncError
+from ipc.metrics import kubelet as metrics
+from ipc.shm.metric_cells import METERS
 from supervisor.managers.image_pulls import PullLimits
 from tests.fakes.clock import SimClock, simulate
 from tests.fakes.podman import FakePodman
 from tests.fakes.pulls import SERIAL, LocalPulls
 from tests.fakes.runtime import FakeRuntime, Flavour
-from workers.images.manager import SEEN_FOR_S, ImageError, ImageManager
+from workers.images.manager import MAX_SEEN, SEEN_FOR_S, ImageError, ImageManager, size_label
 from workers.images.pull_backoff import PullBackoff
 from workers.images.pull_records import PullRecords
 from workers.kubecontainer.runtime import ErrorKind, RuntimeCallError
@@ -160,6 +162,85 @@ def test_looks_that_no_longer_count_are_not_kept() -> None:
             await kit.ensure(reference)
             await asyncio.sleep(SEEN_FOR_S)
         assert len(kit.images._seen) == 1
+
+    simulate(main)
+
+
+def test_an_inspect_holds_as_long_as_no_image_has_changed() -> None:
+    async def main() -> None:
+        kit = Kit()
+        kit.runtime.image_list = "first"
+
+        def inspects() -> int:
+            return list(kit.runtime.calls).count("inspect_image")
+
+        for expected, stamp in ((1, "first"), (2, "second"), (3, None)):
+            kit.runtime.image_list = stamp
+            for _ in range(2):
+                await asyncio.sleep(SEEN_FOR_S / 4)
+                await kit.ensure(THERE)
+            if stamp is not None:
+                await asyncio.sleep(SEEN_FOR_S * 100)
+                assert await kit.images.known_image(THERE, "IfNotPresent", kit.tell, lambda image: ()) is not None
+            assert inspects() == expected
+        await asyncio.sleep(SEEN_FOR_S)
+        assert await kit.images.known_image(THERE, "IfNotPresent", kit.tell, lambda image: ()) is None
+
+    simulate(main)
+
+
+def test_an_inspect_during_which_an_image_changed_is_not_kept_for_long() -> None:
+    async def main() -> None:
+        kit = Kit()
+        stamps = iter(["before", "after"] + ["after"] * 10)
+        kit.runtime.image_stamp = lambda having="": next(stamps)  # type: ignore[method-assign]
+        await kit.ensure(THERE)
+        await asyncio.sleep(SEEN_FOR_S)
+        assert await kit.images.known_image(THERE, "IfNotPresent", kit.tell, lambda image: ()) is None
+
+    simulate(main)
+
+
+@pytest.mark.parametrize("policy", ["IfNotPresent", "Never", "Always"])
+def test_what_is_known_to_be_there_is_used_without_a_wait_unless_it_has_to_be_pulled(policy: PullPolicy) -> None:
+    async def main() -> None:
+        kit = Kit()
+        kit.runtime.image_list = "first"
+        for reference in (THERE, LOCAL):
+            await kit.ensure(reference)
+        kit.told.clear()
+        used = [
+            await kit.images.known_image(reference, policy, kit.tell, lambda image: ()) is not None
+            for reference in (THERE, LOCAL, REMOTE, "not a:reference:")
+        ]
+        assert used == [policy != "Always", True, False, False]
+        assert kit.reasons() == ["Pulled"] * used.count(True)
+
+    simulate(main)
+
+
+def test_no_more_than_so_many_inspects_are_kept() -> None:
+    async def main() -> None:
+        kit = Kit()
+        kit.runtime.image_list = "first"
+        kit.podman.images |= {f"quay.io/a/{n}:1": kit.podman.images[THERE] for n in range(MAX_SEEN + 10)}
+        for n in range(MAX_SEEN + 10):
+            await kit.ensure(f"quay.io/a/{n}:1")
+        assert len(kit.images._seen) == MAX_SEEN
+
+    simulate(main)
+
+
+def test_a_login_counts_for_what_is_known_to_be_there(tmp_path: Path) -> None:
+    good, wrong = RegistryLogin(username="good", password="1"), RegistryLogin(username="wrong", password="2")
+
+    async def main() -> None:
+        kit = Kit(rights_dir=str(tmp_path))
+        kit.runtime.image_list = "first"
+        kit.podman.logins[REMOTE] = {good}
+        await kit.ensure(REMOTE, logins=(good,))
+        assert await kit.images.known_image(REMOTE, "IfNotPresent", kit.tell, lambda image: (good,)) is not None
+        assert await kit.images.known_image(REMOTE, "IfNotPresent", kit.tell, lambda image: (wrong,)) is None
 
     simulate(main)
 
@@ -452,3 +533,36 @@ def test_beyond_the_rate_a_pull_is_an_error_that_backs_off() -> None:
         await kit.ensure(REMOTE)
 
     simulate(main)
+
+
+# --- counts -------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("reference", "policy", "labels"),
+    [
+        (THERE, "IfNotPresent", ("true", "ifnotpresent", "false")),
+        (THERE, "Always", ("true", "always", "true")),
+        (REMOTE, "IfNotPresent", ("false", "ifnotpresent", "true")),
+        (THERE, "Never", ("true", "never", "false")),
+    ],
+)
+def test_requests_are_counted_by_what_they_need(reference: str, policy: PullPolicy, labels: tuple[str, ...]) -> None:
+    METERS.detach()
+
+    async def main() -> None:
+        await Kit().ensure(reference, policy)
+
+    simulate(main)
+    assert METERS.value(metrics.ENSURE_IMAGE_REQUESTS, *labels) == 1.0
+    pulls = sum(METERS.value(metrics.IMAGE_PULL_DURATION, words) for _, words in metrics.IMAGE_SIZES)
+    assert pulls == float(labels[-1] == "true")
+    METERS.detach()
+
+
+@pytest.mark.parametrize(
+    ("size_bytes", "words"),
+    [(0, "N/A"), (1, "0-10MB"), (10 * 2**20 - 1, "0-10MB"), (10 * 2**20, "10MB-100MB"), (2**40, "GT100GB")],
+)
+def test_sizes_of_images(size_bytes: int, words: str) -> None:
+    assert size_label(size_bytes) == words

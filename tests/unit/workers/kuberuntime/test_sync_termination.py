@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from collections.abc import Awaitable
 from pathlib import Path
 
 import pytest
 
 from ipc.api.v1.container import Container
+from ipc.api.v1.pod import Pod
 from ipc.messages.pod_worker import SyncDone, WorkType
 from tests.fakes.runtime import Flavour
 from tests.harness.pods import UID, container, pod
-from tests.harness.sync import FakeHost, on_host, targets
+from tests.harness.sync import MUTATIONS, FakeHost, on_host, targets
+from workers.kubecontainer.runtime import ContainerProcess
 from workers.logs import layout
 
 POLITE = 'trap "exit 7" TERM; sleep 1000000'
@@ -85,6 +88,66 @@ def test_the_sandbox_of_an_unwanted_pod_is_left_to_its_removal(tmp_path: Path) -
         done = await host.sync(of, WorkType.TERMINATED, remove=True)
         assert targets(done) == [("RemovePodSandbox", "")]
         assert (await host.observe(UID)).is_empty()
+
+    on_host(tmp_path, scenario)
+
+
+def test_one_call_takes_an_unwanted_pod_away(tmp_path: Path) -> None:
+    """The signals go past Podman, and what the call has answered says what is gone."""
+
+    async def scenario(host: FakeHost) -> None:
+        of = pod(polite("a"), "b")
+        await host.sync(of)
+        (sandbox,) = host.podman.pods
+        host.runtime.calls.clear()
+        stopped = await host.sync(of, WorkType.TERMINATING, grace_period_s=2, remove=True)
+        assert (stopped.changed, stopped.touched, stopped.removed) == (True, (), ())
+        removed = await host.sync(of, WorkType.TERMINATED, remove=True)
+        assert (removed.changed, removed.touched, removed.removed, removed.unsure) == (True, (), (sandbox,), False)
+        acts = [verb for verb in host.runtime.calls if verb in ("kill_container", "wait_exit", "remove_pod")]
+        assert acts == ["remove_pod"]
+
+    on_host(tmp_path, scenario)
+
+
+@pytest.mark.parametrize("why", ["unknown process", "not permitted"])
+def test_what_cannot_be_signalled_past_podman_is_signalled_by_it(tmp_path: Path, why: str) -> None:
+    async def scenario(host: FakeHost) -> None:
+        of = pod(polite("a"))
+        await host.sync(of)
+        host.runtime.signal_process = lambda process, signal: False  # type: ignore[method-assign]
+        host.runtime.calls.clear()
+        done = await host.sync(of, WorkType.TERMINATING, remove=True)
+        assert list(host.runtime.calls).count("kill_container") == 1
+        (killed,) = (await host.observe(UID)).containers
+        assert (killed.exit_code, done.touched) == (7, (killed.id,))
+
+    on_host(tmp_path, scenario)
+
+
+def test_the_pods_that_went_down_first_are_removed_before_others_are_stopped(tmp_path: Path) -> None:
+    async def scenario(host: FakeHost) -> None:
+        services = host.context.services
+        first, second = pod(polite("a")), pod(polite("b"), uid="second", name="second")
+        for of in (first, second):
+            await host.sync(of)
+        await host.sync(first, WorkType.TERMINATING, remove=True)
+        order: list[str] = []
+
+        async def hurried(of: Pod, kind: WorkType) -> None:
+            await host.sync(of, kind, remove=True)
+            order.append(f"{of.metadata.name} {kind}")
+
+        async with contextlib.AsyncExitStack() as stack:
+            for _ in range(MUTATIONS):
+                await stack.enter_async_context(services.mutations.permit(0))
+            stopping = asyncio.create_task(hurried(second, WorkType.TERMINATING))
+            await asyncio.sleep(1)
+            removing = asyncio.create_task(hurried(first, WorkType.TERMINATED))
+            await asyncio.sleep(1)
+            assert len(host.podman.pods) == 2
+        await asyncio.gather(stopping, removing)
+        assert order == [f"{first.metadata.name} {WorkType.TERMINATED}", f"second {WorkType.TERMINATING}"]
 
     on_host(tmp_path, scenario)
 
@@ -173,7 +236,7 @@ def test_a_container_whose_end_podman_missed_is_removed(tmp_path: Path) -> None:
         await host.sync(of)
         (ghost,) = host.podman.running()
 
-        async def gone(id: str, pid: int, timeout_s: float) -> bool:
+        async def gone(process: ContainerProcess, timeout_s: float) -> bool:
             return True
 
         host.podman.kill_container = lambda id, name: None  # type: ignore[method-assign]

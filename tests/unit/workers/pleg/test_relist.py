@@ -9,6 +9,7 @@ from workers.pleg.relist import (
     Listing,
     Members,
     is_list_cheaper,
+    is_run_of,
     is_same_run,
     members_by_uid,
     relist_period_s,
@@ -41,6 +42,24 @@ def test_an_inspect_of_earlier_counts_for_the_same_run_in_a_lasting_state(
     known, seen = inspected("c1", **was), listed("c1", **shown)
     assert is_same_run(known, seen) is same
     assert to_inspect([seen], {"c1": known}) == (() if same else ("c1",))
+
+
+@pytest.mark.parametrize(
+    ("shown", "same"),
+    [
+        ({}, True),
+        (EXITED, True),
+        ({"state": "stopped", "pid": 0}, True),
+        ({"pid": 4243}, False),
+        ({"started_at": 130.0}, False),
+        (EXITED | {"started_at": 130.0}, False),
+        ({"state": "removing", "pid": 0}, False),
+    ],
+)
+def test_a_list_shows_the_run_that_was_inspected_when_nobody_has_started_another(
+    shown: dict[str, Any], same: bool
+) -> None:
+    assert is_run_of(inspected("c1"), listed("c1", **shown)) is same
 
 
 def test_what_was_never_inspected_is() -> None:

@@ -40,10 +40,10 @@ def relist(
 
 
 def after_quiet(relists: int = 0) -> RelistSchedule:
-    """At NOW the last of so many relists in a row has ended that were due and found nothing new."""
+    """At NOW the last of so many relists in a row has ended that were due and found nothing new, after one that did."""
     schedule = RelistSchedule(SHORTEST_S, LONGEST_S, Middle())
     for number in range(relists, -1, -1):
-        relist(schedule, NOW - number * LONGEST_S)
+        relist(schedule, NOW - number * LONGEST_S, is_surprise=number == relists)
     return schedule
 
 
@@ -138,6 +138,19 @@ def test_what_a_relist_finds_says_when_the_next_one_comes(
     relist(schedule, now, took_s, is_surprise=is_surprise, again_in_s=again_in_s)
     assert not schedule.is_relist_due(now + due_in_s - TICK_S)
     assert schedule.is_relist_due(now + due_in_s + TICK_S)
+
+
+def test_without_a_doubt_one_that_finds_nothing_new_is_enough() -> None:
+    schedule = RelistSchedule(SHORTEST_S, LONGEST_S, Middle())
+    dues = []
+    for number, is_settled in enumerate((True, False, True, True)):
+        now = NOW + number * LONGEST_S
+        schedule.begun(now)
+        schedule.answered(now)
+        schedule.plan(now, started_at=now, is_surprise=False, is_settled=is_settled)
+        schedule.pinged(now + LONGEST_S)
+        dues.append(schedule.next_at - now)
+    assert dues == [10.0, 10.0, 300.0, 300.0]
 
 
 def test_the_period_varies_by_a_fifth() -> None:

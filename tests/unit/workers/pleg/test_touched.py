@@ -55,7 +55,7 @@ def test_who_is_unsure_lists_and_names_nothing(touched: Touched) -> None:
 def test_hints_are_kept_apart(touched: Touched) -> None:
     touched.add("u1", ["name"])
     touched.hint("u1", "c1", 5.0)
-    assert touched.take("u1") == Doubts(frozenset({"name"}), frozenset({("c1", 5.0)}))
+    assert touched.take("u1") == Doubts(frozenset({"name"}), hinted=frozenset({("c1", 5.0)}))
 
 
 def test_of_too_many_containers_none_is_named(touched: Touched) -> None:

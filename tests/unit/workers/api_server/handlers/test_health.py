@@ -5,8 +5,15 @@ from __future__ import annotations
 import msgspec
 import pytest
 
+from ipc.messages.api_server import WorkerInfo
 from tests.harness.api_server import agent_changed
-from workers.api_server.handlers.health import MIN_WINDOW_S, sync_loop_problem
+from workers.api_server.handlers.health import (
+    MIN_WINDOW_S,
+    podman_problem,
+    relist_problem,
+    sync_loop_problem,
+    worker_problem,
+)
 
 AGENT = agent_changed(pid=7)
 
@@ -27,3 +34,31 @@ def test_a_short_period_gives_no_shorter_window_than_the_tick_needs() -> None:
     often = msgspec.structs.replace(AGENT, sync_frequency_s=1.0)
     assert sync_loop_problem(often, "S", MIN_WINDOW_S) == ""
     assert sync_loop_problem(often, "S", MIN_WINDOW_S + 1) != ""
+
+
+def test_a_relist_that_is_long_ago() -> None:
+    assert relist_problem(180.0, 20.0) == ""
+    assert relist_problem(181.0, 20.0) == "the last successful relist was 181 s ago, more than 180 s"
+    assert relist_problem(590.0, 300.0) == ""
+    assert relist_problem(None, 300.0) == "there was no successful relist yet"
+
+
+def test_podman_that_does_not_answer() -> None:
+    assert podman_problem(AGENT) == ""
+    silent = msgspec.structs.replace(AGENT, runtime_healthy=False, runtime_message="no answer within 10 s")
+    assert podman_problem(silent) == "Podman does not answer: no answer within 10 s"
+
+
+@pytest.mark.parametrize(
+    ("state", "age_s", "problem"),
+    [
+        ("Running", 14.0, ""),
+        ("Running", 16.0, "its last heartbeat was 16 s ago, more than 15 s"),
+        ("Running", None, ""),
+        ("Idle", 1000.0, ""),
+        ("Starting", 16.0, ""),
+    ],
+)
+def test_a_worker_that_is_silent(state: str, age_s: float | None, problem: str) -> None:
+    info = WorkerInfo(slot=4, role="pod-worker", name="pods-0", pid=1, incarnation=1, state=state, pods=0, deaths=0)
+    assert worker_problem(info, age_s, 15.0) == problem

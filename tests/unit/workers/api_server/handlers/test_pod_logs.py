@@ -22,11 +22,11 @@ STAMP = b"2026-11-20T08:37:22.791861700+00:00"
 @pytest.mark.parametrize(
     ("line", "entry"),
     [
-        (STAMP + b" stdout F out", LogEntry(STAMP, False, b"out")),
-        (STAMP + b" stderr P a  b ", LogEntry(STAMP, True, b"a  b ")),
-        (STAMP + b" stdout F ", LogEntry(STAMP, False, b"")),
-        (STAMP + b" stdout F", LogEntry(STAMP, False, b"")),
-        (STAMP + b" stdout F:x:y tagged", LogEntry(STAMP, False, b"tagged")),
+        (STAMP + b" stdout F out", LogEntry(STAMP, b"stdout", False, b"out")),
+        (STAMP + b" stderr P a  b ", LogEntry(STAMP, b"stderr", True, b"a  b ")),
+        (STAMP + b" stdout F ", LogEntry(STAMP, b"stdout", False, b"")),
+        (STAMP + b" stdout F", LogEntry(STAMP, b"stdout", False, b"")),
+        (STAMP + b" stdout F:x:y tagged", LogEntry(STAMP, b"stdout", False, b"tagged")),
         (b"", None),
         (b"garbage", None),
         (STAMP + b" stdin F x", None),

@@ -1,0 +1,532 @@
+"""Metrics with the kubelet's own names, wherever the meaning is the same (pkg/kubelet/metrics/metrics.go, ...)."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from ipc.kubecontainer.probe_results import ProbeType
+from ipc.metrics.model import DEFAULT_BUCKETS, Endpoint, Labels, Metric, MetricType, Source, Stability, label
+from ipc.metrics.reasons import OTHER, START_ERRORS
+
+_STARTUP_BUCKETS: Final = (
+    *(0.5, 1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 8.0, 10.0, 20.0, 30.0, 45.0, 60.0, 120.0, 180.0, 240.0, 300.0, 360.0, 480.0),
+    *(600.0, 900.0, 1200.0, 1800.0, 2700.0, 3600.0),
+)
+"""pkg/kubelet/metrics/metrics.go, podStartupDurationBuckets."""
+_PULL_BUCKETS: Final = (
+    *(1.0, 5.0, 10.0, 20.0, 30.0, 60.0, 120.0, 180.0, 240.0, 300.0, 360.0, 480.0, 600.0, 900.0, 1200.0, 1800.0),
+    *(2700.0, 3600.0),
+)
+_COUNTER, _GAUGE, _HISTOGRAM = MetricType.COUNTER, MetricType.GAUGE, MetricType.HISTOGRAM
+_ALPHA: Final = Stability.ALPHA
+
+CONTAINER_TYPES: Final = ("container", "init_container", "ephemeral_container")
+"""Values of ``container_type`` (pkg/kubelet/metrics/metrics.go)."""
+_CONTAINER_TYPE: Final = label("container_type", *CONTAINER_TYPES)
+
+# --- the master ---------------------------------------------------------------------------------------------------
+
+POD_WORKER_OPERATIONS: Final = ("create", "update", "sync", "kill", "terminated")
+POD_WORKER_DURATION: Final = Metric(
+    name="kubelet_pod_worker_duration_seconds",
+    type=_HISTOGRAM,
+    help="Time from the request of a pod's sync to its end, by what it was for; kill is a termination",
+    stability=_ALPHA,
+    source=Source.MASTER,
+    labels=(label("operation_type", *POD_WORKER_OPERATIONS),),
+    buckets=DEFAULT_BUCKETS,
+)
+POD_WORKER_START_DURATION: Final = Metric(
+    name="kubelet_pod_worker_start_duration_seconds",
+    type=_HISTOGRAM,
+    help="Time from seeing a pod for the first time to its first sync",
+    stability=_ALPHA,
+    source=Source.MASTER,
+    buckets=DEFAULT_BUCKETS,
+    always=True,
+)
+POD_START_DURATION: Final = Metric(
+    name="kubelet_pod_start_duration_seconds",
+    type=_HISTOGRAM,
+    help="Time from seeing a pod for the first time to its phase Running",
+    stability=_ALPHA,
+    source=Source.MASTER,
+    buckets=_STARTUP_BUCKETS,
+    always=True,
+)
+POD_START_TOTAL_DURATION: Final = Metric(
+    name="kubelet_pod_start_total_duration_seconds",
+    type=_HISTOGRAM,
+    help="Time from seeing a pod for the first time to all its containers having run, pulls and init containers too",
+    stability=_ALPHA,
+    source=Source.MASTER,
+    buckets=_STARTUP_BUCKETS,
+    always=True,
+)
+POD_START_SLI_DURATION: Final = Metric(
+    name="kubelet_pod_start_sli_duration_seconds",
+    type=_HISTOGRAM,
+    help="The same without the time in which its images were pulled, and without that of its init containers",
+    stability=_ALPHA,
+    source=Source.MASTER,
+    buckets=_STARTUP_BUCKETS,
+    always=True,
+)
+CONTAINERS_PER_POD: Final = Metric(
+    name="kubelet_containers_per_pod_count",
+    type=_HISTOGRAM,
+    help="Number of containers of each pod that was admitted",
+    stability=_ALPHA,
+    source=Source.MASTER,
+    buckets=(1.0, 2.0, 4.0, 8.0, 16.0),
+    always=True,
+)
+ADMISSION_REASONS: Final = (
+    *("AppArmor", "NodeAffinity", "NodePorts", "OutOfcpu", "OutOfephemeral-storage", "OutOfmemory", "OutOfpods"),
+    *("PodOSSelectorNodeLabelDoesNotMatch", "SysctlForbidden", "UnexpectedAdmissionError", "Other"),
+)
+ADMISSION_REJECTIONS: Final = Metric(
+    name="kubelet_admission_rejections_total",
+    type=_COUNTER,
+    help="Pods that were not admitted",
+    stability=_ALPHA,
+    source=Source.MASTER,
+    labels=(label("reason", *ADMISSION_REASONS),),
+)
+ORPHANED_RUNTIME_PODS: Final = Metric(
+    name="kubelet_orphaned_runtime_pods_total",
+    type=_COUNTER,
+    help="Pods that were found running and that no source states",
+    stability=_ALPHA,
+    source=Source.MASTER,
+    always=True,
+)
+RESTARTED_PODS: Final = Metric(
+    name="kubelet_restarted_pods_total",
+    type=_COUNTER,
+    help="Pods that were stated anew under the same UID while their predecessor went down",
+    stability=_ALPHA,
+    source=Source.MASTER,
+    labels=(label("static", "true"),),
+    always=True,
+)
+KILLED: Final = 137
+"""Exit code of a container that was killed by SIGKILL."""
+ENDS: Final = (
+    ("0", "Completed"),
+    *((str(code), "Error") for code in range(1, 256)),
+    (str(KILLED), "OOMKilled"),
+    (str(KILLED), "ContainerStatusUnknown"),
+    ("128", "StartError"),
+    (OTHER, OTHER),
+)
+TERMINATED_CONTAINERS: Final = Metric(
+    name="kubelet_terminated_containers_total",
+    type=_COUNTER,
+    help="Containers that have ended since the agent started",
+    stability=_ALPHA,
+    source=Source.MASTER,
+    labels=(_CONTAINER_TYPE, Labels(("exit_code", "reason"), ENDS)),
+)
+PODS_QUEUE: Final = "pods"
+WORKQUEUE_ADDS: Final = Metric(
+    name="workqueue_adds_total",
+    type=_COUNTER,
+    help="Syncs that were put into the queue of syncs that are due later",
+    stability=Stability.BETA,
+    source=Source.MASTER,
+    labels=(label("name", PODS_QUEUE),),
+    always=True,
+)
+WORKQUEUE_DEPTH: Final = Metric(
+    name="workqueue_depth",
+    type=_GAUGE,
+    help="Syncs in that queue",
+    stability=Stability.BETA,
+    source=Source.MASTER,
+    labels=(label("name", PODS_QUEUE),),
+    always=True,
+)
+
+# --- pod workers --------------------------------------------------------------------------------------------------
+
+STARTED_PODS: Final = Metric(
+    name="kubelet_started_pods_total",
+    type=_COUNTER,
+    help="Sandboxes that were to be made",
+    stability=_ALPHA,
+    source=Source.POD_WORKER,
+    always=True,
+)
+STARTED_PODS_ERRORS: Final = Metric(
+    name="kubelet_started_pods_errors_total",
+    type=_COUNTER,
+    help="Sandboxes that could not be made",
+    stability=_ALPHA,
+    source=Source.POD_WORKER,
+    always=True,
+)
+STARTED_USER_NAMESPACED_PODS: Final = Metric(
+    name="kubelet_started_user_namespaced_pods_total",
+    type=_COUNTER,
+    help="Sandboxes with a user namespace of their own that were to be made",
+    stability=_ALPHA,
+    source=Source.POD_WORKER,
+    always=True,
+)
+STARTED_USER_NAMESPACED_PODS_ERRORS: Final = Metric(
+    name="kubelet_started_user_namespaced_pods_errors_total",
+    type=_COUNTER,
+    help="Sandboxes with a user namespace of their own that could not be made",
+    stability=_ALPHA,
+    source=Source.POD_WORKER,
+    always=True,
+)
+RUN_POD_SANDBOX_DURATION: Final = Metric(
+    name="kubelet_run_podsandbox_duration_seconds",
+    type=_HISTOGRAM,
+    help="Time to make a sandbox and start it",
+    stability=_ALPHA,
+    source=Source.POD_WORKER,
+    labels=(label("runtime_handler", ""),),
+    buckets=DEFAULT_BUCKETS,
+)
+RUN_POD_SANDBOX_ERRORS: Final = Metric(
+    name="kubelet_run_podsandbox_errors_total",
+    type=_COUNTER,
+    help="Sandboxes that could not be made or started",
+    stability=_ALPHA,
+    source=Source.POD_WORKER,
+    labels=(label("runtime_handler", ""),),
+)
+STARTED_CONTAINERS: Final = Metric(
+    name="kubelet_started_containers_total",
+    type=_COUNTER,
+    help="Containers that were to be made and started",
+    stability=_ALPHA,
+    source=Source.POD_WORKER,
+    labels=(_CONTAINER_TYPE,),
+)
+STARTED_CONTAINERS_ERRORS: Final = Metric(
+    name="kubelet_started_containers_errors_total",
+    type=_COUNTER,
+    help="Containers that could not be started",
+    stability=_ALPHA,
+    source=Source.POD_WORKER,
+    labels=(_CONTAINER_TYPE, label("code", *START_ERRORS)),
+)
+_FLAG: Final = ("false", "true")
+ENSURE_IMAGE_REQUESTS: Final = Metric(
+    name="kubelet_image_manager_ensure_image_requests_total",
+    type=_COUNTER,
+    help="Images that a container needed",
+    stability=_ALPHA,
+    source=Source.POD_WORKER,
+    labels=(
+        label("present_locally", *_FLAG),
+        label("pull_policy", "always", "ifnotpresent", "never"),
+        label("pull_required", *_FLAG),
+    ),
+)
+EVICTION_SIGNALS: Final = ("emptydirfs.limit", "ephemeralcontainerfs.limit", "ephemeralpodfs.limit")
+EVICTIONS: Final = Metric(
+    name="kubelet_evictions",
+    type=_COUNTER,
+    help="Pods that were evicted because they took more than their limit",
+    stability=_ALPHA,
+    source=Source.POD_WORKER,
+    labels=(label("eviction_signal", *EVICTION_SIGNALS),),
+)
+HTTP_FALLBACKS: Final = Metric(
+    name="kubelet_lifecycle_handler_http_fallbacks_total",
+    type=_COUNTER,
+    help="Hooks with HTTPS that succeeded with HTTP",
+    stability=_ALPHA,
+    source=Source.POD_WORKER,
+    always=True,
+)
+SLEEPS_CUT_SHORT: Final = Metric(
+    name="kubelet_sleep_action_terminated_early_total",
+    type=_COUNTER,
+    help="Sleeps of hooks that were ended before their time",
+    stability=_ALPHA,
+    source=Source.POD_WORKER,
+    always=True,
+)
+PROBE_RESULTS: Final = ("successful", "failed", "unknown")
+PROBE_TYPES: Final = {
+    ProbeType.LIVENESS: "Liveness",
+    ProbeType.READINESS: "Readiness",
+    ProbeType.STARTUP: "Startup",
+}
+"""Values of ``probe_type`` (pkg/kubelet/prober/prober_manager.go, probeType.String)."""
+PROBES: Final = Metric(
+    name="prober_probe_total",
+    type=_COUNTER,
+    help="Probes of a container by their result",
+    stability=Stability.BETA,
+    source=Source.SCRAPE,
+    endpoint=Endpoint.PROBES,
+    label_names=("container", "namespace", "pod", "pod_uid", "probe_type", "result"),
+)
+PROBE_DURATION: Final = Metric(
+    name="prober_probe_duration_seconds",
+    type=_HISTOGRAM,
+    help="Time that a probe of a container took",
+    stability=_ALPHA,
+    source=Source.SCRAPE,
+    endpoint=Endpoint.PROBES,
+    label_names=("container", "namespace", "pod", "probe_type"),
+    buckets=DEFAULT_BUCKETS,
+)
+
+# --- the node worker ----------------------------------------------------------------------------------------------
+
+PLEG_RELIST_DURATION: Final = Metric(
+    name="kubelet_pleg_relist_duration_seconds",
+    type=_HISTOGRAM,
+    help="Time that a relist took",
+    stability=_ALPHA,
+    source=Source.NODE_WORKER,
+    buckets=DEFAULT_BUCKETS,
+    always=True,
+)
+PLEG_RELIST_INTERVAL: Final = Metric(
+    name="kubelet_pleg_relist_interval_seconds",
+    type=_HISTOGRAM,
+    help="Time between two relists, which are rare while events come and are right",
+    stability=_ALPHA,
+    source=Source.NODE_WORKER,
+    buckets=DEFAULT_BUCKETS,
+    always=True,
+)
+PLEG_LAST_SEEN: Final = Metric(
+    name="kubelet_pleg_last_seen_seconds",
+    type=_GAUGE,
+    help="Time at which the observation of pods last went on, in seconds since the epoch",
+    stability=_ALPHA,
+    source=Source.NODE_WORKER,
+    always=True,
+)
+PLEG_POD_RELIST_DURATION: Final = Metric(
+    name="kubelet_pleg_pod_relist_duration_seconds",
+    type=_HISTOGRAM,
+    help="Time that the observation of a single pod took",
+    stability=_ALPHA,
+    source=Source.NODE_WORKER,
+    buckets=DEFAULT_BUCKETS,
+    always=True,
+)
+EVENT_STREAMS: Final = Metric(
+    name="kubelet_evented_pleg_connection_success_count",
+    type=_COUNTER,
+    help="Streams of Podman's events that have begun",
+    stability=_ALPHA,
+    source=Source.NODE_WORKER,
+    always=True,
+)
+EVENT_STREAM_ERRORS: Final = Metric(
+    name="kubelet_evented_pleg_connection_error_count",
+    type=_COUNTER,
+    help="Streams of Podman's events that did not begin or that broke",
+    stability=_ALPHA,
+    source=Source.NODE_WORKER,
+    always=True,
+)
+_MIB: Final = 1 << 20
+_GIB: Final = 1 << 30
+IMAGE_SIZES: Final = (
+    (0, "N/A"),
+    (1, "0-10MB"),
+    (10 * _MIB, "10MB-100MB"),
+    (100 * _MIB, "100MB-500MB"),
+    (500 * _MIB, "500MB-1GB"),
+    (1 * _GIB, "1GB-5GB"),
+    (5 * _GIB, "5GB-10GB"),
+    (10 * _GIB, "10GB-20GB"),
+    (20 * _GIB, "20GB-30GB"),
+    (30 * _GIB, "30GB-40GB"),
+    (40 * _GIB, "40GB-60GB"),
+    (60 * _GIB, "60GB-100GB"),
+    (100 * _GIB, "GT100GB"),
+)
+"""Least size in bytes, and the value of ``image_size_in_bytes`` (pkg/kubelet/metrics/metrics.go, imageSizeBuckets)."""
+IMAGE_PULL_DURATION: Final = Metric(
+    name="kubelet_image_pull_duration_seconds",
+    type=_HISTOGRAM,
+    help="Time that a pull took that has succeeded",
+    stability=_ALPHA,
+    source=Source.NODE_WORKER,
+    labels=(label("image_size_in_bytes", *(words for _, words in IMAGE_SIZES)),),
+    buckets=_PULL_BUCKETS,
+)
+
+# --- several processes --------------------------------------------------------------------------------------------
+
+RUNTIME_OPERATIONS: Final = {
+    "version": "version",
+    "id_ranges": "status",
+    "list_pods": "list_podsandbox",
+    "list_empty_pods": "list_podsandbox",
+    "list_containers": "list_containers",
+    "inspect_pod": "podsandbox_status",
+    "inspect_container": "container_status",
+    "create_pod": "run_podsandbox",
+    "create_container": "create_container",
+    "start_container": "start_container",
+    "kill_container": "stop_container",
+    "exec_container": "exec_sync",
+    "remove_container": "remove_container",
+    "remove_pod": "remove_podsandbox",
+    "inspect_image": "image_status",
+    "pull_image": "pull_image",
+    "inspect_volume": "volume_status",
+    "create_volume": "create_volume",
+}
+"""Verb of `workers.kubecontainer.runtime.Runtime` to its ``operation_type``; the last two exist with Podman alone."""
+STREAM_OPERATIONS: Final = ("attach", "exec", "port_forward")
+_OPERATION: Final = label("operation_type", *dict.fromkeys((*RUNTIME_OPERATIONS.values(), *STREAM_OPERATIONS)))
+RUNTIME_OPERATIONS_TOTAL: Final = Metric(
+    name="kubelet_runtime_operations_total",
+    type=_COUNTER,
+    help="Calls of Podman",
+    stability=_ALPHA,
+    source=Source.WORKERS,
+    labels=(_OPERATION,),
+)
+RUNTIME_OPERATIONS_DURATION: Final = Metric(
+    name="kubelet_runtime_operations_duration_seconds",
+    type=_HISTOGRAM,
+    help="Time that a call of Podman took",
+    stability=_ALPHA,
+    source=Source.WORKERS,
+    labels=(_OPERATION,),
+    buckets=DEFAULT_BUCKETS,
+)
+RUNTIME_OPERATIONS_ERRORS: Final = Metric(
+    name="kubelet_runtime_operations_errors_total",
+    type=_COUNTER,
+    help="Calls of Podman that failed; that something does not exist is an answer",
+    stability=_ALPHA,
+    source=Source.WORKERS,
+    labels=(_OPERATION,),
+)
+
+# --- the API server -----------------------------------------------------------------------------------------------
+
+HTTP_METHODS: Final = ("GET", "POST", "PUT", "PATCH", "DELETE", "HEAD", "OPTIONS", OTHER)
+LONG_RUNNING: Final = frozenset({"exec", "attach", "portForward", "debug"})
+"""pkg/kubelet/server/server.go, longRunningRequestPathMap."""
+HTTP_PATHS: Final = (
+    *("api", "attach", "checkpoint", "configz", "container", "containerLogs", "debug", "exec", "flagz", "healthz"),
+    *("livez", "logs", "metrics", "metrics/cadvisor", "metrics/probes", "metrics/resource", "metrics/slis", "podInfo"),
+    *("pods", "portForward", "readyz", "rootlet", "run", "runningpods", "spec", "stats", "statusz", "version", OTHER),
+)
+"""First part of a path (pkg/kubelet/server/server.go, getMetricBucket's callers); ``api`` and ``rootlet`` are ours."""
+SERVER_TYPES: Final = ("admin", "readwrite", "readonly")
+"""``admin`` is the admin socket."""
+_HTTP_LABELS: Final = (
+    Labels(("long_running", "path"), tuple((_FLAG[path in LONG_RUNNING], path) for path in HTTP_PATHS)),
+    label("method", *HTTP_METHODS),
+    label("server_type", *SERVER_TYPES),
+)
+HTTP_REQUESTS: Final = Metric(
+    name="kubelet_http_requests_total",
+    type=_COUNTER,
+    help="Requests to the agent's server",
+    stability=_ALPHA,
+    source=Source.API_SERVER,
+    labels=_HTTP_LABELS,
+)
+HTTP_REQUESTS_DURATION: Final = Metric(
+    name="kubelet_http_requests_duration_seconds",
+    type=_HISTOGRAM,
+    help="Time to answer a request; of a stream, to its end",
+    stability=_ALPHA,
+    source=Source.API_SERVER,
+    labels=_HTTP_LABELS,
+    buckets=DEFAULT_BUCKETS,
+)
+HEALTH_CHECKS: Final = ("ping", "log", "syncloop", "relist", "podman", "workers", OTHER)
+HEALTH_CHECKS_TOTAL: Final = Metric(
+    name="kubernetes_healthchecks_total",
+    type=_COUNTER,
+    help="Health checks by their result",
+    stability=Stability.STABLE,
+    source=Source.API_SERVER,
+    endpoint=Endpoint.SLIS,
+    labels=(label("name", *HEALTH_CHECKS), label("status", "success", "error"), label("type", "healthz")),
+)
+WEBSOCKETS: Final = Metric(
+    name="kubelet_websocket_streaming_requests_total",
+    type=_COUNTER,
+    help="Streams over WebSockets that were asked for",
+    stability=_ALPHA,
+    source=Source.API_SERVER,
+    labels=(label("subresource", "exec", "attach", "portforward"),),
+)
+
+# --- read at the scrape -------------------------------------------------------------------------------------------
+
+
+def _read(
+    name: str,
+    help: str,
+    *label_names: str,
+    type: MetricType = _GAUGE,
+    stability: Stability = _ALPHA,
+    endpoint: Endpoint = Endpoint.METRICS,
+) -> Metric:
+    return Metric(
+        name=name,
+        type=type,
+        help=help,
+        stability=stability,
+        source=Source.SCRAPE,
+        label_names=label_names,
+        endpoint=endpoint,
+    )
+
+
+HEALTH_CHECK: Final = _read(
+    "kubernetes_healthcheck",
+    "Result of a health check made now: 1 is healthy",
+    *("name", "type"),
+    stability=Stability.STABLE,
+    endpoint=Endpoint.SLIS,
+)
+NODE_NAME: Final = _read("kubelet_node_name", "Name of the node", "node")
+DESIRED_PODS: Final = _read("kubelet_desired_pods", "Pods that the sources state", "static")
+ACTIVE_PODS: Final = _read("kubelet_active_pods", "Pods that count when another one is to be admitted", "static")
+RUNNING_PODS: Final = _read("kubelet_running_pods", "Pods whose sandbox runs")
+RUNNING_CONTAINERS: Final = _read("kubelet_running_containers", "Containers by their state", "container_state")
+EPHEMERAL_CONTAINERS: Final = _read("kubelet_managed_ephemeral_containers", "Ephemeral containers of all pods")
+VOLUMES: Final = _read("volume_manager_total_volumes", "Volumes of all pods", "plugin_name", "state")
+HTTP_INFLIGHT: Final = _read(
+    "kubelet_http_inflight_requests",
+    "Requests under way",
+    *("long_running", "method", "path", "server_type"),
+)
+BUILD_INFO: Final = _read(
+    "kubernetes_build_info",
+    "Version of the agent, always 1; labels that speak of Go are empty or name Python instead",
+    *("build_date", "compiler", "git_commit", "git_tree_state", "git_version", "go_version", "major", "minor"),
+    "platform",
+    stability=Stability.BETA,
+)
+PROCESS_START_TIME: Final = _read(
+    "process_start_time_seconds", "Start of the agent, in seconds since the epoch", stability=Stability.NONE
+)
+PROCESS_CPU: Final = _read(
+    "process_cpu_seconds_total",
+    "CPU time of the master; rootlet_process_cpu_seconds_total has all processes",
+    type=_COUNTER,
+    stability=Stability.NONE,
+)
+PROCESS_RSS: Final = _read("process_resident_memory_bytes", "Resident memory of the master", stability=Stability.NONE)
+PROCESS_VIRTUAL: Final = _read("process_virtual_memory_bytes", "Virtual memory of the master", stability=Stability.NONE)
+PROCESS_OPEN_FDS: Final = _read("process_open_fds", "Open file descriptors of the master", stability=Stability.NONE)
+PROCESS_MAX_FDS: Final = _read("process_max_fds", "Most file descriptors of the master", stability=Stability.NONE)
+
+METRICS: Final[tuple[Metric, ...]] = tuple(value for value in list(globals().values()) if isinstance(value, Metric))
+"""All of this module."""

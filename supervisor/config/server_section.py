@@ -1,0 +1,95 @@
+"""The section ``server:`` of the configuration: its rules, and what the API server gets of it. Pure."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import Final
+
+from ipc.wire.server_settings import CIPHER_SUITES, Port, ServerSettings
+from supervisor.config.settings import ServerSection, Settings, SettingsError
+
+SUBRESOURCES: Final = (
+    "*",
+    "checkpoint",
+    "configz",
+    "healthz",
+    "log",
+    "metrics",
+    "pods",
+    "proxy",
+    "spec",
+    "statusz",
+    "stats",
+)
+"""Subresources of nodes that requests are authorized by, and a star for all of them."""
+PKI_DIR: Final = "pki"
+"""Below ``stateDir``, as below the kubelet's root directory."""
+_NO_CLUSTER: Final = "Webhook asks a cluster, and this agent has none: use AlwaysAllow or Rules"
+_NOBODY: Final = "nobody could ask: set authentication.x509.clientCAFile, tokenFile or anonymous.enabled"
+
+
+def check_server_section(settings: Settings, file: str) -> None:
+    """Raises SettingsError."""
+    for field, message in _problems(settings.server):
+        raise SettingsError(file, f"server.{field}", message)
+
+
+def _problems(server: ServerSection) -> Iterator[tuple[str, str]]:
+    """Of values that are right each for itself: those that contradict one another, and unknown names."""
+    if bool(server.tls_cert_file) != bool(server.tls_private_key_file):
+        yield "tlsCertFile", "a certificate and its key (tlsPrivateKeyFile) are set together, or neither"
+    for suite in server.tls_cipher_suites:
+        if suite not in CIPHER_SUITES:
+            yield "tlsCipherSuites", f"{suite!r} is none of {', '.join(CIPHER_SUITES)}"
+    authn, authz = server.authentication, server.authorization
+    if authz.mode == "Webhook":
+        yield "authorization.mode", _NO_CLUSTER
+    if authz.rules and authz.mode != "Rules":
+        yield "authorization.rules", "are for authorization.mode Rules only"
+    for who, subresources in authz.rules.items():
+        if unknown := [each for each in subresources if each not in SUBRESOURCES]:
+            yield "authorization.rules", f"{who!r}: {unknown[0]!r} is none of {', '.join(SUBRESOURCES)}"
+    if server.port and not (authn.x509.client_ca_file or authn.token_file or authn.anonymous.enabled):
+        yield "authentication", _NOBODY
+    taken = [port for port in (server.port, server.read_only_port, server.healthz_port) if port]
+    if len(taken) != len(set(taken)):
+        yield "port", "each of port, readOnlyPort and healthzPort needs a number of its own"
+
+
+def listening_addresses(server: ServerSection) -> dict[Port, tuple[str, int]]:
+    """Address and number of each port that is on."""
+    wanted = {
+        Port.SECURE: (server.address, server.port),
+        Port.READ_ONLY: (server.address, server.read_only_port),
+        Port.HEALTHZ: (server.healthz_bind_address, server.healthz_port),
+    }
+    return {port: (address, number) for port, (address, number) in wanted.items() if number}
+
+
+def server_settings(settings: Settings) -> ServerSettings:
+    """The API server's part of resolved settings."""
+    server = settings.server
+    authn, authz = server.authentication, server.authorization
+    return ServerSettings(
+        ports=tuple(listening_addresses(server)),
+        addresses=_names(settings),
+        pki_dir=str(settings.state_dir / PKI_DIR),
+        cert_file=server.tls_cert_file,
+        key_file=server.tls_private_key_file,
+        tls_min_version=server.tls_min_version,
+        tls_cipher_suites=server.tls_cipher_suites,
+        client_ca_file=authn.x509.client_ca_file,
+        token_file=authn.token_file,
+        anonymous=authn.anonymous.enabled,
+        rules=dict(authz.rules) if authz.mode == "Rules" else None,
+        debugging=server.enable_debugging_handlers,
+        streaming_idle_timeout_s=float(server.streaming_connection_idle_timeout_s),
+    )
+
+
+def _names(settings: Settings) -> tuple[str, ...]:
+    """Names for a certificate: the node's, the loopback's, and the address unless it means all of them."""
+    address = settings.server.address
+    own = () if re.fullmatch(r"[0:.]*", address) else (address,)
+    return tuple(dict.fromkeys((settings.node_name, "localhost", "127.0.0.1", "::1", *own)))

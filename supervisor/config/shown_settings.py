@@ -1,0 +1,49 @@
+"""The configuration as it is shown: the file's names and forms, and nothing that is a secret. Pure."""
+
+from __future__ import annotations
+
+import urllib.parse
+from pathlib import Path
+from typing import Any, Final
+
+import msgspec
+
+from ipc.text.durations import format_duration
+from supervisor.config.settings import Seconds, Settings
+
+HIDDEN: Final = "--- HIDDEN ---"
+
+
+def shown_settings(settings: Settings) -> str:
+    """JSON of every setting; of the headers that fetch manifests (credentials, as a rule) only the names."""
+    headers = {name: [HIDDEN] * len(values) for name, values in settings.static_pod_url_header.items()}
+    shown = msgspec.structs.replace(
+        settings, static_pod_url=shown_url(settings.static_pod_url), static_pod_url_header=headers
+    )
+    return msgspec.json.encode(shown_section(shown)).decode()
+
+
+def shown_section(section: msgspec.Struct) -> dict[str, Any]:
+    """Names and values as the file has them."""
+    return {
+        field.encode_name: _shown(field.name, getattr(section, field.name)) for field in msgspec.structs.fields(section)
+    }
+
+
+def _shown(attribute: str, value: Any) -> Any:
+    match value:
+        case msgspec.Struct():
+            return shown_section(value)
+        case Path():
+            return str(value)
+        case Seconds():
+            return str(value)
+        case float() if attribute.endswith("_s"):
+            return format_duration(value)
+    return value
+
+
+def shown_url(url: str) -> str:
+    """The URL without what may be a password or a token."""
+    parts = urllib.parse.urlsplit(url)
+    return urllib.parse.urlunsplit((parts.scheme, parts.netloc.rpartition("@")[2], parts.path, "", ""))

@@ -1,0 +1,110 @@
+"""The server's TLS context: from the files that are given, or from a certificate of our own, always the newest."""
+
+from __future__ import annotations
+
+import logging
+import os
+import ssl
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Final
+
+from ipc.host.clock import Clock
+from ipc.wire.server_settings import CIPHER_SUITES, ServerSettings
+from workers.api_server.access.own_certificate import CERTIFICATE, is_due, make_certificate
+
+CHECK_PERIOD_S: Final = 1.0
+"""How often files are looked at, at most: with the next connection."""
+VERSIONS: Final[Mapping[str, ssl.TLSVersion]] = {
+    "": ssl.TLSVersion.TLSv1_2,
+    "VersionTLS12": ssl.TLSVersion.TLSv1_2,
+    "VersionTLS13": ssl.TLSVersion.TLSv1_3,
+}
+
+Marks = tuple[tuple[int, int, int], ...]
+"""Of each file: inode, size, time of the last change."""
+
+_log: Final = logging.getLogger(__name__)
+
+
+class NoCertificate(OSError):
+    """There is none that can be used: nobody can be served."""
+
+
+class Certificates:
+    """Gives the context for the next connection. Files that cannot be used are told once, and the context before them
+    stays; where there was none, nobody is served until there is. The agent and its other ports go on either way."""
+
+    def __init__(self, settings: ServerSettings, clock: Clock) -> None:
+        self._settings = settings
+        self._clock = clock
+        self._files = _files(settings)
+        self._marks: Marks | None = None
+        self._context: ssl.SSLContext | None = None
+        self._told = ""
+        self._checked_at = clock.now().mono
+        self._refresh()
+
+    def context(self) -> ssl.SSLContext:
+        """Of the newest files. Raises NoCertificate."""
+        now = self._clock.now().mono
+        if now - self._checked_at >= CHECK_PERIOD_S:
+            self._checked_at = now
+            self._refresh()
+        if self._context is None:
+            raise NoCertificate(self._told)
+        return self._context
+
+    def _refresh(self) -> None:
+        try:
+            self._make_if_due()
+            marks = self._look()
+            if marks != self._marks:
+                self._context = server_context(self._settings, *self._files)
+                self._marks, self._told = marks, ""
+                _log.info("the server has read its certificate")
+        except (OSError, ValueError) as error:  # `ssl.SSLError` is one of both
+            if (why := str(error)) != self._told:
+                self._told = why
+                _log.error("the server's certificate cannot be used: %s", why)
+
+    def _make_if_due(self) -> None:
+        """Ours. Blocks for some milliseconds, once in months."""
+        file, names, now = Path(self._files[0]), self._settings.addresses, self._clock.now().wall
+        if not self._settings.cert_file and is_due(file, names, now):
+            make_certificate(file, names, now)
+            _log.info("made a certificate for %s: %s", ", ".join(names), file)
+
+    def _look(self) -> Marks:
+        files = (*self._files, self._settings.client_ca_file)
+        return tuple(_mark(os.stat(file)) for file in files if file)
+
+
+def _files(settings: ServerSettings) -> tuple[str, str]:
+    ours = str(Path(settings.pki_dir) / CERTIFICATE)
+    return (settings.cert_file, settings.key_file) if settings.cert_file else (ours, ours)
+
+
+def _mark(status: os.stat_result) -> tuple[int, int, int]:
+    return status.st_ino, status.st_size, status.st_mtime_ns
+
+
+def server_context(settings: ServerSettings, cert_file: str, key_file: str) -> ssl.SSLContext:
+    """The context of these files.
+
+    A client may show no certificate. One that does not hold ends its handshake, where the kubelet would answer 401:
+    OpenSSL, as Python has it, decides before there is a request.
+
+    Raises OSError and ValueError: a file is not there or is no such file.
+    """
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.minimum_version = VERSIONS[settings.tls_min_version]
+    context.options |= ssl.OP_NO_RENEGOTIATION | ssl.OP_NO_COMPRESSION
+    if settings.tls_cipher_suites:
+        context.set_ciphers(":".join(CIPHER_SUITES[name] for name in settings.tls_cipher_suites))
+    context.load_cert_chain(cert_file, key_file)
+    context.set_alpn_protocols(["http/1.1"])
+    if settings.client_ca_file:
+        context.load_verify_locations(settings.client_ca_file)
+        context.verify_mode = ssl.CERT_OPTIONAL
+    return context

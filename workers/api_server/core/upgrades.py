@@ -1,0 +1,94 @@
+"""Which protocol a stream is to speak: what its request asks for, held against what its handler has. Pure."""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Sequence
+from typing import Final
+
+import msgspec
+from aiohttp import hdrs, web
+
+from ipc.wire.stream_channels import PROTOCOLS
+from workers.api_server.core.status_errors import ApiError, bad_request
+
+SPDY_UPGRADE: Final = "SPDY/3.1"
+PROTOCOL_HEADER: Final = "X-Stream-Protocol-Version"
+ACCEPTED_HEADER: Final = "X-Accepted-Stream-Protocol-Versions"
+"""apimachinery pkg/util/httpstream, httpstream.go."""
+
+COMMAND_V4: Final = "v4.channel.k8s.io"
+COMMAND_V3: Final = "v3.channel.k8s.io"
+COMMAND_V2: Final = "v2.channel.k8s.io"
+COMMAND_V1: Final = "channel.k8s.io"
+"""apimachinery pkg/util/remotecommand, constants.go."""
+PORT_FORWARD: Final = "portforward.k8s.io"
+TUNNEL: Final = f"{SPDY_UPGRADE}+{PORT_FORWARD}"
+"""SPDY's bytes in the messages of a WebSocket (apimachinery pkg/util/portforward, constants.go)."""
+
+
+class Carrier(enum.Enum):
+    """Carriers of a stream's channels."""
+
+    WEBSOCKET = enum.auto()
+    SPDY = enum.auto()
+    SPDY_IN_WEBSOCKET = enum.auto()
+
+
+class Offer(msgspec.Struct, frozen=True):
+    """Protocols that a handler has."""
+
+    websocket: Sequence[str]
+    spdy: Sequence[str]
+
+
+COMMANDS: Final = Offer(PROTOCOLS, (COMMAND_V4, COMMAND_V3, COMMAND_V2, COMMAND_V1))
+PORTS: Final = Offer((TUNNEL, *PROTOCOLS), (PORT_FORWARD,))
+
+
+class Upgrade(msgspec.Struct, frozen=True):
+    """The protocol that both sides speak: of those that are offered the one that the client likes best."""
+
+    carrier: Carrier
+    protocol: str
+
+
+def negotiated(request: web.BaseRequest, offer: Offer) -> Upgrade:
+    """Raises ApiError 400 without a word of an upgrade, 400 or 403 without a common protocol."""
+    asked = request.headers.get(hdrs.UPGRADE, "").lower()
+    if asked == "websocket" and request.method == hdrs.METH_GET:
+        return _websocket(_words(request, hdrs.SEC_WEBSOCKET_PROTOCOL), offer.websocket)
+    if asked == SPDY_UPGRADE.lower():
+        return _spdy(_words(request, PROTOCOL_HEADER), offer.spdy)
+    raise bad_request("Upgrade request required")
+
+
+def _websocket(client: list[str], server: Sequence[str]) -> Upgrade:
+    found = _common(client, server)
+    if found is None:
+        raise bad_request(_no_common(client, server))
+    return Upgrade(Carrier.SPDY_IN_WEBSOCKET if found == TUNNEL else Carrier.WEBSOCKET, found)
+
+
+def _spdy(client: list[str], server: Sequence[str]) -> Upgrade:
+    """As the kubelet has it (httpstream.go, Handshake)."""
+    if not client:
+        raise bad_request(f"unable to upgrade: {PROTOCOL_HEADER} is required")
+    found = _common(client, server)
+    if found is None:
+        accepted = tuple((ACCEPTED_HEADER, each) for each in server)
+        raise ApiError(403, _no_common(client, server), headers=accepted)
+    return Upgrade(Carrier.SPDY, found)
+
+
+def _words(request: web.BaseRequest, header: str) -> list[str]:
+    """Values of a header that may come several times, each with several values."""
+    return [word.strip() for line in request.headers.getall(header, []) for word in line.split(",") if word.strip()]
+
+
+def _common(client: list[str], server: Sequence[str]) -> str | None:
+    return next((each for each in client if each in server), None)
+
+
+def _no_common(client: list[str], server: Sequence[str]) -> str:
+    return f"unable to upgrade: unable to negotiate protocol: client supports {client}, server accepts {list(server)}"

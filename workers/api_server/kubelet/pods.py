@@ -1,0 +1,74 @@
+"""Lists of pods: those that are wanted, those that run, and the first kubelet's ``/podInfo``."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import msgspec
+from aiohttp import web
+
+from ipc.api.v1.status import ContainerStatus
+from ipc.kubecontainer.pod_containers import every_status
+from ipc.messages.api_server import PodChanged
+from workers.api_server.core.route import plain_text
+from workers.api_server.core.status_errors import ApiError
+from workers.api_server.store.site import AppState, json_answer
+
+_LIST_HEAD = b'{"kind":"PodList","apiVersion":"v1","metadata":{},"items":['
+_LIST_END = b"]}"
+
+
+class Pods:
+    """The handlers."""
+
+    def __init__(self, site: AppState) -> None:
+        self._site = site
+
+    async def pods(self, _request: web.Request) -> web.Response:
+        """v1 PodList of the desired pods, with our own status (pkg/kubelet/server/server.go, getPods). Its items
+        have a kind, which upstream's lack."""
+        found = (await self._site.synced()).pods.select(lambda _: True)
+        return json_answer(b"".join((_LIST_HEAD, b",".join(pod.json for pod in found), _LIST_END)))
+
+    async def running_pods(self, _request: web.Request) -> web.Response:
+        """Names and images of what runs (getRunningPods)."""
+        found = (await self._site.synced()).pods.select(lambda _: True)
+        items = (running_pod(pod.message) for pod in found)
+        encoded = b",".join(msgspec.json.encode(item) for item in items if item is not None)
+        return json_answer(b"".join((_LIST_HEAD, encoded, _LIST_END)))
+
+    async def pod_info(self, request: web.Request) -> web.Response:
+        """Container name to its status: ``GET /podInfo?podID=NAME&podNamespace=NS`` of the first kubelet
+        (pkg/kubelet/server.go of 0.5, handlePodInfo)."""
+        name = request.query.get("podID", "")
+        if not name:
+            raise ApiError(400, "Missing 'podID=' query entry.")
+        namespace = request.query.get("podNamespace", "default")
+        found = (await self._site.synced()).pods.find(namespace, name)
+        if found is None:
+            return plain_text(404, "Pod does not exist")
+        return json_answer(pod_info(found.message))
+
+
+def running_pod(pod: PodChanged) -> Mapping[str, Any] | None:
+    """A v1 Pod of that which Podman has of it; None when nothing of it is there."""
+    running = [each for each in every_status(pod.status) if each.state.running is not None]
+    if pod.sandbox is None and not running:
+        return None
+    meta = pod.pod.metadata
+    containers = [{"name": each.name, "image": _image(each), "resources": {}} for each in running]
+    return {
+        "metadata": {"name": meta.name, "namespace": meta.namespace, "uid": meta.uid},
+        "spec": {"containers": containers or None},
+        "status": {},
+    }
+
+
+def pod_info(pod: PodChanged) -> Mapping[str, ContainerStatus]:
+    """Status of each container by its name."""
+    return {each.name: each for each in every_status(pod.status)}
+
+
+def _image(status: ContainerStatus) -> str:
+    return status.image_id or status.image

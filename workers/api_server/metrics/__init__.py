@@ -1,0 +1,1 @@
+"""Metrics in Prometheus' formats: counts of all processes, values read at the scrape, statistics."""

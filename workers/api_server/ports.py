@@ -1,0 +1,109 @@
+"""The kubelet's server on TCP: its ports, what is served on each, its connections. Imported where a port is on."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from typing import Final
+
+from aiohttp import web
+from aiohttp.typedefs import Middleware
+
+from ipc.wire.boot import ChildContext
+from ipc.wire.server_settings import Port, ServerSettings
+from workers.api_server.access.certificates import Certificates
+from workers.api_server.access.filter import AccessFilter
+from workers.api_server.core.port_listener import PortListener
+from workers.api_server.core.route import Route, admin_routes, read_only_routes, secure_routes
+from workers.api_server.handlers.request_counts import counted
+from workers.api_server.kubelet_routes import healthz_routes
+from workers.api_server.middleware import InFlight, bounded, plain_texts, without_server_header
+from workers.api_server.store.site import MAX_BODY_BYTES, AppState
+
+MAX_REQUESTS: Final = 32
+MAX_STREAMS: Final = 64
+MAX_SESSIONS: Final = 100
+"""Most at once on all ports, of each kind (`middleware.Load`): half of what the admin socket has for itself."""
+
+_log: Final = logging.getLogger(__name__)
+
+Run = Callable[[web.Application], Awaitable[web.AppRunner]]
+
+
+class Ports:
+    """The open ports of one API server."""
+
+    def __init__(self, runners: Sequence[web.AppRunner], listeners: Sequence[PortListener]) -> None:
+        self.listeners = listeners
+        self._runners = runners
+
+    @classmethod
+    async def opened(cls, context: ChildContext, site: AppState, routes: Sequence[Route], run: Run) -> Ports:
+        """Serve each port that is on. ``run`` makes an application ready."""
+        settings = context.settings.server
+        certificates = None
+        if Port.SECURE in settings.ports:
+            certificates = await asyncio.to_thread(Certificates, settings, site.clock)
+        runners, listeners = [], []
+        for port, app in applications(site, routes, settings).items():
+            runners.append(await run(app))
+            tls = certificates.context if port is Port.SECURE and certificates is not None else None
+            listening = context.ports[settings.ports.index(port)]
+            listeners.append(PortListener(server_of(runners[-1]), listening, tls))
+        for listener in listeners:
+            listener.open()
+        if Port.SECURE in settings.ports and settings.anonymous and settings.rules is None:
+            _log.warning(
+                "everybody who reaches the secure port may run commands in containers: set authorization.rules"
+            )
+        return cls(runners, listeners)
+
+    async def close(self) -> None:
+        """Let nobody in, and end what is under way."""
+        for listener in self.listeners:
+            await listener.aclose()
+        for runner in self._runners:
+            await runner.cleanup()
+
+
+def server_of(runner: web.AppRunner) -> web.Server:
+    """Of one that was set up."""
+    assert runner.server is not None, "it was set up"
+    return runner.server
+
+
+_COUNTED: Final[Mapping[Port, Middleware]] = {
+    Port.SECURE: counted("readwrite"),
+    Port.READ_ONLY: counted("readonly"),
+    Port.HEALTHZ: counted("readonly"),
+}
+"""Each port's requests by the kubelet's word for the server (pkg/kubelet/server/server.go)."""
+
+
+def applications(site: AppState, routes: Sequence[Route], settings: ServerSettings) -> Mapping[Port, web.Application]:
+    """The HTTP side of each port that is on, without a socket."""
+    limits = InFlight(MAX_REQUESTS, MAX_STREAMS, MAX_SESSIONS)
+    before: Mapping[Port, tuple[Middleware, ...]] = {Port.SECURE: (AccessFilter(settings).filtered,)}
+    served: Mapping[Port, Iterable[web.RouteDef]] = {
+        Port.SECURE: secure_routes(routes, debugging=settings.debugging),
+        Port.READ_ONLY: read_only_routes(routes),
+        Port.HEALTHZ: admin_routes(healthz_routes(site)),
+    }
+    return {
+        port: _application(site, settings, (_COUNTED[port], *before.get(port, ()), limits.limited), served[port])
+        for port in settings.ports
+    }
+
+
+def _application(
+    site: AppState, settings: ServerSettings, middlewares: Iterable[Middleware], routes: Iterable[web.RouteDef]
+) -> web.Application:
+    app = web.Application(
+        client_max_size=MAX_BODY_BYTES,
+        middlewares=[plain_texts, bounded(settings.streaming_idle_timeout_s), *middlewares],
+    )
+    app.add_routes(routes)
+    app.on_response_prepare.append(without_server_header)
+    app.on_shutdown.append(site.sockets.stop)
+    return app

@@ -1,0 +1,85 @@
+"""The newest inspects, in a file in memory: the next node worker need not ask again for what a list shows unchanged.
+
+Nothing is believed because it is in the file: it says what Podman has said, and counts where a list says that container
+and run are the same (`workers.pleg.relist.is_as_remembered`), as an inspect by the same process does.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import Final, Never
+
+import msgspec
+
+from ipc.host.atomic_file import UntrustedFile, read_bounded, write_atomically
+from ipc.host.loop_clock import loop_time
+from ipc.host.private_directories import make_private
+from workers.kubecontainer.runtime import InspectedContainer
+
+KEEP_S: Final = 5.0
+"""From a change until it is in the file, in seconds."""
+WRITING_SHARE: Final = 0.01
+"""Part of the time that writing may take."""
+MAX_BYTES: Final = 128 * 1024**2
+"""Of a file that is read: some hundred thousand containers."""
+
+log = logging.getLogger(__name__)
+
+
+class _Content(msgspec.Struct, frozen=True):
+    fields: tuple[str, ...]
+    """Of a container. What another version of the agent has written with others is not read."""
+    containers: tuple[InspectedContainer, ...]
+
+
+_FIELDS: Final = InspectedContainer.__struct_fields__
+
+
+class InspectFile:
+    """Has one writer, the node worker. With an empty ``path`` nothing is kept."""
+
+    def __init__(self, path: str) -> None:
+        self._path = Path(path) if path else None
+        self._changed = asyncio.Event()
+
+    def read(self) -> dict[str, InspectedContainer]:
+        """By id; empty when there is no file that can be read."""
+        if self._path is None:
+            return {}
+        try:
+            content = msgspec.msgpack.decode(read_bounded(self._path, MAX_BYTES), type=_Content)
+        except FileNotFoundError:
+            return {}
+        except (OSError, UntrustedFile, msgspec.DecodeError) as error:
+            log.info("everything is inspected anew: %s: %s", self._path, error)
+            return {}
+        return {c.id: c for c in content.containers} if content.fields == _FIELDS else {}
+
+    def note_change(self) -> None:
+        """The file is out of date."""
+        if self._path is not None:
+            self._changed.set()
+
+    async def keep(self, containers: Callable[[], Iterable[InspectedContainer]]) -> Never:
+        """Write what ``containers`` gives after each change, soon and not too often, for ever."""
+        pause_s = KEEP_S
+        while True:
+            await self._changed.wait()
+            await asyncio.sleep(pause_s)
+            self._changed.clear()
+            began = loop_time()
+            data = msgspec.msgpack.encode(_Content(_FIELDS, tuple(containers())))
+            await self._write(data)
+            pause_s = max(KEEP_S, (loop_time() - began) / WRITING_SHARE)
+
+    async def _write(self, data: bytes) -> None:
+        """A file that cannot be written costs the next worker an inspect of each container."""
+        assert self._path is not None
+        try:
+            await asyncio.to_thread(make_private, self._path.parent)
+            await asyncio.to_thread(write_atomically, self._path, data, durable=False)
+        except OSError as error:
+            log.info("cannot keep what was inspected: %s", error)
