@@ -39,6 +39,8 @@ def test_pods_are_started_without_podman_py(lists: Path) -> None:
     assert found.keys() >= {Role.POD_WORKER, Role.NODE_WORKER, Role.API_SERVER}
     assert {role: modules & PODMAN_PY for role, modules in found.items()} == {role: set() for role in found}
     assert "httptools" in found[Role.POD_WORKER]
+    metrics = {"ipc.metrics.statistics", "workers.api_server.metrics.exposition"}
+    assert {role for role, modules in found.items() if modules & metrics} == set(), "nobody has scraped"
 
 
 def test_only_the_process_that_pulls_imports_podman_py(lists: Path) -> None:
