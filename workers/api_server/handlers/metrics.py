@@ -13,7 +13,6 @@ from aiohttp import hdrs, web
 
 from ipc.messages.api_server import AgentChanged, PodChanged
 from ipc.metrics.model import Endpoint
-from ipc.metrics.statistics import CADVISOR_ERROR, SCRAPE_ERROR
 from ipc.stats.values import Snapshot
 from workers.api_server.core.status_errors import ApiError
 from workers.api_server.handlers.health import Health
@@ -90,6 +89,7 @@ class Metrics:
         return gzip.compress(body, GZIP_LEVEL) if packed else body, form.value
 
     def _families(self, question: _Question, form: Format) -> Iterator[Family]:
+        from ipc.metrics.statistics import CADVISOR_ERROR, SCRAPE_ERROR
         from workers.api_server.metrics import agent as read
         from workers.api_server.metrics import counted, statistics
 
