@@ -17,9 +17,10 @@ from ipc.metrics.page import every_metric, render_metrics
 from ipc.metrics.reasons import CANCELLED, OTHER, START_ERRORS, SYNC_ERRORS
 from ipc.metrics.table import LAYOUT
 from ipc.wire.boot import Role
+from tests.kubelet_tables.runner import SHARED
 
 REPOSITORY = Path(__file__).resolve().parents[4]
-RECORDED = Path("/work/shared/kubelet_metrics.json")
+RECORDED = SHARED / "kubelet_metrics.json"
 """What a kubelet 1.36 serves; not part of the repository."""
 NOT_SERVED = tuple(name for _, names in REASONS for name in names)
 

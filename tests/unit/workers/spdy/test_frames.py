@@ -8,13 +8,13 @@ import tracemalloc
 import zlib
 from collections.abc import Iterator
 from itertools import pairwise
-from pathlib import Path
 from typing import Any, Final
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.kubelet_tables.runner import SHARED
 from workers.spdy.decoder import MAX_CONTROL_BYTES, FrameDecoder
 from workers.spdy.dictionary import ADLER32, DICTIONARY
 from workers.spdy.frames import (
@@ -33,7 +33,7 @@ from workers.spdy.frames import (
 )
 from workers.spdy.header_blocks import MAX_BLOCK_BYTES, MAX_PAIRS, HeaderReader, HeaderWriter
 
-RECORDINGS: Final = Path("/work/shared/kubernetes_wire.json")
+RECORDINGS: Final = SHARED / "kubernetes_wire.json"
 REPLY: Final = bytes.fromhex("80030002000000140000000178f9e3c6a7c26260606000000000ffff")
 """First answer of a real kubelet, and its next one."""
 NEXT_REPLY: Final = bytes.fromhex("800300020000000e000000036260606000000000ffff")
