@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import logging
 import traceback
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, Final
 
 from ipc.api.defaults import DEFAULT_NAMESPACE
@@ -39,12 +39,15 @@ log = logging.getLogger(__name__)
 _Item = tuple[int, Stated]
 """The document that states it, counted from 1."""
 
+ItemsIn = Callable[[Any], Iterator[tuple[str, Any]]]
+"""From a document's value to its objects-to-be, with their paths. Raises FieldErrors."""
 
-def decode_manifest(data: bytes, file: str, origin: Origin) -> DecodedFile:
+
+def decode_manifest(data: bytes, file: str, origin: Origin, items_in: ItemsIn = items_of) -> DecodedFile:
     """Pods, objects and errors of a file: defaulted, valid and identified.
 
     When there are errors, the good documents are given all the same: what to do about the others is the business of
-    whoever knows what the file stated before (see `merge`).
+    whoever knows what the file stated before (see `merge`). ``items_in`` finds the objects-to-be of a document.
     """
     try:
         read = read_documents(data)
@@ -56,7 +59,7 @@ def decode_manifest(data: bytes, file: str, origin: Origin) -> DecodedFile:
         for error in read.errors
     ]
     for document in read.documents:
-        stated, wrong = _decode_document(document, file, origin)
+        stated, wrong = _decode_document(document, file, origin, items_in)
         if len(items) + len(stated) > MAX_OBJECTS_PER_FILE:
             too_many = FieldError("", f"more than {MAX_OBJECTS_PER_FILE} objects in one file")
             wrong = (_invalid(file, document.number, too_many),)
@@ -82,13 +85,13 @@ def _decoded_file(items: Iterable[_Item], file: str, errors: Iterable[ManifestEr
 
 
 def _decode_document(
-    document: Document, file: str, origin: Origin
+    document: Document, file: str, origin: Origin, items_in: ItemsIn
 ) -> tuple[tuple[Stated, ...], tuple[ManifestError, ...]]:
     """Items that one document states, and the errors in it."""
     stated: list[Stated] = []
     errors: list[ManifestError] = []
     try:
-        for path, item in items_of(document.value):
+        for path, item in items_in(document.value):
             try:
                 stated.append(decode_item(item, origin))
             except FieldErrors as found:

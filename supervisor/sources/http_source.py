@@ -7,9 +7,9 @@ for gone; what a URL has answered is asked for again.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import msgspec
 
@@ -24,6 +24,7 @@ from supervisor.protocol.manifests import (
 from supervisor.sources.applied import Key, conflicts
 from supervisor.sources.decode import decode_manifest
 from supervisor.sources.identity import Origin
+from supervisor.sources.kinds import items_of
 
 POSTED: Final = "the posted manifest"
 """Name of what was posted, in errors."""
@@ -65,11 +66,19 @@ class HttpSource:
 
     def snapshot(self, name: str, body: bytes) -> SourceSnapshot:
         """The whole set, or its errors alone. ``name`` is for error texts."""
-        decoded = decode_manifest(body, name, self._origin)
+        decoded = decode_manifest(body, name, self._origin, _items_of)
         errors = decoded.errors or tuple(
             error_about(item, ManifestErrorKind.INVALID, "kind", PODS_ONLY) for item in decoded.objects
         )
         return SourceSnapshot(source=HTTP_SOURCE, pods=() if errors else decoded.pods, errors=errors, complete=True)
+
+
+def _items_of(value: Any) -> Iterator[tuple[str, Any]]:
+    """Of a list each item, as the first kubelet's ``/containers`` took it; of all else what a manifest has."""
+    if isinstance(value, list):
+        yield from ((f"[{index}]", item) for index, item in enumerate(value))
+    else:
+        yield from items_of(value)
 
 
 def failed(name: str, why: str) -> SourceSnapshot:

@@ -49,6 +49,9 @@ def test_a_posted_set_is_kept_and_replaced(tmp_path: Path) -> None:
     assert (tmp_path / POSTED_FILE).stat().st_mode & 0o777 == 0o600
     assert names(source(tmp_path).post(pod_list(manifest("two"), manifest("three")), {})) == ["two", "three"]
     assert names(source(tmp_path).read()) == ["two", "three"]
+    bare = json.dumps([manifest("four"), manifest("five")]).encode()
+    assert names(source(tmp_path).post(bare, {})) == ["four", "five"]
+    assert names(source(tmp_path).read()) == ["four", "five"]
     assert source(tmp_path).post(pod_list(), {}).errors == ()
     assert not (tmp_path / POSTED_FILE).exists()
 
@@ -60,6 +63,7 @@ def test_a_posted_set_is_kept_and_replaced(tmp_path: Path) -> None:
         (b"", "", "states nothing"),
         (json.dumps({**manifest("a"), "spec": {"containers": []}}).encode(), "spec.containers", "Required"),
         (pod_list(manifest("a"), {**manifest("b"), "spec": {"oops": 1}}), "items[1].spec", "oops"),
+        (json.dumps([manifest("a"), {**manifest("b"), "spec": {"oops": 1}}]).encode(), "[1].spec", "oops"),
         (b"apiVersion: v1\nkind: Secret\nmetadata: {name: s}\nstringData: {a: hush}\n", "kind", "states pods only"),
         (b"#" * (MAX_BYTES + 1), "", "more than"),
     ],
