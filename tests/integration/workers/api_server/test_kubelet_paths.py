@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final
 
 import aiohttp
 import pytest
 
-from ipc.host.clock import rfc3339_micro
+from ipc.host.clock import monotonic, rfc3339_micro
 from ipc.kubecontainer.pod_status import SandboxState, SandboxStatus
 from ipc.messages.api_server import PostManifests, ReadConfiguration, Reply
 from ipc.wire.server_settings import ServerSettings
@@ -19,6 +21,7 @@ from tests.harness.api_server import (
     DEADLINE_S,
     STARTED,
     Master,
+    agent_changed,
     api_server,
     container_status,
     pod_changed,
@@ -241,6 +244,46 @@ async def test_lists_have_the_shape_of_the_recorded_ones(master: Master) -> None
         assert found.keys() == expected.keys() - {"_trimmed"}
         spec_of = {item["metadata"]["name"]: item for item in expected["items"]}
         assert set(found["items"][0]) - {"kind", "apiVersion"} == set(next(iter(spec_of.values())))
+
+
+async def test_every_other_answer_has_the_recorded_code_type_and_shape(master: Master) -> None:
+    """Of metrics and statistics their own tests tell; the files below /logs/ are the host's."""
+    master.answer = lambda request: Reply(request_id=request.request_id, code=200, message=json.dumps({"kind": "ours"}))
+    world(master)
+    master.feed(agent_changed(pid=os.getpid()))
+    master.board.record_iteration(monotonic())
+    master.board.record_relist(monotonic())
+    others = ("/metrics", "/stats", "/debug", "/run/", "/containerLogs", "/exec", "/attach", "/logs/")
+    compared = []
+    for record in recorded():
+        path, expected = record["path"], record["response_body"]
+        is_page = record["status"] in (200, 307, 406)
+        if not is_page or path.startswith(others):
+            continue
+        headers = {"Accept": accept} if (accept := record["request_headers"].get("Accept")) else {}
+        async with master.http.request(
+            record["method"], path, params=record["query"], headers=headers, allow_redirects=False
+        ) as response:
+            text = await response.text()
+        named = f"{record['method']} {path} {headers}"
+        wanted = {name: record["response_headers"].get(name) for name in ("Content-Type", "Location")}
+        assert response.status == record["status"], named
+        assert {name: response.headers.get(name) for name in wanted} == wanted, named
+        assert shape(text) == shape(expected), named
+        compared.append(path)
+    assert len(compared) > 15
+
+
+def shape(answer: Any) -> Any:
+    """Of an object its keys; of a page its heading, of checks their marks, of short texts all."""
+    if isinstance(answer, str) and answer.startswith("{"):
+        answer = json.loads(answer)
+    if isinstance(answer, Mapping):
+        return answer.keys() - {"_trimmed"}
+    lines = answer.splitlines()
+    if answer.startswith("\n"):
+        return lines[1].split()[1], lines[2]
+    return {line.partition(" ")[0][:3] for line in lines} if answer.startswith("[") else answer
 
 
 # --- node logs, profiles --------------------------------------------------------------------------------------------
