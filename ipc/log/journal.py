@@ -22,7 +22,7 @@ IDENTIFIER: Final = "rootlet"
 """SYSLOG_IDENTIFIER: ``journalctl -t rootlet``."""
 
 _PRIORITIES: Final = ((logging.CRITICAL, 2), (logging.ERROR, 3), (logging.WARNING, 4), (logging.INFO, 6))
-"""Of syslog(3), from the highest level down."""
+"""Priorities of syslog(3), from the highest level down."""
 _DEBUG_PRIORITY: Final = 7
 _LENGTH: Final = struct.Struct("<Q")
 _DESCRIPTOR: Final = struct.Struct("=i")

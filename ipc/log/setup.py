@@ -22,7 +22,7 @@ class LogTarget(msgspec.Struct, frozen=True):
     """Form and destination of lines."""
 
     format: str = "text"
-    """Of lines on stderr; the journal has fields."""
+    """Form of lines on stderr; the journal has fields."""
     destination: str = "auto"
     """``auto``: the journal if stderr is a stream to it."""
 

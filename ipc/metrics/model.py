@@ -76,9 +76,9 @@ class Metric(msgspec.Struct, frozen=True, kw_only=True):
     source: Source
     endpoint: Endpoint = Endpoint.METRICS
     labels: tuple[Labels, ...] = ()
-    """Of a counted metric."""
+    """Labels of a counted metric, with their values."""
     label_names: tuple[str, ...] = ()
-    """Of a metric that is read at the scrape: values are what is there then."""
+    """Labels of a metric that is read at the scrape: their values are what is there then."""
     buckets: tuple[float, ...] = ()
     """Upper bounds of a histogram's buckets, but for the last one, which has none."""
     per_process: bool = False

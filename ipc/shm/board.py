@@ -41,7 +41,7 @@ MAX_STEP_BYTES: Final = 96
 _ALIGN_BYTES: Final = 64
 """Rows start on cache lines: two writers never share one."""
 _ITERATION, _RELIST = range(2)
-"""Of the master's numbers."""
+"""Places of the master's numbers."""
 _WORKER: Final = struct.Struct("=qQ5QB")
 """Pid, incarnation, the five counters, the breaker's state; the step's text follows."""
 _BREAKER_STATES: Final = frozenset(BreakerState)

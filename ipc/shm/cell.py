@@ -55,7 +55,7 @@ _EMPTY: Final = _Facts(checksum=0, length=0, stamp=0.0)
 
 
 class Stamped(msgspec.Struct, frozen=True):
-    """Whole content of a cell and the time that its writer put on it, in seconds."""
+    """Content of a cell, read whole, and the time that its writer put on it, in seconds."""
 
     stamp: float
     content: bytes
