@@ -207,13 +207,13 @@ def crowd(port: int, count: int) -> Iterator[int]:
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (min(count + 1000, hard), hard))
     with contextlib.ExitStack() as stack, selectors.DefaultSelector() as selector:
+        stack.callback(resource.setrlimit, resource.RLIMIT_NOFILE, (soft, hard))
         for _ in range(count):
             client = stack.enter_context(socket.socket())
             client.setblocking(False)
             assert client.connect_ex(("127.0.0.1", port)) in (0, errno.EINPROGRESS)
             selector.register(client, selectors.EVENT_WRITE)
         yield len(selector.select(1.0))
-    resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
 
 
 @pytest.mark.timeout(300)
