@@ -55,17 +55,17 @@ def host_memory(meminfo: Mapping[str, int], vmstat: Mapping[str, int], time: flo
     total, free = meminfo.get("MemTotal"), meminfo.get("MemFree")
     if total is None or free is None:
         return HostMemory(None, has_swap=True)
-    usage, inactive = (total - free) * KIB, _bytes(meminfo, "Inactive(file)")
-    swap_total, swap_free = _bytes(meminfo, "SwapTotal"), _bytes(meminfo, "SwapFree")
+    usage, inactive = (total - free) * KIB, bytes_of(meminfo, "Inactive(file)")
+    swap_total, swap_free = bytes_of(meminfo, "SwapTotal"), bytes_of(meminfo, "SwapFree")
     memory = Memory(
         source=Source.HOST,
         time=time,
         usage=usage,
         working_set=max(0, usage - inactive) if inactive is not None else None,
-        rss=_bytes(meminfo, "AnonPages"),
-        cache=_bytes(meminfo, "Cached"),
-        mapped_file=_bytes(meminfo, "Mapped"),
-        active_file=_bytes(meminfo, "Active(file)"),
+        rss=bytes_of(meminfo, "AnonPages"),
+        cache=bytes_of(meminfo, "Cached"),
+        mapped_file=bytes_of(meminfo, "Mapped"),
+        active_file=bytes_of(meminfo, "Active(file)"),
         inactive_file=inactive,
         swap=swap_total - swap_free if swap_total is not None and swap_free is not None else None,
         limit=total * KIB,
@@ -84,8 +84,8 @@ def read_io(time: float) -> Io | None:
     return Io(
         source=Source.HOST,
         time=time,
-        read_bytes=_bytes(vmstat, "pgpgin"),
-        write_bytes=_bytes(vmstat, "pgpgout"),
+        read_bytes=bytes_of(vmstat, "pgpgin"),
+        write_bytes=bytes_of(vmstat, "pgpgout"),
         pressure=flat_files.pressure(flat_files.read("/proc/pressure/io")),
     )
 
@@ -115,5 +115,6 @@ def cpus() -> int:
     return len(os.sched_getaffinity(0))
 
 
-def _bytes(meminfo: Mapping[str, int], key: str) -> int | None:
+def bytes_of(meminfo: Mapping[str, int], key: str) -> int | None:
+    """A figure of /proc/meminfo or of /proc/vmstat that is in KiB, in bytes; None when the kernel does not tell it."""
     return meminfo[key] * KIB if key in meminfo else None

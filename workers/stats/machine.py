@@ -33,8 +33,8 @@ def read_machine(file_systems: Iterable[FileSystem] = ()) -> MachineInfo:
         num_physical_cores=len(cores) or None,
         num_sockets=len({socket for socket, _ in cores}) or None,
         cpu_frequency_khz=_frequency_khz(),
-        memory_capacity=_kib(meminfo, "MemTotal"),
-        swap_capacity=_kib(meminfo, "SwapTotal"),
+        memory_capacity=host.bytes_of(meminfo, "MemTotal"),
+        swap_capacity=host.bytes_of(meminfo, "SwapTotal"),
         machine_id=_text("/etc/machine-id") or _text("/var/lib/dbus/machine-id"),
         system_uuid=_text("/sys/class/dmi/id/product_uuid"),
         boot_id=_text("/proc/sys/kernel/random/boot_id"),
@@ -56,7 +56,7 @@ def _topology(meminfo: Mapping[str, int]) -> Iterator[NumaNode]:
             cores=tuple(_cores(_numbered(NODES / f"node{number}"))),
         )
     if not nodes:
-        yield NumaNode(node_id=0, memory=_kib(meminfo, "MemTotal"), cores=tuple(_cores(_numbered(CPUS))))
+        yield NumaNode(node_id=0, memory=host.bytes_of(meminfo, "MemTotal"), cores=tuple(_cores(_numbered(CPUS))))
 
 
 def _cores(cpus: list[int]) -> Iterator[Core]:
@@ -109,7 +109,3 @@ def _fs(fs: FileSystem) -> FsInfo:
 
 def _text(path: str) -> str:
     return (flat_files.read(path) or b"").decode(errors="replace").strip()
-
-
-def _kib(meminfo: Mapping[str, int], key: str) -> int | None:
-    return meminfo[key] * host.KIB if key in meminfo else None

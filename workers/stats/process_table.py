@@ -14,10 +14,10 @@ import os
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Final, NamedTuple
 
+from workers.proc import procfs
 from workers.proc.procfs import MAX_STAT_BYTES, read_once
 from workers.stats.accounts import Counters, Process
 
-PROC: Final = "/proc"
 ROUNDS: Final = 6
 """A process that is no container's is looked at again after so many rounds."""
 _PPID, _MINFLT, _CMINFLT, _MAJFLT, _CMAJFLT, _UTIME, _STIME, _CUTIME, _CSTIME = 1, 7, 8, 9, 10, 11, 12, 13, 14
@@ -55,7 +55,7 @@ class ProcessTable:
         self._round += 1
         by_pid = {root.pid: root for root in roots if root.pid > 0}
         namespaces = self._own_namespaces(by_pid.values())
-        pids = _pids()
+        pids = set(procfs.pids())
         self._known = {pid: known for pid, known in self._known.items() if pid in pids}
         processes: dict[int, Process] = {}
         fresh: dict[int, Process] = {}
@@ -125,14 +125,10 @@ def _undecided(pid: int, fresh: Mapping[int, Process], known: Mapping[int, _Know
         pid = fresh[pid].parent
 
 
-def _pids() -> set[int]:
-    return {int(name) for name in os.listdir(PROC) if name.isdigit()}
-
-
 def pid_namespace(pid: int | str) -> str:
     """Such as ``pid:[4026531836]``; empty when the process is gone or not ours to look into."""
     try:
-        return os.readlink(f"{PROC}/{pid}/ns/pid")
+        return os.readlink(procfs.PROC / str(pid) / "ns/pid")
     except OSError:
         return ""
 
