@@ -69,19 +69,19 @@ def is_alive(pid: int) -> bool:
 
 def state_of(pid: int) -> str:
     """The letter of a process's state, as proc(5) has it; empty when there is no such process."""
-    fields = _stat(pid)
+    fields = stat_fields(pid)
     return fields[_STATE] if fields else ""
 
 
 def session_of(pid: int) -> int:
     """Session id of a process (setsid); 0 when there is no such process."""
-    fields = _stat(pid)
+    fields = stat_fields(pid)
     return int(fields[_SESSION]) if fields else 0
 
 
 def parent_of(pid: int) -> int:
     """Pid of the parent; 0 when there is no such process."""
-    fields = _stat(pid)
+    fields = stat_fields(pid)
     return int(fields[_PPID]) if fields else 0
 
 
@@ -135,7 +135,7 @@ def is_exiting(container: InspectedContainer) -> bool:
     The first process of a PID namespace ends after all others in it, which it takes along: until they are gone neither
     a pidfd nor its state tells of its end (zap_pid_ns_processes in kernel/pid_namespace.c).
     """
-    fields = _stat(container.pid)
+    fields = stat_fields(container.pid)
     return len(fields) <= _FLAGS or bool(int(fields[_FLAGS]) & _PF_EXITING)
 
 
@@ -170,7 +170,7 @@ def is_process_of(container: InspectedContainer) -> bool:
         return start_ticks(container.pid) == container.start_ticks
     if container.id in _read(container.pid, "cgroup"):
         return True
-    fields = _stat(container.pid)
+    fields = stat_fields(container.pid)
     if len(fields) <= _START_TIME:
         return False  # it has just ended
     if int(fields[_PPID]) == container.conmon_pid and has_monitor(container.process):
@@ -201,13 +201,13 @@ def _links(pid: int, *numbers: str) -> list[str]:
 
 def start_ticks(pid: int) -> int:
     """When that process was started, in clock ticks since boot; 0 when there is none."""
-    fields = _stat(pid)
+    fields = stat_fields(pid)
     return int(fields[_START_TIME]) if len(fields) > _START_TIME else 0
 
 
 def start_ticks_of_child(pid: int, parent: int) -> int:
     """`start_ticks` of a process of that parent; 0 when that pid is no such process, or has ended."""
-    fields = _stat(pid)
+    fields = stat_fields(pid)
     is_one = len(fields) > _START_TIME and int(fields[_PPID]) == parent and fields[_STATE] not in _ENDED
     return int(fields[_START_TIME]) if is_one else 0
 
@@ -225,7 +225,7 @@ def boot_time() -> float:
     return float(next(line.split()[1] for line in lines if line.startswith("btime ")))
 
 
-def _stat(pid: int) -> list[str]:
+def stat_fields(pid: int) -> list[str]:
     """Fields behind the command's name, which may have any character in it; none when the process is gone."""
     return read_once(pid, "stat", MAX_STAT_BYTES).decode(errors="replace").rpartition(")")[2].split()
 

@@ -6,7 +6,7 @@ import os
 
 import msgspec
 
-from workers.proc.procfs import PROC, TICKS_PER_S
+from workers.proc.procfs import PROC, TICKS_PER_S, stat_fields
 
 _PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
 _UTIME, _STIME, _VSIZE, _RSS = 14 - 3, 15 - 3, 23 - 3, 24 - 3
@@ -23,9 +23,8 @@ class ProcessUsage(msgspec.Struct, frozen=True):
 
 def of(pid: int) -> ProcessUsage | None:
     """None when there is no such process."""
-    try:
-        fields = (PROC / str(pid) / "stat").read_text().rpartition(")")[2].split()
-    except OSError:
+    fields = stat_fields(pid)
+    if len(fields) <= _RSS:
         return None
     return ProcessUsage(
         cpu_s=(int(fields[_UTIME]) + int(fields[_STIME])) / TICKS_PER_S,

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import os
 from collections.abc import Mapping
 from typing import Final
 
@@ -21,13 +20,10 @@ _HEADER_LINES: Final = 2
 
 
 def read(path: str) -> bytes | None:
-    """Content of a short file; None when it is not there or not to be read."""
-    with contextlib.suppress(OSError):
-        fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
-        try:
-            return os.read(fd, MAX_BYTES)
-        finally:
-            os.close(fd)
+    """Content of a short file; None when it is not there or not to be read. One read of a file that the kernel makes
+    line by line ends at a page."""
+    with contextlib.suppress(OSError), open(path, "rb") as file:
+        return file.read(MAX_BYTES)
     return None
 
 
