@@ -98,10 +98,10 @@ class ImageManager:
         logins = find_logins(image)
         is_free = present is None or self._records.allows(str(image), present.id, logins)
         is_enough = present is not None and is_free and not should_pull(image, policy)
-        _count_request(present is not None, policy, is_pulled=not is_enough and policy != "Never")
         if present is not None and is_enough:
-            await _report_present(reference, send_event)
+            await _report_present(reference, policy, send_event)
             return present
+        _count_request(present is not None, policy, is_pulled=policy != "Never")
         if policy == "Never":
             message = f'Container image "{reference}" {_NOT_PRESENT if is_free else _NOT_FREE}'
             await send_event(event_reasons.ERR_IMAGE_NEVER_PULL_POLICY, message)
@@ -122,7 +122,7 @@ class ImageManager:
             return None
         if not self._records.allows(str(image), known.id, find_logins(image)):
             return None
-        await _report_present(reference, send_event)
+        await _report_present(reference, policy, send_event)
         return known
 
     async def reuse_image(self, reference: str, policy: PullPolicy, held: str, send_event: SendEvent) -> bool:
@@ -135,7 +135,7 @@ class ImageManager:
             return False  # `ensure_image` reports that
         if str(image) != held or should_pull(image, policy):
             return False
-        await _report_present(reference, send_event)
+        await _report_present(reference, policy, send_event)
         return True
 
     async def _parse(self, reference: str, send_event: SendEvent) -> ImageReference:
@@ -256,7 +256,8 @@ def size_label(size_bytes: int) -> str:
     return next(words for least, words in reversed(metrics.IMAGE_SIZES) if size_bytes >= least)
 
 
-async def _report_present(reference: str, send_event: SendEvent) -> None:
+async def _report_present(reference: str, policy: PullPolicy, send_event: SendEvent) -> None:
+    _count_request(True, policy, is_pulled=False)
     there = f'Container image "{reference}" already present on machine and can be accessed by the pod'
     await send_event(event_reasons.PULLED_IMAGE, there)
 

@@ -566,3 +566,19 @@ def test_requests_are_counted_by_what_they_need(reference: str, policy: PullPoli
 )
 def test_sizes_of_images(size_bytes: int, words: str) -> None:
     assert size_label(size_bytes) == words
+
+
+def test_an_image_that_is_there_is_counted_however_that_is_known() -> None:
+    """As each call of upstream's EnsureImageExists, also where no inspect is needed."""
+    METERS.detach()
+
+    async def main() -> None:
+        kit = Kit()
+        kit.runtime.image_list = "one"
+        await kit.ensure(THERE)
+        assert await kit.images.known_image(THERE, "IfNotPresent", kit.tell, lambda image: ()) is not None
+        assert await kit.images.reuse_image(THERE, "IfNotPresent", THERE, kit.tell)
+
+    simulate(main)
+    assert METERS.value(metrics.ENSURE_IMAGE_REQUESTS, "true", "ifnotpresent", "false") == 3.0
+    METERS.detach()
