@@ -313,9 +313,8 @@ class Observer:
     async def _recall(self, listing: Listing) -> None:
         """Take over remembered inspects of containers that the list shows as they were."""
         remembered, self._remembered = self._remembered, {}
-        known = (
-            (c, remembered[c.id]) for c in listing.containers if c.id in remembered.keys() - self._inspected.keys()
-        )
+        unknown = remembered.keys() - self._inspected.keys()
+        known = ((container, remembered[container.id]) for container in listing.containers if container.id in unknown)
         same = [inspected for listed, inspected in known if is_as_remembered(inspected, listed)]
         for number, inspected in enumerate(same):
             if number % PODS_PER_YIELD == 0:
