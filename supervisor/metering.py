@@ -64,6 +64,11 @@ class LoopMeter:
     def __init__(self) -> None:
         self._pods: dict[str, _Pod] = {}
 
+    @property
+    def pods(self) -> int:
+        """Number of pods that are remembered."""
+        return len(self._pods)
+
     def took(self, event: LoopEvent, now: Instant) -> None:
         """The event is to be handled."""
         match event:
@@ -104,7 +109,10 @@ class LoopMeter:
 
     def _updated(self, op: PodOperation, pod: Pod, now: Instant) -> None:
         known = self._pods.get(pod.metadata.uid)
-        if op in (PodOperation.ADD, PodOperation.RESTORE) or known is None:
+        if op is PodOperation.REMOVE:
+            if known is not None and not known.was_dispatched:
+                del self._pods[pod.metadata.uid]  # no sync of it will end
+        elif op in (PodOperation.ADD, PodOperation.RESTORE) or known is None:
             self._pods[pod.metadata.uid] = _Pod(pod, now)
             if known is None:
                 _CONTAINERS.observe(len(pod.spec.containers))

@@ -209,3 +209,19 @@ def test_what_is_not_known_is_passed_over(loop: Loop) -> None:
     loop.observed(3.0, container(started_at=WALL))
     loop.took(4.0, PullEnded(reference="busybox"))
     assert operations() == {}
+
+
+def test_no_pod_is_remembered_for_ever(loop: Loop) -> None:
+    """Neither one that was rejected, and so had no sync, nor one that was removed again after its end."""
+    loop.stated()
+    loop.stated(1, PodOperation.REMOVE)
+    assert loop.meter.pods == 0
+    loop.stated(2)
+    loop.sent(3)
+    loop.stated(4, PodOperation.REMOVE)
+    assert loop.meter.pods == 1, "its last sync is still to come"
+    loop.sent(5, generation=2, kind=WorkType.TERMINATED)
+    loop.done(6, generation=2, kind=WorkType.TERMINATED)
+    assert loop.meter.pods == 0
+    loop.stated(7, PodOperation.REMOVE)
+    assert loop.meter.pods == 0
