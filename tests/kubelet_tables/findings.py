@@ -45,7 +45,6 @@ CONTRADICTIONS: Final[Mapping[tuple[str, str], str]] = {}
 """(Group, case) -> in what the case contradicts the source that it names."""
 
 NOT_BUILT: Final[Mapping[str, str]] = {
-    "eviction_": "node-pressure eviction",
     "image_gc_": "image garbage collection",
     "preemption_": "preemption of pods for critical ones",
     "node_shutdown_": "graceful node shutdown",
