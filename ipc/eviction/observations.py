@@ -1,4 +1,7 @@
-"""Observed signals, and the thresholds that they meet (pkg/kubelet/eviction/helpers.go, makeSignalObservations). Pure."""
+"""Observed signals, and the thresholds that they meet. Pure.
+
+pkg/kubelet/eviction/helpers.go, makeSignalObservations and thresholdsMet.
+"""
 
 from __future__ import annotations
 

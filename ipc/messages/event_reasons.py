@@ -108,11 +108,19 @@ CONTAINER_RUNTIME_DOWN: Final = EventReason("ContainerRuntimeDown", EventType.WA
 CONTAINER_RUNTIME_UP: Final = EventReason("ContainerRuntimeUp", EventType.NORMAL, "")
 CONTAINER_RUNTIME_REPLACED: Final = EventReason("ContainerRuntimeReplaced", EventType.WARNING, "")
 """The Podman service that is the agent's child answers nothing and is started again."""
+EVICTION_THRESHOLD_MET: Final = EventReason(
+    "EvictionThresholdMet", EventType.WARNING, "pkg/kubelet/eviction/eviction_manager.go, synchronize"
+)
 NODE_ADDRESSES: Final = EventReason("NodeAddresses", EventType.NORMAL, "")
 """The host has other addresses than before."""
 NODE_WITHOUT_ADDRESS: Final = EventReason("NodeAddresses", EventType.WARNING, "")
 PREFLIGHT: Final = EventReason("Preflight", EventType.WARNING, "")
 """A finding of `rootlet doctor` at the agent's start."""
+
+
+def node_condition(reason: str) -> EventReason:
+    """Row of a change of the node's conditions, such as NodeHasDiskPressure."""
+    return EventReason(reason, EventType.NORMAL, "pkg/kubelet/kubelet_node_status.go, recordNodeStatusEvent")
 
 
 def rejected(reason: str) -> EventReason:

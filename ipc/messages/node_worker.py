@@ -7,6 +7,9 @@ from typing import Final
 
 import msgspec
 
+from ipc.eviction.observations import SignalObservation
+from ipc.eviction.signals import Signal
+from ipc.eviction.usage import PodUsage
 from ipc.kubecontainer.pod_status import RuntimePodStatus
 from ipc.messages.base import EventReport, Message, OfPull, PullEnded, PullProgress, Ready, Shutdown
 
@@ -60,6 +63,29 @@ class CollectLogs(Message, frozen=True, kw_only=True):
     """Wall time at which these were all. A directory that was made or changed since may be a newer pod's."""
 
 
+class ObserveNode(Message, frozen=True, kw_only=True):
+    """Observe the signals of eviction now, without waiting for the period. Answered by a ``NodeObserved``."""
+
+    number: int
+    """Of this request, rising."""
+    resource: str = ""
+    """Resource of which each pod's use is wanted, too; empty for none."""
+
+
+class NodeObserved(Message, frozen=True, kw_only=True):
+    """Signals of eviction. Sent unasked while a threshold is met, and once when none is any more."""
+
+    signals: dict[Signal, SignalObservation]
+    has_image_fs: bool = False
+    """Images lie on another file system than the pods' directories."""
+    is_split: bool = False
+    """Writable layers lie on another one than images."""
+    answers: int = 0
+    """Number of the request; 0 of one that nobody has asked for."""
+    pods: tuple[PodUsage, ...] | None = None
+    """Use by each pod of which something runs; None when nobody has asked for it, or it cannot be measured."""
+
+
 class Observation(Message, frozen=True, kw_only=True):
     """Newest observation of one pod. Its content is on the pod's row, or here without a row or when it does not fit."""
 
@@ -108,8 +134,16 @@ class ServiceSilent(Message, frozen=True, kw_only=True):
     message: str
 
 
-NodeWorkerCommand = Track | Untrack | Observe | Relist | StartPull | CancelPull | CollectLogs | Shutdown
+NodeWorkerCommand = Track | Untrack | Observe | Relist | StartPull | CancelPull | CollectLogs | ObserveNode | Shutdown
 NodeWorkerEvent = (
-    Observed | Relisted | ObservationFailed | RuntimeHealth | ServiceSilent | PullProgress | PullEnded | EventReport
+    Observed
+    | Relisted
+    | ObservationFailed
+    | NodeObserved
+    | RuntimeHealth
+    | ServiceSilent
+    | PullProgress
+    | PullEnded
+    | EventReport
 )
 NodeWorkerReport = Ready | NodeWorkerEvent

@@ -13,7 +13,7 @@ from typing import Annotated, Any, Final, Literal
 
 import msgspec
 
-from ipc.eviction.thresholds import DEFAULT_HARD, EvictionSettings
+from ipc.eviction.thresholds import DEFAULT_HARD, EvictionSettings, parse_thresholds
 from ipc.kubecontainer.container_gc import GcPolicy
 from ipc.kubecontainer.label_key import LabelKey
 from ipc.log.setup import LogTarget
@@ -373,6 +373,7 @@ def worker_settings(
         max_container_restart_period_s=float(settings.crash_loop_back_off.max_container_restart_period_s),
         max_pods=settings.max_pods,
         gc=settings.container_garbage_collection.policy,
+        thresholds=parse_thresholds(settings.eviction),
         log=settings.logging.target,
         tracing=TracingSettings(
             endpoint=settings.tracing.endpoint, sampling_rate_per_million=settings.tracing.sampling_rate_per_million

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from ipc.api.v1.pod import Pod
+from ipc.eviction.signals import NodePressure
 from ipc.podresources.node_resources import NodeResources
 from supervisor.admission.node_usage import NodeUsage
 from supervisor.config.settings import Settings
@@ -42,6 +43,8 @@ class LoopParts:
         self.texts = PodTexts(self.pod_table, self.objects)
         self.statuses = StatusManager(settings, host_ips, self.texts, self.pod_table)
         self.announcer = Announcer(self.statuses, self.probes, self.cache, self.out)
+        self.node_pressures: tuple[NodePressure, ...] = ()
+        """Conditions of pressure that the node has: its manager sets them, admission asks."""
         self.kills = PodKills(self.pod_table, self.statuses, self.announcer, self.out)
 
     def settings_changed(self, settings: Settings) -> None:

@@ -20,6 +20,7 @@ from ipc.messages.node_worker import Relist
 from ipc.metrics import kubelet as metrics
 from ipc.shm.metric_cells import METERS
 from supervisor.admission.predicates import Admitted, Rejected, admit
+from supervisor.admission.pressure import pressure_problem
 from supervisor.admission.resize import restarts_for_resize
 from supervisor.podworkers.pod_worker_state import PodWorkerState
 from supervisor.protocol.commands import PodsStopped, UpdateRefused
@@ -96,7 +97,7 @@ class PodUpdates:
             self._begin(pod, source, now)
 
     def _begin(self, pod: Pod, source: str, now: Instant) -> None:
-        admission = self._admit(pod)
+        admission = self._admit_new(pod)
         state = self._parts.begin(pod.metadata.uid, "/".join(pod_key(pod)), pod, source, 0.0)
         if evicted := self._evicted.pop(state.uid, None):
             self.evict(state, evicted)
@@ -150,6 +151,13 @@ class PodUpdates:
         self._removals.sources_ready()
         self._evicted = {}
         self.carry_out_removals(now)
+
+    def _admit_new(self, pod: Pod) -> Admitted | Rejected:
+        """Admission of a pod that begins; one that was evicted before does not begin."""
+        problem = pressure_problem(pod, self._parts.node_pressures)
+        if problem is not None and pod.metadata.uid not in self._evicted:
+            return Rejected(*problem)
+        return self._admit(pod)
 
     def _admit(self, pod: Pod) -> Admitted | Rejected:
         """Admission beside every pod of which something is left; if that rejects it, beside those that stay up. To

@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from ipc.api.quantity import parse_amount
 from ipc.api.v1.pod import Pod
-from ipc.eviction.file_systems import Layout, Part, Reclaim, layout_of, ways_to_reclaim, with_containerfs
+from ipc.eviction.file_systems import Part, Reclaim, layout_of, ways_to_reclaim, with_containerfs
 from ipc.eviction.observations import SignalObservation, of_disk, of_memory, of_pids, thresholds_met
 from ipc.eviction.signals import NodePressure, Signal, resource_of
 from ipc.eviction.thresholds import (
@@ -21,6 +21,7 @@ from ipc.eviction.thresholds import (
 )
 from ipc.eviction.usage import ContainerUsage, DiskUsage, PodUsage
 from ipc.host.clock import parse_rfc3339
+from ipc.podresources.priority import pod_priority
 from supervisor.admission.pressure import pressure_problem
 from supervisor.eviction import ranking
 from supervisor.eviction.messages import eviction_message
@@ -147,7 +148,7 @@ def _signal_observations(case: Json) -> Result:
 def of_node(node: Json, time: float) -> dict[Signal, SignalObservation]:
     """Of stats/v1alpha1 NodeStats."""
     runtime = node.get("runtime") or {}
-    pods = next((c for c in node.get("systemContainers") or () if c["name"] == "pods"), {})
+    pods: Json = next((c for c in node.get("systemContainers") or () if c["name"] == "pods"), {})
     limit = node.get("rlimit") or {}
     found = {
         Signal.MEMORY_AVAILABLE: _memory(node.get("memory"), time),
@@ -248,7 +249,7 @@ def _order_pods(case: Json) -> Result:
     keys: Mapping[str, ranking.Key] = {
         "exceed_memory_requests": ranking.exceeds_memory_request(of),
         "exceed_disk_requests": ranking.exceeds_disk_request(of, EVERY_PART, "ephemeral-storage"),
-        "priority": ranking.pod_priority,
+        "priority": pod_priority,
         "memory": ranking.most_memory(of),
         "disk": ranking.most_disk(of, EVERY_PART),
         "inodes": ranking.most_inodes(of, EVERY_PART),
@@ -260,7 +261,7 @@ def _order_pods(case: Json) -> Result:
 
 def _pod(data: Json) -> Pod:
     """Some have no containers, which a manifest has to have."""
-    return convert({**data, "spec": {"containers": [], **data["spec"]}}, Pod)
+    return convert({**data, "spec": {**data["spec"], "containers": data["spec"].get("containers") or []}}, Pod)
 
 
 def usage_of(stats: Json) -> PodUsage:

@@ -171,6 +171,7 @@ class Agent:
             "syncFrequency": "1s",
             "fileCheckFrequency": "1s",
             "shutdownGracePeriod": "2s",
+            "evictionHard": {},
             **changes,
         }
         self._configure()

@@ -15,14 +15,13 @@ from aiohttp import web
 from ipc.api.v1.meta import ObjectMeta
 from ipc.host.clock import rfc3339
 from ipc.messages.api_server import AgentChanged
-from ipc.nodestatus.conditions import pressures_of, set_pressure, set_ready, with_conditions
+from ipc.nodestatus.conditions import READY, set_ready, with_conditions
 from ipc.nodestatus.images import StoredImage, node_images
 from ipc.nodestatus.machine import NodeLimits, set_machine_info
 from ipc.nodestatus.node import Node, NodeAddress, NodeCondition, NodeStatus
 from ipc.nodestatus.version import HostVersions, set_versions
 from ipc.stats.machine_info import MachineInfo
-from ipc.stats.values import NodeSample
-from workers.api_server.core.status_errors import ApiError, not_found
+from workers.api_server.core.status_errors import not_found
 from workers.api_server.store.site import AppState, json_answer
 from workers.kubecontainer.runtime import RuntimeCallError
 from workers.stats.machine import read_machine
@@ -54,7 +53,7 @@ class Nodes:
     async def _node(self) -> Node:
         site, agent = self._site, await self._site.agent()
         machine, versions = await asyncio.to_thread(lambda: (read_machine(), read_versions()))
-        sample, images = await asyncio.gather(self._sample(), self._images())
+        images = await self._images()
         status = NodeStatus(addresses=_addresses(site.board.host_ips, site.settings.node_name))
         status, _ = set_machine_info(status, self._usable(machine), self._limits(), site.settings.node_name)
         status = set_versions(
@@ -64,7 +63,7 @@ class Nodes:
             runtime_version=agent.runtime_version,
             kubelet_version=f"v{agent.version}",
         )
-        status = self._with_conditions(status, agent, sample)
+        status = self._with_conditions(status, agent)
         labels = {
             "kubernetes.io/hostname": site.settings.node_name,
             "kubernetes.io/os": versions.operating_system,
@@ -88,12 +87,6 @@ class Nodes:
             max_pods=settings.max_pods, capacity={name: amount for name, amount in known if name not in HARDWARE}
         )
 
-    async def _sample(self) -> NodeSample | None:
-        try:
-            return (await self._site.statistics.snapshot()).node
-        except ApiError:
-            return None
-
     async def _images(self) -> tuple[StoredImage, ...]:
         """None when Podman does not answer, as upstream."""
         try:
@@ -101,12 +94,12 @@ class Nodes:
         except RuntimeCallError:
             return ()
 
-    def _with_conditions(self, status: NodeStatus, agent: AgentChanged, sample: NodeSample | None) -> NodeStatus:
-        """Without figures there are no conditions about them."""
+    def _with_conditions(self, status: NodeStatus, agent: AgentChanged) -> NodeStatus:
+        """Those of pressure are the master's."""
         now = rfc3339(self._site.clock.now().wall)
-        conditions = self._conditions or _first_ready(agent)
-        for kind, pressure in (pressures_of(sample) if sample is not None else {}).items():
-            conditions, _ = set_pressure(conditions, kind, pressure=pressure, now=now)
+        pressures = tuple(msgspec.structs.replace(each, last_heartbeat_time=now) for each in agent.conditions)
+        ready = tuple(each for each in self._conditions if each.type == READY) or _first_ready(agent)
+        conditions: tuple[NodeCondition, ...] = (*pressures, *ready)
         errors = [] if agent.runtime_healthy else [agent.runtime_message or "Podman does not answer"]
         conditions, _ = set_ready(conditions, errors=errors, capacity=status.capacity, now=now)
         self._conditions = conditions
