@@ -199,7 +199,7 @@ class Master:
         self._tasks.cancel()
         self._requests.close()
         await self._children.shut_down(
-            self._settings.shutdown_grace_period_s, spare=PODMAN_SLOT if self._service.argv else None
+            self._settings.workers.stop_timeout_s, spare=PODMAN_SLOT if self._service.argv else None
         )
         await self._sources.close()
         await self._event_writer.close(self._loop.event_history)
@@ -269,7 +269,7 @@ class Master:
                 case WorkersWanted(count, quarantine):
                     self._children.declare(child_specs(self._service, count, quarantine=quarantine))
                 case SlotVacated(slot):
-                    self._children.retire(slot, self._settings.shutdown_grace_period_s)
+                    self._children.retire(slot, self._settings.workers.stop_timeout_s)
                 case PodsStopped():
                     self._sources.forget()
                     self._end()
@@ -362,7 +362,7 @@ class Master:
 
     def restart_worker(self, slot: int) -> None:
         self._feed(WorkerLeaving(slot))
-        self._children.end(slot, self._settings.shutdown_grace_period_s)
+        self._children.end(slot, self._settings.workers.stop_timeout_s)
         self._report_agent()
 
     def configuration(self) -> str:

@@ -14,6 +14,7 @@ import msgspec
 
 from ipc.podresources.network_settings import BRIDGE
 from supervisor.config.server_section import check_server_section
+from supervisor.config.shutdown_grace import check_shutdown_grace
 from supervisor.config.settings import DNS_NAME, Bytes, Seconds, Settings, SettingsError, yaml_name
 
 MAX_DEFAULT_WORKERS: Final = 4
@@ -91,6 +92,7 @@ def resolve_settings(settings: Settings, directory: Path, host: Host, file: str)
     if len(os.fsencode(resolved.admin_socket)) > MAX_SOCKET_PATH_BYTES:
         raise SettingsError(file, "adminSocket", f"{resolved.admin_socket} has more than {MAX_SOCKET_PATH_BYTES} bytes")
     check_server_section(settings, file)
+    check_shutdown_grace(settings, file)
     return resolved
 
 
