@@ -16,6 +16,6 @@ Which message answers which:
 ``MakeSocket``         exactly one ``SocketMade`` or ``SocketRefused`` with the same number, unless the dialer
                        ends first
 ``ApplyManifests``     ``Reply`` with the same request_id; so for ``DeletePod``, ``DeleteObject``, ``RestartWorker``
-                       and ``StopAgent``
+                       ``StopAgent``, ``DrainNode`` and ``UncordonNode``
 =====================  ==========================================================================
 """

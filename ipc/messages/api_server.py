@@ -105,6 +105,8 @@ class AgentChanged(Message, frozen=True, kw_only=True):
     runtime_silent_since: float = 0.0
     """Wall time at which Podman was found not to answer; 0.0 while it does."""
     sources_ready: bool
+    going_down: str = ""
+    """Cause, while the node goes down or is down and admits no pod: ``shutdown`` or ``drain``."""
     sync_frequency_s: float = 60.0
     """How often the sync loop has something to do at least."""
     workers: tuple[WorkerInfo, ...]
@@ -174,6 +176,18 @@ class StopAgent(Message, frozen=True, kw_only=True):
     pods: bool = False
 
 
+class DrainNode(Message, frozen=True, kw_only=True):
+    """The pods end in order and stay down. The reply means that it has begun."""
+
+    request_id: int
+
+
+class UncordonNode(Message, frozen=True, kw_only=True):
+    """A drained node gets its pods back."""
+
+    request_id: int
+
+
 class PostManifests(Message, frozen=True, kw_only=True):
     """The pods of a body become the whole set of the source ``http``."""
 
@@ -200,6 +214,8 @@ AdminRequest = (
     | RestartWorker
     | SetLogLevel
     | StopAgent
+    | DrainNode
+    | UncordonNode
     | PostManifests
     | ReadConfiguration
 )

@@ -56,9 +56,9 @@ class ShutdownChanged(msgspec.Struct, frozen=True):
     cause: ShutdownCause | None = None
     """None: it does not, or no longer."""
     started_at: float = 0.0
-    """Wall time, in seconds."""
+    """Wall time, in seconds, of the newest one."""
     ended_at: float = 0.0
-    """Likewise, of the last pod's end; 0.0 before."""
+    """Likewise, of its last pod's end; 0.0 before."""
 
 
 class Log(msgspec.Struct, frozen=True):

@@ -18,7 +18,7 @@ from ipc.messages.api_server import AgentChanged
 from ipc.nodestatus.conditions import pressures_of, set_pressure, set_ready, with_conditions
 from ipc.nodestatus.images import StoredImage, node_images
 from ipc.nodestatus.machine import NodeLimits, set_machine_info
-from ipc.nodestatus.node import Node, NodeAddress, NodeCondition, NodeStatus
+from ipc.nodestatus.node import Node, NodeAddress, NodeCondition, NodeSpec, NodeStatus
 from ipc.nodestatus.version import HostVersions, set_versions
 from ipc.stats.machine_info import MachineInfo
 from ipc.stats.values import NodeSample
@@ -32,6 +32,8 @@ HARDWARE: Final = ("cpu", "memory")
 """Resources of which the machine tells the capacity."""
 _ARCHITECTURES: Final[Mapping[str, str]] = {"x86_64": "amd64", "aarch64": "arm64", "armv7l": "arm", "i686": "386"}
 """Go's names of the machine's."""
+SHUTTING_DOWN: Final = "node is shutting down"
+"""pkg/kubelet/nodeshutdown/nodeshutdown_manager_linux.go, ShutdownStatus."""
 
 
 class Nodes:
@@ -74,6 +76,7 @@ class Nodes:
             metadata=ObjectMeta(
                 name=site.settings.node_name, labels=labels, creation_timestamp=rfc3339(agent.started_at)
             ),
+            spec=NodeSpec(unschedulable=bool(agent.going_down)),
             status=msgspec.structs.replace(status, images=node_images(images)),
         )
 
@@ -108,6 +111,8 @@ class Nodes:
         for kind, pressure in (pressures_of(sample) if sample is not None else {}).items():
             conditions, _ = set_pressure(conditions, kind, pressure=pressure, now=now)
         errors = [] if agent.runtime_healthy else [agent.runtime_message or "Podman does not answer"]
+        if agent.going_down == "shutdown":
+            errors.append(SHUTTING_DOWN)
         conditions, _ = set_ready(conditions, errors=errors, capacity=status.capacity, now=now)
         self._conditions = conditions
         return with_conditions(status, conditions)
