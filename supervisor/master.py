@@ -31,11 +31,13 @@ from ipc.messages.api_server import (
     ApplyManifests,
     DeleteObject,
     DeletePod,
+    DrainNode,
     PostManifests,
     ReadConfiguration,
     RestartWorker,
     SetLogLevel,
     StopAgent,
+    UncordonNode,
 )
 from ipc.messages.base import EventReport, PullEnded, PullProgress, node_event
 from ipc.messages.catalogue import ChildEvent
@@ -72,6 +74,7 @@ from supervisor.protocol.commands import (
     LoopCommand,
     PodsStopped,
     Send,
+    ShutdownChanged,
     SlotVacated,
     UpdateRefused,
     WorkersWanted,
@@ -82,10 +85,13 @@ from supervisor.protocol.events import (
     HostAddressesChanged,
     HousekeepingTick,
     LoopEvent,
+    NodeShutdownBegan,
+    NodeShutdownCalledOff,
     Observations,
     ProbeResultsRestored,
     PullRequest,
     SettingsChanged,
+    ShutdownCause,
     SourcesReady,
     StopPods,
     SyncTick,
@@ -96,6 +102,7 @@ from supervisor.protocol.events import (
 from supervisor.protocol.manifests import ManifestError
 from supervisor.record.event_log import EventLog
 from supervisor.record.event_writer import EventWriter
+from supervisor.shutdown_control import ShutdownControl
 from supervisor.sources.manager import SourceManager
 from supervisor.state.probe_checkpoint import ProbeCheckpoint
 from supervisor.syncloop.sync_loop import SyncLoop
@@ -163,6 +170,7 @@ class Master:
         self._started_at = self._clock.now().wall
         self._ending = asyncio.Event()
         self._exit_code = 0
+        self._shutdown = ShutdownControl(settings, self._feed, self._end)
         self._watchdog = sd_notify.Watchdog(sd_notify.watchdog_timeout_s(os.environ, os.getpid()), SYNC_TICK_S)
         self._tasks = BackgroundTasks(self._on_task_error)
 
@@ -173,7 +181,7 @@ class Master:
         loop = asyncio.get_running_loop()
         loop.set_exception_handler(self._on_internal_error)
         for signum in (signal.SIGTERM, signal.SIGINT):
-            loop.add_signal_handler(signum, self._end)
+            loop.add_signal_handler(signum, self._shutdown.end_after_pods)
         loop.add_signal_handler(signal.SIGHUP, self._reload)
         self._children.start()
         self._feed(EventsRestored(self._event_writer.restore()))
@@ -182,11 +190,13 @@ class Master:
         marks = evicted(self._settings.state_dir / PODS_DIR)
         self._feed(EvictionsRestored({uid: decode_failure(text) for uid, text in marks.items()}))
         self._feed(ProbeResultsRestored(self._probe_checkpoint.restore()))
+        self._shutdown.restore()
         for update in self._sources.restore():
             self._feed(update)
         spawn, every = self._tasks.spawn, self._every
         spawn(self._look_at_host(), name="preflight", on_failure=ignored)
         spawn(self._watch_sources(), name="sources")
+        spawn(self._shutdown.watch(), name="logind")
         spawn(every(lambda: SYNC_TICK_S, self._tick), name="sync tick")
         spawn(every(lambda: self._settings.housekeeping_period_s, self._housekeeping), name="housekeeping")
         spawn(every(lambda: self._settings.node_status_update_frequency_s, self._report_node), name="node status")
@@ -275,6 +285,9 @@ class Master:
                 case PodsStopped():
                     self._sources.forget()
                     self._end()
+                case ShutdownChanged():
+                    self._shutdown.changed(command)
+                    self._report_agent()
                 case _:
                     assert_never(command)
 
@@ -325,7 +338,7 @@ class Master:
                 self._replace_if_hung(why)
             case ApplyManifests() | DeletePod() | DeleteObject() | RestartWorker() | SetLogLevel() | StopAgent():
                 self._requests.take(message)
-            case PostManifests() | ReadConfiguration():
+            case PostManifests() | ReadConfiguration() | DrainNode() | UncordonNode():
                 self._requests.take(message)
             case _:
                 assert_never(message)
@@ -381,6 +394,16 @@ class Master:
         verbosity.apply(wanted)
         self._board.record_verbosity(wanted)
 
+    def drain(self) -> bool:
+        is_first = not self._shutdown.is_under_way
+        self._feed(NodeShutdownBegan(ShutdownCause.DRAIN))
+        return is_first
+
+    def uncordon(self) -> bool:
+        is_drained = self._shutdown.is_under_way
+        self._feed(NodeShutdownCalledOff())
+        return is_drained
+
     def stop(self, *, pods: bool) -> None:
         if pods:
             self._feed(StopPods())
@@ -434,6 +457,7 @@ class Master:
             runtime_message=podman.message,
             runtime_silent_since=self._podman.silent_since,
             sources_ready=self._sources.all_ready,
+            going_down=self._shutdown.cause,
             sync_frequency_s=float(self._settings.sync_frequency_s),  # msgspec encodes no subclass of float
             workers=self._children.infos(self._loop.pods_per_slot()),
         )

@@ -57,9 +57,7 @@ def by_two_periods(total_s: float, critical_s: float) -> tuple[ShutdownGraceItem
     )
 
 
-def group_by_priority(
-    classes: Iterable[ShutdownGraceItem], priorities: Mapping[str, int]
-) -> tuple[ShutdownGroup, ...]:
+def group_by_priority(classes: Iterable[ShutdownGraceItem], priorities: Mapping[str, int]) -> tuple[ShutdownGroup, ...]:
     """One group for each class, the lowest first; a pod is in that of the largest priority which is not above its own,
     or in the lowest (nodeshutdown_manager.go, groupByPriority). ``priorities``: by UID."""
     ordered = sorted(classes, key=lambda item: item.priority)

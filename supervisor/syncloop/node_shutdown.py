@@ -11,7 +11,6 @@ from collections.abc import Callable
 
 from ipc.host.clock import Instant
 from ipc.kubecontainer.pod_failure import PodFailure
-from ipc.messages import event_reasons
 from ipc.podresources.priority import pod_priority
 from supervisor.admission.predicates import Rejected
 from supervisor.managers.node_shutdown import (
@@ -31,9 +30,7 @@ from supervisor.protocol.events import NodeShutdownBegan, NodeShutdownCalledOff,
 from supervisor.syncloop.parts import LoopParts
 from supervisor.syncloop.pod_kills import PodKill
 
-_FAILURE = PodFailure(
-    reason=NODE_SHUTDOWN_REASON, message=NODE_SHUTDOWN_MESSAGE, disruption=NODE_SHUTDOWN_MESSAGE
-)
+_FAILURE = PodFailure(reason=NODE_SHUTDOWN_REASON, message=NODE_SHUTDOWN_MESSAGE, disruption=NODE_SHUTDOWN_MESSAGE)
 NOT_ADMITTED = Rejected(NOT_ADMITTED_REASON, NOT_ADMITTED_MESSAGE)
 
 

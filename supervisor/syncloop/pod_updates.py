@@ -26,6 +26,7 @@ from supervisor.protocol.commands import PodsStopped, UpdateRefused
 from supervisor.protocol.events import EvictionsRestored, HousekeepingTick, KillPod, SourcesReady, StopPods
 from supervisor.protocol.manifests import created_at, pod_key
 from supervisor.protocol.source_updates import PodOperation, PodUpdate
+from supervisor.syncloop.node_shutdown import NOT_ADMITTED, NodeShutdown
 from supervisor.syncloop.parts import LoopParts
 from supervisor.syncloop.removals import Removals
 
@@ -39,8 +40,9 @@ NOT_UPDATED = "update refused, the pod stays as it was"
 class PodUpdates:
     """Begins to track pods and terminates them. Owns the removals that wait, and whether everything is to stop."""
 
-    def __init__(self, parts: LoopParts) -> None:
+    def __init__(self, parts: LoopParts, shutdown: NodeShutdown) -> None:
         self._parts = parts
+        self._shutdown = shutdown
         self._pod_table = parts.pod_table
         self._announcer = parts.announcer
         self._out = parts.out
@@ -154,6 +156,8 @@ class PodUpdates:
     def _admit(self, pod: Pod) -> Admitted | Rejected:
         """Admission beside every pod of which something is left; if that rejects it, beside those that stay up. To
         find these with every addition would be work that grows with the square of their number."""
+        if self._shutdown.is_under_way:
+            return NOT_ADMITTED
         parts, own = self._parts, {pod.metadata.uid}
         try:
             admission = admit(pod, parts.usage.without(own), parts.settings, parts.node)

@@ -7,7 +7,16 @@ from typing import Final
 from aiohttp import web
 
 from ipc.kubecontainer.config_objects import ObjectKind
-from ipc.messages.api_server import ApplyManifests, DeleteObject, DeletePod, DrainNode, Reply, RestartWorker, StopAgent, UncordonNode
+from ipc.messages.api_server import (
+    ApplyManifests,
+    DeleteObject,
+    DeletePod,
+    DrainNode,
+    Reply,
+    RestartWorker,
+    StopAgent,
+    UncordonNode,
+)
 from workers.api_server.core.query import flag, integer
 from workers.api_server.core.status_errors import StatusDetails, bad_request, failure, success
 from workers.api_server.store.site import AppState, json_answer, read_body, status_answer
