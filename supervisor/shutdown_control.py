@@ -1,4 +1,4 @@
-"""The node's shutdown as the master has it: logind's notice in, the state on disk out, and the end of the agent after it."""
+"""The node's shutdown as the master has it: logind's notice in, the state on disk and the agent's end out."""
 
 from __future__ import annotations
 

@@ -12,6 +12,7 @@ from typing import Final
 
 import msgspec
 
+from ipc.api.v1.pod import Pod
 from ipc.podresources.priority import SYSTEM_CRITICAL_PRIORITY
 from supervisor.config.settings import MAX_SHUTDOWN_GRACE_S, Settings, ShutdownGraceItem
 
@@ -47,7 +48,7 @@ def drain_classes(settings: Settings) -> tuple[ShutdownGraceItem, ...]:
 
 
 def by_two_periods(total_s: float, critical_s: float) -> tuple[ShutdownGraceItem, ...]:
-    """``shutdownGracePeriod`` and ``shutdownGracePeriodCriticalPods`` as classes of priority: the critical pods' time is
+    """``shutdownGracePeriod`` and ``shutdownGracePeriodCriticalPods`` by priority: the critical pods' time is
     the end of the whole (nodeshutdown_manager.go, migrateConfig). None: there is no graceful shutdown."""
     if total_s <= 0 or not 0 <= critical_s <= total_s:
         return ()
@@ -69,6 +70,12 @@ def group_by_priority(classes: Iterable[ShutdownGraceItem], priorities: Mapping[
         ShutdownGroup(item.priority, item.shutdown_grace_period_seconds, tuple(uids))
         for item, uids in zip(ordered, members, strict=True)
     )
+
+
+def grace_in_group(pod: Pod, group: ShutdownGroup) -> int:
+    """Seconds that the pod has: its own grace period where that is shorter (nodeshutdown_manager.go, killPods)."""
+    own_s = pod.spec.termination_grace_period_seconds
+    return group.grace_period_s if own_s is None else min(own_s, group.grace_period_s)
 
 
 def _class_index(bounds: Sequence[int], priority: int) -> int:

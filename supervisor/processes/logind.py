@@ -1,7 +1,7 @@
 """logind's notice that the host goes down, and its leave to delay that (org.freedesktop.login1(5), systemd-inhibit(1)).
 
-dbus-fast is imported here alone, when a graceful shutdown is configured. An ordinary user may take a delay inhibitor, but
-not raise InhibitDelayMaxSec, as the kubelet does (pkg/kubelet/nodeshutdown/systemd/inhibit_linux.go).
+dbus-fast is imported here alone, when a graceful shutdown is configured. An ordinary user may take a delay inhibitor,
+but not raise InhibitDelayMaxSec, as the kubelet does (pkg/kubelet/nodeshutdown/systemd/inhibit_linux.go).
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ DEADLINE_S: Final = 5.0
 """Of each call."""
 FIRST_PAUSE_S: Final = 1.0
 MAX_PAUSE_S: Final = 60.0
-"""Between attempts to reach a bus that is not there (nodeshutdown_manager_linux.go, dbusReconnectPeriod, is one second)."""
+"""Between attempts to reach a bus that is not there (upstream's dbusReconnectPeriod is one second)."""
 _WHO: Final = "rootlet"
 _WHY: Final = "pods end in order, each within its grace period"
 
@@ -79,9 +79,9 @@ class Logind:
         """
 
         def take(message: Message) -> None:
-            if (message.sender, message.interface, message.member) == (self._owner, MANAGER, SIGNAL):
-                if message.signature == "b":
-                    notice(bool(message.body[0]))
+            said = (message.sender, message.interface, message.member, message.signature)
+            if said == (self._owner, MANAGER, SIGNAL, "b"):
+                notice(bool(message.body[0]))
 
         rule = f"type='signal',sender='{SERVICE}',path='{PATH}',interface='{MANAGER}',member='{SIGNAL}'"
         self._bus.add_message_handler(take)
@@ -102,7 +102,7 @@ class Logind:
 
     async def until_gone(self) -> None:
         """Wait for the end of the connection, or of the logind that it was made to."""
-        await self._bus.wait_for_disconnect()
+        await self._bus.wait_for_disconnect()  # type: ignore[no-untyped-call]
 
     def close(self) -> None:
         self.release()
@@ -128,8 +128,10 @@ async def _call(bus: MessageBus, interface: str, member: str, signature: str, *b
     try:
         async with asyncio.timeout(DEADLINE_S):
             answer = await bus.call(message)
-    except (OSError, EOFError, TimeoutError) as error:
-        raise LogindError(f"{member}: {error or 'no answer in time'}") from error
-    if answer is None or answer.message_type is MessageType.ERROR:
-        raise LogindError(f"{member}: {answer.body[0] if answer is not None and answer.body else 'no answer'}")
+    except TimeoutError as error:
+        raise LogindError(f"{member}: no answer within {DEADLINE_S:g} s") from error
+    except (OSError, EOFError) as error:
+        raise LogindError(f"{member}: {error}") from error
+    if answer.message_type is MessageType.ERROR:
+        raise LogindError(f"{member}: {answer.body[0] if answer.body else answer.error_name}")
     return answer

@@ -1,7 +1,7 @@
 """The node goes down: its pods end in groups of growing priority, and none is admitted (pkg/kubelet/nodeshutdown).
 
-The cause is the host's own shutdown, or somebody who drains the node. Differs on purpose: a shutdown that was called off,
-or a drained node that is wanted again, gets its pods back, which upstream leaves to the controllers of a cluster.
+The cause is the host's own shutdown, or somebody who drains the node. Differs on purpose: after a shutdown that was
+called off, or a drain that is over, the pods come back, which upstream leaves to the controllers of a cluster.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ from supervisor.managers.node_shutdown import (
     ShutdownGroup,
     drain_classes,
     fitted,
+    grace_in_group,
     group_by_priority,
     shutdown_classes,
 )
@@ -87,12 +88,14 @@ class NodeShutdown:
 
     def _end_group(self, group: ShutdownGroup, now: Instant) -> None:
         self._until = now.mono + group.grace_period_s
-        kill = PodKill(failure=_FAILURE, grace_period_s=group.grace_period_s, evict=False)
-        states = [state for uid in group.uids if (state := self._parts.pod_table.get(uid)) is not None]
-        self._left = {state.uid for state in states if state.lifecycle.active}
-        for state in states:
-            if state.uid in self._left:
-                self._parts.kills.kill(state, kill, now, self._ended(state.uid))
+        self._left = set(group.uids)
+        for uid in group.uids:
+            state = self._parts.pod_table.get(uid)
+            if state is not None and state.pod is not None and state.lifecycle.active:
+                kill = PodKill(failure=_FAILURE, grace_period_s=grace_in_group(state.pod, group), evict=False)
+                self._parts.kills.kill(state, kill, now, self._ended(uid))
+            else:
+                self._left.discard(uid)
 
     def _ended(self, uid: str) -> Callable[[bool, Instant], None]:
         def ended(_in_time: bool, now: Instant) -> None:

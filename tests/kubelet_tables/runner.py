@@ -18,6 +18,7 @@ from tests.kubelet_tables import (
     printing_groups,
     selector_groups,
     server_groups,
+    shutdown_groups,
     source_groups,
     status_groups,
     worker_groups,
@@ -43,6 +44,7 @@ _MODULES: Final = (
     server_groups,
     node_groups,
     eviction_groups,
+    shutdown_groups,
 )
 
 
