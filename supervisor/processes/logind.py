@@ -7,6 +7,7 @@ but not raise InhibitDelayMaxSec, as the kubelet does (pkg/kubelet/nodeshutdown/
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
 import os
 from collections.abc import Callable
@@ -59,7 +60,7 @@ class Logind:
         try:
             (owner,) = (await _call(bus, "org.freedesktop.DBus", "GetNameOwner", "s", SERVICE)).body
         except LogindError:
-            bus.disconnect()
+            await _disconnect(bus)
             raise
         return cls(bus, owner)
 
@@ -104,13 +105,22 @@ class Logind:
         """Wait for the end of the connection, or of the logind that it was made to."""
         await self._bus.wait_for_disconnect()  # type: ignore[no-untyped-call]
 
-    def close(self) -> None:
+    async def close(self) -> None:
+        """Release the inhibitor and end the connection."""
         self.release()
-        self._bus.disconnect()
+        await _disconnect(self._bus)
 
     async def _property(self, name: str) -> Any:
         answer = await _call(self._bus, "org.freedesktop.DBus.Properties", "Get", "ss", MANAGER, name)
         return answer.body[0].value
+
+
+async def _disconnect(bus: MessageBus) -> None:
+    """End the connection, and close its socket."""
+    bus.disconnect()
+    with contextlib.suppress(TimeoutError, OSError, EOFError):
+        async with asyncio.timeout(DEADLINE_S):
+            await bus.wait_for_disconnect()  # type: ignore[no-untyped-call]
 
 
 async def _call(bus: MessageBus, interface: str, member: str, signature: str, *body: Any) -> Message:

@@ -7,6 +7,7 @@ import logging
 from collections.abc import Callable
 from typing import Final
 
+from ipc.host.tasks import BackgroundTasks, ignored
 from supervisor.processes.logind import FIRST_PAUSE_S, MAX_PAUSE_S, Logind, LogindError
 
 log = logging.getLogger(__name__)
@@ -25,6 +26,7 @@ class ShutdownWatch:
         self._notice = notice
         self._logind: Logind | None = None
         self._complaint = ""
+        self._tasks = BackgroundTasks()
 
     async def run(self) -> None:
         """For good. A bus that is not there is told once, and asked again."""
@@ -50,33 +52,32 @@ class ShutdownWatch:
             available_s = await logind.inhibit_delay_s()
             if available_s < self._wanted_s:
                 self._tell(DELAY_TOO_SHORT.format(available=available_s, wanted=self._wanted_s))
-            notices: asyncio.Queue[bool] = asyncio.Queue()
+            notices: asyncio.Queue[bool | None] = asyncio.Queue()
+            self._tasks.spawn(_end(logind, notices), name="end of the system bus", on_failure=ignored)
             await logind.listen(notices.put_nowait)
             await logind.inhibit()
             if await logind.is_preparing():
                 notices.put_nowait(True)
             await self._follow(logind, notices, available_s)
         finally:
+            self._tasks.cancel()
             self._logind = None
-            logind.close()
+            await logind.close()
 
-    async def _follow(self, logind: Logind, notices: asyncio.Queue[bool], available_s: float) -> None:
-        gone = asyncio.ensure_future(logind.until_gone())
-        try:
-            while not gone.done():
-                told = asyncio.ensure_future(notices.get())
-                await asyncio.wait((gone, told), return_when=asyncio.FIRST_COMPLETED)
-                if not told.done():
-                    told.cancel()
-                elif told.result():
-                    self._notice(available_s)
-                else:
-                    await logind.inhibit()
-                    self._notice(None)
-        finally:
-            gone.cancel()
+    async def _follow(self, logind: Logind, notices: asyncio.Queue[bool | None], available_s: float) -> None:
+        while (is_active := await notices.get()) is not None:
+            if not is_active:
+                await logind.inhibit()
+            self._notice(available_s if is_active else None)
 
     def _tell(self, complaint: str) -> None:
         if complaint != self._complaint:
             log.warning("%s", complaint)
         self._complaint = complaint
+
+
+async def _end(logind: Logind, notices: asyncio.Queue[bool | None]) -> None:
+    try:
+        await logind.until_gone()
+    finally:
+        notices.put_nowait(None)

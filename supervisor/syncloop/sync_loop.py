@@ -136,6 +136,7 @@ class SyncLoop:
         self._dispatcher.dispatch_touched(now)
         self._parts.kills.settle(now)
         self._shutdown.advance(now)
+        self._updates.stop_next_group(now)
         self._dispatcher.dispatch_touched(now)
         self._updates.answer_stop()
         if request := self._observation_requests.take_request():

@@ -105,6 +105,23 @@ def test_reloadable_names_exist() -> None:
         ("workers: 3", "workers", "Expected object, got int"),
         ("syncFreq: 1m", "syncFreq", "unknown field"),
         ("syncFrequency: 20", "syncFrequency", 'Expected a duration such as "1m30s", got int'),
+        (
+            "{shutdownGracePeriod: 5s, shutdownGracePeriodCriticalPods: 6s}",
+            "shutdownGracePeriodCriticalPods",
+            "must not be longer than shutdownGracePeriod",
+        ),
+        ("shutdownGracePeriod: 500ms", "shutdownGracePeriod", "must be 0s or at least 1s"),
+        (
+            "{shutdownGracePeriod: 5s, shutdownGracePeriodByPodPriority:"
+            " [{priority: 0, shutdownGracePeriodSeconds: 1}]}",
+            "shutdownGracePeriodByPodPriority",
+            "says the same as shutdownGracePeriod",
+        ),
+        (
+            "shutdownGracePeriodByPodPriority: [{priority: 0, shutdownGracePeriodSeconds: -1}]",
+            "shutdownGracePeriodByPodPriority",
+            "shutdownGracePeriodSeconds must be 0 to 86400",
+        ),
         ("syncFrequency: 20x", "syncFrequency", 'unknown unit "x" in duration "20x"'),
         ("syncFrequency: 0s", "syncFrequency", "0s is not between 1s and 24h0m0s"),
         (

@@ -83,9 +83,10 @@ def test_called_off_every_pod_comes_back() -> None:
     talk.done("low")
     talk.see(exited("low", 137))
     talk.add("late")
-    assert talk.say(NodeShutdownCalledOff()) == ["shutdown called off", "terminated low", "observe late"]
+    assert talk.say(NodeShutdownCalledOff()) == ["shutdown called off", "terminated low"]
     talk.done("low")
     assert "sync low" in talk.see(absent("low"))
+    talk.done("late")
     assert talk.see(absent("late")) == ["terminated late"]
     talk.done("late")
     assert "sync late" in talk.see(absent("late"))
@@ -108,6 +109,24 @@ def test_a_second_notice_changes_nothing_and_the_hosts_makes_a_drain_urgent() ->
     assert talk.syncs["low"].grace_period_s == 20
     assert talk.say(NodeShutdownBegan(HOST, available_s=3))[0] == "shutdown"
     assert talk.say(NodeShutdownBegan(HOST)) == []
+
+
+def test_stop_of_all_pods_ends_critical_ones_last() -> None:
+    talk = talk_of(*two())
+    assert talk.stop_pods() == ["relist", "observe low"]
+    talk.see(running("low"))
+    talk.done("low")
+    talk.see(exited("low"))
+    talk.done("low")
+    assert "observe high" in talk.see(absent("low"))
+    assert talk.syncs["low"].grace_period_s == 40, "their own"
+
+
+def test_critical_pods_begin_first() -> None:
+    talk = Talk()
+    talk.ready()
+    talk.add(*two())
+    assert [word for word in talk.relist() if word.startswith("sync")] == ["sync high", "sync low"]
 
 
 def test_an_empty_node_is_down_at_once() -> None:
