@@ -123,7 +123,7 @@ def _served(address: str, manager: _Manager) -> Iterator[Login1]:
     async def disconnect(bus: MessageBus) -> None:
         bus.disconnect()
         with suppress(OSError, EOFError):
-            await bus.wait_for_disconnect()
+            await bus.wait_for_disconnect()  # type: ignore[no-untyped-call]
 
     def run(work: Any) -> Any:
         return asyncio.run_coroutine_threadsafe(work, loop).result(DEADLINE_S)

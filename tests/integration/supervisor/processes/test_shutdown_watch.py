@@ -77,7 +77,7 @@ async def test_only_logind_says_that_the_host_goes_down(login1: Login1) -> None:
         await eventually(lambda: told == [False], "that was told")
     finally:
         stranger.disconnect()
-        await stranger.wait_for_disconnect()
+        await stranger.wait_for_disconnect()  # type: ignore[no-untyped-call]
         await logind.close()
 
 

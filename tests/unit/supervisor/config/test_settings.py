@@ -106,18 +106,6 @@ def test_reloadable_names_exist() -> None:
         ("syncFreq: 1m", "syncFreq", "unknown field"),
         ("syncFrequency: 20", "syncFrequency", 'Expected a duration such as "1m30s", got int'),
         (
-            "{shutdownGracePeriod: 5s, shutdownGracePeriodCriticalPods: 6s}",
-            "shutdownGracePeriodCriticalPods",
-            "must not be longer than shutdownGracePeriod",
-        ),
-        ("shutdownGracePeriod: 500ms", "shutdownGracePeriod", "must be 0s or at least 1s"),
-        (
-            "{shutdownGracePeriod: 5s, shutdownGracePeriodByPodPriority:"
-            " [{priority: 0, shutdownGracePeriodSeconds: 1}]}",
-            "shutdownGracePeriodByPodPriority",
-            "says the same as shutdownGracePeriod",
-        ),
-        (
             "shutdownGracePeriodByPodPriority: [{priority: 0, shutdownGracePeriodSeconds: -1}]",
             "shutdownGracePeriodByPodPriority",
             "shutdownGracePeriodSeconds must be 0 to 86400",
@@ -245,6 +233,17 @@ def test_paths_are_expanded(written: str, means: str) -> None:
             "containerRuntimeEndpoint: unix:///p\npodman: {service: own}",
             "containerRuntimeEndpoint",
             "contradicts podman.service",
+        ),
+        (
+            "shutdownGracePeriod: 5s\nshutdownGracePeriodCriticalPods: 6s",
+            "shutdownGracePeriodCriticalPods",
+            "must not be longer than shutdownGracePeriod",
+        ),
+        ("shutdownGracePeriod: 500ms", "shutdownGracePeriod", "must be 0s or at least 1s"),
+        (
+            "shutdownGracePeriod: 5s\nshutdownGracePeriodByPodPriority: [{priority: 0, shutdownGracePeriodSeconds: 1}]",
+            "shutdownGracePeriodByPodPriority",
+            "says the same as shutdownGracePeriod",
         ),
     ],
 )
