@@ -8,6 +8,7 @@ never comes here: the manifest was refused when it was decoded (see `sources.dec
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable
 from typing import Final
 
@@ -17,6 +18,7 @@ from ipc.api.support.findings import unsupported_fields
 from ipc.api.support.table import Support
 from ipc.api.v1.pod import Pod
 from ipc.podresources.node_resources import NodeResources
+from ipc.podresources.priority import SYSTEM_CLASSES
 from supervisor.admission.apparmor import APPARMOR, apparmor_problem
 from supervisor.admission.host_ports import host_ports
 from supervisor.admission.node_affinity import HOST_OS, OS_LABEL, matches_node, node_labels
@@ -53,7 +55,8 @@ def admit(pod: Pod, others: NodeUsage, settings: Settings, node: NodeResources =
     for check in _CHECKS:
         if rejected := check(pod, others, settings, node):
             return rejected
-    return Admitted((*_warnings(pod), *dead_annotations(pod), *unenforced(pod, node), *unprovided(pod)))
+    warnings = (_warnings(pod), _unknown_class(pod), dead_annotations(pod), unenforced(pod, node), unprovided(pod))
+    return Admitted(tuple(itertools.chain(*warnings)))
 
 
 def _os_label(pod: Pod, others: NodeUsage, settings: Settings, node: NodeResources) -> Rejected | None:
@@ -115,6 +118,14 @@ def _warnings(pod: Pod) -> tuple[str, ...]:
     warned = tuple(f"{finding.path}: {finding.why}" for finding in findings if finding.support is Support.WARNED)
     cluster = [finding.path for finding in findings if finding.support is Support.NOT_APPLICABLE]
     return (*warned, f"{', '.join(cluster)}: said to a cluster: nothing on this host acts on it") if cluster else warned
+
+
+def _unknown_class(pod: Pod) -> tuple[str, ...]:
+    """Warning of a class that no document states: an API server would refuse the pod, a kubelet takes it as it is."""
+    name = pod.spec.priority_class_name
+    if not name or pod.spec.priority is not None or name in SYSTEM_CLASSES:
+        return ()
+    return (f"spec.priorityClassName: no PriorityClass with name {name} was found: its priority is 0",)
 
 
 def _resources(pod: Pod, others: NodeUsage, settings: Settings, node: NodeResources) -> Rejected | None:
