@@ -21,6 +21,7 @@ from ipc.host.eviction_marks import evicted
 from ipc.host.network_addresses import node_ips
 from ipc.host.tasks import BackgroundTasks, ignored
 from ipc.kubecontainer.label_key import LabelKey
+from ipc.kubecontainer.pod_failure import decode_failure
 from ipc.log import verbosity
 from ipc.log.entry import line_about
 from ipc.log.verbosity import Verbosity
@@ -178,7 +179,8 @@ class Master:
         self._feed(EventsRestored(self._event_writer.restore()))
         if not self._board.host_ips:
             self._report_addresses(())
-        self._feed(EvictionsRestored(evicted(self._settings.state_dir / PODS_DIR)))
+        marks = evicted(self._settings.state_dir / PODS_DIR)
+        self._feed(EvictionsRestored({uid: decode_failure(text) for uid, text in marks.items()}))
         self._feed(ProbeResultsRestored(self._probe_checkpoint.restore()))
         for update in self._sources.restore():
             self._feed(update)

@@ -13,6 +13,7 @@ from typing import Annotated, Any, Final, Literal
 
 import msgspec
 
+from ipc.eviction.thresholds import DEFAULT_HARD, EvictionSettings
 from ipc.kubecontainer.container_gc import GcPolicy
 from ipc.kubecontainer.label_key import LabelKey
 from ipc.log.setup import LogTarget
@@ -298,6 +299,13 @@ class Settings(_Section, frozen=True, kw_only=True):
     registry_pull_qps: Annotated[int, Range(0, 1000)] = 5
     registry_burst: Annotated[int, Range(1, 1000)] = 10
     container_garbage_collection: ContainerGarbageCollectionSettings = ContainerGarbageCollectionSettings()
+    eviction_hard: dict[str, str] = msgspec.field(default_factory=lambda: dict(DEFAULT_HARD))
+    eviction_soft: dict[str, str] = msgspec.field(default_factory=dict)
+    eviction_soft_grace_period: dict[str, str] = msgspec.field(default_factory=dict)
+    eviction_minimum_reclaim: dict[str, str] = msgspec.field(default_factory=dict)
+    eviction_pressure_transition_period_s: Annotated[Seconds, _between("0s", "24h")] = seconds("5m")
+    eviction_max_pod_grace_period: Annotated[int, Range(0, 86_400)] = 0
+    merge_default_eviction_settings: bool = False
     server: ServerSection = ServerSection()
     event_history: EventHistorySettings = EventHistorySettings()
     logging: LoggingSettings = LoggingSettings()
@@ -308,6 +316,17 @@ class Settings(_Section, frozen=True, kw_only=True):
     def dialer_socket(self) -> Path:
         """Beside the admin socket."""
         return self.admin_socket.with_suffix(".dial.sock")
+
+    @property
+    def eviction(self) -> EvictionSettings:
+        """Statements of the thresholds; of the default ones those that hold beside the file's."""
+        defaults = DEFAULT_HARD if self.merge_default_eviction_settings else {}
+        return EvictionSettings(
+            hard={**defaults, **self.eviction_hard},
+            soft=self.eviction_soft,
+            soft_grace_period=self.eviction_soft_grace_period,
+            minimum_reclaim=self.eviction_minimum_reclaim,
+        )
 
 
 _UNKNOWN_NODE: Final = NodeResources()

@@ -9,6 +9,7 @@ from __future__ import annotations
 import msgspec
 
 from ipc.api.v1.event import Event
+from ipc.kubecontainer.pod_failure import PodFailure
 from ipc.kubecontainer.probe_results import ProbeResults
 from ipc.messages.base import EventReport, PullEnded, PullProgress
 from ipc.messages.node_worker import Observation, ObservationFailed
@@ -85,8 +86,8 @@ class ProbeResultsRestored(msgspec.Struct, frozen=True):
 class EvictionsRestored(msgspec.Struct, frozen=True):
     """Pods that an earlier agent has evicted and that are not to run again."""
 
-    messages: dict[str, str]
-    """By UID."""
+    failures: dict[str, PodFailure]
+    """Why, by UID."""
 
 
 class SettingsChanged(msgspec.Struct, frozen=True):

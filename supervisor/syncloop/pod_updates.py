@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterable
 from ipc.api.v1.pod import Pod
 from ipc.host.clock import Instant
 from ipc.host.tasks import note_failure
+from ipc.kubecontainer.pod_failure import PodFailure
 from ipc.log.entry import Subject
 from ipc.messages import event_reasons
 from ipc.messages.node_worker import Relist
@@ -44,8 +45,8 @@ class PodUpdates:
         self._announcer = parts.announcer
         self._out = parts.out
         self._removals = Removals()
-        self._evicted: dict[str, str] = {}
-        """UID -> message, of pods that an earlier agent has evicted and that no source has stated yet."""
+        self._evicted: dict[str, PodFailure] = {}
+        """By UID: why, of pods that an earlier agent has evicted and that no source has stated yet."""
         self._stop_asked_at: float | None = None
         """Monotonic time of StopPods; infinite once it was answered."""
         self._handlers: dict[PodOperation, Callable[[Pod, str, Instant], None]] = {
@@ -97,7 +98,7 @@ class PodUpdates:
     def _begin(self, pod: Pod, source: str, now: Instant) -> None:
         admission = self._admit(pod)
         state = self._parts.begin(pod.metadata.uid, "/".join(pod_key(pod)), pod, source, 0.0)
-        if evicted := self._evicted.pop(state.uid, ""):
+        if evicted := self._evicted.pop(state.uid, None):
             self.evict(state, evicted)
         if isinstance(admission, Rejected):
             _count_rejection(admission.reason)
@@ -176,12 +177,11 @@ class PodUpdates:
 
     def on_evictions_restored(self, restored: EvictionsRestored, now: Instant) -> None:
         """Pods that were evicted do not run again when a source states them anew."""
-        self._evicted = dict(restored.messages)
+        self._evicted = dict(restored.failures)
 
-    def evict(self, state: PodWorkerState, message: str) -> None:
+    def evict(self, state: PodWorkerState, why: PodFailure) -> None:
         """The pod fails and goes down at once (pkg/kubelet/eviction/eviction_manager.go, evictPod)."""
-        self._parts.statuses.evict(state.uid, message)
-        state.lifecycle.terminate(EVICTION_GRACE_PERIOD_S)
+        self._parts.kills.end(state, why, EVICTION_GRACE_PERIOD_S, evict=True)
 
     # --- removals ------------------------------------------------------------------------------------------------
 

@@ -11,6 +11,7 @@ import msgspec
 
 from tests.kubelet_tables import (
     environment_groups,
+    eviction_groups,
     gc_groups,
     log_groups,
     node_groups,
@@ -41,6 +42,7 @@ _MODULES: Final = (
     log_groups,
     server_groups,
     node_groups,
+    eviction_groups,
 )
 
 
