@@ -5,7 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
+from ipc.api.quantity import parse_amount
 from ipc.api.v1.pod import Pod
+from ipc.eviction.signals import Signal
+from ipc.eviction.thresholds import Threshold, ThresholdValue, parse_percentage
+from ipc.nodestatus import allocatable
 from supervisor.admission import preemption
 from supervisor.admission.predicates import Rejected
 from supervisor.admission.resource_fit import Shortage
@@ -79,10 +83,34 @@ def _reason(reason: Mapping[str, Any]) -> str:
     return f"OutOf{reason['resource']}" if reason["kind"] == "InsufficientResource" else reason["name"]
 
 
+def _node_allocatable(case: Json) -> Result:
+    capacity, reserved = case["capacity"], [case["kube_reserved"] or {}, case["system_reserved"] or {}]
+    hard = case["hard_threshold"]
+    share = parse_percentage(f"{hard['percentage'] * 100:g}%")
+    value = ThresholdValue(quantity=hard["quantity"] or "", percentage=share)
+    threshold = Threshold(signal=Signal(case["signal"]), value=value)
+    is_set = threshold.value != ThresholdValue()
+    kept = allocatable.reservation(capacity, reserved, (threshold,) if is_set else ())
+    match case["op"]:
+        case "reservation":
+            return _amounts(case["expected"]), _amounts(kept)
+        case "enforcement":
+            without_thresholds = allocatable.reservation(capacity, reserved, ())
+            return _amounts(case["expected"]), _amounts(allocatable.without(capacity, without_thresholds))
+        case "validate":
+            return case["expected"], not allocatable.reservation_problem(capacity, kept)
+    raise KeyError(case["op"])
+
+
+def _amounts(resources: Mapping[str, str]) -> dict[str, object]:
+    return {name: parse_amount(quantity).value for name, quantity in resources.items()}
+
+
 ADAPTERS: Final[Mapping[str, Callable[[Mapping[str, Any]], Result]]] = {
     "preemption_get_pods_to_preempt": _pods_to_preempt,
     "preemption_distance": _distance,
     "preemption_subtract": _subtract,
     "preemption_smaller_resource_request": _smaller_request,
     "preemption_handle_admission_failure": _admission_failure,
+    "node_allocatable": _node_allocatable,
 }
