@@ -93,6 +93,15 @@ ADMISSION_REJECTIONS: Final = Metric(
     source=Source.MASTER,
     labels=(label("reason", *ADMISSION_REASONS),),
 )
+PREEMPTION_SIGNALS: Final = ("cpu", "ephemeral-storage", "memory", "pods", "other")
+PREEMPTIONS: Final = Metric(
+    name="kubelet_preemptions",
+    type=_COUNTER,
+    help="Pods that gave way to a critical one, by the first resource that it lacked",
+    stability=_ALPHA,
+    source=Source.MASTER,
+    labels=(label("preemption_signal", *PREEMPTION_SIGNALS),),
+)
 ORPHANED_RUNTIME_PODS: Final = Metric(
     name="kubelet_orphaned_runtime_pods_total",
     type=_COUNTER,

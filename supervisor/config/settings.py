@@ -13,7 +13,8 @@ from typing import Annotated, Any, Final, Literal
 
 import msgspec
 
-from ipc.eviction.thresholds import DEFAULT_HARD, EvictionSettings
+from ipc.api.quantity import QuantityError, parse_amount
+from ipc.eviction.thresholds import DEFAULT_HARD, PODS_ENFORCEMENT, EvictionSettings
 from ipc.kubecontainer.container_gc import GcPolicy
 from ipc.kubecontainer.label_key import LabelKey
 from ipc.log.setup import LogTarget
@@ -29,6 +30,8 @@ API_VERSION: Final = "rootlet.dev/v1alpha1"
 KIND: Final = "RootletConfiguration"
 MAX_EVENTS: Final = 10_000
 """Largest history: an API server that was just born is told all of it at once, and its link holds 32 MiB."""
+RESERVABLE: Final = ("cpu", "memory", "ephemeral-storage", "pid")
+"""Resources of kubeReserved and systemReserved (cmd/kubelet/app/server.go, parseResourceList)."""
 BEATS_PER_TIMEOUT: Final = 8
 """Heartbeats of a worker within ``workers.heartbeatTimeout``. Each wakes a process that has nothing else to do."""
 MAX_CLUSTER_DNS: Final = 3
@@ -276,6 +279,20 @@ class ServerSection(_Section, frozen=True, kw_only=True):
     streaming_connection_idle_timeout_s: Annotated[Seconds, _between("1s", "720h")] = seconds("4h")
 
 
+def _reservation_problem(reserved: dict[str, str]) -> str:
+    """validateReservedMemory's and parseResourceList's words (cmd/kubelet/app/server.go)."""
+    for name, text in reserved.items():
+        if name not in RESERVABLE:
+            return f"cannot reserve {name!r}; what can be reserved are {', '.join(RESERVABLE)}"
+        try:
+            amount = parse_amount(text)
+        except QuantityError as error:
+            return f"{name}: {error}"
+        if amount.value < 0:
+            return f"resource quantity for {name!r} cannot be negative: {text}"
+    return ""
+
+
 class Settings(_Section, frozen=True, kw_only=True):
     """All settings, with their defaults. What each setting is for says ``configs/rootlet.yaml``."""
 
@@ -317,6 +334,9 @@ class Settings(_Section, frozen=True, kw_only=True):
     registry_pull_qps: Annotated[int, Range(0, 1000)] = 5
     registry_burst: Annotated[int, Range(1, 1000)] = 10
     container_garbage_collection: ContainerGarbageCollectionSettings = ContainerGarbageCollectionSettings()
+    kube_reserved: Annotated[dict[str, str], Check(_reservation_problem)] = msgspec.field(default_factory=dict)
+    system_reserved: Annotated[dict[str, str], Check(_reservation_problem)] = msgspec.field(default_factory=dict)
+    enforce_node_allocatable: tuple[Literal["none", "pods"], ...] = (PODS_ENFORCEMENT,)
     eviction_hard: dict[str, str] = msgspec.field(default_factory=lambda: dict(DEFAULT_HARD))
     eviction_soft: dict[str, str] = msgspec.field(default_factory=dict)
     eviction_soft_grace_period: dict[str, str] = msgspec.field(default_factory=dict)

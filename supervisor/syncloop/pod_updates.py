@@ -13,7 +13,6 @@ from collections.abc import Callable, Iterable
 
 from ipc.api.v1.pod import Pod
 from ipc.host.clock import Instant
-from ipc.host.tasks import note_failure
 from ipc.kubecontainer.pod_failure import PodFailure
 from ipc.log.entry import Subject
 from ipc.messages import event_reasons
@@ -21,7 +20,7 @@ from ipc.messages.node_worker import Relist
 from ipc.metrics import kubelet as metrics
 from ipc.podresources.priority import pod_priority
 from ipc.shm.metric_cells import METERS
-from supervisor.admission.predicates import Admitted, Rejected, admit
+from supervisor.admission.predicates import Rejected
 from supervisor.admission.resize import restarts_for_resize
 from supervisor.managers.node_shutdown import ShutdownGroup, drain_classes, group_by_priority
 from supervisor.podworkers.pod_worker_state import PodWorkerState
@@ -29,12 +28,11 @@ from supervisor.protocol.commands import PodsStopped, UpdateRefused
 from supervisor.protocol.events import EvictionsRestored, HousekeepingTick, KillPod, SourcesReady, StopPods
 from supervisor.protocol.manifests import created_at, pod_key
 from supervisor.protocol.source_updates import PodOperation, PodUpdate
-from supervisor.syncloop.node_shutdown import NOT_ADMITTED, NodeShutdown
+from supervisor.syncloop.node_shutdown import NodeShutdown
 from supervisor.syncloop.parts import LoopParts
+from supervisor.syncloop.pod_admission import PodAdmission
 from supervisor.syncloop.removals import Removals
 
-UNEXPECTED_ADMISSION_ERROR = "UnexpectedAdmissionError"
-"""Reason of a rejection that nobody decided on (pkg/kubelet/lifecycle/predicate.go)."""
 EVICTION_GRACE_PERIOD_S = 1
 """pkg/kubelet/eviction/eviction_manager.go, immediateEvictionGracePeriodSeconds."""
 NOT_UPDATED = "update refused, the pod stays as it was"
@@ -45,11 +43,11 @@ class PodUpdates:
 
     def __init__(self, parts: LoopParts, shutdown: NodeShutdown) -> None:
         self._parts = parts
-        self._shutdown = shutdown
         self._pod_table = parts.pod_table
         self._announcer = parts.announcer
         self._out = parts.out
         self._removals = Removals()
+        self.admission = PodAdmission(parts, shutdown)
         self._evicted: dict[str, PodFailure] = {}
         """By UID: why, of pods that an earlier agent has evicted and that no source has stated yet."""
         self._stop_asked_at: float | None = None
@@ -105,9 +103,10 @@ class PodUpdates:
             self._begin(pod, source, now)
 
     def _begin(self, pod: Pod, source: str, now: Instant) -> None:
-        admission = self._admit(pod)
+        evicted = self._evicted.pop(pod.metadata.uid, None)
+        admission = self.admission.admit(pod) if evicted else self.admission.admit_new(pod, now)
         state = self._parts.begin(pod.metadata.uid, "/".join(pod_key(pod)), pod, source, 0.0)
-        if evicted := self._evicted.pop(state.uid, None):
+        if evicted:
             self.evict(state, evicted)
         if isinstance(admission, Rejected):
             _count_rejection(admission.reason)
@@ -125,7 +124,7 @@ class PodUpdates:
         if state is None or state.lifecycle.removed:
             self.add(pod, source, now)
             return
-        admission = self._admit(pod)
+        admission = self.admission.admit(pod)
         if isinstance(admission, Rejected):
             reason, message = event_reasons.rejected(admission.reason), f"{NOT_UPDATED}: {admission.message}"
             self._announcer.pod_event(state, reason, message, now)
@@ -159,26 +158,6 @@ class PodUpdates:
         self._removals.sources_ready()
         self._evicted = {}
         self.carry_out_removals(now)
-
-    def _admit(self, pod: Pod) -> Admitted | Rejected:
-        """Admission beside every pod of which something is left; if that rejects it, beside those that stay up. To
-        find these with every addition would be work that grows with the square of their number."""
-        if self._shutdown.is_under_way:
-            return NOT_ADMITTED
-        parts, own = self._parts, {pod.metadata.uid}
-        try:
-            admission = admit(pod, parts.usage.without(own), parts.settings, parts.node)
-            if isinstance(admission, Admitted):
-                return admission
-            return admit(pod, parts.usage.without(own | self._inactive()), parts.settings, parts.node)
-        except Exception as error:
-            note_failure(f"admission of pod {pod.metadata.namespace}/{pod.metadata.name}", error)
-            return Rejected(UNEXPECTED_ADMISSION_ERROR, f"unexpected {type(error).__name__}")
-
-    def _inactive(self) -> set[str]:
-        """UIDs of the pods that do not count against maxPods, host ports and resources (filterOutInactivePods)."""
-        is_rejected = self._parts.statuses.is_rejected
-        return {state.uid for state in self._pod_table if not state.lifecycle.active or is_rejected(state.uid)}
 
     def _warn(self, state: PodWorkerState, warnings: Iterable[str], now: Instant) -> None:
         for warning in warnings:

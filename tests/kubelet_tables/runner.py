@@ -16,6 +16,7 @@ from tests.kubelet_tables import (
     log_groups,
     node_groups,
     printing_groups,
+    resource_groups,
     selector_groups,
     server_groups,
     shutdown_groups,
@@ -43,6 +44,7 @@ _MODULES: Final = (
     log_groups,
     server_groups,
     node_groups,
+    resource_groups,
     eviction_groups,
     shutdown_groups,
 )

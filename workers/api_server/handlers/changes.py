@@ -47,7 +47,7 @@ class Changes:
         return status_answer(success(reply.code, name=name, kind="pods"))
 
     async def delete_config_object(self, request: web.Request, kind: ObjectKind) -> web.Response:
-        namespace, name = request.match_info["namespace"], request.match_info["name"]
+        namespace, name = request.match_info.get("namespace", ""), request.match_info["name"]
 
         def message(request_id: int) -> DeleteObject:
             return DeleteObject(request_id=request_id, kind=kind, namespace=namespace, name=name)

@@ -86,9 +86,11 @@ class Nodes:
 
     def _limits(self) -> NodeLimits:
         settings = self._site.settings
-        known = settings.node.allocatable.items()
+        known = settings.node.capacity.items()
         return NodeLimits(
-            max_pods=settings.max_pods, capacity={name: amount for name, amount in known if name not in HARDWARE}
+            max_pods=settings.max_pods,
+            capacity={name: amount for name, amount in known if name not in HARDWARE},
+            reserved=settings.node.reserved,
         )
 
     async def _sample(self) -> NodeSample | None:
