@@ -629,7 +629,8 @@ class NodeWorker:
 
 def _make_collector(settings: WorkerSettings, clock: Clock) -> Collector:
     """Imported when statistics are first asked for: most agents never are."""
-    from workers.stats.collector import Collector, Places
+    from workers.stats.collector import Collector
+    from workers.stats.files import Places
 
     places = Places(
         node_name=settings.node_name,
