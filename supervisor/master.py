@@ -32,11 +32,12 @@ from ipc.messages.api_server import (
     DeletePod,
     PostManifests,
     ReadConfiguration,
+    ReadProfile,
     RestartWorker,
     SetLogLevel,
     StopAgent,
 )
-from ipc.messages.base import EventReport, PullEnded, PullProgress, node_event
+from ipc.messages.base import EventReport, ProfileTaken, PullEnded, PullProgress, node_event
 from ipc.messages.catalogue import ChildEvent
 from ipc.messages.event_reasons import EventReason
 from ipc.messages.node_worker import ObservationFailed, Observed, Relisted, RuntimeHealth, ServiceSilent
@@ -323,8 +324,10 @@ class Master:
                 self._replace_if_hung(why)
             case ApplyManifests() | DeletePod() | DeleteObject() | RestartWorker() | SetLogLevel() | StopAgent():
                 self._requests.take(message)
-            case PostManifests() | ReadConfiguration():
+            case PostManifests() | ReadConfiguration() | ReadProfile():
                 self._requests.take(message)
+            case ProfileTaken():
+                self._requests.profiles.taken(message)
             case _:
                 assert_never(message)
 
