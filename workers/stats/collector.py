@@ -27,6 +27,7 @@ from ipc.stats.values import (
     decode_snapshot,
     encode_snapshot,
 )
+from workers.libpod.image_store import ImageStore
 from workers.logs import layout
 from workers.proc.procfs import boot_time, parent_of, start_ticks
 from workers.stats import cgroup, flat_files, groups, host, processes
@@ -83,8 +84,7 @@ class Collector:
         """Own cgroup of each container, by its id; empty without one."""
         self._rates = Rates()
         self._disk = DiskUsage(unshare)
-        self._layer = ""
-        """A container's layer that was there: it lies in Podman's storage."""
+        self._images = ImageStore()
         self._fs: dict[str, FileSystem | None] = {}
         """File systems of this round, by path."""
         self._volumes_of: dict[str, tuple[float, tuple[tuple[str, str, str], ...]]] = {}
@@ -314,8 +314,9 @@ class Collector:
     ) -> NodeSample:
         now = self._clock.now()
         cpu = host.read_cpu(now.wall)
-        layers = [c.rootfs.path for pod in pods for c in pod.containers if c.rootfs is not None and c.rootfs.path]
-        self._layer = next(iter(layers), self._layer)
+        for container in (container for pod in pods for container in pod.containers):
+            if container.rootfs is not None and container.rootfs.path:
+                self._images.learn_layer(container.rootfs.path)
         return NodeSample(
             name=self._places.node_name,
             started_at=boot_time(),
@@ -330,9 +331,12 @@ class Collector:
         )
 
     def _image_fs(self, time: float) -> FileSystem | None:
-        """The storage's file system; what images use of it is not counted here."""
-        found = self._file_system(self._layer, time) if self._layer else None
-        return msgspec.structs.replace(found, used=None, inodes_used=None) if found is not None else None
+        """The storage's file system, used by the images in it."""
+        found = self._file_system(self._images.root, time) if self._images.root else None
+        if found is None:
+            return None
+        usage = self._images.usage()
+        return msgspec.structs.replace(found, used=usage.total if usage is not None else None, inodes_used=None)
 
     def _system_containers(
         self, pods: Sequence[PodSample], members: Mapping[str, Sequence[Process]]
