@@ -11,6 +11,7 @@ import msgspec
 from ipc.host.clock import Clock
 from ipc.host.file_systems import mount_id
 from ipc.stats.values import ContainerSample, FileSystem, VolumeSample
+from workers.libpod.image_store import ImageStore
 from workers.logs import layout
 from workers.stats import flat_files
 from workers.stats.storage import PERIOD_S, DiskUsage, file_system, sum_of, used_on, volumes_in
@@ -36,8 +37,7 @@ class Files:
         self._places = places
         self._clock = clock
         self._disk = DiskUsage(unshare)
-        self._layer = ""
-        """A container's layer that was there: it lies in Podman's storage."""
+        self._images = ImageStore()
         self._fs: dict[str, FileSystem | None] = {}
         """File systems of this round, by path."""
         self._volumes_of: dict[str, tuple[float, tuple[tuple[str, str, str], ...]]] = {}
@@ -51,8 +51,9 @@ class Files:
         uids = {pod.uid for pod in pods}
         self._log_directories = {uid: known for uid, known in self._log_directories.items() if uid in uids}
         self._volumes_of = {uid: known for uid, known in self._volumes_of.items() if uid in uids}
-        layers = [target.layer for pod in pods for target in pod.containers if target.layer]
-        self._layer = next(filter(self._file_system, layers), self._layer)
+        layers = (target.layer for pod in pods for target in pod.containers if target.layer)
+        if not self._images.root and (layer := next(filter(self._file_system, layers), "")):
+            self._images.learn_layer(layer)
         self._disk.count(self._directories(pods))
 
     def rootfs(self, target: ContainerTarget) -> FileSystem | None:
@@ -86,9 +87,12 @@ class Files:
         return _with_device(self._file_system(self._places.pods_dir))
 
     def images(self) -> FileSystem | None:
-        """File system of Podman's storage; what images use of it is not counted here."""
-        found = _with_device(self._file_system(self._layer)) if self._layer else None
-        return msgspec.structs.replace(found, used=None, inodes_used=None) if found is not None else None
+        """The storage's file system, used by the images in it."""
+        found = _with_device(self._file_system(self._images.root)) if self._images.root else None
+        if found is None:
+            return None
+        usage = self._images.usage()
+        return msgspec.structs.replace(found, used=usage.total if usage is not None else None, inodes_used=None)
 
     def _directories(self, pods: Sequence[PodTarget]) -> Iterable[str]:
         for pod in pods:
