@@ -215,7 +215,7 @@ def _may_be_missing(path: str) -> bool:
     return (
         ".psi." in path
         or ".io." in path
-        or path.endswith(("availableBytes", "swapAvailableBytes"))
+        or path.endswith(("availableBytes", "swapAvailableBytes", ".imageFs.inodesUsed"))
         or path.startswith(".node.runtime.containerFs.")
         or path == ".node.systemContainers[].startTime"
     )
