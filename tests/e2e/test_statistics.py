@@ -292,5 +292,10 @@ def test_the_node_is_shown_listed_and_described(agent: Agent, busy: str) -> None
     described = agent.cli("describe", "node").out
     for part in ("Conditions:", "Capacity:", "Allocatable:", "System Info:", "Allocated resources:", "Images:", busy):
         assert part in described
+    with agent.following("get", "nodes", "-w", "--no-headers") as process:
+        assert process.stdout is not None
+        assert process.stdout.readline().split()[:2] == ["e2e", "Ready"]
+    missing = agent.cli("get", "node", "other")
+    assert (missing.code, missing.err) == (1, 'Error from server (NotFound): nodes "other" not found\n')
     other = agent.cli("describe", "node", "other")
     assert (other.code, other.err) == (1, 'Error from server (NotFound): nodes "other" not found\n')
