@@ -96,6 +96,7 @@ from supervisor.protocol.events import (
 from supervisor.protocol.manifests import ManifestError
 from supervisor.record.event_log import EventLog
 from supervisor.record.event_writer import EventWriter
+from supervisor.record.node_events import NodeEvents
 from supervisor.sources.manager import SourceManager
 from supervisor.state.probe_checkpoint import ProbeCheckpoint
 from supervisor.syncloop.sync_loop import SyncLoop
@@ -112,6 +113,8 @@ EVENTS_FILE = "events.jsonl"
 """Below ``stateDir``."""
 PROBES_FILE = "probes.json"
 """Likewise."""
+BOOT_FILE = "boot-id"
+"""Likewise: of the host, when the agent last started."""
 
 
 class Master:
@@ -140,6 +143,7 @@ class Master:
         self._event_writer = EventWriter(EventLog(settings.state_dir / EVENTS_FILE), self._clock)
         self._probe_checkpoint = ProbeCheckpoint(settings.state_dir / PROBES_FILE, self._clock)
         self._podman = PodmanHealth(self._clock, self._node_event)
+        self._node_events = NodeEvents(settings.node_name, settings.state_dir / BOOT_FILE, self._node_event)
         self._meter = LoopMeter()
         pool = WorkerPool(
             child_specs(service, self._loop.workers),
@@ -177,6 +181,7 @@ class Master:
         loop.add_signal_handler(signal.SIGHUP, self._reload)
         self._children.start()
         self._feed(EventsRestored(self._event_writer.restore()))
+        self._node_events.started()
         if not self._board.host_ips:
             self._report_addresses(())
         self._feed(EvictionsRestored(evicted(self._settings.state_dir / PODS_DIR)))
@@ -319,6 +324,7 @@ class Master:
                 self._feed(Observations(board_views.resolve(self._board, changed), started_at, unseen))
             case RuntimeHealth():
                 self._podman.take(message)
+                self._node_events.ready(is_ready=message.healthy)
                 self._report_agent()
             case ServiceSilent(message=why):
                 self._replace_if_hung(why)
