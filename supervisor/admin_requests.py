@@ -18,6 +18,7 @@ from ipc.messages.api_server import (
     DrainNode,
     PostManifests,
     ReadConfiguration,
+    ReadProfile,
     Reply,
     RestartWorker,
     SetLogLevel,
@@ -26,6 +27,7 @@ from ipc.messages.api_server import (
 )
 from supervisor.processes.child_manager import ChildManager
 from supervisor.processes.worker_pool import API_SLOT
+from supervisor.profiles import Profiles
 from supervisor.sources.manager import SourceManager
 
 
@@ -61,6 +63,7 @@ class AdminRequests:
         self._agent = agent
         self._sources = sources
         self._children = children
+        self.profiles = Profiles(children)
         self._tasks = BackgroundTasks()
 
     def close(self) -> None:
@@ -80,6 +83,8 @@ class AdminRequests:
                 self._begin(request, self._sources.post(request.body))
             case ReadConfiguration():
                 self._answer(request, Reply(request_id=0, code=200, message=self._agent.configuration()))
+            case ReadProfile():
+                self._begin(request, self.profiles.read(request))
             case RestartWorker():
                 self._restart_worker(request)
             case SetLogLevel():

@@ -34,12 +34,13 @@ from ipc.messages.api_server import (
     DrainNode,
     PostManifests,
     ReadConfiguration,
+    ReadProfile,
     RestartWorker,
     SetLogLevel,
     StopAgent,
     UncordonNode,
 )
-from ipc.messages.base import EventReport, PullEnded, PullProgress, node_event
+from ipc.messages.base import EventReport, ProfileTaken, PullEnded, PullProgress, node_event
 from ipc.messages.catalogue import ChildEvent
 from ipc.messages.event_reasons import EventReason
 from ipc.messages.node_worker import ObservationFailed, Observed, Relisted, RuntimeHealth, ServiceSilent
@@ -102,6 +103,7 @@ from supervisor.protocol.events import (
 from supervisor.protocol.manifests import ManifestError
 from supervisor.record.event_log import EventLog
 from supervisor.record.event_writer import EventWriter
+from supervisor.record.node_events import NodeEvents
 from supervisor.shutdown_control import ShutdownControl
 from supervisor.sources.manager import SourceManager
 from supervisor.state.probe_checkpoint import ProbeCheckpoint
@@ -119,6 +121,8 @@ EVENTS_FILE = "events.jsonl"
 """Below ``stateDir``."""
 PROBES_FILE = "probes.json"
 """Likewise."""
+BOOT_FILE = "boot-id"
+"""Likewise: of the host, when the agent last started."""
 
 
 class Master:
@@ -147,6 +151,7 @@ class Master:
         self._event_writer = EventWriter(EventLog(settings.state_dir / EVENTS_FILE), self._clock)
         self._probe_checkpoint = ProbeCheckpoint(settings.state_dir / PROBES_FILE, self._clock)
         self._podman = PodmanHealth(self._clock, self._node_event)
+        self._node_events = NodeEvents(settings.node_name, settings.state_dir / BOOT_FILE, self._node_event)
         self._meter = LoopMeter()
         pool = WorkerPool(
             child_specs(service, self._loop.workers),
@@ -185,6 +190,7 @@ class Master:
         loop.add_signal_handler(signal.SIGHUP, self._reload)
         self._children.start()
         self._feed(EventsRestored(self._event_writer.restore()))
+        self._node_events.started()
         if not self._board.host_ips:
             self._report_addresses(())
         marks = evicted(self._settings.state_dir / PODS_DIR)
@@ -333,13 +339,16 @@ class Master:
                 self._feed(Observations(board_views.resolve(self._board, changed), started_at, unseen))
             case RuntimeHealth():
                 self._podman.take(message)
+                self._node_events.ready(is_ready=message.healthy)
                 self._report_agent()
             case ServiceSilent(message=why):
                 self._replace_if_hung(why)
             case ApplyManifests() | DeletePod() | DeleteObject() | RestartWorker() | SetLogLevel() | StopAgent():
                 self._requests.take(message)
-            case PostManifests() | ReadConfiguration() | DrainNode() | UncordonNode():
+            case PostManifests() | ReadConfiguration() | ReadProfile() | DrainNode() | UncordonNode():
                 self._requests.take(message)
+            case ProfileTaken():
+                self._requests.profiles.taken(message)
             case _:
                 assert_never(message)
 

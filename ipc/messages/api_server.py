@@ -208,6 +208,18 @@ class ReadConfiguration(Message, frozen=True, kw_only=True):
     request_id: int
 
 
+class ReadProfile(Message, frozen=True, kw_only=True):
+    """The reply's message is a profile of the master or of a worker, after so many seconds."""
+
+    request_id: int
+    process: str
+    """``master``, or a worker's name."""
+    profile: str
+    seconds: int
+    action: str = ""
+    """As of `ipc.messages.base.TakeProfile`."""
+
+
 FeedMessage = PodChanged | PodGone | EventChanged | EventGone | ObjectChanged | ObjectGone | AgentChanged | FeedSynced
 ApiServerFeed = FeedMessage | Reply | Shutdown
 AdminRequest = (
@@ -221,5 +233,6 @@ AdminRequest = (
     | UncordonNode
     | PostManifests
     | ReadConfiguration
+    | ReadProfile
 )
 ApiServerRequest = Ready | AdminRequest

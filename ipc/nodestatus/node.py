@@ -3,10 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Final
 
 import msgspec
 
 from ipc.api.v1.meta import ObjectMeta
+
+NODE_READY: Final = "NodeReady"
+NODE_NOT_READY: Final = "NodeNotReady"
+"""Reasons of the events of the condition Ready (pkg/kubelet/events/event.go)."""
 
 
 class _Shape(msgspec.Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
