@@ -28,7 +28,7 @@ from ipc.host.tasks import BackgroundTasks, note_failure, restarted
 from ipc.kubecontainer.pod_status import RuntimePodStatus
 from ipc.log.entry import Subject, about
 from ipc.messages import event_reasons
-from ipc.messages.base import Ready, Shutdown, node_event
+from ipc.messages.base import Ready, Shutdown, TakeProfile, node_event
 from ipc.messages.node_worker import (
     EVERY_REQUEST,
     CancelPull,
@@ -71,6 +71,7 @@ from workers.pleg.publisher import Publisher, within_one_message
 from workers.pleg.relist import Listing, is_list_cheaper
 from workers.pleg.relist_schedule import RelistSchedule, retry_delay_s
 from workers.pleg.runtime_state import RuntimeState
+from workers.profiling import ProfileRequests
 from workers.stats.housekeeping import Housekeeping
 from workers.stats.targets import PodTarget, targets_of
 from workers.tracing.export import export_traces
@@ -189,6 +190,7 @@ class NodeWorker:
             on_inspect=self._inspect_file.note_change,
         )
         self._puller = ImagePuller(runtime, clock, PullRecords(context.settings.pulled_images_dir), self._send)
+        self._profiles = ProfileRequests(self._send)
         self.orphans = OrphanCollector(runtime, settings.pod_logs_dir)
         self.statistics = Housekeeping(
             context.board.statistics, clock, rng, self._targets, functools.partial(_make_collector, settings, clock)
@@ -235,6 +237,7 @@ class NodeWorker:
     async def close(self) -> None:
         """Stop watching and pulling."""
         self._observer.close()
+        self._profiles.close()
         await self._puller.close()
 
     # --- commands ---
@@ -263,6 +266,8 @@ class NodeWorker:
                     self.log_gc.ask(command)
                 case ObserveNode():
                     self.node_pressure.ask(command)
+                case TakeProfile():
+                    self._profiles.take(command)
                 case Shutdown():
                     return
                 case _:
@@ -656,7 +661,8 @@ class NodeWorker:
 
 def _make_collector(settings: WorkerSettings, clock: Clock) -> Collector:
     """Imported when statistics are first asked for: most agents never are."""
-    from workers.stats.collector import Collector, Places
+    from workers.stats.collector import Collector
+    from workers.stats.files import Places
 
     places = Places(
         node_name=settings.node_name,

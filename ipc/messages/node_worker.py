@@ -11,7 +11,17 @@ from ipc.eviction.observations import SignalObservation
 from ipc.eviction.signals import Signal
 from ipc.eviction.usage import PodUsage
 from ipc.kubecontainer.pod_status import RuntimePodStatus
-from ipc.messages.base import EventReport, Message, OfPull, PullEnded, PullProgress, Ready, Shutdown
+from ipc.messages.base import (
+    EventReport,
+    Message,
+    OfPull,
+    ProfileTaken,
+    PullEnded,
+    PullProgress,
+    Ready,
+    Shutdown,
+    TakeProfile,
+)
 
 EVERY_REQUEST: Final = sys.maxsize
 
@@ -134,7 +144,9 @@ class ServiceSilent(Message, frozen=True, kw_only=True):
     message: str
 
 
-NodeWorkerCommand = Track | Untrack | Observe | Relist | StartPull | CancelPull | CollectLogs | ObserveNode | Shutdown
+NodeWorkerCommand = (
+    Track | Untrack | Observe | Relist | StartPull | CancelPull | CollectLogs | ObserveNode | TakeProfile | Shutdown
+)
 NodeWorkerEvent = (
     Observed
     | Relisted
@@ -145,5 +157,6 @@ NodeWorkerEvent = (
     | PullProgress
     | PullEnded
     | EventReport
+    | ProfileTaken
 )
 NodeWorkerReport = Ready | NodeWorkerEvent

@@ -18,7 +18,7 @@ import msgspec
 from ipc.api.v1.pod import Pod
 from ipc.eviction.file_systems import Layout, Reclaim, layout_of, ways_to_reclaim, with_containerfs
 from ipc.eviction.signals import NodePressure, resource_of
-from ipc.eviction.thresholds import Threshold, parse_thresholds
+from ipc.eviction.thresholds import Threshold
 from ipc.eviction.usage import PodUsage
 from ipc.host.clock import Instant, rfc3339
 from ipc.kubecontainer.pod_failure import EVICTED, PodFailure
@@ -77,7 +77,7 @@ class NodePressureManager:
     def __init__(self, parts: LoopParts, updates: PodUpdates) -> None:
         self._parts = parts
         self._updates = updates
-        self._thresholds = parse_thresholds(parts.settings.eviction)
+        self._thresholds = parts.settings.thresholds
         self._state = PressureState()
         self._layout = Layout.ONE
         self._number = 0
@@ -125,7 +125,7 @@ class NodePressureManager:
             self._conditions, events = set_pressure(self._conditions, kind, pressure=pressure, now=rfc3339(now.wall))
             for event in events if pressure or not is_first else ():
                 words = f"Node {self._parts.settings.node_name} status is now: {event.reason}"
-                self._node_event(event_reasons.node_condition(event.reason), words, now)
+                self._node_event(event_reasons.node_status(event.reason), words, now)
 
     def tick(self, now: Instant) -> None:
         """Conditions end some time after the last threshold was met, when nothing is told any more."""

@@ -100,9 +100,10 @@ def assert_told(agent: Agent, name: str, status: Json, resource: str, kind: str)
 
 
 def hog(share: int) -> Json:
-    """Holds so many bytes of memory that belong to nobody else, and writes them once."""
-    blocks = max(1, share // MIB)
-    return container(script=f"dd if=/dev/zero bs={blocks}M count=1 2>/dev/null | (sleep 3600 & wait) ; {STAY}")
+    """Holds so many bytes of memory that belong to nobody else: buffers of writers that nobody reads from."""
+    parts = share // (256 * MIB) + 1
+    holder = "dd if=/dev/zero bs=256M count=1 2>/dev/null | sleep 3600"
+    return container(script=f"for i in $(seq {parts}); do {holder} & done; {STAY}")
 
 
 def test_a_pod_that_takes_the_memory_goes(new_agent: NewAgent) -> None:

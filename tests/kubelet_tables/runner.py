@@ -16,8 +16,10 @@ from tests.kubelet_tables import (
     log_groups,
     node_groups,
     printing_groups,
+    resource_groups,
     selector_groups,
     server_groups,
+    shutdown_groups,
     source_groups,
     status_groups,
     worker_groups,
@@ -42,7 +44,9 @@ _MODULES: Final = (
     log_groups,
     server_groups,
     node_groups,
+    resource_groups,
     eviction_groups,
+    shutdown_groups,
 )
 
 
