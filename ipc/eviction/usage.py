@@ -8,7 +8,7 @@ import msgspec
 
 
 class DiskUsage(msgspec.Struct, frozen=True, array_like=True):
-    """What lies in a directory; None of a figure that is not known."""
+    """Files of a directory; None of a figure that is not known."""
 
     used: int | None = None
     """Bytes."""

@@ -1,4 +1,4 @@
-"""What is said of an evicted pod (pkg/kubelet/eviction/helpers.go, evictionMessage)."""
+"""Message of an evicted pod's status and event (pkg/kubelet/eviction/helpers.go, evictionMessage)."""
 
 from __future__ import annotations
 

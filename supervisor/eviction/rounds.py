@@ -20,7 +20,7 @@ _FIRST: Final = (Signal.MEMORY_AVAILABLE, Signal.ALLOCATABLE_MEMORY_AVAILABLE)
 
 
 class PressureState(msgspec.Struct, frozen=True, kw_only=True):
-    """What one round leaves to the next."""
+    """State that one round leaves to the next."""
 
     conditions: tuple[NodePressure, ...] = ()
     """Conditions that the node has."""
@@ -46,7 +46,8 @@ def next_round(
     transition_period_s: float,
     now: float,
 ) -> Round:
-    """What the observations mean. A threshold that was acted on stays met until its minimum reclaim is there, too."""
+    """Thresholds and conditions after these observations. A threshold that was acted on stays met until its minimum
+    reclaim is there, too."""
     met = merged(
         thresholds_met(thresholds, observations),
         thresholds_met(before.met, observations, enforce_min_reclaim=True),

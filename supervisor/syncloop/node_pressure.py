@@ -40,9 +40,9 @@ from supervisor.syncloop.pod_updates import PodUpdates
 PERIOD_S: Final = 10.0
 """A round is due so long after the last one while the node has a condition (evictionMonitoringPeriod)."""
 CLEANUP_S: Final = 30.0
-"""What is left of an evicted pod is waited for so long (podCleanupTimeout)."""
+"""An evicted pod's removal is waited for so long (podCleanupTimeout)."""
 RECLAIM_S: Final = 30.0
-"""What nobody needs is removed within so long, or without being waited for."""
+"""Dead containers and unused images are removed within so long, or without being waited for."""
 MEASURE_S: Final = 60.0
 """The node worker measures pods within so long; one that dies meanwhile does not answer."""
 
@@ -114,7 +114,7 @@ class NodePressureManager:
 
     def _take(self, state: PressureState, now: Instant) -> None:
         self._state, self._round_at = state, now.mono
-        self._parts.node_pressures = state.conditions
+        self._parts.pressures_changed(state.conditions)
         self._set_conditions(now)
 
     def _set_conditions(self, now: Instant) -> None:

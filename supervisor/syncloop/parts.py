@@ -53,6 +53,10 @@ class LoopParts:
         self.pod_table.limit_workers(worker_limits(settings))
         self.statuses.settings_changed(settings)
 
+    def pressures_changed(self, pressures: tuple[NodePressure, ...]) -> None:
+        """Other conditions of pressure hold on the node."""
+        self.node_pressures = pressures
+
     def begin(self, uid: str, name: str, pod: Pod | None, source: str, acted_at: float) -> PodWorkerState:
         """Track a pod from now on. ``acted_at``: no view observed before that (monotonic) may be acted on."""
         state = self.pod_table.begin(uid, name, pod, source)

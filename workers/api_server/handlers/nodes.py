@@ -127,7 +127,7 @@ class Nodes:
             return ()
 
     def _with_conditions(self, status: NodeStatus, agent: AgentChanged) -> NodeStatus:
-        """Those of pressure are the master's."""
+        """Conditions of pressure come from the master, Ready is what the agent knows of Podman."""
         now = rfc3339(self._site.clock.now().wall)
         pressures = tuple(msgspec.structs.replace(each, last_heartbeat_time=now) for each in agent.conditions)
         ready = tuple(each for each in self._conditions if each.type == READY) or _first_ready(agent)
