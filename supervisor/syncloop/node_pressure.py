@@ -10,7 +10,7 @@ running can be evicted; and of wanted pods the newest container of each name sta
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Final
 
 import msgspec
@@ -47,14 +47,20 @@ MEASURE_S: Final = 60.0
 """The node worker measures pods within so long; one that dies meanwhile does not answer."""
 
 
+CollectImages = Callable[[Callable[[Instant], None], Instant], None]
+"""Begins to remove all unused images; what it is given is called once, at the end."""
+
+
 class _Reclaiming(msgspec.Struct, frozen=True):
-    """Dead containers are being removed."""
+    """Dead containers and unused images are being removed."""
 
     until: float
     """Monotonic seconds."""
     resource: str
     containers: dict[str, tuple[str, ...]]
     """UID -> ids."""
+    round: int
+    """Number of the eviction."""
 
 
 class _Measuring(msgspec.Struct, frozen=True):
@@ -86,6 +92,14 @@ class NodePressureManager:
         self._round_at = 0.0
         """Monotonic time of the last round."""
         self._conditions: tuple[NodeCondition, ...] = ()
+        self._collect_images: CollectImages | None = None
+        self._evictions = 0
+        self._images_pending = 0
+        """Number of the eviction whose unused images are being removed; 0 for none."""
+
+    def reclaim_images_by(self, collect: CollectImages) -> None:
+        """How unused images are removed, which is another manager's business."""
+        self._collect_images = collect
 
     @property
     def node_conditions(self) -> tuple[NodeCondition, ...]:
@@ -149,8 +163,16 @@ class NodePressureManager:
         self._node_event(event_reasons.EVICTION_THRESHOLD_MET, words, now)
         self._parts.announcer.log("warning", f"node pressure, {threshold.signal}: {words}")
         ways = ways_to_reclaim(threshold.signal, self._layout)
+        self._evictions += 1
         dead = self._remove_dead_containers(now) if Reclaim.CONTAINERS in ways else {}
-        self._stage = _Reclaiming(now.mono + RECLAIM_S, resource, dead)
+        self._stage = _Reclaiming(now.mono + RECLAIM_S, resource, dead, self._evictions)
+        if Reclaim.IMAGES in ways and self._collect_images is not None:
+            number = self._images_pending = self._evictions
+            self._collect_images(lambda _: self._images_collected(number), now)
+
+    def _images_collected(self, number: int) -> None:
+        if self._images_pending == number:
+            self._images_pending = 0
 
     def _remove_dead_containers(self, now: Instant) -> dict[str, tuple[str, ...]]:
         """By uid: ids of those that go with the next sync of their pods."""
@@ -167,7 +189,7 @@ class NodePressureManager:
         stage = self._stage
         is_late = stage is not None and stage.until <= now.mono
         match stage:
-            case _Reclaiming(resource=resource) if is_late or not any(self._left(stage)):
+            case _Reclaiming(resource=resource) if is_late or not self._is_reclaiming(stage):
                 self._number += 1
                 self._stage = _Measuring(now.mono + MEASURE_S, self._number)
                 self._parts.out.to_node(ObserveNode(number=self._number, resource=resource))
@@ -179,6 +201,9 @@ class NodePressureManager:
                 self._parts.out.to_node(ObserveNode(number=self._number))
             case _:
                 return
+
+    def _is_reclaiming(self, stage: _Reclaiming) -> bool:
+        return self._images_pending == stage.round or any(self._left(stage))
 
     def _left(self, stage: _Reclaiming) -> Iterator[str]:
         """Ids of dead containers that are still there."""

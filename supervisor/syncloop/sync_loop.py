@@ -158,6 +158,11 @@ class SyncLoop:
         return self._pod_table.pods_per_slot
 
     @property
+    def node_pressure(self) -> NodePressureManager:
+        """Eviction by pressure on the node."""
+        return self._node_pressure
+
+    @property
     def node_conditions(self) -> tuple[NodeCondition, ...]:
         """Conditions of pressure on the node."""
         return self._node_pressure.node_conditions

@@ -239,6 +239,36 @@ def test_dead_containers_go_before_a_pod_does() -> None:
     assert not [event for event in node.events if event.startswith("Evicted")]
 
 
+def test_unused_images_go_before_a_pod_does() -> None:
+    node = Node("a")
+    ends: list[Any] = []
+    node.talk.loop.node_pressure.reclaim_images_by(lambda end, _: ends.append(end))
+    assert node.disk(5 * GIB) == []
+    [end] = ends
+    assert node.disk(5 * GIB) == [], "they are being removed"
+    end(None)
+    assert node.talk.tick() == ["observe node ephemeral-storage"]
+    assert node.disk(50 * GIB, pods={"a": GIB}) == []
+    assert "Evicted a" not in node.events
+
+
+def test_images_that_take_long_are_not_waited_for() -> None:
+    node = Node("a")
+    ends: list[Any] = []
+    node.talk.loop.node_pressure.reclaim_images_by(lambda end, _: ends.append(end))
+    node.disk(5 * GIB)
+    assert node.talk.tick(after_s=30.0) == ["observe node ephemeral-storage"]
+    ends[0](None)
+    node.disk(5 * GIB, pods={"a": GIB})
+    assert node.events[-1] == "Evicted a"
+
+
+def test_memory_needs_no_images_removed() -> None:
+    node = Node("a")
+    node.talk.loop.node_pressure.reclaim_images_by(lambda *_: pytest.fail("it frees no memory"))
+    assert node.memory(1) == ["observe node memory"]
+
+
 def test_the_pod_with_most_on_the_disk_goes() -> None:
     node = Node("a", "b")
     assert node.disk(5 * GIB) == ["observe node ephemeral-storage"]
