@@ -63,8 +63,6 @@ class PodAdmission:
         it, beside those that stay up. To find these every time would be work that grows with the square of their
         number."""
         parts = self._parts
-        if self._shutdown.is_under_way:
-            return NOT_ADMITTED
         try:
             admission = admit(pod, parts.usage.without({pod.metadata.uid}), parts.settings, parts.node)
             if isinstance(admission, Admitted):
@@ -75,8 +73,10 @@ class PodAdmission:
 
     def admit_new(self, pod: Pod, now: Instant) -> Admitted | Rejected:
         """Admission of a pod that comes: others give way to a critical one."""
+        if self._shutdown.is_under_way:
+            return NOT_ADMITTED
         admission = self.admit(pod)
-        if isinstance(admission, Admitted) or admission is NOT_ADMITTED or not (self._victims or is_critical(pod)):
+        if isinstance(admission, Admitted) or not (self._victims or is_critical(pod)):
             return admission
         try:
             return self._admit_in_freed_room(pod, now)

@@ -107,7 +107,7 @@ class SyncLoop:
         table.on(KillPod, self._updates.on_kill_pod)
         table.on(StopPods, self._updates.on_stop_pods)
         table.on(NodeShutdownBegan, self._shutdown.on_begun)
-        table.on(NodeShutdownCalledOff, self._shutdown.on_called_off)
+        table.on(NodeShutdownCalledOff, self._updates.on_shutdown_called_off)
         table.on(HousekeepingTick, self._updates.on_housekeeping)
         table.on(WorkerUp, self._workers.on_worker_up)
         table.on(WorkerLeaving, self._workers.on_worker_leaving)
