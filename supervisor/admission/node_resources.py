@@ -16,10 +16,11 @@ import msgspec
 from ipc.api.quantity import Notation, format_quantity
 from ipc.eviction.thresholds import parse_thresholds
 from ipc.nodestatus.allocatable import reservation, reservation_problem, without
-from ipc.podresources.node_resources import FIRST_PORT, NodeResources
-from supervisor.admission.cgroups import delegated_controllers
+from ipc.podresources.node_resources import FIRST_PORT, CfsQuota, NodeResources, SwapLimits
+from supervisor.admission.cgroups import delegated_controllers, limits_swap
 from supervisor.config.settings import Settings, SettingsError
 
+LIMITED_SWAP: Final = "LimitedSwap"
 UNPRIVILEGED_PORT_START: Final = Path("/proc/sys/net/ipv4/ip_unprivileged_port_start")
 
 
@@ -32,6 +33,9 @@ class Machine(msgspec.Struct, frozen=True, kw_only=True):
     """Size of the file system on which the pods' files lie."""
     controllers: frozenset[str] = frozenset()
     """cgroup v2 controllers that are delegated to this user."""
+    swap_bytes: int = 0
+    limits_swap: bool = False
+    """Whether the kernel limits swap by cgroup, and this user may set such a limit."""
     oom_score_adj: int = 0
     """Of this process."""
     unprivileged_port_start: int = FIRST_PORT
@@ -46,9 +50,16 @@ def read_machine(state_dir: Path) -> Machine:
         memory_bytes=os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE"),
         storage_bytes=shutil.disk_usage(existing_part(state_dir)).total,
         controllers=delegated_controllers() or frozenset(),
+        swap_bytes=_swap_bytes(),
+        limits_swap=limits_swap(),
         oom_score_adj=int(Path("/proc/self/oom_score_adj").read_text()),
         unprivileged_port_start=_unprivileged_port_start(),
     )
+
+
+def _swap_bytes() -> int:
+    lines = Path("/proc/meminfo").read_text().splitlines()
+    return next((int(line.split()[1]) << 10 for line in lines if line.startswith("SwapTotal:")), 0)
 
 
 def _unprivileged_port_start() -> int:
@@ -80,6 +91,12 @@ def node_resources(machine: Machine, settings: Settings) -> NodeResources:
         reserved=reserved,
         allocatable=without(capacity, reserved),
         controllers=machine.controllers,
+        cfs=CfsQuota(enforced=settings.cpu_cfs_quota, period_us=round(settings.cpu_cfs_quota_period_s * 1e6)),
+        swap=SwapLimits(
+            is_limited_by_cgroup=machine.limits_swap,
+            total_bytes=machine.swap_bytes if settings.memory_swap.swap_behavior == LIMITED_SWAP else 0,
+        ),
+        pod_pids_limit=max(settings.pod_pids_limit, 0),
         least_oom_score_adj=machine.oom_score_adj,
         unprivileged_port_start=machine.unprivileged_port_start,
     )
