@@ -1,13 +1,13 @@
 """Values of the cgroups of pods and QoS classes, from requests and limits. Pure.
 
 Mirrors ResourceConfigForPod and the conversions of pkg/kubelet/cm/helpers_linux.go, getCgroupConfig
-(node_container_manager_linux.go), setCPUCgroupConfig (qos_container_manager_linux.go) and ToSystemd
-(cgroup_manager_linux.go). MemoryQoS, which is alpha there, is not here; neither is hugetlb, which no user is delegated.
+(node_container_manager_linux.go) and ToSystemd (cgroup_manager_linux.go). MemoryQoS, which is alpha there, is not here;
+neither is hugetlb, which no user is delegated.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
 import msgspec
@@ -74,12 +74,6 @@ def resources_cgroup_config(resources: ResourceList) -> CgroupConfig:
         cpu_shares=milli_cpu_to_shares(amount(resources, CPU)) if CPU in resources else None,
         pids=amount(resources, PIDS) if PIDS in resources else None,
     )
-
-
-def burstable_shares(pods: Iterable[Pod]) -> int:
-    """CPU shares of all burstable pods together; those of best effort have MIN_SHARES, whatever they are."""
-    burstable = (pod for pod in pods if compute_pod_qos(pod) == "Burstable")
-    return milli_cpu_to_shares(sum(pod_requests(pod).get(CPU, 0) for pod in burstable))
 
 
 def milli_cpu_to_shares(milli_cpu: int) -> int:

@@ -13,6 +13,7 @@ from ipc.nodestatus import allocatable
 from ipc.podresources import cgroup_config
 from ipc.podresources.node_resources import CfsQuota
 from supervisor.admission import preemption
+from supervisor.admission.node_usage import NodeUsage
 from supervisor.admission.predicates import Rejected
 from supervisor.admission.resource_fit import Shortage
 from tests.kubelet_tables.later import Later, Result
@@ -131,7 +132,7 @@ def _weight_to_shares(case: Json) -> Result:
 
 
 def _burstable_shares(case: Json) -> Result:
-    return case["expected"], cgroup_config.burstable_shares(map(to_pod, case["pods"]))
+    return case["expected"], NodeUsage(map(_named, case["pods"])).burstable_shares
 
 
 def _cgroup_name(case: Json) -> Result:
