@@ -27,7 +27,7 @@ from ipc.host.tasks import BackgroundTasks, note_failure, restarted
 from ipc.kubecontainer.pod_status import RuntimePodStatus
 from ipc.log.entry import Subject, about
 from ipc.messages import event_reasons
-from ipc.messages.base import Ready, Shutdown, node_event
+from ipc.messages.base import Ready, Shutdown, TakeProfile, node_event
 from ipc.messages.node_worker import (
     EVERY_REQUEST,
     CancelPull,
@@ -69,6 +69,7 @@ from workers.pleg.relist import Listing, is_list_cheaper
 from workers.pleg.relist_schedule import RelistSchedule, retry_delay_s
 from workers.pleg.runtime_state import RuntimeState
 from workers.proc.class_cgroups import ClassCgroups, service_manager
+from workers.profiling import ProfileRequests
 from workers.stats.housekeeping import Housekeeping
 from workers.stats.targets import PodTarget, targets_of
 from workers.tracing.export import export_traces
@@ -188,6 +189,7 @@ class NodeWorker:
         )
         self._puller = ImagePuller(runtime, clock, PullRecords(context.settings.pulled_images_dir), self._send)
         self.class_cgroups = ClassCgroups(service_manager(), settings.instance, settings.node)
+        self._profiles = ProfileRequests(self._send)
         self.orphans = OrphanCollector(runtime, settings.pod_logs_dir)
         self.statistics = Housekeeping(
             context.board.statistics, clock, rng, self._targets, functools.partial(_make_collector, settings, clock)
@@ -221,6 +223,7 @@ class NodeWorker:
     async def close(self) -> None:
         """Stop watching and pulling."""
         self._observer.close()
+        self._profiles.close()
         await self._puller.close()
 
     # --- commands ---
@@ -250,6 +253,8 @@ class NodeWorker:
                 case WeighClasses():
                     self.class_cgroups.weigh(command.burstable_shares)
                     self.class_cgroups.write()
+                case TakeProfile():
+                    self._profiles.take(command)
                 case Shutdown():
                     return
                 case _:
@@ -637,7 +642,8 @@ class NodeWorker:
 
 def _make_collector(settings: WorkerSettings, clock: Clock) -> Collector:
     """Imported when statistics are first asked for: most agents never are."""
-    from workers.stats.collector import Collector, Places
+    from workers.stats.collector import Collector
+    from workers.stats.files import Places
 
     places = Places(
         node_name=settings.node_name,

@@ -45,6 +45,27 @@ def node_event(node_name: str, reason: EventReason, message: str, wall: float = 
     )
 
 
+class TakeProfile(Message, frozen=True, kw_only=True):
+    """Take a profile of the process that gets this (`ipc.host.profiles`)."""
+
+    number: int
+    """Of the request."""
+    profile: str
+    seconds: int
+    """How long stacks are sampled."""
+    action: str = ""
+    """``start`` or ``stop``, of the tracing of allocations."""
+
+
+class ProfileTaken(Message, frozen=True, kw_only=True):
+    """Answer to ``TakeProfile``: the profile, or why there is none."""
+
+    number: int
+    code: int
+    """HTTP status."""
+    text: str
+
+
 class OfPull(Message, frozen=True, kw_only=True):
     """Subject of the messages about one pull: image and registry logins."""
 

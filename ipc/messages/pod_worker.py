@@ -11,7 +11,17 @@ from ipc.kubecontainer.config_objects import ConfigObjects
 from ipc.kubecontainer.pod_failure import PodFailure
 from ipc.kubecontainer.pod_status import RuntimePodStatus
 from ipc.kubecontainer.probe_results import ProbeResult, ProbeResults, ProbeType
-from ipc.messages.base import EventReport, Message, OfPull, PullEnded, PullProgress, Ready, Shutdown
+from ipc.messages.base import (
+    EventReport,
+    Message,
+    OfPull,
+    ProfileTaken,
+    PullEnded,
+    PullProgress,
+    Ready,
+    Shutdown,
+    TakeProfile,
+)
 from ipc.messages.sync_error import SyncError
 
 
@@ -194,6 +204,6 @@ class ProbingStopped(Message, frozen=True, kw_only=True):
 
 
 PodWork = SyncPod | CancelSync | PullProgress | PullEnded | ProbePod | ContainersChanged | StopProbing
-PodWorkerCommand = PodWork | Shutdown
-PodWorkerEvent = SyncDone | EventReport | PullImage | AbandonPull | ProbeResultChanged | ProbingStopped
+PodWorkerCommand = PodWork | TakeProfile | Shutdown
+PodWorkerEvent = SyncDone | EventReport | PullImage | AbandonPull | ProbeResultChanged | ProbingStopped | ProfileTaken
 PodWorkerReport = Ready | PodWorkerEvent

@@ -157,6 +157,23 @@ WORKQUEUE_DEPTH: Final = Metric(
     always=True,
 )
 
+SHUTDOWN_START: Final = Metric(
+    name="kubelet_graceful_shutdown_start_time_seconds",
+    type=_GAUGE,
+    help="Time at which the newest shutdown or drain of the node began, in seconds since the epoch",
+    stability=_ALPHA,
+    source=Source.MASTER,
+    always=True,
+)
+SHUTDOWN_END: Final = Metric(
+    name="kubelet_graceful_shutdown_end_time_seconds",
+    type=_GAUGE,
+    help="Time at which its last pod had ended, in seconds since the epoch; 0 before",
+    stability=_ALPHA,
+    source=Source.MASTER,
+    always=True,
+)
+
 # --- pod workers --------------------------------------------------------------------------------------------------
 
 STARTED_PODS: Final = Metric(

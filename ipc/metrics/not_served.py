@@ -72,10 +72,6 @@ REASONS: Final[tuple[tuple[str, tuple[str, ...]], ...]] = (
         ("kubelet_imagemanager_*",),
     ),
     (
-        "the agent's end is no end of the node: containers keep running",
-        ("kubelet_graceful_shutdown_start_time_seconds", "kubelet_graceful_shutdown_end_time_seconds"),
-    ),
-    (
         "`kubelet_desired_pods` and `rootlet_pods` say it: every pod of ours is static and known",
         ("kubelet_working_pods", "kubelet_first_network_pod_start_sli_duration_seconds"),
     ),

@@ -73,6 +73,14 @@ class AgentClient:
         """Ask the agent to stop, with ``pods`` after terminating every pod."""
         return self._act("/rootlet/v1/stop", {"pods": pods})
 
+    def drain(self) -> ActionResult:
+        """Ask for the end of all pods, in order; returns when it has begun."""
+        return self._act("/rootlet/v1/drain", {})
+
+    def uncordon(self) -> ActionResult:
+        """Ask for the pods of a drained node."""
+        return self._act("/rootlet/v1/uncordon", {})
+
     def workers(self) -> list[dict[str, Any]]:
         """The agent's own processes."""
         found: list[dict[str, Any]] = self.get("/rootlet/v1/workers")["items"]

@@ -36,6 +36,9 @@ BEATS_PER_TIMEOUT: Final = 8
 """Heartbeats of a worker within ``workers.heartbeatTimeout``. Each wakes a process that has nothing else to do."""
 MAX_CLUSTER_DNS: Final = 3
 """As many name servers as a resolv.conf holds (pkg/apis/core/validation/validation.go, MaxDNSNameservers)."""
+MAX_SHUTDOWN_CLASSES: Final = 64
+"""Priorities that the time of a node shutdown is divided among."""
+MAX_SHUTDOWN_GRACE_S: Final = 86_400
 PULLED_IMAGES_DIR: Final = "pulled-images"
 """Below ``stateDir``: a file per image that was pulled with a pod's login (`workers.images.pull_records`)."""
 SECCOMP_DIR: Final = "seccomp"
@@ -153,6 +156,7 @@ class WorkersSettings(_Section, frozen=True, kw_only=True):
     idle_timeout_s: Annotated[Seconds, _between("100ms", "720h")] = seconds("2m")
     max_deaths: Annotated[int, Range(1, 1000)] = 10
     death_period_s: Annotated[Seconds, _between("1s", "1h")] = seconds("1m")
+    stop_timeout_s: Annotated[Seconds, _between("0s", "10m")] = seconds("10s")
 
 
 class CrashLoopBackOffSettings(_Section, frozen=True, kw_only=True):
@@ -205,6 +209,20 @@ def _level_problem(value: int | str) -> str:
 
 def _vmodule_problem(item: VModuleItem) -> str:
     return area_problem(item.file_pattern) or _level_problem(item.verbosity)
+
+
+class ShutdownGraceItem(_Section, frozen=True, kw_only=True):
+    """ShutdownGracePeriodByPodPriority (k8s.io/kubelet/config/v1beta1/types.go)."""
+
+    priority: int
+    shutdown_grace_period_seconds: int
+
+
+def _shutdown_grace_problem(item: ShutdownGraceItem) -> str:
+    if not -(1 << 31) <= item.priority < 1 << 31:
+        return "priority must be a number of 32 bits"
+    is_long = not 0 <= item.shutdown_grace_period_seconds <= MAX_SHUTDOWN_GRACE_S
+    return f"shutdownGracePeriodSeconds must be 0 to {MAX_SHUTDOWN_GRACE_S}" if is_long else ""
 
 
 class LoggingSettings(_Section, frozen=True, kw_only=True):
@@ -339,7 +357,11 @@ class Settings(_Section, frozen=True, kw_only=True):
     event_history: EventHistorySettings = EventHistorySettings()
     logging: LoggingSettings = LoggingSettings()
     tracing: TracingConfiguration = TracingConfiguration()
-    shutdown_grace_period_s: Annotated[Seconds, _between("0s", "10m")] = seconds("10s")
+    shutdown_grace_period_s: Annotated[Seconds, _between("0s", "24h")] = seconds("0s")
+    shutdown_grace_period_critical_pods_s: Annotated[Seconds, _between("0s", "24h")] = seconds("0s")
+    shutdown_grace_period_by_pod_priority: Annotated[
+        tuple[ShutdownGraceItem, ...], Each(_shutdown_grace_problem, MAX_SHUTDOWN_CLASSES)
+    ] = ()
 
     @property
     def dialer_socket(self) -> Path:

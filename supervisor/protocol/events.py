@@ -6,6 +6,9 @@ each with commands (`supervisor.protocol.commands`).
 
 from __future__ import annotations
 
+import enum
+import math
+
 import msgspec
 
 from ipc.api.v1.event import Event
@@ -100,6 +103,27 @@ class HostAddressesChanged(msgspec.Struct, frozen=True):
     ips: tuple[str, ...]
 
 
+class ShutdownCause(enum.StrEnum):
+    """Why the pods of the node end in order."""
+
+    HOST = "shutdown"
+    """The host goes down (logind)."""
+    DRAIN = "drain"
+    """Somebody wants it (`rootlet drain`)."""
+
+
+class NodeShutdownBegan(msgspec.Struct, frozen=True):
+    """The pods are to end in order, and none is admitted until that is called off."""
+
+    cause: ShutdownCause
+    available_s: float = math.inf
+    """Time that there is for all of them."""
+
+
+class NodeShutdownCalledOff(msgspec.Struct, frozen=True):
+    """The node is wanted again."""
+
+
 class StopPods(msgspec.Struct, frozen=True):
     """Terminate every pod; answered by one `PodsStopped`."""
 
@@ -136,6 +160,8 @@ LoopEvent = (
     | EvictionsRestored
     | SettingsChanged
     | HostAddressesChanged
+    | NodeShutdownBegan
+    | NodeShutdownCalledOff
     | StopPods
     | KillPod
 )

@@ -171,6 +171,12 @@ class StatusManager:
         record = self._record(uid)
         return record.kill if record.stays_down else None
 
+    def failure_reason(self, uid: str) -> str:
+        """Reason for which the agent has rejected or ended the pod; empty if it has not."""
+        record = self._record(uid)
+        failure = record.rejection or record.kill
+        return failure.reason if failure is not None else ""
+
     def is_news(self, uid: str, done: SyncDone) -> bool:
         """Whether that end of a sync is worth a line. Waiting for the same time again is not, nor is failing again for
         the same reason."""

@@ -32,6 +32,7 @@ from supervisor.admission.predicates import (
 from supervisor.admission.preemption import recover
 from supervisor.podworkers.pod_worker_state import PodWorkerState
 from supervisor.protocol.manifests import pod_key
+from supervisor.syncloop.node_shutdown import NOT_ADMITTED, NodeShutdown
 from supervisor.syncloop.parts import LoopParts
 from supervisor.syncloop.pod_kills import PodKill
 
@@ -45,8 +46,9 @@ PREEMPTED: Final = PodFailure(
 class PodAdmission:
     """Decides on pods, ends those that give way, and knows who waits for their end."""
 
-    def __init__(self, parts: LoopParts) -> None:
+    def __init__(self, parts: LoopParts, shutdown: NodeShutdown) -> None:
         self._parts = parts
+        self._shutdown = shutdown
         self._victims: set[str] = set()
         """UIDs of pods that were preempted and have not ended."""
         self._waiting: dict[str, set[str]] = {}
@@ -61,6 +63,8 @@ class PodAdmission:
         it, beside those that stay up. To find these every time would be work that grows with the square of their
         number."""
         parts = self._parts
+        if self._shutdown.is_under_way:
+            return NOT_ADMITTED
         try:
             admission = admit(pod, parts.usage.without({pod.metadata.uid}), parts.settings, parts.node)
             if isinstance(admission, Admitted):
@@ -72,7 +76,7 @@ class PodAdmission:
     def admit_new(self, pod: Pod, now: Instant) -> Admitted | Rejected:
         """Admission of a pod that comes: others give way to a critical one."""
         admission = self.admit(pod)
-        if isinstance(admission, Admitted) or not (self._victims or is_critical(pod)):
+        if isinstance(admission, Admitted) or admission is NOT_ADMITTED or not (self._victims or is_critical(pod)):
             return admission
         try:
             return self._admit_in_freed_room(pod, now)

@@ -8,6 +8,7 @@ leaves the running pod as it is; orphans get the grace that their labels carry i
 from __future__ import annotations
 
 import math
+from collections import deque
 from collections.abc import Callable, Iterable
 
 from ipc.api.v1.pod import Pod
@@ -17,14 +18,17 @@ from ipc.log.entry import Subject
 from ipc.messages import event_reasons
 from ipc.messages.node_worker import Relist
 from ipc.metrics import kubelet as metrics
+from ipc.podresources.priority import pod_priority
 from ipc.shm.metric_cells import METERS
 from supervisor.admission.predicates import Rejected
 from supervisor.admission.resize import restarts_for_resize
+from supervisor.managers.node_shutdown import ShutdownGroup, drain_classes, group_by_priority
 from supervisor.podworkers.pod_worker_state import PodWorkerState
 from supervisor.protocol.commands import PodsStopped, UpdateRefused
 from supervisor.protocol.events import EvictionsRestored, HousekeepingTick, KillPod, SourcesReady, StopPods
 from supervisor.protocol.manifests import created_at, pod_key
 from supervisor.protocol.source_updates import PodOperation, PodUpdate
+from supervisor.syncloop.node_shutdown import NodeShutdown
 from supervisor.syncloop.parts import LoopParts
 from supervisor.syncloop.pod_admission import PodAdmission
 from supervisor.syncloop.removals import Removals
@@ -37,17 +41,20 @@ NOT_UPDATED = "update refused, the pod stays as it was"
 class PodUpdates:
     """Begins to track pods and terminates them. Owns the removals that wait, and whether everything is to stop."""
 
-    def __init__(self, parts: LoopParts) -> None:
+    def __init__(self, parts: LoopParts, shutdown: NodeShutdown) -> None:
         self._parts = parts
         self._pod_table = parts.pod_table
         self._announcer = parts.announcer
         self._out = parts.out
         self._removals = Removals()
-        self.admission = PodAdmission(parts)
+        self.admission = PodAdmission(parts, shutdown)
         self._evicted: dict[str, PodFailure] = {}
         """By UID: why, of pods that an earlier agent has evicted and that no source has stated yet."""
         self._stop_asked_at: float | None = None
         """Monotonic time of StopPods; infinite once it was answered."""
+        self._stopping: deque[ShutdownGroup] = deque()
+        """Pods that are stopped when nothing is left of ``_stopped``."""
+        self._stopped: tuple[str, ...] = ()
         self._handlers: dict[PodOperation, Callable[[Pod, str, Instant], None]] = {
             PodOperation.ADD: self.add,
             PodOperation.RESTORE: self.add,
@@ -77,8 +84,9 @@ class PodUpdates:
     def on_pod_update(self, update: PodUpdate, now: Instant) -> None:
         if self.is_stopping:
             return
-        # HandlePodAdditions sorts by age: of two that do not fit together the older one has its place.
-        for pod in sorted(update.pods, key=created_at):
+        # HandlePodAdditions sorts by age: of two that do not fit together the older one has its place. By priority
+        # before that, as the scheduler's queue: so pods begin in order when the host has started anew.
+        for pod in sorted(update.pods, key=lambda pod: (-pod_priority(pod), created_at(pod))):
             self._handlers[update.op](pod, update.source, now)
 
     def add(self, pod: Pod, source: str, now: Instant) -> None:
@@ -182,12 +190,21 @@ class PodUpdates:
                 self._kill(state, kill.grace_period_s, now)
 
     def on_stop_pods(self, _: StopPods, now: Instant) -> None:
-        """Terminate and remove all pods, whatever the sources say later."""
+        """Terminate and remove all pods, critical ones last, whatever the sources say later."""
         self._stop_asked_at = now.mono
-        for state in list(self._pod_table):
+        for state in self._pod_table:
             state.drop_successor()
-            self._kill(state, None, now)
+        priorities = {state.uid: pod_priority(state.pod) if state.pod else 0 for state in self._pod_table}
+        self._stopping.extend(group_by_priority(drain_classes(self._parts.settings), priorities))
+        self.stop_next_group(now)
         self._out.to_node(Relist())
+
+    def stop_next_group(self, now: Instant) -> None:
+        """When nothing is left of the one before."""
+        while self._stopping and not any(uid in self._pod_table for uid in self._stopped):
+            self._stopped = self._stopping.popleft().uids
+            for state in [state for uid in self._stopped if (state := self._pod_table.get(uid)) is not None]:
+                self._kill(state, None, now)
 
     def answer_stop(self) -> None:
         """Once, by a relist that began after the question and has found nothing of ours."""

@@ -43,6 +43,8 @@ from supervisor.protocol.events import (
     HousekeepingTick,
     KillPod,
     LoopEvent,
+    NodeShutdownBegan,
+    NodeShutdownCalledOff,
     Observations,
     ProbeResultsRestored,
     PullRequest,
@@ -59,6 +61,7 @@ from supervisor.record.recorder import EventRecorder
 from supervisor.record.status_manager import pod_event
 from supervisor.syncloop import requeue
 from supervisor.syncloop.dispatcher import Dispatcher
+from supervisor.syncloop.node_shutdown import NodeShutdown
 from supervisor.syncloop.object_updates import ObjectUpdates
 from supervisor.syncloop.parts import LoopParts
 from supervisor.syncloop.pod_kills import PodKills
@@ -86,7 +89,8 @@ class SyncLoop:
             parts.out,
         )
         self._announcer = parts.announcer
-        self._updates = PodUpdates(parts)
+        self._shutdown = NodeShutdown(parts)
+        self._updates = PodUpdates(parts, self._shutdown)
         self._objects = ObjectUpdates(parts)
         self._workers = WorkerUpdates(parts)
         self._dispatcher = Dispatcher(parts, self._updates)
@@ -102,6 +106,8 @@ class SyncLoop:
         table.on(SourcesReady, self._on_sources_ready)
         table.on(KillPod, self._updates.on_kill_pod)
         table.on(StopPods, self._updates.on_stop_pods)
+        table.on(NodeShutdownBegan, self._shutdown.on_begun)
+        table.on(NodeShutdownCalledOff, self._shutdown.on_called_off)
         table.on(HousekeepingTick, self._updates.on_housekeeping)
         table.on(WorkerUp, self._workers.on_worker_up)
         table.on(WorkerLeaving, self._workers.on_worker_leaving)
@@ -128,8 +134,10 @@ class SyncLoop:
         self.handlers(self._parts.texts.made_fit(event), now)
         self._workers.scale_workers()
         self._dispatcher.dispatch_touched(now)
-        if self._parts.kills.settle(now):
-            self._dispatcher.dispatch_touched(now)
+        self._parts.kills.settle(now)
+        self._shutdown.advance(now)
+        self._updates.stop_next_group(now)
+        self._dispatcher.dispatch_touched(now)
         self._updates.answer_stop()
         if request := self._observation_requests.take_request():
             self._out.to_node(request)

@@ -19,6 +19,7 @@ from tests.kubelet_tables import (
     resource_groups,
     selector_groups,
     server_groups,
+    shutdown_groups,
     source_groups,
     status_groups,
     worker_groups,
@@ -45,6 +46,7 @@ _MODULES: Final = (
     node_groups,
     resource_groups,
     eviction_groups,
+    shutdown_groups,
 )
 
 

@@ -81,6 +81,7 @@ _NODE: Final = Kind(
     nodes.HEADER,
     nodes.WIDE_HEADER,
     lambda node, now, wide: nodes.node_row(node, now, wide=wide),
+    lambda namespace, name: f"{NODES_PATH}/{name}",
     is_namespaced=False,
 )
 _CONFIG_MAP: Final = Kind(
@@ -194,8 +195,6 @@ def get(
             output=output,
             headers=not no_headers,
         )
-        if watch and kind == "nodes":
-            raise click.UsageError("a node cannot be watched; `rootlet top node -w` shows what it uses")
         if kind == "pods" and output in _TABLES:
             warn_if_stale(client)
         (_watch if watch else _list)(client, view)
