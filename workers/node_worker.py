@@ -129,7 +129,7 @@ async def run_node_worker(
                 "statistics": worker.statistics.run,
                 "directories of pods that are gone": worker.log_gc.collect,
                 "inspects for a later process": worker.keep_inspects,
-                "cgroups of QoS classes": worker.class_cgroups.keep,
+                **({"cgroups of QoS classes": worker.class_cgroups.keep} if worker.class_cgroups.is_needed else {}),
                 "export of traces": functools.partial(
                     export_traces,
                     context.board.trace,

@@ -46,6 +46,11 @@ class ClassCgroups:
         """Inode and values of the cgroups that were written."""
         self._failed: dict[Path, str] = {}
 
+    @property
+    def is_needed(self) -> bool:
+        """Whether this host has such cgroups."""
+        return bool(self._wanted)
+
     def weigh(self, burstable_shares: int) -> None:
         """CPU shares of all burstable pods together, from now on."""
         self._want((BURSTABLE,), CgroupConfig(cpu_shares=burstable_shares))
