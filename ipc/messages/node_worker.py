@@ -96,6 +96,12 @@ class NodeObserved(Message, frozen=True, kw_only=True):
     """Use by each pod of which something runs; None when nobody has asked for it, or it cannot be measured."""
 
 
+class WeighClasses(Message, frozen=True, kw_only=True):
+    """CPU shares of all burstable pods together: the weight of their cgroup."""
+
+    burstable_shares: int
+
+
 class Observation(Message, frozen=True, kw_only=True):
     """Newest observation of one pod. Its content is on the pod's row, or here without a row or when it does not fit."""
 
@@ -145,7 +151,17 @@ class ServiceSilent(Message, frozen=True, kw_only=True):
 
 
 NodeWorkerCommand = (
-    Track | Untrack | Observe | Relist | StartPull | CancelPull | CollectLogs | ObserveNode | TakeProfile | Shutdown
+    Track
+    | Untrack
+    | Observe
+    | Relist
+    | StartPull
+    | CancelPull
+    | CollectLogs
+    | WeighClasses
+    | ObserveNode
+    | TakeProfile
+    | Shutdown
 )
 NodeWorkerEvent = (
     Observed

@@ -110,7 +110,7 @@ class SyncLoop:
         table.on(KillPod, self._updates.on_kill_pod)
         table.on(StopPods, self._updates.on_stop_pods)
         table.on(NodeShutdownBegan, self._shutdown.on_begun)
-        table.on(NodeShutdownCalledOff, self._shutdown.on_called_off)
+        table.on(NodeShutdownCalledOff, self._updates.on_shutdown_called_off)
         table.on(HousekeepingTick, self._updates.on_housekeeping)
         table.on(WorkerUp, self._workers.on_worker_up)
         table.on(WorkerLeaving, self._workers.on_worker_leaving)
@@ -146,6 +146,7 @@ class SyncLoop:
         self._updates.answer_stop()
         if request := self._observation_requests.take_request():
             self._out.to_node(request)
+        self._workers.weigh_classes()
         return self._out.take()
 
     @property

@@ -18,7 +18,15 @@ from ipc.messages.api_server import AgentChanged
 from ipc.nodestatus.conditions import READY, set_ready, with_conditions
 from ipc.nodestatus.images import StoredImage, node_images
 from ipc.nodestatus.machine import NodeLimits, set_machine_info
-from ipc.nodestatus.node import Node, NodeAddress, NodeCondition, NodeSpec, NodeStatus
+from ipc.nodestatus.node import (
+    DaemonEndpoint,
+    Node,
+    NodeAddress,
+    NodeCondition,
+    NodeDaemonEndpoints,
+    NodeSpec,
+    NodeStatus,
+)
 from ipc.nodestatus.version import HostVersions, set_versions
 from ipc.stats.machine_info import MachineInfo
 from workers.api_server.core.query import flag, integer
@@ -86,7 +94,10 @@ class Nodes:
         site, agent = self._site, await self._site.agent()
         machine, versions = await asyncio.to_thread(lambda: (read_machine(), read_versions()))
         images = await self._images()
-        status = NodeStatus(addresses=_addresses(site.board.host_ips, site.settings.node_name))
+        status = NodeStatus(
+            addresses=_addresses(site.board.host_ips, site.settings.node_name),
+            daemon_endpoints=_endpoints(site.settings.server.secure_port),
+        )
         status, _ = set_machine_info(status, self._usable(machine), self._limits(), site.settings.node_name)
         status = set_versions(
             status,
@@ -163,6 +174,11 @@ def _selection(query: Mapping[str, str]) -> Callable[[Node], bool]:
 def _addresses(ips: tuple[str, ...], name: str) -> tuple[NodeAddress, ...]:
     found = (ip for ip in ips if not ipaddress.ip_address(ip).is_loopback)
     return (*(NodeAddress(type="InternalIP", address=ip) for ip in found), NodeAddress(type="Hostname", address=name))
+
+
+def _endpoints(port: int) -> NodeDaemonEndpoints:
+    """setters.go, DaemonEndpoints; none while the port is off."""
+    return NodeDaemonEndpoints(kubelet_endpoint=DaemonEndpoint(port=port) if port else None)
 
 
 def read_versions() -> HostVersions:
