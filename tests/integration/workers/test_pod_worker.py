@@ -17,7 +17,7 @@ from ipc.api.v1.probe import ExecAction, Probe
 from ipc.host.clock import SystemClock
 from ipc.kubecontainer.pod_status import RuntimePodStatus
 from ipc.kubecontainer.probe_results import ProbeResult, ProbeType
-from ipc.messages.base import EventReport, PullEnded, PullProgress, Ready, Shutdown
+from ipc.messages.base import EventReport, ProfileTaken, PullEnded, PullProgress, Ready, Shutdown
 from ipc.messages.pod_worker import (
     AbandonPull,
     CancelSync,
@@ -70,6 +70,7 @@ class Master:
             while isinstance(message := await self.channel.receive(), EventReport):
                 self.events.append(message)
         assert message is not None, "the worker has closed its link"
+        assert not isinstance(message, ProfileTaken), "nobody has asked for a profile"
         return message
 
     async def ask(self, request: SyncPod) -> SyncDone:
