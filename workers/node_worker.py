@@ -40,6 +40,7 @@ from ipc.messages.node_worker import (
     Observed,
     Relist,
     Relisted,
+    SetLogRotation,
     StartPull,
     Track,
     Untrack,
@@ -57,6 +58,7 @@ from workers.kubecontainer.labels import read_uid
 from workers.kubecontainer.look import decode_looks
 from workers.kubecontainer.overrides import is_in_motion
 from workers.kubecontainer.runtime import CallCounts, ErrorKind, Runtime, RuntimeCallError, RuntimeEvent, unexpected
+from workers.logs.container_log_manager import ContainerLogManager
 from workers.logs.gc import LogGarbageCollector
 from workers.pleg.exit_watch import RECORD_HOLDS_S, raise_file_limit
 from workers.pleg.inspect_file import InspectFile
@@ -125,6 +127,7 @@ async def run_node_worker(
                 "leftover processes": worker.orphans.collect,
                 "statistics": worker.statistics.run,
                 "directories of pods that are gone": worker.log_gc.collect,
+                "containers' logs": worker.logs.run,
                 "inspects for a later process": worker.keep_inspects,
                 "export of traces": functools.partial(
                     export_traces,
@@ -196,6 +199,7 @@ class NodeWorker:
             report=self._send,
             unshare=Unshare(podman=settings.podman_path),
         )
+        self.logs = ContainerLogManager(settings.pod_logs_dir, settings.log_rotation, self._monitor_of, clock)
         self._queue = ObserveQueue()
         self._schedule = RelistSchedule(settings.relist_period_s, settings.quiet_relist_period_s, rng)
         self._listings = BackgroundTasks()
@@ -217,6 +221,7 @@ class NodeWorker:
     async def close(self) -> None:
         """Stop watching and pulling."""
         self._observer.close()
+        await self.logs.close()
         await self._puller.close()
 
     # --- commands ---
@@ -243,6 +248,8 @@ class NodeWorker:
                     self._puller.cancel(command.pull)
                 case CollectLogs():
                     self.log_gc.ask(command)
+                case SetLogRotation(policy=policy):
+                    self.logs.set_policy(policy)
                 case Shutdown():
                     return
                 case _:
@@ -296,6 +303,10 @@ class NodeWorker:
     def _targets(self) -> Sequence[PodTarget]:
         """Pods of which statistics are collected."""
         return tuple(targets_of(self._published.statuses, self._observer.inspected))
+
+    def _monitor_of(self, container_id: str) -> int:
+        found = self._observer.inspected(container_id)
+        return found.conmon_pid if found is not None else 0
 
     # --- hints ---
 
@@ -552,6 +563,8 @@ class NodeWorker:
 
     def _record(self, status: RuntimePodStatus, answers: int) -> Observation:
         observation = self._published.record(status)
+        if observation.changed:
+            self.logs.follow(status)
         self._queue.observed(status.uid)
         if status.uid in self._numbers:
             self._answered[status.uid] = answers

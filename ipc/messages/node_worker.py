@@ -7,6 +7,7 @@ from typing import Final
 
 import msgspec
 
+from ipc.kubecontainer.log_rotate_policy import LogRotatePolicy
 from ipc.kubecontainer.pod_status import RuntimePodStatus
 from ipc.messages.base import EventReport, Message, OfPull, PullEnded, PullProgress, Ready, Shutdown
 
@@ -60,6 +61,12 @@ class CollectLogs(Message, frozen=True, kw_only=True):
     """Wall time at which these were all. A directory that was made or changed since may be a newer pod's."""
 
 
+class SetLogRotation(Message, frozen=True, kw_only=True):
+    """Rotate containers' logs by another policy from now on."""
+
+    policy: LogRotatePolicy
+
+
 class Observation(Message, frozen=True, kw_only=True):
     """Newest observation of one pod. Its content is on the pod's row, or here without a row or when it does not fit."""
 
@@ -108,7 +115,9 @@ class ServiceSilent(Message, frozen=True, kw_only=True):
     message: str
 
 
-NodeWorkerCommand = Track | Untrack | Observe | Relist | StartPull | CancelPull | CollectLogs | Shutdown
+NodeWorkerCommand = (
+    Track | Untrack | Observe | Relist | StartPull | CancelPull | CollectLogs | SetLogRotation | Shutdown
+)
 NodeWorkerEvent = (
     Observed | Relisted | ObservationFailed | RuntimeHealth | ServiceSilent | PullProgress | PullEnded | EventReport
 )

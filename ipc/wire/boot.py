@@ -10,6 +10,7 @@ import msgspec
 
 from ipc.kubecontainer.container_gc import GcPolicy
 from ipc.kubecontainer.label_key import LabelKey
+from ipc.kubecontainer.log_rotate_policy import LogRotatePolicy
 from ipc.log.setup import LogTarget
 from ipc.podresources.network_settings import NetworkSettings
 from ipc.podresources.node_resources import NodeResources
@@ -82,6 +83,7 @@ class WorkerSettings(msgspec.Struct, frozen=True, kw_only=True):
     """Most pods that this node takes."""
     gc: GcPolicy = GcPolicy()
     """Of dead containers; ``max_containers`` is the master's business."""
+    log_rotation: LogRotatePolicy = LogRotatePolicy()
     log: LogTarget = LogTarget()
     tracing: TracingSettings = TracingSettings()
     server: ServerSettings = ServerSettings()
