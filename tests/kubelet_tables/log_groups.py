@@ -9,7 +9,7 @@ import functools
 import json
 import os
 import tempfile
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, Final
 
@@ -113,6 +113,11 @@ class _GoneOver:
         self._log.unlink()
 
 
+@contextlib.contextmanager
+def _gone_over(log: Path) -> Iterator[_GoneOver]:
+    yield _GoneOver(log)
+
+
 def _log_rotate_scenario(case: Json) -> Result:
     if case["reopen_fails"]:
         raise Later("never: a log has its name until its monitor has made the next one")
@@ -122,7 +127,7 @@ def _log_rotate_scenario(case: Json) -> Result:
         for container in case["containers"]:
             log = Path(directory) / container["log"]
             if container["state"] == "RUNNING" and log.stat().st_size >= case["max_size_bytes"]:
-                control = functools.partial(contextlib.nullcontext, _GoneOver(log))
+                control = functools.partial(_gone_over, log)
                 rotate(log, case["max_files"], _ROTATED_AT, control, None)
                 compress_older(log, lambda: True)
         stamp = f"{datetime.datetime.fromtimestamp(_ROTATED_AT):%Y%m%d-%H%M%S}"
