@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import Hashable, Iterator
+from collections.abc import AsyncIterator, Hashable
 from pathlib import Path
 
 import pytest
@@ -29,7 +29,7 @@ class Watched:
 
 
 @pytest.fixture
-async def watched() -> Iterator[Watched]:
+async def watched() -> AsyncIterator[Watched]:
     made = Watched()
     yield made
     made.watch.close()
