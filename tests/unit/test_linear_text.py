@@ -490,6 +490,7 @@ NO_PARSER: Final[Mapping[str, tuple[str, ...]]] = {
         "supervisor/admission/node_resources.py",
         "supervisor/config/resolved_settings.py",
         "supervisor/config/server_section.py",
+        "supervisor/config/settings.py",
         "supervisor/config/sysctl_allowlist.py",
     ),
     "the kernel's texts": (
@@ -511,6 +512,7 @@ NO_PARSER: Final[Mapping[str, tuple[str, ...]]] = {
         "workers/api_server/server.py",
         "workers/dialer/client.py",
         "workers/exec/runner.py",
+        "workers/fs/growth_watch.py",
         "workers/libpod/client.py",
         "workers/eviction/manager.py",
         "workers/specgen/oom_score.py",
@@ -522,6 +524,7 @@ NO_PARSER: Final[Mapping[str, tuple[str, ...]]] = {
         "supervisor/sources/applied.py",
         "workers/logs/gc.py",
         "workers/logs/layout.py",
+        "workers/logs/rotated_names.py",
         "workers/logs/termination_message.py",
         "workers/volumemanager/plugins/atomic_writer.py",
     ),

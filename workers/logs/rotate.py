@@ -106,7 +106,7 @@ class _Found(NamedTuple):
     size: int
     inode: int
     is_rotated: bool
-    """It has the name of the newest rotated log, too."""
+    """The same file has the name of the newest rotated log, too."""
 
 
 def _look(log: Path, names: list[str]) -> _Found:

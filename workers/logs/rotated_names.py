@@ -26,7 +26,7 @@ def _rotated(log: str) -> re.Pattern[str]:
 
 
 def rotated_of(log: str, names: Iterable[str]) -> list[str]:
-    """Those that rotation of that log has made, sorted: unused ones too."""
+    """Names, out of these, of files that rotation of that log has made; sorted, unused ones too."""
     return sorted(filter(_rotated(log).fullmatch, names))
 
 
