@@ -12,7 +12,7 @@ import logging
 import math
 import os
 import threading
-from collections.abc import Callable, Hashable, Iterator
+from collections.abc import Callable, Hashable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Final, Never
@@ -22,7 +22,7 @@ import msgspec
 from ipc.host.clock import Clock
 from ipc.host.tasks import BackgroundTasks
 from ipc.kubecontainer.log_rotate_policy import LogRotatePolicy
-from ipc.kubecontainer.pod_status import ContainerState, RuntimePodStatus
+from ipc.kubecontainer.pod_status import ContainerState, RuntimeContainerStatus, RuntimePodStatus
 from workers.fs.directories import is_name
 from workers.fs.growth_watch import GrowthWatch
 from workers.logs import layout
@@ -41,7 +41,7 @@ class _Log(msgspec.Struct):
     """The log of a running container, as it was at the last look."""
 
     container_id: str
-    path: Path
+    path: str
     was_running: bool
     """The container was there before this process."""
     inode: int = 0
@@ -88,16 +88,14 @@ class ContainerLogManager:
 
     def follow(self, status: RuntimePodStatus) -> None:
         """A pod's status has changed: these of its containers run."""
-        wanted = {entry.container_id: entry for entry in self._running(status)}
+        running = {container.id: container for container in status.containers if _runs(container)}
         for id in self._of_pods.pop(status.uid, ()):
-            if id not in wanted:
+            if id not in running:
                 self._forget(id)
-        for id, entry in wanted.items():
-            if id not in self._logs:
-                self._logs[id] = entry
-                self._look_at(id, -math.inf)
-        if wanted:
-            self._of_pods[status.uid] = tuple(wanted)
+        for id in running.keys() - self._logs.keys():
+            self._begin(status, running[id])
+        if running:
+            self._of_pods[status.uid] = tuple(running)
 
     def set_policy(self, policy: LogRotatePolicy) -> None:
         """Rotate by another policy from now on."""
@@ -106,17 +104,16 @@ class ContainerLogManager:
         self._policy = policy
         before, self._compressors = self._compressors, self._make_compressors()
         before.shutdown(wait=False)
-        for id in self._logs:
-            self._look_at(id, -math.inf)
+        self._look_at_all()
 
-    def _running(self, status: RuntimePodStatus) -> Iterator[_Log]:
-        if not all(map(is_name, (status.uid, status.name, status.namespace))):
+    def _begin(self, status: RuntimePodStatus, container: RuntimeContainerStatus) -> None:
+        if not all(map(is_name, (status.uid, status.name, status.namespace, container.name))):
             return
         directory = layout.pod_directory(self._pod_logs_dir, status.namespace, status.name, status.uid)
-        for container in status.containers:
-            if container.state is ContainerState.RUNNING and is_name(container.name):
-                path = layout.log_file(directory, container.name, container.attempt)
-                yield _Log(container.id, path, was_running=container.started_at < self._began_at)
+        path = layout.log_file(directory, container.name, container.attempt)
+        was_running = container.started_at < self._began_at
+        self._logs[container.id] = _Log(container.id, str(path), was_running=was_running)
+        self._look_at(container.id, -math.inf)
 
     def _forget(self, id: str) -> None:
         self._logs.pop(id, None)
@@ -132,6 +129,7 @@ class ContainerLogManager:
             self._watch = GrowthWatch(self._grown)
         except OSError as error:
             log.warning("container logs are looked at every %g s: %s", self._policy.monitor_interval_s, error)
+        self._look_at_all()
         try:
             while True:
                 await self._until_due()
@@ -167,6 +165,10 @@ class ContainerLogManager:
         """At that time in monotonic seconds, unless an earlier one is due."""
         self._due[id] = min(at, self._due.get(id, math.inf))
         self._wake.set()
+
+    def _look_at_all(self) -> None:
+        for id in self._logs:
+            self._look_at(id, -math.inf)
 
     def _grown(self, id: Hashable) -> None:
         assert isinstance(id, str)
@@ -240,7 +242,7 @@ class ContainerLogManager:
     def _rotate_now(self, known: _Log, policy: LogRotatePolicy) -> Rotated:
         id = known.container_id
         return rotate(
-            known.path,
+            Path(known.path),
             policy.max_files,
             self._clock.now().wall,
             lambda: monitor_control(id, self._monitor_of(id)),
@@ -258,7 +260,7 @@ class ContainerLogManager:
             while known.to_compress:
                 known.to_compress = False
                 loop = asyncio.get_running_loop()
-                await loop.run_in_executor(self._compressors, compress_older, known.path, self._goes_on)
+                await loop.run_in_executor(self._compressors, compress_older, Path(known.path), self._goes_on)
         except FileNotFoundError:
             log.debug("%s has gone with its pod", known.path)
         except OSError as error:
@@ -283,6 +285,10 @@ class ContainerLogManager:
     def _now(self) -> float:
         """Monotonic seconds."""
         return self._clock.now().mono
+
+
+def _runs(container: RuntimeContainerStatus) -> bool:
+    return container.state is ContainerState.RUNNING
 
 
 def pause_s(policy: LogRotatePolicy, size: int, grown: int, within_s: float) -> float:

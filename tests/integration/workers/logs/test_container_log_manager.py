@@ -88,8 +88,8 @@ def looks(monkeypatch: pytest.MonkeyPatch) -> list[str]:
         def __getattr__(self, name: str) -> object:
             return getattr(os, name)
 
-        def open(self, path: Path, flags: int) -> int:
-            seen.append(path.name)
+        def open(self, path: str, flags: int) -> int:
+            seen.append(path)
             return os.open(path, flags)
 
     monkeypatch.setattr(container_log_manager, "os", System())
