@@ -27,7 +27,7 @@ from ipc.host.tasks import BackgroundTasks, note_failure, restarted
 from ipc.kubecontainer.pod_status import RuntimePodStatus
 from ipc.log.entry import Subject, about
 from ipc.messages import event_reasons
-from ipc.messages.base import Ready, Shutdown, node_event
+from ipc.messages.base import Ready, Shutdown, TakeProfile, node_event
 from ipc.messages.node_worker import (
     EVERY_REQUEST,
     CancelPull,
@@ -69,6 +69,7 @@ from workers.pleg.publisher import Publisher, within_one_message
 from workers.pleg.relist import Listing, is_list_cheaper
 from workers.pleg.relist_schedule import RelistSchedule, retry_delay_s
 from workers.pleg.runtime_state import RuntimeState
+from workers.profiling import ProfileRequests
 from workers.stats.housekeeping import Housekeeping
 from workers.stats.targets import PodTarget, targets_of
 from workers.tracing.export import export_traces
@@ -187,6 +188,7 @@ class NodeWorker:
             on_inspect=self._inspect_file.note_change,
         )
         self._puller = ImagePuller(runtime, clock, PullRecords(context.settings.pulled_images_dir), self._send)
+        self._profiles = ProfileRequests(self._send)
         self.orphans = OrphanCollector(runtime, settings.pod_logs_dir)
         self.statistics = Housekeeping(
             context.board.statistics, clock, rng, self._targets, functools.partial(_make_collector, settings, clock)
@@ -222,6 +224,7 @@ class NodeWorker:
         """Stop watching and pulling."""
         self._observer.close()
         await self.logs.close()
+        self._profiles.close()
         await self._puller.close()
 
     # --- commands ---
@@ -250,6 +253,8 @@ class NodeWorker:
                     self.log_gc.ask(command)
                 case SetLogRotation(policy=policy):
                     self.logs.set_policy(policy)
+                case TakeProfile():
+                    self._profiles.take(command)
                 case Shutdown():
                     return
                 case _:
@@ -642,7 +647,8 @@ class NodeWorker:
 
 def _make_collector(settings: WorkerSettings, clock: Clock) -> Collector:
     """Imported when statistics are first asked for: most agents never are."""
-    from workers.stats.collector import Collector, Places
+    from workers.stats.collector import Collector
+    from workers.stats.files import Places
 
     places = Places(
         node_name=settings.node_name,

@@ -9,7 +9,17 @@ import msgspec
 
 from ipc.kubecontainer.log_rotate_policy import LogRotatePolicy
 from ipc.kubecontainer.pod_status import RuntimePodStatus
-from ipc.messages.base import EventReport, Message, OfPull, PullEnded, PullProgress, Ready, Shutdown
+from ipc.messages.base import (
+    EventReport,
+    Message,
+    OfPull,
+    ProfileTaken,
+    PullEnded,
+    PullProgress,
+    Ready,
+    Shutdown,
+    TakeProfile,
+)
 
 EVERY_REQUEST: Final = sys.maxsize
 
@@ -116,9 +126,17 @@ class ServiceSilent(Message, frozen=True, kw_only=True):
 
 
 NodeWorkerCommand = (
-    Track | Untrack | Observe | Relist | StartPull | CancelPull | CollectLogs | SetLogRotation | Shutdown
+    Track | Untrack | Observe | Relist | StartPull | CancelPull | CollectLogs | SetLogRotation | TakeProfile | Shutdown
 )
 NodeWorkerEvent = (
-    Observed | Relisted | ObservationFailed | RuntimeHealth | ServiceSilent | PullProgress | PullEnded | EventReport
+    Observed
+    | Relisted
+    | ObservationFailed
+    | RuntimeHealth
+    | ServiceSilent
+    | PullProgress
+    | PullEnded
+    | EventReport
+    | ProfileTaken
 )
 NodeWorkerReport = Ready | NodeWorkerEvent

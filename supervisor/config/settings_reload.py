@@ -24,9 +24,9 @@ RELOADABLE: Final = frozenset(
         "containerLogMonitorInterval",
         "eventHistory.maxEvents",
         "eventHistory.ttl",
-        "shutdownGracePeriod",
         "workers.count",
         "workers.podsPerWorker",
+        "workers.stopTimeout",
         "logging.verbosity",
         "logging.vmodule",
     }
