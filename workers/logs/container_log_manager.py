@@ -8,6 +8,7 @@ compressed beside rotations, by threads of low priority.
 from __future__ import annotations
 
 import asyncio
+import heapq
 import logging
 import math
 import os
@@ -31,6 +32,8 @@ from workers.logs.rotate import Doubt, Rotated, compress_older, rotate
 
 LEAST_PAUSE_S: Final = 1.0
 """Between two looks at a log, however fast it grows: names of rotated logs count seconds."""
+LOOKS_PER_YIELD: Final = 100
+"""Logs that are looked at before other tasks of the process run."""
 NICENESS: Final = 10
 """Added to that of this process, for threads that compress."""
 
@@ -77,6 +80,8 @@ class ContainerLogManager:
         """Container ids by uid."""
         self._due: dict[str, float] = {}
         """By container id: when it is looked at, in monotonic seconds. Of logs that have grown or are in motion."""
+        self._queue: list[tuple[float, str]] = []
+        """A heap of these, and of others that count no more."""
         self._wake = asyncio.Event()
         self._watch: GrowthWatch | None = None
         self._tasks = BackgroundTasks()
@@ -133,11 +138,14 @@ class ContainerLogManager:
         try:
             while True:
                 await self._until_due()
-                now = self._now()
-                for id in [id for id, due in self._due.items() if due <= now]:
+                for _ in range(LOOKS_PER_YIELD):
+                    if self._next_due() > (now := self._now()):
+                        break
+                    _, id = heapq.heappop(self._queue)
                     del self._due[id]
                     if self._policy.rotates:
                         self._look(self._logs[id], now)
+                await asyncio.sleep(0)
         finally:
             if self._watch is not None:
                 self._watch.close()
@@ -152,8 +160,7 @@ class ContainerLogManager:
 
     async def _until_due(self) -> None:
         self._wake.clear()
-        next_due = min(self._due.values(), default=math.inf)
-        if next_due <= (now := self._now()):
+        if (next_due := self._next_due()) <= (now := self._now()):
             return
         try:
             async with asyncio.timeout(None if math.isinf(next_due) else next_due - now):
@@ -161,10 +168,20 @@ class ContainerLogManager:
         except TimeoutError:
             return
 
+    def _next_due(self) -> float:
+        """Monotonic seconds; infinite when nothing is."""
+        while self._queue and self._due.get(self._queue[0][1]) != self._queue[0][0]:
+            heapq.heappop(self._queue)
+        return self._queue[0][0] if self._queue else math.inf
+
     def _look_at(self, id: str, at: float) -> None:
         """At that time in monotonic seconds, unless an earlier one is due."""
-        self._due[id] = min(at, self._due.get(id, math.inf))
-        self._wake.set()
+        if at >= self._due.get(id, math.inf):
+            return
+        self._due[id] = at
+        heapq.heappush(self._queue, (at, id))
+        if self._queue[0] == (at, id):
+            self._wake.set()
 
     def _look_at_all(self) -> None:
         for id in self._logs:

@@ -7,7 +7,7 @@ import contextlib
 import logging
 import math
 import os
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Iterable
 from pathlib import Path
 
 import msgspec
@@ -53,6 +53,11 @@ class Node:
             self.monitor.read()
             self.monitor.reopen()
             await asyncio.sleep(0.005)
+
+
+def write_to_all(paths: Iterable[str]) -> None:
+    for path in paths:
+        Path(path).write_text("x")
 
 
 async def until(condition: Callable[[], bool]) -> None:
@@ -139,6 +144,26 @@ async def test_without_watches_every_log_is_looked_at_in_every_interval(
         await until(lambda: len(looks) > 2)
         node.monitor.write(LINES)
         await until(lambda: len(node.names()) == 2)
+
+
+async def test_many_logs_are_looked_at_in_their_turn(tmp_path: Path, looks: list[str]) -> None:
+    node = Node(tmp_path)
+    pods = [pod("main", uid=f"uid-{number}", name=f"web-{number}") for number in range(300)]
+    for each in pods:
+        directory = layout.pod_directory(str(tmp_path / "logs"), "default", each.metadata.name, each.metadata.uid)
+        log = layout.log_file(directory, "main", 0)
+        log.parent.mkdir(parents=True)
+        log.touch()
+    async with running(node):
+        for each in pods:
+            name = each.metadata.name
+            node.manager.follow(observed(each, seen(each, "main", ContainerState.RUNNING, id=name)))
+        await until(lambda: len(looks) == 300)
+        write_to_all(reversed(list(looks)))
+        await until(lambda: len(looks) == 600)
+        assert sorted(looks) == sorted(2 * looks[:300])
+        for each in pods:
+            node.manager.follow(observed(each))
 
 
 async def test_what_was_begun_by_another_process_is_finished(tmp_path: Path) -> None:
