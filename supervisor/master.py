@@ -50,6 +50,7 @@ from ipc.messages.node_worker import (
     Relisted,
     RuntimeHealth,
     ServiceSilent,
+    SetLogRotation,
 )
 from ipc.messages.pod_worker import AbandonPull, ProbeResultChanged, ProbingStopped, PullImage, SyncDone
 from ipc.metrics import rootlet as metrics
@@ -75,7 +76,7 @@ from supervisor.processes.child_specs import child_specs
 from supervisor.processes.podman_health import PodmanHealth
 from supervisor.processes.podman_service import PodmanService
 from supervisor.processes.slowness import HOUSEKEEPING_WARNING_S, warn_if_slow
-from supervisor.processes.worker_pool import API_SLOT, PODMAN_SLOT, WorkerPool
+from supervisor.processes.worker_pool import API_SLOT, NODE_SLOT, PODMAN_SLOT, WorkerPool
 from supervisor.protocol.commands import (
     DeathExplained,
     Log,
@@ -440,6 +441,7 @@ class Master:
         else:
             self._settings, fixed = diff_reload(self._settings, wanted)
             self._log_like(self._settings.logging.levels)
+            self._children.send(NODE_SLOT, SetLogRotation(policy=self._settings.log_rotation))
             self._feed(SettingsChanged(self._settings))
             self._report_agent()
             log.info("configuration reloaded%s", f"; needs a restart: {', '.join(fixed)}" if fixed else "")

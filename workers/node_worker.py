@@ -42,6 +42,7 @@ from ipc.messages.node_worker import (
     ObserveNode,
     Relist,
     Relisted,
+    SetLogRotation,
     StartPull,
     Track,
     Untrack,
@@ -62,6 +63,7 @@ from workers.kubecontainer.labels import read_uid
 from workers.kubecontainer.look import decode_looks
 from workers.kubecontainer.overrides import is_in_motion
 from workers.kubecontainer.runtime import CallCounts, ErrorKind, Runtime, RuntimeCallError, RuntimeEvent, unexpected
+from workers.logs.container_log_manager import ContainerLogManager
 from workers.logs.gc import LogGarbageCollector
 from workers.pleg.exit_watch import RECORD_HOLDS_S, raise_file_limit
 from workers.pleg.inspect_file import InspectFile
@@ -133,6 +135,7 @@ async def run_node_worker(
                 "statistics": worker.statistics.run,
                 "signals of eviction": worker.node_pressure.run,
                 "directories of pods that are gone": worker.log_gc.collect,
+                "containers' logs": worker.logs.run,
                 "inspects for a later process": worker.keep_inspects,
                 **({"cgroups of QoS classes": worker.class_cgroups.keep} if worker.class_cgroups.is_needed else {}),
                 "export of traces": functools.partial(
@@ -218,6 +221,7 @@ class NodeWorker:
             report=self._send,
             unshare=unshare,
         )
+        self.logs = ContainerLogManager(settings.pod_logs_dir, settings.log_rotation, self._monitor_of, clock)
         self._queue = ObserveQueue()
         self._schedule = RelistSchedule(settings.relist_period_s, settings.quiet_relist_period_s, rng)
         self._listings = BackgroundTasks()
@@ -241,6 +245,7 @@ class NodeWorker:
     async def close(self) -> None:
         """Stop watching and pulling."""
         self._observer.close()
+        await self.logs.close()
         self._profiles.close()
         await self._puller.close()
 
@@ -273,6 +278,8 @@ class NodeWorker:
                 case WeighClasses():
                     self.class_cgroups.weigh(command.burstable_shares)
                     self.class_cgroups.write()
+                case SetLogRotation(policy=policy):
+                    self.logs.set_policy(policy)
                 case TakeProfile():
                     self._profiles.take(command)
                 case Shutdown():
@@ -335,6 +342,10 @@ class NodeWorker:
             layers = (each.layer for pod in self._targets() for each in pod.containers)
             self._storage = next((str(Path(layer).parents[2]) for layer in layers if layer), "")
         return self._storage
+
+    def _monitor_of(self, container_id: str) -> int:
+        found = self._observer.inspected(container_id)
+        return found.conmon_pid if found is not None else 0
 
     # --- hints ---
 
@@ -592,6 +603,8 @@ class NodeWorker:
 
     def _record(self, status: RuntimePodStatus, answers: int) -> Observation:
         observation = self._published.record(status)
+        if observation.changed:
+            self.logs.follow(status)
         self._queue.observed(status.uid)
         if status.uid in self._numbers:
             self._answered[status.uid] = answers

@@ -10,6 +10,7 @@ import msgspec
 from ipc.eviction.observations import SignalObservation
 from ipc.eviction.signals import Signal
 from ipc.eviction.usage import PodUsage
+from ipc.kubecontainer.log_rotate_policy import LogRotatePolicy
 from ipc.kubecontainer.pod_status import RuntimePodStatus
 from ipc.messages.base import (
     EventReport,
@@ -102,6 +103,12 @@ class WeighClasses(Message, frozen=True, kw_only=True):
     burstable_shares: int
 
 
+class SetLogRotation(Message, frozen=True, kw_only=True):
+    """Rotate containers' logs by another policy from now on."""
+
+    policy: LogRotatePolicy
+
+
 class Observation(Message, frozen=True, kw_only=True):
     """Newest observation of one pod. Its content is on the pod's row, or here without a row or when it does not fit."""
 
@@ -158,6 +165,7 @@ NodeWorkerCommand = (
     | StartPull
     | CancelPull
     | CollectLogs
+    | SetLogRotation
     | WeighClasses
     | ObserveNode
     | TakeProfile

@@ -17,6 +17,7 @@ from ipc.api.quantity import QuantityError, parse_amount
 from ipc.eviction.thresholds import DEFAULT_HARD, PODS_ENFORCEMENT, EvictionSettings, Threshold, parse_thresholds
 from ipc.kubecontainer.container_gc import GcPolicy
 from ipc.kubecontainer.label_key import LabelKey
+from ipc.kubecontainer.log_rotate_policy import NO_ROTATION, LogRotatePolicy
 from ipc.log.setup import LogTarget
 from ipc.log.verbosity import MAX_AREAS, Verbosity, area_problem, level_named
 from ipc.podresources.network_settings import HOSTS_RESOLV_CONF, NetworkSettings
@@ -36,6 +37,8 @@ BEATS_PER_TIMEOUT: Final = 8
 """Heartbeats of a worker within ``workers.heartbeatTimeout``. Each wakes a process that has nothing else to do."""
 MAX_CLUSTER_DNS: Final = 3
 """As many name servers as a resolv.conf holds (pkg/apis/core/validation/validation.go, MaxDNSNameservers)."""
+MIN_LOG_BYTES: Final = 4 << 10
+MAX_LOG_BYTES: Final = 1 << 40
 MAX_SHUTDOWN_CLASSES: Final = 64
 """Priorities that the time of a node shutdown is divided among."""
 MAX_SHUTDOWN_GRACE_S: Final = 86_400
@@ -267,6 +270,12 @@ class AuthorizationSettings(_Section, frozen=True, kw_only=True):
     rules: dict[str, tuple[str, ...]] = msgspec.field(default_factory=dict)
 
 
+def _log_size_problem(value: int) -> str:
+    if value == NO_ROTATION or MIN_LOG_BYTES <= value <= MAX_LOG_BYTES:
+        return ""
+    return "must be -1, or between 4Ki and 1Ti"
+
+
 class ServerSection(_Section, frozen=True, kw_only=True):
     address: Annotated[str, IpAddress()] = "0.0.0.0"
     port: Annotated[int, _PORT] = 0
@@ -338,6 +347,10 @@ class Settings(_Section, frozen=True, kw_only=True):
     registry_pull_qps: Annotated[int, Range(0, 1000)] = 5
     registry_burst: Annotated[int, Range(1, 1000)] = 10
     container_garbage_collection: ContainerGarbageCollectionSettings = ContainerGarbageCollectionSettings()
+    container_log_max_size: Annotated[Bytes, Check(_log_size_problem)] = Bytes(10 << 20)
+    container_log_max_files: Annotated[int, Range(2, 1000)] = 5
+    container_log_max_workers: Annotated[int, Range(1, 16)] = 1
+    container_log_monitor_interval_s: Annotated[Seconds, _between("3s", "1h")] = seconds("10s")
     kube_reserved: Annotated[dict[str, str], Check(_reservation_problem)] = msgspec.field(default_factory=dict)
     system_reserved: Annotated[dict[str, str], Check(_reservation_problem)] = msgspec.field(default_factory=dict)
     cgroups_per_qos: bool = True
@@ -367,6 +380,16 @@ class Settings(_Section, frozen=True, kw_only=True):
     def dialer_socket(self) -> Path:
         """Beside the admin socket."""
         return self.admin_socket.with_suffix(".dial.sock")
+
+    @property
+    def log_rotation(self) -> LogRotatePolicy:
+        """Policy by which containers' logs are rotated."""
+        return LogRotatePolicy(
+            max_size_bytes=int(self.container_log_max_size),
+            max_files=self.container_log_max_files,
+            max_workers=self.container_log_max_workers,
+            monitor_interval_s=float(self.container_log_monitor_interval_s),
+        )
 
     @property
     def eviction(self) -> EvictionSettings:
@@ -430,6 +453,7 @@ def worker_settings(
         max_pods=settings.max_pods,
         gc=settings.container_garbage_collection.policy,
         thresholds=settings.thresholds,
+        log_rotation=settings.log_rotation,
         log=settings.logging.target,
         tracing=TracingSettings(
             endpoint=settings.tracing.endpoint, sampling_rate_per_million=settings.tracing.sampling_rate_per_million

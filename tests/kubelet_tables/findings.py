@@ -46,7 +46,6 @@ CONTRADICTIONS: Final[Mapping[tuple[str, str], str]] = {}
 
 NOT_BUILT: Final[Mapping[str, str]] = {
     "image_gc_": "image garbage collection",
-    "log_": "log rotation by the agent: conmon bounds a log",
     "describe": "descriptions of objects other than pods",
     "strategic_": "patches through the API",
     "json_": "patches through the API",
