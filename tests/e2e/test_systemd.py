@@ -117,10 +117,10 @@ def test_systemd_waits_for_the_agent_reads_its_entries_and_replaces_it_when_it_h
         return {entry[field] for entry in service.journal() if field in entry}
 
     with contextlib.suppress(AssertionError):
-        agent.until(lambda: {"master", "node-0"} <= entries("ROOTLET_PROCESS"), "entries by the native protocol")
-    assert {"master", "node-0"} <= entries("ROOTLET_PROCESS"), service.journal()[-5:]
-    about_web = [entry for entry in service.journal() if entry.get("ROOTLET_POD_NAME") == "web"]
-    assert {entry["PRIORITY"] for entry in about_web} <= set("01234567")
+        agent.until(lambda: "web" in entries("ROOTLET_POD_NAME"), "entries by the native protocol")
+    assert "web" in entries("ROOTLET_POD_NAME"), service.journal()[-5:]
+    assert entries("ROOTLET_PROCESS") >= {"master"}
+    assert entries("PRIORITY") <= set("01234567")
     assert entries("SYSLOG_IDENTIFIER") >= {"rootlet"}
 
     os.kill(first, signal.SIGSTOP)
