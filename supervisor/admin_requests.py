@@ -15,6 +15,7 @@ from ipc.messages.api_server import (
     ApplyManifests,
     DeleteObject,
     DeletePod,
+    DrainNode,
     PostManifests,
     ReadConfiguration,
     ReadProfile,
@@ -22,6 +23,7 @@ from ipc.messages.api_server import (
     RestartWorker,
     SetLogLevel,
     StopAgent,
+    UncordonNode,
 )
 from supervisor.processes.child_manager import ChildManager
 from supervisor.processes.worker_pool import API_SLOT
@@ -43,6 +45,12 @@ class AgentControl(Protocol):
 
     def set_log_level(self, area: str, level: str) -> Verbosity:
         """Change which lines are logged. Raises ValueError for an unknown area or level."""
+
+    def drain(self) -> bool:
+        """Begin to end the pods in order; False when the node goes down already."""
+
+    def uncordon(self) -> bool:
+        """Give a drained node its pods back; False when it is not drained."""
 
     def stop(self, *, pods: bool) -> None:
         """Begin to end; with ``pods`` when all of them are gone."""
@@ -81,6 +89,12 @@ class AdminRequests:
                 self._restart_worker(request)
             case SetLogLevel():
                 self._set_log_level(request)
+            case DrainNode():
+                done = "drained" if self._agent.drain() else "already drained"
+                self._answer(request, Reply(request_id=0, code=202, results=(done,)))
+            case UncordonNode():
+                done = "uncordoned" if self._agent.uncordon() else "already uncordoned"
+                self._answer(request, Reply(request_id=0, code=200, results=(done,)))
             case StopAgent():
                 self._answer(request, Reply(request_id=0, code=202, results=("stopping",)))
                 self._agent.stop(pods=request.pods)

@@ -43,6 +43,7 @@ from ipc.messages.node_worker import (
     StartPull,
     Track,
     Untrack,
+    WeighClasses,
 )
 from ipc.metrics import kubelet as metrics
 from ipc.shm.board import WorkerRowWriter
@@ -67,6 +68,7 @@ from workers.pleg.publisher import Publisher, within_one_message
 from workers.pleg.relist import Listing, is_list_cheaper
 from workers.pleg.relist_schedule import RelistSchedule, retry_delay_s
 from workers.pleg.runtime_state import RuntimeState
+from workers.proc.class_cgroups import ClassCgroups, service_manager
 from workers.profiling import ProfileRequests
 from workers.stats.housekeeping import Housekeeping
 from workers.stats.targets import PodTarget, targets_of
@@ -127,6 +129,7 @@ async def run_node_worker(
                 "statistics": worker.statistics.run,
                 "directories of pods that are gone": worker.log_gc.collect,
                 "inspects for a later process": worker.keep_inspects,
+                **({"cgroups of QoS classes": worker.class_cgroups.keep} if worker.class_cgroups.is_needed else {}),
                 "export of traces": functools.partial(
                     export_traces,
                     context.board.trace,
@@ -185,6 +188,7 @@ class NodeWorker:
             on_inspect=self._inspect_file.note_change,
         )
         self._puller = ImagePuller(runtime, clock, PullRecords(context.settings.pulled_images_dir), self._send)
+        self.class_cgroups = ClassCgroups(service_manager(), settings.instance, settings.node)
         self._profiles = ProfileRequests(self._send)
         self.orphans = OrphanCollector(runtime, settings.pod_logs_dir)
         self.statistics = Housekeeping(
@@ -246,6 +250,9 @@ class NodeWorker:
                     self._puller.cancel(command.pull)
                 case CollectLogs():
                     self.log_gc.ask(command)
+                case WeighClasses():
+                    self.class_cgroups.weigh(command.burstable_shares)
+                    self.class_cgroups.write()
                 case TakeProfile():
                     self._profiles.take(command)
                 case Shutdown():
@@ -388,6 +395,7 @@ class NodeWorker:
                 self._row_writer.step("waiting")
                 waits_until = math.inf if self._schedule.is_down else self._queue.next_at
                 await self._sleep(min(self._schedule.next_at, waits_until) - now)
+            self.class_cgroups.write()
             self._count()
 
     def _is_list_cheaper(self, due: Sequence[str]) -> bool:

@@ -35,6 +35,7 @@ class EventReport(Message, frozen=True, kw_only=True):
     field_path: str = ""
     """spec.containers{name}, as upstream."""
     wall: float = 0.0
+    annotations: dict[str, str] = {}
 
 
 def node_event(node_name: str, reason: EventReason, message: str, wall: float = 0.0) -> EventReport:

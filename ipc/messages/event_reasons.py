@@ -87,6 +87,8 @@ DEADLINE_EXCEEDED: Final = EventReason(
     "DeadlineExceeded", EventType.NORMAL, "pkg/kubelet/active_deadline.go, activeDeadlineHandler"
 )
 EVICTED: Final = EventReason("Evicted", EventType.WARNING, "pkg/kubelet/eviction/helpers.go, Reason")
+PREEMPTING: Final = EventReason("Preempting", EventType.WARNING, f"{_EVENTS}, PreemptContainer")
+EXCEEDED_GRACE_PERIOD: Final = EventReason("ExceededGracePeriod", EventType.WARNING, f"{_EVENTS}, ExceededGracePeriod")
 FAILED_UNMOUNT_VOLUME: Final = EventReason(SyncError.FAILED_UNMOUNT.value, EventType.WARNING, "")
 """Upstream only logs it."""
 FAILED_STORAGE_MEASURE: Final = EventReason("FailedStorageMeasure", EventType.WARNING, "")

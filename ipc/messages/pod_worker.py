@@ -8,6 +8,7 @@ import msgspec
 
 from ipc.api.v1.pod import Pod
 from ipc.kubecontainer.config_objects import ConfigObjects
+from ipc.kubecontainer.pod_failure import PodFailure
 from ipc.kubecontainer.pod_status import RuntimePodStatus
 from ipc.kubecontainer.probe_results import ProbeResult, ProbeResults, ProbeType
 from ipc.messages.base import (
@@ -95,8 +96,8 @@ class SyncPod(Message, frozen=True, kw_only=True):
     """Ids of dead containers that the node has too many of (containerGarbageCollection.maxContainers)."""
     probe_results: dict[str, ProbeResults] = msgspec.field(default_factory=dict)
     """Probe results by container id; a container that is missing has not been probed."""
-    evicted: str = ""
-    """TERMINATED: message of its eviction, if it was evicted: its containers are removed too, and this is kept."""
+    evicted: PodFailure | None = None
+    """Why it was evicted, if it was: this is kept on the disk. TERMINATED: its containers are removed, too."""
     objects: ConfigObjects = ConfigObjects()
     """ConfigMaps and Secrets that it refers to and that exist."""
 

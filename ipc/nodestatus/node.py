@@ -89,12 +89,20 @@ class NodeStatus(_Shape, frozen=True, kw_only=True):
     images: tuple[ContainerImage, ...] = ()
 
 
+class NodeSpec(_Shape, frozen=True, kw_only=True):
+    """Wishes about the node."""
+
+    unschedulable: bool = False
+    """No pod is admitted."""
+
+
 class Node(_Shape, frozen=True, kw_only=True):
     """The node."""
 
     api_version: str = msgspec.field(default_factory=lambda: "v1")
     kind: str = msgspec.field(default_factory=lambda: "Node")
     metadata: ObjectMeta
+    spec: NodeSpec = NodeSpec()
     status: NodeStatus
 
 

@@ -24,6 +24,7 @@ from ipc.nodestatus.node import (
     NodeAddress,
     NodeCondition,
     NodeDaemonEndpoints,
+    NodeSpec,
     NodeStatus,
 )
 from ipc.nodestatus.version import HostVersions, set_versions
@@ -46,6 +47,8 @@ HARDWARE: Final = ("cpu", "memory")
 """Resources of which the machine tells the capacity."""
 _ARCHITECTURES: Final[Mapping[str, str]] = {"x86_64": "amd64", "aarch64": "arm64", "armv7l": "arm", "i686": "386"}
 """Go's names of the machine's."""
+SHUTTING_DOWN: Final = "node is shutting down"
+"""pkg/kubelet/nodeshutdown/nodeshutdown_manager_linux.go, ShutdownStatus."""
 
 
 class Nodes:
@@ -111,8 +114,9 @@ class Nodes:
             "kubernetes.io/arch": versions.architecture,
         }
         metadata = ObjectMeta(name=site.settings.node_name, labels=labels, creation_timestamp=rfc3339(agent.started_at))
+        spec = NodeSpec(unschedulable=bool(agent.going_down))
         status = msgspec.structs.replace(status, images=node_images(images))
-        return self._versions.numbered(Node(metadata=metadata, status=status))
+        return self._versions.numbered(Node(metadata=metadata, spec=spec, status=status))
 
     def _usable(self, machine: MachineInfo) -> MachineInfo:
         """CPUs that pods may have: this agent may be bound to some of the machine's."""
@@ -120,9 +124,11 @@ class Nodes:
 
     def _limits(self) -> NodeLimits:
         settings = self._site.settings
-        known = settings.node.allocatable.items()
+        known = settings.node.capacity.items()
         return NodeLimits(
-            max_pods=settings.max_pods, capacity={name: amount for name, amount in known if name not in HARDWARE}
+            max_pods=settings.max_pods,
+            capacity={name: amount for name, amount in known if name not in HARDWARE},
+            reserved=settings.node.reserved,
         )
 
     async def _sample(self) -> NodeSample | None:
@@ -145,6 +151,8 @@ class Nodes:
         for kind, pressure in (pressures_of(sample) if sample is not None else {}).items():
             conditions, _ = set_pressure(conditions, kind, pressure=pressure, now=now)
         errors = [] if agent.runtime_healthy else [agent.runtime_message or "Podman does not answer"]
+        if agent.going_down == "shutdown":
+            errors.append(SHUTTING_DOWN)
         if problem := pleg_problem(self._site):
             errors.append(f"PLEG is not healthy: {problem}")
         conditions, _ = set_ready(conditions, errors=errors, capacity=status.capacity, now=now)
