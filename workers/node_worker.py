@@ -31,6 +31,7 @@ from ipc.messages.base import Ready, Shutdown, node_event
 from ipc.messages.node_worker import (
     EVERY_REQUEST,
     CancelPull,
+    CollectImages,
     CollectLogs,
     NodeWorkerCommand,
     NodeWorkerReport,
@@ -50,6 +51,8 @@ from ipc.shm.metric_cells import METERS
 from ipc.shm.trace import TRACER
 from ipc.wire.boot import ChildContext, WorkerSettings
 from ipc.wire.channel import Channel, ChannelClosed
+from workers.images.collector import ImageCollector, NodeView
+from workers.images.image_records import ImageRecords
 from workers.images.pull_records import PullRecords
 from workers.images.puller import ImagePuller
 from workers.kubecontainer.label_signatures import Ownership
@@ -125,6 +128,7 @@ async def run_node_worker(
                 "leftover processes": worker.orphans.collect,
                 "statistics": worker.statistics.run,
                 "directories of pods that are gone": worker.log_gc.collect,
+                "unused images": worker.images.collect,
                 "inspects for a later process": worker.keep_inspects,
                 "export of traces": functools.partial(
                     export_traces,
@@ -183,7 +187,21 @@ class NodeWorker:
             remembered=self._inspect_file.read(),
             on_inspect=self._inspect_file.note_change,
         )
-        self._puller = ImagePuller(runtime, clock, PullRecords(context.settings.pulled_images_dir), self._send)
+        pull_records = PullRecords(settings.pulled_images_dir)
+        image_records = ImageRecords(settings.image_records_file, clock)
+        self._puller = ImagePuller(runtime, clock, pull_records, image_records, self._send)
+        self.images = ImageCollector(
+            runtime,
+            clock,
+            image_records,
+            pull_records,
+            NodeView(
+                containers=self._observer.all_inspected,
+                pulling=lambda: self._puller.references,
+            ),
+            settings.node_name,
+            self._send,
+        )
         self.orphans = OrphanCollector(runtime, settings.pod_logs_dir)
         self.statistics = Housekeeping(
             context.board.statistics, clock, rng, self._targets, functools.partial(_make_collector, settings, clock)
@@ -243,6 +261,8 @@ class NodeWorker:
                     self._puller.cancel(command.pull)
                 case CollectLogs():
                     self.log_gc.ask(command)
+                case CollectImages():
+                    await self.images.ask(command)
                 case Shutdown():
                     return
                 case _:

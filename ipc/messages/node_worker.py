@@ -7,10 +7,13 @@ from typing import Final
 
 import msgspec
 
+from ipc.kubecontainer.image_gc import ImageGcPolicy, ImageReport
 from ipc.kubecontainer.pod_status import RuntimePodStatus
 from ipc.messages.base import EventReport, Message, OfPull, PullEnded, PullProgress, Ready, Shutdown
 
 EVERY_REQUEST: Final = sys.maxsize
+MAX_REPORTED_IMAGES: Final = 2_000
+"""Most images of one `ImagesCollected`: it is one frame."""
 
 
 class Track(Message, frozen=True, kw_only=True):
@@ -58,6 +61,33 @@ class CollectLogs(Message, frozen=True, kw_only=True):
     uids: tuple[str, ...]
     listed_at: float
     """Wall time at which these were all. A directory that was made or changed since may be a newer pod's."""
+
+
+class CollectImages(Message, frozen=True, kw_only=True):
+    """Remove images that nobody uses. Answered by one ``ImagesCollected`` with this number."""
+
+    number: int
+    policy: ImageGcPolicy
+    wanted: dict[str, str]
+    """Images of all known pods, as their specs name them -> one of these pods."""
+    all_unused: bool = False
+    """However much of the file system is in use (DeleteUnusedImages)."""
+    report: bool = False
+    """Remove nothing; tell of every image, as if ``all_unused`` were set."""
+
+
+class ImagesCollected(Message, frozen=True, kw_only=True):
+    """End of a collection."""
+
+    number: int
+    freed_bytes: int = 0
+    images: tuple[ImageReport, ...] = ()
+    """Images that were removed, or that could not be; of a report every image. At most `MAX_REPORTED_IMAGES`."""
+    error: str = ""
+    """Why it has failed, as a whole or in part; empty when it has not."""
+    capacity_bytes: int = 0
+    """Of the images' file system; 0 when it was not looked at."""
+    available_bytes: int = 0
 
 
 class Observation(Message, frozen=True, kw_only=True):
@@ -108,8 +138,16 @@ class ServiceSilent(Message, frozen=True, kw_only=True):
     message: str
 
 
-NodeWorkerCommand = Track | Untrack | Observe | Relist | StartPull | CancelPull | CollectLogs | Shutdown
+NodeWorkerCommand = Track | Untrack | Observe | Relist | StartPull | CancelPull | CollectLogs | CollectImages | Shutdown
 NodeWorkerEvent = (
-    Observed | Relisted | ObservationFailed | RuntimeHealth | ServiceSilent | PullProgress | PullEnded | EventReport
+    Observed
+    | Relisted
+    | ObservationFailed
+    | RuntimeHealth
+    | ServiceSilent
+    | PullProgress
+    | PullEnded
+    | ImagesCollected
+    | EventReport
 )
 NodeWorkerReport = Ready | NodeWorkerEvent

@@ -67,7 +67,6 @@ REASONS: Final[tuple[tuple[str, tuple[str, ...]], ...]] = (
         ("kubelet_eviction_stats_age_seconds",),
     ),
     ("no pod is preempted: there are no priorities", ("kubelet_preemptions",)),
-    ("images are the user's: none is removed", ("kubelet_image_garbage_collected_total",)),
     (
         "pull records are files, read when they are asked for; there is no cache, and no intent outlives a pull",
         ("kubelet_imagemanager_*",),

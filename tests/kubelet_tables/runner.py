@@ -12,6 +12,7 @@ import msgspec
 from tests.kubelet_tables import (
     environment_groups,
     gc_groups,
+    image_gc_groups,
     log_groups,
     node_groups,
     printing_groups,
@@ -34,6 +35,7 @@ _MODULES: Final = (
     worker_groups,
     status_groups,
     gc_groups,
+    image_gc_groups,
     environment_groups,
     printing_groups,
     selector_groups,
