@@ -7,6 +7,7 @@ out here, or by the child manager.
 from __future__ import annotations
 
 import asyncio
+import itertools
 import logging
 import os
 import random
@@ -20,6 +21,7 @@ from ipc.host.clock import SystemClock
 from ipc.host.eviction_marks import evicted
 from ipc.host.network_addresses import node_ips
 from ipc.host.tasks import BackgroundTasks, ignored
+from ipc.kubecontainer.garbage import GarbageReport
 from ipc.kubecontainer.label_key import LabelKey
 from ipc.log import verbosity
 from ipc.log.entry import line_about
@@ -28,6 +30,7 @@ from ipc.messages import event_reasons
 from ipc.messages.api_server import (
     AgentChanged,
     ApplyManifests,
+    CollectGarbage,
     DeleteObject,
     DeletePod,
     PostManifests,
@@ -39,7 +42,15 @@ from ipc.messages.api_server import (
 from ipc.messages.base import EventReport, PullEnded, PullProgress, node_event
 from ipc.messages.catalogue import ChildEvent
 from ipc.messages.event_reasons import EventReason
-from ipc.messages.node_worker import ObservationFailed, Observed, Relisted, RuntimeHealth, ServiceSilent
+from ipc.messages.node_worker import (
+    ImagesCollected,
+    LogsCollected,
+    ObservationFailed,
+    Observed,
+    Relisted,
+    RuntimeHealth,
+    ServiceSilent,
+)
 from ipc.messages.pod_worker import AbandonPull, ProbeResultChanged, ProbingStopped, PullImage, SyncDone
 from ipc.metrics import rootlet as metrics
 from ipc.shm.board import Board
@@ -67,6 +78,7 @@ from supervisor.processes.slowness import HOUSEKEEPING_WARNING_S, warn_if_slow
 from supervisor.processes.worker_pool import API_SLOT, PODMAN_SLOT, WorkerPool
 from supervisor.protocol.commands import (
     DeathExplained,
+    GarbageCollected,
     Log,
     LoopCommand,
     PodsStopped,
@@ -78,6 +90,7 @@ from supervisor.protocol.commands import (
 from supervisor.protocol.events import (
     EventsRestored,
     EvictionsRestored,
+    GarbageRequest,
     HostAddressesChanged,
     HousekeepingTick,
     LoopEvent,
@@ -158,6 +171,9 @@ class Master:
             ),
         )
         self._requests = AdminRequests(self, self._sources, self._children)
+        self._garbage: dict[int, asyncio.Future[GarbageReport]] = {}
+        """Collections that somebody has asked for, by ticket."""
+        self._tickets = itertools.count(1)
         self._verbosity = settings.logging.levels
         self._started_at = self._clock.now().wall
         self._ending = asyncio.Event()
@@ -270,6 +286,8 @@ class Master:
                     self._children.declare(child_specs(self._service, count, quarantine=quarantine))
                 case SlotVacated(slot):
                     self._children.retire(slot, self._settings.shutdown_grace_period_s)
+                case GarbageCollected(ticket, report):
+                    self._garbage.pop(ticket).set_result(report)
                 case PodsStopped():
                     self._sources.forget()
                     self._end()
@@ -307,7 +325,7 @@ class Master:
         match message:
             case SyncDone() | EventReport() | ObservationFailed() | PullProgress() | PullEnded():
                 self._feed(message)
-            case ProbeResultChanged() | ProbingStopped():
+            case ProbeResultChanged() | ProbingStopped() | ImagesCollected() | LogsCollected():
                 self._feed(message)
             case PullImage() | AbandonPull():
                 self._feed(PullRequest(slot, message))
@@ -323,7 +341,7 @@ class Master:
                 self._replace_if_hung(why)
             case ApplyManifests() | DeletePod() | DeleteObject() | RestartWorker() | SetLogLevel() | StopAgent():
                 self._requests.take(message)
-            case PostManifests() | ReadConfiguration():
+            case PostManifests() | ReadConfiguration() | CollectGarbage():
                 self._requests.take(message)
             case _:
                 assert_never(message)
@@ -364,6 +382,12 @@ class Master:
         self._feed(WorkerLeaving(slot))
         self._children.end(slot, self._settings.shutdown_grace_period_s)
         self._report_agent()
+
+    async def collect_garbage(self, *, dry_run: bool) -> GarbageReport:
+        ticket, answer = next(self._tickets), asyncio.get_running_loop().create_future()
+        self._garbage[ticket] = answer
+        self._feed(GarbageRequest(ticket, dry_run))
+        return await asyncio.shield(answer)
 
     def configuration(self) -> str:
         return shown_settings(self._settings)

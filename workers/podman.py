@@ -159,10 +159,11 @@ class PodmanRuntime:
     async def list_image_users(self) -> tuple[ImageUser, ...]:
         everybody = {"all": "true", "external": "true"}
         listed = await self._list("list containers", "containers/json", everybody, libpod.decode_image_users)
-        return tuple(
-            user if self._instance == of.get(labels.INSTANCE) else await self._with_mounted_images(user)
-            for user, of in listed
-        )
+        found = []
+        for user, theirs in listed:
+            is_ours = theirs.get(labels.INSTANCE) == self._instance
+            found.append(user if is_ours else await self._with_mounted_images(user))
+        return tuple(found)
 
     async def _with_mounted_images(self, user: ImageUser) -> ImageUser:
         try:

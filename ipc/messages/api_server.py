@@ -174,6 +174,15 @@ class StopAgent(Message, frozen=True, kw_only=True):
     pods: bool = False
 
 
+class CollectGarbage(Message, frozen=True, kw_only=True):
+    """Remove unused images, dead containers and directories of pods that are gone. The reply's message is the
+    `GarbageReport`, as JSON."""
+
+    request_id: int
+    dry_run: bool = False
+    """Only tell what would be removed."""
+
+
 class PostManifests(Message, frozen=True, kw_only=True):
     """The pods of a body become the whole set of the source ``http``."""
 
@@ -201,6 +210,7 @@ AdminRequest = (
     | SetLogLevel
     | StopAgent
     | PostManifests
+    | CollectGarbage
     | ReadConfiguration
 )
 ApiServerRequest = Ready | AdminRequest

@@ -61,6 +61,18 @@ class CollectLogs(Message, frozen=True, kw_only=True):
     uids: tuple[str, ...]
     listed_at: float
     """Wall time at which these were all. A directory that was made or changed since may be a newer pod's."""
+    number: int = 0
+    """Of a request that is answered, by one ``LogsCollected``; of a round 0."""
+    dry_run: bool = False
+    """Only tell what would be removed."""
+
+
+class LogsCollected(Message, frozen=True, kw_only=True):
+    """Answer to a numbered ``CollectLogs``."""
+
+    number: int
+    paths: tuple[str, ...] = ()
+    failures: tuple[str, ...] = ()
 
 
 class CollectImages(Message, frozen=True, kw_only=True):
@@ -148,6 +160,7 @@ NodeWorkerEvent = (
     | PullProgress
     | PullEnded
     | ImagesCollected
+    | LogsCollected
     | EventReport
 )
 NodeWorkerReport = Ready | NodeWorkerEvent

@@ -11,7 +11,7 @@ import msgspec
 from ipc.api.v1.event import Event
 from ipc.kubecontainer.probe_results import ProbeResults
 from ipc.messages.base import EventReport, PullEnded, PullProgress
-from ipc.messages.node_worker import Observation, ObservationFailed
+from ipc.messages.node_worker import ImagesCollected, LogsCollected, Observation, ObservationFailed
 from ipc.messages.pod_worker import AbandonPull, ProbeResultChanged, ProbingStopped, PullImage, SyncDone
 from supervisor.config.settings import Settings
 from supervisor.protocol.source_updates import ObjectsExpected, ObjectUpdate, PodUpdate
@@ -99,6 +99,13 @@ class HostAddressesChanged(msgspec.Struct, frozen=True):
     ips: tuple[str, ...]
 
 
+class GarbageRequest(msgspec.Struct, frozen=True):
+    """Somebody asks for a collection of garbage; answered by one `GarbageCollected`."""
+
+    ticket: int
+    dry_run: bool
+
+
 class StopPods(msgspec.Struct, frozen=True):
     """Terminate every pod; answered by one `PodsStopped`."""
 
@@ -123,6 +130,9 @@ LoopEvent = (
     | PullRequest
     | PullProgress
     | PullEnded
+    | ImagesCollected
+    | LogsCollected
+    | GarbageRequest
     | ProbeResultChanged
     | ProbingStopped
     | WorkerUp

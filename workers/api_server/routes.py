@@ -77,6 +77,8 @@ def route_table(site: AppState, kubelets: Sequence[Route]) -> list[web.RouteDef]
         _get("/rootlet/v1/pods/{namespace}/{name}", reads.pod_details),
         web.post("/rootlet/v1/apply", changes.apply),
         web.post("/rootlet/v1/stop", changes.stop),
+        _get("/rootlet/v1/garbage", changes.look_for_garbage),
+        web.post("/rootlet/v1/garbage", changes.collect_garbage),
         _get("/rootlet/v1/statistics", statistics.snapshot),
         _get("/rootlet/v1/loglevel", log_levels.read),
         web.post("/rootlet/v1/loglevel", log_levels.change),

@@ -7,7 +7,15 @@ from typing import Final
 from aiohttp import web
 
 from ipc.kubecontainer.config_objects import ObjectKind
-from ipc.messages.api_server import ApplyManifests, DeleteObject, DeletePod, Reply, RestartWorker, StopAgent
+from ipc.messages.api_server import (
+    ApplyManifests,
+    CollectGarbage,
+    DeleteObject,
+    DeletePod,
+    Reply,
+    RestartWorker,
+    StopAgent,
+)
 from workers.api_server.core.query import flag, integer
 from workers.api_server.core.status_errors import StatusDetails, bad_request, failure, success
 from workers.api_server.store.site import AppState, json_answer, read_body, status_answer
@@ -15,6 +23,8 @@ from workers.api_server.store.views import action_result
 
 MAX_GRACE_PERIOD_S: Final = 7 * 24 * 3600
 """Longest grace period that a deletion can ask for, in seconds."""
+COLLECTION_TIMEOUT_S: Final = 600.0
+"""How long a collection of garbage may take before the client is told that it goes on, in seconds."""
 MAX_FILE_NAME_CHARS: Final = 1024
 """Longest name of a manifest, for error texts, in characters."""
 
@@ -63,6 +73,21 @@ class Changes:
         if reply.code >= 400:
             return _refusal(reply, name, "workers")
         return _answer(reply)
+
+    async def look_for_garbage(self, _request: web.Request) -> web.Response:
+        """What a collection would remove, and every image."""
+        return await self._garbage(dry_run=True)
+
+    async def collect_garbage(self, _request: web.Request) -> web.Response:
+        return await self._garbage(dry_run=False)
+
+    async def _garbage(self, *, dry_run: bool) -> web.Response:
+        reply = await self._site.master.ask(
+            lambda request_id: CollectGarbage(request_id=request_id, dry_run=dry_run), timeout_s=COLLECTION_TIMEOUT_S
+        )
+        if reply.code >= 400:
+            return status_answer(failure(reply.code, reply.message, reason=reply.reason))
+        return web.Response(body=reply.message.encode(), content_type="application/json")
 
     async def stop(self, request: web.Request) -> web.Response:
         pods = flag(request.query, "pods")
