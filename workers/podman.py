@@ -69,6 +69,8 @@ if TYPE_CHECKING:
 
 UNSETTLED_STATES: Final = frozenset({"configured", "created", "initialized", "removing"})
 """In which a monitor is a sign of something under way or interrupted."""
+LIST_TRIES: Final = 3
+"""How often a list of images is tried while images go."""
 
 T = TypeVar("T")
 
@@ -151,10 +153,19 @@ class PodmanRuntime:
             return None
 
     async def list_images(self) -> tuple[ListedImage, ...]:
-        body = await self._by_podman_py(
-            "list images", Kind.LIST, lambda call: call.get("list images", "images/json", {})
-        )
-        return _decode("list images", body, libpod.decode_images)
+        """Podman's list fails when an image goes while it is made."""
+        for _ in range(LIST_TRIES - 1):
+            try:
+                return await self._list_images()
+            except RuntimeCallError as error:
+                if error.kind is not ErrorKind.IMAGE_UNKNOWN:
+                    raise
+        return await self._list_images()
+
+    async def _list_images(self) -> tuple[ListedImage, ...]:
+        call = "list images"
+        body = await self._by_podman_py(call, Kind.LIST, lambda made: made.get(call, "images/json", {}))
+        return _decode(call, body, libpod.decode_images)
 
     async def list_image_users(self) -> tuple[ImageUser, ...]:
         everybody = {"all": "true", "external": "true"}

@@ -61,7 +61,7 @@ class Stays(enum.StrEnum):
     YOUNG = "younger than imageMinimumGCAge"
 
 
-class ImageReport(msgspec.Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
+class ImageReport(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     """One image in Podman's storage, as a collection has found it. Wall times in epoch seconds, 0.0 is never."""
 
     id: str
