@@ -11,8 +11,7 @@ import pytest
 
 from tests.contract.target import PodmanTarget, unique
 from tests.podman_service import IMAGE, PodmanService, podman
-from workers.kubecontainer.runtime import ErrorKind, ListedImage, RuntimeCallError
-from workers.podman import PodmanRuntime
+from workers.kubecontainer.runtime import ErrorKind, ListedImage, Runtime, RuntimeCallError
 
 pytestmark = pytest.mark.podman
 
@@ -50,11 +49,11 @@ def image_id(name: str) -> str:
     return podman("image", "inspect", "--format", "{{.Id}}", name).strip()
 
 
-async def listed(runtime: PodmanRuntime, name: str) -> ListedImage | None:
+async def listed(runtime: Runtime, name: str) -> ListedImage | None:
     return next((image for image in await runtime.list_images() if name in image.names), None)
 
 
-async def found(runtime: PodmanRuntime, name: str) -> ListedImage:
+async def found(runtime: Runtime, name: str) -> ListedImage:
     image = await listed(runtime, name)
     assert image is not None
     return image

@@ -104,8 +104,9 @@ def pull_by_pods(agent: Agent, images: Images, *names: str) -> dict[str, str]:
     return made
 
 
-def report(agent: Agent) -> Json:
-    found: Json = orjson.loads(agent.cli("images", "-o", "json").out)
+def report(agent: Agent) -> dict[str, Json]:
+    """By name."""
+    found: list[Json] = orjson.loads(agent.cli("images", "-o", "json").out)
     return {name: image for image in found for name in image["names"]}
 
 

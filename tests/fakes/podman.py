@@ -158,7 +158,7 @@ class FakePodman:
         """Size of images, by name."""
         self.mounted_images: dict[str, str] = {}
         """Container id -> image that is mounted into it."""
-        self.capacity: int | None = None
+        self.capacity: int | None = 1 << 40
         """Of the images' file system; None: nobody knows."""
         self.other_bytes = 0
         """What something else occupies of it."""

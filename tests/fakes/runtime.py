@@ -140,7 +140,7 @@ class FakeRuntime:
         await self._call("remove_image", lambda: self.podman.remove_image(image))
 
     async def image_usage(self, layer: str) -> ImageUsage | None:
-        return self.podman.image_usage()
+        return await self._call("image_usage", self.podman.image_usage)
 
     def image_stamp(self, having: str = "") -> ImageStamp | None:
         return self.image_list

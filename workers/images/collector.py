@@ -189,6 +189,10 @@ class _Store:
         """Of the file system, and by images."""
         return await self._runtime.image_usage(self._view.layer())
 
+    def is_concerned(self, policy: ImageGcPolicy) -> bool:
+        """Whether there is anything of this agent where images are: else nobody has to find out where that is."""
+        return policy.scope is ImageGcScope.ALL or bool(self._view.layer()) or self._records.has_pulled
+
     def note_uses(self, ids: Iterable[str], listed_at: float) -> None:
         """Note which of these images, and no others, our own containers use."""
         self._records.detected(ids, self._view.used(), listed_at)
@@ -246,6 +250,8 @@ class _Collection:
     async def run(self) -> None:
         """Raises _GcError, RuntimeCallError, OSError; what was done until then is in the answer."""
         self._began_at = self._store.now()
+        if not (self._request.report or self._request.all_unused or self._store.is_concerned(self._request.policy)):
+            return
         self._usage = await self._store.usage()
         if self._request.report:
             self._reports = [found.report() for found in await self._store.look(self._request)]

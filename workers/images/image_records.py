@@ -3,7 +3,8 @@
 Upstream keeps the times in memory (imageRecords, pkg/kubelet/images/image_gc_manager.go). Here they are a file of
 ``stateDir``, because only images that this agent has pulled are garbage by default, and a restart must not make them
 a stranger's. A pull that has begun is noted before it: what a killed process has pulled is found at the next
-collection. A file that cannot be read is begun anew: then nothing that is there was pulled by this agent.
+collection. A file that cannot be used is moved aside and begun anew: then nothing that is there was pulled by this
+agent.
 """
 
 from __future__ import annotations
@@ -15,11 +16,15 @@ from typing import Final
 
 import msgspec
 
-from ipc.host.atomic_file import write_atomically
+from ipc.host.atomic_file import UntrustedFile, move_aside, read_bounded, write_atomically
 from ipc.host.clock import Clock
 from workers.images.garbage import ImageRecord, detect, stored_name
 from workers.kubecontainer.runtime import ListedImage
 
+VERSION: Final = 1
+"""Of the file's format."""
+MAX_FILE_BYTES: Final = 16 << 20
+"""Largest file that is read."""
 MAX_PULLING: Final = 1_000
 """Most pulls that are remembered as begun: the newest."""
 
@@ -29,6 +34,7 @@ log = logging.getLogger(__name__)
 class _State(msgspec.Struct, frozen=True, kw_only=True):
     """The file."""
 
+    version: int = VERSION
     began_at: float = 0.0
     """Since when uses are watched, in epoch seconds."""
     images: dict[str, ImageRecord] = {}
@@ -55,6 +61,11 @@ class ImageRecords:
     def all(self) -> Mapping[str, ImageRecord]:
         """By image id."""
         return self._state.images
+
+    @property
+    def has_pulled(self) -> bool:
+        """Whether an image is there, or may be, that this agent has pulled."""
+        return bool(self._state.pulling) or any(record.pulled for record in self._state.images.values())
 
     def of(self, image_id: str) -> ImageRecord:
         """Its record; an empty one of an image that was not detected."""
@@ -121,10 +132,18 @@ class ImageRecords:
 
     def _read(self) -> _State:
         new = _State(began_at=self._clock.now().wall)
+        if not self._path:
+            return new
         try:
-            return msgspec.json.decode(Path(self._path).read_bytes(), type=_State) if self._path else new
+            state = msgspec.json.decode(read_bounded(Path(self._path), MAX_FILE_BYTES), type=_State)
+            if state.version != VERSION:
+                raise UntrustedFile(f"it has version {state.version}, this agent writes {VERSION}")
         except FileNotFoundError:
             return new
-        except (OSError, msgspec.DecodeError) as error:
+        except OSError as error:
             log.warning("cannot read %s, which is begun anew: %s", self._path, error)
             return new
+        except (UntrustedFile, msgspec.DecodeError) as error:
+            log.warning("cannot use %s: %s%s", self._path, error, move_aside(Path(self._path)))
+            return new
+        return state

@@ -101,7 +101,16 @@ def test_below_the_threshold_podman_is_not_asked() -> None:
         await asyncio.sleep(300)
         before = len(kit.runtime.calls)
         assert await kit.collect() == ImagesCollected(number=7, capacity_bytes=1000 * MIB, available_bytes=500 * MIB)
-        assert len(kit.runtime.calls) == before
+        assert list(kit.runtime.calls)[before:] == ["image_usage"], "which reads files"
+
+    scenario(test)
+
+
+def test_an_agent_that_has_nothing_where_images_are_does_not_look_there() -> None:
+    async def test(kit: Kit) -> None:
+        kit.podman.capacity = None
+        assert await kit.collect() == ImagesCollected(number=7)
+        assert "image_usage" not in kit.runtime.calls
 
     scenario(test)
 
@@ -178,6 +187,7 @@ def test_a_full_disk_that_images_do_not_fill_is_told() -> None:
 
 def test_a_disk_without_capacity_is_told_and_one_that_nobody_knows_is_an_error() -> None:
     async def test(kit: Kit) -> None:
+        await kit.pull(NAMES[0])
         kit.podman.capacity = None
         assert (await kit.collect()).error.startswith("failed to get image stats")
         assert kit.events() == []

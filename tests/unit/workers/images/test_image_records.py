@@ -100,11 +100,12 @@ def test_uses_are_noted_and_images_that_are_gone_forgotten(file: Path) -> None:
     assert opened(file).of("two").last_used == NOW - 5
 
 
-@pytest.mark.parametrize("text", ["", "[]", "{}}", '{"images": 1}', "[" * 100_000])
-def test_a_file_that_cannot_be_read_is_begun_anew(file: Path, text: str) -> None:
+@pytest.mark.parametrize("text", ["", "[]", "{}}", '{"images": 1}', "[" * 100_000, '{"version": 2}'])
+def test_a_file_that_cannot_be_used_is_moved_aside_and_begun_anew(file: Path, text: str) -> None:
     file.write_text(text)
     records = opened(file)
     assert (records.all, records.began_at) == ({}, NOW)
+    assert file.with_name("images.json.refused").read_text() == text
     records.detected(["one"], (), NOW)
     assert set(opened(file).all) == {"one"}
 
