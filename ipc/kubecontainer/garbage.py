@@ -1,4 +1,4 @@
-"""What a collection of garbage on the node has removed, or would remove, for people."""
+"""Report of a collection of garbage on the node: removed, or to be removed, for people."""
 
 from __future__ import annotations
 

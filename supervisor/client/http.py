@@ -133,7 +133,7 @@ class AgentClient:
         return self._get(target, attempts - 1)
 
     def garbage(self) -> dict[str, Any]:
-        """What a collection of garbage would remove, and every image: a `GarbageReport`."""
+        """Ask for a dry run of a collection, with every image: a `GarbageReport`."""
         return decode_object(self._ask("GET", GARBAGE_PATH, COLLECTION_TIMEOUT_S))
 
     def collect_garbage(self) -> dict[str, Any]:

@@ -154,7 +154,7 @@ class Garbage:
             self._parts.out.add(GarbageCollected(waiting.ticket, report))
 
     def node_down(self, now: Instant) -> None:
-        """What the node worker has not answered has failed."""
+        """Requests that the node worker has not answered have failed."""
         self._parts.image_gc.node_down(now)
         for number in tuple(self._log_requests):
             self.on_logs_collected(LogsCollected(number=number), now)

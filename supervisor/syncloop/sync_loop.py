@@ -292,7 +292,7 @@ class SyncLoop:
 
     @property
     def _is_all_known(self) -> bool:
-        """What is wanted, and what runs, and that stays so."""
+        """Whether it is known what is wanted and what runs, and the agent does not stop."""
         return self._updates.sources_ready and self._cache.relisted_at > 0.0 and not self._updates.is_stopping
 
 

@@ -61,10 +61,10 @@ log = logging.getLogger(__name__)
 
 
 class NodeView(msgspec.Struct, frozen=True):
-    """What the node worker knows without asking Podman."""
+    """Knowledge of the node worker that costs no call of Podman."""
 
     containers: Callable[[], Iterable[InspectedContainer]]
-    """Those of this agent."""
+    """Containers of this agent."""
     pulling: Callable[[], frozenset[str]]
     """Names of the images that are pulled now."""
 
@@ -360,7 +360,7 @@ def _too_little(usage: ImageUsage | None, freed: int) -> str:
 
 
 def _garbage(found: Iterable[_Found]) -> list[_Found]:
-    """Those that may go now, or when they are older."""
+    """Images that may go now, or when they are older."""
     return [image for image in found if image.stays in (None, Stays.YOUNG)]
 
 

@@ -68,7 +68,7 @@ class ImageRecords:
         return bool(self._state.pulling) or any(record.pulled for record in self._state.images.values())
 
     def of(self, image_id: str) -> ImageRecord:
-        """Its record; an empty one of an image that was not detected."""
+        """Record of an image; an empty one of an image that was not detected."""
         return self._state.images.get(image_id) or ImageRecord()
 
     # --- pulls ---

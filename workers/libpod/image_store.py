@@ -165,7 +165,7 @@ def count(images: Sequence[_Image], layers: Sequence[_Layer]) -> StoreUsage:
 
 
 def _layers_of(image: _Image, known: Mapping[str, _Layer]) -> Iterator[str]:
-    """Its layers and those below them; one that refers to itself ends."""
+    """Layers of an image and those below them; one that refers to itself ends."""
     seen: set[str] = set()
     for top in (image.layer, *image.mapped_layers):
         id = top

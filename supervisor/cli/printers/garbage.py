@@ -38,7 +38,7 @@ def is_unused(image: Json) -> bool:
 
 
 def collected_lines(report: Json, now: float) -> Iterator[str]:
-    """What is removed or would be, and why: a line each, and the sum."""
+    """A line for each thing that is removed or would be, and why, and the sum."""
     verb = "would be removed" if report["dryRun"] else "removed"
     later = "would be removed" if report["dryRun"] else "goes with the next sync of its pod"
     freed = 0

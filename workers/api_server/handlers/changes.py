@@ -75,7 +75,7 @@ class Changes:
         return _answer(reply)
 
     async def look_for_garbage(self, _request: web.Request) -> web.Response:
-        """What a collection would remove, and every image."""
+        """Answer with what a collection would remove, and every image."""
         return await self._garbage(dry_run=True)
 
     async def collect_garbage(self, _request: web.Request) -> web.Response:
