@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import click
-import orjson
+import msgspec
 
 from ipc.host import clock
 from supervisor.cli.options import agent, agent_options
 from supervisor.cli.printers.garbage import HEADER, image_rows, is_unused
-from supervisor.cli.printers.tables import TablePrinter
+from supervisor.cli.printers.tables import TablePrinter, printable
 
 
 @click.command()
@@ -30,12 +30,12 @@ def images(ctx: click.Context, unused: bool, output: str) -> None:
         report = client.garbage()
     found = [image for image in report["images"] if not unused or is_unused(image)]
     if output == "json":
-        click.echo(orjson.dumps(found, option=orjson.OPT_INDENT_2).decode())
+        click.echo(msgspec.json.format(msgspec.json.encode(found), indent=4).decode())
     elif found:
         now = clock.wall()
         rows = (row for image in found for row in image_rows(image, now))
         click.echo(TablePrinter(HEADER).format(rows), nl=False)
     for error in report["errors"]:
-        click.echo(f"error: {error}", err=True)
+        click.echo(f"error: {printable(error)}", err=True)
     if report["errors"]:
         ctx.exit(1)
