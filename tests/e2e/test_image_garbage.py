@@ -106,7 +106,7 @@ def pull_by_pods(agent: Agent, images: Images, *names: str) -> dict[str, str]:
 
 def report(agent: Agent) -> dict[str, Json]:
     """By name."""
-    found: list[Json] = orjson.loads(agent.cli("images", "-o", "json").out)
+    found: list[Json] = orjson.loads(agent.cli("images", "-o", "json").out)["images"]
     return {name: image for image in found for name in image["names"]}
 
 

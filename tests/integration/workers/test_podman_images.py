@@ -23,6 +23,7 @@ ONE = ListedImage(id="a" * 64, names=("quay.io/a/b:1",))
 TWO = ListedImage(id="a" * 64, names=("quay.io/a/b:1", "quay.io/a/b:2"))
 WENT = {"cause": "image not known", "message": "retrieving label for image: image not known", "response": 500}
 OURS = {"rootlet.dev/instance": "one"}
+DEADLINE_S = 10.0
 T = TypeVar("T")
 
 
@@ -85,25 +86,17 @@ async def test_a_list_is_tried_again_while_images_go(path: Path) -> None:
         assert (await failure(path, PodmanRuntime.list_images)).kind is ErrorKind.IMAGE_UNKNOWN
 
 
-@pytest.mark.parametrize(
-    ("body", "kind"),
-    [
-        (b"", ErrorKind.INTERNAL),
-        (b"{}", ErrorKind.INTERNAL),
-        (b"[1]", ErrorKind.INTERNAL),
-        (b'[{"Id', ErrorKind.INTERNAL),
-    ],
-)
-async def test_a_list_of_another_shape_is_an_error(path: Path, body: bytes, kind: ErrorKind) -> None:
+@pytest.mark.parametrize("body", [b"", b"{}", b"[1]", b'[{"Id'])
+async def test_a_list_of_another_shape_is_an_error(path: Path, body: bytes) -> None:
     with service(path, always(answer(body))):
-        assert (await failure(path, PodmanRuntime.list_images)).kind is kind
+        assert (await failure(path, PodmanRuntime.list_images)).kind is ErrorKind.INTERNAL
 
 
 async def test_a_service_that_hangs_is_left_at_the_deadline(path: Path) -> None:
     let_go = threading.Event()
 
     def hang(connection: Socket, number: int) -> bool:
-        let_go.wait(20)
+        let_go.wait(2 * DEADLINE_S)
         return False
 
     with service(path, hang):
@@ -117,7 +110,7 @@ async def test_a_call_that_is_cancelled_leaves_no_thread(path: Path) -> None:
 
     def hang(connection: Socket, number: int) -> bool:
         loop.call_soon_threadsafe(begun.set)
-        let_go.wait(20)
+        let_go.wait(2 * DEADLINE_S)
         return False
 
     with service(path, hang):
@@ -126,7 +119,10 @@ async def test_a_call_that_is_cancelled_leaves_no_thread(path: Path) -> None:
         removing.cancel()
         with pytest.raises(asyncio.CancelledError):
             await removing
-        assert not [thread for thread in threading.enumerate() if thread.name == "line-stream"]
+        for thread in threading.enumerate():
+            if thread.name == "line-stream":
+                await asyncio.to_thread(thread.join, DEADLINE_S)
+                assert not thread.is_alive(), "the service still hangs"
         let_go.set()
 
 
