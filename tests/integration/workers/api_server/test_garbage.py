@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import msgspec
@@ -16,9 +17,8 @@ from tests.harness.cli import rootlet
 
 PATH = "/rootlet/v1/garbage"
 MIB = 1 << 20
-UNUSED = ImageReport(
-    id="a" * 64, names=("quay.io/a/b:1", "quay.io/a/b:2"), size_bytes=3 * MIB, last_used=wall() - 400.5 * 86_400
-)
+LONG_AGO = wall() - 400.5 * 86_400
+UNUSED = ImageReport(id="a" * 64, names=("quay.io/a/b:1", "quay.io/a/b:2"), size_bytes=3 * MIB, last_used=LONG_AGO)
 NAMELESS = ImageReport(id="b" * 64, size_bytes=MIB)
 USED = ImageReport(
     id="c" * 64, names=(f"quay.io/a/c@sha256:{'0' * 64}",), users=("default/web", "x"), stays=Stays.IN_USE, size_bytes=1
@@ -72,6 +72,7 @@ async def test_images_as_a_table(master: Master) -> None:
         ["quay.io/a/c", f"sha256:{'0' * 64}", "c" * 12, "0.0Mi", "now", "default/web and 1 more", "in use"],
         ["localhost:5000/mine", "1", "d" * 12, "0.0Mi", "<none>", "<none>", "not pulled by this agent"],
     ]
+    assert json.loads((await rootlet(master, "images", "-o", "json")).out)["images"][1]["sizeBytes"] == MIB
     unused = (await rootlet(master, "images", "--unused")).out
     assert ("c" * 12 in unused, "d" * 12 in unused) == (False, True)
 
