@@ -184,30 +184,27 @@ def test_a_claim_is_a_podman_volume_that_stays(agent: Agent, claim_name: str) ->
     agent.until_gone(["claims-again"])
 
 
-def podman_volumes(agent: Agent, name: str) -> list[str]:
-    return [found for found in podman("volume", "ls", "-q").split() if found.startswith(f"{name}-data_default_")]
-
-
 def test_an_ephemeral_volume_goes_with_its_pod(agent: Agent) -> None:
     agent.run(mounting("scratch", [ephemeral("data")], mount("data", "/data")))
     agent.inside("scratch", "echo kept > /data/file")
-    (volume,) = podman_volumes(agent, "scratch")
+    (volume,) = agent.eye.pods_volumes()
+    assert volume.startswith("scratch-data_default_")
     agent.inside("scratch", "kill 1")
     agent.until(lambda: restart_count(agent.pods()["scratch"]) == 1, "the container was restarted")
     agent.until_ready(["scratch"])
     assert agent.inside("scratch", "cat /data/file") == "kept"
     agent.remove("scratch")
     agent.until_gone(["scratch"])
-    assert podman_volumes(agent, "scratch") == []
+    assert agent.eye.pods_volumes() == []
 
     agent.run(mounting("scratch", [ephemeral("data")], mount("data", "/data")))
     assert agent.inside("scratch", "ls /data") == "", "the volume of the next pod of that file is a new one"
-    assert podman_volumes(agent, "scratch") == [volume], "with the same uid, and so the same name"
+    assert agent.eye.pods_volumes() == [volume], "with the same uid, and so the same name"
     agent.stop()
     (agent.manifests / "scratch.yaml").unlink()
     (agent.state / "checkpoint.json").unlink()
     agent.start()
-    agent.until(lambda: podman_volumes(agent, "scratch") == [], "an agent that finds an orphan removes its volume")
+    agent.until(lambda: agent.eye.pods_volumes() == [], "an agent that finds an orphan removes its volume")
 
 
 def test_an_image_that_is_not_there_is_its_containers_reason(agent: Agent) -> None:
