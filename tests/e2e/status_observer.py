@@ -79,8 +79,11 @@ class Eye:
 
     def pods_volumes(self) -> list[str]:
         """Names of Podman volumes that belong to pods."""
-        wanted = (f"label={_INSTANCE}={self.instance}", "label=io.kubernetes.pod.uid")
-        return podman("volume", "ls", "-q", "--filter", wanted[0], "--filter", wanted[1]).split()
+        shown = json.loads(podman("volume", "ls", "--format", "json"))
+        owners = {found["Name"]: found["Labels"] or {} for found in shown}
+        return [
+            n for n, its in owners.items() if its.get(_INSTANCE) == self.instance and "io.kubernetes.pod.uid" in its
+        ]
 
     def lost_monitors(self, uids: Iterable[str]) -> list[str]:
         """Names of containers of these pods that conmon holds and Podman does not know: nobody will remove them."""
