@@ -202,7 +202,7 @@ def test_an_ephemeral_volume_goes_with_its_pod(agent: Agent) -> None:
     assert agent.eye.pods_volumes() == [volume], "with the same uid, and so the same name"
     agent.stop()
     (agent.manifests / "scratch.yaml").unlink()
-    (agent.state / "checkpoint.json").unlink()
+    (agent.state / "checkpoint.json").unlink(missing_ok=True)
     agent.start()
     agent.until(lambda: agent.eye.pods_volumes() == [], "an agent that finds an orphan removes its volume")
 
