@@ -254,6 +254,12 @@ class PodmanRuntime:
         request = Request(call="create volume", method="POST", path="volumes/create", kind=Kind.CREATE, body=body)
         return _read(request.call, await self._client.call(request), libpod.decode_volume)
 
+    async def remove_volume(self, name: str) -> None:
+        path, accept = f"volumes/{_name(name)}", frozenset({404})
+        await self._client.call(
+            Request(call="remove volume", method="DELETE", path=path, kind=Kind.REMOVE, accept=accept)
+        )
+
     async def create_pod(self, spec: SpecDict) -> str:
         return await self._create("create pod", "pods/create", spec)
 

@@ -188,6 +188,9 @@ class FakeRuntime:
     async def remove_container(self, id: str) -> None:
         await self._call("remove_container", lambda: self.podman.remove_container(id))
 
+    async def remove_volume(self, name: str) -> None:
+        await self._call("remove_volume", lambda: self.podman.remove_volume(name))
+
     async def remove_pod(self, id: str) -> None:
         await self._call("remove_pod", lambda: self.podman.remove_pod(id))
 

@@ -394,6 +394,9 @@ class Runtime(Protocol):
     async def create_volume(self, name: str, labels: Mapping[str, str], options: Mapping[str, str]) -> VolumeInfo:
         """POST volumes/create, with the local driver. Raises NAME_IN_USE."""
 
+    async def remove_volume(self, name: str) -> None:
+        """DELETE volumes/{name}. Gone is success. Raises WRONG_STATE while a container has it."""
+
     async def pull_image(
         self, reference: str, on_progress: Callable[[str], None], login: RegistryLogin | None = None
     ) -> str:
