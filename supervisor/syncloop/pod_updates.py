@@ -104,11 +104,11 @@ class PodUpdates:
 
     def _begin(self, pod: Pod, source: str, now: Instant) -> None:
         evicted = self._evicted.pop(pod.metadata.uid, None)
-        admission = self.admission.admit(pod) if evicted else self.admission.admit_new(pod, now)
+        admission = None if evicted else self.admission.admit_new(pod, now)
         state = self._parts.begin(pod.metadata.uid, "/".join(pod_key(pod)), pod, source, 0.0)
-        if evicted:
+        if evicted:  # it does not run, so it takes no place from others
             self.evict(state, evicted)
-        if isinstance(admission, Rejected):
+        elif isinstance(admission, Rejected):
             _count_rejection(admission.reason)
             self._parts.statuses.reject(state.uid, admission.reason, admission.message)
             state.lifecycle.terminate()
