@@ -482,6 +482,7 @@ RISKY: Final = frozenset({"re.compile", "re.fullmatch", "int", "Fraction", "fnma
 or a reason below."""
 NO_PARSER: Final[Mapping[str, tuple[str, ...]]] = {
     "the user's own configuration, arguments and host": (
+        "ipc/nodestatus/allocatable.py",
         "supervisor/cli/",
         "supervisor/client/errors.py",
         "supervisor/config/config_file.py",
@@ -515,6 +516,7 @@ NO_PARSER: Final[Mapping[str, tuple[str, ...]]] = {
         "workers/exec/runner.py",
         "workers/libpod/client.py",
         "workers/eviction/manager.py",
+        "workers/specgen/container_resources.py",
         "workers/specgen/oom_score.py",
         "workers/pod_worker.py",
         "workers/pleg/relist.py",
