@@ -43,7 +43,14 @@ from ipc.messages.api_server import (
 from ipc.messages.base import EventReport, ProfileTaken, PullEnded, PullProgress, node_event
 from ipc.messages.catalogue import ChildEvent
 from ipc.messages.event_reasons import EventReason
-from ipc.messages.node_worker import ObservationFailed, Observed, Relisted, RuntimeHealth, ServiceSilent
+from ipc.messages.node_worker import (
+    NodeObserved,
+    ObservationFailed,
+    Observed,
+    Relisted,
+    RuntimeHealth,
+    ServiceSilent,
+)
 from ipc.messages.pod_worker import AbandonPull, ProbeResultChanged, ProbingStopped, PullImage, SyncDone
 from ipc.metrics import rootlet as metrics
 from ipc.shm.board import Board
@@ -326,7 +333,7 @@ class Master:
 
     def on_message(self, slot: int, message: ChildEvent) -> None:
         match message:
-            case SyncDone() | EventReport() | ObservationFailed() | PullProgress() | PullEnded():
+            case SyncDone() | EventReport() | ObservationFailed() | PullProgress() | PullEnded() | NodeObserved():
                 self._feed(message)
             case ProbeResultChanged() | ProbingStopped():
                 self._feed(message)
@@ -469,5 +476,6 @@ class Master:
             going_down=self._shutdown.cause,
             sync_frequency_s=float(self._settings.sync_frequency_s),  # msgspec encodes no subclass of float
             workers=self._children.infos(self._loop.pods_per_slot()),
+            conditions=self._loop.node_conditions,
         )
         self._children.send(API_SLOT, changed)

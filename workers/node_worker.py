@@ -18,6 +18,7 @@ import math
 import os
 import random
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Final, Never, assert_never
 
 import msgspec
@@ -38,6 +39,7 @@ from ipc.messages.node_worker import (
     ObservationFailed,
     Observe,
     Observed,
+    ObserveNode,
     Relist,
     Relisted,
     StartPull,
@@ -51,6 +53,8 @@ from ipc.shm.metric_cells import METERS
 from ipc.shm.trace import TRACER
 from ipc.wire.boot import ChildContext, WorkerSettings
 from ipc.wire.channel import Channel, ChannelClosed
+from workers.eviction.node_pressure import NodePressure
+from workers.eviction.pod_usage import Directories
 from workers.images.pull_records import PullRecords
 from workers.images.puller import ImagePuller
 from workers.kubecontainer.label_signatures import Ownership
@@ -127,6 +131,7 @@ async def run_node_worker(
                 "monitors' notes": worker.publish_recorded_ends,
                 "leftover processes": worker.orphans.collect,
                 "statistics": worker.statistics.run,
+                "signals of eviction": worker.node_pressure.run,
                 "directories of pods that are gone": worker.log_gc.collect,
                 "inspects for a later process": worker.keep_inspects,
                 **({"cgroups of QoS classes": worker.class_cgroups.keep} if worker.class_cgroups.is_needed else {}),
@@ -194,13 +199,24 @@ class NodeWorker:
         self.statistics = Housekeeping(
             context.board.statistics, clock, rng, self._targets, functools.partial(_make_collector, settings, clock)
         )
+        unshare = Unshare(podman=settings.podman_path)
+        self.node_pressure = NodePressure(
+            settings.thresholds,
+            Directories(pods=settings.pods_dir, logs=settings.pod_logs_dir),
+            clock,
+            unshare,
+            image_root=self._image_root,
+            targets=self._targets,
+            statistics=self.statistics.fresh,
+            report=self._send,
+        )
         self.log_gc = LogGarbageCollector(
             settings.pod_logs_dir,
             (settings.pods_dir, settings.memory_dir),
             settings.node_name,
             is_tracked=lambda uid: uid in self._published.tracked,
             report=self._send,
-            unshare=Unshare(podman=settings.podman_path),
+            unshare=unshare,
         )
         self._queue = ObserveQueue()
         self._schedule = RelistSchedule(settings.relist_period_s, settings.quiet_relist_period_s, rng)
@@ -217,6 +233,8 @@ class NodeWorker:
         """A relist has succeeded since the stream of events last broke. At first Podman may be about to start."""
         self._wake = asyncio.Event()
         self._counted = CallCounts()
+        self._storage = ""
+        """See `_image_root`."""
         self._relisted_at = 0.0
         """When the last relist began, monotonic seconds; 0.0 before the first."""
 
@@ -250,6 +268,8 @@ class NodeWorker:
                     self._puller.cancel(command.pull)
                 case CollectLogs():
                     self.log_gc.ask(command)
+                case ObserveNode():
+                    self.node_pressure.ask(command)
                 case WeighClasses():
                     self.class_cgroups.weigh(command.burstable_shares)
                     self.class_cgroups.write()
@@ -308,6 +328,13 @@ class NodeWorker:
     def _targets(self) -> Sequence[PodTarget]:
         """Pods of which statistics are collected."""
         return tuple(targets_of(self._published.statuses, self._observer.inspected))
+
+    def _image_root(self) -> str:
+        """A directory of Podman's storage, as the layer of a container tells; empty while there was none."""
+        if not self._storage:
+            layers = (each.layer for pod in self._targets() for each in pod.containers)
+            self._storage = next((str(Path(layer).parents[2]) for layer in layers if layer), "")
+        return self._storage
 
     # --- hints ---
 

@@ -14,7 +14,7 @@ from typing import Annotated, Any, Final, Literal
 import msgspec
 
 from ipc.api.quantity import QuantityError, parse_amount
-from ipc.eviction.thresholds import DEFAULT_HARD, PODS_ENFORCEMENT, EvictionSettings
+from ipc.eviction.thresholds import DEFAULT_HARD, PODS_ENFORCEMENT, EvictionSettings, Threshold, parse_thresholds
 from ipc.kubecontainer.container_gc import GcPolicy
 from ipc.kubecontainer.label_key import LabelKey
 from ipc.log.setup import LogTarget
@@ -379,6 +379,11 @@ class Settings(_Section, frozen=True, kw_only=True):
             minimum_reclaim=self.eviction_minimum_reclaim,
         )
 
+    @property
+    def thresholds(self) -> tuple[Threshold, ...]:
+        """Thresholds of eviction. Raises ThresholdError."""
+        return parse_thresholds(self.eviction, enforce_node_allocatable=self.enforce_node_allocatable)
+
 
 _UNKNOWN_NODE: Final = NodeResources()
 _NO_SERVER: Final = ServerSettings()
@@ -424,6 +429,7 @@ def worker_settings(
         max_container_restart_period_s=float(settings.crash_loop_back_off.max_container_restart_period_s),
         max_pods=settings.max_pods,
         gc=settings.container_garbage_collection.policy,
+        thresholds=settings.thresholds,
         log=settings.logging.target,
         tracing=TracingSettings(
             endpoint=settings.tracing.endpoint, sampling_rate_per_million=settings.tracing.sampling_rate_per_million

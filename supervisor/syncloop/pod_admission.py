@@ -30,6 +30,7 @@ from supervisor.admission.predicates import (
     verdict,
 )
 from supervisor.admission.preemption import recover
+from supervisor.admission.pressure import pressure_problem
 from supervisor.podworkers.pod_worker_state import PodWorkerState
 from supervisor.protocol.manifests import created_at, pod_key
 from supervisor.syncloop.node_shutdown import NOT_ADMITTED, NodeShutdown
@@ -63,8 +64,6 @@ class PodAdmission:
         it, beside those that stay up. To find these every time would be work that grows with the square of their
         number."""
         parts = self._parts
-        if self._shutdown.is_under_way:
-            return NOT_ADMITTED
         try:
             admission = admit(pod, parts.usage.without({pod.metadata.uid}), parts.settings, parts.node)
             if isinstance(admission, Admitted):
@@ -74,9 +73,14 @@ class PodAdmission:
             return _unexpected(pod, error)
 
     def admit_new(self, pod: Pod, now: Instant) -> Admitted | Rejected:
-        """Admission of a pod that comes: others give way to a critical one."""
+        """Admission of a pod that comes: not while the node goes down or is short of something, and others give way to
+        a critical one."""
+        if self._shutdown.is_under_way:
+            return NOT_ADMITTED
+        if problem := pressure_problem(pod, self._parts.node_pressures):
+            return Rejected(*problem)
         admission = self.admit(pod)
-        if isinstance(admission, Admitted) or admission is NOT_ADMITTED or not (self._victims or is_critical(pod)):
+        if isinstance(admission, Admitted) or not (self._victims or is_critical(pod)):
             return admission
         try:
             return self._admit_in_freed_room(pod, now)

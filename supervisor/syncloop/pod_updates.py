@@ -25,7 +25,14 @@ from supervisor.admission.resize import restarts_for_resize
 from supervisor.managers.node_shutdown import ShutdownGroup, drain_classes, group_by_priority
 from supervisor.podworkers.pod_worker_state import PodWorkerState
 from supervisor.protocol.commands import PodsStopped, UpdateRefused
-from supervisor.protocol.events import EvictionsRestored, HousekeepingTick, KillPod, SourcesReady, StopPods
+from supervisor.protocol.events import (
+    EvictionsRestored,
+    HousekeepingTick,
+    KillPod,
+    NodeShutdownCalledOff,
+    SourcesReady,
+    StopPods,
+)
 from supervisor.protocol.manifests import created_at, pod_key
 from supervisor.protocol.source_updates import PodOperation, PodUpdate
 from supervisor.syncloop.node_shutdown import NodeShutdown
@@ -44,6 +51,7 @@ class PodUpdates:
     def __init__(self, parts: LoopParts, shutdown: NodeShutdown) -> None:
         self._parts = parts
         self._pod_table = parts.pod_table
+        self._shutdown = shutdown
         self._announcer = parts.announcer
         self._out = parts.out
         self._removals = Removals()
@@ -198,6 +206,17 @@ class PodUpdates:
         self._stopping.extend(group_by_priority(drain_classes(self._parts.settings), priorities))
         self.stop_next_group(now)
         self._out.to_node(Relist())
+
+    def on_shutdown_called_off(self, _: NodeShutdownCalledOff, now: Instant) -> None:
+        """Pods that have ended with the node, or were not admitted meanwhile, begin anew; but for those of which a
+        source has said that they go."""
+        if not self._shutdown.call_off():
+            return
+        for state in list(self._pod_table):
+            is_wanted = not state.lifecycle.removed and state.uid not in self._removals
+            if state.pod is not None and is_wanted and self._shutdown.is_cause(state):
+                state.succeed(state.pod, state.source)
+                self._kill(state, None, now)
 
     def stop_next_group(self, now: Instant) -> None:
         """When nothing is left of the one before."""
