@@ -104,6 +104,9 @@ UNSUPPORTED_FIELD: Final = EventReason("UnsupportedField", EventType.WARNING, ""
 STARTING: Final = EventReason("Starting", EventType.NORMAL, f"{_EVENTS}, StartingKubelet")
 NODE_REBOOTED: Final = EventReason("Rebooted", EventType.WARNING, f"{_EVENTS}, NodeRebooted")
 CONTAINER_GC_FAILED: Final = EventReason("ContainerGCFailed", EventType.WARNING, f"{_EVENTS}, ContainerGCFailed")
+IMAGE_GC_FAILED: Final = EventReason("ImageGCFailed", EventType.WARNING, f"{_EVENTS}, ImageGCFailed")
+FREE_DISK_SPACE_FAILED: Final = EventReason("FreeDiskSpaceFailed", EventType.WARNING, f"{_EVENTS}, FreeDiskSpaceFailed")
+INVALID_DISK_CAPACITY: Final = EventReason("InvalidDiskCapacity", EventType.WARNING, f"{_EVENTS}, InvalidDiskCapacity")
 FAILED_VALIDATION: Final = EventReason("FailedValidation", EventType.WARNING, f"{_EVENTS}, FailedValidation")
 UNKNOWN_CONTAINER: Final = EventReason("UnknownContainer", EventType.WARNING, "")
 """A container has labels of this agent's that it has not written."""

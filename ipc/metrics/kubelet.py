@@ -398,6 +398,14 @@ IMAGE_PULL_DURATION: Final = Metric(
     labels=(label("image_size_in_bytes", *(words for _, words in IMAGE_SIZES)),),
     buckets=_PULL_BUCKETS,
 )
+IMAGES_COLLECTED: Final = Metric(
+    name="kubelet_image_garbage_collected_total",
+    type=_COUNTER,
+    help="Unused images that were removed",
+    stability=_ALPHA,
+    source=Source.NODE_WORKER,
+    labels=(label("reason", "age", "space"),),
+)
 
 # --- several processes --------------------------------------------------------------------------------------------
 

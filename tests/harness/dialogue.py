@@ -16,6 +16,7 @@ from ipc.api.v1.meta import ObjectMeta
 from ipc.api.v1.pod import Pod, PodSpec
 from ipc.host.clock import Instant
 from ipc.kubecontainer.config_objects import ConfigObject, object_key
+from ipc.kubecontainer.garbage import GarbageReport
 from ipc.kubecontainer.hashing import container_hash, sandbox_hash
 from ipc.kubecontainer.pod_containers import ContainerKind
 from ipc.kubecontainer.pod_status import (
@@ -39,6 +40,7 @@ from ipc.messages.api_server import (
 from ipc.messages.base import PullEnded, PullProgress
 from ipc.messages.node_worker import (
     CancelPull,
+    CollectImages,
     CollectLogs,
     Observation,
     Observe,
@@ -68,6 +70,7 @@ from supervisor.config.settings import Settings, WorkersSettings
 from supervisor.processes.worker_pool import API_SLOT, FIRST_POD_SLOT, NODE_SLOT
 from supervisor.protocol.commands import (
     DeathExplained,
+    GarbageCollected,
     Log,
     LoopCommand,
     PodsStopped,
@@ -190,6 +193,8 @@ class Talk:
         """Whose directories stay, every time that the others are collected."""
         self.asked = 0
         """Number of the newest request for signals of the node."""
+        self.image_requests: list[CollectImages] = []
+        self.garbage: dict[int, GarbageReport] = {}
         self._up: dict[int, int] = {}
         self.slots: dict[str, int] = {}
         """Where the newest sync of every pod went."""
@@ -341,6 +346,9 @@ class Talk:
                 return []
             case PodsStopped():
                 return ["pods stopped"]
+            case GarbageCollected(ticket=ticket):
+                self.garbage[ticket] = command.report
+                return [f"garbage {ticket}"]
             case DeathExplained():
                 return ["death explained"]
             case WorkersWanted(count=count, quarantine=quarantine):
@@ -397,6 +405,9 @@ class Talk:
                 return [f"{type(message).__name__} {image}"]
             case CollectLogs(uids=uids):
                 self.collected.append(uids)
+                return []
+            case CollectImages():
+                self.image_requests.append(message)
                 return []
             case PodChanged():
                 self.told[message.pod.metadata.uid] = message

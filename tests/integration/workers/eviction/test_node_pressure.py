@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import functools
 from collections.abc import Callable, Coroutine, Sequence
 from pathlib import Path
 from typing import Any
@@ -24,6 +25,7 @@ from ipc.stats.values import (
 )
 from workers.eviction import node_pressure
 from workers.eviction.node_pressure import NodePressure
+from workers.eviction.node_signals import observe_node
 from workers.eviction.pod_usage import Directories
 from workers.stats.targets import ContainerTarget, PodTarget
 from workers.userns.unshare import Unshare
@@ -81,24 +83,25 @@ def run(observer: Callable[[], Observer], scenario: Callable[[Observer], Corouti
 
 def test_nobody_is_told_while_no_threshold_is_met(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(node_pressure, "PERIOD_S", 0.01)
-    observe, rounds = node_pressure.observe_node, 0
-    enough: list[asyncio.Future[None]] = []
+    rounds = 0
+    enough: list[Callable[[], object]] = []
 
     async def scenario(observer: Observer) -> None:
         first = await observer.next()
         assert first.signals.keys() >= {Signal.NODEFS_AVAILABLE}, "once, after a start: somebody may believe otherwise"
-        enough.append(asyncio.get_running_loop().create_future())
+        came = asyncio.Event()
+        enough.append(functools.partial(asyncio.get_running_loop().call_soon_threadsafe, came.set))
         async with asyncio.timeout(DEADLINE_S):
-            await enough[0]
+            await came.wait()
         assert observer.told.empty()
         assert observer.asked_for_statistics == 0
 
     def counted(*arguments: Any) -> Any:
         nonlocal rounds
         rounds += 1
-        if enough and rounds >= 10 and not enough[0].done():
-            enough[0].get_loop().call_soon_threadsafe(lambda: enough[0].done() or enough[0].set_result(None))
-        return observe(*arguments)
+        if enough and rounds >= 10:
+            enough[0]()
+        return observe_node(*arguments)
 
     monkeypatch.setattr(node_pressure, "observe_node", counted)
     run(lambda: Observer(tmp_path, [NEVER]), scenario)
