@@ -87,6 +87,8 @@ DEADLINE_EXCEEDED: Final = EventReason(
     "DeadlineExceeded", EventType.NORMAL, "pkg/kubelet/active_deadline.go, activeDeadlineHandler"
 )
 EVICTED: Final = EventReason("Evicted", EventType.WARNING, "pkg/kubelet/eviction/helpers.go, Reason")
+PREEMPTING: Final = EventReason("Preempting", EventType.WARNING, f"{_EVENTS}, PreemptContainer")
+EXCEEDED_GRACE_PERIOD: Final = EventReason("ExceededGracePeriod", EventType.WARNING, f"{_EVENTS}, ExceededGracePeriod")
 FAILED_UNMOUNT_VOLUME: Final = EventReason(SyncError.FAILED_UNMOUNT.value, EventType.WARNING, "")
 """Upstream only logs it."""
 FAILED_STORAGE_MEASURE: Final = EventReason("FailedStorageMeasure", EventType.WARNING, "")
@@ -99,6 +101,8 @@ UNSUPPORTED_FIELD: Final = EventReason("UnsupportedField", EventType.WARNING, ""
 """The pod runs, without something that its manifest asks for."""
 
 # The node
+STARTING: Final = EventReason("Starting", EventType.NORMAL, f"{_EVENTS}, StartingKubelet")
+NODE_REBOOTED: Final = EventReason("Rebooted", EventType.WARNING, f"{_EVENTS}, NodeRebooted")
 CONTAINER_GC_FAILED: Final = EventReason("ContainerGCFailed", EventType.WARNING, f"{_EVENTS}, ContainerGCFailed")
 IMAGE_GC_FAILED: Final = EventReason("ImageGCFailed", EventType.WARNING, f"{_EVENTS}, ImageGCFailed")
 FREE_DISK_SPACE_FAILED: Final = EventReason("FreeDiskSpaceFailed", EventType.WARNING, f"{_EVENTS}, FreeDiskSpaceFailed")
@@ -110,11 +114,19 @@ CONTAINER_RUNTIME_DOWN: Final = EventReason("ContainerRuntimeDown", EventType.WA
 CONTAINER_RUNTIME_UP: Final = EventReason("ContainerRuntimeUp", EventType.NORMAL, "")
 CONTAINER_RUNTIME_REPLACED: Final = EventReason("ContainerRuntimeReplaced", EventType.WARNING, "")
 """The Podman service that is the agent's child answers nothing and is started again."""
+EVICTION_THRESHOLD_MET: Final = EventReason(
+    "EvictionThresholdMet", EventType.WARNING, "pkg/kubelet/eviction/eviction_manager.go, synchronize"
+)
 NODE_ADDRESSES: Final = EventReason("NodeAddresses", EventType.NORMAL, "")
 """The host has other addresses than before."""
 NODE_WITHOUT_ADDRESS: Final = EventReason("NodeAddresses", EventType.WARNING, "")
 PREFLIGHT: Final = EventReason("Preflight", EventType.WARNING, "")
 """A finding of `rootlet doctor` at the agent's start."""
+
+
+def node_status(reason: str) -> EventReason:
+    """Row of a change of one of the node's conditions (`ipc.nodestatus.node.NodeEvent`)."""
+    return EventReason(reason, EventType.NORMAL, "pkg/kubelet/kubelet_node_status.go, recordNodeStatusEvent")
 
 
 def rejected(reason: str) -> EventReason:

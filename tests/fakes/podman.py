@@ -291,6 +291,9 @@ class FakePodman:
         )
         return self.volumes[name]
 
+    def remove_volume(self, name: str) -> None:
+        self.volumes.pop(name, None)
+
     def create_pod(self, spec: SpecDict) -> str:
         name, now = spec["name"], self.clock.now().wall
         self._refuse_name(name)

@@ -154,6 +154,9 @@ class FakeRuntime:
     async def id_ranges(self) -> IdRanges:
         return await self._call("id_ranges", lambda: ID_RANGES)
 
+    async def has_systemd_cgroups(self) -> bool:
+        return await self._call("has_systemd_cgroups", lambda: False)
+
     async def create_pod(self, spec: SpecDict) -> str:
         cut = partial(self.podman.cut_create_pod, spec)
         return await self._call("create_pod", lambda: self.podman.create_pod(spec), cut)
@@ -184,6 +187,9 @@ class FakeRuntime:
 
     async def remove_container(self, id: str) -> None:
         await self._call("remove_container", lambda: self.podman.remove_container(id))
+
+    async def remove_volume(self, name: str) -> None:
+        await self._call("remove_volume", lambda: self.podman.remove_volume(name))
 
     async def remove_pod(self, id: str) -> None:
         await self._call("remove_pod", lambda: self.podman.remove_pod(id))

@@ -44,6 +44,7 @@ from ipc.messages.node_worker import (
     CollectLogs,
     Observation,
     Observe,
+    ObserveNode,
     Relist,
     StartPull,
     Track,
@@ -74,6 +75,7 @@ from supervisor.protocol.commands import (
     LoopCommand,
     PodsStopped,
     Send,
+    ShutdownChanged,
     SlotVacated,
     UpdateRefused,
     WorkersWanted,
@@ -105,7 +107,15 @@ PULL = SyncResult(action=SyncAction.START_CONTAINER, target="main", error=SyncEr
 """What became of a container's start."""
 
 
-def pod(uid: str, *, image: str = "v1", policy: RestartPolicy = "Always", grace_s: int = 30, host_port: int = 0) -> Pod:
+def pod(
+    uid: str,
+    *,
+    image: str = "v1",
+    policy: RestartPolicy = "Always",
+    grace_s: int = 30,
+    host_port: int = 0,
+    priority: int | None = None,
+) -> Pod:
     """Called like its UID, with one container ``main``."""
     ports = (ContainerPort(container_port=80, host_port=host_port),) if host_port else ()
     return Pod(
@@ -114,6 +124,7 @@ def pod(uid: str, *, image: str = "v1", policy: RestartPolicy = "Always", grace_
             containers=(Container(name="main", image=image, ports=ports),),
             restart_policy=policy,
             termination_grace_period_seconds=grace_s,
+            priority=priority,
         ),
     )
 
@@ -180,6 +191,8 @@ class Talk:
         """Of the lines of the log."""
         self.collected: list[tuple[str, ...]] = []
         """Whose directories stay, every time that the others are collected."""
+        self.asked = 0
+        """Number of the newest request for signals of the node."""
         self.image_requests: list[CollectImages] = []
         self.garbage: dict[int, GarbageReport] = {}
         self._up: dict[int, int] = {}
@@ -343,6 +356,8 @@ class Talk:
             case SlotVacated(slot=slot):
                 self._up.pop(slot, None)
                 return [f"vacated {slot}"]
+            case ShutdownChanged(cause=cause, ended_at=ended_at):
+                return [f"{cause or 'shutdown called off'}{' is over' if ended_at else ''}"]
             case UpdateRefused(pod=kept):
                 return [f"keep {kept.metadata.uid}"]
             case Send(slot=slot, message=message):
@@ -379,6 +394,9 @@ class Talk:
                 return [f"observe {' '.join(uids)}"]
             case Relist():
                 return ["relist"]
+            case ObserveNode(number=number, resource=resource):
+                self.asked = number
+                return [f"observe node{resource and f' {resource}'}"]
             case StartPull(reference=image):
                 return [f"pull {image}"]
             case CancelPull(reference=image):

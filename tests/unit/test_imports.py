@@ -53,6 +53,7 @@ ORDER: Final[Mapping[str, tuple[str, ...]]] = {
         "ipc.api.support",
         "ipc.kubecontainer",
         "ipc.stats",
+        "ipc.eviction",
         "ipc.nodestatus",
         "ipc.metrics",
         "ipc.shm",
@@ -71,6 +72,7 @@ ORDER: Final[Mapping[str, tuple[str, ...]]] = {
         "supervisor.processes",
         "supervisor.podworkers",
         "supervisor.managers",
+        "supervisor.eviction",
         "supervisor.record",
         "supervisor.syncloop",
         "supervisor.doctor",
@@ -102,11 +104,11 @@ ORDER: Final[Mapping[str, tuple[str, ...]]] = {
         "workers.lifecycle",
         "workers.volumemanager.plugins",
         "workers.volumemanager",
+        "workers.stats",
         "workers.eviction",
         "workers.kuberuntime",
         "workers.pleg",
         "workers.spdy",
-        "workers.stats",
         "workers.tracing",
         "workers.api_server.core",
         "workers.api_server.access",
@@ -121,13 +123,13 @@ ORDER: Final[Mapping[str, tuple[str, ...]]] = {
 }
 """The rooms of each package from the ground up: of two rooms only the later one may import the earlier one."""
 OTHER_SIZES: Final[Mapping[str, str]] = {
+    "ipc.api.validation": "a module for each subject of Kubernetes' validation",
     "supervisor.cli.commands": "one module a command, so that none imports what another needs",
     "supervisor.sources": "a module or two for each source, and the merge of what they state",
     "supervisor.cli.printers": "a module for each kind of object, and what they share",
     "workers.lifecycle": "the hooks, and one way to carry out each kind",
     "workers.volumemanager": "before and after the plugins, which are a room of their own",
     "workers.tracing": "reading, assembling and sending; the last is an extra",
-    "workers.eviction": "limits of local storage; the room for pressure on the node",
 }
 """Why a room has fewer than 4 or more than 14 modules."""
 

@@ -16,9 +16,11 @@ import msgspec
 
 from ipc.api.v1.pod import Pod
 from ipc.host.eviction_marks import mark_evicted
+from ipc.kubecontainer.pod_failure import EVICTED, PodFailure, encode_failure
 from ipc.kubecontainer.pod_status import RuntimePodStatus
 from ipc.messages import event_reasons
 from ipc.metrics import kubelet as metrics
+from ipc.podresources.priority import is_critical
 from ipc.shm.metric_cells import METERS
 from workers.eviction.limits import (
     MAX_S,
@@ -53,7 +55,7 @@ async def evict_if_beyond_limits(
     A pod with too many files to be measured is beyond its limits. One that cannot be measured by no fault of its own
     (the disk, Podman) goes on, with an event. Raises SyncEnded."""
     volumes, containers = volumes_to_measure(pod), containers_to_measure(pod)
-    if not volumes and not containers:
+    if (not volumes and not containers) or is_critical(pod):
         return
     unshare = host.unshare
     run.step("measuring local storage")
@@ -74,23 +76,23 @@ async def evict_if_beyond_limits(
         return
     message = exceeded_limit(pod, usage)
     if message:
-        await keep_evicted(run, host.pods_dir, message)
+        await keep_evicted(run, host.pods_dir, PodFailure(reason=EVICTED, message=message))
         METERS.counter(metrics.EVICTIONS, signal_of(message)).inc()
         run.record.evicted(message)
 
 
-async def keep_evicted(run: SyncRun, pods_dir: str, message: str) -> None:
-    """Write the eviction's message to disk, for later agents. A full disk may not take it before the volumes are
+async def keep_evicted(run: SyncRun, pods_dir: str, failure: PodFailure) -> None:
+    """Write why the pod was evicted to disk, for later agents. A full disk may not take it before the volumes are
     gone."""
     try:
-        await run.in_files("mark", _mark, pods_dir, run.pod.uid, message)
+        await run.in_files("mark", _mark, pods_dir, run.pod.uid, encode_failure(failure))
     except OSError as error:
         log.warning("pod %s: its eviction cannot be kept on disk: %s", run.pod.uid, why(error))
 
 
-def _mark(pods_dir: str, uid: str, message: str) -> None:
+def _mark(pods_dir: str, uid: str, text: str) -> None:
     with private_root(pods_dir) as root, made_below(root, uid):
-        mark_evicted(pod_directory(pods_dir, uid), message)
+        mark_evicted(pod_directory(pods_dir, uid), text)
 
 
 async def _of_container(run: SyncRun, logs: Path, status: RuntimePodStatus, name: str) -> list[str]:
