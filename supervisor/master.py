@@ -44,6 +44,7 @@ from ipc.messages.base import EventReport, ProfileTaken, PullEnded, PullProgress
 from ipc.messages.catalogue import ChildEvent
 from ipc.messages.event_reasons import EventReason
 from ipc.messages.node_worker import (
+    NodeObserved,
     ObservationFailed,
     Observed,
     Relisted,
@@ -333,7 +334,7 @@ class Master:
 
     def on_message(self, slot: int, message: ChildEvent) -> None:
         match message:
-            case SyncDone() | EventReport() | ObservationFailed() | PullProgress() | PullEnded():
+            case SyncDone() | EventReport() | ObservationFailed() | PullProgress() | PullEnded() | NodeObserved():
                 self._feed(message)
             case ProbeResultChanged() | ProbingStopped():
                 self._feed(message)
@@ -477,5 +478,6 @@ class Master:
             going_down=self._shutdown.cause,
             sync_frequency_s=float(self._settings.sync_frequency_s),  # msgspec encodes no subclass of float
             workers=self._children.infos(self._loop.pods_per_slot()),
+            conditions=self._loop.node_conditions,
         )
         self._children.send(API_SLOT, changed)

@@ -12,6 +12,7 @@ from ipc.api.v1.status import PodStatus
 from ipc.kubecontainer.config_objects import ObjectKind
 from ipc.kubecontainer.pod_status import SandboxStatus
 from ipc.messages.base import Message, Ready, Shutdown
+from ipc.nodestatus.node import NodeCondition
 
 
 class PodChanged(Message, frozen=True, kw_only=True):
@@ -113,6 +114,8 @@ class AgentChanged(Message, frozen=True, kw_only=True):
     sync_frequency_s: float = 60.0
     """How often the sync loop has something to do at least."""
     workers: tuple[WorkerInfo, ...]
+    conditions: tuple[NodeCondition, ...] = ()
+    """Conditions of pressure on the node."""
 
 
 class Reply(Message, frozen=True, kw_only=True):

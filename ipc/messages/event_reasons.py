@@ -111,6 +111,9 @@ CONTAINER_RUNTIME_DOWN: Final = EventReason("ContainerRuntimeDown", EventType.WA
 CONTAINER_RUNTIME_UP: Final = EventReason("ContainerRuntimeUp", EventType.NORMAL, "")
 CONTAINER_RUNTIME_REPLACED: Final = EventReason("ContainerRuntimeReplaced", EventType.WARNING, "")
 """The Podman service that is the agent's child answers nothing and is started again."""
+EVICTION_THRESHOLD_MET: Final = EventReason(
+    "EvictionThresholdMet", EventType.WARNING, "pkg/kubelet/eviction/eviction_manager.go, synchronize"
+)
 NODE_ADDRESSES: Final = EventReason("NodeAddresses", EventType.NORMAL, "")
 """The host has other addresses than before."""
 NODE_WITHOUT_ADDRESS: Final = EventReason("NodeAddresses", EventType.WARNING, "")

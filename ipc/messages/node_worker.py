@@ -7,6 +7,9 @@ from typing import Final
 
 import msgspec
 
+from ipc.eviction.observations import SignalObservation
+from ipc.eviction.signals import Signal
+from ipc.eviction.usage import PodUsage
 from ipc.kubecontainer.log_rotate_policy import LogRotatePolicy
 from ipc.kubecontainer.pod_status import RuntimePodStatus
 from ipc.messages.base import (
@@ -71,6 +74,35 @@ class CollectLogs(Message, frozen=True, kw_only=True):
     """Wall time at which these were all. A directory that was made or changed since may be a newer pod's."""
 
 
+class ObserveNode(Message, frozen=True, kw_only=True):
+    """Observe the signals of eviction now, without waiting for the period. Answered by a ``NodeObserved``."""
+
+    number: int
+    """Of this request, rising."""
+    resource: str = ""
+    """Resource of which each pod's use is wanted, too; empty for none."""
+
+
+class NodeObserved(Message, frozen=True, kw_only=True):
+    """Signals of eviction. Sent unasked while a threshold is met, and once when none is any more."""
+
+    signals: dict[Signal, SignalObservation]
+    has_image_fs: bool = False
+    """Images lie on another file system than the pods' directories."""
+    is_split: bool = False
+    """Writable layers lie on another one than images."""
+    answers: int = 0
+    """Number of the request; 0 of one that nobody has asked for."""
+    pods: tuple[PodUsage, ...] | None = None
+    """Use by each pod of which something runs; None when nobody has asked for it, or it cannot be measured."""
+
+
+class WeighClasses(Message, frozen=True, kw_only=True):
+    """CPU shares of all burstable pods together: the weight of their cgroup."""
+
+    burstable_shares: int
+
+
 class SetLogRotation(Message, frozen=True, kw_only=True):
     """Rotate containers' logs by another policy from now on."""
 
@@ -126,12 +158,24 @@ class ServiceSilent(Message, frozen=True, kw_only=True):
 
 
 NodeWorkerCommand = (
-    Track | Untrack | Observe | Relist | StartPull | CancelPull | CollectLogs | SetLogRotation | TakeProfile | Shutdown
+    Track
+    | Untrack
+    | Observe
+    | Relist
+    | StartPull
+    | CancelPull
+    | CollectLogs
+    | SetLogRotation
+    | WeighClasses
+    | ObserveNode
+    | TakeProfile
+    | Shutdown
 )
 NodeWorkerEvent = (
     Observed
     | Relisted
     | ObservationFailed
+    | NodeObserved
     | RuntimeHealth
     | ServiceSilent
     | PullProgress

@@ -8,6 +8,7 @@ from collections.abc import Callable
 
 import msgspec
 
+from ipc.eviction.thresholds import Threshold
 from ipc.kubecontainer.container_gc import GcPolicy
 from ipc.kubecontainer.label_key import LabelKey
 from ipc.kubecontainer.log_rotate_policy import LogRotatePolicy
@@ -83,6 +84,8 @@ class WorkerSettings(msgspec.Struct, frozen=True, kw_only=True):
     """Most pods that this node takes."""
     gc: GcPolicy = GcPolicy()
     """Of dead containers; ``max_containers`` is the master's business."""
+    thresholds: tuple[Threshold, ...] = ()
+    """Thresholds of eviction, those of containerfs not among them. Without any nothing is observed for it."""
     log_rotation: LogRotatePolicy = LogRotatePolicy()
     log: LogTarget = LogTarget()
     tracing: TracingSettings = TracingSettings()

@@ -14,7 +14,7 @@ from typing import Annotated, Any, Final, Literal
 import msgspec
 
 from ipc.api.quantity import QuantityError, parse_amount
-from ipc.eviction.thresholds import DEFAULT_HARD, PODS_ENFORCEMENT, EvictionSettings
+from ipc.eviction.thresholds import DEFAULT_HARD, PODS_ENFORCEMENT, EvictionSettings, Threshold, parse_thresholds
 from ipc.kubecontainer.container_gc import GcPolicy
 from ipc.kubecontainer.label_key import LabelKey
 from ipc.kubecontainer.log_rotate_policy import NO_ROTATION, LogRotatePolicy
@@ -129,7 +129,7 @@ DNS_NAME: Final = Pattern(rf"(?=.{{0,253}}$)({_LABEL}(\.{_LABEL})*)?", "must be 
 _PODMAN_NAME: Final = Pattern(r"([a-zA-Z0-9][a-zA-Z0-9_.-]*)?", "must be the name of a Podman network")
 _FILE_OR_NONE: Final = Pattern(r"(/.*)?", "must be an absolute path, or empty")
 _ENDPOINT: Final = Pattern(r"https?://[!-?A-~]+", "must be an http:// or https:// URL without a user")
-_ACRONYMS: Final = {"qps": "QPS", "dns": "DNS", "url": "URL", "ca": "CA"}
+_ACRONYMS: Final = {"cfs": "CFS", "qos": "QOS", "qps": "QPS", "dns": "DNS", "url": "URL", "ca": "CA"}
 _PORT: Final = Range(0, 65535)
 _URL_OR_NONE: Final = Pattern(r"(https?://[!-~]+)?", "must be an http or https URL, or empty")
 
@@ -184,6 +184,10 @@ class ContainerGarbageCollectionSettings(_Section, frozen=True, kw_only=True):
 class PodNetworkSettings(_Section, frozen=True, kw_only=True):
     mode: Literal["", "slirp4netns", "pasta", "bridge"] = ""
     bridge: Annotated[str, _PODMAN_NAME] = ""
+
+
+class MemorySwapSettings(_Section, frozen=True, kw_only=True):
+    swap_behavior: Literal["", "NoSwap", "LimitedSwap"] = ""
 
 
 class EventHistorySettings(_Section, frozen=True, kw_only=True):
@@ -349,6 +353,11 @@ class Settings(_Section, frozen=True, kw_only=True):
     container_log_monitor_interval_s: Annotated[Seconds, _between("3s", "1h")] = seconds("10s")
     kube_reserved: Annotated[dict[str, str], Check(_reservation_problem)] = msgspec.field(default_factory=dict)
     system_reserved: Annotated[dict[str, str], Check(_reservation_problem)] = msgspec.field(default_factory=dict)
+    cgroups_per_qos: bool = True
+    cpu_cfs_quota: bool = True
+    cpu_cfs_quota_period_s: Annotated[Seconds, _between("1ms", "1s")] = seconds("100ms")
+    pod_pids_limit: Annotated[int, Range(-1, 4_194_304)] = -1
+    memory_swap: MemorySwapSettings = MemorySwapSettings()
     enforce_node_allocatable: tuple[Literal["none", "pods"], ...] = (PODS_ENFORCEMENT,)
     eviction_hard: dict[str, str] = msgspec.field(default_factory=lambda: dict(DEFAULT_HARD))
     eviction_soft: dict[str, str] = msgspec.field(default_factory=dict)
@@ -392,6 +401,11 @@ class Settings(_Section, frozen=True, kw_only=True):
             soft_grace_period=self.eviction_soft_grace_period,
             minimum_reclaim=self.eviction_minimum_reclaim,
         )
+
+    @property
+    def thresholds(self) -> tuple[Threshold, ...]:
+        """Thresholds of eviction. Raises ThresholdError."""
+        return parse_thresholds(self.eviction, enforce_node_allocatable=self.enforce_node_allocatable)
 
 
 _UNKNOWN_NODE: Final = NodeResources()
@@ -438,6 +452,7 @@ def worker_settings(
         max_container_restart_period_s=float(settings.crash_loop_back_off.max_container_restart_period_s),
         max_pods=settings.max_pods,
         gc=settings.container_garbage_collection.policy,
+        thresholds=settings.thresholds,
         log_rotation=settings.log_rotation,
         log=settings.logging.target,
         tracing=TracingSettings(

@@ -15,7 +15,7 @@ from ipc.api.v1.event import Event
 from ipc.kubecontainer.pod_failure import PodFailure
 from ipc.kubecontainer.probe_results import ProbeResults
 from ipc.messages.base import EventReport, PullEnded, PullProgress
-from ipc.messages.node_worker import Observation, ObservationFailed
+from ipc.messages.node_worker import NodeObserved, Observation, ObservationFailed
 from ipc.messages.pod_worker import AbandonPull, ProbeResultChanged, ProbingStopped, PullImage, SyncDone
 from supervisor.config.settings import Settings
 from supervisor.protocol.source_updates import ObjectsExpected, ObjectUpdate, PodUpdate
@@ -145,6 +145,7 @@ LoopEvent = (
     | SyncDone
     | EventReport
     | ObservationFailed
+    | NodeObserved
     | PullRequest
     | PullProgress
     | PullEnded

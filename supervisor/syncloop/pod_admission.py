@@ -30,6 +30,7 @@ from supervisor.admission.predicates import (
     verdict,
 )
 from supervisor.admission.preemption import recover
+from supervisor.admission.pressure import pressure_problem
 from supervisor.podworkers.pod_worker_state import PodWorkerState
 from supervisor.protocol.manifests import pod_key
 from supervisor.syncloop.node_shutdown import NOT_ADMITTED, NodeShutdown
@@ -72,9 +73,12 @@ class PodAdmission:
             return _unexpected(pod, error)
 
     def admit_new(self, pod: Pod, now: Instant) -> Admitted | Rejected:
-        """Admission of a pod that comes: others give way to a critical one."""
+        """Admission of a pod that comes: not while the node goes down or is short of something, and others give way to
+        a critical one."""
         if self._shutdown.is_under_way:
             return NOT_ADMITTED
+        if problem := pressure_problem(pod, self._parts.node_pressures):
+            return Rejected(*problem)
         admission = self.admit(pod)
         if isinstance(admission, Admitted) or not (self._victims or is_critical(pod)):
             return admission

@@ -18,9 +18,10 @@ from ipc.kubecontainer.pod_failure import EVICTED, PodFailure
 from ipc.kubecontainer.probe_results import ProbeResults
 from ipc.messages import event_reasons
 from ipc.messages.base import EventReport, PullEnded, PullProgress
-from ipc.messages.node_worker import Observation, ObservationFailed
+from ipc.messages.node_worker import NodeObserved, Observation, ObservationFailed
 from ipc.messages.pod_worker import ProbeResultChanged, ProbingStopped, SyncDone, WorkType
 from ipc.messages.sync_error import SyncError
+from ipc.nodestatus.node import NodeCondition
 from ipc.podresources.node_resources import NodeResources
 from supervisor.admission.predicates import UNKNOWN_NODE
 from supervisor.config.settings import Settings
@@ -61,6 +62,7 @@ from supervisor.record.recorder import EventRecorder
 from supervisor.record.status_manager import pod_event
 from supervisor.syncloop import requeue
 from supervisor.syncloop.dispatcher import Dispatcher
+from supervisor.syncloop.node_pressure import NodePressureManager
 from supervisor.syncloop.node_shutdown import NodeShutdown
 from supervisor.syncloop.object_updates import ObjectUpdates
 from supervisor.syncloop.parts import LoopParts
@@ -95,6 +97,7 @@ class SyncLoop:
         self._workers = WorkerUpdates(parts)
         self._dispatcher = Dispatcher(parts, self._updates)
         self._container_gc = ContainerGc()
+        self._node_pressure = NodePressureManager(parts, self._updates)
         self.handlers = self._dispatch_table()
 
     def _dispatch_table(self) -> DispatchTable[[Instant], None]:
@@ -114,6 +117,7 @@ class SyncLoop:
         table.on(WorkerDown, self._workers.on_worker_down)
         table.on(Observations, self._on_views)
         table.on(ObservationFailed, self._on_observation_failed)
+        table.on(NodeObserved, self._node_pressure.on_node_observed)
         table.on(SyncDone, self._on_sync_done)
         table.on(EventReport, self._announcer.event)
         table.on(PullRequest, self._pull)
@@ -135,12 +139,14 @@ class SyncLoop:
         self._workers.scale_workers()
         self._dispatcher.dispatch_touched(now)
         self._parts.kills.settle(now)
+        self._node_pressure.settle(now)
         self._shutdown.advance(now)
         self._updates.stop_next_group(now)
         self._dispatcher.dispatch_touched(now)
         self._updates.answer_stop()
         if request := self._observation_requests.take_request():
             self._out.to_node(request)
+        self._workers.weigh_classes()
         return self._out.take()
 
     @property
@@ -151,6 +157,16 @@ class SyncLoop:
     def pods_per_slot(self) -> Mapping[int, int]:
         """Number of pods of each slot, for `get workers`."""
         return self._pod_table.pods_per_slot
+
+    @property
+    def node_pressure(self) -> NodePressureManager:
+        """Eviction by pressure on the node."""
+        return self._node_pressure
+
+    @property
+    def node_conditions(self) -> tuple[NodeCondition, ...]:
+        """Conditions of pressure on the node."""
+        return self._node_pressure.node_conditions
 
     def state(self, uid: str) -> PodWorkerState | None:
         """The pod worker state of a pod; None of one that is not known."""
@@ -304,6 +320,7 @@ class SyncLoop:
                 self._dispatcher.terminate_if_terminal(state, now)
                 self._pod_table.touch((state.uid,))
         self._collect_garbage(now)
+        self._node_pressure.tick(now)
 
     def _collect_garbage(self, now: Instant) -> None:
         """Only while it is known what is wanted and what runs something may be deleted."""

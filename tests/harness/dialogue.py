@@ -37,7 +37,17 @@ from ipc.messages.api_server import (
     PodGone,
 )
 from ipc.messages.base import PullEnded, PullProgress
-from ipc.messages.node_worker import CancelPull, CollectLogs, Observation, Observe, Relist, StartPull, Track, Untrack
+from ipc.messages.node_worker import (
+    CancelPull,
+    CollectLogs,
+    Observation,
+    Observe,
+    ObserveNode,
+    Relist,
+    StartPull,
+    Track,
+    Untrack,
+)
 from ipc.messages.pod_worker import (
     AbandonPull,
     CancelSync,
@@ -178,6 +188,8 @@ class Talk:
         """Of the lines of the log."""
         self.collected: list[tuple[str, ...]] = []
         """Whose directories stay, every time that the others are collected."""
+        self.asked = 0
+        """Number of the newest request for signals of the node."""
         self._up: dict[int, int] = {}
         self.slots: dict[str, int] = {}
         """Where the newest sync of every pod went."""
@@ -374,6 +386,9 @@ class Talk:
                 return [f"observe {' '.join(uids)}"]
             case Relist():
                 return ["relist"]
+            case ObserveNode(number=number, resource=resource):
+                self.asked = number
+                return [f"observe node{resource and f' {resource}'}"]
             case StartPull(reference=image):
                 return [f"pull {image}"]
             case CancelPull(reference=image):

@@ -56,7 +56,7 @@ class _Layer(msgspec.Struct, frozen=True, rename="kebab"):
 
 
 class StoreUsage(msgspec.Struct, frozen=True):
-    """What images occupy, in bytes."""
+    """Sizes of images, in bytes."""
 
     total: int
     """Of all images; what several have in common counts once."""
@@ -97,7 +97,7 @@ class ImageStore:
         return str(self._list.parent.parent) if self._list is not None else ""
 
     def usage(self) -> StoreUsage | None:
-        """What images occupy, counted anew when an image has come or gone; None when it cannot be known. Blocks."""
+        """Sum of what images occupy, counted anew when one has come or gone; None when it cannot be known. Blocks."""
         stamp = self.stamp()
         if self._list is None or not isinstance(stamp, _FileStamp):
             return None
@@ -144,7 +144,7 @@ def count(images: Sequence[_Image], layers: Sequence[_Layer]) -> StoreUsage:
 
 
 def _layers_of(image: _Image, known: Mapping[str, _Layer]) -> Iterator[str]:
-    """Its layers and those below them; one that refers to itself ends."""
+    """Layers of an image and those below them; one that refers to itself ends."""
     seen: set[str] = set()
     for top in (image.layer, *image.mapped_layers):
         id = top
