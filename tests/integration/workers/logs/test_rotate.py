@@ -330,6 +330,32 @@ def test_a_damaged_file_ends_and_the_next_one_follows(rotation: Rotation) -> Non
         assert [number for number in rotation.shown() if number > 2] == list(range(3, 10))
 
 
+def test_a_log_that_was_moved_away_is_followed_there(rotation: Rotation) -> None:
+    rotation.monitor.write(1)
+    reader, seen = LogReader(rotation.log.parent, rotation.log), bytearray()
+
+    def look() -> None:
+        while True:
+            moved, lines = reader.has_moved(), reader.read_lines()
+            if lines is None and not moved:
+                return
+            seen.extend(b"".join(line + b"\n" for line in lines or ()))
+            if lines is None:
+                reader.go_on()
+
+    look()
+    rotation.log.rename(rotation.log.with_name("elsewhere"))
+    rotation.monitor.write(1)
+    look()
+    rotation.rotate()
+    assert rotation.rotate()
+    rotation.monitor.read()
+    rotation.monitor.write(1)
+    look()
+    reader.close()
+    assert [int(number) for number in LINE.findall(bytes(seen))] == [0, 1, 2]
+
+
 def test_a_slow_reader_misses_only_what_was_removed(rotation: Rotation) -> None:
     rotated(rotation, 1, max_files=3)
     rotation.monitor.write(3)
