@@ -114,7 +114,7 @@ def test_a_container() -> None:
                 labels.TERMINATION_MESSAGE_POLICY: "",
             },
         ),
-        "log_configuration": {"driver": "k8s-file", "path": "/logs/main/3.log"},
+        "log_configuration": {"driver": "k8s-file", "path": "/logs/main/3.log", "size": 2**62},
         "restart_policy": "no",
         "healthconfig": {"Test": ["NONE"]},
         "sdnotifyMode": "ignore",
