@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from ipc.api.v1.container import Container
 from ipc.api.v1.pod import Pod
-from ipc.kubecontainer.hashing import hash_in, sandbox_hash
+from ipc.kubecontainer.hashing import is_made_from, is_sandbox_made_from
 from ipc.kubecontainer.pod_status import ContainerState, RuntimePodStatus, SandboxState
 
 
@@ -23,7 +23,7 @@ def replaced_containers(pod: Pod, observed: RuntimePodStatus, *, was_observed_be
     if not observed.sandboxes:
         return frozenset()
     newest = observed.sandboxes[0]
-    if newest.state is not SandboxState.READY and not (was_observed_before and newest.hash != sandbox_hash(pod)):
+    if newest.state is not SandboxState.READY and not (was_observed_before and not is_sandbox_made_from(newest, pod)):
         return frozenset()
     return frozenset(container.name for container in pod.spec.containers if _is_replaced(pod, container, observed))
 
@@ -32,7 +32,7 @@ def _is_replaced(pod: Pod, container: Container, observed: RuntimePodStatus) -> 
     newest = observed.newest(container.name)
     if newest is None or newest.state is not ContainerState.EXITED:
         return False
-    if newest.hash != hash_in(pod.spec, container):
+    if not is_made_from(newest, pod.spec, container):
         return True
     own = next((sandbox for sandbox in observed.sandboxes if sandbox.id == newest.sandbox_id), None)
-    return own is not None and own.hash != sandbox_hash(pod)
+    return own is not None and not is_sandbox_made_from(own, pod)

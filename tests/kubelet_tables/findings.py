@@ -11,10 +11,6 @@ ABOUT_A_CASE: Final = frozenset(
 """Fields that say where a case is from; a gate that matters is read by the group's adapter."""
 
 UNREAD: Final[Mapping[str, Mapping[str, str]]] = {
-    "compute_pod_actions": {
-        "actuated_container_resources": "in-place resize; a case that expects one is skipped",
-        "actuated_pod_resources": "in-place resize; a case that expects one is skipped",
-    },
     "convert_to_api_container_statuses": {"has_init_containers": "the pod says so"},
     "expand_subpath_expr": {"expected_ok": "it is there that the error is"},
     "make_environment_variables": {
@@ -26,6 +22,13 @@ UNREAD: Final[Mapping[str, Mapping[str, str]]] = {
         "pod_ip": "the first of pod_ips",
         "static_pod": "every pod is one",
     },
+    "resize_do_pod_action": {
+        "expected_error": "errors come of the calls, which are others here",
+        "expected_message": "errors come of the calls, which are others here",
+        "pod_level_current": "current_pod says it",
+        "pod_level_resize": "the steps are the same",
+    },
+    "validate_pod_resize": {"errors": "ours are fewer: other fields may change too", "options": "all gates are on"},
     "label_selector_parse": {"requirements": "null where an error is expected"},
     "node_machine_info": {
         "disable_local_storage_capacity_isolation": "changes nothing in the expected nodes",
@@ -58,7 +61,7 @@ NOT_BUILT: Final[Mapping[str, str]] = {
     "label_requirement": "selectors in the fields of workload controllers",
     "short_human_duration": "columns with durations of one unit: no table has one",
     "field_selector_": "field selectors with escapes",
-    "validate_pod_": "updates through the API: a changed manifest replaces its pod",
+    "validate_pod_": "updates through the API: a changed manifest is an update",
     "allocation_": "in-place resize",
     "resize_": "in-place resize",
     "status_": "a status that is kept between two syncs and told to an API server",

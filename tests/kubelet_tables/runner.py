@@ -15,6 +15,7 @@ from tests.kubelet_tables import (
     log_groups,
     node_groups,
     printing_groups,
+    resize_groups,
     selector_groups,
     server_groups,
     source_groups,
@@ -41,6 +42,7 @@ _MODULES: Final = (
     log_groups,
     server_groups,
     node_groups,
+    resize_groups,
 )
 
 

@@ -13,6 +13,7 @@ from typing import Any, Final
 from ipc.api.v1.base import ResourceList
 from ipc.api.v1.container import Container
 from ipc.api.v1.pod import Pod
+from ipc.podresources.allocation import effective_limits
 from ipc.podresources.node_resources import NodeResources
 from ipc.podresources.pod_requests import CPU, MEMORY, amount, pod_requests
 from workers.specgen.oom_score import oom_score_adj, within_reach
@@ -30,7 +31,7 @@ KILLED_AS_A_WHOLE: Final = {"memory.oom.group": "1"}
 
 def container_resources(pod: Pod, container: Container, node: NodeResources) -> dict[str, Any]:
     """Fields of a SpecGenerator."""
-    limits = effective_limits(pod, container)
+    limits = effective_limits(pod.spec.resources, container.resources)
     memory = _memory(limits) if "memory" in node.controllers else {}
     asked: dict[str, Mapping[str, Any]] = {
         "cpu": _cpu(container.resources.requests, limits) if "cpu" in node.controllers else {},
@@ -56,12 +57,6 @@ def pod_resources(pod: Pod, node: NodeResources) -> dict[str, Any]:
     }
     given = {name: values for name, values in asked.items() if values and name in node.controllers}
     return {"resource_limits": given} if given else {}
-
-
-def effective_limits(pod: Pod, container: Container) -> ResourceList:
-    """A container without a limit has the pod's, if it has one."""
-    whole = pod.spec.resources.limits if pod.spec.resources is not None else {}
-    return {**{name: whole[name] for name in (CPU, MEMORY) if name in whole}, **container.resources.limits}
 
 
 def _cpu(requests: ResourceList, limits: ResourceList) -> Mapping[str, int]:
