@@ -11,7 +11,7 @@ import functools
 import os
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, TypeVar
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 from urllib.parse import quote
 
 import msgspec
@@ -56,7 +56,7 @@ from workers.libpod.image_store import ImageStore
 from workers.libpod.infra_look import look_at_infra
 from workers.libpod.line_stream import LineStream
 from workers.libpod.lines import LineSplitter
-from workers.proc import orphaned_monitors, procfs, signals
+from workers.proc import cgroups, orphaned_monitors, procfs, signals
 from workers.proc.pidfd import wait_ended
 
 if TYPE_CHECKING:
@@ -199,6 +199,19 @@ class PodmanRuntime:
         except RuntimeCallError as error:
             if error.kind is not ErrorKind.WRONG_STATE:  # Not running: a 500 before 4.6.1.
                 raise
+
+    async def update_container(self, id: str, resources: Mapping[str, Any]) -> None:
+        request = Request(
+            call="update container",
+            method="POST",
+            path=f"containers/{_name(id)}/update",
+            kind=Kind.UPDATE,
+            body=orjson.dumps(dict(resources)),
+        )
+        await self._client.call(request)
+
+    def memory_usage(self, process: ContainerProcess) -> int | None:
+        return cgroups.memory_usage(cgroups.own_cgroup(process.pid, process.container_id))
 
     async def remove_container(self, id: str) -> None:
         params = {"force": "true", "volumes": "true", "timeout": "0"}

@@ -6,6 +6,7 @@ import enum
 
 import msgspec
 
+from ipc.api.v1.container import ResourceRequirements
 from ipc.api.v1.pod import Pod
 from ipc.kubecontainer.config_objects import ConfigObjects
 from ipc.kubecontainer.pod_status import RuntimePodStatus
@@ -31,6 +32,7 @@ class SyncAction(enum.StrEnum):
     CREATE_SANDBOX = "CreatePodSandbox"
     KILL_SANDBOX = "KillPodSandbox"
     REMOVE_SANDBOX = "RemovePodSandbox"
+    RESIZE_POD = "ResizePodInPlace"
 
 
 class SyncResult(Message, frozen=True, kw_only=True):
@@ -89,6 +91,8 @@ class SyncPod(Message, frozen=True, kw_only=True):
     """TERMINATED: message of its eviction, if it was evicted: its containers are removed too, and this is kept."""
     objects: ConfigObjects = ConfigObjects()
     """ConfigMaps and Secrets that it refers to and that exist."""
+    actuated: dict[str, ResourceRequirements] = msgspec.field(default_factory=dict)
+    """Resources that its containers and sandboxes were given while they ran, by id; kept by the master."""
 
 
 class CancelSync(Message, frozen=True, kw_only=True):
@@ -126,6 +130,8 @@ class SyncDone(Message, frozen=True, kw_only=True):
     """Back-offs for the next sync of this pod."""
     evicted: str = ""
     """SYNC: it takes more than its limits allow, in the words of its status; it is to end."""
+    actuated: dict[str, ResourceRequirements] = msgspec.field(default_factory=dict)
+    """Resources that this sync has given to containers and sandboxes that run, by id."""
 
     @property
     def failed(self) -> tuple[SyncResult, ...]:

@@ -12,7 +12,7 @@ from collections import deque
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import msgspec
 
@@ -146,6 +146,13 @@ class FakeRuntime:
 
     async def kill_container(self, id: str, signal: str) -> None:
         await self._call("kill_container", lambda: self.podman.kill_container(id, signal))
+
+    async def update_container(self, id: str, resources: Mapping[str, Any]) -> None:
+        await self._call("update_container", lambda: self.podman.update_container(id, resources))
+
+    def memory_usage(self, process: ContainerProcess) -> int | None:
+        container = self.podman.containers.get(process.container_id)
+        return container.memory_usage if container is not None else None
 
     async def exec_container(self, id: str, command: Sequence[str], timeout_s: float) -> ExecResult:
         container, program = await self._call("exec_container", lambda: self.podman.begin_exec(id, command))

@@ -15,6 +15,7 @@ import msgspec
 from ipc.kubecontainer.resize import ContainerUpdate, changed_resources
 from ipc.podresources.allocation import ResourceAmounts
 from ipc.podresources.pod_requests import CPU, MEMORY
+from workers.proc.cgroups import CgroupConfig
 
 
 class PodResize(msgspec.Struct, frozen=True, kw_only=True):
@@ -66,15 +67,6 @@ def _pair(amounts: ResourceAmounts, name: str) -> tuple[int, int]:
 
 
 # --- the order of what is done -----------------------------------------------------------------------------------
-
-
-class CgroupConfig(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """Values of a pod's cgroup (pkg/kubelet/cm/types.go, ResourceConfig). None: no limit, or not to be changed."""
-
-    memory: int | None = None
-    cpu_shares: int | None = None
-    cpu_quota: int | None = None
-    cpu_period: int | None = None
 
 
 class Part(enum.Enum):

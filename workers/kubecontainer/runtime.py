@@ -273,6 +273,14 @@ class Runtime(Protocol):
     async def kill_container(self, id: str, signal: str) -> None:
         """POST containers/{id}/kill?signal=. Not running or gone is success."""
 
+    async def update_container(self, id: str, resources: Mapping[str, Any]) -> None:
+        """POST containers/{id}/update: other limits and weights for a container that runs, as those of a SpecGenerator.
+        Raises NOT_FOUND, WRONG_STATE (it does not run), INVALID, INTERNAL (the kernel refuses them)."""
+
+    def memory_usage(self, process: ContainerProcess) -> int | None:
+        """Bytes of memory that the container's cgroup holds; None where that cannot be told. Reads a few small
+        files."""
+
     def signal_process(self, process: ContainerProcess, signal: str) -> bool:
         """Send a signal to that process by pidfd, without Podman. False when that cannot be done, and Podman has to be
         asked: the process is not known, has ended, or may not be signalled."""

@@ -16,6 +16,7 @@ from ipc.api.v1.pod import Pod
 from ipc.podresources.allocation import effective_limits
 from ipc.podresources.node_resources import NodeResources
 from ipc.podresources.pod_requests import CPU, MEMORY, amount, pod_requests
+from workers.proc.cgroups import CgroupConfig
 from workers.specgen.oom_score import oom_score_adj, within_reach
 
 MIN_SHARES: Final = 2
@@ -57,6 +58,18 @@ def pod_resources(pod: Pod, node: NodeResources) -> dict[str, Any]:
     }
     given = {name: values for name, values in asked.items() if values and name in node.controllers}
     return {"resource_limits": given} if given else {}
+
+
+def pod_cgroup_config(pod: Pod, node: NodeResources) -> CgroupConfig:
+    """The same as values of the cgroup's files, for one that there is."""
+    given = pod_resources(pod, node).get("resource_limits", {})
+    cpu, memory = given.get("cpu", {}), given.get("memory", {})
+    return CgroupConfig(
+        memory=memory.get("limit"),
+        cpu_shares=cpu.get("shares"),
+        cpu_quota=cpu.get("quota"),
+        cpu_period=cpu.get("period"),
+    )
 
 
 def _cpu(requests: ResourceList, limits: ResourceList) -> Mapping[str, int]:

@@ -1,0 +1,114 @@
+"""Cgroups (v2) of containers and pods: where they are, what they limit, and other limits for a pod's.
+
+A pod's cgroup is made by Podman where systemd manages cgroups; it is this user's, like its files. Mirrors
+GetPodCgroupConfig and SetPodCgroupConfig (pkg/kubelet/cm/pod_container_manager_linux.go).
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from collections.abc import Iterator
+from pathlib import Path, PurePosixPath
+from typing import Final
+
+import msgspec
+
+from workers.proc.procfs import read_once
+
+ROOT: Final = "/sys/fs/cgroup"
+NO_LIMIT: Final = "max"
+_MAX_BYTES: Final = 16 * 1024
+_V2: Final = "0::"
+_SHARES: Final = range(2, 262_144 + 1)
+_WEIGHTS: Final = range(1, 10_000 + 1)
+
+
+class CgroupConfig(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """Values of a cgroup (pkg/kubelet/cm/types.go, ResourceConfig). None: no limit, or not to be changed."""
+
+    memory: int | None = None
+    """In bytes."""
+    cpu_shares: int | None = None
+    cpu_quota: int | None = None
+    """Microseconds of each period."""
+    cpu_period: int | None = None
+
+
+def own_cgroup(pid: int, container_id: str) -> str:
+    """Directory of the container's own cgroup, by its first process; empty without one: it is in its parent's."""
+    return cgroup_directory(_of_process(pid), container_id)
+
+
+def pod_cgroup(pid: int, pod_id: str) -> str:
+    """Directory of the cgroup of a Podman pod, by the process of its infra container; empty without one."""
+    return cgroup_directory(_of_process(pid), f"libpod_pod_{pod_id}")
+
+
+def _of_process(pid: int) -> str:
+    return read_once(pid, "cgroup", _MAX_BYTES).decode(errors="surrogateescape") if pid else ""
+
+
+def cgroup_directory(text: str, name: str) -> str:
+    """Directory by /proc/PID/cgroup. Of nested ones (crun puts the processes into ``container`` below it) the outermost
+    that has that in its name: ``libpod-<id>.scope``."""
+    path = next((line.removeprefix(_V2) for line in text.splitlines() if line.startswith(_V2)), "")
+    parts = PurePosixPath(path.lstrip("/")).parts
+    for end, part in enumerate(parts, start=1):
+        if name and name in part and ".." not in parts:
+            return str(PurePosixPath(ROOT, *parts[:end]))
+    return ""
+
+
+def memory_usage(directory: str) -> int | None:
+    """Bytes in use; None where that is not known."""
+    return _number(_read(directory, "memory.current"))
+
+
+def read_config(directory: str) -> CgroupConfig:
+    """Limits and weight as they are; None where there is no controller or no limit."""
+    quota, _, period = _read(directory, "cpu.max").partition(" ")
+    weight = _number(_read(directory, "cpu.weight"))
+    return CgroupConfig(
+        memory=_number(_read(directory, "memory.max")),
+        cpu_shares=shares_of_weight(weight) if weight is not None else None,
+        cpu_quota=_number(quota),
+        cpu_period=_number(period),
+    )
+
+
+def write_config(directory: str, config: CgroupConfig) -> None:
+    """Write the values that are given. Raises OSError."""
+    for file, text in _files(config):
+        with open(os.path.join(directory, file), "w") as opened:
+            opened.write(text)
+
+
+def _files(config: CgroupConfig) -> Iterator[tuple[str, str]]:
+    if config.memory is not None:
+        yield "memory.max", str(config.memory)
+    if config.cpu_quota is not None:
+        yield "cpu.max", f"{config.cpu_quota} {config.cpu_period}"
+    if config.cpu_shares is not None:
+        yield "cpu.weight", str(weight_of_shares(config.cpu_shares))
+
+
+def weight_of_shares(shares: int) -> int:
+    """getCPUWeight (pkg/kubelet/cm/cgroup_v2_manager_linux.go)."""
+    within = min(max(shares, _SHARES[0]), _SHARES[-1])
+    return _WEIGHTS[0] + (within - _SHARES[0]) * (_WEIGHTS[-1] - _WEIGHTS[0]) // (_SHARES[-1] - _SHARES[0])
+
+
+def shares_of_weight(weight: int) -> int:
+    """cpuWeightToCPUShares, of the same source."""
+    return _SHARES[0] + (weight - _WEIGHTS[0]) * (_SHARES[-1] - _SHARES[0]) // (_WEIGHTS[-1] - _WEIGHTS[0])
+
+
+def _read(directory: str, file: str) -> str:
+    with contextlib.suppress(OSError):
+        return Path(directory, file).read_text().strip() if directory else ""
+    return ""
+
+
+def _number(text: str) -> int | None:
+    return int(text) if text.isascii() and text.isdigit() else None
