@@ -84,6 +84,7 @@ from supervisor.protocol.events import (
     Observations,
     ProbeResultsRestored,
     PullRequest,
+    ResourcesRestored,
     SettingsChanged,
     SourcesReady,
     StopPods,
@@ -97,6 +98,7 @@ from supervisor.record.event_log import EventLog
 from supervisor.record.event_writer import EventWriter
 from supervisor.sources.manager import SourceManager
 from supervisor.state.probe_checkpoint import ProbeCheckpoint
+from supervisor.state.resources_checkpoint import ResourcesCheckpoint
 from supervisor.syncloop.sync_loop import SyncLoop
 from supervisor.tracing import trace_sent, traced_event
 from supervisor.version import VERSION
@@ -138,6 +140,7 @@ class Master:
         self._sources = SourceManager(settings, self._clock)
         self._event_writer = EventWriter(EventLog(settings.state_dir / EVENTS_FILE), self._clock)
         self._probe_checkpoint = ProbeCheckpoint(settings.state_dir / PROBES_FILE, self._clock)
+        self._resources_checkpoint = ResourcesCheckpoint(settings.state_dir, self._clock)
         self._podman = PodmanHealth(self._clock, self._node_event)
         self._meter = LoopMeter()
         pool = WorkerPool(
@@ -180,6 +183,7 @@ class Master:
             self._report_addresses(())
         self._feed(EvictionsRestored(evicted(self._settings.state_dir / PODS_DIR)))
         self._feed(ProbeResultsRestored(self._probe_checkpoint.restore()))
+        self._feed(ResourcesRestored(self._resources_checkpoint.restore()))
         for update in self._sources.restore():
             self._feed(update)
         spawn, every = self._tasks.spawn, self._every
@@ -204,6 +208,8 @@ class Master:
         await self._sources.close()
         await self._event_writer.close(self._loop.event_history)
         await self._probe_checkpoint.close(self._loop.probe_results_by_id())
+        allocations = self._loop.allocations
+        await self._resources_checkpoint.close(allocations.version, allocations.all_resources)
 
     def give_up(self, reason: str) -> None:
         """End the agent with exit code 1, and that reason in its log."""
@@ -235,6 +241,7 @@ class Master:
         self._feed(SyncTick())
         self._event_writer.keep(self._loop.event_history)
         self._probe_checkpoint.keep(self._loop.probe_results_by_id)
+        self._resources_checkpoint.keep(self._loop.allocations.version, self._loop.allocations.all_resources)
         self._children.check_heartbeats()
 
     def _housekeeping(self) -> None:

@@ -28,6 +28,7 @@ from workers.exec import tags
 from workers.exec.runner import Execs
 from workers.exec.sessions import ExecSessions
 from workers.kubecontainer import labels
+from workers.kubecontainer.cgroup_config import CgroupReading
 from workers.kubecontainer.image_reference import parse_image_reference
 from workers.kubecontainer.runtime import (
     CallCounts,
@@ -210,8 +211,8 @@ class PodmanRuntime:
         )
         await self._client.call(request)
 
-    def memory_usage(self, process: ContainerProcess) -> int | None:
-        return cgroups.memory_usage(cgroups.own_cgroup(process.pid, process.container_id))
+    def read_cgroup(self, process: ContainerProcess) -> CgroupReading:
+        return cgroups.read_cgroup(cgroups.own_cgroup(process.pid, process.container_id))
 
     async def remove_container(self, id: str) -> None:
         params = {"force": "true", "volumes": "true", "timeout": "0"}

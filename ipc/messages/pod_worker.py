@@ -93,6 +93,8 @@ class SyncPod(Message, frozen=True, kw_only=True):
     """ConfigMaps and Secrets that it refers to and that exist."""
     actuated: dict[str, ResourceRequirements] = msgspec.field(default_factory=dict)
     """Resources that its containers and sandboxes were given while they ran, by id; kept by the master."""
+    unsure_resources: bool = False
+    """They may have been given others since, by a sync that nobody has heard of."""
 
 
 class CancelSync(Message, frozen=True, kw_only=True):

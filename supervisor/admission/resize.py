@@ -1,7 +1,7 @@
 """May a pod that runs have other resources? And which containers another one replaces for it. Pure.
 
-Mirrors pkg/kubelet/allocation/handlers.go and canAdmitPod of allocation_manager.go. Different on purpose: every pod here
-is a static one and is resized all the same. There is neither a CPU nor a memory manager, and no swap.
+Mirrors pkg/kubelet/allocation/handlers.go and canAdmitPod of allocation_manager.go. Different on purpose: every pod is
+a static one here, and is resized all the same. There is neither a CPU nor a memory manager, and no swap.
 """
 
 from __future__ import annotations
@@ -11,7 +11,9 @@ from typing import Final
 
 import msgspec
 
+from ipc.api.v1.container import Container
 from ipc.api.v1.pod import Pod
+from ipc.api.validation.containers import all_containers
 from ipc.kubecontainer.resize import changed_resources, restarting_resources, why_not_in_place
 from ipc.podresources.allocation import RESIZABLE, resource_amounts
 from ipc.podresources.node_resources import NodeResources
@@ -46,20 +48,18 @@ def resize_problem(pod: Pod, others: NodeUsage, node: NodeResources) -> PendingR
 def restarts_for_resize(before: Pod, after: Pod, node: NodeResources) -> Iterator[str]:
     """One warning for each container that a resize restarts against its resizePolicy."""
     why = why_not_in_place(before, after, node.controllers)
-    whole = before.spec.resources, after.spec.resources
-    lists = (
-        ("initContainers", before.spec.init_containers, after.spec.init_containers),
-        ("containers", before.spec.containers, after.spec.containers),
-    )
-    for kind, old, new in lists:
-        known = {container.name: container for container in old}
-        for index, container in enumerate(new):
-            if container.name not in known:
-                continue
-            amounts = (resource_amounts(whole[0], known[container.name].resources), resource_amounts(whole[1], container.resources))
-            changed = changed_resources(*amounts)
-            if not changed & restarting_resources(container) and changed & why.keys():
-                names = " and ".join(name for name in RESIZABLE if name in changed)
-                reason = next(why[name] for name in RESIZABLE if name in changed & why.keys())
-                what = f"spec.{kind}[{index}].resources: {names} changed"
-                yield f"{what}: {reason}: {container.name} is restarted, against its resizePolicy"
+    known = {container.name: container for _, container in all_containers(before.spec, "spec")}
+    for path, container in all_containers(after.spec, "spec"):
+        changed = _changed(before, after, known.get(container.name), container)
+        if changed & why.keys() and not changed & restarting_resources(container):
+            names = " and ".join(name for name in RESIZABLE if name in changed)
+            reason = next(why[name] for name in RESIZABLE if name in changed & why.keys())
+            what = f"{path}.resources: {names} changed"
+            yield f"{what}: {reason}: {container.name} is restarted, against its resizePolicy"
+
+
+def _changed(before: Pod, after: Pod, old: Container | None, new: Container) -> frozenset[str]:
+    if old is None:
+        return frozenset()
+    pairs = ((before.spec.resources, old.resources), (after.spec.resources, new.resources))
+    return changed_resources(*(resource_amounts(whole, own) for whole, own in pairs))

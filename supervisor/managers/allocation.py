@@ -16,12 +16,13 @@ from ipc.api.v1.pod import Pod
 from ipc.api.v1.status import PodCondition
 from ipc.kubecontainer.pod_status import RuntimePodStatus
 from ipc.podresources.allocation import (
-    PodResourceInfo,
     allocation_from_pod,
     is_resize_increasing_requests,
     update_pod_from_allocation,
 )
+from ipc.podresources.priority import pod_priority
 from ipc.podresources.qos import compute_pod_qos
+from supervisor.state.resources_checkpoint import NONE, PodResources
 
 PENDING: Final = "PodResizePending"
 IN_PROGRESS: Final = "PodResizeInProgress"
@@ -30,27 +31,14 @@ ERROR: Final = "Error"
 _GUARANTEED: Final = "Guaranteed"
 
 
-class PodResources(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """What outlives the agent of one pod's resources."""
-
-    allocated: PodResourceInfo = PodResourceInfo()
-    actuated: Mapping[str, ResourceRequirements] = {}
-    """Resources that its containers and sandboxes were given while they ran, by id."""
-    conditions: tuple[PodCondition, ...] = ()
-    """PENDING before IN_PROGRESS, those that there are."""
-
-
-NONE: Final = PodResources()
-
-
 class PendingPod(msgspec.Struct, frozen=True, kw_only=True):
     """A pod whose resize is pending, as its place among others depends on it."""
 
     before: Pod
     """With the resources that it was allocated."""
     after: Pod
-    priority: int = 0
     qos: str = ""
+    """Of the pod; empty: as its resources have it."""
     since: str = ""
     """When its resize was put off first; empty when it was not tried yet."""
 
@@ -62,6 +50,8 @@ class AllocationManager:
         self._pods: dict[str, PodResources] = {}
         self._pending: list[str] = []
         """UIDs, in the order in which they are tried."""
+        self._unsure: set[str] = set()
+        """UIDs of pods that may have been given resources of which nobody has told."""
         self.version = 0
         """Grows with every change of what outlives the agent."""
 
@@ -71,12 +61,16 @@ class AllocationManager:
 
     def restore(self, pods: Mapping[str, PodResources]) -> None:
         """Take over what an agent before this one has kept."""
-        self._pods = dict(pods)
+        self._pods, self._unsure = dict(pods), set(pods)
 
     def retain(self, uids: Collection[str]) -> None:
         """Forget all other pods (RemoveOrphanedPods)."""
         for uid in [uid for uid in self._pods if uid not in uids]:
             self.remove(uid)
+
+    def resources(self, uid: str) -> PodResources:
+        """Everything of one pod."""
+        return self._pods.get(uid, NONE)
 
     # --- allocated and actuated resources ------------------------------------------------------------------------
 
@@ -102,6 +96,18 @@ class AllocationManager:
             known = self._pods[uid]
             self._put(uid, msgspec.structs.replace(known, actuated={**known.actuated, **given}))
 
+    def is_unsure(self, uid: str) -> bool:
+        """Whether what runs of the pod may have other resources than `actuated` says."""
+        return uid in self._unsure
+
+    def doubt(self, uid: str) -> None:
+        """A sync of the pod has ended without a word."""
+        self._unsure.add(uid)
+
+    def trust(self, uid: str) -> None:
+        """A sync has looked, or has changed nothing."""
+        self._unsure.discard(uid)
+
     def observed(self, uid: str, seen: RuntimePodStatus) -> None:
         """Forget containers and sandboxes that are gone."""
         known = self._pods.get(uid, NONE)
@@ -116,6 +122,7 @@ class AllocationManager:
         """Nothing of the pod is left (RemovePod)."""
         if self._pods.pop(uid, None) is not None:
             self.version += 1
+        self._unsure.discard(uid)
         self.drop_pending(uid)
 
     def _put(self, uid: str, resources: PodResources) -> None:
@@ -197,6 +204,6 @@ def sort_pending_resizes(pods: Mapping[str, PendingPod]) -> list[str]:
         if not is_resize_increasing_requests(pod.before, pod.after):
             return (False,)
         is_other = (pod.qos or compute_pod_qos(pod.after)) != _GUARANTEED
-        return True, -pod.priority, is_other, not pod.since, pod.since
+        return True, -pod_priority(pod.after), is_other, not pod.since, pod.since
 
     return sorted(pods, key=place)

@@ -15,6 +15,7 @@ from ipc.messages.node_worker import Observation, ObservationFailed
 from ipc.messages.pod_worker import AbandonPull, ProbeResultChanged, ProbingStopped, PullImage, SyncDone
 from supervisor.config.settings import Settings
 from supervisor.protocol.source_updates import ObjectsExpected, ObjectUpdate, PodUpdate
+from supervisor.state.resources_checkpoint import PodResources
 
 
 class SourcesReady(msgspec.Struct, frozen=True):
@@ -89,6 +90,13 @@ class EvictionsRestored(msgspec.Struct, frozen=True):
     """By UID."""
 
 
+class ResourcesRestored(msgspec.Struct, frozen=True):
+    """Resources that an earlier agent has allocated, and given to what runs."""
+
+    pods: dict[str, PodResources]
+    """By UID."""
+
+
 class SettingsChanged(msgspec.Struct, frozen=True):
     settings: Settings
 
@@ -133,6 +141,7 @@ LoopEvent = (
     | EventsRestored
     | ProbeResultsRestored
     | EvictionsRestored
+    | ResourcesRestored
     | SettingsChanged
     | HostAddressesChanged
     | StopPods

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 
 import msgspec
 
+from ipc.api.v1.container import ResourceRequirements
 from ipc.api.v1.pod import Pod
 from ipc.api.v1.status import ContainerStatus, HostIP, PodCondition, PodIP, PodStatus
 from ipc.host.clock import Instant, rfc3339
@@ -23,6 +24,7 @@ from supervisor.status.active_deadline import DEADLINE_EXCEEDED, DEADLINE_EXCEED
 from supervisor.status.containers import Surroundings, container_statuses
 from supervisor.status.phase import TERMINAL_PHASES, get_phase
 from supervisor.status.report import normalize_status
+from supervisor.status.resources import pod_resource_fields
 from supervisor.status.termination import terminate_pod
 from supervisor.status.transitions import with_observed_times, with_transition_times
 
@@ -57,6 +59,10 @@ class StatusInput(msgspec.Struct, frozen=True, kw_only=True):
     """The pod was not admitted."""
     eviction: Failure | None = None
     """The pod may not run any more."""
+    actuated: Mapping[str, ResourceRequirements] = {}
+    """Resources that containers and sandboxes were given while they ran, by id."""
+    resize_conditions: tuple[PodCondition, ...] = ()
+    """With times and generations of their own."""
     steady_wall: float = math.inf
     """How late it is for its deadline, in epoch seconds, when the clock was set forward; otherwise now or later."""
 
@@ -77,7 +83,7 @@ def generate_pod_status(given: StatusInput, now: Instant) -> PodStatus:
     made = with_transition_times(
         _conditions(given, status, previous), previous.conditions, given.pod.metadata.generation, rfc3339(now.wall)
     )
-    status = msgspec.structs.replace(status, conditions=made)
+    status = msgspec.structs.replace(status, conditions=(*given.resize_conditions, *made))
     is_first_observation = given.was_observed and not given.was_observed_before
     return with_observed_times(status, given.observed) if is_first_observation else status
 
@@ -96,6 +102,7 @@ def _with_containers(given: StatusInput, previous: PodStatus) -> PodStatus:
         container_statuses=statuses[ContainerKind.REGULAR],
         ephemeral_container_statuses=statuses[ContainerKind.EPHEMERAL],
         qos_class=compute_pod_qos(given.pod),  # type: ignore[arg-type]
+        **pod_resource_fields(given.pod, given.observed, given.actuated),
     )
 
 
@@ -110,6 +117,7 @@ def _container_statuses(given: StatusInput, previous: PodStatus) -> Mapping[Cont
         replaced=given.replaced,
         terminating=given.terminating,
         restarting_all=_restarting_all(given, previous),
+        actuated=given.actuated,
     )
     lists = {
         ContainerKind.INIT: (spec.init_containers, previous.init_container_statuses),

@@ -6,6 +6,7 @@ from ipc.api.v1.pod import Pod
 from ipc.podresources.node_resources import NodeResources
 from supervisor.admission.node_usage import NodeUsage
 from supervisor.config.settings import Settings
+from supervisor.managers.allocation import AllocationManager
 from supervisor.managers.image_pulls import ImagePulls, pull_limits
 from supervisor.managers.object_store import ObjectStore
 from supervisor.managers.probe_manager import ProbeManager
@@ -39,7 +40,10 @@ class LoopParts:
         self.probes = ProbeManager()
         self.out = CommandBuffer()
         self.texts = PodTexts(self.pod_table, self.objects)
-        self.statuses = StatusManager(settings, host_ips, self.texts, self.pod_table)
+        self.allocations = AllocationManager()
+        self.statuses = StatusManager(
+            settings, host_ips, self.texts, self.pod_table, self.allocations, node.controllers
+        )
         self.announcer = Announcer(self.statuses, self.probes, self.cache, self.out)
 
     def settings_changed(self, settings: Settings) -> None:

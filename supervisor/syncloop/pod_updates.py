@@ -19,7 +19,6 @@ from ipc.messages.node_worker import Relist
 from ipc.metrics import kubelet as metrics
 from ipc.shm.metric_cells import METERS
 from supervisor.admission.predicates import Admitted, Rejected, admit
-from supervisor.admission.resize import restarts_for_resize
 from supervisor.podworkers.pod_worker_state import PodWorkerState
 from supervisor.protocol.commands import PodsStopped, UpdateRefused
 from supervisor.protocol.events import EvictionsRestored, HousekeepingTick, KillPod, SourcesReady, StopPods
@@ -27,6 +26,7 @@ from supervisor.protocol.manifests import created_at, pod_key
 from supervisor.protocol.source_updates import PodOperation, PodUpdate
 from supervisor.syncloop.parts import LoopParts
 from supervisor.syncloop.removals import Removals
+from supervisor.syncloop.resizes import Resizes
 
 UNEXPECTED_ADMISSION_ERROR = "UnexpectedAdmissionError"
 """Reason of a rejection that nobody decided on (pkg/kubelet/lifecycle/predicate.go)."""
@@ -38,8 +38,9 @@ NOT_UPDATED = "update refused, the pod stays as it was"
 class PodUpdates:
     """Begins to track pods and terminates them. Owns the removals that wait, and whether everything is to stop."""
 
-    def __init__(self, parts: LoopParts) -> None:
+    def __init__(self, parts: LoopParts, resizes: Resizes) -> None:
         self._parts = parts
+        self._resizes = resizes
         self._pod_table = parts.pod_table
         self._announcer = parts.announcer
         self._out = parts.out
@@ -94,7 +95,9 @@ class PodUpdates:
         else:
             self._begin(pod, source, now)
 
-    def _begin(self, pod: Pod, source: str, now: Instant) -> None:
+    def _begin(self, stated: Pod, source: str, now: Instant) -> None:
+        """With the resources that it was allocated by an agent before this one, if it was (AddPod)."""
+        pod = self._parts.allocations.allocated(stated)
         admission = self._admit(pod)
         state = self._parts.begin(pod.metadata.uid, "/".join(pod_key(pod)), pod, source, 0.0)
         if evicted := self._evicted.pop(state.uid, ""):
@@ -105,32 +108,38 @@ class PodUpdates:
             state.lifecycle.terminate()
             self._announcer.pod_event(state, event_reasons.rejected(admission.reason), admission.message, now)
         else:
-            self._parts.usage.put(pod)
+            self._allocate(state, pod, stated)
             self._warn(state, admission.warnings, now)
         self._announcer.report(state, now)
 
-    def _update(self, pod: Pod, source: str, now: Instant) -> None:
+    def _allocate(self, state: PodWorkerState, pod: Pod, stated: Pod) -> None:
+        """The pod has what it was allocated; what it asks for besides is a resize."""
+        self._parts.usage.put(pod)
+        self._parts.allocations.allocate(pod)
+        self._resizes.stated(state, stated)
+        self._resizes.wake()
+
+    def _update(self, stated: Pod, source: str, now: Instant) -> None:
         """HandlePodUpdates. A pod that was rejected gets another chance with its new spec."""
-        state = self._pod_table.get(pod.metadata.uid)
+        state = self._pod_table.get(stated.metadata.uid)
         if state is None or state.lifecycle.removed:
-            self.add(pod, source, now)
+            self.add(stated, source, now)
             return
+        pod = self._parts.allocations.allocated(stated)
         admission = self._admit(pod)
         if isinstance(admission, Rejected):
             reason, message = event_reasons.rejected(admission.reason), f"{NOT_UPDATED}: {admission.message}"
             self._announcer.pod_event(state, reason, message, now)
-            if state.pod is not None and not self._parts.statuses.is_rejected(state.uid):
-                self._out.add(UpdateRefused(state.pod))
+            if state.stated is not None and not self._parts.statuses.is_rejected(state.uid):
+                self._out.add(UpdateRefused(state.stated))
             return
         self._warn(state, admission.warnings, now)
-        if state.pod is not None and not self._parts.statuses.is_rejected(state.uid):
-            self._warn(state, restarts_for_resize(state.pod, pod), now)
         if self._parts.statuses.is_rejected(state.uid):
             state.succeed(pod, state.source)
             state.lifecycle.remove(None, now.wall)
         else:
             self._pod_table.update(state, pod)
-            self._parts.usage.put(pod)
+            self._allocate(state, pod, stated)
             self._parts.probes.recall(state, self._parts.cache.get(state.uid))
         self._parts.poison_pods.absolve(state.uid, now.mono)
         self._pod_table.touch((state.uid,))
@@ -148,6 +157,8 @@ class PodUpdates:
     def on_sources_ready(self, _: SourcesReady, now: Instant) -> None:
         self._removals.sources_ready()
         self._evicted = {}
+        self._parts.allocations.retain(self._pod_table.uids())
+        self._resizes.wake()
         self.carry_out_removals(now)
 
     def _admit(self, pod: Pod) -> Admitted | Rejected:
@@ -158,15 +169,19 @@ class PodUpdates:
             admission = admit(pod, parts.usage.without(own), parts.settings, parts.node)
             if isinstance(admission, Admitted):
                 return admission
-            return admit(pod, parts.usage.without(own | self._inactive()), parts.settings, parts.node)
+            return admit(pod, parts.usage.without(own | self.inactive()), parts.settings, parts.node)
         except Exception as error:
             note_failure(f"admission of pod {pod.metadata.namespace}/{pod.metadata.name}", error)
             return Rejected(UNEXPECTED_ADMISSION_ERROR, f"unexpected {type(error).__name__}")
 
-    def _inactive(self) -> set[str]:
+    def inactive(self) -> set[str]:
         """UIDs of the pods that do not count against maxPods, host ports and resources (filterOutInactivePods)."""
         is_rejected = self._parts.statuses.is_rejected
         return {state.uid for state in self._pod_table if not state.lifecycle.active or is_rejected(state.uid)}
+
+    def room_was_made(self) -> None:
+        """A pod is gone, or nothing of it runs any more."""
+        self._resizes.wake()
 
     def _warn(self, state: PodWorkerState, warnings: Iterable[str], now: Instant) -> None:
         for warning in warnings:

@@ -20,6 +20,7 @@ from ipc.host.id_ranges import IdRange, IdRanges
 from ipc.kubecontainer.registry_login import RegistryLogin
 from tests.fakes.podman import KILLED, FakeContainer, FakePod, FakePodman, refuse, start_ticks
 from workers.kubecontainer import labels
+from workers.kubecontainer.cgroup_config import CgroupConfig, CgroupReading
 from workers.kubecontainer.runtime import (
     CallCounts,
     ContainerProcess,
@@ -150,9 +151,13 @@ class FakeRuntime:
     async def update_container(self, id: str, resources: Mapping[str, Any]) -> None:
         await self._call("update_container", lambda: self.podman.update_container(id, resources))
 
-    def memory_usage(self, process: ContainerProcess) -> int | None:
+    def read_cgroup(self, process: ContainerProcess) -> CgroupReading:
         container = self.podman.containers.get(process.container_id)
-        return container.memory_usage if container is not None else None
+        if container is None:
+            return CgroupReading()
+        cpu, memory = container.resources.get("cpu", {}), container.resources.get("memory", {})
+        config = CgroupConfig(memory=memory.get("limit"), cpu_quota=cpu.get("quota"), cpu_period=cpu.get("period"))
+        return CgroupReading(config=config, memory_usage=container.memory_usage)
 
     async def exec_container(self, id: str, command: Sequence[str], timeout_s: float) -> ExecResult:
         container, program = await self._call("exec_container", lambda: self.podman.begin_exec(id, command))

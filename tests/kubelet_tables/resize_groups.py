@@ -32,7 +32,7 @@ from ipc.podresources.pod_requests import CPU, MEMORY, amount, pod_requests
 from tests.kubelet_tables.later import Later, Result
 from tests.kubelet_tables.translate import Json, convert, pod
 from workers.compute.resize import PodResize, limit_problem, resize_steps
-from workers.proc.cgroups import CgroupConfig
+from workers.kubecontainer.cgroup_config import CgroupConfig
 from workers.specgen.container_resources import QUOTA_PERIOD_US, milli_cpu_to_quota, milli_cpu_to_shares
 
 _GATE_OFF: Final = "a gate of in-place resize that is on here"

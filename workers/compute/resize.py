@@ -15,7 +15,7 @@ import msgspec
 from ipc.kubecontainer.resize import ContainerUpdate, changed_resources
 from ipc.podresources.allocation import ResourceAmounts
 from ipc.podresources.pod_requests import CPU, MEMORY
-from workers.proc.cgroups import CgroupConfig
+from workers.kubecontainer.cgroup_config import CgroupConfig
 
 
 class PodResize(msgspec.Struct, frozen=True, kw_only=True):

@@ -16,6 +16,7 @@ import msgspec
 from ipc.api.v1.status import LinuxContainerUser
 from ipc.host.id_ranges import IdRanges
 from ipc.kubecontainer.registry_login import RegistryLogin
+from workers.kubecontainer.cgroup_config import CgroupReading
 
 MAX_EXEC_OUTPUT_BYTES: Final = 10 * 1024
 """Most of a command's output that is kept, in bytes: as much as of a probe's (pkg/probe/exec, maxReadLength)."""
@@ -277,9 +278,8 @@ class Runtime(Protocol):
         """POST containers/{id}/update: other limits and weights for a container that runs, as those of a SpecGenerator.
         Raises NOT_FOUND, WRONG_STATE (it does not run), INVALID, INTERNAL (the kernel refuses them)."""
 
-    def memory_usage(self, process: ContainerProcess) -> int | None:
-        """Bytes of memory that the container's cgroup holds; None where that cannot be told. Reads a few small
-        files."""
+    def read_cgroup(self, process: ContainerProcess) -> CgroupReading:
+        """The container's own cgroup, without asking Podman. Reads a few small files."""
 
     def signal_process(self, process: ContainerProcess, signal: str) -> bool:
         """Send a signal to that process by pidfd, without Podman. False when that cannot be done, and Podman has to be

@@ -6,14 +6,16 @@ step that fails ends the resize; a later sync goes on with what is left of it. E
 
 from __future__ import annotations
 
-from typing import Any
+import os
+from collections.abc import Mapping
+from typing import Any, Final
 
 import msgspec
 
 from ipc.api.v1.container import ResourceRequirements
 from ipc.api.v1.pod import Pod
 from ipc.kubecontainer.pod_containers import find_container
-from ipc.kubecontainer.pod_status import RuntimePodStatus
+from ipc.kubecontainer.pod_status import ContainerState, RuntimeContainerStatus, RuntimePodStatus
 from ipc.kubecontainer.resize import ContainerUpdate
 from ipc.messages.pod_worker import SyncAction
 from ipc.messages.sync_error import SyncError
@@ -21,10 +23,13 @@ from ipc.podresources.allocation import RESIZABLE, resizable_part
 from ipc.podresources.node_resources import NodeResources
 from ipc.podresources.pod_requests import MEMORY
 from workers.compute.resize import PodResize, ResizeStep, limit_problem, resize_steps
+from workers.kubecontainer.cgroup_config import CgroupConfig, CgroupReading
 from workers.kubecontainer.runtime import ContainerProcess, RuntimeCallError
 from workers.proc import cgroups
 from workers.specgen.container_resources import container_resources, pod_cgroup_config
 from workers.sync.run import SyncRun
+
+PAGE_BYTES: Final = os.sysconf("SC_PAGE_SIZE")
 
 
 class _Failed(Exception):
@@ -47,6 +52,40 @@ def _words(error: Exception) -> str:
     if isinstance(error, OSError):
         return f"cgroup of the pod: {error.strerror or error}"
     return error.message if isinstance(error, RuntimeCallError) else str(error)
+
+
+async def restore_limits(run: SyncRun, node: NodeResources, pod: Pod, status: RuntimePodStatus) -> None:
+    """Where it is not known what was given to what runs (an agent or a worker died, a call had no answer), see what its
+    cgroup says, and make it what it should be. Weights are not looked at. Raises SyncEnded."""
+    for made in status.containers:
+        found = find_container(pod.spec, made.name)
+        if found is None or made.state is not ContainerState.RUNNING or made != status.newest(made.name):
+            continue
+        wanted = container_resources(pod, found.container, node).get("resource_limits", {})
+        seen = run.runtime.read_cgroup(ContainerProcess(container_id=made.id, pid=made.pid))
+        other = {name: wanted[name] for name in wanted if name in RESIZABLE and not _holds(name, wanted[name], seen)}
+        if other:
+            await _restore(run, made, other)
+
+
+def _holds(name: str, wanted: Mapping[str, int], seen: CgroupReading) -> bool:
+    """Whether the limit is what it should be; memory is limited in whole pages. Of a cgroup that cannot be read nothing
+    is known."""
+    if seen.memory_usage is None:
+        return True
+    if name == MEMORY:
+        return (seen.config.memory or 0) // PAGE_BYTES == wanted["limit"] // PAGE_BYTES
+    return seen.config.cpu_quota == wanted.get("quota")
+
+
+async def _restore(run: SyncRun, made: RuntimeContainerStatus, resources: Mapping[str, Any]) -> None:
+    try:
+        await run.act(run.runtime.update_container, made.id, resources)
+    except RuntimeCallError as error:
+        target = f"{run.pod.namespace}/{run.pod.name}"
+        run.record.failed(SyncAction.RESIZE_POD, target, SyncError.RESIZE_POD, error.message)
+    else:
+        run.record.did(f"restored limits of {made.name}")
 
 
 class _Resizing:
@@ -78,13 +117,13 @@ class _Resizing:
             self._run.record.actuated(self._sandbox.id, resizable_part(self._pod.spec.resources))
             self._run.record.did("resized the pod")
 
-    def _check_memory(
-        self, directory: str, current: cgroups.CgroupConfig | None, desired: cgroups.CgroupConfig
-    ) -> None:
+    def _check_memory(self, directory: str, current: CgroupConfig | None, desired: CgroupConfig) -> None:
         """Raises _Failed when something uses more than it is to have."""
         updates = self._resize.memory
         usage = {
-            update.name: self._run.runtime.memory_usage(ContainerProcess(container_id=update.id, pid=update.pid))
+            update.name: self._run.runtime.read_cgroup(
+                ContainerProcess(container_id=update.id, pid=update.pid)
+            ).memory_usage
             for update in updates
         }
         limits = (current.memory, desired.memory) if current is not None else (None, None)

@@ -30,7 +30,7 @@ from workers.kuberuntime.context import SyncContext
 from workers.kuberuntime.kill_container import kill_container, kill_pod, wait_freed
 from workers.kuberuntime.leftover_processes import end_leftover_processes
 from workers.kuberuntime.remove import remove_container, remove_sandbox
-from workers.kuberuntime.resize_pod import resize_pod
+from workers.kuberuntime.resize_pod import resize_pod, restore_limits
 from workers.kuberuntime.sandbox import create_sandbox, use_sandbox
 from workers.kuberuntime.start_container import ContainerStarter
 from workers.lifecycle.handlers import HandlerRunner
@@ -70,6 +70,8 @@ async def sync_pod(context: SyncContext, run: SyncRun, request: SyncPod, of: Pod
     # 9. Resize what runs.
     if actions.resize != NO_RESIZE:
         await resize_pod(run, node.resources, pod, status, actions.resize)
+    elif request.unsure_resources and not actions.kill_pod:
+        await restore_limits(run, node.resources, pod, status)
     # 10. Start regular containers.
     await _start_each(starter, actions.containers_to_start)
     for wait in actions.waiting:

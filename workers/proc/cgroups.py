@@ -12,8 +12,7 @@ from collections.abc import Iterator
 from pathlib import Path, PurePosixPath
 from typing import Final
 
-import msgspec
-
+from workers.kubecontainer.cgroup_config import CgroupConfig, CgroupReading
 from workers.proc.procfs import read_once
 
 ROOT: Final = "/sys/fs/cgroup"
@@ -22,17 +21,6 @@ _MAX_BYTES: Final = 16 * 1024
 _V2: Final = "0::"
 _SHARES: Final = range(2, 262_144 + 1)
 _WEIGHTS: Final = range(1, 10_000 + 1)
-
-
-class CgroupConfig(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """Values of a cgroup (pkg/kubelet/cm/types.go, ResourceConfig). None: no limit, or not to be changed."""
-
-    memory: int | None = None
-    """In bytes."""
-    cpu_shares: int | None = None
-    cpu_quota: int | None = None
-    """Microseconds of each period."""
-    cpu_period: int | None = None
 
 
 def own_cgroup(pid: int, container_id: str) -> str:
@@ -75,6 +63,11 @@ def read_config(directory: str) -> CgroupConfig:
         cpu_quota=_number(quota),
         cpu_period=_number(period),
     )
+
+
+def read_cgroup(directory: str) -> CgroupReading:
+    """Nothing is known of a cgroup that is not there."""
+    return CgroupReading(config=read_config(directory), memory_usage=memory_usage(directory))
 
 
 def write_config(directory: str, config: CgroupConfig) -> None:

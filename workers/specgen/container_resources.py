@@ -16,7 +16,7 @@ from ipc.api.v1.pod import Pod
 from ipc.podresources.allocation import effective_limits
 from ipc.podresources.node_resources import NodeResources
 from ipc.podresources.pod_requests import CPU, MEMORY, amount, pod_requests
-from workers.proc.cgroups import CgroupConfig
+from workers.kubecontainer.cgroup_config import CgroupConfig
 from workers.specgen.oom_score import oom_score_adj, within_reach
 
 MIN_SHARES: Final = 2

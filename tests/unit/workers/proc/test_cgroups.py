@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from workers.kubecontainer.cgroup_config import CgroupConfig
 from workers.proc import cgroups
-from workers.proc.cgroups import CgroupConfig
 
 ID = "c" * 64
 POD = f"user@1000.service/user.slice/user-libpod_pod_{ID}.slice"
