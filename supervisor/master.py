@@ -241,7 +241,7 @@ class Master:
         self._feed(SyncTick())
         self._event_writer.keep(self._loop.event_history)
         self._probe_checkpoint.keep(self._loop.probe_results_by_id)
-        self._resources_checkpoint.keep(self._loop.allocations.version, self._loop.allocations.all_resources)
+        self._keep_resources()
         self._children.check_heartbeats()
 
     def _housekeeping(self) -> None:
@@ -255,10 +255,16 @@ class Master:
         self._meter.took(event, began)
         with traced_event(event):
             self._carry_out(self._loop.handle(event, began))
+        self._keep_resources()
         ended = self._clock.now().mono
         self._meter.handled(began.mono, ended)
         self._board.record_iteration(ended)
         self._watchdog.iterated(ended)
+
+    def _keep_resources(self) -> None:
+        """After every event: what a pod was allocated is written while its worker acts on it."""
+        allocations = self._loop.allocations
+        self._resources_checkpoint.keep(allocations.version, allocations.all_resources)
 
     def _carry_out(self, commands: Iterable[LoopCommand]) -> None:
         for command in commands:

@@ -29,6 +29,9 @@ ALLOCATED_FILE: Final = "allocated_pods_state"
 ACTUATED_FILE: Final = "actuated_pods_state"
 VERSION: Final = 1
 """Of both formats. Another version is not trusted, whatever it says."""
+WRITE_PERIOD_S: Final = 0.1
+"""The least time between two writes, in seconds: many pods that come at once are one write."""
+RETRY_S: Final = 5.0
 MAX_FILE_BYTES: Final = 64 << 20
 """Largest file that is read."""
 
@@ -109,15 +112,15 @@ class ResourcesCheckpoint:
 
     def __init__(self, directory: Path, clock: Clock) -> None:
         self._directory = directory
-        self._saver = ThrottledSaver[int]("resources of pods", 0, clock, log)
+        self._saver = ThrottledSaver[int]("resources of pods", 0, clock, log, period_s=WRITE_PERIOD_S, retry_s=RETRY_S)
 
     def restore(self) -> dict[str, PodResources]:
         """Resources that an earlier run of the agent has saved."""
         return load(self._directory)
 
     def keep(self, version: int, pods: Callable[[], Mapping[str, PodResources]]) -> None:
-        """Write what is new. To be called every second; ``pods`` returns a copy of all that is known, of which
-        ``version`` says how new it is."""
+        """Write what is new. To be called after every event, and every second; ``pods`` returns a copy of all that is
+        known, of which ``version`` says how new it is."""
         self._saver.keep(lambda: version, self._write(pods))
 
     async def close(self, version: int, pods: Callable[[], Mapping[str, PodResources]]) -> None:

@@ -10,6 +10,7 @@ from typing import Any, Final
 import pytest
 
 from supervisor.admission.cgroups import delegated_controllers
+from supervisor.state.resources_checkpoint import ALLOCATED_FILE
 from tests.e2e.agent import Agent, Json, container_status, restart_count
 from tests.e2e.manifests import STAY, container, pod
 
@@ -136,6 +137,8 @@ def test_what_the_node_has_not_is_refused_and_the_pod_goes_on_over_an_agents_dea
     assert told is not None
     assert told["reason"] == "Infeasible"
     assert told["message"].startswith("Node didn't have enough capacity: cpu, requested: 4000000, capacity: ")
+    written = agent.state / ALLOCATED_FILE
+    agent.until(lambda: "PodResizePending" in written.read_text(), "it is written down")
     agent.process.kill()
     agent.wait_end()
     agent.start()
