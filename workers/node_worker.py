@@ -27,7 +27,7 @@ from ipc.host.tasks import BackgroundTasks, note_failure, restarted
 from ipc.kubecontainer.pod_status import RuntimePodStatus
 from ipc.log.entry import Subject, about
 from ipc.messages import event_reasons
-from ipc.messages.base import Ready, Shutdown, node_event
+from ipc.messages.base import Ready, Shutdown, TakeProfile, node_event
 from ipc.messages.node_worker import (
     EVERY_REQUEST,
     CancelPull,
@@ -67,6 +67,7 @@ from workers.pleg.publisher import Publisher, within_one_message
 from workers.pleg.relist import Listing, is_list_cheaper
 from workers.pleg.relist_schedule import RelistSchedule, retry_delay_s
 from workers.pleg.runtime_state import RuntimeState
+from workers.profiling import ProfileRequests
 from workers.stats.housekeeping import Housekeeping
 from workers.stats.targets import PodTarget, targets_of
 from workers.tracing.export import export_traces
@@ -184,6 +185,7 @@ class NodeWorker:
             on_inspect=self._inspect_file.note_change,
         )
         self._puller = ImagePuller(runtime, clock, PullRecords(context.settings.pulled_images_dir), self._send)
+        self._profiles = ProfileRequests(self._send)
         self.orphans = OrphanCollector(runtime, settings.pod_logs_dir)
         self.statistics = Housekeeping(
             context.board.statistics, clock, rng, self._targets, functools.partial(_make_collector, settings, clock)
@@ -217,6 +219,7 @@ class NodeWorker:
     async def close(self) -> None:
         """Stop watching and pulling."""
         self._observer.close()
+        self._profiles.close()
         await self._puller.close()
 
     # --- commands ---
@@ -243,6 +246,8 @@ class NodeWorker:
                     self._puller.cancel(command.pull)
                 case CollectLogs():
                     self.log_gc.ask(command)
+                case TakeProfile():
+                    self._profiles.take(command)
                 case Shutdown():
                     return
                 case _:
@@ -629,7 +634,8 @@ class NodeWorker:
 
 def _make_collector(settings: WorkerSettings, clock: Clock) -> Collector:
     """Imported when statistics are first asked for: most agents never are."""
-    from workers.stats.collector import Collector, Places
+    from workers.stats.collector import Collector
+    from workers.stats.files import Places
 
     places = Places(
         node_name=settings.node_name,

@@ -8,7 +8,17 @@ from typing import Final
 import msgspec
 
 from ipc.kubecontainer.pod_status import RuntimePodStatus
-from ipc.messages.base import EventReport, Message, OfPull, PullEnded, PullProgress, Ready, Shutdown
+from ipc.messages.base import (
+    EventReport,
+    Message,
+    OfPull,
+    ProfileTaken,
+    PullEnded,
+    PullProgress,
+    Ready,
+    Shutdown,
+    TakeProfile,
+)
 
 EVERY_REQUEST: Final = sys.maxsize
 
@@ -108,8 +118,16 @@ class ServiceSilent(Message, frozen=True, kw_only=True):
     message: str
 
 
-NodeWorkerCommand = Track | Untrack | Observe | Relist | StartPull | CancelPull | CollectLogs | Shutdown
+NodeWorkerCommand = Track | Untrack | Observe | Relist | StartPull | CancelPull | CollectLogs | TakeProfile | Shutdown
 NodeWorkerEvent = (
-    Observed | Relisted | ObservationFailed | RuntimeHealth | ServiceSilent | PullProgress | PullEnded | EventReport
+    Observed
+    | Relisted
+    | ObservationFailed
+    | RuntimeHealth
+    | ServiceSilent
+    | PullProgress
+    | PullEnded
+    | EventReport
+    | ProfileTaken
 )
 NodeWorkerReport = Ready | NodeWorkerEvent

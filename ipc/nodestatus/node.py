@@ -3,10 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Final
 
 import msgspec
 
 from ipc.api.v1.meta import ObjectMeta
+
+NODE_READY: Final = "NodeReady"
+NODE_NOT_READY: Final = "NodeNotReady"
+"""Reasons of the events of the condition Ready (pkg/kubelet/events/event.go)."""
 
 
 class _Shape(msgspec.Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
@@ -70,12 +75,20 @@ class NodeStatus(_Shape, frozen=True, kw_only=True):
     images: tuple[ContainerImage, ...] = ()
 
 
+class NodeSpec(_Shape, frozen=True, kw_only=True):
+    """Wishes about the node."""
+
+    unschedulable: bool = False
+    """No pod is admitted."""
+
+
 class Node(_Shape, frozen=True, kw_only=True):
     """The node."""
 
     api_version: str = msgspec.field(default_factory=lambda: "v1")
     kind: str = msgspec.field(default_factory=lambda: "Node")
     metadata: ObjectMeta
+    spec: NodeSpec = NodeSpec()
     status: NodeStatus
 
 

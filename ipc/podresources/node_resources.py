@@ -14,8 +14,12 @@ FIRST_PORT: Final = 1024
 class NodeResources(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """Quantities as Kubernetes writes them."""
 
+    capacity: Mapping[str, str] = msgspec.field(default_factory=dict)
+    """cpu, memory, ephemeral-storage: all that there is."""
+    reserved: Mapping[str, str] = msgspec.field(default_factory=dict)
+    """Kept from pods: kubeReserved, systemReserved, and what evictionHard wants to be free."""
     allocatable: Mapping[str, str] = msgspec.field(default_factory=dict)
-    """cpu, memory, ephemeral-storage: what pods may have together."""
+    """What pods may have together."""
     controllers: frozenset[str] = frozenset()
     """cgroup v2 controllers that are delegated to this user."""
     least_oom_score_adj: int = 0

@@ -1,7 +1,6 @@
 """Resources that this node can give to pods, read once when the agent starts.
 
-Mirrors what the kubelet tells as its node's allocatable (pkg/kubelet/nodestatus/setters.go, MachineInfo) with nothing
-reserved and no eviction threshold: there is neither here.
+Mirrors what the kubelet tells as its node's capacity and allocatable (pkg/kubelet/nodestatus/setters.go, MachineInfo).
 """
 
 from __future__ import annotations
@@ -15,8 +14,11 @@ from typing import Final
 import msgspec
 
 from ipc.api.quantity import Notation, format_quantity
+from ipc.eviction.thresholds import parse_thresholds
+from ipc.nodestatus.allocatable import reservation, reservation_problem, without
 from ipc.podresources.node_resources import FIRST_PORT, NodeResources
 from supervisor.admission.cgroups import delegated_controllers
+from supervisor.config.settings import Settings, SettingsError
 
 UNPRIVILEGED_PORT_START: Final = Path("/proc/sys/net/ipv4/ip_unprivileged_port_start")
 
@@ -61,13 +63,22 @@ def existing_part(path: Path) -> Path:
     return next(part for part in (path, *path.absolute().parents) if os.path.exists(part))
 
 
-def node_resources(machine: Machine) -> NodeResources:
+def node_resources(machine: Machine, settings: Settings) -> NodeResources:
+    """Raises SettingsError for a reservation of more than there is."""
+    capacity = {
+        "cpu": format_quantity(Fraction(machine.cpus)),
+        "memory": _bytes(machine.memory_bytes),
+        "ephemeral-storage": _bytes(machine.storage_bytes),
+    }
+    reserved = reservation(
+        capacity, (settings.system_reserved, settings.kube_reserved), parse_thresholds(settings.eviction)
+    )
+    if problem := reservation_problem(capacity, reserved):
+        raise SettingsError("", "kubeReserved, systemReserved, evictionHard", problem)
     return NodeResources(
-        allocatable={
-            "cpu": format_quantity(Fraction(machine.cpus)),
-            "memory": _bytes(machine.memory_bytes),
-            "ephemeral-storage": _bytes(machine.storage_bytes),
-        },
+        capacity=capacity,
+        reserved=reserved,
+        allocatable=without(capacity, reserved),
         controllers=machine.controllers,
         least_oom_score_adj=machine.oom_score_adj,
         unprivileged_port_start=machine.unprivileged_port_start,

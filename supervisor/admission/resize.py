@@ -19,7 +19,7 @@ from ipc.podresources.allocation import RESIZABLE, resource_amounts
 from ipc.podresources.node_resources import NodeResources
 from ipc.podresources.pod_requests import CPU, MEMORY, pod_requests
 from supervisor.admission.node_usage import NodeUsage
-from supervisor.admission.resource_fit import allocatable, resource_problem
+from supervisor.admission.resource_fit import allocatable, shortages
 
 DEFERRED: Final = "Deferred"
 """There is no room for it now."""
@@ -41,8 +41,9 @@ def resize_problem(pod: Pod, others: NodeUsage, node: NodeResources) -> PendingR
         if capacity and wanted.get(name, 0) > capacity.get(name, 0):
             numbers = f"requested: {wanted[name]}, capacity: {capacity.get(name, 0)}"
             return PendingResize(INFEASIBLE, f"Node didn't have enough capacity: {name}, {numbers}")
-    problem = resource_problem(pod, others, node)
-    return PendingResize(DEFERRED, problem[1]) if problem is not None else None
+    places = len(others) + 1  # it has its own
+    shortage = next(shortages(pod, others, node, places), None)
+    return PendingResize(DEFERRED, shortage.message) if shortage is not None else None
 
 
 def restarts_for_resize(before: Pod, after: Pod, node: NodeResources) -> Iterator[str]:

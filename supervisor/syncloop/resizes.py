@@ -7,7 +7,7 @@ pkg/kubelet/kubelet.go and kubelet_pods.go what sets the condition PodResizeInPr
 from __future__ import annotations
 
 import math
-from collections.abc import Collection
+from collections.abc import Callable
 from typing import Final
 
 from ipc.api.v1.pod import Pod
@@ -16,6 +16,7 @@ from ipc.kubecontainer.resize import is_resize_in_progress
 from ipc.messages import event_reasons
 from ipc.messages.event_reasons import EventReason
 from ipc.messages.pod_worker import SyncAction, SyncDone, SyncResult
+from supervisor.admission.node_usage import NodeUsage
 from supervisor.admission.resize import DEFERRED, INFEASIBLE, PendingResize, resize_problem, restarts_for_resize
 from supervisor.admission.resource_fit import unenforced
 from supervisor.managers.allocation import ERROR, IN_PROGRESS, PENDING, PendingPod
@@ -74,18 +75,17 @@ class Resizes:
         """Nothing is tried before every source was read."""
         self._retry_at = now.mono + INITIAL_RETRY_S
 
-    def retry(self, now: Instant, inactive: Collection[str]) -> None:
-        """Try every pending resize. ``inactive``: pods that do not count any more."""
+    def retry(self, now: Instant, others: Callable[[Pod], NodeUsage]) -> None:
+        """Try every pending resize. ``others``: the pods that a pod has to leave room for."""
         self._retry_at = now.mono + RETRY_S
         for uid in self._allocations.pending:
             state = self._parts.pod_table.get(uid)
             if state is None or state.stated is None or not state.lifecycle.active:
                 self._allocations.drop_pending(uid)
             else:
-                self._try(state, state.stated, now, inactive)
+                self._try(state, state.stated, others(state.stated), now)
 
-    def _try(self, state: PodWorkerState, pod: Pod, now: Instant, inactive: Collection[str]) -> None:
-        others = self._parts.usage.without({state.uid, *inactive})
+    def _try(self, state: PodWorkerState, pod: Pod, others: NodeUsage, now: Instant) -> None:
         problem = resize_problem(pod, others, self._parts.node)
         if problem is None:
             self._begin(state, pod, now)

@@ -50,8 +50,6 @@ CONTRADICTIONS: Final[Mapping[tuple[str, str], str]] = {}
 NOT_BUILT: Final[Mapping[str, str]] = {
     "eviction_": "node-pressure eviction",
     "image_gc_": "image garbage collection",
-    "preemption_": "preemption of pods for critical ones",
-    "node_shutdown_": "graceful node shutdown",
     "log_": "log rotation by the agent: conmon bounds a log",
     "describe": "descriptions of objects other than pods",
     "strategic_": "patches through the API",

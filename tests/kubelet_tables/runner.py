@@ -11,13 +11,16 @@ import msgspec
 
 from tests.kubelet_tables import (
     environment_groups,
+    eviction_groups,
     gc_groups,
     log_groups,
     node_groups,
     printing_groups,
     resize_groups,
+    resource_groups,
     selector_groups,
     server_groups,
+    shutdown_groups,
     source_groups,
     status_groups,
     worker_groups,
@@ -43,6 +46,9 @@ _MODULES: Final = (
     server_groups,
     node_groups,
     resize_groups,
+    resource_groups,
+    eviction_groups,
+    shutdown_groups,
 )
 
 

@@ -32,7 +32,16 @@ from ipc.wire.boot import WorkerSettings
 from supervisor.config.settings import Settings
 from supervisor.podworkers import board_views
 from supervisor.processes.worker_pool import API_SLOT, FIRST_POD_SLOT, NODE_SLOT, QUARANTINE_SLOT
-from supervisor.protocol.commands import Log, LoopCommand, PodsStopped, Send, SlotVacated, UpdateRefused, WorkersWanted
+from supervisor.protocol.commands import (
+    Log,
+    LoopCommand,
+    PodsStopped,
+    Send,
+    ShutdownChanged,
+    SlotVacated,
+    UpdateRefused,
+    WorkersWanted,
+)
 from supervisor.protocol.events import (
     HousekeepingTick,
     LoopEvent,
@@ -343,6 +352,8 @@ class Agent:
                 case SlotVacated(slot):
                     self._closed.add(slot)
                     self.kill(slot)
+                case ShutdownChanged():
+                    self._given.trace.note(f"the node goes down: {command}")
                 case PodsStopped():
                     raise AssertionError("nobody has asked for that")
         return bool(commands)

@@ -99,7 +99,7 @@ def _memory(limits: ResourceList) -> Mapping[str, int]:
 
 
 def _oom_score(pod: Pod, container: Container, node: NodeResources) -> dict[str, int]:
-    capacity = amount(node.allocatable, MEMORY)
+    capacity = amount(node.capacity, MEMORY)
     if not capacity:
         return {}
     return {"oom_score_adj": within_reach(oom_score_adj(pod, container, capacity), node.least_oom_score_adj)}

@@ -16,7 +16,7 @@ from workers.specgen.container_resources import (
     pod_resources,
 )
 
-NODE = NodeResources(allocatable={"memory": "8G"}, controllers=frozenset({"cpu", "memory", "pids"}))
+NODE = NodeResources(capacity={"memory": "8G"}, controllers=frozenset({"cpu", "memory", "pids"}))
 
 
 def resources(limits: dict[str, str], requests: dict[str, str] | None = None) -> ResourceRequirements:
@@ -51,7 +51,7 @@ def test_the_pods_limits_are_those_of_a_container_without_its_own() -> None:
 
 def test_nothing_is_asked_of_a_controller_that_is_not_ours() -> None:
     own = resources({"cpu": "2", "memory": "128Mi"}, {"cpu": "1", "memory": "128Mi"})
-    none = NodeResources(allocatable={"memory": "8G"}, least_oom_score_adj=100)
+    none = NodeResources(capacity={"memory": "8G"}, least_oom_score_adj=100)
     assert of(own, node=none) == {"oom_score_adj": 984}
     assert "memory" not in of(own, node=NodeResources(controllers=frozenset({"cpu"})))["resource_limits"]
 
@@ -59,7 +59,7 @@ def test_nothing_is_asked_of_a_controller_that_is_not_ours() -> None:
 @pytest.mark.parametrize(("least", "score"), [(0, 0), (-500, -500), (-999, -997), (200, 200)])
 def test_no_score_is_lower_than_our_own(least: int, score: int) -> None:
     guaranteed = resources({"cpu": "1", "memory": "1Gi"}, {"cpu": "1", "memory": "1Gi"})
-    node = NodeResources(allocatable={"memory": "8G"}, least_oom_score_adj=least)
+    node = NodeResources(capacity={"memory": "8G"}, least_oom_score_adj=least)
     assert of(guaranteed, node=node)["oom_score_adj"] == score
 
 
