@@ -45,7 +45,7 @@ class ContainerUpdate(msgspec.Struct, frozen=True, kw_only=True):
     current: ResourceAmounts
     desired: ResourceAmounts
     resources: ResourceRequirements = NO_RESOURCES
-    """Its own, that it is to have."""
+    """The container's own resources, afterwards."""
 
 
 def changed_resources(current: ResourceAmounts, desired: ResourceAmounts) -> frozenset[str]:
@@ -74,7 +74,7 @@ def why_not_in_place(before: Pod, after: Pod, controllers: frozenset[str]) -> di
 
 
 class ResizeJudge(msgspec.Struct, frozen=True, kw_only=True):
-    """What the resize of each container of one pod is judged by."""
+    """The facts by which the resize of each container of one pod is judged."""
 
     pod: Pod
     """With the resources that it is to have."""
@@ -85,7 +85,7 @@ class ResizeJudge(msgspec.Struct, frozen=True, kw_only=True):
     """Resources that can be changed in place."""
 
     def update_of(self, container: Container, made: RuntimeContainerStatus) -> ContainerUpdate | None:
-        """What changes for that container; None when nothing does, and for one that does not say what it has."""
+        """The change of that container's resources; None when there is none, or when they are not known."""
         given = resources_given(made, self.actuated)
         if given is None:
             return None

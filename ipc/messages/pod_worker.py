@@ -105,7 +105,7 @@ class SyncPod(Message, frozen=True, kw_only=True):
     actuated: dict[str, ResourceRequirements] = msgspec.field(default_factory=dict)
     """Resources that its containers and sandboxes were given while they ran, by id; kept by the master."""
     unsure_resources: bool = False
-    """They may have been given others since, by a sync that nobody has heard of."""
+    """Containers may have been given others since, by a sync that was never answered."""
 
 
 class CancelSync(Message, frozen=True, kw_only=True):

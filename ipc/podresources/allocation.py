@@ -42,7 +42,7 @@ class ResourceAmounts(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=T
 
 
 def allocation_from_pod(pod: Pod) -> PodResourceInfo:
-    """What the pod's manifest asks for."""
+    """The resources that the pod's manifest asks for."""
     containers = (*pod.spec.init_containers, *pod.spec.containers)
     return PodResourceInfo(
         pod_level_resources=pod.spec.resources,

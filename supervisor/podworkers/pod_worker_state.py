@@ -44,7 +44,7 @@ class PodWorkerState:
         return self._stated or self.lifecycle.pod
 
     def state(self, pod: Pod) -> None:
-        """What its source states, once the rest of it is the desired pod's."""
+        """The pod as its source states it: the desired pod, but for its resources."""
         self._stated = pod if pod is not self.lifecycle.pod else None
 
     def update(self, pod: Pod) -> None:

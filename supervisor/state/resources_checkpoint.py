@@ -40,7 +40,7 @@ T = TypeVar("T")
 
 
 class PodResources(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """What outlives the agent of one pod's resources."""
+    """Resources of one pod, as far as they outlive the agent."""
 
     allocated: PodResourceInfo = PodResourceInfo()
     actuated: Mapping[str, ResourceRequirements] = {}

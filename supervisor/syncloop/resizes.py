@@ -124,7 +124,7 @@ class Resizes:
     # --- what comes of them --------------------------------------------------------------------------------------
 
     def sync_ended(self, state: PodWorkerState, done: SyncDone, now: Instant) -> None:
-        """What a worker has given to what runs, and how that went."""
+        """Note the resources that a worker has given to containers, and the result of its resize."""
         allocations, uid = self._allocations, state.uid
         allocations.actuate(uid, done.actuated)
         if done.unsure:
