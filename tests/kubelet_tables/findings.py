@@ -22,6 +22,10 @@ UNREAD: Final[Mapping[str, Mapping[str, str]]] = {
         "pod_ip": "the first of pod_ips",
         "static_pod": "every pod is one",
     },
+    "allocation_can_admit": {
+        "operation": "the room that there is, is the same",
+        "pod_level_resize": "all gates are on",
+    },
     "resize_do_pod_action": {
         "expected_error": "errors come of the calls, which are others here",
         "expected_message": "errors come of the calls, which are others here",
@@ -60,8 +64,6 @@ NOT_BUILT: Final[Mapping[str, str]] = {
     "short_human_duration": "columns with durations of one unit: no table has one",
     "field_selector_": "field selectors with escapes",
     "validate_pod_": "updates through the API: a changed manifest is an update",
-    "allocation_": "in-place resize",
-    "resize_": "in-place resize",
     "status_": "a status that is kept between two syncs and told to an API server",
     "node_": "the Node object in an API server",
     "cgroup_": "cgroups of pods and QoS classes, which Podman makes",

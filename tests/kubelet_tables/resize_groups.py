@@ -11,6 +11,7 @@ from ipc.api.quantity import parse_quantity
 from ipc.api.v1.container import Container, ResourceRequirements
 from ipc.api.v1.meta import ObjectMeta
 from ipc.api.v1.pod import Pod, PodSpec
+from ipc.api.v1.status import PodCondition
 from ipc.api.validation.resize import validate_pod_resize
 from ipc.kubecontainer.pod_status import (
     ContainerState,
@@ -28,7 +29,17 @@ from ipc.podresources.allocation import (
     same_compute,
     update_pod_from_allocation,
 )
+from ipc.podresources.node_resources import NodeResources
 from ipc.podresources.pod_requests import CPU, MEMORY, amount, pod_requests
+from supervisor.admission.node_usage import NodeUsage
+from supervisor.admission.resource_fit import shortages
+from supervisor.managers.allocation import (
+    AllocationManager,
+    PendingPod,
+    sort_pending_resizes,
+    updated_resize_condition,
+)
+from supervisor.state.resources_checkpoint import PodResources
 from tests.kubelet_tables.later import Later, Result
 from tests.kubelet_tables.translate import Json, convert, pod
 from workers.compute.resize import PodResize, limit_problem, resize_steps
@@ -193,10 +204,77 @@ def _resize_cmp_actuated_allocated(case: Json) -> Result:
     return case["expected"], same_compute(left, right)
 
 
+_NODE: Final = NodeResources(allocatable={"cpu": "4", "memory": "4Gi"})
+_MAX_PODS: Final = 40
+
+
+def _admission(of: Pod, others: list[Pod]) -> tuple[bool, str, str]:
+    usage = NodeUsage(other for other in others if other.metadata.uid != of.metadata.uid)
+    shortage = next(shortages(of, usage, _NODE, _MAX_PODS), None)
+    return (True, "", "") if shortage is None else (False, shortage.reason, shortage.message)
+
+
+def _allocation_can_admit(case: Json) -> Result:
+    """Of a resize, before it is said whether it is deferred; upstream's handler of what is infeasible has no part."""
+    expected = case["expected"]
+    got = _admission(pod(case["pod"]), [pod(other) for other in case["allocated_pods"]])
+    return (expected["admit"], expected["reason"], expected["message"]), got
+
+
+def _allocation_add_pod(case: Json) -> Result:
+    if not case["gate"]:
+        raise Later(_GATE_OFF)
+    allocations = AllocationManager()
+    initial = case["initial_allocated"] or {}
+    allocations.restore({uid: PodResources(allocated=_info(known, case)) for uid, known in initial.items()})
+    of = allocations.allocated(pod(case["pod"]))
+    is_admitted = _admission(of, [allocations.allocated(pod(other)) for other in case["active_pods"]])[0]
+    if is_admitted:
+        allocations.allocate(of)
+    got = {uid: kept.allocated for uid, kept in allocations.all_resources().items()}
+    expected = {uid: _info(known, case) for uid, known in case["expected_allocated"].items()}
+    return (case["expected_admit"], expected), (is_admitted, got)
+
+
+def _info(data: Json, case: Json) -> PodResourceInfo:
+    """Requests of its one container; in the cases about a pod as a whole its own, too."""
+    own, whole = (data["container_resources"], data["pod_resources"]) if case["pod_level"] else (data, None)
+    return PodResourceInfo(
+        pod_level_resources=ResourceRequirements(requests=whole) if whole is not None else None,
+        container_resources={"c1": ResourceRequirements(requests=own)},
+    )
+
+
+def _allocation_sort_pending(case: Json) -> Result:
+    since = {uid: f"2026-01-01T00:00:{number:02}Z" for number, uid in enumerate(case["deferred"])}
+    pending = dict[str, PendingPod]()
+    for data in (*case["pods"][2:], *case["pods"][:2]):  # the first two are alike
+        after = pod(data)
+        uid, allocated = after.metadata.uid, ResourceRequirements(requests={"cpu": "1", "memory": "1Gi"})
+        before = update_pod_from_allocation(
+            after, PodResourceInfo(container_resources={c.name: allocated for c in after.spec.containers})
+        )
+        qos = data["status"].get("qosClass", "")
+        pending[uid] = PendingPod(before=before, after=after, qos=qos, since=since.get(uid, ""))
+    return case["expected"], sort_pending_resizes(pending)
+
+
+def _status_resize_condition(case: Json) -> Result:
+    old, expected = (convert(case[name], PodCondition) if case[name] else None for name in ("old", "expected"))
+    got = updated_resize_condition(
+        case["type"], old, case["reason"], case["message"], case["observed_generation"], case["now"]
+    )
+    return expected, got
+
+
 ADAPTERS: Final[Mapping[str, Callable[[Json], Result]]] = {
     "validate_pod_resize": _validate_pod_resize,
     "allocation_update_pod": _allocation_update_pod,
     "allocation_resize_increases_requests": _allocation_resize_increases_requests,
+    "allocation_can_admit": _allocation_can_admit,
+    "allocation_add_pod": _allocation_add_pod,
+    "allocation_sort_pending": _allocation_sort_pending,
+    "status_resize_condition": _status_resize_condition,
     "resize_do_pod_action": _resize_do_pod_action,
     "resize_validate": _resize_validate,
     "resize_in_progress": _resize_in_progress,
