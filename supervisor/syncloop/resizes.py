@@ -6,16 +6,22 @@ pkg/kubelet/kubelet.go and kubelet_pods.go what sets the condition PodResizeInPr
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Callable
 from typing import Final
 
+from ipc.api.v1.base import ResourceList
 from ipc.api.v1.pod import Pod
 from ipc.host.clock import Instant, rfc3339
 from ipc.kubecontainer.resize import is_resize_in_progress
 from ipc.messages import event_reasons
 from ipc.messages.event_reasons import EventReason
 from ipc.messages.pod_worker import SyncAction, SyncDone, SyncResult
+from ipc.metrics import kubelet as metrics
+from ipc.podresources.allocation import RESIZABLE, allocation_from_pod
+from ipc.podresources.pod_requests import amount
+from ipc.shm.metric_cells import METERS
 from supervisor.admission.node_usage import NodeUsage
 from supervisor.admission.resize import DEFERRED, INFEASIBLE, PendingResize, resize_problem, restarts_for_resize
 from supervisor.admission.resource_fit import unenforced
@@ -42,6 +48,8 @@ class Resizes:
         self._allocations = parts.allocations
         self._retry_at = math.inf
         """Monotonic seconds."""
+        self._was_woken = False
+        """The last tries were made because of a change, not of the time."""
 
     def wake(self) -> None:
         """Something has changed that may make room for a resize, or ask for one."""
@@ -53,6 +61,8 @@ class Resizes:
         if pod is state.pod:
             self._allocations.clear_condition(state.uid, PENDING)
             return
+        if state.pod is not None:
+            _count_requests(state.pod, pod)
         state.state(pod)
         self._allocations.push_pending(state.uid, self._pending_pod)
         self.wake()
@@ -77,6 +87,7 @@ class Resizes:
 
     def retry(self, now: Instant, others: Callable[[Pod], NodeUsage]) -> None:
         """Try every pending resize. ``others``: the pods that a pod has to leave room for."""
+        self._was_woken = not self._retry_at
         self._retry_at = now.mono + RETRY_S
         for uid in self._allocations.pending:
             state = self._parts.pod_table.get(uid)
@@ -96,6 +107,9 @@ class Resizes:
         """The pod has what it asks for; its next sync gives it to its containers."""
         parts, allocations, before = self._parts, self._allocations, state.pod
         assert before is not None
+        if allocations.condition(state.uid, PENDING) is not None:
+            trigger = "pod_updated" if self._was_woken else "periodic_retry"
+            METERS.counter(metrics.DEFERRED_ACCEPTED_RESIZES, trigger).inc()
         parts.pod_table.update(state, pod)
         parts.usage.put(pod)
         parts.probes.recall(state, parts.cache.get(state.uid))
@@ -119,6 +133,8 @@ class Resizes:
         if self._set(state, pod, PENDING, problem.reason, problem.message, now):
             text = resize_message(problem.reason, pod, _generation(pod), problem.message)
             self._event(state, _PENDING_EVENTS[problem.reason], text, now)
+            if problem.reason == INFEASIBLE:
+                METERS.counter(metrics.INFEASIBLE_RESIZES, "insufficient_node_allocatable").inc()
             self._parts.announcer.report(state, now)
 
     # --- what comes of them --------------------------------------------------------------------------------------
@@ -165,6 +181,24 @@ class Resizes:
 
     def _event(self, state: PodWorkerState, reason: EventReason, message: str, now: Instant) -> None:
         self._parts.announcer.pod_event(state, reason, message, now)
+
+
+def _count_requests(before: Pod, after: Pod) -> None:
+    known = allocation_from_pod(before).container_resources
+    for name, wanted in allocation_from_pod(after).container_resources.items():
+        old = known.get(name, wanted)
+        pairs = {"limits": (old.limits, wanted.limits), "requests": (old.requests, wanted.requests)}
+        for requirement, resource in itertools.product(pairs, RESIZABLE):
+            if operation := _operation(resource, *pairs[requirement]):
+                METERS.counter(metrics.REQUESTED_RESIZES, resource, requirement, operation).inc()
+
+
+def _operation(resource: str, old: ResourceList, new: ResourceList) -> str:
+    """Empty when nothing changes."""
+    if (resource in old) != (resource in new):
+        return "add" if resource in new else "remove"
+    growth = amount(new, resource) - amount(old, resource)
+    return "increase" if growth > 0 else "decrease" if growth else ""
 
 
 def _generation(pod: Pod) -> int:

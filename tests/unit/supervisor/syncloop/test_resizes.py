@@ -11,7 +11,9 @@ from ipc.api.v1.status import ContainerStatus, PodCondition
 from ipc.kubecontainer.pod_status import RuntimePodStatus
 from ipc.messages.pod_worker import SyncAction, SyncResult
 from ipc.messages.sync_error import SyncError
+from ipc.metrics import kubelet as metrics
 from ipc.podresources.node_resources import NodeResources
+from ipc.shm.metric_cells import METERS
 from supervisor.protocol.events import ResourcesRestored
 from supervisor.protocol.source_updates import PodOperation
 from tests.harness.dialogue import POD_SLOT, Talk, pod, running
@@ -263,3 +265,21 @@ def test_where_the_host_cannot_it_is_said(controllers: frozenset[str], words: in
     talk.add(asking("a", "1"))
     talk.update(asking("a", "2", 2))
     assert talk.events.count("ResizeByRestart a") == words
+
+
+def test_resizes_are_counted() -> None:
+    METERS.detach()
+    try:
+        talk = started(("a", "1"), ("b", "2"))
+        talk.update(asking("a", "3", 2))
+        talk.update(asking("b", "1", 2))
+        talk.update(asking("b", "9", 3))
+        counted = {
+            operation: METERS.value(metrics.REQUESTED_RESIZES, "cpu", "requests", operation)
+            for operation in ("increase", "decrease", "add", "remove")
+        }
+        assert counted == {"increase": 2.0, "decrease": 1.0, "add": 0.0, "remove": 0.0}
+        assert METERS.value(metrics.DEFERRED_ACCEPTED_RESIZES, "pod_updated") == 1.0
+        assert METERS.value(metrics.INFEASIBLE_RESIZES, "insufficient_node_allocatable") == 1.0
+    finally:
+        METERS.detach()
