@@ -23,6 +23,7 @@ REQUESTS: Final = ("100m", "100m", "200m", "500m", "1500m", "3")
 LIMITS: Final = ("3", "4")
 MEMORY_LIMITS: Final = ("64Mi", "128Mi", "256Mi")
 PENDING: Final = "PodResizePending"
+IN_PROGRESS: Final = "PodResizeInProgress"
 _PERIODS_PER_S: Final = 10
 
 _C = TypeVar("_C", bound=Container)
@@ -111,7 +112,10 @@ def wrong_limits(pod: Pod, told: PodChanged, alive: dict[str, FakeContainer]) ->
     """In quiet times what runs has the limits that are told of it, and those are its manifest's unless that is
     pending."""
     wanted = {container.name: container for container in (*pod.spec.init_containers, *pod.spec.containers)}
-    is_pending = any(condition.type == PENDING for condition in told.status.conditions)
+    conditions = {condition.type for condition in told.status.conditions}
+    is_pending = PENDING in conditions
+    if IN_PROGRESS in conditions:
+        yield "its resize comes to no end"
     for status in every_status(told):
         container = alive.get(status.name)
         if container is None or status.name not in wanted or status.resources is None:
