@@ -64,6 +64,19 @@ class ContainerImage(_Shape, frozen=True, kw_only=True):
     size_bytes: int = 0
 
 
+class DaemonEndpoint(msgspec.Struct, frozen=True, kw_only=True):
+    """Port of a daemon on the node."""
+
+    port: int = msgspec.field(name="Port")
+    """Upstream's one field that begins with a capital."""
+
+
+class NodeDaemonEndpoints(_Shape, frozen=True, kw_only=True):
+    """Ports that the node serves."""
+
+    kubelet_endpoint: DaemonEndpoint | None = None
+
+
 class NodeStatus(_Shape, frozen=True, kw_only=True):
     """Everything that is observed of the node."""
 
@@ -71,6 +84,7 @@ class NodeStatus(_Shape, frozen=True, kw_only=True):
     allocatable: Mapping[str, str] = {}
     conditions: tuple[NodeCondition, ...] = ()
     addresses: tuple[NodeAddress, ...] = ()
+    daemon_endpoints: NodeDaemonEndpoints = NodeDaemonEndpoints()
     node_info: NodeSystemInfo = NodeSystemInfo()
     images: tuple[ContainerImage, ...] = ()
 

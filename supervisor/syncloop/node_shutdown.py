@@ -27,7 +27,7 @@ from supervisor.managers.node_shutdown import (
 )
 from supervisor.podworkers.pod_worker_state import PodWorkerState
 from supervisor.protocol.commands import ShutdownChanged
-from supervisor.protocol.events import NodeShutdownBegan, NodeShutdownCalledOff, ShutdownCause
+from supervisor.protocol.events import NodeShutdownBegan, ShutdownCause
 from supervisor.syncloop.parts import LoopParts
 from supervisor.syncloop.pod_kills import PodKill
 
@@ -63,19 +63,19 @@ class NodeShutdown:
         self._change(ShutdownChanged(begun.cause, started_at=now.wall))
         self.advance(now)
 
-    def on_called_off(self, _: NodeShutdownCalledOff, now: Instant) -> None:
-        """Pods that have ended for it, or were not admitted, begin anew."""
+    def call_off(self) -> bool:
+        """Admit pods again; False when the node did not go down."""
         if not self.is_under_way:
-            return
+            return False
         self._groups.clear()
         self._left.clear()
         self._change(ShutdownChanged())
-        for state in list(self._parts.pod_table):
-            if state.pod is not None and not state.lifecycle.removed and self._has_ended_for_it(state):
-                state.succeed(state.pod, state.source)
-                state.lifecycle.remove(None, now.wall)
-                self._parts.pod_table.touch((state.uid,))
-                self._parts.announcer.report(state, now)
+        return True
+
+    def is_cause(self, state: PodWorkerState) -> bool:
+        """Whether the pod has ended, or was not admitted, because the node went down."""
+        reason = self._parts.statuses.failure_reason(state.uid)
+        return reason in (NODE_SHUTDOWN_REASON, NOT_ADMITTED_REASON)
 
     def advance(self, now: Instant) -> None:
         """Begin with the next group when nothing is left of this one, or when its time is over."""
@@ -102,9 +102,6 @@ class NodeShutdown:
             self._left.discard(uid)
 
         return ended
-
-    def _has_ended_for_it(self, state: PodWorkerState) -> bool:
-        return self._parts.statuses.failure_reason(state.uid) in (NODE_SHUTDOWN_REASON, NOT_ADMITTED_REASON)
 
     def _change(self, changed: ShutdownChanged) -> None:
         self._state = changed

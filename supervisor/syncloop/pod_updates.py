@@ -24,7 +24,14 @@ from supervisor.admission.predicates import Rejected
 from supervisor.managers.node_shutdown import ShutdownGroup, drain_classes, group_by_priority
 from supervisor.podworkers.pod_worker_state import PodWorkerState
 from supervisor.protocol.commands import PodsStopped, UpdateRefused
-from supervisor.protocol.events import EvictionsRestored, HousekeepingTick, KillPod, SourcesReady, StopPods
+from supervisor.protocol.events import (
+    EvictionsRestored,
+    HousekeepingTick,
+    KillPod,
+    NodeShutdownCalledOff,
+    SourcesReady,
+    StopPods,
+)
 from supervisor.protocol.manifests import created_at, pod_key
 from supervisor.protocol.source_updates import PodOperation, PodUpdate
 from supervisor.syncloop.node_shutdown import NodeShutdown
@@ -45,6 +52,7 @@ class PodUpdates:
         self._parts = parts
         self._resizes = resizes
         self._pod_table = parts.pod_table
+        self._shutdown = shutdown
         self._announcer = parts.announcer
         self._out = parts.out
         self._removals = Removals()
@@ -106,11 +114,13 @@ class PodUpdates:
     def _begin(self, stated: Pod, source: str, now: Instant) -> None:
         """With the resources that it was allocated by an agent before this one, if it was (AddPod)."""
         pod = self._parts.allocations.allocated(stated)
-        evicted = self._evicted.pop(pod.metadata.uid, None)
-        admission = self.admission.admit(pod) if evicted else self.admission.admit_new(pod, now)
-        state = self._parts.begin(pod.metadata.uid, "/".join(pod_key(pod)), pod, source, 0.0)
-        if evicted:
+        if evicted := self._evicted.pop(pod.metadata.uid, None):  # it does not run, and takes no place from others
+            state = self._track(pod, source)
             self.evict(state, evicted)
+            self._announcer.report(state, now)
+            return
+        admission = self.admission.admit_new(pod, now)
+        state = self._track(pod, source)
         if isinstance(admission, Rejected):
             _count_rejection(admission.reason)
             self._parts.statuses.reject(state.uid, admission.reason, admission.message)
@@ -120,6 +130,9 @@ class PodUpdates:
             self._allocate(state, pod, stated)
             self._warn(state, admission.warnings, now)
         self._announcer.report(state, now)
+
+    def _track(self, pod: Pod, source: str) -> PodWorkerState:
+        return self._parts.begin(pod.metadata.uid, "/".join(pod_key(pod)), pod, source, 0.0)
 
     def _allocate(self, state: PodWorkerState, pod: Pod, stated: Pod) -> None:
         """The pod has what it was allocated; what it asks for besides is a resize."""
@@ -213,6 +226,17 @@ class PodUpdates:
         self._stopping.extend(group_by_priority(drain_classes(self._parts.settings), priorities))
         self.stop_next_group(now)
         self._out.to_node(Relist())
+
+    def on_shutdown_called_off(self, _: NodeShutdownCalledOff, now: Instant) -> None:
+        """Pods that have ended with the node, or were not admitted meanwhile, begin anew; but for those of which a
+        source has said that they go."""
+        if not self._shutdown.call_off():
+            return
+        for state in list(self._pod_table):
+            is_wanted = not state.lifecycle.removed and state.uid not in self._removals
+            if state.pod is not None and is_wanted and self._shutdown.is_cause(state):
+                state.succeed(state.pod, state.source)
+                self._kill(state, None, now)
 
     def stop_next_group(self, now: Instant) -> None:
         """When nothing is left of the one before."""

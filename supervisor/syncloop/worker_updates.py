@@ -4,33 +4,46 @@ from __future__ import annotations
 
 from ipc.host.clock import Instant
 from ipc.messages.event_reasons import SYNC_CRASH_LOOP_BACK_OFF
+from ipc.messages.node_worker import WeighClasses
 from ipc.shm.board import pod_digest
 from supervisor.podworkers.pod_worker_state import PodWorkerState
 from supervisor.podworkers.poison_pods import Isolation
 from supervisor.processes.worker_pool import API_SLOT, NODE_SLOT
 from supervisor.protocol.commands import DeathExplained, SlotVacated, WorkersWanted
 from supervisor.protocol.events import WorkerDown, WorkerLeaving, WorkerUp
+from supervisor.syncloop.garbage import Garbage
 from supervisor.syncloop.parts import LoopParts
 
 
 class WorkerUpdates:
     """Owns how many pod workers were asked for."""
 
-    def __init__(self, parts: LoopParts) -> None:
+    def __init__(self, parts: LoopParts, garbage: Garbage) -> None:
         self._parts = parts
+        self._garbage = garbage
         self._pod_table = parts.pod_table
         self._poison_pods = parts.poison_pods
         self._out = parts.out
         self._asked_for = WorkersWanted(parts.pod_table.workers)
+        self._weighed: int | None = None
+        """CPU shares of burstable pods that the node worker knows."""
 
     def on_worker_up(self, up: WorkerUp, now: Instant) -> None:
         self._out.up(up.slot, up.incarnation)
         self._pod_table.touch(state.uid for state in self._pod_table if state.slot == up.slot)
         if up.slot == NODE_SLOT:
+            self._weighed = None
             self._track_all()
             self._out.send_all(self._parts.pulls.handle(up, now.mono))
         if up.slot == API_SLOT:
             self._out.to_api(self._parts.statuses.everything())
+
+    def weigh_classes(self) -> None:
+        """Tell the node worker the weight of burstable pods when it has changed (UpdateQOSCgroups)."""
+        shares = self._parts.usage.burstable_shares
+        if self._parts.node.cgroups_per_qos and shares != self._weighed and self._out.is_up(NODE_SLOT):
+            self._weighed = shares
+            self._out.to_node(WeighClasses(burstable_shares=shares))
 
     def _track_all(self) -> None:
         """A new node worker knows nothing."""
@@ -47,6 +60,8 @@ class WorkerUpdates:
     def on_worker_down(self, down: WorkerDown, now: Instant) -> None:
         """Pods of a dead worker wait for an observation newer than the death, then go on."""
         self._out.down(down.slot)
+        if down.slot == NODE_SLOT:
+            self._garbage.node_down(now)
         self._out.send_all(self._parts.pulls.handle(down, now.mono))
         self._pod_table.touch(self._parts.probes.down(down.slot))
         lost = [

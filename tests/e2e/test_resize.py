@@ -212,7 +212,8 @@ def test_the_pod_as_a_whole(agent: Agent) -> None:
     def has_it() -> bool:
         status = agent.pods()["whole"]["status"]
         given = status.get("resources", {}).get("limits")
-        return given == {"cpu": "500m", "memory": "96Mi"} and "ResizeCompleted" in agent.reasons("whole")
+        has_given = given == {"cpu": "500m", "memory": "96Mi"}
+        return bool(has_given) and "ResizeCompleted" in agent.reasons("whole")
 
     agent.until(has_it, "it has its resources")
     agent.until_ready(["whole"])

@@ -221,6 +221,40 @@ def _may_be_missing(path: str) -> bool:
     )
 
 
+NOT_OF_A_NODE_OF_ITS_OWN: Final = (
+    ".metadata.annotations.",
+    ".metadata.uid",
+    ".metadata.labels.beta.kubernetes.io/",
+    ".metadata.labels.wire",
+    ".spec.",
+    ".status.daemonEndpoints.",
+    ".status.declaredFeatures[]",
+    ".status.features.",
+    ".status.nodeInfo.kubeProxyVersion",
+    ".status.nodeInfo.systemUUID",
+    ".status.runtimeHandlers[].",
+    ".status.capacity.hugepages",
+    ".status.allocatable.hugepages",
+)
+"""A cluster's, a server's that is off here, root's to read, or told by the table of fields."""
+
+
+def test_the_node_has_the_shape_of_upstreams(agent: Agent, busy: str) -> None:
+    """But for an image without a name, of which the recorded one is null."""
+    if not RECORDINGS.exists():
+        pytest.skip("the recordings of a real kubelet do not lie here")
+    recorded = next(
+        record["response_body"]
+        for record in json.loads(RECORDINGS.read_text())["records"]
+        if record["scene"] == "kubectl/describe-node" and record["path"] == "/api/v1/nodes/node1"
+    )
+    agent.until(lambda: bool(sample(agent, busy)), "it is measured")
+    theirs = {leaf for leaf in shape(recorded) if leaf[1] != "NoneType"}
+    ours = shape(agent.get("/api/v1/nodes/e2e"))
+    assert {path for path, _ in theirs - ours if not path.startswith(NOT_OF_A_NODE_OF_ITS_OWN)} == set()
+    assert {path for path, _ in ours - theirs} <= {".status.nodeInfo.swap.capacity"}
+
+
 def lines_of(agent: Agent, *arguments: str) -> list[list[str]]:
     done = agent.cli(*arguments)
     assert done.code == 0, done.err

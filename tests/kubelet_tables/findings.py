@@ -52,9 +52,6 @@ CONTRADICTIONS: Final[Mapping[tuple[str, str], str]] = {}
 """(Group, case) -> in what the case contradicts the source that it names."""
 
 NOT_BUILT: Final[Mapping[str, str]] = {
-    "eviction_": "node-pressure eviction",
-    "image_gc_": "image garbage collection",
-    "log_": "log rotation by the agent: conmon bounds a log",
     "describe": "descriptions of objects other than pods",
     "strategic_": "patches through the API",
     "json_": "patches through the API",
@@ -66,12 +63,8 @@ NOT_BUILT: Final[Mapping[str, str]] = {
     "validate_pod_": "updates through the API: a changed manifest is an update",
     "status_": "a status that is kept between two syncs and told to an API server",
     "node_": "the Node object in an API server",
-    "cgroup_": "cgroups of pods and QoS classes, which Podman makes",
-    "cpu_weight_": "cgroups of pods and QoS classes, which Podman makes",
-    "resource_config_": "cgroups of pods and QoS classes, which Podman makes",
-    "hugepage_": "cgroups of pods and QoS classes, which Podman makes",
-    "qos_": "cgroups of pods and QoS classes, which Podman makes",
-    "is_pod_cgroup": "cgroups of pods and QoS classes, which Podman makes",
+    "hugepage_": "the hugetlb controller, which systemd delegates to no user",
+    "is_pod_cgroup": "Podman names the cgroups of pods by its own ids",
     "image_pulling_": "pulling time as a metric",
     "is_stateful_": "start-up latency as a metric",
     "mirror_": "mirror pods, which need an API server",

@@ -29,6 +29,7 @@ from ipc.podresources.allocation import (
     same_compute,
     update_pod_from_allocation,
 )
+from ipc.podresources.cgroup_config import CgroupConfig, milli_cpu_to_quota, milli_cpu_to_shares
 from ipc.podresources.node_resources import NodeResources
 from ipc.podresources.pod_requests import CPU, MEMORY, amount, pod_requests
 from supervisor.admission.node_usage import NodeUsage
@@ -43,9 +44,8 @@ from supervisor.state.resources_checkpoint import PodResources
 from tests.kubelet_tables.later import Later, Result
 from tests.kubelet_tables.translate import Json, convert, pod
 from workers.compute.resize import PodResize, limit_problem, resize_steps
-from workers.kubecontainer.cgroup_config import CgroupConfig
-from workers.specgen.container_resources import QUOTA_PERIOD_US, milli_cpu_to_quota, milli_cpu_to_shares
 
+QUOTA_PERIOD_US: Final = 100_000
 _GATE_OFF: Final = "a gate of in-place resize that is on here"
 _NOT_DEFAULTED: Final = "the QoS class of a pod that was not defaulted"
 _ELSEWHERE: Final = {
@@ -133,7 +133,7 @@ def _cgroup(memory: int, cpu_request: int, cpu_limit: int) -> CgroupConfig:
     return CgroupConfig(
         memory=memory or None,
         cpu_shares=milli_cpu_to_shares(cpu_request),
-        cpu_quota=milli_cpu_to_quota(cpu_limit) if cpu_limit else None,
+        cpu_quota=milli_cpu_to_quota(cpu_limit, QUOTA_PERIOD_US) if cpu_limit else None,
         cpu_period=QUOTA_PERIOD_US if cpu_limit else None,
     )
 

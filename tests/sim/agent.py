@@ -17,7 +17,17 @@ from ipc.kubecontainer.config_objects import object_key
 from ipc.kubecontainer.probe_results import ProbeResults
 from ipc.messages.api_server import FeedSynced, PodChanged, PodGone
 from ipc.messages.base import EventReport, PullEnded, PullProgress, Ready
-from ipc.messages.node_worker import ObservationFailed, Observed, Relisted, RuntimeHealth, ServiceSilent, Track, Untrack
+from ipc.messages.node_worker import (
+    ImagesCollected,
+    LogsCollected,
+    ObservationFailed,
+    Observed,
+    Relisted,
+    RuntimeHealth,
+    ServiceSilent,
+    Track,
+    Untrack,
+)
 from ipc.messages.pod_worker import (
     AbandonPull,
     ProbePod,
@@ -26,6 +36,7 @@ from ipc.messages.pod_worker import (
     PullImage,
     SyncDone,
     SyncPod,
+    WorkType,
 )
 from ipc.podresources.node_resources import NodeResources
 from ipc.shm.board import Board
@@ -46,10 +57,13 @@ from supervisor.protocol.commands import (
 from supervisor.protocol.events import (
     HousekeepingTick,
     LoopEvent,
+    NodeShutdownBegan,
+    NodeShutdownCalledOff,
     Observations,
     ProbeResultsRestored,
     PullRequest,
     ResourcesRestored,
+    ShutdownCause,
     SourcesReady,
     SyncTick,
     WorkerDown,
@@ -63,6 +77,7 @@ from supervisor.syncloop.sync_loop import SyncLoop
 from tests.sim.children import Child
 from tests.sim.loop import NOBODY
 from tests.sim.objects import SimObjects, wrong_objects
+from tests.sim.poison import UID as POISON
 from tests.sim.poison import Poison
 from tests.sim.probes import SimProbes
 from tests.sim.resizes import overcommitted, unasked_restart
@@ -112,9 +127,11 @@ class Agent:
         restored: Mapping[str, Pod],
         probe_results: Mapping[str, ProbeResults] | None = None,
         resources: Mapping[str, PodResources] | None = None,
+        *,
+        drained: bool = False,
     ) -> None:
-        """``restored``: the checkpoint. ``verdicts``: what probes have said to the agent before it. ``resources``: what
-        that has allocated."""
+        """``restored``: the checkpoint. ``verdicts``: what probes have said to the agent before it, which may have been
+        ``drained``. ``resources``: what that has allocated."""
         self.alive = True
         self.stated = dict(restored)
         """What the loop was told to keep running, by uid."""
@@ -134,6 +151,10 @@ class Agent:
         """Rows of the board, as they were given out."""
         self.children: dict[int, Child | None] = dict.fromkeys(ALL_SLOTS)
         self.sources_ready = False
+        self.drained = drained
+        """Somebody has drained the node, and nobody has uncordoned it."""
+        self.is_down = False
+        """The loop has said that the pods of the drained node have ended."""
         self.answers_late = ""
         """The pod whose worker dies with its next answer: that comes when a successor works for the same pod."""
         self.disturbed_at = 0.0
@@ -161,12 +182,14 @@ class Agent:
 
     def start(self) -> None:
         if self._given.poison is not None:
-            self._given.poison.agent_begins()
+            self._given.poison.begins_anew()
         self.api_up()
         if self._probe_results:
             self._feed(ProbeResultsRestored(self._probe_results))
         if self._resources:
             self._feed(ResourcesRestored(dict(self._resources)))
+        if self.drained:
+            self._feed(NodeShutdownBegan(ShutdownCause.DRAIN))
         if self.stated:
             self._feed(PodUpdate(op=PodOperation.RESTORE, source=FILE_SOURCE, pods=tuple(self.stated.values())))
         for slot in SLOTS:
@@ -202,6 +225,18 @@ class Agent:
         self._resources = dict(self._loop.allocations.all_resources())
 
     # --- what is wanted ---
+
+    def drain(self) -> None:
+        if self.alive and not self.drained:
+            self._given.trace.note("the node is drained")
+            self.drained = True
+            self._feed(NodeShutdownBegan(ShutdownCause.DRAIN))
+
+    def uncordon(self) -> None:
+        if self.alive and self.drained:
+            self._given.trace.note("the node is uncordoned")
+            self.drained = False
+            self._feed(NodeShutdownCalledOff())
 
     def state(self, desired: Mapping[str, Pod]) -> None:
         """The sources were read: this is what they state now."""
@@ -328,6 +363,8 @@ class Agent:
                 self._feed(message)
             case ObservationFailed() | PullProgress() | PullEnded() | ProbeResultChanged():
                 self._feed(message)
+            case ImagesCollected() | LogsCollected():
+                self._feed(message)
             case ProbingStopped(uid=uid):
                 self.probers.pop(uid, None)
                 self._feed(message)
@@ -383,8 +420,9 @@ class Agent:
                 case SlotVacated(slot):
                     self._closed.add(slot)
                     self.kill(slot)
-                case ShutdownChanged():
-                    self._given.trace.note(f"the node goes down: {command}")
+                case ShutdownChanged(ended_at=ended_at):
+                    self.is_down = bool(ended_at)
+                    self._given.trace.note(f"pods of the drained node have ended: {self.is_down}")
                 case PodsStopped():
                     raise AssertionError("nobody has asked for that")
         return bool(commands)
@@ -430,6 +468,8 @@ class Agent:
         if isinstance(message, Untrack):
             self.probers.pop(message.uid, None)
             self._given.watch.forgotten(message.uid, self._newest_look(message.uid))
+            if self._given.poison is not None and message.uid == POISON:
+                self._given.poison.begins_anew()
         if child is not None and child.alive:
             child.to_child.post(message)
         if isinstance(message, SyncPod) and message.uid in self._late_answers:
@@ -448,6 +488,8 @@ class Agent:
         self.newest[uid] = sync
         if why := wrong_objects(sync, self.objects, sources_ready=self.sources_ready):
             trace.broke(f"a sync of {uid[:8]} goes out with {why}")
+        if self.drained and sync.kind is WorkType.SYNC:
+            trace.broke(f"{uid[:8]} is synced to run on a drained node")
         if sync.remove and uid not in self.stated and not self.sources_ready:
             trace.broke(f"{uid[:8]} is removed before the sources were read")
 

@@ -14,8 +14,8 @@ import msgspec
 
 from ipc.kubecontainer.resize import ContainerUpdate, changed_resources
 from ipc.podresources.allocation import ResourceAmounts
+from ipc.podresources.cgroup_config import CgroupConfig
 from ipc.podresources.pod_requests import CPU, MEMORY
-from workers.kubecontainer.cgroup_config import CgroupConfig
 
 
 class PodResize(msgspec.Struct, frozen=True, kw_only=True):

@@ -20,13 +20,14 @@ from ipc.kubecontainer.resize import ContainerUpdate
 from ipc.messages.pod_worker import SyncAction
 from ipc.messages.sync_error import SyncError
 from ipc.podresources.allocation import RESIZABLE, resizable_part
+from ipc.podresources.cgroup_config import CgroupConfig
 from ipc.podresources.node_resources import NodeResources
 from ipc.podresources.pod_requests import MEMORY
 from workers.compute.resize import PodResize, ResizeStep, limit_problem, resize_steps
-from workers.kubecontainer.cgroup_config import CgroupConfig, CgroupReading
+from workers.kubecontainer.cgroup_reading import CgroupReading
 from workers.kubecontainer.runtime import ContainerProcess, RuntimeCallError
 from workers.proc import cgroups
-from workers.specgen.container_resources import container_resources, pod_cgroup_config
+from workers.specgen.container_resources import container_resources, pod_cgroup_values
 from workers.sync.run import SyncRun
 
 PAGE_BYTES: Final = os.sysconf("SC_PAGE_SIZE")
@@ -109,7 +110,7 @@ class _Resizing:
         """Raises _Failed, RuntimeCallError, OSError, SyncEnded."""
         directory = cgroups.pod_cgroup(self._sandbox.infra_pid, self._sandbox.id)
         current = cgroups.read_config(directory) if directory else None
-        desired = pod_cgroup_config(self._pod, self._node)
+        desired = pod_cgroup_values(self._pod, self._node)
         self._check_memory(directory, current, desired)
         for step in resize_steps(self._resize, current, desired):
             await self._step(directory, step)
@@ -149,10 +150,11 @@ class _Resizing:
 
     def _limits(self, update: ContainerUpdate, resource: str) -> dict[str, Any]:
         """Limits and weights of one resource, as the container would be made with them. A memory request alone is
-        none."""
+        none, but for the part of the swap that goes with it."""
         found = find_container(self._pod.spec, update.name)
         assert found is not None, f"no container {update.name} in the pod's spec"
-        if resource == MEMORY and update.current.memory_limit == update.desired.memory_limit:
+        is_request = update.current.memory_limit == update.desired.memory_limit
+        if resource == MEMORY and is_request and not self._node.swap.is_limited_by_cgroup:
             return {}
         made = container_resources(self._pod, found.container, self._node).get("resource_limits", {})
         return {resource: made[resource]} if resource in made else {}

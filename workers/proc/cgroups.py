@@ -12,15 +12,13 @@ from collections.abc import Iterator
 from pathlib import Path, PurePosixPath
 from typing import Final
 
-from workers.kubecontainer.cgroup_config import CgroupConfig, CgroupReading
+from ipc.podresources.cgroup_config import NO_LIMIT, CgroupConfig, shares_to_weight, weight_to_shares
+from workers.kubecontainer.cgroup_reading import CgroupReading
 from workers.proc.procfs import read_once
 
 ROOT: Final = "/sys/fs/cgroup"
-NO_LIMIT: Final = "max"
 _MAX_BYTES: Final = 16 * 1024
 _V2: Final = "0::"
-_SHARES: Final = range(2, 262_144 + 1)
-_WEIGHTS: Final = range(1, 10_000 + 1)
 
 
 def own_cgroup(pid: int, container_id: str) -> str:
@@ -59,7 +57,7 @@ def read_config(directory: str) -> CgroupConfig:
     weight = _number(_read(directory, "cpu.weight"))
     return CgroupConfig(
         memory=_number(_read(directory, "memory.max")),
-        cpu_shares=shares_of_weight(weight) if weight is not None else None,
+        cpu_shares=weight_to_shares(weight) if weight is not None else None,
         cpu_quota=_number(quota),
         cpu_period=_number(period),
     )
@@ -81,20 +79,9 @@ def _files(config: CgroupConfig) -> Iterator[tuple[str, str]]:
     if config.memory is not None:
         yield "memory.max", str(config.memory)
     if config.cpu_quota is not None:
-        yield "cpu.max", f"{config.cpu_quota} {config.cpu_period}"
+        yield "cpu.max", f"{'max' if config.cpu_quota == NO_LIMIT else config.cpu_quota} {config.cpu_period}"
     if config.cpu_shares is not None:
-        yield "cpu.weight", str(weight_of_shares(config.cpu_shares))
-
-
-def weight_of_shares(shares: int) -> int:
-    """getCPUWeight (pkg/kubelet/cm/cgroup_v2_manager_linux.go)."""
-    within = min(max(shares, _SHARES[0]), _SHARES[-1])
-    return _WEIGHTS[0] + (within - _SHARES[0]) * (_WEIGHTS[-1] - _WEIGHTS[0]) // (_SHARES[-1] - _SHARES[0])
-
-
-def shares_of_weight(weight: int) -> int:
-    """cpuWeightToCPUShares, of the same source."""
-    return _SHARES[0] + (weight - _WEIGHTS[0]) * (_SHARES[-1] - _SHARES[0]) // (_WEIGHTS[-1] - _WEIGHTS[0])
+        yield "cpu.weight", str(shares_to_weight(config.cpu_shares))
 
 
 def _read(directory: str, file: str) -> str:

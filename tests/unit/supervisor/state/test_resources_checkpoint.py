@@ -9,6 +9,7 @@ import pytest
 
 from ipc.api.v1.container import ResourceRequirements
 from ipc.api.v1.status import PodCondition
+from ipc.host.atomic_file import write_atomically
 from ipc.podresources.allocation import PodResourceInfo
 from supervisor.state import resources_checkpoint
 from supervisor.state.checked_file import encode_checked
@@ -59,7 +60,7 @@ def test_a_kill_between_the_two_files_loses_what_was_given_alone(
 ) -> None:
     """What runs is looked at when the agent has begun; what a pod was allocated nothing else knows."""
     save(tmp_path, {"a": PLAIN})
-    written = resources_checkpoint.write_atomically
+    written = write_atomically
 
     def dies(path: Path, data: bytes) -> None:
         if path.name == ACTUATED_FILE:

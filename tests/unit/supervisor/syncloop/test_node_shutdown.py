@@ -76,6 +76,21 @@ def test_no_pod_is_admitted_meanwhile_or_after() -> None:
     assert "NodeShutdown late" in talk.events
 
 
+def test_an_edit_meanwhile_is_there_when_the_pod_comes_back() -> None:
+    talk = talk_of(pod("low"))
+    talk.say(NodeShutdownBegan(DRAIN))
+    assert "keep low" not in talk.update(pod("low", image="v2"))
+    end(talk, "low")
+    talk.done("low")
+    talk.see(exited("low", 137))
+    talk.say(NodeShutdownCalledOff())
+    talk.done("low")
+    talk.see(absent("low"))
+    newest = talk.syncs["low"].pod
+    assert newest is not None
+    assert newest.spec.containers[0].image == "v2"
+
+
 def test_called_off_every_pod_comes_back() -> None:
     talk = talk_of(pod("low"))
     talk.say(NodeShutdownBegan(DRAIN))

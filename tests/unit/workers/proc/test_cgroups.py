@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from workers.kubecontainer.cgroup_config import CgroupConfig
+from ipc.podresources.cgroup_config import CgroupConfig
 from workers.proc import cgroups
 
 ID = "c" * 64
@@ -53,11 +53,6 @@ def test_no_limit_is_none(tmp_path: Path) -> None:
     (tmp_path / "cpu.max").write_text("max 100000\n")
     (tmp_path / "memory.max").write_text("max\n")
     assert cgroups.read_config(str(tmp_path)) == CgroupConfig(cpu_period=100_000)
-
-
-@pytest.mark.parametrize(("shares", "weight"), [(2, 1), (1024, 39), (262_144, 10_000), (0, 1), (1 << 20, 10_000)])
-def test_shares_and_weights(shares: int, weight: int) -> None:
-    assert cgroups.weight_of_shares(shares) == weight
 
 
 def test_usage_is_unknown_without_a_controller(tmp_path: Path) -> None:
