@@ -184,7 +184,7 @@ def test_an_agent_that_dies_with_the_edit_loses_nothing(agent: Agent) -> None:
 
     def has_it() -> bool:
         limits = container_status(agent.pods()["edited"])["resources"]["limits"]
-        return limits == {"cpu": "300m", "memory": "80Mi"}
+        return bool(limits == {"cpu": "300m", "memory": "80Mi"})
 
     agent.until(has_it, "it has its resources")
     agent.until(lambda: condition(agent, "edited", "PodResizeInProgress") is None, "nothing is left to do")
