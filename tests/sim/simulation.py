@@ -22,6 +22,7 @@ from ipc.api.v1.pod import Pod
 from ipc.api.v1.status import ContainerStatus
 from ipc.messages.api_server import PodChanged
 from ipc.messages.pod_worker import WorkType
+from ipc.podresources.node_resources import NodeResources
 from ipc.wire.boot import WorkerSettings
 from supervisor.config.settings import CrashLoopBackOffSettings, Seconds, Settings, WorkersSettings
 from tests.fakes.clock import SimClock
@@ -38,6 +39,7 @@ from tests.sim.pods import ABSENT, PRESENT, PROGRAMS, PULLED, PodMaker
 from tests.sim.poison import UID as POISON
 from tests.sim.poison import Poison
 from tests.sim.probes import CALM, ROUGH, SimProbes
+from tests.sim.resizes import NODE, Sizes
 from tests.sim.runtime import INSTANCE, NOISY, QUIET, SimPodman, uid_of
 from tests.sim.trace import Trace, Violation
 from tests.sim.watch import Watch, every_status
@@ -85,6 +87,8 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
     probes: bool = True
     objects: bool = True
     """ConfigMaps beside pods."""
+    resizes: bool = True
+    """Resources, and edits that change them."""
     poison: bool = True
     """One pod more, in whose steps workers hang and die."""
     verbose: bool = False
@@ -133,7 +137,12 @@ class Simulation:
         self._directory = directory
         probing = random.Random(seed) if options.probes else None
         self._objects = SimObjects(random.Random(seed + 2))
-        self._maker = PodMaker(random.Random(self._rng.random()), probing, self._objects if options.objects else None)
+        self._maker = PodMaker(
+            random.Random(self._rng.random()),
+            probing,
+            self._objects if options.objects else None,
+            Sizes(random.Random(seed + 4)) if options.resizes else None,
+        )
         self._uids = [f"{n:08x}-sim" for n in range(1, options.pods + 1)]
         self._desired: dict[str, Pod] = {}
         self._edited: set[str] = set()
@@ -170,8 +179,10 @@ class Simulation:
                 pods_dir=str(directory / "pods"),
                 inspect_file=str(directory / "inspects"),
                 max_container_restart_period_s=MAX_BACKOFF_S,
+                node=NODE if options.resizes else NodeResources(),
             ),
             pod_rows=max(1, options.pods - 1),
+            node=NODE if options.resizes else NodeResources(),
         )
         self._agent = Agent(self._given, {})
 
@@ -510,8 +521,10 @@ class Simulation:
         """A checkpoint may be lost: then what runs is only known by its labels. A reboot ends a drain."""
         lost = self._rng.random() < CHECKPOINT_LOST
         before = self._agent
-        restored, verdicts = ({}, None) if lost else (before.accepted(), before.kept_verdicts())
-        self._agent = Agent(self._given, restored, verdicts, drained=drained)
+        restored, verdicts, resources = (
+            ({}, None, None) if lost else (before.accepted(), before.kept_verdicts(), before.kept_resources())
+        )
+        self._agent = Agent(self._given, restored, verdicts, resources, drained=drained)
         self._agent.start()
 
     def _later(self, seconds: float, act: Callable[[], None]) -> None:

@@ -13,7 +13,14 @@ from typing import Any, Final
 from ipc.api.v1.base import ResourceList
 from ipc.api.v1.container import Container
 from ipc.api.v1.pod import Pod
-from ipc.podresources.cgroup_config import NO_LIMIT, milli_cpu_to_quota, milli_cpu_to_shares, pod_cgroup_config
+from ipc.podresources.allocation import effective_limits
+from ipc.podresources.cgroup_config import (
+    NO_LIMIT,
+    CgroupConfig,
+    milli_cpu_to_quota,
+    milli_cpu_to_shares,
+    pod_cgroup_config,
+)
 from ipc.podresources.node_resources import CfsQuota, NodeResources
 from ipc.podresources.pod_requests import CPU, MEMORY, amount
 from ipc.podresources.priority import is_critical
@@ -27,7 +34,7 @@ KILLED_AS_A_WHOLE: Final = {"memory.oom.group": "1"}
 
 def container_resources(pod: Pod, container: Container, node: NodeResources) -> dict[str, Any]:
     """Fields of a SpecGenerator."""
-    limits = effective_limits(pod, container)
+    limits = effective_limits(pod.spec.resources, container.resources)
     swap_bytes = swap_limit(pod, container, node)
     memory = _memory(limits, swap_bytes)
     asked: dict[str, Mapping[str, Any]] = {
@@ -56,10 +63,16 @@ def pod_resources(pod: Pod, node: NodeResources) -> dict[str, Any]:
     return {"resource_limits": given} if given else {}
 
 
-def effective_limits(pod: Pod, container: Container) -> ResourceList:
-    """A container without a limit has the pod's, if it has one."""
-    whole = pod.spec.resources.limits if pod.spec.resources is not None else {}
-    return {**{name: whole[name] for name in (CPU, MEMORY) if name in whole}, **container.resources.limits}
+def pod_cgroup_values(pod: Pod, node: NodeResources) -> CgroupConfig:
+    """The same as values of the cgroup's files, for one that there is."""
+    given = pod_resources(pod, node).get("resource_limits", {})
+    cpu, memory = given.get("cpu", {}), given.get("memory", {})
+    return CgroupConfig(
+        memory=memory.get("limit"),
+        cpu_shares=cpu.get("shares"),
+        cpu_quota=cpu.get("quota"),
+        cpu_period=cpu.get("period"),
+    )
 
 
 def _cpu(requests: ResourceList, limits: ResourceList, cfs: CfsQuota) -> Mapping[str, int]:
