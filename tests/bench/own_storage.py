@@ -1,6 +1,6 @@
 """A Podman storage of the bench's own: its population is what the bench has made, whatever else the user runs.
 
-It stays between two runs, with the image in it. Podman's locks (/dev/shm) and libpod's runtime directory are the user's,
+It stays between two runs, with the image in it. Podman's locks (/dev/shm) and libpod's own directory are the user's;
 the storage's runtime directory is not: mounts are counted there, and a storage drops the counts of layers that it does
 not know, so that two with one directory unmount each other's containers before they start. For a rootless user Podman
 reads that directory only from the storage.conf of the configuration directory, which is therefore another one.
