@@ -634,6 +634,7 @@ VOLUME_ROWS: Final = (
         "a Podman volume that is removed with the pod; the claim's size, class and modes are not acted on",
         tests=("e2e/test_volumes.py::test_an_ephemeral_volume_goes_with_its_pod",),
     ),
+    FieldSupport("spec.volumes[*].ephemeral.volumeClaimTemplate", _NA, "a Podman volume has no size, class or mode"),
     FieldSupport(f"{_MOUNT}.name", _YES, tests=("e2e/test_volumes.py::test_what_a_container_sees",)),
     FieldSupport(f"{_MOUNT}.mountPath", _YES, tests=("e2e/test_volumes.py::test_what_a_container_sees",)),
     FieldSupport(f"{_MOUNT}.readOnly", _YES, tests=("e2e/test_volumes.py::test_what_a_container_may_write",)),
