@@ -7,6 +7,7 @@ out here, or by the child manager.
 from __future__ import annotations
 
 import asyncio
+import itertools
 import logging
 import os
 import random
@@ -20,6 +21,7 @@ from ipc.host.clock import SystemClock
 from ipc.host.eviction_marks import evicted
 from ipc.host.network_addresses import node_ips
 from ipc.host.tasks import BackgroundTasks, ignored
+from ipc.kubecontainer.garbage import GarbageReport
 from ipc.kubecontainer.label_key import LabelKey
 from ipc.kubecontainer.pod_failure import decode_failure
 from ipc.log import verbosity
@@ -29,6 +31,7 @@ from ipc.messages import event_reasons
 from ipc.messages.api_server import (
     AgentChanged,
     ApplyManifests,
+    CollectGarbage,
     DeleteObject,
     DeletePod,
     DrainNode,
@@ -44,6 +47,8 @@ from ipc.messages.base import EventReport, ProfileTaken, PullEnded, PullProgress
 from ipc.messages.catalogue import ChildEvent
 from ipc.messages.event_reasons import EventReason
 from ipc.messages.node_worker import (
+    ImagesCollected,
+    LogsCollected,
     NodeObserved,
     ObservationFailed,
     Observed,
@@ -79,6 +84,7 @@ from supervisor.processes.slowness import HOUSEKEEPING_WARNING_S, warn_if_slow
 from supervisor.processes.worker_pool import API_SLOT, NODE_SLOT, PODMAN_SLOT, WorkerPool
 from supervisor.protocol.commands import (
     DeathExplained,
+    GarbageCollected,
     Log,
     LoopCommand,
     PodsStopped,
@@ -91,6 +97,7 @@ from supervisor.protocol.commands import (
 from supervisor.protocol.events import (
     EventsRestored,
     EvictionsRestored,
+    GarbageRequest,
     HostAddressesChanged,
     HousekeepingTick,
     LoopEvent,
@@ -99,6 +106,7 @@ from supervisor.protocol.events import (
     Observations,
     ProbeResultsRestored,
     PullRequest,
+    ResourcesRestored,
     SettingsChanged,
     ShutdownCause,
     SourcesReady,
@@ -115,6 +123,7 @@ from supervisor.record.node_events import NodeEvents
 from supervisor.shutdown_control import ShutdownControl
 from supervisor.sources.manager import SourceManager
 from supervisor.state.probe_checkpoint import ProbeCheckpoint
+from supervisor.state.resources_checkpoint import ResourcesCheckpoint
 from supervisor.syncloop.sync_loop import SyncLoop
 from supervisor.tracing import trace_sent, traced_event
 from supervisor.version import VERSION
@@ -158,6 +167,7 @@ class Master:
         self._sources = SourceManager(settings, self._clock)
         self._event_writer = EventWriter(EventLog(settings.state_dir / EVENTS_FILE), self._clock)
         self._probe_checkpoint = ProbeCheckpoint(settings.state_dir / PROBES_FILE, self._clock)
+        self._resources_checkpoint = ResourcesCheckpoint(settings.state_dir, self._clock)
         self._podman = PodmanHealth(self._clock, self._node_event)
         self._node_events = NodeEvents(settings.node_name, settings.state_dir / BOOT_FILE, self._node_event)
         self._meter = LoopMeter()
@@ -179,6 +189,9 @@ class Master:
             ),
         )
         self._requests = AdminRequests(self, self._sources, self._children)
+        self._garbage: dict[int, asyncio.Future[GarbageReport]] = {}
+        """Collections that somebody has asked for, by ticket."""
+        self._tickets = itertools.count(1)
         self._verbosity = settings.logging.levels
         self._started_at = self._clock.now().wall
         self._ending = asyncio.Event()
@@ -204,6 +217,7 @@ class Master:
         marks = evicted(self._settings.state_dir / PODS_DIR)
         self._feed(EvictionsRestored({uid: decode_failure(text) for uid, text in marks.items()}))
         self._feed(ProbeResultsRestored(self._probe_checkpoint.restore()))
+        self._feed(ResourcesRestored(self._resources_checkpoint.restore()))
         self._shutdown.restore()
         for update in self._sources.restore():
             self._feed(update)
@@ -230,6 +244,8 @@ class Master:
         await self._sources.close()
         await self._event_writer.close(self._loop.event_history)
         await self._probe_checkpoint.close(self._loop.probe_results_by_id())
+        allocations = self._loop.allocations
+        await self._resources_checkpoint.close(allocations.version, allocations.all_resources)
 
     def give_up(self, reason: str) -> None:
         """End the agent with exit code 1, and that reason in its log."""
@@ -261,6 +277,7 @@ class Master:
         self._feed(SyncTick())
         self._event_writer.keep(self._loop.event_history)
         self._probe_checkpoint.keep(self._loop.probe_results_by_id)
+        self._keep_resources()
         self._children.check_heartbeats()
 
     def _housekeeping(self) -> None:
@@ -274,10 +291,16 @@ class Master:
         self._meter.took(event, began)
         with traced_event(event):
             self._carry_out(self._loop.handle(event, began))
+        self._keep_resources()
         ended = self._clock.now().mono
         self._meter.handled(began.mono, ended)
         self._board.record_iteration(ended)
         self._watchdog.iterated(ended)
+
+    def _keep_resources(self) -> None:
+        """After every event: what a pod was allocated is written while its worker acts on it."""
+        allocations = self._loop.allocations
+        self._resources_checkpoint.keep(allocations.version, allocations.all_resources)
 
     def _carry_out(self, commands: Iterable[LoopCommand]) -> None:
         for command in commands:
@@ -296,6 +319,8 @@ class Master:
                     self._children.declare(child_specs(self._service, count, quarantine=quarantine))
                 case SlotVacated(slot):
                     self._children.retire(slot, self._settings.workers.stop_timeout_s)
+                case GarbageCollected(ticket, report):
+                    self._garbage.pop(ticket).set_result(report)
                 case PodsStopped():
                     self._sources.forget()
                     self._end()
@@ -336,7 +361,7 @@ class Master:
         match message:
             case SyncDone() | EventReport() | ObservationFailed() | PullProgress() | PullEnded() | NodeObserved():
                 self._feed(message)
-            case ProbeResultChanged() | ProbingStopped():
+            case ProbeResultChanged() | ProbingStopped() | ImagesCollected() | LogsCollected():
                 self._feed(message)
             case PullImage() | AbandonPull():
                 self._feed(PullRequest(slot, message))
@@ -353,7 +378,9 @@ class Master:
                 self._replace_if_hung(why)
             case ApplyManifests() | DeletePod() | DeleteObject() | RestartWorker() | SetLogLevel() | StopAgent():
                 self._requests.take(message)
-            case PostManifests() | ReadConfiguration() | ReadProfile() | DrainNode() | UncordonNode():
+            case (
+                PostManifests() | ReadConfiguration() | ReadProfile() | DrainNode() | UncordonNode() | CollectGarbage()
+            ):
                 self._requests.take(message)
             case ProfileTaken():
                 self._requests.profiles.taken(message)
@@ -396,6 +423,12 @@ class Master:
         self._feed(WorkerLeaving(slot))
         self._children.end(slot, self._settings.workers.stop_timeout_s)
         self._report_agent()
+
+    async def collect_garbage(self, *, dry_run: bool) -> GarbageReport:
+        ticket, answer = next(self._tickets), asyncio.get_running_loop().create_future()
+        self._garbage[ticket] = answer
+        self._feed(GarbageRequest(ticket, dry_run))
+        return await asyncio.shield(answer)
 
     def configuration(self) -> str:
         return shown_settings(self._settings)

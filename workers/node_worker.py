@@ -32,6 +32,7 @@ from ipc.messages.base import Ready, Shutdown, TakeProfile, node_event
 from ipc.messages.node_worker import (
     EVERY_REQUEST,
     CancelPull,
+    CollectImages,
     CollectLogs,
     NodeWorkerCommand,
     NodeWorkerReport,
@@ -56,6 +57,8 @@ from ipc.wire.boot import ChildContext, WorkerSettings
 from ipc.wire.channel import Channel, ChannelClosed
 from workers.eviction.node_pressure import NodePressure
 from workers.eviction.pod_usage import Directories
+from workers.images.collector import ImageCollector, NodeView
+from workers.images.image_records import ImageRecords
 from workers.images.pull_records import PullRecords
 from workers.images.puller import ImagePuller
 from workers.kubecontainer.label_signatures import Ownership
@@ -136,6 +139,7 @@ async def run_node_worker(
                 "signals of eviction": worker.node_pressure.run,
                 "directories of pods that are gone": worker.log_gc.collect,
                 "containers' logs": worker.logs.run,
+                "unused images": worker.images.collect,
                 "inspects for a later process": worker.keep_inspects,
                 **({"cgroups of QoS classes": worker.class_cgroups.keep} if worker.class_cgroups.is_needed else {}),
                 "export of traces": functools.partial(
@@ -195,9 +199,23 @@ class NodeWorker:
             remembered=self._inspect_file.read(),
             on_inspect=self._inspect_file.note_change,
         )
-        self._puller = ImagePuller(runtime, clock, PullRecords(context.settings.pulled_images_dir), self._send)
         self.class_cgroups = ClassCgroups(service_manager(), settings.instance, settings.node)
         self._profiles = ProfileRequests(self._send)
+        pull_records = PullRecords(settings.pulled_images_dir)
+        image_records = ImageRecords(settings.image_records_file, clock)
+        self._puller = ImagePuller(runtime, clock, pull_records, image_records, self._send)
+        self.images = ImageCollector(
+            runtime,
+            clock,
+            image_records,
+            pull_records,
+            NodeView(
+                containers=self._observer.all_inspected,
+                pulling=lambda: self._puller.references,
+            ),
+            settings.node_name,
+            self._send,
+        )
         self.orphans = OrphanCollector(runtime, settings.pod_logs_dir)
         self.statistics = Housekeeping(
             context.board.statistics, clock, rng, self._targets, functools.partial(_make_collector, settings, clock)
@@ -282,6 +300,8 @@ class NodeWorker:
                     self.logs.set_policy(policy)
                 case TakeProfile():
                     self._profiles.take(command)
+                case CollectImages():
+                    await self.images.ask(command)
                 case Shutdown():
                     return
                 case _:

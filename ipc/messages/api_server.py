@@ -194,6 +194,15 @@ class UncordonNode(Message, frozen=True, kw_only=True):
     request_id: int
 
 
+class CollectGarbage(Message, frozen=True, kw_only=True):
+    """Remove unused images, dead containers and directories of pods that are gone. The reply's message is the
+    `GarbageReport`, as JSON."""
+
+    request_id: int
+    dry_run: bool = False
+    """Only tell what would be removed."""
+
+
 class PostManifests(Message, frozen=True, kw_only=True):
     """The pods of a body become the whole set of the source ``http``."""
 
@@ -235,6 +244,7 @@ AdminRequest = (
     | DrainNode
     | UncordonNode
     | PostManifests
+    | CollectGarbage
     | ReadConfiguration
     | ReadProfile
 )

@@ -87,6 +87,13 @@ DEADLINE_EXCEEDED: Final = EventReason(
     "DeadlineExceeded", EventType.NORMAL, "pkg/kubelet/active_deadline.go, activeDeadlineHandler"
 )
 EVICTED: Final = EventReason("Evicted", EventType.WARNING, "pkg/kubelet/eviction/helpers.go, Reason")
+RESIZE_STARTED: Final = EventReason("ResizeStarted", EventType.NORMAL, f"{_EVENTS}, ResizeStarted")
+RESIZE_COMPLETED: Final = EventReason("ResizeCompleted", EventType.NORMAL, f"{_EVENTS}, ResizeCompleted")
+RESIZE_DEFERRED: Final = EventReason("ResizeDeferred", EventType.WARNING, f"{_EVENTS}, ResizeDeferred")
+RESIZE_INFEASIBLE: Final = EventReason("ResizeInfeasible", EventType.WARNING, f"{_EVENTS}, ResizeInfeasible")
+RESIZE_ERROR: Final = EventReason("ResizeError", EventType.WARNING, f"{_EVENTS}, ResizeError")
+RESIZE_BY_RESTART: Final = EventReason("ResizeByRestart", EventType.WARNING, "")
+"""A container whose resources change is made anew, though its resizePolicy does not ask for that."""
 PREEMPTING: Final = EventReason("Preempting", EventType.WARNING, f"{_EVENTS}, PreemptContainer")
 EXCEEDED_GRACE_PERIOD: Final = EventReason("ExceededGracePeriod", EventType.WARNING, f"{_EVENTS}, ExceededGracePeriod")
 FAILED_UNMOUNT_VOLUME: Final = EventReason(SyncError.FAILED_UNMOUNT.value, EventType.WARNING, "")
@@ -104,6 +111,9 @@ UNSUPPORTED_FIELD: Final = EventReason("UnsupportedField", EventType.WARNING, ""
 STARTING: Final = EventReason("Starting", EventType.NORMAL, f"{_EVENTS}, StartingKubelet")
 NODE_REBOOTED: Final = EventReason("Rebooted", EventType.WARNING, f"{_EVENTS}, NodeRebooted")
 CONTAINER_GC_FAILED: Final = EventReason("ContainerGCFailed", EventType.WARNING, f"{_EVENTS}, ContainerGCFailed")
+IMAGE_GC_FAILED: Final = EventReason("ImageGCFailed", EventType.WARNING, f"{_EVENTS}, ImageGCFailed")
+FREE_DISK_SPACE_FAILED: Final = EventReason("FreeDiskSpaceFailed", EventType.WARNING, f"{_EVENTS}, FreeDiskSpaceFailed")
+INVALID_DISK_CAPACITY: Final = EventReason("InvalidDiskCapacity", EventType.WARNING, f"{_EVENTS}, InvalidDiskCapacity")
 FAILED_VALIDATION: Final = EventReason("FailedValidation", EventType.WARNING, f"{_EVENTS}, FailedValidation")
 UNKNOWN_CONTAINER: Final = EventReason("UnknownContainer", EventType.WARNING, "")
 """A container has labels of this agent's that it has not written."""

@@ -10,6 +10,7 @@ import msgspec
 from ipc.eviction.observations import SignalObservation
 from ipc.eviction.signals import Signal
 from ipc.eviction.usage import PodUsage
+from ipc.kubecontainer.image_gc import ImageGcPolicy, ImageReport
 from ipc.kubecontainer.log_rotate_policy import LogRotatePolicy
 from ipc.kubecontainer.pod_status import RuntimePodStatus
 from ipc.messages.base import (
@@ -25,6 +26,8 @@ from ipc.messages.base import (
 )
 
 EVERY_REQUEST: Final = sys.maxsize
+MAX_REPORTED_IMAGES: Final = 2_000
+"""Most images of one `ImagesCollected`: it is one frame."""
 
 
 class Track(Message, frozen=True, kw_only=True):
@@ -72,6 +75,45 @@ class CollectLogs(Message, frozen=True, kw_only=True):
     uids: tuple[str, ...]
     listed_at: float
     """Wall time at which these were all. A directory that was made or changed since may be a newer pod's."""
+    number: int = 0
+    """Of a request that is answered, by one ``LogsCollected``; of a round 0."""
+    dry_run: bool = False
+    """Only tell what would be removed."""
+
+
+class LogsCollected(Message, frozen=True, kw_only=True):
+    """Answer to a numbered ``CollectLogs``."""
+
+    number: int
+    paths: tuple[str, ...] = ()
+    failures: tuple[str, ...] = ()
+
+
+class CollectImages(Message, frozen=True, kw_only=True):
+    """Remove images that nobody uses. Answered by one ``ImagesCollected`` with this number."""
+
+    number: int
+    policy: ImageGcPolicy
+    wanted: dict[str, str]
+    """Images of all known pods, as their specs name them -> one of these pods."""
+    all_unused: bool = False
+    """However much of the file system is in use (DeleteUnusedImages)."""
+    report: bool = False
+    """Remove nothing; tell of every image, as if ``all_unused`` were set."""
+
+
+class ImagesCollected(Message, frozen=True, kw_only=True):
+    """End of a collection."""
+
+    number: int
+    freed_bytes: int = 0
+    images: tuple[ImageReport, ...] = ()
+    """Images that were removed, or that could not be; of a report every image. At most `MAX_REPORTED_IMAGES`."""
+    error: str = ""
+    """Why it has failed, as a whole or in part; empty when it has not."""
+    capacity_bytes: int = 0
+    """Of the images' file system; 0 when it was not looked at."""
+    available_bytes: int = 0
 
 
 class ObserveNode(Message, frozen=True, kw_only=True):
@@ -165,6 +207,7 @@ NodeWorkerCommand = (
     | StartPull
     | CancelPull
     | CollectLogs
+    | CollectImages
     | SetLogRotation
     | WeighClasses
     | ObserveNode
@@ -182,5 +225,7 @@ NodeWorkerEvent = (
     | PullEnded
     | EventReport
     | ProfileTaken
+    | ImagesCollected
+    | LogsCollected
 )
 NodeWorkerReport = Ready | NodeWorkerEvent

@@ -16,6 +16,7 @@ import msgspec
 from ipc.api.quantity import QuantityError, parse_amount
 from ipc.eviction.thresholds import DEFAULT_HARD, PODS_ENFORCEMENT, EvictionSettings, Threshold, parse_thresholds
 from ipc.kubecontainer.container_gc import GcPolicy
+from ipc.kubecontainer.image_gc import ImageGcPolicy, ImageGcScope
 from ipc.kubecontainer.label_key import LabelKey
 from ipc.kubecontainer.log_rotate_policy import NO_ROTATION, LogRotatePolicy
 from ipc.log.setup import LogTarget
@@ -42,8 +43,12 @@ MAX_LOG_BYTES: Final = 1 << 40
 MAX_SHUTDOWN_CLASSES: Final = 64
 """Priorities that the time of a node shutdown is divided among."""
 MAX_SHUTDOWN_GRACE_S: Final = 86_400
+MAX_PINNED: Final = 1_000
+"""Most patterns of pinned images."""
 PULLED_IMAGES_DIR: Final = "pulled-images"
 """Below ``stateDir``: a file per image that was pulled with a pod's login (`workers.images.pull_records`)."""
+IMAGE_RECORDS_FILE: Final = "images.json"
+"""Below ``stateDir``: when images were seen and used, and which were pulled (`workers.images.image_records`)."""
 SECCOMP_DIR: Final = "seccomp"
 """Below ``stateDir``: seccomp profiles of type Localhost, as below the kubelet's root directory."""
 PODS_DIR: Final = "pods"
@@ -129,7 +134,7 @@ DNS_NAME: Final = Pattern(rf"(?=.{{0,253}}$)({_LABEL}(\.{_LABEL})*)?", "must be 
 _PODMAN_NAME: Final = Pattern(r"([a-zA-Z0-9][a-zA-Z0-9_.-]*)?", "must be the name of a Podman network")
 _FILE_OR_NONE: Final = Pattern(r"(/.*)?", "must be an absolute path, or empty")
 _ENDPOINT: Final = Pattern(r"https?://[!-?A-~]+", "must be an http:// or https:// URL without a user")
-_ACRONYMS: Final = {"cfs": "CFS", "qos": "QOS", "qps": "QPS", "dns": "DNS", "url": "URL", "ca": "CA"}
+_ACRONYMS: Final = {"cfs": "CFS", "gc": "GC", "qos": "QOS", "qps": "QPS", "dns": "DNS", "url": "URL", "ca": "CA"}
 _PORT: Final = Range(0, 65535)
 _URL_OR_NONE: Final = Pattern(r"(https?://[!-~]+)?", "must be an http or https URL, or empty")
 
@@ -148,7 +153,7 @@ class PodmanSettings(_Section, frozen=True, kw_only=True):
     service: Literal["auto", "own", "user"] = "auto"
     path: str = "podman"
     keyring: bool = False
-    cleanup_delay_s: Annotated[Seconds, _between("0s", "10s")] = seconds("0s")
+    cleanup_delay_s: Annotated[Seconds, _between("0s", "10s")] = seconds("1s")
     max_concurrent_mutations: Annotated[int, Range(0, 256)] = 0
 
 
@@ -306,6 +311,11 @@ def _reservation_problem(reserved: dict[str, str]) -> str:
     return ""
 
 
+def _pin_problem(name: str) -> str | None:
+    begin = name.removesuffix("*")
+    return None if begin and "*" not in begin else "must be the complete name of an image, or its begin and *"
+
+
 class Settings(_Section, frozen=True, kw_only=True):
     """All settings, with their defaults. What each setting is for says ``configs/rootlet.yaml``."""
 
@@ -346,6 +356,12 @@ class Settings(_Section, frozen=True, kw_only=True):
     max_parallel_image_pulls: Annotated[int, Range(0, 100)] = 0
     registry_pull_qps: Annotated[int, Range(0, 1000)] = 5
     registry_burst: Annotated[int, Range(1, 1000)] = 10
+    image_gc_high_threshold_percent: Annotated[int, Range(0, 100)] = 85
+    image_gc_low_threshold_percent: Annotated[int, Range(0, 100)] = 80
+    image_minimum_gc_age_s: Annotated[Seconds, _between("0s", "720h")] = seconds("2m")
+    image_maximum_gc_age_s: Annotated[Seconds, _between("0s", "87600h")] = seconds("0s")
+    image_gc_scope: Literal["PulledImages", "AllImages"] = "PulledImages"
+    pinned_images: Annotated[tuple[str, ...], Each(_pin_problem, MAX_PINNED)] = ()
     container_garbage_collection: ContainerGarbageCollectionSettings = ContainerGarbageCollectionSettings()
     container_log_max_size: Annotated[Bytes, Check(_log_size_problem)] = Bytes(10 << 20)
     container_log_max_files: Annotated[int, Range(2, 1000)] = 5
@@ -375,6 +391,18 @@ class Settings(_Section, frozen=True, kw_only=True):
     shutdown_grace_period_by_pod_priority: Annotated[
         tuple[ShutdownGraceItem, ...], Each(_shutdown_grace_problem, MAX_SHUTDOWN_CLASSES)
     ] = ()
+
+    @property
+    def image_gc(self) -> ImageGcPolicy:
+        """Policy that image garbage collection decides by."""
+        return ImageGcPolicy(
+            high_threshold_percent=self.image_gc_high_threshold_percent,
+            low_threshold_percent=self.image_gc_low_threshold_percent,
+            min_age_s=float(self.image_minimum_gc_age_s),
+            max_age_s=float(self.image_maximum_gc_age_s),
+            scope=ImageGcScope(self.image_gc_scope),
+            pinned=self.pinned_images,
+        )
 
     @property
     def dialer_socket(self) -> Path:
@@ -431,6 +459,7 @@ def worker_settings(
         pod_logs_dir=str(settings.pod_logs_dir),
         pods_dir=str(settings.state_dir / PODS_DIR),
         pulled_images_dir=str(settings.state_dir / PULLED_IMAGES_DIR),
+        image_records_file=str(settings.state_dir / IMAGE_RECORDS_FILE),
         memory_dir=str(settings.memory_dir / PODS_DIR),
         inspect_file=str(settings.memory_dir / INSPECT_FILE),
         seccomp_default=settings.seccomp_default,

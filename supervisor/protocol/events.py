@@ -15,10 +15,11 @@ from ipc.api.v1.event import Event
 from ipc.kubecontainer.pod_failure import PodFailure
 from ipc.kubecontainer.probe_results import ProbeResults
 from ipc.messages.base import EventReport, PullEnded, PullProgress
-from ipc.messages.node_worker import NodeObserved, Observation, ObservationFailed
+from ipc.messages.node_worker import ImagesCollected, LogsCollected, NodeObserved, Observation, ObservationFailed
 from ipc.messages.pod_worker import AbandonPull, ProbeResultChanged, ProbingStopped, PullImage, SyncDone
 from supervisor.config.settings import Settings
 from supervisor.protocol.source_updates import ObjectsExpected, ObjectUpdate, PodUpdate
+from supervisor.state.resources_checkpoint import PodResources
 
 
 class SourcesReady(msgspec.Struct, frozen=True):
@@ -93,6 +94,13 @@ class EvictionsRestored(msgspec.Struct, frozen=True):
     """Why, by UID."""
 
 
+class ResourcesRestored(msgspec.Struct, frozen=True):
+    """Resources that an earlier agent has allocated, and given to what runs."""
+
+    pods: dict[str, PodResources]
+    """By UID."""
+
+
 class SettingsChanged(msgspec.Struct, frozen=True):
     settings: Settings
 
@@ -124,6 +132,13 @@ class NodeShutdownCalledOff(msgspec.Struct, frozen=True):
     """The node is wanted again."""
 
 
+class GarbageRequest(msgspec.Struct, frozen=True):
+    """Somebody asks for a collection of garbage; answered by one `GarbageCollected`."""
+
+    ticket: int
+    dry_run: bool
+
+
 class StopPods(msgspec.Struct, frozen=True):
     """Terminate every pod; answered by one `PodsStopped`."""
 
@@ -149,6 +164,9 @@ LoopEvent = (
     | PullRequest
     | PullProgress
     | PullEnded
+    | ImagesCollected
+    | LogsCollected
+    | GarbageRequest
     | ProbeResultChanged
     | ProbingStopped
     | WorkerUp
@@ -159,6 +177,7 @@ LoopEvent = (
     | EventsRestored
     | ProbeResultsRestored
     | EvictionsRestored
+    | ResourcesRestored
     | SettingsChanged
     | HostAddressesChanged
     | NodeShutdownBegan

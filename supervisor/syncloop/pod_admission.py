@@ -17,7 +17,7 @@ from ipc.host.tasks import note_failure
 from ipc.kubecontainer.pod_failure import PodFailure
 from ipc.messages import event_reasons
 from ipc.metrics import kubelet as metrics
-from ipc.podresources.priority import is_critical
+from ipc.podresources.priority import is_critical, pod_priority
 from ipc.shm.metric_cells import METERS
 from supervisor.admission.node_usage import NodeUsage
 from supervisor.admission.predicates import (
@@ -32,7 +32,7 @@ from supervisor.admission.predicates import (
 from supervisor.admission.preemption import recover
 from supervisor.admission.pressure import pressure_problem
 from supervisor.podworkers.pod_worker_state import PodWorkerState
-from supervisor.protocol.manifests import pod_key
+from supervisor.protocol.manifests import created_at, pod_key
 from supervisor.syncloop.node_shutdown import NOT_ADMITTED, NodeShutdown
 from supervisor.syncloop.parts import LoopParts
 from supervisor.syncloop.pod_kills import PodKill
@@ -68,7 +68,7 @@ class PodAdmission:
             admission = admit(pod, parts.usage.without({pod.metadata.uid}), parts.settings, parts.node)
             if isinstance(admission, Admitted):
                 return admission
-            return admit(pod, self._staying(pod), parts.settings, parts.node)
+            return admit(pod, self.staying(pod), parts.settings, parts.node)
         except Exception as error:
             return _unexpected(pod, error)
 
@@ -91,10 +91,10 @@ class PodAdmission:
         """Beside those that stay up, without the ones that were preempted already; if that is not enough and the pod is
         critical, after others were preempted, too."""
         parts = self._parts
-        found = verdict(pod, self._staying(pod, self._victims), parts.settings, parts.node)
+        found = verdict(pod, self.staying(pod, self._victims), parts.settings, parts.node)
         if found.rejections or found.shortages:
-            active = [state for state in parts.pod_table if self._may_give_way(state)]
-            victims = recover(pod, found.rejections, found.shortages, [state.pod for state in active if state.pod])
+            active = (state.pod for state in parts.pod_table if state.pod and self._may_give_way(state))
+            victims = recover(pod, found.rejections, found.shortages, sorted(active, key=_last_to_stay))
             if isinstance(victims, Rejected):
                 return victims
             self._preempt(pod, {victim.metadata.uid for victim in victims}, found, now)
@@ -119,7 +119,7 @@ class PodAdmission:
                 del self._waiting[uid]
                 self._parts.pod_table.touch((uid,))
 
-    def _staying(self, pod: Pod, gone: AbstractSet[str] = frozenset()) -> NodeUsage:
+    def staying(self, pod: Pod, gone: AbstractSet[str] = frozenset()) -> NodeUsage:
         """Usage of the other pods that count against maxPods, host ports and resources (filterOutInactivePods)."""
         parts = self._parts
         is_rejected = parts.statuses.is_rejected
@@ -132,6 +132,11 @@ class PodAdmission:
             and not self._parts.statuses.is_rejected(state.uid)
             and not self._parts.kills.is_awaited(state.uid)
         )
+
+
+def _last_to_stay(pod: Pod) -> tuple[int, float, str]:
+    """Of pods that serve alike the last one is chosen: the one with the least priority, and the youngest."""
+    return -pod_priority(pod), created_at(pod), pod.metadata.uid
 
 
 def _count_preemption(resource: str) -> None:

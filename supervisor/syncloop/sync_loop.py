@@ -11,27 +11,22 @@ Desired pods are handled in `pod_updates`, ConfigMaps and Secrets in `object_upd
 from __future__ import annotations
 
 import random
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 from ipc.host.clock import Instant
 from ipc.kubecontainer.pod_failure import EVICTED, PodFailure
 from ipc.kubecontainer.probe_results import ProbeResults
 from ipc.messages import event_reasons
 from ipc.messages.base import EventReport, PullEnded, PullProgress
-from ipc.messages.node_worker import NodeObserved, Observation, ObservationFailed
+from ipc.messages.node_worker import ImagesCollected, LogsCollected, NodeObserved, Observation, ObservationFailed
 from ipc.messages.pod_worker import ProbeResultChanged, ProbingStopped, SyncDone, WorkType
 from ipc.messages.sync_error import SyncError
 from ipc.nodestatus.node import NodeCondition
 from ipc.podresources.node_resources import NodeResources
 from supervisor.admission.predicates import UNKNOWN_NODE
 from supervisor.config.settings import Settings
-from supervisor.managers.container_gc import (
-    ContainerGc,
-    collect_logs,
-    collection_failures,
-    dead_of_each,
-    removal_failures,
-)
+from supervisor.managers.allocation import AllocationManager
+from supervisor.managers.container_gc import removal_failures
 from supervisor.managers.image_pulls import PullEvent
 from supervisor.managers.probe_manager import needs_sync
 from supervisor.podworkers.pod_worker_state import PodWorkerState
@@ -40,6 +35,7 @@ from supervisor.protocol.dispatch import DispatchTable
 from supervisor.protocol.events import (
     EventsRestored,
     EvictionsRestored,
+    GarbageRequest,
     HostAddressesChanged,
     HousekeepingTick,
     KillPod,
@@ -49,6 +45,7 @@ from supervisor.protocol.events import (
     Observations,
     ProbeResultsRestored,
     PullRequest,
+    ResourcesRestored,
     SettingsChanged,
     SourcesReady,
     StopPods,
@@ -62,12 +59,14 @@ from supervisor.record.recorder import EventRecorder
 from supervisor.record.status_manager import pod_event
 from supervisor.syncloop import requeue
 from supervisor.syncloop.dispatcher import Dispatcher
+from supervisor.syncloop.garbage import Garbage
 from supervisor.syncloop.node_pressure import NodePressureManager
 from supervisor.syncloop.node_shutdown import NodeShutdown
 from supervisor.syncloop.object_updates import ObjectUpdates
 from supervisor.syncloop.parts import LoopParts
 from supervisor.syncloop.pod_kills import PodKills
 from supervisor.syncloop.pod_updates import PodUpdates
+from supervisor.syncloop.resizes import Resizes
 from supervisor.syncloop.worker_updates import WorkerUpdates
 
 
@@ -92,12 +91,13 @@ class SyncLoop:
         )
         self._announcer = parts.announcer
         self._shutdown = NodeShutdown(parts)
-        self._updates = PodUpdates(parts, self._shutdown)
+        self._resizes = Resizes(parts)
+        self._updates = PodUpdates(parts, self._shutdown, self._resizes)
         self._objects = ObjectUpdates(parts)
-        self._workers = WorkerUpdates(parts)
+        self._garbage = Garbage(parts)
+        self._workers = WorkerUpdates(parts, self._garbage)
         self._dispatcher = Dispatcher(parts, self._updates)
-        self._container_gc = ContainerGc()
-        self._node_pressure = NodePressureManager(parts, self._updates)
+        self._node_pressure = NodePressureManager(parts, self._updates, self._collect_unused_images)
         self.handlers = self._dispatch_table()
 
     def _dispatch_table(self) -> DispatchTable[[Instant], None]:
@@ -123,12 +123,16 @@ class SyncLoop:
         table.on(PullRequest, self._pull)
         table.on(PullProgress, self._pull)
         table.on(PullEnded, self._pull)
+        table.on(ImagesCollected, self._garbage.on_images_collected)
+        table.on(LogsCollected, self._garbage.on_logs_collected)
+        table.on(GarbageRequest, self._on_garbage_request)
         table.on(ProbeResultChanged, self._on_probe_result)
         table.on(ProbingStopped, self._on_probing_stopped)
         table.on(SyncTick, self._on_sync_tick)
         table.on(EventsRestored, self._on_events_restored)
         table.on(ProbeResultsRestored, self._on_probe_results_restored)
         table.on(EvictionsRestored, self._updates.on_evictions_restored)
+        table.on(ResourcesRestored, self._on_resources_restored)
         table.on(HostAddressesChanged, self._on_host_addresses_changed)
         table.on(SettingsChanged, self._on_settings_changed)
         return table
@@ -136,6 +140,7 @@ class SyncLoop:
     def handle(self, event: LoopEvent, now: Instant) -> list[LoopCommand]:
         """Take one event, give back everything that has to happen because of it."""
         self.handlers(self._parts.texts.made_fit(event), now)
+        self._retry_resizes(now)
         self._workers.scale_workers()
         self._dispatcher.dispatch_touched(now)
         self._parts.kills.settle(now)
@@ -149,6 +154,14 @@ class SyncLoop:
         self._workers.weigh_classes()
         return self._out.take()
 
+    def _retry_resizes(self, now: Instant) -> None:
+        if not self._resizes.is_due(now):
+            return
+        if self._updates.sources_ready:
+            self._resizes.retry(now, self._updates.admission.staying)
+        else:
+            self._resizes.put_off(now)
+
     @property
     def workers(self) -> int:
         """Number of pod workers that are wanted; a change of it is a command (`WorkersWanted`)."""
@@ -157,11 +170,6 @@ class SyncLoop:
     def pods_per_slot(self) -> Mapping[int, int]:
         """Number of pods of each slot, for `get workers`."""
         return self._pod_table.pods_per_slot
-
-    @property
-    def node_pressure(self) -> NodePressureManager:
-        """Eviction by pressure on the node."""
-        return self._node_pressure
 
     @property
     def node_conditions(self) -> tuple[NodeCondition, ...]:
@@ -181,6 +189,11 @@ class SyncLoop:
     def event_history(self) -> EventRecorder:
         """Owner of the events, for the event writer to read."""
         return self._parts.statuses.event_history
+
+    @property
+    def allocations(self) -> AllocationManager:
+        """Owner of pods' resources, for their checkpoint to read."""
+        return self._parts.allocations
 
     def probe_results_by_id(self) -> dict[str, ProbeResults]:
         """Probe results of all containers, by container id, those that were not observed yet among them."""
@@ -223,6 +236,7 @@ class SyncLoop:
             state.lifecycle.observed(running=changed.is_running())
             self._observation_requests.accept_older(state.uid)  # a noted end has the date of the view before it
             self._parts.probes.recall(state, changed)
+            self._parts.allocations.observed(state.uid, changed)
             self._announcer.report(state, now, observed_at=changed.observed_at)
 
     def _on_observation_failed(self, failed: ObservationFailed, now: Instant) -> None:
@@ -254,6 +268,7 @@ class SyncLoop:
         if done.changed:
             self._observation_requests.touched(state.uid, done.touched, removed=done.removed, unsure=done.unsure)
             self._observation_requests.looked(state.uid, done.looks)
+        self._resizes.sync_ended(state, done, now)
         if done.evicted and state.lifecycle.phase is WorkType.SYNC:
             self._updates.evict(state, PodFailure(reason=EVICTED, message=done.evicted))
             self._announcer.pod_event(state, event_reasons.EVICTED, done.evicted, now)
@@ -289,6 +304,9 @@ class SyncLoop:
     def _on_probe_results_restored(self, restored: ProbeResultsRestored, now: Instant) -> None:
         self._parts.probes.restore(restored.probe_results)
 
+    def _on_resources_restored(self, restored: ResourcesRestored, now: Instant) -> None:
+        self._parts.allocations.restore(restored.pods)
+
     def _on_settings_changed(self, change: SettingsChanged, now: Instant) -> None:
         self._parts.settings_changed(change.settings)
 
@@ -322,21 +340,22 @@ class SyncLoop:
         self._collect_garbage(now)
         self._node_pressure.tick(now)
 
+    def _collect_unused_images(self, end: Callable[[Instant], None], now: Instant) -> None:
+        """Before a pod is evicted because a disk is full (DeleteUnusedImages)."""
+        self._garbage.collect_images(lambda _, at: end(at), now, all_unused=True)
+
     def _collect_garbage(self, now: Instant) -> None:
         """Only while it is known what is wanted and what runs something may be deleted."""
-        is_all_known = self._updates.sources_ready and self._cache.relisted_at > 0.0
-        if not is_all_known or self._updates.is_stopping or not self._container_gc.take_due(now.mono):
-            return
-        views = self._cache.statuses()
-        policy = self._parts.settings.container_garbage_collection.policy
-        dead, faults = dead_of_each(views, self._pod_table.wanted(), policy, now.wall)
-        for report in collection_failures(self._parts.settings.node_name, faults):
-            self._announcer.event(report, now)
-        for state in self._pod_table:
-            if state.uid in dead:
-                state.lifecycle.collect(dead[state.uid])
-                self._pod_table.touch((state.uid,))
-        self._out.to_node(collect_logs({*self._pod_table.uids(), *self._cache.unseen}, views, now.wall))
+        if self._is_all_known:
+            self._garbage.tick(now)
+
+    def _on_garbage_request(self, request: GarbageRequest, now: Instant) -> None:
+        self._garbage.on_request(request, now, is_all_known=self._is_all_known)
+
+    @property
+    def _is_all_known(self) -> bool:
+        """Whether it is known what is wanted and what runs, and the agent does not stop."""
+        return self._updates.sources_ready and self._cache.relisted_at > 0.0 and not self._updates.is_stopping
 
 
 def _may_have_touched(done: SyncDone) -> bool:

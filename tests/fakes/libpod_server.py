@@ -85,6 +85,7 @@ class LibpodServer:
             ("GET", "containers/{id}/json", "inspect container", self._inspect_container),
             ("POST", "containers/{id}/start", "start container", self._start_container),
             ("POST", "containers/{id}/kill", "kill container", self._kill_container),
+            ("POST", "containers/{id}/update", "update container", self._update_container),
             ("DELETE", "containers/{id}", "remove container", self._remove_container),
             ("POST", "containers/{id}/exec", "create exec", self._create_exec),
             ("POST", "exec/{id}/start", "start exec", self._start_exec),
@@ -93,6 +94,7 @@ class LibpodServer:
             ("POST", "images/pull", "pull image", self._pull_image),
             ("GET", "volumes/{name}/json", "inspect volume", self._inspect_volume),
             ("POST", "volumes/create", "create volume", self._create_volume),
+            ("DELETE", "volumes/{name}", "remove volume", self._remove_volume),
             ("GET", "events", "events", self._events),
         ):
             app.router.add_route(method, _ROOT + path, self._called(name, handler))
@@ -195,6 +197,11 @@ class LibpodServer:
             raise RuntimeCallError(ErrorKind.WRONG_STATE, "fake", why)
         return web.Response(status=204)
 
+    async def _update_container(self, request: web.Request) -> web.Response:
+        container = self.podman.container(request.match_info["id"])
+        self.podman.update_container(container.id, await request.json())
+        return _answer(container.id, status=201)
+
     async def _remove_container(self, request: web.Request) -> web.Response:
         id = request.match_info["id"]
         if id in self.podman.layers:
@@ -238,6 +245,10 @@ class LibpodServer:
         spec = await _body(request)
         made = self.podman.create_volume(spec["Name"], spec.get("Labels", {}), spec.get("Options", {}))
         return _answer(_volume(made), status=201)
+
+    async def _remove_volume(self, request: web.Request) -> web.Response:
+        self.podman.remove_volume(request.match_info["name"])
+        return web.Response(status=204)
 
     # --- commands in containers ---
 

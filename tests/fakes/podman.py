@@ -15,7 +15,7 @@ import signal
 from collections import deque
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import NoReturn
+from typing import Any, NoReturn
 
 import msgspec
 
@@ -26,8 +26,10 @@ from workers.kubecontainer.runtime import (
     ContainerProcess,
     ErrorKind,
     ImageInfo,
+    ImageUsage,
     InspectedContainer,
     Leftovers,
+    ListedImage,
     RecordedEnd,
     RuntimeCallError,
     RuntimeEvent,
@@ -118,6 +120,10 @@ class FakeContainer:
     stop_signal: str = "SIGTERM"
     signals: list[str] = field(default_factory=list)
     """Those that it was sent."""
+    resources: dict[str, dict[str, Any]] = field(default_factory=dict)
+    """Limits and weights by controller, as it was made and updated."""
+    memory_usage: int | None = 0
+    """Bytes; None where nobody can tell."""
     end: asyncio.TimerHandle | None = None
     ended: asyncio.Event = field(default_factory=asyncio.Event)
     is_leftover: bool = False
@@ -152,6 +158,14 @@ class FakePodman:
         self.containers: dict[str, FakeContainer] = {}
         self.images = {reference: _image(reference) for reference in images}
         self.registry = set(registry)
+        self.image_bytes: dict[str, int] = {}
+        """Size of images, by name."""
+        self.mounted_images: dict[str, str] = {}
+        """Container id -> image that is mounted into it."""
+        self.capacity: int | None = 1 << 40
+        """Of the images' file system; None: nobody knows."""
+        self.other_bytes = 0
+        """What something else occupies of it."""
         self.volumes: dict[str, VolumeInfo] = {}
         self.logins: dict[str, set[RegistryLogin]] = {}
         """Images of the registry that are not for everybody, with the logins that get them."""
@@ -245,6 +259,31 @@ class FakePodman:
         by_id = {image.id: image for image in self.images.values()}
         return self.images.get(reference) or by_id.get(reference)
 
+    def listed_images(self) -> tuple[ListedImage, ...]:
+        names: dict[str, list[str]] = {}
+        for name, image in self.images.items():
+            names.setdefault(image.id, []).append(name)
+        return tuple(
+            ListedImage(id=id, names=tuple(own), size_bytes=max(self.image_bytes.get(name, 0) for name in own))
+            for id, own in names.items()
+        )
+
+    def image_usage(self) -> ImageUsage | None:
+        if self.capacity is None:
+            return None
+        sizes = {image.id: image.size_bytes for image in self.listed_images()}
+        available = max(0, self.capacity - self.other_bytes - sum(sizes.values()))
+        return ImageUsage(capacity=self.capacity, available=available, exclusive=sizes)
+
+    def remove_image(self, image: ListedImage) -> None:
+        used = {container.image_id for container in self.containers.values()}
+        if image.id in used:
+            refuse(ErrorKind.WRONG_STATE, f"image {image.id} is in use by a container")
+        own = {name for name, found in self.images.items() if found.id == image.id}
+        self.images = {
+            name: found for name, found in self.images.items() if name not in image.names or own - {*image.names}
+        }
+
     def members(self, pod: FakePod) -> list[FakeContainer]:
         return [c for c in self.containers.values() if c.pod_id == pod.id]
 
@@ -255,6 +294,9 @@ class FakePodman:
             name=name, mount_point=f"/volumes/{name}/_data", labels=dict(labels), options=dict(options)
         )
         return self.volumes[name]
+
+    def remove_volume(self, name: str) -> None:
+        self.volumes.pop(name, None)
 
     def create_pod(self, spec: SpecDict) -> str:
         name, now = spec["name"], self.clock.now().wall
@@ -286,6 +328,7 @@ class FakePodman:
             refuse(ErrorKind.IMAGE_UNKNOWN, f"{image}: image not known")
         self._refuse_name(name)
         container = self._add(pod, name, image, spec.get("labels", {}), self._program(spec.get("command", ())))
+        container.resources = {part: dict(values) for part, values in spec.get("resource_limits", {}).items()}
         container.stop_signal = signal_name(spec.get("stop_signal", self.images[image].stop_signal)) or "SIGTERM"
         return container.id
 
@@ -331,6 +374,13 @@ class FakePodman:
             self.exit(id, KILLED)
         elif word == container.program.term_signal and container.program.term_exit_code is not None:
             self.exit(id, container.program.term_exit_code)
+
+    def update_container(self, id: str, resources: Mapping[str, Any]) -> None:
+        container = self.container(id)
+        if container.state != "running":
+            refuse(ErrorKind.INTERNAL, f"container {id} is not running: OCI runtime error")
+        for section, values in resources.items():
+            container.resources[section] = {**container.resources.get(section, {}), **values}
 
     def begin_exec(self, id: str, command: Sequence[str]) -> tuple[FakeContainer, Program]:
         """What that command will do in that container."""

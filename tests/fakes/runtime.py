@@ -12,14 +12,16 @@ from collections import deque
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import msgspec
 
 from ipc.host.id_ranges import IdRange, IdRanges
 from ipc.kubecontainer.registry_login import RegistryLogin
+from ipc.podresources.cgroup_config import CgroupConfig
 from tests.fakes.podman import KILLED, FakeContainer, FakePod, FakePodman, refuse, start_ticks
 from workers.kubecontainer import labels
+from workers.kubecontainer.cgroup_reading import CgroupReading
 from workers.kubecontainer.runtime import (
     CallCounts,
     ContainerProcess,
@@ -27,10 +29,13 @@ from workers.kubecontainer.runtime import (
     ExecResult,
     ImageInfo,
     ImageStamp,
+    ImageUsage,
+    ImageUser,
     InspectedContainer,
     InspectedPod,
     Leftovers,
     ListedContainer,
+    ListedImage,
     ListedPod,
     RecordedEnd,
     RuntimeCallError,
@@ -120,6 +125,25 @@ class FakeRuntime:
     async def inspect_image(self, reference: str) -> ImageInfo | None:
         return await self._call("inspect_image", lambda: self.podman.image(reference))
 
+    async def list_images(self) -> tuple[ListedImage, ...]:
+        return await self._call("list_images", self.podman.listed_images)
+
+    async def list_image_users(self) -> tuple[ImageUser, ...]:
+        def listed() -> tuple[ImageUser, ...]:
+            mounted = self.podman.mounted_images
+            return tuple(
+                ImageUser(id=c.id, name=c.name, images=(c.image_id, *((mounted[c.id],) if c.id in mounted else ())))
+                for c in self.podman.containers.values()
+            )
+
+        return await self._call("list_image_users", listed)
+
+    async def remove_image(self, image: ListedImage) -> None:
+        await self._call("remove_image", lambda: self.podman.remove_image(image))
+
+    async def image_usage(self, layer: str) -> ImageUsage | None:
+        return await self._call("image_usage", self.podman.image_usage)
+
     def image_stamp(self, having: str = "") -> ImageStamp | None:
         return self.image_list
 
@@ -150,6 +174,17 @@ class FakeRuntime:
     async def kill_container(self, id: str, signal: str) -> None:
         await self._call("kill_container", lambda: self.podman.kill_container(id, signal))
 
+    async def update_container(self, id: str, resources: Mapping[str, Any]) -> None:
+        await self._call("update_container", lambda: self.podman.update_container(id, resources))
+
+    def read_cgroup(self, process: ContainerProcess) -> CgroupReading:
+        container = self.podman.containers.get(process.container_id)
+        if container is None:
+            return CgroupReading()
+        cpu, memory = container.resources.get("cpu", {}), container.resources.get("memory", {})
+        config = CgroupConfig(memory=memory.get("limit"), cpu_quota=cpu.get("quota"), cpu_period=cpu.get("period"))
+        return CgroupReading(config=config, memory_usage=container.memory_usage)
+
     async def exec_container(self, id: str, command: Sequence[str], timeout_s: float) -> ExecResult:
         container, program = await self._call("exec_container", lambda: self.podman.begin_exec(id, command))
         try:
@@ -165,6 +200,9 @@ class FakeRuntime:
 
     async def remove_container(self, id: str) -> None:
         await self._call("remove_container", lambda: self.podman.remove_container(id))
+
+    async def remove_volume(self, name: str) -> None:
+        await self._call("remove_volume", lambda: self.podman.remove_volume(name))
 
     async def remove_pod(self, id: str) -> None:
         await self._call("remove_pod", lambda: self.podman.remove_pod(id))

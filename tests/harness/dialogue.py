@@ -16,6 +16,7 @@ from ipc.api.v1.meta import ObjectMeta
 from ipc.api.v1.pod import Pod, PodSpec
 from ipc.host.clock import Instant
 from ipc.kubecontainer.config_objects import ConfigObject, object_key
+from ipc.kubecontainer.garbage import GarbageReport
 from ipc.kubecontainer.hashing import container_hash, sandbox_hash
 from ipc.kubecontainer.pod_containers import ContainerKind
 from ipc.kubecontainer.pod_status import (
@@ -39,6 +40,7 @@ from ipc.messages.api_server import (
 from ipc.messages.base import PullEnded, PullProgress
 from ipc.messages.node_worker import (
     CancelPull,
+    CollectImages,
     CollectLogs,
     Observation,
     Observe,
@@ -63,11 +65,14 @@ from ipc.messages.pod_worker import (
     SyncResult,
 )
 from ipc.messages.sync_error import SyncError
+from ipc.podresources.node_resources import NodeResources
 from ipc.shm.board import pod_digest
+from supervisor.admission.predicates import UNKNOWN_NODE
 from supervisor.config.settings import Settings, WorkersSettings
 from supervisor.processes.worker_pool import API_SLOT, FIRST_POD_SLOT, NODE_SLOT
 from supervisor.protocol.commands import (
     DeathExplained,
+    GarbageCollected,
     Log,
     LoopCommand,
     PodsStopped,
@@ -169,11 +174,12 @@ class Talk:
         rows: int = 8,
         workers: int = 1,
         pods_per_worker: int = 0,
+        node: NodeResources = UNKNOWN_NODE,
         **settings: Any,
     ) -> None:
         limits = WorkersSettings(count=workers, pods_per_worker=pods_per_worker)
         self.settings = Settings(workers=limits, **settings)
-        self.loop = SyncLoop(self.settings, rows, ("10.0.0.1",), random.Random(0))
+        self.loop = SyncLoop(self.settings, rows, ("10.0.0.1",), random.Random(0), node)
         self.mono = 100.0
         self.clock_set_by_s = 0.0
         self.syncs: dict[str, SyncPod] = {}
@@ -190,6 +196,8 @@ class Talk:
         """Whose directories stay, every time that the others are collected."""
         self.asked = 0
         """Number of the newest request for signals of the node."""
+        self.image_requests: list[CollectImages] = []
+        self.garbage: dict[int, GarbageReport] = {}
         self._up: dict[int, int] = {}
         self.slots: dict[str, int] = {}
         """Where the newest sync of every pod went."""
@@ -341,6 +349,9 @@ class Talk:
                 return []
             case PodsStopped():
                 return ["pods stopped"]
+            case GarbageCollected(ticket=ticket):
+                self.garbage[ticket] = command.report
+                return [f"garbage {ticket}"]
             case DeathExplained():
                 return ["death explained"]
             case WorkersWanted(count=count, quarantine=quarantine):
@@ -397,6 +408,9 @@ class Talk:
                 return [f"{type(message).__name__} {image}"]
             case CollectLogs(uids=uids):
                 self.collected.append(uids)
+                return []
+            case CollectImages():
+                self.image_requests.append(message)
                 return []
             case PodChanged():
                 self.told[message.pod.metadata.uid] = message

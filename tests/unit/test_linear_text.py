@@ -482,6 +482,7 @@ RISKY: Final = frozenset({"re.compile", "re.fullmatch", "int", "Fraction", "fnma
 or a reason below."""
 NO_PARSER: Final[Mapping[str, tuple[str, ...]]] = {
     "the user's own configuration, arguments and host": (
+        "ipc/nodestatus/allocatable.py",
         "supervisor/cli/",
         "supervisor/client/errors.py",
         "supervisor/config/config_file.py",
@@ -519,6 +520,7 @@ NO_PARSER: Final[Mapping[str, tuple[str, ...]]] = {
         "workers/fs/growth_watch.py",
         "workers/libpod/client.py",
         "workers/eviction/manager.py",
+        "workers/specgen/container_resources.py",
         "workers/eviction/pod_usage.py",
         "ipc/eviction/observations.py",
         "supervisor/eviction/messages.py",

@@ -16,6 +16,7 @@ import msgspec
 from ipc.api.v1.status import LinuxContainerUser
 from ipc.host.id_ranges import IdRanges
 from ipc.kubecontainer.registry_login import RegistryLogin
+from workers.kubecontainer.cgroup_reading import CgroupReading
 
 MAX_EXEC_OUTPUT_BYTES: Final = 10 * 1024
 """Most of a command's output that is kept, in bytes: as much as of a probe's (pkg/probe/exec, maxReadLength)."""
@@ -182,6 +183,38 @@ class ImageInfo(msgspec.Struct, frozen=True, kw_only=True):
     size_bytes: int = 0
 
 
+class ImageUsage(msgspec.Struct, frozen=True, kw_only=True):
+    """The storage's file system, and what images occupy on it, in bytes."""
+
+    capacity: int
+    available: int
+    exclusive: Mapping[str, int] | None = None
+    """By image id: what goes with it, because no other image has it; None when that is not known."""
+
+
+class ImageUser(msgspec.Struct, frozen=True, kw_only=True):
+    """A container, whosever it is, and the images that it needs."""
+
+    id: str
+    name: str
+    images: tuple[str, ...]
+    """Ids; of what is mounted into it what whoever made it has named."""
+
+
+class ListedImage(msgspec.Struct, frozen=True, kw_only=True):
+    """One image of the storage, whosever it is."""
+
+    id: str
+    names: tuple[str, ...] = ()
+    """With tags, and of what was pulled by digest with that."""
+    digests: tuple[str, ...] = ()
+    """The same names with the digests of its manifests."""
+    size_bytes: int = 0
+    """With all its layers, also those that others have too."""
+    is_read_only: bool = False
+    """Whether it lies in another store than the user's own."""
+
+
 class VolumeInfo(msgspec.Struct, frozen=True, kw_only=True):
     """One of Podman's named volumes."""
 
@@ -276,6 +309,13 @@ class Runtime(Protocol):
     async def kill_container(self, id: str, signal: str) -> None:
         """POST containers/{id}/kill?signal=. Not running or gone is success."""
 
+    async def update_container(self, id: str, resources: Mapping[str, Any]) -> None:
+        """POST containers/{id}/update: other limits and weights for a container that runs, as those of a SpecGenerator.
+        Raises NOT_FOUND, WRONG_STATE (it does not run), INVALID, INTERNAL (the kernel refuses them)."""
+
+    def read_cgroup(self, process: ContainerProcess) -> CgroupReading:
+        """The container's own cgroup, without asking Podman. Reads a few small files."""
+
     def signal_process(self, process: ContainerProcess, signal: str) -> bool:
         """Send a signal to that process by pidfd, without Podman. False when that cannot be done, and Podman has to be
         asked: the process is not known, has ended, or may not be signalled."""
@@ -340,11 +380,30 @@ class Runtime(Protocol):
         """Stamp of all images, without asking Podman; None when there is none, or when it is not known that the image
         with the id ``having`` is among them. Looks at one file."""
 
+    async def list_images(self) -> tuple[ListedImage, ...]:
+        """GET images/json: images of everybody who uses the same storage, without build's intermediate ones."""
+
+    async def list_image_users(self) -> tuple[ImageUser, ...]:
+        """GET containers/json?all=true&external=true: containers of everybody, in every state, also those of other
+        programs on the same storage. Those that are not ours are inspected, for images that are mounted into them:
+        Podman removes these."""
+
+    async def remove_image(self, image: ListedImage) -> None:
+        """DELETE images/remove: with all its names, without its parents. Gone is success. Raises WRONG_STATE when it is
+        used; one that has got another name meanwhile stays, too."""
+
+    async def image_usage(self, layer: str) -> ImageUsage | None:
+        """Where images are stored and how much they occupy. Reads files; Podman is asked once, when no ``layer`` of a
+        container is known that shows where. None when it cannot be known."""
+
     async def inspect_volume(self, name: str) -> VolumeInfo | None:
         """GET volumes/{name}/json; None when absent."""
 
     async def create_volume(self, name: str, labels: Mapping[str, str], options: Mapping[str, str]) -> VolumeInfo:
         """POST volumes/create, with the local driver. Raises NAME_IN_USE."""
+
+    async def remove_volume(self, name: str) -> None:
+        """DELETE volumes/{name}. Gone is success. Raises WRONG_STATE while a container has it."""
 
     async def pull_image(
         self, reference: str, on_progress: Callable[[str], None], login: RegistryLogin | None = None

@@ -16,6 +16,7 @@ from ipc.api.v1.container import Container
 from ipc.api.v1.pod import Pod
 from ipc.api.v1.probe import LifecycleHandler
 from ipc.kubecontainer.hashing import hash_in, sandbox_hash
+from ipc.podresources.allocation import resizable_part
 from ipc.podresources.network_settings import NetworkSettings
 from ipc.podresources.node_resources import NodeResources
 from workers.env.expansion import expand_all
@@ -77,6 +78,7 @@ def _sandbox_labels(pod: Pod, instance: str, attempt: int) -> SandboxLabels:
         hash=sandbox_hash(pod),
         attempt=attempt,
         host_network=pod.spec.host_network,
+        resources=resizable_part(pod.spec.resources),
     )
 
 
@@ -208,6 +210,7 @@ def _container_labels(pod: Pod, container: Container, config: ContainerConfig) -
         termination_message_policy=container.termination_message_policy,
         pre_stop=_pre_stop(container),
         leaves_processes=leaves_processes(pod, config.target_pid),
+        resources=resizable_part(container.resources),
     )
 
 

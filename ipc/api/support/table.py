@@ -493,15 +493,17 @@ CONTAINER_ROWS: Final = (
     FieldSupport("spec.containers[*].resources.claims", _NO, "the devices would be missing"),
     FieldSupport(
         "spec.containers[*].resizePolicy[*].resourceName",
-        _NOTE,
-        "of cpu and memory without RestartContainer a change is warned of, which restarts the container",
-        tests=("e2e/test_cpu_and_memory_limits.py::test_a_changed_limit_restarts_its_container_and_says_so",),
+        _YES,
+        tests=("unit/workers/kuberuntime/test_resize_pod.py::test_a_container_that_asks_for_it_is_made_anew",),
     ),
     FieldSupport(
         "spec.containers[*].resizePolicy[*].restartPolicy",
-        _WARN,
-        "resources are not resized in place yet: a change of them restarts the container",
-        ("RestartContainer",),
+        _NOTE,
+        "without a delegated controller, and where the QoS class would change, NotRequired restarts the container too",
+        tests=(
+            "e2e/test_resize.py::test_more_and_less_without_another_container",
+            "e2e/test_resize.py::test_a_container_that_asks_for_it_is_restarted",
+        ),
     ),
     FieldSupport(
         "spec.containers[*].restartPolicy",
@@ -625,6 +627,12 @@ VOLUME_ROWS: Final = (
         _NOTE,
         "the Podman volume of the claim's name, made when absent and never removed; no namespaces",
         tests=("e2e/test_volumes.py::test_a_claim_is_a_podman_volume_that_stays",),
+    ),
+    FieldSupport(
+        "spec.volumes[*].ephemeral",
+        _NOTE,
+        "a Podman volume that is removed with the pod; the claim's size, class and modes are not acted on",
+        tests=("e2e/test_volumes.py::test_an_ephemeral_volume_goes_with_its_pod",),
     ),
     FieldSupport(f"{_MOUNT}.name", _YES, tests=("e2e/test_volumes.py::test_what_a_container_sees",)),
     FieldSupport(f"{_MOUNT}.mountPath", _YES, tests=("e2e/test_volumes.py::test_what_a_container_sees",)),
