@@ -49,8 +49,8 @@ MUTATIONS: Final = (
     Mutation(
         "KRT-02",
         "workers/compute/sandbox_change.py",
-        "newest.hash != sandbox_hash(pod)",
-        "not sandbox_hash(pod)",
+        "not is_sandbox_made_from(newest, pod)",
+        "not newest.hash",
         f"{_UNIT}/workers/compute/test_pod_actions.py::test_a_changed_sandbox_is_replaced_with_everything_in_it",
     ),
     Mutation(
