@@ -503,6 +503,7 @@ NO_PARSER: Final[Mapping[str, tuple[str, ...]]] = {
         "workers/proc/orphaned_monitors.py",
         "workers/proc/rlimit_tag.py",
         "workers/exec/direct.py",
+        "workers/proc/cgroups.py",
         "workers/proc/procfs.py",
         "workers/proc/usage.py",
         "workers/stats/",

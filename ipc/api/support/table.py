@@ -52,6 +52,7 @@ _NEXT_LIFE: Final = "changed in the manifest, it counts from the next start of t
 _AT_START: Final = "as the object is when the container starts: a change of it counts from the next start on"
 _VALUE_FROM: Final = "spec.containers[*].env[*].valueFrom"
 _PROBED_ANEW: Final = "changed in the manifest, it counts at once: the container goes on"
+_POD_VOLUME: Final = "it is a Podman volume, made for the pod and removed with it, without size, class or mode"
 _NAMED: Final = "e2e/test_host_names_and_dns.py::test_a_host_name_given_instead_of_the_pods"
 _SERVERS: Final = "e2e/test_host_names_and_dns.py::test_name_servers"
 _INPUT_ENDS: Final = "e2e/test_exec_attach.py::test_an_input_ends_with_the_first_client_and_the_next_is_told"
@@ -628,13 +629,8 @@ VOLUME_ROWS: Final = (
         "the Podman volume of the claim's name, made when absent and never removed; no namespaces",
         tests=("e2e/test_volumes.py::test_a_claim_is_a_podman_volume_that_stays",),
     ),
-    FieldSupport(
-        "spec.volumes[*].ephemeral",
-        _NOTE,
-        "a Podman volume that is removed with the pod; the claim's size, class and modes are not acted on",
-        tests=("e2e/test_volumes.py::test_an_ephemeral_volume_goes_with_its_pod",),
-    ),
-    FieldSupport("spec.volumes[*].ephemeral.volumeClaimTemplate", _NA, "a Podman volume has no size, class or mode"),
+    FieldSupport("spec.volumes[*].ephemeral.volumeClaimTemplate.metadata", _NA, _POD_VOLUME),
+    FieldSupport("spec.volumes[*].ephemeral.volumeClaimTemplate.spec", _NA, _POD_VOLUME),
     FieldSupport(f"{_MOUNT}.name", _YES, tests=("e2e/test_volumes.py::test_what_a_container_sees",)),
     FieldSupport(f"{_MOUNT}.mountPath", _YES, tests=("e2e/test_volumes.py::test_what_a_container_sees",)),
     FieldSupport(f"{_MOUNT}.readOnly", _YES, tests=("e2e/test_volumes.py::test_what_a_container_may_write",)),
