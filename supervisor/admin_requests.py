@@ -15,15 +15,19 @@ from ipc.messages.api_server import (
     ApplyManifests,
     DeleteObject,
     DeletePod,
+    DrainNode,
     PostManifests,
     ReadConfiguration,
+    ReadProfile,
     Reply,
     RestartWorker,
     SetLogLevel,
     StopAgent,
+    UncordonNode,
 )
 from supervisor.processes.child_manager import ChildManager
 from supervisor.processes.worker_pool import API_SLOT
+from supervisor.profiles import Profiles
 from supervisor.sources.manager import SourceManager
 
 
@@ -42,6 +46,12 @@ class AgentControl(Protocol):
     def set_log_level(self, area: str, level: str) -> Verbosity:
         """Change which lines are logged. Raises ValueError for an unknown area or level."""
 
+    def drain(self) -> bool:
+        """Begin to end the pods in order; False when the node goes down already."""
+
+    def uncordon(self) -> bool:
+        """Give a drained node its pods back; False when it is not drained."""
+
     def stop(self, *, pods: bool) -> None:
         """Begin to end; with ``pods`` when all of them are gone."""
 
@@ -53,6 +63,7 @@ class AdminRequests:
         self._agent = agent
         self._sources = sources
         self._children = children
+        self.profiles = Profiles(children)
         self._tasks = BackgroundTasks()
 
     def close(self) -> None:
@@ -72,10 +83,18 @@ class AdminRequests:
                 self._begin(request, self._sources.post(request.body))
             case ReadConfiguration():
                 self._answer(request, Reply(request_id=0, code=200, message=self._agent.configuration()))
+            case ReadProfile():
+                self._begin(request, self.profiles.read(request))
             case RestartWorker():
                 self._restart_worker(request)
             case SetLogLevel():
                 self._set_log_level(request)
+            case DrainNode():
+                done = "drained" if self._agent.drain() else "already drained"
+                self._answer(request, Reply(request_id=0, code=202, results=(done,)))
+            case UncordonNode():
+                done = "uncordoned" if self._agent.uncordon() else "already uncordoned"
+                self._answer(request, Reply(request_id=0, code=200, results=(done,)))
             case StopAgent():
                 self._answer(request, Reply(request_id=0, code=202, results=("stopping",)))
                 self._agent.stop(pods=request.pods)

@@ -40,6 +40,7 @@ def run_agent(settings: Settings, load: LoadWorkerMain, config_path: Path | None
     """The agent's whole life; its exit code. Must be called before any thread or event loop exists.
 
     Raises:
+        SettingsError: the configuration reserves more than the host has.
         instance_lock.InstanceBusy: another agent of this instance runs.
         directory_owner.DirectoryTaken: a directory is that of another instance.
         podman_service.BrokenContainersConf: the user's settings for Podman cannot be read.

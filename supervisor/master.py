@@ -21,6 +21,7 @@ from ipc.host.eviction_marks import evicted
 from ipc.host.network_addresses import node_ips
 from ipc.host.tasks import BackgroundTasks, ignored
 from ipc.kubecontainer.label_key import LabelKey
+from ipc.kubecontainer.pod_failure import decode_failure
 from ipc.log import verbosity
 from ipc.log.entry import line_about
 from ipc.log.verbosity import Verbosity
@@ -30,13 +31,16 @@ from ipc.messages.api_server import (
     ApplyManifests,
     DeleteObject,
     DeletePod,
+    DrainNode,
     PostManifests,
     ReadConfiguration,
+    ReadProfile,
     RestartWorker,
     SetLogLevel,
     StopAgent,
+    UncordonNode,
 )
-from ipc.messages.base import EventReport, PullEnded, PullProgress, node_event
+from ipc.messages.base import EventReport, ProfileTaken, PullEnded, PullProgress, node_event
 from ipc.messages.catalogue import ChildEvent
 from ipc.messages.event_reasons import EventReason
 from ipc.messages.node_worker import ObservationFailed, Observed, Relisted, RuntimeHealth, ServiceSilent
@@ -71,6 +75,7 @@ from supervisor.protocol.commands import (
     LoopCommand,
     PodsStopped,
     Send,
+    ShutdownChanged,
     SlotVacated,
     UpdateRefused,
     WorkersWanted,
@@ -81,10 +86,13 @@ from supervisor.protocol.events import (
     HostAddressesChanged,
     HousekeepingTick,
     LoopEvent,
+    NodeShutdownBegan,
+    NodeShutdownCalledOff,
     Observations,
     ProbeResultsRestored,
     PullRequest,
     SettingsChanged,
+    ShutdownCause,
     SourcesReady,
     StopPods,
     SyncTick,
@@ -95,6 +103,8 @@ from supervisor.protocol.events import (
 from supervisor.protocol.manifests import ManifestError
 from supervisor.record.event_log import EventLog
 from supervisor.record.event_writer import EventWriter
+from supervisor.record.node_events import NodeEvents
+from supervisor.shutdown_control import ShutdownControl
 from supervisor.sources.manager import SourceManager
 from supervisor.state.probe_checkpoint import ProbeCheckpoint
 from supervisor.syncloop.sync_loop import SyncLoop
@@ -111,6 +121,8 @@ EVENTS_FILE = "events.jsonl"
 """Below ``stateDir``."""
 PROBES_FILE = "probes.json"
 """Likewise."""
+BOOT_FILE = "boot-id"
+"""Likewise: of the host, when the agent last started."""
 
 
 class Master:
@@ -131,7 +143,7 @@ class Master:
         self._board = board
         self._service = service
         self._clock = SystemClock()
-        node, found = node_resources(read_machine(settings.state_dir)), node_ips()
+        node, found = node_resources(read_machine(settings.state_dir), settings), node_ips()
         board.record_host_ips(found)
         rows = settings.max_pods + SPARE_ROWS
         self._loop = SyncLoop(settings, rows, found, random.Random(), node)
@@ -139,6 +151,7 @@ class Master:
         self._event_writer = EventWriter(EventLog(settings.state_dir / EVENTS_FILE), self._clock)
         self._probe_checkpoint = ProbeCheckpoint(settings.state_dir / PROBES_FILE, self._clock)
         self._podman = PodmanHealth(self._clock, self._node_event)
+        self._node_events = NodeEvents(settings.node_name, settings.state_dir / BOOT_FILE, self._node_event)
         self._meter = LoopMeter()
         pool = WorkerPool(
             child_specs(service, self._loop.workers),
@@ -162,6 +175,7 @@ class Master:
         self._started_at = self._clock.now().wall
         self._ending = asyncio.Event()
         self._exit_code = 0
+        self._shutdown = ShutdownControl(settings, self._feed, self._end)
         self._watchdog = sd_notify.Watchdog(sd_notify.watchdog_timeout_s(os.environ, os.getpid()), SYNC_TICK_S)
         self._tasks = BackgroundTasks(self._on_task_error)
 
@@ -172,19 +186,23 @@ class Master:
         loop = asyncio.get_running_loop()
         loop.set_exception_handler(self._on_internal_error)
         for signum in (signal.SIGTERM, signal.SIGINT):
-            loop.add_signal_handler(signum, self._end)
+            loop.add_signal_handler(signum, self._shutdown.end_after_pods)
         loop.add_signal_handler(signal.SIGHUP, self._reload)
         self._children.start()
         self._feed(EventsRestored(self._event_writer.restore()))
+        self._node_events.started()
         if not self._board.host_ips:
             self._report_addresses(())
-        self._feed(EvictionsRestored(evicted(self._settings.state_dir / PODS_DIR)))
+        marks = evicted(self._settings.state_dir / PODS_DIR)
+        self._feed(EvictionsRestored({uid: decode_failure(text) for uid, text in marks.items()}))
         self._feed(ProbeResultsRestored(self._probe_checkpoint.restore()))
+        self._shutdown.restore()
         for update in self._sources.restore():
             self._feed(update)
         spawn, every = self._tasks.spawn, self._every
         spawn(self._look_at_host(), name="preflight", on_failure=ignored)
         spawn(self._watch_sources(), name="sources")
+        spawn(self._shutdown.watch(), name="logind")
         spawn(every(lambda: SYNC_TICK_S, self._tick), name="sync tick")
         spawn(every(lambda: self._settings.housekeeping_period_s, self._housekeeping), name="housekeeping")
         spawn(every(lambda: self._settings.node_status_update_frequency_s, self._report_node), name="node status")
@@ -199,7 +217,7 @@ class Master:
         self._tasks.cancel()
         self._requests.close()
         await self._children.shut_down(
-            self._settings.shutdown_grace_period_s, spare=PODMAN_SLOT if self._service.argv else None
+            self._settings.workers.stop_timeout_s, spare=PODMAN_SLOT if self._service.argv else None
         )
         await self._sources.close()
         await self._event_writer.close(self._loop.event_history)
@@ -269,10 +287,13 @@ class Master:
                 case WorkersWanted(count, quarantine):
                     self._children.declare(child_specs(self._service, count, quarantine=quarantine))
                 case SlotVacated(slot):
-                    self._children.retire(slot, self._settings.shutdown_grace_period_s)
+                    self._children.retire(slot, self._settings.workers.stop_timeout_s)
                 case PodsStopped():
                     self._sources.forget()
                     self._end()
+                case ShutdownChanged():
+                    self._shutdown.changed(command)
+                    self._report_agent()
                 case _:
                     assert_never(command)
 
@@ -318,13 +339,16 @@ class Master:
                 self._feed(Observations(board_views.resolve(self._board, changed), started_at, unseen))
             case RuntimeHealth():
                 self._podman.take(message)
+                self._node_events.ready(is_ready=message.healthy)
                 self._report_agent()
             case ServiceSilent(message=why):
                 self._replace_if_hung(why)
             case ApplyManifests() | DeletePod() | DeleteObject() | RestartWorker() | SetLogLevel() | StopAgent():
                 self._requests.take(message)
-            case PostManifests() | ReadConfiguration():
+            case PostManifests() | ReadConfiguration() | ReadProfile() | DrainNode() | UncordonNode():
                 self._requests.take(message)
+            case ProfileTaken():
+                self._requests.profiles.taken(message)
             case _:
                 assert_never(message)
 
@@ -362,7 +386,7 @@ class Master:
 
     def restart_worker(self, slot: int) -> None:
         self._feed(WorkerLeaving(slot))
-        self._children.end(slot, self._settings.shutdown_grace_period_s)
+        self._children.end(slot, self._settings.workers.stop_timeout_s)
         self._report_agent()
 
     def configuration(self) -> str:
@@ -378,6 +402,16 @@ class Master:
         self._verbosity = wanted
         verbosity.apply(wanted)
         self._board.record_verbosity(wanted)
+
+    def drain(self) -> bool:
+        is_first = not self._shutdown.is_under_way
+        self._feed(NodeShutdownBegan(ShutdownCause.DRAIN))
+        return is_first
+
+    def uncordon(self) -> bool:
+        is_drained = self._shutdown.is_under_way
+        self._feed(NodeShutdownCalledOff())
+        return is_drained
 
     def stop(self, *, pods: bool) -> None:
         if pods:
@@ -432,6 +466,7 @@ class Master:
             runtime_message=podman.message,
             runtime_silent_since=self._podman.silent_since,
             sources_ready=self._sources.all_ready,
+            going_down=self._shutdown.cause,
             sync_frequency_s=float(self._settings.sync_frequency_s),  # msgspec encodes no subclass of float
             workers=self._children.infos(self._loop.pods_per_slot()),
         )

@@ -35,6 +35,8 @@ IMAGE: Final = "localhost/rootlet-test:latest"
 SOCKET: Final = "podman.sock"
 START_DEADLINE_S: Final = 30.0
 COMMAND_DEADLINE_S: Final = 120.0
+PATIENCE: Final = float(os.environ.get("ROOTLET_TEST_PATIENCE", "1"))
+"""So many times its deadline a condition may take: an emulated machine is slow (tests/hosts/vm)."""
 APPLETS: Final = "sh sleep true false cat echo ls httpd wget nc kill ps touch mkdir rm id env hostname date head"
 
 
@@ -174,8 +176,8 @@ def podman(*arguments: str) -> str:
 
 
 def wait_until(condition: Callable[[], bool], deadline_s: float, poll_s: float = 0.02) -> None:
-    """Wait for a condition; fails the test at the deadline."""
-    end = monotonic() + deadline_s
+    """Wait for a condition; fails the test at the deadline, on a slow machine so many times later (`PATIENCE`)."""
+    end = monotonic() + deadline_s * PATIENCE
     while not condition():
         assert monotonic() < end, f"not within {deadline_s} s: {condition}"
         sleep(poll_s)

@@ -27,7 +27,7 @@ from ipc.host.tasks import BackgroundTasks, note_failure, restarted
 from ipc.kubecontainer.pod_status import RuntimePodStatus
 from ipc.log.entry import Subject, about
 from ipc.messages import event_reasons
-from ipc.messages.base import Ready, Shutdown, node_event
+from ipc.messages.base import Ready, Shutdown, TakeProfile, node_event
 from ipc.messages.node_worker import (
     EVERY_REQUEST,
     CancelPull,
@@ -43,6 +43,7 @@ from ipc.messages.node_worker import (
     StartPull,
     Track,
     Untrack,
+    WeighClasses,
 )
 from ipc.metrics import kubelet as metrics
 from ipc.shm.board import WorkerRowWriter
@@ -67,6 +68,8 @@ from workers.pleg.publisher import Publisher, within_one_message
 from workers.pleg.relist import Listing, is_list_cheaper
 from workers.pleg.relist_schedule import RelistSchedule, retry_delay_s
 from workers.pleg.runtime_state import RuntimeState
+from workers.proc.class_cgroups import ClassCgroups, service_manager
+from workers.profiling import ProfileRequests
 from workers.stats.housekeeping import Housekeeping
 from workers.stats.targets import PodTarget, targets_of
 from workers.tracing.export import export_traces
@@ -126,6 +129,7 @@ async def run_node_worker(
                 "statistics": worker.statistics.run,
                 "directories of pods that are gone": worker.log_gc.collect,
                 "inspects for a later process": worker.keep_inspects,
+                **({"cgroups of QoS classes": worker.class_cgroups.keep} if worker.class_cgroups.is_needed else {}),
                 "export of traces": functools.partial(
                     export_traces,
                     context.board.trace,
@@ -184,6 +188,8 @@ class NodeWorker:
             on_inspect=self._inspect_file.note_change,
         )
         self._puller = ImagePuller(runtime, clock, PullRecords(context.settings.pulled_images_dir), self._send)
+        self.class_cgroups = ClassCgroups(service_manager(), settings.instance, settings.node)
+        self._profiles = ProfileRequests(self._send)
         self.orphans = OrphanCollector(runtime, settings.pod_logs_dir)
         self.statistics = Housekeeping(
             context.board.statistics, clock, rng, self._targets, functools.partial(_make_collector, settings, clock)
@@ -217,6 +223,7 @@ class NodeWorker:
     async def close(self) -> None:
         """Stop watching and pulling."""
         self._observer.close()
+        self._profiles.close()
         await self._puller.close()
 
     # --- commands ---
@@ -243,6 +250,11 @@ class NodeWorker:
                     self._puller.cancel(command.pull)
                 case CollectLogs():
                     self.log_gc.ask(command)
+                case WeighClasses():
+                    self.class_cgroups.weigh(command.burstable_shares)
+                    self.class_cgroups.write()
+                case TakeProfile():
+                    self._profiles.take(command)
                 case Shutdown():
                     return
                 case _:
@@ -383,6 +395,7 @@ class NodeWorker:
                 self._row_writer.step("waiting")
                 waits_until = math.inf if self._schedule.is_down else self._queue.next_at
                 await self._sleep(min(self._schedule.next_at, waits_until) - now)
+            self.class_cgroups.write()
             self._count()
 
     def _is_list_cheaper(self, due: Sequence[str]) -> bool:
@@ -629,7 +642,8 @@ class NodeWorker:
 
 def _make_collector(settings: WorkerSettings, clock: Clock) -> Collector:
     """Imported when statistics are first asked for: most agents never are."""
-    from workers.stats.collector import Collector, Places
+    from workers.stats.collector import Collector
+    from workers.stats.files import Places
 
     places = Places(
         node_name=settings.node_name,

@@ -18,7 +18,7 @@ from ipc.host.clock import Clock
 from ipc.host.tasks import BackgroundTasks, note_failure
 from ipc.kubecontainer.pod_status import RuntimePodStatus
 from ipc.log.entry import Subject, about
-from ipc.messages.base import EventReport, PullEnded, PullProgress, Ready, Shutdown
+from ipc.messages.base import EventReport, ProfileTaken, PullEnded, PullProgress, Ready, Shutdown, TakeProfile
 from ipc.messages.pod_worker import (
     AbandonPull,
     CancelSync,
@@ -53,6 +53,7 @@ from workers.lifecycle.handlers import HandlerRunner
 from workers.lifecycle.http_hook import HttpHookClient
 from workers.podhttp.pod_network import Dialer
 from workers.prober.manager import Attempt, PodProber, ProberReport
+from workers.profiling import ProfileRequests
 from workers.specgen.seccomp import SeccompSettings
 from workers.sync.attribution import on_behalf_of
 from workers.sync.mutation_limiter import MutationLimiter, OwnSlots, Slots
@@ -89,7 +90,10 @@ async def run_pod_worker(
         async for command in channel:
             if isinstance(command, Shutdown):
                 break
-            await worker.handle(command)
+            if isinstance(command, TakeProfile):
+                worker.profiles.take(command)
+            else:
+                await worker.handle(command)
     finally:
         await worker.finish()
 
@@ -122,6 +126,7 @@ class PodWorker:
         self._capacity = asyncio.Semaphore(MAX_PODS_IN_FLIGHT)
         self._counted = CallCounts()
         self._pulls = PullRequests(self._send)
+        self.profiles = ProfileRequests(self._send)
         self._prober = PodProber(context.board, clock, attempt, self._send, rng, lambda: context.board.host_ips)
         services = SyncServices(
             runtime=runtime,
@@ -172,6 +177,7 @@ class PodWorker:
         once."""
         for flight in self._in_flight.values():
             flight.cancel.set()
+        self.profiles.close()
         await self._prober.close()
         tasks = {flight.task for flight in self._in_flight.values()}
         if tasks:
@@ -210,7 +216,7 @@ class PodWorker:
             note_failure(f"answer to the sync of pod {request.uid}", error)
             await self._send(_refused(self._context, request, f"its answer cannot be sent: {error}"))
 
-    async def _send(self, message: SyncDone | PullImage | AbandonPull | ProberReport) -> None:
+    async def _send(self, message: SyncDone | PullImage | AbandonPull | ProberReport | ProfileTaken) -> None:
         with contextlib.suppress(ChannelClosed):  # the master is gone: the loop ends by itself
             await self._channel.send(message, lazy=isinstance(message, EventReport))
 

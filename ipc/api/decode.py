@@ -1,4 +1,4 @@
-"""From parsed YAML or JSON to a Pod, ConfigMap or Secret and back. Every finding is reported, each with its path."""
+"""From parsed YAML or JSON to a Pod or another object, and back. Every finding is reported, each with its path."""
 
 import binascii
 import difflib
@@ -14,6 +14,7 @@ from ipc.api.schema import Kind, Shape, literal_values, max_length, shape_of, st
 from ipc.api.v1.base import Int64
 from ipc.api.v1.config_objects import ConfigMap, Secret
 from ipc.api.v1.pod import Pod
+from ipc.api.v1.scheduling import PriorityClass
 
 MAX_FIELD_ERRORS: Final = 50
 """Most findings reported for one object; a manifest can be wrong a hundred thousand times."""
@@ -70,11 +71,16 @@ def decode_secret(obj: object) -> Secret:
     return msgspec.structs.replace(secret, data={**secret.data, **written}, string_data={})
 
 
-def _decode(obj: object, struct: type[_S], ignored: Iterable[str] = ()) -> _S:
-    """An object of the v1 type that is called like the struct. Raises FieldErrors."""
+def decode_priority_class(obj: object) -> PriorityClass:
+    """Make a PriorityClass of parsed YAML or JSON data, as `decode_pod` does."""
+    return _decode(obj, PriorityClass, version="scheduling.k8s.io/v1")
+
+
+def _decode(obj: object, struct: type[_S], ignored: Iterable[str] = (), version: str = "v1") -> _S:
+    """An object of the type that is called like the struct. Raises FieldErrors."""
     if not isinstance(obj, Mapping):
         raise FieldErrors([_wrong_type("", "object", obj)])
-    if wrong := _type_meta_errors(obj, {"apiVersion": "v1", "kind": struct.__name__}):
+    if wrong := _type_meta_errors(obj, {"apiVersion": version, "kind": struct.__name__}):
         raise FieldErrors(wrong)
     walk = _Walk()
     value = walk.run({key: item for key, item in obj.items() if key not in ignored}, struct)

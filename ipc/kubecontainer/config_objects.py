@@ -1,6 +1,6 @@
-"""The ConfigMaps and Secrets that a pod refers to. Pure.
+"""Objects that stand beside pods in manifests, and the ConfigMaps and Secrets that a pod refers to. Pure.
 
-A pod can refer to objects of its own namespace only, so a kind and a name say which one is meant.
+A pod can refer to those of its own namespace only, so a kind and a name say which one is meant. Classes have none.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from ipc.api.v1.config_objects import ConfigMap, Secret
 from ipc.api.v1.container import Container
 from ipc.api.v1.pod import Pod
 from ipc.api.v1.projected import VolumeProjection
+from ipc.api.v1.scheduling import PriorityClass
 from ipc.api.v1.volume import Volume
 from ipc.kubecontainer.pod_containers import every_container
 
@@ -21,11 +22,17 @@ from ipc.kubecontainer.pod_containers import every_container
 class ObjectKind(enum.StrEnum):
     CONFIG_MAP = "ConfigMap"
     SECRET = "Secret"
+    PRIORITY_CLASS = "PriorityClass"
 
     @property
     def plural(self) -> str:
         """As it stands in URLs."""
-        return f"{self.lower()}s"
+        return f"{self.lower()}{'es' if self.endswith('s') else 's'}"
+
+    @property
+    def is_namespaced(self) -> bool:
+        """Whether an object of that kind belongs to a namespace."""
+        return self is not ObjectKind.PRIORITY_CLASS
 
 
 class ObjectRef(msgspec.Struct, frozen=True, order=True):
@@ -40,17 +47,18 @@ class ObjectKey(msgspec.Struct, frozen=True, order=True):
 
     kind: ObjectKind
     namespace: str
+    """Empty for a kind that has none."""
     name: str
 
     def __str__(self) -> str:
-        return f"{self.kind} {self.namespace}/{self.name}"
+        return f"{self.kind} {self.namespace}/{self.name}" if self.namespace else f"{self.kind} {self.name}"
 
 
-ConfigObject = ConfigMap | Secret
+ConfigObject = ConfigMap | Secret | PriorityClass
 
 
 def object_key(found: ConfigObject) -> ObjectKey:
-    """Of an object whose namespace is filled in."""
+    """Of an object whose namespace is filled in, where its kind has one."""
     return ObjectKey(ObjectKind(found.kind), found.metadata.namespace, found.metadata.name)
 
 

@@ -15,7 +15,8 @@ Which message answers which:
 ``StopProbing``        exactly one ``ProbingStopped``, after which that worker runs no probe of that pod
 ``MakeSocket``         exactly one ``SocketMade`` or ``SocketRefused`` with the same number, unless the dialer
                        ends first
+``TakeProfile``        one ``ProfileTaken`` with the same number, unless the worker ends first
 ``ApplyManifests``     ``Reply`` with the same request_id; so for ``DeletePod``, ``DeleteObject``, ``RestartWorker``
-                       and ``StopAgent``
+                       ``StopAgent``, ``DrainNode`` and ``UncordonNode``
 =====================  ==========================================================================
 """

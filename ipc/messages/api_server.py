@@ -7,6 +7,7 @@ import msgspec
 from ipc.api.v1.event import Event
 from ipc.api.v1.meta import ObjectMeta
 from ipc.api.v1.pod import Pod
+from ipc.api.v1.scheduling import PriorityClass
 from ipc.api.v1.status import PodStatus
 from ipc.kubecontainer.config_objects import ObjectKind
 from ipc.kubecontainer.pod_status import SandboxStatus
@@ -48,7 +49,7 @@ class EventGone(Message, frozen=True, kw_only=True):
 
 
 class ObjectSummary(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """A ConfigMap or Secret without any of its values. They never reach the API server."""
+    """An object beside pods; a ConfigMap or Secret without any of its values, which never reach the API server."""
 
     kind: ObjectKind
     metadata: ObjectMeta
@@ -64,6 +65,8 @@ class ObjectSummary(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tru
     """Of all values."""
     source: str
     file: str
+    priority_class: PriorityClass | None = None
+    """One of these as it is: there is nothing in it to hide."""
 
 
 class ObjectChanged(Message, frozen=True, kw_only=True):
@@ -105,6 +108,8 @@ class AgentChanged(Message, frozen=True, kw_only=True):
     runtime_silent_since: float = 0.0
     """Wall time at which Podman was found not to answer; 0.0 while it does."""
     sources_ready: bool
+    going_down: str = ""
+    """Cause, while the node goes down or is down and admits no pod: ``shutdown`` or ``drain``."""
     sync_frequency_s: float = 60.0
     """How often the sync loop has something to do at least."""
     workers: tuple[WorkerInfo, ...]
@@ -143,7 +148,7 @@ class DeletePod(Message, frozen=True, kw_only=True):
 
 
 class DeleteObject(Message, frozen=True, kw_only=True):
-    """A ConfigMap or Secret that was applied."""
+    """An object beside pods that was applied."""
 
     request_id: int
     kind: ObjectKind
@@ -174,6 +179,18 @@ class StopAgent(Message, frozen=True, kw_only=True):
     pods: bool = False
 
 
+class DrainNode(Message, frozen=True, kw_only=True):
+    """The pods end in order and stay down. The reply means that it has begun."""
+
+    request_id: int
+
+
+class UncordonNode(Message, frozen=True, kw_only=True):
+    """A drained node gets its pods back."""
+
+    request_id: int
+
+
 class PostManifests(Message, frozen=True, kw_only=True):
     """The pods of a body become the whole set of the source ``http``."""
 
@@ -191,6 +208,18 @@ class ReadConfiguration(Message, frozen=True, kw_only=True):
     request_id: int
 
 
+class ReadProfile(Message, frozen=True, kw_only=True):
+    """The reply's message is a profile of the master or of a worker, after so many seconds."""
+
+    request_id: int
+    process: str
+    """``master``, or a worker's name."""
+    profile: str
+    seconds: int
+    action: str = ""
+    """As of `ipc.messages.base.TakeProfile`."""
+
+
 FeedMessage = PodChanged | PodGone | EventChanged | EventGone | ObjectChanged | ObjectGone | AgentChanged | FeedSynced
 ApiServerFeed = FeedMessage | Reply | Shutdown
 AdminRequest = (
@@ -200,7 +229,10 @@ AdminRequest = (
     | RestartWorker
     | SetLogLevel
     | StopAgent
+    | DrainNode
+    | UncordonNode
     | PostManifests
     | ReadConfiguration
+    | ReadProfile
 )
 ApiServerRequest = Ready | AdminRequest

@@ -35,6 +35,7 @@ class EventReport(Message, frozen=True, kw_only=True):
     field_path: str = ""
     """spec.containers{name}, as upstream."""
     wall: float = 0.0
+    annotations: dict[str, str] = {}
 
 
 def node_event(node_name: str, reason: EventReason, message: str, wall: float = 0.0) -> EventReport:
@@ -42,6 +43,27 @@ def node_event(node_name: str, reason: EventReason, message: str, wall: float = 
     return EventReport(
         uid="", namespace="", name=node_name, type=reason.type, reason=reason.reason, message=message, wall=wall
     )
+
+
+class TakeProfile(Message, frozen=True, kw_only=True):
+    """Take a profile of the process that gets this (`ipc.host.profiles`)."""
+
+    number: int
+    """Of the request."""
+    profile: str
+    seconds: int
+    """How long stacks are sampled."""
+    action: str = ""
+    """``start`` or ``stop``, of the tracing of allocations."""
+
+
+class ProfileTaken(Message, frozen=True, kw_only=True):
+    """Answer to ``TakeProfile``: the profile, or why there is none."""
+
+    number: int
+    code: int
+    """HTTP status."""
+    text: str
 
 
 class OfPull(Message, frozen=True, kw_only=True):

@@ -87,6 +87,8 @@ DEADLINE_EXCEEDED: Final = EventReason(
     "DeadlineExceeded", EventType.NORMAL, "pkg/kubelet/active_deadline.go, activeDeadlineHandler"
 )
 EVICTED: Final = EventReason("Evicted", EventType.WARNING, "pkg/kubelet/eviction/helpers.go, Reason")
+PREEMPTING: Final = EventReason("Preempting", EventType.WARNING, f"{_EVENTS}, PreemptContainer")
+EXCEEDED_GRACE_PERIOD: Final = EventReason("ExceededGracePeriod", EventType.WARNING, f"{_EVENTS}, ExceededGracePeriod")
 FAILED_UNMOUNT_VOLUME: Final = EventReason(SyncError.FAILED_UNMOUNT.value, EventType.WARNING, "")
 """Upstream only logs it."""
 FAILED_STORAGE_MEASURE: Final = EventReason("FailedStorageMeasure", EventType.WARNING, "")
@@ -99,6 +101,8 @@ UNSUPPORTED_FIELD: Final = EventReason("UnsupportedField", EventType.WARNING, ""
 """The pod runs, without something that its manifest asks for."""
 
 # The node
+STARTING: Final = EventReason("Starting", EventType.NORMAL, f"{_EVENTS}, StartingKubelet")
+NODE_REBOOTED: Final = EventReason("Rebooted", EventType.WARNING, f"{_EVENTS}, NodeRebooted")
 CONTAINER_GC_FAILED: Final = EventReason("ContainerGCFailed", EventType.WARNING, f"{_EVENTS}, ContainerGCFailed")
 FAILED_VALIDATION: Final = EventReason("FailedValidation", EventType.WARNING, f"{_EVENTS}, FailedValidation")
 UNKNOWN_CONTAINER: Final = EventReason("UnknownContainer", EventType.WARNING, "")
@@ -112,6 +116,11 @@ NODE_ADDRESSES: Final = EventReason("NodeAddresses", EventType.NORMAL, "")
 NODE_WITHOUT_ADDRESS: Final = EventReason("NodeAddresses", EventType.WARNING, "")
 PREFLIGHT: Final = EventReason("Preflight", EventType.WARNING, "")
 """A finding of `rootlet doctor` at the agent's start."""
+
+
+def node_status(reason: str) -> EventReason:
+    """Row of a change of one of the node's conditions (`ipc.nodestatus.node.NodeEvent`)."""
+    return EventReason(reason, EventType.NORMAL, "pkg/kubelet/kubelet_node_status.go, recordNodeStatusEvent")
 
 
 def rejected(reason: str) -> EventReason:

@@ -8,7 +8,17 @@ from typing import Final
 import msgspec
 
 from ipc.kubecontainer.pod_status import RuntimePodStatus
-from ipc.messages.base import EventReport, Message, OfPull, PullEnded, PullProgress, Ready, Shutdown
+from ipc.messages.base import (
+    EventReport,
+    Message,
+    OfPull,
+    ProfileTaken,
+    PullEnded,
+    PullProgress,
+    Ready,
+    Shutdown,
+    TakeProfile,
+)
 
 EVERY_REQUEST: Final = sys.maxsize
 
@@ -60,6 +70,12 @@ class CollectLogs(Message, frozen=True, kw_only=True):
     """Wall time at which these were all. A directory that was made or changed since may be a newer pod's."""
 
 
+class WeighClasses(Message, frozen=True, kw_only=True):
+    """CPU shares of all burstable pods together: the weight of their cgroup."""
+
+    burstable_shares: int
+
+
 class Observation(Message, frozen=True, kw_only=True):
     """Newest observation of one pod. Its content is on the pod's row, or here without a row or when it does not fit."""
 
@@ -108,8 +124,18 @@ class ServiceSilent(Message, frozen=True, kw_only=True):
     message: str
 
 
-NodeWorkerCommand = Track | Untrack | Observe | Relist | StartPull | CancelPull | CollectLogs | Shutdown
+NodeWorkerCommand = (
+    Track | Untrack | Observe | Relist | StartPull | CancelPull | CollectLogs | WeighClasses | TakeProfile | Shutdown
+)
 NodeWorkerEvent = (
-    Observed | Relisted | ObservationFailed | RuntimeHealth | ServiceSilent | PullProgress | PullEnded | EventReport
+    Observed
+    | Relisted
+    | ObservationFailed
+    | RuntimeHealth
+    | ServiceSilent
+    | PullProgress
+    | PullEnded
+    | EventReport
+    | ProfileTaken
 )
 NodeWorkerReport = Ready | NodeWorkerEvent

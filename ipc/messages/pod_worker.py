@@ -8,9 +8,20 @@ import msgspec
 
 from ipc.api.v1.pod import Pod
 from ipc.kubecontainer.config_objects import ConfigObjects
+from ipc.kubecontainer.pod_failure import PodFailure
 from ipc.kubecontainer.pod_status import RuntimePodStatus
 from ipc.kubecontainer.probe_results import ProbeResult, ProbeResults, ProbeType
-from ipc.messages.base import EventReport, Message, OfPull, PullEnded, PullProgress, Ready, Shutdown
+from ipc.messages.base import (
+    EventReport,
+    Message,
+    OfPull,
+    ProfileTaken,
+    PullEnded,
+    PullProgress,
+    Ready,
+    Shutdown,
+    TakeProfile,
+)
 from ipc.messages.sync_error import SyncError
 
 
@@ -85,8 +96,8 @@ class SyncPod(Message, frozen=True, kw_only=True):
     """Ids of dead containers that the node has too many of (containerGarbageCollection.maxContainers)."""
     probe_results: dict[str, ProbeResults] = msgspec.field(default_factory=dict)
     """Probe results by container id; a container that is missing has not been probed."""
-    evicted: str = ""
-    """TERMINATED: message of its eviction, if it was evicted: its containers are removed too, and this is kept."""
+    evicted: PodFailure | None = None
+    """Why it was evicted, if it was: this is kept on the disk. TERMINATED: its containers are removed, too."""
     objects: ConfigObjects = ConfigObjects()
     """ConfigMaps and Secrets that it refers to and that exist."""
 
@@ -193,6 +204,6 @@ class ProbingStopped(Message, frozen=True, kw_only=True):
 
 
 PodWork = SyncPod | CancelSync | PullProgress | PullEnded | ProbePod | ContainersChanged | StopProbing
-PodWorkerCommand = PodWork | Shutdown
-PodWorkerEvent = SyncDone | EventReport | PullImage | AbandonPull | ProbeResultChanged | ProbingStopped
+PodWorkerCommand = PodWork | TakeProfile | Shutdown
+PodWorkerEvent = SyncDone | EventReport | PullImage | AbandonPull | ProbeResultChanged | ProbingStopped | ProfileTaken
 PodWorkerReport = Ready | PodWorkerEvent

@@ -93,6 +93,15 @@ ADMISSION_REJECTIONS: Final = Metric(
     source=Source.MASTER,
     labels=(label("reason", *ADMISSION_REASONS),),
 )
+PREEMPTION_SIGNALS: Final = ("cpu", "ephemeral-storage", "memory", "pods", "other")
+PREEMPTIONS: Final = Metric(
+    name="kubelet_preemptions",
+    type=_COUNTER,
+    help="Pods that gave way to a critical one, by the first resource that it lacked",
+    stability=_ALPHA,
+    source=Source.MASTER,
+    labels=(label("preemption_signal", *PREEMPTION_SIGNALS),),
+)
 ORPHANED_RUNTIME_PODS: Final = Metric(
     name="kubelet_orphaned_runtime_pods_total",
     type=_COUNTER,
@@ -145,6 +154,23 @@ WORKQUEUE_DEPTH: Final = Metric(
     stability=Stability.BETA,
     source=Source.MASTER,
     labels=(label("name", PODS_QUEUE),),
+    always=True,
+)
+
+SHUTDOWN_START: Final = Metric(
+    name="kubelet_graceful_shutdown_start_time_seconds",
+    type=_GAUGE,
+    help="Time at which the newest shutdown or drain of the node began, in seconds since the epoch",
+    stability=_ALPHA,
+    source=Source.MASTER,
+    always=True,
+)
+SHUTDOWN_END: Final = Metric(
+    name="kubelet_graceful_shutdown_end_time_seconds",
+    type=_GAUGE,
+    help="Time at which its last pod had ended, in seconds since the epoch; 0 before",
+    stability=_ALPHA,
+    source=Source.MASTER,
     always=True,
 )
 

@@ -66,15 +66,10 @@ REASONS: Final[tuple[tuple[str, tuple[str, ...]], ...]] = (
         "a pod is measured by its own sync, so there is no age between the measurement and the eviction",
         ("kubelet_eviction_stats_age_seconds",),
     ),
-    ("no pod is preempted: there are no priorities", ("kubelet_preemptions",)),
     ("images are the user's: none is removed", ("kubelet_image_garbage_collected_total",)),
     (
         "pull records are files, read when they are asked for; there is no cache, and no intent outlives a pull",
         ("kubelet_imagemanager_*",),
-    ),
-    (
-        "the agent's end is no end of the node: containers keep running",
-        ("kubelet_graceful_shutdown_start_time_seconds", "kubelet_graceful_shutdown_end_time_seconds"),
     ),
     (
         "`kubelet_desired_pods` and `rootlet_pods` say it: every pod of ours is static and known",

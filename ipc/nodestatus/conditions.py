@@ -10,7 +10,7 @@ from typing import Final
 
 import msgspec
 
-from ipc.nodestatus.node import NodeCondition, NodeEvent, NodeStatus
+from ipc.nodestatus.node import NODE_NOT_READY, NODE_READY, NodeCondition, NodeEvent, NodeStatus
 from ipc.stats.values import NodeSample
 
 READY: Final = "Ready"
@@ -86,7 +86,7 @@ def set_ready(
     before = _find(conditions, READY)
     if before is None or before.status == new.status:
         return _with(conditions, new, now), ()
-    event = "NodeReady" if new.status == TRUE else "NodeNotReady"
+    event = NODE_READY if new.status == TRUE else NODE_NOT_READY
     return _with(conditions, new, now), (NodeEvent("Normal", event),)
 
 

@@ -8,7 +8,8 @@ from typing import Final
 
 import msgspec
 
-from ipc.api.quantity import Notation, format_quantity, parse_amount
+from ipc.api.quantity import Notation, format_quantity
+from ipc.nodestatus.allocatable import rest
 from ipc.nodestatus.node import NodeEvent, NodeStatus, SwapInfo
 from ipc.stats.machine_info import MachineInfo
 
@@ -67,24 +68,16 @@ def _pods(machine: MachineInfo, limits: NodeLimits) -> int:
 
 def _with_resources(status: NodeStatus, capacity: Mapping[str, str], limits: NodeLimits) -> NodeStatus:
     kept = {name: amount for name, amount in status.allocatable.items() if name in capacity or not is_extended(name)}
-    allocatable = {**kept, **{name: _without(amount, limits.reserved.get(name)) for name, amount in capacity.items()}}
+    allocatable = {**kept, **{name: rest(amount, limits.reserved.get(name)) for name, amount in capacity.items()}}
     for name, amount in capacity.items():
         if name.startswith(HUGE_PAGES):  # they are memory, too, that nothing else can have
-            allocatable[MEMORY] = _without(allocatable[MEMORY], amount)
+            allocatable[MEMORY] = rest(allocatable[MEMORY], amount)
     return msgspec.structs.replace(status, capacity=capacity, allocatable=allocatable)
 
 
 def is_extended(name: str) -> bool:
     """Whether a resource is one of a device plugin (v1helper.IsExtendedResourceName)."""
     return "/" in name and _DEFAULT_DOMAIN not in name and not name.startswith("requests.")
-
-
-def _without(amount: str, reserved: str | None) -> str:
-    """The rest of an amount, at least nothing."""
-    if reserved is None:
-        return amount
-    left = max(Fraction(0), parse_amount(amount).value - parse_amount(reserved).value)
-    return format_quantity(left, parse_amount(amount).notation)
 
 
 def _binary(bytes_: Fraction) -> str:

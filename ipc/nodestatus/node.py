@@ -3,10 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Final
 
 import msgspec
 
 from ipc.api.v1.meta import ObjectMeta
+
+NODE_READY: Final = "NodeReady"
+NODE_NOT_READY: Final = "NodeNotReady"
+"""Reasons of the events of the condition Ready (pkg/kubelet/events/event.go)."""
 
 
 class _Shape(msgspec.Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
@@ -59,6 +64,19 @@ class ContainerImage(_Shape, frozen=True, kw_only=True):
     size_bytes: int = 0
 
 
+class DaemonEndpoint(msgspec.Struct, frozen=True, kw_only=True):
+    """Port of a daemon on the node."""
+
+    port: int = msgspec.field(name="Port")
+    """Upstream's one field that begins with a capital."""
+
+
+class NodeDaemonEndpoints(_Shape, frozen=True, kw_only=True):
+    """Ports that the node serves."""
+
+    kubelet_endpoint: DaemonEndpoint | None = None
+
+
 class NodeStatus(_Shape, frozen=True, kw_only=True):
     """Everything that is observed of the node."""
 
@@ -66,8 +84,16 @@ class NodeStatus(_Shape, frozen=True, kw_only=True):
     allocatable: Mapping[str, str] = {}
     conditions: tuple[NodeCondition, ...] = ()
     addresses: tuple[NodeAddress, ...] = ()
+    daemon_endpoints: NodeDaemonEndpoints = NodeDaemonEndpoints()
     node_info: NodeSystemInfo = NodeSystemInfo()
     images: tuple[ContainerImage, ...] = ()
+
+
+class NodeSpec(_Shape, frozen=True, kw_only=True):
+    """Wishes about the node."""
+
+    unschedulable: bool = False
+    """No pod is admitted."""
 
 
 class Node(_Shape, frozen=True, kw_only=True):
@@ -76,6 +102,7 @@ class Node(_Shape, frozen=True, kw_only=True):
     api_version: str = msgspec.field(default_factory=lambda: "v1")
     kind: str = msgspec.field(default_factory=lambda: "Node")
     metadata: ObjectMeta
+    spec: NodeSpec = NodeSpec()
     status: NodeStatus
 
 

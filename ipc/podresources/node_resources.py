@@ -11,13 +11,41 @@ FIRST_PORT: Final = 1024
 """The first port that is not root's, unless the host says another one."""
 
 
+class CfsQuota(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """How CPU limits are enforced (cpuCFSQuota, cpuCFSQuotaPeriod)."""
+
+    enforced: bool = True
+    period_us: int = 100_000
+
+
+class SwapLimits(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """How much swap containers may have (memorySwap.swapBehavior)."""
+
+    is_limited_by_cgroup: bool = False
+    """Whether the kernel limits swap by cgroup, and this user may set such a limit."""
+    total_bytes: int = 0
+    """Swap that burstable pods share in proportion to their requests of memory; 0: nobody gets any."""
+
+
 class NodeResources(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """Quantities as Kubernetes writes them."""
 
+    capacity: Mapping[str, str] = msgspec.field(default_factory=dict)
+    """cpu, memory, ephemeral-storage: all that there is."""
+    reserved: Mapping[str, str] = msgspec.field(default_factory=dict)
+    """Kept from pods: kubeReserved, systemReserved, and what evictionHard wants to be free."""
     allocatable: Mapping[str, str] = msgspec.field(default_factory=dict)
-    """cpu, memory, ephemeral-storage: what pods may have together."""
+    """What pods may have together."""
     controllers: frozenset[str] = frozenset()
     """cgroup v2 controllers that are delegated to this user."""
+    cfs: CfsQuota = CfsQuota()
+    swap: SwapLimits = SwapLimits()
+    cgroups_per_qos: bool = False
+    """Whether pods are to be in a cgroup of their QoS class: controllers are delegated, and it is set so."""
+    enforced: Mapping[str, str] = msgspec.field(default_factory=dict)
+    """Resources that all pods together get at most, by their cgroup; empty: nothing holds them to any."""
+    pod_pids_limit: int = 0
+    """Most processes of a pod; 0: no limit but Podman's of each container."""
     least_oom_score_adj: int = 0
     """The oom_score_adj of our own processes: a container's cannot be lower."""
     unprivileged_port_start: int = FIRST_PORT

@@ -18,6 +18,8 @@ from ipc.api.v1.pod import Pod
 
 CPU: Final = "cpu"
 MEMORY: Final = "memory"
+PODS: Final = "pods"
+"""Resource of which every pod takes one."""
 EPHEMERAL_STORAGE: Final = "ephemeral-storage"
 COMPUTE: Final = (CPU, MEMORY, EPHEMERAL_STORAGE)
 

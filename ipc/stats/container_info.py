@@ -204,7 +204,7 @@ def _host_stats(node: values.NodeSample) -> ContainerStats:
         cpu=_cpu(node.cpu),
         memory=_memory(node.memory),
         network=_network(node.network),
-        filesystem=_filesystems(node.fs, node.image_fs),
+        filesystem=_filesystems(node.fs, _of_the_device(node.image_fs)),
         processes=ProcessStats(thread_count=node.process_limit.processes) if node.process_limit else None,
     )
 
@@ -250,6 +250,11 @@ def _network(network: values.Network | None) -> NetworkStats | None:
     return NetworkStats(
         interfaces=tuple(InterfaceStats(**msgspec.structs.asdict(interface)) for interface in network.interfaces)
     )
+
+
+def _of_the_device(images: values.FileSystem | None) -> values.FileSystem | None:
+    """Without what images use: cAdvisor's figure is that of everything on the device."""
+    return msgspec.structs.replace(images, used=None) if images is not None else None
 
 
 def _filesystems(*several: values.FileSystem | None) -> tuple[FsStats, ...]:

@@ -39,6 +39,8 @@ class ServerSettings(msgspec.Struct, frozen=True, kw_only=True):
 
     ports: tuple[Port, ...] = ()
     """Ports that are on; their listening sockets come in this order."""
+    secure_port: int = 0
+    """Number of that port, for the Node; 0: it is off."""
     addresses: tuple[str, ...] = ()
     """Names and IP addresses for which a certificate of our own is made."""
     pki_dir: str = ""

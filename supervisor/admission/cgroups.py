@@ -21,9 +21,23 @@ def own_cgroup() -> Path | None:
 
 def delegated_controllers() -> frozenset[str] | None:
     """Controllers that systemd has delegated to this user, or else those of our own cgroup; None without cgroup v2."""
-    users = ROOT / f"user.slice/user-{os.getuid()}.slice/user@{os.getuid()}.service"
-    for directory in (users, own_cgroup()):
-        if directory is not None:
-            with contextlib.suppress(OSError):
-                return frozenset((directory / "cgroup.controllers").read_text().split())
+    for directory in _given():
+        with contextlib.suppress(OSError):
+            return frozenset((directory / "cgroup.controllers").read_text().split())
     return None
+
+
+def limits_swap() -> bool:
+    """Whether a cgroup of this user's can limit swap: a kernel may have none, or not count it."""
+    return any((directory / "memory.swap.max").exists() for directory in _given())
+
+
+def service_manager() -> Path:
+    """Cgroup of this user's systemd, whether it is there or not."""
+    return ROOT / f"user.slice/user-{os.getuid()}.slice/user@{os.getuid()}.service"
+
+
+def _given() -> list[Path]:
+    """Cgroups below which this user's containers may be."""
+    own = own_cgroup()
+    return [service_manager(), *([own] if own is not None else [])]

@@ -8,6 +8,7 @@ never comes here: the manifest was refused when it was decoded (see `sources.dec
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable
 from typing import Final
 
@@ -17,17 +18,20 @@ from ipc.api.support.findings import unsupported_fields
 from ipc.api.support.table import Support
 from ipc.api.v1.pod import Pod
 from ipc.podresources.node_resources import NodeResources
+from ipc.podresources.priority import SYSTEM_CLASSES
 from supervisor.admission.apparmor import APPARMOR, apparmor_problem
 from supervisor.admission.host_ports import host_ports
 from supervisor.admission.node_affinity import HOST_OS, OS_LABEL, matches_node, node_labels
 from supervisor.admission.node_usage import NodeUsage
 from supervisor.admission.old_annotations import dead_annotations
-from supervisor.admission.resource_fit import resource_problem, unenforced, unprovided
+from supervisor.admission.resource_fit import Shortage, shortages, unenforced, unprovided
 from supervisor.config.settings import Settings
 from supervisor.config.sysctl_allowlist import SYSCTL_FORBIDDEN, forbidden_sysctl
 from supervisor.protocol.manifests import pod_key
 
 UNKNOWN_NODE: Final = NodeResources()
+UNEXPECTED_ADMISSION_ERROR: Final = "UnexpectedAdmissionError"
+"""Reason of a rejection that nobody decided on (pkg/kubelet/lifecycle/predicate.go)."""
 HOST_PORT_FORBIDDEN: Final = "HostPortForbidden"
 """Reason of our own: the kubelet may publish every port."""
 
@@ -53,7 +57,31 @@ def admit(pod: Pod, others: NodeUsage, settings: Settings, node: NodeResources =
     for check in _CHECKS:
         if rejected := check(pod, others, settings, node):
             return rejected
-    return Admitted((*_warnings(pod), *dead_annotations(pod), *unenforced(pod, node), *unprovided(pod)))
+    return admitted(pod, node)
+
+
+class Verdict(msgspec.Struct, frozen=True):
+    """All that speaks against a pod, in the order of the checks."""
+
+    rejections: tuple[Rejected, ...]
+    """Reasons that no other pod can mend by its end."""
+    shortages: tuple[Shortage, ...]
+
+
+def verdict(pod: Pod, others: NodeUsage, settings: Settings, node: NodeResources) -> Verdict:
+    """For a critical pod that was rejected."""
+    checks = (check for check in _CHECKS if check is not _room)
+    found = (check(pod, others, settings, node) for check in checks)
+    return Verdict(
+        rejections=tuple(rejected for rejected in found if rejected is not None),
+        shortages=tuple(shortages(pod, others, node, settings.max_pods)),
+    )
+
+
+def admitted(pod: Pod, node: NodeResources) -> Admitted:
+    """The admission of a pod against which nothing speaks, with its warnings."""
+    warnings = (_warnings(pod), _unknown_class(pod), dead_annotations(pod), unenforced(pod, node), unprovided(pod))
+    return Admitted(tuple(itertools.chain(*warnings)))
 
 
 def _os_label(pod: Pod, others: NodeUsage, settings: Settings, node: NodeResources) -> Rejected | None:
@@ -61,13 +89,6 @@ def _os_label(pod: Pod, others: NodeUsage, settings: Settings, node: NodeResourc
         return None
     message = f"Failed to admit pod as the `{OS_LABEL}` label doesn't match node label"
     return Rejected("PodOSSelectorNodeLabelDoesNotMatch", message)
-
-
-def _number_of_pods(pod: Pod, others: NodeUsage, settings: Settings, node: NodeResources) -> Rejected | None:
-    if len(others) < settings.max_pods:
-        return None
-    numbers = f"requested: 1, used: {len(others)}, capacity: {settings.max_pods}"
-    return Rejected("OutOfpods", f"Node didn't have enough resource: pods, {numbers}")
 
 
 def _node_affinity(pod: Pod, others: NodeUsage, settings: Settings, node: NodeResources) -> Rejected | None:
@@ -117,9 +138,18 @@ def _warnings(pod: Pod) -> tuple[str, ...]:
     return (*warned, f"{', '.join(cluster)}: said to a cluster: nothing on this host acts on it") if cluster else warned
 
 
-def _resources(pod: Pod, others: NodeUsage, settings: Settings, node: NodeResources) -> Rejected | None:
-    problem = resource_problem(pod, others, node)
-    return Rejected(*problem) if problem else None
+def _unknown_class(pod: Pod) -> tuple[str, ...]:
+    """Warning of a class that no document states: an API server would refuse the pod, a kubelet takes it as it is."""
+    name = pod.spec.priority_class_name
+    if not name or pod.spec.priority is not None or name in SYSTEM_CLASSES:
+        return ()
+    return (f"spec.priorityClassName: no PriorityClass with name {name} was found: its priority is 0",)
+
+
+def _room(pod: Pod, others: NodeUsage, settings: Settings, node: NodeResources) -> Rejected | None:
+    """The number of pods, then resources."""
+    first = next(shortages(pod, others, node, settings.max_pods), None)
+    return Rejected(first.reason, first.message) if first is not None else None
 
 
 def _predicate_failed(predicate: str, why: str) -> Rejected:
@@ -129,8 +159,7 @@ def _predicate_failed(predicate: str, why: str) -> Rejected:
 _CHECKS: Final[tuple[Check, ...]] = (
     _sysctls,
     _os_label,
-    _number_of_pods,
-    _resources,
+    _room,
     _node_affinity,
     _ports,
     _apparmor,

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Final
+
+import msgspec
 
 from ipc.api.v1.pod import Pod
 from ipc.podresources.node_resources import NodeResources
-from ipc.podresources.pod_requests import COMPUTE, amount, is_counted, pod_requests
+from ipc.podresources.pod_requests import COMPUTE, PODS, amount, is_counted, pod_requests
 from supervisor.admission.node_usage import NodeUsage
 
 MAX_SHOWN: Final = 10
@@ -18,18 +21,38 @@ def allocatable(node: NodeResources) -> dict[str, int]:
     return {name: amount(node.allocatable, name) for name in COMPUTE} if node.allocatable else {}
 
 
-def resource_problem(pod: Pod, others: NodeUsage, node: NodeResources) -> tuple[str, str] | None:
-    """Reason and message (noderesources.Fits, and InsufficientResourceError's words); None when there is room."""
-    capacity, wanted = allocatable(node), pod_requests(pod)
-    if not (capacity and wanted):
-        return None
+class Shortage(msgspec.Struct, frozen=True):
+    """A resource of which the node has not enough left (InsufficientResourceError)."""
+
+    resource: str
+    requested: int
+    used: int
+    capacity: int
+
+    @property
+    def missing(self) -> int:
+        """Amount that others would have to give back."""
+        return self.requested - (self.capacity - self.used)
+
+    @property
+    def reason(self) -> str:
+        return f"OutOf{self.resource}"
+
+    @property
+    def message(self) -> str:
+        numbers = f"requested: {self.requested}, used: {self.used}, capacity: {self.capacity}"
+        return f"Node didn't have enough resource: {self.resource}, {numbers}"
+
+
+def shortages(pod: Pod, others: NodeUsage, node: NodeResources, max_pods: int) -> Iterator[Shortage]:
+    """All resources for which the pod has no room beside the others (noderesources.Fits): places first."""
+    wanted, capacity = {PODS: 1}, {PODS: max_pods}
+    if room := allocatable(node):
+        wanted, capacity = {**wanted, **pod_requests(pod)}, {**capacity, **room}
     for resource, asked in wanted.items():
-        used = others.requested(resource)
-        room = capacity.get(resource, 0)
-        if used + asked > room:
-            numbers = f"requested: {asked}, used: {used}, capacity: {room}"
-            return f"OutOf{resource}", f"Node didn't have enough resource: {resource}, {numbers}"
-    return None
+        used, limit = len(others) if resource == PODS else others.requested(resource), capacity.get(resource, 0)
+        if used + asked > limit:
+            yield Shortage(resource, asked, used, limit)
 
 
 def unprovided(pod: Pod) -> tuple[str, ...]:

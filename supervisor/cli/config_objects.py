@@ -1,4 +1,4 @@
-"""ConfigMaps and Secrets on the command line: what they are called."""
+"""Objects beside pods on the command line: what they are called."""
 
 from __future__ import annotations
 
@@ -7,9 +7,11 @@ from typing import Final
 
 CONFIG_MAPS: Final = "configmaps"
 SECRETS: Final = "secrets"
-SINGULAR: Final[Mapping[str, str]] = {CONFIG_MAPS: "configmap", SECRETS: "secret"}
+PRIORITY_CLASSES: Final = "priorityclasses"
+SINGULAR: Final[Mapping[str, str]] = {CONFIG_MAPS: "configmap", SECRETS: "secret", PRIORITY_CLASSES: "priorityclass"}
 OBJECT_ALIASES: Final[Mapping[str, str]] = {
     **dict.fromkeys(("configmap", "configmaps", "cm"), CONFIG_MAPS),
     **dict.fromkeys(("secret", "secrets"), SECRETS),
+    **dict.fromkeys(("priorityclass", "priorityclasses", "pc"), PRIORITY_CLASSES),
 }
 """Resource by the names that people type."""

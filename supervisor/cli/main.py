@@ -32,6 +32,8 @@ COMMANDS: Final[Mapping[str, str]] = {
     "apply": "Create or change what a manifest states.",
     "delete": "Delete pods, ConfigMaps and Secrets.",
     "workers": "Restart processes of the agent.",
+    "drain": "End all pods in order, and admit none until uncordon.",
+    "uncordon": "Give a drained node its pods back.",
     "loglevel": "Show or change which lines the agent logs.",
     "stop": "Stop the agent.",
     "version": "Show the versions of this command and of the agent.",

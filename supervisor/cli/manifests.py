@@ -10,13 +10,19 @@ from typing import Any, Final
 import click
 import msgspec
 
-from supervisor.cli.config_objects import CONFIG_MAPS, SECRETS
+from supervisor.cli.config_objects import CONFIG_MAPS, PRIORITY_CLASSES, SECRETS
 from supervisor.cli.options import Failure
+from supervisor.client.http import WITHOUT_NAMESPACE
 
 MAX_MANIFEST_BYTES: Final = 1024 * 1024
 """Largest manifest that the agent takes."""
 _SUFFIXES: Final = (".json", ".yaml", ".yml")
-_RESOURCES: Final[Mapping[str, str]] = {"Pod": "pods", "ConfigMap": CONFIG_MAPS, "Secret": SECRETS}
+_RESOURCES: Final[Mapping[str, str]] = {
+    "Pod": "pods",
+    "ConfigMap": CONFIG_MAPS,
+    "Secret": SECRETS,
+    "PriorityClass": PRIORITY_CLASSES,
+}
 _TYPED_LISTS: Final[Mapping[str, str]] = {f"{kind}List": kind for kind in _RESOURCES}
 
 files_option: Final = click.option(
@@ -28,8 +34,9 @@ class Target(msgspec.Struct, frozen=True):
     """Which object is meant."""
 
     resource: str
-    """``pods``, ``configmaps`` or ``secrets``."""
+    """``pods``, ``configmaps``, ``secrets`` or ``priorityclasses``."""
     namespace: str
+    """Empty for a resource that has none."""
     name: str
 
 
@@ -83,7 +90,7 @@ def objects_in(manifest: Manifest, namespace: str) -> list[Target]:
         raise Failure(f"{manifest.name}: {where}")
     objects = [item for document in read.documents for item in _items(manifest, document.value)]
     if not objects:
-        raise Failure(f"{manifest.name}: no pods, configmaps or secrets in it")
+        raise Failure(f"{manifest.name}: no pods or other objects in it")
     return [_target(manifest, kind, value, namespace) for kind, value in objects]
 
 
@@ -104,4 +111,5 @@ def _target(manifest: Manifest, kind: str, value: Any, namespace: str) -> Target
     name = meta.get("name") if isinstance(meta, dict) else None
     if not isinstance(meta, dict) or not isinstance(name, str):
         raise Failure(f"{manifest.name}: a {kind} without metadata.name")
-    return Target(_RESOURCES[kind], str(meta.get("namespace") or namespace), name)
+    resource = _RESOURCES[kind]
+    return Target(resource, "" if resource in WITHOUT_NAMESPACE else str(meta.get("namespace") or namespace), name)

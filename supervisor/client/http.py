@@ -19,6 +19,8 @@ WATCH_TIMEOUT_S: Final = 15.0
 MAX_READ_ATTEMPTS: Final = 4
 """How often a read is asked again when the API server dies over it. Its successor takes the connection."""
 TRACE_PATH: Final = "/rootlet/v1/trace"
+WITHOUT_NAMESPACE: Final = frozenset({"priorityclasses"})
+"""Resources whose objects belong to no namespace."""
 NODES_PATH: Final = "/api/v1/nodes"
 STATISTICS_PATH: Final = "/rootlet/v1/statistics"
 LOG_LEVEL_PATH: Final = "/rootlet/v1/loglevel"
@@ -71,6 +73,14 @@ class AgentClient:
         """Ask the agent to stop, with ``pods`` after terminating every pod."""
         return self._act("/rootlet/v1/stop", {"pods": pods})
 
+    def drain(self) -> ActionResult:
+        """Ask for the end of all pods, in order; returns when it has begun."""
+        return self._act("/rootlet/v1/drain", {})
+
+    def uncordon(self) -> ActionResult:
+        """Ask for the pods of a drained node."""
+        return self._act("/rootlet/v1/uncordon", {})
+
     def workers(self) -> list[dict[str, Any]]:
         """The agent's own processes."""
         found: list[dict[str, Any]] = self.get("/rootlet/v1/workers")["items"]
@@ -104,7 +114,7 @@ class AgentClient:
         return found
 
     def delete_config_object(self, resource: str, namespace: str, name: str) -> None:
-        """Delete a ConfigMap or Secret that was applied."""
+        """Delete an object beside pods that was applied."""
         self._ask("DELETE", config_object_path(resource, namespace, name))
 
     def watch(self, path: str, query: Query) -> Iterator[WatchEvent]:
@@ -178,8 +188,8 @@ def events_path(namespace: str | None) -> str:
 
 
 def config_objects_path(resource: str, namespace: str | None) -> str:
-    """The URL of a namespace's ``configmaps`` or ``secrets``, or of all of them."""
-    return _namespaced(namespace, resource, "/rootlet/v1")
+    """The URL of a namespace's ``configmaps`` or ``secrets``, or of all of them; of ``priorityclasses`` of all."""
+    return _namespaced(None if resource in WITHOUT_NAMESPACE else namespace, resource, "/rootlet/v1")
 
 
 def config_object_path(resource: str, namespace: str, name: str) -> str:

@@ -12,9 +12,11 @@ from typing import Any, Final, TypeVar
 
 import msgspec
 
+from ipc.eviction.thresholds import ThresholdError, parse_thresholds
 from ipc.podresources.network_settings import BRIDGE
 from supervisor.config.server_section import check_server_section
 from supervisor.config.settings import DNS_NAME, Bytes, Seconds, Settings, SettingsError, yaml_name
+from supervisor.config.shutdown_grace import check_shutdown_grace
 
 MAX_DEFAULT_WORKERS: Final = 4
 MUTATIONS_PER_CPU: Final = 2
@@ -91,6 +93,11 @@ def resolve_settings(settings: Settings, directory: Path, host: Host, file: str)
     if len(os.fsencode(resolved.admin_socket)) > MAX_SOCKET_PATH_BYTES:
         raise SettingsError(file, "adminSocket", f"{resolved.admin_socket} has more than {MAX_SOCKET_PATH_BYTES} bytes")
     check_server_section(settings, file)
+    check_shutdown_grace(settings, file)
+    try:
+        parse_thresholds(settings.eviction)
+    except ThresholdError as error:
+        raise SettingsError(file, error.setting, str(error)) from error
     return resolved
 
 

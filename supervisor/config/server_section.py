@@ -73,6 +73,7 @@ def server_settings(settings: Settings) -> ServerSettings:
     authn, authz = server.authentication, server.authorization
     return ServerSettings(
         ports=tuple(listening_addresses(server)),
+        secure_port=server.port,
         addresses=_names(settings),
         pki_dir=str(settings.state_dir / PKI_DIR),
         cert_file=server.tls_cert_file,

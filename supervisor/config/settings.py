@@ -13,6 +13,8 @@ from typing import Annotated, Any, Final, Literal
 
 import msgspec
 
+from ipc.api.quantity import QuantityError, parse_amount
+from ipc.eviction.thresholds import DEFAULT_HARD, PODS_ENFORCEMENT, EvictionSettings
 from ipc.kubecontainer.container_gc import GcPolicy
 from ipc.kubecontainer.label_key import LabelKey
 from ipc.log.setup import LogTarget
@@ -28,10 +30,15 @@ API_VERSION: Final = "rootlet.dev/v1alpha1"
 KIND: Final = "RootletConfiguration"
 MAX_EVENTS: Final = 10_000
 """Largest history: an API server that was just born is told all of it at once, and its link holds 32 MiB."""
+RESERVABLE: Final = ("cpu", "memory", "ephemeral-storage", "pid")
+"""Resources of kubeReserved and systemReserved (cmd/kubelet/app/server.go, parseResourceList)."""
 BEATS_PER_TIMEOUT: Final = 8
 """Heartbeats of a worker within ``workers.heartbeatTimeout``. Each wakes a process that has nothing else to do."""
 MAX_CLUSTER_DNS: Final = 3
 """As many name servers as a resolv.conf holds (pkg/apis/core/validation/validation.go, MaxDNSNameservers)."""
+MAX_SHUTDOWN_CLASSES: Final = 64
+"""Priorities that the time of a node shutdown is divided among."""
+MAX_SHUTDOWN_GRACE_S: Final = 86_400
 PULLED_IMAGES_DIR: Final = "pulled-images"
 """Below ``stateDir``: a file per image that was pulled with a pod's login (`workers.images.pull_records`)."""
 SECCOMP_DIR: Final = "seccomp"
@@ -119,7 +126,7 @@ DNS_NAME: Final = Pattern(rf"(?=.{{0,253}}$)({_LABEL}(\.{_LABEL})*)?", "must be 
 _PODMAN_NAME: Final = Pattern(r"([a-zA-Z0-9][a-zA-Z0-9_.-]*)?", "must be the name of a Podman network")
 _FILE_OR_NONE: Final = Pattern(r"(/.*)?", "must be an absolute path, or empty")
 _ENDPOINT: Final = Pattern(r"https?://[!-?A-~]+", "must be an http:// or https:// URL without a user")
-_ACRONYMS: Final = {"qps": "QPS", "dns": "DNS", "url": "URL", "ca": "CA"}
+_ACRONYMS: Final = {"cfs": "CFS", "qos": "QOS", "qps": "QPS", "dns": "DNS", "url": "URL", "ca": "CA"}
 _PORT: Final = Range(0, 65535)
 _URL_OR_NONE: Final = Pattern(r"(https?://[!-~]+)?", "must be an http or https URL, or empty")
 
@@ -149,6 +156,7 @@ class WorkersSettings(_Section, frozen=True, kw_only=True):
     idle_timeout_s: Annotated[Seconds, _between("100ms", "720h")] = seconds("2m")
     max_deaths: Annotated[int, Range(1, 1000)] = 10
     death_period_s: Annotated[Seconds, _between("1s", "1h")] = seconds("1m")
+    stop_timeout_s: Annotated[Seconds, _between("0s", "10m")] = seconds("10s")
 
 
 class CrashLoopBackOffSettings(_Section, frozen=True, kw_only=True):
@@ -175,6 +183,10 @@ class PodNetworkSettings(_Section, frozen=True, kw_only=True):
     bridge: Annotated[str, _PODMAN_NAME] = ""
 
 
+class MemorySwapSettings(_Section, frozen=True, kw_only=True):
+    swap_behavior: Literal["", "NoSwap", "LimitedSwap"] = ""
+
+
 class EventHistorySettings(_Section, frozen=True, kw_only=True):
     max_events: Annotated[int, Range(1, MAX_EVENTS)] = 1000
     ttl_s: Annotated[Seconds, _between("1s", "720h")] = seconds("1h")
@@ -197,6 +209,20 @@ def _level_problem(value: int | str) -> str:
 
 def _vmodule_problem(item: VModuleItem) -> str:
     return area_problem(item.file_pattern) or _level_problem(item.verbosity)
+
+
+class ShutdownGraceItem(_Section, frozen=True, kw_only=True):
+    """ShutdownGracePeriodByPodPriority (k8s.io/kubelet/config/v1beta1/types.go)."""
+
+    priority: int
+    shutdown_grace_period_seconds: int
+
+
+def _shutdown_grace_problem(item: ShutdownGraceItem) -> str:
+    if not -(1 << 31) <= item.priority < 1 << 31:
+        return "priority must be a number of 32 bits"
+    is_long = not 0 <= item.shutdown_grace_period_seconds <= MAX_SHUTDOWN_GRACE_S
+    return f"shutdownGracePeriodSeconds must be 0 to {MAX_SHUTDOWN_GRACE_S}" if is_long else ""
 
 
 class LoggingSettings(_Section, frozen=True, kw_only=True):
@@ -257,6 +283,20 @@ class ServerSection(_Section, frozen=True, kw_only=True):
     streaming_connection_idle_timeout_s: Annotated[Seconds, _between("1s", "720h")] = seconds("4h")
 
 
+def _reservation_problem(reserved: dict[str, str]) -> str:
+    """validateReservedMemory's and parseResourceList's words (cmd/kubelet/app/server.go)."""
+    for name, text in reserved.items():
+        if name not in RESERVABLE:
+            return f"cannot reserve {name!r}; what can be reserved are {', '.join(RESERVABLE)}"
+        try:
+            amount = parse_amount(text)
+        except QuantityError as error:
+            return f"{name}: {error}"
+        if amount.value < 0:
+            return f"resource quantity for {name!r} cannot be negative: {text}"
+    return ""
+
+
 class Settings(_Section, frozen=True, kw_only=True):
     """All settings, with their defaults. What each setting is for says ``configs/rootlet.yaml``."""
 
@@ -298,16 +338,46 @@ class Settings(_Section, frozen=True, kw_only=True):
     registry_pull_qps: Annotated[int, Range(0, 1000)] = 5
     registry_burst: Annotated[int, Range(1, 1000)] = 10
     container_garbage_collection: ContainerGarbageCollectionSettings = ContainerGarbageCollectionSettings()
+    kube_reserved: Annotated[dict[str, str], Check(_reservation_problem)] = msgspec.field(default_factory=dict)
+    system_reserved: Annotated[dict[str, str], Check(_reservation_problem)] = msgspec.field(default_factory=dict)
+    cgroups_per_qos: bool = True
+    cpu_cfs_quota: bool = True
+    cpu_cfs_quota_period_s: Annotated[Seconds, _between("1ms", "1s")] = seconds("100ms")
+    pod_pids_limit: Annotated[int, Range(-1, 4_194_304)] = -1
+    memory_swap: MemorySwapSettings = MemorySwapSettings()
+    enforce_node_allocatable: tuple[Literal["none", "pods"], ...] = (PODS_ENFORCEMENT,)
+    eviction_hard: dict[str, str] = msgspec.field(default_factory=lambda: dict(DEFAULT_HARD))
+    eviction_soft: dict[str, str] = msgspec.field(default_factory=dict)
+    eviction_soft_grace_period: dict[str, str] = msgspec.field(default_factory=dict)
+    eviction_minimum_reclaim: dict[str, str] = msgspec.field(default_factory=dict)
+    eviction_pressure_transition_period_s: Annotated[Seconds, _between("0s", "24h")] = seconds("5m")
+    eviction_max_pod_grace_period: Annotated[int, Range(0, 86_400)] = 0
+    merge_default_eviction_settings: bool = False
     server: ServerSection = ServerSection()
     event_history: EventHistorySettings = EventHistorySettings()
     logging: LoggingSettings = LoggingSettings()
     tracing: TracingConfiguration = TracingConfiguration()
-    shutdown_grace_period_s: Annotated[Seconds, _between("0s", "10m")] = seconds("10s")
+    shutdown_grace_period_s: Annotated[Seconds, _between("0s", "24h")] = seconds("0s")
+    shutdown_grace_period_critical_pods_s: Annotated[Seconds, _between("0s", "24h")] = seconds("0s")
+    shutdown_grace_period_by_pod_priority: Annotated[
+        tuple[ShutdownGraceItem, ...], Each(_shutdown_grace_problem, MAX_SHUTDOWN_CLASSES)
+    ] = ()
 
     @property
     def dialer_socket(self) -> Path:
         """Beside the admin socket."""
         return self.admin_socket.with_suffix(".dial.sock")
+
+    @property
+    def eviction(self) -> EvictionSettings:
+        """Statements of the thresholds; of the default ones those that hold beside the file's."""
+        defaults = DEFAULT_HARD if self.merge_default_eviction_settings else {}
+        return EvictionSettings(
+            hard={**defaults, **self.eviction_hard},
+            soft=self.eviction_soft,
+            soft_grace_period=self.eviction_soft_grace_period,
+            minimum_reclaim=self.eviction_minimum_reclaim,
+        )
 
 
 _UNKNOWN_NODE: Final = NodeResources()

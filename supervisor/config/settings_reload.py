@@ -20,9 +20,9 @@ RELOADABLE: Final = frozenset(
         "housekeepingPeriod",
         "eventHistory.maxEvents",
         "eventHistory.ttl",
-        "shutdownGracePeriod",
         "workers.count",
         "workers.podsPerWorker",
+        "workers.stopTimeout",
         "logging.verbosity",
         "logging.vmodule",
     }

@@ -168,6 +168,12 @@ def _memory_dir(facts: HostFacts, settings: Settings) -> Iterator[Finding]:
         yield warning("memoryDir", what, "set memoryDir, or XDG_RUNTIME_DIR, to a tmpfs")
 
 
+def _tracing(facts: HostFacts, settings: Settings) -> Iterator[Finding]:
+    if facts.missing_modules:
+        what = f"samplingRatePerMillion is set, but {facts.missing_modules[0]} is not installed: no trace is exported"
+        yield warning("tracing", what, "install rootlet[otel]")
+
+
 def _is_known(podman: PodmanFacts | None) -> TypeGuard[PodmanFacts]:
     return podman is not None and not podman.error
 
@@ -185,4 +191,5 @@ CHECKS: Final[tuple[Check, ...]] = (
     _processes,
     _linger,
     _memory_dir,
+    _tracing,
 )

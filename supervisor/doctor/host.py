@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import importlib.util
 import json
 import os
 import pwd
@@ -29,6 +30,8 @@ CONNECT_DEADLINE_S: Final = 1.0
 DEFAULT_NUM_LOCKS: Final = 2048
 """containers.conf(5), num_locks."""
 SYSCTLS: Final = ("kernel/keys/maxkeys", "fs/inotify/max_user_instances", "user/max_user_namespaces")
+TRACING_MODULES: Final = ("opentelemetry.sdk", "opentelemetry.exporter.otlp.proto.http")
+"""Modules of the extra ``rootlet[otel]``."""
 PROGRAMS: Final = ("crun", "runc", "nsenter", "slirp4netns", "pasta", "newuidmap", "newgidmap")
 
 
@@ -69,6 +72,8 @@ class HostFacts(msgspec.Struct, frozen=True, kw_only=True):
     free_bytes: Mapping[str, int] = {}
     """By setting: what is left where it points."""
     programs: frozenset[str] = frozenset()
+    missing_modules: tuple[str, ...] = ()
+    """Python modules that a setting needs and that are not installed."""
     listening: frozenset[tuple[str, int]] = frozenset()
     """(protocol, port) that somebody holds on this host."""
     node: NodeResources = NodeResources()
@@ -81,6 +86,7 @@ def gather(settings: Settings, environ: Mapping[str, str]) -> HostFacts:
     """Facts that are known without asking anybody; a fact that cannot be read is left at its default."""
     user = _user_name(os.getuid())
     controllers = cgroups.delegated_controllers()
+    traces = settings.tracing.sampling_rate_per_million > 0
     return HostFacts(
         user=user,
         num_locks=_num_locks(environ, settings.podman.keyring),
@@ -94,6 +100,7 @@ def gather(settings: Settings, environ: Mapping[str, str]) -> HostFacts:
         memory_dir_type=file_system_at(existing_part(settings.memory_dir)),
         free_bytes={"stateDir": shutil.disk_usage(existing_part(settings.state_dir)).free},
         programs=frozenset(program for program in PROGRAMS if shutil.which(program, path=_search_path(environ))),
+        missing_modules=tuple(name for name in TRACING_MODULES if not _is_installed(name)) if traces else (),
     )
 
 
@@ -103,7 +110,7 @@ def with_answers(facts: HostFacts, settings: Settings) -> HostFacts:
         facts,
         podman=_ask_podman(settings.podman.path),
         listening=_listening(),
-        node=node_resources(read_machine(settings.state_dir)),
+        node=node_resources(read_machine(settings.state_dir), settings),
         agent_runs=_answers(settings.admin_socket),
     )
 
@@ -117,6 +124,14 @@ def _user_name(uid: int) -> str:
         return pwd.getpwuid(uid).pw_name
     except KeyError:
         return str(uid)
+
+
+def _is_installed(module: str) -> bool:
+    """Without importing it."""
+    try:
+        return importlib.util.find_spec(module) is not None
+    except ModuleNotFoundError:
+        return False  # nor is its package
 
 
 def _number(file: Path) -> int | None:

@@ -118,6 +118,9 @@ class ChildManager:
     def slot_named(self, name: str) -> int | None:
         return self._pool.slot_named(name)
 
+    def role(self, slot: int) -> Role:
+        return self._pool.role(slot)
+
     def can_restart(self, slot: int) -> bool:
         """Whether no start or stop is under way in the slot."""
         return self._pool.can_restart(slot)

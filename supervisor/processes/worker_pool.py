@@ -333,6 +333,9 @@ class WorkerPool:
     def slot_named(self, name: str) -> int | None:
         return next((slot for slot in self.slots() if self._slots[slot].spec.name == name), None)
 
+    def role(self, slot: int) -> Role:
+        return self._slots[slot].spec.role
+
     def incarnation(self, slot: int) -> int:
         """Number of the newest incarnation. It is never used again, also when the slot was empty for a time."""
         return self._slots[slot].incarnation

@@ -10,6 +10,7 @@ import msgspec
 from ipc.api.v1.pod import Pod
 from ipc.log.entry import NOBODY, Subject
 from ipc.messages.catalogue import ChildCommand
+from supervisor.protocol.events import ShutdownCause
 
 
 class Send(msgspec.Struct, frozen=True):
@@ -49,6 +50,17 @@ class UpdateRefused(msgspec.Struct, frozen=True):
     pod: Pod
 
 
+class ShutdownChanged(msgspec.Struct, frozen=True):
+    """How far the node is with going down."""
+
+    cause: ShutdownCause | None = None
+    """None: it does not, or no longer."""
+    started_at: float = 0.0
+    """Wall time, in seconds, of the newest one."""
+    ended_at: float = 0.0
+    """Likewise, of its last pod's end; 0.0 before."""
+
+
 class Log(msgspec.Struct, frozen=True):
     """One line for the agent's log."""
 
@@ -57,4 +69,4 @@ class Log(msgspec.Struct, frozen=True):
     subject: Subject = NOBODY
 
 
-LoopCommand = Send | PodsStopped | DeathExplained | WorkersWanted | SlotVacated | UpdateRefused | Log
+LoopCommand = Send | PodsStopped | DeathExplained | WorkersWanted | SlotVacated | UpdateRefused | ShutdownChanged | Log

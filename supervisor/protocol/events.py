@@ -6,9 +6,13 @@ each with commands (`supervisor.protocol.commands`).
 
 from __future__ import annotations
 
+import enum
+import math
+
 import msgspec
 
 from ipc.api.v1.event import Event
+from ipc.kubecontainer.pod_failure import PodFailure
 from ipc.kubecontainer.probe_results import ProbeResults
 from ipc.messages.base import EventReport, PullEnded, PullProgress
 from ipc.messages.node_worker import Observation, ObservationFailed
@@ -85,8 +89,8 @@ class ProbeResultsRestored(msgspec.Struct, frozen=True):
 class EvictionsRestored(msgspec.Struct, frozen=True):
     """Pods that an earlier agent has evicted and that are not to run again."""
 
-    messages: dict[str, str]
-    """By UID."""
+    failures: dict[str, PodFailure]
+    """Why, by UID."""
 
 
 class SettingsChanged(msgspec.Struct, frozen=True):
@@ -97,6 +101,27 @@ class HostAddressesChanged(msgspec.Struct, frozen=True):
     """The host has other addresses, at most one of each family, or none."""
 
     ips: tuple[str, ...]
+
+
+class ShutdownCause(enum.StrEnum):
+    """Why the pods of the node end in order."""
+
+    HOST = "shutdown"
+    """The host goes down (logind)."""
+    DRAIN = "drain"
+    """Somebody wants it (`rootlet drain`)."""
+
+
+class NodeShutdownBegan(msgspec.Struct, frozen=True):
+    """The pods are to end in order, and none is admitted until that is called off."""
+
+    cause: ShutdownCause
+    available_s: float = math.inf
+    """Time that there is for all of them."""
+
+
+class NodeShutdownCalledOff(msgspec.Struct, frozen=True):
+    """The node is wanted again."""
 
 
 class StopPods(msgspec.Struct, frozen=True):
@@ -135,6 +160,8 @@ LoopEvent = (
     | EvictionsRestored
     | SettingsChanged
     | HostAddressesChanged
+    | NodeShutdownBegan
+    | NodeShutdownCalledOff
     | StopPods
     | KillPod
 )

@@ -1,4 +1,4 @@
-"""Summary of a ConfigMap or Secret for the API server: names and sizes, never a value. Pure."""
+"""Summary of an object for the API server: of a ConfigMap or Secret names and sizes, never a value. Pure."""
 
 from __future__ import annotations
 
@@ -6,8 +6,9 @@ import itertools
 from collections.abc import Iterable, Mapping
 from typing import Final
 
-from ipc.api.v1.config_objects import ConfigMap
+from ipc.api.v1.config_objects import ConfigMap, Secret
 from ipc.api.v1.meta import ObjectMeta
+from ipc.api.v1.scheduling import PriorityClass
 from ipc.kubecontainer.config_objects import ConfigObject, ObjectKind
 from ipc.messages.api_server import ObjectSummary
 from supervisor.protocol.manifests import DesiredObject
@@ -32,13 +33,14 @@ def summarize(item: DesiredObject) -> ObjectSummary:
             labels=meta.labels,
             creation_timestamp=meta.creation_timestamp,
         ),
-        type="" if isinstance(found, ConfigMap) else found.type,
-        immutable=bool(found.immutable),
+        type=found.type if isinstance(found, Secret) else "",
+        immutable=isinstance(found, PriorityClass) or bool(found.immutable),
         sizes={key: sizes[key] for key in _shown(sizes)},
         keys=len(sizes),
         size_bytes=sum(sizes.values()),
         source=item.source,
         file=item.file,
+        priority_class=found if isinstance(found, PriorityClass) else None,
     )
 
 
@@ -54,4 +56,4 @@ def _sizes(found: ConfigObject) -> Mapping[str, int]:
     if isinstance(found, ConfigMap):
         texts = {key: len(text.encode()) for key, text in found.data.items()}
         return texts | {key: len(data) for key, data in found.binary_data.items()}
-    return {key: len(data) for key, data in found.data.items()}
+    return {key: len(data) for key, data in found.data.items()} if isinstance(found, Secret) else {}

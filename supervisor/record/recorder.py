@@ -116,7 +116,7 @@ class EventRecorder:
         message = safe_text(report.message, MAX_EVENT_BYTES)
         key = self._correlate(_key_of_report(report, message, first_seen), seen_at)
         text = f"{COMBINED}{message}" if key.message == COMBINED else message
-        event = self._counted(key, report.field_path, text, rfc3339(seen_at))
+        event = self._counted(key, report, text, rfc3339(seen_at))
         self._sequence += 1
         self._put(key, _Entry(event, seen_at, self._sequence))
         return event, self._shrink(key.object) + self.expire(wall)
@@ -183,13 +183,13 @@ class EventRecorder:
             self._similar.popitem(last=False)
         return key if own else _Key(key.group, message=COMBINED)
 
-    def _counted(self, key: _Key, field_path: str, message: str, at: str) -> Event:
+    def _counted(self, key: _Key, report: EventReport, message: str, at: str) -> Event:
         old = self._events.get(key)
         if old is None:
-            return self._new(key, field_path, message, at)
+            return self._new(key, report, message, at)
         return msgspec.structs.replace(old.event, count=old.event.count + 1, last_timestamp=at, message=message)
 
-    def _new(self, key: _Key, field_path: str, message: str, at: str) -> Event:
+    def _new(self, key: _Key, report: EventReport, message: str, at: str) -> Event:
         group = key.group
         suffix = hashlib.sha256(repr((key, at, self._sequence)).encode()).hexdigest()[:16]
         return Event(
@@ -197,7 +197,7 @@ class EventRecorder:
                 name=f"{group.name}.{suffix}",
                 namespace=group.namespace,
                 creation_timestamp=at,
-                annotations={CONFIG_SEEN: group.first_seen} if group.first_seen else {},
+                annotations={**report.annotations, **({CONFIG_SEEN: group.first_seen} if group.first_seen else {})},
             ),
             involved_object=ObjectReference(
                 api_version="v1",
@@ -205,7 +205,7 @@ class EventRecorder:
                 namespace=group.namespace,
                 name=group.name,
                 uid=group.uid,
-                field_path=field_path,
+                field_path=report.field_path,
             ),
             reason=group.reason,
             message=message,

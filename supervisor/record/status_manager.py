@@ -1,6 +1,6 @@
 """Status of every pod, as it is generated and as it is reported, and the events about it (pkg/kubelet/status).
 
-What makes a status is kept here, by UID: why a pod was rejected or evicted, what its last sync could not do, and the
+What makes a status is kept here, by UID: why a pod was rejected or killed, what its last sync could not do, and the
 status before. The feed carries what changed to the API server.
 """
 
@@ -16,6 +16,7 @@ from ipc.api.v1.pod import Pod
 from ipc.api.v1.status import PodStatus
 from ipc.host.clock import Instant, rfc3339
 from ipc.kubecontainer.pod_containers import every_container
+from ipc.kubecontainer.pod_failure import PodFailure
 from ipc.kubecontainer.pod_status import RuntimePodStatus
 from ipc.kubecontainer.probe_results import ProbeResults
 from ipc.messages import event_reasons
@@ -33,7 +34,7 @@ from supervisor.record.pod_texts import PodTexts
 from supervisor.record.reason_cache import ReasonCache
 from supervisor.record.recorder import EventRecorder
 from supervisor.status.active_deadline import DEADLINE_EXCEEDED, DEADLINE_EXCEEDED_MESSAGE, past_active_deadline
-from supervisor.status.generate import Failure, StatusInput, generate_pod_status
+from supervisor.status.generate import StatusInput, generate_pod_status
 from supervisor.status.replaced import replaced_containers
 from supervisor.status.report import merge_pod_status
 
@@ -48,8 +49,8 @@ class _Basis(msgspec.Struct, frozen=True):
     host_ips: tuple[str, ...]
     phase: WorkType
     was_observed_before: bool
-    rejection: Failure | None
-    eviction: Failure | None
+    rejection: PodFailure | None
+    kill: PodFailure | None
 
 
 class _Record:
@@ -64,10 +65,12 @@ class _Record:
         """``status`` was generated from an observation once."""
         self.summary = ""
         """Summary of the pod's last sync with any effect."""
-        self.rejection: Failure | None = None
+        self.rejection: PodFailure | None = None
         """Why it was not admitted (pkg/kubelet/kubelet.go, rejectPod)."""
-        self.eviction: Failure | None = None
-        """Why it may not run any more."""
+        self.kill: PodFailure | None = None
+        """Why the agent ends it."""
+        self.stays_down = False
+        """The pod was evicted: later agents do not run it either."""
         self._settled: _Basis | None = None
         """From which ``status`` follows again and again."""
         self._failed: tuple[SyncResult, ...] = ()
@@ -89,11 +92,11 @@ class _Record:
     def summarize(self, text: str) -> None:
         self.summary = text
 
-    def reject(self, failure: Failure) -> None:
+    def reject(self, failure: PodFailure) -> None:
         self.rejection = failure
 
-    def evict(self, failure: Failure) -> None:
-        self.eviction = failure
+    def end(self, failure: PodFailure, *, stays_down: bool) -> None:
+        self.kill, self.stays_down = failure, stays_down
 
     def is_settled(self, basis: _Basis) -> bool:
         """Whether the status that follows from that is the one that there is, at any time."""
@@ -152,20 +155,27 @@ class StatusManager:
 
     def reject(self, uid: str, reason: str, message: str) -> None:
         """The pod was not admitted: it is Failed, whatever its containers say (pkg/kubelet/kubelet.go, rejectPod)."""
-        self._record(uid).reject(Failure(reason=reason, message=f"Pod was rejected: {message}"))
+        self._record(uid).reject(PodFailure(reason=reason, message=f"Pod was rejected: {message}"))
 
     def is_rejected(self, uid: str) -> bool:
         """Whether the pod was not admitted."""
         return self._record(uid).rejection is not None
 
-    def evict(self, uid: str, message: str) -> None:
-        """The pod takes more than it may: it is Failed (pkg/kubelet/eviction/eviction_manager.go, evictPod)."""
-        self._record(uid).evict(Failure(reason=event_reasons.EVICTED.reason, message=message))
+    def end(self, uid: str, failure: PodFailure, *, evict: bool) -> None:
+        """The agent ends the pod: it is Failed once nothing of it runs (pkg/kubelet/pod_workers.go, PodStatusFunc).
+        ``evict``: later agents are not to run it either."""
+        self._record(uid).end(failure, stays_down=evict)
 
-    def eviction(self, uid: str) -> str:
-        """Message of the pod's eviction; empty if it was not evicted."""
-        eviction = self._record(uid).eviction
-        return eviction.message if eviction is not None else ""
+    def eviction(self, uid: str) -> PodFailure | None:
+        """Why the pod was evicted; None if it was not."""
+        record = self._record(uid)
+        return record.kill if record.stays_down else None
+
+    def failure_reason(self, uid: str) -> str:
+        """Reason for which the agent has rejected or ended the pod; empty if it has not."""
+        record = self._record(uid)
+        failure = record.rejection or record.kill
+        return failure.reason if failure is not None else ""
 
     def is_news(self, uid: str, done: SyncDone) -> bool:
         """Whether that end of a sync is worth a line. Waiting for the same time again is not, nor is failing again for
@@ -254,7 +264,7 @@ class StatusManager:
             phase=phase,
             was_observed_before=record.was_observed,
             rejection=record.rejection,
-            eviction=record.eviction,
+            kill=record.kill,
         )
         if record.is_settled(basis):
             return
@@ -271,7 +281,7 @@ class StatusManager:
             terminating=phase is not WorkType.SYNC,
             terminated=phase is WorkType.TERMINATED,
             rejection=record.rejection,
-            eviction=record.eviction,
+            kill=record.kill,
             steady_wall=record.steady_wall(now),
         )
         could_run = phase is not WorkType.TERMINATED

@@ -1,9 +1,9 @@
 """Objects of `rootlet apply`, kept as one file per object until `rootlet delete`.
 
 A stored object is complete: defaults, UID and namespace as they were when it was applied, as an API server stores it.
-Pods and ConfigMaps are kept below the state directory; Secrets only in memory, so that they are gone when the host
-reboots. Both are read like any manifest directory, but nothing watches them, because only this class writes there. One
-agent of an instance runs at a time, and the master calls from one thread at a time.
+Secrets are kept in memory only, so that they are gone when the host reboots, and all else below the state directory.
+Both are read like any manifest directory, but nothing watches them, because only this class writes there. One agent of
+an instance runs at a time, and the master calls from one thread at a time.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ from supervisor.sources.identity import Origin
 from supervisor.sources.merge_objects import changes_refused
 
 MAX_APPLIED_OBJECTS: Final = 1_000
-"""Most pods, ConfigMaps and Secrets kept at a time."""
+"""Most pods and objects beside them kept at a time."""
 MAX_STORED_BYTES: Final = 8 << 20
 """Largest stored object; defaults and escapes make it larger than what was applied."""
 _PLAIN_STEM: Final = re.compile(r"[a-z0-9][a-z0-9.-]{0,199}")
@@ -166,7 +166,7 @@ class AppliedStore:
 def file_name(key: Key) -> str:
     """``default.web.json`` or ``configmap_default.web.json``; of what is too long or no name at all, a hash."""
     if isinstance(key, ObjectKey):
-        prefix, stem = f"{key.kind.lower()}_", f"{key.namespace}.{key.name}"
+        prefix, stem = f"{key.kind.lower()}_", ".".join(filter(None, (key.namespace, key.name)))
     else:
         prefix, stem = "", ".".join(key)
     if not _PLAIN_STEM.fullmatch(stem):

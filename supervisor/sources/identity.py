@@ -17,6 +17,8 @@ from ipc.api.defaults import DEFAULT_NAMESPACE
 from ipc.api.v1.config_objects import ConfigMap, Secret
 from ipc.api.v1.meta import ObjectMeta
 from ipc.api.v1.pod import Pod, PodSpec
+from ipc.api.v1.scheduling import PriorityClass
+from ipc.kubecontainer.config_objects import ObjectKind
 
 LOCAL_ANNOTATIONS: Final = frozenset({CONFIG_SOURCE, CONFIG_SEEN, CONFIG_MIRROR})
 """Added on this host; never a difference (pkg/kubelet/config/config.go, localAnnotations)."""
@@ -24,7 +26,7 @@ _VERSION_8: Final = 0x8 << 76
 _VARIANT: Final = 0x2 << 62
 _UUID_FREE_BITS: Final = (1 << 128) - 1 ^ (0xF << 76) ^ (0x3 << 62)
 
-_O = TypeVar("_O", ConfigMap, Secret)
+_O = TypeVar("_O", ConfigMap, Secret, PriorityClass)
 
 
 class Origin(msgspec.Struct, frozen=True, kw_only=True):
@@ -69,9 +71,9 @@ def identify(pod: Pod, origin: Origin) -> Pod:
 
 
 def identify_object(found: _O, origin: Origin) -> _O:
-    """The same for a ConfigMap or Secret."""
+    """The same for an object of another kind, which may be one without namespaces."""
     metadata = found.metadata
-    namespace = metadata.namespace or DEFAULT_NAMESPACE
+    namespace = (metadata.namespace or DEFAULT_NAMESPACE) if ObjectKind(found.kind).is_namespaced else ""
     # No namespace has a slash in it.
     uid = metadata.uid or pod_uid(origin.instance, origin.source, f"{found.kind}/{namespace}", metadata.name)
     annotations = {key: value for key, value in metadata.annotations.items() if key != LAST_APPLIED}

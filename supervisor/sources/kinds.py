@@ -1,6 +1,6 @@
 """Table of the kinds of documents and their decoders, and of lists of them. Pure.
 
-Kinds: ``Pod``, ``ConfigMap``, ``Secret``, a typed list of each, and ``List`` of any of them
+Kinds: ``Pod``, ``ConfigMap``, ``Secret``, ``PriorityClass``, a typed list of each, and ``List`` of any of them
 (pkg/kubelet/config/common.go, tryDecodeSinglePod and tryDecodePodList; upstream takes one Pod per file).
 
 A field that Rootlet knows but would be wrong or unsafe to ignore (`Support.REFUSED`) is an error of the document, not a
@@ -15,23 +15,32 @@ from typing import Any, Final
 
 import msgspec
 
-from ipc.api.decode import MAX_FIELD_ERRORS, decode_config_map, decode_pod, decode_secret
+from ipc.api.decode import MAX_FIELD_ERRORS, decode_config_map, decode_pod, decode_priority_class, decode_secret
 from ipc.api.defaults import default_pod, default_secret
 from ipc.api.errors import FieldError, FieldErrors, is_type_word, redacted
 from ipc.api.support.findings import unsupported_fields
 from ipc.api.support.table import Support
 from ipc.api.v1.config_objects import ConfigMap, Secret
 from ipc.api.v1.pod import Pod
+from ipc.api.v1.scheduling import PriorityClass
+from ipc.api.validation.classes import validate_priority_class
 from ipc.api.validation.config_objects import validate_config_map, validate_secret
 from ipc.api.validation.names import DNS_SUBDOMAIN
 from ipc.api.validation.pod import validate_pod
+from ipc.kubecontainer.config_objects import ConfigObject
 from supervisor.sources.identity import Origin, identify, identify_object
 
-Stated = Pod | ConfigMap | Secret
+Stated = Pod | ConfigObject
 
 _LIST: Final = "List"
-_LISTS: Final[Mapping[str, str]] = {"PodList": "Pod", "ConfigMapList": "ConfigMap", "SecretList": "Secret", _LIST: ""}
-"""Kind of a list to that of its items, which then need not repeat it."""
+_LISTS: Final[Mapping[str, tuple[str, str]]] = {
+    "PodList": ("v1", "Pod"),
+    "ConfigMapList": ("v1", "ConfigMap"),
+    "SecretList": ("v1", "Secret"),
+    "PriorityClassList": ("scheduling.k8s.io/v1", "PriorityClass"),
+    _LIST: ("v1", ""),
+}
+"""Kind of a list to its version and the kind of its items, which then need not repeat them."""
 MAX_KIND_CHARS: Final = 64
 MAX_ENCODED_POD_BYTES: Final = 3 << 19
 """Largest pod in a message to its worker, in bytes: what etcd takes of a request (its default --max-request-bytes). In
@@ -43,17 +52,17 @@ def items_of(value: Any) -> Iterator[tuple[str, Any]]:
     """The objects-to-be of a document with their paths in it. Raises FieldErrors."""
     kind = value.get("kind") if isinstance(value, Mapping) else None
     if isinstance(kind, str) and kind in _LISTS:
-        yield from _list_items(value, _LISTS[kind])
+        yield from _list_items(value, *_LISTS[kind])
     else:
         yield "", value
 
 
-def _list_items(value: Mapping[str, Any], kind: str) -> Iterator[tuple[str, Any]]:
+def _list_items(value: Mapping[str, Any], version: str, kind: str) -> Iterator[tuple[str, Any]]:
     items = [] if value.get("items") is None else value["items"]
     wrong = [
         FieldError(name, message)
         for name, is_wrong, message in (
-            ("apiVersion", value.get("apiVersion") != "v1", "must be v1"),
+            ("apiVersion", value.get("apiVersion") != version, f"must be {version}"),
             ("items", not isinstance(items, list), "expected array"),
             *((name, True, "unknown field") for name in value.keys() - {"apiVersion", "kind", "metadata", "items"}),
         )
@@ -61,7 +70,7 @@ def _list_items(value: Mapping[str, Any], kind: str) -> Iterator[tuple[str, Any]
     ]
     if wrong:
         raise FieldErrors(wrong)
-    implied = {"apiVersion": "v1", "kind": kind} if kind else {}
+    implied = {"apiVersion": version, "kind": kind} if kind else {}
     for index, item in enumerate(items):
         yield f"items[{index}]", {**implied, **item} if isinstance(item, Mapping) else item
 
@@ -124,6 +133,12 @@ def _secret(value: Any, origin: Origin) -> Secret:
     return secret
 
 
+def _priority_class(value: Any, origin: Origin) -> PriorityClass:
+    found = decode_priority_class(value)
+    _raise_if(validate_priority_class(found))
+    return identify_object(found, origin)
+
+
 def _raise_if(errors: tuple[FieldError, ...]) -> None:
     if errors:
         raise FieldErrors(errors)
@@ -133,4 +148,5 @@ _KINDS: Final[Mapping[str, Callable[[Any, Origin], Stated]]] = {
     "Pod": _pod,
     "ConfigMap": _config_map,
     "Secret": _secret,
+    "PriorityClass": _priority_class,
 }

@@ -7,8 +7,9 @@ is an argument. On purpose different:
 - A snapshot that is not complete removes nothing, and neither does a file with errors.
 - RESTORE exists: the checkpointed set is supervised until its source was read, and makes no source ready.
 - UPDATE increments ``metadata.generation``; ADD sets ``creationTimestamp``.
-- ConfigMaps and Secrets stand beside pods, under the same rules (`merge_objects` has what is their own). They come
-  before the pods of the same merge and go after them, so that no pod misses what its own file states.
+- A PriorityClass counts for the pods of all sources: a change of one merges them all anew (`priority`).
+- ConfigMaps, Secrets and classes stand beside pods, under the same rules (`merge_objects` has what is their own). They
+  come before the pods of the same merge and go after them, so that no pod misses what its own file states.
 """
 
 from __future__ import annotations
@@ -38,9 +39,11 @@ from supervisor.protocol.source_updates import ObjectsExpected, PodOperation, Po
 from supervisor.sources.claims import Conflict, arbitrate, place
 from supervisor.sources.identity import LOCAL_ANNOTATIONS
 from supervisor.sources.merge_objects import AcceptedObjects, merge_objects, object_updates
+from supervisor.sources.priority import PriorityClasses, priority_classes, with_priority
 
 _BEFORE_READY: Final = (PodOperation.REMOVE, PodOperation.ADD, PodOperation.UPDATE, PodOperation.DELETE)
 """Order of delivery (podStorage.Merge); then an empty ADD if there was nothing to say, then RECONCILE."""
+_NO_CLASSES: Final = priority_classes(())
 _SAYS_READY: Final = frozenset({PodOperation.ADD, PodOperation.UPDATE, PodOperation.DELETE})
 
 Accepted = Mapping[str, DesiredPod]
@@ -94,10 +97,14 @@ class PodConfig:
         if snapshot.complete:
             self._seen.add(source)
         self._stated[source] = snapshot
-        objects_before = self.objects()
-        waiting = [other for other in self._accepted if other != source and self._conflicts.get(other)]
+        objects_before, classes_before = self.objects(), self._priority_classes()
+        others = [other for other in self._stated if other != source]
+        waiting = [other for other in others if self._conflicts.get(other)]
         updates = self._merge_source(source, now, first_set=first_set)
-        updates += tuple(update for other in waiting for update in self._merge_source(other, now, first_set=False))
+        changed = self._priority_classes() != classes_before
+        updates += tuple(
+            update for other in (others if changed else waiting) for update in self._merge_source(other, now)
+        )
         came, went = object_updates(objects_before, self.objects())
         return (*came, *self._no_longer_expected(snapshot), *updates, *went)
 
@@ -151,30 +158,36 @@ class PodConfig:
         """Every configured source was read completely once."""
         return self._seen == self._accepted.keys()
 
-    def _merge_source(self, source: str, now: Instant, *, first_set: bool) -> tuple[PodUpdate, ...]:
+    def _priority_classes(self) -> PriorityClasses:
+        return priority_classes(item.object for item in self.objects().values())
+
+    def _merge_source(self, source: str, now: Instant, *, first_set: bool = False) -> tuple[PodUpdate, ...]:
         snapshot, old = self._stated[source], self._accepted[source]
+        held_elsewhere = [item for other in self._objects if other != source for item in self._objects[other].values()]
+        self._objects[source], refused = merge_objects(snapshot, self._objects[source], held_elsewhere, now)
         stated = [
             DesiredPod(source=source, pod=item.pod, file=item.file, document=item.document) for item in snapshot.pods
         ]
         others = [item for item in self.desired() if item.source != source]
         claims, conflicts = arbitrate(snapshot, stated, old.values(), others)
-        new, changes = compare(old, claims, now)
+        new, changes = compare(old, claims, now, self._priority_classes())
         self._accepted[source] = new
-        held_elsewhere = [item for other in self._objects if other != source for item in self._objects[other].values()]
-        self._objects[source], refused = merge_objects(snapshot, self._objects[source], held_elsewhere, now)
         self._conflicts[source] = (*map(_conflict, conflicts), *refused)
         return _in_order(source, changes, first_set=first_set)
 
 
-def compare(old: Accepted, claims: Iterable[DesiredPod], now: Instant) -> tuple[Accepted, Changes]:
+def compare(
+    old: Accepted, claims: Iterable[DesiredPod], now: Instant, classes: PriorityClasses = _NO_CLASSES
+) -> tuple[Accepted, Changes]:
     """The new accepted set and, per operation, the pods that differ from the old one."""
     new: dict[str, DesiredPod] = {}
     changes: dict[PodOperation, list[Pod]] = {}
     for claim in claims:
         uid = claim.pod.metadata.uid
         existing = old.get(uid)
-        same_pod = existing is not None and pod_key(existing.pod) == pod_key(claim.pod)
-        op, pod = _changed(existing.pod, claim.pod) if existing and same_pod else _added(claim.pod, now)
+        before = existing.pod if existing is not None and pod_key(existing.pod) == pod_key(claim.pod) else None
+        stated = with_priority(claim.pod, before, classes)
+        op, pod = _changed(before, stated) if before is not None else _added(stated, now)
         new[uid] = msgspec.structs.replace(claim, pod=pod)
         if op is not None:
             changes.setdefault(op, []).append(pod)

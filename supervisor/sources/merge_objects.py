@@ -1,7 +1,8 @@
-"""ConfigMaps and Secrets of several sources: what is their own beside the rules that pods have too. Pure.
+"""Objects beside pods, of several sources: what is their own beside the rules that pods have too. Pure.
 
-An object that says that it is immutable stays as it was when its content changes (ValidateConfigMapUpdate,
-ValidateSecretUpdate), and so does a Secret whose type changes, until the object is gone from its source. Nothing of an
+A ConfigMap or Secret that says that it is immutable stays as it was when its content changes
+(ValidateConfigMapUpdate, ValidateSecretUpdate), and so do a Secret whose type and a PriorityClass whose value changes,
+until the object is gone from its source. Nothing of an
 object is kept on disk for that: after a restart of the agent what the manifest states then is what counts.
 """
 
@@ -15,6 +16,8 @@ import msgspec
 
 from ipc.api.errors import FieldError
 from ipc.api.v1.config_objects import ConfigMap, Secret
+from ipc.api.v1.scheduling import PriorityClass
+from ipc.api.validation.classes import validate_priority_class_update
 from ipc.api.validation.config_objects import validate_config_map_update, validate_secret_update
 from ipc.host.clock import Instant, rfc3339
 from ipc.kubecontainer.config_objects import ConfigObject, ObjectKey
@@ -23,7 +26,7 @@ from supervisor.protocol.source_updates import ObjectUpdate
 from supervisor.sources.claims import Conflict, arbitrate, place
 
 MAX_OBJECTS: Final = 5_000
-"""Most ConfigMaps and Secrets of all sources together."""
+"""Most objects beside pods of all sources together."""
 
 AcceptedObjects = Mapping[ObjectKey, DesiredObject]
 """Accepted objects, in the order of acceptance."""
@@ -53,7 +56,7 @@ def _within_maximum(
     claims: tuple[DesiredObject, ...], room: int
 ) -> tuple[tuple[DesiredObject, ...], tuple[ManifestError, ...]]:
     """Claims that came first, and the errors for the others."""
-    why = f"more than {MAX_OBJECTS} ConfigMaps and Secrets"
+    why = f"more than {MAX_OBJECTS} objects beside pods"
     return claims[:room], tuple(error_about(claim, ManifestErrorKind.INVALID, "", why) for claim in claims[room:])
 
 
@@ -77,6 +80,8 @@ def changes_refused(new: ConfigObject, old: ConfigObject) -> tuple[FieldError, .
         return validate_config_map_update(new, old)
     if isinstance(new, Secret) and isinstance(old, Secret):
         return validate_secret_update(new, old)
+    if isinstance(new, PriorityClass) and isinstance(old, PriorityClass):
+        return validate_priority_class_update(new, old)
     raise TypeError(f"a {new.kind} is no {old.kind}")
 
 

@@ -18,6 +18,9 @@ INITIALIZED = "Initialized"
 CONTAINERS_READY = "ContainersReady"
 READY = "Ready"
 ALL_CONTAINERS_RESTARTING = "AllContainersRestarting"
+DISRUPTION_TARGET = "DisruptionTarget"
+TERMINATION_BY_KUBELET = "TerminationByKubelet"
+"""Reason of DisruptionTarget (k8s.io/api/core/v1, PodReasonTerminationByKubelet)."""
 
 _WHEN_TERMINAL: Final = {"Succeeded": "PodCompleted", "Failed": "PodFailed"}
 """Phase -> reason of every condition that is False because of it."""
@@ -111,6 +114,12 @@ def ready_to_start_containers(pod: Pod, status: RuntimePodStatus) -> PodConditio
     ready = [sandbox for sandbox in status.sandboxes if sandbox.state is SandboxState.READY]
     ok = len(ready) == 1 and status.sandboxes[0] is ready[0] and ready[0].host_network == pod.spec.host_network
     return _condition(POD_READY_TO_START_CONTAINERS, ok)
+
+
+def disruption_target(message: str) -> PodCondition:
+    """Condition of a pod that the agent has ended: told with its last phase, not earlier (status_manager.go,
+    mergePodStatus)."""
+    return _condition(DISRUPTION_TARGET, True, TERMINATION_BY_KUBELET, message)
 
 
 def scheduled() -> PodCondition:

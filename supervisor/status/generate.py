@@ -12,6 +12,7 @@ from ipc.api.v1.status import ContainerStatus, HostIP, PodCondition, PodIP, PodS
 from ipc.host.clock import Instant, rfc3339
 from ipc.kubecontainer.initialized import has_any_active_regular_container_started
 from ipc.kubecontainer.pod_containers import ContainerKind
+from ipc.kubecontainer.pod_failure import PodFailure
 from ipc.kubecontainer.pod_status import RuntimePodStatus
 from ipc.kubecontainer.probe_results import ProbeResults
 from ipc.kubecontainer.restart_policy import all_containers_could_restart, should_all_containers_restart
@@ -25,13 +26,6 @@ from supervisor.status.phase import TERMINAL_PHASES, get_phase
 from supervisor.status.report import normalize_status
 from supervisor.status.termination import terminate_pod
 from supervisor.status.transitions import with_observed_times, with_transition_times
-
-
-class Failure(msgspec.Struct, frozen=True, kw_only=True):
-    """Reason and message of a pod that is Failed whatever its containers say."""
-
-    reason: str
-    message: str
 
 
 class StatusInput(msgspec.Struct, frozen=True, kw_only=True):
@@ -53,10 +47,10 @@ class StatusInput(msgspec.Struct, frozen=True, kw_only=True):
     terminating: bool = False
     terminated: bool = False
     """The pod's containers are down for good."""
-    rejection: Failure | None = None
+    rejection: PodFailure | None = None
     """The pod was not admitted."""
-    eviction: Failure | None = None
-    """The pod may not run any more."""
+    kill: PodFailure | None = None
+    """The agent ends the pod: it was evicted, preempted, or the node goes down."""
     steady_wall: float = math.inf
     """How late it is for its deadline, in epoch seconds, when the clock was set forward; otherwise now or later."""
 
@@ -157,8 +151,8 @@ def _with_phase(given: StatusInput, status: PodStatus, previous: PodStatus, now:
     )
     if previous.phase in TERMINAL_PHASES:
         phase = previous.phase
-    elif given.eviction is not None:
-        return _failed(status, given.eviction.reason, given.eviction.message)
+    elif given.kill is not None:
+        return _failed(status, given.kill.reason, given.kill.message)
     elif given.was_observed and past_active_deadline(given.pod, status.start_time, _active_until(given, phase, now)):
         return _failed(status, DEADLINE_EXCEEDED, DEADLINE_EXCEEDED_MESSAGE)
     kept = (previous.reason, previous.message) if phase == previous.phase else ("", "")
@@ -187,7 +181,9 @@ def _conditions(given: StatusInput, status: PodStatus, previous: PodStatus) -> t
     )
     restarting = conditions.ALL_CONTAINERS_RESTARTING
     if all_containers_could_restart(spec) or any(condition.type == restarting for condition in before):
-        return (*made, conditions.all_containers_restarting(spec, observed, before, phase))
+        made = (*made, conditions.all_containers_restarting(spec, observed, before, phase))
+    if given.kill is not None and given.kill.disruption and given.terminated:
+        made = (*made, conditions.disruption_target(given.kill.disruption))
     return made
 
 

@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
+from typing import Final
+
+import msgspec
 
 from ipc.host.clock import Instant
 from ipc.host.tasks import FailureLog
@@ -20,6 +24,7 @@ from supervisor.protocol.commands import Log
 from supervisor.record.status_manager import StatusManager, pod_event
 from supervisor.syncloop.command_buffer import CommandBuffer
 
+NO_ANNOTATIONS: Final[Mapping[str, str]] = {}
 RETRY_S = 10.0
 """After which a status that could not be generated is tried again, in seconds."""
 
@@ -83,9 +88,16 @@ class Announcer:
         """Record an event and report it; the log does not have it."""
         self._out.to_api(self._statuses.event(report, now))
 
-    def pod_event(self, state: PodWorkerState, reason: EventReason, message: str, now: Instant) -> None:
+    def pod_event(
+        self,
+        state: PodWorkerState,
+        reason: EventReason,
+        message: str,
+        now: Instant,
+        annotations: Mapping[str, str] = NO_ANNOTATIONS,
+    ) -> None:
         """Record an event about the pod as a whole, report it and log it."""
-        self.event(pod_event(state, reason, message), now)
+        self.event(msgspec.structs.replace(pod_event(state, reason, message), annotations=dict(annotations)), now)
         level = "warning" if reason.type is EventType.WARNING else "info"
         self._pod_log(level, state, f"{reason}: {message}")
 

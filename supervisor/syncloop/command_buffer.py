@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 from ipc.messages.api_server import FeedMessage
 from ipc.messages.catalogue import ChildCommand
-from ipc.messages.node_worker import CollectLogs, Observe, Relist, Track, Untrack
+from ipc.messages.node_worker import CollectLogs, Observe, Relist, Track, Untrack, WeighClasses
 from ipc.messages.pod_worker import CancelSync
 from supervisor.podworkers.board_rows import NO_ROW
 from supervisor.podworkers.pod_worker_state import PodWorkerState
@@ -60,7 +60,7 @@ class CommandBuffer:
         if state.row != NO_ROW:
             self.to_node(Track(uid=state.uid, row=state.row))
 
-    def to_node(self, message: Track | Untrack | Observe | Relist | CollectLogs) -> None:
+    def to_node(self, message: Track | Untrack | Observe | Relist | CollectLogs | WeighClasses) -> None:
         self.send(NODE_SLOT, message)
 
     def to_api(self, messages: Iterable[FeedMessage]) -> None:

@@ -72,6 +72,8 @@ class Dispatcher:
         self._settle(state, entry.status, now)
         if state.lifecycle.at_rest:
             return
+        if state.lifecycle.phase is WorkType.SYNC and self._updates.admission.is_waiting(state.uid):
+            return
         slot, incarnation, poison_pods = state.slot, self._out.incarnation(state.slot), self._parts.poison_pods
         if incarnation is None or not poison_pods.may_sync(slot, state.uid, now.mono):
             return

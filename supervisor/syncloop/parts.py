@@ -20,6 +20,7 @@ from supervisor.record.pod_texts import PodTexts
 from supervisor.record.status_manager import StatusManager
 from supervisor.syncloop.announcer import Announcer
 from supervisor.syncloop.command_buffer import CommandBuffer
+from supervisor.syncloop.pod_kills import PodKills
 
 
 class LoopParts:
@@ -41,6 +42,7 @@ class LoopParts:
         self.texts = PodTexts(self.pod_table, self.objects)
         self.statuses = StatusManager(settings, host_ips, self.texts, self.pod_table)
         self.announcer = Announcer(self.statuses, self.probes, self.cache, self.out)
+        self.kills = PodKills(self.pod_table, self.statuses, self.announcer, self.out)
 
     def settings_changed(self, settings: Settings) -> None:
         """Replace the settings, and the limits that follow from them."""

@@ -8,28 +8,38 @@ leaves the running pod as it is; orphans get the grace that their labels carry i
 from __future__ import annotations
 
 import math
+from collections import deque
 from collections.abc import Callable, Iterable
 
 from ipc.api.v1.pod import Pod
 from ipc.host.clock import Instant
-from ipc.host.tasks import note_failure
+from ipc.kubecontainer.pod_failure import PodFailure
 from ipc.log.entry import Subject
 from ipc.messages import event_reasons
 from ipc.messages.node_worker import Relist
 from ipc.metrics import kubelet as metrics
+from ipc.podresources.priority import pod_priority
 from ipc.shm.metric_cells import METERS
-from supervisor.admission.predicates import Admitted, Rejected, admit
+from supervisor.admission.predicates import Rejected
 from supervisor.admission.resize import restarts_for_resize
+from supervisor.managers.node_shutdown import ShutdownGroup, drain_classes, group_by_priority
 from supervisor.podworkers.pod_worker_state import PodWorkerState
 from supervisor.protocol.commands import PodsStopped, UpdateRefused
-from supervisor.protocol.events import EvictionsRestored, HousekeepingTick, KillPod, SourcesReady, StopPods
+from supervisor.protocol.events import (
+    EvictionsRestored,
+    HousekeepingTick,
+    KillPod,
+    NodeShutdownCalledOff,
+    SourcesReady,
+    StopPods,
+)
 from supervisor.protocol.manifests import created_at, pod_key
 from supervisor.protocol.source_updates import PodOperation, PodUpdate
+from supervisor.syncloop.node_shutdown import NodeShutdown
 from supervisor.syncloop.parts import LoopParts
+from supervisor.syncloop.pod_admission import PodAdmission
 from supervisor.syncloop.removals import Removals
 
-UNEXPECTED_ADMISSION_ERROR = "UnexpectedAdmissionError"
-"""Reason of a rejection that nobody decided on (pkg/kubelet/lifecycle/predicate.go)."""
 EVICTION_GRACE_PERIOD_S = 1
 """pkg/kubelet/eviction/eviction_manager.go, immediateEvictionGracePeriodSeconds."""
 NOT_UPDATED = "update refused, the pod stays as it was"
@@ -38,16 +48,21 @@ NOT_UPDATED = "update refused, the pod stays as it was"
 class PodUpdates:
     """Begins to track pods and terminates them. Owns the removals that wait, and whether everything is to stop."""
 
-    def __init__(self, parts: LoopParts) -> None:
+    def __init__(self, parts: LoopParts, shutdown: NodeShutdown) -> None:
         self._parts = parts
         self._pod_table = parts.pod_table
+        self._shutdown = shutdown
         self._announcer = parts.announcer
         self._out = parts.out
         self._removals = Removals()
-        self._evicted: dict[str, str] = {}
-        """UID -> message, of pods that an earlier agent has evicted and that no source has stated yet."""
+        self.admission = PodAdmission(parts, shutdown)
+        self._evicted: dict[str, PodFailure] = {}
+        """By UID: why, of pods that an earlier agent has evicted and that no source has stated yet."""
         self._stop_asked_at: float | None = None
         """Monotonic time of StopPods; infinite once it was answered."""
+        self._stopping: deque[ShutdownGroup] = deque()
+        """Pods that are stopped when nothing is left of ``_stopped``."""
+        self._stopped: tuple[str, ...] = ()
         self._handlers: dict[PodOperation, Callable[[Pod, str, Instant], None]] = {
             PodOperation.ADD: self.add,
             PodOperation.RESTORE: self.add,
@@ -77,8 +92,9 @@ class PodUpdates:
     def on_pod_update(self, update: PodUpdate, now: Instant) -> None:
         if self.is_stopping:
             return
-        # HandlePodAdditions sorts by age: of two that do not fit together the older one has its place.
-        for pod in sorted(update.pods, key=created_at):
+        # HandlePodAdditions sorts by age: of two that do not fit together the older one has its place. By priority
+        # before that, as the scheduler's queue: so pods begin in order when the host has started anew.
+        for pod in sorted(update.pods, key=lambda pod: (-pod_priority(pod), created_at(pod))):
             self._handlers[update.op](pod, update.source, now)
 
     def add(self, pod: Pod, source: str, now: Instant) -> None:
@@ -95,9 +111,10 @@ class PodUpdates:
             self._begin(pod, source, now)
 
     def _begin(self, pod: Pod, source: str, now: Instant) -> None:
-        admission = self._admit(pod)
+        evicted = self._evicted.pop(pod.metadata.uid, None)
+        admission = self.admission.admit(pod) if evicted else self.admission.admit_new(pod, now)
         state = self._parts.begin(pod.metadata.uid, "/".join(pod_key(pod)), pod, source, 0.0)
-        if evicted := self._evicted.pop(state.uid, ""):
+        if evicted:
             self.evict(state, evicted)
         if isinstance(admission, Rejected):
             _count_rejection(admission.reason)
@@ -115,7 +132,7 @@ class PodUpdates:
         if state is None or state.lifecycle.removed:
             self.add(pod, source, now)
             return
-        admission = self._admit(pod)
+        admission = self.admission.admit(pod)
         if isinstance(admission, Rejected):
             reason, message = event_reasons.rejected(admission.reason), f"{NOT_UPDATED}: {admission.message}"
             self._announcer.pod_event(state, reason, message, now)
@@ -150,24 +167,6 @@ class PodUpdates:
         self._evicted = {}
         self.carry_out_removals(now)
 
-    def _admit(self, pod: Pod) -> Admitted | Rejected:
-        """Admission beside every pod of which something is left; if that rejects it, beside those that stay up. To
-        find these with every addition would be work that grows with the square of their number."""
-        parts, own = self._parts, {pod.metadata.uid}
-        try:
-            admission = admit(pod, parts.usage.without(own), parts.settings, parts.node)
-            if isinstance(admission, Admitted):
-                return admission
-            return admit(pod, parts.usage.without(own | self._inactive()), parts.settings, parts.node)
-        except Exception as error:
-            note_failure(f"admission of pod {pod.metadata.namespace}/{pod.metadata.name}", error)
-            return Rejected(UNEXPECTED_ADMISSION_ERROR, f"unexpected {type(error).__name__}")
-
-    def _inactive(self) -> set[str]:
-        """UIDs of the pods that do not count against maxPods, host ports and resources (filterOutInactivePods)."""
-        is_rejected = self._parts.statuses.is_rejected
-        return {state.uid for state in self._pod_table if not state.lifecycle.active or is_rejected(state.uid)}
-
     def _warn(self, state: PodWorkerState, warnings: Iterable[str], now: Instant) -> None:
         for warning in warnings:
             self._announcer.pod_event(state, event_reasons.UNSUPPORTED_FIELD, warning, now)
@@ -176,12 +175,11 @@ class PodUpdates:
 
     def on_evictions_restored(self, restored: EvictionsRestored, now: Instant) -> None:
         """Pods that were evicted do not run again when a source states them anew."""
-        self._evicted = dict(restored.messages)
+        self._evicted = dict(restored.failures)
 
-    def evict(self, state: PodWorkerState, message: str) -> None:
+    def evict(self, state: PodWorkerState, why: PodFailure) -> None:
         """The pod fails and goes down at once (pkg/kubelet/eviction/eviction_manager.go, evictPod)."""
-        self._parts.statuses.evict(state.uid, message)
-        state.lifecycle.terminate(EVICTION_GRACE_PERIOD_S)
+        self._parts.kills.end(state, why, EVICTION_GRACE_PERIOD_S, evict=True)
 
     # --- removals ------------------------------------------------------------------------------------------------
 
@@ -200,12 +198,32 @@ class PodUpdates:
                 self._kill(state, kill.grace_period_s, now)
 
     def on_stop_pods(self, _: StopPods, now: Instant) -> None:
-        """Terminate and remove all pods, whatever the sources say later."""
+        """Terminate and remove all pods, critical ones last, whatever the sources say later."""
         self._stop_asked_at = now.mono
-        for state in list(self._pod_table):
+        for state in self._pod_table:
             state.drop_successor()
-            self._kill(state, None, now)
+        priorities = {state.uid: pod_priority(state.pod) if state.pod else 0 for state in self._pod_table}
+        self._stopping.extend(group_by_priority(drain_classes(self._parts.settings), priorities))
+        self.stop_next_group(now)
         self._out.to_node(Relist())
+
+    def on_shutdown_called_off(self, _: NodeShutdownCalledOff, now: Instant) -> None:
+        """Pods that have ended with the node, or were not admitted meanwhile, begin anew; but for those of which a
+        source has said that they go."""
+        if not self._shutdown.call_off():
+            return
+        for state in list(self._pod_table):
+            is_wanted = not state.lifecycle.removed and state.uid not in self._removals
+            if state.pod is not None and is_wanted and self._shutdown.is_cause(state):
+                state.succeed(state.pod, state.source)
+                self._kill(state, None, now)
+
+    def stop_next_group(self, now: Instant) -> None:
+        """When nothing is left of the one before."""
+        while self._stopping and not any(uid in self._pod_table for uid in self._stopped):
+            self._stopped = self._stopping.popleft().uids
+            for state in [state for uid in self._stopped if (state := self._pod_table.get(uid)) is not None]:
+                self._kill(state, None, now)
 
     def answer_stop(self) -> None:
         """Once, by a relist that began after the question and has found nothing of ours."""

@@ -14,6 +14,7 @@ import random
 from collections.abc import Mapping
 
 from ipc.host.clock import Instant
+from ipc.kubecontainer.pod_failure import EVICTED, PodFailure
 from ipc.kubecontainer.probe_results import ProbeResults
 from ipc.messages import event_reasons
 from ipc.messages.base import EventReport, PullEnded, PullProgress
@@ -32,6 +33,7 @@ from supervisor.managers.container_gc import (
 )
 from supervisor.managers.image_pulls import PullEvent
 from supervisor.managers.probe_manager import needs_sync
+from supervisor.podworkers.pod_worker_state import PodWorkerState
 from supervisor.protocol.commands import LoopCommand
 from supervisor.protocol.dispatch import DispatchTable
 from supervisor.protocol.events import (
@@ -41,6 +43,8 @@ from supervisor.protocol.events import (
     HousekeepingTick,
     KillPod,
     LoopEvent,
+    NodeShutdownBegan,
+    NodeShutdownCalledOff,
     Observations,
     ProbeResultsRestored,
     PullRequest,
@@ -57,8 +61,10 @@ from supervisor.record.recorder import EventRecorder
 from supervisor.record.status_manager import pod_event
 from supervisor.syncloop import requeue
 from supervisor.syncloop.dispatcher import Dispatcher
+from supervisor.syncloop.node_shutdown import NodeShutdown
 from supervisor.syncloop.object_updates import ObjectUpdates
 from supervisor.syncloop.parts import LoopParts
+from supervisor.syncloop.pod_kills import PodKills
 from supervisor.syncloop.pod_updates import PodUpdates
 from supervisor.syncloop.worker_updates import WorkerUpdates
 
@@ -83,7 +89,8 @@ class SyncLoop:
             parts.out,
         )
         self._announcer = parts.announcer
-        self._updates = PodUpdates(parts)
+        self._shutdown = NodeShutdown(parts)
+        self._updates = PodUpdates(parts, self._shutdown)
         self._objects = ObjectUpdates(parts)
         self._workers = WorkerUpdates(parts)
         self._dispatcher = Dispatcher(parts, self._updates)
@@ -99,6 +106,8 @@ class SyncLoop:
         table.on(SourcesReady, self._on_sources_ready)
         table.on(KillPod, self._updates.on_kill_pod)
         table.on(StopPods, self._updates.on_stop_pods)
+        table.on(NodeShutdownBegan, self._shutdown.on_begun)
+        table.on(NodeShutdownCalledOff, self._updates.on_shutdown_called_off)
         table.on(HousekeepingTick, self._updates.on_housekeeping)
         table.on(WorkerUp, self._workers.on_worker_up)
         table.on(WorkerLeaving, self._workers.on_worker_leaving)
@@ -125,9 +134,14 @@ class SyncLoop:
         self.handlers(self._parts.texts.made_fit(event), now)
         self._workers.scale_workers()
         self._dispatcher.dispatch_touched(now)
+        self._parts.kills.settle(now)
+        self._shutdown.advance(now)
+        self._updates.stop_next_group(now)
+        self._dispatcher.dispatch_touched(now)
         self._updates.answer_stop()
         if request := self._observation_requests.take_request():
             self._out.to_node(request)
+        self._workers.weigh_classes()
         return self._out.take()
 
     @property
@@ -138,6 +152,15 @@ class SyncLoop:
     def pods_per_slot(self) -> Mapping[int, int]:
         """Number of pods of each slot, for `get workers`."""
         return self._pod_table.pods_per_slot
+
+    def state(self, uid: str) -> PodWorkerState | None:
+        """The pod worker state of a pod; None of one that is not known."""
+        return self._pod_table.get(uid)
+
+    @property
+    def kills(self) -> PodKills:
+        """Ends pods for a reason."""
+        return self._parts.kills
 
     @property
     def event_history(self) -> EventRecorder:
@@ -217,7 +240,7 @@ class SyncLoop:
             self._observation_requests.touched(state.uid, done.touched, removed=done.removed, unsure=done.unsure)
             self._observation_requests.looked(state.uid, done.looks)
         if done.evicted and state.lifecycle.phase is WorkType.SYNC:
-            self._updates.evict(state, done.evicted)
+            self._updates.evict(state, PodFailure(reason=EVICTED, message=done.evicted))
             self._announcer.pod_event(state, event_reasons.EVICTED, done.evicted, now)
         due = requeue.due_in(done, now, self._parts.settings, self._rng, len(self._pod_table))
         if due > 0.0:

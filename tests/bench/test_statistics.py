@@ -18,7 +18,8 @@ from ipc.shm.statistics import StatisticsBuffer
 from ipc.stats.summary import summary
 from ipc.stats.values import decode_snapshot, encode_snapshot
 from workers.proc.procfs import start_ticks
-from workers.stats.collector import Collector, Places
+from workers.stats.collector import Collector
+from workers.stats.files import Places
 from workers.stats.targets import ContainerTarget, PodTarget
 from workers.userns.unshare import Unshare
 

@@ -38,7 +38,7 @@ async def test_every_change_of_an_image_is_another_stamp(
         spec = pod_spec(target, infra_conmon_pid_file=str(pid_file))
         id = await runtime.create_pod(spec)
         await runtime.start_container(spec["infra_name"])
-        assert runtime.look_at_infra(spec["infra_name"], id, pid_file, spec["labels"], host_network=False)
+        runtime.look_at_infra(spec["infra_name"], id, pid_file, spec["labels"], host_network=False)
         assert has_changed()
         image = await runtime.inspect_image(IMAGE)
         assert image is not None

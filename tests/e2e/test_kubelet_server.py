@@ -128,6 +128,8 @@ def test_the_other_ports(server: Server) -> None:
     assert server.curl("/exec/default/web/main", port=server.read_only_port).code == 405
     assert server.curl("/healthz", port=server.healthz_port) == Answer(200, "ok")
     assert server.curl("/pods", port=server.healthz_port).code == 404
+    endpoints = server.agent.get("/api/v1/nodes")["items"][0]["status"]["daemonEndpoints"]
+    assert endpoints == {"kubeletEndpoint": {"Port": server.port}}
 
 
 def test_logs_of_a_container(server: Server) -> None:

@@ -144,6 +144,9 @@ def assert_answers_while_podman_is_away(agent: Agent) -> None:
 def assert_told_once(agent: Agent) -> None:
     told = [event["reason"] for event in agent.events("e2e") if event["reason"].startswith("ContainerRuntime")]
     assert sorted(told) == ["ContainerRuntimeDown", "ContainerRuntimeUp"]
+    about_node = {event["reason"]: event["message"] for event in agent.events("e2e")}
+    assert about_node["NodeNotReady"] == "Node e2e status is now: NodeNotReady"
+    assert about_node.keys() >= {"Starting", "NodeReady"}
     log = agent.log_text()
     assert log.count("circuit breaker open") <= 3, "once for each process that speaks to Podman"
     assert log.count("circuit breaker open") == log.count("circuit breaker closed")

@@ -258,7 +258,7 @@ async def api_server(
             instance="test",
             label_key=LABEL_KEY,
             node_name="node-1",
-            node=NodeResources(allocatable={"ephemeral-storage": "1Gi"}),
+            node=NodeResources(capacity={"ephemeral-storage": "1Gi"}),
             podman_socket=str(directory / PODMAN_SOCKET),
             pod_logs_dir=str(master.logs_dir),
             idle_timeout_s=idle_timeout_s,

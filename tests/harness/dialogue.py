@@ -62,6 +62,7 @@ from supervisor.protocol.commands import (
     LoopCommand,
     PodsStopped,
     Send,
+    ShutdownChanged,
     SlotVacated,
     UpdateRefused,
     WorkersWanted,
@@ -93,7 +94,15 @@ PULL = SyncResult(action=SyncAction.START_CONTAINER, target="main", error=SyncEr
 """What became of a container's start."""
 
 
-def pod(uid: str, *, image: str = "v1", policy: RestartPolicy = "Always", grace_s: int = 30, host_port: int = 0) -> Pod:
+def pod(
+    uid: str,
+    *,
+    image: str = "v1",
+    policy: RestartPolicy = "Always",
+    grace_s: int = 30,
+    host_port: int = 0,
+    priority: int | None = None,
+) -> Pod:
     """Called like its UID, with one container ``main``."""
     ports = (ContainerPort(container_port=80, host_port=host_port),) if host_port else ()
     return Pod(
@@ -102,6 +111,7 @@ def pod(uid: str, *, image: str = "v1", policy: RestartPolicy = "Always", grace_
             containers=(Container(name="main", image=image, ports=ports),),
             restart_policy=policy,
             termination_grace_period_seconds=grace_s,
+            priority=priority,
         ),
     )
 
@@ -326,6 +336,8 @@ class Talk:
             case SlotVacated(slot=slot):
                 self._up.pop(slot, None)
                 return [f"vacated {slot}"]
+            case ShutdownChanged(cause=cause, ended_at=ended_at):
+                return [f"{cause or 'shutdown called off'}{' is over' if ended_at else ''}"]
             case UpdateRefused(pod=kept):
                 return [f"keep {kept.metadata.uid}"]
             case Send(slot=slot, message=message):

@@ -11,12 +11,15 @@ import msgspec
 
 from tests.kubelet_tables import (
     environment_groups,
+    eviction_groups,
     gc_groups,
     log_groups,
     node_groups,
     printing_groups,
+    resource_groups,
     selector_groups,
     server_groups,
+    shutdown_groups,
     source_groups,
     status_groups,
     worker_groups,
@@ -41,6 +44,9 @@ _MODULES: Final = (
     log_groups,
     server_groups,
     node_groups,
+    resource_groups,
+    eviction_groups,
+    shutdown_groups,
 )
 
 

@@ -24,6 +24,7 @@ from ipc.kubecontainer.restart_policy import (
     should_all_containers_restart,
     should_container_be_restarted,
 )
+from ipc.podresources.cgroup_config import milli_cpu_to_quota, milli_cpu_to_shares
 from supervisor.config.sysctl_allowlist import forbidden_sysctl, pattern_problem
 from tests.fakes.clock import RESOLUTION_S, simulate
 from tests.kubelet_tables.later import Later, Result
@@ -57,7 +58,6 @@ from workers.kuberuntime.termination_order import TerminationOrder, termination_
 from workers.logs.layout import restart_count_by_log_dir
 from workers.network.hostnames import HostnameError, PodNames, nodename_for_kernel, pod_names, truncate_hostname
 from workers.network.hosts_file import managed_hosts_file, node_hosts_file
-from workers.specgen.container_resources import milli_cpu_to_quota, milli_cpu_to_shares
 from workers.specgen.oom_score import oom_score_adj
 from workers.specgen.sandbox_namespaces import make_port_mappings
 

@@ -170,7 +170,7 @@ class Agent:
             "containerRuntimeEndpoint": f"unix://{directory}/nobody.sock",
             "syncFrequency": "1s",
             "fileCheckFrequency": "1s",
-            "shutdownGracePeriod": "2s",
+            "workers": {"stopTimeout": "2s", **changes.pop("workers", {})},
             **changes,
         }
         self._configure()

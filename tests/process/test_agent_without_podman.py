@@ -21,6 +21,7 @@ import pytest
 import yaml
 
 from supervisor.state.directory_owner import OWNER_FILE
+from tests.harness.raw_libpod import UnixConnection
 from tests.podman_service import wait_until
 
 pytestmark = pytest.mark.process
@@ -184,6 +185,35 @@ def test_every_process_takes_another_verbosity_while_it_runs(instance: Instance)
     process.send_signal(signal.SIGHUP)
     instance.until(lambda: changed_to('debug"') == everybody, process)
     assert instance.cli("loglevel").stdout == "debug\n"
+
+
+def test_each_process_is_profiled_by_its_name(instance: Instance) -> None:
+    instance.start_and_wait()
+
+    def profile(name: str, process: str, more: str = "") -> tuple[int, str]:
+        connection = UnixConnection(str(instance.socket))
+        connection.request("GET", f"/debug/pprof/{name}?process={process}{more}")
+        answer = connection.getresponse()
+        text = answer.read().decode()
+        connection.close()
+        return answer.status, text
+
+    modules = {"master": "master.", "node": "node_worker.", "pods-0": "pod_worker.", "api": "server."}
+    for process, module in modules.items():
+        code, text = profile("goroutine", process)
+        assert (code, text.startswith("task profile: total ")) == (200, True)
+        assert f"{module}py" in text, text
+        assert profile("heap", process)[0] == 400
+        assert profile("heap", process, "&start=1")[0] == 200
+        assert profile("heap", process)[1].startswith("heap profile: ")
+        assert profile("heap", process, "&stop=1")[0] == 200
+    code, text = profile("profile", "node", "&seconds=1")
+    assert code == 200
+    assert all(line.rpartition(" ")[2].isdigit() for line in text.splitlines())
+    assert "main.main;" in text
+    for other in ("dialer", "podman", "nobody"):
+        code, text = profile("goroutine", other)
+        assert (code, "there are no profiles" in text) == (404, True)
 
 
 def test_systemds_watchdog_is_fed_by_a_master_that_goes_on_and_starves_when_it_hangs(

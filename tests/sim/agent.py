@@ -26,19 +26,32 @@ from ipc.messages.pod_worker import (
     PullImage,
     SyncDone,
     SyncPod,
+    WorkType,
 )
 from ipc.shm.board import Board
 from ipc.wire.boot import WorkerSettings
 from supervisor.config.settings import Settings
 from supervisor.podworkers import board_views
 from supervisor.processes.worker_pool import API_SLOT, FIRST_POD_SLOT, NODE_SLOT, QUARANTINE_SLOT
-from supervisor.protocol.commands import Log, LoopCommand, PodsStopped, Send, SlotVacated, UpdateRefused, WorkersWanted
+from supervisor.protocol.commands import (
+    Log,
+    LoopCommand,
+    PodsStopped,
+    Send,
+    ShutdownChanged,
+    SlotVacated,
+    UpdateRefused,
+    WorkersWanted,
+)
 from supervisor.protocol.events import (
     HousekeepingTick,
     LoopEvent,
+    NodeShutdownBegan,
+    NodeShutdownCalledOff,
     Observations,
     ProbeResultsRestored,
     PullRequest,
+    ShutdownCause,
     SourcesReady,
     SyncTick,
     WorkerDown,
@@ -51,6 +64,7 @@ from supervisor.syncloop.sync_loop import SyncLoop
 from tests.sim.children import Child
 from tests.sim.loop import NOBODY
 from tests.sim.objects import SimObjects, wrong_objects
+from tests.sim.poison import UID as POISON
 from tests.sim.poison import Poison
 from tests.sim.probes import SimProbes
 from tests.sim.runtime import SimPodman
@@ -91,9 +105,15 @@ class Agent:
     """Feeds the loop, carries out its commands, buries its children and makes new ones."""
 
     def __init__(
-        self, given: Given, restored: Mapping[str, Pod], probe_results: Mapping[str, ProbeResults] | None = None
+        self,
+        given: Given,
+        restored: Mapping[str, Pod],
+        probe_results: Mapping[str, ProbeResults] | None = None,
+        *,
+        drained: bool = False,
     ) -> None:
-        """``restored``: the checkpoint. ``verdicts``: what probes have said to the agent before it."""
+        """``restored``: the checkpoint. ``verdicts``: what probes have said to the agent before it, which may have been
+        ``drained``."""
         self.alive = True
         self.stated = dict(restored)
         """What the loop was told to keep running, by uid."""
@@ -113,6 +133,10 @@ class Agent:
         """Rows of the board, as they were given out."""
         self.children: dict[int, Child | None] = dict.fromkeys(ALL_SLOTS)
         self.sources_ready = False
+        self.drained = drained
+        """Somebody has drained the node, and nobody has uncordoned it."""
+        self.is_down = False
+        """The loop has said that the pods of the drained node have ended."""
         self.answers_late = ""
         """The pod whose worker dies with its next answer: that comes when a successor works for the same pod."""
         self.disturbed_at = 0.0
@@ -136,10 +160,12 @@ class Agent:
 
     def start(self) -> None:
         if self._given.poison is not None:
-            self._given.poison.agent_begins()
+            self._given.poison.begins_anew()
         self.api_up()
         if self._probe_results:
             self._feed(ProbeResultsRestored(self._probe_results))
+        if self.drained:
+            self._feed(NodeShutdownBegan(ShutdownCause.DRAIN))
         if self.stated:
             self._feed(PodUpdate(op=PodOperation.RESTORE, source=FILE_SOURCE, pods=tuple(self.stated.values())))
         for slot in SLOTS:
@@ -167,6 +193,18 @@ class Agent:
         return worth_keeping(self._loop.probe_results_by_id())
 
     # --- what is wanted ---
+
+    def drain(self) -> None:
+        if self.alive and not self.drained:
+            self._given.trace.note("the node is drained")
+            self.drained = True
+            self._feed(NodeShutdownBegan(ShutdownCause.DRAIN))
+
+    def uncordon(self) -> None:
+        if self.alive and self.drained:
+            self._given.trace.note("the node is uncordoned")
+            self.drained = False
+            self._feed(NodeShutdownCalledOff())
 
     def state(self, desired: Mapping[str, Pod]) -> None:
         """The sources were read: this is what they state now."""
@@ -343,6 +381,9 @@ class Agent:
                 case SlotVacated(slot):
                     self._closed.add(slot)
                     self.kill(slot)
+                case ShutdownChanged(ended_at=ended_at):
+                    self.is_down = bool(ended_at)
+                    self._given.trace.note(f"pods of the drained node have ended: {self.is_down}")
                 case PodsStopped():
                     raise AssertionError("nobody has asked for that")
         return bool(commands)
@@ -378,6 +419,8 @@ class Agent:
         if isinstance(message, Untrack):
             self.probers.pop(message.uid, None)
             self._given.watch.forgotten(message.uid, self._newest_look(message.uid))
+            if self._given.poison is not None and message.uid == POISON:
+                self._given.poison.begins_anew()
         if child is not None and child.alive:
             child.to_child.post(message)
         if isinstance(message, SyncPod) and message.uid in self._late_answers:
@@ -396,6 +439,8 @@ class Agent:
         self.newest[uid] = sync
         if why := wrong_objects(sync, self.objects, sources_ready=self.sources_ready):
             trace.broke(f"a sync of {uid[:8]} goes out with {why}")
+        if self.drained and sync.kind is WorkType.SYNC:
+            trace.broke(f"{uid[:8]} is synced to run on a drained node")
         if sync.remove and uid not in self.stated and not self.sources_ready:
             trace.broke(f"{uid[:8]} is removed before the sources were read")
 

@@ -39,7 +39,7 @@ class Poison:
         self._trace = trace
         self._podman = podman
         self._strikes: Counter[int] = Counter()
-        """By slot, in one life of the agent."""
+        """By slot, as long as the agent knows of the pod."""
 
     def pod(self) -> Pod:
         """What there is to do for it is done soon, and again."""
@@ -48,8 +48,8 @@ class Poison:
         spec = PodSpec(containers=(main,), termination_grace_period_seconds=5)
         return Pod(metadata=ObjectMeta(name="poison", namespace="default", uid=UID), spec=spec)
 
-    def agent_begins(self) -> None:
-        """It knows nothing of what was before."""
+    def begins_anew(self) -> None:
+        """The agent knows nothing of what was before: it is another one, or has forgotten the pod."""
         self._strikes.clear()
 
     def begins(self, child: Child, request: SyncPod) -> None:

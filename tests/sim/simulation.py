@@ -63,6 +63,8 @@ DOWN_S: Final = 200.0
 """Within which everything is taken down."""
 STALE_S: Final = 45.0
 """How long something may be said to run that has ended, while nobody disturbs the agent's eyes."""
+DRAINED: Final = 0.3
+"""Part of the simulations in which the quiet node is drained."""
 CHECKPOINT_LOST: Final = 0.3
 UNTOLD_S: Final = 5.0
 """How long a status cannot be generated while a container of its pod ends: until that was seen and acted on."""
@@ -182,6 +184,8 @@ class Simulation:
             await self._rotate()
             await self._misreport()
             await self._answer_late()
+            if self._rng.random() < DRAINED:
+                await self._drain()
             await self._take_down()
             self._agent.die("the end")
 
@@ -213,8 +217,13 @@ class Simulation:
         for child in self._agent.children.values():
             if child is not None:
                 child.go_on()
+        self._agent.uncordon()
         self._objects.settle()
         self._agent.state(self._desired)
+        await self._come_to_rest()
+
+    async def _come_to_rest(self) -> None:
+        """Every pod is as it is wanted, at some moment, within the bound."""
         wrong = dict.fromkeys((*self._desired, *sorted(self._existing())), "not looked at")
         end_at = self._now + SETTLE_S
         while wrong and self._now < end_at:
@@ -272,6 +281,22 @@ class Simulation:
         self._podman.exit(container.id, 1)
         await self._step(LATE_S)
         self._agent.answers_late = ""
+
+    async def _drain(self) -> None:
+        """Every pod ends, within its grace period and what hooks may add; then each comes back."""
+        self._agent.drain()
+        end_at = self._now + DOWN_S
+        while (not self._agent.is_down or self._left()) and self._now < end_at:
+            await self._step(STEP_S)
+        if (left := self._left()) or not self._agent.is_down:
+            self._trace.broke(f"{DOWN_S:g} s after the node was drained there run {left}")
+        self._agent.uncordon()
+        await self._come_to_rest()
+
+    def _left(self) -> list[str]:
+        """Containers that run, of pods that are wanted."""
+        found = (container for uid in sorted(self._desired) if uid != POISON for container in self._podman.of_pod(uid))
+        return [container.name for container in found if container.state == "running"]
 
     def _any_running(self) -> FakeContainer | None:
         """A container of a pod that is wanted and has not ended."""
@@ -422,6 +447,12 @@ class Simulation:
             spoiled = {labels.ATTEMPT: "9" * 5000} if self._rng.random() < 0.5 else {}
             self._podman.copy_container(self._rng.choice(containers), **spoiled)
 
+    def drain(self) -> None:
+        self._agent.drain()
+
+    def uncordon(self) -> None:
+        self._agent.uncordon()
+
     # --- what processes do ---
 
     def kill_worker(self) -> None:
@@ -447,7 +478,7 @@ class Simulation:
     def kill_agent(self) -> None:
         """And start it again: it knows the checkpoint, and reads its sources when it can."""
         self._agent.die("killed")
-        self._restart_agent()
+        self._restart_agent(drained=self._agent.drained)
 
     def reboot(self) -> None:
         self._trace.note("the host reboots")
@@ -455,11 +486,12 @@ class Simulation:
         self._podman.reboot()
         self._restart_agent()
 
-    def _restart_agent(self) -> None:
-        """A checkpoint may be lost: then what runs is only known by its labels."""
+    def _restart_agent(self, *, drained: bool = False) -> None:
+        """A checkpoint may be lost: then what runs is only known by its labels. A reboot ends a drain."""
         lost = self._rng.random() < CHECKPOINT_LOST
         before = self._agent
-        self._agent = Agent(self._given, {}) if lost else Agent(self._given, before.accepted(), before.kept_verdicts())
+        restored, verdicts = ({}, None) if lost else (before.accepted(), before.kept_verdicts())
+        self._agent = Agent(self._given, restored, verdicts, drained=drained)
         self._agent.start()
 
     def _later(self, seconds: float, act: Callable[[], None]) -> None:
@@ -480,6 +512,8 @@ NOISE: Final[dict[Callable[[Simulation], None], float]] = {
     Simulation.hide: 0.5,
     Simulation.copy: 0.5,
     Simulation.break_pod: 2,
+    Simulation.drain: 0.5,
+    Simulation.uncordon: 1,
     Simulation.kill_worker: 4,
     Simulation.kill_api_server: 1,
     Simulation.hang_worker: 2,

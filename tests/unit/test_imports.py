@@ -53,6 +53,7 @@ ORDER: Final[Mapping[str, tuple[str, ...]]] = {
         "ipc.api.support",
         "ipc.kubecontainer",
         "ipc.stats",
+        "ipc.eviction",
         "ipc.nodestatus",
         "ipc.metrics",
         "ipc.shm",
@@ -121,6 +122,7 @@ ORDER: Final[Mapping[str, tuple[str, ...]]] = {
 }
 """The rooms of each package from the ground up: of two rooms only the later one may import the earlier one."""
 OTHER_SIZES: Final[Mapping[str, str]] = {
+    "ipc.api.validation": "a module for each subject of Kubernetes' validation",
     "supervisor.cli.commands": "one module a command, so that none imports what another needs",
     "supervisor.sources": "a module or two for each source, and the merge of what they state",
     "supervisor.cli.printers": "a module for each kind of object, and what they share",
@@ -128,6 +130,7 @@ OTHER_SIZES: Final[Mapping[str, str]] = {
     "workers.volumemanager": "before and after the plugins, which are a room of their own",
     "workers.tracing": "reading, assembling and sending; the last is an extra",
     "workers.eviction": "limits of local storage; the room for pressure on the node",
+    "ipc.eviction": "signals and thresholds, which the observer and the decision share",
 }
 """Why a room has fewer than 4 or more than 14 modules."""
 

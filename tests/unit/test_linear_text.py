@@ -491,6 +491,8 @@ NO_PARSER: Final[Mapping[str, tuple[str, ...]]] = {
         "supervisor/config/resolved_settings.py",
         "supervisor/config/server_section.py",
         "supervisor/config/sysctl_allowlist.py",
+        "supervisor/managers/node_shutdown.py",
+        "supervisor/processes/logind.py",
     ),
     "the kernel's texts": (
         "ipc/host/file_systems.py",

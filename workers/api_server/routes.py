@@ -43,10 +43,10 @@ def _stream_routes(site: AppState) -> list[web.RouteDef]:
 def _config_object_routes(kind: ObjectKind, reads: Reads, changes: Changes) -> list[web.RouteDef]:
     """Not under Kubernetes' URLs: an answer has no values, so it is no v1 object."""
     listed = functools.partial(reads.config_objects, kind=kind)
-    of_namespace = f"/rootlet/v1/namespaces/{{namespace}}/{kind.plural}"
+    everywhere = f"/rootlet/v1/{kind.plural}"
+    of_namespace = f"/rootlet/v1/namespaces/{{namespace}}/{kind.plural}" if kind.is_namespaced else everywhere
     return [
-        _get(f"/rootlet/v1/{kind.plural}", listed),
-        _get(of_namespace, listed),
+        *(_get(path, listed) for path in dict.fromkeys((everywhere, of_namespace))),
         _get(f"{of_namespace}/{{name}}", functools.partial(reads.config_object, kind=kind)),
         web.delete(f"{of_namespace}/{{name}}", functools.partial(changes.delete_config_object, kind=kind)),
     ]
@@ -76,8 +76,9 @@ def route_table(site: AppState, kubelets: Sequence[Route]) -> list[web.RouteDef]
         web.post("/rootlet/v1/workers/{name}/restart", changes.restart_worker),
         _get("/rootlet/v1/pods/{namespace}/{name}", reads.pod_details),
         web.post("/rootlet/v1/apply", changes.apply),
+        web.post("/rootlet/v1/drain", changes.drain),
+        web.post("/rootlet/v1/uncordon", changes.uncordon),
         web.post("/rootlet/v1/stop", changes.stop),
-        _get("/rootlet/v1/statistics", statistics.snapshot),
         _get("/rootlet/v1/loglevel", log_levels.read),
         web.post("/rootlet/v1/loglevel", log_levels.change),
         web.post("/rootlet/v1/trace", traces.start),

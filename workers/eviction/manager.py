@@ -16,6 +16,7 @@ import msgspec
 
 from ipc.api.v1.pod import Pod
 from ipc.host.eviction_marks import mark_evicted
+from ipc.kubecontainer.pod_failure import EVICTED, PodFailure, encode_failure
 from ipc.kubecontainer.pod_status import RuntimePodStatus
 from ipc.messages import event_reasons
 from ipc.metrics import kubelet as metrics
@@ -74,23 +75,23 @@ async def evict_if_beyond_limits(
         return
     message = exceeded_limit(pod, usage)
     if message:
-        await keep_evicted(run, host.pods_dir, message)
+        await keep_evicted(run, host.pods_dir, PodFailure(reason=EVICTED, message=message))
         METERS.counter(metrics.EVICTIONS, signal_of(message)).inc()
         run.record.evicted(message)
 
 
-async def keep_evicted(run: SyncRun, pods_dir: str, message: str) -> None:
-    """Write the eviction's message to disk, for later agents. A full disk may not take it before the volumes are
+async def keep_evicted(run: SyncRun, pods_dir: str, failure: PodFailure) -> None:
+    """Write why the pod was evicted to disk, for later agents. A full disk may not take it before the volumes are
     gone."""
     try:
-        await run.in_files("mark", _mark, pods_dir, run.pod.uid, message)
+        await run.in_files("mark", _mark, pods_dir, run.pod.uid, encode_failure(failure))
     except OSError as error:
         log.warning("pod %s: its eviction cannot be kept on disk: %s", run.pod.uid, why(error))
 
 
-def _mark(pods_dir: str, uid: str, message: str) -> None:
+def _mark(pods_dir: str, uid: str, text: str) -> None:
     with private_root(pods_dir) as root, made_below(root, uid):
-        mark_evicted(pod_directory(pods_dir, uid), message)
+        mark_evicted(pod_directory(pods_dir, uid), text)
 
 
 async def _of_container(run: SyncRun, logs: Path, status: RuntimePodStatus, name: str) -> list[str]:

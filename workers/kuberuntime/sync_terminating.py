@@ -31,10 +31,13 @@ from workers.volumemanager.tear_down import tear_down_volumes
 
 async def sync_terminating(context: SyncContext, run: SyncRun, request: SyncPod, status: RuntimePodStatus) -> None:
     """Stop every container within its grace period, the sandbox last, unless the pod's removal follows, which ends the
-    sandbox in one call with all that is left. Raises SyncEnded. A shorter grace period cancels it and arrives as the
+    sandbox in one call with all that is left. That it was evicted is kept first, so that no later agent goes back on
+    it. Raises SyncEnded. A shorter grace period cancels it and arrives as the
     next request."""
     if request.remove:
         run.keep_place()
+    elif request.evicted is not None:
+        await keep_evicted(run, context.volumes.pods_dir, request.evicted)
     targets = kill_all(request.pod, status, request.grace_period_s)
     run.record.found(f"{len(targets)} containers running")
     run.step(f"stopping {len(targets)} containers")
@@ -55,7 +58,7 @@ async def sync_terminated(context: SyncContext, run: SyncRun, request: SyncPod, 
         await _remove_all(context, run, status)
         return
     stuck = await tear_down_volumes(run, context.volumes)
-    if request.evicted:
+    if request.evicted is not None:
         await keep_evicted(run, context.volumes.pods_dir, request.evicted)
         await _remove_containers(run, status)
     else:

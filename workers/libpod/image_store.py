@@ -3,21 +3,29 @@
 containers/storage writes ``<root>/<driver>-images/images.json`` anew, by renaming, when an image comes, goes or gets
 another name, and itself looks at the file's date to know whether it has to read it again. Where it lies stands on the
 command line of each monitor, which calls Podman at the end of its container. So the service is one whose containers are
-processes of this host.
+processes of this host. A container's own layer lies in the same store.
+
+What images occupy stands beside it, in ``<root>/<driver>-layers/layers.json``: the size of each layer, and on which one
+it lies. Images share layers, so their sizes do not add up; the layers' do.
 """
 
 from __future__ import annotations
 
 import itertools
 import os
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
+
+import msgspec
 
 from workers.kubecontainer.runtime import ImageStamp
 
 MAX_LIST_BYTES: Final = 16 << 20
 """Longest list that is read, in bytes: ten thousand images."""
+MAX_LAYERS_BYTES: Final = 64 << 20
+"""Longest file of layers that is read, in bytes: a hundred thousand layers."""
+_LIST: Final = "images.json"
 _ARGUMENT: Final = "--exit-command-arg"
 _OTHER_STORE: Final = "imagestore="
 """Storage option that names a store with a list of its own."""
@@ -29,12 +37,40 @@ class _FileStamp(NamedTuple):
     size: int
 
 
+class _Image(msgspec.Struct, frozen=True, rename="kebab"):
+    """One of images.json (containers/storage, images.go)."""
+
+    id: str
+    layer: str = ""
+    mapped_layers: tuple[str, ...] = ()
+    """Copies of its layer for other user namespaces."""
+    big_data_sizes: dict[str, int] = {}
+
+
+class _Layer(msgspec.Struct, frozen=True, rename="kebab"):
+    """One of layers.json (containers/storage, layers.go)."""
+
+    id: str
+    parent: str = ""
+    diff_size: int = 0
+
+
+class StoreUsage(msgspec.Struct, frozen=True):
+    """What images occupy, in bytes."""
+
+    total: int
+    """Of all images; what several have in common counts once."""
+    sizes: Mapping[str, int]
+    """By image id, each with all that it needs."""
+
+
 class ImageStore:
     """The list of one service's images, once a monitor has told where it is."""
 
     def __init__(self) -> None:
         self._list: Path | None = None
         self._is_known = False
+        self._counted: tuple[_FileStamp, StoreUsage] | None = None
 
     def learn(self, monitor: Sequence[str]) -> None:
         """Take it from that monitor's command line, if it is not known yet. With more than one store there is none."""
@@ -42,6 +78,36 @@ class ImageStore:
             return
         self._is_known = True
         self._list = list_of(monitor)
+
+    def learn_layer(self, layer: str) -> None:
+        """The same from the directory of a container's own layer, ``<root>/<driver>/<id>/diff``."""
+        if not self._is_known and (driver := Path(layer).parent.parent).name:
+            self._is_known = True
+            self._list = driver.with_name(f"{driver.name}-images") / _LIST
+
+    def learn_root(self, root: str, driver: str) -> None:
+        """The same from what Podman says of itself."""
+        if not self._is_known:
+            self._is_known = True
+            self._list = Path(root, f"{driver}-images", _LIST)
+
+    @property
+    def root(self) -> str:
+        """A directory on the images' file system; empty while it is not known."""
+        return str(self._list.parent.parent) if self._list is not None else ""
+
+    def usage(self) -> StoreUsage | None:
+        """What images occupy, counted anew when an image has come or gone; None when it cannot be known. Blocks."""
+        stamp = self.stamp()
+        if self._list is None or not isinstance(stamp, _FileStamp):
+            return None
+        if self._counted is None or self._counted[0] != stamp:
+            try:
+                usage = count(*_read_store(self._list))
+            except (OSError, msgspec.DecodeError):
+                return None
+            self._counted = (stamp, usage)
+        return self._counted[1]
 
     def stamp(self, having: str = "") -> ImageStamp | None:
         """Stamp of the list, another one after each change; None when it cannot be known, or the list does not name the
@@ -63,4 +129,44 @@ def list_of(monitor: Sequence[str]) -> Path | None:
     options = list(itertools.pairwise(arguments))
     root, driver = dict(options).get("--root", ""), dict(options).get("--storage-driver", "")
     others = any(option == "--storage-opt" and _OTHER_STORE in word for option, word in options)
-    return Path(root, f"{driver}-images", "images.json") if root and driver and not others else None
+    return Path(root, f"{driver}-images", _LIST) if root and driver and not others else None
+
+
+def count(images: Sequence[_Image], layers: Sequence[_Layer]) -> StoreUsage:
+    """Sum up the layers that images have, and the texts that belong to each. Pure."""
+    known = {layer.id: layer for layer in layers}
+    of_image = {image.id: frozenset(_layers_of(image, known)) for image in images}
+    texts = {image.id: sum(image.big_data_sizes.values()) for image in images}
+    return StoreUsage(
+        total=_size(frozenset().union(*of_image.values()), known) + sum(texts.values()),
+        sizes={id: _size(needed, known) + texts[id] for id, needed in of_image.items()},
+    )
+
+
+def _layers_of(image: _Image, known: Mapping[str, _Layer]) -> Iterator[str]:
+    """Its layers and those below them; one that refers to itself ends."""
+    seen: set[str] = set()
+    for top in (image.layer, *image.mapped_layers):
+        id = top
+        while id in known and id not in seen:
+            seen.add(id)
+            yield id
+            id = known[id].parent
+
+
+def _size(ids: frozenset[str], known: Mapping[str, _Layer]) -> int:
+    return sum(known[id].diff_size for id in ids)
+
+
+def _read_store(images: Path) -> tuple[tuple[_Image, ...], tuple[_Layer, ...]]:
+    layers = images.parent.with_name(images.parent.name.removesuffix("-images") + "-layers") / "layers.json"
+    return (
+        _decoded(images, MAX_LIST_BYTES, tuple[_Image, ...]),
+        _decoded(layers, MAX_LAYERS_BYTES, tuple[_Layer, ...]),
+    )
+
+
+def _decoded(path: Path, max_bytes: int, type: Any) -> Any:
+    """Raises OSError, or DecodeError also for a file that is longer."""
+    with open(path, "rb") as file:
+        return msgspec.json.decode(file.read(max_bytes), type=type)

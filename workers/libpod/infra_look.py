@@ -35,8 +35,8 @@ def look_at_infra(
     """The container of that name, made and started with these, whose monitor has written ``pid_file``. ``on_monitor``
     gets the monitor's command line.
 
-    None when its files do not tell, or are not ours to read (a service of another host, a pod with ids of its own).
-    Then Podman has to be asked. Reads ten small files.
+    None when its files do not tell (Podman 5 has no ``CREATED``), or are not ours to read (a service of another host, a
+    pod with ids of its own). Then Podman has to be asked. Reads ten small files.
     """
     try:
         monitor_pid = int(pid_file.read_bytes())

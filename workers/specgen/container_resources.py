@@ -13,17 +13,14 @@ from typing import Any, Final
 from ipc.api.v1.base import ResourceList
 from ipc.api.v1.container import Container
 from ipc.api.v1.pod import Pod
-from ipc.podresources.node_resources import NodeResources
+from ipc.podresources.cgroup_config import milli_cpu_to_quota, milli_cpu_to_shares
+from ipc.podresources.node_resources import CfsQuota, NodeResources
 from ipc.podresources.pod_requests import CPU, MEMORY, amount, pod_requests
+from ipc.podresources.priority import is_critical
+from ipc.podresources.qos import compute_pod_qos
 from workers.specgen.oom_score import oom_score_adj, within_reach
 
-MIN_SHARES: Final = 2
-MAX_SHARES: Final = 262_144
-SHARES_PER_CPU: Final = 1024
-QUOTA_PERIOD_US: Final = 100_000
-"""cpuCFSQuotaPeriod, in microseconds."""
-MIN_QUOTA_US: Final = 1_000
-MILLI: Final = 1000
+SWAP_MAX: Final = "memory.swap.max"
 KILLED_AS_A_WHOLE: Final = {"memory.oom.group": "1"}
 """Podman takes it among the limits; of the `unified` that its SpecGenerator has, too, it makes nothing."""
 
@@ -31,13 +28,16 @@ KILLED_AS_A_WHOLE: Final = {"memory.oom.group": "1"}
 def container_resources(pod: Pod, container: Container, node: NodeResources) -> dict[str, Any]:
     """Fields of a SpecGenerator."""
     limits = effective_limits(pod, container)
-    memory = _memory(limits) if "memory" in node.controllers else {}
+    swap_bytes = swap_limit(pod, container, node)
+    memory = _memory(limits, swap_bytes)
     asked: dict[str, Mapping[str, Any]] = {
-        "cpu": _cpu(container.resources.requests, limits) if "cpu" in node.controllers else {},
+        "cpu": _cpu(container.resources.requests, limits, node.cfs),
         "memory": memory,
-        "unified": KILLED_AS_A_WHOLE if memory else {},
+        "pids": {"limit": node.pod_pids_limit} if node.pod_pids_limit else {},
     }
-    given = {name: values for name, values in asked.items() if values}
+    given = {name: values for name, values in asked.items() if values and name in node.controllers}
+    if unified := _unified(node, swap_bytes, is_limited="memory" in given):
+        given["unified"] = unified
     return {**({"resource_limits": given} if given else {}), **_oom_score(pod, container, node)}
 
 
@@ -51,8 +51,9 @@ def pod_resources(pod: Pod, node: NodeResources) -> dict[str, Any]:
     limits = pod.spec.resources.limits if pod.spec.resources is not None else {}
     memory = amount(limits, MEMORY)
     asked = {
-        "cpu": {"shares": milli_cpu_to_shares(pod_requests(pod).get(CPU, 0)), **_quota(limits)},
+        "cpu": {"shares": milli_cpu_to_shares(pod_requests(pod).get(CPU, 0)), **_quota(limits, node.cfs)},
         "memory": {"limit": memory} if memory else {},
+        "pids": {"limit": node.pod_pids_limit} if node.pod_pids_limit else {},
     }
     given = {name: values for name, values in asked.items() if values and name in node.controllers}
     return {"resource_limits": given} if given else {}
@@ -64,34 +65,40 @@ def effective_limits(pod: Pod, container: Container) -> ResourceList:
     return {**{name: whole[name] for name in (CPU, MEMORY) if name in whole}, **container.resources.limits}
 
 
-def _cpu(requests: ResourceList, limits: ResourceList) -> Mapping[str, int]:
+def _cpu(requests: ResourceList, limits: ResourceList, cfs: CfsQuota) -> Mapping[str, int]:
     asked, limit = amount(requests, CPU), amount(limits, CPU)
-    return {"shares": milli_cpu_to_shares(asked if CPU in requests else limit), **_quota(limits)}
+    return {"shares": milli_cpu_to_shares(asked if CPU in requests else limit), **_quota(limits, cfs)}
 
 
-def _quota(limits: ResourceList) -> Mapping[str, int]:
-    limit = amount(limits, CPU)
-    return {"quota": milli_cpu_to_quota(limit), "period": QUOTA_PERIOD_US} if limit else {}
+def _quota(limits: ResourceList, cfs: CfsQuota) -> Mapping[str, int]:
+    limit = amount(limits, CPU) if cfs.enforced else 0
+    return {"quota": milli_cpu_to_quota(limit, cfs.period_us), "period": cfs.period_us} if limit else {}
 
 
-def milli_cpu_to_shares(milli_cpu: int) -> int:
-    """MilliCPUToShares."""
-    return min(max(milli_cpu * SHARES_PER_CPU // MILLI, MIN_SHARES), MAX_SHARES)
-
-
-def milli_cpu_to_quota(milli_cpu: int, period_us: int = QUOTA_PERIOD_US) -> int:
-    """MilliCPUToQuota: microseconds of each period."""
-    return max(milli_cpu * period_us // MILLI, MIN_QUOTA_US)
-
-
-def _memory(limits: ResourceList) -> Mapping[str, int]:
-    """Without swap: Podman would give twice the limit of both together."""
+def _memory(limits: ResourceList, swap_bytes: int) -> Mapping[str, int]:
+    """Podman would give twice the limit of memory and swap together."""
     limit = amount(limits, MEMORY)
-    return {"limit": limit, "swap": limit} if limit else {}
+    return {"limit": limit, "swap": limit + swap_bytes} if limit else {}
+
+
+def _unified(node: NodeResources, swap_bytes: int, *, is_limited: bool) -> Mapping[str, str]:
+    """Files of the cgroup that the OCI runtime has no field for, or none without a limit of memory."""
+    swap = {SWAP_MAX: str(swap_bytes)} if node.swap.is_limited_by_cgroup and not is_limited else {}
+    return {**(KILLED_AS_A_WHOLE if is_limited else {}), **swap}
+
+
+def swap_limit(pod: Pod, container: Container, node: NodeResources) -> int:
+    """Bytes of swap that a container may have (configureContainerSwapResources): burstable pods share it by their
+    requests of memory, but for containers whose request is their limit; nobody else gets any."""
+    request, limit = amount(container.resources.requests, MEMORY), amount(container.resources.limits, MEMORY)
+    capacity = amount(node.capacity, MEMORY)
+    if not (capacity and node.swap.is_limited_by_cgroup) or is_critical(pod) or compute_pod_qos(pod) != "Burstable":
+        return 0
+    return 0 if request == limit else int(request / capacity * node.swap.total_bytes)
 
 
 def _oom_score(pod: Pod, container: Container, node: NodeResources) -> dict[str, int]:
-    capacity = amount(node.allocatable, MEMORY)
+    capacity = amount(node.capacity, MEMORY)
     if not capacity:
         return {}
     return {"oom_score_adj": within_reach(oom_score_adj(pod, container, capacity), node.least_oom_score_adj)}

@@ -13,18 +13,17 @@ from ipc.api.v1.container import Container
 from ipc.api.v1.pod import Pod
 from ipc.kubecontainer.restart_policy import is_restartable_init
 from ipc.podresources.pod_requests import MEMORY, amount, memory_request
+from ipc.podresources.priority import SYSTEM_NODE_CRITICAL
 from ipc.podresources.qos import compute_pod_qos
 
 GUARANTEED: Final = -997
 BEST_EFFORT: Final = 1000
-NODE_CRITICAL: Final = "system-node-critical"
-"""Priority class of a pod without which the node is none."""
 
 
 def oom_score_adj(pod: Pod, container: Container, memory_capacity: int) -> int:
     """As upstream would have it on a node of so many bytes."""
     qos_class = compute_pod_qos(pod)
-    if pod.spec.priority_class_name == NODE_CRITICAL or qos_class == "Guaranteed":
+    if pod.spec.priority_class_name == SYSTEM_NODE_CRITICAL or qos_class == "Guaranteed":
         return GUARANTEED
     if qos_class == "BestEffort":
         return BEST_EFFORT

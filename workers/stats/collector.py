@@ -9,11 +9,9 @@ from typing import Final
 import msgspec
 
 from ipc.host.clock import Clock
-from ipc.host.file_systems import mount_id
 from ipc.stats.values import (
     ContainerSample,
     Cpu,
-    FileSystem,
     Io,
     Memory,
     Network,
@@ -23,18 +21,16 @@ from ipc.stats.values import (
     Snapshot,
     Source,
     SystemContainer,
-    VolumeSample,
     decode_snapshot,
     encode_snapshot,
 )
-from workers.logs import layout
 from workers.proc.procfs import boot_time, parent_of, start_ticks
 from workers.stats import cgroup, flat_files, groups, host, processes
 from workers.stats.accounts import Counters, Process, ProcessAccount
+from workers.stats.files import Files, Places
 from workers.stats.groups import GroupAccount, figures_of
 from workers.stats.process_table import ProcessTable, Root
 from workers.stats.rates import Rates
-from workers.stats.storage import PERIOD_S, DiskUsage, file_system, sum_of, used_on, volumes_in
 from workers.stats.targets import ContainerTarget, PodTarget
 from workers.userns.unshare import Unshare
 
@@ -44,16 +40,6 @@ PODS: Final = "pods"
 """Names of system containers (statsapi.SystemContainerKubelet and others)."""
 NODE: Final = "node"
 PODMAN: Final = "podman"
-EMPTY_DIR: Final = "kubernetes.io~empty-dir"
-
-
-class Places(msgspec.Struct, frozen=True, kw_only=True):
-    """Directories that are measured, and the node's name."""
-
-    node_name: str
-    pods_dir: str
-    pod_logs_dir: str
-    memory_dir: str = ""
 
 
 class _Measured(msgspec.Struct, frozen=True):
@@ -70,7 +56,7 @@ class Collector:
 
     def __init__(self, places: Places, clock: Clock, unshare: Unshare, agent_pid: int | None = None) -> None:
         """``agent_pid``: the master's; by default the parent of this process's parent, which is the zygote."""
-        self._places = places
+        self._node_name = places.node_name
         self._clock = clock
         self._agent_pid = agent_pid if agent_pid is not None else parent_of(os.getppid())
         self._table = ProcessTable()
@@ -82,15 +68,7 @@ class Collector:
         self._cgroups: dict[str, str] = {}
         """Own cgroup of each container, by its id; empty without one."""
         self._rates = Rates()
-        self._disk = DiskUsage(unshare)
-        self._layer = ""
-        """A container's layer that was there: it lies in Podman's storage."""
-        self._fs: dict[str, FileSystem | None] = {}
-        """File systems of this round, by path."""
-        self._volumes_of: dict[str, tuple[float, tuple[tuple[str, str, str], ...]]] = {}
-        """By uid: when a pod's volumes were listed (monotonic seconds), and (plugin, name, path) of each."""
-        self._log_directories: dict[str, str] = {}
-        """By uid."""
+        self._files = Files(places, clock, unshare)
         self._has_swap = True
 
     def resume(self, packed: bytes) -> int:
@@ -129,10 +107,9 @@ class Collector:
     def collect(self, pods: Sequence[PodTarget], number: int) -> Snapshot:
         """Measure everything once. ``number`` is the snapshot's. Reads many files, raises nothing of theirs."""
         began = self._clock.now()
-        self._fs.clear()
         containers = {member.id: member for pod in pods for member in pod.members}
         self._retain(containers, pods)
-        self._disk.count(self._directories(pods))
+        self._files.begin_round(pods)
         host_memory = host.read_memory(began.wall)
         self._has_swap = host_memory.has_swap
         members = self._table.scan(self._roots(containers.values()))
@@ -154,8 +131,6 @@ class Collector:
         self._accounts = {id: account for id, account in self._accounts.items() if id in wanted}
         uids = {pod.uid for pod in pods}
         self._pods = {uid: account for uid, account in self._pods.items() if uid in uids}
-        self._log_directories = {uid: known for uid, known in self._log_directories.items() if uid in uids}
-        self._volumes_of = {uid: known for uid, known in self._volumes_of.items() if uid in uids}
 
     def _roots(self, containers: Iterable[ContainerTarget]) -> list[Root]:
         """Containers whose cgroup does not tell everything, and the agent's own processes."""
@@ -207,7 +182,7 @@ class Collector:
         figures = {member.id: figures_of(measured[member.id].cpu, measured[member.id].memory) for member in pod.members}
         account = self._pods.setdefault(pod.uid, GroupAccount())
         summed = account.add(figures)
-        volumes = tuple(self._volumes(pod))
+        volumes = tuple(self._files.volumes(pod))
         return PodSample(
             uid=pod.uid,
             name=pod.name,
@@ -220,7 +195,7 @@ class Collector:
             network=self._network(pod, members, now.wall),
             processes=_all_processes([part.processes for part in parts]),
             volumes=volumes,
-            ephemeral_storage=self._ephemeral(pod, containers, volumes, now.wall),
+            ephemeral_storage=self._files.ephemeral(pod, containers, volumes),
         )
 
     def _network(self, pod: PodTarget, members: Mapping[str, Sequence[Process]], time: float) -> Network | None:
@@ -233,8 +208,6 @@ class Collector:
         return None
 
     def _container(self, pod: PodTarget, target: ContainerTarget, found: _Measured) -> ContainerSample:
-        time = self._clock.now().wall
-        logs = self._logs(pod, target)
         return ContainerSample(
             id=target.id,
             name=target.name,
@@ -245,67 +218,9 @@ class Collector:
             memory=found.memory,
             io=found.io,
             processes=found.processes,
-            rootfs=self._used(target.layer, target.layer, time) if target.layer else None,
-            logs=self._used(logs, self._places.pod_logs_dir, time) if logs else None,
+            rootfs=self._files.rootfs(target),
+            logs=self._files.logs(pod, target),
         )
-
-    # --- files ---
-
-    def _directories(self, pods: Sequence[PodTarget]) -> Iterable[str]:
-        for pod in pods:
-            for target in pod.containers:
-                yield from filter(None, (target.layer, self._logs(pod, target)))
-            yield from (path for _, _, path in self._volume_paths(pod))
-
-    def _logs(self, pod: PodTarget, target: ContainerTarget) -> str:
-        """Empty for the infra container, which writes none."""
-        if not target.name:
-            return ""
-        directory = self._log_directories.get(pod.uid)
-        if directory is None:
-            root = self._places.pod_logs_dir
-            directory = str(layout.pod_directory(root, pod.namespace, pod.name, pod.uid))
-            self._log_directories[pod.uid] = directory
-        return f"{directory}/{target.name}"
-
-    def _volume_paths(self, pod: PodTarget) -> tuple[tuple[str, str, str], ...]:
-        """Listed as rarely as volumes are counted; they are all there before a container runs."""
-        if not pod.containers:
-            return ()
-        now, known = self._clock.now().mono, self._volumes_of.get(pod.uid)
-        if known is None or now - known[0] > PERIOD_S:
-            known = (
-                now,
-                tuple(
-                    (plugin, name, os.path.join(root, pod.uid, "volumes", plugin, name))
-                    for root in filter(None, (self._places.pods_dir, self._places.memory_dir))
-                    for plugin, name in volumes_in(root, pod.uid)
-                ),
-            )
-            self._volumes_of[pod.uid] = known
-        return known[1]
-
-    def _volumes(self, pod: PodTarget) -> Iterable[VolumeSample]:
-        for plugin, name, path in self._volume_paths(pod):
-            fs = self._used(path, path, self._clock.now().wall)
-            if fs is not None:
-                yield VolumeSample(name=name, plugin=plugin, fs=fs)
-
-    def _used(self, path: str, on: str, time: float) -> FileSystem | None:
-        return used_on(self._file_system(on, time), self._disk.of(path), path, time)
-
-    def _file_system(self, path: str, time: float) -> FileSystem | None:
-        if path not in self._fs:
-            self._fs[path] = file_system(path, time)
-        return self._fs[path]
-
-    def _ephemeral(
-        self, pod: PodTarget, containers: Iterable[ContainerSample], volumes: Iterable[VolumeSample], time: float
-    ) -> FileSystem | None:
-        paths = [fs.path for c in containers for fs in (c.rootfs, c.logs) if fs is not None]
-        paths += [v.fs.path for v in volumes if v.plugin == EMPTY_DIR and v.fs.path.startswith(self._places.pods_dir)]
-        usage = sum_of(map(self._disk.of, paths)) if all(target.layer for target in pod.containers) else None
-        return used_on(self._file_system(self._places.pods_dir, time), usage, self._places.pods_dir, time)
 
     # --- the node ---
 
@@ -314,25 +229,18 @@ class Collector:
     ) -> NodeSample:
         now = self._clock.now()
         cpu = host.read_cpu(now.wall)
-        layers = [c.rootfs.path for pod in pods for c in pod.containers if c.rootfs is not None and c.rootfs.path]
-        self._layer = next(iter(layers), self._layer)
         return NodeSample(
-            name=self._places.node_name,
+            name=self._node_name,
             started_at=boot_time(),
             cpu=self._rates.with_rate(NODE, cpu, now.mono) if cpu is not None else None,
             memory=memory,
             io=host.read_io(now.wall),
             network=flat_files.network(flat_files.read("/proc/net/dev"), now.wall),
-            fs=_with_device(self._file_system(self._places.pods_dir, now.wall)),
-            image_fs=_with_device(self._image_fs(now.wall)),
+            fs=self._files.node(),
+            image_fs=self._files.images(),
             process_limit=host.read_process_limit(now.wall),
             system_containers=tuple(self._system_containers(pods, members)),
         )
-
-    def _image_fs(self, time: float) -> FileSystem | None:
-        """The storage's file system; what images use of it is not counted here."""
-        found = self._file_system(self._layer, time) if self._layer else None
-        return msgspec.structs.replace(found, used=None, inodes_used=None) if found is not None else None
 
     def _system_containers(
         self, pods: Sequence[PodSample], members: Mapping[str, Sequence[Process]]
@@ -371,23 +279,3 @@ def _counters_of(container: ContainerSample) -> Counters:
         page_faults=(faults.page_faults or 0) if faults is not None else 0,
         major_page_faults=(faults.major_page_faults or 0) if faults is not None else 0,
     )
-
-
-def _with_device(fs: FileSystem | None) -> FileSystem | None:
-    """With the mount's source and the kind of file system, where they can be found out."""
-    if fs is None:
-        return None
-    try:
-        fd = os.open(fs.path, os.O_PATH | os.O_CLOEXEC)
-        try:
-            wanted = str(mount_id(fd))
-        finally:
-            os.close(fd)
-    except OSError:
-        return fs
-    for line in (flat_files.read("/proc/self/mountinfo") or b"").decode(errors="surrogateescape").splitlines():
-        head, _, tail = line.partition(" - ")
-        if head.split(" ", 1)[0] == wanted:
-            kind, device, *_ = *tail.split(" "), "", ""
-            return msgspec.structs.replace(fs, type=kind, device=device)
-    return fs

@@ -57,6 +57,8 @@ _SERVERS: Final = "e2e/test_host_names_and_dns.py::test_name_servers"
 _INPUT_ENDS: Final = "e2e/test_exec_attach.py::test_an_input_ends_with_the_first_client_and_the_next_is_told"
 _PUBLISHED: Final = "e2e/test_host_ports.py::test_ports_are_published"
 _NO_SHAPING: Final = "nobody here limits traffic: Podman's networks know of no bandwidth"
+_PRIORITY: Final = "a number counts as it is stated, more than that of a class; from 2000000000 on the pod is critical"
+_CLASSES: Final = "e2e/test_priority.py::test_pods_have_the_priority_of_their_class"
 _NO_HANDLER: Final = "the kubelet takes it and calls it an invalid handler: the hook would fail each time"
 
 _DELEGATED: Final = (
@@ -252,9 +254,19 @@ POD_ROWS: Final = (
     ),
     FieldSupport("spec.readinessGates", _WARN, "Ready does not wait for further conditions"),
     FieldSupport("spec.schedulingGates", _NO, "a gated pod must not start, and nobody here opens the gate"),
-    FieldSupport("spec.priority", _WARN, "no pod gives way to another yet"),
-    FieldSupport("spec.priorityClassName", _WARN, "no pod gives way to another yet"),
-    FieldSupport("spec.preemptionPolicy", _NA, "no pod gives way to another yet", ("Never", "PreemptLowerPriority")),
+    FieldSupport("spec.priority", _NOTE, _PRIORITY, tests=(_CLASSES,)),
+    FieldSupport(
+        "spec.priorityClassName",
+        _NOTE,
+        "the two system classes, and those of PriorityClass documents; of one that is not there the pod has a warning",
+        tests=(_CLASSES,),
+    ),
+    FieldSupport(
+        "spec.preemptionPolicy",
+        _NA,
+        "it speaks to a scheduler: a kubelet's preemption, which is for critical pods, does not ask for it",
+        ("Never", "PreemptLowerPriority"),
+    ),
     FieldSupport(
         "spec.nodeName",
         _NOTE,

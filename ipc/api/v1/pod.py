@@ -14,6 +14,7 @@ from ipc.api.v1.scheduling import (
     PodResourceClaim,
     PodSchedulingGate,
     PodSchedulingGroup,
+    PreemptionPolicy,
     Toleration,
     TopologySpreadConstraint,
 )
@@ -23,7 +24,6 @@ from ipc.api.v1.volume import Volume
 
 RestartPolicy = Literal["Always", "OnFailure", "Never"]
 DNSPolicy = Literal["ClusterFirst", "ClusterFirstWithHostNet", "Default", "None"]
-PreemptionPolicy = Literal["PreemptLowerPriority", "Never"]
 OSName = Literal["linux", "windows"]
 
 

@@ -1,15 +1,16 @@
-"""Placement: affinity, tolerations, spreading. A single host decodes and validates it, nothing more."""
+"""Placement, which a single host decodes and validates, nothing more, and priority (scheduling/v1)."""
 
 from typing import Literal
 
-from ipc.api.v1.base import ApiStruct, Empty, Int32, Int64
-from ipc.api.v1.meta import LabelSelector
+from ipc.api.v1.base import ApiStruct, Empty, Int32, Int64, always
+from ipc.api.v1.meta import LabelSelector, ObjectMeta
 
 NodeSelectorOperator = Literal["In", "NotIn", "Exists", "DoesNotExist", "Gt", "Lt"]
 TolerationOperator = Literal["Exists", "Equal", "Lt", "Gt"]
 TaintEffect = Literal["NoSchedule", "PreferNoSchedule", "NoExecute"]
 UnsatisfiableConstraintAction = Literal["DoNotSchedule", "ScheduleAnyway"]
 NodeInclusionPolicy = Literal["Honor", "Ignore"]
+PreemptionPolicy = Literal["PreemptLowerPriority", "Never"]
 
 
 class NodeSelectorRequirement(ApiStruct, frozen=True, kw_only=True):
@@ -134,3 +135,16 @@ class PodResourceClaim(ApiStruct, frozen=True, kw_only=True):
     name: str
     resource_claim_name: str | None = None
     resource_claim_template_name: str | None = None
+
+
+class PriorityClass(ApiStruct, frozen=True, kw_only=True):
+    """A number under a name, of no namespace: the priority of the pods that name it."""
+
+    api_version: Literal["scheduling.k8s.io/v1"] = always("scheduling.k8s.io/v1")
+    kind: Literal["PriorityClass"] = always("PriorityClass")
+    metadata: ObjectMeta = always(ObjectMeta())
+    value: Int32
+    global_default: bool = False
+    """Whether it is also of the pods that name none."""
+    description: str = ""
+    preemption_policy: PreemptionPolicy | None = None

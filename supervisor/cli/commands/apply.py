@@ -13,7 +13,7 @@ from supervisor.cli.options import Failure, agent, agent_options
 @agent_options
 @click.pass_context
 def apply(ctx: click.Context, files: tuple[str, ...]) -> None:
-    """Create or change pods, ConfigMaps and Secrets: all of one file, or none of it when something in it is wrong."""
+    """Create or change pods and objects beside them: all of one file, or none of it when something in it is wrong."""
     if not files:
         raise click.UsageError("must specify -f")
     problems = []

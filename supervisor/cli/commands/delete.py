@@ -20,7 +20,7 @@ from supervisor.cli.options import (
     selector_option,
 )
 from supervisor.client.errors import RequestFailed
-from supervisor.client.http import AgentClient, config_objects_path, pod_key, pods_path
+from supervisor.client.http import WITHOUT_NAMESPACE, AgentClient, config_objects_path, pod_key, pods_path
 from supervisor.client.reflector import Reflector
 
 _PODS: Final = "pods"
@@ -29,7 +29,7 @@ _ALIASES: Final[Mapping[str, str]] = {**dict.fromkeys(POD_ALIASES, _PODS), **OBJ
 
 
 @click.command()
-@click.argument("names", nargs=-1, metavar="[pod|configmap|secret] [NAME...]")
+@click.argument("names", nargs=-1, metavar="[pod|configmap|secret|priorityclass] [NAME...]")
 @files_option
 @click.option("--all", "everything", is_flag=True, help="Every one of the namespace.")
 @click.option("--grace-period", type=click.IntRange(min=0), help="Seconds to end in, instead of the pod's own.")
@@ -54,7 +54,7 @@ def delete(
     namespace: str,
     selector: str,
 ) -> None:
-    """Delete pods, ConfigMaps and Secrets that were applied.
+    """Delete pods, ConfigMaps, Secrets and PriorityClasses that were applied.
 
     \b
     rootlet delete pod web db
@@ -83,7 +83,8 @@ def _named(text: str, resource: str, namespace: str) -> Target:
         raise click.UsageError(f"{text!r}: the resource must be one of {', '.join(sorted(_ALIASES))}")
     if not name:
         raise click.UsageError(f"{text!r} names nothing")
-    return Target(_ALIASES[alias] if slash else resource, namespace, name)
+    named = _ALIASES[alias] if slash else resource
+    return Target(named, "" if named in WITHOUT_NAMESPACE else namespace, name)
 
 
 def _watch(client: AgentClient, resource: str, namespace: str | None, selector: str) -> Reflector:

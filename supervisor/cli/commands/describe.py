@@ -1,4 +1,4 @@
-"""`rootlet describe pod`, `node`, `configmap` and `secret`."""
+"""`rootlet describe pod`, `node`, `configmap`, `secret` and `priorityclass`."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any, Final
 import click
 
 from ipc.host import clock
-from supervisor.cli.config_objects import OBJECT_ALIASES
+from supervisor.cli.config_objects import OBJECT_ALIASES, PRIORITY_CLASSES
 from supervisor.cli.options import (
     NODE_ALIASES,
     POD_ALIASES,
@@ -18,7 +18,7 @@ from supervisor.cli.options import (
     namespace_option,
     split_pod_name,
 )
-from supervisor.cli.printers.config_objects import describe_config_object
+from supervisor.cli.printers.config_objects import describe_config_object, describe_priority_class
 from supervisor.cli.printers.describe import describe_pod
 from supervisor.cli.printers.nodes import describe_node
 from supervisor.cli.printers.staleness import warn_if_stale
@@ -39,7 +39,7 @@ PATIENCE_S: Final = 2
 
 
 @click.command()
-@click.argument("resource", metavar="pod|node|configmap|secret")
+@click.argument("resource", metavar="pod|node|configmap|secret|priorityclass")
 @click.argument("names", nargs=-1, metavar="NAME...")
 @namespace_option
 @agent_options
@@ -56,7 +56,8 @@ def describe(ctx: click.Context, resource: str, names: tuple[str, ...], namespac
     elif slash:
         names = (resource, *names)
     elif not any(resource in known for known in (POD_ALIASES, NODE_ALIASES, OBJECT_ALIASES)):
-        raise click.UsageError(f'"{resource}" cannot be described, only pods, the node, configmaps and secrets')
+        known = "only pods, the node, configmaps, secrets and priorityclasses"
+        raise click.UsageError(f'"{resource}" cannot be described, {known}')
     if not names and resource not in NODE_ALIASES:
         raise click.UsageError(f"name the {resource} to describe")
     with agent(ctx) as client:
@@ -102,7 +103,8 @@ def _describe_pods(client: AgentClient, names: Sequence[str], namespace: str) ->
 def _describe_objects(client: AgentClient, resource: str, names: Sequence[str], namespace: str) -> None:
     for index, name in enumerate(names):
         found = client.get(config_object_path(resource, namespace, name.rpartition("/")[2]))
-        _echo(index, describe_config_object(found, clock.wall()))
+        is_class = resource == PRIORITY_CLASSES
+        _echo(index, describe_priority_class(found) if is_class else describe_config_object(found, clock.wall()))
 
 
 def _echo(index: int, text: str) -> None:

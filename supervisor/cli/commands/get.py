@@ -1,4 +1,4 @@
-"""`rootlet get`: tables and documents of pods, events, ConfigMaps, Secrets and workers, and of what happens to them."""
+"""`rootlet get`: tables and documents of pods, events, objects beside pods and workers, and of what happens to them."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import click
 import msgspec
 
 from ipc.host import clock
-from supervisor.cli.config_objects import CONFIG_MAPS, OBJECT_ALIASES, SECRETS, SINGULAR
+from supervisor.cli.config_objects import CONFIG_MAPS, OBJECT_ALIASES, PRIORITY_CLASSES, SECRETS, SINGULAR
 from supervisor.cli.options import (
     NODE_ALIASES,
     POD_ALIASES,
@@ -81,6 +81,7 @@ _NODE: Final = Kind(
     nodes.HEADER,
     nodes.WIDE_HEADER,
     lambda node, now, wide: nodes.node_row(node, now, wide=wide),
+    lambda namespace, name: f"{NODES_PATH}/{name}",
     is_namespaced=False,
 )
 _CONFIG_MAP: Final = Kind(
@@ -99,12 +100,22 @@ _SECRET: Final = Kind(
     lambda found, now, wide: config_objects.secret_row(found, now, wide=wide),
     functools.partial(config_object_path, SECRETS),
 )
+_PRIORITY_CLASS: Final = Kind(
+    SINGULAR[PRIORITY_CLASSES],
+    functools.partial(config_objects_path, PRIORITY_CLASSES),
+    config_objects.PRIORITY_CLASS_HEADER,
+    config_objects.PRIORITY_CLASS_HEADER,
+    lambda found, now, wide: config_objects.priority_class_row(found, now),
+    functools.partial(config_object_path, PRIORITY_CLASSES),
+    is_namespaced=False,
+)
 _KINDS: Final[Mapping[str, Kind]] = {
     "pods": _POD,
     "nodes": _NODE,
     "events": _EVENT,
     CONFIG_MAPS: _CONFIG_MAP,
     SECRETS: _SECRET,
+    PRIORITY_CLASSES: _PRIORITY_CLASS,
 }
 _ALIASES: Final[Mapping[str, str]] = {
     **dict.fromkeys(POD_ALIASES, "pods"),
@@ -129,7 +140,7 @@ class View(msgspec.Struct, frozen=True, kw_only=True):
 
 
 @click.command()
-@click.argument("resource", metavar="pods|nodes|events|configmaps|secrets|workers")
+@click.argument("resource", metavar="pods|nodes|events|configmaps|secrets|priorityclasses|workers")
 @click.argument("names", nargs=-1, metavar="[NAME]...")
 @namespace_option
 @all_namespaces_option
@@ -157,7 +168,7 @@ def get(
     watch: bool,
     no_headers: bool,
 ) -> None:
-    """Show pods, the node, events, ConfigMaps, Secrets or workers. Of ConfigMaps and Secrets nobody is told values.
+    """Show pods, the node, events, objects beside pods, or workers. Of ConfigMaps and Secrets nobody is told values.
 
     \b
     rootlet get pods                  the pods of the namespace "default"
@@ -170,7 +181,7 @@ def get(
     names = (name, *names) if slash else names
     kind = _ALIASES.get(resource)
     if kind is None:
-        known = "only pods, nodes, events, configmaps, secrets and workers"
+        known = "only pods, nodes, events, configmaps, secrets, priorityclasses and workers"
         raise click.UsageError(f'there is no resource type "{resource}": {known}')
     with agent(ctx) as client:
         if kind == "workers":
@@ -184,8 +195,6 @@ def get(
             output=output,
             headers=not no_headers,
         )
-        if watch and kind == "nodes":
-            raise click.UsageError("a node cannot be watched; `rootlet top node -w` shows what it uses")
         if kind == "pods" and output in _TABLES:
             warn_if_stale(client)
         (_watch if watch else _list)(client, view)

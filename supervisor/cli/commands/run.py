@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from supervisor.cli.configuration import config_file, load_configuration
+from supervisor.cli.configuration import EXIT_CONFIG, config_file, load_configuration
 from supervisor.cli.options import Failure
 
 if TYPE_CHECKING:
@@ -21,6 +21,7 @@ def run(load_worker_main: LoadWorkerMain, config_path: Path | None) -> int:
     """Run the agent in the foreground until SIGTERM or `rootlet stop`; containers keep running after it."""
     from ipc.log import setup, verbosity
     from supervisor.agent import run_agent
+    from supervisor.config.settings import SettingsError
     from supervisor.processes.inherited_descriptors import close_inherited
     from supervisor.processes.podman_service import BrokenContainersConf
     from supervisor.state.directory_owner import DirectoryTaken
@@ -32,5 +33,7 @@ def run(load_worker_main: LoadWorkerMain, config_path: Path | None) -> int:
     verbosity.apply(settings.logging.levels)
     try:
         return run_agent(settings, load_worker_main, config_path)
+    except SettingsError as error:
+        raise Failure(str(error), EXIT_CONFIG) from error
     except (InstanceBusy, DirectoryTaken, BrokenContainersConf, OSError) as error:
         raise Failure(str(error)) from error

@@ -33,7 +33,7 @@ def workers() -> None:
 def restart(ctx: click.Context, names: tuple[str, ...], everything: bool, timeout: float) -> None:
     """Replace workers, one after the other, each when its predecessor's successor is ready. Containers keep running.
 
-    Each finishes the step in hand first; one that does not leave within shutdownGracePeriod is killed. Pods that were
+    Each finishes the step in hand first; one that does not leave within workers.stopTimeout is killed. Pods that were
     isolated because their syncs killed the worker are tried again.
 
     \b

@@ -1,5 +1,5 @@
-"""ConfigMaps and Secrets for people: names and sizes (pkg/printers/internalversion/printers.go, printConfigMap and
-printSecret; kubectl pkg/describe, describeSecret). The agent tells no values."""
+"""ConfigMaps and Secrets for people, names and sizes, and classes (pkg/printers/internalversion/printers.go,
+printConfigMap, printSecret, printPriorityClass; kubectl pkg/describe). The agent tells no values of the former."""
 
 from __future__ import annotations
 
@@ -13,6 +13,8 @@ Json = Mapping[str, Any]
 
 CONFIG_MAP_HEADER: Final = ("NAME", "DATA", "AGE")
 SECRET_HEADER: Final = ("NAME", "TYPE", "DATA", "AGE")
+PRIORITY_CLASS_HEADER: Final = ("NAME", "VALUE", "GLOBAL-DEFAULT", "AGE", "PREEMPTIONPOLICY")
+_PREEMPTION_POLICY: Final = "PreemptLowerPriority"
 _WIDE: Final = ("SIZE", "IMMUTABLE", "SOURCE")
 WIDE_CONFIG_MAP_HEADER: Final = (*CONFIG_MAP_HEADER, *_WIDE)
 WIDE_SECRET_HEADER: Final = (*SECRET_HEADER, *_WIDE)
@@ -29,6 +31,29 @@ def secret_row(found: Json, now: float, *, wide: bool = False) -> tuple[str, ...
     """One row under SECRET_HEADER or WIDE_SECRET_HEADER; ``now`` in epoch seconds."""
     name, *rest = config_map_row(found, now, wide=wide)
     return (name, found["type"], *rest)
+
+
+def priority_class_row(found: Json, now: float) -> tuple[str, ...]:
+    """One row under PRIORITY_CLASS_HEADER; ``now`` in epoch seconds."""
+    return (
+        found["metadata"]["name"],
+        str(found["value"]),
+        str(found.get("globalDefault", False)).lower(),
+        since(found["metadata"].get("creationTimestamp"), now),
+        found.get("preemptionPolicy", _PREEMPTION_POLICY),
+    )
+
+
+def describe_priority_class(found: Json) -> str:
+    """Everything about a PriorityClass (describePriorityClass)."""
+    rows = (
+        ("Name", found["metadata"]["name"]),
+        ("Value", str(found["value"])),
+        ("GlobalDefault", str(found.get("globalDefault", False)).lower()),
+        ("PreemptionPolicy", found.get("preemptionPolicy", _PREEMPTION_POLICY)),
+        ("Description", found.get("description", "")),
+    )
+    return align_tabs("\n".join(f"{title}:\t{printable(text)}" for title, text in rows)) + "\n"
 
 
 def _wide_cells(found: Json) -> Sequence[str]:

@@ -39,7 +39,7 @@ def node_row(node: Json, now: float, *, wide: bool = False) -> tuple[str, ...]:
     info = node["status"].get("nodeInfo", {})
     row = (
         node["metadata"]["name"],
-        _readiness(node["status"]),
+        _readiness(node),
         NONE,
         since(node["metadata"].get("creationTimestamp"), now),
         info.get("kubeletVersion", UNKNOWN),
@@ -50,9 +50,15 @@ def node_row(node: Json, now: float, *, wide: bool = False) -> tuple[str, ...]:
     return (*row, _address(node["status"], "InternalIP"), *(info.get(name) or UNKNOWN for name in names))
 
 
-def _readiness(status: Json) -> str:
-    ready = next((c["status"] for c in status.get("conditions", ()) if c["type"] == "Ready"), "Unknown")
-    return {"True": "Ready", "False": "NotReady"}.get(ready, "Unknown")
+def _readiness(node: Json) -> str:
+    conditions = node["status"].get("conditions", ())
+    ready = next((c["status"] for c in conditions if c["type"] == "Ready"), "Unknown")
+    readiness = {"True": "Ready", "False": "NotReady"}.get(ready, "Unknown")
+    return f"{readiness},SchedulingDisabled" if _is_unschedulable(node) else readiness
+
+
+def _is_unschedulable(node: Json) -> bool:
+    return bool(node.get("spec", {}).get("unschedulable"))
 
 
 def _address(status: Json, kind: str) -> str:

@@ -7,7 +7,16 @@ from typing import Final
 from aiohttp import web
 
 from ipc.kubecontainer.config_objects import ObjectKind
-from ipc.messages.api_server import ApplyManifests, DeleteObject, DeletePod, Reply, RestartWorker, StopAgent
+from ipc.messages.api_server import (
+    ApplyManifests,
+    DeleteObject,
+    DeletePod,
+    DrainNode,
+    Reply,
+    RestartWorker,
+    StopAgent,
+    UncordonNode,
+)
 from workers.api_server.core.query import flag, integer
 from workers.api_server.core.status_errors import StatusDetails, bad_request, failure, success
 from workers.api_server.store.site import AppState, json_answer, read_body, status_answer
@@ -38,7 +47,7 @@ class Changes:
         return status_answer(success(reply.code, name=name, kind="pods"))
 
     async def delete_config_object(self, request: web.Request, kind: ObjectKind) -> web.Response:
-        namespace, name = request.match_info["namespace"], request.match_info["name"]
+        namespace, name = request.match_info.get("namespace", ""), request.match_info["name"]
 
         def message(request_id: int) -> DeleteObject:
             return DeleteObject(request_id=request_id, kind=kind, namespace=namespace, name=name)
@@ -63,6 +72,12 @@ class Changes:
         if reply.code >= 400:
             return _refusal(reply, name, "workers")
         return _answer(reply)
+
+    async def drain(self, request: web.Request) -> web.Response:
+        return _answer(await self._site.master.ask(lambda request_id: DrainNode(request_id=request_id)))
+
+    async def uncordon(self, request: web.Request) -> web.Response:
+        return _answer(await self._site.master.ask(lambda request_id: UncordonNode(request_id=request_id)))
 
     async def stop(self, request: web.Request) -> web.Response:
         pods = flag(request.query, "pods")

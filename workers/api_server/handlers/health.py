@@ -18,6 +18,7 @@ from ipc.messages.api_server import AgentChanged, WorkerInfo
 from ipc.metrics import kubelet as metrics
 from ipc.metrics.reasons import OTHER
 from ipc.shm.metric_cells import METERS
+from ipc.text.durations import format_duration
 from workers.api_server.core.route import NOT_FOUND
 from workers.api_server.core.status_errors import ApiError
 from workers.api_server.store.site import AppState
@@ -86,7 +87,7 @@ class Health:
         agent = self._site.store.agent
         checks: dict[str, Check] = {"ping": lambda: "", "log": log_problem, "syncloop": lambda: self._sync_loop(agent)}
         if agent is not None:
-            checks["relist"] = self._relist
+            checks["relist"] = lambda: pleg_problem(self._site)
             checks["podman"] = lambda: podman_problem(agent)
             checks |= {WORKER + info.name: lambda info=info: self._worker(info) for info in agent.workers}  # type: ignore[misc]
         return {name: checks[name] for name in self._only} if self._only else checks
@@ -97,11 +98,6 @@ class Health:
             return ""  # This process has just been born, of a master that lives.
         age_s = site.clock.now().mono - site.board.last_iteration
         return sync_loop_problem(agent, procfs.state_of(agent.pid), age_s)
-
-    def _relist(self) -> str:
-        site = self._site
-        last = site.board.last_relist
-        return relist_problem(site.clock.now().mono - last if last else None, site.quiet_relist_period_s)
 
     def _worker(self, info: WorkerInfo) -> str:
         site = self._site
@@ -128,13 +124,21 @@ def sync_loop_problem(agent: AgentChanged, process_state: str, age_s: float) -> 
     return ""
 
 
+def pleg_problem(site: AppState) -> str:
+    """Why the observation of Podman is not healthy now."""
+    last = site.board.last_relist
+    return relist_problem(site.clock.now().mono - last if last else None, site.quiet_relist_period_s)
+
+
 def relist_problem(age_s: float | None, quiet_period_s: float) -> str:
     """Why the observation of Podman is not healthy, ``age_s`` seconds after the last relist that succeeded; None: there
     was none yet (pkg/kubelet/pleg/generic.go, Healthy)."""
     window_s = max(2 * quiet_period_s, MIN_RELIST_WINDOW_S)
     if age_s is None:
-        return "there was no successful relist yet"
-    return f"the last successful relist was {age_s:.0f} s ago, more than {window_s:g} s" if age_s > window_s else ""
+        return "pleg has yet to be successful"
+    if age_s <= window_s:
+        return ""
+    return f"pleg was last seen active {format_duration(round(age_s))} ago; threshold is {format_duration(window_s)}"
 
 
 def podman_problem(agent: AgentChanged) -> str:

@@ -6,7 +6,7 @@ import asyncio
 import ipaddress
 import os
 import platform
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Final
 
 import msgspec
@@ -18,20 +18,37 @@ from ipc.messages.api_server import AgentChanged
 from ipc.nodestatus.conditions import pressures_of, set_pressure, set_ready, with_conditions
 from ipc.nodestatus.images import StoredImage, node_images
 from ipc.nodestatus.machine import NodeLimits, set_machine_info
-from ipc.nodestatus.node import Node, NodeAddress, NodeCondition, NodeStatus
+from ipc.nodestatus.node import (
+    DaemonEndpoint,
+    Node,
+    NodeAddress,
+    NodeCondition,
+    NodeDaemonEndpoints,
+    NodeSpec,
+    NodeStatus,
+)
 from ipc.nodestatus.version import HostVersions, set_versions
 from ipc.stats.machine_info import MachineInfo
 from ipc.stats.values import NodeSample
+from workers.api_server.core.query import flag, integer
 from workers.api_server.core.status_errors import ApiError, not_found
-from workers.api_server.store.site import AppState, json_answer
+from workers.api_server.handlers.health import pleg_problem
+from workers.api_server.handlers.node_watch import NodeVersions, NodeWatches
+from workers.api_server.store.selectors import all_hold, parse_field_selector, parse_label_selector
+from workers.api_server.store.site import AppState, begin_stream, json_answer
+from workers.api_server.store.watch import MAX_WATCH_S
 from workers.kubecontainer.runtime import RuntimeCallError
 from workers.stats.machine import read_machine
 
 RUNTIME: Final = "podman"
+NODE_FIELDS: Final = frozenset(("metadata.name",))
+"""Fields that a field selector for nodes can ask for."""
 HARDWARE: Final = ("cpu", "memory")
 """Resources of which the machine tells the capacity."""
 _ARCHITECTURES: Final[Mapping[str, str]] = {"x86_64": "amd64", "aarch64": "arm64", "armv7l": "arm", "i686": "386"}
 """Go's names of the machine's."""
+SHUTTING_DOWN: Final = "node is shutting down"
+"""pkg/kubelet/nodeshutdown/nodeshutdown_manager_linux.go, ShutdownStatus."""
 
 
 class Nodes:
@@ -40,10 +57,17 @@ class Nodes:
     def __init__(self, site: AppState) -> None:
         self._site = site
         self._conditions: tuple[NodeCondition, ...] = ()
+        self._versions = NodeVersions(site.clock)
+        self._watches = NodeWatches(self._node, self._is_ready, site.clock)
 
-    async def list(self, _request: web.Request) -> web.Response:
+    async def list(self, request: web.Request) -> web.StreamResponse:
+        is_wanted = _selection(request.query)
+        if flag(request.query, "watch"):
+            return await self._watch(request, is_wanted)
         node = await self._node()
-        return json_answer({"kind": "NodeList", "apiVersion": "v1", "metadata": {}, "items": [node]})
+        metadata = {"resourceVersion": node.metadata.resource_version}
+        items = [node] if is_wanted(node) else []
+        return json_answer({"kind": "NodeList", "apiVersion": "v1", "metadata": metadata, "items": items})
 
     async def one(self, request: web.Request) -> web.Response:
         name = request.match_info["name"]
@@ -51,11 +75,30 @@ class Nodes:
             raise not_found("nodes", name)
         return json_answer(await self._node())
 
+    async def _watch(self, request: web.Request, is_wanted: Callable[[Node], bool]) -> web.StreamResponse:
+        query = request.query
+        seen = integer(query, "resourceVersion") or ""
+        bookmarks = flag(query, "allowWatchBookmarks")
+        timeout_s = integer(query, "timeoutSeconds", low=1) or MAX_WATCH_S
+        await self._site.agent()
+        response = await begin_stream(request, "application/json")
+        await self._watches.stream(
+            response.write, is_wanted=is_wanted, seen=str(seen), bookmarks=bookmarks, timeout_s=timeout_s
+        )
+        return response
+
+    def _is_ready(self) -> bool:
+        agent = self._site.store.agent
+        return agent is not None and agent.runtime_healthy
+
     async def _node(self) -> Node:
         site, agent = self._site, await self._site.agent()
         machine, versions = await asyncio.to_thread(lambda: (read_machine(), read_versions()))
         sample, images = await asyncio.gather(self._sample(), self._images())
-        status = NodeStatus(addresses=_addresses(site.board.host_ips, site.settings.node_name))
+        status = NodeStatus(
+            addresses=_addresses(site.board.host_ips, site.settings.node_name),
+            daemon_endpoints=_endpoints(site.settings.server.secure_port),
+        )
         status, _ = set_machine_info(status, self._usable(machine), self._limits(), site.settings.node_name)
         status = set_versions(
             status,
@@ -70,12 +113,10 @@ class Nodes:
             "kubernetes.io/os": versions.operating_system,
             "kubernetes.io/arch": versions.architecture,
         }
-        return Node(
-            metadata=ObjectMeta(
-                name=site.settings.node_name, labels=labels, creation_timestamp=rfc3339(agent.started_at)
-            ),
-            status=msgspec.structs.replace(status, images=node_images(images)),
-        )
+        metadata = ObjectMeta(name=site.settings.node_name, labels=labels, creation_timestamp=rfc3339(agent.started_at))
+        spec = NodeSpec(unschedulable=bool(agent.going_down))
+        status = msgspec.structs.replace(status, images=node_images(images))
+        return self._versions.numbered(Node(metadata=metadata, spec=spec, status=status))
 
     def _usable(self, machine: MachineInfo) -> MachineInfo:
         """CPUs that pods may have: this agent may be bound to some of the machine's."""
@@ -83,9 +124,11 @@ class Nodes:
 
     def _limits(self) -> NodeLimits:
         settings = self._site.settings
-        known = settings.node.allocatable.items()
+        known = settings.node.capacity.items()
         return NodeLimits(
-            max_pods=settings.max_pods, capacity={name: amount for name, amount in known if name not in HARDWARE}
+            max_pods=settings.max_pods,
+            capacity={name: amount for name, amount in known if name not in HARDWARE},
+            reserved=settings.node.reserved,
         )
 
     async def _sample(self) -> NodeSample | None:
@@ -108,6 +151,10 @@ class Nodes:
         for kind, pressure in (pressures_of(sample) if sample is not None else {}).items():
             conditions, _ = set_pressure(conditions, kind, pressure=pressure, now=now)
         errors = [] if agent.runtime_healthy else [agent.runtime_message or "Podman does not answer"]
+        if agent.going_down == "shutdown":
+            errors.append(SHUTTING_DOWN)
+        if problem := pleg_problem(self._site):
+            errors.append(f"PLEG is not healthy: {problem}")
         conditions, _ = set_ready(conditions, errors=errors, capacity=status.capacity, now=now)
         self._conditions = conditions
         return with_conditions(status, conditions)
@@ -120,9 +167,25 @@ def _first_ready(agent: AgentChanged) -> tuple[NodeCondition, ...]:
     return (NodeCondition(type="Ready", status=status, last_transition_time=rfc3339(since)),)
 
 
+def _selection(query: Mapping[str, str]) -> Callable[[Node], bool]:
+    """Whether the selectors of a query select the Node. Raises ApiError 400."""
+    labels = parse_label_selector(query.get("labelSelector", ""))
+    fields = parse_field_selector(query.get("fieldSelector", ""), NODE_FIELDS)
+
+    def is_wanted(node: Node) -> bool:
+        return all_hold(labels, node.metadata.labels) and all_hold(fields, {"metadata.name": node.metadata.name})
+
+    return is_wanted
+
+
 def _addresses(ips: tuple[str, ...], name: str) -> tuple[NodeAddress, ...]:
     found = (ip for ip in ips if not ipaddress.ip_address(ip).is_loopback)
     return (*(NodeAddress(type="InternalIP", address=ip) for ip in found), NodeAddress(type="Hostname", address=name))
+
+
+def _endpoints(port: int) -> NodeDaemonEndpoints:
+    """setters.go, DaemonEndpoints; none while the port is off."""
+    return NodeDaemonEndpoints(kubelet_endpoint=DaemonEndpoint(port=port) if port else None)
 
 
 def read_versions() -> HostVersions:

@@ -39,7 +39,7 @@ class Reads:
         self._pods = _Resource("Pod", POD_FIELDS, site.store.pods)
         self._events = _Resource("Event", EVENT_FIELDS, site.store.events)
         self._config_objects = {
-            kind: _Resource(f"{kind}Summary", OBJECT_FIELDS, objects)
+            kind: _Resource(f"{kind}Summary" if kind.is_namespaced else kind, OBJECT_FIELDS, objects)
             for kind, objects in site.store.config_objects.items()
         }
 
@@ -58,7 +58,7 @@ class Reads:
     async def config_object(self, request: web.Request, kind: ObjectKind) -> web.Response:
         store = await self._site.synced()
         name = request.match_info["name"]
-        found = store.config_objects[kind].find(request.match_info["namespace"], name)
+        found = store.config_objects[kind].find(request.match_info.get("namespace", ""), name)
         if found is None:
             raise not_found(kind.plural, name)
         return json_answer(found.json)

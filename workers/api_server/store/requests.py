@@ -34,22 +34,22 @@ class MasterRequests:
         self._ids = itertools.count(1)
         self._waiting: dict[int, asyncio.Future[Reply]] = {}
 
-    async def ask(self, make: Callable[[int], AdminRequest]) -> Reply:
-        """Send what ``make`` makes of a fresh request_id and wait for the reply.
+    async def ask(self, make: Callable[[int], AdminRequest], *, timeout_s: float | None = None) -> Reply:
+        """Send what ``make`` makes of a fresh request_id and wait for the reply, for a time of its own if need be.
 
         Raises ApiError: 429 when too many wait already, 413, 503 when the master is gone, 504 at the deadline.
         """
         if len(self._waiting) >= self._max_pending:
             raise too_many(f"{len(self._waiting)} requests wait for the master already")
-        request_id = next(self._ids)
+        request_id, timeout_s = next(self._ids), timeout_s or self._timeout_s
         reply: asyncio.Future[Reply] = asyncio.get_running_loop().create_future()
         self._waiting[request_id] = reply
         try:
-            async with asyncio.timeout(self._timeout_s):
+            async with asyncio.timeout(timeout_s):
                 await self._channel.send(make(request_id))
                 return await reply
         except TimeoutError:
-            raise ApiError(504, f"no reply within {self._timeout_s:g} s: whether it was done is unknown") from None
+            raise ApiError(504, f"no reply within {timeout_s:g} s: whether it was done is unknown") from None
         except FrameTooLarge as error:
             raise ApiError(413, str(error)) from None
         except ChannelClosed:

@@ -539,7 +539,6 @@ def test_only_run_imports_the_agent() -> None:
         (("logs", "web", "app", "-c", "app"), "only one of -c or an inline [CONTAINER] arg"),
         (("logs", "web", "app", "--all-containers"), "should not be specified with container name app"),
         (("frobnicate",), "No such command"),
-        (("get", "nodes", "-w"), "cannot be watched"),
         (("top", "pods", "--sort-by", "name"), "Invalid value"),
         (("top", "deployments"), "No such command"),
         (("stats", "service/web"), "is not a pod"),

@@ -10,11 +10,12 @@ from pathlib import Path
 from typing import Any, Final
 
 import aiohttp
+import msgspec
 import pytest
 
 from ipc.host.clock import monotonic, rfc3339_micro
 from ipc.kubecontainer.pod_status import SandboxState, SandboxStatus
-from ipc.messages.api_server import PostManifests, ReadConfiguration, Reply
+from ipc.messages.api_server import PostManifests, ReadConfiguration, ReadProfile, Reply
 from ipc.wire.server_settings import ServerSettings
 from ipc.wire.stream_channels import decode_status
 from tests.harness.api_server import (
@@ -362,6 +363,20 @@ async def test_heap_only_where_it_is_switched_on(master: Master) -> None:
     assert (await text_of(master, "/debug/pprof/heap"))[1].startswith("heap profile: ")
     assert (await text_of(master, "/debug/pprof/heap?stop=1"))[0] == 200
     assert (await text_of(master, "/debug/pprof/heap"))[0] == 400
+
+
+async def test_a_profile_of_another_process_is_the_masters_to_get(master: Master) -> None:
+    answers = {"node": Reply(request_id=0, code=200, message="main;serve 3\n"), "podman": Reply(request_id=0, code=404)}
+    master.answer = lambda asked: msgspec.structs.replace(answers[asked.process], request_id=asked.request_id)
+    master.ready()
+    assert await text_of(master, "/debug/pprof/profile?seconds=7&process=node") == (200, "main;serve 3\n")
+    assert (await text_of(master, "/debug/pprof/heap?start=1&process=podman"))[0] == 404
+    assert master.requests == [
+        ReadProfile(request_id=1, process="node", profile="profile", seconds=7),
+        ReadProfile(request_id=2, process="podman", profile="heap", seconds=30, action="start"),
+    ]
+    assert (await text_of(master, "/debug/pprof/profile?seconds=301&process=node"))[0] == 400
+    assert len(master.requests) == 2
 
 
 # --- manifests by request -------------------------------------------------------------------------------------------

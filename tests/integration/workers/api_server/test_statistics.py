@@ -109,6 +109,7 @@ async def test_the_node_without_podman_has_no_images(measured: Master) -> None:
 
 async def test_the_node_tells_of_podmans_silence(measured: Master) -> None:
     measured.ready()
+    measured.board.record_relist(monotonic())
     ready = await ready_condition(measured)
     assert (ready["status"], ready["reason"]) == ("True", "KubeletReady")
     silent = msgspec.structs.replace(

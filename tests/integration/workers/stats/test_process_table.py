@@ -16,7 +16,8 @@ from ipc.host.clock import SystemClock
 from tests.podman_service import wait_until
 from workers.proc.procfs import start_ticks
 from workers.stats import host, machine, process_table
-from workers.stats.collector import KUBELET, PODS, Collector, Places
+from workers.stats.collector import KUBELET, PODS, Collector
+from workers.stats.files import Places
 from workers.stats.process_table import ProcessTable, Root, parse_stat, read_process
 from workers.stats.targets import ContainerTarget, PodTarget
 from workers.userns.unshare import Unshare

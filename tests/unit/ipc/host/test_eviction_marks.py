@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from ipc.host.eviction_marks import MARK, MAX_MESSAGE_BYTES, evicted, mark_evicted
+from ipc.host.eviction_marks import MARK, MAX_MARK_BYTES, evicted, mark_evicted
 
 
 def test_what_is_marked_is_found(tmp_path: Path) -> None:
@@ -27,7 +27,7 @@ def test_what_is_no_mark_is_passed_over(tmp_path: Path) -> None:
     (tmp_path / "empty").mkdir()
     (tmp_path / "empty" / MARK).touch()
     (tmp_path / "large").mkdir()
-    (tmp_path / "large" / MARK).write_bytes(b"\xff" * (2 * MAX_MESSAGE_BYTES))
+    (tmp_path / "large" / MARK).write_bytes(b"\xff" * (2 * MAX_MARK_BYTES))
     found = evicted(tmp_path)
     assert found.keys() == {"large"}
-    assert len(found["large"]) == MAX_MESSAGE_BYTES
+    assert len(found["large"]) == MAX_MARK_BYTES

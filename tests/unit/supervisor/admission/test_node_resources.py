@@ -4,14 +4,41 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
+from typing import Any
+
+import pytest
 
 from ipc.api.quantity import parse_quantity
 from supervisor.admission.node_resources import Machine, node_resources, read_machine
+from supervisor.config.settings import Settings, SettingsError
+
+MACHINE = Machine(cpus=2, memory_bytes=4_051_288 << 10, storage_bytes=64 << 30)
+NOTHING_RESERVED = Settings(eviction_hard={})
 
 
 def test_quantities_as_kubernetes_writes_them() -> None:
-    found = node_resources(Machine(cpus=2, memory_bytes=4_051_288 << 10, storage_bytes=64 << 30))
-    assert found.allocatable == {"cpu": "2", "memory": "4051288Ki", "ephemeral-storage": "64Gi"}
+    found = node_resources(MACHINE, NOTHING_RESERVED)
+    assert found.capacity == {"cpu": "2", "memory": "4051288Ki", "ephemeral-storage": "64Gi"}
+    assert (found.allocatable, found.reserved) == (found.capacity, {})
+
+
+def test_what_is_reserved_is_not_for_pods() -> None:
+    settings = Settings(
+        kube_reserved={"cpu": "100m", "memory": "100Mi"},
+        system_reserved={"cpu": "150m", "ephemeral-storage": "1Gi", "pid": "100"},
+        eviction_hard={"memory.available": "100Mi", "nodefs.available": "25%", "imagefs.available": "50%"},
+        eviction_soft={"memory.available": "1Gi"},
+        eviction_soft_grace_period={"memory.available": "1m"},
+    )
+    found = node_resources(MACHINE, settings)
+    assert found.reserved == {"cpu": "250m", "memory": "200Mi", "ephemeral-storage": "17Gi"}
+    assert found.allocatable == {"cpu": "1750m", "memory": "3846488Ki", "ephemeral-storage": "47Gi"}
+
+
+@pytest.mark.parametrize("reserved", [{"memory": "4Gi"}, {"cpu": "2001m"}])
+def test_no_more_can_be_reserved_than_there_is(reserved: dict[str, Any]) -> None:
+    with pytest.raises(SettingsError, match=f"resource '{next(iter(reserved))}' has a reservation of"):
+        node_resources(MACHINE, Settings(kube_reserved=reserved))
 
 
 def test_of_this_machine(tmp_path: Path) -> None:
@@ -23,8 +50,9 @@ def test_of_this_machine(tmp_path: Path) -> None:
     assert found.memory_bytes == int(total_kib) << 10
     assert found.storage_bytes == file_system.f_blocks * file_system.f_frsize
     first_port = int(Path("/proc/sys/net/ipv4/ip_unprivileged_port_start").read_text())
-    assert node_resources(found).unprivileged_port_start == first_port
-    assert parse_quantity(node_resources(found).allocatable["memory"]) == found.memory_bytes
+    resources = node_resources(found, NOTHING_RESERVED)
+    assert resources.unprivileged_port_start == first_port
+    assert parse_quantity(resources.allocatable["memory"]) == found.memory_bytes
 
 
 def test_a_process_that_may_use_one_cpu_has_one_to_give(tmp_path: Path) -> None:

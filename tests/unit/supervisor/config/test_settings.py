@@ -22,6 +22,8 @@ from supervisor.config.settings_reload import RELOADABLE, diff_reload
 from tests.fakes.ownership import LABEL_KEY
 
 EXAMPLE = Path(__file__).parents[4] / "configs" / "rootlet.yaml"
+OPEN_MAPPINGS = {"evictionHard"}
+"""Settings of the example whose keys are no settings."""
 HEAD = "apiVersion: rootlet.dev/v1alpha1\nkind: RootletConfiguration\n"
 HOST = Host(home=Path("/home/u"), uid=1000, host_name="Box.Example", cpus=6)
 
@@ -45,7 +47,7 @@ def names(section: type[msgspec.Struct], prefix: str = "") -> Iterator[str]:
 
 def keys(value: dict[str, Any], prefix: str = "") -> Iterator[str]:
     for key, item in value.items():
-        if isinstance(item, dict) and item:
+        if isinstance(item, dict) and item and key not in OPEN_MAPPINGS:
             yield from keys(item, f"{prefix}{key}.")
         else:
             yield prefix + key
@@ -103,6 +105,11 @@ def test_reloadable_names_exist() -> None:
         ("workers: 3", "workers", "Expected object, got int"),
         ("syncFreq: 1m", "syncFreq", "unknown field"),
         ("syncFrequency: 20", "syncFrequency", 'Expected a duration such as "1m30s", got int'),
+        (
+            "shutdownGracePeriodByPodPriority: [{priority: 0, shutdownGracePeriodSeconds: -1}]",
+            "shutdownGracePeriodByPodPriority",
+            "shutdownGracePeriodSeconds must be 0 to 86400",
+        ),
         ("syncFrequency: 20x", "syncFrequency", 'unknown unit "x" in duration "20x"'),
         ("syncFrequency: 0s", "syncFrequency", "0s is not between 1s and 24h0m0s"),
         (
@@ -226,6 +233,17 @@ def test_paths_are_expanded(written: str, means: str) -> None:
             "containerRuntimeEndpoint: unix:///p\npodman: {service: own}",
             "containerRuntimeEndpoint",
             "contradicts podman.service",
+        ),
+        (
+            "shutdownGracePeriod: 5s\nshutdownGracePeriodCriticalPods: 6s",
+            "shutdownGracePeriodCriticalPods",
+            "must not be longer than shutdownGracePeriod",
+        ),
+        ("shutdownGracePeriod: 500ms", "shutdownGracePeriod", "must be 0s or at least 1s"),
+        (
+            "shutdownGracePeriod: 5s\nshutdownGracePeriodByPodPriority: [{priority: 0, shutdownGracePeriodSeconds: 1}]",
+            "shutdownGracePeriodByPodPriority",
+            "says the same as shutdownGracePeriod",
         ),
     ],
 )

@@ -14,6 +14,7 @@ from ipc.host.clock import SystemClock
 from ipc.podresources.node_resources import NodeResources
 from supervisor.config.config_file import default_settings
 from supervisor.config.settings import Settings
+from supervisor.doctor import host
 from supervisor.doctor.checks import check_host
 from supervisor.doctor.findings import Finding, Level
 from supervisor.doctor.host import HostFacts, PodmanFacts, gather
@@ -88,6 +89,7 @@ def test_of_a_good_host_nothing_bad_is_said() -> None:
         (but(max_tasks=500), "warning", "processes"),
         (but(systemd=True, lingers=False), "warning", "linger"),
         (but(memory_dir_type="ext4"), "warning", "memoryDir"),
+        (but(missing_modules=("opentelemetry.sdk",)), "warning", "tracing"),
     ],
 )
 def test_what_is_missing_is_named(facts: HostFacts, level: str, subject: str) -> None:
@@ -113,6 +115,14 @@ def test_this_host_can_be_looked_at(tmp_path: Path) -> None:
     assert facts.free_bytes["stateDir"] > 0
     assert facts.memory_dir_type
     assert not facts.agent_runs
+
+
+def test_modules_are_looked_for_when_a_setting_needs_them(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(host, "TRACING_MODULES", ("json", "json.nosuch", "nosuch.thing"))
+    assert gather(SETTINGS, {}).missing_modules == ()
+    traced = msgspec.structs.replace(SETTINGS.tracing, sampling_rate_per_million=1)
+    found = gather(msgspec.structs.replace(SETTINGS, tracing=traced), {})
+    assert found.missing_modules == ("json.nosuch", "nosuch.thing")
 
 
 def manifests(tmp_path: Path, *documents: str) -> Settings:

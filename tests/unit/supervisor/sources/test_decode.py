@@ -98,7 +98,7 @@ metadata: {name: other, labels: *unknown}
         ({"apiVersion": "apps/v1", "kind": "Deployment"}, "document 1: kind: Deployment is not supported here"),
         (
             {"apiVersion": "v1", "kind": "Service", "metadata": {"name": "web"}},
-            'document 1: kind: Service "web" is not supported here; a manifest holds Pod, ConfigMap, Secret, PodList',
+            'document 1: kind: Service "web" is not supported here; a manifest holds Pod, ConfigMap, Secret, Priority',
         ),
         (
             {"apiVersion": "v1", "kind": "Service", "metadata": {"name": "A piece\nof text"}},

@@ -205,7 +205,7 @@ def test_their_number_has_a_maximum(config: PodConfig, monkeypatch: pytest.Monke
     monkeypatch.setattr(merge_objects, "MAX_OBJECTS", 2)
     merge(config, stated(config_map("b")))
     assert merge(config, stated(config_map("a"), config_map("b"), config_map("c"))) == ["+a"]
-    assert conflicts(config) == ["a.yaml: document 3: more than 2 ConfigMaps and Secrets"]
+    assert conflicts(config) == ["a.yaml: document 3: more than 2 objects beside pods"]
     assert merge(config, stated(secret("x"), file="x.json"), source=APPLY_SOURCE) == []
     assert merge(config, stated(config_map("a"))) == ["+x", "-b"]
 

@@ -10,6 +10,7 @@ from ipc.api.v1.meta import ObjectMeta
 from ipc.api.v1.pod import Pod, PodSpec, RestartPolicy
 from ipc.api.v1.status import PodStatus
 from ipc.host.clock import Instant, rfc3339
+from ipc.kubecontainer.pod_failure import PodFailure
 from ipc.kubecontainer.pod_status import (
     ContainerState,
     RuntimeContainerStatus,
@@ -19,7 +20,7 @@ from ipc.kubecontainer.pod_status import (
 )
 from ipc.messages.pod_worker import SyncAction, SyncResult
 from ipc.messages.sync_error import SyncError
-from supervisor.status.generate import Failure, StatusInput, generate_pod_status
+from supervisor.status.generate import StatusInput, generate_pod_status
 
 NOW = Instant(mono=100.0, wall=1_800_000_000.0)
 LATER = Instant(mono=200.0, wall=1_800_000_100.0)
@@ -145,7 +146,7 @@ def test_a_terminal_phase_is_never_left() -> None:
 
 def test_rejection_makes_it_failed_with_the_reason() -> None:
     """And without container statuses, so that the reason is what people see of it."""
-    rejection = Failure(reason="OutOfpods", message="Pod was rejected: too many")
+    rejection = PodFailure(reason="OutOfpods", message="Pod was rejected: too many")
     made = status(pod("a"), rejection=rejection, terminating=True, terminated=True)
     assert (made.phase, made.reason, made.message) == ("Failed", "OutOfpods", "Pod was rejected: too many")
     assert conditions(made)["ContainersReady"] == "False"

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from ipc.kubecontainer.pod_failure import PodFailure
 from supervisor.protocol.events import EvictionsRestored
 from tests.harness.dialogue import Talk, absent, exited, pod, running
 
 MESSAGE = 'Usage of EmptyDir volume "v" exceeds the limit "1Mi". '
+FAILURE = PodFailure(reason="Evicted", message=MESSAGE)
 
 
 def evicted(talk: Talk) -> list[str]:
@@ -24,7 +26,7 @@ def test_it_fails_at_once_and_its_containers_go() -> None:
     assert talk.phase("a") == "Running", "its containers are not down yet"
     talk.done("a")
     assert talk.see(exited("a", 137)) == ["terminated a"]
-    assert talk.syncs["a"].evicted == MESSAGE
+    assert talk.syncs["a"].evicted == FAILURE
     talk.done("a", changed=True)
     talk.see(absent("a"))
     status = talk.told["a"].status
@@ -38,7 +40,7 @@ def test_it_fails_at_once_and_its_containers_go() -> None:
 
 def test_the_next_agent_does_not_run_it() -> None:
     talk = Talk()
-    talk.say(EvictionsRestored({"a": MESSAGE}))
+    talk.say(EvictionsRestored({"a": FAILURE}))
     talk.add("a", "b")
     assert talk.phase("a") == "Pending", "nobody knows yet that nothing of it runs"
     talk.ready()
@@ -49,7 +51,7 @@ def test_the_next_agent_does_not_run_it() -> None:
 
 def test_a_pod_of_that_uid_that_comes_later_is_another_one() -> None:
     talk = Talk()
-    talk.say(EvictionsRestored({"a": MESSAGE}))
+    talk.say(EvictionsRestored({"a": FAILURE}))
     talk.ready()
     talk.add("a")
     assert talk.relist() == ["sync a"]

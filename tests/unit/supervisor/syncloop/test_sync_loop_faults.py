@@ -13,7 +13,7 @@ from supervisor.managers import container_gc
 from supervisor.managers.container_gc import collection_failures, dead_of_each
 from supervisor.managers.object_delivery import ObjectDelivery
 from supervisor.record import status_manager
-from supervisor.syncloop import pod_updates
+from supervisor.syncloop import pod_admission
 from supervisor.syncloop.announcer import RETRY_S
 from supervisor.syncloop.requeue import BACK_OFF_PERIOD_S
 from tests.harness.dialogue import STARTED, Talk, absent, running
@@ -96,7 +96,7 @@ def test_a_pod_of_which_nobody_can_tell_goes_all_the_same(
 
 
 def test_a_pod_whose_admission_fails_is_rejected(talk: Talk, bug: Bug, monkeypatch: pytest.MonkeyPatch) -> None:
-    bug.put(monkeypatch, pod_updates, "admit", lambda pod, *_: pod.metadata.uid == "bad")
+    bug.put(monkeypatch, pod_admission, "admit", lambda pod, *_: pod.metadata.uid == "bad")
     talk.add("bad", "good")
     assert any("UnexpectedAdmissionError" in line for line in talk.logs)
     assert talk.phase("bad") == "Failed"

@@ -14,6 +14,7 @@ from ipc.api.v1.container import ResourceRequirements, VolumeMount
 from ipc.api.v1.pod import Pod
 from ipc.api.v1.volume import EmptyDirVolumeSource, Volume
 from ipc.host.eviction_marks import evicted
+from ipc.kubecontainer.pod_failure import PodFailure, decode_failure
 from ipc.messages.pod_worker import WorkType
 from tests.harness.pods import UID, container, pod
 from tests.harness.sync import FakeHost, on_host
@@ -23,6 +24,12 @@ from workers.userns.unshare import Step, Unshare, UnshareTimeout
 
 KIB = 1024
 MESSAGE = 'Usage of EmptyDir volume "v" exceeds the limit "64Ki". '
+FAILURE = PodFailure(reason="Evicted", message=MESSAGE)
+
+
+def kept(host: FakeHost) -> dict[str, PodFailure]:
+    """Marks of evicted pods."""
+    return {uid: decode_failure(text) for uid, text in evicted(host.pods_dir).items()}
 
 
 def limited() -> Pod:
@@ -47,7 +54,7 @@ def test_who_is_beyond_the_limit_is_told_of_and_marked(tmp_path: Path) -> None:
         done = await host.sync(limited())
         assert (done.evicted, done.changed) == (MESSAGE, False)
         assert done.summary == "found 1 of 1 containers as they should be; to be evicted"
-        assert evicted(host.pods_dir) == {UID: MESSAGE}
+        assert kept(host) == {UID: FAILURE}
         assert host.running().keys() == {"main"}, "that it goes down is the master's decision"
 
     on_host(tmp_path / "logs", scenario)
@@ -152,11 +159,11 @@ def test_the_end_of_an_evicted_pod_frees_what_it_took_and_keeps_its_mark_and_log
         await host.sync(limited())
         fill(volume_directory(host), 128)
         await host.sync(limited(), WorkType.TERMINATING, grace_period_s=1)
-        done = await host.sync(limited(), WorkType.TERMINATED, evicted=MESSAGE)
+        done = await host.sync(limited(), WorkType.TERMINATED, evicted=FAILURE)
         assert done.error == ""
         assert (await host.observe(UID)).containers == ()
         assert not volume_directory(host).exists()
-        assert evicted(host.pods_dir) == {UID: MESSAGE}, "also when the full disk had not taken it before"
+        assert kept(host) == {UID: FAILURE}, "also when the full disk had not taken it before"
         assert list(host.logs_dir.glob("*/main/0.log"))
 
     on_host(tmp_path / "logs", scenario)

@@ -4,19 +4,16 @@ from __future__ import annotations
 
 from typing import Any
 
+import msgspec
 import pytest
 
 from ipc.api.v1.container import ResourceRequirements
-from ipc.podresources.node_resources import NodeResources
+from ipc.podresources.cgroup_config import milli_cpu_to_quota, milli_cpu_to_shares
+from ipc.podresources.node_resources import CfsQuota, NodeResources, SwapLimits
 from tests.harness.pods import container, pod
-from workers.specgen.container_resources import (
-    container_resources,
-    milli_cpu_to_quota,
-    milli_cpu_to_shares,
-    pod_resources,
-)
+from workers.specgen.container_resources import container_resources, pod_resources
 
-NODE = NodeResources(allocatable={"memory": "8G"}, controllers=frozenset({"cpu", "memory", "pids"}))
+NODE = NodeResources(capacity={"memory": "8G"}, controllers=frozenset({"cpu", "memory", "pids"}))
 
 
 def resources(limits: dict[str, str], requests: dict[str, str] | None = None) -> ResourceRequirements:
@@ -51,7 +48,7 @@ def test_the_pods_limits_are_those_of_a_container_without_its_own() -> None:
 
 def test_nothing_is_asked_of_a_controller_that_is_not_ours() -> None:
     own = resources({"cpu": "2", "memory": "128Mi"}, {"cpu": "1", "memory": "128Mi"})
-    none = NodeResources(allocatable={"memory": "8G"}, least_oom_score_adj=100)
+    none = NodeResources(capacity={"memory": "8G"}, least_oom_score_adj=100)
     assert of(own, node=none) == {"oom_score_adj": 984}
     assert "memory" not in of(own, node=NodeResources(controllers=frozenset({"cpu"})))["resource_limits"]
 
@@ -59,7 +56,7 @@ def test_nothing_is_asked_of_a_controller_that_is_not_ours() -> None:
 @pytest.mark.parametrize(("least", "score"), [(0, 0), (-500, -500), (-999, -997), (200, 200)])
 def test_no_score_is_lower_than_our_own(least: int, score: int) -> None:
     guaranteed = resources({"cpu": "1", "memory": "1Gi"}, {"cpu": "1", "memory": "1Gi"})
-    node = NodeResources(allocatable={"memory": "8G"}, least_oom_score_adj=least)
+    node = NodeResources(capacity={"memory": "8G"}, least_oom_score_adj=least)
     assert of(guaranteed, node=node)["oom_score_adj"] == score
 
 
@@ -70,7 +67,7 @@ def test_shares(milli: int, shares: int) -> None:
 
 @pytest.mark.parametrize(("milli", "quota"), [(1, 1000), (5, 1000), (10, 1000), (50, 5000), (1500, 150_000)])
 def test_quota(milli: int, quota: int) -> None:
-    assert milli_cpu_to_quota(milli) == quota
+    assert milli_cpu_to_quota(milli, 100_000) == quota
 
 
 def test_the_pods_cgroup_weighs_what_its_containers_ask_for_together() -> None:
@@ -86,3 +83,49 @@ def test_the_pods_cgroup_has_the_limits_of_the_pod_and_not_of_its_containers() -
     limits = {"cpu": {"shares": 102, "quota": 50000, "period": 100000}, "memory": {"limit": 64 << 20}}
     assert pod_resources(pod(one, resources=whole), NODE) == {"resource_limits": limits}
     assert pod_resources(pod(one), NODE) == {"resource_limits": {"cpu": {"shares": 1024}}}
+
+
+def test_quotas_follow_the_settings() -> None:
+    limited = resources({"cpu": "2"})
+    short = NodeResources(controllers=NODE.controllers, cfs=CfsQuota(period_us=5_000))
+    assert of(limited, node=short)["resource_limits"]["cpu"] == {"shares": 2048, "quota": 10_000, "period": 5_000}
+    none = NodeResources(controllers=NODE.controllers, cfs=CfsQuota(enforced=False))
+    assert of(limited, node=none)["resource_limits"]["cpu"] == {"shares": 2048}
+    assert pod_resources(pod("a", resources=limited), none)["resource_limits"]["cpu"] == {"shares": 2}
+
+
+def test_a_pod_and_each_of_its_containers_have_no_more_processes_than_is_set() -> None:
+    node = NodeResources(controllers=NODE.controllers, pod_pids_limit=100)
+    assert of(resources({}), node=node)["resource_limits"]["pids"] == {"limit": 100}
+    assert pod_resources(pod("a"), node)["resource_limits"]["pids"] == {"limit": 100}
+    none = NodeResources(controllers=frozenset({"cpu"}), pod_pids_limit=100)
+    assert "pids" not in of(resources({}), node=none)["resource_limits"]
+
+
+SWAP = SwapLimits(is_limited_by_cgroup=True, total_bytes=8 << 30)
+SWAPPING = NodeResources(capacity={"memory": "16Gi"}, controllers=NODE.controllers, swap=SWAP)
+NO_SWAP = msgspec.structs.replace(SWAPPING, swap=SwapLimits(is_limited_by_cgroup=True))
+
+
+@pytest.mark.parametrize(
+    ("own", "node", "memory", "unified"),
+    [
+        (resources({}, {"memory": "2Gi"}), SWAPPING, None, {"memory.swap.max": str(1 << 30)}),
+        (resources({"memory": "4Gi"}, {"memory": "2Gi"}), SWAPPING, 5 << 30, {"memory.oom.group": "1"}),
+        (resources({"memory": "2Gi"}, {"memory": "2Gi"}), SWAPPING, 2 << 30, {"memory.oom.group": "1"}),
+        (resources({}), SWAPPING, None, {"memory.swap.max": "0"}),
+        (resources({}, {"memory": "2Gi"}), NO_SWAP, None, {"memory.swap.max": "0"}),
+    ],
+)
+def test_burstable_pods_share_the_swap_by_their_requests(
+    own: ResourceRequirements, node: NodeResources, memory: int | None, unified: dict[str, str]
+) -> None:
+    made = of(own, node=node)["resource_limits"]
+    assert made.get("memory", {}).get("swap") == memory
+    assert made["unified"] == unified
+
+
+def test_a_critical_pod_gets_no_swap() -> None:
+    critical = pod(container("main", resources=resources({}, {"memory": "2Gi"})), priority=2 * 10**9)
+    made = container_resources(critical, critical.spec.containers[0], SWAPPING)
+    assert made["resource_limits"]["unified"] == {"memory.swap.max": "0"}

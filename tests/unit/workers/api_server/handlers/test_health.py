@@ -38,9 +38,9 @@ def test_a_short_period_gives_no_shorter_window_than_the_tick_needs() -> None:
 
 def test_a_relist_that_is_long_ago() -> None:
     assert relist_problem(180.0, 20.0) == ""
-    assert relist_problem(181.0, 20.0) == "the last successful relist was 181 s ago, more than 180 s"
+    assert relist_problem(181.0, 20.0) == "pleg was last seen active 3m1s ago; threshold is 3m0s"
     assert relist_problem(590.0, 300.0) == ""
-    assert relist_problem(None, 300.0) == "there was no successful relist yet"
+    assert relist_problem(None, 300.0) == "pleg has yet to be successful"
 
 
 def test_podman_that_does_not_answer() -> None:

@@ -1,0 +1,57 @@
+"""PriorityClasses.
+
+Source: pkg/apis/scheduling/validation (ValidatePriorityClass, ValidatePriorityClassUpdate), pkg/apis/scheduling/v1
+(IsKnownSystemPriorityClass).
+"""
+
+import itertools
+from typing import Final
+
+from ipc.api.decode import MAX_FIELD_ERRORS
+from ipc.api.errors import FieldError, forbidden
+from ipc.api.v1.scheduling import PriorityClass
+from ipc.api.validation.checks import Errors
+from ipc.api.validation.metadata import validate_metadata
+from ipc.podresources.priority import SYSTEM_CLASSES
+
+HIGHEST_USER_PRIORITY: Final = 10**9
+"""Greatest value of a class that is not the system's (HighestUserDefinablePriority)."""
+SYSTEM_PREFIX: Final = "system-"
+
+
+def validate_priority_class(found: PriorityClass) -> tuple[FieldError, ...]:
+    """Faults for which Kubernetes would refuse it; () when it is valid. At most MAX_FIELD_ERRORS findings."""
+    return _first(validate_metadata(found.metadata, "metadata"), _namespace(found), _value(found))
+
+
+def validate_priority_class_update(new: PriorityClass, old: PriorityClass) -> tuple[FieldError, ...]:
+    """Changes from ``old`` to ``new`` that Kubernetes would refuse."""
+    attributes = {"value": new.value != old.value, "preemptionPolicy": new.preemption_policy != old.preemption_policy}
+    return tuple(forbidden(name, "may not be changed in an update") for name, changed in attributes.items() if changed)
+
+
+def _first(*findings: Errors) -> tuple[FieldError, ...]:
+    return tuple(itertools.islice(itertools.chain(*findings), MAX_FIELD_ERRORS))
+
+
+def _namespace(found: PriorityClass) -> Errors:
+    if found.metadata.namespace:
+        yield forbidden("metadata.namespace", "not allowed on this type")
+
+
+def _value(found: PriorityClass) -> Errors:
+    name = found.metadata.name
+    if name.startswith(SYSTEM_PREFIX):
+        if problem := _system_class_problem(found):
+            yield forbidden("metadata.name", f"names that begin with {SYSTEM_PREFIX} are the system's: {problem}")
+    elif found.value > HIGHEST_USER_PRIORITY:
+        yield forbidden("value", f"maximum allowed value of a user defined priority is {HIGHEST_USER_PRIORITY}")
+
+
+def _system_class_problem(found: PriorityClass) -> str:
+    known = SYSTEM_CLASSES.get(found.metadata.name)
+    if known is None:
+        return f"the known ones are {', '.join(SYSTEM_CLASSES)}"
+    if found.value != known:
+        return f"its value must be {known}"
+    return "its globalDefault must be false" if found.global_default else ""

@@ -1,0 +1,1 @@
+"""Eviction by pressure on the node: signals, thresholds, and which of them are met by what was observed. Pure."""

@@ -1,0 +1,53 @@
+"""`rootlet drain`: all pods end in order of their priority, and the agent goes on without them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+import click
+
+from supervisor.cli.commands.wait import FOREVER_S
+from supervisor.cli.options import Failure, agent, agent_options, duration_s
+from supervisor.client.http import pods_path
+from supervisor.client.reflector import Reflector
+
+ENDED: Final = ("Succeeded", "Failed")
+
+
+@click.command()
+@click.option("--timeout", callback=duration_s, default="0s", help="How long to wait for the pods' ends; 0s: for ever.")
+@agent_options
+@click.pass_context
+def drain(ctx: click.Context, timeout: float) -> None:
+    """End all pods in order of their priority, and admit none until `rootlet uncordon`.
+
+    Each pod has its own grace period, or what shutdownGracePeriod leaves it. Pods stay listed, as Failed or Succeeded.
+    An agent that starts anew keeps the node drained; a host that starts anew does not.
+    """
+    with agent(ctx) as client:
+        (node,) = client.get("/api/v1/nodes")["items"]
+        name = node["metadata"]["name"]
+        result = client.drain()
+        if result.failed:
+            raise Failure(result.message)
+        click.echo(f"node/{name} cordoned")
+        pods = Reflector(client, pods_path(None))
+        pods.list()
+        left = {uid for uid, pod in pods.objects.items() if not has_ended(pod)}
+
+        def all_ended() -> bool:
+            for uid in sorted(left):
+                if has_ended(pod := pods.objects.get(uid)):
+                    left.discard(uid)
+                    click.echo(f"pod/{pod['metadata']['name']} evicted" if pod else "pod evicted")
+            return not left
+
+        if not pods.wait_until(all_ended, timeout or FOREVER_S):
+            raise Failure(f"{len(left)} pods have not ended within {timeout:g} s: they go on ending")
+        click.echo(f"node/{name} drained")
+
+
+def has_ended(pod: Mapping[str, Any] | None) -> bool:
+    """Nothing of it runs any more, or it is gone."""
+    return pod is None or pod.get("status", {}).get("phase") in ENDED

@@ -1,0 +1,83 @@
+"""Keeps hold of logind: a delay inhibitor while the agent runs, and its notice of a shutdown. Reconnects for good."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable
+from typing import Final
+
+from ipc.host.tasks import BackgroundTasks, ignored
+from supervisor.processes.logind import FIRST_PAUSE_S, MAX_PAUSE_S, Logind, LogindError
+
+log = logging.getLogger(__name__)
+
+DELAY_TOO_SHORT: Final = (
+    "logind waits for {available:g}s, shutdownGracePeriod is {wanted:g}s: each group of pods gets its share of that;"
+    " root may set InhibitDelayMaxSec={wanted:g} in /etc/systemd/logind.conf.d/"
+)
+
+
+class ShutdownWatch:
+    """One task of the master. ``notice`` is called with the seconds that logind gives, or None: called off."""
+
+    def __init__(self, wanted_s: float, notice: Callable[[float | None], None]) -> None:
+        self._wanted_s = wanted_s
+        self._notice = notice
+        self._logind: Logind | None = None
+        self._complaint = ""
+        self._tasks = BackgroundTasks()
+
+    async def run(self) -> None:
+        """For good. A bus that is not there is told once, and asked again."""
+        pause_s = FIRST_PAUSE_S
+        while True:
+            try:
+                await self._hold()
+                pause_s = FIRST_PAUSE_S
+            except LogindError as error:
+                self._tell(f"pods will not end in order with the host: {error}")
+            await asyncio.sleep(pause_s)
+            pause_s = min(2 * pause_s, MAX_PAUSE_S)
+
+    def release(self) -> None:
+        """The pods have ended: the host may go down."""
+        if self._logind is not None:
+            self._logind.release()
+
+    async def _hold(self) -> None:
+        """From one connection to its end. Raises LogindError."""
+        self._logind = logind = await Logind.connect()
+        try:
+            available_s = await logind.inhibit_delay_s()
+            if available_s < self._wanted_s:
+                self._tell(DELAY_TOO_SHORT.format(available=available_s, wanted=self._wanted_s))
+            notices: asyncio.Queue[bool | None] = asyncio.Queue()
+            self._tasks.spawn(_end(logind, notices), name="end of the system bus", on_failure=ignored)
+            await logind.listen(notices.put_nowait)
+            await logind.inhibit()
+            if await logind.is_preparing():
+                notices.put_nowait(True)
+            await self._follow(logind, notices, available_s)
+        finally:
+            self._tasks.cancel()
+            self._logind = None
+            await logind.close()
+
+    async def _follow(self, logind: Logind, notices: asyncio.Queue[bool | None], available_s: float) -> None:
+        while (is_active := await notices.get()) is not None:
+            if not is_active:
+                await logind.inhibit()
+            self._notice(available_s if is_active else None)
+
+    def _tell(self, complaint: str) -> None:
+        if complaint != self._complaint:
+            log.warning("%s", complaint)
+        self._complaint = complaint
+
+
+async def _end(logind: Logind, notices: asyncio.Queue[bool | None]) -> None:
+    try:
+        await logind.until_gone()
+    finally:
+        notices.put_nowait(None)

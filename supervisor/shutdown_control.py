@@ -1,0 +1,97 @@
+"""The node's shutdown as the master has it: logind's notice in, the state on disk and the agent's end out."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+
+from ipc.metrics import kubelet as metrics
+from ipc.shm.metric_cells import METERS
+from supervisor.config.settings import Settings
+from supervisor.managers.node_shutdown import shutdown_classes
+from supervisor.processes.shutdown_watch import ShutdownWatch
+from supervisor.protocol.commands import ShutdownChanged
+from supervisor.protocol.events import LoopEvent, NodeShutdownBegan, NodeShutdownCalledOff, ShutdownCause
+from supervisor.state.shutdown_state import StoredShutdown, boot_id, restore_shutdown, save_shutdown
+
+log = logging.getLogger(__name__)
+
+
+class ShutdownControl:
+    """Owns the state of the shutdown, and logind's watch."""
+
+    def __init__(self, settings: Settings, feed: Callable[[LoopEvent], None], end: Callable[[], None]) -> None:
+        self._directory = settings.state_dir
+        self._feed = feed
+        self._end = end
+        self._boot_id = boot_id()
+        self._state = ShutdownChanged()
+        self._ends_with_it = False
+        wanted_s = sum(item.shutdown_grace_period_seconds for item in shutdown_classes(settings))
+        self._watch = ShutdownWatch(wanted_s, self._noticed) if wanted_s else None
+
+    @property
+    def cause(self) -> str:
+        """Why the node goes down; empty while it does not."""
+        return self._state.cause or ""
+
+    @property
+    def is_under_way(self) -> bool:
+        """The node goes down or is down, and admits no pod."""
+        return self._state.cause is not None
+
+    def restore(self) -> None:
+        """Go on with what an earlier agent has begun since the host's start."""
+        stored = restore_shutdown(self._directory)
+        _measure(stored.start_time, stored.end_time)
+        if stored.cause == ShutdownCause.DRAIN and stored.boot_id == self._boot_id:
+            self._feed(NodeShutdownBegan(ShutdownCause.DRAIN))
+
+    async def watch(self) -> None:
+        """Hold on to logind for good, where the configuration wants that."""
+        if self._watch is not None:
+            await self._watch.run()
+
+    def changed(self, state: ShutdownChanged) -> None:
+        """The sync loop is further with it."""
+        self._state = state
+        log.info("%s", _words(state))
+        _measure(state.started_at, state.ended_at)
+        stored = StoredShutdown(state.started_at, state.ended_at, self.cause, self._boot_id)
+        try:
+            save_shutdown(self._directory, stored)
+        except OSError as error:
+            log.warning("the state of the shutdown cannot be kept: %s", error)
+        if state.ended_at:
+            self._pods_have_ended()
+
+    def end_after_pods(self) -> None:
+        """End the agent (SIGTERM); when the host goes down, after its pods."""
+        if self._state.cause is ShutdownCause.HOST and not self._state.ended_at:
+            self._ends_with_it = True
+        else:
+            self._end()
+
+    def _pods_have_ended(self) -> None:
+        if self._watch is not None and self._state.cause is ShutdownCause.HOST:
+            self._watch.release()
+        if self._ends_with_it:
+            self._end()
+
+    def _noticed(self, available_s: float | None) -> None:
+        if available_s is None:
+            self._feed(NodeShutdownCalledOff())
+        else:
+            self._feed(NodeShutdownBegan(ShutdownCause.HOST, available_s))
+
+
+def _measure(started_at: float, ended_at: float) -> None:
+    METERS.counter(metrics.SHUTDOWN_START).set(started_at)
+    METERS.counter(metrics.SHUTDOWN_END).set(ended_at)
+
+
+def _words(state: ShutdownChanged) -> str:
+    if state.cause is None:
+        return "the node is wanted again: pods that have ended with it begin anew"
+    why = "the host goes down" if state.cause is ShutdownCause.HOST else "the node is drained"
+    return f"{why}: pods have ended" if state.ended_at else f"{why}: pods end in order of their priority"

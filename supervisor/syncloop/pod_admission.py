@@ -1,0 +1,140 @@
+"""Admission of pods beside those that are there, and the pods that a critical one pushes out (AddPod,
+pkg/kubelet/allocation/allocation_manager.go; pkg/kubelet/preemption).
+
+Upstream blocks until the preempted pods have ended; here the pod that has got their room is admitted at once and not
+synced before that. Whoever is admitted meanwhile counts on their room, too, and waits like it.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Set as AbstractSet
+from typing import Final
+
+from ipc.api.v1.pod import Pod
+from ipc.host.clock import Instant
+from ipc.host.tasks import note_failure
+from ipc.kubecontainer.pod_failure import PodFailure
+from ipc.messages import event_reasons
+from ipc.metrics import kubelet as metrics
+from ipc.podresources.priority import is_critical
+from ipc.shm.metric_cells import METERS
+from supervisor.admission.node_usage import NodeUsage
+from supervisor.admission.predicates import (
+    UNEXPECTED_ADMISSION_ERROR,
+    Admitted,
+    Rejected,
+    Verdict,
+    admit,
+    admitted,
+    verdict,
+)
+from supervisor.admission.preemption import recover
+from supervisor.podworkers.pod_worker_state import PodWorkerState
+from supervisor.protocol.manifests import pod_key
+from supervisor.syncloop.node_shutdown import NOT_ADMITTED, NodeShutdown
+from supervisor.syncloop.parts import LoopParts
+from supervisor.syncloop.pod_kills import PodKill
+
+PREEMPTED: Final = PodFailure(
+    reason=event_reasons.PREEMPTING.reason,
+    message="Preempted in order to admit critical pod",
+    disruption="Pod was preempted by Kubelet to accommodate a critical pod.",
+)
+
+
+class PodAdmission:
+    """Decides on pods, ends those that give way, and knows who waits for their end."""
+
+    def __init__(self, parts: LoopParts, shutdown: NodeShutdown) -> None:
+        self._parts = parts
+        self._shutdown = shutdown
+        self._victims: set[str] = set()
+        """UIDs of pods that were preempted and have not ended."""
+        self._waiting: dict[str, set[str]] = {}
+        """UID to those of the victims that the pod waits for."""
+
+    def is_waiting(self, uid: str) -> bool:
+        """Whether the room that the pod was admitted to is not free yet."""
+        return uid in self._waiting
+
+    def admit(self, pod: Pod) -> Admitted | Rejected:
+        """Admission of an edit: nobody gives way to it. Beside every pod of which something is left; if that rejects
+        it, beside those that stay up. To find these every time would be work that grows with the square of their
+        number."""
+        parts = self._parts
+        try:
+            admission = admit(pod, parts.usage.without({pod.metadata.uid}), parts.settings, parts.node)
+            if isinstance(admission, Admitted):
+                return admission
+            return admit(pod, self._staying(pod), parts.settings, parts.node)
+        except Exception as error:
+            return _unexpected(pod, error)
+
+    def admit_new(self, pod: Pod, now: Instant) -> Admitted | Rejected:
+        """Admission of a pod that comes: others give way to a critical one."""
+        if self._shutdown.is_under_way:
+            return NOT_ADMITTED
+        admission = self.admit(pod)
+        if isinstance(admission, Admitted) or not (self._victims or is_critical(pod)):
+            return admission
+        try:
+            return self._admit_in_freed_room(pod, now)
+        except Exception as error:
+            return _unexpected(pod, error)
+
+    def _admit_in_freed_room(self, pod: Pod, now: Instant) -> Admitted | Rejected:
+        """Beside those that stay up, without the ones that were preempted already; if that is not enough and the pod is
+        critical, after others were preempted, too."""
+        parts = self._parts
+        found = verdict(pod, self._staying(pod, self._victims), parts.settings, parts.node)
+        if found.rejections or found.shortages:
+            active = [state for state in parts.pod_table if self._may_give_way(state)]
+            victims = recover(pod, found.rejections, found.shortages, [state.pod for state in active if state.pod])
+            if isinstance(victims, Rejected):
+                return victims
+            self._preempt(pod, {victim.metadata.uid for victim in victims}, found, now)
+        self._waiting[pod.metadata.uid] = set(self._victims)
+        return admitted(pod, parts.node)
+
+    def _preempt(self, pod: Pod, victims: set[str], found: Verdict, now: Instant) -> None:
+        kill = PodKill(failure=PREEMPTED, event=event_reasons.PREEMPTING)
+        self._victims |= victims
+        for uid in sorted(victims):
+            _count_preemption(found.shortages[0].resource)
+            if (state := self._parts.pod_table.get(uid)) is not None:
+                self._parts.kills.kill(state, kill, now, functools.partial(self._has_ended, uid))
+        self._parts.announcer.log("info", f"preempting {len(victims)} pods for {'/'.join(pod_key(pod))}")
+
+    def _has_ended(self, victim: str, _in_time: bool, _now: Instant) -> None:
+        """One that takes too long is not waited for, as upstream."""
+        self._victims.discard(victim)
+        for uid, victims in list(self._waiting.items()):
+            victims.discard(victim)
+            if not victims:
+                del self._waiting[uid]
+                self._parts.pod_table.touch((uid,))
+
+    def _staying(self, pod: Pod, gone: AbstractSet[str] = frozenset()) -> NodeUsage:
+        """Usage of the other pods that count against maxPods, host ports and resources (filterOutInactivePods)."""
+        parts = self._parts
+        is_rejected = parts.statuses.is_rejected
+        inactive = {state.uid for state in parts.pod_table if not state.lifecycle.active or is_rejected(state.uid)}
+        return parts.usage.without({pod.metadata.uid} | inactive | gone)
+
+    def _may_give_way(self, state: PodWorkerState) -> bool:
+        return (
+            state.lifecycle.active
+            and not self._parts.statuses.is_rejected(state.uid)
+            and not self._parts.kills.is_awaited(state.uid)
+        )
+
+
+def _count_preemption(resource: str) -> None:
+    known = resource if resource in metrics.PREEMPTION_SIGNALS else "other"
+    METERS.counter(metrics.PREEMPTIONS, known).inc()
+
+
+def _unexpected(pod: Pod, error: Exception) -> Rejected:
+    note_failure(f"admission of pod {'/'.join(pod_key(pod))}", error)
+    return Rejected(UNEXPECTED_ADMISSION_ERROR, f"unexpected {type(error).__name__}")

@@ -1,0 +1,53 @@
+"""Priority of pods: classes in documents, and critical pods that others give way to."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from tests.e2e.agent import Agent
+from tests.e2e.manifests import pod
+
+pytestmark = [pytest.mark.e2e, pytest.mark.podman]
+
+
+def priority_class(name: str, value: int, **fields: Any) -> dict[str, Any]:
+    api = {"apiVersion": "scheduling.k8s.io/v1", "kind": "PriorityClass"}
+    return {**api, "metadata": {"name": name}, "value": value, **fields}
+
+
+def test_pods_have_the_priority_of_their_class(agent: Agent) -> None:
+    agent.run(pod("prio-gold", priorityClassName="gold"), pod("prio-number", priority=7))
+    assert agent.messages("prio-gold", "UnsupportedField") == [
+        "spec.priorityClassName: no PriorityClass with name gold was found: its priority is 0"
+    ]
+    started = agent.pods()["prio-gold"]["status"]["containerStatuses"][0]["containerID"]
+    agent.write(priority_class("gold", 1000, description="more than others"))
+
+    def has_priority() -> bool:
+        return bool(agent.pods()["prio-gold"]["spec"].get("priority") == 1000)
+
+    agent.until(has_priority, "the class counts for the pod that names it")
+    assert agent.pods()["prio-gold"]["status"]["containerStatuses"][0]["containerID"] == started
+    assert "Priority:             1000\nPriority Class Name:  gold" in agent.describe("prio-gold")
+    assert agent.pods()["prio-number"]["spec"]["priority"] == 7
+    assert agent.messages("prio-number", "UnsupportedField") == []
+    table = [line.split() for line in agent.cli("get", "priorityclasses").out.splitlines()]
+    assert table[0] == ["NAME", "VALUE", "GLOBAL-DEFAULT", "AGE", "PREEMPTIONPOLICY"]
+    assert [row[:3] for row in table[1:]] == [["gold", "1000", "false"]]
+    assert json.loads(agent.cli("get", "pc", "gold", "-o", "json").out)["kind"] == "PriorityClass"
+    assert "Value:             1000" in agent.cli("describe", "priorityclass", "gold").out
+
+
+def test_classes_are_applied_and_deleted(agent: Agent) -> None:
+    applied = json.dumps(priority_class("tin", -5))
+    assert agent.cli("apply", "-f", "-", stdin=applied).out == "priorityclass/tin created\n"
+    assert agent.cli("apply", "-f", "-", stdin=applied).out == "priorityclass/tin unchanged\n"
+    refused = agent.cli("apply", "-f", "-", stdin=json.dumps(priority_class("tin", -6)))
+    assert "value: PriorityClass tin: Forbidden: may not be changed in an update" in refused.err
+    agent.restart()
+    assert agent.cli("get", "priorityclass", "tin", "-o", "name").out == "priorityclass/tin\n"
+    assert agent.cli("delete", "priorityclass", "tin").out == 'priorityclass "tin" deleted\n'
+    assert agent.cli("get", "priorityclass", "tin").code == 1

@@ -1,0 +1,121 @@
+"""Thresholds of eviction as the configuration states them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from ipc.api.quantity import parse_amount
+from ipc.eviction.signals import Signal
+from ipc.eviction.thresholds import (
+    EvictionSettings,
+    Threshold,
+    ThresholdError,
+    ThresholdValue,
+    parse_thresholds,
+)
+from supervisor.config.config_file import parse_settings
+from supervisor.config.resolved_settings import Host, resolve_settings
+from supervisor.config.settings import Settings, SettingsError
+
+HEAD = "apiVersion: rootlet.dev/v1alpha1\nkind: RootletConfiguration\n"
+
+
+def settings(text: str = "") -> Settings:
+    parsed = parse_settings((HEAD + text).encode(), "c.yaml")
+    return resolve_settings(parsed, Path("/etc/r"), Host(home=Path("/u"), uid=1, host_name="n", cpus=1), "c.yaml")
+
+
+def hard(text: str = "") -> dict[str, str]:
+    return {t.signal.value: t.value.quantity or f"{t.value.percentage:.2f}" for t in parse(text)}
+
+
+def parse(text: str = "") -> tuple[Threshold, ...]:
+    return parse_thresholds(settings(text).eviction)
+
+
+def test_the_defaults_are_the_kubelets() -> None:
+    assert hard() == {
+        "memory.available": "100Mi",
+        "nodefs.available": "0.10",
+        "nodefs.inodesFree": "0.05",
+        "imagefs.available": "0.15",
+        "imagefs.inodesFree": "0.05",
+    }
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("evictionHard: {}", {}),
+        ("evictionHard: {memory.available: 1Gi}", {"memory.available": "1Gi"}),
+        ("evictionHard: {memory.available: 0%, pid.available: 100%}", {}),
+        ("evictionHard: {memory.available: 1024Mi}", {"memory.available": "1Gi"}),
+    ],
+)
+def test_one_that_is_stated_drops_the_others(text: str, expected: dict[str, str]) -> None:
+    assert hard(text) == expected
+
+
+def test_merged_with_the_defaults_they_stay() -> None:
+    merged = hard("mergeDefaultEvictionSettings: true\nevictionHard: {memory.available: 1Gi, nodefs.available: 0%}")
+    assert merged == {
+        **{name: share for name, share in hard().items() if name != "nodefs.available"},
+        "memory.available": "1Gi",
+    }
+
+
+def test_a_soft_one_has_its_grace_and_what_is_reclaimed_beyond_it() -> None:
+    [found] = parse(
+        "evictionHard: {}\nevictionSoft: {memory.available: 10%}\nevictionSoftGracePeriod: {memory.available: 1m30s}\n"
+        "evictionMinimumReclaim: {memory.available: 1Gi, nodefs.available: 5%}"
+    )
+    assert (found.signal, found.grace_period_s, found.is_hard) == (Signal.MEMORY_AVAILABLE, 90.0, False)
+    assert found.min_reclaim == ThresholdValue(quantity="1Gi")
+
+
+@pytest.mark.parametrize(
+    ("text", "field", "words"),
+    [
+        ("evictionHard: {memory: 1Gi}", "evictionHard", "unsupported eviction signal memory"),
+        ("evictionHard: {memory.available: '0'}", "evictionHard", "must be positive"),
+        ("evictionHard: {memory.available: -1Gi}", "evictionHard", "must be positive"),
+        ("evictionHard: {memory.available: 101%}", "evictionHard", "must be 0% to 100%"),
+        ("evictionHard: {memory.available: -1%}", "evictionHard", "must be 0% to 100%"),
+        ("evictionHard: {memory.available: nan%}", "evictionHard", "finite"),
+        ("evictionHard: {memory.available: 1e300%}", "evictionHard", "finite"),
+        ("evictionHard: {memory.available: x}", "evictionHard", "'x'"),
+        ("evictionHard: {memory.available: 3}", "evictionHard", "Expected str, got int"),
+        ("evictionSoft: {memory.available: 1Gi}", "evictionSoftGracePeriod", "grace period must be specified"),
+        ("evictionSoftGracePeriod: {memory.available: -1s}", "evictionSoftGracePeriod", "positive"),
+        ("evictionSoftGracePeriod: {memory.available: 1}", "evictionSoftGracePeriod", "Expected str"),
+        ("evictionSoftGracePeriod: {memory.available: 1x}", "evictionSoftGracePeriod", "unknown unit"),
+        ("evictionMinimumReclaim: {memory.available: 0%}", "evictionMinimumReclaim", "must be positive"),
+        ("evictionMinimumReclaim: {memory.available: -1}", "evictionMinimumReclaim", "Expected str"),
+        ("evictionMinimumReclaim: {memory.available: '-1'}", "evictionMinimumReclaim", "negative"),
+    ],
+)
+def test_a_wrong_one_is_refused_with_setting_and_signal(text: str, field: str, words: str) -> None:
+    with pytest.raises(SettingsError) as caught:
+        settings(text)
+    assert caught.value.field_path.startswith(field)
+    assert words in caught.value.message
+
+
+@pytest.mark.parametrize(
+    ("value", "capacity", "expected"),
+    [
+        (ThresholdValue(quantity="1Gi"), "2Gi", "1Gi"),
+        (ThresholdValue(percentage=0.5), "2Gi", "1Gi"),
+        (ThresholdValue(percentage=0.1), "1001", "100"),
+    ],
+)
+def test_a_share_is_one_of_the_capacity(value: ThresholdValue, capacity: str, expected: str) -> None:
+    assert str(value.of(parse_amount(capacity))) == expected
+
+
+def test_the_error_of_the_parser_names_its_mapping() -> None:
+    with pytest.raises(ThresholdError) as caught:
+        parse_thresholds(EvictionSettings(hard={"memory.available": "-5"}))
+    assert caught.value.setting == "evictionHard"

@@ -1,0 +1,160 @@
+"""Figures of files in one housekeeping: layers, logs and volumes of pods, and the node's file systems."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Collection, Iterable, Sequence
+from typing import Final
+
+import msgspec
+
+from ipc.host.clock import Clock
+from ipc.host.file_systems import mount_id
+from ipc.stats.values import ContainerSample, FileSystem, VolumeSample
+from workers.libpod.image_store import ImageStore
+from workers.logs import layout
+from workers.stats import flat_files
+from workers.stats.storage import PERIOD_S, DiskUsage, file_system, sum_of, used_on, volumes_in
+from workers.stats.targets import ContainerTarget, PodTarget
+from workers.userns.unshare import Unshare
+
+EMPTY_DIR: Final = "kubernetes.io~empty-dir"
+
+
+class Places(msgspec.Struct, frozen=True, kw_only=True):
+    """Directories that are measured, and the node's name."""
+
+    node_name: str
+    pods_dir: str
+    pod_logs_dir: str
+    memory_dir: str = ""
+
+
+class Files:
+    """Remembers which directories each pod has. For one thread at a time."""
+
+    def __init__(self, places: Places, clock: Clock, unshare: Unshare) -> None:
+        self._places = places
+        self._clock = clock
+        self._disk = DiskUsage(unshare)
+        self._images = ImageStore()
+        self._fs: dict[str, FileSystem | None] = {}
+        """File systems of this round, by path."""
+        self._volumes_of: dict[str, tuple[float, tuple[tuple[str, str, str], ...]]] = {}
+        """By uid: when a pod's volumes were listed (monotonic seconds), and (plugin, name, path) of each."""
+        self._log_directories: dict[str, str] = {}
+        """By uid."""
+
+    def begin_round(self, pods: Sequence[PodTarget]) -> None:
+        """Count the directories of these pods that are due; forget those of others. Blocks."""
+        self._fs.clear()
+        uids = {pod.uid for pod in pods}
+        self._log_directories = {uid: known for uid, known in self._log_directories.items() if uid in uids}
+        self._volumes_of = {uid: known for uid, known in self._volumes_of.items() if uid in uids}
+        layers = (target.layer for pod in pods for target in pod.containers if target.layer)
+        if not self._images.root and (layer := next(filter(self._file_system, layers), "")):
+            self._images.learn_layer(layer)
+        self._disk.count(self._directories(pods))
+
+    def rootfs(self, target: ContainerTarget) -> FileSystem | None:
+        """Writable layer of a container; None where the storage driver has none."""
+        return self._used(target.layer, target.layer) if target.layer else None
+
+    def logs(self, pod: PodTarget, target: ContainerTarget) -> FileSystem | None:
+        """Logs of a container; None of the infra container, which writes none."""
+        path = self._log_directory(pod, target)
+        return self._used(path, self._places.pod_logs_dir) if path else None
+
+    def volumes(self, pod: PodTarget) -> Iterable[VolumeSample]:
+        """Volumes of a pod of which something is known."""
+        for plugin, name, path in self._volume_paths(pod):
+            fs = self._used(path, path)
+            if fs is not None:
+                yield VolumeSample(name=name, plugin=plugin, fs=fs)
+
+    def ephemeral(
+        self, pod: PodTarget, containers: Collection[ContainerSample], volumes: Collection[VolumeSample]
+    ) -> FileSystem | None:
+        """Layers, logs and emptyDirs on the disk together; its use is not known while that of one of them is not."""
+        paths = [fs.path for c in containers for fs in (c.rootfs, c.logs) if fs is not None]
+        paths += [v.fs.path for v in volumes if v.plugin == EMPTY_DIR and v.fs.path.startswith(self._places.pods_dir)]
+        usage = sum_of(map(self._disk.of, paths)) if all(target.layer for target in pod.containers) else None
+        root = self._places.pods_dir
+        return used_on(self._file_system(root), usage, root, self._time())
+
+    def node(self) -> FileSystem | None:
+        """File system of the pods' directories."""
+        return _with_device(self._file_system(self._places.pods_dir))
+
+    def images(self) -> FileSystem | None:
+        """The storage's file system, used by the images in it."""
+        found = _with_device(self._file_system(self._images.root)) if self._images.root else None
+        if found is None:
+            return None
+        usage = self._images.usage()
+        return msgspec.structs.replace(found, used=usage.total if usage is not None else None, inodes_used=None)
+
+    def _directories(self, pods: Sequence[PodTarget]) -> Iterable[str]:
+        for pod in pods:
+            for target in pod.containers:
+                yield from filter(None, (target.layer, self._log_directory(pod, target)))
+            yield from (path for _, _, path in self._volume_paths(pod))
+
+    def _log_directory(self, pod: PodTarget, target: ContainerTarget) -> str:
+        """Empty for the infra container."""
+        if not target.name:
+            return ""
+        directory = self._log_directories.get(pod.uid)
+        if directory is None:
+            root = self._places.pod_logs_dir
+            directory = str(layout.pod_directory(root, pod.namespace, pod.name, pod.uid))
+            self._log_directories[pod.uid] = directory
+        return f"{directory}/{target.name}"
+
+    def _volume_paths(self, pod: PodTarget) -> tuple[tuple[str, str, str], ...]:
+        """Listed as rarely as volumes are counted; they are all there before a container runs."""
+        if not pod.containers:
+            return ()
+        now, known = self._clock.now().mono, self._volumes_of.get(pod.uid)
+        if known is None or now - known[0] > PERIOD_S:
+            known = (
+                now,
+                tuple(
+                    (plugin, name, os.path.join(root, pod.uid, "volumes", plugin, name))
+                    for root in filter(None, (self._places.pods_dir, self._places.memory_dir))
+                    for plugin, name in volumes_in(root, pod.uid)
+                ),
+            )
+            self._volumes_of[pod.uid] = known
+        return known[1]
+
+    def _used(self, path: str, on: str) -> FileSystem | None:
+        return used_on(self._file_system(on), self._disk.of(path), path, self._time())
+
+    def _file_system(self, path: str) -> FileSystem | None:
+        if path not in self._fs:
+            self._fs[path] = file_system(path, self._time())
+        return self._fs[path]
+
+    def _time(self) -> float:
+        return self._clock.now().wall
+
+
+def _with_device(fs: FileSystem | None) -> FileSystem | None:
+    """With the mount's source and the kind of file system, where they can be found out."""
+    if fs is None:
+        return None
+    try:
+        fd = os.open(fs.path, os.O_PATH | os.O_CLOEXEC)
+        try:
+            wanted = str(mount_id(fd))
+        finally:
+            os.close(fd)
+    except OSError:
+        return fs
+    for line in (flat_files.read("/proc/self/mountinfo") or b"").decode(errors="surrogateescape").splitlines():
+        head, _, tail = line.partition(" - ")
+        if head.split(" ", 1)[0] == wanted:
+            kind, device, *_ = *tail.split(" "), "", ""
+            return msgspec.structs.replace(fs, type=kind, device=device)
+    return fs
