@@ -46,6 +46,7 @@ LINE_DEADLINE_S: Final = 30.0
 RESTART_DEADLINE_S: Final = 120.0
 COUNT_EVERY_S: Final = 2.5
 """Longer than a worker's heartbeat: calls that were counted by then are on the board."""
+MAX_COUNTS: Final = 24
 MIB: Final = 1024 * 1024
 NAMESPACE: Final = "default"
 PROGRAM: Final = ("/bin/sh", "-c", "echo up; trap 'exit 0' TERM; while :; do sleep 3600 & wait $!; done")
@@ -210,7 +211,7 @@ class Bench:
     def idle(self) -> None:
         """Begins when the processes have left that are there on demand: in the first minute after the starts. Nothing
         is asked of the agent meanwhile."""
-        calls, syncs = self._counted("runtime_calls"), self._counted("syncs")
+        calls, syncs = self._counted("runtime_calls"), self._count("syncs")
         names = self._names()
         sleep(self._windows.idle_timeout_s + COUNT_EVERY_S)
         before, began = self._cpu_s(names), monotonic()
@@ -221,7 +222,7 @@ class Bench:
         self._record(Side.ROOTLET, "idle.service", percent["service"])
         for name, mib in self._pss_mib(names).items():
             self._record(Side.ROOTLET, f"idle.pss.{name}", mib)
-        if synced := self._counted("syncs") - syncs:
+        if synced := self._count("syncs") - syncs:
             self._record(Side.ROOTLET, "idle.calls", (self._counted("runtime_calls") - calls) / synced)
 
     def respawn(self) -> None:
@@ -280,12 +281,14 @@ class Bench:
         self._record(Side.ROOTLET, f"{phase}.calls", (self._counted("runtime_calls") - before) / self._plan.pods)
 
     def _counted(self, counter: str) -> int:
-        """Of all workers, once it stays the same for a heartbeat."""
-        found = -1
-        while (now := self._count(counter)) != found:
-            found = now
+        """Of all workers, once it stays the same for a heartbeat. Fails where it does not."""
+        found = self._count(counter)
+        for _ in range(MAX_COUNTS):
             sleep(COUNT_EVERY_S)
-        return found
+            before, found = found, self._count(counter)
+            if before == found:
+                return found
+        raise AssertionError(f"{counter} still rises: {before} to {found}")
 
     def _count(self, counter: str) -> int:
         counters = (worker.get("counters") or {} for worker in self._agent.workers().values())

@@ -236,8 +236,9 @@ HEADER: Final = ("what", "raw", "Rootlet", "of raw", "unit", "aim", "")
 
 
 def as_text(outcomes: Sequence[Outcome], before: Mapping[str, float] | None = None) -> str:
-    """A table for each plan. ``before``: medians of another run by `key`, shown beside these."""
-    plans = dict.fromkeys(outcome.plan for outcome in outcomes)
+    """A table for each plan of which anything was measured. ``before``: medians of another run by `key`, shown beside
+    these."""
+    plans = dict.fromkeys(each.plan for each in outcomes if each.raw is not None or each.rootlet is not None)
     return "\n".join(_plan_text(plan, [o for o in outcomes if o.plan == plan], before) for plan in plans)
 
 

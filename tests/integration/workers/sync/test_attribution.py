@@ -6,7 +6,7 @@ import asyncio
 import contextlib
 import gc
 import weakref
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
 from contextvars import Context
 
 import pytest
@@ -58,7 +58,7 @@ def test_an_exception_that_was_thrown_in_leaves_no_cycle(worker: Worker) -> None
         pass
 
     class Waits:
-        def __await__(self) -> Iterator[None]:
+        def __await__(self) -> Generator[None, None, None]:
             try:
                 yield
             except Thrown as thrown:
