@@ -16,7 +16,7 @@ test: ## everything that is quick enough to run always
 
 # What the virtual machine has and the other hosts lack; emulated it is too slow for more.
 vm_tests := tests/e2e/test_cpu_and_memory_limits.py tests/e2e/test_resources.py tests/e2e/test_doctor.py \
-	tests/contract/test_apparmor.py
+	tests/e2e/test_statistics.py tests/e2e/test_systemd.py tests/contract/test_apparmor.py
 
 test-slow: ## the long tests, the attacks, the simulation for 20 minutes, new examples of the properties, the Podman tests also on Podman 5, and in a machine (root only)
 	@configs/host/enter python -m tests.sim --seeds 1..1000000 --minutes 20
@@ -24,7 +24,7 @@ test-slow: ## the long tests, the attacks, the simulation for 20 minutes, new ex
 	@configs/host/enter python -m tests.attack
 	@configs/host/enter pytest -m "slow and not bench" --ignore tests/attack
 	@tests/hosts/podman5 pytest -m "podman and not slow and not bench" || test $$? -eq 77
-	@tests/hosts/vm pytest --timeout 400 $(vm_tests) || test $$? -eq 77
+	@tests/hosts/vm pytest --timeout 900 $(vm_tests) || test $$? -eq 77
 
 bench: ## starts, restarts, removal, idling, memory beside raw libpod calls, with aims: some 40 minutes; ARGS="--quick" a minute
 	@configs/host/enter python -m tests.bench $(ARGS)

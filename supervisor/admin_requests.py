@@ -9,10 +9,12 @@ import msgspec
 
 from ipc.host.tasks import BackgroundTasks
 from ipc.kubecontainer.config_objects import ObjectKey
+from ipc.kubecontainer.garbage import GarbageReport
 from ipc.log.verbosity import Verbosity
 from ipc.messages.api_server import (
     AdminRequest,
     ApplyManifests,
+    CollectGarbage,
     DeleteObject,
     DeletePod,
     DrainNode,
@@ -52,6 +54,9 @@ class AgentControl(Protocol):
     def uncordon(self) -> bool:
         """Give a drained node its pods back; False when it is not drained."""
 
+    async def collect_garbage(self, *, dry_run: bool) -> GarbageReport:
+        """Collect garbage, or only look for it."""
+
     def stop(self, *, pods: bool) -> None:
         """Begin to end; with ``pods`` when all of them are gone."""
 
@@ -81,6 +86,8 @@ class AdminRequests:
                 self._begin(request, self._sources.delete_object(key))
             case PostManifests():
                 self._begin(request, self._sources.post(request.body))
+            case CollectGarbage():
+                self._begin(request, self._collect_garbage(request))
             case ReadConfiguration():
                 self._answer(request, Reply(request_id=0, code=200, message=self._agent.configuration()))
             case ReadProfile():
@@ -112,6 +119,10 @@ class AdminRequests:
             self._answer(request, Reply(request_id=0, code=500, reason="InternalError", message=words))
 
         self._tasks.spawn(carried_out(), name=type(request).__name__, on_failure=failed)
+
+    async def _collect_garbage(self, request: CollectGarbage) -> Reply:
+        report = await self._agent.collect_garbage(dry_run=request.dry_run)
+        return Reply(request_id=0, code=200, message=msgspec.json.encode(report).decode())
 
     async def _delete(self, request: DeletePod) -> Reply:
         namespace, name = request.namespace, request.name

@@ -7,6 +7,7 @@ out here, or by the child manager.
 from __future__ import annotations
 
 import asyncio
+import itertools
 import logging
 import os
 import random
@@ -20,6 +21,7 @@ from ipc.host.clock import SystemClock
 from ipc.host.eviction_marks import evicted
 from ipc.host.network_addresses import node_ips
 from ipc.host.tasks import BackgroundTasks, ignored
+from ipc.kubecontainer.garbage import GarbageReport
 from ipc.kubecontainer.label_key import LabelKey
 from ipc.kubecontainer.pod_failure import decode_failure
 from ipc.log import verbosity
@@ -29,6 +31,7 @@ from ipc.messages import event_reasons
 from ipc.messages.api_server import (
     AgentChanged,
     ApplyManifests,
+    CollectGarbage,
     DeleteObject,
     DeletePod,
     DrainNode,
@@ -43,7 +46,17 @@ from ipc.messages.api_server import (
 from ipc.messages.base import EventReport, ProfileTaken, PullEnded, PullProgress, node_event
 from ipc.messages.catalogue import ChildEvent
 from ipc.messages.event_reasons import EventReason
-from ipc.messages.node_worker import ObservationFailed, Observed, Relisted, RuntimeHealth, ServiceSilent
+from ipc.messages.node_worker import (
+    ImagesCollected,
+    LogsCollected,
+    NodeObserved,
+    ObservationFailed,
+    Observed,
+    Relisted,
+    RuntimeHealth,
+    ServiceSilent,
+    SetLogRotation,
+)
 from ipc.messages.pod_worker import AbandonPull, ProbeResultChanged, ProbingStopped, PullImage, SyncDone
 from ipc.metrics import rootlet as metrics
 from ipc.shm.board import Board
@@ -68,9 +81,10 @@ from supervisor.processes.child_specs import child_specs
 from supervisor.processes.podman_health import PodmanHealth
 from supervisor.processes.podman_service import PodmanService
 from supervisor.processes.slowness import HOUSEKEEPING_WARNING_S, warn_if_slow
-from supervisor.processes.worker_pool import API_SLOT, PODMAN_SLOT, WorkerPool
+from supervisor.processes.worker_pool import API_SLOT, NODE_SLOT, PODMAN_SLOT, WorkerPool
 from supervisor.protocol.commands import (
     DeathExplained,
+    GarbageCollected,
     Log,
     LoopCommand,
     PodsStopped,
@@ -83,6 +97,7 @@ from supervisor.protocol.commands import (
 from supervisor.protocol.events import (
     EventsRestored,
     EvictionsRestored,
+    GarbageRequest,
     HostAddressesChanged,
     HousekeepingTick,
     LoopEvent,
@@ -171,6 +186,9 @@ class Master:
             ),
         )
         self._requests = AdminRequests(self, self._sources, self._children)
+        self._garbage: dict[int, asyncio.Future[GarbageReport]] = {}
+        """Collections that somebody has asked for, by ticket."""
+        self._tickets = itertools.count(1)
         self._verbosity = settings.logging.levels
         self._started_at = self._clock.now().wall
         self._ending = asyncio.Event()
@@ -288,6 +306,8 @@ class Master:
                     self._children.declare(child_specs(self._service, count, quarantine=quarantine))
                 case SlotVacated(slot):
                     self._children.retire(slot, self._settings.workers.stop_timeout_s)
+                case GarbageCollected(ticket, report):
+                    self._garbage.pop(ticket).set_result(report)
                 case PodsStopped():
                     self._sources.forget()
                     self._end()
@@ -326,9 +346,9 @@ class Master:
 
     def on_message(self, slot: int, message: ChildEvent) -> None:
         match message:
-            case SyncDone() | EventReport() | ObservationFailed() | PullProgress() | PullEnded():
+            case SyncDone() | EventReport() | ObservationFailed() | PullProgress() | PullEnded() | NodeObserved():
                 self._feed(message)
-            case ProbeResultChanged() | ProbingStopped():
+            case ProbeResultChanged() | ProbingStopped() | ImagesCollected() | LogsCollected():
                 self._feed(message)
             case PullImage() | AbandonPull():
                 self._feed(PullRequest(slot, message))
@@ -345,7 +365,9 @@ class Master:
                 self._replace_if_hung(why)
             case ApplyManifests() | DeletePod() | DeleteObject() | RestartWorker() | SetLogLevel() | StopAgent():
                 self._requests.take(message)
-            case PostManifests() | ReadConfiguration() | ReadProfile() | DrainNode() | UncordonNode():
+            case (
+                PostManifests() | ReadConfiguration() | ReadProfile() | DrainNode() | UncordonNode() | CollectGarbage()
+            ):
                 self._requests.take(message)
             case ProfileTaken():
                 self._requests.profiles.taken(message)
@@ -388,6 +410,12 @@ class Master:
         self._feed(WorkerLeaving(slot))
         self._children.end(slot, self._settings.workers.stop_timeout_s)
         self._report_agent()
+
+    async def collect_garbage(self, *, dry_run: bool) -> GarbageReport:
+        ticket, answer = next(self._tickets), asyncio.get_running_loop().create_future()
+        self._garbage[ticket] = answer
+        self._feed(GarbageRequest(ticket, dry_run))
+        return await asyncio.shield(answer)
 
     def configuration(self) -> str:
         return shown_settings(self._settings)
@@ -433,6 +461,7 @@ class Master:
         else:
             self._settings, fixed = diff_reload(self._settings, wanted)
             self._log_like(self._settings.logging.levels)
+            self._children.send(NODE_SLOT, SetLogRotation(policy=self._settings.log_rotation))
             self._feed(SettingsChanged(self._settings))
             self._report_agent()
             log.info("configuration reloaded%s", f"; needs a restart: {', '.join(fixed)}" if fixed else "")
@@ -469,5 +498,6 @@ class Master:
             going_down=self._shutdown.cause,
             sync_frequency_s=float(self._settings.sync_frequency_s),  # msgspec encodes no subclass of float
             workers=self._children.infos(self._loop.pods_per_slot()),
+            conditions=self._loop.node_conditions,
         )
         self._children.send(API_SLOT, changed)

@@ -18,6 +18,7 @@ import math
 import os
 import random
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Final, Never, assert_never
 
 import msgspec
@@ -31,6 +32,7 @@ from ipc.messages.base import Ready, Shutdown, TakeProfile, node_event
 from ipc.messages.node_worker import (
     EVERY_REQUEST,
     CancelPull,
+    CollectImages,
     CollectLogs,
     NodeWorkerCommand,
     NodeWorkerReport,
@@ -38,8 +40,10 @@ from ipc.messages.node_worker import (
     ObservationFailed,
     Observe,
     Observed,
+    ObserveNode,
     Relist,
     Relisted,
+    SetLogRotation,
     StartPull,
     Track,
     Untrack,
@@ -51,6 +55,10 @@ from ipc.shm.metric_cells import METERS
 from ipc.shm.trace import TRACER
 from ipc.wire.boot import ChildContext, WorkerSettings
 from ipc.wire.channel import Channel, ChannelClosed
+from workers.eviction.node_pressure import NodePressure
+from workers.eviction.pod_usage import Directories
+from workers.images.collector import ImageCollector, NodeView
+from workers.images.image_records import ImageRecords
 from workers.images.pull_records import PullRecords
 from workers.images.puller import ImagePuller
 from workers.kubecontainer.label_signatures import Ownership
@@ -58,6 +66,7 @@ from workers.kubecontainer.labels import read_uid
 from workers.kubecontainer.look import decode_looks
 from workers.kubecontainer.overrides import is_in_motion
 from workers.kubecontainer.runtime import CallCounts, ErrorKind, Runtime, RuntimeCallError, RuntimeEvent, unexpected
+from workers.logs.container_log_manager import ContainerLogManager
 from workers.logs.gc import LogGarbageCollector
 from workers.pleg.exit_watch import RECORD_HOLDS_S, raise_file_limit
 from workers.pleg.inspect_file import InspectFile
@@ -127,7 +136,10 @@ async def run_node_worker(
                 "monitors' notes": worker.publish_recorded_ends,
                 "leftover processes": worker.orphans.collect,
                 "statistics": worker.statistics.run,
+                "signals of eviction": worker.node_pressure.run,
                 "directories of pods that are gone": worker.log_gc.collect,
+                "containers' logs": worker.logs.run,
+                "unused images": worker.images.collect,
                 "inspects for a later process": worker.keep_inspects,
                 **({"cgroups of QoS classes": worker.class_cgroups.keep} if worker.class_cgroups.is_needed else {}),
                 "export of traces": functools.partial(
@@ -187,12 +199,37 @@ class NodeWorker:
             remembered=self._inspect_file.read(),
             on_inspect=self._inspect_file.note_change,
         )
-        self._puller = ImagePuller(runtime, clock, PullRecords(context.settings.pulled_images_dir), self._send)
         self.class_cgroups = ClassCgroups(service_manager(), settings.instance, settings.node)
         self._profiles = ProfileRequests(self._send)
+        pull_records = PullRecords(settings.pulled_images_dir)
+        image_records = ImageRecords(settings.image_records_file, clock)
+        self._puller = ImagePuller(runtime, clock, pull_records, image_records, self._send)
+        self.images = ImageCollector(
+            runtime,
+            clock,
+            image_records,
+            pull_records,
+            NodeView(
+                containers=self._observer.all_inspected,
+                pulling=lambda: self._puller.references,
+            ),
+            settings.node_name,
+            self._send,
+        )
         self.orphans = OrphanCollector(runtime, settings.pod_logs_dir)
         self.statistics = Housekeeping(
             context.board.statistics, clock, rng, self._targets, functools.partial(_make_collector, settings, clock)
+        )
+        unshare = Unshare(podman=settings.podman_path)
+        self.node_pressure = NodePressure(
+            settings.thresholds,
+            Directories(pods=settings.pods_dir, logs=settings.pod_logs_dir),
+            clock,
+            unshare,
+            image_root=self._image_root,
+            targets=self._targets,
+            statistics=self.statistics.fresh,
+            report=self._send,
         )
         self.log_gc = LogGarbageCollector(
             settings.pod_logs_dir,
@@ -200,8 +237,9 @@ class NodeWorker:
             settings.node_name,
             is_tracked=lambda uid: uid in self._published.tracked,
             report=self._send,
-            unshare=Unshare(podman=settings.podman_path),
+            unshare=unshare,
         )
+        self.logs = ContainerLogManager(settings.pod_logs_dir, settings.log_rotation, self._monitor_of, clock)
         self._queue = ObserveQueue()
         self._schedule = RelistSchedule(settings.relist_period_s, settings.quiet_relist_period_s, rng)
         self._listings = BackgroundTasks()
@@ -217,12 +255,15 @@ class NodeWorker:
         """A relist has succeeded since the stream of events last broke. At first Podman may be about to start."""
         self._wake = asyncio.Event()
         self._counted = CallCounts()
+        self._storage = ""
+        """See `_image_root`."""
         self._relisted_at = 0.0
         """When the last relist began, monotonic seconds; 0.0 before the first."""
 
     async def close(self) -> None:
         """Stop watching and pulling."""
         self._observer.close()
+        await self.logs.close()
         self._profiles.close()
         await self._puller.close()
 
@@ -250,11 +291,17 @@ class NodeWorker:
                     self._puller.cancel(command.pull)
                 case CollectLogs():
                     self.log_gc.ask(command)
+                case ObserveNode():
+                    self.node_pressure.ask(command)
                 case WeighClasses():
                     self.class_cgroups.weigh(command.burstable_shares)
                     self.class_cgroups.write()
+                case SetLogRotation(policy=policy):
+                    self.logs.set_policy(policy)
                 case TakeProfile():
                     self._profiles.take(command)
+                case CollectImages():
+                    await self.images.ask(command)
                 case Shutdown():
                     return
                 case _:
@@ -308,6 +355,17 @@ class NodeWorker:
     def _targets(self) -> Sequence[PodTarget]:
         """Pods of which statistics are collected."""
         return tuple(targets_of(self._published.statuses, self._observer.inspected))
+
+    def _image_root(self) -> str:
+        """A directory of Podman's storage, as the layer of a container tells; empty while there was none."""
+        if not self._storage:
+            layers = (each.layer for pod in self._targets() for each in pod.containers)
+            self._storage = next((str(Path(layer).parents[2]) for layer in layers if layer), "")
+        return self._storage
+
+    def _monitor_of(self, container_id: str) -> int:
+        found = self._observer.inspected(container_id)
+        return found.conmon_pid if found is not None else 0
 
     # --- hints ---
 
@@ -565,6 +623,8 @@ class NodeWorker:
 
     def _record(self, status: RuntimePodStatus, answers: int) -> Observation:
         observation = self._published.record(status)
+        if observation.changed:
+            self.logs.follow(status)
         self._queue.observed(status.uid)
         if status.uid in self._numbers:
             self._answered[status.uid] = answers

@@ -1,6 +1,8 @@
-"""The Runtime protocol spoken to Podman: libpod calls on the event loop (`workers.libpod.client`), pulls by podman-py.
+"""The Runtime protocol spoken to Podman: libpod calls on the event loop (`workers.libpod.client`); pulls, lists and
+removals of images by podman-py.
 
-podman-py is imported when the first image is pulled, in the process that pulls it: nobody else has it.
+podman-py is imported when the first image is pulled or images are listed, in the process that does it: nobody else has
+it.
 """
 
 from __future__ import annotations
@@ -9,7 +11,7 @@ import asyncio
 import contextlib
 import functools
 import os
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, TypeVar
 from urllib.parse import quote
@@ -36,10 +38,13 @@ from workers.kubecontainer.runtime import (
     ExecResult,
     ImageInfo,
     ImageStamp,
+    ImageUsage,
+    ImageUser,
     InspectedContainer,
     InspectedPod,
     Leftovers,
     ListedContainer,
+    ListedImage,
     ListedPod,
     RecordedEnd,
     RuntimeCallError,
@@ -66,6 +71,8 @@ SYSTEMD: Final = "systemd"
 """Podman's cgroup manager that gives pods cgroups."""
 UNSETTLED_STATES: Final = frozenset({"configured", "created", "initialized", "removing"})
 """In which a monitor is a sign of something under way or interrupted."""
+LIST_TRIES: Final = 3
+"""How often a list of images is tried while images go."""
 
 T = TypeVar("T")
 
@@ -105,8 +112,9 @@ class PodmanRuntime:
         self._images = ImageStore()
         self._pull_timeout_s = pull_timeout_s
         self._auth_file = auth_file
+        self._instance = instance
         self._our_label = f"{labels.INSTANCE}={instance}"
-        self._pulls: set[LineStream] = set()
+        self._streams: set[LineStream] = set()
         self._tasks = BackgroundTasks()
         self._host: asyncio.Task[libpod.HostInfo] | None = None
         """Under way or answered; all who ask meanwhile wait for one answer, and none takes it from the others."""
@@ -146,6 +154,68 @@ class PodmanRuntime:
                 raise
             return None
 
+    async def list_images(self) -> tuple[ListedImage, ...]:
+        """Podman's list fails when an image goes while it is made."""
+        for _ in range(LIST_TRIES - 1):
+            try:
+                return await self._list_images()
+            except RuntimeCallError as error:
+                if error.kind is not ErrorKind.IMAGE_UNKNOWN:
+                    raise
+        return await self._list_images()
+
+    async def _list_images(self) -> tuple[ListedImage, ...]:
+        call = "list images"
+        body = await self._by_podman_py(call, Kind.LIST, lambda made: made.get(call, "images/json", {}))
+        return _decode(call, body, libpod.decode_images)
+
+    async def list_image_users(self) -> tuple[ImageUser, ...]:
+        everybody = {"all": "true", "external": "true"}
+        listed = await self._list("list containers", "containers/json", everybody, libpod.decode_image_users)
+        found = []
+        for user, theirs in listed:
+            is_ours = theirs.get(labels.INSTANCE) == self._instance
+            found.append(user if is_ours else await self._with_mounted_images(user))
+        return tuple(found)
+
+    async def _with_mounted_images(self, user: ImageUser) -> ImageUser:
+        try:
+            mounted = await self._inspect(
+                "inspect container", f"containers/{_name(user.id)}/json", libpod.decode_mounted_images
+            )
+        except RuntimeCallError as error:
+            if error.kind is not ErrorKind.NOT_FOUND:  # it is gone, or another program's, which mounts no images
+                raise
+            return user
+        return msgspec.structs.replace(user, images=(*user.images, *mounted))
+
+    async def remove_image(self, image: ListedImage) -> None:
+        call = "remove image"
+        # By its id Podman removes no image with several names.
+        names = list(image.names) if len(image.names) > 1 else [image.id]
+        params: dict[str, str | list[str]] = {"images": names, "noprune": "true"}
+        body = await self._by_podman_py(call, Kind.REMOVE, lambda made: made.delete(call, "images/remove", params))
+        _decode(call, body, functools.partial(libpod.check_images_removed, call))
+
+    async def image_usage(self, layer: str) -> ImageUsage | None:
+        if layer:
+            self._images.learn_layer(layer)
+        elif not self._images.root:
+            self._images.learn_root(*await self._inspect("info", "info", libpod.decode_store))
+        return await asyncio.to_thread(self._images.read_usage)
+
+    async def _by_podman_py(self, call: str, kind: Kind, read: Callable[[PodmanPyCall], Iterator[bytes]]) -> bytes:
+        """The answer to a call in a thread of its own, which ends with its deadline or when it is cancelled."""
+        self._client.admit_stream(call)
+        timeout_s = self._client.timeout_s(kind)
+        try:
+            async with asyncio.timeout(timeout_s), self._reading(read) as answer:
+                return await answer.next() or b""
+        except TimeoutError as error:
+            raise RuntimeCallError(ErrorKind.TIMEOUT, call, f"no answer within {timeout_s:g} s") from error
+        except OSError as error:
+            raise RuntimeCallError(ErrorKind.UNAVAILABLE, call, f"the connection broke: {error}") from error
+
     def image_stamp(self, having: str = "") -> ImageStamp | None:
         return self._images.stamp(having)
 
@@ -183,6 +253,12 @@ class PodmanRuntime:
         body = orjson.dumps({"Name": name, "Labels": dict(labels), "Options": dict(options)})
         request = Request(call="create volume", method="POST", path="volumes/create", kind=Kind.CREATE, body=body)
         return _read(request.call, await self._client.call(request), libpod.decode_volume)
+
+    async def remove_volume(self, name: str) -> None:
+        path, accept = f"volumes/{_name(name)}", frozenset({404})
+        await self._client.call(
+            Request(call="remove volume", method="DELETE", path=path, kind=Kind.REMOVE, accept=accept)
+        )
 
     async def create_pod(self, spec: SpecDict) -> str:
         return await self._create("create pod", "pods/create", spec)
@@ -258,18 +334,23 @@ class PodmanRuntime:
             raise RuntimeCallError(ErrorKind.UNAVAILABLE, call, f"Podman broke the pull off: {error}") from error
         return _decode(call, report, libpod.decode_pull)
 
-    @contextlib.asynccontextmanager
-    async def _pull(self, call: str, reference: str, headers: Mapping[str, str]) -> AsyncIterator[LineStream]:
+    def _pull(
+        self, call: str, reference: str, headers: Mapping[str, str]
+    ) -> contextlib.AbstractAsyncContextManager[LineStream]:
         """The lines of a pull. Leaving the block closes its connection, which cancels it."""
         params = {"reference": reference, "policy": "always"}
+        return self._reading(lambda made: made.post_for_lines(call, "images/pull", params, headers))
+
+    @contextlib.asynccontextmanager
+    async def _reading(self, read: Callable[[PodmanPyCall], Iterator[bytes]]) -> AsyncIterator[LineStream]:
+        """Pieces that a call through podman-py yields. Leaving the block closes its connection."""
         podman_py = await asyncio.to_thread(_podman_py_call, self._socket_path)
-        read = functools.partial(podman_py.post_for_lines, call, "images/pull", params, headers)
-        stream = LineStream(read, podman_py.break_off)
-        self._pulls.add(stream)
+        stream = LineStream(lambda: read(podman_py), podman_py.break_off)
+        self._streams.add(stream)
         try:
             yield stream
         finally:
-            self._pulls.discard(stream)
+            self._streams.discard(stream)
             await stream.close()
 
     def _logins(self, reference: str, login: RegistryLogin | None) -> dict[str, str]:
@@ -351,8 +432,8 @@ class PodmanRuntime:
 
     async def close(self) -> None:
         await self._execs.close()
-        for pull in tuple(self._pulls):
-            await pull.close()
+        for stream in tuple(self._streams):
+            await stream.close()
         await self._client.close()
 
     def _ours(self, *more_labels: str, **filters: list[str]) -> dict[str, str]:

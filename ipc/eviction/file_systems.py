@@ -49,9 +49,9 @@ def layout_of(*, has_image_fs: bool, is_split: bool) -> Layout:
     return Layout.SPLIT if is_split else Layout.DEDICATED_IMAGEFS
 
 
-_NODE: Final = (Signal.NODEFS_AVAILABLE, Signal.NODEFS_INODES_FREE)
-_IMAGE: Final = (Signal.IMAGEFS_AVAILABLE, Signal.IMAGEFS_INODES_FREE)
-_CONTAINER: Final = (Signal.CONTAINERFS_AVAILABLE, Signal.CONTAINERFS_INODES_FREE)
+_NODE: Final[tuple[Signal, Signal]] = (Signal.NODEFS_AVAILABLE, Signal.NODEFS_INODES_FREE)
+_IMAGE: Final[tuple[Signal, Signal]] = (Signal.IMAGEFS_AVAILABLE, Signal.IMAGEFS_INODES_FREE)
+_CONTAINER: Final[tuple[Signal, Signal]] = (Signal.CONTAINERFS_AVAILABLE, Signal.CONTAINERFS_INODES_FREE)
 _EVERYTHING: Final = frozenset(Part)
 _BOTH: Final = (Reclaim.CONTAINERS, Reclaim.IMAGES)
 

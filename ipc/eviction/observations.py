@@ -1,4 +1,7 @@
-"""Observed signals, and the thresholds that they meet (pkg/kubelet/eviction/helpers.go, makeSignalObservations). Pure."""
+"""Observed signals, and the thresholds that they meet. Pure.
+
+pkg/kubelet/eviction/helpers.go, makeSignalObservations and thresholdsMet.
+"""
 
 from __future__ import annotations
 
@@ -11,22 +14,9 @@ import msgspec
 from ipc.api.quantity import Amount, Notation, add
 from ipc.eviction.signals import EPHEMERAL_STORAGE, MEMORY, Signal, resource_of
 from ipc.eviction.thresholds import Threshold
-from ipc.stats.values import FileSystem, Memory, ProcessLimit
 
 _BYTES: Final = frozenset({MEMORY, EPHEMERAL_STORAGE})
 """Resources whose amounts are bytes; the others are counted."""
-
-
-class NodeFigures(msgspec.Struct, frozen=True, kw_only=True):
-    """Figures of the node that signals are derived from; None where one is not known."""
-
-    memory: Memory | None = None
-    allocatable_memory: Memory | None = None
-    """Of all pods together, with the limit that is enforced for them."""
-    node_fs: FileSystem | None = None
-    image_fs: FileSystem | None = None
-    container_fs: FileSystem | None = None
-    process_limit: ProcessLimit | None = None
 
 
 class SignalObservation(msgspec.Struct, frozen=True, array_like=True):
@@ -41,46 +31,23 @@ class SignalObservation(msgspec.Struct, frozen=True, array_like=True):
 SignalObservations = Mapping[Signal, SignalObservation]
 
 
-def signal_observations(figures: NodeFigures) -> dict[Signal, SignalObservation]:
-    """Those of the signals whose figures are known."""
-    found = {
-        Signal.MEMORY_AVAILABLE: _of_memory(figures.memory),
-        Signal.ALLOCATABLE_MEMORY_AVAILABLE: _of_memory(figures.allocatable_memory),
-        Signal.NODEFS_AVAILABLE: _of_bytes(figures.node_fs),
-        Signal.NODEFS_INODES_FREE: _of_inodes(figures.node_fs),
-        Signal.IMAGEFS_AVAILABLE: _of_bytes(figures.image_fs),
-        Signal.IMAGEFS_INODES_FREE: _of_inodes(figures.image_fs),
-        Signal.CONTAINERFS_AVAILABLE: _of_bytes(figures.container_fs),
-        Signal.CONTAINERFS_INODES_FREE: _of_inodes(figures.container_fs),
-        Signal.PID_AVAILABLE: _of_pids(figures.process_limit),
-    }
-    return {signal: observation for signal, observation in found.items() if observation is not None}
-
-
-def _of_memory(memory: Memory | None) -> SignalObservation | None:
-    """The capacity is that of which the working set is taken."""
-    if memory is None or memory.limit is None or memory.working_set is None:
+def of_memory(limit: int | None, working_set: int | None, time: float) -> SignalObservation | None:
+    """Memory in bytes: what is left is the limit without the working set."""
+    if limit is None or working_set is None:
         return None
-    return SignalObservation(max(0, memory.limit - memory.working_set), memory.limit, memory.time)
+    return SignalObservation(max(0, limit - working_set), limit, time)
 
 
-def _of_bytes(fs: FileSystem | None) -> SignalObservation | None:
-    if fs is None or fs.available is None or fs.capacity is None:
+def of_disk(available: int | None, capacity: int | None, time: float) -> SignalObservation | None:
+    """Bytes or inodes of a file system; None of one that counts none (inodes on btrfs): it cannot run out of them."""
+    return SignalObservation(available, capacity, time) if available is not None and capacity else None
+
+
+def of_pids(max_pid: int | None, processes: int | None, time: float) -> SignalObservation | None:
+    """Processes and threads."""
+    if max_pid is None or processes is None:
         return None
-    return SignalObservation(fs.available, fs.capacity, fs.time)
-
-
-def _of_inodes(fs: FileSystem | None) -> SignalObservation | None:
-    """None of a file system that counts no inodes (btrfs): it cannot run out of them."""
-    if fs is None or fs.inodes_free is None or not fs.inodes:
-        return None
-    return SignalObservation(fs.inodes_free, fs.inodes, fs.time)
-
-
-def _of_pids(limit: ProcessLimit | None) -> SignalObservation | None:
-    if limit is None or limit.max_pid is None or limit.processes is None:
-        return None
-    return SignalObservation(limit.max_pid - limit.processes, limit.max_pid, limit.time)
+    return SignalObservation(max_pid - processes, max_pid, time)
 
 
 def amount_of(signal: Signal, number: int) -> Amount:

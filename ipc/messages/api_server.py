@@ -12,6 +12,7 @@ from ipc.api.v1.status import PodStatus
 from ipc.kubecontainer.config_objects import ObjectKind
 from ipc.kubecontainer.pod_status import SandboxStatus
 from ipc.messages.base import Message, Ready, Shutdown
+from ipc.nodestatus.node import NodeCondition
 
 
 class PodChanged(Message, frozen=True, kw_only=True):
@@ -113,6 +114,8 @@ class AgentChanged(Message, frozen=True, kw_only=True):
     sync_frequency_s: float = 60.0
     """How often the sync loop has something to do at least."""
     workers: tuple[WorkerInfo, ...]
+    conditions: tuple[NodeCondition, ...] = ()
+    """Conditions of pressure on the node."""
 
 
 class Reply(Message, frozen=True, kw_only=True):
@@ -191,6 +194,15 @@ class UncordonNode(Message, frozen=True, kw_only=True):
     request_id: int
 
 
+class CollectGarbage(Message, frozen=True, kw_only=True):
+    """Remove unused images, dead containers and directories of pods that are gone. The reply's message is the
+    `GarbageReport`, as JSON."""
+
+    request_id: int
+    dry_run: bool = False
+    """Only tell what would be removed."""
+
+
 class PostManifests(Message, frozen=True, kw_only=True):
     """The pods of a body become the whole set of the source ``http``."""
 
@@ -232,6 +244,7 @@ AdminRequest = (
     | DrainNode
     | UncordonNode
     | PostManifests
+    | CollectGarbage
     | ReadConfiguration
     | ReadProfile
 )

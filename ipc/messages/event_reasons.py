@@ -104,6 +104,9 @@ UNSUPPORTED_FIELD: Final = EventReason("UnsupportedField", EventType.WARNING, ""
 STARTING: Final = EventReason("Starting", EventType.NORMAL, f"{_EVENTS}, StartingKubelet")
 NODE_REBOOTED: Final = EventReason("Rebooted", EventType.WARNING, f"{_EVENTS}, NodeRebooted")
 CONTAINER_GC_FAILED: Final = EventReason("ContainerGCFailed", EventType.WARNING, f"{_EVENTS}, ContainerGCFailed")
+IMAGE_GC_FAILED: Final = EventReason("ImageGCFailed", EventType.WARNING, f"{_EVENTS}, ImageGCFailed")
+FREE_DISK_SPACE_FAILED: Final = EventReason("FreeDiskSpaceFailed", EventType.WARNING, f"{_EVENTS}, FreeDiskSpaceFailed")
+INVALID_DISK_CAPACITY: Final = EventReason("InvalidDiskCapacity", EventType.WARNING, f"{_EVENTS}, InvalidDiskCapacity")
 FAILED_VALIDATION: Final = EventReason("FailedValidation", EventType.WARNING, f"{_EVENTS}, FailedValidation")
 UNKNOWN_CONTAINER: Final = EventReason("UnknownContainer", EventType.WARNING, "")
 """A container has labels of this agent's that it has not written."""
@@ -111,6 +114,9 @@ CONTAINER_RUNTIME_DOWN: Final = EventReason("ContainerRuntimeDown", EventType.WA
 CONTAINER_RUNTIME_UP: Final = EventReason("ContainerRuntimeUp", EventType.NORMAL, "")
 CONTAINER_RUNTIME_REPLACED: Final = EventReason("ContainerRuntimeReplaced", EventType.WARNING, "")
 """The Podman service that is the agent's child answers nothing and is started again."""
+EVICTION_THRESHOLD_MET: Final = EventReason(
+    "EvictionThresholdMet", EventType.WARNING, "pkg/kubelet/eviction/eviction_manager.go, synchronize"
+)
 NODE_ADDRESSES: Final = EventReason("NodeAddresses", EventType.NORMAL, "")
 """The host has other addresses than before."""
 NODE_WITHOUT_ADDRESS: Final = EventReason("NodeAddresses", EventType.WARNING, "")

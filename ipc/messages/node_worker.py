@@ -7,6 +7,11 @@ from typing import Final
 
 import msgspec
 
+from ipc.eviction.observations import SignalObservation
+from ipc.eviction.signals import Signal
+from ipc.eviction.usage import PodUsage
+from ipc.kubecontainer.image_gc import ImageGcPolicy, ImageReport
+from ipc.kubecontainer.log_rotate_policy import LogRotatePolicy
 from ipc.kubecontainer.pod_status import RuntimePodStatus
 from ipc.messages.base import (
     EventReport,
@@ -21,6 +26,8 @@ from ipc.messages.base import (
 )
 
 EVERY_REQUEST: Final = sys.maxsize
+MAX_REPORTED_IMAGES: Final = 2_000
+"""Most images of one `ImagesCollected`: it is one frame."""
 
 
 class Track(Message, frozen=True, kw_only=True):
@@ -68,12 +75,80 @@ class CollectLogs(Message, frozen=True, kw_only=True):
     uids: tuple[str, ...]
     listed_at: float
     """Wall time at which these were all. A directory that was made or changed since may be a newer pod's."""
+    number: int = 0
+    """Of a request that is answered, by one ``LogsCollected``; of a round 0."""
+    dry_run: bool = False
+    """Only tell what would be removed."""
+
+
+class LogsCollected(Message, frozen=True, kw_only=True):
+    """Answer to a numbered ``CollectLogs``."""
+
+    number: int
+    paths: tuple[str, ...] = ()
+    failures: tuple[str, ...] = ()
+
+
+class CollectImages(Message, frozen=True, kw_only=True):
+    """Remove images that nobody uses. Answered by one ``ImagesCollected`` with this number."""
+
+    number: int
+    policy: ImageGcPolicy
+    wanted: dict[str, str]
+    """Images of all known pods, as their specs name them -> one of these pods."""
+    all_unused: bool = False
+    """However much of the file system is in use (DeleteUnusedImages)."""
+    report: bool = False
+    """Remove nothing; tell of every image, as if ``all_unused`` were set."""
+
+
+class ImagesCollected(Message, frozen=True, kw_only=True):
+    """End of a collection."""
+
+    number: int
+    freed_bytes: int = 0
+    images: tuple[ImageReport, ...] = ()
+    """Images that were removed, or that could not be; of a report every image. At most `MAX_REPORTED_IMAGES`."""
+    error: str = ""
+    """Why it has failed, as a whole or in part; empty when it has not."""
+    capacity_bytes: int = 0
+    """Of the images' file system; 0 when it was not looked at."""
+    available_bytes: int = 0
+
+
+class ObserveNode(Message, frozen=True, kw_only=True):
+    """Observe the signals of eviction now, without waiting for the period. Answered by a ``NodeObserved``."""
+
+    number: int
+    """Of this request, rising."""
+    resource: str = ""
+    """Resource of which each pod's use is wanted, too; empty for none."""
+
+
+class NodeObserved(Message, frozen=True, kw_only=True):
+    """Signals of eviction. Sent unasked while a threshold is met, and once when none is any more."""
+
+    signals: dict[Signal, SignalObservation]
+    has_image_fs: bool = False
+    """Images lie on another file system than the pods' directories."""
+    is_split: bool = False
+    """Writable layers lie on another one than images."""
+    answers: int = 0
+    """Number of the request; 0 of one that nobody has asked for."""
+    pods: tuple[PodUsage, ...] | None = None
+    """Use by each pod of which something runs; None when nobody has asked for it, or it cannot be measured."""
 
 
 class WeighClasses(Message, frozen=True, kw_only=True):
     """CPU shares of all burstable pods together: the weight of their cgroup."""
 
     burstable_shares: int
+
+
+class SetLogRotation(Message, frozen=True, kw_only=True):
+    """Rotate containers' logs by another policy from now on."""
+
+    policy: LogRotatePolicy
 
 
 class Observation(Message, frozen=True, kw_only=True):
@@ -125,17 +200,32 @@ class ServiceSilent(Message, frozen=True, kw_only=True):
 
 
 NodeWorkerCommand = (
-    Track | Untrack | Observe | Relist | StartPull | CancelPull | CollectLogs | WeighClasses | TakeProfile | Shutdown
+    Track
+    | Untrack
+    | Observe
+    | Relist
+    | StartPull
+    | CancelPull
+    | CollectLogs
+    | CollectImages
+    | SetLogRotation
+    | WeighClasses
+    | ObserveNode
+    | TakeProfile
+    | Shutdown
 )
 NodeWorkerEvent = (
     Observed
     | Relisted
     | ObservationFailed
+    | NodeObserved
     | RuntimeHealth
     | ServiceSilent
     | PullProgress
     | PullEnded
     | EventReport
     | ProfileTaken
+    | ImagesCollected
+    | LogsCollected
 )
 NodeWorkerReport = Ready | NodeWorkerEvent

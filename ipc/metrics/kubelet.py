@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
+from ipc.eviction.signals import Signal
 from ipc.kubecontainer.probe_results import ProbeType
 from ipc.metrics.model import DEFAULT_BUCKETS, Endpoint, Labels, Metric, MetricType, Source, Stability, label
 from ipc.metrics.reasons import OTHER, START_ERRORS
@@ -255,13 +256,24 @@ ENSURE_IMAGE_REQUESTS: Final = Metric(
     ),
 )
 EVICTION_SIGNALS: Final = ("emptydirfs.limit", "ephemeralcontainerfs.limit", "ephemeralpodfs.limit")
+"""Of pods that take more than their own limits."""
+_NODE_SIGNALS: Final = tuple(signal.value for signal in Signal)
 EVICTIONS: Final = Metric(
     name="kubelet_evictions",
     type=_COUNTER,
-    help="Pods that were evicted because they took more than their limit",
+    help="Pods that were evicted because they took more than their limit, or because the node ran short",
     stability=_ALPHA,
-    source=Source.POD_WORKER,
-    labels=(label("eviction_signal", *EVICTION_SIGNALS),),
+    source=Source.MASTER_AND_POD_WORKERS,
+    labels=(label("eviction_signal", *EVICTION_SIGNALS, *_NODE_SIGNALS),),
+)
+EVICTION_STATS_AGE: Final = Metric(
+    name="kubelet_eviction_stats_age_seconds",
+    type=_HISTOGRAM,
+    help="Age of the node's figures when a pod was evicted by them",
+    stability=_ALPHA,
+    source=Source.MASTER,
+    labels=(label("eviction_signal", *_NODE_SIGNALS),),
+    buckets=DEFAULT_BUCKETS,
 )
 HTTP_FALLBACKS: Final = Metric(
     name="kubelet_lifecycle_handler_http_fallbacks_total",
@@ -385,6 +397,14 @@ IMAGE_PULL_DURATION: Final = Metric(
     source=Source.NODE_WORKER,
     labels=(label("image_size_in_bytes", *(words for _, words in IMAGE_SIZES)),),
     buckets=_PULL_BUCKETS,
+)
+IMAGES_COLLECTED: Final = Metric(
+    name="kubelet_image_garbage_collected_total",
+    type=_COUNTER,
+    help="Unused images that were removed",
+    stability=_ALPHA,
+    source=Source.NODE_WORKER,
+    labels=(label("reason", "age", "space"),),
 )
 
 # --- several processes --------------------------------------------------------------------------------------------

@@ -36,6 +36,7 @@ class Source(enum.StrEnum):
 
     MASTER = "master"
     POD_WORKER = "pod workers"
+    MASTER_AND_POD_WORKERS = "master, pod workers"
     NODE_WORKER = "node worker"
     WORKERS = "pod workers, node worker, API server"
     EVERY_PROCESS = "every process"

@@ -63,11 +63,6 @@ REASONS: Final[tuple[tuple[str, tuple[str, ...]], ...]] = (
         ("kubelet_pleg_discard_events", "kubelet_evented_pleg_connection_latency_seconds"),
     ),
     (
-        "a pod is measured by its own sync, so there is no age between the measurement and the eviction",
-        ("kubelet_eviction_stats_age_seconds",),
-    ),
-    ("images are the user's: none is removed", ("kubelet_image_garbage_collected_total",)),
-    (
         "pull records are files, read when they are asked for; there is no cache, and no intent outlives a pull",
         ("kubelet_imagemanager_*",),
     ),

@@ -55,7 +55,7 @@ def rest(amount: str, reserved: str | None) -> str:
 
 
 def reservation_problem(capacity: Resources, reserved: Resources) -> str:
-    """What is wrong with a reservation that is more than there is; empty when it is not."""
+    """Error about a reservation of more than there is; empty when there is none."""
     return "; ".join(
         f"resource {name!r} has a reservation of {amount} but a capacity of {capacity[name]}"
         for name, amount in reserved.items()

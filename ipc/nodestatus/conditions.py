@@ -11,18 +11,11 @@ from typing import Final
 import msgspec
 
 from ipc.nodestatus.node import NODE_NOT_READY, NODE_READY, NodeCondition, NodeEvent, NodeStatus
-from ipc.stats.values import NodeSample
 
 READY: Final = "Ready"
 TRUE, FALSE, UNKNOWN = "True", "False", "Unknown"
 REQUIRED: Final = ("cpu", "memory", "pods", "ephemeral-storage")
 """Resources without which a node is not ready."""
-MIB: Final = 1024 * 1024
-MEMORY_AVAILABLE: Final = 100 * MIB
-NODEFS_AVAILABLE: Final = 0.10
-NODEFS_INODES_FREE: Final = 0.05
-IMAGEFS_AVAILABLE: Final = 0.15
-"""The kubelet's hard thresholds of eviction (pkg/kubelet/eviction/defaults_linux.go), below which there is pressure."""
 
 
 class _Words(msgspec.Struct, frozen=True):
@@ -90,34 +83,10 @@ def set_ready(
     return _with(conditions, new, now), (NodeEvent("Normal", event),)
 
 
-def pressures_of(node: NodeSample) -> dict[str, bool]:
-    """Whether there is pressure, by the kubelet's default thresholds. A condition whose figures are not known is
-    absent. There is no default threshold for pids."""
-    found: dict[str, bool] = {}
-    memory, fs, images = node.memory, node.fs, node.image_fs
-    if memory is not None and memory.limit is not None and memory.working_set is not None:
-        found["MemoryPressure"] = memory.limit - memory.working_set < MEMORY_AVAILABLE
-    disk = [
-        _is_below(fs.available, fs.capacity, NODEFS_AVAILABLE) if fs is not None else None,
-        _is_below(fs.inodes_free, fs.inodes, NODEFS_INODES_FREE) if fs is not None else None,
-        _is_below(images.available, images.capacity, IMAGEFS_AVAILABLE) if images is not None else None,
-    ]
-    if any(each is not None for each in disk):
-        found["DiskPressure"] = any(disk)
-    if node.process_limit is not None:
-        found["PIDPressure"] = False
-    return found
-
-
 def with_conditions(status: NodeStatus, conditions: Sequence[NodeCondition]) -> NodeStatus:
     """Ready stands last: clients wait for it to say that all others were set."""
     ordered = sorted(conditions, key=lambda condition: condition.type == READY)
     return msgspec.structs.replace(status, conditions=tuple(ordered))
-
-
-def _is_below(left: int | None, whole: int | None, share: float) -> bool | None:
-    """None when it is not known, or the file system has no such number (btrfs counts no inodes)."""
-    return left < share * whole if left is not None and whole else None
 
 
 def _find(conditions: Sequence[NodeCondition], kind: str) -> NodeCondition | None:

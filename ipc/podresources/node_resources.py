@@ -35,7 +35,7 @@ class NodeResources(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tru
     reserved: Mapping[str, str] = msgspec.field(default_factory=dict)
     """Kept from pods: kubeReserved, systemReserved, and what evictionHard wants to be free."""
     allocatable: Mapping[str, str] = msgspec.field(default_factory=dict)
-    """What pods may have together."""
+    """Amounts that pods may have together."""
     controllers: frozenset[str] = frozenset()
     """cgroup v2 controllers that are delegated to this user."""
     cfs: CfsQuota = CfsQuota()

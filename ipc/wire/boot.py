@@ -8,8 +8,10 @@ from collections.abc import Callable
 
 import msgspec
 
+from ipc.eviction.thresholds import Threshold
 from ipc.kubecontainer.container_gc import GcPolicy
 from ipc.kubecontainer.label_key import LabelKey
+from ipc.kubecontainer.log_rotate_policy import LogRotatePolicy
 from ipc.log.setup import LogTarget
 from ipc.podresources.network_settings import NetworkSettings
 from ipc.podresources.node_resources import NodeResources
@@ -59,6 +61,8 @@ class WorkerSettings(msgspec.Struct, frozen=True, kw_only=True):
     """The same for what must not reach a disk, on a file system that is memory."""
     inspect_file: str = ""
     """Where inspects are kept for the next node worker (`workers.pleg.inspect_file`); empty: nowhere."""
+    image_records_file: str = ""
+    """When each image was seen and used, and which were pulled (`workers.images.image_records`); empty: nowhere."""
     node: NodeResources = NodeResources()
     network: NetworkSettings = NetworkSettings()
     seccomp_default: bool = True
@@ -82,6 +86,9 @@ class WorkerSettings(msgspec.Struct, frozen=True, kw_only=True):
     """Most pods that this node takes."""
     gc: GcPolicy = GcPolicy()
     """Of dead containers; ``max_containers`` is the master's business."""
+    thresholds: tuple[Threshold, ...] = ()
+    """Thresholds of eviction, those of containerfs not among them. Without any nothing is observed for it."""
+    log_rotation: LogRotatePolicy = LogRotatePolicy()
     log: LogTarget = LogTarget()
     tracing: TracingSettings = TracingSettings()
     server: ServerSettings = ServerSettings()

@@ -28,6 +28,8 @@ COMMANDS: Final[Mapping[str, str]] = {
     "exec": "Run a command in a container.",
     "attach": "Join the streams of a running container.",
     "port-forward": "Forward local ports to a pod.",
+    "images": "Show Podman's images, when they were used, and by what.",
+    "gc": "Remove unused images, dead containers and directories of pods that are gone.",
     "wait": "Wait until pods are ready, gone, or in another condition.",
     "apply": "Create or change what a manifest states.",
     "delete": "Delete pods, ConfigMaps and Secrets.",

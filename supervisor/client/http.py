@@ -14,6 +14,8 @@ from supervisor.client.exchange import exchange
 
 REQUEST_TIMEOUT_S: Final = 45.0
 """How long one answer may take: longer than the API server itself waits for the master."""
+COLLECTION_TIMEOUT_S: Final = 630.0
+"""The same of a collection of garbage, in seconds."""
 WATCH_TIMEOUT_S: Final = 15.0
 """How long a watch may be silent; it carries a bookmark every second."""
 MAX_READ_ATTEMPTS: Final = 4
@@ -24,6 +26,7 @@ WITHOUT_NAMESPACE: Final = frozenset({"priorityclasses"})
 NODES_PATH: Final = "/api/v1/nodes"
 STATISTICS_PATH: Final = "/rootlet/v1/statistics"
 LOG_LEVEL_PATH: Final = "/rootlet/v1/loglevel"
+GARBAGE_PATH: Final = "/rootlet/v1/garbage"
 
 Json = Mapping[str, Any]
 PodKey = tuple[str, str]
@@ -139,8 +142,16 @@ class AgentClient:
                 raise
         return self._get(target, attempts - 1)
 
-    def _ask(self, method: str, target: str) -> bytes:
-        with exchange(self.socket, method, target, silence_s=REQUEST_TIMEOUT_S) as answer:
+    def garbage(self) -> dict[str, Any]:
+        """Ask for a dry run of a collection, with every image: a `GarbageReport`."""
+        return decode_object(self._ask("GET", GARBAGE_PATH, COLLECTION_TIMEOUT_S))
+
+    def collect_garbage(self) -> dict[str, Any]:
+        """Remove garbage: a `GarbageReport`."""
+        return decode_object(self._ask("POST", GARBAGE_PATH, COLLECTION_TIMEOUT_S))
+
+    def _ask(self, method: str, target: str, silence_s: float = REQUEST_TIMEOUT_S) -> bytes:
+        with exchange(self.socket, method, target, silence_s=silence_s) as answer:
             content = answer.content()
         raise_for_status(answer.status, content)
         return content

@@ -13,6 +13,7 @@ from typing import Any, Final, TypeVar
 import msgspec
 
 from ipc.eviction.thresholds import ThresholdError, parse_thresholds
+from ipc.kubecontainer.image_gc import policy_problem
 from ipc.podresources.network_settings import BRIDGE
 from supervisor.config.server_section import check_server_section
 from supervisor.config.settings import DNS_NAME, Bytes, Seconds, Settings, SettingsError, yaml_name
@@ -90,6 +91,8 @@ def resolve_settings(settings: Settings, directory: Path, host: Host, file: str)
     )
     if settings.pod_network.bridge and settings.pod_network.mode != BRIDGE:
         raise SettingsError(file, "podNetwork.bridge", f"is for podNetwork.mode {BRIDGE} only")
+    if problem := policy_problem(settings.image_gc):
+        raise SettingsError(file, "imageGCLowThresholdPercent", problem)
     if len(os.fsencode(resolved.admin_socket)) > MAX_SOCKET_PATH_BYTES:
         raise SettingsError(file, "adminSocket", f"{resolved.admin_socket} has more than {MAX_SOCKET_PATH_BYTES} bytes")
     check_server_section(settings, file)

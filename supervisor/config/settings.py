@@ -14,9 +14,11 @@ from typing import Annotated, Any, Final, Literal
 import msgspec
 
 from ipc.api.quantity import QuantityError, parse_amount
-from ipc.eviction.thresholds import DEFAULT_HARD, PODS_ENFORCEMENT, EvictionSettings
+from ipc.eviction.thresholds import DEFAULT_HARD, PODS_ENFORCEMENT, EvictionSettings, Threshold, parse_thresholds
 from ipc.kubecontainer.container_gc import GcPolicy
+from ipc.kubecontainer.image_gc import ImageGcPolicy, ImageGcScope
 from ipc.kubecontainer.label_key import LabelKey
+from ipc.kubecontainer.log_rotate_policy import NO_ROTATION, LogRotatePolicy
 from ipc.log.setup import LogTarget
 from ipc.log.verbosity import MAX_AREAS, Verbosity, area_problem, level_named
 from ipc.podresources.network_settings import HOSTS_RESOLV_CONF, NetworkSettings
@@ -36,11 +38,17 @@ BEATS_PER_TIMEOUT: Final = 8
 """Heartbeats of a worker within ``workers.heartbeatTimeout``. Each wakes a process that has nothing else to do."""
 MAX_CLUSTER_DNS: Final = 3
 """As many name servers as a resolv.conf holds (pkg/apis/core/validation/validation.go, MaxDNSNameservers)."""
+MIN_LOG_BYTES: Final = 4 << 10
+MAX_LOG_BYTES: Final = 1 << 40
 MAX_SHUTDOWN_CLASSES: Final = 64
 """Priorities that the time of a node shutdown is divided among."""
 MAX_SHUTDOWN_GRACE_S: Final = 86_400
+MAX_PINNED: Final = 1_000
+"""Most patterns of pinned images."""
 PULLED_IMAGES_DIR: Final = "pulled-images"
 """Below ``stateDir``: a file per image that was pulled with a pod's login (`workers.images.pull_records`)."""
+IMAGE_RECORDS_FILE: Final = "images.json"
+"""Below ``stateDir``: when images were seen and used, and which were pulled (`workers.images.image_records`)."""
 SECCOMP_DIR: Final = "seccomp"
 """Below ``stateDir``: seccomp profiles of type Localhost, as below the kubelet's root directory."""
 PODS_DIR: Final = "pods"
@@ -126,7 +134,7 @@ DNS_NAME: Final = Pattern(rf"(?=.{{0,253}}$)({_LABEL}(\.{_LABEL})*)?", "must be 
 _PODMAN_NAME: Final = Pattern(r"([a-zA-Z0-9][a-zA-Z0-9_.-]*)?", "must be the name of a Podman network")
 _FILE_OR_NONE: Final = Pattern(r"(/.*)?", "must be an absolute path, or empty")
 _ENDPOINT: Final = Pattern(r"https?://[!-?A-~]+", "must be an http:// or https:// URL without a user")
-_ACRONYMS: Final = {"cfs": "CFS", "qos": "QOS", "qps": "QPS", "dns": "DNS", "url": "URL", "ca": "CA"}
+_ACRONYMS: Final = {"cfs": "CFS", "gc": "GC", "qos": "QOS", "qps": "QPS", "dns": "DNS", "url": "URL", "ca": "CA"}
 _PORT: Final = Range(0, 65535)
 _URL_OR_NONE: Final = Pattern(r"(https?://[!-~]+)?", "must be an http or https URL, or empty")
 
@@ -267,6 +275,12 @@ class AuthorizationSettings(_Section, frozen=True, kw_only=True):
     rules: dict[str, tuple[str, ...]] = msgspec.field(default_factory=dict)
 
 
+def _log_size_problem(value: int) -> str:
+    if value == NO_ROTATION or MIN_LOG_BYTES <= value <= MAX_LOG_BYTES:
+        return ""
+    return "must be -1, or between 4Ki and 1Ti"
+
+
 class ServerSection(_Section, frozen=True, kw_only=True):
     address: Annotated[str, IpAddress()] = "0.0.0.0"
     port: Annotated[int, _PORT] = 0
@@ -295,6 +309,11 @@ def _reservation_problem(reserved: dict[str, str]) -> str:
         if amount.value < 0:
             return f"resource quantity for {name!r} cannot be negative: {text}"
     return ""
+
+
+def _pin_problem(name: str) -> str | None:
+    begin = name.removesuffix("*")
+    return None if begin and "*" not in begin else "must be the complete name of an image, or its begin and *"
 
 
 class Settings(_Section, frozen=True, kw_only=True):
@@ -337,7 +356,17 @@ class Settings(_Section, frozen=True, kw_only=True):
     max_parallel_image_pulls: Annotated[int, Range(0, 100)] = 0
     registry_pull_qps: Annotated[int, Range(0, 1000)] = 5
     registry_burst: Annotated[int, Range(1, 1000)] = 10
+    image_gc_high_threshold_percent: Annotated[int, Range(0, 100)] = 85
+    image_gc_low_threshold_percent: Annotated[int, Range(0, 100)] = 80
+    image_minimum_gc_age_s: Annotated[Seconds, _between("0s", "720h")] = seconds("2m")
+    image_maximum_gc_age_s: Annotated[Seconds, _between("0s", "87600h")] = seconds("0s")
+    image_gc_scope: Literal["PulledImages", "AllImages"] = "PulledImages"
+    pinned_images: Annotated[tuple[str, ...], Each(_pin_problem, MAX_PINNED)] = ()
     container_garbage_collection: ContainerGarbageCollectionSettings = ContainerGarbageCollectionSettings()
+    container_log_max_size: Annotated[Bytes, Check(_log_size_problem)] = Bytes(10 << 20)
+    container_log_max_files: Annotated[int, Range(2, 1000)] = 5
+    container_log_max_workers: Annotated[int, Range(1, 16)] = 1
+    container_log_monitor_interval_s: Annotated[Seconds, _between("3s", "1h")] = seconds("10s")
     kube_reserved: Annotated[dict[str, str], Check(_reservation_problem)] = msgspec.field(default_factory=dict)
     system_reserved: Annotated[dict[str, str], Check(_reservation_problem)] = msgspec.field(default_factory=dict)
     cgroups_per_qos: bool = True
@@ -364,9 +393,31 @@ class Settings(_Section, frozen=True, kw_only=True):
     ] = ()
 
     @property
+    def image_gc(self) -> ImageGcPolicy:
+        """Policy that image garbage collection decides by."""
+        return ImageGcPolicy(
+            high_threshold_percent=self.image_gc_high_threshold_percent,
+            low_threshold_percent=self.image_gc_low_threshold_percent,
+            min_age_s=float(self.image_minimum_gc_age_s),
+            max_age_s=float(self.image_maximum_gc_age_s),
+            scope=ImageGcScope(self.image_gc_scope),
+            pinned=self.pinned_images,
+        )
+
+    @property
     def dialer_socket(self) -> Path:
         """Beside the admin socket."""
         return self.admin_socket.with_suffix(".dial.sock")
+
+    @property
+    def log_rotation(self) -> LogRotatePolicy:
+        """Policy by which containers' logs are rotated."""
+        return LogRotatePolicy(
+            max_size_bytes=int(self.container_log_max_size),
+            max_files=self.container_log_max_files,
+            max_workers=self.container_log_max_workers,
+            monitor_interval_s=float(self.container_log_monitor_interval_s),
+        )
 
     @property
     def eviction(self) -> EvictionSettings:
@@ -378,6 +429,11 @@ class Settings(_Section, frozen=True, kw_only=True):
             soft_grace_period=self.eviction_soft_grace_period,
             minimum_reclaim=self.eviction_minimum_reclaim,
         )
+
+    @property
+    def thresholds(self) -> tuple[Threshold, ...]:
+        """Thresholds of eviction. Raises ThresholdError."""
+        return parse_thresholds(self.eviction, enforce_node_allocatable=self.enforce_node_allocatable)
 
 
 _UNKNOWN_NODE: Final = NodeResources()
@@ -403,6 +459,7 @@ def worker_settings(
         pod_logs_dir=str(settings.pod_logs_dir),
         pods_dir=str(settings.state_dir / PODS_DIR),
         pulled_images_dir=str(settings.state_dir / PULLED_IMAGES_DIR),
+        image_records_file=str(settings.state_dir / IMAGE_RECORDS_FILE),
         memory_dir=str(settings.memory_dir / PODS_DIR),
         inspect_file=str(settings.memory_dir / INSPECT_FILE),
         seccomp_default=settings.seccomp_default,
@@ -424,6 +481,8 @@ def worker_settings(
         max_container_restart_period_s=float(settings.crash_loop_back_off.max_container_restart_period_s),
         max_pods=settings.max_pods,
         gc=settings.container_garbage_collection.policy,
+        thresholds=settings.thresholds,
+        log_rotation=settings.log_rotation,
         log=settings.logging.target,
         tracing=TracingSettings(
             endpoint=settings.tracing.endpoint, sampling_rate_per_million=settings.tracing.sampling_rate_per_million

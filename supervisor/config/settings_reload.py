@@ -18,6 +18,16 @@ RELOADABLE: Final = frozenset(
         "allowedUnsafeSysctls",
         "nodeStatusUpdateFrequency",
         "housekeepingPeriod",
+        "containerLogMaxSize",
+        "containerLogMaxFiles",
+        "containerLogMaxWorkers",
+        "containerLogMonitorInterval",
+        "imageGCHighThresholdPercent",
+        "imageGCLowThresholdPercent",
+        "imageMinimumGCAge",
+        "imageMaximumGCAge",
+        "imageGCScope",
+        "pinnedImages",
         "eventHistory.maxEvents",
         "eventHistory.ttl",
         "workers.count",
@@ -27,9 +37,9 @@ RELOADABLE: Final = frozenset(
         "logging.vmodule",
     }
 )
-"""Settings that SIGHUP may change: those that the master looks up anew each time, the number of workers, and what every
-process reads on the board at its heartbeat. The other settings are in the memory of forked children, in labels, or
-decide where things lie."""
+"""Settings that SIGHUP may change: those that the master looks up anew each time, the number of workers, what the node
+worker is told by a message, and what every process reads on the board at its heartbeat. The other settings are in the
+memory of forked children, in labels, or decide where things lie."""
 _S = TypeVar("_S", bound=msgspec.Struct)
 
 

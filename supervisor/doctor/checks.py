@@ -6,9 +6,12 @@ nothing.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator
 from typing import Final, TypeGuard
 
+from ipc.eviction.observations import amount_of
+from ipc.eviction.signals import Signal
 from ipc.host.file_systems import MEMORY_FILE_SYSTEMS
 from supervisor.config.settings import Settings
 from supervisor.doctor.findings import Finding, failed, ok, warning
@@ -91,6 +94,17 @@ def _disk(facts: HostFacts, settings: Settings) -> Iterator[Finding]:
     for setting, free in facts.free_bytes.items():
         if free < LEAST_FREE_BYTES:
             yield warning("disk", f"{free >> 20} MiB are left where {setting} lies")
+
+
+def _eviction(facts: HostFacts, settings: Settings) -> Iterator[Finding]:
+    """A disk that is nearly full before the first pod: then pods are to blame for nothing, and go all the same."""
+    for threshold in settings.thresholds:
+        for setting, size in facts.disk_bytes.items() if threshold.signal is Signal.NODEFS_AVAILABLE else ():
+            wanted = math.ceil(threshold.value.of(amount_of(threshold.signal, size)).value)
+            if (free := facts.free_bytes[setting]) < wanted:
+                where = "evictionHard" if threshold.is_hard else "evictionSoft"
+                what = f"{free >> 20} MiB are left where {setting} lies, less than {where}'s {wanted >> 20} MiB"
+                yield warning("eviction", f"{what}: pods are refused and evicted", f"free space, or set {where}")
 
 
 def _cgroups(facts: HostFacts, settings: Settings) -> Iterator[Finding]:
@@ -184,6 +198,7 @@ CHECKS: Final[tuple[Check, ...]] = (
     _user_ids,
     _storage,
     _disk,
+    _eviction,
     _cgroups,
     _locks,
     _keyrings,

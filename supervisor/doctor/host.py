@@ -71,6 +71,8 @@ class HostFacts(msgspec.Struct, frozen=True, kw_only=True):
     """File system of ``memoryDir``."""
     free_bytes: Mapping[str, int] = {}
     """By setting: what is left where it points."""
+    disk_bytes: Mapping[str, int] = {}
+    """By setting: size of the file system where it points."""
     programs: frozenset[str] = frozenset()
     missing_modules: tuple[str, ...] = ()
     """Python modules that a setting needs and that are not installed."""
@@ -87,6 +89,7 @@ def gather(settings: Settings, environ: Mapping[str, str]) -> HostFacts:
     user = _user_name(os.getuid())
     controllers = cgroups.delegated_controllers()
     traces = settings.tracing.sampling_rate_per_million > 0
+    disk = shutil.disk_usage(existing_part(settings.state_dir))
     return HostFacts(
         user=user,
         num_locks=_num_locks(environ, settings.podman.keyring),
@@ -98,7 +101,8 @@ def gather(settings: Settings, environ: Mapping[str, str]) -> HostFacts:
         systemd=Path("/run/systemd/system").is_dir(),
         lingers=(Path("/var/lib/systemd/linger") / user).exists(),
         memory_dir_type=file_system_at(existing_part(settings.memory_dir)),
-        free_bytes={"stateDir": shutil.disk_usage(existing_part(settings.state_dir)).free},
+        free_bytes={"stateDir": disk.free},
+        disk_bytes={"stateDir": disk.total},
         programs=frozenset(program for program in PROGRAMS if shutil.which(program, path=_search_path(environ))),
         missing_modules=tuple(name for name in TRACING_MODULES if not _is_installed(name)) if traces else (),
     )

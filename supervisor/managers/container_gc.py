@@ -38,6 +38,10 @@ class ContainerGc:
         return True
 
 
+ALL_DEAD: Final = GcPolicy(max_per_pod_container=0, max_containers=0)
+"""Policy by which no dead container stays but those that are spared anyway (DeleteAllUnusedContainers)."""
+
+
 def dead_beyond_maximum(
     views: Mapping[str, RuntimePodStatus],
     wanted: Collection[str],

@@ -8,6 +8,7 @@ from __future__ import annotations
 import msgspec
 
 from ipc.api.v1.pod import Pod
+from ipc.kubecontainer.garbage import GarbageReport
 from ipc.log.entry import NOBODY, Subject
 from ipc.messages.catalogue import ChildCommand
 from supervisor.protocol.events import ShutdownCause
@@ -22,6 +23,13 @@ class Send(msgspec.Struct, frozen=True):
 
 class PodsStopped(msgspec.Struct, frozen=True):
     """All pods are gone from the runtime: the answer to `StopPods`."""
+
+
+class GarbageCollected(msgspec.Struct, frozen=True):
+    """The answer to the `GarbageRequest` of that ticket."""
+
+    ticket: int
+    report: GarbageReport
 
 
 class DeathExplained(msgspec.Struct, frozen=True):
@@ -69,4 +77,14 @@ class Log(msgspec.Struct, frozen=True):
     subject: Subject = NOBODY
 
 
-LoopCommand = Send | PodsStopped | DeathExplained | WorkersWanted | SlotVacated | UpdateRefused | ShutdownChanged | Log
+LoopCommand = (
+    Send
+    | PodsStopped
+    | GarbageCollected
+    | DeathExplained
+    | WorkersWanted
+    | SlotVacated
+    | UpdateRefused
+    | ShutdownChanged
+    | Log
+)

@@ -15,7 +15,7 @@ from ipc.api.v1.event import Event
 from ipc.kubecontainer.pod_failure import PodFailure
 from ipc.kubecontainer.probe_results import ProbeResults
 from ipc.messages.base import EventReport, PullEnded, PullProgress
-from ipc.messages.node_worker import Observation, ObservationFailed
+from ipc.messages.node_worker import ImagesCollected, LogsCollected, NodeObserved, Observation, ObservationFailed
 from ipc.messages.pod_worker import AbandonPull, ProbeResultChanged, ProbingStopped, PullImage, SyncDone
 from supervisor.config.settings import Settings
 from supervisor.protocol.source_updates import ObjectsExpected, ObjectUpdate, PodUpdate
@@ -124,6 +124,13 @@ class NodeShutdownCalledOff(msgspec.Struct, frozen=True):
     """The node is wanted again."""
 
 
+class GarbageRequest(msgspec.Struct, frozen=True):
+    """Somebody asks for a collection of garbage; answered by one `GarbageCollected`."""
+
+    ticket: int
+    dry_run: bool
+
+
 class StopPods(msgspec.Struct, frozen=True):
     """Terminate every pod; answered by one `PodsStopped`."""
 
@@ -145,9 +152,13 @@ LoopEvent = (
     | SyncDone
     | EventReport
     | ObservationFailed
+    | NodeObserved
     | PullRequest
     | PullProgress
     | PullEnded
+    | ImagesCollected
+    | LogsCollected
+    | GarbageRequest
     | ProbeResultChanged
     | ProbingStopped
     | WorkerUp

@@ -172,7 +172,7 @@ def _active_until(given: StatusInput, phase: str, now: Instant) -> float:
 def _conditions(given: StatusInput, status: PodStatus, previous: PodStatus) -> tuple[PodCondition, ...]:
     spec, observed, phase, before = given.pod.spec, given.observed, status.phase, previous.conditions
     every = (*status.init_container_statuses, *status.container_statuses)
-    made = (
+    made: tuple[PodCondition, ...] = (
         conditions.ready_to_start_containers(given.pod, observed),
         conditions.initialized(spec, every, phase, before),
         conditions.pod_ready(spec, before, every, phase),

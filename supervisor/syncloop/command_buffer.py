@@ -6,7 +6,16 @@ from collections.abc import Iterable
 
 from ipc.messages.api_server import FeedMessage
 from ipc.messages.catalogue import ChildCommand
-from ipc.messages.node_worker import CollectLogs, Observe, Relist, Track, Untrack, WeighClasses
+from ipc.messages.node_worker import (
+    CollectImages,
+    CollectLogs,
+    Observe,
+    ObserveNode,
+    Relist,
+    Track,
+    Untrack,
+    WeighClasses,
+)
 from ipc.messages.pod_worker import CancelSync
 from supervisor.podworkers.board_rows import NO_ROW
 from supervisor.podworkers.pod_worker_state import PodWorkerState
@@ -60,7 +69,10 @@ class CommandBuffer:
         if state.row != NO_ROW:
             self.to_node(Track(uid=state.uid, row=state.row))
 
-    def to_node(self, message: Track | Untrack | Observe | Relist | CollectLogs | WeighClasses) -> None:
+    def to_node(
+        self,
+        message: Track | Untrack | Observe | Relist | CollectLogs | CollectImages | WeighClasses | ObserveNode,
+    ) -> None:
         self.send(NODE_SLOT, message)
 
     def to_api(self, messages: Iterable[FeedMessage]) -> None:

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from ipc.api.v1.pod import Pod
+from ipc.eviction.signals import NodePressure
 from ipc.podresources.node_resources import NodeResources
 from supervisor.admission.node_usage import NodeUsage
 from supervisor.config.settings import Settings
+from supervisor.managers.image_gc import ImageGc
 from supervisor.managers.image_pulls import ImagePulls, pull_limits
 from supervisor.managers.object_store import ObjectStore
 from supervisor.managers.probe_manager import ProbeManager
@@ -37,11 +39,14 @@ class LoopParts:
         self.queue = WorkQueue()
         self.objects = ObjectStore()
         self.pulls = ImagePulls(pull_limits(settings))
+        self.image_gc = ImageGc()
         self.probes = ProbeManager()
         self.out = CommandBuffer()
         self.texts = PodTexts(self.pod_table, self.objects)
         self.statuses = StatusManager(settings, host_ips, self.texts, self.pod_table)
         self.announcer = Announcer(self.statuses, self.probes, self.cache, self.out)
+        self.node_pressures: tuple[NodePressure, ...] = ()
+        """Conditions of pressure that the node has: its manager sets them, admission asks."""
         self.kills = PodKills(self.pod_table, self.statuses, self.announcer, self.out)
 
     def settings_changed(self, settings: Settings) -> None:
@@ -49,6 +54,10 @@ class LoopParts:
         self.settings = settings
         self.pod_table.limit_workers(worker_limits(settings))
         self.statuses.settings_changed(settings)
+
+    def pressures_changed(self, pressures: tuple[NodePressure, ...]) -> None:
+        """Other conditions of pressure hold on the node."""
+        self.node_pressures = pressures
 
     def begin(self, uid: str, name: str, pod: Pod | None, source: str, acted_at: float) -> PodWorkerState:
         """Track a pod from now on. ``acted_at``: no view observed before that (monotonic) may be acted on."""

@@ -17,7 +17,7 @@ from ipc.host.tasks import note_failure
 from ipc.kubecontainer.pod_failure import PodFailure
 from ipc.messages import event_reasons
 from ipc.metrics import kubelet as metrics
-from ipc.podresources.priority import is_critical
+from ipc.podresources.priority import is_critical, pod_priority
 from ipc.shm.metric_cells import METERS
 from supervisor.admission.node_usage import NodeUsage
 from supervisor.admission.predicates import (
@@ -30,8 +30,9 @@ from supervisor.admission.predicates import (
     verdict,
 )
 from supervisor.admission.preemption import recover
+from supervisor.admission.pressure import pressure_problem
 from supervisor.podworkers.pod_worker_state import PodWorkerState
-from supervisor.protocol.manifests import pod_key
+from supervisor.protocol.manifests import created_at, pod_key
 from supervisor.syncloop.node_shutdown import NOT_ADMITTED, NodeShutdown
 from supervisor.syncloop.parts import LoopParts
 from supervisor.syncloop.pod_kills import PodKill
@@ -72,9 +73,12 @@ class PodAdmission:
             return _unexpected(pod, error)
 
     def admit_new(self, pod: Pod, now: Instant) -> Admitted | Rejected:
-        """Admission of a pod that comes: others give way to a critical one."""
+        """Admission of a pod that comes: not while the node goes down or is short of something, and others give way to
+        a critical one."""
         if self._shutdown.is_under_way:
             return NOT_ADMITTED
+        if problem := pressure_problem(pod, self._parts.node_pressures):
+            return Rejected(*problem)
         admission = self.admit(pod)
         if isinstance(admission, Admitted) or not (self._victims or is_critical(pod)):
             return admission
@@ -89,8 +93,8 @@ class PodAdmission:
         parts = self._parts
         found = verdict(pod, self._staying(pod, self._victims), parts.settings, parts.node)
         if found.rejections or found.shortages:
-            active = [state for state in parts.pod_table if self._may_give_way(state)]
-            victims = recover(pod, found.rejections, found.shortages, [state.pod for state in active if state.pod])
+            active = (state.pod for state in parts.pod_table if state.pod and self._may_give_way(state))
+            victims = recover(pod, found.rejections, found.shortages, sorted(active, key=_last_to_stay))
             if isinstance(victims, Rejected):
                 return victims
             self._preempt(pod, {victim.metadata.uid for victim in victims}, found, now)
@@ -128,6 +132,11 @@ class PodAdmission:
             and not self._parts.statuses.is_rejected(state.uid)
             and not self._parts.kills.is_awaited(state.uid)
         )
+
+
+def _last_to_stay(pod: Pod) -> tuple[int, float, str]:
+    """Of pods that serve alike the last one is chosen: the one with the least priority, and the youngest."""
+    return -pod_priority(pod), created_at(pod), pod.metadata.uid
 
 
 def _count_preemption(resource: str) -> None:

@@ -111,11 +111,13 @@ class PodUpdates:
             self._begin(pod, source, now)
 
     def _begin(self, pod: Pod, source: str, now: Instant) -> None:
-        evicted = self._evicted.pop(pod.metadata.uid, None)
-        admission = self.admission.admit(pod) if evicted else self.admission.admit_new(pod, now)
-        state = self._parts.begin(pod.metadata.uid, "/".join(pod_key(pod)), pod, source, 0.0)
-        if evicted:
+        if evicted := self._evicted.pop(pod.metadata.uid, None):  # it does not run, and takes no place from others
+            state = self._track(pod, source)
             self.evict(state, evicted)
+            self._announcer.report(state, now)
+            return
+        admission = self.admission.admit_new(pod, now)
+        state = self._track(pod, source)
         if isinstance(admission, Rejected):
             _count_rejection(admission.reason)
             self._parts.statuses.reject(state.uid, admission.reason, admission.message)
@@ -125,6 +127,9 @@ class PodUpdates:
             self._parts.usage.put(pod)
             self._warn(state, admission.warnings, now)
         self._announcer.report(state, now)
+
+    def _track(self, pod: Pod, source: str) -> PodWorkerState:
+        return self._parts.begin(pod.metadata.uid, "/".join(pod_key(pod)), pod, source, 0.0)
 
     def _update(self, pod: Pod, source: str, now: Instant) -> None:
         """HandlePodUpdates. A pod that was rejected gets another chance with its new spec."""

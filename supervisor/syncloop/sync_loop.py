@@ -18,19 +18,14 @@ from ipc.kubecontainer.pod_failure import EVICTED, PodFailure
 from ipc.kubecontainer.probe_results import ProbeResults
 from ipc.messages import event_reasons
 from ipc.messages.base import EventReport, PullEnded, PullProgress
-from ipc.messages.node_worker import Observation, ObservationFailed
+from ipc.messages.node_worker import ImagesCollected, LogsCollected, NodeObserved, Observation, ObservationFailed
 from ipc.messages.pod_worker import ProbeResultChanged, ProbingStopped, SyncDone, WorkType
 from ipc.messages.sync_error import SyncError
+from ipc.nodestatus.node import NodeCondition
 from ipc.podresources.node_resources import NodeResources
 from supervisor.admission.predicates import UNKNOWN_NODE
 from supervisor.config.settings import Settings
-from supervisor.managers.container_gc import (
-    ContainerGc,
-    collect_logs,
-    collection_failures,
-    dead_of_each,
-    removal_failures,
-)
+from supervisor.managers.container_gc import removal_failures
 from supervisor.managers.image_pulls import PullEvent
 from supervisor.managers.probe_manager import needs_sync
 from supervisor.podworkers.pod_worker_state import PodWorkerState
@@ -39,6 +34,7 @@ from supervisor.protocol.dispatch import DispatchTable
 from supervisor.protocol.events import (
     EventsRestored,
     EvictionsRestored,
+    GarbageRequest,
     HostAddressesChanged,
     HousekeepingTick,
     KillPod,
@@ -61,6 +57,8 @@ from supervisor.record.recorder import EventRecorder
 from supervisor.record.status_manager import pod_event
 from supervisor.syncloop import requeue
 from supervisor.syncloop.dispatcher import Dispatcher
+from supervisor.syncloop.garbage import Garbage
+from supervisor.syncloop.node_pressure import NodePressureManager
 from supervisor.syncloop.node_shutdown import NodeShutdown
 from supervisor.syncloop.object_updates import ObjectUpdates
 from supervisor.syncloop.parts import LoopParts
@@ -92,9 +90,10 @@ class SyncLoop:
         self._shutdown = NodeShutdown(parts)
         self._updates = PodUpdates(parts, self._shutdown)
         self._objects = ObjectUpdates(parts)
-        self._workers = WorkerUpdates(parts)
+        self._garbage = Garbage(parts)
+        self._workers = WorkerUpdates(parts, self._garbage)
         self._dispatcher = Dispatcher(parts, self._updates)
-        self._container_gc = ContainerGc()
+        self._node_pressure = NodePressureManager(parts, self._updates)
         self.handlers = self._dispatch_table()
 
     def _dispatch_table(self) -> DispatchTable[[Instant], None]:
@@ -114,11 +113,15 @@ class SyncLoop:
         table.on(WorkerDown, self._workers.on_worker_down)
         table.on(Observations, self._on_views)
         table.on(ObservationFailed, self._on_observation_failed)
+        table.on(NodeObserved, self._node_pressure.on_node_observed)
         table.on(SyncDone, self._on_sync_done)
         table.on(EventReport, self._announcer.event)
         table.on(PullRequest, self._pull)
         table.on(PullProgress, self._pull)
         table.on(PullEnded, self._pull)
+        table.on(ImagesCollected, self._garbage.on_images_collected)
+        table.on(LogsCollected, self._garbage.on_logs_collected)
+        table.on(GarbageRequest, self._on_garbage_request)
         table.on(ProbeResultChanged, self._on_probe_result)
         table.on(ProbingStopped, self._on_probing_stopped)
         table.on(SyncTick, self._on_sync_tick)
@@ -135,6 +138,7 @@ class SyncLoop:
         self._workers.scale_workers()
         self._dispatcher.dispatch_touched(now)
         self._parts.kills.settle(now)
+        self._node_pressure.settle(now)
         self._shutdown.advance(now)
         self._updates.stop_next_group(now)
         self._dispatcher.dispatch_touched(now)
@@ -152,6 +156,16 @@ class SyncLoop:
     def pods_per_slot(self) -> Mapping[int, int]:
         """Number of pods of each slot, for `get workers`."""
         return self._pod_table.pods_per_slot
+
+    @property
+    def node_pressure(self) -> NodePressureManager:
+        """Eviction by pressure on the node."""
+        return self._node_pressure
+
+    @property
+    def node_conditions(self) -> tuple[NodeCondition, ...]:
+        """Conditions of pressure on the node."""
+        return self._node_pressure.node_conditions
 
     def state(self, uid: str) -> PodWorkerState | None:
         """The pod worker state of a pod; None of one that is not known."""
@@ -305,22 +319,20 @@ class SyncLoop:
                 self._dispatcher.terminate_if_terminal(state, now)
                 self._pod_table.touch((state.uid,))
         self._collect_garbage(now)
+        self._node_pressure.tick(now)
 
     def _collect_garbage(self, now: Instant) -> None:
         """Only while it is known what is wanted and what runs something may be deleted."""
-        is_all_known = self._updates.sources_ready and self._cache.relisted_at > 0.0
-        if not is_all_known or self._updates.is_stopping or not self._container_gc.take_due(now.mono):
-            return
-        views = self._cache.statuses()
-        policy = self._parts.settings.container_garbage_collection.policy
-        dead, faults = dead_of_each(views, self._pod_table.wanted(), policy, now.wall)
-        for report in collection_failures(self._parts.settings.node_name, faults):
-            self._announcer.event(report, now)
-        for state in self._pod_table:
-            if state.uid in dead:
-                state.lifecycle.collect(dead[state.uid])
-                self._pod_table.touch((state.uid,))
-        self._out.to_node(collect_logs({*self._pod_table.uids(), *self._cache.unseen}, views, now.wall))
+        if self._is_all_known:
+            self._garbage.tick(now)
+
+    def _on_garbage_request(self, request: GarbageRequest, now: Instant) -> None:
+        self._garbage.on_request(request, now, is_all_known=self._is_all_known)
+
+    @property
+    def _is_all_known(self) -> bool:
+        """Whether it is known what is wanted and what runs, and the agent does not stop."""
+        return self._updates.sources_ready and self._cache.relisted_at > 0.0 and not self._updates.is_stopping
 
 
 def _may_have_touched(done: SyncDone) -> bool:

@@ -11,14 +11,16 @@ from supervisor.podworkers.poison_pods import Isolation
 from supervisor.processes.worker_pool import API_SLOT, NODE_SLOT
 from supervisor.protocol.commands import DeathExplained, SlotVacated, WorkersWanted
 from supervisor.protocol.events import WorkerDown, WorkerLeaving, WorkerUp
+from supervisor.syncloop.garbage import Garbage
 from supervisor.syncloop.parts import LoopParts
 
 
 class WorkerUpdates:
     """Owns how many pod workers were asked for."""
 
-    def __init__(self, parts: LoopParts) -> None:
+    def __init__(self, parts: LoopParts, garbage: Garbage) -> None:
         self._parts = parts
+        self._garbage = garbage
         self._pod_table = parts.pod_table
         self._poison_pods = parts.poison_pods
         self._out = parts.out
@@ -58,6 +60,8 @@ class WorkerUpdates:
     def on_worker_down(self, down: WorkerDown, now: Instant) -> None:
         """Pods of a dead worker wait for an observation newer than the death, then go on."""
         self._out.down(down.slot)
+        if down.slot == NODE_SLOT:
+            self._garbage.node_down(now)
         self._out.send_all(self._parts.pulls.handle(down, now.mono))
         self._pod_table.touch(self._parts.probes.down(down.slot))
         lost = [

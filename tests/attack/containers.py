@@ -80,9 +80,14 @@ def _bounded_log(ground: Ground) -> None:
     ground.until(lambda: "flooded" in agent.cli("logs", "floods", "--tail", "1").out, "the end of it is shown")
 
 
-def _logs(ground: Ground) -> None:
+def _rotated_log(ground: Ground) -> None:
     [directory] = Path(ground.agent.settings["podLogsDir"]).glob("*_floods_*")
-    assert directory.is_dir()
+
+    def has_ten_mebibytes_at_most() -> bool:
+        return (directory / "main" / "0.log").stat().st_size < 10 << 20
+
+    ground.until(has_ten_mebibytes_at_most, "what is too large is rotated")
+    assert len(list((directory / "main").glob("0.log.2*-*[0-9]*"))) <= 5
 
 
 ATTACKS: Final = (
@@ -172,8 +177,8 @@ ATTACKS: Final = (
     Attack(
         "log-flood",
         "A container writes 60 MB without a line's end, and two million empty lines.",
-        "be slow; the end of its log is shown",
-        all_of(ready("floods"), _bounded_log, _logs),
+        "be slow; the end of its log is shown, and the log is rotated",
+        all_of(ready("floods"), _bounded_log, _rotated_log),
         (
             pod(
                 "floods",

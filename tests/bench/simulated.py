@@ -69,6 +69,8 @@ class SimulatedNode:
                     "adminSocket": str(admin),
                     "containerRuntimeEndpoint": f"unix://{self.service_socket}",
                     "maxPods": max_pods,
+                    # Observed as by default, and not met by a machine that is nearly full.
+                    "evictionHard": {"memory.available": "1Mi", "nodefs.available": "1Mi"},
                     "workers": {"count": 2},
                     **settings,
                 }

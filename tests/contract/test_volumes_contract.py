@@ -28,6 +28,13 @@ async def test_a_volume_is_found_once_it_is_made(target: Target, name: str) -> N
     assert made.mount_point.endswith(f"/{name}/_data")
 
 
+async def test_a_volume_that_is_removed_is_gone(target: Target, name: str) -> None:
+    await target.runtime.create_volume(name, {}, {})
+    await target.runtime.remove_volume(name)
+    assert await target.runtime.inspect_volume(name) is None
+    await target.runtime.remove_volume(name)
+
+
 async def test_a_name_is_given_once(target: Target, name: str) -> None:
     await target.runtime.create_volume(name, {}, {"o": "uid=0"})
     with pytest.raises(RuntimeCallError) as caught:

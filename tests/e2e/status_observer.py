@@ -77,6 +77,14 @@ class Eye:
         """Ids of the sandboxes, whatever their state."""
         return podman("pod", "ps", "--quiet", "--no-trunc", "--filter", f"label={_INSTANCE}={self.instance}").split()
 
+    def pods_volumes(self) -> list[str]:
+        """Names of Podman volumes that belong to pods."""
+        shown = json.loads(podman("volume", "ls", "--format", "json"))
+        owners = {found["Name"]: found["Labels"] or {} for found in shown}
+        return [
+            n for n, its in owners.items() if its.get(_INSTANCE) == self.instance and "io.kubernetes.pod.uid" in its
+        ]
+
     def lost_monitors(self, uids: Iterable[str]) -> list[str]:
         """Names of containers of these pods that conmon holds and Podman does not know: nobody will remove them."""
         parts = tuple(f"_{uid[:8]}_" for uid in uids)
@@ -97,6 +105,8 @@ class Eye:
             podman("pod", "rm", "--force", "--time", "0", *some)
         if left := [container.id for container in self.containers(infra=True)]:
             podman("rm", "--force", "--time", "0", *left)
+        if volumes := self.pods_volumes():
+            podman("volume", "rm", "--force", *volumes)
 
 
 def batched(ids: Sequence[str], size: int) -> list[Sequence[str]]:

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import json
+import os
 from typing import Any
 
 import pytest
 
+from ipc.api.quantity import parse_quantity
 from tests.e2e.agent import Agent
-from tests.e2e.manifests import pod
+from tests.e2e.conftest import NewAgent
+from tests.e2e.manifests import container, pod
 
 pytestmark = [pytest.mark.e2e, pytest.mark.podman]
 
@@ -51,3 +54,38 @@ def test_classes_are_applied_and_deleted(agent: Agent) -> None:
     assert agent.cli("get", "priorityclass", "tin", "-o", "name").out == "priorityclass/tin\n"
     assert agent.cli("delete", "priorityclass", "tin").out == 'priorityclass "tin" deleted\n'
     assert agent.cli("get", "priorityclass", "tin").code == 1
+
+
+def test_others_give_way_to_a_critical_pod_and_it_starts_when_they_have_ended(new_agent: NewAgent) -> None:
+    """The pod with less to lose goes, for good: also over a restart of the agent."""
+    agent = new_agent(maxPods=2)
+    agent.start()
+    asks = container(resources={"requests": {"cpu": "10m"}})
+    agent.run(pod("burstable", asks), pod("best-effort"))
+    agent.run(pod("critical", priorityClassName="system-node-critical"))
+    assert agent.reasons("best-effort")["Preempting"] == "Preempted in order to admit critical pod"
+    status = agent.pods()["best-effort"]["status"]
+    assert (status["phase"], status["reason"]) == ("Failed", "Preempting")
+    target = next(each for each in status["conditions"] if each["type"] == "DisruptionTarget")
+    assert (target["status"], target["reason"]) == ("True", "TerminationByKubelet")
+    assert agent.row("burstable")[2] == "Running"
+    agent.restart()
+    agent.until_running(["burstable", "critical"])
+    assert agent.pods()["best-effort"]["status"]["reason"] == "Preempting"
+    agent.remove("best-effort")
+    agent.write(pod("late"))
+    agent.until(lambda: "OutOfpods" in agent.reasons("late"), "nobody gives way to a pod that is not critical")
+
+
+def test_what_is_reserved_is_no_pods(new_agent: NewAgent) -> None:
+    cpus = len(os.sched_getaffinity(0))
+    agent = new_agent(systemReserved={"cpu": "100m", "memory": "64Mi"}, evictionHard={"memory.available": "36Mi"})
+    agent.start()
+    node = agent.get("/api/v1/nodes")["items"][0]["status"]
+    assert (node["capacity"]["cpu"], node["allocatable"]["cpu"]) == (str(cpus), f"{cpus * 1000 - 100}m")
+    kept = parse_quantity(node["capacity"]["memory"]) - parse_quantity(node["allocatable"]["memory"])
+    assert kept == 100 << 20
+    described = agent.cli("describe", "node").out
+    assert f"cpu:                {cpus * 1000 - 100}m" in described
+    agent.write(pod("too-large", container(resources={"requests": {"cpu": str(cpus)}})))
+    agent.until(lambda: "OutOfcpu" in agent.reasons("too-large"), "it is not admitted")

@@ -14,6 +14,7 @@ from tests.e2e.manifests import STAY, container, pod
 from tests.e2e.volumes import (
     claim,
     empty_dir,
+    ephemeral,
     host_path,
     mount,
     mounting,
@@ -181,6 +182,29 @@ def test_a_claim_is_a_podman_volume_that_stays(agent: Agent, claim_name: str) ->
     assert agent.inside("claims-again", "cat /data/file") == "kept"
     agent.remove("claims-again")
     agent.until_gone(["claims-again"])
+
+
+def test_an_ephemeral_volume_goes_with_its_pod(agent: Agent) -> None:
+    agent.run(mounting("scratch", [ephemeral("data")], mount("data", "/data")))
+    agent.inside("scratch", "echo kept > /data/file")
+    (volume,) = agent.eye.pods_volumes()
+    assert volume.startswith("scratch-data_default_")
+    agent.inside("scratch", "kill 1")
+    agent.until(lambda: restart_count(agent.pods()["scratch"]) == 1, "the container was restarted")
+    agent.until_ready(["scratch"])
+    assert agent.inside("scratch", "cat /data/file") == "kept"
+    agent.remove("scratch")
+    agent.until_gone(["scratch"])
+    assert agent.eye.pods_volumes() == []
+
+    agent.run(mounting("scratch", [ephemeral("data")], mount("data", "/data")))
+    assert agent.inside("scratch", "ls /data") == "", "the volume of the next pod of that file is a new one"
+    assert agent.eye.pods_volumes() == [volume], "with the same uid, and so the same name"
+    agent.stop()
+    (agent.manifests / "scratch.yaml").unlink()
+    (agent.state / "checkpoint.json").unlink(missing_ok=True)
+    agent.start()
+    agent.until(lambda: agent.eye.pods_volumes() == [], "an agent that finds an orphan removes its volume")
 
 
 def test_an_image_that_is_not_there_is_its_containers_reason(agent: Agent) -> None:

@@ -16,6 +16,11 @@ def empty_dir(name: str, **source: Any) -> Json:
     return {"name": name, "emptyDir": source}
 
 
+def ephemeral(name: str) -> Json:
+    spec = {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Mi"}}}
+    return {"name": name, "ephemeral": {"volumeClaimTemplate": {"spec": spec}}}
+
+
 def host_path(name: str, path: Path, type: str = "") -> Json:
     return {"name": name, "hostPath": {"path": str(path), "type": type}}
 

@@ -93,6 +93,7 @@ class LibpodServer:
             ("POST", "images/pull", "pull image", self._pull_image),
             ("GET", "volumes/{name}/json", "inspect volume", self._inspect_volume),
             ("POST", "volumes/create", "create volume", self._create_volume),
+            ("DELETE", "volumes/{name}", "remove volume", self._remove_volume),
             ("GET", "events", "events", self._events),
         ):
             app.router.add_route(method, _ROOT + path, self._called(name, handler))
@@ -238,6 +239,10 @@ class LibpodServer:
         spec = await _body(request)
         made = self.podman.create_volume(spec["Name"], spec.get("Labels", {}), spec.get("Options", {}))
         return _answer(_volume(made), status=201)
+
+    async def _remove_volume(self, request: web.Request) -> web.Response:
+        self.podman.remove_volume(request.match_info["name"])
+        return web.Response(status=204)
 
     # --- commands in containers ---
 

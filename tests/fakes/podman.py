@@ -26,8 +26,10 @@ from workers.kubecontainer.runtime import (
     ContainerProcess,
     ErrorKind,
     ImageInfo,
+    ImageUsage,
     InspectedContainer,
     Leftovers,
+    ListedImage,
     RecordedEnd,
     RuntimeCallError,
     RuntimeEvent,
@@ -152,6 +154,14 @@ class FakePodman:
         self.containers: dict[str, FakeContainer] = {}
         self.images = {reference: _image(reference) for reference in images}
         self.registry = set(registry)
+        self.image_bytes: dict[str, int] = {}
+        """Size of images, by name."""
+        self.mounted_images: dict[str, str] = {}
+        """Container id -> image that is mounted into it."""
+        self.capacity: int | None = 1 << 40
+        """Of the images' file system; None: nobody knows."""
+        self.other_bytes = 0
+        """What something else occupies of it."""
         self.volumes: dict[str, VolumeInfo] = {}
         self.logins: dict[str, set[RegistryLogin]] = {}
         """Images of the registry that are not for everybody, with the logins that get them."""
@@ -245,6 +255,31 @@ class FakePodman:
         by_id = {image.id: image for image in self.images.values()}
         return self.images.get(reference) or by_id.get(reference)
 
+    def listed_images(self) -> tuple[ListedImage, ...]:
+        names: dict[str, list[str]] = {}
+        for name, image in self.images.items():
+            names.setdefault(image.id, []).append(name)
+        return tuple(
+            ListedImage(id=id, names=tuple(own), size_bytes=max(self.image_bytes.get(name, 0) for name in own))
+            for id, own in names.items()
+        )
+
+    def image_usage(self) -> ImageUsage | None:
+        if self.capacity is None:
+            return None
+        sizes = {image.id: image.size_bytes for image in self.listed_images()}
+        available = max(0, self.capacity - self.other_bytes - sum(sizes.values()))
+        return ImageUsage(capacity=self.capacity, available=available, exclusive=sizes)
+
+    def remove_image(self, image: ListedImage) -> None:
+        used = {container.image_id for container in self.containers.values()}
+        if image.id in used:
+            refuse(ErrorKind.WRONG_STATE, f"image {image.id} is in use by a container")
+        own = {name for name, found in self.images.items() if found.id == image.id}
+        self.images = {
+            name: found for name, found in self.images.items() if name not in image.names or own - {*image.names}
+        }
+
     def members(self, pod: FakePod) -> list[FakeContainer]:
         return [c for c in self.containers.values() if c.pod_id == pod.id]
 
@@ -255,6 +290,9 @@ class FakePodman:
             name=name, mount_point=f"/volumes/{name}/_data", labels=dict(labels), options=dict(options)
         )
         return self.volumes[name]
+
+    def remove_volume(self, name: str) -> None:
+        self.volumes.pop(name, None)
 
     def create_pod(self, spec: SpecDict) -> str:
         name, now = spec["name"], self.clock.now().wall

@@ -12,6 +12,7 @@ from ipc.messages.pod_worker import AbandonPull, PullImage
 from supervisor.managers.image_pulls import ImagePulls, PullLimits
 from supervisor.processes.worker_pool import FIRST_POD_SLOT
 from supervisor.protocol.commands import Send
+from workers.images.image_records import ImageRecords
 from workers.images.pull_records import PullRecords
 from workers.images.pull_requests import PullRequests
 from workers.images.puller import ImagePuller
@@ -31,7 +32,7 @@ class LocalPulls:
         self._wishes = PullRequests(self._to_master)
         self._arbiter = ImagePulls(limits)
         self._arbiter.node_up(0.0)
-        self._puller = ImagePuller(runtime, clock, rights, self._from_node)
+        self._puller = ImagePuller(runtime, clock, rights, ImageRecords("", clock), self._from_node)
 
     async def pull(self, uid: str, what: Pull, hear: Callable[[str], None]) -> PullEnded:
         """What an image manager is given."""

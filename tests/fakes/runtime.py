@@ -27,10 +27,13 @@ from workers.kubecontainer.runtime import (
     ExecResult,
     ImageInfo,
     ImageStamp,
+    ImageUsage,
+    ImageUser,
     InspectedContainer,
     InspectedPod,
     Leftovers,
     ListedContainer,
+    ListedImage,
     ListedPod,
     RecordedEnd,
     RuntimeCallError,
@@ -120,6 +123,25 @@ class FakeRuntime:
     async def inspect_image(self, reference: str) -> ImageInfo | None:
         return await self._call("inspect_image", lambda: self.podman.image(reference))
 
+    async def list_images(self) -> tuple[ListedImage, ...]:
+        return await self._call("list_images", self.podman.listed_images)
+
+    async def list_image_users(self) -> tuple[ImageUser, ...]:
+        def listed() -> tuple[ImageUser, ...]:
+            mounted = self.podman.mounted_images
+            return tuple(
+                ImageUser(id=c.id, name=c.name, images=(c.image_id, *((mounted[c.id],) if c.id in mounted else ())))
+                for c in self.podman.containers.values()
+            )
+
+        return await self._call("list_image_users", listed)
+
+    async def remove_image(self, image: ListedImage) -> None:
+        await self._call("remove_image", lambda: self.podman.remove_image(image))
+
+    async def image_usage(self, layer: str) -> ImageUsage | None:
+        return await self._call("image_usage", self.podman.image_usage)
+
     def image_stamp(self, having: str = "") -> ImageStamp | None:
         return self.image_list
 
@@ -165,6 +187,9 @@ class FakeRuntime:
 
     async def remove_container(self, id: str) -> None:
         await self._call("remove_container", lambda: self.podman.remove_container(id))
+
+    async def remove_volume(self, name: str) -> None:
+        await self._call("remove_volume", lambda: self.podman.remove_volume(name))
 
     async def remove_pod(self, id: str) -> None:
         await self._call("remove_pod", lambda: self.podman.remove_pod(id))

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
 import pytest
 
 WRITER_MODULES = ("workers.volumemanager.plugins.atomic_writer", "workers.fs.directories", "workers.fs.tree_removal")
-CHANGES = frozenset({"mkdir", "write", "fchmod", "chmod", "symlink", "rename", "unlink", "rmdir"})
+CHANGES = frozenset({"mkdir", "write", "fchmod", "chmod", "symlink", "link", "rename", "unlink", "rmdir"})
 """Calls that change something; `open` does when it creates."""
 
 
@@ -25,6 +25,11 @@ class WatchedOs:
         self._before = before
         self.changes = 0
 
+    def change(self) -> None:
+        """One is about to happen."""
+        self._before(self.changes)
+        self.changes += 1
+
     def __getattr__(self, name: str) -> Any:
         real = getattr(os, name)
         if name not in CHANGES and name != "open":
@@ -32,8 +37,7 @@ class WatchedOs:
 
         def call(*args: Any, **kwargs: Any) -> Any:
             if name in CHANGES or args[1] & os.O_CREAT:
-                self._before(self.changes)
-                self.changes += 1
+                self.change()
             if name == "write":  # as little as a kernel may take
                 args = (args[0], args[1][: max(1, len(args[1]) // 2)])
             return real(*args, **kwargs)
@@ -42,22 +46,22 @@ class WatchedOs:
 
 
 @contextmanager
-def watched(before: Callable[[int], None]) -> Iterator[WatchedOs]:
-    """Calls of the writer's modules go through it."""
+def watched(before: Callable[[int], None], modules: Sequence[str] = WRITER_MODULES) -> Iterator[WatchedOs]:
+    """Calls of these modules go through it."""
     system = WatchedOs(before)
     with pytest.MonkeyPatch.context() as patch:
-        for module in WRITER_MODULES:
+        for module in modules:
             patch.setattr(f"{module}.os", system)
         yield system
 
 
 @contextmanager
-def killed_at(number: int) -> Iterator[WatchedOs]:
+def killed_at(number: int, modules: Sequence[str] = WRITER_MODULES) -> Iterator[WatchedOs]:
     """The change of that number, and all after it, do not happen."""
 
     def stop(change: int) -> None:
         if change >= number:
             raise Killed
 
-    with watched(stop) as system:
+    with watched(stop, modules) as system:
         yield system

@@ -16,6 +16,7 @@ from ipc.api.v1.meta import ObjectMeta
 from ipc.api.v1.pod import Pod, PodSpec
 from ipc.host.clock import Instant
 from ipc.kubecontainer.config_objects import ConfigObject, object_key
+from ipc.kubecontainer.garbage import GarbageReport
 from ipc.kubecontainer.hashing import container_hash, sandbox_hash
 from ipc.kubecontainer.pod_containers import ContainerKind
 from ipc.kubecontainer.pod_status import (
@@ -37,7 +38,18 @@ from ipc.messages.api_server import (
     PodGone,
 )
 from ipc.messages.base import PullEnded, PullProgress
-from ipc.messages.node_worker import CancelPull, CollectLogs, Observation, Observe, Relist, StartPull, Track, Untrack
+from ipc.messages.node_worker import (
+    CancelPull,
+    CollectImages,
+    CollectLogs,
+    Observation,
+    Observe,
+    ObserveNode,
+    Relist,
+    StartPull,
+    Track,
+    Untrack,
+)
 from ipc.messages.pod_worker import (
     AbandonPull,
     CancelSync,
@@ -58,6 +70,7 @@ from supervisor.config.settings import Settings, WorkersSettings
 from supervisor.processes.worker_pool import API_SLOT, FIRST_POD_SLOT, NODE_SLOT
 from supervisor.protocol.commands import (
     DeathExplained,
+    GarbageCollected,
     Log,
     LoopCommand,
     PodsStopped,
@@ -178,6 +191,10 @@ class Talk:
         """Of the lines of the log."""
         self.collected: list[tuple[str, ...]] = []
         """Whose directories stay, every time that the others are collected."""
+        self.asked = 0
+        """Number of the newest request for signals of the node."""
+        self.image_requests: list[CollectImages] = []
+        self.garbage: dict[int, GarbageReport] = {}
         self._up: dict[int, int] = {}
         self.slots: dict[str, int] = {}
         """Where the newest sync of every pod went."""
@@ -329,6 +346,9 @@ class Talk:
                 return []
             case PodsStopped():
                 return ["pods stopped"]
+            case GarbageCollected(ticket=ticket):
+                self.garbage[ticket] = command.report
+                return [f"garbage {ticket}"]
             case DeathExplained():
                 return ["death explained"]
             case WorkersWanted(count=count, quarantine=quarantine):
@@ -374,6 +394,9 @@ class Talk:
                 return [f"observe {' '.join(uids)}"]
             case Relist():
                 return ["relist"]
+            case ObserveNode(number=number, resource=resource):
+                self.asked = number
+                return [f"observe node{resource and f' {resource}'}"]
             case StartPull(reference=image):
                 return [f"pull {image}"]
             case CancelPull(reference=image):
@@ -382,6 +405,9 @@ class Talk:
                 return [f"{type(message).__name__} {image}"]
             case CollectLogs(uids=uids):
                 self.collected.append(uids)
+                return []
+            case CollectImages():
+                self.image_requests.append(message)
                 return []
             case PodChanged():
                 self.told[message.pod.metadata.uid] = message

@@ -45,9 +45,6 @@ CONTRADICTIONS: Final[Mapping[tuple[str, str], str]] = {}
 """(Group, case) -> in what the case contradicts the source that it names."""
 
 NOT_BUILT: Final[Mapping[str, str]] = {
-    "eviction_": "node-pressure eviction",
-    "image_gc_": "image garbage collection",
-    "log_": "log rotation by the agent: conmon bounds a log",
     "describe": "descriptions of objects other than pods",
     "strategic_": "patches through the API",
     "json_": "patches through the API",

@@ -3,18 +3,26 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
+import datetime
+import functools
 import json
+import os
 import tempfile
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, Final
 
 from tests.kubelet_tables.later import Later, Result
 from tests.kubelet_tables.translate import Json, wall
-from workers.api_server.handlers.log_files import LogOptions, LogReader, stream_log, tail_offset
+from workers.api_server.handlers.log_files import LogOptions, stream_log
 from workers.logs.cri_format import LogRenderer, parse_entry
+from workers.logs.log_reader import LogReader, tail_offset
+from workers.logs.rotate import compress_older, rotate
+from workers.logs.rotated_names import split_excess, split_unused
 
 _LOG: Final = "0.log"
+_ROTATED_AT: Final = 1_763_665_431.0
 
 
 def _log_parse_line(case: Json) -> Result:
@@ -83,6 +91,50 @@ def _log_read_partial(case: Json) -> Result:
     return (case["expected_lines"], []), (len(shown), wrong)
 
 
+def _log_filter_unused(case: Json) -> Result:
+    return (case["expected_in_use"], case["expected_unused"]), split_unused(case["logs"])
+
+
+def _log_remove_excess(case: Json) -> Result:
+    return case["expected"], split_excess(case["logs"], case["max_files"])[0]
+
+
+class _GoneOver:
+    """A monitor whose new log is not made, as that of the table's runtime."""
+
+    def __init__(self, log: Path) -> None:
+        self._log = log
+
+    def has_unread(self) -> bool:
+        return False
+
+    def reopen_log(self) -> None:
+        self._log.with_name(f"{self._log.name}.tmp").rename(self._log)
+        self._log.unlink()
+
+
+@contextlib.contextmanager
+def _gone_over(log: Path) -> Iterator[_GoneOver]:
+    yield _GoneOver(log)
+
+
+def _log_rotate_scenario(case: Json) -> Result:
+    if case["reopen_fails"]:
+        raise Later("never: a log has its name until its monitor has made the next one")
+    with tempfile.TemporaryDirectory() as directory:
+        for name, size in case["files"].items():
+            (Path(directory) / name).write_bytes(b"x" * size)
+        for container in case["containers"]:
+            log = Path(directory) / container["log"]
+            if container["state"] == "RUNNING" and log.stat().st_size >= case["max_size_bytes"]:
+                control = functools.partial(_gone_over, log)
+                rotate(log, case["max_files"], _ROTATED_AT, control, None)
+                compress_older(log, lambda: True)
+        stamp = f"{datetime.datetime.fromtimestamp(_ROTATED_AT):%Y%m%d-%H%M%S}"
+        found = sorted(name.replace(stamp, "{T}") for name in os.listdir(directory))
+    return (case["expected_files"], case["expected_error"]), (found, False)
+
+
 def _shown(content: str, options: LogOptions) -> bytes:
     async def read(directory: Path) -> bytes:
         (directory / _LOG).write_text(content)
@@ -104,6 +156,9 @@ def _shown(content: str, options: LogOptions) -> bytes:
 
 
 ADAPTERS: Final[Mapping[str, Callable[[Json], Result]]] = {
+    "log_filter_unused": _log_filter_unused,
+    "log_remove_excess": _log_remove_excess,
+    "log_rotate_scenario": _log_rotate_scenario,
     "log_parse_line": _log_parse_line,
     "log_read": _log_read,
     "log_write": _log_write,

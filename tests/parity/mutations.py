@@ -41,9 +41,9 @@ MUTATIONS: Final = (
     ),
     Mutation(
         "ADM-05",
-        "supervisor/admission/predicates.py",
-        "if len(others) < settings.max_pods:",
-        "if len(others) <= settings.max_pods:",
+        "supervisor/admission/resource_fit.py",
+        "if used + asked > limit:",
+        "if used + asked > limit + 1:",
         f"{_UNIT}/supervisor/admission/test_predicates.py::test_pods_beyond_max_pods_are_rejected",
     ),
     Mutation(
@@ -69,14 +69,14 @@ MUTATIONS: Final = (
     ),
     Mutation(
         "RES-03",
-        "workers/specgen/container_resources.py",
+        "ipc/podresources/cgroup_config.py",
         "milli_cpu * SHARES_PER_CPU // MILLI",
         "milli_cpu // MILLI * SHARES_PER_CPU",
         f"{_UNIT}/workers/specgen/test_container_resources.py::test_shares",
     ),
     Mutation(
         "RES-04",
-        "workers/specgen/container_resources.py",
+        "ipc/podresources/cgroup_config.py",
         "max(milli_cpu * period_us // MILLI, MIN_QUOTA_US)",
         "milli_cpu * period_us // MILLI",
         f"{_UNIT}/workers/specgen/test_container_resources.py::test_quota",

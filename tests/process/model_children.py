@@ -170,6 +170,7 @@ class Agent:
             "containerRuntimeEndpoint": f"unix://{directory}/nobody.sock",
             "syncFrequency": "1s",
             "fileCheckFrequency": "1s",
+            "evictionHard": {},
             "workers": {"stopTimeout": "2s", **changes.pop("workers", {})},
             **changes,
         }

@@ -52,6 +52,7 @@ class Instance:
             "adminSocket": str(self.socket),
             "containerRuntimeEndpoint": f"unix://{directory}/nobody.sock",
             "workers": {"count": 1},
+            "evictionHard": {},
         }
         (directory / "manifests").mkdir()
         self.configure()

@@ -17,7 +17,17 @@ from ipc.kubecontainer.config_objects import object_key
 from ipc.kubecontainer.probe_results import ProbeResults
 from ipc.messages.api_server import FeedSynced, PodChanged, PodGone
 from ipc.messages.base import EventReport, PullEnded, PullProgress, Ready
-from ipc.messages.node_worker import ObservationFailed, Observed, Relisted, RuntimeHealth, ServiceSilent, Track, Untrack
+from ipc.messages.node_worker import (
+    ImagesCollected,
+    LogsCollected,
+    ObservationFailed,
+    Observed,
+    Relisted,
+    RuntimeHealth,
+    ServiceSilent,
+    Track,
+    Untrack,
+)
 from ipc.messages.pod_worker import (
     AbandonPull,
     ProbePod,
@@ -325,6 +335,8 @@ class Agent:
             case SyncDone():
                 self._take_answer(message)
             case EventReport() | ObservationFailed() | PullProgress() | PullEnded() | ProbeResultChanged():
+                self._feed(message)
+            case ImagesCollected() | LogsCollected():
                 self._feed(message)
             case ProbingStopped(uid=uid):
                 self.probers.pop(uid, None)

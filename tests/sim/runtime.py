@@ -30,6 +30,8 @@ from workers.kubecontainer.runtime import (
 T = TypeVar("T")
 
 INSTANCE: Final = "sim"
+FULL_DISK_BYTES: Final = 1000
+"""Of the disk with the images, which something else has filled: images that nobody uses are removed."""
 BIND_ERRORS: Final = (ErrorKind.INTERNAL, ErrorKind.INTERNAL, ErrorKind.WRONG_STATE)
 """What a call fails with that has no effect: 500 mostly, 409 now and then."""
 
@@ -114,6 +116,7 @@ class SimPodman(FakePodman):
         self, clock: Clock, rng: random.Random, watcher: Watcher, *, images: Iterable[str], registry: Iterable[str]
     ) -> None:
         super().__init__(clock, images=images, registry=registry)
+        self.other_bytes = self.capacity = FULL_DISK_BYTES
         self.rng = rng
         self.odds = QUIET
         self.caller: Caller | None = None

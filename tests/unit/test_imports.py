@@ -72,6 +72,7 @@ ORDER: Final[Mapping[str, tuple[str, ...]]] = {
         "supervisor.processes",
         "supervisor.podworkers",
         "supervisor.managers",
+        "supervisor.eviction",
         "supervisor.record",
         "supervisor.syncloop",
         "supervisor.doctor",
@@ -103,11 +104,11 @@ ORDER: Final[Mapping[str, tuple[str, ...]]] = {
         "workers.lifecycle",
         "workers.volumemanager.plugins",
         "workers.volumemanager",
+        "workers.stats",
         "workers.eviction",
         "workers.kuberuntime",
         "workers.pleg",
         "workers.spdy",
-        "workers.stats",
         "workers.tracing",
         "workers.api_server.core",
         "workers.api_server.access",
@@ -129,8 +130,6 @@ OTHER_SIZES: Final[Mapping[str, str]] = {
     "workers.lifecycle": "the hooks, and one way to carry out each kind",
     "workers.volumemanager": "before and after the plugins, which are a room of their own",
     "workers.tracing": "reading, assembling and sending; the last is an extra",
-    "workers.eviction": "limits of local storage; the room for pressure on the node",
-    "ipc.eviction": "signals and thresholds, which the observer and the decision share",
 }
 """Why a room has fewer than 4 or more than 14 modules."""
 

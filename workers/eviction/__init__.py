@@ -1,1 +1,1 @@
-"""Measures the local storage of pods and evicts those beyond their limits."""
+"""Local storage of pods, held to its limits, and signals of pressure on the node, with each pod's part in it."""

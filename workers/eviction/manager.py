@@ -20,6 +20,7 @@ from ipc.kubecontainer.pod_failure import EVICTED, PodFailure, encode_failure
 from ipc.kubecontainer.pod_status import RuntimePodStatus
 from ipc.messages import event_reasons
 from ipc.metrics import kubelet as metrics
+from ipc.podresources.priority import is_critical
 from ipc.shm.metric_cells import METERS
 from workers.eviction.limits import (
     MAX_S,
@@ -54,7 +55,7 @@ async def evict_if_beyond_limits(
     A pod with too many files to be measured is beyond its limits. One that cannot be measured by no fault of its own
     (the disk, Podman) goes on, with an event. Raises SyncEnded."""
     volumes, containers = volumes_to_measure(pod), containers_to_measure(pod)
-    if not volumes and not containers:
+    if (not volumes and not containers) or is_critical(pod):
         return
     unshare = host.unshare
     run.step("measuring local storage")

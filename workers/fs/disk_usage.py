@@ -38,14 +38,28 @@ def used_bytes(path: str, max_files: int = MAX_FILES) -> int | None:
 
 def used_bytes_and_inodes(path: str, max_files: int = MAX_FILES) -> tuple[int, int] | None:
     """The same, and the number of inodes. Raises OSError."""
+    (used, is_whole) = _counted(path, max_files)
+    return used if is_whole else None
+
+
+def bytes_and_inodes_at_least(path: str, max_files: int) -> tuple[int, int]:
+    """The same of so many files at the most: less than there is when there are more. Raises OSError."""
+    return _counted(path, max_files)[0]
+
+
+def _counted(path: str, max_files: int) -> tuple[tuple[int, int], bool]:
+    """Bytes and inodes, and whether all were counted."""
     try:
         top = os.open(path, _OPEN)
     except FileNotFoundError:
-        return 0, 0
+        return (0, 0), True
     try:
-        return _Count(top, max_files).total()
-    except _TooMany:
-        return None
+        count = _Count(top, max_files)
+        try:
+            count.run()
+        except _TooMany:
+            return count.so_far, False
+        return count.so_far, True
     finally:
         os.close(top)
 
@@ -77,8 +91,13 @@ class _Count:
         self._bytes = os.fstat(top).st_blocks * BLOCK_BYTES
         self._inodes = 1
 
-    def total(self) -> tuple[int, int]:
-        """Bytes and inodes. Raises OSError, _TooMany."""
+    @property
+    def so_far(self) -> tuple[int, int]:
+        """Bytes and inodes."""
+        return self._bytes, self._inodes
+
+    def run(self) -> None:
+        """Count everything. Raises OSError, _TooMany."""
         here = os.dup(self._top)
         try:
             way = [self._level("", here)]
@@ -88,7 +107,6 @@ class _Count:
                     self._climb(here, way)
                 elif self._enter(here, name := way[-1].left.pop()):
                     way.append(self._level(name, here))
-            return self._bytes, self._inodes
         finally:
             os.close(here)
 

@@ -4,8 +4,8 @@ Mirrors the image pull manager (pkg/kubelet/images/pullmanager) with its default
 image without a record, pulled by another client or with the logins of the agent's user, is for all pods. One file per
 image below ``<stateDir>/pulled-images``, with fingerprints of logins, never with logins. A pod without one that is
 good has to pull, which asks the registry. A pull that has begun and not ended leaves its intent in ``pulling``, as
-upstream's does: the image is for pods with that login alone. Records of removed images are removed, some with each pull
-(upstream: PruneUnknownRecords, with each round of image garbage collection).
+upstream's does: the image is for pods with that login alone. Records of removed images are removed, some with each
+pull, and all with each round of image garbage collection (PruneUnknownRecords).
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from __future__ import annotations
 import hashlib
 import os
 import re
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from pathlib import Path
 from typing import Final
 
@@ -25,6 +25,8 @@ from ipc.kubecontainer.registry_login import RegistryLogin
 
 MAX_FINGERPRINTS: Final = 1_000
 """Most logins recorded of one image: the newest."""
+TIMESTAMP_SLACK_S: Final = 1.0
+"""File systems are behind the clock by a tick."""
 INTENTS: Final = "pulling"
 _IMAGE_ID: Final = re.compile(r"(?:sha256:)?([0-9a-f]{64})")
 
@@ -83,6 +85,19 @@ class PullRecords:
         """Images whose records were written or `seen` longest ago, with that time in the file system's nanoseconds."""
         records = [(file.stat().st_mtime_ns, file.name) for file in self._records()]
         return {image_id: at for at, image_id in sorted(records)[:number]}
+
+    def prune(self, images: Collection[str], listed_at: float) -> None:
+        """Remove records of images other than these (ids), but for those written since they were listed, in wall time
+        (PruneUnknownRecords). Raises OSError."""
+        for file in self._records():
+            if file.name not in images and file.stat().st_mtime < listed_at - TIMESTAMP_SLACK_S:
+                file.unlink(missing_ok=True)
+
+    def remove(self, image_id: str) -> None:
+        """Remove the record of an image that was removed. Raises OSError."""
+        file = self._file(image_id)
+        if file is not None:
+            file.unlink(missing_ok=True)
 
     def seen(self, image_id: str) -> None:
         """Renew the record's time: the image is there. Raises OSError."""

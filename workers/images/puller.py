@@ -12,6 +12,7 @@ from ipc.host.clock import Clock
 from ipc.host.tasks import BackgroundTasks
 from ipc.kubecontainer.registry_login import Pull, RegistryLogin
 from ipc.messages.base import PullEnded, PullProgress
+from workers.images.image_records import ImageRecords
 from workers.images.pull_records import PullRecords
 from workers.kubecontainer.runtime import ErrorKind, Runtime, RuntimeCallError
 
@@ -31,10 +32,11 @@ log = logging.getLogger(__name__)
 class ImagePuller:
     """The pulls under way, one per image. Each one begun is answered by exactly one PullEnded."""
 
-    def __init__(self, runtime: Runtime, clock: Clock, records: PullRecords, send: Send) -> None:
+    def __init__(self, runtime: Runtime, clock: Clock, records: PullRecords, images: ImageRecords, send: Send) -> None:
         self._runtime = runtime
         self._clock = clock
         self._records = records
+        self._images = images
         self._send = send
         self._in_flight: dict[Pull, asyncio.Task[str]] = {}
         self._tasks = BackgroundTasks()
@@ -63,13 +65,37 @@ class ImagePuller:
         if work is not None:
             work.cancel()
 
+    @property
+    def references(self) -> frozenset[str]:
+        """Names of the images that are pulled now."""
+        return frozenset(pull.reference for pull in self._in_flight)
+
     async def close(self) -> None:
         """Cancel all pulls, without reports."""
         await self._tasks.close()
 
     async def _pull(self, pull: Pull, on_progress: Callable[[str], None]) -> str:
-        """The image's id. With several logins each is tried until one is good (pullImage,
-        pkg/kubelet/kuberuntime/kuberuntime_image.go). Raises RuntimeCallError."""
+        """The image's id. Raises RuntimeCallError."""
+        await self._note_begin(pull.reference)
+        id = ""
+        try:
+            id = await self._pull_by_any(pull, on_progress)
+        finally:
+            self._images.pull_ended(pull.reference, id)
+        return id
+
+    async def _note_begin(self, reference: str) -> None:
+        """Note the pull, and the image that is there before: only so the owner of what it brings can be told."""
+        try:
+            present = await self._runtime.inspect_image(reference)
+        except RuntimeCallError as error:
+            log.debug("not known whether %s was there before: %s", reference, error)
+        else:
+            self._images.pull_begins(reference, present.id if present is not None else "")
+
+    async def _pull_by_any(self, pull: Pull, on_progress: Callable[[str], None]) -> str:
+        """With several logins each is tried until one is good (pullImage,
+        pkg/kubelet/kuberuntime/kuberuntime_image.go)."""
         *others, last = pull.logins or (None,)
         for login in others:
             try:

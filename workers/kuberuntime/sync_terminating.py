@@ -25,6 +25,7 @@ from workers.logs import layout
 from workers.logs.pod_dirs import remove_pod_directory
 from workers.sync.record import SyncEnded
 from workers.sync.run import SyncRun
+from workers.volumemanager.plugins.ephemeral import remove_ephemeral_volumes
 from workers.volumemanager.plugins.volume_host import VolumeHost
 from workers.volumemanager.tear_down import tear_down_volumes
 
@@ -76,6 +77,7 @@ async def _remove_all(context: SyncContext, run: SyncRun, status: RuntimePodStat
         raise failure
     assert not isinstance(volumes, BaseException)
     _raise_stuck(volumes)
+    await remove_ephemeral_volumes(run, context.volumes)
     await _remove_directories(run, context.volumes, context.node.logs(run.pod))
 
 

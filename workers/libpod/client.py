@@ -144,6 +144,10 @@ class LibpodClient:
                 self._streams.discard(connection)
                 connection.close()
 
+    def timeout_s(self, kind: Kind) -> float:
+        """Deadline of the whole answer to a call of that kind, in seconds."""
+        return self._timeouts_s[kind]
+
     def admit_stream(self, call: str) -> None:
         """Raises UNAVAILABLE while the breaker is open."""
         if self._watch.state is BreakerState.OPEN:

@@ -21,9 +21,11 @@ from workers.kubecontainer.runtime import (
     ErrorKind,
     ExecResult,
     ImageInfo,
+    ImageUser,
     InspectedContainer,
     InspectedPod,
     ListedContainer,
+    ListedImage,
     ListedPod,
     RuntimeCallError,
     RuntimeEvent,
@@ -31,6 +33,7 @@ from workers.kubecontainer.runtime import (
 )
 from workers.kubecontainer.signal_names import signal_name
 
+_DIGEST: Final = "sha256:"
 MAX_MESSAGE_CHARS: Final = 4096
 """Longest error text kept of an answer, in characters: a registry or an OCI runtime chose its words."""
 
@@ -176,6 +179,35 @@ class _Image(_Wire, frozen=True):
     config: _ImageConfig | None = None
 
 
+class _ListImage(_Wire, frozen=True):
+    id: str
+    names: tuple[str, ...] | None = None
+    repo_tags: tuple[str, ...] | None = None
+    repo_digests: tuple[str, ...] | None = None
+    size: int = 0
+    read_only: bool = False
+
+
+class _ImageUser(_Wire, frozen=True):
+    id: str
+    names: tuple[str, ...] | None = None
+    image_id: str = msgspec.field(default="", name="ImageID")
+    labels: dict[str, str] | None = None
+
+
+class _Mount(_Wire, frozen=True):
+    type: str = ""
+    source: str = ""
+
+
+class _Mounts(_Wire, frozen=True):
+    mounts: tuple[_Mount, ...] | None = None
+
+
+class _ImagesRemoved(_Wire, frozen=True):
+    errors: tuple[str, ...] | None = None
+
+
 class _Volume(_Wire, frozen=True):
     name: str
     driver: str = ""
@@ -194,6 +226,11 @@ class _IdMappings(msgspec.Struct, frozen=True):
     gidmap: tuple[_IdMap, ...] | None = None
 
 
+class _StoreInfo(msgspec.Struct, frozen=True, rename="camel"):
+    graph_root: str = ""
+    graph_driver_name: str = ""
+
+
 class _Host(msgspec.Struct, frozen=True):
     cgroup_manager: str = msgspec.field(default="", name="cgroupManager")
     id_mappings: _IdMappings = msgspec.field(default=_IdMappings(), name="idMappings")
@@ -201,6 +238,7 @@ class _Host(msgspec.Struct, frozen=True):
 
 class _Info(msgspec.Struct, frozen=True):
     host: _Host
+    store: _StoreInfo = _StoreInfo()
 
 
 class _Created(_Wire, frozen=True):
@@ -314,6 +352,55 @@ def decode_image(body: bytes) -> ImageInfo:
         stop_signal=config.stop_signal,
         size_bytes=sock.size,
     )
+
+
+def decode_images(body: bytes) -> tuple[ListedImage, ...]:
+    """GET images/json."""
+    return tuple(
+        ListedImage(
+            id=sock.id.removeprefix(_DIGEST),
+            names=sock.names or sock.repo_tags or (),
+            digests=sock.repo_digests or (),
+            size_bytes=sock.size,
+            is_read_only=sock.read_only,
+        )
+        for sock in _decode_list(_ListImage, body)
+    )
+
+
+def decode_image_users(body: bytes) -> tuple[tuple[ImageUser, Mapping[str, str]], ...]:
+    """GET containers/json?external=true: each container as a user of its image, with its labels."""
+    return tuple(
+        (
+            ImageUser(
+                id=sock.id,
+                name=next(iter(sock.names or ()), sock.id),
+                images=(sock.image_id.removeprefix(_DIGEST),),
+            ),
+            sock.labels or {},
+        )
+        for sock in _decode_list(_ImageUser, body)
+    )
+
+
+def decode_mounted_images(body: bytes) -> tuple[str, ...]:
+    """GET containers/{id}/json: images that are mounted into it, as whoever made it has named them."""
+    return tuple(mount.source for mount in _decode(_Mounts, body).mounts or () if mount.type == "image")
+
+
+def check_images_removed(call: str, body: bytes) -> None:
+    """DELETE images/remove, which answers 200 in any case. Raises RuntimeCallError for its errors but those of images
+    that are gone."""
+    for error in _decode(_ImagesRemoved, body).errors or ():
+        kind = _by_cause(error) or ErrorKind.INTERNAL
+        if kind is not ErrorKind.IMAGE_UNKNOWN:
+            raise RuntimeCallError(kind, call, error[:MAX_MESSAGE_CHARS])
+
+
+def decode_store(body: bytes) -> tuple[str, str]:
+    """GET info: root and driver of the storage."""
+    store = _decode(_Info, body).store
+    return store.graph_root, store.graph_driver_name
 
 
 def decode_volume(body: bytes) -> VolumeInfo:
@@ -433,6 +520,8 @@ def decode_event(line: bytes) -> RuntimeEvent:
 _KIND_BY_CAUSE: Final = (
     ("image not known", ErrorKind.IMAGE_UNKNOWN),
     ("no such image", ErrorKind.IMAGE_UNKNOWN),
+    ("image is in use", ErrorKind.WRONG_STATE),
+    ("image used by", ErrorKind.WRONG_STATE),
     ("name is already in use", ErrorKind.NAME_IN_USE),
     ("pod already exists", ErrorKind.NAME_IN_USE),
     ("container already exists", ErrorKind.NAME_IN_USE),

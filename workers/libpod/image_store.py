@@ -13,13 +13,14 @@ from __future__ import annotations
 
 import itertools
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 import msgspec
 
-from workers.kubecontainer.runtime import ImageStamp
+from workers.kubecontainer.runtime import ImageStamp, ImageUsage
 
 MAX_LIST_BYTES: Final = 16 << 20
 """Longest list that is read, in bytes: ten thousand images."""
@@ -56,12 +57,14 @@ class _Layer(msgspec.Struct, frozen=True, rename="kebab"):
 
 
 class StoreUsage(msgspec.Struct, frozen=True):
-    """What images occupy, in bytes."""
+    """Sizes of images, in bytes."""
 
     total: int
     """Of all images; what several have in common counts once."""
     sizes: Mapping[str, int]
     """By image id, each with all that it needs."""
+    exclusive: Mapping[str, int]
+    """By image id: what is no other image's too, and goes with it."""
 
 
 class ImageStore:
@@ -97,7 +100,7 @@ class ImageStore:
         return str(self._list.parent.parent) if self._list is not None else ""
 
     def usage(self) -> StoreUsage | None:
-        """What images occupy, counted anew when an image has come or gone; None when it cannot be known. Blocks."""
+        """Sum of what images occupy, counted anew when one has come or gone; None when it cannot be known. Blocks."""
         stamp = self.stamp()
         if self._list is None or not isinstance(stamp, _FileStamp):
             return None
@@ -108,6 +111,19 @@ class ImageStore:
                 return None
             self._counted = (stamp, usage)
         return self._counted[1]
+
+    def read_usage(self) -> ImageUsage | None:
+        """`usage`, and how full the file system is; None when it is not known or cannot be looked at. Blocks."""
+        try:
+            found = os.statvfs(self.root)
+        except OSError:
+            return None
+        usage = self.usage()
+        return ImageUsage(
+            capacity=found.f_blocks * found.f_frsize,
+            available=found.f_bavail * found.f_frsize,
+            exclusive=usage.exclusive if usage is not None else None,
+        )
 
     def stamp(self, having: str = "") -> ImageStamp | None:
         """Stamp of the list, another one after each change; None when it cannot be known, or the list does not name the
@@ -137,14 +153,19 @@ def count(images: Sequence[_Image], layers: Sequence[_Layer]) -> StoreUsage:
     known = {layer.id: layer for layer in layers}
     of_image = {image.id: frozenset(_layers_of(image, known)) for image in images}
     texts = {image.id: sum(image.big_data_sizes.values()) for image in images}
+    users = Counter(layer for needed in of_image.values() for layer in needed)
     return StoreUsage(
-        total=_size(frozenset().union(*of_image.values()), known) + sum(texts.values()),
+        total=_size(users, known) + sum(texts.values()),
         sizes={id: _size(needed, known) + texts[id] for id, needed in of_image.items()},
+        exclusive={
+            id: _size((layer for layer in needed if users[layer] == 1), known) + texts[id]
+            for id, needed in of_image.items()
+        },
     )
 
 
 def _layers_of(image: _Image, known: Mapping[str, _Layer]) -> Iterator[str]:
-    """Its layers and those below them; one that refers to itself ends."""
+    """Layers of an image and those below them; one that refers to itself ends."""
     seen: set[str] = set()
     for top in (image.layer, *image.mapped_layers):
         id = top
@@ -154,7 +175,7 @@ def _layers_of(image: _Image, known: Mapping[str, _Layer]) -> Iterator[str]:
             id = known[id].parent
 
 
-def _size(ids: frozenset[str], known: Mapping[str, _Layer]) -> int:
+def _size(ids: Iterable[str], known: Mapping[str, _Layer]) -> int:
     return sum(known[id].diff_size for id in ids)
 
 

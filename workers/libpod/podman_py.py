@@ -1,4 +1,5 @@
-"""Calls through podman-py, for what a node rarely does and what takes long: pulls. The only import of it.
+"""Calls through podman-py, for what a node rarely does or what takes long: pulls, lists and removals of images. The
+only import of it.
 
 To be imported where and when such a call is made: with requests, urllib3 and what they bring it takes 0.3 s of CPU and
 10 MiB. podman-py is the transport (``PodmanClient.api``) and nothing more: its models translate docker's vocabulary and
@@ -18,6 +19,7 @@ from podman import PodmanClient
 from podman.api.client import APIClient
 from podman.api.uds import UDSAdapter, UDSConnection, UDSConnectionPool
 
+from workers.kubecontainer.runtime import ErrorKind, RuntimeCallError
 from workers.libpod import decode
 from workers.libpod.client import API_VERSION
 from workers.libpod.lines import LineSplitter
@@ -26,6 +28,8 @@ CONNECT_TIMEOUT_S: Final = 5.0
 """For the service to take the request, in seconds."""
 READ_BYTES: Final = 64 * 1024
 """Most that is taken from an answer at a time. Less is passed on as soon as it is there."""
+MAX_BODY_BYTES: Final = 64 * 1024 * 1024
+"""Longest answer that is read whole: ten thousand images."""
 
 
 class PodmanPyCall:
@@ -42,18 +46,45 @@ class PodmanPyCall:
         self, call: str, path: str, params: Mapping[str, str], headers: Mapping[str, str]
     ) -> Iterator[bytes]:
         """Lines of the answer. Blocks. Raises RuntimeCallError when Podman refuses. ``headers`` may hold secrets."""
+        splitter = LineSplitter()
+        for part in self._parts("post", call, path, params, headers):
+            yield from splitter.feed(part)
+        yield from splitter.end()
+
+    def get(self, call: str, path: str, params: Mapping[str, str | list[str]]) -> Iterator[bytes]:
+        """The answer, in one piece. Blocks. Raises RuntimeCallError, also for one beyond `MAX_BODY_BYTES`."""
+        yield self._whole("get", call, path, params)
+
+    def delete(self, call: str, path: str, params: Mapping[str, str | list[str]]) -> Iterator[bytes]:
+        """The same."""
+        yield self._whole("delete", call, path, params)
+
+    def _whole(self, method: str, call: str, path: str, params: Mapping[str, str | list[str]]) -> bytes:
+        body = bytearray()
+        for part in self._parts(method, call, path, params, {}):
+            body += part
+            if len(body) > MAX_BODY_BYTES:
+                raise RuntimeCallError(ErrorKind.INTERNAL, call, f"an answer of more than {MAX_BODY_BYTES} bytes")
+        return bytes(body)
+
+    def _parts(
+        self,
+        method: str,
+        call: str,
+        path: str,
+        params: Mapping[str, str | list[str]],
+        headers: Mapping[str, str],
+    ) -> Iterator[bytes]:
         with contextlib.closing(self._podman.api) as api:
             # The answer may take as long as the caller waits for it.
             timeout = (CONNECT_TIMEOUT_S, None)
-            answer = api.post(path, params=dict(params), headers=dict(headers), timeout=timeout, stream=True)
+            request = getattr(api, method)
+            answer = request(path, params=dict(params), headers=dict(headers), timeout=timeout, stream=True)
             with contextlib.closing(answer):
                 try:
                     if answer.status_code >= 400:
                         raise decode.call_error(call, answer.status_code, answer.raw.read(READ_BYTES))
-                    splitter = LineSplitter()
-                    for part in answer.iter_content(READ_BYTES):
-                        yield from splitter.feed(part)
-                    yield from splitter.end()
+                    yield from answer.iter_content(READ_BYTES)
                 except urllib3.exceptions.HTTPError as error:  # those of requests are OSErrors
                     raise ConnectionResetError(str(error)) from error
 

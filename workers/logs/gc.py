@@ -25,7 +25,7 @@ import msgspec
 from ipc.host.tasks import note_failure
 from ipc.messages import event_reasons
 from ipc.messages.base import EventReport, node_event
-from ipc.messages.node_worker import CollectLogs
+from ipc.messages.node_worker import CollectLogs, LogsCollected
 from workers.logs import layout
 from workers.userns.remove import remove_below
 from workers.userns.unshare import DEFAULT, Unshare
@@ -34,6 +34,8 @@ TIMESTAMP_SLACK_S: Final = 1.0
 """File systems are behind the clock by a tick."""
 MAX_TOLD_FAILURES: Final = 10
 """Most failures of one round that become events."""
+MAX_REPORTED: Final = 1_000
+"""Most paths of one answer."""
 
 _CONTAINER_NAME: Final = re.compile(r"[a-z0-9]([a-z0-9-]*[a-z0-9])?")
 _MONITOR_PID_FILE: Final = re.compile(r"infra_\d+\.pid")
@@ -51,7 +53,8 @@ class Collected(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class LogGarbageCollector:
-    """Looks when the master asks for it, in a thread, once at a time; the newest request counts."""
+    """Looks when the master asks for it, in a thread, once at a time. Of requests without a number the newest
+    counts."""
 
     def __init__(
         self,
@@ -59,7 +62,7 @@ class LogGarbageCollector:
         pods_dirs: Sequence[str],
         node_name: str,
         is_tracked: Callable[[str], bool],
-        report: Callable[[EventReport], Awaitable[None]],
+        report: Callable[[EventReport | LogsCollected], Awaitable[None]],
         unshare: Unshare = DEFAULT,
     ) -> None:
         self._unshare = unshare
@@ -68,13 +71,13 @@ class LogGarbageCollector:
         self._node_name = node_name
         self._is_tracked = is_tracked
         self._report = report
-        self._request: CollectLogs | None = None
+        self._requests: list[CollectLogs] = []
         self._wake = asyncio.Event()
         self._told: frozenset[str] = frozenset()
         """Failures of the last collection."""
 
     def ask(self, request: CollectLogs) -> None:
-        self._request = request
+        self._requests = [*(other for other in self._requests if other.number), request]
         self._wake.set()
 
     async def collect(self) -> None:
@@ -82,9 +85,18 @@ class LogGarbageCollector:
         while True:
             await self._wake.wait()
             self._wake.clear()
-            request, self._request = self._request, None
-            if request is not None:
-                await self._tell(await self._look(request))
+            requests, self._requests = self._requests, []
+            for request in requests:
+                await self._answer(request, await self._look(request))
+
+    async def _answer(self, request: CollectLogs, found: Collected) -> None:
+        if not request.dry_run:
+            await self._tell(found)
+        if request.number:
+            number, told = request.number, MAX_REPORTED
+            await self._report(
+                LogsCollected(number=number, paths=found.removed[:told], failures=found.failures[:MAX_TOLD_FAILURES])
+            )
 
     async def _look(self, request: CollectLogs) -> Collected:
         known = frozenset(request.uids)
@@ -93,7 +105,13 @@ class LogGarbageCollector:
             return uid in known or self._is_tracked(uid)
 
         return await asyncio.to_thread(
-            collect, self._pod_logs_dir, self._pods_dirs, is_kept, request.listed_at, self._unshare
+            collect,
+            self._pod_logs_dir,
+            self._pods_dirs,
+            is_kept,
+            request.listed_at,
+            self._unshare,
+            dry_run=request.dry_run,
         )
 
     async def _tell(self, found: Collected) -> None:
@@ -117,14 +135,16 @@ def collect(
     is_kept: Callable[[str], bool],
     listed_at: float,
     unshare: Unshare = DEFAULT,
+    *,
+    dry_run: bool = False,
 ) -> Collected:
-    """Remove what is left of pods that are not kept. Of ``pods_dirs`` (on the disk, in memory) one that is empty stands
-    for none. Blocks: for a thread.
+    """Remove what is left of pods that are not kept, or only find it. Blocks: for a thread.
 
+    Of ``pods_dirs`` (on the disk, in memory) one that is empty stands for none.
     ``is_kept`` is asked with a pod's UID right before its directory would go; ``listed_at`` in epoch seconds.
     """
     places = ((pod_logs_dir, _uid_of_logs), *((pods_dir, _uid_of_directory) for pods_dir in pods_dirs))
-    found = [_collect_in(Path(root), uid_of, is_kept, listed_at, unshare) for root, uid_of in places if root]
+    found = [_collect_in(Path(root), uid_of, is_kept, listed_at, unshare, dry_run) for root, uid_of in places if root]
     return Collected(
         removed=tuple(path for one in found for path in one.removed),
         failures=tuple(failure for one in found for failure in one.failures),
@@ -132,7 +152,12 @@ def collect(
 
 
 def _collect_in(
-    root: Path, uid_of: Callable[[Path], str], is_kept: Callable[[str], bool], listed_at: float, unshare: Unshare
+    root: Path,
+    uid_of: Callable[[Path], str],
+    is_kept: Callable[[str], bool],
+    listed_at: float,
+    unshare: Unshare,
+    dry_run: bool,
 ) -> Collected:
     removed, failures = [], []
     try:
@@ -145,7 +170,7 @@ def _collect_in(
         try:
             uid = uid_of(directory)
             if uid and not is_kept(uid) and _changed_at(directory) < listed_at - TIMESTAMP_SLACK_S and not is_kept(uid):
-                stuck = remove_below(str(root), directory.name, unshare=unshare)
+                stuck = [] if dry_run else remove_below(str(root), directory.name, unshare=unshare)
                 failures += [f"cannot remove {directory}, whose pod is gone: {one}" for one in stuck]
                 removed += [] if stuck else [str(directory)]
         except FileNotFoundError:

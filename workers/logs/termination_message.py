@@ -9,6 +9,7 @@ The file belongs to the container: whatever it makes of it, reading neither wait
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 import os
 import re
@@ -26,6 +27,7 @@ from workers.kubecontainer.labels import read_container
 from workers.kubecontainer.runtime import InspectedContainer
 from workers.logs import layout, pod_dirs
 from workers.logs.cri_format import LogRenderer
+from workers.logs.rotated_names import COMPRESSED, rotated_of, split_unused
 
 FALLBACK_TO_LOGS_ON_ERROR: Final = "FallbackToLogsOnError"
 
@@ -139,11 +141,28 @@ def _read_file(directory: Path, file: Path) -> tuple[str, bool]:
 
 
 def _read_log(directory: Path, log_file: Path) -> str:
+    """Of the newest file; also of the one before it, when the log was rotated so late that the newest has less."""
     try:
         with regular_file(directory, log_file) as fd:
-            return crash_trace(*read_tail(fd, _LOG_TAIL_BYTES))
+            tail, is_whole = read_tail(fd, _LOG_TAIL_BYTES)
+        if is_whole and len(tail) < _LOG_TAIL_BYTES:
+            before, is_whole = _tail_before(directory, log_file, _LOG_TAIL_BYTES - len(tail))
+            tail = before + tail
+        return crash_trace(tail, is_whole)
     except (OSError, ValueError) as error:
         return f"Error on reading termination message from logs: {_words(error)}"
+
+
+def _tail_before(directory: Path, log_file: Path, max_bytes: int) -> tuple[bytes, bool]:
+    """End of the file that was rotated last, and whether that is all of it. Nothing of one that was compressed since,
+    or is the log itself still. Raises OSError."""
+    names = split_unused(rotated_of(log_file.name, os.listdir(log_file.parent)))[0]
+    if not names or names[-1].endswith(COMPRESSED):
+        return b"", True
+    newest = log_file.with_name(names[-1])
+    with contextlib.suppress(FileNotFoundError), regular_file(directory, newest) as fd:
+        return (b"", True) if newest.samefile(log_file) else read_tail(fd, max_bytes)
+    return b"", True
 
 
 def _words(error: OSError | ValueError) -> str:

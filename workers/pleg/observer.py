@@ -174,6 +174,10 @@ class Observer:
         """Whether that container was inspected and is not known to be gone."""
         return container_id in self._inspected
 
+    def all_inspected(self) -> Iterable[InspectedContainer]:
+        """The containers that were inspected and are not known to be gone."""
+        return self._inspected.values()
+
     def inspected(self, container_id: str) -> InspectedContainer | None:
         """Newest inspect of that container."""
         return self._inspected.get(container_id)

@@ -33,6 +33,9 @@ COST_FACTOR: Final = 100.0
 URGENT_COST_FACTOR: Final = 10.0
 """... and so many times when somebody wants figures that are newer than there are."""
 
+FRESH_DEADLINE_S: Final = 15.0
+"""A snapshot that is wanted at once is waited for so long, in seconds."""
+
 Targets = Callable[[], Sequence[PodTarget]]
 
 
@@ -55,6 +58,8 @@ class Housekeeping:
         self._make = make
         self._collector: Collector | None = None
         self._number = 0
+        self._round_over = asyncio.Event()
+        """Of the round at hand; each has one of its own."""
 
     async def run(self) -> None:
         """Collect whenever that is wanted, for ever."""
@@ -62,6 +67,18 @@ class Housekeeping:
             while not self._is_wanted():
                 await self._buffer.wanted.wait()
             await self._collect_while_wanted()
+
+    async def fresh(self) -> bytes | None:
+        """A snapshot that begins after this call, for somebody in this process; None when there is none in time."""
+        began = self._clock.now().mono
+        self._buffer.ask(began, fresh_after=began)
+        try:
+            async with asyncio.timeout(FRESH_DEADLINE_S):
+                while self._buffer.newest_at <= began:
+                    await self._round_over.wait()
+        except TimeoutError:
+            return None
+        return self._buffer.read()
 
     def _is_wanted(self) -> bool:
         asked_at = self._buffer.asked_at
@@ -93,6 +110,8 @@ class Housekeeping:
         packed, cost_s = await asyncio.to_thread(self._collect, collector, self._targets())
         self._number += 1
         self._buffer.publish(began, packed)
+        self._round_over.set()
+        self._round_over = asyncio.Event()
         return cost_s
 
     def _collect(self, collector: Collector, targets: Sequence[PodTarget]) -> tuple[bytes, float]:

@@ -20,7 +20,7 @@ from typing import Any, Final
 if __name__ == "__main__":
     sys.path.append(os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)))))
 
-from workers.fs.disk_usage import used_bytes, used_bytes_and_inodes
+from workers.fs.disk_usage import bytes_and_inodes_at_least, used_bytes, used_bytes_and_inodes
 from workers.userns.steps.group import give_to_group
 from workers.userns.steps.images import bind_image
 from workers.userns.steps.mounts import bind, mount_tmpfs
@@ -32,7 +32,7 @@ STEPS: Final[Mapping[str, Callable[..., Any]]] = {
     step.__name__: step
     for step in (
         *(mount_tmpfs, bind, bind_image, give_to_group, read_file, remove),
-        *(used_bytes, used_bytes_and_inodes),
+        *(used_bytes, used_bytes_and_inodes, bytes_and_inodes_at_least),
     )
 }
 

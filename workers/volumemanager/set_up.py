@@ -18,6 +18,7 @@ from workers.sync.record import SyncEnded
 from workers.sync.run import SyncRun
 from workers.volumemanager.plugins.claim import set_up_claim
 from workers.volumemanager.plugins.empty_dir import set_up_empty_dir
+from workers.volumemanager.plugins.ephemeral import set_up_ephemeral
 from workers.volumemanager.plugins.host_path import set_up_host_path
 from workers.volumemanager.plugins.image import set_up_image
 from workers.volumemanager.plugins.projected import set_up_object_volume
@@ -59,6 +60,7 @@ _BY_SOURCE: Final[Mapping[str, SetUp]] = {
     "host_path": set_up_host_path,
     "image": set_up_image,
     "persistent_volume_claim": set_up_claim,
+    "ephemeral": set_up_ephemeral,
     "config_map": set_up_object_volume,
     "secret": set_up_object_volume,
     "downward_api": set_up_object_volume,

@@ -626,6 +626,12 @@ VOLUME_ROWS: Final = (
         "the Podman volume of the claim's name, made when absent and never removed; no namespaces",
         tests=("e2e/test_volumes.py::test_a_claim_is_a_podman_volume_that_stays",),
     ),
+    FieldSupport(
+        "spec.volumes[*].ephemeral",
+        _NOTE,
+        "a Podman volume that is removed with the pod; the claim's size, class and modes are not acted on",
+        tests=("e2e/test_volumes.py::test_an_ephemeral_volume_goes_with_its_pod",),
+    ),
     FieldSupport(f"{_MOUNT}.name", _YES, tests=("e2e/test_volumes.py::test_what_a_container_sees",)),
     FieldSupport(f"{_MOUNT}.mountPath", _YES, tests=("e2e/test_volumes.py::test_what_a_container_sees",)),
     FieldSupport(f"{_MOUNT}.readOnly", _YES, tests=("e2e/test_volumes.py::test_what_a_container_may_write",)),

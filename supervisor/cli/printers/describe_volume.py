@@ -15,6 +15,7 @@ _FACTS: Final[Mapping[str, tuple[tuple[str, str, object], ...]]] = {
     "secret": (("SecretName", "secretName", ""), ("Optional", "optional", False)),
     "configMap": (("Name", "name", ""), ("Optional", "optional", False)),
     "persistentVolumeClaim": (("ClaimName", "claimName", ""), ("ReadOnly", "readOnly", False)),
+    "ephemeral": (),
     "image": (("Reference", "reference", ""), ("PullPolicy", "pullPolicy", "")),
     "projected": (),
     "downwardAPI": (),

@@ -17,7 +17,7 @@ from ipc.api.v1.probe import ExecAction, Probe
 from ipc.host.clock import SystemClock
 from ipc.kubecontainer.pod_status import RuntimePodStatus
 from ipc.kubecontainer.probe_results import ProbeResult, ProbeType
-from ipc.messages.base import EventReport, PullEnded, PullProgress, Ready, Shutdown
+from ipc.messages.base import EventReport, ProfileTaken, PullEnded, PullProgress, Ready, Shutdown, TakeProfile
 from ipc.messages.pod_worker import (
     AbandonPull,
     CancelSync,
@@ -57,6 +57,9 @@ async def attempt(probe: Probe, target: ProbeTarget) -> ProbeOutcome:
     return ProbeOutcome(Answer.SUCCESS)
 
 
+Heard = Ready | SyncDone | PullImage | AbandonPull | ProbeResultChanged | ProbingStopped | ProfileTaken
+
+
 class Master:
     """The other end."""
 
@@ -64,12 +67,13 @@ class Master:
         self.channel, self.board, self.runtime = channel, board, runtime
         self.events: list[EventReport] = []
 
-    async def hear(self) -> Ready | SyncDone | PullImage | AbandonPull | ProbeResultChanged | ProbingStopped:
+    async def hear(self) -> Heard:
         """The next message that is no event."""
         async with asyncio.timeout(MASTER_WAIT_S):
             while isinstance(message := await self.channel.receive(), EventReport):
                 self.events.append(message)
         assert message is not None, "the worker has closed its link"
+        assert not isinstance(message, ProfileTaken), "nobody has asked for a profile"
         return message
 
     async def ask(self, request: SyncPod) -> SyncDone:
@@ -119,6 +123,14 @@ async def master(tmp_path: Path) -> AsyncIterator[Master]:
     async with asyncio.timeout(MASTER_WAIT_S):
         await worker
     link.close()
+
+
+async def test_a_profile_is_answered_beside_the_work(master: Master) -> None:
+    await master.channel.send(TakeProfile(number=3, profile="goroutine", seconds=1))
+    taken = await master.hear()
+    assert isinstance(taken, ProfileTaken)
+    assert (taken.number, taken.code) == (3, 200)
+    assert "run_pod_worker" in taken.text
 
 
 async def test_a_sync_reads_the_row_and_is_answered_once(master: Master) -> None:

@@ -9,6 +9,7 @@ from aiohttp import web
 from ipc.kubecontainer.config_objects import ObjectKind
 from ipc.messages.api_server import (
     ApplyManifests,
+    CollectGarbage,
     DeleteObject,
     DeletePod,
     DrainNode,
@@ -24,6 +25,8 @@ from workers.api_server.store.views import action_result
 
 MAX_GRACE_PERIOD_S: Final = 7 * 24 * 3600
 """Longest grace period that a deletion can ask for, in seconds."""
+COLLECTION_TIMEOUT_S: Final = 600.0
+"""How long a collection of garbage may take before the client is told that it goes on, in seconds."""
 MAX_FILE_NAME_CHARS: Final = 1024
 """Longest name of a manifest, for error texts, in characters."""
 
@@ -78,6 +81,21 @@ class Changes:
 
     async def uncordon(self, request: web.Request) -> web.Response:
         return _answer(await self._site.master.ask(lambda request_id: UncordonNode(request_id=request_id)))
+
+    async def look_for_garbage(self, _request: web.Request) -> web.Response:
+        """Answer with what a collection would remove, and every image."""
+        return await self._garbage(dry_run=True)
+
+    async def collect_garbage(self, _request: web.Request) -> web.Response:
+        return await self._garbage(dry_run=False)
+
+    async def _garbage(self, *, dry_run: bool) -> web.Response:
+        reply = await self._site.master.ask(
+            lambda request_id: CollectGarbage(request_id=request_id, dry_run=dry_run), timeout_s=COLLECTION_TIMEOUT_S
+        )
+        if reply.code >= 400:
+            return status_answer(failure(reply.code, reply.message, reason=reply.reason))
+        return web.Response(body=reply.message.encode(), content_type="application/json")
 
     async def stop(self, request: web.Request) -> web.Response:
         pods = flag(request.query, "pods")

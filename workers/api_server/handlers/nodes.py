@@ -15,7 +15,7 @@ from aiohttp import web
 from ipc.api.v1.meta import ObjectMeta
 from ipc.host.clock import rfc3339
 from ipc.messages.api_server import AgentChanged
-from ipc.nodestatus.conditions import pressures_of, set_pressure, set_ready, with_conditions
+from ipc.nodestatus.conditions import READY, set_ready, with_conditions
 from ipc.nodestatus.images import StoredImage, node_images
 from ipc.nodestatus.machine import NodeLimits, set_machine_info
 from ipc.nodestatus.node import (
@@ -29,9 +29,8 @@ from ipc.nodestatus.node import (
 )
 from ipc.nodestatus.version import HostVersions, set_versions
 from ipc.stats.machine_info import MachineInfo
-from ipc.stats.values import NodeSample
 from workers.api_server.core.query import flag, integer
-from workers.api_server.core.status_errors import ApiError, not_found
+from workers.api_server.core.status_errors import not_found
 from workers.api_server.handlers.health import pleg_problem
 from workers.api_server.handlers.node_watch import NodeVersions, NodeWatches
 from workers.api_server.store.selectors import all_hold, parse_field_selector, parse_label_selector
@@ -94,7 +93,7 @@ class Nodes:
     async def _node(self) -> Node:
         site, agent = self._site, await self._site.agent()
         machine, versions = await asyncio.to_thread(lambda: (read_machine(), read_versions()))
-        sample, images = await asyncio.gather(self._sample(), self._images())
+        images = await self._images()
         status = NodeStatus(
             addresses=_addresses(site.board.host_ips, site.settings.node_name),
             daemon_endpoints=_endpoints(site.settings.server.secure_port),
@@ -107,7 +106,7 @@ class Nodes:
             runtime_version=agent.runtime_version,
             kubelet_version=f"v{agent.version}",
         )
-        status = self._with_conditions(status, agent, sample)
+        status = self._with_conditions(status, agent)
         labels = {
             "kubernetes.io/hostname": site.settings.node_name,
             "kubernetes.io/os": versions.operating_system,
@@ -131,12 +130,6 @@ class Nodes:
             reserved=settings.node.reserved,
         )
 
-    async def _sample(self) -> NodeSample | None:
-        try:
-            return (await self._site.statistics.snapshot()).node
-        except ApiError:
-            return None
-
     async def _images(self) -> tuple[StoredImage, ...]:
         """None when Podman does not answer, as upstream."""
         try:
@@ -144,12 +137,12 @@ class Nodes:
         except RuntimeCallError:
             return ()
 
-    def _with_conditions(self, status: NodeStatus, agent: AgentChanged, sample: NodeSample | None) -> NodeStatus:
-        """Without figures there are no conditions about them."""
+    def _with_conditions(self, status: NodeStatus, agent: AgentChanged) -> NodeStatus:
+        """Conditions of pressure come from the master, Ready is what the agent knows of Podman."""
         now = rfc3339(self._site.clock.now().wall)
-        conditions = self._conditions or _first_ready(agent)
-        for kind, pressure in (pressures_of(sample) if sample is not None else {}).items():
-            conditions, _ = set_pressure(conditions, kind, pressure=pressure, now=now)
+        pressures = tuple(msgspec.structs.replace(each, last_heartbeat_time=now) for each in agent.conditions)
+        ready = tuple(each for each in self._conditions if each.type == READY) or _first_ready(agent)
+        conditions: tuple[NodeCondition, ...] = (*pressures, *ready)
         errors = [] if agent.runtime_healthy else [agent.runtime_message or "Podman does not answer"]
         if agent.going_down == "shutdown":
             errors.append(SHUTTING_DOWN)

@@ -13,9 +13,10 @@ from ipc.messages.api_server import PodChanged
 from workers.api_server.core.query import flag, integer
 from workers.api_server.core.status_errors import ApiError, bad_request
 from workers.api_server.handlers.log_choice import LogChoice, choose_log, has_ended, log_path
-from workers.api_server.handlers.log_files import LogOptions, LogReader, stream_log
+from workers.api_server.handlers.log_files import LogOptions, stream_log
 from workers.api_server.store.objects import StoredObject
 from workers.api_server.store.site import AppState, begin_stream
+from workers.logs.log_reader import LogReader
 
 ALL_STREAMS: Final = "All"
 _STREAMS: Final = {ALL_STREAMS: "", "Stdout": "stdout", "Stderr": "stderr"}
@@ -43,7 +44,8 @@ class PodLog:
             now = self._site.store.pods.get(pod.key)
             return has_ended(None if now is None else now.message, choice)
 
-        reader = _open(self._site.logs_dir, log_path(self._site.logs_dir, pod.message, choice))
+        path = log_path(self._site.logs_dir, pod.message, choice)
+        reader = _open(self._site.logs_dir, path, options.since)
         try:
             if options.tail_lines is not None:
                 await reader.skip_to_tail(options.tail_lines)
@@ -85,8 +87,8 @@ def _stream(query: Mapping[str, str]) -> str:
     return _STREAMS[stream]
 
 
-def _open(directory: Path, path: Path) -> LogReader:
+def _open(directory: Path, path: Path, since: float) -> LogReader:
     try:
-        return LogReader(directory, path)
+        return LogReader(directory, path, since)
     except OSError as error:
         raise ApiError(404, f"there is no log {path.name} in {path.parent}: {error.strerror or error}") from None

@@ -21,8 +21,8 @@ from ipc.host.clock import parse_rfc3339
 from workers.api_server.core.query import integer
 from workers.api_server.core.route import NOT_FOUND, plain_text
 from workers.api_server.core.status_errors import ApiError
-from workers.api_server.handlers.log_files import READ_BYTES, tail_offset
 from workers.api_server.store.site import begin_stream
+from workers.logs.log_reader import READ_BYTES, tail_offset
 
 LOG_NAME: Final = "rootlet.log"
 """Our own log among the files."""

@@ -39,18 +39,26 @@ async def set_up_claim(run: SyncRun, host: VolumeHost, of: PodSnapshot, volume: 
     source = volume.persistent_volume_claim
     assert source is not None, "a persistentVolumeClaim volume"
     mounted = MountedVolume(name=volume.name, claim=source.claim_name, read_only=source.read_only)
-    if is_in_use(of.pod, volume.name, of.status):
+    return await set_up_podman_volume(run, host, of, mounted, {labels.INSTANCE: host.instance})
+
+
+async def set_up_podman_volume(
+    run: SyncRun, host: VolumeHost, of: PodSnapshot, mounted: MountedVolume, owner: Mapping[str, str]
+) -> MountedVolume:
+    """Make the Podman volume of ``mounted``, with ``owner`` as its labels, unless it is there. Raises VolumeError,
+    SyncEnded."""
+    if is_in_use(of.pod, mounted.name, of.status):
         return mounted
     group = fs_group(of.pod)
     try:
-        found = await _ensure(run, source.claim_name, host.instance, {} if group is None else _ROOTS)
+        found = await _ensure(run, mounted.claim, owner, {} if group is None else _ROOTS)
     except RuntimeCallError as error:
-        raise VolumeError(volume.name, error.message) from error
+        raise VolumeError(mounted.name, error.message) from error
     if group is not None and is_directory(found):
         context = of.pod.spec.security_context
         is_lazy = context is not None and context.fs_group_change_policy == ON_ROOT_MISMATCH
         path = Path(found.mount_point)
-        await give_volume_to_group(run, host.unshare, volume.name, path, group, only_on_root_mismatch=is_lazy)
+        await give_volume_to_group(run, host.unshare, mounted.name, path, group, only_on_root_mismatch=is_lazy)
     return msgspec.structs.replace(mounted, claim_info=found)
 
 
@@ -59,13 +67,13 @@ def is_directory(volume: VolumeInfo) -> bool:
     return volume.driver == "local" and not _MOUNTED & volume.options.keys() and bool(volume.mount_point)
 
 
-async def _ensure(run: SyncRun, name: str, instance: str, options: Mapping[str, str]) -> VolumeInfo:
+async def _ensure(run: SyncRun, name: str, owner: Mapping[str, str], options: Mapping[str, str]) -> VolumeInfo:
     """Raises RuntimeCallError, SyncEnded."""
     found = await run.read(run.runtime.inspect_volume, name)
     if found is not None:
         return found
     try:
-        return await run.act(run.runtime.create_volume, name, {labels.INSTANCE: instance}, options)
+        return await run.act(run.runtime.create_volume, name, owner, options)
     except RuntimeCallError as error:
         if error.kind is not ErrorKind.NAME_IN_USE:
             raise

@@ -10,7 +10,7 @@ import pytest
 
 from ipc.host.clock import wall
 from ipc.messages.base import EventReport
-from ipc.messages.node_worker import CollectLogs
+from ipc.messages.node_worker import CollectLogs, LogsCollected
 from tests.podman_service import wait_until
 from workers.logs import layout
 from workers.logs.gc import TIMESTAMP_SLACK_S, Collected, LogGarbageCollector, collect
@@ -67,7 +67,8 @@ async def test_a_failure_that_stays_is_told_once(tmp_path: Path, pods: Path) -> 
     logs.write_text("no directory")
     told: list[EventReport] = []
 
-    async def tell(report: EventReport) -> None:
+    async def tell(report: EventReport | LogsCollected) -> None:
+        assert isinstance(report, EventReport)
         told.append(report)
 
     garbage = LogGarbageCollector(str(logs), (str(pods),), "here", lambda uid: False, tell, NOBODY)

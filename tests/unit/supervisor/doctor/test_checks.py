@@ -37,6 +37,7 @@ GOOD = HostFacts(
     },
     controllers=frozenset({"cpu", "memory", "pids"}),
     free_bytes={"stateDir": 1 << 40},
+    disk_bytes={"stateDir": 2 << 40},
     programs=frozenset({"crun", "nsenter", "pasta", "newuidmap", "newgidmap"}),
 )
 
@@ -78,7 +79,8 @@ def test_of_a_good_host_nothing_bad_is_said() -> None:
         (podman(mapped_ids=1001), "warning", "subuid"),
         (podman(storage_driver="vfs"), "warning", "storage"),
         (podman(native_overlay=False), "warning", "storage"),
-        (but(free_bytes={"stateDir": 1000}), "warning", "disk"),
+        (but(free_bytes={"stateDir": 1000}, disk_bytes={}), "warning", "disk"),
+        (but(free_bytes={"stateDir": 100 << 30}), "warning", "eviction"),
         (but(unified_cgroups=False), "failed", "cgroups"),
         (but(controllers=frozenset({"cpu", "pids"})), "warning", "cgroups"),
         (but(num_locks=300), "warning", "locks"),

@@ -31,10 +31,10 @@ def full(*pods: Pod | str, max_pods: int = 2) -> Talk:
 
 
 def test_a_critical_pod_waits_until_another_has_given_way() -> None:
-    talk = full("a", ranked("b", 5))
+    talk = full(ranked("a", 5), "b")
     said = talk.add(critical("c"))
     assert "sync c" not in said
-    assert talk.events == ["Preempting b"], "of two that serve alike the last one, as upstream takes it"
+    assert talk.events == ["Preempting b"], "of two that serve alike the one with the lower priority"
     assert (talk.phase("c"), talk.phase("b")) == ("Pending", "Running")
     talk.relist(absent("c"), running("a"), running("b"))
     assert set(talk.syncs) == {"a", "b"}, "not while anything of the other runs"
@@ -93,4 +93,12 @@ def test_one_that_was_evicted_before_pushes_nobody_out() -> None:
     talk.say(EvictionsRestored({"c": PodFailure(reason="Evicted", message="too much")}))
     talk.add("a")
     talk.add(critical("c"))
-    assert talk.events == ["OutOfpods c"]
+    assert (talk.events, talk.phase("a")) == ([], "Pending")
+
+
+def test_one_that_was_evicted_before_takes_no_place() -> None:
+    talk = Talk(max_pods=1)
+    talk.say(EvictionsRestored({"a": PREEMPTED}))
+    talk.add("a")
+    talk.add("b")
+    assert talk.events == []

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 
 from ipc.api.v1.container import ResourceRequirements, VolumeMount
@@ -56,6 +57,17 @@ def test_who_is_beyond_the_limit_is_told_of_and_marked(tmp_path: Path) -> None:
         assert done.summary == "found 1 of 1 containers as they should be; to be evicted"
         assert kept(host) == {UID: FAILURE}
         assert host.running().keys() == {"main"}, "that it goes down is the master's decision"
+
+    on_host(tmp_path / "logs", scenario)
+
+
+def test_a_critical_pod_is_beyond_no_limit(tmp_path: Path) -> None:
+    async def scenario(host: FakeHost) -> None:
+        critical = limited()
+        critical = msgspec.structs.replace(critical, spec=msgspec.structs.replace(critical.spec, priority=2 * 10**9))
+        await host.sync(critical)
+        fill(volume_directory(host), 128)
+        assert (await host.sync(critical)).evicted == ""
 
     on_host(tmp_path / "logs", scenario)
 

@@ -148,7 +148,7 @@ def test_what_is_absent_is_pulled() -> None:
             (
                 "Normal",
                 "Pulled",
-                f'Successfully pulled image "{REMOTE}" in 500ms (1s including waiting). Image size: 0 bytes.',
+                f'Successfully pulled image "{REMOTE}" in 1s (1.5s including waiting). Image size: 0 bytes.',
             ),
         ]
 

@@ -8,6 +8,7 @@ from ipc.messages.base import PullEnded, PullProgress
 from tests.fakes.clock import SimClock, simulate
 from tests.fakes.podman import FakePodman
 from tests.fakes.runtime import FakeRuntime, Flavour
+from workers.images.image_records import ImageRecords
 from workers.images.pull_records import PullRecords
 from workers.images.puller import MAX_PULLS, PROGRESS_PERIOD_S, PRUNED_PER_PULL, ImagePuller
 
@@ -23,7 +24,7 @@ class Kit:
         self.podman = FakePodman(clock, registry=[REMOTE, OTHER])
         self.podman.pull_s = 60.0
         self.runtime = FakeRuntime(self.podman, "one")
-        self.puller = ImagePuller(self.runtime, clock, PullRecords(rights_dir), self._send)
+        self.puller = ImagePuller(self.runtime, clock, PullRecords(rights_dir), ImageRecords("", clock), self._send)
         self.said: list[PullProgress | PullEnded] = []
 
     async def _send(self, report: PullProgress | PullEnded) -> None:
@@ -161,7 +162,7 @@ def test_a_record_is_kept_while_podman_does_not_say_that_its_image_is_gone(tmp_p
         kit = Kit(str(tmp_path))
         login = RegistryLogin(username="a", password="1")
         PullRecords(str(tmp_path)).grant(OTHER, f"{1:064x}", login)
-        kit.runtime.fail(1, Flavour.TIMED_OUT, "inspect_image")
+        kit.runtime.fail(2, Flavour.TIMED_OUT, "inspect_image")  # the first one is before the pull
         await kit.puller.start(Pull(reference=REMOTE, logins=(login,)))
         await asyncio.sleep(61)
         assert [end.error for end in kit.ends()] == [""]

@@ -80,10 +80,18 @@ def test_layers_that_images_share_are_counted_once(tmp_path: Path) -> None:
     store.learn_layer(str(tmp_path / "overlay" / "id" / "diff"))
     assert store.root == str(tmp_path)
     sizes = {"one": 1000 + 100 + 7 + 5, "two": 1010, "a list of manifests": 0}
-    assert store.usage() == StoreUsage(total=1000 + 100 + 10 + 7 + 5, sizes=sizes)
+    assert store.usage() == StoreUsage(
+        total=1000 + 100 + 10 + 7 + 5,
+        sizes=sizes,
+        exclusive={"one": 100 + 7 + 5, "two": 10, "a list of manifests": 0},
+    )
     assert store.usage() is store.usage(), "read once"
     make_store(tmp_path, IMAGES[1:])
-    assert store.usage() == StoreUsage(total=1010, sizes={"two": 1010, "a list of manifests": 0})
+    assert store.usage() == StoreUsage(
+        total=1010,
+        sizes={"two": 1010, "a list of manifests": 0},
+        exclusive={"two": 1010, "a list of manifests": 0},
+    )
 
 
 @pytest.mark.parametrize("root", ["/r", "/a/b"])
@@ -115,4 +123,4 @@ def test_layers_that_lie_on_each_other_in_a_circle_are_counted_once(tmp_path: Pa
     make_store(tmp_path, [{"id": "one", "layer": "a"}], circle)
     store = ImageStore()
     store.learn_root(str(tmp_path), "overlay")
-    assert store.usage() == StoreUsage(total=3, sizes={"one": 3})
+    assert store.usage() == StoreUsage(total=3, sizes={"one": 3}, exclusive={"one": 3})

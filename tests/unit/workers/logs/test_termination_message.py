@@ -210,6 +210,23 @@ def test_the_end_of_a_long_log_is_read(file: Path, tmp_path: Path) -> None:
     assert read == "".join(f"line {number}\n" for number in range(5000 - MAX_LOG_LINES, 5000))
 
 
+def test_the_end_of_a_log_that_was_rotated_just_before_is_read_with_it(file: Path, tmp_path: Path) -> None:
+    write_log(tmp_path, "c", "d")
+    log = tmp_path / LOGS / "main" / "3.log"
+    log.with_name("3.log.20260101-000000.gz").write_bytes(b"older")
+    log.with_name("3.log.20260101-000001").write_text(entry("a") + entry("b"))
+    assert message(tmp_path, policy="FallbackToLogsOnError") == "a\nb\nc\nd\n"
+    write_log(tmp_path)
+    assert message(tmp_path, policy="FallbackToLogsOnError") == "a\nb\n"
+
+
+def test_a_log_that_has_two_names_is_read_once(file: Path, tmp_path: Path) -> None:
+    write_log(tmp_path, "a", "b")
+    log = tmp_path / LOGS / "main" / "3.log"
+    log.with_name("3.log.20260101-000001").hardlink_to(log)
+    assert message(tmp_path, policy="FallbackToLogsOnError") == "a\nb\n"
+
+
 def test_of_the_last_lines_the_end_is_kept() -> None:
     words = crash_trace("".join(entry(f"{n:03}" + "x" * 97) for n in range(100)).encode(), is_whole=True)
     assert len(words) == MAX_LOG_BYTES

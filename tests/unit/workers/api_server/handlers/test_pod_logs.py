@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 from tests.harness.api_server import container_status, pod_changed, status_of
 from workers.api_server.core.status_errors import ApiError
-from workers.api_server.handlers import log_files
 from workers.api_server.handlers.log_choice import LogChoice, choose_log, has_ended
+from workers.logs import log_reader
 from workers.logs.cri_format import MAX_ENTRY_BYTES, LineCutter, LogEntry, LogRenderer, parse_entry
 
 STAMP = b"2026-11-20T08:37:22.791861700+00:00"
@@ -86,7 +86,7 @@ def test_a_limit_in_bytes() -> None:
 @pytest.mark.parametrize("block", [1, 3, 7, 64 * 1024])
 async def test_the_tail_of_a_file(tmp_path: Path, block: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """A line that is being written is shown and does not count."""
-    monkeypatch.setattr(log_files, "READ_BYTES", block)
+    monkeypatch.setattr(log_reader, "READ_BYTES", block)
     path = tmp_path / "log"
     for text in (b"", b"\n", b"one", b"one\n", b"one\ntwo\nthree\n", b"one\ntwo\nthree", b"\n\n\n", b"a\n" * 50):
         path.write_bytes(text)
@@ -96,7 +96,7 @@ async def test_the_tail_of_a_file(tmp_path: Path, block: int, monkeypatch: pytes
         for count in (0, 1, 2, 3, 49, 1000):
             before = complete[: len(complete) - min(count, len(complete))]
             expected = text[len(b"".join(before)) :]
-            assert text[await log_files.tail_offset(fd, count) :] == expected, (text, count)
+            assert text[await log_reader.tail_offset(fd, count) :] == expected, (text, count)
         os.close(fd)
 
 

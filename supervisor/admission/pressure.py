@@ -1,0 +1,42 @@
+"""Whether a pod may begin while the node has a condition of pressure (pkg/kubelet/eviction/eviction_manager.go, Admit).
+
+Only pods that begin are asked: one that runs is not refused an update.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+from ipc.api.v1.pod import Pod
+from ipc.api.v1.scheduling import Toleration
+from ipc.eviction.signals import NodePressure
+from ipc.kubecontainer.pod_failure import EVICTED
+from ipc.podresources.priority import is_critical
+from ipc.podresources.qos import compute_pod_qos
+
+MEMORY_PRESSURE_TAINT: Final = "node.kubernetes.io/memory-pressure"
+"""k8s.io/api/core/v1, TaintNodeMemoryPressure; its effect is NoSchedule."""
+BEST_EFFORT: Final = "BestEffort"
+
+
+def pressure_problem(pod: Pod, conditions: Sequence[NodePressure]) -> tuple[str, str] | None:
+    """Reason and message of its rejection; None when it may begin."""
+    if not conditions or is_critical(pod):
+        return None
+    if tuple(conditions) == (NodePressure.MEMORY,) and (
+        compute_pod_qos(pod) != BEST_EFFORT or any(map(_tolerates_memory_pressure, pod.spec.tolerations))
+    ):
+        return None
+    return EVICTED, f"The node had condition: [{' '.join(conditions)}]. "
+
+
+def _tolerates_memory_pressure(toleration: Toleration) -> bool:
+    """ToleratesTaint (k8s.io/api/core/v1/toleration.go) of that taint, which has no value."""
+    if toleration.effect not in ("", "NoSchedule"):
+        return False
+    if toleration.key not in ("", MEMORY_PRESSURE_TAINT):
+        return False
+    if toleration.operator == "Exists":
+        return True
+    return toleration.operator in ("", "Equal") and not toleration.value and bool(toleration.key)

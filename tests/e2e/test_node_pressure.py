@@ -1,0 +1,214 @@
+"""The node runs short of something because of one pod: that pod goes, the others notice nothing.
+
+Thresholds are relative to what this machine has now, with room for whatever else runs on it. Disks: the state directory
+lies in memory, where hardly anybody else writes.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, Final
+
+import pytest
+
+from ipc.eviction.signals import Signal
+from tests.e2e.agent import MEMORY, Agent, Json
+from tests.e2e.conftest import NewAgent
+from tests.e2e.manifests import STAY, container, pod, pods
+from workers.eviction.node_signals import observe_node
+
+pytestmark = [pytest.mark.e2e, pytest.mark.podman]
+
+MIB: Final = 1024 * 1024
+INNOCENT: Final = 10
+EVICTED_S: Final = 90.0
+"""A round every ten seconds, a measurement, and a machine that has other work."""
+
+
+def available(signal: Signal, directory: str = "") -> int:
+    """What the agent would observe now."""
+    return observe_node({signal}, [directory] if directory else [], "", 0.0).signals[signal].available
+
+
+@pytest.fixture
+def in_memory() -> Iterator[Path]:
+    """A directory on a file system that is memory."""
+    MEMORY.mkdir(parents=True, exist_ok=True)
+    directory = Path(tempfile.mkdtemp(prefix="pressure-", dir=MEMORY))
+    yield directory
+    shutil.rmtree(directory, ignore_errors=True)
+
+
+class Crowd:
+    """Ten pods that want nothing but to be left alone, and what is known of them."""
+
+    def __init__(self, agent: Agent) -> None:
+        self._agent = agent
+        self._pods = pods("innocent", INNOCENT)
+        agent.run(*self._pods.values())
+        self._before = self._containers()
+
+    def _containers(self) -> dict[str, tuple[str, ...]]:
+        """By pod: ids of the containers that run."""
+        found: dict[str, tuple[str, ...]] = {}
+        for name in self._pods:
+            statuses = self._agent.pods()[name]["status"]["containerStatuses"]
+            found[name] = tuple(f"{s['containerID']} {s['restartCount']} {s['ready']}" for s in statuses)
+        return found
+
+    def assert_undisturbed(self) -> None:
+        assert self._containers() == self._before
+        for name in self._pods:
+            assert not {"Evicted", "Killing", "Unhealthy"} & self._agent.reasons(name).keys(), name
+
+
+def until_evicted(agent: Agent, name: str) -> Json:
+    """Its status."""
+
+    def failed() -> bool:
+        return bool(agent.pods().get(name, {}).get("status", {}).get("phase") == "Failed")
+
+    agent.until(failed, f"{name} is evicted", EVICTED_S)
+    status: Json = agent.pods()[name]["status"]
+    assert status["reason"] == "Evicted", status
+    return status
+
+
+def node_condition(agent: Agent, kind: str) -> Json:
+    [node] = agent.get("/api/v1/nodes")["items"]
+    found: Json = next((c for c in node["status"]["conditions"] if c["type"] == kind), {})
+    return found
+
+
+def assert_told(agent: Agent, name: str, status: Json, resource: str, kind: str) -> None:
+    """Status, events and conditions say why."""
+    assert status["message"].startswith(f"The node was low on resource: {resource}. Threshold quantity: ")
+    [target] = [c for c in status["conditions"] if c["type"] == "DisruptionTarget"]
+    assert (target["status"], target["reason"]) == ("True", "TerminationByKubelet")
+    assert target["message"] == status["message"]
+    [event] = [event for event in agent.events(name) if event["reason"] == "Evicted"]
+    assert (event["type"], event["message"]) == ("Warning", status["message"])
+    assert event["metadata"]["annotations"]["starved_resource"] == resource
+    assert f"Attempting to reclaim {resource}" in agent.messages("e2e", "EvictionThresholdMet")
+    assert node_condition(agent, kind)["status"] == "True"
+    agent.until(lambda: not agent.eye.containers(name), "its containers are gone")
+
+
+def hog(share: int) -> Json:
+    """Holds so many bytes of memory that belong to nobody else: buffers of writers that nobody reads from."""
+    parts = share // (256 * MIB) + 1
+    holder = "dd if=/dev/zero bs=256M count=1 2>/dev/null | sleep 3600"
+    return container(script=f"for i in $(seq {parts}); do {holder} & done; {STAY}")
+
+
+def test_a_pod_that_takes_the_memory_goes(new_agent: NewAgent) -> None:
+    free = available(Signal.MEMORY_AVAILABLE)
+    agent = new_agent(
+        evictionHard={"memory.available": str(free * 7 // 8)},
+        evictionPressureTransitionPeriod="5s",
+    )
+    agent.start()
+    crowd = Crowd(agent)
+    agent.write(pod("hog", hog(free // 4)))
+    status = until_evicted(agent, "hog")
+    assert "Container main was using" in status["message"]
+    assert_told(agent, "hog", status, "memory", "MemoryPressure")
+    crowd.assert_undisturbed()
+    agent.until(lambda: node_condition(agent, "MemoryPressure")["status"] == "False", "it has enough again", 60)
+    agent.assert_works(pod("later"))
+    metrics = agent.cli("get", "--raw", "/metrics")
+    assert metrics.code != 0 or 'eviction_signal="memory.available"' in metrics.out
+
+
+def test_a_fork_bomb_goes(new_agent: NewAgent) -> None:
+    free = available(Signal.PID_AVAILABLE)
+    agent = new_agent(evictionHard={"pid.available": str(free - 800)})
+    agent.start()
+    crowd = Crowd(agent)
+    agent.write(pod("bomb", container(script=f"for i in $(seq 1600); do sleep 3600 & done; {STAY}")))
+    status = until_evicted(agent, "bomb")
+    assert_told(agent, "bomb", status, "pids", "PIDPressure")
+    crowd.assert_undisturbed()
+
+
+def with_volume(script: str) -> Json:
+    main = container(script=f"cd /v; {script}; {STAY}", volumeMounts=[{"name": "v", "mountPath": "/v"}])
+    return pod("filler", main, volumes=[{"name": "v", "emptyDir": {}}])
+
+
+def disk_agent(new_agent: NewAgent, directory: Path, threshold: dict[str, str]) -> Agent:
+    agent = new_agent(
+        stateDir=str(directory / "state"),
+        podLogsDir=str(directory / "logs"),
+        evictionHard=threshold,
+        evictionPressureTransitionPeriod="5s",
+    )
+    agent.start()
+    return agent
+
+
+@pytest.mark.parametrize(
+    ("signal_name", "gap", "script", "resource"),
+    [
+        (Signal.NODEFS_AVAILABLE, 64 * MIB, "dd if=/dev/zero of=file bs=1M count=128 2>/dev/null", "ephemeral-storage"),
+        (Signal.NODEFS_INODES_FREE, 10_000, "seq 20000 | xargs touch", "inodes"),
+    ],
+)
+def test_a_pod_that_fills_the_disk_goes_and_nobody_is_let_in_meanwhile(
+    new_agent: NewAgent, in_memory: Path, signal_name: Signal, gap: int, script: str, resource: str
+) -> None:
+    free = available(signal_name, str(in_memory))
+    agent = disk_agent(new_agent, in_memory, {signal_name.value: str(free - gap)})
+    crowd = Crowd(agent)
+    agent.write(with_volume(script))
+    agent.until(lambda: node_condition(agent, "DiskPressure").get("status") == "True", "there is pressure", EVICTED_S)
+    agent.write(pod("refused"))
+    agent.until(lambda: agent.pods().get("refused", {}).get("status", {}).get("phase") == "Failed", "it is refused")
+    refused = agent.pods()["refused"]["status"]
+    assert refused["message"] == "Pod was rejected: The node had condition: [DiskPressure]. "
+    status = until_evicted(agent, "filler")
+    assert_told_of_disk(agent, status, resource)
+    crowd.assert_undisturbed()
+    agent.until(lambda: available(signal_name, str(in_memory)) > free - gap, "what it wrote is gone")
+    agent.until(lambda: node_condition(agent, "DiskPressure")["status"] == "False", "there is room again", 60)
+    agent.assert_works(pod("later"))
+
+
+def assert_told_of_disk(agent: Agent, status: Json, resource: str) -> None:
+    assert status["message"].startswith(f"The node was low on resource: {resource}. ")
+    assert f"Attempting to reclaim {resource}" in agent.messages("e2e", "EvictionThresholdMet")
+
+
+def test_an_agent_that_is_killed_while_it_evicts_comes_to_the_same_end(new_agent: NewAgent, in_memory: Path) -> None:
+    free = available(Signal.NODEFS_AVAILABLE, str(in_memory))
+    agent = disk_agent(new_agent, in_memory, {"nodefs.available": str(free - 64 * MIB)})
+    crowd = Crowd(agent)
+    agent.write(with_volume("dd if=/dev/zero of=file bs=1M count=128 2>/dev/null"))
+    agent.until(lambda: "Evicted" in agent.reasons("filler"), "it is being evicted", EVICTED_S, 0.02)
+    os.kill(agent.process.pid, signal.SIGKILL)
+    agent.wait_end()
+    agent.start()
+    until_evicted(agent, "filler")
+    agent.until(lambda: not agent.eye.containers("filler"), "its containers are gone")
+    crowd.assert_undisturbed()
+    marks = list((agent.state / "pods").glob("*/evicted"))
+    assert len(marks) == 1
+    agent.restart()
+    until_evicted(agent, "filler")
+    assert not agent.eye.containers("filler")
+
+
+def test_off_by_the_configuration(new_agent: NewAgent) -> None:
+    agent = new_agent()
+    agent.start()
+    agent.run(pod("a"))
+    conditions: dict[str, Any] = {kind: node_condition(agent, kind)["status"] for kind in PRESSURES}
+    assert conditions == dict.fromkeys(PRESSURES, "False")
+
+
+PRESSURES: Final = ("MemoryPressure", "DiskPressure", "PIDPressure")

@@ -1,0 +1,98 @@
+"""Signals of eviction, as this host has them and as cgroups limit them."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from ipc.eviction.signals import Signal
+from workers.eviction import node_signals
+from workers.eviction.node_signals import observe_node
+
+EVERY = frozenset(Signal)
+MIB = 1024 * 1024
+
+
+def test_this_host(tmp_path: Path) -> None:
+    seen = observe_node(EVERY, [str(tmp_path)], str(tmp_path), 5.0)
+    assert seen.signals.keys() >= {Signal.MEMORY_AVAILABLE, Signal.NODEFS_AVAILABLE, Signal.PID_AVAILABLE}
+    assert (seen.has_image_fs, seen.is_split) == (False, False)
+    for observed in seen.signals.values():
+        assert 0 <= observed.available <= observed.capacity
+        assert observed.time == 5.0
+    total = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    assert seen.signals[Signal.MEMORY_AVAILABLE].capacity <= total * 1.01
+
+
+def test_only_what_is_wanted(tmp_path: Path) -> None:
+    seen = observe_node({Signal.PID_AVAILABLE}, [str(tmp_path)], "", 0.0)
+    assert seen.signals.keys() == {Signal.PID_AVAILABLE}
+
+
+def test_a_directory_that_is_not_there_yet_is_on_the_file_system_above_it(tmp_path: Path) -> None:
+    seen = observe_node(EVERY, [str(tmp_path / "a" / "b")], "", 0.0)
+    assert Signal.NODEFS_AVAILABLE in seen.signals
+
+
+def test_images_on_a_file_system_of_their_own_are_told_apart(tmp_path: Path) -> None:
+    elsewhere = "/dev/shm"
+    if os.stat(elsewhere).st_dev == os.stat(tmp_path).st_dev:
+        pytest.skip("/dev/shm is no file system of its own here")
+    seen = observe_node(EVERY, [str(tmp_path)], elsewhere, 0.0)
+    assert seen.has_image_fs
+    capacities = {seen.signals[s].capacity for s in (Signal.NODEFS_AVAILABLE, Signal.IMAGEFS_AVAILABLE)}
+    assert len(capacities) == 2
+    assert seen.signals[Signal.CONTAINERFS_AVAILABLE] == seen.signals[Signal.IMAGEFS_AVAILABLE]
+
+
+class Kernel:
+    """Files that the kernel would show."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.files: dict[str, bytes] = {
+            "/proc/meminfo": b"MemTotal:  8388608 kB\nMemFree:  4194304 kB\nInactive(file):  1048576 kB\n",
+            "/proc/sys/kernel/pid_max": b"4194304\n",
+            "/proc/sys/kernel/threads-max": b"1000\n",
+            "/proc/loadavg": b"0.00 0.00 0.00 1/400 4711\n",
+            "/proc/self/cgroup": b"0::/user.slice/user-1.slice/user@1.service/app.slice/rootlet.service\n",
+        }
+        monkeypatch.setattr(node_signals, "_read", lambda path: self.files.get(path, b""))
+
+    def cgroup(self, path: str, **files: str) -> None:
+        for name, text in files.items():
+            self.files[f"/sys/fs/cgroup/{path}/{name.replace('_', '.', 1)}"] = text.encode()
+
+    def available(self, signal: Signal) -> tuple[int, int]:
+        found = observe_node({signal}, (), "", 0.0).signals[signal]
+        return found.available, found.capacity
+
+
+def test_memory_without_what_can_be_dropped_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert Kernel(monkeypatch).available(Signal.MEMORY_AVAILABLE) == (5120 * MIB, 8192 * MIB)
+
+
+def test_a_slice_with_less_memory_left_counts(monkeypatch: pytest.MonkeyPatch) -> None:
+    kernel = Kernel(monkeypatch)
+    kernel.cgroup("user.slice", memory_max="max\n", memory_current="1\n", memory_stat="inactive_file 0\n")
+    kernel.cgroup(
+        "user.slice/user-1.slice",
+        memory_max=str(1024 * MIB),
+        memory_current=str(1000 * MIB),
+        memory_stat=f"anon 1\ninactive_file {76 * MIB}\n",
+    )
+    assert kernel.available(Signal.MEMORY_AVAILABLE) == (100 * MIB, 1024 * MIB)
+
+
+def test_pids_of_the_host_or_of_a_slice(monkeypatch: pytest.MonkeyPatch) -> None:
+    kernel = Kernel(monkeypatch)
+    assert kernel.available(Signal.PID_AVAILABLE) == (600, 1000)
+    kernel.cgroup("user.slice/user-1.slice", pids_max="300\n", pids_current="290\n")
+    assert kernel.available(Signal.PID_AVAILABLE) == (10, 300)
+
+
+def test_what_the_kernel_does_not_tell_is_no_signal(monkeypatch: pytest.MonkeyPatch) -> None:
+    kernel = Kernel(monkeypatch)
+    kernel.files = {"/proc/meminfo": b"MemTotal: 1 kB\n", "/proc/self/cgroup": b"0::/../a/b\n"}
+    assert observe_node({Signal.MEMORY_AVAILABLE, Signal.PID_AVAILABLE}, (), "", 0.0).signals == {}

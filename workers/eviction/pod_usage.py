@@ -1,0 +1,119 @@
+"""Use of one resource by each pod, measured when a pod is to be chosen: a directory's files now, not a minute ago.
+
+Memory and processes are the statistics'; their types are imported when they are first wanted.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Final
+
+import msgspec
+
+from ipc.eviction.signals import MEMORY, PIDS
+from ipc.eviction.usage import ContainerUsage, DiskUsage, PodUsage
+from ipc.host.clock import monotonic
+from workers.fs.disk_usage import bytes_and_inodes_at_least
+from workers.logs import layout
+from workers.stats.targets import ContainerTarget, PodTarget
+from workers.userns.unshare import Unshare, UnshareError
+
+if TYPE_CHECKING:
+    from ipc.stats.values import PodSample
+
+FROM_STATISTICS: Final = frozenset({MEMORY, PIDS})
+"""Resources of which the statistics know each pod's use."""
+MAX_FILES: Final = 50_000
+"""Most files that are counted of one directory: one that has more uses at least what was counted."""
+TOTAL_S: Final = 20.0
+"""Directories are counted for so long at the most, in seconds; those that are left have no figures."""
+CLOSED_DEADLINE_S: Final = 20.0
+
+
+class Directories(msgspec.Struct, frozen=True):
+    """Where pods' files lie."""
+
+    pods: str
+    logs: str
+
+
+def usage_of(sample: PodSample) -> PodUsage:
+    """Memory and processes, of a pod's statistics."""
+    return PodUsage(
+        uid=sample.uid,
+        memory=sample.memory.working_set if sample.memory is not None else None,
+        processes=sample.processes.count if sample.processes is not None else None,
+        containers=tuple(
+            ContainerUsage(name=each.name, memory=each.memory.working_set if each.memory is not None else None)
+            for each in sample.containers
+        ),
+    )
+
+
+def usage_of_disk(pods: Iterable[PodTarget], directories: Directories, unshare: Unshare) -> tuple[PodUsage, ...]:
+    """Bytes and inodes of layers, logs and volumes of each pod. Blocks, for `TOTAL_S` or a little more."""
+    counter = _Counter(unshare)
+    return tuple(_pod(pod, directories, counter) for pod in pods)
+
+
+def _pod(pod: PodTarget, directories: Directories, counter: _Counter) -> PodUsage:
+    logs = str(layout.pod_directory(directories.logs, pod.namespace, pod.name, pod.uid))
+    return PodUsage(
+        uid=pod.uid,
+        containers=tuple(_container(each, logs, counter) for each in pod.containers),
+        volumes={name: counter.count(path) or DiskUsage() for name, path in _volumes(directories.pods, pod.uid)},
+    )
+
+
+def _container(container: ContainerTarget, logs: str, counter: _Counter) -> ContainerUsage:
+    return ContainerUsage(
+        name=container.name,
+        rootfs=counter.count(container.layer) if container.layer else None,
+        logs=counter.count(os.path.join(logs, container.name)),
+    )
+
+
+def _volumes(pods: str, uid: str) -> list[tuple[str, str]]:
+    """Name and path of a pod's volumes on the disk."""
+    root = os.path.join(pods, uid, "volumes")
+    return [
+        (name, os.path.join(root, plugin, name))
+        for plugin in _names(root)
+        for name in _names(os.path.join(root, plugin))
+    ]
+
+
+def _names(directory: str) -> Sequence[str]:
+    try:
+        return sorted(os.listdir(directory))
+    except OSError:
+        return ()
+
+
+class _Counter:
+    """Counts directories until the time is over."""
+
+    def __init__(self, unshare: Unshare) -> None:
+        self._unshare = msgspec.structs.replace(unshare, deadline_s=CLOSED_DEADLINE_S)
+        self._end = monotonic() + TOTAL_S
+
+    def count(self, path: str) -> DiskUsage | None:
+        """None when it cannot be counted."""
+        if monotonic() >= self._end:
+            return None
+        try:
+            return DiskUsage(*bytes_and_inodes_at_least(path, MAX_FILES))
+        except PermissionError:
+            return self._inside(path)
+        except OSError:
+            return None
+
+    def _inside(self, path: str) -> DiskUsage | None:
+        """Inside Podman's namespaces, where a directory is closed to the agent's user."""
+        step = (bytes_and_inodes_at_least.__name__, {"path": path, "max_files": MAX_FILES})
+        try:
+            [(used, inodes)] = self._unshare.run([step])
+        except UnshareError:
+            return None
+        return DiskUsage(int(used), int(inodes))

@@ -1,0 +1,297 @@
+"""Reads one life of a container out of all its files: those that were rotated, compressed or not, and the one that is
+written; from any line on, and on over rotations that happen meanwhile.
+
+Upstream reads the newest file alone (cri-client pkg/logs/logs.go, ReadLogs), so that a rotation takes lines away from
+`kubectl logs` and from whoever follows slowly.
+
+Its short reads of local files are done on the loop: a thread would cost more, and could outlive the descriptor. At most
+two files are open, and 64 KiB of either in memory; a file that was removed before its turn came is left out.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import zlib
+from collections import deque
+from pathlib import Path
+from typing import Final
+
+from workers.fs.regular_file import open_regular
+from workers.logs.cri_format import LineCutter
+from workers.logs.rotated_names import COMPRESSED, rotated_of, split_unused, stem
+
+READ_BYTES: Final = 64 * 1024
+"""Most bytes read, and most unpacked, at once."""
+MAX_LOOKS: Final = 10
+"""At a directory, until nothing was rotated meanwhile."""
+TIMESTAMP_SLACK_S: Final = 1.0
+"""A file is as old as its last change, which file systems may date back by a tick."""
+_GZIP: Final = 16 + zlib.MAX_WBITS
+
+
+class LogFile:
+    """An open file of a log, read from a position on."""
+
+    def __init__(self, fd: int) -> None:
+        self.fd = fd
+        self.position = 0
+
+    def read(self) -> bytes:
+        """Return the next bytes; empty at the present end."""
+        data = os.pread(self.fd, READ_BYTES, self.position)
+        self.position += len(data)
+        return data
+
+    async def skip_to_tail(self, lines: int) -> int:
+        """Go to where the last ``lines`` lines begin; how many of them are not in this file."""
+        self.position, missing = await _tail(self.fd, lines)
+        return missing
+
+    def size(self) -> int:
+        return os.fstat(self.fd).st_size
+
+    def is_same(self, name: Path) -> bool:
+        """Whether that file is this one, or this one compressed."""
+        try:
+            there, own = name.stat(follow_symlinks=False), os.fstat(self.fd)
+        except FileNotFoundError:
+            return False
+        return there.st_ino == own.st_ino or (name.name.endswith(COMPRESSED) and there.st_mtime_ns == own.st_mtime_ns)
+
+    def close(self) -> None:
+        os.close(self.fd)
+
+
+class CompressedLogFile(LogFile):
+    """A log that was compressed; what is damaged of it ends it."""
+
+    def __init__(self, fd: int) -> None:
+        super().__init__(fd)
+        self._unpacker = zlib.decompressobj(_GZIP)
+        self._held = b""
+        """Unpacked and not taken yet."""
+
+    def read(self) -> bytes:
+        data, self._held = self._held, b""
+        while not data and not self._unpacker.eof:
+            packed = self._unpacker.unconsumed_tail or super().read()
+            if not packed:
+                break
+            try:
+                data = self._unpacker.decompress(packed, READ_BYTES)
+            except zlib.error:
+                break
+        return data
+
+    async def skip_to_tail(self, lines: int) -> int:
+        """Twice through the file: nothing else tells how many lines it has."""
+        there = 0
+        while block := self.read():
+            there += block.count(b"\n")
+            await asyncio.sleep(0)
+        self.position, self._unpacker = 0, zlib.decompressobj(_GZIP)
+        to_skip = there - lines
+        while to_skip > 0 and (block := self.read()):
+            newlines = block.count(b"\n")
+            if newlines >= to_skip:
+                self._held = block[_after_newline(block, to_skip) :]
+            to_skip -= newlines
+            await asyncio.sleep(0)
+        return max(0, lines - there)
+
+
+class LogReader:
+    """Lines of one life of a container, beginning with the oldest that there are."""
+
+    def __init__(self, directory: Path, path: Path, since: float = 0.0) -> None:
+        """Rotated files whose last change was before ``since`` (epoch seconds) are left out. Raises OSError when there
+        is nothing to read."""
+        self._directory = directory
+        self._path = path
+        self._since = since
+        self._cutter = LineCutter()
+        self._file: LogFile | None = None
+        """The file that is being read; None before the first, and between two."""
+        self._current, names = self._look()
+        """The newest file, which is written."""
+        self._older = deque(names)
+        """Names of files that are read before it."""
+        self._before = stem(names[-1]) if names else ""
+        """The last one of them, before it was compressed: a file that comes after it was the newest, or is later."""
+        if self._current is None and not names:
+            os.close(open_regular(directory, path))  # raises why
+        self._goal = self._current.size() if self._current is not None else 0
+
+    @property
+    def has_reached_goal(self) -> bool:
+        """Whether all is read that was there at first."""
+        return self._file is not None and self._file is self._current and self._file.position >= self._goal
+
+    async def skip_to_tail(self, lines: int) -> None:
+        """Go on with the last ``lines`` lines. Before anything is read."""
+        missing = await self._current.skip_to_tail(lines) if self._current is not None else lines
+        rest: deque[str] = deque()
+        while missing and self._older:
+            name = self._older.pop()
+            file = self._open(name)
+            if file is None:
+                continue
+            self._end_file()
+            self._file = file
+            missing = await file.skip_to_tail(missing)
+            rest.appendleft(name)
+        if rest:
+            rest.popleft()  # which is open
+        self._older = rest
+
+    def read_lines(self) -> list[bytes] | None:
+        """Lines that have become complete; None at the present end of the newest file."""
+        while True:
+            if self._file is None:
+                self._file = self._next()
+                self._cutter.reset()
+            data = self._file.read() if self._file is not None else b""
+            if data:
+                return self._cutter.feed(data)
+            if self._file is self._current:
+                return None
+            self._end_file()
+
+    def has_moved(self) -> bool:
+        """Whether the log goes on elsewhere than in the newest file: in another one under its name, or at the begin of
+        this one, which was cut. What was written before that is read before `go_on`."""
+        return not self._is_there(self._current) or self._is_cut()
+
+    def go_on(self) -> None:
+        """Go over to what comes after the newest file, which is read to its end."""
+        if self._current is not None and self._is_cut():
+            self._current.position = 0
+            self._cutter.reset()
+            return
+        after, names = self._look()
+        later = [name for name in names if stem(name) > self._before]
+        own = next((number for number, name in enumerate(later) if self._is_current(name)), -1)
+        self._older = deque(later[own + 1 :])
+        self._before = max([self._before, *map(stem, names)])
+        self._end_file()
+        if self._current is not None:
+            self._current.close()
+        self._current = after
+
+    def close(self) -> None:
+        self._end_file()
+        if self._current is not None:
+            self._current.close()
+
+    def _end_file(self) -> None:
+        """The newest one stays open."""
+        if self._file is not None and self._file is not self._current:
+            self._file.close()
+        self._file = None
+
+    def _next(self) -> LogFile | None:
+        while self._older:
+            file = self._open(self._older.popleft())
+            if file is not None:
+                return file
+        return self._current
+
+    def _look(self) -> tuple[LogFile | None, list[str]]:
+        """The newest file, and the names of the others as they were at one moment."""
+        for looks in range(1, MAX_LOOKS + 1):
+            current = self._open_current()
+            in_use, _ = split_unused(rotated_of(self._path.name, _names(self._path.parent)))
+            if in_use and current is not None and current.is_same(self._path.with_name(in_use[-1])):
+                in_use.pop()  # a rotation that is under way
+            if self._is_there(current) or looks == MAX_LOOKS:
+                break
+            if current is not None:
+                current.close()
+        return current, in_use
+
+    def _open_current(self) -> LogFile | None:
+        try:
+            return LogFile(open_regular(self._directory, self._path))
+        except OSError:
+            return None  # moved away and not made again yet, or removed with its pod
+
+    def _is_there(self, file: LogFile | None) -> bool:
+        """Whether the log is that file now; or is not there, for None."""
+        try:
+            inode = self._path.stat(follow_symlinks=False).st_ino
+        except OSError:
+            return file is None
+        return file is not None and os.fstat(file.fd).st_ino == inode
+
+    def _is_cut(self) -> bool:
+        return self._current is not None and self._current.size() < self._current.position
+
+    def _is_current(self, name: str) -> bool:
+        """Whether that file is the newest one, rotated since."""
+        current = self._current
+        return current is not None and any(current.is_same(self._path.with_name(each)) for each in _forms(name))
+
+    def _open(self, name: str) -> LogFile | None:
+        """None for a file that is gone, or too old."""
+        for each in _forms(name):
+            try:
+                fd = open_regular(self._directory, self._path.with_name(each))
+            except OSError:
+                continue
+            if os.fstat(fd).st_mtime >= self._since - TIMESTAMP_SLACK_S:
+                return CompressedLogFile(fd) if each.endswith(COMPRESSED) else LogFile(fd)
+            os.close(fd)
+            return None
+        return None
+
+
+async def tail_offset(fd: int, lines: int) -> int:
+    """Where the last ``lines`` lines begin, in bytes. Reads backwards, never more than needed.
+
+    Counts entries, so that a line in pieces counts once per piece. One that is being written does not count, and is
+    part of what is shown, as upstream (cri-client pkg/logs/tail.go, findTailLineStartIndex).
+    """
+    return (await _tail(fd, lines))[0]
+
+
+async def _tail(fd: int, lines: int) -> tuple[int, int]:
+    """`tail_offset`, and how many lines are missing."""
+    position, missing = os.fstat(fd).st_size, lines + 1
+    while position > 0:
+        start = max(0, position - READ_BYTES)
+        block = os.pread(fd, position - start, start)
+        newlines = block.count(b"\n")
+        if newlines >= missing:
+            return start + _newline_from_right(block, missing) + 1, 0
+        position, missing = start, missing - newlines
+        await asyncio.sleep(0)
+    return 0, missing - 1
+
+
+def _newline_from_right(block: bytes, count: int) -> int:
+    """Where the ``count``-th newline from the right stands; there are that many."""
+    position = len(block)
+    for _ in range(count):
+        position = block.rindex(b"\n", 0, position)
+    return position
+
+
+def _after_newline(block: bytes, count: int) -> int:
+    """Where the text after the ``count``-th newline from the left begins; there are that many."""
+    position = 0
+    for _ in range(count):
+        position = block.index(b"\n", position) + 1
+    return position
+
+
+def _forms(name: str) -> tuple[str, str]:
+    """Names that a rotated log has one after the other."""
+    return stem(name), stem(name) + COMPRESSED
+
+
+def _names(directory: Path) -> list[str]:
+    try:
+        return os.listdir(directory)
+    except OSError:
+        return []
