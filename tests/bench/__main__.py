@@ -12,6 +12,7 @@ import os
 import platform
 import signal
 import sys
+import tempfile
 from collections.abc import Sequence
 from importlib.metadata import version
 from pathlib import Path
@@ -20,6 +21,7 @@ from typing import Any, Final
 import msgspec
 
 from ipc.host.clock import monotonic
+from supervisor.config.settings import PodmanSettings, seconds
 from tests.bench.default_periods import set_default_periods
 from tests.bench.own_storage import own_storage
 from tests.bench.phases import Bench, Recorder, Windows
@@ -27,11 +29,13 @@ from tests.bench.schedule import Step, schedules
 from tests.bench.sleepers import load
 from tests.bench.table import PLANS, TABLE, Outcome, as_json, as_text, medians, outcome
 from tests.e2e.agent import Agent
-from tests.podman_service import IMAGE, podman
+from tests.podman_service import podman, running_service
 
 QUICK_DIVISOR: Final = 20
 CUT_OFF: Final = 130
 """Exit code after Ctrl-C or SIGTERM, as of a shell."""
+PLAIN: Final = PodmanSettings(cleanup_delay_s=seconds("0s"))
+"""Podman as it is without us."""
 QUICK: Final = Windows(idle_timeout_s=2.0, idle_s=2.0, rest_s=0.1, gets=1)
 
 
@@ -67,12 +71,16 @@ class Run:
         set_default_periods(agent, {"idleTimeout": f"{self._windows.idle_timeout_s:g}s"})
         try:
             agent.start()
-            benches = {
-                name: Bench(agent, plan, self._windows, run_name, IMAGE, self._recorders.get(name, Recorder()))
-                for name, plan in self._plans.items()
-            }
-            for step in steps:
-                self._carry_out(step, benches[step.plan])
+            with (
+                tempfile.TemporaryDirectory(prefix="rl-plain-", dir="/tmp") as directory,
+                running_service(Path(directory), PLAIN) as plain,
+            ):
+                benches = {
+                    name: Bench(agent, plain, plan, self._windows, run_name, self._recorders.get(name, Recorder()))
+                    for name, plan in self._plans.items()
+                }
+                for step in steps:
+                    self._carry_out(step, benches[step.plan])
         except BaseException:
             # Shown before pods and files are removed, which takes minutes.
             print(self.report("cut off: what was measured by then"), flush=True)

@@ -34,7 +34,7 @@ from tests.bench.sleepers import CONTAINER, sleepers
 from tests.bench.table import PROCESSES, Plan, Side
 from tests.e2e.agent import MOMENT_POLL_S, START_DEADLINE_S, Agent, is_ready, restart_count
 from tests.harness.raw_libpod import Libpod
-from tests.podman_service import wait_until
+from tests.podman_service import IMAGE, wait_until
 from workers.kubecontainer.naming import sandbox_name
 from workers.specgen.spec import container_spec
 
@@ -79,15 +79,16 @@ class Bench:
     """One plan on an agent that was started. Its phases are called in the order of `tests.bench.schedule`."""
 
     def __init__(
-        self, agent: Agent, plan: Plan, windows: Windows, run_name: str, image: str, recorder: Recorder
+        self, agent: Agent, plain: Path, plan: Plan, windows: Windows, run_name: str, recorder: Recorder
     ) -> None:
+        """``plain``: the socket of a service without the settings that ours has."""
         self._agent = agent
         self._client = AgentClient(agent.socket)
+        self._plain = str(plain)
         self._plan = plan
         self._name = plan.name.replace(" ", "-")
         self._windows = windows
         self._run_name = run_name
-        self._image = image
         self._round = 0
         self._wanted: Mapping[str, Any] = {}
         """The plan's pods that run, by name."""
@@ -118,20 +119,31 @@ class Bench:
             self._record(Side.RAW, "stop.service_s", self._service_s() - before_s)
             self._record(Side.RAW, "stop.calls", 1.0)
 
-    def _start_raw(self, pods: Sequence[Pod], instance: str, logs: Path) -> None:
-        in_flight([start_pod(pod, instance, logs) for pod in pods], IN_FLIGHT, self._service)
+    def plain(self) -> None:
+        """As `raw` on a service whose monitors have no late clean-up, from the start on: the removal counts."""
+        instance = f"{self._run_name}-plain"
+        pods = self._pods(f"plain-{self._name}-{self._round}", self._plan.pods)
+        with _directory() as logs:
+            self._start_raw(pods, instance, logs, self._plain)
+            began = monotonic()
+            self._remove_raw(instance, self._plain)
+            self._record(Side.RAW, "stop.plain_rate", self._plan.pods / (monotonic() - began))
 
-    def _remove_raw(self, instance: str) -> None:
-        in_flight([remove_pod(id) for id in pods_of(self._service, instance)], IN_FLIGHT, self._service)
+    def _start_raw(self, pods: Sequence[Pod], instance: str, logs: Path, service: str = "") -> None:
+        in_flight([start_pod(pod, instance, logs) for pod in pods], IN_FLIGHT, service or self._service)
+
+    def _remove_raw(self, instance: str, service: str = "") -> None:
+        path = service or self._service
+        in_flight([remove_pod(id) for id in pods_of(path, instance)], IN_FLIGHT, path)
 
     def _pods(self, prefix: str, count: int) -> list[Pod]:
-        return make_pods(count, prefix, self._image, PROGRAM)
+        return make_pods(count, prefix, IMAGE, PROGRAM)
 
     # --- Rootlet ---
 
     def start(self) -> None:
         """The plan's pods by one request."""
-        wanted = self._wanted = sleepers(f"{self._name}-{self._round}", self._plan.pods, PROGRAM, self._image)
+        wanted = self._wanted = sleepers(f"{self._name}-{self._round}", self._plan.pods, PROGRAM, IMAGE)
         body = "".join(f"---\n{json.dumps(pod)}\n" for pod in wanted.values()).encode()
         before, calls = self._cpu_s(), self._counted("runtime_calls")
         begun = wall()
@@ -167,6 +179,7 @@ class Bench:
             deletion.result()
         self._wanted = {}
         self._record(Side.ROOTLET, "stop.rate", len(names) / took_s)
+        self._record(Side.ROOTLET, "stop.plain_rate", len(names) / took_s)
         self._record(Side.ROOTLET, "stop.service_s", self._service_s() - before_s)
         self._record_calls("stop", calls)
 
@@ -331,6 +344,7 @@ class Bench:
 
 _MEASURES: Final[Mapping[Phase, Callable[[Bench], None]]] = {
     Phase.RAW: Bench.raw,
+    Phase.PLAIN: Bench.plain,
     Phase.START: Bench.start,
     Phase.GET: Bench.get,
     Phase.IDLE: Bench.idle,

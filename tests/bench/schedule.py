@@ -20,6 +20,8 @@ class Phase(enum.StrEnum):
 
     RAW = "raw"
     """Raw calls start the plan's pods and remove them."""
+    PLAIN = "plain"
+    """The same on a service without our settings."""
     START = "start"
     GET = "get"
     IDLE = "idle"
@@ -36,9 +38,9 @@ class Step(msgspec.Struct, frozen=True):
     round: int = 1
 
 
-ALONE: Final = (Phase.RAW, Phase.START, Phase.GET, Phase.IDLE, Phase.RESTART, Phase.STOP)
+ALONE: Final = (Phase.RAW, Phase.PLAIN, Phase.START, Phase.GET, Phase.IDLE, Phase.RESTART, Phase.STOP)
 """A round on an empty host."""
-BESIDE_OTHERS: Final = (Phase.RAW, Phase.START, Phase.RESTART, Phase.STOP)
+BESIDE_OTHERS: Final = (Phase.RAW, Phase.PLAIN, Phase.START, Phase.RESTART, Phase.STOP)
 """A round beside the population."""
 
 

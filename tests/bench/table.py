@@ -103,6 +103,11 @@ def _starts(plan: Plan) -> Iterator[Row]:
     yield _calls(plan, "stop", "stopped")
 
 
+def _plain_removal(plan: Plan) -> Row:
+    name = "removal, raw by Podman's own settings"
+    return Row(name=name, plan=plan, figure="stop.plain_rate", unit="pods/s", better=Better.HIGHER, aim=AS_RAW)
+
+
 def _calls(plan: Plan, phase: str, done: str) -> Row:
     """They are counted in that phase."""
     return Row(name=f"Podman calls per pod {done}", plan=plan, figure=f"{phase}.calls", unit="calls")
@@ -137,12 +142,14 @@ def _agent_kill(plan: Plan) -> Iterator[Row]:
 
 TABLE: Final[tuple[Row, ...]] = (
     *_starts(EMPTY),
+    _plain_removal(EMPTY),
     *_restarts(EMPTY),
     *_memory(EMPTY),
     *_idling(EMPTY, 0.15, 0.2),
     Row(name="`rootlet get pods`", plan=EMPTY, figure="get.wall_s", unit="s", aim=Aim(0.1)),
     Row(name="`rootlet get pods`, CPU", plan=EMPTY, figure="get.cpu_s", unit="s", aim=Aim(0.1)),
     *_starts(BESIDE),
+    _plain_removal(BESIDE),
     *_restarts(BESIDE),
     *_starts(MANY),
     *_memory(MANY),

@@ -131,6 +131,17 @@ def test_the_policy_changes_while_the_agent_runs(new_agent: NewAgent) -> None:
     assert agent.cli("logs", "talks").out.splitlines() == EVERY_LINE
 
 
+def test_a_limit_of_podmans_takes_no_line_away(new_agent: NewAgent) -> None:
+    agent = new_agent(containerLogMaxSize=-1)
+    conf = agent.directory / "containers.conf"
+    conf.write_text("[containers]\nlog_size_max = 20000\n")
+    agent.environment["CONTAINERS_CONF"] = str(conf)
+    agent.start()
+    agent.run(pod("talks", container(script=WRITES)))
+    agent.until(has_written_all(agent, "talks"), "all is written")
+    assert agent.cli("logs", "talks").out.splitlines() == EVERY_LINE
+
+
 def test_a_pod_with_ids_of_its_own(new_agent: NewAgent) -> None:
     """The agent's user may not look into the directory in which its monitor has the control file."""
     agent = new_agent(**ROTATED_OFTEN)

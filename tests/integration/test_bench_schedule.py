@@ -42,7 +42,7 @@ def test_the_population_comes_and_goes_once_and_is_there_in_all_rounds_beside_it
 def test_everything_is_measured_beside_what_its_plan_says(plans: list[str]) -> None:
     for steps in schedules(plans, ROUNDS):
         for step, there in running(steps):
-            if step.phase is Phase.RAW:
+            if step.phase in (Phase.RAW, Phase.PLAIN):
                 assert there == ({MANY.name} if step.plan == BESIDE.name else frozenset())
             if step.phase in (Phase.IDLE, Phase.RESPAWN):
                 assert there == {step.plan}

@@ -493,15 +493,17 @@ CONTAINER_ROWS: Final = (
     FieldSupport("spec.containers[*].resources.claims", _NO, "the devices would be missing"),
     FieldSupport(
         "spec.containers[*].resizePolicy[*].resourceName",
-        _NOTE,
-        "of cpu and memory without RestartContainer a change is warned of, which restarts the container",
-        tests=("e2e/test_cpu_and_memory_limits.py::test_a_changed_limit_restarts_its_container_and_says_so",),
+        _YES,
+        tests=("unit/workers/kuberuntime/test_resize_pod.py::test_a_container_that_asks_for_it_is_made_anew",),
     ),
     FieldSupport(
         "spec.containers[*].resizePolicy[*].restartPolicy",
-        _WARN,
-        "resources are not resized in place yet: a change of them restarts the container",
-        ("RestartContainer",),
+        _NOTE,
+        "without a delegated controller, and where the QoS class would change, NotRequired restarts the container too",
+        tests=(
+            "e2e/test_resize.py::test_more_and_less_without_another_container",
+            "e2e/test_resize.py::test_a_container_that_asks_for_it_is_restarted",
+        ),
     ),
     FieldSupport(
         "spec.containers[*].restartPolicy",
