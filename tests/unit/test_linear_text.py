@@ -499,7 +499,6 @@ NO_PARSER: Final[Mapping[str, tuple[str, ...]]] = {
     ),
     "the kernel's texts": (
         "ipc/host/file_systems.py",
-        "workers/api_server/handlers/workers_view.py",
         "workers/proc/orphaned_monitors.py",
         "workers/proc/rlimit_tag.py",
         "workers/exec/direct.py",
