@@ -519,7 +519,6 @@ NO_PARSER: Final[Mapping[str, tuple[str, ...]]] = {
         "workers/dialer/client.py",
         "workers/exec/runner.py",
         "workers/fs/growth_watch.py",
-        "workers/images/collector.py",
         "workers/libpod/client.py",
         "workers/eviction/manager.py",
         "workers/specgen/container_resources.py",
