@@ -508,6 +508,7 @@ NO_PARSER: Final[Mapping[str, tuple[str, ...]]] = {
     "numbers, no texts": (
         "supervisor/sources/directory_watch.py",
         "workers/api_server/kubelet/pages.py",
+        "workers/api_server/handlers/node_watch.py",
         "workers/api_server/handlers/statistics.py",
         "workers/api_server/metrics/exposition.py",
         "workers/api_server/server.py",
