@@ -106,6 +106,7 @@ from supervisor.protocol.events import (
     Observations,
     ProbeResultsRestored,
     PullRequest,
+    ResourcesRestored,
     SettingsChanged,
     ShutdownCause,
     SourcesReady,
@@ -122,6 +123,7 @@ from supervisor.record.node_events import NodeEvents
 from supervisor.shutdown_control import ShutdownControl
 from supervisor.sources.manager import SourceManager
 from supervisor.state.probe_checkpoint import ProbeCheckpoint
+from supervisor.state.resources_checkpoint import ResourcesCheckpoint
 from supervisor.syncloop.sync_loop import SyncLoop
 from supervisor.tracing import trace_sent, traced_event
 from supervisor.version import VERSION
@@ -165,6 +167,7 @@ class Master:
         self._sources = SourceManager(settings, self._clock)
         self._event_writer = EventWriter(EventLog(settings.state_dir / EVENTS_FILE), self._clock)
         self._probe_checkpoint = ProbeCheckpoint(settings.state_dir / PROBES_FILE, self._clock)
+        self._resources_checkpoint = ResourcesCheckpoint(settings.state_dir, self._clock)
         self._podman = PodmanHealth(self._clock, self._node_event)
         self._node_events = NodeEvents(settings.node_name, settings.state_dir / BOOT_FILE, self._node_event)
         self._meter = LoopMeter()
@@ -214,6 +217,7 @@ class Master:
         marks = evicted(self._settings.state_dir / PODS_DIR)
         self._feed(EvictionsRestored({uid: decode_failure(text) for uid, text in marks.items()}))
         self._feed(ProbeResultsRestored(self._probe_checkpoint.restore()))
+        self._feed(ResourcesRestored(self._resources_checkpoint.restore()))
         self._shutdown.restore()
         for update in self._sources.restore():
             self._feed(update)
@@ -240,6 +244,8 @@ class Master:
         await self._sources.close()
         await self._event_writer.close(self._loop.event_history)
         await self._probe_checkpoint.close(self._loop.probe_results_by_id())
+        allocations = self._loop.allocations
+        await self._resources_checkpoint.close(allocations.version, allocations.all_resources)
 
     def give_up(self, reason: str) -> None:
         """End the agent with exit code 1, and that reason in its log."""
@@ -271,6 +277,7 @@ class Master:
         self._feed(SyncTick())
         self._event_writer.keep(self._loop.event_history)
         self._probe_checkpoint.keep(self._loop.probe_results_by_id)
+        self._keep_resources()
         self._children.check_heartbeats()
 
     def _housekeeping(self) -> None:
@@ -284,10 +291,16 @@ class Master:
         self._meter.took(event, began)
         with traced_event(event):
             self._carry_out(self._loop.handle(event, began))
+        self._keep_resources()
         ended = self._clock.now().mono
         self._meter.handled(began.mono, ended)
         self._board.record_iteration(ended)
         self._watchdog.iterated(ended)
+
+    def _keep_resources(self) -> None:
+        """After every event: what a pod was allocated is written while its worker acts on it."""
+        allocations = self._loop.allocations
+        self._resources_checkpoint.keep(allocations.version, allocations.all_resources)
 
     def _carry_out(self, commands: Iterable[LoopCommand]) -> None:
         for command in commands:

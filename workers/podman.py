@@ -13,7 +13,7 @@ import functools
 import os
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, TypeVar
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 from urllib.parse import quote
 
 import msgspec
@@ -30,6 +30,7 @@ from workers.exec import tags
 from workers.exec.runner import Execs
 from workers.exec.sessions import ExecSessions
 from workers.kubecontainer import labels
+from workers.kubecontainer.cgroup_reading import CgroupReading
 from workers.kubecontainer.image_reference import parse_image_reference
 from workers.kubecontainer.runtime import (
     CallCounts,
@@ -61,7 +62,7 @@ from workers.libpod.image_store import ImageStore
 from workers.libpod.infra_look import look_at_infra
 from workers.libpod.line_stream import LineStream
 from workers.libpod.lines import LineSplitter
-from workers.proc import orphaned_monitors, procfs, signals
+from workers.proc import cgroups, orphaned_monitors, procfs, signals
 from workers.proc.pidfd import wait_ended
 
 if TYPE_CHECKING:
@@ -281,6 +282,19 @@ class PodmanRuntime:
         except RuntimeCallError as error:
             if error.kind is not ErrorKind.WRONG_STATE:  # Not running: a 500 before 4.6.1.
                 raise
+
+    async def update_container(self, id: str, resources: Mapping[str, Any]) -> None:
+        request = Request(
+            call="update container",
+            method="POST",
+            path=f"containers/{_name(id)}/update",
+            kind=Kind.UPDATE,
+            body=orjson.dumps(dict(resources)),
+        )
+        await self._client.call(request)
+
+    def read_cgroup(self, process: ContainerProcess) -> CgroupReading:
+        return cgroups.read_cgroup(cgroups.own_cgroup(process.pid, process.container_id))
 
     async def remove_container(self, id: str) -> None:
         params = {"force": "true", "volumes": "true", "timeout": "0"}

@@ -15,8 +15,10 @@ import msgspec
 from ipc.api.v1.container import Container
 from ipc.api.v1.pod import Pod, PodSpec
 from ipc.kubecontainer.pod_containers import ContainerKind, find_container
+from ipc.kubecontainer.pod_status import RuntimeContainerStatus, SandboxStatus
 from ipc.kubecontainer.restart_policy import is_restartable_init
 from ipc.kubecontainer.user_namespaces import has_own_ids, ids_of_pod
+from ipc.podresources.allocation import RESIZABLE
 
 HASH_CHARS: Final = 16
 """Length of a hash, in hexadecimal digits (64 bits)."""
@@ -41,7 +43,8 @@ CONTAINER_FIELDS: Final = frozenset(
     }
 )
 """JSON names of the container fields that need a new container. Ports belong to the sandbox; policies, probes and
-hooks are read from the manifest whenever they are needed."""
+hooks are read from the manifest whenever they are needed. Of its resources those are covered that cannot change while
+it runs; a container says itself with which of the others it was made."""
 
 VOLUME_FIELDS: Final = frozenset({"path", "type", "medium", "reference", "claimName", "readOnly"})
 """JSON names of the fields of volume sources (hostPath, emptyDir, image, persistentVolumeClaim) that need new
@@ -62,7 +65,7 @@ SANDBOX_FIELDS: Final = frozenset(
     }
 )
 """JSON names of the pod spec fields that the sandbox is made of. Covered besides are published ports, those of regular
-containers; how many ids a pod has that has its own; and the pod's own limits. Nothing else of a container is, so none
+containers; and how many ids a pod has that has its own. Nothing else of a container is, so none
 of any kind re-creates the sandbox. Host aliases are not: the hosts file is written anew while containers run."""
 _SAME_AS_ABSENT: Final = {"dnsPolicy": "ClusterFirst", "shareProcessNamespace": False, "setHostnameAsFQDN": False}
 """Values that ask for what no value asks for."""
@@ -89,21 +92,51 @@ SANDBOX_SECURITY_FIELDS: Final = frozenset({"sysctls"})
 def container_hash(container: Container, kind: ContainerKind) -> str:
     """Equal for two definitions exactly when one container can serve both: not as an init container, which has to
     come to its end, and as one that runs beside the others."""
-    return _hash(_covered(container) | _role(container, kind))
+    return _hash(_without_resizable(_covered(container)) | _role(container, kind))
 
 
 def hash_in(spec: PodSpec, container: Container) -> str:
     """The same with what the container has from its pod, its volumes among it; equal to `container_hash` where that is
     nothing."""
+    return _hash_in(spec, container, _without_resizable(_covered(container)))
+
+
+def _hash_in(spec: PodSpec, container: Container, own: dict[str, Any]) -> str:
     found = find_container(spec, container.name)
     kind = found.kind if found is not None else ContainerKind.REGULAR
-    own, shared, volumes = _covered(container), _pod_security(spec, POD_SECURITY_FIELDS), _mounted(spec, container)
+    shared, volumes = _pod_security(spec, POD_SECURITY_FIELDS), _mounted(spec, container)
     context = {"securityContext": shared | own.get("securityContext", {})} if shared else {}
     return _hash(own | context | ({"volumes": volumes} if volumes else {}) | _role(container, kind))
 
 
+def is_made_from(made: RuntimeContainerStatus, spec: PodSpec, container: Container) -> bool:
+    """Whether a container serves for that definition, cpu and memory apart. One that does not say what it had of them
+    is of an agent that could not resize: its hash covers them."""
+    if made.resources is not None:
+        return made.hash == hash_in(spec, container)
+    return made.hash == _hash_in(spec, container, _covered(container))
+
+
+def is_sandbox_made_from(made: SandboxStatus, pod: Pod) -> bool:
+    """The same of a sandbox and a pod."""
+    return made.hash == (sandbox_hash(pod) if made.resources is not None else _hash(_sandbox_covered(pod)))
+
+
 def _covered(container: Container) -> dict[str, Any]:
     return {key: value for key, value in _json(container).items() if key in CONTAINER_FIELDS}
+
+
+def _without_resizable(covered: dict[str, Any]) -> dict[str, Any]:
+    resources = covered.get("resources")
+    if not resources:
+        return covered
+    fixed = {
+        part: {name: amount for name, amount in amounts.items() if name not in RESIZABLE}
+        if isinstance(amounts, dict)
+        else amounts
+        for part, amounts in resources.items()
+    }
+    return covered | {"resources": fixed}
 
 
 def _pod_security(spec: PodSpec, fields: frozenset[str]) -> dict[str, Any]:
@@ -133,14 +166,19 @@ def _role(container: Container, kind: ContainerKind) -> dict[str, str]:
 
 
 def sandbox_hash(pod: Pod) -> str:
-    """Equal for two pods exactly when one sandbox can serve both."""
+    """Equal for two pods exactly when one sandbox can serve both, whatever they may take together."""
+    return _hash(_sandbox_covered(pod) | {"limits": {}})
+
+
+def _sandbox_covered(pod: Pod) -> dict[str, Any]:
+    """With the pod's own limits, which the hashes of agents that could not resize have covered."""
     spec = _json(pod.spec)
     covered = {key: value for key, value in spec.items() if key in SANDBOX_FIELDS and _SAME_AS_ABSENT.get(key) != value}
     covered["securityContext"] = _pod_security(pod.spec, SANDBOX_SECURITY_FIELDS)
     covered |= {"ids": ids_of_pod(pod.spec)} if has_own_ids(pod.spec) else {}
     covered["limits"] = _json(pod.spec.resources).get("limits", {}) if pod.spec.resources is not None else {}
     covered["ports"] = [] if pod.spec.host_network else _published(spec["containers"])
-    return _hash(covered)
+    return covered
 
 
 def _published(containers: list[dict[str, Any]]) -> list[dict[str, Any]]:

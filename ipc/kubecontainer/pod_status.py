@@ -12,6 +12,7 @@ from typing import Final
 
 import msgspec
 
+from ipc.api.v1.container import ResourceRequirements
 from ipc.api.v1.probe import LifecycleHandler
 from ipc.api.v1.status import LinuxContainerUser
 
@@ -86,6 +87,8 @@ class RuntimeContainerStatus(msgspec.Struct, frozen=True, kw_only=True, omit_def
     """The end of its first process does not end the others, for want of a PID namespace of its own. From its label."""
     user: LinuxContainerUser | None = None
     """As whom that was begun."""
+    resources: ResourceRequirements | None = None
+    """Resources with which it was made. From its label; None of one that an agent has made that could not resize."""
 
 
 class SandboxStatus(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -107,6 +110,8 @@ class SandboxStatus(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tru
     infra_monitor_pid: int = 0
     """Pid of its monitor; 0 when it is not known."""
     grace_period_s: int = 30
+    resources: ResourceRequirements | None = None
+    """Resources of the pod as a whole with which it was made, as of a container."""
 
 
 class RuntimePodStatus(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):

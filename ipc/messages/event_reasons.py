@@ -87,6 +87,13 @@ DEADLINE_EXCEEDED: Final = EventReason(
     "DeadlineExceeded", EventType.NORMAL, "pkg/kubelet/active_deadline.go, activeDeadlineHandler"
 )
 EVICTED: Final = EventReason("Evicted", EventType.WARNING, "pkg/kubelet/eviction/helpers.go, Reason")
+RESIZE_STARTED: Final = EventReason("ResizeStarted", EventType.NORMAL, f"{_EVENTS}, ResizeStarted")
+RESIZE_COMPLETED: Final = EventReason("ResizeCompleted", EventType.NORMAL, f"{_EVENTS}, ResizeCompleted")
+RESIZE_DEFERRED: Final = EventReason("ResizeDeferred", EventType.WARNING, f"{_EVENTS}, ResizeDeferred")
+RESIZE_INFEASIBLE: Final = EventReason("ResizeInfeasible", EventType.WARNING, f"{_EVENTS}, ResizeInfeasible")
+RESIZE_ERROR: Final = EventReason("ResizeError", EventType.WARNING, f"{_EVENTS}, ResizeError")
+RESIZE_BY_RESTART: Final = EventReason("ResizeByRestart", EventType.WARNING, "")
+"""A container whose resources change is made anew, though its resizePolicy does not ask for that."""
 PREEMPTING: Final = EventReason("Preempting", EventType.WARNING, f"{_EVENTS}, PreemptContainer")
 EXCEEDED_GRACE_PERIOD: Final = EventReason("ExceededGracePeriod", EventType.WARNING, f"{_EVENTS}, ExceededGracePeriod")
 FAILED_UNMOUNT_VOLUME: Final = EventReason(SyncError.FAILED_UNMOUNT.value, EventType.WARNING, "")

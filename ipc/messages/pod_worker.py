@@ -6,6 +6,7 @@ import enum
 
 import msgspec
 
+from ipc.api.v1.container import ResourceRequirements
 from ipc.api.v1.pod import Pod
 from ipc.kubecontainer.config_objects import ConfigObjects
 from ipc.kubecontainer.pod_failure import PodFailure
@@ -42,6 +43,7 @@ class SyncAction(enum.StrEnum):
     CREATE_SANDBOX = "CreatePodSandbox"
     KILL_SANDBOX = "KillPodSandbox"
     REMOVE_SANDBOX = "RemovePodSandbox"
+    RESIZE_POD = "ResizePodInPlace"
 
 
 class SyncResult(Message, frozen=True, kw_only=True):
@@ -100,6 +102,10 @@ class SyncPod(Message, frozen=True, kw_only=True):
     """Why it was evicted, if it was: this is kept on the disk. TERMINATED: its containers are removed, too."""
     objects: ConfigObjects = ConfigObjects()
     """ConfigMaps and Secrets that it refers to and that exist."""
+    actuated: dict[str, ResourceRequirements] = msgspec.field(default_factory=dict)
+    """Resources that its containers and sandboxes were given while they ran, by id; kept by the master."""
+    unsure_resources: bool = False
+    """Containers may have been given others since, by a sync that was never answered."""
 
 
 class CancelSync(Message, frozen=True, kw_only=True):
@@ -137,6 +143,8 @@ class SyncDone(Message, frozen=True, kw_only=True):
     """Back-offs for the next sync of this pod."""
     evicted: str = ""
     """SYNC: it takes more than its limits allow, in the words of its status; it is to end."""
+    actuated: dict[str, ResourceRequirements] = msgspec.field(default_factory=dict)
+    """Resources that this sync has given to containers and sandboxes that run, by id."""
 
     @property
     def failed(self) -> tuple[SyncResult, ...]:

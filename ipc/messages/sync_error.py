@@ -34,6 +34,7 @@ class SyncError(enum.StrEnum):
     # pods
     CREATE_POD_SANDBOX = "CreatePodSandboxError"
     KILL_POD_SANDBOX = "KillPodSandboxError"
+    RESIZE_POD = "ResizePodInPlaceError"
     ETC_FILE = "EtcFileError"
     """The files that all containers see in /etc could not be written."""
     FAILED_MOUNT = "FailedMount"

@@ -94,6 +94,34 @@ ADMISSION_REJECTIONS: Final = Metric(
     source=Source.MASTER,
     labels=(label("reason", *ADMISSION_REASONS),),
 )
+REQUESTED_RESIZES: Final = Metric(
+    name="kubelet_container_requested_resizes_total",
+    type=_COUNTER,
+    help="Resizes of containers that edits have asked for, each amount by itself",
+    stability=_ALPHA,
+    source=Source.MASTER,
+    labels=(
+        label("resource", "cpu", "memory"),
+        label("requirement", "limits", "requests"),
+        label("operation", "add", "remove", "increase", "decrease"),
+    ),
+)
+DEFERRED_ACCEPTED_RESIZES: Final = Metric(
+    name="kubelet_pod_deferred_accepted_resizes_total",
+    type=_COUNTER,
+    help="Resizes that were deferred and could be done later; what made room for them is not told apart",
+    stability=_ALPHA,
+    source=Source.MASTER,
+    labels=(label("retry_trigger", "pod_updated", "periodic_retry"),),
+)
+INFEASIBLE_RESIZES: Final = Metric(
+    name="kubelet_pod_infeasible_resizes_total",
+    type=_COUNTER,
+    help="Resizes that can never be done",
+    stability=_ALPHA,
+    source=Source.MASTER,
+    labels=(label("reason_detail", "insufficient_node_allocatable"),),
+)
 PREEMPTION_SIGNALS: Final = ("cpu", "ephemeral-storage", "memory", "pods", "other")
 PREEMPTIONS: Final = Metric(
     name="kubelet_preemptions",
@@ -544,6 +572,8 @@ HEALTH_CHECK: Final = _read(
 NODE_NAME: Final = _read("kubelet_node_name", "Name of the node", "node")
 DESIRED_PODS: Final = _read("kubelet_desired_pods", "Pods that the sources state", "static")
 ACTIVE_PODS: Final = _read("kubelet_active_pods", "Pods that count when another one is to be admitted", "static")
+IN_PROGRESS_RESIZES: Final = _read("kubelet_pod_in_progress_resizes", "Pods that are being resized")
+PENDING_RESIZES: Final = _read("kubelet_pod_pending_resizes", "Pods whose resize waits, or can never be done", "reason")
 RUNNING_PODS: Final = _read("kubelet_running_pods", "Pods whose sandbox runs")
 RUNNING_CONTAINERS: Final = _read("kubelet_running_containers", "Containers by their state", "container_state")
 EPHEMERAL_CONTAINERS: Final = _read("kubelet_managed_ephemeral_containers", "Ephemeral containers of all pods")

@@ -7,7 +7,7 @@ from typing import Final
 NO_API_SERVER: Final = "there is no API server to speak to"
 NO_DEVICES: Final = "no device plugins and no dynamic resource allocation"
 NO_PINNING: Final = "no CPU, memory or topology manager: rootless, no CPU set is ours to divide"
-NO_RESIZE: Final = "containers are not resized in place"
+PART_OF_SYNC: Final = "a resize is a step of a sync, which `kubelet_pod_worker_duration_seconds` measures"
 WINDOWS: Final = "Windows only"
 
 REASONS: Final[tuple[tuple[str, tuple[str, ...]], ...]] = (
@@ -44,12 +44,8 @@ REASONS: Final[tuple[tuple[str, tuple[str, ...]], ...]] = (
         ),
     ),
     (
-        NO_RESIZE,
-        (
-            *("kubelet_container_requested_resizes_total", "kubelet_pod_deferred_accepted_resizes_total"),
-            *("kubelet_pod_in_progress_resizes", "kubelet_pod_infeasible_resizes_total"),
-            *("kubelet_pod_pending_resizes", "kubelet_pod_resize_duration_milliseconds"),
-        ),
+        PART_OF_SYNC,
+        ("kubelet_pod_resize_duration_milliseconds",),
     ),
     (WINDOWS, ("kubelet_started_host_process_containers_*",)),
     ("Podman makes the cgroups", ("kubelet_cgroup_manager_duration_seconds",)),

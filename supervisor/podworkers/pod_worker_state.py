@@ -31,14 +31,25 @@ class PodWorkerState:
         self.successor: Pod | None = None
         """Wanted again under the same UID while it is still going down (PW-08)."""
         self.lifecycle = PodLifecycle(pod)
+        self._stated: Pod | None = None
 
     @property
     def pod(self) -> Pod | None:
-        """Desired pod; None for an orphan."""
+        """Desired pod, with the resources that it was allocated; None for an orphan."""
         return self.lifecycle.pod
 
+    @property
+    def stated(self) -> Pod | None:
+        """The same with the resources that its source states."""
+        return self._stated or self.lifecycle.pod
+
+    def state(self, pod: Pod) -> None:
+        """The pod as its source states it: the desired pod, but for its resources."""
+        self._stated = pod if pod is not self.lifecycle.pod else None
+
     def update(self, pod: Pod) -> None:
-        """A newer desired pod."""
+        """A newer desired pod, or other resources for it."""
+        self._stated = None
         self.references = _references(pod)
         self.all_references |= self.references
         self.lifecycle.update(pod)

@@ -19,6 +19,7 @@ from ipc.messages.node_worker import ImagesCollected, LogsCollected, NodeObserve
 from ipc.messages.pod_worker import AbandonPull, ProbeResultChanged, ProbingStopped, PullImage, SyncDone
 from supervisor.config.settings import Settings
 from supervisor.protocol.source_updates import ObjectsExpected, ObjectUpdate, PodUpdate
+from supervisor.state.resources_checkpoint import PodResources
 
 
 class SourcesReady(msgspec.Struct, frozen=True):
@@ -91,6 +92,13 @@ class EvictionsRestored(msgspec.Struct, frozen=True):
 
     failures: dict[str, PodFailure]
     """Why, by UID."""
+
+
+class ResourcesRestored(msgspec.Struct, frozen=True):
+    """Resources that an earlier agent has allocated, and given to what runs."""
+
+    pods: dict[str, PodResources]
+    """By UID."""
 
 
 class SettingsChanged(msgspec.Struct, frozen=True):
@@ -169,6 +177,7 @@ LoopEvent = (
     | EventsRestored
     | ProbeResultsRestored
     | EvictionsRestored
+    | ResourcesRestored
     | SettingsChanged
     | HostAddressesChanged
     | NodeShutdownBegan

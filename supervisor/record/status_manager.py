@@ -19,12 +19,14 @@ from ipc.kubecontainer.pod_containers import every_container
 from ipc.kubecontainer.pod_failure import PodFailure
 from ipc.kubecontainer.pod_status import RuntimePodStatus
 from ipc.kubecontainer.probe_results import ProbeResults
+from ipc.kubecontainer.resize import resize_judge
 from ipc.messages import event_reasons
 from ipc.messages.api_server import FeedMessage, PodChanged
 from ipc.messages.base import EventReport
 from ipc.messages.event_reasons import EventReason
 from ipc.messages.pod_worker import SyncDone, SyncResult, WorkType
 from supervisor.config.settings import Settings
+from supervisor.managers.allocation import AllocationManager
 from supervisor.podworkers.pod_table import PodTable
 from supervisor.podworkers.pod_worker_state import PodWorkerState
 from supervisor.protocol.source_updates import ObjectUpdate
@@ -33,6 +35,7 @@ from supervisor.record.object_summary import summarize
 from supervisor.record.pod_texts import PodTexts
 from supervisor.record.reason_cache import ReasonCache
 from supervisor.record.recorder import EventRecorder
+from supervisor.state.resources_checkpoint import PodResources
 from supervisor.status.active_deadline import DEADLINE_EXCEEDED, DEADLINE_EXCEEDED_MESSAGE, past_active_deadline
 from supervisor.status.generate import StatusInput, generate_pod_status
 from supervisor.status.replaced import replaced_containers
@@ -51,6 +54,7 @@ class _Basis(msgspec.Struct, frozen=True):
     was_observed_before: bool
     rejection: PodFailure | None
     kill: PodFailure | None
+    resources: PodResources
 
 
 class _Record:
@@ -119,11 +123,22 @@ class _Record:
 class StatusManager:
     """Owns the record of every pod, the reason cache, the event history and the feed."""
 
-    def __init__(self, settings: Settings, host_ips: tuple[str, ...], texts: PodTexts, pod_table: PodTable) -> None:
+    def __init__(
+        self,
+        settings: Settings,
+        host_ips: tuple[str, ...],
+        texts: PodTexts,
+        pod_table: PodTable,
+        allocations: AllocationManager,
+        controllers: frozenset[str] = frozenset(),
+    ) -> None:
+        """``controllers``: cgroup controllers that are delegated to this user."""
         self._host_ips = host_ips
         """At most one of each family, as they are now."""
         self._texts = texts
         self._pod_table = pod_table
+        self._allocations = allocations
+        self._controllers = controllers
         self._records: dict[str, _Record] = {}
         self._reasons = ReasonCache()
         self._events = EventRecorder(
@@ -239,7 +254,7 @@ class StatusManager:
         record = self._record(state.uid)
         before, was_observed_before = record.status, record.was_observed
         self._generate(state, observed, probe_results, now)
-        messages = self._feed.pod(self._pod_changed(state, state.pod, observed, observed_at))
+        messages = self._feed.pod(self._pod_changed(state, state.stated or state.pod, observed, observed_at))
         # One that was found ended, after a restart of the agent, was reported in time.
         was_there = was_observed_before or observed.is_running()
         if was_there and _has_exceeded_deadline(record.status) and not _has_exceeded_deadline(before):
@@ -265,10 +280,12 @@ class StatusManager:
             was_observed_before=record.was_observed,
             rejection=record.rejection,
             kill=record.kill,
+            resources=self._allocations.resources(state.uid),
         )
         if record.is_settled(basis):
             return
-        replaced = replaced_containers(state.pod, observed, was_observed_before=record.was_observed)
+        resize = resize_judge(state.pod, observed, basis.resources.actuated, self._controllers)
+        replaced = replaced_containers(state.pod, observed, resize, was_observed_before=record.was_observed)
         given = StatusInput(
             pod=state.pod,
             observed=basis.observed,
@@ -283,6 +300,8 @@ class StatusManager:
             rejection=record.rejection,
             kill=record.kill,
             steady_wall=record.steady_wall(now),
+            actuated=basis.resources.actuated,
+            resize_conditions=basis.resources.conditions,
         )
         could_run = phase is not WorkType.TERMINATED
         status = generate_pod_status(given, now)

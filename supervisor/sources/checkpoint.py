@@ -1,13 +1,11 @@
 """The last accepted desired set on disk, so that running pods stay supervised while a source cannot be read.
 
-Format: one JSON object ``{"version", "checksum", "payload"}``; the checksum is the SHA-256 of the payload's bytes as
-they stand (pkg/kubelet/checkpointmanager has the same idea). Upstream checkpoints no desired set any more, because its
+Format: that of `supervisor.state.checked_file`. Upstream checkpoints no desired set any more, because its
 API server has it; here there is none.
 """
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any, Final
@@ -19,17 +17,12 @@ from ipc.api.errors import FieldErrors
 from ipc.host.atomic_file import UntrustedFile, move_aside, read_bounded, write_atomically
 from ipc.host.private_directories import make_private
 from supervisor.protocol.manifests import DesiredPod
+from supervisor.state.checked_file import decode_checked, encode_checked
 
 VERSION: Final = 1
 """Of the format. Another version is not trusted, whatever it says."""
 MAX_CHECKPOINT_BYTES: Final = 64 << 20
 """Largest checkpoint that is read: some 10,000 pods."""
-
-
-class _Envelope(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    version: int
-    checksum: str
-    payload: msgspec.Raw
 
 
 class _Entry(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -50,9 +43,8 @@ def save(path: Path, desired: Iterable[DesiredPod]) -> None:
     """Replace the checkpoint: 0600, atomic, durable. Raises OSError; the previous checkpoint is whole then."""
     entries = [_Entry(item.source, item.file, item.document, msgspec.Raw(encode_pod(item.pod))) for item in desired]
     payload = msgspec.json.encode(entries)
-    envelope = _Envelope(VERSION, _checksum(payload), msgspec.Raw(payload))
     make_private(path.parent)
-    write_atomically(path, msgspec.json.encode(envelope))
+    write_atomically(path, encode_checked(VERSION, payload))
 
 
 def load(path: Path) -> tuple[DesiredPod, ...] | None:
@@ -72,12 +64,7 @@ def load(path: Path) -> tuple[DesiredPod, ...] | None:
 
 
 def _decode(data: bytes) -> tuple[DesiredPod, ...]:
-    envelope = msgspec.json.decode(data, type=_Envelope)
-    if envelope.version != VERSION:
-        raise UntrustedFile(f"it is of version {envelope.version}, not {VERSION}")
-    if envelope.checksum != _checksum(bytes(envelope.payload)):
-        raise UntrustedFile("its checksum is wrong")
-    entries = msgspec.json.decode(envelope.payload, type=tuple[_Entry, ...])
+    entries = msgspec.json.decode(decode_checked(VERSION, data), type=tuple[_Entry, ...])
     return tuple(
         DesiredPod(source=entry.source, file=entry.file, document=entry.document, pod=decode_pod(_plain(entry.pod)))
         for entry in entries
@@ -86,7 +73,3 @@ def _decode(data: bytes) -> tuple[DesiredPod, ...]:
 
 def _plain(raw: msgspec.Raw) -> Any:
     return msgspec.json.decode(raw)
-
-
-def _checksum(payload: bytes) -> str:
-    return hashlib.sha256(payload).hexdigest()

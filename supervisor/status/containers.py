@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 
 import msgspec
 
-from ipc.api.v1.container import Container
+from ipc.api.v1.container import Container, ResourceRequirements
 from ipc.api.v1.pod import Pod
 from ipc.api.v1.status import ContainerState, ContainerStatus, ContainerUser
 from ipc.kubecontainer.initialized import has_any_active_regular_container_started, has_begun_behind
@@ -22,6 +22,7 @@ from ipc.kubecontainer.probe_results import NO_PROBE_RESULTS, ProbeResult, Probe
 from ipc.kubecontainer.restart_policy import is_restartable_init, should_container_be_restarted
 from ipc.messages.pod_worker import SyncResult
 from supervisor.status import container_states as states
+from supervisor.status.resources import container_resource_fields
 from supervisor.status.volume_mounts import volume_mount_statuses
 
 
@@ -39,6 +40,8 @@ class Surroundings(msgspec.Struct, frozen=True, kw_only=True):
     terminating: bool = False
     restarting_all: bool = False
     """A RestartAllContainers rule has begun."""
+    actuated: Mapping[str, ResourceRequirements] = {}
+    """Resources that containers were given while they ran, by id."""
 
 
 def container_statuses(
@@ -63,7 +66,11 @@ def _container_status(
     elif not seen:
         status = msgspec.structs.replace(status, state=_INIT_LONG_GONE)
     status = _with_probes(given, kind, container, seen[0] if seen else None, status, old)
-    return msgspec.structs.replace(status, volume_mounts=volume_mount_statuses(container))
+    return msgspec.structs.replace(
+        status,
+        volume_mounts=volume_mount_statuses(container),
+        **container_resource_fields(kind, container, seen[0] if seen else None, given.actuated),
+    )
 
 
 _INIT_LONG_GONE = states.ended_unseen(states.COMPLETED, states.INIT_LONG_GONE, exit_code=0)

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 
 import msgspec
 
+from ipc.api.v1.container import ResourceRequirements
 from ipc.api.v1.pod import Pod
 from ipc.api.v1.status import ContainerStatus, HostIP, PodCondition, PodIP, PodStatus
 from ipc.host.clock import Instant, rfc3339
@@ -24,6 +25,7 @@ from supervisor.status.active_deadline import DEADLINE_EXCEEDED, DEADLINE_EXCEED
 from supervisor.status.containers import Surroundings, container_statuses
 from supervisor.status.phase import TERMINAL_PHASES, get_phase
 from supervisor.status.report import normalize_status
+from supervisor.status.resources import pod_resource_fields
 from supervisor.status.termination import terminate_pod
 from supervisor.status.transitions import with_observed_times, with_transition_times
 
@@ -51,6 +53,10 @@ class StatusInput(msgspec.Struct, frozen=True, kw_only=True):
     """The pod was not admitted."""
     kill: PodFailure | None = None
     """The agent ends the pod: it was evicted, preempted, or the node goes down."""
+    actuated: Mapping[str, ResourceRequirements] = {}
+    """Resources that containers and sandboxes were given while they ran, by id."""
+    resize_conditions: tuple[PodCondition, ...] = ()
+    """With times and generations of their own."""
     steady_wall: float = math.inf
     """How late it is for its deadline, in epoch seconds, when the clock was set forward; otherwise now or later."""
 
@@ -71,7 +77,7 @@ def generate_pod_status(given: StatusInput, now: Instant) -> PodStatus:
     made = with_transition_times(
         _conditions(given, status, previous), previous.conditions, given.pod.metadata.generation, rfc3339(now.wall)
     )
-    status = msgspec.structs.replace(status, conditions=made)
+    status = msgspec.structs.replace(status, conditions=(*given.resize_conditions, *made))
     is_first_observation = given.was_observed and not given.was_observed_before
     return with_observed_times(status, given.observed) if is_first_observation else status
 
@@ -90,6 +96,7 @@ def _with_containers(given: StatusInput, previous: PodStatus) -> PodStatus:
         container_statuses=statuses[ContainerKind.REGULAR],
         ephemeral_container_statuses=statuses[ContainerKind.EPHEMERAL],
         qos_class=compute_pod_qos(given.pod),  # type: ignore[arg-type]
+        **pod_resource_fields(given.pod, given.observed, given.actuated),
     )
 
 
@@ -104,6 +111,7 @@ def _container_statuses(given: StatusInput, previous: PodStatus) -> Mapping[Cont
         replaced=given.replaced,
         terminating=given.terminating,
         restarting_all=_restarting_all(given, previous),
+        actuated=given.actuated,
     )
     lists = {
         ContainerKind.INIT: (spec.init_containers, previous.init_container_statuses),

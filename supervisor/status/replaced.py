@@ -9,12 +9,16 @@ from __future__ import annotations
 
 from ipc.api.v1.container import Container
 from ipc.api.v1.pod import Pod
-from ipc.kubecontainer.hashing import hash_in, sandbox_hash
-from ipc.kubecontainer.pod_status import ContainerState, RuntimePodStatus, SandboxState
+from ipc.kubecontainer.hashing import is_made_from, is_sandbox_made_from
+from ipc.kubecontainer.pod_status import ContainerState, RuntimePodStatus, SandboxState, SandboxStatus
+from ipc.kubecontainer.resize import ResizeJudge
 
 
-def replaced_containers(pod: Pod, observed: RuntimePodStatus, *, was_observed_before: bool) -> frozenset[str]:
-    """Names of regular containers that ended and were made from another definition, or in another sandbox than wanted.
+def replaced_containers(
+    pod: Pod, observed: RuntimePodStatus, resize: ResizeJudge, *, was_observed_before: bool
+) -> frozenset[str]:
+    """Names of regular containers that ended and were made from another definition, in another sandbox than wanted, or
+    with other resources, if those need another container.
 
     A pod that has lost its sandbox replaces nothing: its policy alone decides. One whose sandbox was stopped because
     the manifest asks for another has not lost it; but to an agent that observes the pod for the first time it seems
@@ -23,16 +27,22 @@ def replaced_containers(pod: Pod, observed: RuntimePodStatus, *, was_observed_be
     if not observed.sandboxes:
         return frozenset()
     newest = observed.sandboxes[0]
-    if newest.state is not SandboxState.READY and not (was_observed_before and newest.hash != sandbox_hash(pod)):
+    if newest.state is not SandboxState.READY and not (was_observed_before and _is_other(newest, pod, resize)):
         return frozenset()
-    return frozenset(container.name for container in pod.spec.containers if _is_replaced(pod, container, observed))
+    return frozenset(
+        container.name for container in pod.spec.containers if _is_replaced(pod, container, observed, resize)
+    )
 
 
-def _is_replaced(pod: Pod, container: Container, observed: RuntimePodStatus) -> bool:
+def _is_replaced(pod: Pod, container: Container, observed: RuntimePodStatus, resize: ResizeJudge) -> bool:
     newest = observed.newest(container.name)
     if newest is None or newest.state is not ContainerState.EXITED:
         return False
-    if newest.hash != hash_in(pod.spec, container):
+    if not is_made_from(newest, pod.spec, container) or resize.is_replaced(container, newest):
         return True
     own = next((sandbox for sandbox in observed.sandboxes if sandbox.id == newest.sandbox_id), None)
-    return own is not None and own.hash != sandbox_hash(pod)
+    return own is not None and _is_other(own, pod, resize)
+
+
+def _is_other(sandbox: SandboxStatus, pod: Pod, resize: ResizeJudge) -> bool:
+    return resize.needs_sandbox or not is_sandbox_made_from(sandbox, pod)

@@ -107,6 +107,8 @@ class Dispatcher:
             probe_results=dict(parts.probes.results(state.uid)),
             evicted=parts.statuses.eviction(state.uid),
             objects=objects,
+            actuated=dict(parts.allocations.actuated(state.uid)),
+            unsure_resources=parts.allocations.is_unsure(state.uid),
         )
 
     def _is_left_alone(self, state: PodWorkerState, now: Instant) -> bool:
@@ -142,6 +144,8 @@ class Dispatcher:
         state.lifecycle.settle(view)
         if state.lifecycle.phase is not before:
             self._parts.announcer.report(state, now)
+        if state.lifecycle.finished:
+            self._updates.room_was_made()
         if state.lifecycle.finished and state.lifecycle.removed:
             self._forget(state, now)
 
@@ -152,6 +156,7 @@ class Dispatcher:
         self._parts.queue.remove(state.uid)
         self._parts.usage.drop(state.uid)
         self._parts.poison_pods.forget(state.uid)
+        self._parts.allocations.remove(state.uid)
         self._parts.announcer.forget(state.uid)
         self._parts.pulls.forget(state.uid)
         self._out.send_all(self._parts.probes.forget(state.uid))

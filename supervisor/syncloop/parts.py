@@ -7,6 +7,7 @@ from ipc.eviction.signals import NodePressure
 from ipc.podresources.node_resources import NodeResources
 from supervisor.admission.node_usage import NodeUsage
 from supervisor.config.settings import Settings
+from supervisor.managers.allocation import AllocationManager
 from supervisor.managers.image_gc import ImageGc
 from supervisor.managers.image_pulls import ImagePulls, pull_limits
 from supervisor.managers.object_store import ObjectStore
@@ -43,7 +44,10 @@ class LoopParts:
         self.probes = ProbeManager()
         self.out = CommandBuffer()
         self.texts = PodTexts(self.pod_table, self.objects)
-        self.statuses = StatusManager(settings, host_ips, self.texts, self.pod_table)
+        self.allocations = AllocationManager()
+        self.statuses = StatusManager(
+            settings, host_ips, self.texts, self.pod_table, self.allocations, node.controllers
+        )
         self.announcer = Announcer(self.statuses, self.probes, self.cache, self.out)
         self.node_pressures: tuple[NodePressure, ...] = ()
         """Conditions of pressure that the node has: its manager sets them, admission asks."""

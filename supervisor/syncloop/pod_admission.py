@@ -68,7 +68,7 @@ class PodAdmission:
             admission = admit(pod, parts.usage.without({pod.metadata.uid}), parts.settings, parts.node)
             if isinstance(admission, Admitted):
                 return admission
-            return admit(pod, self._staying(pod), parts.settings, parts.node)
+            return admit(pod, self.staying(pod), parts.settings, parts.node)
         except Exception as error:
             return _unexpected(pod, error)
 
@@ -91,7 +91,7 @@ class PodAdmission:
         """Beside those that stay up, without the ones that were preempted already; if that is not enough and the pod is
         critical, after others were preempted, too."""
         parts = self._parts
-        found = verdict(pod, self._staying(pod, self._victims), parts.settings, parts.node)
+        found = verdict(pod, self.staying(pod, self._victims), parts.settings, parts.node)
         if found.rejections or found.shortages:
             active = (state.pod for state in parts.pod_table if state.pod and self._may_give_way(state))
             victims = recover(pod, found.rejections, found.shortages, sorted(active, key=_last_to_stay))
@@ -119,7 +119,7 @@ class PodAdmission:
                 del self._waiting[uid]
                 self._parts.pod_table.touch((uid,))
 
-    def _staying(self, pod: Pod, gone: AbstractSet[str] = frozenset()) -> NodeUsage:
+    def staying(self, pod: Pod, gone: AbstractSet[str] = frozenset()) -> NodeUsage:
         """Usage of the other pods that count against maxPods, host ports and resources (filterOutInactivePods)."""
         parts = self._parts
         is_rejected = parts.statuses.is_rejected

@@ -21,7 +21,6 @@ from ipc.metrics import kubelet as metrics
 from ipc.podresources.priority import pod_priority
 from ipc.shm.metric_cells import METERS
 from supervisor.admission.predicates import Rejected
-from supervisor.admission.resize import restarts_for_resize
 from supervisor.managers.node_shutdown import ShutdownGroup, drain_classes, group_by_priority
 from supervisor.podworkers.pod_worker_state import PodWorkerState
 from supervisor.protocol.commands import PodsStopped, UpdateRefused
@@ -39,6 +38,7 @@ from supervisor.syncloop.node_shutdown import NodeShutdown
 from supervisor.syncloop.parts import LoopParts
 from supervisor.syncloop.pod_admission import PodAdmission
 from supervisor.syncloop.removals import Removals
+from supervisor.syncloop.resizes import Resizes
 
 EVICTION_GRACE_PERIOD_S = 1
 """pkg/kubelet/eviction/eviction_manager.go, immediateEvictionGracePeriodSeconds."""
@@ -48,8 +48,9 @@ NOT_UPDATED = "update refused, the pod stays as it was"
 class PodUpdates:
     """Begins to track pods and terminates them. Owns the removals that wait, and whether everything is to stop."""
 
-    def __init__(self, parts: LoopParts, shutdown: NodeShutdown) -> None:
+    def __init__(self, parts: LoopParts, shutdown: NodeShutdown, resizes: Resizes) -> None:
         self._parts = parts
+        self._resizes = resizes
         self._pod_table = parts.pod_table
         self._shutdown = shutdown
         self._announcer = parts.announcer
@@ -110,7 +111,9 @@ class PodUpdates:
         else:
             self._begin(pod, source, now)
 
-    def _begin(self, pod: Pod, source: str, now: Instant) -> None:
+    def _begin(self, stated: Pod, source: str, now: Instant) -> None:
+        """With the resources that it was allocated by an agent before this one, if it was (AddPod)."""
+        pod = self._parts.allocations.allocated(stated)
         if evicted := self._evicted.pop(pod.metadata.uid, None):  # it does not run, and takes no place from others
             state = self._track(pod, source)
             self.evict(state, evicted)
@@ -124,35 +127,41 @@ class PodUpdates:
             state.lifecycle.terminate()
             self._announcer.pod_event(state, event_reasons.rejected(admission.reason), admission.message, now)
         else:
-            self._parts.usage.put(pod)
+            self._allocate(state, pod, stated)
             self._warn(state, admission.warnings, now)
         self._announcer.report(state, now)
 
     def _track(self, pod: Pod, source: str) -> PodWorkerState:
         return self._parts.begin(pod.metadata.uid, "/".join(pod_key(pod)), pod, source, 0.0)
 
-    def _update(self, pod: Pod, source: str, now: Instant) -> None:
+    def _allocate(self, state: PodWorkerState, pod: Pod, stated: Pod) -> None:
+        """The pod has what it was allocated; what it asks for besides is a resize."""
+        self._parts.usage.put(pod)
+        self._parts.allocations.allocate(pod)
+        self._resizes.stated(state, stated)
+        self._resizes.wake()
+
+    def _update(self, stated: Pod, source: str, now: Instant) -> None:
         """HandlePodUpdates. A pod that was rejected gets another chance with its new spec."""
-        state = self._pod_table.get(pod.metadata.uid)
+        state = self._pod_table.get(stated.metadata.uid)
         if state is None or state.lifecycle.removed:
-            self.add(pod, source, now)
+            self.add(stated, source, now)
             return
+        pod = self._parts.allocations.allocated(stated)
         admission = self.admission.admit(pod)
         if isinstance(admission, Rejected):
             reason, message = event_reasons.rejected(admission.reason), f"{NOT_UPDATED}: {admission.message}"
             self._announcer.pod_event(state, reason, message, now)
-            if state.pod is not None and not self._parts.statuses.is_rejected(state.uid):
-                self._out.add(UpdateRefused(state.pod))
+            if state.stated is not None and not self._parts.statuses.is_rejected(state.uid):
+                self._out.add(UpdateRefused(state.stated))
             return
         self._warn(state, admission.warnings, now)
-        if state.pod is not None and not self._parts.statuses.is_rejected(state.uid):
-            self._warn(state, restarts_for_resize(state.pod, pod), now)
         if self._parts.statuses.is_rejected(state.uid):
             state.succeed(pod, state.source)
             state.lifecycle.remove(None, now.wall)
         else:
             self._pod_table.update(state, pod)
-            self._parts.usage.put(pod)
+            self._allocate(state, pod, stated)
             self._parts.probes.recall(state, self._parts.cache.get(state.uid))
         self._parts.poison_pods.absolve(state.uid, now.mono)
         self._pod_table.touch((state.uid,))
@@ -170,7 +179,13 @@ class PodUpdates:
     def on_sources_ready(self, _: SourcesReady, now: Instant) -> None:
         self._removals.sources_ready()
         self._evicted = {}
+        self._parts.allocations.retain(self._pod_table.uids())
+        self._resizes.wake()
         self.carry_out_removals(now)
+
+    def room_was_made(self) -> None:
+        """A pod is gone, or nothing of it runs any more."""
+        self._resizes.wake()
 
     def _warn(self, state: PodWorkerState, warnings: Iterable[str], now: Instant) -> None:
         for warning in warnings:

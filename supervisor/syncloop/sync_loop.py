@@ -11,7 +11,7 @@ Desired pods are handled in `pod_updates`, ConfigMaps and Secrets in `object_upd
 from __future__ import annotations
 
 import random
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 from ipc.host.clock import Instant
 from ipc.kubecontainer.pod_failure import EVICTED, PodFailure
@@ -25,6 +25,7 @@ from ipc.nodestatus.node import NodeCondition
 from ipc.podresources.node_resources import NodeResources
 from supervisor.admission.predicates import UNKNOWN_NODE
 from supervisor.config.settings import Settings
+from supervisor.managers.allocation import AllocationManager
 from supervisor.managers.container_gc import removal_failures
 from supervisor.managers.image_pulls import PullEvent
 from supervisor.managers.probe_manager import needs_sync
@@ -44,6 +45,7 @@ from supervisor.protocol.events import (
     Observations,
     ProbeResultsRestored,
     PullRequest,
+    ResourcesRestored,
     SettingsChanged,
     SourcesReady,
     StopPods,
@@ -64,6 +66,7 @@ from supervisor.syncloop.object_updates import ObjectUpdates
 from supervisor.syncloop.parts import LoopParts
 from supervisor.syncloop.pod_kills import PodKills
 from supervisor.syncloop.pod_updates import PodUpdates
+from supervisor.syncloop.resizes import Resizes
 from supervisor.syncloop.worker_updates import WorkerUpdates
 
 
@@ -88,12 +91,13 @@ class SyncLoop:
         )
         self._announcer = parts.announcer
         self._shutdown = NodeShutdown(parts)
-        self._updates = PodUpdates(parts, self._shutdown)
+        self._resizes = Resizes(parts)
+        self._updates = PodUpdates(parts, self._shutdown, self._resizes)
         self._objects = ObjectUpdates(parts)
         self._garbage = Garbage(parts)
         self._workers = WorkerUpdates(parts, self._garbage)
         self._dispatcher = Dispatcher(parts, self._updates)
-        self._node_pressure = NodePressureManager(parts, self._updates)
+        self._node_pressure = NodePressureManager(parts, self._updates, self._collect_unused_images)
         self.handlers = self._dispatch_table()
 
     def _dispatch_table(self) -> DispatchTable[[Instant], None]:
@@ -128,6 +132,7 @@ class SyncLoop:
         table.on(EventsRestored, self._on_events_restored)
         table.on(ProbeResultsRestored, self._on_probe_results_restored)
         table.on(EvictionsRestored, self._updates.on_evictions_restored)
+        table.on(ResourcesRestored, self._on_resources_restored)
         table.on(HostAddressesChanged, self._on_host_addresses_changed)
         table.on(SettingsChanged, self._on_settings_changed)
         return table
@@ -135,6 +140,7 @@ class SyncLoop:
     def handle(self, event: LoopEvent, now: Instant) -> list[LoopCommand]:
         """Take one event, give back everything that has to happen because of it."""
         self.handlers(self._parts.texts.made_fit(event), now)
+        self._retry_resizes(now)
         self._workers.scale_workers()
         self._dispatcher.dispatch_touched(now)
         self._parts.kills.settle(now)
@@ -148,6 +154,14 @@ class SyncLoop:
         self._workers.weigh_classes()
         return self._out.take()
 
+    def _retry_resizes(self, now: Instant) -> None:
+        if not self._resizes.is_due(now):
+            return
+        if self._updates.sources_ready:
+            self._resizes.retry(now, self._updates.admission.staying)
+        else:
+            self._resizes.put_off(now)
+
     @property
     def workers(self) -> int:
         """Number of pod workers that are wanted; a change of it is a command (`WorkersWanted`)."""
@@ -156,11 +170,6 @@ class SyncLoop:
     def pods_per_slot(self) -> Mapping[int, int]:
         """Number of pods of each slot, for `get workers`."""
         return self._pod_table.pods_per_slot
-
-    @property
-    def node_pressure(self) -> NodePressureManager:
-        """Eviction by pressure on the node."""
-        return self._node_pressure
 
     @property
     def node_conditions(self) -> tuple[NodeCondition, ...]:
@@ -180,6 +189,11 @@ class SyncLoop:
     def event_history(self) -> EventRecorder:
         """Owner of the events, for the event writer to read."""
         return self._parts.statuses.event_history
+
+    @property
+    def allocations(self) -> AllocationManager:
+        """Owner of pods' resources, for their checkpoint to read."""
+        return self._parts.allocations
 
     def probe_results_by_id(self) -> dict[str, ProbeResults]:
         """Probe results of all containers, by container id, those that were not observed yet among them."""
@@ -222,6 +236,7 @@ class SyncLoop:
             state.lifecycle.observed(running=changed.is_running())
             self._observation_requests.accept_older(state.uid)  # a noted end has the date of the view before it
             self._parts.probes.recall(state, changed)
+            self._parts.allocations.observed(state.uid, changed)
             self._announcer.report(state, now, observed_at=changed.observed_at)
 
     def _on_observation_failed(self, failed: ObservationFailed, now: Instant) -> None:
@@ -253,6 +268,7 @@ class SyncLoop:
         if done.changed:
             self._observation_requests.touched(state.uid, done.touched, removed=done.removed, unsure=done.unsure)
             self._observation_requests.looked(state.uid, done.looks)
+        self._resizes.sync_ended(state, done, now)
         if done.evicted and state.lifecycle.phase is WorkType.SYNC:
             self._updates.evict(state, PodFailure(reason=EVICTED, message=done.evicted))
             self._announcer.pod_event(state, event_reasons.EVICTED, done.evicted, now)
@@ -288,6 +304,9 @@ class SyncLoop:
     def _on_probe_results_restored(self, restored: ProbeResultsRestored, now: Instant) -> None:
         self._parts.probes.restore(restored.probe_results)
 
+    def _on_resources_restored(self, restored: ResourcesRestored, now: Instant) -> None:
+        self._parts.allocations.restore(restored.pods)
+
     def _on_settings_changed(self, change: SettingsChanged, now: Instant) -> None:
         self._parts.settings_changed(change.settings)
 
@@ -320,6 +339,10 @@ class SyncLoop:
                 self._pod_table.touch((state.uid,))
         self._collect_garbage(now)
         self._node_pressure.tick(now)
+
+    def _collect_unused_images(self, end: Callable[[Instant], None], now: Instant) -> None:
+        """Before a pod is evicted because a disk is full (DeleteUnusedImages)."""
+        self._garbage.collect_images(lambda _, at: end(at), now, all_unused=True)
 
     def _collect_garbage(self, now: Instant) -> None:
         """Only while it is known what is wanted and what runs something may be deleted."""

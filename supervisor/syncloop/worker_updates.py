@@ -72,6 +72,7 @@ class WorkerUpdates:
         guilty = self._find_the_guilty(down, tuple(state.uid for state in lost), now)
         for state in lost:
             state.lifecycle.lost()
+            self._parts.allocations.doubt(state.uid)
             self._parts.observation_requests.lost(state.uid, now.mono)
         self._pod_table.touch(state.uid for state in lost)
         if guilty is not None:

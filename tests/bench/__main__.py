@@ -13,6 +13,7 @@ import os
 import platform
 import signal
 import sys
+import tempfile
 from collections.abc import Sequence
 from importlib.metadata import version
 from pathlib import Path
@@ -20,15 +21,18 @@ from typing import Any, Final
 
 import msgspec
 
+from supervisor.config.settings import PodmanSettings, seconds
 from tests.bench.default_periods import set_default_periods
 from tests.bench.own_storage import own_storage
 from tests.bench.phases import Bench, Windows
 from tests.bench.sleepers import load
 from tests.bench.table import PLANS, TABLE, Outcome, Plan, as_json, as_text, medians, outcome
 from tests.e2e.agent import Agent
-from tests.podman_service import IMAGE, podman
+from tests.podman_service import IMAGE, podman, running_service
 
 QUICK_DIVISOR: Final = 20
+PLAIN: Final = PodmanSettings(cleanup_delay_s=seconds("0s"))
+"""Podman as it is without us."""
 QUICK: Final = Windows(idle_timeout_s=2.0, idle_s=2.0, rest_s=0.1, gets=1)
 
 
@@ -62,7 +66,9 @@ def measure(plan: Plan, rounds: int, windows: Windows, run_name: str) -> list[Ou
         # How long the API server stays is not the default: else every look at idle processes took two minutes.
         set_default_periods(agent, {"idleTimeout": f"{windows.idle_timeout_s:g}s"})
         agent.start()
-        bench = Bench(agent, plan, windows, run_name, IMAGE)
+        directory = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="rl-plain-", dir="/tmp")))
+        plain = stack.enter_context(running_service(directory, PLAIN))
+        bench = Bench(agent, plain, plan, windows, run_name, IMAGE)
         with bench.others():
             for number in range(rounds):
                 bench.round(phases)

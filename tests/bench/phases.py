@@ -76,8 +76,10 @@ class Recorder:
 class Bench:
     """One plan on one agent, which was started and has no pods."""
 
-    def __init__(self, agent: Agent, plan: Plan, windows: Windows, run_name: str, image: str) -> None:
+    def __init__(self, agent: Agent, plain: Path, plan: Plan, windows: Windows, run_name: str, image: str) -> None:
+        """``plain``: the socket of a service without the settings that ours has."""
         self._agent = agent
+        self._plain = str(plain)
         self._plan = plan
         self._windows = windows
         self._run_name = run_name
@@ -101,6 +103,8 @@ class Bench:
         self._round += 1
         with _directory() as logs:
             self._raw_cycle(f"{self._run_name}-raw", logs)
+        with _directory() as logs:
+            self._plain_removal(f"{self._run_name}-plain", logs)
         wanted = sleepers(f"r{self._round}", self._plan.pods, PROGRAM, self._image)
         client = AgentClient(self._agent.socket)
         self._start(client, wanted)
@@ -126,11 +130,20 @@ class Bench:
         self._record(Side.RAW, "stop.service_s", self._service_s() - before_s)
         self._record(Side.RAW, "stop.calls", 1.0)
 
-    def _start_raw(self, pods: Sequence[Pod], instance: str, logs: Path) -> None:
-        in_flight([start_pod(pod, instance, logs) for pod in pods], IN_FLIGHT, self._service)
+    def _plain_removal(self, instance: str, logs: Path) -> None:
+        """Raw, on a service whose monitors have no late clean-up, from the start on."""
+        pods = self._pods(f"p{self._round}", self._plan.pods)
+        self._start_raw(pods, instance, logs, self._plain)
+        began = monotonic()
+        self._remove_raw(instance, self._plain)
+        self._record(Side.RAW, "stop.plain_rate", self._plan.pods / (monotonic() - began))
 
-    def _remove_raw(self, instance: str) -> None:
-        in_flight([remove_pod(id) for id in pods_of(self._service, instance)], IN_FLIGHT, self._service)
+    def _start_raw(self, pods: Sequence[Pod], instance: str, logs: Path, service: str = "") -> None:
+        in_flight([start_pod(pod, instance, logs) for pod in pods], IN_FLIGHT, service or self._service)
+
+    def _remove_raw(self, instance: str, service: str = "") -> None:
+        path = service or self._service
+        in_flight([remove_pod(id) for id in pods_of(path, instance)], IN_FLIGHT, path)
 
     def _pods(self, prefix: str, count: int) -> list[Pod]:
         return make_pods(count, prefix, self._image, PROGRAM)
@@ -170,6 +183,7 @@ class Bench:
         for deletion in deletions:
             deletion.result()
         self._record(Side.ROOTLET, "stop.rate", len(names) / took_s)
+        self._record(Side.ROOTLET, "stop.plain_rate", len(names) / took_s)
         self._record(Side.ROOTLET, "stop.service_s", self._service_s() - before_s)
         self._record_calls("stop", calls)
 

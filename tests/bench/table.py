@@ -99,6 +99,8 @@ def _starts(plan: Plan) -> Iterator[Row]:
     yield Row(name="starts: Ready, p50", plan=plan, figure="start.ready_s", unit="s")
     for process in PROCESSES:
         yield Row(name=f"CPU per pod started: {process}", plan=plan, figure=f"start.cpu_ms.{process}", unit="ms")
+    removal = "removal, raw by Podman's own settings"
+    yield Row(name=removal, plan=plan, figure="stop.plain_rate", unit="pods/s", better=Better.HIGHER, aim=AS_RAW)
     yield Row(name="removal", plan=plan, figure="stop.rate", unit="pods/s", better=Better.HIGHER, aim=AS_RAW)
     yield Row(name="removal: CPU of Podman's service", plan=plan, figure="stop.service_s", unit="s", aim=CPU_AS_RAW)
     for phase, done in CALLED.items():

@@ -10,7 +10,7 @@ from typing import Final
 import pytest
 
 from supervisor.admission.cgroups import delegated_controllers
-from tests.e2e.agent import Agent, Json, container_status, restart_count
+from tests.e2e.agent import Agent, Json, container_status
 from tests.e2e.manifests import STAY, container, pod
 from tests.podman_service import podman
 
@@ -36,29 +36,6 @@ def in_cgroup(agent: Agent, name: str, *files: str) -> dict[str, str]:
     script = "; ".join(f"echo {file}: $(cat /sys/fs/cgroup/{file} 2>/dev/null)" for file in files)
     said = [line.partition(":") for line in agent.inside(name, script).splitlines()]
     return {file: content.strip() for file, _, content in said}
-
-
-def test_a_changed_limit_restarts_its_container_and_says_so(agent: Agent) -> None:
-    """But not where the manifest says so itself."""
-    policy = {"resourceName": "memory", "restartPolicy": "RestartContainer"}
-
-    def manifest(memory: str) -> Json:
-        resized, restarted = (with_resources(STAY, {"memory": memory}) for _ in range(2))
-        return pod("resized", resized, {**restarted, "name": "restarted", "resizePolicy": [policy]})
-
-    agent.run(manifest("64Mi"))
-    agent.write(manifest("96Mi"))
-
-    def restarts() -> list[int]:
-        return [restart_count(agent.pods()["resized"], name) for name in ("main", "restarted")]
-
-    agent.until(lambda: restarts() == [1, 1], "both are restarted")
-    said = [words for words in agent.messages("resized", "UnsupportedField") if "resizePolicy" in words]
-    assert said == [
-        "spec.containers[0].resources: memory changed: "
-        "resizing in place is not built yet: main is restarted, against its resizePolicy"
-    ]
-    agent.remove("resized")
 
 
 def said_not_to_hold(agent: Agent, name: str) -> set[str]:

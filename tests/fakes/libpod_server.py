@@ -85,6 +85,7 @@ class LibpodServer:
             ("GET", "containers/{id}/json", "inspect container", self._inspect_container),
             ("POST", "containers/{id}/start", "start container", self._start_container),
             ("POST", "containers/{id}/kill", "kill container", self._kill_container),
+            ("POST", "containers/{id}/update", "update container", self._update_container),
             ("DELETE", "containers/{id}", "remove container", self._remove_container),
             ("POST", "containers/{id}/exec", "create exec", self._create_exec),
             ("POST", "exec/{id}/start", "start exec", self._start_exec),
@@ -195,6 +196,11 @@ class LibpodServer:
             why = f"can only kill running containers. {container.id} is in state {container.state}"
             raise RuntimeCallError(ErrorKind.WRONG_STATE, "fake", why)
         return web.Response(status=204)
+
+    async def _update_container(self, request: web.Request) -> web.Response:
+        container = self.podman.container(request.match_info["id"])
+        self.podman.update_container(container.id, await request.json())
+        return _answer(container.id, status=201)
 
     async def _remove_container(self, request: web.Request) -> web.Response:
         id = request.match_info["id"]

@@ -15,7 +15,7 @@ import signal
 from collections import deque
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import NoReturn
+from typing import Any, NoReturn
 
 import msgspec
 
@@ -120,6 +120,10 @@ class FakeContainer:
     stop_signal: str = "SIGTERM"
     signals: list[str] = field(default_factory=list)
     """Those that it was sent."""
+    resources: dict[str, dict[str, Any]] = field(default_factory=dict)
+    """Limits and weights by controller, as it was made and updated."""
+    memory_usage: int | None = 0
+    """Bytes; None where nobody can tell."""
     end: asyncio.TimerHandle | None = None
     ended: asyncio.Event = field(default_factory=asyncio.Event)
     is_leftover: bool = False
@@ -324,6 +328,7 @@ class FakePodman:
             refuse(ErrorKind.IMAGE_UNKNOWN, f"{image}: image not known")
         self._refuse_name(name)
         container = self._add(pod, name, image, spec.get("labels", {}), self._program(spec.get("command", ())))
+        container.resources = {part: dict(values) for part, values in spec.get("resource_limits", {}).items()}
         container.stop_signal = signal_name(spec.get("stop_signal", self.images[image].stop_signal)) or "SIGTERM"
         return container.id
 
@@ -369,6 +374,13 @@ class FakePodman:
             self.exit(id, KILLED)
         elif word == container.program.term_signal and container.program.term_exit_code is not None:
             self.exit(id, container.program.term_exit_code)
+
+    def update_container(self, id: str, resources: Mapping[str, Any]) -> None:
+        container = self.container(id)
+        if container.state != "running":
+            refuse(ErrorKind.INTERNAL, f"container {id} is not running: OCI runtime error")
+        for section, values in resources.items():
+            container.resources[section] = {**container.resources.get(section, {}), **values}
 
     def begin_exec(self, id: str, command: Sequence[str]) -> tuple[FakeContainer, Program]:
         """What that command will do in that container."""

@@ -12,14 +12,16 @@ from collections import deque
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import msgspec
 
 from ipc.host.id_ranges import IdRange, IdRanges
 from ipc.kubecontainer.registry_login import RegistryLogin
+from ipc.podresources.cgroup_config import CgroupConfig
 from tests.fakes.podman import KILLED, FakeContainer, FakePod, FakePodman, refuse, start_ticks
 from workers.kubecontainer import labels
+from workers.kubecontainer.cgroup_reading import CgroupReading
 from workers.kubecontainer.runtime import (
     CallCounts,
     ContainerProcess,
@@ -171,6 +173,17 @@ class FakeRuntime:
 
     async def kill_container(self, id: str, signal: str) -> None:
         await self._call("kill_container", lambda: self.podman.kill_container(id, signal))
+
+    async def update_container(self, id: str, resources: Mapping[str, Any]) -> None:
+        await self._call("update_container", lambda: self.podman.update_container(id, resources))
+
+    def read_cgroup(self, process: ContainerProcess) -> CgroupReading:
+        container = self.podman.containers.get(process.container_id)
+        if container is None:
+            return CgroupReading()
+        cpu, memory = container.resources.get("cpu", {}), container.resources.get("memory", {})
+        config = CgroupConfig(memory=memory.get("limit"), cpu_quota=cpu.get("quota"), cpu_period=cpu.get("period"))
+        return CgroupReading(config=config, memory_usage=container.memory_usage)
 
     async def exec_container(self, id: str, command: Sequence[str], timeout_s: float) -> ExecResult:
         container, program = await self._call("exec_container", lambda: self.podman.begin_exec(id, command))

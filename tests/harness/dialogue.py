@@ -65,7 +65,9 @@ from ipc.messages.pod_worker import (
     SyncResult,
 )
 from ipc.messages.sync_error import SyncError
+from ipc.podresources.node_resources import NodeResources
 from ipc.shm.board import pod_digest
+from supervisor.admission.predicates import UNKNOWN_NODE
 from supervisor.config.settings import Settings, WorkersSettings
 from supervisor.processes.worker_pool import API_SLOT, FIRST_POD_SLOT, NODE_SLOT
 from supervisor.protocol.commands import (
@@ -172,11 +174,12 @@ class Talk:
         rows: int = 8,
         workers: int = 1,
         pods_per_worker: int = 0,
+        node: NodeResources = UNKNOWN_NODE,
         **settings: Any,
     ) -> None:
         limits = WorkersSettings(count=workers, pods_per_worker=pods_per_worker)
         self.settings = Settings(workers=limits, **settings)
-        self.loop = SyncLoop(self.settings, rows, ("10.0.0.1",), random.Random(0))
+        self.loop = SyncLoop(self.settings, rows, ("10.0.0.1",), random.Random(0), node)
         self.mono = 100.0
         self.clock_set_by_s = 0.0
         self.syncs: dict[str, SyncPod] = {}

@@ -23,6 +23,7 @@ from ipc.kubecontainer.restart_policy import (
     should_all_containers_restart,
     should_container_be_restarted,
 )
+from ipc.podresources.allocation import resizable_part
 from tests.harness.pods import UID, sandbox
 from workers.compute.crash_loop_backoff import crash_loop_limits
 from workers.compute.kill_spec import ALIVE, kill_all
@@ -238,6 +239,7 @@ class Model:
             hash=hash_in(self.of.spec, definition),
             backoff_s=start.backoff_s,
             created_at=self.wall,
+            resources=resizable_part(definition.resources),
         )
         ordered = sorted((*self.status.containers, made), key=lambda c: (c.name, -c.attempt))
         self._put(containers=tuple(ordered))

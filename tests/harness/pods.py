@@ -18,6 +18,7 @@ from ipc.kubecontainer.pod_status import (
     SandboxState,
     SandboxStatus,
 )
+from ipc.podresources.allocation import resizable_part
 
 UID = "0c3ad6a8-0000-4000-8000-000000000001"
 IMAGE = "localhost/busybox:latest"
@@ -47,6 +48,7 @@ def sandbox(of: Pod, attempt: int = 0, **fields: Any) -> SandboxStatus:
         state=SandboxState.READY,
         hash=sandbox_hash(of),
         host_network=of.spec.host_network,
+        resources=resizable_part(of.spec.resources),
     )
     return msgspec.structs.replace(made, **fields)
 
@@ -63,6 +65,7 @@ def seen(of: Pod, name: str, state: ContainerState, attempt: int = 0, **fields: 
         hash=container_hash(found.container, found.kind) if found else "of no container",
         image=IMAGE,
         pid=1000 + attempt if state is ContainerState.RUNNING else 0,
+        resources=resizable_part(found.container.resources if found else None),
     )
     return msgspec.structs.replace(made, **fields)
 

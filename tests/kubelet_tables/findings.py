@@ -11,10 +11,6 @@ ABOUT_A_CASE: Final = frozenset(
 """Fields that say where a case is from; a gate that matters is read by the group's adapter."""
 
 UNREAD: Final[Mapping[str, Mapping[str, str]]] = {
-    "compute_pod_actions": {
-        "actuated_container_resources": "in-place resize; a case that expects one is skipped",
-        "actuated_pod_resources": "in-place resize; a case that expects one is skipped",
-    },
     "convert_to_api_container_statuses": {"has_init_containers": "the pod says so"},
     "expand_subpath_expr": {"expected_ok": "it is there that the error is"},
     "make_environment_variables": {
@@ -26,6 +22,17 @@ UNREAD: Final[Mapping[str, Mapping[str, str]]] = {
         "pod_ip": "the first of pod_ips",
         "static_pod": "every pod is one",
     },
+    "allocation_can_admit": {
+        "operation": "the room that there is, is the same",
+        "pod_level_resize": "all gates are on",
+    },
+    "resize_do_pod_action": {
+        "expected_error": "errors come of the calls, which are others here",
+        "expected_message": "errors come of the calls, which are others here",
+        "pod_level_current": "current_pod says it",
+        "pod_level_resize": "the steps are the same",
+    },
+    "validate_pod_resize": {"errors": "ours are fewer: other fields may change too", "options": "all gates are on"},
     "label_selector_parse": {"requirements": "null where an error is expected"},
     "node_machine_info": {
         "disable_local_storage_capacity_isolation": "changes nothing in the expected nodes",
@@ -53,9 +60,7 @@ NOT_BUILT: Final[Mapping[str, str]] = {
     "label_requirement": "selectors in the fields of workload controllers",
     "short_human_duration": "columns with durations of one unit: no table has one",
     "field_selector_": "field selectors with escapes",
-    "validate_pod_": "updates through the API: a changed manifest replaces its pod",
-    "allocation_": "in-place resize",
-    "resize_": "in-place resize",
+    "validate_pod_": "updates through the API: a changed manifest is an update",
     "status_": "a status that is kept between two syncs and told to an API server",
     "node_": "the Node object in an API server",
     "hugepage_": "the hugetlb controller, which systemd delegates to no user",

@@ -7,6 +7,7 @@ from typing import Any, Final, TypeVar
 
 import msgspec
 
+from ipc.api.v1.container import ResourceRequirements
 from ipc.api.v1.meta import ObjectMeta
 from ipc.api.v1.pod import Pod, PodSpec
 from ipc.host import clock
@@ -20,6 +21,7 @@ from ipc.kubecontainer.pod_status import (
     SandboxStatus,
 )
 from ipc.kubecontainer.probe_results import ProbeResult, ProbeResults
+from ipc.podresources.allocation import NO_RESOURCES, resizable_part
 
 Json = Mapping[str, Any]
 _T = TypeVar("_T")
@@ -55,16 +57,24 @@ def wall(stamp: str | float | None) -> float:
     return clock.parse_rfc3339(stamp) if isinstance(stamp, str) else float(stamp or 0)
 
 
-def pod_status(data: Json, of: Pod) -> RuntimePodStatus:
-    """Every container lies in the newest sandbox: the tables do not say where."""
-    sandboxes = tuple(_sandbox(s, sandbox_hash(of)) for s in data.get("sandboxes") or ())
+def pod_status(data: Json, of: Pod, actuated: Json | None = None, pod_level: Json | None = None) -> RuntimePodStatus:
+    """Every container lies in the newest sandbox: the tables do not say where. ``actuated`` is upstream's record of
+    resources that containers were given, ``pod_level`` that of the pod; without them they are those of the pod."""
+    known = of.spec.resources if pod_level is None and not actuated else convert(pod_level or {}, ResourceRequirements)
+    whole = resizable_part(known)
+    sandboxes = tuple(_sandbox(s, sandbox_hash(of), whole) for s in data.get("sandboxes") or ())
     hashes = {found.container.name: container_hash(found.container, found.kind) for found in every_container(of.spec)}
     newest_id = sandboxes[0].id if sandboxes else ""
-    containers = tuple(_container(c, hashes, newest_id) for c in data.get("containers") or ())
+    resources = {found.container.name: found.container.resources for found in every_container(of.spec)}
+    if actuated:
+        resources = {name: convert(actuated.get(name) or {}, ResourceRequirements) for name in resources}
+    containers = tuple(
+        _container(c, hashes, newest_id, resources.get(c["name"], NO_RESOURCES)) for c in data.get("containers") or ()
+    )
     return RuntimePodStatus(uid=of.metadata.uid, sandboxes=sandboxes, containers=containers)
 
 
-def _sandbox(data: Json, hash: str) -> SandboxStatus:
+def _sandbox(data: Json, hash: str, resources: ResourceRequirements) -> SandboxStatus:
     return SandboxStatus(
         id=data["id"],
         name=data["id"],
@@ -72,6 +82,7 @@ def _sandbox(data: Json, hash: str) -> SandboxStatus:
         attempt=data["attempt"],
         state=_SANDBOX_STATES[data["state"]],
         hash=hash,
+        resources=resources,
         created_at=wall(data["created_at"]),
         host_network=data["network_namespace"] == "NODE",
         ips=(data["ip"],) if data["ip"] else (),
@@ -88,7 +99,9 @@ def probe_results_by_id(data: Json) -> ProbeResults:
     return ProbeResults(**{probe: ProbeResult(result.lower()) for probe, result in data.items()})
 
 
-def _container(data: Json, hashes: Mapping[str, str], sandbox_id: str) -> RuntimeContainerStatus:
+def _container(
+    data: Json, hashes: Mapping[str, str], sandbox_id: str, resources: ResourceRequirements = NO_RESOURCES
+) -> RuntimeContainerStatus:
     own_hash = hashes.get(data["name"], "")
     return RuntimeContainerStatus(
         id=data["id"],
@@ -102,4 +115,5 @@ def _container(data: Json, hashes: Mapping[str, str], sandbox_id: str) -> Runtim
         finished_at=wall(data.get("finished_at")),
         exit_code=data["exit_code"],
         oom_killed=data["reason"] == OOM_KILLED,
+        resources=resizable_part(resources),
     )

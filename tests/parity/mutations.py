@@ -49,8 +49,8 @@ MUTATIONS: Final = (
     Mutation(
         "KRT-02",
         "workers/compute/sandbox_change.py",
-        "newest.hash != sandbox_hash(pod)",
-        "not sandbox_hash(pod)",
+        "not is_sandbox_made_from(newest, pod)",
+        "not newest.hash",
         f"{_UNIT}/workers/compute/test_pod_actions.py::test_a_changed_sandbox_is_replaced_with_everything_in_it",
     ),
     Mutation(
@@ -164,6 +164,41 @@ MUTATIONS: Final = (
         "elif used > limit.value:",
         "elif used > 2 * limit.value:",
         f"{_UNIT}/workers/eviction/test_limits.py::test_the_first_limit_that_is_exceeded_is_told",
+    ),
+    Mutation(
+        "EVI-15",
+        "supervisor/eviction/victim.py",
+        "if not is_critical(pod)), None)",
+        "if True), None)",
+        f"{_UNIT}/supervisor/syncloop/test_node_pressure.py::test_only_critical_pods",
+    ),
+    Mutation(
+        "EVI-07",
+        "supervisor/eviction/rounds.py",
+        "if now - at < period_s",
+        "if now - at < 0.0 * period_s",
+        f"{_UNIT}/supervisor/syncloop/test_node_pressure.py::test_a_condition_stays_for_the_transition_period_and_the_one_that_comes_is_dated",
+    ),
+    Mutation(
+        "ADM-08",
+        "supervisor/syncloop/pod_admission.py",
+        "if problem := pressure_problem(pod, self._parts.node_pressures):",
+        "if problem := pressure_problem(pod, ()):",
+        f"{_UNIT}/supervisor/syncloop/test_node_pressure.py::test_who_may_begin_under_pressure",
+    ),
+    Mutation(
+        "EVI-01",
+        "supervisor/syncloop/node_pressure.py",
+        "elif stage is None and due and self._may_act():",
+        "elif due and self._may_act():",
+        f"{_UNIT}/supervisor/syncloop/test_node_pressure.py::test_one_at_a_time",
+    ),
+    Mutation(
+        "PW-17",
+        "supervisor/syncloop/pod_kills.py",
+        "WAIT_FACTOR: Final = 1.5",
+        "WAIT_FACTOR: Final = 4.0",
+        f"{_UNIT}/supervisor/syncloop/test_pod_kills.py::test_nobody_waits_longer_than_is_reasonable",
     ),
     Mutation(
         "TERM-02",

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import random
 import traceback
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Final
 
 import msgspec
@@ -38,6 +38,7 @@ from ipc.messages.pod_worker import (
     SyncPod,
     WorkType,
 )
+from ipc.podresources.node_resources import NodeResources
 from ipc.shm.board import Board
 from ipc.wire.boot import WorkerSettings
 from supervisor.config.settings import Settings
@@ -61,6 +62,8 @@ from supervisor.protocol.events import (
     Observations,
     ProbeResultsRestored,
     PullRequest,
+    ResourcesRestored,
+    SettingsChanged,
     ShutdownCause,
     SourcesReady,
     SyncTick,
@@ -70,13 +73,16 @@ from supervisor.protocol.events import (
 from supervisor.protocol.manifests import FILE_SOURCE, DesiredObject
 from supervisor.protocol.source_updates import ObjectUpdate, PodOperation, PodUpdate
 from supervisor.state.probe_checkpoint import worth_keeping
+from supervisor.state.resources_checkpoint import PodResources
 from supervisor.syncloop.sync_loop import SyncLoop
 from tests.sim.children import Child
 from tests.sim.loop import NOBODY
 from tests.sim.objects import SimObjects, wrong_objects
 from tests.sim.poison import UID as POISON
 from tests.sim.poison import Poison
+from tests.sim.preemption import early_start
 from tests.sim.probes import SimProbes
+from tests.sim.resizes import overcommitted, unasked_restart
 from tests.sim.runtime import SimPodman
 from tests.sim.trace import Trace
 from tests.sim.watch import Watch
@@ -87,6 +93,8 @@ SLOTS: Final = (NODE_SLOT, *POD_SLOTS)
 ALL_SLOTS: Final = (*SLOTS, QUARANTINE_SLOT)
 TICK_S: Final = 1.0
 HOUSEKEEPING_S: Final = 2.0
+WRITE_S: Final = 0.5
+"""Between two writes of pods' resources."""
 REAP_S: Final = 0.05
 """Longest time from a death to its report."""
 LAST_SOURCE_S: Final = 4.0
@@ -109,6 +117,7 @@ class Given(msgspec.Struct, frozen=True, kw_only=True):
     settings: Settings
     worker_settings: WorkerSettings
     pod_rows: int
+    node: NodeResources = NodeResources()
 
 
 class Agent:
@@ -119,11 +128,12 @@ class Agent:
         given: Given,
         restored: Mapping[str, Pod],
         probe_results: Mapping[str, ProbeResults] | None = None,
+        resources: Mapping[str, PodResources] | None = None,
         *,
         drained: bool = False,
     ) -> None:
         """``restored``: the checkpoint. ``verdicts``: what probes have said to the agent before it, which may have been
-        ``drained``."""
+        ``drained``. ``resources``: what that has allocated."""
         self.alive = True
         self.stated = dict(restored)
         """What the loop was told to keep running, by uid."""
@@ -164,7 +174,11 @@ class Agent:
         """Of the dead, by pod."""
         self._api_up = False
         self._probe_results = dict(probe_results or {})
-        self._loop = SyncLoop(given.settings, given.pod_rows, ("10.0.0.1",), random.Random(given.rng.random()))
+        self._resources = dict(resources or {})
+        """Of pods, as they are on disk."""
+        self._loop = SyncLoop(
+            given.settings, given.pod_rows, ("10.0.0.1",), random.Random(given.rng.random()), given.node
+        )
         self._closed = {*POD_SLOTS[self._loop.workers :], QUARANTINE_SLOT}
         """Slots in which nobody is to be."""
 
@@ -174,6 +188,8 @@ class Agent:
         self.api_up()
         if self._probe_results:
             self._feed(ProbeResultsRestored(self._probe_results))
+        if self._resources:
+            self._feed(ResourcesRestored(dict(self._resources)))
         if self.drained:
             self._feed(NodeShutdownBegan(ShutdownCause.DRAIN))
         if self.stated:
@@ -181,6 +197,7 @@ class Agent:
         for slot in SLOTS:
             self._later(BOOT_S, self._boot, slot)
         self._every(TICK_S, lambda: self._feed(SyncTick()))
+        self._every(WRITE_S, self._write_resources)
         self._every(HOUSEKEEPING_S, lambda: self._feed(HousekeepingTick()))
 
     def die(self, why: str) -> None:
@@ -202,7 +219,22 @@ class Agent:
         """What the next agent is told of them."""
         return worth_keeping(self._loop.probe_results_by_id())
 
+    def kept_resources(self) -> Mapping[str, PodResources]:
+        """What the next agent is told of them: what was written last."""
+        return self._resources
+
+    def _write_resources(self) -> None:
+        self._resources = dict(self._loop.allocations.all_resources())
+
     # --- what is wanted ---
+
+    def limit_pods(self, max_pods: int) -> None:
+        self._feed(SettingsChanged(msgspec.structs.replace(self._given.settings, max_pods=max_pods)))
+
+    def active_pods(self) -> int:
+        """Pods that take a place of ``maxPods``."""
+        states = (self._loop.state(uid) for uid in self.stated)
+        return sum(state is not None and state.lifecycle.active for state in states)
 
     def drain(self) -> None:
         if self.alive and not self.drained:
@@ -334,7 +366,12 @@ class Agent:
                 child.die("as it answers")
             case SyncDone():
                 self._take_answer(message)
-            case EventReport() | ObservationFailed() | PullProgress() | PullEnded() | ProbeResultChanged():
+            case EventReport(uid=uid):
+                sync = self.newest.get(uid)
+                if why := unasked_restart(message, sync.pod if sync is not None else None):
+                    self._given.trace.broke(why)
+                self._feed(message)
+            case ObservationFailed() | PullProgress() | PullEnded() | ProbeResultChanged():
                 self._feed(message)
             case ImagesCollected() | LogsCollected():
                 self._feed(message)
@@ -403,11 +440,21 @@ class Agent:
     def _handle(self, event: LoopEvent) -> list[LoopCommand]:
         """The loop raises nothing: that would end the agent."""
         try:
-            return self._loop.handle(event, self._given.clock.now())
+            commands = self._loop.handle(event, self._given.clock.now())
+            if why := overcommitted(self._active_pods()) if self._given.node.allocatable else "":
+                self._given.trace.broke(why)
+            return commands
         except Exception as error:
             self._given.trace.note(traceback.format_exc())
             self._given.trace.broke(f"the agent ends by {error!r}")
             return []
+
+    def _active_pods(self) -> Iterator[Pod]:
+        """With what they were allocated: those that were admitted and do not end."""
+        parts = self._loop._parts
+        for state in parts.pod_table:
+            if state.pod is not None and state.lifecycle.active and not parts.statuses.is_rejected(state.uid):
+                yield state.pod
 
     def _hire(self, slots: tuple[int, ...]) -> None:
         self._given.trace.note(f"{len(slots)} pod workers are wanted")
@@ -451,6 +498,8 @@ class Agent:
         self.newest[uid] = sync
         if why := wrong_objects(sync, self.objects, sources_ready=self.sources_ready):
             trace.broke(f"a sync of {uid[:8]} goes out with {why}")
+        if other := early_start(sync, self.newest, self._given.podman):
+            trace.broke(f"the critical pod starts while {other[:8]}, which gives way to it, runs")
         if self.drained and sync.kind is WorkType.SYNC:
             trace.broke(f"{uid[:8]} is synced to run on a drained node")
         if sync.remove and uid not in self.stated and not self.sources_ready:

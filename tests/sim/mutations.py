@@ -15,8 +15,10 @@ import msgspec
 
 import supervisor.status.generate
 from ipc.kubecontainer.probe_results import ProbeResults
+from ipc.kubecontainer.resize import ResizeJudge
 from ipc.messages.node_worker import EVERY_REQUEST
 from supervisor.managers import probe_manager
+from supervisor.managers.allocation import AllocationManager
 from supervisor.managers.image_pulls import ImagePulls
 from supervisor.managers.object_store import ObjectStore
 from supervisor.podworkers.board_rows import RowAllocator
@@ -24,9 +26,11 @@ from supervisor.podworkers.observation_requests import ObservationRequests
 from supervisor.podworkers.pod_cache import PodCache
 from supervisor.podworkers.pod_lifecycle import PodLifecycle
 from supervisor.podworkers.poison_pods import PoisonPods
+from supervisor.syncloop import resizes
 from supervisor.syncloop.announcer import Announcer
 from supervisor.syncloop.dispatcher import Dispatcher
 from supervisor.syncloop.object_updates import ObjectUpdates
+from supervisor.syncloop.pod_admission import PodAdmission
 from supervisor.syncloop.removals import Removals
 from supervisor.syncloop.sync_loop import SyncLoop
 from workers.compute import crash_loop_backoff
@@ -146,6 +150,7 @@ def _fails_all(self: Observer, *wanted: Any, original: Any = Observer._status_of
 
 
 MUTATIONS: Final[Mapping[str, Mutation]] = {
+    "start the critical pod at once": _replace(PodAdmission, "is_waiting", lambda self, uid: False),
     "take any answer for the right one": _replace(PodLifecycle, "answered_by", _any_answer),
     "after a sync any view will do": _replace(ObservationRequests, "acted", _forgets),
     "keep to oneself what an act has touched": _replace(ObservationRequests, "touched", _tells_nothing),
@@ -178,5 +183,9 @@ MUTATIONS: Final[Mapping[str, Mutation]] = {
     "never try a status again": _replace(Announcer, "due_again", lambda self, now: []),
     "convict nobody": _replace(PoisonPods, "_convict", lambda self, uid, shard, now: None),
     "stop a convict by its manifest": _replace(Dispatcher, "_kills_going_down", lambda self, state: False),
+    "restart whatever is resized": _replace(ResizeJudge, "needs_restart", lambda self, container, update: True),
+    "resize nothing": _replace(ResizeJudge, "update_of", lambda self, container, made: None),
+    "find room for every resize": _replace(resizes, "resize_problem", lambda pod, others, node: None),
+    "forget what was given to a container": _replace(AllocationManager, "actuate", lambda self, uid, given: None),
     "never look again by the clock": _replace(SyncLoop, "_on_sync_tick", lambda self, tick, now: None),
 }

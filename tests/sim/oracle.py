@@ -19,6 +19,7 @@ from ipc.messages.api_server import PodChanged
 from tests.fakes.podman import FakeContainer
 from tests.sim.pods import ABSENT
 from tests.sim.probes import FLAKY, NEVER, health_of
+from tests.sim.resizes import wrong_limits
 from tests.sim.runtime import SimPodman, uid_of
 from tests.sim.watch import TERMINAL, attempt_of, every_status, name_of
 from workers.kubecontainer import labels
@@ -54,6 +55,7 @@ def complaints(pod: Pod, podman: SimPodman, told: PodChanged | None, now_wall: f
             yield f"{name} runs and is not wanted"
         elif name != "debug" and container.labels[labels.CONTAINER_HASH] != hash_in(pod.spec, wanted[name]):
             yield f"{name} runs as it was before an edit"
+    yield from wrong_limits(pod, told, alive)
     yield from _missing(pod, podman, told, alive, now_wall)
     long_alive = {name for name, container in alive.items() if now_wall - container.started_at > READY_WITHIN_S}
     yield from _readiness(pod, told, long_alive)
@@ -87,7 +89,7 @@ def _told_wrongly(told: PodChanged, alive: dict[str, FakeContainer]) -> Iterator
 
 def _wrong_end(pod: Pod, phase: str, reason: str) -> Iterator[str]:
     """A pod that restarts everything always does not come to its end by itself."""
-    if reason in ("DeadlineExceeded", "NodePorts"):
+    if reason in ("DeadlineExceeded", "NodePorts", "OutOfcpu"):
         return
     own = any(c.restart_policy is not None for c in (*pod.spec.containers, *pod.spec.init_containers))
     if pod.spec.restart_policy == "Always" and not own:

@@ -24,6 +24,7 @@ from ipc.kubecontainer.restart_policy import is_restartable_init
 from tests.fakes.podman import Program
 from tests.sim.objects import SimObjects
 from tests.sim.probes import with_probes
+from tests.sim.resizes import Sizes, never_policies
 
 PRESENT: Final = "localhost/present:1"
 PULLED: Final = ("registry.test/one:1", "registry.test/two:1")
@@ -58,14 +59,24 @@ class PodMaker:
     """Random pods and random edits."""
 
     def __init__(
-        self, rng: random.Random, probing: random.Random | None = None, objects: SimObjects | None = None
+        self,
+        rng: random.Random,
+        probing: random.Random | None = None,
+        objects: SimObjects | None = None,
+        sizes: Sizes | None = None,
     ) -> None:
-        """``probing``: for probes; None when there are to be none. ``objects``: what pods may refer to."""
+        """``probing``: for probes; None when there are to be none. ``objects``: what pods may refer to. ``sizes``: of
+        their resources."""
         self._rng = rng
         self._probing = probing
         self._objects = objects
+        self._sizes = sizes
 
     def make(self, uid: str) -> Pod:
+        pod = self._without_sizes(uid)
+        return never_policies(self._sizes.sized(pod)) if self._sizes else pod
+
+    def _without_sizes(self, uid: str) -> Pod:
         pod = self._objects.refer(self._make(uid)) if self._objects else self._make(uid)
         if self._probing is None or self._probing.random() < UNPROBED:
             return pod
@@ -105,7 +116,8 @@ class PodMaker:
         spec = fresh
         if part != "everything":
             spec = msgspec.structs.replace(pod.spec, **{part: getattr(fresh, part)})
-        return msgspec.structs.replace(pod, spec=spec)
+        edited = never_policies(msgspec.structs.replace(pod, spec=spec))
+        return self._sizes.edited(pod, edited) if self._sizes else edited
 
     def _container(self, name: str, command: tuple[str, ...]) -> Container:
         made = Container(

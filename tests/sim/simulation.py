@@ -22,11 +22,13 @@ from ipc.api.v1.pod import Pod
 from ipc.api.v1.status import ContainerStatus
 from ipc.messages.api_server import PodChanged
 from ipc.messages.pod_worker import WorkType
+from ipc.podresources.node_resources import NodeResources
 from ipc.wire.boot import WorkerSettings
 from supervisor.config.settings import CrashLoopBackOffSettings, Seconds, Settings, WorkersSettings
 from tests.fakes.clock import SimClock
 from tests.fakes.ownership import LABEL_KEY, ownership
 from tests.fakes.podman import FakeContainer
+from tests.sim import preemption
 from tests.sim.agent import POD_SLOTS, SLOTS, Agent, Given
 from tests.sim.children import HUNG_S
 from tests.sim.faults import ERRORS, RETRIED_S, Faults, Place
@@ -37,6 +39,7 @@ from tests.sim.pods import ABSENT, PRESENT, PROGRAMS, PULLED, PodMaker
 from tests.sim.poison import UID as POISON
 from tests.sim.poison import Poison
 from tests.sim.probes import CALM, ROUGH, SimProbes
+from tests.sim.resizes import NODE, Sizes
 from tests.sim.runtime import INSTANCE, NOISY, QUIET, SimPodman, uid_of
 from tests.sim.trace import Trace, Violation
 from tests.sim.watch import Watch, every_status
@@ -84,6 +87,8 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
     probes: bool = True
     objects: bool = True
     """ConfigMaps beside pods."""
+    resizes: bool = True
+    """Resources, and edits that change them."""
     poison: bool = True
     """One pod more, in whose steps workers hang and die."""
     verbose: bool = False
@@ -132,7 +137,12 @@ class Simulation:
         self._directory = directory
         probing = random.Random(seed) if options.probes else None
         self._objects = SimObjects(random.Random(seed + 2))
-        self._maker = PodMaker(random.Random(self._rng.random()), probing, self._objects if options.objects else None)
+        self._maker = PodMaker(
+            random.Random(self._rng.random()),
+            probing,
+            self._objects if options.objects else None,
+            Sizes(random.Random(seed + 4)) if options.resizes else None,
+        )
         self._uids = [f"{n:08x}-sim" for n in range(1, options.pods + 1)]
         self._desired: dict[str, Pod] = {}
         self._edited: set[str] = set()
@@ -169,8 +179,10 @@ class Simulation:
                 pods_dir=str(directory / "pods"),
                 inspect_file=str(directory / "inspects"),
                 max_container_restart_period_s=MAX_BACKOFF_S,
+                node=NODE if options.resizes else NodeResources(),
             ),
             pod_rows=max(1, options.pods - 1),
+            node=NODE if options.resizes else NodeResources(),
         )
         self._agent = Agent(self._given, {})
 
@@ -186,6 +198,7 @@ class Simulation:
             await self._answer_late()
             if self._rng.random() < DRAINED:
                 await self._drain()
+            await self._preempt()
             await self._take_down()
             self._agent.die("the end")
 
@@ -292,6 +305,24 @@ class Simulation:
             self._trace.broke(f"{DOWN_S:g} s after the node was drained there run {left}")
         self._agent.uncordon()
         await self._come_to_rest()
+
+    async def _preempt(self) -> None:
+        """A critical pod comes while there is no place: one of the others gives it its own."""
+        places = self._agent.active_pods()
+        if not places:
+            return
+        self._trace.note(f"a critical pod comes, and there are {places} places")
+        self._agent.limit_pods(places)
+        self._desired[preemption.UID] = preemption.critical_pod()
+        self._agent.state(self._desired)
+        end_at = self._now + preemption.PREEMPTING_S
+        while not preemption.runs(self._podman, preemption.UID) and self._now < end_at:
+            await self._step(STEP_S)
+        gone = [uid for uid, sync in self._agent.newest.items() if preemption.is_preempted(sync)]
+        may_be_poison = not gone and POISON in self._desired  # it goes in its own way
+        if not preemption.runs(self._podman, preemption.UID) or not (len(gone) == 1 or may_be_poison):
+            self._trace.broke(f"the critical pod does not run, or not one has given way: {gone}")
+        self._agent.limit_pods(Settings().max_pods)
 
     def _left(self) -> list[str]:
         """Containers that run, of pods that are wanted."""
@@ -490,8 +521,10 @@ class Simulation:
         """A checkpoint may be lost: then what runs is only known by its labels. A reboot ends a drain."""
         lost = self._rng.random() < CHECKPOINT_LOST
         before = self._agent
-        restored, verdicts = ({}, None) if lost else (before.accepted(), before.kept_verdicts())
-        self._agent = Agent(self._given, restored, verdicts, drained=drained)
+        restored, verdicts, resources = (
+            ({}, None, None) if lost else (before.accepted(), before.kept_verdicts(), before.kept_resources())
+        )
+        self._agent = Agent(self._given, restored, verdicts, resources, drained=drained)
         self._agent.start()
 
     def _later(self, seconds: float, act: Callable[[], None]) -> None:

@@ -61,12 +61,12 @@ def _trace_in_process(hash_seed: str) -> str:
 
 @pytest.mark.parametrize("seed", FOUND)
 def test_a_seed_that_has_found_something_holds(seed: int) -> None:
-    assert not simulate_seed(seed, Options(probes=False, objects=False, poison=False)).broken
+    assert not simulate_seed(seed, Options(probes=False, objects=False, poison=False, resizes=False)).broken
 
 
 def test_a_config_map_that_changes_while_a_worker_hangs_waits_for_its_death() -> None:
     """In this seed the poison pod's worker hangs just before, and in it the sync of another pod."""
-    assert not simulate_seed(HANGS_BEFORE_A_CHANGE, Options()).broken
+    assert not simulate_seed(HANGS_BEFORE_A_CHANGE, Options(resizes=False)).broken
 
 
 def test_what_happens_costs_no_more_calls_than_it_did() -> None:

@@ -208,7 +208,7 @@ class Watch:
         seen = next((c for c in self._view(uid_of(made)).containers if c.id == newest.id), None)
         if newest.state != "exited" or seen is None or seen.finished_at != newest.finished_at:
             return  # it ended since, by this sync or because an old start took effect late
-        if newest.labels[labels.CONTAINER_HASH] != made.labels[labels.CONTAINER_HASH]:
+        if any(newest.labels[key] != made.labels[key] for key in (labels.CONTAINER_HASH, labels.RESOURCES)):
             return
         backoff_s = float(newest.labels.get(labels.BACKOFF_S, "0"))
         if newest.finished_at - newest.created_at > CRASH_LOOP_RESET_S:

@@ -8,8 +8,9 @@ from typing import TypeVar
 import msgspec
 
 from ipc.api.v1.container import Container
-from ipc.kubecontainer.hashing import hash_in
+from ipc.kubecontainer.hashing import is_made_from
 from ipc.kubecontainer.pod_status import RuntimeContainerStatus
+from ipc.kubecontainer.resize import ContainerUpdate
 from workers.compute.crash_loop_backoff import do_backoff
 from workers.compute.grace_period import KillReason
 from workers.compute.kill_spec import ContainerKill, kill_of
@@ -25,6 +26,9 @@ class ContainerAction(msgspec.Struct, frozen=True, kw_only=True):
     start: ContainerStart | None = None
     wait: ContainerWait | None = None
     kill: ContainerKill | None = None
+    update: ContainerUpdate | None = None
+    """Other resources for it, while it goes on."""
+    restarts_for_resize: bool = False
 
     def lives_on(self) -> bool:
         """Whether the container runs or will run."""
@@ -35,15 +39,29 @@ def start_or_wait(given: Given, container: Container) -> ContainerAction:
     """A new container, now or when its back-off is over (kuberuntime_manager.go, doBackOff: for every kind but
     ephemeral ones, and whatever the exit code)."""
     newest = given.status.newest(container.name)
-    decision = do_backoff(
-        container.name, hash_in(given.pod.spec, container), given.status, given.now_wall, given.limits
-    )
+    known = newest.hash if newest is not None and _is_the_same(given, container, newest) else ""
+    decision = do_backoff(container.name, known, given.status, given.now_wall, given.limits)
     if decision.retry_at:
         return ContainerAction(
             wait=ContainerWait(name=container.name, backoff_s=decision.backoff_s, retry_at=decision.retry_at)
         )
     attempt = newest.attempt + 1 if newest is not None else 0
     return ContainerAction(start=ContainerStart(name=container.name, attempt=attempt, backoff_s=decision.backoff_s))
+
+
+def _is_the_same(given: Given, container: Container, made: RuntimeContainerStatus) -> bool:
+    """In all that resets a back-off when it changes (pkg/kubelet/kuberuntime, GetBackoffKey: resources too)."""
+    return not is_redefined(given, container, made) and given.resize.update_of(container, made) is None
+
+
+def keep_or_resize(given: Given, container: Container, running: RuntimeContainerStatus) -> ContainerAction:
+    """A container that goes on, with other resources if it is to have them (computePodResizeAction)."""
+    update = given.resize.update_of(container, running)
+    if update is None or not given.resize.needs_restart(container, update):
+        return ContainerAction(keep=True, update=update)
+    message = f"Container {container.name} resize requires restart"
+    action = replace(given, container, running, KillReason.NONE, message)
+    return msgspec.structs.replace(action, restarts_for_resize=True)
 
 
 def replace(
@@ -56,7 +74,7 @@ def replace(
 
 def start_created(given: Given, container: Container, created: RuntimeContainerStatus) -> ContainerAction:
     """Somebody was interrupted between making and starting it: no crash, so nothing to wait for."""
-    if not given.is_inside(created) or is_redefined(given, container, created):
+    if not given.is_inside(created) or not _is_the_same(given, container, created):
         return start_or_wait(given, container)
     return ContainerAction(
         start=ContainerStart(
@@ -72,7 +90,7 @@ def unknown_message(kind: str, container: RuntimeContainerStatus) -> str:
 
 def is_redefined(given: Given, container: Container, made: RuntimeContainerStatus) -> bool:
     """The manifest asks for another one (kuberuntime_manager.go, containerChanged)."""
-    return made.hash != hash_in(given.pod.spec, container)
+    return not is_made_from(made, given.pod.spec, container)
 
 
 def starts_of(actions: Iterable[ContainerAction]) -> tuple[ContainerStart, ...]:
@@ -85,6 +103,10 @@ def waits_of(actions: Iterable[ContainerAction]) -> tuple[ContainerWait, ...]:
 
 def kills_of(actions: Iterable[ContainerAction]) -> tuple[ContainerKill, ...]:
     return _present(action.kill for action in actions)
+
+
+def updates_of(actions: Iterable[ContainerAction]) -> tuple[ContainerUpdate, ...]:
+    return _present(action.update for action in actions)
 
 
 def _present(values: Iterable[_T | None]) -> tuple[_T, ...]:

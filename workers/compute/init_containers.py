@@ -26,6 +26,7 @@ from ipc.kubecontainer.restart_policy import container_should_restart, is_restar
 from workers.compute.container_actions import (
     ContainerAction,
     is_redefined,
+    keep_or_resize,
     replace,
     start_created,
     start_or_wait,
@@ -161,7 +162,7 @@ def _judge_plain(given: Given, container: Container, newest: RuntimeContainerSta
     if is_redefined(given, container, newest):
         return _Step(action=_anew(given, container, newest))
     if newest.state is ContainerState.RUNNING:
-        return _Step(action=ContainerAction(keep=True))
+        return _Step(action=keep_or_resize(given, container, newest))
     if not is_init_container_failed(newest):
         return _Step(done=True)
     if not _may_try_again(given, container, newest):
@@ -195,7 +196,7 @@ def _judge_running_sidecar(given: Given, container: Container, newest: RuntimeCo
     if started and container.liveness_probe is not None and actions.liveness is ProbeResult.FAILURE:
         message = f"Init container {container.name} failed liveness probe"
         return _Step(done=True, action=replace(given, container, newest, KillReason.LIVENESS_PROBE, message))
-    return _Step(done=started, action=ContainerAction(keep=True))
+    return _Step(done=started, action=keep_or_resize(given, container, newest))
 
 
 def _anew(given: Given, container: Container, newest: RuntimeContainerStatus) -> ContainerAction:

@@ -17,7 +17,7 @@ Mirrors computePodActions (pkg/kubelet/kuberuntime/kuberuntime_manager.go). Diff
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
 
 import msgspec
@@ -27,8 +27,9 @@ from ipc.api.v1.pod import Pod
 from ipc.kubecontainer.container_gc import GcPolicy
 from ipc.kubecontainer.pod_status import ContainerState, RuntimePodStatus
 from ipc.kubecontainer.probe_results import ProbeResults
+from ipc.kubecontainer.resize import Actuated, resize_judge
 from ipc.kubecontainer.restart_policy import should_all_containers_restart
-from workers.compute.container_actions import ContainerAction, kills_of, start_or_wait, starts_of, waits_of
+from workers.compute.container_actions import ContainerAction, kills_of, start_or_wait, starts_of, updates_of, waits_of
 from workers.compute.crash_loop_backoff import BackoffLimits
 from workers.compute.init_containers import InitActions, compute_init_container_actions
 from workers.compute.kill_spec import ALIVE
@@ -40,6 +41,7 @@ from workers.compute.pruning import (
     strays,
 )
 from workers.compute.regular_containers import judge_ephemeral, judge_regular
+from workers.compute.resize import PodResize, pod_resize
 from workers.compute.restart_all import containers_to_reset, waiting_triggers
 from workers.compute.sandbox_change import pod_sandbox_changed
 from workers.compute.types import Given, PodActions
@@ -58,10 +60,14 @@ def compute_pod_actions(
     restarting_all: bool = False,
     gc: GcPolicy = ONE_DEAD,
     dead_containers: Iterable[str] = (),
+    actuated: Actuated | None = None,
+    controllers: frozenset[str] = frozenset(),
 ) -> PodActions:
     """The decision of one sync. ``now_wall`` in epoch seconds. ``restarting_all``: a restart of all containers has
-    begun and not come to its end. The rest as in `Given`."""
-    change = pod_sandbox_changed(pod, status)
+    begun and not come to its end. ``controllers``: by which resources can be changed in place. The rest as in
+    `Given`."""
+    resize = resize_judge(pod, status, actuated or {}, controllers)
+    change = pod_sandbox_changed(pod, status, resize)
     given = Given(
         pod=pod,
         status=status,
@@ -71,6 +77,7 @@ def compute_pod_actions(
         probe_results=probe_results or {},
         gc=gc,
         dead_containers=frozenset(dead_containers),
+        resize=resize,
     )
     if should_all_containers_restart(pod.spec, status, restarting_all):
         return _restart_all(given)
@@ -178,7 +185,13 @@ def _with_starts(given: Given, plan: PodActions, init: InitActions, regular: lis
         init_containers_to_start=starts_of(init.actions),
         containers_to_start=starts_of(regular),
         waiting=waits_of([*ephemeral, *init.actions, *regular]),
+        resize=_resize(given, [*init.actions, *regular]),
     )
+
+
+def _resize(given: Given, actions: Sequence[ContainerAction]) -> PodResize:
+    restarted = any(action.restarts_for_resize for action in actions)
+    return pod_resize(updates_of(actions), restarted=restarted, pod_level=given.resize.is_pod_level)
 
 
 def _without_the_unneeded(given: Given, plan: PodActions) -> PodActions:

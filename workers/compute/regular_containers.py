@@ -17,6 +17,7 @@ from ipc.kubecontainer.restart_policy import should_container_be_restarted
 from workers.compute.container_actions import (
     ContainerAction,
     is_redefined,
+    keep_or_resize,
     replace,
     start_created,
     start_or_wait,
@@ -44,7 +45,7 @@ def _judge_running(given: Given, container: Container, newest: RuntimeContainerS
         return _failed_probe(given, container, newest, KillReason.LIVENESS_PROBE, "liveness")
     if probe_results.startup is ProbeResult.FAILURE:
         return _failed_probe(given, container, newest, KillReason.STARTUP_PROBE, "startup")
-    return ContainerAction(keep=True)
+    return keep_or_resize(given, container, newest)
 
 
 def _failed_probe(
@@ -71,7 +72,7 @@ def _judge_exited(given: Given, container: Container, newest: RuntimeContainerSt
 def _has_not_run_since_edited(given: Given, container: Container, ended: RuntimeContainerStatus) -> bool:
     """Whether the container ended for the manifest's sake (or before its change was seen)."""
     other_sandbox = any(s.id == ended.sandbox_id and s.hash != given.sandbox.hash for s in given.status.sandboxes)
-    return other_sandbox or is_redefined(given, container, ended)
+    return other_sandbox or is_redefined(given, container, ended) or given.resize.is_replaced(container, ended)
 
 
 _JUDGES: Final[Mapping[ContainerState, Callable[[Given, Container, RuntimeContainerStatus], ContainerAction]]] = {

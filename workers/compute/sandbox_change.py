@@ -5,8 +5,9 @@ from __future__ import annotations
 import msgspec
 
 from ipc.api.v1.pod import Pod
-from ipc.kubecontainer.hashing import sandbox_hash
+from ipc.kubecontainer.hashing import is_sandbox_made_from
 from ipc.kubecontainer.pod_status import RuntimePodStatus, SandboxState
+from ipc.kubecontainer.resize import ResizeJudge
 
 
 class SandboxChange(msgspec.Struct, frozen=True, kw_only=True):
@@ -21,12 +22,13 @@ class SandboxChange(msgspec.Struct, frozen=True, kw_only=True):
     have died between stopping it for that reason and making the next one."""
 
 
-def pod_sandbox_changed(pod: Pod, status: RuntimePodStatus) -> SandboxChange:
+def pod_sandbox_changed(pod: Pod, status: RuntimePodStatus, resize: ResizeJudge) -> SandboxChange:
     """pkg/kubelet/kuberuntime/util/util.go, PodSandboxChanged."""
     if not status.sandboxes:
         return SandboxChange(reason="no sandbox", attempt=0, sandbox_id="")
     newest, ready = status.sandboxes[0], sum(sandbox.state is SandboxState.READY for sandbox in status.sandboxes)
-    other_network, redefined = newest.host_network != pod.spec.host_network, newest.hash != sandbox_hash(pod)
+    other_network = newest.host_network != pod.spec.host_network
+    redefined = resize.needs_sandbox or not is_sandbox_made_from(newest, pod)
     reason, id = "", newest.id
     if ready > 1:
         reason = f"{ready} sandboxes are ready"

@@ -10,8 +10,10 @@ from ipc.api.v1.pod import Pod
 from ipc.kubecontainer.container_gc import GcPolicy
 from ipc.kubecontainer.pod_status import RuntimeContainerStatus, RuntimePodStatus, SandboxStatus
 from ipc.kubecontainer.probe_results import NO_PROBE_RESULTS, ProbeResults
+from ipc.kubecontainer.resize import ResizeJudge
 from workers.compute.crash_loop_backoff import BackoffLimits
 from workers.compute.kill_spec import ContainerKill
+from workers.compute.resize import NO_RESIZE, PodResize
 from workers.compute.sandbox_change import SandboxChange
 
 
@@ -30,6 +32,7 @@ class Given(msgspec.Struct, frozen=True, kw_only=True):
     """How many of the dead are kept. What a decision may still need is kept in any case."""
     dead_containers: frozenset[str] = frozenset()
     """Ids of dead containers that are to go besides."""
+    resize: ResizeJudge
 
     @property
     def sandbox(self) -> SandboxStatus:
@@ -101,6 +104,8 @@ class PodActions(msgspec.Struct, frozen=True, kw_only=True):
     init_containers_to_start: tuple[ContainerStart, ...] = ()
     """In order; one that is no sidecar and does not start keeps the later ones from starting."""
     containers_to_start: tuple[ContainerStart, ...] = ()
+    resize: PodResize = NO_RESIZE
+    """After the starts of init containers, before those of regular ones."""
     waiting: tuple[ContainerWait, ...] = ()
     containers_to_remove: tuple[RuntimeContainerStatus, ...] = ()
     sandboxes_to_remove: tuple[SandboxStatus, ...] = ()

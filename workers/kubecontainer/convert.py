@@ -106,6 +106,7 @@ def _sandbox(pod: ListedPod, infra: InspectedContainer | None) -> SandboxStatus:
         infra_start_ticks=infra.start_ticks if infra else 0,
         infra_monitor_pid=infra.conmon_pid if infra is not None and infra.start_ticks else 0,
         grace_period_s=own.grace_period_s,
+        resources=own.resources,
     )
 
 
@@ -149,6 +150,7 @@ def _as_told(found: InspectedContainer) -> RuntimeContainerStatus:
         monitor_pid=found.conmon_pid if found.start_ticks else 0,
         leaves_processes=own.leaves_processes,
         user=found.user,
+        resources=own.resources,
     )
 
 

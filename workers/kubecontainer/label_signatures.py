@@ -23,29 +23,29 @@ from workers.kubecontainer import labels
 from workers.kubecontainer.naming import container_name_of, infra_name_of, sandbox_name_of
 from workers.kubecontainer.runtime import InspectedContainer, InspectedPod, ListedContainer, ListedPod
 
-VERSION: Final = "1"
-"""Version of the set of signed labels, written before the digest. A larger set gets a new version, and this one is
-still read: containers that were signed with it must stay known, and have none of the new labels."""
+VERSION: Final = 2
+"""Version of the set of signed labels, written before the digest. A larger set gets a new version, and older ones are
+still read: containers that were signed with them must stay known, and have none of the new labels."""
 
 
 class _Kind(msgspec.Struct, frozen=True):
     """Sandboxes and containers are signed apart: one cannot speak for the other."""
 
     word: str
-    keys: tuple[str, ...]
-    """Of the labels that are signed, in this order."""
+    table: labels.Table
+    """The labels; signed are those of the signature's version, in this order."""
     name_of: Callable[[Mapping[str, str]], str]
     """The name that goes with the labels."""
 
 
 _SANDBOX: Final = _Kind(
     "sandbox",
-    tuple(key for key, _ in labels.SANDBOX.values()),
+    labels.SANDBOX,
     lambda found: sandbox_name_of(labels.read_sandbox(found)),
 )
 _CONTAINER: Final = _Kind(
     "container",
-    tuple(key for key, _ in labels.CONTAINER.values()),
+    labels.CONTAINER,
     lambda found: container_name_of(labels.read_container(found)),
 )
 
@@ -76,7 +76,7 @@ class Ownership(msgspec.Struct, frozen=True, kw_only=True):
         return sandbox != found.name and self._owns(_SANDBOX, sandbox, found.labels, found.created_at)
 
     def _signed(self, kind: _Kind, name: str, own: Mapping[str, str]) -> dict[str, str]:
-        return {**own, labels.SIGNATURE: self._signature(kind, name, own)}
+        return {**own, labels.SIGNATURE: self._signature(kind, name, own, VERSION)}
 
     def _owns(self, kind: _Kind, name: str, found: Mapping[str, str], created_at: float) -> bool:
         if found.get(labels.INSTANCE) != self.instance:
@@ -87,11 +87,13 @@ class Ownership(msgspec.Struct, frozen=True, kw_only=True):
 
     def _is_signed(self, kind: _Kind, name: str, found: Mapping[str, str]) -> bool:
         try:
-            return hmac.compare_digest(found[labels.SIGNATURE].encode(), self._signature(kind, name, found).encode())
+            expected = self._signature(kind, name, found, labels.signed_version(found))
+            return hmac.compare_digest(found[labels.SIGNATURE].encode(), expected.encode())
         except UnicodeEncodeError:  # a lone surrogate, which we write on nothing
             return False
 
-    def _signature(self, kind: _Kind, name: str, found: Mapping[str, str]) -> str:
+    def _signature(self, kind: _Kind, name: str, found: Mapping[str, str], version: int) -> str:
         """JSON keeps the parts apart, whatever is in them."""
-        signed = msgspec.json.encode((VERSION, kind.word, name, [(key, found.get(key, "")) for key in kind.keys]))
-        return f"{VERSION}:{hmac.digest(self.key.secret, signed, 'sha256').hex()}"
+        values = [(key, found.get(key, "")) for key in labels.keys_of(kind.table, version)]
+        signed = msgspec.json.encode((str(version), kind.word, name, values))
+        return f"{version}:{hmac.digest(self.key.secret, signed, 'sha256').hex()}"

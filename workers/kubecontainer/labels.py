@@ -17,6 +17,8 @@ from typing import Any, Final, TypeVar
 
 import msgspec
 
+from ipc.api.quantity import parse_quantity
+from ipc.api.v1.container import ResourceRequirements
 from ipc.api.v1.probe import LifecycleHandler
 
 DEFAULT_GRACE_PERIOD_S: Final = 30
@@ -41,6 +43,8 @@ PRE_STOP: Final = "io.kubernetes.container.preStopHandler"
 TERMINATION_MESSAGE_PATH: Final = "io.kubernetes.container.terminationMessagePath"
 """Within the container; empty when it has no such file."""
 TERMINATION_MESSAGE_POLICY: Final = "io.kubernetes.container.terminationMessagePolicy"
+RESOURCES: Final = "rootlet.dev/resources"
+"""Requests and limits of cpu and memory with which it was made, as JSON."""
 SIGNATURE: Final = "rootlet.dev/signature"
 """Proof that the other labels are ours, and this container's (`workers.kubecontainer.label_signatures`)."""
 
@@ -48,6 +52,8 @@ MAX_ATTEMPT: Final = 2**31 - 1
 MAX_BACKOFF_S: Final = 86_400.0
 MAX_HOOK_CHARS: Final = 1 << 20
 """A hook of a manifest of the default size fits."""
+MAX_RESOURCES_CHARS: Final = 1024
+"""Of two requests and two limits."""
 
 
 N = TypeVar("N", int, float)
@@ -64,6 +70,8 @@ class Form(msgspec.Struct, frozen=True):
     read: Callable[[str], Any]
     """Raises ValueError, MsgspecError or RecursionError for text that is none."""
     write: Callable[[Any], str] = str
+    since: int = 1
+    """Version of the set of signed labels that has it first: what was signed with an older one has none of it."""
 
 
 def _text(max_chars: int, pattern: str = r"[^\ud800-\udfff]*") -> Form:
@@ -109,6 +117,17 @@ def _write_hook(hook: LifecycleHandler | None) -> str:
     return msgspec.json.encode(hook).decode() if hook is not None else ""
 
 
+def _read_resources(text: str) -> ResourceRequirements:
+    resources = msgspec.json.decode(text, type=ResourceRequirements)
+    for quantity in (*resources.limits.values(), *resources.requests.values()):
+        parse_quantity(quantity)
+    return resources
+
+
+def _write_resources(resources: ResourceRequirements | None) -> str:
+    return msgspec.json.encode(resources or ResourceRequirements()).decode()
+
+
 _NAME: Final = _text(253, "[a-z0-9][a-z0-9.-]*")
 _UID: Final = _text(63, "[A-Za-z0-9][A-Za-z0-9-]*")
 _HASH: Final = _text(64, "[0-9a-f]*")
@@ -119,6 +138,7 @@ _FLAG: Final = Form(5, _read_flag, lambda value: str(value).lower())
 _PATH: Final = _text(4096)
 _WORD: Final = _text(64, "[A-Za-z]*")
 _HOOK: Final = Form(MAX_HOOK_CHARS, _read_hook, _write_hook)
+_RESOURCES: Final = Form(MAX_RESOURCES_CHARS, _read_resources, _write_resources, since=2)
 
 
 # --- tables ------------------------------------------------------------------------------------------------------
@@ -134,6 +154,7 @@ class PodLabels(msgspec.Struct, frozen=True, kw_only=True):
     grace_period_s: int = DEFAULT_GRACE_PERIOD_S
     attempt: int = 0
     hash: str = ""
+    resources: ResourceRequirements | None = None
 
 
 class SandboxLabels(PodLabels, frozen=True, kw_only=True):
@@ -153,6 +174,8 @@ class ContainerLabels(PodLabels, frozen=True, kw_only=True):
     termination_message_policy: str = ""
 
 
+_VERSIONS: Final = ("1", "2")
+
 Table = Mapping[str, tuple[str, Form]]
 """Field of the struct -> key and form of the label."""
 
@@ -163,6 +186,7 @@ _POD: Final[Table] = {
     "pod_uid": (POD_UID, _UID),
     "grace_period_s": (GRACE_PERIOD_S, _INT64),
     "attempt": (ATTEMPT, _ATTEMPT),
+    "resources": (RESOURCES, _RESOURCES),
 }
 SANDBOX: Final[Table] = {
     **_POD,
@@ -206,15 +230,27 @@ def write(own: SandboxLabels | ContainerLabels) -> dict[str, str]:
 
 
 def _values(table: Table, found: Mapping[str, str]) -> Iterator[tuple[str, Any]]:
+    version = signed_version(found)
     for field, (key, form) in table.items():
         text = found.get(key)
-        if not text or len(text) > form.max_chars:
+        if not text or len(text) > form.max_chars or form.since > version:
             continue
         try:
             value = form.read(text)
         except (ValueError, msgspec.MsgspecError, RecursionError):
             continue
         yield field, value
+
+
+def signed_version(found: Mapping[str, str]) -> int:
+    """Version of the set of labels that the signature claims to be of; that of the first for one that is none."""
+    version = found.get(SIGNATURE, "").partition(":")[0]
+    return int(version) if version in _VERSIONS else 1
+
+
+def keys_of(table: Table, version: int) -> tuple[str, ...]:
+    """Keys of the labels that a signature of that version covers."""
+    return tuple(key for key, form in table.values() if form.since <= version)
 
 
 def _is_read(form: Form, text: str) -> bool:

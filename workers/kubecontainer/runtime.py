@@ -16,6 +16,7 @@ import msgspec
 from ipc.api.v1.status import LinuxContainerUser
 from ipc.host.id_ranges import IdRanges
 from ipc.kubecontainer.registry_login import RegistryLogin
+from workers.kubecontainer.cgroup_reading import CgroupReading
 
 MAX_EXEC_OUTPUT_BYTES: Final = 10 * 1024
 """Most of a command's output that is kept, in bytes: as much as of a probe's (pkg/probe/exec, maxReadLength)."""
@@ -307,6 +308,13 @@ class Runtime(Protocol):
 
     async def kill_container(self, id: str, signal: str) -> None:
         """POST containers/{id}/kill?signal=. Not running or gone is success."""
+
+    async def update_container(self, id: str, resources: Mapping[str, Any]) -> None:
+        """POST containers/{id}/update: other limits and weights for a container that runs, as those of a SpecGenerator.
+        Raises NOT_FOUND, WRONG_STATE (it does not run), INVALID, INTERNAL (the kernel refuses them)."""
+
+    def read_cgroup(self, process: ContainerProcess) -> CgroupReading:
+        """The container's own cgroup, without asking Podman. Reads a few small files."""
 
     def signal_process(self, process: ContainerProcess, signal: str) -> bool:
         """Send a signal to that process by pidfd, without Podman. False when that cannot be done, and Podman has to be

@@ -20,6 +20,7 @@ from ipc.messages.pod_worker import SyncAction, SyncPod
 from ipc.messages.sync_error import SyncError
 from workers.compute.kill_spec import ContainerKill, kill_all
 from workers.compute.pod_actions import compute_pod_actions
+from workers.compute.resize import NO_RESIZE
 from workers.compute.types import ContainerStart, ContainerWait, PodActions
 from workers.eviction.manager import evict_if_beyond_limits
 from workers.kubecontainer.event_messages import crash_loop_event, crash_loop_message
@@ -29,6 +30,7 @@ from workers.kuberuntime.context import SyncContext
 from workers.kuberuntime.kill_container import kill_container, kill_pod, wait_freed
 from workers.kuberuntime.leftover_processes import end_leftover_processes
 from workers.kuberuntime.remove import remove_container, remove_sandbox
+from workers.kuberuntime.resize_pod import resize_pod, restore_limits
 from workers.kuberuntime.sandbox import create_sandbox, use_sandbox
 from workers.kuberuntime.start_container import ContainerStarter
 from workers.lifecycle.handlers import HandlerRunner
@@ -62,15 +64,21 @@ async def sync_pod(context: SyncContext, run: SyncRun, request: SyncPod, of: Pod
     else:
         sandbox = use_sandbox(run, node, host.pods_dir, of, actions.sandbox_id)
     starter = ContainerStarter(run, context, PodInputs(of=of, volumes=volumes, sandbox=sandbox))
-    # 7. Start ephemeral containers, 8. init containers, 9. regular ones: one after the other.
+    # 7. Start ephemeral containers, 8. init containers: one after the other.
     await _start_each(starter, actions.ephemeral_containers_to_start)
     await _start_init(starter, pod, actions.init_containers_to_start)
+    # 9. Resize what runs.
+    if actions.resize != NO_RESIZE:
+        await resize_pod(run, node.resources, pod, status, actions.resize)
+    elif request.unsure_resources and not actions.kill_pod:
+        await restore_limits(run, node.resources, pod, status)
+    # 10. Start regular containers.
     await _start_each(starter, actions.containers_to_start)
     for wait in actions.waiting:
         await _back_off(run, pod, wait)
-    # 10. Remove what nothing needs any more.
+    # 11. Remove what nothing needs any more.
     await _remove(run, actions)
-    # 11. When nothing was to do: end the pod if it takes more of the disk than it may.
+    # 12. When nothing was to do: end the pod if it takes more of the disk than it may.
     if not run.record.changed:
         await evict_if_beyond_limits(run, host, node.logs(run.pod), pod, status)
 
@@ -85,6 +93,8 @@ def _decide(context: SyncContext, run: SyncRun, request: SyncPod, of: PodSnapsho
         restarting_all=request.restarting_all,
         gc=context.node.gc,
         dead_containers=request.dead_containers,
+        actuated=request.actuated,
+        controllers=context.node.resources.controllers,
     )
 
 

@@ -42,6 +42,7 @@ class Kind(enum.StrEnum):
     CREATE = "create"
     START = "start"
     KILL = "kill"
+    UPDATE = "update"
     REMOVE = "remove"
     EXEC = "exec"
     """Making an exec session and asking about it, not the command."""
@@ -57,6 +58,7 @@ DEADLINE_S: Final[Mapping[Kind, float]] = {
     Kind.START: math.inf,
     Kind.KILL: 30.0,  # a signal, once it has the container's lock
     Kind.REMOVE: math.inf,  # kills, unmounts, deletes what may be gigabytes
+    Kind.UPDATE: 30.0,  # a few files of a cgroup, written by the OCI runtime under the container's lock
     Kind.EXEC: 30.0,
 }
 """How long the whole of an answer may take, in seconds; runtimeRequestTimeout when that is less. An answer that comes
@@ -228,5 +230,5 @@ def _turns(max_mutations: int, max_reads: int) -> Mapping[Kind, asyncio.Semaphor
         Kind.PING: pings,
         Kind.EXEC: execs,
         **dict.fromkeys((Kind.LIST, Kind.INSPECT), reads),
-        **dict.fromkeys((Kind.CREATE, Kind.START, Kind.KILL, Kind.REMOVE), changes),
+        **dict.fromkeys((Kind.CREATE, Kind.START, Kind.KILL, Kind.UPDATE, Kind.REMOVE), changes),
     }

@@ -16,6 +16,7 @@ from ipc.api.v1.container import Container
 from ipc.api.v1.pod import Pod
 from ipc.api.v1.probe import LifecycleHandler
 from ipc.kubecontainer.hashing import hash_in, sandbox_hash
+from ipc.podresources.allocation import resizable_part
 from ipc.podresources.network_settings import NetworkSettings
 from ipc.podresources.node_resources import NodeResources
 from workers.env.expansion import expand_all
@@ -32,6 +33,8 @@ from workers.specgen.sandbox_namespaces import container_namespaces, leaves_proc
 from workers.specgen.seccomp import SeccompSettings
 from workers.specgen.security_context import container_security, sandbox_security
 
+MAX_LOG_BYTES: Final = 1 << 62
+"""Never reached. Without a size ``log_size_max`` of containers.conf would count, at which conmon throws a log away."""
 _PODMANS_CHOICE: Final = NetworkSettings()
 _UNKNOWN_NODE: Final = NodeResources()
 
@@ -75,6 +78,7 @@ def _sandbox_labels(pod: Pod, instance: str, attempt: int) -> SandboxLabels:
         hash=sandbox_hash(pod),
         attempt=attempt,
         host_network=pod.spec.host_network,
+        resources=resizable_part(pod.spec.resources),
     )
 
 
@@ -132,7 +136,7 @@ def container_spec(pod: Pod, container: Container, config: ContainerConfig) -> d
         "env": dict(config.environment),
         "terminal": container.tty,
         "stdin": container.stdin,
-        "log_configuration": {"driver": "k8s-file", "path": str(config.log_file)},
+        "log_configuration": {"driver": "k8s-file", "path": str(config.log_file), "size": MAX_LOG_BYTES},
         **_given(
             **_process(container, config),
             work_dir=container.working_dir,
@@ -206,6 +210,7 @@ def _container_labels(pod: Pod, container: Container, config: ContainerConfig) -
         termination_message_policy=container.termination_message_policy,
         pre_stop=_pre_stop(container),
         leaves_processes=leaves_processes(pod, config.target_pid),
+        resources=resizable_part(container.resources),
     )
 
 

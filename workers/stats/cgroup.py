@@ -10,35 +10,14 @@ import contextlib
 import itertools
 import os
 from collections.abc import Mapping
-from pathlib import PurePosixPath
 from typing import Final
 
 from ipc.stats.values import Cpu, Io, Memory, Processes, Source
-from workers.proc.procfs import read_once
 from workers.stats import flat_files
 
-ROOT: Final = "/sys/fs/cgroup"
 NS_PER_US: Final = 1000
 MAX_ENTRIES: Final = 1000
 """Most entries of a cgroup's directory that are looked at: a container with a cgroup of its own may make some."""
-_MAX_BYTES: Final = 16 * 1024
-_V2: Final = "0::"
-
-
-def own_cgroup(pid: int, container_id: str) -> str:
-    """Directory of the container's own cgroup, by its first process; empty without one: it is in its parent's."""
-    return cgroup_directory(read_once(pid, "cgroup", _MAX_BYTES).decode(errors="surrogateescape"), container_id)
-
-
-def cgroup_directory(text: str, container_id: str) -> str:
-    """The same by /proc/PID/cgroup. Of nested ones (crun puts the processes into ``container`` below it) the outermost
-    that has the container's id in its name: ``libpod-<id>.scope``."""
-    path = next((line.removeprefix(_V2) for line in text.splitlines() if line.startswith(_V2)), "")
-    parts = PurePosixPath(path.lstrip("/")).parts
-    for end, part in enumerate(parts, start=1):
-        if container_id and container_id in part and ".." not in parts:
-            return str(PurePosixPath(ROOT, *parts[:end]))
-    return ""
 
 
 def read_cpu(directory: str, time: float) -> Cpu | None:

@@ -24,6 +24,7 @@ from ipc.stats.values import (
     decode_snapshot,
     encode_snapshot,
 )
+from workers.proc import cgroups
 from workers.proc.procfs import boot_time, parent_of, start_ticks
 from workers.stats import cgroup, flat_files, groups, host, processes
 from workers.stats.accounts import Counters, Process, ProcessAccount
@@ -124,7 +125,7 @@ class Collector:
     def _retain(self, containers: Mapping[str, ContainerTarget], pods: Sequence[PodTarget]) -> None:
         """Forget what is gone; find the cgroups of what is new."""
         self._cgroups = {
-            id: known if (known := self._cgroups.get(id)) is not None else cgroup.own_cgroup(target.pid, id)
+            id: known if (known := self._cgroups.get(id)) is not None else cgroups.own_cgroup(target.pid, id)
             for id, target in containers.items()
         }
         wanted = {*containers, KUBELET, RUNTIME}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from ipc.api.v1.container import ResourceRequirements
 from ipc.host.clock import rfc3339
 from ipc.kubecontainer.pod_containers import container_type
 from ipc.messages.pod_worker import SyncAction, SyncDone, SyncPod, SyncResult
@@ -41,6 +42,7 @@ class SyncRecord:
         self._removed: dict[str, None] = {}
         self._looks: dict[str, bytes] = {}
         self._unsure = False
+        self._actuated: dict[str, ResourceRequirements] = {}
         self.pull_backoff = PullBackoff(request.uid, request.pull_failures)
         """Pulls of the pod's images that have failed, in this sync and in those before."""
 
@@ -71,6 +73,14 @@ class SyncRecord:
         """Podman has answered that the container, or the sandbox with everything in it, of that id was removed."""
         self._touched.pop(id, None)
         self._removed[id] = None
+
+    def actuated(self, id: str, resources: ResourceRequirements) -> None:
+        """A container or sandbox was given these resources while it ran."""
+        self._actuated[id] = resources
+
+    def actuated_of(self, id: str, made_with: ResourceRequirements) -> ResourceRequirements:
+        """Resources that a container was given by syncs before this one."""
+        return self._request.actuated.get(id, made_with)
 
     def may_have_touched(self) -> None:
         """An act has failed, and what became of it is not known."""
@@ -106,6 +116,7 @@ class SyncRecord:
             cancelled=ended.cancelled if ended else False,
             pull_failures=self.pull_backoff.remembered(now_wall),
             evicted=self._evicted,
+            actuated=dict(self._actuated),
         )
 
     def _summary(self) -> str:

@@ -72,6 +72,11 @@ def pod_families(pods: Sequence[PodChanged]) -> Iterator[Family]:
     yield _one(kubelet.ACTIVE_PODS, sum(pod.status.phase in _RUNS for pod in wanted), "true")
     running = sum(pod.sandbox is not None and pod.sandbox.state is SandboxState.READY for pod in pods)
     yield _one(kubelet.RUNNING_PODS, running)
+    resizes = Counter((condition.type, condition.reason.lower()) for pod in pods for condition in pod.status.conditions)
+    in_progress = sum(number for (type, _), number in resizes.items() if type == "PodResizeInProgress")
+    yield _one(kubelet.IN_PROGRESS_RESIZES, in_progress)
+    pending = [((reason,), number) for (type, reason), number in sorted(resizes.items()) if type == "PodResizePending"]
+    yield _family(kubelet.PENDING_RESIZES, pending)
     yield _family(kubelet.RUNNING_CONTAINERS, [((state,), number) for state, number in sorted(states.items())])
     yield _one(kubelet.EPHEMERAL_CONTAINERS, sum(len(pod.pod.spec.ephemeral_containers) for pod in pods))
     desired = [((plugin, "desired_state_of_world"), number) for plugin, number in sorted(volumes.items())]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ipc.api.v1.pod import Pod
-from ipc.kubecontainer.hashing import hash_in
+from ipc.kubecontainer.hashing import is_made_from
 from ipc.kubecontainer.pod_containers import every_container
 from ipc.kubecontainer.pod_status import ContainerState, RuntimePodStatus
 
@@ -14,6 +14,6 @@ def is_in_use(pod: Pod, volume: str, view: RuntimePodStatus) -> bool:
         any(mount.name == volume for mount in found.container.volume_mounts)
         and (newest := view.newest(found.container.name)) is not None
         and newest.state is ContainerState.RUNNING
-        and newest.hash == hash_in(pod.spec, found.container)
+        and is_made_from(newest, pod.spec, found.container)
         for found in every_container(pod.spec)
     )

@@ -20,8 +20,16 @@ from ipc.api.v1.security import (
     SELinuxOptions,
     Sysctl,
 )
-from ipc.kubecontainer.hashing import CONTAINER_FIELDS, container_hash, hash_in, sandbox_hash
+from ipc.kubecontainer.hashing import (
+    CONTAINER_FIELDS,
+    container_hash,
+    hash_in,
+    is_made_from,
+    is_sandbox_made_from,
+    sandbox_hash,
+)
 from ipc.kubecontainer.pod_containers import ContainerKind
+from ipc.kubecontainer.pod_status import ContainerState, RuntimeContainerStatus, SandboxState, SandboxStatus
 from tests.harness.pods import container, pod
 
 NOT_IN_THE_HASH = {
@@ -56,7 +64,7 @@ def test_every_field_of_a_container_is_decided_on() -> None:
         {"args": ("sleep", "1000001")},
         {"working_dir": "/tmp"},
         {"env": (EnvVar(name="A", value="b"),)},
-        {"resources": ResourceRequirements(limits={"cpu": "1"})},
+        {"resources": ResourceRequirements(limits={"ephemeral-storage": "1Gi"})},
         {"volume_mounts": (VolumeMount(name="v", mount_path="/v"),)},
         {"security_context": SecurityContext(run_as_user=0)},
         {"tty": True},
@@ -76,6 +84,7 @@ def test_what_needs_a_new_container_changes_its_hash(change: dict[str, Any]) -> 
         {"restart_policy": "Never"},
         {"security_context": SecurityContext()},
         {"resources": ResourceRequirements()},
+        {"resources": ResourceRequirements(limits={"cpu": "1"}, requests={"memory": "1Gi"})},
     ],
     ids=lambda change: next(iter(change)),
 )
@@ -218,9 +227,29 @@ def test_what_it_does_not_depend_on_leaves_it() -> None:
     assert sandbox_hash(with_port(name="http")) == sandbox_hash(with_port())
 
 
-def test_the_pods_own_limits_are_its_sandboxs() -> None:
-    def limited(cpu: str) -> str:
-        return sandbox_hash(pod("a", resources=ResourceRequirements(limits={"cpu": cpu})))
+def limited(cpu: str) -> ResourceRequirements:
+    return ResourceRequirements(limits={"cpu": cpu})
 
-    assert limited("1") != limited("2")
-    assert sandbox_hash(pod("a", resources=ResourceRequirements())) == sandbox_hash(pod("a"))
+
+def test_the_pods_own_limits_change_while_its_sandbox_runs() -> None:
+    hashes = {sandbox_hash(pod("a", resources=resources)) for resources in (limited("1"), limited("2"), None)}
+    assert len(hashes) == 1
+
+
+def test_what_an_agent_made_that_could_not_resize_is_known_by_a_hash_that_covers_its_resources() -> None:
+    """Hashes of that time: nothing restarts with the agent, and an edit of resources does restart it."""
+    old = SandboxStatus(id="s", name="s", infra_id="i", attempt=0, state=SandboxState.READY, hash="ee1adce3cde85d31")
+    made = RuntimeContainerStatus(id="c", name="a", attempt=0, state=ContainerState.RUNNING, hash="27df42a96438872f")
+    for cpu, is_same in (("1", True), ("2", False)):
+        assert is_sandbox_made_from(old, pod("a", resources=limited(cpu))) is is_same
+        assert is_made_from(made, pod("a").spec, container("a", resources=limited(cpu))) is is_same
+
+
+def test_what_says_what_it_was_made_with_is_made_from_any_definition_with_other_amounts() -> None:
+    one, two = (container("a", resources=limited(cpu)) for cpu in ("1", "2"))
+    spec = pod("a").spec
+    made = RuntimeContainerStatus(
+        id="c", name="a", attempt=0, state=ContainerState.RUNNING, hash=hash_in(spec, one), resources=one.resources
+    )
+    assert is_made_from(made, spec, one)
+    assert is_made_from(made, spec, two)

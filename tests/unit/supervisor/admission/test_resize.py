@@ -1,4 +1,4 @@
-"""Changes of resources that a kubelet would make in place."""
+"""May a pod that runs have other resources, and what restarts for them."""
 
 from __future__ import annotations
 
@@ -7,32 +7,75 @@ from typing import Any
 import pytest
 
 from ipc.api.v1.pod import Pod
-from supervisor.admission.resize import restarts_for_resize
+from ipc.podresources.node_resources import NodeResources
+from supervisor.admission.node_usage import NodeUsage
+from supervisor.admission.resize import DEFERRED, INFEASIBLE, resize_problem, restarts_for_resize
 from tests.harness.manifests import pod
 
 IN_PLACE = {"resourceName": "cpu", "restartPolicy": "NotRequired"}
 BY_RESTART = {"resourceName": "cpu", "restartPolicy": "RestartContainer"}
+BARE = NodeResources(allocatable={"cpu": "4", "memory": "4Gi", "ephemeral-storage": "4Gi"})
+DELEGATED = NodeResources(allocatable=BARE.allocatable, controllers=frozenset({"cpu", "memory"}))
+NO_CONTROLLER = "no such cgroup controller is delegated to this user: main is restarted, against its resizePolicy"
+QOS = (
+    'spec: Invalid value: "": Pod QOS Class may not change as a result of resizing'
+    ": main is restarted, against its resizePolicy"
+)
 
 
 def asking(cpu: str, *policies: dict[str, str], memory: str = "1Gi", **fields: Any) -> Pod:
-    resources = {"requests": {"cpu": cpu, "memory": memory, "ephemeral-storage": cpu}}
+    resources = {"requests": {"cpu": cpu, "memory": memory, "ephemeral-storage": "1"}}
     main = {"name": "main", "image": "busybox", "resources": resources, "resizePolicy": list(policies), **fields}
     return pod(containers=[{"name": "first", "image": "busybox"}, main])
 
 
+LIMITED = asking("1", resources={"limits": {"cpu": "1"}})
+NOTHING = pod(containers=[{"name": "first", "image": "busybox"}, {"name": "main", "image": "busybox"}])
+
+
 @pytest.mark.parametrize(
-    ("before", "after", "names"),
+    ("before", "after", "node", "words"),
     [
-        (asking("1"), asking("1", command=["other"]), ""),
-        (asking("1"), asking("2"), "cpu"),
-        (asking("1", IN_PLACE), asking("2", IN_PLACE), "cpu"),
-        (asking("1", BY_RESTART), asking("2", BY_RESTART), ""),
-        (asking("1", BY_RESTART), asking("2", BY_RESTART, memory="2Gi"), "memory"),
-        (asking("1"), asking("2", memory="2Gi"), "cpu and memory"),
-        (pod(containers=[{"name": "first", "image": "busybox"}]), asking("1"), ""),
+        (asking("1"), asking("1", command=["other"]), BARE, ""),
+        (asking("1"), asking("2"), BARE, f"cpu changed: {NO_CONTROLLER}"),
+        (asking("1", IN_PLACE), asking("2", IN_PLACE), BARE, f"cpu changed: {NO_CONTROLLER}"),
+        (asking("1", BY_RESTART), asking("2", BY_RESTART), BARE, ""),
+        (asking("1"), asking("2", memory="2Gi"), BARE, f"cpu and memory changed: {NO_CONTROLLER}"),
+        (asking("1"), asking("2", memory="2Gi"), DELEGATED, ""),
+        (NOTHING, asking("1"), DELEGATED, f"cpu and memory changed: {QOS}"),
+        (pod(containers=[{"name": "first", "image": "busybox"}]), NOTHING, DELEGATED, ""),
+        (
+            LIMITED,
+            asking("1", resources={"requests": {"cpu": "1"}}),
+            DELEGATED,
+            "cpu changed: spec.containers[1].resources.limits: Forbidden: resource limits cannot be removed"
+            ": main is restarted, against its resizePolicy",
+        ),
     ],
 )
-def test_what_restarts_against_its_policy(before: Pod, after: Pod, names: str) -> None:
-    why = "resizing in place is not built yet: main is restarted, against its resizePolicy"
-    expected = [f"spec.containers[1].resources: {names} changed: {why}"] if names else []
-    assert list(restarts_for_resize(before, after)) == expected
+def test_what_restarts_against_its_policy(before: Pod, after: Pod, node: NodeResources, words: str) -> None:
+    expected = [f"spec.containers[1].resources: {words}"] if words else []
+    assert list(restarts_for_resize(before, after, node)) == expected
+
+
+@pytest.mark.parametrize(
+    ("wanted", "reason", "message"),
+    [
+        (asking("2"), "", ""),
+        (asking("3"), DEFERRED, "Node didn't have enough resource: cpu, requested: 3000, used: 2000, capacity: 4000"),
+        (asking("5"), INFEASIBLE, "Node didn't have enough capacity: cpu, requested: 5000, capacity: 4000"),
+        (
+            asking("5", memory="5Gi"),
+            INFEASIBLE,
+            "Node didn't have enough capacity: memory, requested: 5368709120, capacity: 4294967296",
+        ),
+    ],
+)
+def test_what_there_is_room_for(wanted: Pod, reason: str, message: str) -> None:
+    other = pod("other", containers=[{"name": "main", "image": "b", "resources": {"requests": {"cpu": "2"}}}])
+    problem = resize_problem(wanted, NodeUsage([other]), BARE)
+    assert ((problem.reason, problem.message) if problem else ("", "")) == (reason, message)
+
+
+def test_a_node_of_which_nothing_is_known_has_room() -> None:
+    assert resize_problem(asking("5000"), NodeUsage(), NodeResources()) is None

@@ -18,6 +18,7 @@ from supervisor.protocol.manifests import DesiredPod, ManifestPod, SourceSnapsho
 from supervisor.sources import checkpoint
 from supervisor.sources.checkpoint import CheckpointError, load, save
 from supervisor.sources.merge import PodConfig
+from supervisor.state.checked_file import encode_checked
 from tests.harness.manifests import NOW, pod
 
 
@@ -135,7 +136,7 @@ def test_a_damaged_one_is_moved_aside_and_never_trusted(
 def test_a_pod_that_no_longer_decodes_is_not_trusted(path: Path) -> None:
     payload = b'[{"source":"file","file":"a.yaml","document":1,"pod":{"apiVersion":"v1","kind":"Pod","speck":{}}}]'
     path.parent.mkdir()
-    path.write_bytes(b'{"version":1,"checksum":"%s","payload":%s}' % (checkpoint._checksum(payload).encode(), payload))
+    path.write_bytes(encode_checked(checkpoint.VERSION, payload))
     with pytest.raises(CheckpointError, match="speck: unknown field"):
         load(path)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from ipc.api.v1.container import Container
+from ipc.api.v1.container import Container, ResourceRequirements
 from ipc.api.v1.meta import ObjectMeta
 from ipc.api.v1.pod import Pod, PodSpec
 from ipc.kubecontainer.hashing import container_hash, sandbox_hash
@@ -17,6 +17,7 @@ from ipc.kubecontainer.pod_status import (
     SandboxState,
     SandboxStatus,
 )
+from ipc.kubecontainer.resize import resize_judge
 from supervisor.status.replaced import replaced_containers
 
 MAIN = Container(name="main", image="v1")
@@ -45,6 +46,12 @@ def seen(
     return RuntimePodStatus(uid="u", sandboxes=sandboxes, containers=(main,))
 
 
+def names(wanted: Pod, observed: RuntimePodStatus, *, was_observed_before: bool) -> frozenset[str]:
+    """On a host where cpu can be changed in place, and memory cannot."""
+    resize = resize_judge(wanted, observed, {}, frozenset({"cpu"}))
+    return replaced_containers(wanted, observed, resize, was_observed_before=was_observed_before)
+
+
 EXITED = ContainerState.EXITED
 
 
@@ -65,10 +72,24 @@ EXITED = ContainerState.EXITED
 def test_what_ended_for_the_manifest_s_sake_starts_again(
     wanted: Pod, observed: RuntimePodStatus, replaced: bool
 ) -> None:
-    assert replaced_containers(wanted, observed, was_observed_before=True) == ({"main"} if replaced else set())
+    assert names(wanted, observed, was_observed_before=True) == ({"main"} if replaced else set())
 
 
 def test_what_was_done_before_this_agent_began_does_not_run_again() -> None:
     """Its sandbox was stopped when it was done, and its manifest edited since."""
     done = seen(EXITED, sandbox=SandboxState.NOT_READY)
-    assert replaced_containers(RENAMED, done, was_observed_before=False) == set()
+    assert names(RENAMED, done, was_observed_before=False) == set()
+
+
+@pytest.mark.parametrize(("resource", "is_replaced"), [("cpu", False), ("memory", True)])
+def test_what_ended_for_its_resources_starts_again_where_they_need_another_container(
+    resource: str, is_replaced: bool
+) -> None:
+    def asking(amount: str) -> Container:
+        resources = ResourceRequirements(requests={"cpu": "1", "memory": "1", resource: amount})
+        return Container(name="main", image="v1", resources=resources)
+
+    of = msgspec.structs.replace(POD, spec=msgspec.structs.replace(POD.spec, containers=(asking("2"),)))
+    made = msgspec.structs.replace(seen(EXITED).containers[0], resources=asking("3").resources)
+    observed = msgspec.structs.replace(seen(EXITED), containers=(made,))
+    assert names(of, observed, was_observed_before=True) == ({"main"} if is_replaced else set())

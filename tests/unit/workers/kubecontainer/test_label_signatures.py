@@ -100,16 +100,36 @@ def test_another_agent_signs_otherwise() -> None:
         assert not owns(own)
 
 
+OLD_FORM = (
+    f'["1","sandbox","{SANDBOX_NAME}",[["rootlet.dev/instance","one"],["io.kubernetes.pod.name","web"],'
+    f'["io.kubernetes.pod.namespace","default"],["io.kubernetes.pod.uid","{UID}"],'
+    '["rootlet.dev/termination-grace-period-seconds","30"],["rootlet.dev/attempt","1"],'
+    '["rootlet.dev/sandbox-hash",""],["rootlet.dev/host-network","false"]]]'
+)
+NEW_FORM = OLD_FORM.replace('["1"', '["2"').replace(
+    '["rootlet.dev/attempt","1"],', '["rootlet.dev/attempt","1"],["rootlet.dev/resources","{}"],'
+)
+
+
+def signature(version: int, form: str) -> str:
+    return f"{version}:{hmac.new(KEY.secret, form.encode(), 'sha256').hexdigest()}"
+
+
+def test_what_an_older_version_has_signed_stays_ours_without_the_labels_that_came_later() -> None:
+    signed = {key: text for key, text in SANDBOX.items() if key != labels.RESOURCES}
+    signed |= {labels.SIGNATURE: signature(1, OLD_FORM)}
+    planted = {**signed, labels.RESOURCES: '{"limits":{"cpu":"1"}}'}
+    for found in (signed, planted):
+        assert ONE.owns_pod(listed_pod(name=SANDBOX_NAME, labels=found, created_at=NEW))
+        assert labels.read_sandbox(found).resources is None
+    raised = {**signed, labels.SIGNATURE: signed[labels.SIGNATURE].replace("1:", "2:", 1)}
+    assert not ONE.owns_pod(listed_pod(name=SANDBOX_NAME, labels=raised, created_at=NEW))
+
+
 def test_what_is_signed_stays_signed_in_later_versions() -> None:
     """Another form makes strangers of all containers that run: who needs one has to go on reading this one."""
     own = ONE.signed_sandbox(SANDBOX_NAME, SANDBOX)
-    form = (
-        f'["1","sandbox","{SANDBOX_NAME}",[["rootlet.dev/instance","one"],["io.kubernetes.pod.name","web"],'
-        f'["io.kubernetes.pod.namespace","default"],["io.kubernetes.pod.uid","{UID}"],'
-        '["rootlet.dev/termination-grace-period-seconds","30"],["rootlet.dev/attempt","1"],'
-        '["rootlet.dev/sandbox-hash",""],["rootlet.dev/host-network","false"]]]'
-    )
-    assert own["rootlet.dev/signature"] == f"1:{hmac.new(KEY.secret, form.encode(), 'sha256').hexdigest()}"
+    assert own["rootlet.dev/signature"] == signature(2, NEW_FORM.replace('"{}"', '"' + own[labels.RESOURCES] + '"'))
     assert tuple(key for key, _ in labels.CONTAINER.values()) == (
         "rootlet.dev/instance",
         "io.kubernetes.pod.name",
@@ -117,6 +137,7 @@ def test_what_is_signed_stays_signed_in_later_versions() -> None:
         "io.kubernetes.pod.uid",
         "rootlet.dev/termination-grace-period-seconds",
         "rootlet.dev/attempt",
+        "rootlet.dev/resources",
         "rootlet.dev/container-hash",
         "io.kubernetes.container.name",
         "rootlet.dev/restart-backoff-seconds",

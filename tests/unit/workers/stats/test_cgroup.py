@@ -31,25 +31,6 @@ def directory(tmp_path: Path) -> Path:
     return tmp_path
 
 
-@pytest.mark.parametrize(
-    ("text", "expected"),
-    [
-        (f"0::/user.slice/x/libpod-{ID}.scope/container\n", f"/sys/fs/cgroup/user.slice/x/libpod-{ID}.scope"),
-        (f"1:cpu:/\n0::/libpod_parent/libpod-{ID}\n", f"/sys/fs/cgroup/libpod_parent/libpod-{ID}"),
-        ("0::/user.slice/session-1.scope\n", ""),
-        (f"0::/../libpod-{ID}\n", ""),
-        (f"4:memory:/libpod-{ID}\n", ""),
-        ("", ""),
-    ],
-)
-def test_the_containers_own_cgroup(text: str, expected: str) -> None:
-    assert cgroup.cgroup_directory(text, ID) == expected
-
-
-def test_a_container_without_an_id_has_none() -> None:
-    assert cgroup.cgroup_directory("0::/x\n", "") == ""
-
-
 def test_cpu(directory: Path) -> None:
     found = cgroup.read_cpu(str(directory), 1.0)
     assert found is not None

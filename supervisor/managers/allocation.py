@@ -1,0 +1,209 @@
+"""Resources that each pod was allocated and that its containers were given, and what is pending of its resize.
+
+Holds state, no I/O. Mirrors pkg/kubelet/allocation (allocation_manager.go, state) and what the status manager keeps of
+resizes (pkg/kubelet/status/status_manager.go, podResizeConditions).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Mapping
+from typing import Final
+
+import msgspec
+
+from ipc.api.v1.container import ResourceRequirements
+from ipc.api.v1.pod import Pod
+from ipc.api.v1.status import PodCondition
+from ipc.kubecontainer.pod_status import RuntimePodStatus
+from ipc.podresources.allocation import (
+    allocation_from_pod,
+    is_resize_increasing_requests,
+    update_pod_from_allocation,
+)
+from ipc.podresources.priority import pod_priority
+from ipc.podresources.qos import compute_pod_qos
+from supervisor.state.resources_checkpoint import NONE, PodResources
+
+PENDING: Final = "PodResizePending"
+IN_PROGRESS: Final = "PodResizeInProgress"
+ERROR: Final = "Error"
+"""Reason of IN_PROGRESS when the last try has failed."""
+_GUARANTEED: Final = "Guaranteed"
+
+
+class PendingPod(msgspec.Struct, frozen=True, kw_only=True):
+    """A pod whose resize is pending, as its place among others depends on it."""
+
+    before: Pod
+    """With the resources that it was allocated."""
+    after: Pod
+    qos: str = ""
+    """Of the pod; empty: as its resources have it."""
+    since: str = ""
+    """When its resize was put off first; empty when it was not tried yet."""
+
+
+class AllocationManager:
+    """Owns the resources of every pod by UID, and the order of pending resizes."""
+
+    def __init__(self) -> None:
+        self._pods: dict[str, PodResources] = {}
+        self._pending: list[str] = []
+        """UIDs, in the order in which they are tried."""
+        self._unsure: set[str] = set()
+        """UIDs of pods that may have been given resources of which nobody has told."""
+        self.version = 0
+        """Grows with every change of what outlives the agent."""
+
+    def all_resources(self) -> Mapping[str, PodResources]:
+        """A copy of everything that outlives the agent, by UID."""
+        return dict(self._pods)
+
+    def restore(self, pods: Mapping[str, PodResources]) -> None:
+        """Take over what an agent before this one has kept."""
+        self._pods, self._unsure = dict(pods), set(pods)
+
+    def retain(self, uids: Collection[str]) -> None:
+        """Forget all other pods (RemoveOrphanedPods)."""
+        for uid in [uid for uid in self._pods if uid not in uids]:
+            self.remove(uid)
+
+    def resources(self, uid: str) -> PodResources:
+        """Everything of one pod."""
+        return self._pods.get(uid, NONE)
+
+    # --- allocated and actuated resources ------------------------------------------------------------------------
+
+    def allocated(self, pod: Pod) -> Pod:
+        """The pod with the resources that it was allocated; a container or a pod that is new has what it asks for."""
+        known = self._pods.get(pod.metadata.uid)
+        return update_pod_from_allocation(pod, known.allocated) if known is not None else pod
+
+    def allocate(self, pod: Pod) -> None:
+        """The pod has what it asks for (SetAllocatedResources)."""
+        uid, allocated = pod.metadata.uid, allocation_from_pod(pod)
+        known = self._pods.get(uid)
+        if known is None or known.allocated != allocated:
+            self._put(uid, msgspec.structs.replace(known or NONE, allocated=allocated))
+
+    def actuated(self, uid: str) -> Mapping[str, ResourceRequirements]:
+        """By id of container or sandbox; one that is absent has what it was made with."""
+        return self._pods.get(uid, NONE).actuated
+
+    def actuate(self, uid: str, given: Mapping[str, ResourceRequirements]) -> None:
+        """A worker has given these to what runs."""
+        if given and uid in self._pods:
+            known = self._pods[uid]
+            self._put(uid, msgspec.structs.replace(known, actuated={**known.actuated, **given}))
+
+    def is_unsure(self, uid: str) -> bool:
+        """Whether what runs of the pod may have other resources than `actuated` says."""
+        return uid in self._unsure
+
+    def doubt(self, uid: str) -> None:
+        """A sync of the pod has ended without a word."""
+        self._unsure.add(uid)
+
+    def trust(self, uid: str) -> None:
+        """A sync has looked, or has changed nothing."""
+        self._unsure.discard(uid)
+
+    def observed(self, uid: str, seen: RuntimePodStatus) -> None:
+        """Forget containers and sandboxes that are gone."""
+        known = self._pods.get(uid, NONE)
+        if not known.actuated:
+            return
+        there = {container.id for container in seen.containers} | {sandbox.id for sandbox in seen.sandboxes}
+        kept = {id: given for id, given in known.actuated.items() if id in there}
+        if len(kept) < len(known.actuated):
+            self._put(uid, msgspec.structs.replace(known, actuated=kept))
+
+    def remove(self, uid: str) -> None:
+        """Nothing of the pod is left (RemovePod)."""
+        if self._pods.pop(uid, None) is not None:
+            self.version += 1
+        self._unsure.discard(uid)
+        self.drop_pending(uid)
+
+    def _put(self, uid: str, resources: PodResources) -> None:
+        self._pods[uid] = resources
+        self.version += 1
+
+    # --- pending resizes -----------------------------------------------------------------------------------------
+
+    @property
+    def pending(self) -> tuple[str, ...]:
+        """UIDs of pods whose resize is to be tried again, in this order."""
+        return tuple(self._pending)
+
+    def push_pending(self, uid: str, find: Callable[[str], PendingPod | None]) -> None:
+        """PushPendingResize; ``find`` knows the pods, and None of one that is gone."""
+        uids = self._pending if uid in self._pending else [*self._pending, uid]
+        found = {each: pod for each in uids if (pod := find(each)) is not None}
+        self._pending = sort_pending_resizes(found)
+
+    def drop_pending(self, uid: str) -> None:
+        """Do not try it again."""
+        self._pending = [each for each in self._pending if each != uid]
+
+    # --- conditions ----------------------------------------------------------------------------------------------
+
+    def conditions(self, uid: str) -> tuple[PodCondition, ...]:
+        """GetPodResizeConditions."""
+        return self._pods.get(uid, NONE).conditions
+
+    def condition(self, uid: str, type: str) -> PodCondition | None:
+        """The condition of that type, if the pod has it."""
+        return next((condition for condition in self.conditions(uid) if condition.type == type), None)
+
+    def set_condition(self, uid: str, type: str, reason: str, message: str, generation: int, now: str) -> bool:
+        """False when it says the same already."""
+        old = self.condition(uid, type)
+        new = updated_resize_condition(type, old, reason, message, generation, now)
+        if new is None or uid not in self._pods:
+            return False
+        self._set(uid, (*(other for other in self.conditions(uid) if other.type != type), new))
+        return True
+
+    def clear_condition(self, uid: str, type: str) -> bool:
+        """False when the pod has none of that type."""
+        if self.condition(uid, type) is None:
+            return False
+        self._set(uid, (condition for condition in self.conditions(uid) if condition.type != type))
+        return True
+
+    def _set(self, uid: str, conditions: Iterable[PodCondition]) -> None:
+        ordered = tuple(sorted(conditions, key=lambda condition: condition.type != PENDING))
+        self._put(uid, msgspec.structs.replace(self._pods[uid], conditions=ordered))
+
+
+def updated_resize_condition(
+    type: str, old: PodCondition | None, reason: str, message: str, generation: int, now: str
+) -> PodCondition | None:
+    """status_manager.go, updatedPodResizeCondition; None when nothing changes."""
+    if old is not None and (old.reason, old.message, old.observed_generation) == (reason, message, generation):
+        return None
+    since = old.last_transition_time if old is not None and old.reason == reason else now
+    return PodCondition(
+        type=type,
+        status="True",
+        reason=reason,
+        message=message,
+        observed_generation=generation,
+        last_probe_time=now,
+        last_transition_time=since,
+    )
+
+
+def sort_pending_resizes(pods: Mapping[str, PendingPod]) -> list[str]:
+    """UIDs (sortPendingResizes): first those that ask for no more, then by priority, Guaranteed before others, then
+    those that have waited longest."""
+
+    def place(uid: str) -> tuple[object, ...]:
+        pod = pods[uid]
+        if not is_resize_increasing_requests(pod.before, pod.after):
+            return (False,)
+        is_other = (pod.qos or compute_pod_qos(pod.after)) != _GUARANTEED
+        return True, -pod_priority(pod.after), is_other, not pod.since, pod.since
+
+    return sorted(pods, key=place)

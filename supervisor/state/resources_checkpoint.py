@@ -1,0 +1,131 @@
+"""Resources of pods on disk: those that each was allocated, and those that its containers were given while they ran.
+
+Two files, as upstream's (pkg/kubelet/allocation/state/state_checkpoint.go), each replaced as a whole. With the
+allocated ones lie the conditions of resizes, which upstream finds in the API. A file that cannot be used costs what it
+is for: a pod is allocated what its manifest asks for now, and what runs is looked at (SyncPod.unsure_resources).
+"""
+
+from __future__ import annotations
+
+import functools
+import logging
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Final, TypeVar
+
+import msgspec
+
+from ipc.api.quantity import parse_quantity
+from ipc.api.v1.container import ResourceRequirements
+from ipc.api.v1.status import PodCondition
+from ipc.host.atomic_file import UntrustedFile, move_aside, read_bounded, write_atomically
+from ipc.host.clock import Clock
+from ipc.host.private_directories import make_private
+from ipc.podresources.allocation import PodResourceInfo
+from supervisor.state.checked_file import decode_checked, encode_checked
+from supervisor.state.throttled_saver import ThrottledSaver, Write
+
+ALLOCATED_FILE: Final = "allocated_pods_state"
+ACTUATED_FILE: Final = "actuated_pods_state"
+VERSION: Final = 1
+"""Of both formats. Another version is not trusted, whatever it says."""
+WRITE_PERIOD_S: Final = 0.1
+"""The least time between two writes, in seconds: many pods that come at once are one write."""
+RETRY_S: Final = 5.0
+MAX_FILE_BYTES: Final = 64 << 20
+"""Largest file that is read."""
+
+log = logging.getLogger(__name__)
+T = TypeVar("T")
+
+
+class PodResources(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """Resources of one pod, as far as they outlive the agent."""
+
+    allocated: PodResourceInfo = PodResourceInfo()
+    actuated: Mapping[str, ResourceRequirements] = {}
+    """Resources that its containers and sandboxes were given while they ran, by id."""
+    conditions: tuple[PodCondition, ...] = ()
+    """PENDING before IN_PROGRESS, those that there are."""
+
+
+NONE: Final = PodResources()
+
+
+class _Allocated(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True):
+    allocated: PodResourceInfo
+    conditions: tuple[PodCondition, ...] = ()
+
+
+_AllocatedPods = dict[str, _Allocated]
+_ActuatedPods = dict[str, dict[str, ResourceRequirements]]
+
+
+def save(directory: Path, pods: Mapping[str, PodResources]) -> None:
+    """Replace both files. Raises OSError; each of them is whole then, the old or the new one."""
+    make_private(directory)
+    allocated = {uid: _Allocated(pod.allocated, pod.conditions) for uid, pod in pods.items()}
+    actuated = {uid: pod.actuated for uid, pod in pods.items() if pod.actuated}
+    for file, payload in ((ALLOCATED_FILE, allocated), (ACTUATED_FILE, actuated)):
+        write_atomically(directory / file, encode_checked(VERSION, msgspec.json.encode(payload)))
+
+
+def load(directory: Path) -> dict[str, PodResources]:
+    """Resources as they were saved; none of a file that is missing or cannot be used: that is logged."""
+    allocated = _load(directory / ALLOCATED_FILE, _AllocatedPods)
+    actuated = _load(directory / ACTUATED_FILE, _ActuatedPods)
+    return {
+        uid: PodResources(allocated=pod.allocated, conditions=pod.conditions, actuated=actuated.get(uid, {}))
+        for uid, pod in allocated.items()
+    }
+
+
+def _load(path: Path, kind: type[dict[str, T]]) -> dict[str, T]:
+    try:
+        pods = msgspec.json.decode(decode_checked(VERSION, read_bounded(path, MAX_FILE_BYTES)), type=kind)
+        _check_quantities(pods)
+    except FileNotFoundError:
+        return {}
+    except OSError as error:
+        log.error("resources of pods %s cannot be read: %s", path, error.strerror or error)
+        return {}
+    except (UntrustedFile, msgspec.MsgspecError, ValueError) as error:
+        log.error("resources of pods %s cannot be used: %s%s", path, error, move_aside(path))
+        return {}
+    return pods
+
+
+def _check_quantities(pods: Mapping[str, object]) -> None:
+    """Raises ValueError."""
+    for pod in pods.values():
+        if isinstance(pod, _Allocated):
+            info = pod.allocated
+            given = [*info.container_resources.values(), info.pod_level_resources or ResourceRequirements()]
+        else:
+            given = list(pod.values()) if isinstance(pod, dict) else []
+        for quantity in (q for each in given for q in (*each.limits.values(), *each.requests.values())):
+            parse_quantity(quantity)
+
+
+class ResourcesCheckpoint:
+    """When the files are written (`supervisor.state.throttled_saver`)."""
+
+    def __init__(self, directory: Path, clock: Clock) -> None:
+        self._directory = directory
+        self._saver = ThrottledSaver[int]("resources of pods", 0, clock, log, period_s=WRITE_PERIOD_S, retry_s=RETRY_S)
+
+    def restore(self) -> dict[str, PodResources]:
+        """Resources that an earlier run of the agent has saved."""
+        return load(self._directory)
+
+    def keep(self, version: int, pods: Callable[[], Mapping[str, PodResources]]) -> None:
+        """Write what is new. To be called after every event, and every second; ``pods`` returns a copy of all that is
+        known, of which ``version`` says how new it is."""
+        self._saver.keep(lambda: version, self._write(pods))
+
+    async def close(self, version: int, pods: Callable[[], Mapping[str, PodResources]]) -> None:
+        """Write the last ones, if the disk takes them in time."""
+        await self._saver.close(lambda: version, self._write(pods))
+
+    def _write(self, pods: Callable[[], Mapping[str, PodResources]]) -> Callable[[int], Write]:
+        return lambda _: functools.partial(save, self._directory, pods())
