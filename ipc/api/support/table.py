@@ -495,7 +495,7 @@ CONTAINER_ROWS: Final = (
     FieldSupport(
         "spec.containers[*].resizePolicy[*].resourceName",
         _YES,
-        tests=("unit/workers/kuberuntime/test_resize_pod.py::test_a_container_that_asks_for_it_is_made_anew",),
+        tests=("e2e/test_resize.py::test_a_container_that_asks_for_it_is_restarted",),
     ),
     FieldSupport(
         "spec.containers[*].resizePolicy[*].restartPolicy",
