@@ -50,7 +50,6 @@ def pod_resources(pod: Pod, node: NodeResources) -> dict[str, Any]:
     asked: dict[str, Mapping[str, Any]] = {
         "cpu": {"shares": config.cpu_shares, **quota},
         "memory": {"limit": config.memory} if config.memory else {},
-        "pids": {"limit": node.pod_pids_limit} if node.pod_pids_limit else {},
     }
     given = {name: values for name, values in asked.items() if values and name in node.controllers}
     return {"resource_limits": given} if given else {}

@@ -94,10 +94,9 @@ def test_quotas_follow_the_settings() -> None:
     assert pod_resources(pod("a", resources=limited), none)["resource_limits"]["cpu"] == {"shares": 2}
 
 
-def test_a_pod_and_each_of_its_containers_have_no_more_processes_than_is_set() -> None:
+def test_no_container_has_more_processes_than_is_set() -> None:
     node = NodeResources(controllers=NODE.controllers, pod_pids_limit=100)
     assert of(resources({}), node=node)["resource_limits"]["pids"] == {"limit": 100}
-    assert pod_resources(pod("a"), node)["resource_limits"]["pids"] == {"limit": 100}
     none = NodeResources(controllers=frozenset({"cpu"}), pod_pids_limit=100)
     assert "pids" not in of(resources({}), node=none)["resource_limits"]
 
