@@ -123,6 +123,7 @@ ORDER: Final[Mapping[str, tuple[str, ...]]] = {
 }
 """The rooms of each package from the ground up: of two rooms only the later one may import the earlier one."""
 OTHER_SIZES: Final[Mapping[str, str]] = {
+    "supervisor.syncloop": "a module for each kind of event, and what they share",
     "ipc.api.validation": "a module for each subject of Kubernetes' validation",
     "supervisor.cli.commands": "one module a command, so that none imports what another needs",
     "supervisor.sources": "a module or two for each source, and the merge of what they state",

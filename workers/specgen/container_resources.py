@@ -78,8 +78,10 @@ def _memory(limits: ResourceList, swap_bytes: int) -> Mapping[str, int]:
 
 
 def _unified(node: NodeResources, swap_bytes: int, *, is_limited: bool) -> Mapping[str, str]:
-    """Files of the cgroup that the OCI runtime has no field for, or none without a limit of memory."""
-    swap = {SWAP_MAX: str(swap_bytes)} if node.swap.is_limited_by_cgroup and not is_limited else {}
+    """Files of the cgroup that the OCI runtime has no field for, or none without a limit of memory. Swap is limited
+    without one only where it is given out."""
+    gives_swap = node.swap.is_limited_by_cgroup and node.swap.total_bytes > 0
+    swap = {SWAP_MAX: str(swap_bytes)} if gives_swap and not is_limited else {}
     return {**(KILLED_AS_A_WHOLE if is_limited else {}), **swap}
 
 
