@@ -47,7 +47,6 @@ from ipc.messages.node_worker import (
     StartPull,
     Track,
     Untrack,
-    WeighClasses,
 )
 from ipc.metrics import kubelet as metrics
 from ipc.shm.board import WorkerRowWriter
@@ -77,7 +76,6 @@ from workers.pleg.publisher import Publisher, within_one_message
 from workers.pleg.relist import Listing, is_list_cheaper
 from workers.pleg.relist_schedule import RelistSchedule, retry_delay_s
 from workers.pleg.runtime_state import RuntimeState
-from workers.proc.class_cgroups import ClassCgroups, service_manager
 from workers.profiling import ProfileRequests
 from workers.stats.housekeeping import Housekeeping
 from workers.stats.targets import PodTarget, targets_of
@@ -141,7 +139,6 @@ async def run_node_worker(
                 "containers' logs": worker.logs.run,
                 "unused images": worker.images.collect,
                 "inspects for a later process": worker.keep_inspects,
-                **({"cgroups of QoS classes": worker.class_cgroups.keep} if worker.class_cgroups.is_needed else {}),
                 "export of traces": functools.partial(
                     export_traces,
                     context.board.trace,
@@ -199,7 +196,6 @@ class NodeWorker:
             remembered=self._inspect_file.read(),
             on_inspect=self._inspect_file.note_change,
         )
-        self.class_cgroups = ClassCgroups(service_manager(), settings.instance, settings.node)
         self._profiles = ProfileRequests(self._send)
         pull_records = PullRecords(settings.pulled_images_dir)
         image_records = ImageRecords(settings.image_records_file, clock)
@@ -293,9 +289,6 @@ class NodeWorker:
                     self.log_gc.ask(command)
                 case ObserveNode():
                     self.node_pressure.ask(command)
-                case WeighClasses():
-                    self.class_cgroups.weigh(command.burstable_shares)
-                    self.class_cgroups.write()
                 case SetLogRotation(policy=policy):
                     self.logs.set_policy(policy)
                 case TakeProfile():
@@ -453,7 +446,6 @@ class NodeWorker:
                 self._row_writer.step("waiting")
                 waits_until = math.inf if self._schedule.is_down else self._queue.next_at
                 await self._sleep(min(self._schedule.next_at, waits_until) - now)
-            self.class_cgroups.write()
             self._count()
 
     def _is_list_cheaper(self, due: Sequence[str]) -> bool:

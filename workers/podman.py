@@ -68,8 +68,6 @@ from workers.proc.pidfd import wait_ended
 if TYPE_CHECKING:
     from workers.libpod.podman_py import PodmanPyCall
 
-SYSTEMD: Final = "systemd"
-"""Podman's cgroup manager that gives pods cgroups."""
 UNSETTLED_STATES: Final = frozenset({"configured", "created", "initialized", "removing"})
 """In which a monitor is a sign of something under way or interrupted."""
 LIST_TRIES: Final = 5
@@ -119,7 +117,7 @@ class PodmanRuntime:
         self._our_label = f"{labels.INSTANCE}={instance}"
         self._streams: set[LineStream] = set()
         self._tasks = BackgroundTasks()
-        self._host: asyncio.Task[libpod.HostInfo] | None = None
+        self._id_ranges: asyncio.Task[IdRanges] | None = None
         """Under way or answered; all who ask meanwhile wait for one answer, and none takes it from the others."""
 
     # --- looking ---
@@ -226,24 +224,17 @@ class PodmanRuntime:
             return None
 
     async def id_ranges(self) -> IdRanges:
-        return (await self._info()).id_ranges
-
-    async def has_systemd_cgroups(self) -> bool:
-        return (await self._info()).cgroup_manager == SYSTEMD
-
-    async def _info(self) -> libpod.HostInfo:
-        """Asked for once."""
-        if self._host is None:
-            self._host = self._tasks.spawn(
-                self._inspect("info", "info", libpod.decode_info), name="info", expected=(RuntimeCallError,)
+        if self._id_ranges is None:
+            self._id_ranges = self._tasks.spawn(
+                self._inspect("info", "info", libpod.decode_id_ranges), name="info", expected=(RuntimeCallError,)
             )
-            self._host.add_done_callback(self._keep_info)
-        return await asyncio.shield(self._host)
+            self._id_ranges.add_done_callback(self._keep_id_ranges)
+        return await asyncio.shield(self._id_ranges)
 
-    def _keep_info(self, asked: asyncio.Task[libpod.HostInfo]) -> None:
-        """Forget an answer that has failed, so that it is asked for again."""
+    def _keep_id_ranges(self, asked: asyncio.Task[IdRanges]) -> None:
+        """Forget ID ranges whose query failed, so that they are asked for again."""
         if asked.cancelled() or asked.exception() is not None:
-            self._host = None
+            self._id_ranges = None
 
     # --- acting ---
 

@@ -139,12 +139,6 @@ class NodeObserved(Message, frozen=True, kw_only=True):
     """Use by each pod of which something runs; None when nobody has asked for it, or it cannot be measured."""
 
 
-class WeighClasses(Message, frozen=True, kw_only=True):
-    """CPU shares of all burstable pods together: the weight of their cgroup."""
-
-    burstable_shares: int
-
-
 class SetLogRotation(Message, frozen=True, kw_only=True):
     """Rotate containers' logs by another policy from now on."""
 
@@ -209,7 +203,6 @@ NodeWorkerCommand = (
     | CollectLogs
     | CollectImages
     | SetLogRotation
-    | WeighClasses
     | ObserveNode
     | TakeProfile
     | Shutdown

@@ -1,18 +1,15 @@
-"""Values of the cgroups of pods and QoS classes, from requests and limits. Pure.
+"""Values of the cgroup of a pod, from its requests and limits. Pure.
 
-Mirrors ResourceConfigForPod and the conversions of pkg/kubelet/cm/helpers_linux.go, getCgroupConfig
-(node_container_manager_linux.go) and ToSystemd (cgroup_manager_linux.go). MemoryQoS, which is alpha there, is not here;
-neither is hugetlb, which no user is delegated.
+Mirrors ResourceConfigForPod and the conversions of pkg/kubelet/cm/helpers_linux.go. MemoryQoS, which is alpha there, is
+not here; neither is hugetlb, which no user is delegated.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
 from typing import Final
 
 import msgspec
 
-from ipc.api.v1.base import ResourceList
 from ipc.api.v1.pod import Pod
 from ipc.podresources.node_resources import CfsQuota
 from ipc.podresources.pod_requests import CPU, MEMORY, amount, pod_requests
@@ -23,8 +20,6 @@ SHARES_PER_CPU: Final = 1024
 MIN_QUOTA_US: Final = 1_000
 MILLI: Final = 1000
 NO_LIMIT: Final = -1
-PIDS: Final = "pid"
-"""Name of process ids among reserved resources (pkg/kubelet/stats/pidlimit)."""
 _MAX_WEIGHT: Final = 10_000
 
 
@@ -37,7 +32,6 @@ class CgroupConfig(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True
     cpu_quota: int | None = None
     """Microseconds of each period; NO_LIMIT for none."""
     cpu_period: int | None = None
-    pids: int | None = None
 
 
 def pod_cgroup_config(pod: Pod, cfs: CfsQuota) -> CgroupConfig:
@@ -52,15 +46,6 @@ def pod_cgroup_config(pod: Pod, cfs: CfsQuota) -> CgroupConfig:
         cpu_shares=shares,
         cpu_quota=quota if cpu else None,
         cpu_period=cfs.period_us if cpu else None,
-    )
-
-
-def resources_cgroup_config(resources: ResourceList) -> CgroupConfig:
-    """Values of a cgroup that is to have these resources, and no more (getCgroupConfig). CPU is a weight only."""
-    return CgroupConfig(
-        memory=amount(resources, MEMORY) if MEMORY in resources else None,
-        cpu_shares=milli_cpu_to_shares(amount(resources, CPU)) if CPU in resources else None,
-        pids=amount(resources, PIDS) if PIDS in resources else None,
     )
 
 
@@ -83,18 +68,3 @@ def shares_to_weight(shares: int) -> int:
 def weight_to_shares(weight: int) -> int:
     """cpuWeightToCPUShares, of the same source."""
     return MIN_SHARES + (weight - 1) * (MAX_SHARES - MIN_SHARES) // (_MAX_WEIGHT - 1)
-
-
-def slice_name(parts: Sequence[str]) -> str:
-    """Name of systemd's slice for a cgroup, each part within the one before: a dash in a part would be a level of its
-    own."""
-    return "-".join(part.replace("-", "_") for part in parts) + ".slice" if parts else "/"
-
-
-def slice_path(parts: Sequence[str]) -> str:
-    """Path of that slice below its service manager's cgroup, which has a directory for each dash."""
-    return "/" + "/".join(_slices(parts))
-
-
-def _slices(parts: Sequence[str]) -> Iterator[str]:
-    return (slice_name(parts[:end]) for end in range(1, len(parts) + 1))

@@ -40,12 +40,8 @@ class NodeResources(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tru
     """cgroup v2 controllers that are delegated to this user."""
     cfs: CfsQuota = CfsQuota()
     swap: SwapLimits = SwapLimits()
-    cgroups_per_qos: bool = False
-    """Whether pods are to be in a cgroup of their QoS class: controllers are delegated, and it is set so."""
-    enforced: Mapping[str, str] = msgspec.field(default_factory=dict)
-    """Resources that all pods together get at most, by their cgroup; empty: nothing holds them to any."""
     pod_pids_limit: int = 0
-    """Most processes of a pod; 0: no limit but Podman's of each container."""
+    """Most processes of each container of a pod, as Podman limits no pod; 0: no limit but Podman's own."""
     least_oom_score_adj: int = 0
     """The oom_score_adj of our own processes: a container's cannot be lower."""
     unprivileged_port_start: int = FIRST_PORT

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import os
 import shutil
-from collections.abc import Mapping
 from fractions import Fraction
 from pathlib import Path
 from typing import Final
@@ -15,16 +14,13 @@ from typing import Final
 import msgspec
 
 from ipc.api.quantity import Notation, format_quantity
-from ipc.eviction.thresholds import PODS_ENFORCEMENT, parse_thresholds
+from ipc.eviction.thresholds import parse_thresholds
 from ipc.nodestatus.allocatable import reservation, reservation_problem, without
-from ipc.podresources.cgroup_config import PIDS
 from ipc.podresources.node_resources import FIRST_PORT, CfsQuota, NodeResources, SwapLimits
 from supervisor.admission.cgroups import delegated_controllers, limits_swap
 from supervisor.config.settings import Settings, SettingsError
 
 LIMITED_SWAP: Final = "LimitedSwap"
-CLASS_CONTROLLERS: Final = frozenset({"cpu", "memory"})
-"""Of use between QoS classes: without either there is no need of cgroups for them."""
 UNPRIVILEGED_PORT_START: Final = Path("/proc/sys/net/ipv4/ip_unprivileged_port_start")
 
 
@@ -37,8 +33,6 @@ class Machine(msgspec.Struct, frozen=True, kw_only=True):
     """Size of the file system on which the pods' files lie."""
     controllers: frozenset[str] = frozenset()
     """cgroup v2 controllers that are delegated to this user."""
-    max_pids: int = 0
-    """Process ids that the kernel gives out."""
     swap_bytes: int = 0
     limits_swap: bool = False
     """Whether the kernel limits swap by cgroup, and this user may set such a limit."""
@@ -56,7 +50,6 @@ def read_machine(state_dir: Path) -> Machine:
         memory_bytes=os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE"),
         storage_bytes=shutil.disk_usage(existing_part(state_dir)).total,
         controllers=delegated_controllers() or frozenset(),
-        max_pids=int(Path("/proc/sys/kernel/pid_max").read_text()),
         swap_bytes=_swap_bytes(),
         limits_swap=limits_swap(),
         oom_score_adj=int(Path("/proc/self/oom_score_adj").read_text()),
@@ -98,8 +91,6 @@ def node_resources(machine: Machine, settings: Settings) -> NodeResources:
         reserved=reserved,
         allocatable=without(capacity, reserved),
         controllers=machine.controllers,
-        cgroups_per_qos=settings.cgroups_per_qos and bool(CLASS_CONTROLLERS & machine.controllers),
-        enforced=_enforced(machine, capacity, settings),
         cfs=CfsQuota(enforced=settings.cpu_cfs_quota, period_us=round(settings.cpu_cfs_quota_period_s * 1e6)),
         swap=SwapLimits(
             is_limited_by_cgroup=machine.limits_swap,
@@ -109,15 +100,6 @@ def node_resources(machine: Machine, settings: Settings) -> NodeResources:
         least_oom_score_adj=machine.oom_score_adj,
         unprivileged_port_start=machine.unprivileged_port_start,
     )
-
-
-def _enforced(machine: Machine, capacity: Mapping[str, str], settings: Settings) -> dict[str, str]:
-    """Without what evictionHard wants to be free: pods may use that before they are evicted
-    (getNodeAllocatableInternalAbsolute)."""
-    if PODS_ENFORCEMENT not in settings.enforce_node_allocatable:
-        return {}
-    internal = {**capacity, PIDS: str(machine.max_pids)}
-    return without(internal, reservation(internal, (settings.system_reserved, settings.kube_reserved), ()))
 
 
 def _bytes(count: int) -> str:

@@ -11,9 +11,7 @@ from collections.abc import Iterable, Mapping
 import msgspec
 
 from ipc.api.v1.pod import Pod
-from ipc.podresources.cgroup_config import milli_cpu_to_shares
-from ipc.podresources.pod_requests import CPU, pod_requests
-from ipc.podresources.qos import compute_pod_qos
+from ipc.podresources.pod_requests import pod_requests
 from supervisor.admission.host_ports import HostPort, host_ports
 
 
@@ -23,15 +21,7 @@ class _Taken(msgspec.Struct, frozen=True):
     pod: Pod
     requests: Mapping[str, int]
     """By resource, in the units of `ipc.podresources.pod_requests`."""
-    burstable_milli_cpu: int
-    """CPU that it asks for; 0 of a pod of another QoS class."""
     ports: tuple[HostPort, ...]
-
-
-def _taken(pod: Pod) -> _Taken:
-    requests = pod_requests(pod)
-    milli_cpu = requests.get(CPU, 0) if compute_pod_qos(pod) == "Burstable" else 0
-    return _Taken(pod, requests, milli_cpu, tuple(host_ports(pod)))
 
 
 class NodeUsage:
@@ -40,7 +30,6 @@ class NodeUsage:
     def __init__(self, pods: Iterable[Pod] = ()) -> None:
         self._taken: dict[str, _Taken] = {}
         self._total: Counter[str] = Counter()
-        self._burstable_milli_cpu = 0
         self._holders: dict[tuple[str, int], tuple[str, ...]] = {}
         """UIDs of those with a port of that number, on whatever address."""
         for pod in pods:
@@ -53,9 +42,8 @@ class NodeUsage:
         """Count a pod by this manifest."""
         uid = pod.metadata.uid
         self.drop(uid)
-        taken = self._taken[uid] = _taken(pod)
+        taken = self._taken[uid] = _Taken(pod, pod_requests(pod), tuple(host_ports(pod)))
         self._total.update(taken.requests)
-        self._burstable_milli_cpu += taken.burstable_milli_cpu
         for number in {port.number for port in taken.ports}:
             self._holders[number] = (*self._holders.get(number, ()), uid)
 
@@ -65,7 +53,6 @@ class NodeUsage:
         if taken is None:
             return
         self._total.subtract(taken.requests)
-        self._burstable_milli_cpu -= taken.burstable_milli_cpu
         for number in {port.number for port in taken.ports}:
             self._holders[number] = tuple(holder for holder in self._holders[number] if holder != uid)
 
@@ -76,7 +63,6 @@ class NodeUsage:
             return self
         others = NodeUsage()
         others._taken, others._total, others._holders = dict(self._taken), Counter(self._total), dict(self._holders)
-        others._burstable_milli_cpu = self._burstable_milli_cpu
         for uid in known:
             others.drop(uid)
         return others
@@ -84,11 +70,6 @@ class NodeUsage:
     def requested(self, resource: str) -> int:
         """Requests of all pods, in the units of `ipc.podresources.pod_requests`."""
         return self._total[resource]
-
-    @property
-    def burstable_shares(self) -> int:
-        """CPU shares of all burstable pods together (setCPUCgroupConfig, pkg/kubelet/cm)."""
-        return milli_cpu_to_shares(self._burstable_milli_cpu)
 
     def holder(self, wanted: HostPort) -> tuple[Pod, HostPort] | None:
         """Pod that holds that port, and how."""

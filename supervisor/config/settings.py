@@ -14,7 +14,7 @@ from typing import Annotated, Any, Final, Literal
 import msgspec
 
 from ipc.api.quantity import QuantityError, parse_amount
-from ipc.eviction.thresholds import DEFAULT_HARD, PODS_ENFORCEMENT, EvictionSettings, Threshold, parse_thresholds
+from ipc.eviction.thresholds import DEFAULT_HARD, EvictionSettings, Threshold, parse_thresholds
 from ipc.kubecontainer.container_gc import GcPolicy
 from ipc.kubecontainer.image_gc import ImageGcPolicy, ImageGcScope
 from ipc.kubecontainer.label_key import LabelKey
@@ -134,7 +134,7 @@ DNS_NAME: Final = Pattern(rf"(?=.{{0,253}}$)({_LABEL}(\.{_LABEL})*)?", "must be 
 _PODMAN_NAME: Final = Pattern(r"([a-zA-Z0-9][a-zA-Z0-9_.-]*)?", "must be the name of a Podman network")
 _FILE_OR_NONE: Final = Pattern(r"(/.*)?", "must be an absolute path, or empty")
 _ENDPOINT: Final = Pattern(r"https?://[!-?A-~]+", "must be an http:// or https:// URL without a user")
-_ACRONYMS: Final = {"cfs": "CFS", "gc": "GC", "qos": "QOS", "qps": "QPS", "dns": "DNS", "url": "URL", "ca": "CA"}
+_ACRONYMS: Final = {"cfs": "CFS", "gc": "GC", "qps": "QPS", "dns": "DNS", "url": "URL", "ca": "CA"}
 _PORT: Final = Range(0, 65535)
 _URL_OR_NONE: Final = Pattern(r"(https?://[!-~]+)?", "must be an http or https URL, or empty")
 
@@ -369,12 +369,10 @@ class Settings(_Section, frozen=True, kw_only=True):
     container_log_monitor_interval_s: Annotated[Seconds, _between("3s", "1h")] = seconds("10s")
     kube_reserved: Annotated[dict[str, str], Check(_reservation_problem)] = msgspec.field(default_factory=dict)
     system_reserved: Annotated[dict[str, str], Check(_reservation_problem)] = msgspec.field(default_factory=dict)
-    cgroups_per_qos: bool = True
     cpu_cfs_quota: bool = True
     cpu_cfs_quota_period_s: Annotated[Seconds, _between("1ms", "1s")] = seconds("100ms")
     pod_pids_limit: Annotated[int, Range(-1, 4_194_304)] = -1
     memory_swap: MemorySwapSettings = MemorySwapSettings()
-    enforce_node_allocatable: tuple[Literal["none", "pods"], ...] = (PODS_ENFORCEMENT,)
     eviction_hard: dict[str, str] = msgspec.field(default_factory=lambda: dict(DEFAULT_HARD))
     eviction_soft: dict[str, str] = msgspec.field(default_factory=dict)
     eviction_soft_grace_period: dict[str, str] = msgspec.field(default_factory=dict)
@@ -433,7 +431,7 @@ class Settings(_Section, frozen=True, kw_only=True):
     @property
     def thresholds(self) -> tuple[Threshold, ...]:
         """Thresholds of eviction. Raises ThresholdError."""
-        return parse_thresholds(self.eviction, enforce_node_allocatable=self.enforce_node_allocatable)
+        return parse_thresholds(self.eviction)
 
 
 _UNKNOWN_NODE: Final = NodeResources()

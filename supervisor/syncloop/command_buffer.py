@@ -14,7 +14,6 @@ from ipc.messages.node_worker import (
     Relist,
     Track,
     Untrack,
-    WeighClasses,
 )
 from ipc.messages.pod_worker import CancelSync
 from supervisor.podworkers.board_rows import NO_ROW
@@ -71,7 +70,7 @@ class CommandBuffer:
 
     def to_node(
         self,
-        message: Track | Untrack | Observe | Relist | CollectLogs | CollectImages | WeighClasses | ObserveNode,
+        message: Track | Untrack | Observe | Relist | CollectLogs | CollectImages | ObserveNode,
     ) -> None:
         self.send(NODE_SLOT, message)
 

@@ -151,7 +151,6 @@ class SyncLoop:
         self._updates.answer_stop()
         if request := self._observation_requests.take_request():
             self._out.to_node(request)
-        self._workers.weigh_classes()
         return self._out.take()
 
     def _retry_resizes(self, now: Instant) -> None:

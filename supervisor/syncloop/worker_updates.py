@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from ipc.host.clock import Instant
 from ipc.messages.event_reasons import SYNC_CRASH_LOOP_BACK_OFF
-from ipc.messages.node_worker import WeighClasses
 from ipc.shm.board import pod_digest
 from supervisor.podworkers.pod_worker_state import PodWorkerState
 from supervisor.podworkers.poison_pods import Isolation
@@ -25,25 +24,15 @@ class WorkerUpdates:
         self._poison_pods = parts.poison_pods
         self._out = parts.out
         self._asked_for = WorkersWanted(parts.pod_table.workers)
-        self._weighed: int | None = None
-        """CPU shares of burstable pods that the node worker knows."""
 
     def on_worker_up(self, up: WorkerUp, now: Instant) -> None:
         self._out.up(up.slot, up.incarnation)
         self._pod_table.touch(state.uid for state in self._pod_table if state.slot == up.slot)
         if up.slot == NODE_SLOT:
-            self._weighed = None
             self._track_all()
             self._out.send_all(self._parts.pulls.handle(up, now.mono))
         if up.slot == API_SLOT:
             self._out.to_api(self._parts.statuses.everything())
-
-    def weigh_classes(self) -> None:
-        """Tell the node worker the weight of burstable pods when it has changed (UpdateQOSCgroups)."""
-        shares = self._parts.usage.burstable_shares
-        if self._parts.node.cgroups_per_qos and shares != self._weighed and self._out.is_up(NODE_SLOT):
-            self._weighed = shares
-            self._out.to_node(WeighClasses(burstable_shares=shares))
 
     def _track_all(self) -> None:
         """A new node worker knows nothing."""

@@ -156,9 +156,6 @@ class FakeRuntime:
     async def id_ranges(self) -> IdRanges:
         return await self._call("id_ranges", lambda: ID_RANGES)
 
-    async def has_systemd_cgroups(self) -> bool:
-        return await self._call("has_systemd_cgroups", lambda: False)
-
     async def create_pod(self, spec: SpecDict) -> str:
         cut = partial(self.podman.cut_create_pod, spec)
         return await self._call("create_pod", lambda: self.podman.create_pod(spec), cut)

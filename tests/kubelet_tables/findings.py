@@ -64,6 +64,8 @@ NOT_BUILT: Final[Mapping[str, str]] = {
     "status_": "a status that is kept between two syncs and told to an API server",
     "node_": "the Node object in an API server",
     "hugepage_": "the hugetlb controller, which systemd delegates to no user",
+    "cgroup_": "cgroups of QoS classes: Podman starts no rootless pod below a slice within a slice",
+    "qos_": "cgroups of QoS classes: Podman starts no rootless pod below a slice within a slice",
     "is_pod_cgroup": "Podman names the cgroups of pods by its own ids",
     "image_pulling_": "pulling time as a metric",
     "is_stateful_": "start-up latency as a metric",

@@ -13,7 +13,6 @@ from ipc.nodestatus import allocatable
 from ipc.podresources import cgroup_config
 from ipc.podresources.node_resources import CfsQuota
 from supervisor.admission import preemption
-from supervisor.admission.node_usage import NodeUsage
 from supervisor.admission.predicates import Rejected
 from supervisor.admission.resource_fit import Shortage
 from tests.kubelet_tables.later import Later, Result
@@ -119,11 +118,6 @@ def _resource_config_for_pod(case: Json) -> Result:
     return case["expected"], _set_fields(cgroup_config.pod_cgroup_config(to_pod(case["pod"]), cfs))
 
 
-def _config_from_resources(case: Json) -> Result:
-    assert not case["compressible_only"]
-    return case["expected"], _set_fields(cgroup_config.resources_cgroup_config(case["resources"]))
-
-
 def _set_fields(config: cgroup_config.CgroupConfig) -> dict[str, int]:
     fields = {name: getattr(config, name) for name in config.__struct_fields__}
     return {name: value for name, value in fields.items() if value is not None}
@@ -131,21 +125,6 @@ def _set_fields(config: cgroup_config.CgroupConfig) -> dict[str, int]:
 
 def _weight_to_shares(case: Json) -> Result:
     return case["expected"], cgroup_config.weight_to_shares(case["cpu_weight"])
-
-
-def _burstable_shares(case: Json) -> Result:
-    return case["expected"], NodeUsage(map(_named, case["pods"])).burstable_shares
-
-
-def _cgroup_name(case: Json) -> Result:
-    match case["op"]:
-        case "systemd_basename":
-            return case["expected"], cgroup_config.slice_name(case["input"])
-        case "systemd":
-            return case["expected"], cgroup_config.slice_path(case["input"])
-        case "cgroupfs":
-            raise Later("never: where systemd does not manage cgroups there is none to give a pod a cgroup")
-    raise KeyError(case["op"])
 
 
 ADAPTERS: Final[Mapping[str, Callable[[Mapping[str, Any]], Result]]] = {
@@ -156,8 +135,5 @@ ADAPTERS: Final[Mapping[str, Callable[[Mapping[str, Any]], Result]]] = {
     "preemption_handle_admission_failure": _admission_failure,
     "node_allocatable": _node_allocatable,
     "resource_config_for_pod": _resource_config_for_pod,
-    "cgroup_config_from_resources": _config_from_resources,
     "cpu_weight_to_shares": _weight_to_shares,
-    "qos_burstable_cpu_shares": _burstable_shares,
-    "cgroup_name": _cgroup_name,
 }

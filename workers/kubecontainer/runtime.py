@@ -275,9 +275,6 @@ class Runtime(Protocol):
         Podman is asked once, because it takes 0.4 s over it; for other ids it has to be started anew itself.
         """
 
-    async def has_systemd_cgroups(self) -> bool:
-        """GET info, as for the ids: whether systemd manages the cgroups of containers."""
-
     async def list_pods(self, uid: str = "") -> tuple[ListedPod, ...]:
         """GET pods/json, ours only; with a uid only those that carry it. Podman goes through all pods for
         that, so it is no call for the way of a start, a stop or a restart."""

@@ -18,7 +18,6 @@ from ipc.messages import event_reasons
 from ipc.messages.pod_worker import SyncAction
 from ipc.messages.sync_error import SyncError
 from ipc.metrics import kubelet as metrics
-from ipc.podresources.qos_slices import pod_parent
 from ipc.shm.metric_cells import METERS
 from workers.kubecontainer.label_signatures import Ownership
 from workers.kubecontainer.labels import read_sandbox
@@ -117,8 +116,7 @@ async def _create_or_adopt(run: SyncRun, node: NodeConfig, pod: Pod, attempt: in
     """
     name, pid_file = sandbox_name(pod, attempt), layout.monitor_pid_file(node.logs(run.pod), attempt)
     layout.ensure_directory(pid_file)
-    parent = await _cgroup_parent(run, node, pod)
-    spec = pod_spec(pod, node.ownership, attempt, pid_file, node.network, node.resources, parent)
+    spec = pod_spec(pod, node.ownership, attempt, pid_file, node.network, node.resources)
     infra, labels = spec["infra_name"], spec["labels"]
     try:
         return _Made(await run.act(run.runtime.create_pod, spec), infra, pid_file, labels)
@@ -132,13 +130,6 @@ async def _create_or_adopt(run: SyncRun, node: NodeConfig, pod: Pod, attempt: in
         return _Made(found.id, infra, pid_file, None)
     await remove_half_made(run, name, found.id if found is not None else "")
     return _Made(await run.act(run.runtime.create_pod, spec), infra, pid_file, labels)
-
-
-async def _cgroup_parent(run: SyncRun, node: NodeConfig, pod: Pod) -> str:
-    """Slice of the pod's QoS class; empty where there is none. Raises RuntimeCallError."""
-    if not node.resources.cgroups_per_qos or not await run.read(run.runtime.has_systemd_cgroups):
-        return ""
-    return pod_parent(node.ownership.instance, pod)
 
 
 def _is_the_same(found: InspectedPod, pod: Pod, ownership: Ownership) -> bool:

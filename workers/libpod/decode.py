@@ -232,7 +232,6 @@ class _StoreInfo(msgspec.Struct, frozen=True, rename="camel"):
 
 
 class _Host(msgspec.Struct, frozen=True):
-    cgroup_manager: str = msgspec.field(default="", name="cgroupManager")
     id_mappings: _IdMappings = msgspec.field(default=_IdMappings(), name="idMappings")
 
 
@@ -415,18 +414,10 @@ def decode_volume(body: bytes) -> VolumeInfo:
     )
 
 
-class HostInfo(msgspec.Struct, frozen=True):
-    """Host as Podman sees it; a Podman that has no map of ids of its own has all ids."""
-
-    id_ranges: IdRanges
-    cgroup_manager: str
-
-
-def decode_info(body: bytes) -> HostInfo:
-    """GET info."""
-    host = _decode(_Info, body).host
-    maps = host.id_mappings
-    return HostInfo(IdRanges(users=_id_ranges(maps.uidmap), groups=_id_ranges(maps.gidmap)), host.cgroup_manager)
+def decode_id_ranges(body: bytes) -> IdRanges:
+    """GET info. A Podman that has no map of its own has all ids."""
+    maps = _decode(_Info, body).host.id_mappings
+    return IdRanges(users=_id_ranges(maps.uidmap), groups=_id_ranges(maps.gidmap))
 
 
 def _id_ranges(maps: tuple[_IdMap, ...] | None) -> tuple[IdRange, ...]:

@@ -57,7 +57,6 @@ def pod_resources(pod: Pod, node: NodeResources) -> dict[str, Any]:
     asked: dict[str, Mapping[str, Any]] = {
         "cpu": {"shares": config.cpu_shares, **quota},
         "memory": {"limit": config.memory} if config.memory else {},
-        "pids": {"limit": node.pod_pids_limit} if node.pod_pids_limit else {},
     }
     given = {name: values for name, values in asked.items() if values and name in node.controllers}
     return {"resource_limits": given} if given else {}
@@ -92,8 +91,10 @@ def _memory(limits: ResourceList, swap_bytes: int) -> Mapping[str, int]:
 
 
 def _unified(node: NodeResources, swap_bytes: int, *, is_limited: bool) -> Mapping[str, str]:
-    """Files of the cgroup that the OCI runtime has no field for, or none without a limit of memory."""
-    swap = {SWAP_MAX: str(swap_bytes)} if node.swap.is_limited_by_cgroup and not is_limited else {}
+    """Files of the cgroup that the OCI runtime has no field for, or none without a limit of memory. Swap is limited
+    without one only where it is given out."""
+    gives_swap = node.swap.is_limited_by_cgroup and node.swap.total_bytes > 0
+    swap = {SWAP_MAX: str(swap_bytes)} if gives_swap and not is_limited else {}
     return {**(KILLED_AS_A_WHOLE if is_limited else {}), **swap}
 
 

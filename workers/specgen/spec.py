@@ -49,13 +49,11 @@ def pod_spec(
     monitor_pid_file: Path,
     network: NetworkSettings = _PODMANS_CHOICE,
     node: NodeResources = _UNKNOWN_NODE,
-    cgroup_parent: str = "",
 ) -> dict[str, Any]:
     """Body of POST pods/create: the sandbox, whose infra container holds its namespaces. Raises HostnameError.
 
     By the pid file the monitor is found (`workers.libpod.infra_look`); its path on the monitor's command line
-    identifies the agent (`workers.proc.orphaned_monitors`). ``cgroup_parent``: systemd's slice in which the pod's is to
-    be; empty leaves that to Podman.
+    identifies the agent (`workers.proc.orphaned_monitors`).
     """
     name = sandbox_name(pod, attempt)
     return {
@@ -68,7 +66,6 @@ def pod_spec(
         **sandbox_namespaces(pod, network),
         **sandbox_security(pod),
         **pod_resources(pod, node),
-        **({"cgroup_parent": cgroup_parent} if cgroup_parent else {}),
     }
 
 

@@ -120,7 +120,7 @@ IDS = b"""{"host":{"arch":"amd64","idMappings":{"gidmap":[{"container_id":0,"hos
     ids=["rootless", "root"],
 )
 def test_the_ids_that_there_are(body: bytes, users: str, groups: str) -> None:
-    found = decode.decode_info(body).id_ranges
+    found = decode.decode_id_ranges(body)
     assert (shown(found.users), shown(found.groups)) == (users, groups)
 
 

