@@ -126,7 +126,6 @@ OTHER_SIZES: Final[Mapping[str, str]] = {
     "supervisor.syncloop": "a module for each kind of event, and what they share",
     "ipc.api.validation": "a module for each subject of Kubernetes' validation",
     "ipc.kubecontainer": "a module for each part of a pod's state, and each policy that both sides decide by",
-    "supervisor.syncloop": "a module for each subject of events, and the parts that they share",
     "workers.kubecontainer": "what all rooms of a worker say of containers: names, labels, the runtime's protocol",
     "workers.kuberuntime": "a module for each step of a sync",
     "supervisor.cli.commands": "one module a command, so that none imports what another needs",
