@@ -9,7 +9,6 @@ import msgspec
 
 from ipc.host.tasks import BackgroundTasks
 from ipc.kubecontainer.config_objects import ObjectKey
-from ipc.kubecontainer.garbage import GarbageReport
 from ipc.log.verbosity import Verbosity
 from ipc.messages.api_server import (
     AdminRequest,
@@ -27,6 +26,7 @@ from ipc.messages.api_server import (
     StopAgent,
     UncordonNode,
 )
+from ipc.messages.garbage_report import GarbageReport
 from supervisor.processes.child_manager import ChildManager
 from supervisor.processes.worker_pool import API_SLOT
 from supervisor.profiles import Profiles

@@ -21,7 +21,6 @@ from ipc.host.clock import SystemClock
 from ipc.host.eviction_marks import evicted
 from ipc.host.network_addresses import node_ips
 from ipc.host.tasks import BackgroundTasks, ignored
-from ipc.kubecontainer.garbage import GarbageReport
 from ipc.kubecontainer.label_key import LabelKey
 from ipc.kubecontainer.pod_failure import decode_failure
 from ipc.log import verbosity
@@ -46,6 +45,7 @@ from ipc.messages.api_server import (
 from ipc.messages.base import EventReport, ProfileTaken, PullEnded, PullProgress, node_event
 from ipc.messages.catalogue import ChildEvent
 from ipc.messages.event_reasons import EventReason
+from ipc.messages.garbage_report import GarbageReport
 from ipc.messages.node_worker import (
     ImagesCollected,
     LogsCollected,

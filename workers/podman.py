@@ -11,7 +11,7 @@ import asyncio
 import contextlib
 import functools
 import os
-from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 from urllib.parse import quote
@@ -72,8 +72,10 @@ SYSTEMD: Final = "systemd"
 """Podman's cgroup manager that gives pods cgroups."""
 UNSETTLED_STATES: Final = frozenset({"configured", "created", "initialized", "removing"})
 """In which a monitor is a sign of something under way or interrupted."""
-LIST_TRIES: Final = 3
-"""How often a list of images is tried while images go."""
+LIST_TRIES: Final = 5
+"""How often a list of everybody's images or containers is tried while some of them go."""
+_GONE: Final = ("image not known", "container not known")
+"""Errors of such a list."""
 
 T = TypeVar("T")
 
@@ -156,14 +158,7 @@ class PodmanRuntime:
             return None
 
     async def list_images(self) -> tuple[ListedImage, ...]:
-        """Podman's list fails when an image goes while it is made."""
-        for _ in range(LIST_TRIES - 1):
-            try:
-                return await self._list_images()
-            except RuntimeCallError as error:
-                if error.kind is not ErrorKind.IMAGE_UNKNOWN:
-                    raise
-        return await self._list_images()
+        return await _tried_while_things_go(self._list_images)
 
     async def _list_images(self) -> tuple[ListedImage, ...]:
         call = "list images"
@@ -172,7 +167,9 @@ class PodmanRuntime:
 
     async def list_image_users(self) -> tuple[ImageUser, ...]:
         everybody = {"all": "true", "external": "true"}
-        listed = await self._list("list containers", "containers/json", everybody, libpod.decode_image_users)
+        listed = await _tried_while_things_go(
+            lambda: self._list("list containers", "containers/json", everybody, libpod.decode_image_users)
+        )
         found = []
         for user, theirs in listed:
             is_ours = theirs.get(labels.INSTANCE) == self._instance
@@ -481,6 +478,17 @@ def _podman_py_call(socket_path: str) -> PodmanPyCall:
     from workers.libpod.podman_py import PodmanPyCall
 
     return PodmanPyCall(socket_path)
+
+
+async def _tried_while_things_go(make_list: Callable[[], Awaitable[T]]) -> T:
+    """A list that Podman fails to make when one of the things goes meanwhile."""
+    for _ in range(LIST_TRIES - 1):
+        try:
+            return await make_list()
+        except RuntimeCallError as error:
+            if not any(words in error.message for words in _GONE):
+                raise
+    return await make_list()
 
 
 async def _last_line(stream: LineStream, on_progress: Callable[[str], None]) -> bytes:

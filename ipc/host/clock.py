@@ -75,7 +75,7 @@ def rfc3339(wall: float) -> str:
     return _printed(math.floor(_finite(wall)))
 
 
-@lru_cache(maxsize=1024)
+@lru_cache(maxsize=256)  # 320 bytes each
 def _printed(seconds: int) -> str:
     """Every status of a pod shows the same few dates again."""
     return _utc(seconds).isoformat(timespec="seconds").replace("+00:00", "Z")

@@ -149,6 +149,7 @@ async def first_of(*contenders: Awaitable[T]) -> T:
         return next(task for task in tasks if task in done).result()
     finally:
         await _break_off(tasks)
+        tasks, done = [], set()  # they have the exception whose traceback has this frame: a cycle
 
 
 async def with_progress(work: Awaitable[T], tell: Callable[[], Awaitable[None]], pauses_s: Iterable[float]) -> T:

@@ -7,17 +7,15 @@ neither is hugetlb, which no user is delegated.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Final
 
 import msgspec
 
-from ipc.api.default_resources import aggregate_limits
 from ipc.api.v1.base import ResourceList
 from ipc.api.v1.pod import Pod
 from ipc.podresources.node_resources import CfsQuota
 from ipc.podresources.pod_requests import CPU, MEMORY, amount, pod_requests
-from ipc.podresources.qos import compute_pod_qos
 
 MIN_SHARES: Final = 2
 MAX_SHARES: Final = 262_144
@@ -43,28 +41,18 @@ class CgroupConfig(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True
 
 
 def pod_cgroup_config(pod: Pod, cfs: CfsQuota) -> CgroupConfig:
-    """ResourceConfigForPod: limits hold for the whole pod where every container has them, or the pod itself."""
-    qos = compute_pod_qos(pod)
+    """ResourceConfigForPod. Different on purpose: limits are the pod's own only. Those of all its containers, which
+    upstream adds up, hold by themselves, and change when one container is replaced."""
     shares = milli_cpu_to_shares(pod_requests(pod).get(CPU, 0))
-    if qos == "BestEffort":
-        return CgroupConfig(cpu_shares=MIN_SHARES)
-    limits = _pod_limits(pod)
-    cpu, memory = limits.get(CPU), limits.get(MEMORY)
-    quota = None if cpu is None else milli_cpu_to_quota(cpu, cfs.period_us) if cfs.enforced else NO_LIMIT
-    period = None if cpu is None else cfs.period_us
-    return CgroupConfig(memory=memory, cpu_shares=shares, cpu_quota=quota, cpu_period=period)
-
-
-def _pod_limits(pod: Pod) -> Mapping[str, int]:
-    """Limits that hold for all of a pod together."""
-    own = pod.spec.resources.limits if pod.spec.resources is not None else {}
-    stated = [container.resources.limits for container in (*pod.spec.containers, *pod.spec.init_containers)]
-    together = {name: str(found) for name, found in aggregate_limits(pod.spec).items()}
-    limits = {
-        name: amount(own, name) or (amount(together, name) if all(amount(each, name) for each in stated) else 0)
-        for name in (CPU, MEMORY)
-    }
-    return {name: limit for name, limit in limits.items() if limit}
+    limits = pod.spec.resources.limits if pod.spec.resources is not None else {}
+    cpu, memory = amount(limits, CPU), amount(limits, MEMORY)
+    quota = milli_cpu_to_quota(cpu, cfs.period_us) if cfs.enforced else NO_LIMIT
+    return CgroupConfig(
+        memory=memory or None,
+        cpu_shares=shares,
+        cpu_quota=quota if cpu else None,
+        cpu_period=cfs.period_us if cpu else None,
+    )
 
 
 def resources_cgroup_config(resources: ResourceList) -> CgroupConfig:

@@ -42,7 +42,7 @@ RECEIVE_HIGH_WATER_BYTES: Final = 1024 * 1024
 """Reading pauses while more than this was read and not yet received, in bytes."""
 FRAME_COST_BYTES: Final = 64
 """Overhead of a frame that waits to be received, in bytes, counted beside its payload: tiny ones are not free."""
-READ_BYTES: Final = 256 * 1024
+READ_BYTES: Final = 64 * 1024
 """Most that one turn of the loop reads from one channel, in bytes."""
 LAZY_S: Final = 0.1
 """How long a lazy message may wait for others that leave with it, in seconds."""

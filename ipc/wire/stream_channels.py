@@ -11,7 +11,7 @@ import enum
 from typing import Any, Final, Protocol
 
 import msgspec
-from aiohttp import WSMsgType
+from aiohttp.http import WSMsgType
 
 V5: Final = "v5.channel.k8s.io"
 V4: Final = "v4.channel.k8s.io"

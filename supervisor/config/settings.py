@@ -153,7 +153,7 @@ class PodmanSettings(_Section, frozen=True, kw_only=True):
     service: Literal["auto", "own", "user"] = "auto"
     path: str = "podman"
     keyring: bool = False
-    cleanup_delay_s: Annotated[Seconds, _between("0s", "10s")] = seconds("0s")
+    cleanup_delay_s: Annotated[Seconds, _between("0s", "10s")] = seconds("1s")
     max_concurrent_mutations: Annotated[int, Range(0, 256)] = 0
 
 

@@ -3,13 +3,15 @@
 At each end of a container conmon starts `podman container cleanup`: a whole Podman, some 35 ms of CPU, which wants the
 locks of the service in the very moment in which a successor is made or the container is removed. A removal does all of
 that work itself. Podman has no setting for the command, but one for conmon (``conmon_path``): a script, by which conmon
-gets another exit command, the script itself, which waits and then runs Podman's, unless the container is gone by then.
+waits (``--exit-delay``) and then runs another exit command, the script itself, which runs Podman's unless the container
+is gone by then. Podman's own delay, which it gives for exec sessions, comes later among the arguments, and counts.
 
 Nothing depends on that command: Podman reads the end of a container from conmon's file, whenever somebody asks.
 """
 
 from __future__ import annotations
 
+import math
 import os
 import shlex
 import shutil
@@ -34,7 +36,6 @@ _SCRIPT: Final = r"""#!/bin/sh
 if [ "$1" = --late-cleanup ]; then
     bundle=$2
     shift 2
-    sleep {delay_s:g}
     [ -d "$bundle" ] || exit 0 # The container was removed: nothing is left to clean up.
     exec "$@"
 fi
@@ -44,8 +45,8 @@ for word; do
     -b) bundle=$word ;;
     --exit-command)
         # The arguments are collected in their order, and the last command is the one.
-        exec {conmon} --exit-command-arg --late-cleanup --exit-command-arg "$bundle" --exit-command-arg "$word" \
-            "$@" --exit-command "$0"
+        exec {conmon} --exit-delay {delay_s} --exit-command-arg --late-cleanup --exit-command-arg "$bundle" \
+            --exit-command-arg "$word" "$@" --exit-command "$0"
         ;;
     esac
     before=$word
@@ -62,7 +63,8 @@ def find_conmon(paths: Sequence[Any]) -> str:
 
 
 def script(conmon: str, delay_s: float) -> bytes:
-    return _SCRIPT.format(conmon=shlex.quote(conmon), delay_s=delay_s).encode()
+    """conmon knows whole seconds; a part of one counts as one."""
+    return _SCRIPT.format(conmon=shlex.quote(conmon), delay_s=math.ceil(delay_s)).encode()
 
 
 def paths_with(script_file: Path, paths: Sequence[Any]) -> list[Any]:

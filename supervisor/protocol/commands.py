@@ -8,9 +8,9 @@ from __future__ import annotations
 import msgspec
 
 from ipc.api.v1.pod import Pod
-from ipc.kubecontainer.garbage import GarbageReport
 from ipc.log.entry import NOBODY, Subject
 from ipc.messages.catalogue import ChildCommand
+from ipc.messages.garbage_report import GarbageReport
 from supervisor.protocol.events import ShutdownCause
 
 

@@ -85,7 +85,8 @@ class _Entry(NamedTuple):
 
 
 class _Similar(NamedTuple):
-    messages: frozenset[str]
+    messages: tuple[int, ...]
+    """Hashes of the different ones, MAX_SIMILAR at the most."""
     wall: float
 
 
@@ -100,8 +101,10 @@ class EventRecorder:
         """Longest unseen first."""
         self._of_object: dict[tuple[str, str, str, str], OrderedDict[_Key, None]] = {}
         """The same by object."""
-        self._similar: OrderedDict[_Group, _Similar] = OrderedDict()
+        self._similar: OrderedDict[int, _Similar] = OrderedDict()
+        """By the hash of the group: the words themselves, of thousands of groups, would be most of what events take."""
         self._sequence = 0
+        self._source = EventSource(component=COMPONENT, host=node_name)
 
     # --- what happens ---
 
@@ -170,11 +173,12 @@ class EventRecorder:
         """The event that this one counts for: itself, or the combined one of its group (EventAggregate)."""
         if key.group.kind == NODE:
             return key
-        similar = self._similar.pop(key.group, None)
-        if similar is None or wall - similar.wall > SIMILAR_INTERVAL_S:
-            similar = _Similar(frozenset(), wall)
-        own = key.message in similar.messages or len(similar.messages) + 1 < MAX_SIMILAR
-        self._similar[key.group] = _Similar(similar.messages | {key.message} if own else similar.messages, wall)
+        group, message = hash(key.group), hash(key.message)
+        similar = self._similar.pop(group, None)
+        messages = similar.messages if similar is not None and wall - similar.wall <= SIMILAR_INTERVAL_S else ()
+        known = message in messages
+        own = known or len(messages) + 1 < MAX_SIMILAR
+        self._similar[group] = _Similar((*messages, message) if own and not known else messages, wall)
         if len(self._similar) > MAX_SIMILAR_GROUPS:
             self._similar.popitem(last=False)
         return key if own else _Key(key.group, message=COMBINED)
@@ -206,7 +210,7 @@ class EventRecorder:
             reason=group.reason,
             message=message,
             type=group.type,
-            source=EventSource(component=COMPONENT, host=self._node_name),
+            source=self._source,
             first_timestamp=at,
             last_timestamp=at,
             count=1,

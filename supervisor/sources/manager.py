@@ -87,6 +87,8 @@ class SourceManager:
         self._saving = asyncio.Lock()
         self._held_back: dict[str, Pod] = {}
         """UID -> what a pod stays although its manifest says something else: the edit was not admitted."""
+        self._saves_asked = self._saves_begun = 0
+        """How many times a checkpoint was asked for, and how many of these the newest one answers."""
         self._is_unsaved = False
         """Something was held back since the checkpoint was written."""
         self._told: dict[str, frozenset[ManifestError]] = {}
@@ -231,12 +233,17 @@ class SourceManager:
     async def _forget_applied(self, key: Key, named: str, kill: KillPod | None = None) -> Reply:
         async with self._applying:
             try:
-                await asyncio.to_thread(self._applied.delete, key)
+                snapshot = await asyncio.to_thread(self._delete_applied, key)
             except OSError as error:
                 return Reply(request_id=0, code=500, reason="InternalError", message=f"cannot forget: {error}")
-            self._merge(await asyncio.to_thread(self._applied.read), kill)
-            await self._save()
+            self._merge(snapshot, kill)
+        await self._save()  # beside the next deletion, so that one checkpoint is that of several
         return Reply(request_id=0, code=200, results=(f"{named} deleted",))
+
+    def _delete_applied(self, key: Key) -> SourceSnapshot:
+        """The objects that are left. Raises OSError."""
+        self._applied.delete(key)
+        return self._applied.read()
 
     async def _read_applied(self) -> None:
         try:
@@ -277,9 +284,13 @@ class SourceManager:
         """A checkpoint that cannot be written costs only what it is for: say so and go on.
 
         One at a time, each of what is desired when its turn comes: an older set never replaces a newer one. So who is
-        cancelled waits for the thread, too.
+        cancelled waits for the thread, too. Whoever has waited for a turn while another's began is in that one's set.
         """
+        asked = self._saves_asked = self._saves_asked + 1
         async with self._saving:
+            if asked <= self._saves_begun:
+                return
+            self._saves_begun = self._saves_asked
             self._is_unsaved = False
             try:
                 await to_the_end(asyncio.to_thread(self._write, self._effective(), self._config.names()))

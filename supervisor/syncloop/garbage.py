@@ -11,7 +11,7 @@ from typing import Final
 import msgspec
 
 from ipc.host.clock import Instant
-from ipc.kubecontainer.garbage import DeadContainer, GarbageReport
+from ipc.messages.garbage_report import DeadContainer, GarbageReport
 from ipc.messages.node_worker import ImagesCollected, LogsCollected
 from supervisor.managers.container_gc import ContainerGc, collect_logs, collection_failures, dead_of_each
 from supervisor.managers.image_gc import NO_NODE_WORKER, Collected, wanted_images

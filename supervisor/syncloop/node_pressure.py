@@ -80,7 +80,7 @@ class _CleaningUp(msgspec.Struct, frozen=True):
 class NodePressureManager:
     """Owns the node's conditions of pressure, and the eviction under way."""
 
-    def __init__(self, parts: LoopParts, updates: PodUpdates) -> None:
+    def __init__(self, parts: LoopParts, updates: PodUpdates, collect_images: CollectImages) -> None:
         self._parts = parts
         self._updates = updates
         self._thresholds = parts.settings.thresholds
@@ -92,14 +92,10 @@ class NodePressureManager:
         self._round_at = 0.0
         """Monotonic time of the last round."""
         self._conditions: tuple[NodeCondition, ...] = ()
-        self._collect_images: CollectImages | None = None
+        self._collect_images = collect_images
         self._evictions = 0
         self._images_pending = 0
         """Number of the eviction whose unused images are being removed; 0 for none."""
-
-    def reclaim_images_by(self, collect: CollectImages) -> None:
-        """How unused images are removed, which is another manager's business."""
-        self._collect_images = collect
 
     @property
     def node_conditions(self) -> tuple[NodeCondition, ...]:
@@ -166,7 +162,7 @@ class NodePressureManager:
         self._evictions += 1
         dead = self._remove_dead_containers(now) if Reclaim.CONTAINERS in ways else {}
         self._stage = _Reclaiming(now.mono + RECLAIM_S, resource, dead, self._evictions)
-        if Reclaim.IMAGES in ways and self._collect_images is not None:
+        if Reclaim.IMAGES in ways:
             number = self._images_pending = self._evictions
             self._collect_images(lambda _: self._images_collected(number), now)
 

@@ -11,7 +11,7 @@ Desired pods are handled in `pod_updates`, ConfigMaps and Secrets in `object_upd
 from __future__ import annotations
 
 import random
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 from ipc.host.clock import Instant
 from ipc.kubecontainer.pod_failure import EVICTED, PodFailure
@@ -97,7 +97,7 @@ class SyncLoop:
         self._garbage = Garbage(parts)
         self._workers = WorkerUpdates(parts, self._garbage)
         self._dispatcher = Dispatcher(parts, self._updates)
-        self._node_pressure = NodePressureManager(parts, self._updates)
+        self._node_pressure = NodePressureManager(parts, self._updates, self._collect_unused_images)
         self.handlers = self._dispatch_table()
 
     def _dispatch_table(self) -> DispatchTable[[Instant], None]:
@@ -170,11 +170,6 @@ class SyncLoop:
     def pods_per_slot(self) -> Mapping[int, int]:
         """Number of pods of each slot, for `get workers`."""
         return self._pod_table.pods_per_slot
-
-    @property
-    def node_pressure(self) -> NodePressureManager:
-        """Eviction by pressure on the node."""
-        return self._node_pressure
 
     @property
     def node_conditions(self) -> tuple[NodeCondition, ...]:
@@ -344,6 +339,10 @@ class SyncLoop:
                 self._pod_table.touch((state.uid,))
         self._collect_garbage(now)
         self._node_pressure.tick(now)
+
+    def _collect_unused_images(self, end: Callable[[Instant], None], now: Instant) -> None:
+        """Before a pod is evicted because a disk is full (DeleteUnusedImages)."""
+        self._garbage.collect_images(lambda _, at: end(at), now, all_unused=True)
 
     def _collect_garbage(self, now: Instant) -> None:
         """Only while it is known what is wanted and what runs something may be deleted."""

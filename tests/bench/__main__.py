@@ -8,11 +8,11 @@ python -m tests.bench --plans "empty host" --rounds 3 --out now.json --compare b
 from __future__ import annotations
 
 import argparse
-import contextlib
 import os
 import platform
 import signal
 import sys
+import tempfile
 from collections.abc import Sequence
 from importlib.metadata import version
 from pathlib import Path
@@ -20,56 +20,100 @@ from typing import Any, Final
 
 import msgspec
 
+from ipc.host.clock import monotonic
+from supervisor.config.settings import PodmanSettings, seconds
 from tests.bench.default_periods import set_default_periods
 from tests.bench.own_storage import own_storage
-from tests.bench.phases import Bench, Windows
+from tests.bench.phases import Bench, Recorder, Windows
+from tests.bench.schedule import Step, schedules
 from tests.bench.sleepers import load
-from tests.bench.table import PLANS, TABLE, Outcome, Plan, as_json, as_text, medians, outcome
+from tests.bench.table import PLANS, TABLE, Outcome, as_json, as_text, medians, outcome
 from tests.e2e.agent import Agent
-from tests.podman_service import IMAGE, podman
+from tests.podman_service import podman, running_service
 
 QUICK_DIVISOR: Final = 20
+CUT_OFF: Final = 130
+"""Exit code after Ctrl-C or SIGTERM, as of a shell."""
+PLAIN: Final = PodmanSettings(cleanup_delay_s=seconds("0s"))
+"""Podman as it is without us."""
 QUICK: Final = Windows(idle_timeout_s=2.0, idle_s=2.0, rest_s=0.1, gets=1)
 
 
 def main(arguments: Sequence[str]) -> int:
     options = _options(arguments)
     signal.signal(signal.SIGTERM, signal.default_int_handler)
-    plans = [plan.scaled(options.divisor) for plan in PLANS if plan.name in options.plans]
-    windows = QUICK if options.quick else Windows(idle_s=options.idle_seconds)
-    outcomes: list[Outcome] = []
-    before = medians(options.compare.read_text()) if options.compare is not None else None
-    load_before = load()
-    with own_storage() as run_name:
-        for plan in plans:
-            outcomes += measure(plan, options.rounds, windows, run_name)
-            if options.out is not None:  # what was measured by then is kept
-                options.out.write_text(as_json(outcomes, _about(options.rounds)))
-    versions = f"{version('rootlet')}, Podman {_podman_version()}, Python {platform.python_version()}"
-    print(f"\n{versions}; {options.rounds} rounds")
-    print(f"in turns, median (lowest to highest); {load_before} before, {load()} after")
-    print(as_text(outcomes, before), flush=True)
+    run = Run(options, load())
+    try:
+        with own_storage() as run_name:
+            for steps in schedules(options.plans, options.rounds):
+                run.carry_out(steps, run_name)
+    except KeyboardInterrupt:
+        return CUT_OFF
+    print(run.report(), flush=True)
     return 0
 
 
-def measure(plan: Plan, rounds: int, windows: Windows, run_name: str) -> list[Outcome]:
-    """The plan's rows, on an agent of its own."""
-    rows = [msgspec.structs.replace(row, plan=plan) for row in TABLE if row.plan.name == plan.name]
-    phases = frozenset(row.phase for row in rows)
-    with contextlib.ExitStack() as stack:
+class Run:
+    """The figures so far."""
+
+    def __init__(self, options: argparse.Namespace, load_before: str) -> None:
+        self._options = options
+        self._before = medians(options.compare.read_text()) if options.compare is not None else None
+        self._load_before = load_before
+        self._plans = {plan.name: plan.scaled(options.divisor) for plan in PLANS}
+        self._windows = QUICK if options.quick else Windows(idle_s=options.idle_seconds)
+        self._recorders = {name: Recorder() for name in options.plans}
+
+    def carry_out(self, steps: Sequence[Step], run_name: str) -> None:
+        """All steps, on an agent of their own."""
         agent = Agent(f"{run_name}-agent")
-        stack.callback(agent.close)
         # How long the API server stays is not the default: else every look at idle processes took two minutes.
-        set_default_periods(agent, {"idleTimeout": f"{windows.idle_timeout_s:g}s"})
-        agent.start()
-        bench = Bench(agent, plan, windows, run_name, IMAGE)
-        with bench.others():
-            for number in range(rounds):
-                bench.round(phases)
-                print(f"{plan.name}: round {number + 1} of {rounds}; {load()}", file=sys.stderr, flush=True)
-                for warning in bench.warnings:
-                    print(f"  a start failed: {warning}", file=sys.stderr, flush=True)
-    return [outcome(row, bench.recorder.samples) for row in rows]
+        set_default_periods(agent, {"idleTimeout": f"{self._windows.idle_timeout_s:g}s"})
+        try:
+            agent.start()
+            with (
+                tempfile.TemporaryDirectory(prefix="rl-plain-", dir="/tmp") as directory,
+                running_service(Path(directory), PLAIN) as plain,
+            ):
+                benches = {
+                    name: Bench(agent, plain, plan, self._windows, run_name, self._recorders.get(name, Recorder()))
+                    for name, plan in self._plans.items()
+                }
+                for step in steps:
+                    self._carry_out(step, benches[step.plan])
+        except BaseException:
+            # Shown before pods and files are removed, which takes minutes.
+            print(self.report("cut off: what was measured by then"), flush=True)
+            raise
+        finally:
+            agent.close()
+
+    def _carry_out(self, step: Step, bench: Bench) -> None:
+        began = monotonic()
+        bench.run(step)
+        took_s = monotonic() - began
+        print(f"{step.plan}, round {step.round}: {step.phase} {took_s:.0f} s; {load()}", file=sys.stderr, flush=True)
+        for warning in bench.warnings:
+            print(f"  a start failed: {warning}", file=sys.stderr, flush=True)
+        if self._options.out is not None:  # what was measured by then is kept
+            self._options.out.write_text(as_json(self._outcomes(), _about(self._options.rounds)))
+
+    def report(self, how: str = "in turns") -> str:
+        """The table, with what is to be known about the run."""
+        versions = f"{version('rootlet')}, Podman {_podman_version()}, Python {platform.python_version()}"
+        return (
+            f"\n{versions}; {self._options.rounds} rounds\n"
+            f"{how}, median (lowest to highest); {self._load_before} before, {load()} after\n"
+            f"{as_text(self._outcomes(), self._before)}"
+        )
+
+    def _outcomes(self) -> list[Outcome]:
+        return [
+            outcome(msgspec.structs.replace(row, plan=self._plans[row.plan.name]), recorder.samples)
+            for name, recorder in self._recorders.items()
+            for row in TABLE
+            if row.plan.name == name
+        ]
 
 
 def _options(arguments: Sequence[str]) -> argparse.Namespace:

@@ -22,7 +22,7 @@ from typing import Final
 import msgspec
 import psutil
 
-from tests.bench.simulated import SimulatedNode, manifests, simulated_node
+from tests.bench.simulated import manifests, simulated_node
 
 READY_DEADLINE_S: Final = 120.0
 IDLE_TIMEOUT_S: Final = 20.0
@@ -63,15 +63,15 @@ def measure(pods: int) -> dict[str, Memory]:
         node.state_pods(manifests(pods))
         node.until(lambda: node.ready_pods() == pods, READY_DEADLINE_S)
         time.sleep(SETTLE_S)
-        looked_at = memory(node)
+        looked_at = memory(node.agent.pid)
         time.sleep(LEFT_S)
-        return {LOOKED_AT: looked_at, LEFT_ALONE: memory(node)}
+        return {LOOKED_AT: looked_at, LEFT_ALONE: memory(node.agent.pid)}
 
 
-def memory(node: SimulatedNode) -> Memory:
-    """Of every process of the agent, and of all."""
+def memory(agent_pid: int) -> Memory:
+    """Of every process of the agent whose master that is, and of all."""
     found: Memory = {}
-    master = psutil.Process(node.agent.pid)
+    master = psutil.Process(agent_pid)
     for process in (master, *master.children(recursive=True)):
         role = process.name().removeprefix(PREFIX).partition("-")[0]
         if role in ROLES:

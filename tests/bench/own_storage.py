@@ -1,6 +1,9 @@
 """A Podman storage of the bench's own: its population is what the bench has made, whatever else the user runs.
 
-It stays between two runs, with the image in it. Podman's locks (/dev/shm) and its runtime directory are the user's.
+It stays between two runs, with the image in it. Podman's locks (/dev/shm) and libpod's own directory are the user's;
+the storage's runtime directory is not: mounts are counted there, and a storage drops the counts of layers that it does
+not know, so that two with one directory unmount each other's containers before they start. For a rootless user Podman
+reads that directory only from the storage.conf of the configuration directory, which is therefore another one.
 """
 
 from __future__ import annotations
@@ -17,7 +20,8 @@ import tomli_w
 from ipc.host.clock import wall
 from tests.podman_service import ensure_image, remove_objects, remove_of_dead_runs, why_not
 
-VARIABLE: Final = "CONTAINERS_STORAGE_CONF"
+VARIABLE: Final = "XDG_CONFIG_HOME"
+STORAGE_CONF: Final = "storage.conf"
 
 
 @contextlib.contextmanager
@@ -30,15 +34,12 @@ def own_storage() -> Iterator[str]:
         raise SystemExit(reason)
     home = Path(f"/tmp/rootlet-bench-{os.getuid()}")
     home.mkdir(mode=0o700, exist_ok=True)
-    conf, root = home / "storage.conf", str(home / "storage")
     with (home / "lock").open("w") as lock:
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             raise SystemExit("another bench runs: two would measure each other") from None
-        storage = {"driver": "overlay", "graphroot": root, "rootless_storage_path": root}
-        conf.write_text(tomli_w.dumps({"storage": storage}))
-        os.environ[VARIABLE] = str(conf)
+        os.environ[VARIABLE] = str(_make_config(home))
         run_name = f"test-{os.getpid()}-{int(wall())}"
         remove_of_dead_runs()
         ensure_image(home)
@@ -46,3 +47,21 @@ def own_storage() -> Iterator[str]:
             yield run_name
         finally:
             remove_objects(lambda instance: instance.startswith(run_name))
+
+
+def _make_config(home: Path) -> Path:
+    """A configuration directory as the user's own, but for storage.conf."""
+    own, users = home / "config" / "containers", _user_config_home() / "containers"
+    own.mkdir(mode=0o700, parents=True, exist_ok=True)
+    for file in users.glob("*"):
+        if file.name != STORAGE_CONF and not (own / file.name).is_symlink():
+            (own / file.name).symlink_to(file)
+    root, run = str(home / "graph"), Path(os.environ["XDG_RUNTIME_DIR"]) / home.name
+    run.mkdir(mode=0o700, exist_ok=True)
+    storage = {"driver": "overlay", "graphroot": root, "rootless_storage_path": root, "runroot": str(run)}
+    (own / STORAGE_CONF).write_text(tomli_w.dumps({"storage": storage}))
+    return own.parent
+
+
+def _user_config_home() -> Path:
+    return Path(os.environ.get(VARIABLE) or Path.home() / ".config")

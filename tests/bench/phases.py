@@ -29,11 +29,12 @@ from ipc.host.clock import monotonic, parse_rfc3339, wall
 from supervisor.client.http import AgentClient, pods_path
 from supervisor.load_test.processes import read_usage, take_snapshot
 from tests.bench.raw_pods import first_place, in_flight, make_pods, pods_of, remove_pod, start_pod
+from tests.bench.schedule import Phase, Step
 from tests.bench.sleepers import CONTAINER, sleepers
 from tests.bench.table import PROCESSES, Plan, Side
 from tests.e2e.agent import MOMENT_POLL_S, START_DEADLINE_S, Agent, is_ready, restart_count
 from tests.harness.raw_libpod import Libpod
-from tests.podman_service import wait_until
+from tests.podman_service import IMAGE, wait_until
 from workers.kubecontainer.naming import sandbox_name
 from workers.specgen.spec import container_spec
 
@@ -45,6 +46,7 @@ LINE_DEADLINE_S: Final = 30.0
 RESTART_DEADLINE_S: Final = 120.0
 COUNT_EVERY_S: Final = 2.5
 """Longer than a worker's heartbeat: calls that were counted by then are on the board."""
+MAX_COUNTS: Final = 24
 MIB: Final = 1024 * 1024
 NAMESPACE: Final = "default"
 PROGRAM: Final = ("/bin/sh", "-c", "echo up; trap 'exit 0' TERM; while :; do sleep 3600 & wait $!; done")
@@ -74,93 +76,99 @@ class Recorder:
 
 
 class Bench:
-    """One plan on one agent, which was started and has no pods."""
+    """One plan on an agent that was started. Its phases are called in the order of `tests.bench.schedule`."""
 
-    def __init__(self, agent: Agent, plan: Plan, windows: Windows, run_name: str, image: str) -> None:
+    def __init__(
+        self, agent: Agent, plain: Path, plan: Plan, windows: Windows, run_name: str, recorder: Recorder
+    ) -> None:
+        """``plain``: the socket of a service without the settings that ours has."""
         self._agent = agent
+        self._client = AgentClient(agent.socket)
+        self._plain = str(plain)
         self._plan = plan
+        self._name = plan.name.replace(" ", "-")
         self._windows = windows
         self._run_name = run_name
-        self._image = image
         self._round = 0
+        self._wanted: Mapping[str, Any] = {}
+        """The plan's pods that run, by name."""
         self.warnings: list[str] = []
         """Of starts that have failed: then the figures have a pause in them."""
-        self.recorder = Recorder()
+        self._recorder = recorder
 
-    @contextlib.contextmanager
-    def others(self) -> Iterator[None]:
-        """The pods that nobody looks after."""
-        with _directory() as logs:
-            instance = f"{self._run_name}-others"
-            self._start_raw(self._pods("o", self._plan.others), instance, logs)
-            yield
-            self._remove_raw(instance)
-
-    def round(self, phases: frozenset[str]) -> None:
-        """Each side once, with those phases."""
-        self._round += 1
-        with _directory() as logs:
-            self._raw_cycle(f"{self._run_name}-raw", logs)
-        wanted = sleepers(f"r{self._round}", self._plan.pods, PROGRAM, self._image)
-        client = AgentClient(self._agent.socket)
-        self._start(client, wanted)
-        for phase, measure in _HOLDS.items():
-            if phase in phases:
-                measure(self, client, wanted)
-        self.warnings = sorted({event["message"] for event in self._agent.events() if event["reason"] == "Failed"})
-        self._stop(client, list(wanted))
+    def run(self, step: Step) -> None:
+        """One step of this plan."""
+        self._round = step.round
+        _MEASURES[step.phase](self)
 
     # --- raw ---
 
-    def _raw_cycle(self, instance: str, logs: Path) -> None:
-        pods = self._pods(f"w{self._round}", self._plan.pods)
-        before_s, begun = self._service_s(), wall()
-        self._start_raw(pods, instance, logs)
-        stamps = [_first_line(file) for file in logs.glob("*.log")]
-        self._record_starts(Side.RAW, begun, stamps)
-        self._record_cpu(Side.RAW, {"service": self._service_s() - before_s})
-        self._record(Side.RAW, "start.calls", 4.0)
-        before_s, began = self._service_s(), monotonic()
-        self._remove_raw(instance)
-        self._record(Side.RAW, "stop.rate", self._plan.pods / (monotonic() - began))
-        self._record(Side.RAW, "stop.service_s", self._service_s() - before_s)
-        self._record(Side.RAW, "stop.calls", 1.0)
+    def raw(self) -> None:
+        """The plan's pods by raw calls: started, and removed."""
+        instance = f"{self._run_name}-raw"
+        pods = self._pods(f"raw-{self._name}-{self._round}", self._plan.pods)
+        with _directory() as logs:
+            before_s, begun = self._service_s(), wall()
+            self._start_raw(pods, instance, logs)
+            self._record_starts(Side.RAW, begun, [_first_line(file) for file in logs.glob("*.log")])
+            self._record_cpu(Side.RAW, {"service": self._service_s() - before_s})
+            self._record(Side.RAW, "start.calls", 4.0)
+            before_s, began = self._service_s(), monotonic()
+            self._remove_raw(instance)
+            self._record(Side.RAW, "stop.rate", self._plan.pods / (monotonic() - began))
+            self._record(Side.RAW, "stop.service_s", self._service_s() - before_s)
+            self._record(Side.RAW, "stop.calls", 1.0)
 
-    def _start_raw(self, pods: Sequence[Pod], instance: str, logs: Path) -> None:
-        in_flight([start_pod(pod, instance, logs) for pod in pods], IN_FLIGHT, self._service)
+    def plain(self) -> None:
+        """As `raw` on a service whose monitors have no late clean-up, from the start on: the removal counts."""
+        instance = f"{self._run_name}-plain"
+        pods = self._pods(f"plain-{self._name}-{self._round}", self._plan.pods)
+        with _directory() as logs:
+            self._start_raw(pods, instance, logs, self._plain)
+            began = monotonic()
+            self._remove_raw(instance, self._plain)
+            self._record(Side.RAW, "stop.plain_rate", self._plan.pods / (monotonic() - began))
 
-    def _remove_raw(self, instance: str) -> None:
-        in_flight([remove_pod(id) for id in pods_of(self._service, instance)], IN_FLIGHT, self._service)
+    def _start_raw(self, pods: Sequence[Pod], instance: str, logs: Path, service: str = "") -> None:
+        in_flight([start_pod(pod, instance, logs) for pod in pods], IN_FLIGHT, service or self._service)
+
+    def _remove_raw(self, instance: str, service: str = "") -> None:
+        path = service or self._service
+        in_flight([remove_pod(id) for id in pods_of(path, instance)], IN_FLIGHT, path)
 
     def _pods(self, prefix: str, count: int) -> list[Pod]:
-        return make_pods(count, prefix, self._image, PROGRAM)
+        return make_pods(count, prefix, IMAGE, PROGRAM)
 
     # --- Rootlet ---
 
-    def _start(self, client: AgentClient, wanted: Mapping[str, Any]) -> None:
+    def start(self) -> None:
+        """The plan's pods by one request."""
+        wanted = self._wanted = sleepers(f"{self._name}-{self._round}", self._plan.pods, PROGRAM, IMAGE)
         body = "".join(f"---\n{json.dumps(pod)}\n" for pod in wanted.values()).encode()
         before, calls = self._cpu_s(), self._counted("runtime_calls")
         begun = wall()
-        result = client.apply(body, "bench")
+        result = self._client.apply(body, "bench")
         assert not result.failed, result
-        ready_s = _until_ready(client, set(wanted), begun)
+        ready_s = _until_ready(self._client, set(wanted), begun)
         used = self._cpu_s()
         stamps = [_first_line(self._log(name, 0)) for name in wanted]
         self._record_starts(Side.ROOTLET, begun, stamps)
         self._record_cpu(Side.ROOTLET, _used_between(before, used))
         self._record(Side.ROOTLET, "start.ready_s", *ready_s)
         self._record_calls("start", calls)
-        pss = self._pss_mib()
-        for name, mib in pss.items():
+        for name, mib in self._pss_mib().items():
             self._record(Side.ROOTLET, f"looked.pss.{name}", mib)
 
-    def _stop(self, client: AgentClient, names: Sequence[str]) -> None:
+    def stop(self) -> None:
+        """All of them, by one request each."""
+        self.warnings = sorted({event["message"] for event in self._agent.events() if event["reason"] == "Failed"})
+        names = list(self._wanted)
         before_s, calls = self._service_s(), self._counted("runtime_calls")
-        events = client.watch(pods_path(NAMESPACE), {})
+        events = self._client.watch(pods_path(NAMESPACE), {})
         left = set(names)
         began = monotonic()
         with ThreadPoolExecutor(DELETIONS_IN_FLIGHT) as pool:
-            deletions = [pool.submit(client.delete_pod, NAMESPACE, name) for name in names]
+            deletions = [pool.submit(self._client.delete_pod, NAMESPACE, name) for name in names]
             while left:
                 event = next(events)
                 if event.type == "DELETED":
@@ -169,11 +177,13 @@ class Bench:
         took_s = monotonic() - began
         for deletion in deletions:
             deletion.result()
+        self._wanted = {}
         self._record(Side.ROOTLET, "stop.rate", len(names) / took_s)
+        self._record(Side.ROOTLET, "stop.plain_rate", len(names) / took_s)
         self._record(Side.ROOTLET, "stop.service_s", self._service_s() - before_s)
         self._record_calls("stop", calls)
 
-    def restarts(self, client: AgentClient, wanted: Mapping[str, Any]) -> None:
+    def restarts(self) -> None:
         """Each pod's container is killed once; between two kills one is created and started raw in a sandbox that
         runs. A pod's first restart knows no back-off."""
         pids = {pod: c.pid for (pod, name), c in self._agent.eye.running().items() if name == CONTAINER}
@@ -183,7 +193,7 @@ class Bench:
             instance = f"{self._run_name}-restarts"
             (pod,) = self._pods(f"s{self._round}", 1)
             self._start_raw([pod], instance, logs)
-            for number, name in enumerate(wanted, start=1):
+            for number, name in enumerate(self._wanted, start=1):
                 begun = wall()
                 os.kill(pids[name], signal.SIGKILL)
                 taken[Side.ROOTLET].append(self._successor_appears(name, begun) - begun)
@@ -193,11 +203,11 @@ class Bench:
             self._remove_raw(instance)
         for side, samples in taken.items():
             self._record(side, "restart.first_s", *samples)
-        self._agent.until(lambda: self._restarted(wanted), "every restart is told", DEADLINE_S)
+        self._agent.until(lambda: self._restarted(self._wanted), "every restart is told", DEADLINE_S)
         self._record(Side.RAW, "restart.calls", 2.0)
         self._record_calls("restart", calls)
 
-    def get(self, client: AgentClient, wanted: Mapping[str, Any]) -> None:
+    def get(self) -> None:
         """`rootlet get pods`, as a user runs it."""
         wall_s, cpu_s = [], []
         for _ in range(self._windows.gets):
@@ -207,14 +217,14 @@ class Bench:
             wall_s.append(monotonic() - began)
             after = resource.getrusage(resource.RUSAGE_CHILDREN)
             cpu_s.append(after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime)
-            assert len(done.stdout.splitlines()) == 1 + len(wanted)
+            assert len(done.stdout.splitlines()) == 1 + len(self._wanted)
         self._record(Side.ROOTLET, "get.wall_s", *wall_s)
         self._record(Side.ROOTLET, "get.cpu_s", *cpu_s)
 
-    def idle(self, client: AgentClient, wanted: Mapping[str, Any]) -> None:
+    def idle(self) -> None:
         """Begins when the processes have left that are there on demand: in the first minute after the starts. Nothing
         is asked of the agent meanwhile."""
-        calls, syncs = self._counted("runtime_calls"), self._counted("syncs")
+        calls, syncs = self._counted("runtime_calls"), self._count("syncs")
         names = self._names()
         sleep(self._windows.idle_timeout_s + COUNT_EVERY_S)
         before, began = self._cpu_s(names), monotonic()
@@ -225,10 +235,10 @@ class Bench:
         self._record(Side.ROOTLET, "idle.service", percent["service"])
         for name, mib in self._pss_mib(names).items():
             self._record(Side.ROOTLET, f"idle.pss.{name}", mib)
-        if synced := self._counted("syncs") - syncs:
+        if synced := self._count("syncs") - syncs:
             self._record(Side.ROOTLET, "idle.calls", (self._counted("runtime_calls") - calls) / synced)
 
-    def respawn(self, client: AgentClient, wanted: Mapping[str, Any]) -> None:
+    def respawn(self) -> None:
         """kill -9 of the agent and its service, and the next start."""
         agent = self._agent
         for process in agent.marked_processes():
@@ -239,7 +249,7 @@ class Bench:
         agent.respawn()
         moments = {"answer_s": any, "ready_s": all}
         for figure, is_met in moments.items():
-            self._until_shown(len(wanted), is_met, figure)
+            self._until_shown(len(self._wanted), is_met, figure)
             self._record(Side.ROOTLET, f"respawn.{figure}", monotonic() - began)
         agent.until(lambda: agent.is_up(sources_ready=True), "the agent is up", START_DEADLINE_S)
 
@@ -267,7 +277,7 @@ class Bench:
     # --- figures ---
 
     def _record(self, side: Side, figure: str, *samples: float) -> None:
-        self.recorder.record(side, figure, *samples)
+        self._recorder.record(side, figure, *samples)
 
     def _record_starts(self, side: Side, begun: float, stamps: Sequence[float]) -> None:
         assert len(stamps) == self._plan.pods
@@ -284,12 +294,14 @@ class Bench:
         self._record(Side.ROOTLET, f"{phase}.calls", (self._counted("runtime_calls") - before) / self._plan.pods)
 
     def _counted(self, counter: str) -> int:
-        """Of all workers, once it stays the same for a heartbeat."""
-        found = -1
-        while (now := self._count(counter)) != found:
-            found = now
+        """Of all workers, once it stays the same for a heartbeat. Fails where it does not."""
+        found = self._count(counter)
+        for _ in range(MAX_COUNTS):
             sleep(COUNT_EVERY_S)
-        return found
+            before, found = found, self._count(counter)
+            if before == found:
+                return found
+        raise AssertionError(f"{counter} still rises: {before} to {found}")
 
     def _count(self, counter: str) -> int:
         counters = (worker.get("counters") or {} for worker in self._agent.workers().values())
@@ -330,15 +342,16 @@ class Bench:
         return directory / CONTAINER / f"{attempt}.log"
 
 
-Hold = Callable[[Bench, AgentClient, Mapping[str, Any]], None]
-
-_HOLDS: Final[Mapping[str, Hold]] = {
-    "get": Bench.get,
-    "idle": Bench.idle,
-    "restart": Bench.restarts,
-    "respawn": Bench.respawn,
+_MEASURES: Final[Mapping[Phase, Callable[[Bench], None]]] = {
+    Phase.RAW: Bench.raw,
+    Phase.PLAIN: Bench.plain,
+    Phase.START: Bench.start,
+    Phase.GET: Bench.get,
+    Phase.IDLE: Bench.idle,
+    Phase.RESTART: Bench.restarts,
+    Phase.RESPAWN: Bench.respawn,
+    Phase.STOP: Bench.stop,
 }
-"""What is measured while Rootlet's pods run, in this order."""
 
 
 def _kind(process: str) -> str:

@@ -115,7 +115,7 @@ VARIANTS: Final[Mapping[str, Variant]] = {
     "db-tmpfs": Variant(prepare=_database_on_tmpfs, gives_up="restart counts and containers over a reboot"),
     "sqlite": Variant(conf={"engine": {"database_backend": "sqlite"}}, gives_up="nothing (4.8 and later)"),
     "no-cleanup": Variant(prepare=_conmon_without_exit_command, gives_up="networks and mounts are kept after an end"),
-    "cleanup-0.5": Variant(prepare=_conmon_with_late_cleanup(0.5), gives_up="0.5 s until an end is cleaned up"),
+    "cleanup-1": Variant(prepare=_conmon_with_late_cleanup(1), gives_up="1 s until an end is cleaned up"),
     "cleanup-2": Variant(prepare=_conmon_with_late_cleanup(2), gives_up="2 s until an end is cleaned up"),
     "net-none": Variant(pod={"netns": {"nsmode": "none"}}, gives_up="the network"),
     "net-host": Variant(pod={"netns": {"nsmode": "host"}}, gives_up="the network of its own"),

@@ -38,7 +38,7 @@ class Plan(msgspec.Struct, frozen=True):
     pods: int
     """Started, stopped and looked at by each side."""
     others: int
-    """Pods of nobody that run meanwhile on the same Podman."""
+    """Rootlet's pods that run meanwhile on the same Podman."""
 
     def scaled(self, divisor: int) -> Plan:
         """A smaller one of the same kind."""
@@ -82,11 +82,9 @@ class Row(msgspec.Struct, frozen=True, kw_only=True):
 EMPTY: Final = Plan("empty host", 60, 0)
 BESIDE: Final = Plan("beside 300", 60, 300)
 MANY: Final = Plan("300 pods", 300, 0)
+"""The population that is there meanwhile: it is started once, for its own figures and all rounds of `BESIDE`."""
 PLANS: Final = (EMPTY, BESIDE, MANY)
 PROCESSES: Final = ("master", "zygote", "node", "pods", "api", "service")
-CALLED: Final = {"start": "started", "restart": "restarted", "stop": "stopped", "idle": "resynced"}
-"""By the phase in which they are counted: of which sort of work the calls are."""
-
 AS_RAW: Final = Aim(0.95, of_raw=True)
 CPU_AS_RAW: Final = Aim(1.05, of_raw=True)
 
@@ -101,11 +99,22 @@ def _starts(plan: Plan) -> Iterator[Row]:
         yield Row(name=f"CPU per pod started: {process}", plan=plan, figure=f"start.cpu_ms.{process}", unit="ms")
     yield Row(name="removal", plan=plan, figure="stop.rate", unit="pods/s", better=Better.HIGHER, aim=AS_RAW)
     yield Row(name="removal: CPU of Podman's service", plan=plan, figure="stop.service_s", unit="s", aim=CPU_AS_RAW)
-    for phase, done in CALLED.items():
-        yield Row(name=f"Podman calls per pod {done}", plan=plan, figure=f"{phase}.calls", unit="calls")
+    yield _calls(plan, "start", "started")
+    yield _calls(plan, "stop", "stopped")
+
+
+def _plain_removal(plan: Plan) -> Row:
+    name = "removal, raw by Podman's own settings"
+    return Row(name=name, plan=plan, figure="stop.plain_rate", unit="pods/s", better=Better.HIGHER, aim=AS_RAW)
+
+
+def _calls(plan: Plan, phase: str, done: str) -> Row:
+    """They are counted in that phase."""
+    return Row(name=f"Podman calls per pod {done}", plan=plan, figure=f"{phase}.calls", unit="calls")
 
 
 def _restarts(plan: Plan) -> Iterator[Row]:
+    yield _calls(plan, "restart", "restarted")
     for part, limit in ((0.5, 1.5), (0.9, None), (0.99, 2.0)):
         aim = Aim(limit, of_raw=True) if limit is not None else None
         name = f"kill -9 → successor's first instruction, p{100 * part:.0f}"
@@ -115,6 +124,7 @@ def _restarts(plan: Plan) -> Iterator[Row]:
 def _idling(plan: Plan, rootlet_percent: float, service_percent: float) -> Iterator[Row]:
     yield Row(name="idle CPU of Rootlet", plan=plan, figure="idle.rootlet", unit="%", aim=Aim(rootlet_percent))
     yield Row(name="idle CPU of the service", plan=plan, figure="idle.service", unit="%", aim=Aim(service_percent))
+    yield _calls(plan, "idle", "resynced")
 
 
 def _memory(plan: Plan) -> Iterator[Row]:
@@ -132,14 +142,17 @@ def _agent_kill(plan: Plan) -> Iterator[Row]:
 
 TABLE: Final[tuple[Row, ...]] = (
     *_starts(EMPTY),
+    _plain_removal(EMPTY),
     *_restarts(EMPTY),
     *_memory(EMPTY),
     *_idling(EMPTY, 0.15, 0.2),
     Row(name="`rootlet get pods`", plan=EMPTY, figure="get.wall_s", unit="s", aim=Aim(0.1)),
     Row(name="`rootlet get pods`, CPU", plan=EMPTY, figure="get.cpu_s", unit="s", aim=Aim(0.1)),
     *_starts(BESIDE),
+    _plain_removal(BESIDE),
     *_restarts(BESIDE),
     *_starts(MANY),
+    *_memory(MANY),
     *_idling(MANY, 0.4, 0.5),
     *_agent_kill(MANY),
 )
@@ -230,8 +243,9 @@ HEADER: Final = ("what", "raw", "Rootlet", "of raw", "unit", "aim", "")
 
 
 def as_text(outcomes: Sequence[Outcome], before: Mapping[str, float] | None = None) -> str:
-    """A table for each plan. ``before``: medians of another run by `key`, shown beside these."""
-    plans = dict.fromkeys(outcome.plan for outcome in outcomes)
+    """A table for each plan of which anything was measured. ``before``: medians of another run by `key`, shown beside
+    these."""
+    plans = dict.fromkeys(each.plan for each in outcomes if each.raw is not None or each.rootlet is not None)
     return "\n".join(_plan_text(plan, [o for o in outcomes if o.plan == plan], before) for plan in plans)
 
 

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import contextlib
+import os
+import signal
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
 
-from supervisor.config.settings import PodmanSettings, seconds
 from tests.harness.raw_libpod import Libpod
-from tests.podman_service import IMAGE, PodmanService, running_service, wait_until
+from tests.podman_service import IMAGE, PodmanService, wait_until
 from workers.kubecontainer.labels import INSTANCE
 from workers.proc.procfs import monitor_option, monitor_words
 
@@ -21,10 +21,8 @@ DEADLINE_S = 20.0
 
 
 @pytest.fixture
-def libpod(podman_service: PodmanService, tmp_path: Path) -> Iterator[Libpod]:
-    """A service with a delay of its own, beside that of all tests."""
-    late = PodmanSettings(cleanup_delay_s=seconds("500ms"))
-    with running_service(tmp_path, late) as socket, contextlib.closing(Libpod(str(socket))) as libpod:
+def libpod(podman_service: PodmanService) -> Iterator[Libpod]:
+    with contextlib.closing(Libpod(podman_service.socket)) as libpod:
         yield libpod
 
 
@@ -36,22 +34,50 @@ def start(libpod: Libpod, podman_service: PodmanService, *command: str) -> str:
     return id
 
 
-def inspected(libpod: Libpod, id: str) -> dict[str, Any]:
-    found: dict[str, Any] = libpod.call("GET", f"containers/{id}/json")
+def remove(libpod: Libpod, id: str) -> None:
+    libpod.call("DELETE", f"containers/{id}?force=true&timeout=0")
+
+
+def state(libpod: Libpod, id: str) -> dict[str, Any]:
+    found: dict[str, Any] = libpod.call("GET", f"containers/{id}/json")["State"]
     return found
 
 
 def test_the_monitor_is_conmon_and_its_words_are_read_as_before(libpod: Libpod, podman_service: PodmanService) -> None:
     id = start(libpod, podman_service, "sleep", "1000")
-    words = monitor_words(inspected(libpod, id)["State"]["ConmonPid"])
+    words = monitor_words(state(libpod, id)["ConmonPid"])
     assert "--late-cleanup" in words
     assert monitor_option(words, "-c") == id
     assert monitor_option(words, "-b").endswith(f"{id}/userdata")
-    libpod.call("DELETE", f"containers/{id}?force=true&timeout=0")
+    remove(libpod, id)
 
 
 def test_a_container_that_ended_is_cleaned_up(libpod: Libpod, podman_service: PodmanService) -> None:
     """Only the clean-up makes it ``exited``: asked, Podman itself says no more than ``stopped``."""
     id = start(libpod, podman_service, "true")
-    wait_until(lambda: inspected(libpod, id)["State"]["Status"] == "exited", DEADLINE_S)
-    libpod.call("DELETE", f"containers/{id}?force=true&timeout=0")
+    wait_until(lambda: state(libpod, id)["Status"] == "exited", DEADLINE_S)
+    remove(libpod, id)
+
+
+def test_a_monitor_that_is_killed_before_the_clean_up_takes_nothing_along(
+    libpod: Libpod, podman_service: PodmanService
+) -> None:
+    """As a clean-up that is killed: the end and its exit code stay known, and the removal makes up for it."""
+    id = start(libpod, podman_service, "sh", "-c", "sleep 1; exit 7")
+    monitor = state(libpod, id)["ConmonPid"]
+    wait_until(lambda: state(libpod, id)["Status"] != "running", DEADLINE_S)
+    with contextlib.suppress(ProcessLookupError):
+        os.kill(monitor, signal.SIGKILL)
+    ended = state(libpod, id)
+    assert (ended["Status"] in ("stopped", "exited"), ended["ExitCode"]) == (True, 7)
+    remove(libpod, id)
+
+
+def test_another_container_starts_while_one_that_ended_waits(libpod: Libpod, podman_service: PodmanService) -> None:
+    """Its clean-up, which comes later, is its own alone."""
+    first = start(libpod, podman_service, "true")
+    second = start(libpod, podman_service, "sh", "-c", "while :; do true; sleep 0.1; done")
+    wait_until(lambda: state(libpod, first)["Status"] == "exited", DEADLINE_S)
+    assert state(libpod, second)["Status"] == "running"
+    for id in (first, second):
+        remove(libpod, id)

@@ -9,7 +9,6 @@ from pathlib import Path
 
 import pytest
 
-from ipc.messages.event_reasons import PREFLIGHT
 from tests.e2e.agent import Agent, Json
 from tests.e2e.conftest import NewAgent
 from tests.e2e.manifests import container, pod, pods
@@ -85,4 +84,4 @@ def test_the_history_is_bounded_in_number_and_in_time(new_agent: NewAgent) -> No
     assert 0 < len(agent.events()) <= MAX_EVENTS
     agent.until(lambda: agent.events() == [], "old events go without new ones")
     agent.restart()
-    assert [event for event in agent.events() if event["reason"] != PREFLIGHT.reason] == []
+    assert [event for event in agent.events() if event["involvedObject"]["kind"] != "Node"] == []

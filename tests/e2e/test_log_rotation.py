@@ -8,7 +8,6 @@ import os
 import signal
 import socket
 import threading
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -20,33 +19,49 @@ from tests.podman_service import podman
 
 pytestmark = [pytest.mark.e2e, pytest.mark.podman]
 
-LINES = 40_000
-BURSTS = 40
-BURST = LINES // BURSTS
+BURST = 1000
 WRITES = (
-    f"n=0; while [ $n -lt {LINES} ]; do seq $n $((n + {BURST} - 1)); n=$((n + {BURST})); sleep 0.1; done;"
-    f" echo end; {STAY}"
+    f"n=0; until [ -e /stop ]; do seq $n $((n + {BURST} - 1)); n=$((n + {BURST})); sleep 0.1; done; echo end $n; {STAY}"
 )
-"""Two megabytes as conmon writes them, within some seconds."""
-EVERY_LINE = [*map(str, range(LINES)), "end"]
+"""Half a megabyte a second, as conmon writes it, until it is stopped."""
+MAX_SIZE = 64 * 1024
 ROTATED_OFTEN = {
-    "containerLogMaxSize": "64Ki",
+    "containerLogMaxSize": MAX_SIZE,
     "containerLogMaxFiles": 1000,
     "containerLogMonitorInterval": "3s",
 }
 
 
-def files(agent: Agent, name: str, container: str = "main") -> list[Path]:
-    (directory,) = (agent.directory / "logs").glob(f"*_{name}_*/{container}")
-    return sorted(directory.iterdir())
+def files(agent: Agent, name: str) -> list[Path]:
+    """Of its newest life: the log first, then those that were rotated, the oldest first."""
+    (directory,) = (agent.directory / "logs").glob(f"*_{name}_*/main")
+    found = [file for file in directory.iterdir() if ".log" in file.name and file.suffix != ".tmp"]
+    newest = max(int(file.name.partition(".")[0]) for file in found)
+    return sorted(file for file in found if file.name.startswith(f"{newest}.log"))
 
 
 def rotated(agent: Agent, name: str) -> list[Path]:
-    return [file for file in files(agent, name) if file.name.startswith("0.log.2")]
+    return files(agent, name)[1:]
 
 
-def has_written_all(agent: Agent, name: str) -> Callable[[], bool]:
-    return lambda: agent.cli("logs", name, "--tail", "1").out == "end\n"
+def stop_writing(agent: Agent, name: str) -> list[str]:
+    """Every line that it has written."""
+    agent.inside(name, "touch /stop")
+    agent.until(lambda: "end" in agent.cli("logs", name, "--tail", "1").out, "it writes no more")
+    last = agent.cli("logs", name, "--tail", "1").out.rstrip("\n")
+    return [*map(str, range(int(last.split()[1]))), last]
+
+
+def until_settled(agent: Agent, name: str) -> None:
+    """Nothing is left to rotate or to compress of a log that is not written to any more."""
+
+    def is_settled() -> bool:
+        found = files(agent, name)
+        return found[0].stat().st_size < MAX_SIZE and [file.suffix == ".gz" for file in found[1:-1]] == [True] * (
+            len(found) - 2
+        )
+
+    agent.until(is_settled, "all is rotated and compressed")
 
 
 def kubelets_log(agent: Agent, path: str) -> str:
@@ -74,17 +89,17 @@ def test_every_line_is_there_over_rotations_and_deaths(new_agent: NewAgent) -> N
         for number in range(1, 4):
             agent.until(lambda: len(rotated(agent, "talks")) >= number, f"{number} rotations")  # noqa: B023
             agent.kill_and_recover("node")
-        agent.until(has_written_all(agent, "talks"), "all is written")
-        agent.until(lambda: followed[-1:] == ["end\n"], "all is followed")
+        written = stop_writing(agent, "talks")
+        agent.until(lambda: followed[-1:] == [f"{written[-1]}\n"], "all is followed")
     reading.join()
-    assert "".join(followed).splitlines() == EVERY_LINE
-    assert agent.cli("logs", "talks").out.splitlines() == EVERY_LINE
-    assert kubelets_log(agent, "/containerLogs/default/talks/main").splitlines() == EVERY_LINE
-    tail = agent.cli("logs", "talks", "--tail", "20000").out.splitlines()
-    assert 19_000 < len(tail) <= 20_000, "a line in two pieces counts twice"
-    assert tail[1:] == EVERY_LINE[1 - len(tail) :], "the first one may be a piece"
-    assert agent.cli("logs", "talks", "--since", "1h").out.splitlines() == EVERY_LINE
-    assert not [file.name for file in files(agent, "talks") if file.name.endswith(".tmp")]
+    assert "".join(followed).splitlines() == written
+    assert agent.cli("logs", "talks").out.splitlines() == written
+    assert kubelets_log(agent, "/containerLogs/default/talks/main").splitlines() == written
+    tail = agent.cli("logs", "talks", "--tail", "2500").out.splitlines()
+    assert 2000 < len(tail) <= 2500, "a line in two pieces counts twice"
+    assert tail[1:] == written[1 - len(tail) :], "the first one may be a piece"
+    assert agent.cli("logs", "talks", "--since", "1h").out.splitlines() == written
+    until_settled(agent, "talks")
     on_disk = sum(file.stat().st_blocks * 512 for file in files(agent, "talks"))
     shown = agent.get("/stats/summary")["pods"][0]["containers"][0]["logs"]["usedBytes"]
     assert shown >= on_disk
@@ -99,23 +114,19 @@ def test_no_more_files_than_configured_and_the_last_lines_of_the_life_before(new
         **{**ROTATED_OFTEN, "containerLogMaxFiles": 3}, crashLoopBackOff={"maxContainerRestartPeriod": "1s"}
     )
     agent.start()
-    most = 0
-
-    def is_over() -> bool:
-        nonlocal most
-        most = max(most, len([file for file in files(agent, "talks") if not file.name.endswith(".tmp")]))
-        return has_written_all(agent, "talks")()
-
     agent.run(pod("talks", container(script=WRITES)))
-    agent.until(is_over, "all is written")
-    assert most <= 4, "a log that is being compressed has two names"
-    agent.until(lambda: any(file.suffix == ".gz" for file in files(agent, "talks")), "the older one is compressed")
-    (packed,) = [file for file in files(agent, "talks") if file.suffix == ".gz"]
+    agent.until(lambda: len(rotated(agent, "talks")) > 1, "it is rotated twice")
+    oldest = rotated(agent, "talks")[0].name.removesuffix(".gz")
+    agent.until(lambda: not any(file.name.startswith(oldest) for file in rotated(agent, "talks")), "the oldest goes")
+    written = stop_writing(agent, "talks")
+    until_settled(agent, "talks")
+    _, packed, _ = files(agent, "talks")
     assert gzip.decompress(packed.read_bytes()).count(b"\n") > 0
     shown = agent.cli("logs", "talks").out.splitlines()
-    assert shown == EVERY_LINE[-len(shown) :]
-    podman("kill", "--signal", "KILL", agent.eye.container("talks", "main").id)
-    agent.until(lambda: container_status(agent.pods()["talks"]).get("restartCount") == 1, "restarted")
+    assert shown[1:] == written[1 - len(shown) :], "the first one may be a piece"
+    before = agent.eye.container("talks", "main")
+    podman("kill", "--signal", "KILL", before.id)
+    agent.until(lambda: container_status(agent.pods()["talks"])["restartCount"] > before.attempt, "restarted")
     assert agent.cli("logs", "talks", "--previous").out.splitlines() == shown
 
 
@@ -123,12 +134,25 @@ def test_the_policy_changes_while_the_agent_runs(new_agent: NewAgent) -> None:
     agent = new_agent(containerLogMaxSize=-1)
     agent.start()
     agent.run(pod("talks", container(script=WRITES)))
-    agent.until(has_written_all(agent, "talks"), "all is written")
-    assert [file.name for file in files(agent, "talks")] == ["0.log"]
+    agent.until(lambda: files(agent, "talks")[0].stat().st_size > 100_000, "its log is large")
+    written = stop_writing(agent, "talks")
+    assert not rotated(agent, "talks")
     agent.configure(ROTATED_OFTEN)
     os.kill(agent.process.pid, signal.SIGHUP)
     agent.until(lambda: len(rotated(agent, "talks")) == 1, "what is too large is rotated")
-    assert agent.cli("logs", "talks").out.splitlines() == EVERY_LINE
+    assert agent.cli("logs", "talks").out.splitlines() == written
+
+
+def test_a_limit_of_podmans_takes_no_line_away(new_agent: NewAgent) -> None:
+    agent = new_agent(containerLogMaxSize=-1)
+    conf = agent.directory / "containers.conf"
+    conf.write_text("[containers]\nlog_size_max = 20000\n")
+    agent.environment["CONTAINERS_CONF"] = str(conf)
+    agent.start()
+    agent.run(pod("talks", container(script=WRITES)))
+    agent.until(lambda: files(agent, "talks")[0].stat().st_size > 100_000, "its log is large")
+    written = stop_writing(agent, "talks")
+    assert agent.cli("logs", "talks").out.splitlines() == written
 
 
 def test_a_pod_with_ids_of_its_own(new_agent: NewAgent) -> None:
@@ -136,6 +160,6 @@ def test_a_pod_with_ids_of_its_own(new_agent: NewAgent) -> None:
     agent = new_agent(**ROTATED_OFTEN)
     agent.start()
     agent.run(pod("talks", container(script=WRITES), hostUsers=False))
-    agent.until(has_written_all(agent, "talks"), "all is written")
-    assert rotated(agent, "talks")
-    assert agent.cli("logs", "talks").out.splitlines() == EVERY_LINE
+    agent.until(lambda: len(rotated(agent, "talks")) > 1, "it is rotated twice")
+    written = stop_writing(agent, "talks")
+    assert agent.cli("logs", "talks").out.splitlines() == written

@@ -16,7 +16,6 @@ from ipc.api.v1.meta import ObjectMeta
 from ipc.api.v1.pod import Pod, PodSpec
 from ipc.host.clock import Instant
 from ipc.kubecontainer.config_objects import ConfigObject, object_key
-from ipc.kubecontainer.garbage import GarbageReport
 from ipc.kubecontainer.hashing import container_hash, sandbox_hash
 from ipc.kubecontainer.pod_containers import ContainerKind
 from ipc.kubecontainer.pod_status import (
@@ -38,6 +37,7 @@ from ipc.messages.api_server import (
     PodGone,
 )
 from ipc.messages.base import PullEnded, PullProgress
+from ipc.messages.garbage_report import GarbageReport
 from ipc.messages.node_worker import (
     CancelPull,
     CollectImages,

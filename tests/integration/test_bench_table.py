@@ -67,6 +67,13 @@ def test_what_was_not_measured_is_neither_met_nor_missed() -> None:
     assert (found.met, found.verdict, found.ratio, found.rootlet) == (None, "-", None, None)
 
 
+def test_a_plan_of_which_nothing_was_measured_is_not_shown() -> None:
+    beside = msgspec.structs.replace(RATE, plan=BESIDE)
+    text = as_text([measured(RATE, [[1.0]], []), measured(beside, [], [])])
+    assert EMPTY.name in text
+    assert BESIDE.name not in text
+
+
 def test_a_quantile_counts_within_each_round() -> None:
     row = msgspec.structs.replace(MEMORY, part=0.99)
     found = measured(row, [], [[float(n) for n in range(100)], [1.0], []])

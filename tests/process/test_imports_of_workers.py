@@ -40,6 +40,8 @@ def test_pods_are_started_without_podman_py_and_opentelemetry(lists: Path) -> No
     unwanted = {*PODMAN_PY, "opentelemetry"}
     assert {role: modules & unwanted for role, modules in found.items()} == {role: set() for role in found}
     assert "httptools" in found[Role.POD_WORKER]
+    assert "aiohttp.web" in found[Role.API_SERVER]
+    assert found[Role.API_SERVER] & {"aiohttp.client", "aiohttp.connector", "psutil"} == set(), "a server has no client"
     metrics = {"ipc.metrics.statistics", "workers.api_server.metrics.exposition"}
     assert {role for role, modules in found.items() if modules & metrics} == set(), "nobody has scraped"
 

@@ -63,6 +63,7 @@ from supervisor.protocol.events import (
     ProbeResultsRestored,
     PullRequest,
     ResourcesRestored,
+    SettingsChanged,
     ShutdownCause,
     SourcesReady,
     SyncTick,
@@ -79,6 +80,7 @@ from tests.sim.loop import NOBODY
 from tests.sim.objects import SimObjects, wrong_objects
 from tests.sim.poison import UID as POISON
 from tests.sim.poison import Poison
+from tests.sim.preemption import early_start
 from tests.sim.probes import SimProbes
 from tests.sim.resizes import overcommitted, unasked_restart
 from tests.sim.runtime import SimPodman
@@ -225,6 +227,14 @@ class Agent:
         self._resources = dict(self._loop.allocations.all_resources())
 
     # --- what is wanted ---
+
+    def limit_pods(self, max_pods: int) -> None:
+        self._feed(SettingsChanged(msgspec.structs.replace(self._given.settings, max_pods=max_pods)))
+
+    def active_pods(self) -> int:
+        """Pods that take a place of ``maxPods``."""
+        states = (self._loop.state(uid) for uid in self.stated)
+        return sum(state is not None and state.lifecycle.active for state in states)
 
     def drain(self) -> None:
         if self.alive and not self.drained:
@@ -488,6 +498,8 @@ class Agent:
         self.newest[uid] = sync
         if why := wrong_objects(sync, self.objects, sources_ready=self.sources_ready):
             trace.broke(f"a sync of {uid[:8]} goes out with {why}")
+        if other := early_start(sync, self.newest, self._given.podman):
+            trace.broke(f"the critical pod starts while {other[:8]}, which gives way to it, runs")
         if self.drained and sync.kind is WorkType.SYNC:
             trace.broke(f"{uid[:8]} is synced to run on a drained node")
         if sync.remove and uid not in self.stated and not self.sources_ready:

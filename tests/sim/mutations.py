@@ -30,6 +30,7 @@ from supervisor.syncloop import resizes
 from supervisor.syncloop.announcer import Announcer
 from supervisor.syncloop.dispatcher import Dispatcher
 from supervisor.syncloop.object_updates import ObjectUpdates
+from supervisor.syncloop.pod_admission import PodAdmission
 from supervisor.syncloop.removals import Removals
 from supervisor.syncloop.sync_loop import SyncLoop
 from workers.compute import crash_loop_backoff
@@ -149,6 +150,7 @@ def _fails_all(self: Observer, *wanted: Any, original: Any = Observer._status_of
 
 
 MUTATIONS: Final[Mapping[str, Mutation]] = {
+    "start the critical pod at once": _replace(PodAdmission, "is_waiting", lambda self, uid: False),
     "take any answer for the right one": _replace(PodLifecycle, "answered_by", _any_answer),
     "after a sync any view will do": _replace(ObservationRequests, "acted", _forgets),
     "keep to oneself what an act has touched": _replace(ObservationRequests, "touched", _tells_nothing),

@@ -28,6 +28,7 @@ from supervisor.config.settings import CrashLoopBackOffSettings, Seconds, Settin
 from tests.fakes.clock import SimClock
 from tests.fakes.ownership import LABEL_KEY, ownership
 from tests.fakes.podman import FakeContainer
+from tests.sim import preemption
 from tests.sim.agent import POD_SLOTS, SLOTS, Agent, Given
 from tests.sim.children import HUNG_S
 from tests.sim.faults import ERRORS, RETRIED_S, Faults, Place
@@ -197,6 +198,7 @@ class Simulation:
             await self._answer_late()
             if self._rng.random() < DRAINED:
                 await self._drain()
+            await self._preempt()
             await self._take_down()
             self._agent.die("the end")
 
@@ -303,6 +305,24 @@ class Simulation:
             self._trace.broke(f"{DOWN_S:g} s after the node was drained there run {left}")
         self._agent.uncordon()
         await self._come_to_rest()
+
+    async def _preempt(self) -> None:
+        """A critical pod comes while there is no place: one of the others gives it its own."""
+        places = self._agent.active_pods()
+        if not places:
+            return
+        self._trace.note(f"a critical pod comes, and there are {places} places")
+        self._agent.limit_pods(places)
+        self._desired[preemption.UID] = preemption.critical_pod()
+        self._agent.state(self._desired)
+        end_at = self._now + preemption.PREEMPTING_S
+        while not preemption.runs(self._podman, preemption.UID) and self._now < end_at:
+            await self._step(STEP_S)
+        gone = [uid for uid, sync in self._agent.newest.items() if preemption.is_preempted(sync)]
+        may_be_poison = not gone and POISON in self._desired  # it goes in its own way
+        if not preemption.runs(self._podman, preemption.UID) or not (len(gone) == 1 or may_be_poison):
+            self._trace.broke(f"the critical pod does not run, or not one has given way: {gone}")
+        self._agent.limit_pods(Settings().max_pods)
 
     def _left(self) -> list[str]:
         """Containers that run, of pods that are wanted."""

@@ -124,6 +124,10 @@ ORDER: Final[Mapping[str, tuple[str, ...]]] = {
 """The rooms of each package from the ground up: of two rooms only the later one may import the earlier one."""
 OTHER_SIZES: Final[Mapping[str, str]] = {
     "ipc.api.validation": "a module for each subject of Kubernetes' validation",
+    "ipc.kubecontainer": "a module for each part of a pod's state, and each policy that both sides decide by",
+    "supervisor.syncloop": "a module for each subject of events, and the parts that they share",
+    "workers.kubecontainer": "what all rooms of a worker say of containers: names, labels, the runtime's protocol",
+    "workers.kuberuntime": "a module for each step of a sync",
     "supervisor.cli.commands": "one module a command, so that none imports what another needs",
     "supervisor.sources": "a module or two for each source, and the merge of what they state",
     "supervisor.cli.printers": "a module for each kind of object, and what they share",

@@ -499,10 +499,10 @@ NO_PARSER: Final[Mapping[str, tuple[str, ...]]] = {
     ),
     "the kernel's texts": (
         "ipc/host/file_systems.py",
-        "workers/api_server/handlers/workers_view.py",
         "workers/proc/orphaned_monitors.py",
         "workers/proc/rlimit_tag.py",
         "workers/exec/direct.py",
+        "workers/proc/cgroups.py",
         "workers/proc/procfs.py",
         "workers/proc/usage.py",
         "workers/stats/",
@@ -512,6 +512,7 @@ NO_PARSER: Final[Mapping[str, tuple[str, ...]]] = {
     "numbers, no texts": (
         "supervisor/sources/directory_watch.py",
         "workers/api_server/kubelet/pages.py",
+        "workers/api_server/handlers/node_watch.py",
         "workers/api_server/handlers/statistics.py",
         "workers/api_server/metrics/exposition.py",
         "workers/api_server/server.py",

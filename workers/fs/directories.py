@@ -79,6 +79,17 @@ def is_name(text: str) -> bool:
     return is_plain and len(os.fsencode(text)) <= MAX_NAME_BYTES
 
 
+def is_absent(*steps: str) -> bool:
+    """Whether nothing is there for certain. One lstat(2): for ways that others cannot change, and no thread's work."""
+    try:
+        os.lstat(os.path.join(*steps))
+    except FileNotFoundError:
+        return True
+    except OSError:
+        return False
+    return False
+
+
 def _step(fd: int, name: str) -> int:
     """The next descriptor, in place of this one, which is closed only when there is a next one. Raises OSError."""
     if not is_name(name):

@@ -54,6 +54,10 @@ MAX_NAMES: Final = 5
 """Names and users of one image that are reported."""
 MAX_TOLD_FAILURES: Final = 5
 """Most removals that have failed of which an error tells."""
+ID_CHARS: Final = 64
+MIN_ID_CHARS: Final = 3
+"""Shortest begin of an id that Podman takes for it."""
+_HEX: Final = frozenset("0123456789abcdef")
 _GIB: Final = 1 << 30
 Send = Callable[[ImagesCollected | EventReport], Awaitable[None]]
 
@@ -315,7 +319,8 @@ class _Collection:
             while True:
                 candidate = work.send(await self._remove(known[candidate.id], reason))
         except StopIteration as end:
-            return int(end.value)
+            freed: int = end.value
+            return freed
 
     async def _remove(self, found: _Found, reason: str) -> int:
         """The bytes freed; 0 for an image that cannot be removed."""
@@ -383,8 +388,9 @@ def _users(
 
 
 def _by_begin(text: str, ids: Mapping[str, str]) -> str:
-    """The image whose id begins so; the text itself without one."""
-    return next((id for id in ids.values() if text and id.startswith(text)), text)
+    """The image whose id begins so; the text itself without one. Of a whole id there is nothing more to be found."""
+    is_short_id = MIN_ID_CHARS <= len(text) < ID_CHARS and _HEX.issuperset(text)
+    return next((id for id in ids.values() if id.startswith(text)), text) if is_short_id else text
 
 
 def _complete(reference: str) -> str:

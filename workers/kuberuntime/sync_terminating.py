@@ -16,6 +16,7 @@ from ipc.messages.pod_worker import SyncPod
 from ipc.messages.sync_error import SyncError
 from workers.compute.kill_spec import kill_all
 from workers.eviction.manager import keep_evicted
+from workers.fs.directories import is_name
 from workers.fs.tree_removal import Stuck
 from workers.kuberuntime.context import SyncContext
 from workers.kuberuntime.kill_container import kill_pod
@@ -104,6 +105,7 @@ async def _remove_directories(run: SyncRun, host: VolumeHost, logs: Path) -> Non
     try:
         await asyncio.to_thread(layout.remove, logs)
         for root in (host.memory_dir, host.pods_dir):
-            await run.in_files(root, remove_pod_directory, root, run.pod.uid, host.unshare)
+            if not (is_name(run.pod.uid) and run.has_no_files(root, (root, run.pod.uid))):
+                await run.in_files(root, remove_pod_directory, root, run.pod.uid, host.unshare)
     except OSError as error:
         raise SyncEnded(SyncError.REMOVE, f"directories: {error}") from error

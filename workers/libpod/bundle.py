@@ -6,6 +6,7 @@ Upstream has the user from its runtime (CRI, ContainerStatus.user). The process 
 
 from __future__ import annotations
 
+import os
 from typing import Final
 
 import msgspec
@@ -56,5 +57,7 @@ def read_user(config: str) -> LinuxContainerUser | None:
 
 def read_config(config: str) -> RuntimeConfig:
     """Raises OSError, msgspec.DecodeError."""
-    with open(config, "rb") as file:
-        return _DECODER.decode(file.read(MAX_CONFIG_BYTES))
+    with open(config, "rb", buffering=0) as file:
+        # No larger buffer than the file needs: each of a megabyte costs five pages that the kernel makes anew.
+        size = min(os.fstat(file.fileno()).st_size, MAX_CONFIG_BYTES)
+        return _DECODER.decode(file.read(size))

@@ -160,8 +160,10 @@ class LogReader:
 
     def has_moved(self) -> bool:
         """Whether the log goes on elsewhere than in the newest file: in another one under its name, or at the begin of
-        this one, which was cut. What was written before that is read before `go_on`."""
-        return not self._is_there(self._current) or self._is_cut()
+        this one, which was cut. What was written before that is read before `go_on`. A log that was moved away goes on
+        where it is, until there is another one."""
+        inode = self._inode()
+        return (inode != 0 and inode != _inode_of(self._current)) or self._is_cut()
 
     def go_on(self) -> None:
         """Go over to what comes after the newest file, which is read to its end."""
@@ -204,7 +206,7 @@ class LogReader:
             in_use, _ = split_unused(rotated_of(self._path.name, _names(self._path.parent)))
             if in_use and current is not None and current.is_same(self._path.with_name(in_use[-1])):
                 in_use.pop()  # a rotation that is under way
-            if self._is_there(current) or looks == MAX_LOOKS:
+            if self._inode() == _inode_of(current) or looks == MAX_LOOKS:
                 break
             if current is not None:
                 current.close()
@@ -216,13 +218,12 @@ class LogReader:
         except OSError:
             return None  # moved away and not made again yet, or removed with its pod
 
-    def _is_there(self, file: LogFile | None) -> bool:
-        """Whether the log is that file now; or is not there, for None."""
+    def _inode(self) -> int:
+        """The log's now; 0 for none."""
         try:
-            inode = self._path.stat(follow_symlinks=False).st_ino
+            return self._path.stat(follow_symlinks=False).st_ino
         except OSError:
-            return file is None
-        return file is not None and os.fstat(file.fd).st_ino == inode
+            return 0
 
     def _is_cut(self) -> bool:
         return self._current is not None and self._current.size() < self._current.position
@@ -283,6 +284,10 @@ def _after_newline(block: bytes, count: int) -> int:
     for _ in range(count):
         position = block.index(b"\n", position) + 1
     return position
+
+
+def _inode_of(file: LogFile | None) -> int:
+    return os.fstat(file.fd).st_ino if file is not None else 0
 
 
 def _forms(name: str) -> tuple[str, str]:

@@ -49,6 +49,8 @@ class RelistSchedule:
         """Whether the newest relist came by itself: a requested one does not count for how quiet it is."""
         self._quiet_relists = 0
         """Number of relists in a row that were due and found nothing new, without a `resync` between them."""
+        self._has_answered = False
+        """Whether Podman has answered a relist yet."""
         self._has_doubted = False
         self._failures = 0
         """Number of relists and pings in a row that Podman did not answer."""
@@ -106,6 +108,7 @@ class RelistSchedule:
 
     def answered(self, now: float) -> None:
         """Podman has answered the relist. `plan` follows when its outcome is known."""
+        self._has_answered = True
         self._failures = 0
         self._ping_at = now + LIVENESS_PERIOD_S
 
@@ -131,5 +134,7 @@ class RelistSchedule:
         self._relist_at = min(self._relist_at, started_at + period_s, now + again_in_s)
 
     def _doubt(self) -> None:
-        self._has_doubted = True
+        """Something may have been missed; nothing before the first relist, while our own service starts and does not
+        answer yet."""
+        self._has_doubted = self._has_answered
         self._quiet_relists = 0

@@ -6,11 +6,12 @@ import os
 
 import msgspec
 
-from workers.proc.procfs import PROC, TICKS_PER_S, stat_fields
+from workers.proc.procfs import PROC, TICKS_PER_S, read_once, stat_fields
 
 _PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
 _UTIME, _STIME, _VSIZE, _RSS = 14 - 3, 15 - 3, 23 - 3, 24 - 3
 """Positions in /proc/PID/stat, counted from behind the command's name (proc(5))."""
+_MAX_ROLLUP_BYTES = 4096
 
 
 class ProcessUsage(msgspec.Struct, frozen=True):
@@ -31,6 +32,16 @@ def of(pid: int) -> ProcessUsage | None:
         rss_bytes=int(fields[_RSS]) * _PAGE_BYTES,
         virtual_bytes=int(fields[_VSIZE]),
     )
+
+
+def pss_bytes(pid: int) -> int | None:
+    """Memory, where pages of several processes count in parts (proc_pid_smaps_rollup(5)). None when there is no such
+    process, or the kernel does not tell us (a process in another user namespace)."""
+    try:
+        lines = read_once(pid, "smaps_rollup", _MAX_ROLLUP_BYTES).splitlines()
+    except PermissionError:
+        return None
+    return next((int(line.split()[1]) * 1024 for line in lines if line.startswith(b"Pss:")), None)
 
 
 def open_fds(pid: int) -> int:

@@ -14,9 +14,15 @@ from ipc.api.v1.base import ResourceList
 from ipc.api.v1.container import Container
 from ipc.api.v1.pod import Pod
 from ipc.podresources.allocation import effective_limits
-from ipc.podresources.cgroup_config import CgroupConfig, milli_cpu_to_quota, milli_cpu_to_shares
+from ipc.podresources.cgroup_config import (
+    NO_LIMIT,
+    CgroupConfig,
+    milli_cpu_to_quota,
+    milli_cpu_to_shares,
+    pod_cgroup_config,
+)
 from ipc.podresources.node_resources import CfsQuota, NodeResources
-from ipc.podresources.pod_requests import CPU, MEMORY, amount, pod_requests
+from ipc.podresources.pod_requests import CPU, MEMORY, amount
 from ipc.podresources.priority import is_critical
 from ipc.podresources.qos import compute_pod_qos
 from workers.specgen.oom_score import oom_score_adj, within_reach
@@ -44,16 +50,13 @@ def container_resources(pod: Pod, container: Container, node: NodeResources) -> 
 
 def pod_resources(pod: Pod, node: NodeResources) -> dict[str, Any]:
     """Fields of a PodSpecGenerator: what the cgroup of the whole pod gets, which there is where systemd manages them
-    (ResourceConfigForPod, pkg/kubelet/cm/helpers_linux.go). The weights of containers count within it.
-
-    Different on purpose: limits are the pod's own only. Those of all containers, which upstream adds up, hold by
-    themselves, and change when one container is replaced.
-    """
-    limits = pod.spec.resources.limits if pod.spec.resources is not None else {}
-    memory = amount(limits, MEMORY)
-    asked = {
-        "cpu": {"shares": milli_cpu_to_shares(pod_requests(pod).get(CPU, 0)), **_quota(limits, node.cfs)},
-        "memory": {"limit": memory} if memory else {},
+    (`pod_cgroup_config`). The weights of containers count within it."""
+    config = pod_cgroup_config(pod, node.cfs)
+    is_limited = config.cpu_quota not in (None, NO_LIMIT)
+    quota = {"quota": config.cpu_quota, "period": config.cpu_period} if is_limited else {}
+    asked: dict[str, Mapping[str, Any]] = {
+        "cpu": {"shares": config.cpu_shares, **quota},
+        "memory": {"limit": config.memory} if config.memory else {},
         "pids": {"limit": node.pod_pids_limit} if node.pod_pids_limit else {},
     }
     given = {name: values for name, values in asked.items() if values and name in node.controllers}

@@ -33,6 +33,8 @@ from workers.specgen.sandbox_namespaces import container_namespaces, leaves_proc
 from workers.specgen.seccomp import SeccompSettings
 from workers.specgen.security_context import container_security, sandbox_security
 
+MAX_LOG_BYTES: Final = 1 << 62
+"""Never reached. Without a size ``log_size_max`` of containers.conf would count, at which conmon throws a log away."""
 _PODMANS_CHOICE: Final = NetworkSettings()
 _UNKNOWN_NODE: Final = NodeResources()
 
@@ -134,7 +136,7 @@ def container_spec(pod: Pod, container: Container, config: ContainerConfig) -> d
         "env": dict(config.environment),
         "terminal": container.tty,
         "stdin": container.stdin,
-        "log_configuration": {"driver": "k8s-file", "path": str(config.log_file)},
+        "log_configuration": {"driver": "k8s-file", "path": str(config.log_file), "size": MAX_LOG_BYTES},
         **_given(
             **_process(container, config),
             work_dir=container.working_dir,

@@ -65,6 +65,7 @@ class _Attributed(Coroutine[Any, Any, T]):
             return self._coro.throw(typ) if val is None and tb is None else self._coro.throw(typ, val, tb)
         finally:
             self._current_pod[0] = 0
+            typ = val = tb = None  # they are, or have, the exception whose traceback has this frame: a cycle
 
     def close(self) -> None:
         self._coro.close()

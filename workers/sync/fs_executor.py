@@ -49,6 +49,10 @@ class FsExecutor:
                 raise  # what the file system has said
             raise TimeoutError(errno.ETIMEDOUT, "timed out waiting for the file system") from error
 
+    def is_idle(self, subject: Hashable) -> bool:
+        """Whether no thread of that subject works, or hangs."""
+        return subject not in self._in_flight
+
     def close(self) -> None:
         """Threads that hang stay; all others end with their work."""
         self._threads.shutdown(wait=False)

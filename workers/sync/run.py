@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from typing import Final, NoReturn, ParamSpec, TypeVar, TypeVarTuple
 
 import msgspec
@@ -16,6 +16,7 @@ from ipc.messages.base import EventReport
 from ipc.messages.event_reasons import EventReason
 from ipc.messages.sync_error import SyncError
 from ipc.shm.trace import TRACER
+from workers.fs.directories import is_absent
 from workers.kubecontainer.runtime import ContainerProcess, ErrorKind, Runtime, RuntimeCallError
 from workers.sync.fs_executor import FsExecutor
 from workers.sync.mutation_limiter import MutationLimiter
@@ -170,6 +171,11 @@ class SyncRun:
         function does, and TimeoutError, an OSError."""
         with TRACER.span(f"files: {subject.rpartition('/')[2]}"):
             return await self._services.files.run((self.pod.uid, subject), function, *args, deadline_s=deadline_s)
+
+    def has_no_files(self, subject: str, *paths: Sequence[str]) -> bool:
+        """Whether none of these paths, each in its steps, is there, nor a thread that may yet make one. It is asked
+        where a look is cheaper than a thread that finds nothing to do."""
+        return self._services.files.is_idle((self.pod.uid, subject)) and all(is_absent(*path) for path in paths)
 
     def checkpoint(self) -> None:
         """Between two steps. Raises SyncEnded when the sync was cancelled."""

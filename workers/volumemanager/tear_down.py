@@ -31,10 +31,13 @@ async def tear_down_volumes(run: SyncRun, host: VolumeHost) -> tuple[Stuck, ...]
 
 
 async def _remove(run: SyncRun, root: str, unshare: Unshare) -> tuple[Stuck, ...]:
+    uid = run.pod.uid
+    if is_name(uid) and run.has_no_files(root, *((root, uid, part) for part in _PARTS)):
+        return ()
     try:
-        return await run.in_files(root, remove_volumes, root, run.pod.uid, unshare)
+        return await run.in_files(root, remove_volumes, root, uid, unshare)
     except OSError as error:
-        return (Stuck(run.pod.uid, why(error)),)
+        return (Stuck(uid, why(error)),)
 
 
 def remove_volumes(root: str, uid: str, unshare: Unshare = DEFAULT) -> tuple[Stuck, ...]:

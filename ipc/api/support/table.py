@@ -52,6 +52,7 @@ _NEXT_LIFE: Final = "changed in the manifest, it counts from the next start of t
 _AT_START: Final = "as the object is when the container starts: a change of it counts from the next start on"
 _VALUE_FROM: Final = "spec.containers[*].env[*].valueFrom"
 _PROBED_ANEW: Final = "changed in the manifest, it counts at once: the container goes on"
+_POD_VOLUME: Final = "it is a Podman volume, made for the pod and removed with it, without size, class or mode"
 _NAMED: Final = "e2e/test_host_names_and_dns.py::test_a_host_name_given_instead_of_the_pods"
 _SERVERS: Final = "e2e/test_host_names_and_dns.py::test_name_servers"
 _INPUT_ENDS: Final = "e2e/test_exec_attach.py::test_an_input_ends_with_the_first_client_and_the_next_is_told"
@@ -494,7 +495,7 @@ CONTAINER_ROWS: Final = (
     FieldSupport(
         "spec.containers[*].resizePolicy[*].resourceName",
         _YES,
-        tests=("unit/workers/kuberuntime/test_resize_pod.py::test_a_container_that_asks_for_it_is_made_anew",),
+        tests=("e2e/test_resize.py::test_a_container_that_asks_for_it_is_restarted",),
     ),
     FieldSupport(
         "spec.containers[*].resizePolicy[*].restartPolicy",
@@ -628,12 +629,8 @@ VOLUME_ROWS: Final = (
         "the Podman volume of the claim's name, made when absent and never removed; no namespaces",
         tests=("e2e/test_volumes.py::test_a_claim_is_a_podman_volume_that_stays",),
     ),
-    FieldSupport(
-        "spec.volumes[*].ephemeral",
-        _NOTE,
-        "a Podman volume that is removed with the pod; the claim's size, class and modes are not acted on",
-        tests=("e2e/test_volumes.py::test_an_ephemeral_volume_goes_with_its_pod",),
-    ),
+    FieldSupport("spec.volumes[*].ephemeral.volumeClaimTemplate.metadata", _NA, _POD_VOLUME),
+    FieldSupport("spec.volumes[*].ephemeral.volumeClaimTemplate.spec", _NA, _POD_VOLUME),
     FieldSupport(f"{_MOUNT}.name", _YES, tests=("e2e/test_volumes.py::test_what_a_container_sees",)),
     FieldSupport(f"{_MOUNT}.mountPath", _YES, tests=("e2e/test_volumes.py::test_what_a_container_sees",)),
     FieldSupport(f"{_MOUNT}.readOnly", _YES, tests=("e2e/test_volumes.py::test_what_a_container_may_write",)),

@@ -178,6 +178,13 @@ async def test_users_are_everybodys_containers_and_strangers_are_asked_what_they
     assert requests[1:] == [f"GET /v4.0.0/libpod/containers/{id}/json" for id in "23"]
 
 
+async def test_a_list_of_containers_is_tried_again_while_containers_go(path: Path) -> None:
+    gone = answer({"cause": "container not known", "message": "determining: container not known", "response": 500}, 500)
+    with service(path, always(*[gone] * (LIST_TRIES - 1), answer([]))) as requests:
+        assert await ask(path, PodmanRuntime.list_image_users) == ()
+        assert len(requests) == LIST_TRIES
+
+
 async def test_a_stranger_that_cannot_be_asked_is_an_error(path: Path) -> None:
     broken = answer({"cause": "disk", "message": "disk", "response": 500}, 500)
     with service(path, always(answer([{"Id": "2", "ImageID": "i2"}]), broken)):

@@ -6,7 +6,7 @@ from __future__ import annotations
 import asyncio
 from typing import Final, Protocol
 
-from aiohttp import WSMsgType, web
+from aiohttp import web
 
 READ_AHEAD_BYTES: Final = 64 * 1024
 """The transport is not read any more when so many bytes wait; the last of its reads may exceed that."""
@@ -90,7 +90,7 @@ class MessageBytes:
         self._transport = transport
 
     async def read(self) -> bytes:
-        while (message := await self._socket.receive()).type is WSMsgType.BINARY:
+        while (message := await self._socket.receive()).type is web.WSMsgType.BINARY:
             if message.data:
                 return bytes(message.data)
         return b""

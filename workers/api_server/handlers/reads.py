@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
 from typing import Generic, TypeVar
 
 import msgspec
@@ -14,7 +13,7 @@ from ipc.messages.api_server import EventChanged, ObjectChanged, PodChanged
 from workers.api_server.core.query import flag, integer
 from workers.api_server.core.status_errors import expired, not_found
 from workers.api_server.handlers.workers_view import read_row, with_resources, worker_view
-from workers.api_server.store.objects import EVENT_FIELDS, OBJECT_FIELDS, POD_FIELDS, StoredObject, list_object
+from workers.api_server.store.objects import EVENT_FIELDS, OBJECT_FIELDS, POD_FIELDS, WatchedObject, list_object
 from workers.api_server.store.selectors import all_hold, parse_field_selector, parse_label_selector
 from workers.api_server.store.site import AppState, begin_stream, json_answer
 from workers.api_server.store.store import Expired, ObjectStore, Wanted
@@ -113,13 +112,13 @@ class Reads:
         return asked
 
 
-def _wanted(request: web.Request, resource: _Resource[M]) -> Callable[[StoredObject[M]], bool]:
+def _wanted(request: web.Request, resource: _Resource[M]) -> Wanted[M]:
     """Return the objects that match the namespace and the selectors. Raises ApiError 400."""
     namespace = request.match_info.get("namespace")
     labels = parse_label_selector(request.query.get("labelSelector", ""))
     fields = parse_field_selector(request.query.get("fieldSelector", ""), resource.fields)
 
-    def wanted(found: StoredObject[M]) -> bool:
+    def wanted(found: WatchedObject[M]) -> bool:
         return (
             (namespace is None or found.namespace == namespace)
             and all_hold(labels, found.labels)

@@ -6,11 +6,11 @@ from collections.abc import Sequence
 from typing import Final
 
 import msgspec
-import psutil
 
 from ipc.messages.api_server import WorkerInfo
 from ipc.shm.board import Board, WorkerRow
 from workers.api_server.store.views import Resources, WorkerView
+from workers.proc import usage
 
 _NEVER: Final = 0.0
 
@@ -40,19 +40,6 @@ def with_resources(views: Sequence[WorkerView]) -> list[WorkerView]:
 
 
 def read_resources(pid: int) -> Resources | None:
-    """Memory and CPU time of a process; None when it is gone or not ours to see. Reads /proc: not for the loop."""
-    try:
-        process = psutil.Process(pid)
-        with process.oneshot():
-            cpu = process.cpu_times()
-            rss_bytes = process.memory_info().rss
-        return Resources(rss_bytes, _pss_bytes(process), cpu.user + cpu.system)
-    except psutil.Error:
-        return None
-
-
-def _pss_bytes(process: psutil.Process) -> int | None:
-    try:
-        return int(process.memory_full_info().pss)
-    except psutil.AccessDenied:
-        return None
+    """Memory and CPU time of a process; None when it is gone. Reads /proc: not for the loop."""
+    used = usage.of(pid)
+    return Resources(used.rss_bytes, usage.pss_bytes(pid), used.cpu_s) if used is not None else None

@@ -33,8 +33,8 @@ OBJECT_FIELDS: Final = frozenset(("metadata.name", "metadata.namespace", "type")
 """Fields that a field selector for ConfigMaps and Secrets can ask for."""
 
 
-class StoredObject(msgspec.Struct, Generic[M], frozen=True, kw_only=True):
-    """One object, ready to be sent."""
+class WatchedObject(msgspec.Struct, Generic[M], frozen=True, kw_only=True):
+    """One object as it is or was, ready to be sent."""
 
     key: str
     """Key that no other object of the kind has, at any time: a pod's uid, an event's name."""
@@ -48,14 +48,23 @@ class StoredObject(msgspec.Struct, Generic[M], frozen=True, kw_only=True):
     observed_at: float = 0.0
     """Monotonic seconds at which the observation began that this status tells of; 0.0 when unknown."""
     json: bytes
+    kind: type[M]
+
+
+class StoredObject(WatchedObject[M], Generic[M], frozen=True, kw_only=True):
+    """One object as it is."""
+
     packed: bytes
     """The message that says all this, as msgpack: a third of what its objects take, and asked for by few."""
-    kind: type[M]
 
     @property
     def message(self) -> M:
         """Unpacked anew each time."""
         return msgspec.msgpack.decode(self.packed, type=self.kind)
+
+    def watched(self) -> WatchedObject[M]:
+        """The same without its message, for a history."""
+        return WatchedObject(**{name: getattr(self, name) for name in WatchedObject.__struct_fields__})
 
 
 def pod_object(message: PodChanged, resource_version: int) -> StoredObject[PodChanged]:

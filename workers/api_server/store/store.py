@@ -26,16 +26,23 @@ from ipc.messages.api_server import (
     PodChanged,
     PodGone,
 )
-from workers.api_server.store.objects import StoredObject, config_object, config_object_key, event_object, pod_object
+from workers.api_server.store.objects import (
+    StoredObject,
+    WatchedObject,
+    config_object,
+    config_object_key,
+    event_object,
+    pod_object,
+)
 
-MAX_WINDOW_CHANGES: Final = 1024
-"""Most changes of one kind that can still be resumed from: of the pods at full speed those of some twenty seconds. Who
+MAX_WINDOW_CHANGES: Final = 512
+"""Most changes of one kind that can still be resumed from: of the pods at full speed those of some ten seconds. Who
 was away longer lists again, which costs less than to keep more."""
-MAX_WINDOW_BYTES: Final = 4 * 1024 * 1024
+MAX_WINDOW_BYTES: Final = 1024 * 1024
 """Most bytes of JSON that one kind's window holds on to."""
 
 M = TypeVar("M", PodChanged, EventChanged, ObjectChanged)
-Wanted = Callable[[StoredObject[M]], bool]
+Wanted = Callable[[WatchedObject[M]], bool]
 
 
 class ChangeType(enum.StrEnum):
@@ -50,8 +57,8 @@ class Change(msgspec.Struct, Generic[M], frozen=True):
     """One step of one object. A deleted object is shown as it was last, under the resourceVersion of its deletion."""
 
     resource_version: int
-    previous: StoredObject[M] | None
-    current: StoredObject[M]
+    previous: WatchedObject[M] | None
+    current: WatchedObject[M]
     deleted: bool = False
 
 
@@ -96,7 +103,7 @@ class ObjectStore(Generic[M]):
     def change(self, message: M, resource_version: int) -> None:
         """An object was added, or is now like this."""
         previous, current = self.replay(message, resource_version)
-        self._remember(Change(resource_version, previous, current))
+        self._remember(Change(resource_version, previous and previous.watched(), current.watched()))
 
     def replay(self, message: M, resource_version: int) -> tuple[StoredObject[M] | None, StoredObject[M]]:
         """The object is like this, which is no news: what was known of it, and what is now."""
@@ -110,7 +117,7 @@ class ObjectStore(Generic[M]):
         last = self._objects.pop(key, None)
         if last is not None:
             tombstone = self._encode(last.message, resource_version)
-            self._remember(Change(resource_version, last, tombstone, deleted=True))
+            self._remember(Change(resource_version, last.watched(), tombstone.watched(), deleted=True))
 
     def forget_changes(self, resource_version: int) -> None:
         """From here on the window is complete: what came before was a replay of the present, not its history."""

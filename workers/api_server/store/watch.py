@@ -99,8 +99,8 @@ def _lines(changes: list[Change[M]], wanted: Wanted[M]) -> bytes:
 
 def _trace_told(changes: list[Change[M]]) -> None:
     for change in changes if TRACER.on else ():
-        if isinstance(change.current.message, PodChanged):
-            TRACER.instant("a watcher is told", change.current.message.pod.metadata.uid)
+        if change.current.kind is PodChanged:
+            TRACER.instant("a watcher is told", change.current.key)
 
 
 async def _wait(wake: asyncio.Event, timeout_s: float) -> None:

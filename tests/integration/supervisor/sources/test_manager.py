@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterable
 from pathlib import Path
 
 import pytest
@@ -14,8 +14,9 @@ from ipc.host.clock import SystemClock
 from ipc.kubecontainer.config_objects import ObjectKey, ObjectKind
 from supervisor.config.settings import Seconds, Settings
 from supervisor.protocol.events import KillPod
-from supervisor.protocol.manifests import APPLY_SOURCE, FILE_SOURCE, HTTP_SOURCE
+from supervisor.protocol.manifests import APPLY_SOURCE, FILE_SOURCE, HTTP_SOURCE, DesiredPod
 from supervisor.protocol.source_updates import ObjectUpdate, PodOperation
+from supervisor.sources import checkpoint
 from supervisor.sources.manager import CHECKPOINT_FILE, NAMES_FILE, Change, SourceManager
 from tests.harness.manifests import DEADLINE_S, manifest, pod_updates, text
 
@@ -112,11 +113,46 @@ async def test_a_damaged_checkpoint_is_put_aside_and_said(tmp_path: Path, caplog
 
 
 async def test_pods_that_were_taken_down_on_request_are_not_restored(sources: Sources) -> None:
-    checkpoint = sources.state / CHECKPOINT_FILE
-    assert checkpoint.exists()
+    file = sources.state / CHECKPOINT_FILE
+    assert file.exists()
     sources.desired.forget()
-    assert not checkpoint.exists()
+    assert not file.exists()
     sources.desired.forget()
+
+
+async def test_deletions_at_once_share_checkpoints_and_each_is_in_one(
+    sources: Sources, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    names = [f"p{number}" for number in range(6)]
+    for name in names:
+        assert (await sources.desired.apply("-", text(manifest(name)))).code == 200
+    saved: list[set[str]] = []
+    save = checkpoint.save
+
+    def counted(path: Path, desired: Iterable[DesiredPod]) -> None:
+        save(path, desired)
+        saved.append({item.pod.metadata.name for item in checkpoint.load(path) or ()})
+
+    async def one(name: str) -> bool:
+        assert await sources.delete(name) == 200
+        return name not in saved[-1]
+
+    monkeypatch.setattr(checkpoint, "save", counted)
+    assert all(await asyncio.gather(*map(one, names)))
+    assert saved[-1] == {"of-a-file", "applied"}
+    pod = await held_back_pod(sources)
+    saved.clear()
+    await asyncio.gather(*(sources.desired.hold_back(pod) for _ in range(6)))
+    assert len(saved) < 6, "all that wait for the first have one"
+
+
+async def held_back_pod(sources: Sources) -> Pod:
+    assert (await sources.desired.apply("-", text(manifest("held")))).code == 200
+    while True:
+        for update in pod_updates((await sources.next_change()).updates):
+            for pod in update.pods:
+                if pod.metadata.name == "held":
+                    return pod
 
 
 async def test_a_refused_edit_changes_nothing_also_over_a_restart(sources: Sources, tmp_path: Path) -> None:

@@ -9,9 +9,9 @@ import msgspec
 import pytest
 
 from ipc.host.clock import wall
-from ipc.kubecontainer.garbage import DeadContainer, GarbageReport
 from ipc.kubecontainer.image_gc import ImageReport, Stays
 from ipc.messages.api_server import CollectGarbage, Reply
+from ipc.messages.garbage_report import DeadContainer, GarbageReport
 from tests.harness.api_server import Master
 from tests.harness.cli import rootlet
 

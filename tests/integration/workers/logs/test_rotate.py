@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import errno
 import gzip
 import os
 import re
@@ -16,7 +17,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.harness.crashing_os import Killed, killed_at
+from tests.harness.crashing_os import Killed, killed_at, watched
 from tests.harness.log_monitor import STAMP, LogMonitor
 from workers.api_server.handlers.log_files import LogOptions, stream_log
 from workers.logs.log_reader import LogReader
@@ -159,6 +160,39 @@ def test_a_kill_at_any_step_loses_and_doubles_nothing(tmp_path: Path) -> None:
                 break
             step += 1
         assert step > 5
+
+
+def test_a_disk_that_is_full_at_any_step_loses_nothing_and_leaves_nothing(tmp_path: Path) -> None:
+    step, is_over = 0, False
+    while not is_over:
+        directory = tmp_path / str(step)
+        directory.mkdir()
+        rotation = Rotation(directory)
+        rotated(rotation, 2)
+        rotation.monitor.write(2)
+
+        def fail(change: int, number: int = step) -> None:
+            if change == number:
+                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+        with watched(fail, MODULES) as system:
+            for act in (rotation.rotate, rotation.monitor.read, rotation.monitor.reopen, rotation.compress):
+                with contextlib.suppress(OSError):
+                    act()
+            is_over = system.changes < step
+        assert rotation.shown() == list(range(rotation.monitor.written))
+        for _ in range(3):
+            rotation.monitor.write(2)
+            rotation.rotate()
+            rotation.monitor.read()
+        rotation.monitor.write(2)
+        rotation.compress()
+        assert rotation.shown() == list(range(rotation.monitor.written))
+        assert rotation.log.stat().st_nlink == 1
+        assert not [name for name in rotation.files() if name.endswith(".tmp")]
+        rotation.monitor.close()
+        step += 1
+    assert step > 5
 
 
 ACTS = st.lists(
@@ -328,6 +362,32 @@ def test_a_damaged_file_ends_and_the_next_one_follows(rotation: Rotation) -> Non
     for damaged in (b"", b"garbage", first.read_bytes()[:-12]):
         first.write_bytes(damaged)
         assert [number for number in rotation.shown() if number > 2] == list(range(3, 10))
+
+
+def test_a_log_that_was_moved_away_is_followed_there(rotation: Rotation) -> None:
+    rotation.monitor.write(1)
+    reader, seen = LogReader(rotation.log.parent, rotation.log), bytearray()
+
+    def look() -> None:
+        while True:
+            moved, lines = reader.has_moved(), reader.read_lines()
+            if lines is None and not moved:
+                return
+            seen.extend(b"".join(line + b"\n" for line in lines or ()))
+            if lines is None:
+                reader.go_on()
+
+    look()
+    rotation.log.rename(rotation.log.with_name("elsewhere"))
+    rotation.monitor.write(1)
+    look()
+    rotation.rotate()
+    assert rotation.rotate()
+    rotation.monitor.read()
+    rotation.monitor.write(1)
+    look()
+    reader.close()
+    assert [int(number) for number in LINE.findall(bytes(seen))] == [0, 1, 2]
 
 
 def test_a_slow_reader_misses_only_what_was_removed(rotation: Rotation) -> None:

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterator
+import contextlib
+import gc
+import weakref
+from collections.abc import Callable, Generator, Iterator
 from contextvars import Context
 
 import pytest
 import uvloop
 
 from ipc.shm.board import Board, pod_digest
-from workers.sync.attribution import attribute_tasks, on_behalf_of
+from workers.sync.attribution import _Attributed, attribute_tasks, on_behalf_of
 
 SLOT = 1
 LOOPS = {"asyncio": asyncio.new_event_loop, "uvloop": uvloop.new_event_loop}
@@ -48,6 +51,33 @@ class Worker:
             work()
 
         await on_behalf_of(uid, command(), self.writer.current_pod)
+
+
+def test_an_exception_that_was_thrown_in_leaves_no_cycle(worker: Worker) -> None:
+    class Thrown(asyncio.CancelledError):
+        pass
+
+    class Waits:
+        def __await__(self) -> Generator[None, None, None]:
+            try:
+                yield
+            except Thrown as thrown:
+                known.append(weakref.ref(thrown))
+                raise
+
+    async def wait() -> None:
+        await Waits()
+
+    known: list[weakref.ref[Thrown]] = []
+    gc.disable()
+    try:
+        attributed = _Attributed(wait(), A, worker.writer.current_pod)
+        attributed.send(None)
+        with contextlib.suppress(Thrown):
+            attributed.throw(Thrown())
+        assert [ref() for ref in known] == [None]
+    finally:
+        gc.enable()
 
 
 @pytest.fixture(params=list(LOOPS.values()), ids=list(LOOPS))

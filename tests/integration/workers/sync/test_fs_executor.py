@@ -56,6 +56,21 @@ def test_what_does_not_answer_has_a_deadline_and_one_thread(server: Server) -> N
     asyncio.run(scenario())
 
 
+def test_a_subject_is_idle_once_its_thread_has_ended_not_once_nobody_waits_for_it(server: Server) -> None:
+    async def scenario() -> None:
+        with closing(FsExecutor(deadline_s=DEADLINE_S)) as files:
+            assert files.is_idle("v")
+            with pytest.raises(TimeoutError):
+                await files.run("v", server.ask)
+            assert not files.is_idle("v")
+            assert files.is_idle("other")
+            server.answers.set()
+            await files.run("v", server.ask)
+            assert files.is_idle("v")
+
+    asyncio.run(scenario())
+
+
 def test_who_finds_no_thread_has_a_deadline_too_and_leaves_nothing_behind(server: Server) -> None:
     async def scenario() -> None:
         with closing(FsExecutor(deadline_s=DEADLINE_S, max_threads=1)) as files:

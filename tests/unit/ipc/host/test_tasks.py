@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import itertools
 import logging
+import weakref
 from typing import NoReturn
 
 import pytest
@@ -188,6 +190,30 @@ async def test_of_several_at_once_the_leftmost_wins() -> None:
 async def test_an_error_may_come_first() -> None:
     with pytest.raises(KeyError):
         await first_of(after(1.0, "late"), failing(KeyError()))
+
+
+@simulated
+async def test_an_error_that_came_first_leaves_no_cycle() -> None:
+    class Failure(Exception):
+        pass
+
+    async def fails() -> NoReturn:
+        raise Failure
+
+    async def race() -> weakref.ref[Failure]:
+        try:
+            await first_of(after(1.0, "late"), fails())
+        except Failure as failure:
+            return weakref.ref(failure)
+        raise AssertionError
+
+    gc.disable()
+    try:
+        known = await race()
+        await asyncio.sleep(1.0)  # the loop lets go of the task's last step
+        assert known() is None
+    finally:
+        gc.enable()
 
 
 @simulated

@@ -21,7 +21,7 @@ from supervisor.processes.podman_service import (
     write_conf,
 )
 
-LATE: Final = PodmanSettings(cleanup_delay_s=seconds("500ms"))
+AT_ONCE: Final = PodmanSettings(cleanup_delay_s=seconds("0s"))
 
 
 def settings(tmp_path: Path, **podman: object) -> Settings:
@@ -81,7 +81,7 @@ def test_a_broken_file_is_named(tmp_path: Path, text: bytes) -> None:
 
 def test_our_own_service_has_a_conmon_that_cleans_up_later(tmp_path: Path) -> None:
     """Podman's own list follows, for a state directory that nothing may be executed in."""
-    conf = tomllib.loads(write_conf(LATE, tmp_path, {"HOME": str(tmp_path)}).read_text())
+    conf = tomllib.loads(write_conf(PodmanSettings(), tmp_path, {"HOME": str(tmp_path)}).read_text())
     program, *others = conf["engine"]["conmon_path"]
     assert Path(program) == tmp_path / "conmon"
     assert os.access(program, os.X_OK)
@@ -92,12 +92,12 @@ def test_a_conmon_that_the_user_names_is_the_one_behind_it(tmp_path: Path) -> No
     (tmp_path / "my conmon").write_text("#!/bin/sh\n")
     (tmp_path / "my conmon").chmod(0o755)
     (tmp_path / "users.conf").write_text(f'[engine]\nconmon_path = ["/none", "{tmp_path}/my conmon"]\n')
-    file = write_conf(LATE, tmp_path, {"CONTAINERS_CONF": str(tmp_path / "users.conf")})
+    file = write_conf(PodmanSettings(), tmp_path, {"CONTAINERS_CONF": str(tmp_path / "users.conf")})
     program, *others = tomllib.loads(file.read_text())["engine"]["conmon_path"]
     assert others == ["/none", f"{tmp_path}/my conmon"]
     assert f"exec '{tmp_path}/my conmon' " in Path(program).read_text()
 
 
 def test_without_a_delay_podmans_own_conmon_is_called(tmp_path: Path) -> None:
-    conf = tomllib.loads(write_conf(PodmanSettings(), tmp_path, {"HOME": str(tmp_path)}).read_text())
+    conf = tomllib.loads(write_conf(AT_ONCE, tmp_path, {"HOME": str(tmp_path)}).read_text())
     assert "conmon_path" not in conf["engine"]

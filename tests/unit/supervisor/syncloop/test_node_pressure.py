@@ -13,7 +13,7 @@ from ipc.eviction.observations import SignalObservation
 from ipc.eviction.signals import Signal
 from ipc.eviction.usage import ContainerUsage, DiskUsage, PodUsage
 from ipc.kubecontainer.pod_status import ContainerState, RuntimePodStatus
-from ipc.messages.node_worker import NodeObserved
+from ipc.messages.node_worker import ImagesCollected, NodeObserved
 from tests.harness.dialogue import Talk, exited, pod, running
 
 MIB = 1024 * 1024
@@ -47,6 +47,10 @@ class Node:
                 pods=tuple(usage(name, used) for name, used in pods.items()) if pods is not None else None,
             )
         )
+
+    def images_collected(self) -> list[str]:
+        """The node worker has removed unused images."""
+        return self.talk.say(ImagesCollected(number=self.talk.image_requests[-1].number))
 
     def end(self, uid: str) -> list[str]:
         """The pod that was evicted goes down."""
@@ -234,6 +238,7 @@ def test_dead_containers_go_before_a_pod_does() -> None:
     assert node.talk.see(with_dead("a")) == ["sync a"]
     assert node.talk.syncs["a"].dead_containers == ("old-a",)
     node.talk.done("a", changed=True, removed=("old-a",))
+    assert "observe node ephemeral-storage" not in node.images_collected()
     assert "observe node ephemeral-storage" in node.talk.see(running("a"))
     assert node.disk(50 * GIB, pods={"a": GIB, "b": 1}) == []
     assert not [event for event in node.events if event.startswith("Evicted")]
@@ -241,38 +246,33 @@ def test_dead_containers_go_before_a_pod_does() -> None:
 
 def test_unused_images_go_before_a_pod_does() -> None:
     node = Node("a")
-    ends: list[Any] = []
-    node.talk.loop.node_pressure.reclaim_images_by(lambda end, _: ends.append(end))
     assert node.disk(5 * GIB) == []
-    [end] = ends
+    assert node.talk.image_requests[-1].all_unused
     assert node.disk(5 * GIB) == [], "they are being removed"
-    end(None)
-    assert node.talk.tick() == ["observe node ephemeral-storage"]
+    assert node.images_collected() == ["observe node ephemeral-storage"]
     assert node.disk(50 * GIB, pods={"a": GIB}) == []
     assert "Evicted a" not in node.events
 
 
 def test_images_that_take_long_are_not_waited_for() -> None:
     node = Node("a")
-    ends: list[Any] = []
-    node.talk.loop.node_pressure.reclaim_images_by(lambda end, _: ends.append(end))
     node.disk(5 * GIB)
-    assert node.talk.tick(after_s=30.0) == ["observe node ephemeral-storage"]
-    ends[0](None)
+    assert "observe node ephemeral-storage" in node.talk.tick(after_s=30.0)
+    assert node.images_collected() == []
     node.disk(5 * GIB, pods={"a": GIB})
     assert node.events[-1] == "Evicted a"
 
 
 def test_memory_needs_no_images_removed() -> None:
     node = Node("a")
-    node.talk.loop.node_pressure.reclaim_images_by(lambda *_: pytest.fail("it frees no memory"))
     assert node.memory(1) == ["observe node memory"]
 
 
 def test_the_pod_with_most_on_the_disk_goes() -> None:
     node = Node("a", "b")
-    assert node.disk(5 * GIB) == ["observe node ephemeral-storage"]
+    node.disk(5 * GIB)
     assert node.conditions == ["DiskPressure"]
+    assert node.images_collected() == ["observe node ephemeral-storage"]
     node.disk(5 * GIB, pods={"a": 1 * GIB, "b": 2 * GIB})
     assert node.events[-1] == "Evicted b"
 

@@ -17,6 +17,7 @@ from ipc.api.v1.volume import EmptyDirVolumeSource, Volume
 from ipc.host.eviction_marks import evicted
 from ipc.kubecontainer.pod_failure import PodFailure, decode_failure
 from ipc.messages.pod_worker import WorkType
+from tests.fakes.podman import FakePodman
 from tests.harness.pods import UID, container, pod
 from tests.harness.sync import FakeHost, on_host
 from workers.eviction.limits import UNCOUNTED
@@ -57,6 +58,26 @@ def test_who_is_beyond_the_limit_is_told_of_and_marked(tmp_path: Path) -> None:
         assert done.summary == "found 1 of 1 containers as they should be; to be evicted"
         assert kept(host) == {UID: FAILURE}
         assert host.running().keys() == {"main"}, "that it goes down is the master's decision"
+
+    on_host(tmp_path / "logs", scenario)
+
+
+def test_that_a_pod_is_evicted_is_kept_before_anything_of_it_is_stopped(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def scenario(host: FakeHost) -> None:
+        await host.sync(limited())
+        seen: list[dict[str, PodFailure]] = []
+        stop = FakePodman.kill_container
+
+        def watched(podman: FakePodman, id: str, name: str) -> None:
+            seen.append(kept(host))
+            stop(podman, id, name)
+
+        monkeypatch.setattr(FakePodman, "kill_container", watched)
+        await host.sync(limited(), WorkType.TERMINATING, evicted=FAILURE, grace_period_s=1)
+        assert seen
+        assert all(marks == {UID: FAILURE} for marks in seen)
 
     on_host(tmp_path / "logs", scenario)
 

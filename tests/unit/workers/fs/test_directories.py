@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.harness.open_files import open_files, open_files_before
-from workers.fs.directories import directory_below, is_name, made_below, private_root, root_directory
+from workers.fs.directories import directory_below, is_absent, is_name, made_below, private_root, root_directory
 
 
 def mode(path: Path) -> int:
@@ -91,3 +91,13 @@ def test_what_is_no_name_is_no_step(tmp_path: Path, text: str) -> None:
 @pytest.mark.parametrize("text", ["a", "..data", "...", " ", "n" * 255, "a\nb"])
 def test_names(text: str) -> None:
     assert is_name(text)
+
+
+def test_only_what_is_certainly_not_there_is_absent(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    (tmp_path / "dangling").symlink_to(tmp_path / "nothing")
+    assert is_absent(str(tmp_path), "uid", "volumes")
+    assert not is_absent(str(tmp_path), "file")
+    assert not is_absent(str(tmp_path), "dangling")
+    assert not is_absent(str(tmp_path), "n" * 300)
+    assert not is_absent(str(tmp_path), "file", "below")

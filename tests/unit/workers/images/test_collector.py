@@ -263,3 +263,13 @@ def test_requests_are_answered_in_their_order_and_too_many_are_refused() -> None
         assert [said.number for said in kit.said] == [MAX_WAITING, *range(MAX_WAITING)]
 
     scenario(test)
+
+
+def test_a_mounted_image_may_be_named_by_the_begin_of_its_id() -> None:
+    async def test(kit: Kit) -> None:
+        await kit.pull(*NAMES[:2])
+        await asyncio.sleep(300)
+        kit.podman.mounted_images[kit.run(BUILT, "mounting")] = kit.podman.images[NAMES[0]].id[:12]
+        assert removed(await kit.collect(all_unused=True)) == ["b:1"]
+
+    scenario(test)

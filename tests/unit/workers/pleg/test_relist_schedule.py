@@ -153,6 +153,19 @@ def test_without_a_doubt_one_that_finds_nothing_new_is_enough() -> None:
     assert dues == [10.0, 10.0, 300.0, 300.0]
 
 
+@pytest.mark.parametrize("act", [fail, resync, all_of(fail, back), all_of(fail, fail, resync)])
+def test_before_the_first_relist_there_is_nothing_to_doubt(act: Act) -> None:
+    """Our own service starts with us, and does not answer for a moment."""
+    schedule = RelistSchedule(SHORTEST_S, LONGEST_S, Middle())
+    act(schedule)
+    relist(schedule, NOW)
+    relist(schedule, NOW + SHORTEST_S)
+    assert not schedule.is_relist_due(NOW + SHORTEST_S + LONGEST_S - TICK_S)
+    act(schedule)
+    relist(schedule, NOW + LONGEST_S)
+    assert schedule.is_relist_due(NOW + LONGEST_S + 2 * SHORTEST_S)
+
+
 def test_the_period_varies_by_a_fifth() -> None:
     schedule = RelistSchedule(SHORTEST_S, LONGEST_S, random.Random(1))
     gaps = []

@@ -116,7 +116,7 @@ def test_a_container() -> None:
                 labels.RESOURCES: "{}",
             },
         ),
-        "log_configuration": {"driver": "k8s-file", "path": "/logs/main/3.log"},
+        "log_configuration": {"driver": "k8s-file", "path": "/logs/main/3.log", "size": 2**62},
         "restart_policy": "no",
         "healthconfig": {"Test": ["NONE"], "Interval": 30_000_000_000, "Timeout": 30_000_000_000, "Retries": 3},
         "sdnotifyMode": "ignore",

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from ipc.messages.api_server import AgentChanged, FeedSynced, PodChanged, PodGone
 from tests.harness.api_server import agent_changed, event_changed, pod_changed
-from workers.api_server.store.objects import pod_object, watch_line
+from workers.api_server.store.objects import WatchedObject, pod_object, watch_line
 from workers.api_server.store.store import ChangeType, Expired, ObjectStore, Store, seen_as
 
 EPOCH = 1_000_000
@@ -28,6 +28,17 @@ def test_an_object_is_told_of_from_its_begin_to_its_end() -> None:
     assert [seen_as(c, everything) for c in changes] == [ChangeType.ADDED, ChangeType.MODIFIED, ChangeType.DELETED]
     assert b'"resourceVersion":"1000003"' in changes[-1].current.json
     assert store.pods.find("default", "a") is None
+
+
+def test_only_what_is_there_keeps_its_message() -> None:
+    """It is as large as the JSON beside it, and nobody asks for that of an object as it was."""
+    store = Store(EPOCH)
+    for message in (FeedSynced(), pod_changed(1, "a"), pod_changed(2, "a"), PodGone(resource_version=3, uid="uid-a")):
+        store.take(message)
+    changes = store.pods.changes_after(EPOCH, 10)
+    shown = [each for change in changes for each in (change.previous, change.current) if each is not None]
+    assert {type(each) for each in shown} == {WatchedObject}
+    assert changes[1].previous == changes[0].current
 
 
 def test_the_end_of_an_unknown_object_is_nothing() -> None:

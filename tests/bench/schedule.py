@@ -1,0 +1,70 @@
+"""The steps of one run of `make bench`, in their order. Pure.
+
+A population of 300 pods takes minutes to come and to go: so it is started once, and is there in all rounds of the plan
+beside it, at whose ends the agent is killed. What is measured once has one figure, and no spread.
+"""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Collection, Iterator, Sequence
+from typing import Final
+
+import msgspec
+
+from tests.bench.table import BESIDE, EMPTY, MANY
+
+
+class Phase(enum.StrEnum):
+    """Something that is done and measured at a time."""
+
+    RAW = "raw"
+    """Raw calls start the plan's pods and remove them."""
+    PLAIN = "plain"
+    """The same on a service without our settings."""
+    START = "start"
+    GET = "get"
+    IDLE = "idle"
+    RESTART = "restart"
+    RESPAWN = "respawn"
+    STOP = "stop"
+
+
+class Step(msgspec.Struct, frozen=True):
+    """One phase of one plan."""
+
+    plan: str
+    phase: Phase
+    round: int = 1
+
+
+ALONE: Final = (Phase.RAW, Phase.PLAIN, Phase.START, Phase.GET, Phase.IDLE, Phase.RESTART, Phase.STOP)
+"""A round on an empty host."""
+BESIDE_OTHERS: Final = (Phase.RAW, Phase.PLAIN, Phase.START, Phase.RESTART, Phase.STOP)
+"""A round beside the population."""
+
+
+def schedules(plans: Collection[str], rounds: int) -> Iterator[Sequence[Step]]:
+    """For each agent that is needed, what is done with it. ``plans``: names of those whose figures are wanted."""
+    if EMPTY.name in plans:
+        yield [Step(EMPTY.name, phase, number) for number in _numbers(rounds) for phase in ALONE]
+    if {BESIDE.name, MANY.name} & set(plans):
+        yield list(_populated(BESIDE.name in plans, MANY.name in plans, rounds))
+
+
+def _populated(beside: bool, many: bool, rounds: int) -> Iterator[Step]:
+    if many:
+        yield Step(MANY.name, Phase.RAW)
+    yield Step(MANY.name, Phase.START)
+    if many:
+        yield Step(MANY.name, Phase.IDLE)
+    for number in _numbers(rounds):
+        if beside:
+            yield from (Step(BESIDE.name, phase, number) for phase in BESIDE_OTHERS)
+        if many:
+            yield Step(MANY.name, Phase.RESPAWN, number)
+    yield Step(MANY.name, Phase.STOP)
+
+
+def _numbers(rounds: int) -> range:
+    return range(1, rounds + 1)

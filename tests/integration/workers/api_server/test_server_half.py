@@ -1,0 +1,29 @@
+"""aiohttp without its client, in a process that has not imported it yet."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+PROGRAM = """
+import sys
+from workers.api_server.server_half import leave_client_out
+leave_client_out()
+import workers.api_server.server
+assert "aiohttp.web" in sys.modules
+assert "aiohttp.client" not in sys.modules
+import aiohttp
+server = aiohttp.web
+assert not hasattr(aiohttp, "__wrapped__")
+assert "aiohttp.client" not in sys.modules
+assert aiohttp.ClientSession.__module__ == "aiohttp.client"
+assert aiohttp.__version__
+assert aiohttp.web is server
+leave_client_out()
+assert sys.modules["aiohttp"] is aiohttp
+"""
+
+
+def test_the_server_imports_no_client_and_who_asks_for_it_has_it() -> None:
+    done = subprocess.run([sys.executable, "-c", PROGRAM], capture_output=True, text=True, timeout=60)
+    assert done.returncode == 0, done.stderr
