@@ -182,9 +182,11 @@ def _host_name(config: ContainerConfig) -> dict[str, Any]:
     return {"utsns": {"nsmode": "private"}, "hostname": config.hostname} if config.hostname else {}
 
 
+_NS_PER_S: Final = 10**9
 _NO_ACTIONS_OF_PODMAN: Final = {
     "restart_policy": "no",
-    "healthconfig": {"Test": ["NONE"]},
+    # Its times are Podman's defaults: 5.4 checks them whenever limits of the container are changed.
+    "healthconfig": {"Test": ["NONE"], "Interval": 30 * _NS_PER_S, "Timeout": 30 * _NS_PER_S, "Retries": 3},
     "sdnotifyMode": "ignore",
     "systemd": "false",
     # For a USER or runAsUser without an entry Podman would add one, and a group of the same number, of which a command

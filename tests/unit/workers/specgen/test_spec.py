@@ -118,7 +118,7 @@ def test_a_container() -> None:
         ),
         "log_configuration": {"driver": "k8s-file", "path": "/logs/main/3.log", "size": 2**62},
         "restart_policy": "no",
-        "healthconfig": {"Test": ["NONE"]},
+        "healthconfig": {"Test": ["NONE"], "Interval": 30_000_000_000, "Timeout": 30_000_000_000, "Retries": 3},
         "sdnotifyMode": "ignore",
         "systemd": "false",
         "manage_password": False,
