@@ -12,7 +12,7 @@ import pytest
 
 from tests.e2e.agent import Agent
 from tests.e2e.manifests import Json, container, pod
-from tests.harness.login1 import Login1, system_bus
+from tests.harness.login1 import Login1, needs_bus, system_bus
 
 pytestmark = [pytest.mark.e2e, pytest.mark.podman]
 
@@ -86,6 +86,7 @@ def login1(tmp_path: Path) -> Iterator[Login1]:
         yield made
 
 
+@needs_bus
 def test_the_host_goes_down(new_agent: Any, login1: Login1) -> None:
     agent = new_agent(shutdownGracePeriod="15s", shutdownGracePeriodCriticalPods="5s")
     agent.environment["DBUS_SYSTEM_BUS_ADDRESS"] = login1.address
@@ -103,6 +104,7 @@ def test_the_host_goes_down(new_agent: Any, login1: Login1) -> None:
     agent.until(lambda: login1.is_held, "the next shutdown waits too")
 
 
+@needs_bus
 def test_sigterm_meanwhile_waits_for_the_pods(new_agent: Any, login1: Login1) -> None:
     """As systemd ends the user's services while the host goes down."""
     agent = new_agent(shutdownGracePeriod="15s")

@@ -13,7 +13,10 @@ import pytest
 from supervisor.processes.logind import MANAGER, PATH, SIGNAL, Logind, LogindError
 from supervisor.processes.shutdown_watch import ShutdownWatch
 from tests.harness.api_server import eventually
-from tests.harness.login1 import Login1, system_bus
+from tests.harness.login1 import Login1, needs_bus, system_bus
+
+
+pytestmark = needs_bus
 
 
 @pytest.fixture
