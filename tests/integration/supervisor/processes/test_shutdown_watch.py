@@ -15,7 +15,6 @@ from supervisor.processes.shutdown_watch import ShutdownWatch
 from tests.harness.api_server import eventually
 from tests.harness.login1 import Login1, needs_bus, system_bus
 
-
 pytestmark = needs_bus
 
 
