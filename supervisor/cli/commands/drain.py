@@ -7,8 +7,7 @@ from typing import Any, Final
 
 import click
 
-from supervisor.cli.commands.wait import FOREVER_S
-from supervisor.cli.options import Failure, agent, agent_options, duration_s
+from supervisor.cli.options import FOREVER_S, Failure, agent, agent_options, duration_s
 from supervisor.client.http import pods_path
 from supervisor.client.reflector import Reflector
 

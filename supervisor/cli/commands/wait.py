@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any, Final
+from typing import Any
 
 import click
 
 from supervisor.cli.options import (
+    FOREVER_S,
     POD_ALIASES,
     Failure,
     agent,
@@ -20,9 +21,6 @@ from supervisor.cli.options import (
 )
 from supervisor.client.http import PodKey, pod_key, pods_path
 from supervisor.client.reflector import Reflector
-
-FOREVER_S: Final = 7 * 24 * 3600.0
-"""Meaning of a negative timeout, in seconds (kubectl pkg/cmd/wait)."""
 
 Json = Mapping[str, Any]
 Goal = Callable[[Json | None], bool]

@@ -16,7 +16,7 @@ from supervisor.cli.printers.config_objects import describe_config_object
 from tests.harness.api_server import STARTED, Master, eventually, pod_changed, watching
 from tests.harness.cli import rootlet, run_here
 
-CONFIG_MAP, SECRET = ObjectKind
+CONFIG_MAP, SECRET = ObjectKind.CONFIG_MAP, ObjectKind.SECRET
 
 
 def changed(version: int, kind: ObjectKind, name: str, *, namespace: str = "default", **fields: Any) -> ObjectChanged:
