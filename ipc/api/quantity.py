@@ -7,6 +7,7 @@ was written; and an amount beyond the largest suffix keeps that suffix, where up
 """
 
 import enum
+import functools
 import math
 import re
 from fractions import Fraction
@@ -26,6 +27,9 @@ MAX_BINARY_VALUE: Final = 2**63 - 1
 MAX_UNITS: Final = 2**63 - 1
 """Largest amount in units: a greater one does not fit into 64 bits and is given as this."""
 
+REMEMBERED: Final = 256
+"""Texts whose amounts are remembered: pods of one manifest say the same, with each of their syncs."""
+_NOT_A_QUANTITY: Final = "must be a number with an optional suffix such as m, k, M, Ki, Mi or e3"
 _PATTERN: Final = re.compile(r"([+-]?)(\d+\.?\d*|\.\d+)(?:([KMGTPE]i)|([numkMGTPE])|[eE]([+-]?\d+))?", re.ASCII)
 _BINARY_SUFFIXES: Final = ("", "Ki", "Mi", "Gi", "Ti", "Pi", "Ei")
 _DECIMAL_SUFFIXES: Final = ("n", "u", "m", "", "k", "M", "G", "T", "P", "E")
@@ -68,9 +72,16 @@ def parse_quantity(quantity: Quantity) -> Fraction:
 def parse_amount(quantity: Quantity) -> Amount:
     """The value of a quantity, rounded away from zero to whole nanos, and how it is written. Raises QuantityError."""
     text = quantity.strip() if isinstance(quantity, str) else repr(quantity)
-    match = _PATTERN.fullmatch(text) if len(text) <= MAX_QUANTITY_CHARS else None
+    if len(text) > MAX_QUANTITY_CHARS:
+        raise QuantityError(_NOT_A_QUANTITY)
+    return _parsed(text)
+
+
+@functools.lru_cache(REMEMBERED)
+def _parsed(text: str) -> Amount:
+    match = _PATTERN.fullmatch(text)
     if match is None:
-        raise QuantityError("must be a number with an optional suffix such as m, k, M, Ki, Mi or e3")
+        raise QuantityError(_NOT_A_QUANTITY)
     sign, number, binary, decimal, exponent = match.groups()
     magnitude = Fraction(number) * _scale(binary, decimal, exponent)
     if binary:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import operator
 import random
 import traceback
 from collections.abc import Callable, Iterator, Mapping
@@ -74,13 +75,14 @@ from supervisor.protocol.manifests import FILE_SOURCE, DesiredObject
 from supervisor.protocol.source_updates import ObjectUpdate, PodOperation, PodUpdate
 from supervisor.state.probe_checkpoint import worth_keeping
 from supervisor.state.resources_checkpoint import PodResources
+from supervisor.syncloop.pod_kills import MIN_WAIT_S
 from supervisor.syncloop.sync_loop import SyncLoop
 from tests.sim.children import Child
 from tests.sim.loop import NOBODY
 from tests.sim.objects import SimObjects, wrong_objects
 from tests.sim.poison import UID as POISON
 from tests.sim.poison import Poison
-from tests.sim.preemption import early_start
+from tests.sim.preemption import early_start, is_preempted
 from tests.sim.probes import SimProbes
 from tests.sim.resizes import overcommitted, unasked_restart
 from tests.sim.runtime import SimPodman
@@ -155,6 +157,10 @@ class Agent:
         self.sources_ready = False
         self.drained = drained
         """Somebody has drained the node, and nobody has uncordoned it."""
+        self._preempted_at: dict[str, float] = {}
+        """By uid: when its first sync for that went out, monotonic seconds."""
+        self._weighed: tuple[Pod, ...] = ()
+        """Active pods when they were weighed last."""
         self.is_down = False
         """The loop has said that the pods of the drained node have ended."""
         self.answers_late = ""
@@ -441,13 +447,20 @@ class Agent:
         """The loop raises nothing: that would end the agent."""
         try:
             commands = self._loop.handle(event, self._given.clock.now())
-            if why := overcommitted(self._active_pods()) if self._given.node.allocatable else "":
-                self._given.trace.broke(why)
+            self._weigh()
             return commands
         except Exception as error:
             self._given.trace.note(traceback.format_exc())
             self._given.trace.broke(f"the agent ends by {error!r}")
             return []
+
+    def _weigh(self) -> None:
+        """Never more is allocated than there is; looked at when a pod is another one than it was."""
+        pods = tuple(self._active_pods()) if self._given.node.allocatable else ()
+        is_same = len(pods) == len(self._weighed) and all(map(operator.is_, pods, self._weighed))
+        self._weighed = pods
+        if why := "" if is_same else overcommitted(pods):
+            self._given.trace.broke(why)
 
     def _active_pods(self) -> Iterator[Pod]:
         """With what they were allocated: those that were admitted and do not end."""
@@ -498,12 +511,19 @@ class Agent:
         self.newest[uid] = sync
         if why := wrong_objects(sync, self.objects, sources_ready=self.sources_ready):
             trace.broke(f"a sync of {uid[:8]} goes out with {why}")
-        if other := early_start(sync, self.newest, self._given.podman):
+        if is_preempted(sync):
+            self._preempted_at.setdefault(uid, self._given.clock.now().mono)
+        if other := early_start(sync, self._waited_for(), self._given.podman):
             trace.broke(f"the critical pod starts while {other[:8]}, which gives way to it, runs")
         if self.drained and sync.kind is WorkType.SYNC:
             trace.broke(f"{uid[:8]} is synced to run on a drained node")
         if sync.remove and uid not in self.stated and not self.sources_ready:
             trace.broke(f"{uid[:8]} is removed before the sources were read")
+
+    def _waited_for(self) -> dict[str, SyncPod]:
+        """Syncs of preempted pods, but for those whose end takes longer than anybody waits."""
+        since = self._given.clock.now().mono - MIN_WAIT_S
+        return {uid: self.newest[uid] for uid, at in self._preempted_at.items() if at > since}
 
     def _check_prober(self, slot: int, command: ProbePod) -> None:
         other = self.probers.get(command.uid, slot)
