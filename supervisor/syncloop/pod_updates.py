@@ -121,6 +121,7 @@ class PodUpdates:
             return
         admission = self.admission.admit_new(pod, now)
         state = self._track(pod, source)
+        state.state(stated)
         if isinstance(admission, Rejected):
             _count_rejection(admission.reason)
             self._parts.statuses.reject(state.uid, admission.reason, admission.message)
@@ -157,7 +158,7 @@ class PodUpdates:
             return
         self._warn(state, admission.warnings, now)
         if self._parts.statuses.is_rejected(state.uid):
-            state.succeed(pod, state.source)
+            state.succeed(stated, state.source)
             state.lifecycle.remove(None, now.wall)
         else:
             self._pod_table.update(state, pod)
@@ -234,8 +235,8 @@ class PodUpdates:
             return
         for state in list(self._pod_table):
             is_wanted = not state.lifecycle.removed and state.uid not in self._removals
-            if state.pod is not None and is_wanted and self._shutdown.is_cause(state):
-                state.succeed(state.pod, state.source)
+            if state.stated is not None and is_wanted and self._shutdown.is_cause(state):
+                state.succeed(state.stated, state.source)
                 self._kill(state, None, now)
 
     def stop_next_group(self, now: Instant) -> None:

@@ -168,7 +168,7 @@ class Resizes:
         """End a resize of which nothing is left to do. Only between two syncs: within one a container that restarts is
         not there for a moment."""
         condition, pod = self._allocations.condition(state.uid, IN_PROGRESS), state.pod
-        if condition is None or pod is None or condition.reason == ERROR:
+        if condition is None or pod is None:
             return
         if is_resize_in_progress(pod, self._parts.cache.get(state.uid), self._allocations.actuated(state.uid)):
             return
