@@ -8,7 +8,7 @@ import pytest
 
 from tests.e2e.agent import Agent, is_ready, restart_count
 from tests.e2e.conftest import NewAgent
-from tests.e2e.manifests import pod, pods
+from tests.e2e.manifests import Json, pod, pods
 from tests.e2e.status_observer import INFRA
 
 pytestmark = [pytest.mark.e2e, pytest.mark.podman]
@@ -17,6 +17,10 @@ PODS = 12
 """That run, and as many that start."""
 STARTED_BEFORE_THE_KILL = 2
 ROLES = ("master", "zygote", "pods-0", "pods-1", "node", "api", "dialer", "podman")
+WITH_PODMAN = ("master", "zygote", "podman")
+"""Podman's service goes with them."""
+MOST_CUT_OFF = 4
+"""Starts that are under way at a time: as many calls as may change something, two for each CPU of the smallest host."""
 HANGING = ("pods-0", "pods-1", "node", "api", "dialer")
 HEARTBEAT_TIMEOUT_S = 4
 
@@ -26,6 +30,13 @@ def running(agent: Agent) -> Agent:
     """An agent with pods that run."""
     agent.run(*pods("run", PODS).values())
     return agent
+
+
+def was_cut_off(found: Json) -> bool:
+    """Podman went while it started a container, and has told that as a failed start: it is tried again."""
+    (status,) = found["status"]["containerStatuses"]
+    last = status.get("lastState", {}).get("terminated", {})
+    return restart_count(found) == 1 and last.get("reason") == "ContainerCannotRun"
 
 
 @pytest.mark.parametrize("role", ROLES)
@@ -61,10 +72,12 @@ def test_death_while_pods_start(running: Agent, role: str) -> None:
     shown = running.pods()
     uids = [shown[name]["metadata"]["uid"] for name in names]
     running.until(lambda: not running.eye.lost_monitors(uids), "containers that Podman has lost are ended")
-    twice = [c.podman_name for c in running.eye.containers() if c.pod in names and c.attempt]
+    cut_off = {name for name in names if role in WITH_PODMAN and was_cut_off(shown[name])}
+    twice = [c.podman_name for c in running.eye.containers() if c.pod in names.keys() - cut_off and c.attempt]
     ends = [shown[n]["status"]["containerStatuses"][0].get("lastState") for n in names if restart_count(shown[n])]
     assert twice == [], f"containers that were made twice: {ends}\n{running.story()}"
-    assert {restart_count(shown[name]) for name in names} == {0}
+    assert {restart_count(shown[name]) for name in names.keys() - cut_off} == {0}
+    assert len(cut_off) <= MOST_CUT_OFF, ends
     running.remove(*names)
     running.until_gone(names)
     assert running.eye.pod_table() == before
