@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 DEFAULT_NAMESPACE: Final = "default"
 FOREVER_S: Final = 7 * 24 * 3600.0
-"""What stands for no timeout, in seconds (kubectl pkg/cmd/wait)."""
+"""Longest wait, in seconds, which stands for one without a timeout (kubectl pkg/cmd/wait)."""
 _INSTANCE: Final = re.compile(r"[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?")
 _NUMBER: Final = re.compile(r"-?[0-9]+(\.[0-9]+)?")
 

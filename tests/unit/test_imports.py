@@ -123,6 +123,7 @@ ORDER: Final[Mapping[str, tuple[str, ...]]] = {
 }
 """The rooms of each package from the ground up: of two rooms only the later one may import the earlier one."""
 OTHER_SIZES: Final[Mapping[str, str]] = {
+    "supervisor.syncloop": "a module for each kind of event, and what they share",
     "ipc.api.validation": "a module for each subject of Kubernetes' validation",
     "ipc.kubecontainer": "a module for each part of a pod's state, and each policy that both sides decide by",
     "workers.kubecontainer": "what all rooms of a worker say of containers: names, labels, the runtime's protocol",
