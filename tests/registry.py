@@ -197,6 +197,8 @@ class Proxy:
 
     async def _answer(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         passed = 0
+        # `drain` then waits for every byte: the registry hangs up behind an answer, and abort drops what waits here.
+        writer.transport.set_write_buffer_limits(high=0)
         with contextlib.suppress(OSError):
             while chunk := await reader.read(CHUNK_BYTES):
                 writer.write(chunk)
