@@ -73,11 +73,12 @@ class PodAdmission:
             return _unexpected(pod, error)
 
     def admit_new(self, pod: Pod, now: Instant) -> Admitted | Rejected:
-        """Admission of a pod that comes: not while the node goes down or is short of something, and others give way to
-        a critical one."""
+        """Admission of a pod that comes: not while the node goes down or is short of something, unless it runs already,
+        and others give way to a critical one."""
         if self._shutdown.is_under_way:
             return NOT_ADMITTED
-        if problem := pressure_problem(pod, self._parts.node_pressures):
+        is_running = self._parts.cache.get(pod.metadata.uid).is_running()
+        if not is_running and (problem := pressure_problem(pod, self._parts.node_pressures)):
             return Rejected(*problem)
         admission = self.admit(pod)
         if isinstance(admission, Admitted) or not (self._victims or is_critical(pod)):
