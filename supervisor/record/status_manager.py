@@ -6,6 +6,7 @@ status before. The feed carries what changed to the API server.
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterable, Mapping
 
 import msgspec
@@ -139,7 +140,7 @@ class StatusManager:
         self._pod_table = pod_table
         self._allocations = allocations
         self._controllers = controllers
-        self._records: dict[str, _Record] = {}
+        self._records: defaultdict[str, _Record] = defaultdict(_Record)
         self._reasons = ReasonCache()
         self._events = EventRecorder(
             settings.node_name, settings.event_history.max_events, settings.event_history.ttl_s
@@ -226,7 +227,7 @@ class StatusManager:
         return past_active_deadline(state.pod, start_time, record.steady_wall(now))
 
     def _record(self, uid: str) -> _Record:
-        return self._records.setdefault(uid, _Record())
+        return self._records[uid]
 
     # --- what is reported ----------------------------------------------------------------------------------------
 
