@@ -12,7 +12,7 @@ Reading never fails and is bounded: whatever has another form than ours counts a
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, Final, TypeVar
 
 import msgspec
@@ -211,17 +211,17 @@ CONTAINER: Final[Table] = {
 
 def read_sandbox(found: Mapping[str, str]) -> SandboxLabels:
     """Labels of a Podman pod, or of its infra container."""
-    return SandboxLabels(**dict(_values(SANDBOX, found)))
+    return SandboxLabels(**_values(SANDBOX, found))
 
 
 def read_container(found: Mapping[str, str]) -> ContainerLabels:
     """Labels of a container."""
-    return ContainerLabels(**dict(_values(CONTAINER, found)))
+    return ContainerLabels(**_values(CONTAINER, found))
 
 
 def read_names(found: Mapping[str, str]) -> tuple[str, str]:
     """Namespace and name of the pod in the labels of a sandbox or a container."""
-    named = PodLabels(**dict(_values(_NAMES, found)))
+    named = PodLabels(**_values(_NAMES, found))
     return named.pod_namespace, named.pod_name
 
 
@@ -237,17 +237,17 @@ def write(own: SandboxLabels | ContainerLabels) -> dict[str, str]:
     return {key: form.write(getattr(own, field)) for field, (key, form) in table.items()}
 
 
-def _values(table: Table, found: Mapping[str, str]) -> Iterator[tuple[str, Any]]:
-    version = signed_version(found)
+def _values(table: Table, found: Mapping[str, str]) -> dict[str, Any]:
+    version, values = signed_version(found), {}
     for field, (key, form) in table.items():
         text = found.get(key)
         if not text or len(text) > form.max_chars or form.since > version:
             continue
         try:
-            value = form.read(text)
+            values[field] = form.read(text)
         except (ValueError, msgspec.MsgspecError, RecursionError):
             continue
-        yield field, value
+    return values
 
 
 def signed_version(found: Mapping[str, str]) -> int:
