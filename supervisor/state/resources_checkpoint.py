@@ -121,7 +121,8 @@ class ResourcesCheckpoint:
     def keep(self, version: int, pods: Callable[[], Mapping[str, PodResources]]) -> None:
         """Write what is new. To be called after every event, and every second; ``pods`` returns a copy of all that is
         known, of which ``version`` says how new it is."""
-        self._saver.keep(lambda: version, self._write(pods))
+        if version != self._saver.written:
+            self._saver.keep(lambda: version, self._write(pods))
 
     async def close(self, version: int, pods: Callable[[], Mapping[str, PodResources]]) -> None:
         """Write the last ones, if the disk takes them in time."""

@@ -32,20 +32,20 @@ class _Kind(msgspec.Struct, frozen=True):
     """Sandboxes and containers are signed apart: one cannot speak for the other."""
 
     word: str
-    table: labels.Table
-    """The labels; signed are those of the signature's version, in this order."""
+    keys: Mapping[int, tuple[str, ...]]
+    """Version of a signature -> the labels that it covers, in this order."""
     name_of: Callable[[Mapping[str, str]], str]
     """The name that goes with the labels."""
 
 
 _SANDBOX: Final = _Kind(
     "sandbox",
-    labels.SANDBOX,
+    labels.signed_keys(labels.SANDBOX),
     lambda found: sandbox_name_of(labels.read_sandbox(found)),
 )
 _CONTAINER: Final = _Kind(
     "container",
-    labels.CONTAINER,
+    labels.signed_keys(labels.CONTAINER),
     lambda found: container_name_of(labels.read_container(found)),
 )
 
@@ -94,6 +94,6 @@ class Ownership(msgspec.Struct, frozen=True, kw_only=True):
 
     def _signature(self, kind: _Kind, name: str, found: Mapping[str, str], version: int) -> str:
         """JSON keeps the parts apart, whatever is in them."""
-        values = [(key, found.get(key, "")) for key in labels.keys_of(kind.table, version)]
+        values = [(key, found.get(key, "")) for key in kind.keys[version]]
         signed = msgspec.json.encode((str(version), kind.word, name, values))
         return f"{version}:{hmac.digest(self.key.secret, signed, 'sha256').hex()}"

@@ -12,7 +12,7 @@ Reading never fails and is bounded: whatever has another form than ours counts a
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, Final, TypeVar
 
 import msgspec
@@ -174,7 +174,8 @@ class ContainerLabels(PodLabels, frozen=True, kw_only=True):
     termination_message_policy: str = ""
 
 
-_VERSIONS: Final = ("1", "2")
+_VERSIONS: Final = {"1": 1, "2": 2}
+"""Versions of the set of signed labels, as a signature names them."""
 
 Table = Mapping[str, tuple[str, Form]]
 """Field of the struct -> key and form of the label."""
@@ -188,6 +189,7 @@ _POD: Final[Table] = {
     "attempt": (ATTEMPT, _ATTEMPT),
     "resources": (RESOURCES, _RESOURCES),
 }
+_NAMES: Final[Table] = {field: _POD[field] for field in ("pod_namespace", "pod_name")}
 SANDBOX: Final[Table] = {
     **_POD,
     "hash": (SANDBOX_HASH, _HASH),
@@ -209,12 +211,18 @@ CONTAINER: Final[Table] = {
 
 def read_sandbox(found: Mapping[str, str]) -> SandboxLabels:
     """Labels of a Podman pod, or of its infra container."""
-    return SandboxLabels(**dict(_values(SANDBOX, found)))
+    return SandboxLabels(**_values(SANDBOX, found))
 
 
 def read_container(found: Mapping[str, str]) -> ContainerLabels:
     """Labels of a container."""
-    return ContainerLabels(**dict(_values(CONTAINER, found)))
+    return ContainerLabels(**_values(CONTAINER, found))
+
+
+def read_names(found: Mapping[str, str]) -> tuple[str, str]:
+    """Namespace and name of the pod in the labels of a sandbox or a container."""
+    named = PodLabels(**_values(_NAMES, found))
+    return named.pod_namespace, named.pod_name
 
 
 def read_uid(found: Mapping[str, str]) -> str:
@@ -229,28 +237,30 @@ def write(own: SandboxLabels | ContainerLabels) -> dict[str, str]:
     return {key: form.write(getattr(own, field)) for field, (key, form) in table.items()}
 
 
-def _values(table: Table, found: Mapping[str, str]) -> Iterator[tuple[str, Any]]:
-    version = signed_version(found)
+def _values(table: Table, found: Mapping[str, str]) -> dict[str, Any]:
+    version, values = signed_version(found), {}
     for field, (key, form) in table.items():
         text = found.get(key)
         if not text or len(text) > form.max_chars or form.since > version:
             continue
         try:
-            value = form.read(text)
+            values[field] = form.read(text)
         except (ValueError, msgspec.MsgspecError, RecursionError):
             continue
-        yield field, value
+    return values
 
 
 def signed_version(found: Mapping[str, str]) -> int:
     """Version of the set of labels that the signature claims to be of; that of the first for one that is none."""
     version = found.get(SIGNATURE, "").partition(":")[0]
-    return int(version) if version in _VERSIONS else 1
+    return _VERSIONS.get(version, 1)
 
 
-def keys_of(table: Table, version: int) -> tuple[str, ...]:
-    """Keys of the labels that a signature of that version covers."""
-    return tuple(key for key, form in table.values() if form.since <= version)
+def signed_keys(table: Table) -> Mapping[int, tuple[str, ...]]:
+    """Keys of the labels that a signature covers, by its version."""
+    return {
+        version: tuple(key for key, form in table.values() if form.since <= version) for version in _VERSIONS.values()
+    }
 
 
 def _is_read(form: Form, text: str) -> bool:
