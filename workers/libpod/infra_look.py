@@ -37,8 +37,8 @@ def look_at_infra(
     Its dates are those of files: of the directory that containers/storage makes for it, and of the pid file that the
     monitor writes before Podman lets the process go. Podman notes both some milliseconds beside.
 
-    None when its files do not tell, or are not ours to read (a service of another host, a pod with ids of its own). Then
-    Podman has to be asked. Reads ten small files.
+    None when its files do not tell, or are not ours to read (a service of another host, a pod with ids of its own):
+    Podman has to be asked then. Reads ten small files.
     """
     try:
         monitor_pid = int(pid_file.read_bytes())
