@@ -235,13 +235,16 @@ def read_once(pid: int, name: str, max_bytes: int) -> bytes:
 
     In one call, because the kernel makes the text anew for each: the dialer reads one for every socket that it makes.
     """
-    with contextlib.suppress(FileNotFoundError, ProcessLookupError):
+    try:
         fd = os.open(f"{PROC}/{pid}/{name}", os.O_RDONLY | os.O_CLOEXEC)
-        try:
-            return os.read(fd, max_bytes)
-        finally:
-            os.close(fd)
-    return b""
+    except FileNotFoundError:
+        return b""
+    try:
+        return os.read(fd, max_bytes)
+    except ProcessLookupError:
+        return b""
+    finally:
+        os.close(fd)
 
 
 def _read(pid: int, name: str) -> str:
