@@ -114,7 +114,7 @@ def with_answers(facts: HostFacts, settings: Settings) -> HostFacts:
         facts,
         podman=_ask_podman(settings.podman.path),
         listening=_listening(),
-        node=node_resources(read_machine(settings.state_dir), settings),
+        node=node_resources(read_machine(settings), settings),
         agent_runs=_answers(settings.admin_socket),
     )
 

@@ -108,6 +108,7 @@ class Dispatcher:
             evicted=parts.statuses.eviction(state.uid),
             objects=objects,
             actuated=dict(parts.allocations.actuated(state.uid)),
+            devices=parts.devices.given(state.uid),
             unsure_resources=parts.allocations.is_unsure(state.uid),
         )
 
@@ -145,6 +146,7 @@ class Dispatcher:
         if state.lifecycle.phase is not before:
             self._parts.announcer.report(state, now)
         if state.lifecycle.finished:
+            self._parts.devices.release(state.uid)
             self._updates.room_was_made()
         if state.lifecycle.finished and state.lifecycle.removed:
             self._forget(state, now)

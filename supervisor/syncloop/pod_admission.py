@@ -65,6 +65,8 @@ class PodAdmission:
         number."""
         parts = self._parts
         try:
+            if problem := parts.devices.problem(pod):
+                return Rejected(UNEXPECTED_ADMISSION_ERROR, problem)
             admission = admit(pod, parts.usage.without({pod.metadata.uid}), parts.settings, parts.node)
             if isinstance(admission, Admitted):
                 return admission
@@ -91,6 +93,8 @@ class PodAdmission:
         """Beside those that stay up, without the ones that were preempted already; if that is not enough and the pod is
         critical, after others were preempted, too."""
         parts = self._parts
+        if problem := parts.devices.problem(pod):  # for want of a device nobody gives way
+            return Rejected(UNEXPECTED_ADMISSION_ERROR, problem)
         found = verdict(pod, self.staying(pod, self._victims), parts.settings, parts.node)
         if found.rejections or found.shortages:
             active = (state.pod for state in parts.pod_table if state.pod and self._may_give_way(state))
