@@ -35,7 +35,7 @@ class NodeResources(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tru
     capacity: Mapping[str, str] = msgspec.field(default_factory=dict)
     """cpu, memory, ephemeral-storage, extended resources: all that there is."""
     reserved: Mapping[str, str] = msgspec.field(default_factory=dict)
-    """Kept from pods: kubeReserved, systemReserved, what evictionHard wants to be free, devices that are not healthy."""
+    """Kept from pods: kubeReserved, systemReserved, what evictionHard wants to be free, and unhealthy devices."""
     allocatable: Mapping[str, str] = msgspec.field(default_factory=dict)
     """Amounts that pods may have together."""
     devices: Devices = msgspec.field(default_factory=dict)

@@ -190,7 +190,7 @@ def _tracing(facts: HostFacts, settings: Settings) -> Iterator[Finding]:
 
 
 def _devices(facts: HostFacts, settings: Settings) -> Iterator[Finding]:
-    for problem in device_problems(facts.node.devices):
+    for problem in device_problems(facts.devices):
         yield warning("devices", f"{problem}: no pod is given it", "mend it and start the agent anew")
 
 

@@ -1,13 +1,12 @@
 """Devices of the node, and which pod's containers have them (pkg/kubelet/cm/devicemanager).
 
-Holds no state of its own: what was given is kept with the pods' other resources, and outlives the agent there. A
+What was given is kept with the pods' other resources, and outlives the agent there. A
 container that runs says itself with which devices it was made; that counts more than the record.
 """
 
 from __future__ import annotations
 
-import contextlib
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 
 from ipc.api.v1.pod import Pod
 from ipc.kubecontainer.pod_status import ContainerState, RuntimePodStatus
@@ -25,27 +24,46 @@ class DeviceManager:
         self._devices = devices
         self._allocations = allocations
         self._statuses = statuses
+        self._waiting: dict[str, Pod] = {}
+        """Pods that were admitted to devices of others, which go down and still have them."""
 
     def given(self, uid: str) -> Allocated:
         """Devices of the pod's containers."""
         return self._allocations.devices(uid) if self._devices else NOTHING
 
-    def problem(self, pod: Pod) -> str:
-        """Error for a pod that cannot have its devices; empty when it can."""
+    def problem(self, pod: Pod, leaving: Callable[[], Collection[str]] = tuple) -> str:
+        """Error for a pod that cannot have its devices, not even those of the pods that go down (``leaving``: their
+        UIDs); empty when it can."""
         try:
             self._draw(pod)
-        except DeviceError as error:
-            return f"Allocate failed due to {error}, which is unexpected"
+        except DeviceError:
+            try:
+                self._draw_later(pod, leaving())
+            except DeviceError as error:
+                return f"Allocate failed due to {error}, which is unexpected"
         return ""
 
     def allocate(self, pod: Pod) -> None:
-        """The pod has its devices from now on. Raises DeviceError."""
-        if self._devices:
-            self._allocations.set_devices(pod.metadata.uid, self._draw(pod))
+        """The pod, which was admitted, has its devices from now on, or when those have ended that still have them."""
+        uid = pod.metadata.uid
+        self._waiting.pop(uid, None)
+        try:
+            self._allocations.set_devices(uid, self._draw(pod))
+        except DeviceError:
+            self._waiting[uid] = pod
 
-    def release(self, uid: str) -> None:
-        """Nothing of the pod runs any more."""
+    def is_waiting(self, uid: str) -> bool:
+        """Whether others still have the devices of the pod."""
+        return uid in self._waiting
+
+    def release(self, uid: str) -> tuple[str, ...]:
+        """Nothing of the pod runs any more: UIDs of pods that need not wait any longer."""
+        self._waiting.pop(uid, None)
         self._allocations.set_devices(uid, NOTHING)
+        waited = list(self._waiting.values())
+        for pod in waited:
+            self.allocate(pod)
+        return tuple(pod.metadata.uid for pod in waited if pod.metadata.uid not in self._waiting)
 
     def observed(self, pod: Pod | None, seen: RuntimePodStatus, find: Callable[[str], Pod | None]) -> None:
         """Believe what the pod's containers run with. A pod that was given the same by a record that was lost or is too
@@ -54,7 +72,7 @@ class DeviceManager:
         if not held or pod is None or all(record.get(name) == own for name, own in held.items()):
             return
         try:
-            believed = allocate(pod, self._devices, _by_resource(self._running(seen.uid)), _merged(held, record))
+            believed = allocate(pod, self._devices, _by_resource(self._running({seen.uid})), _merged(held, record))
         except DeviceError:  # what it asks for by now cannot be had: it was not admitted so, and stays as it is
             return
         self._allocations.set_devices(seen.uid, believed)
@@ -65,25 +83,35 @@ class DeviceManager:
                 self._draw_again(other)
 
     def _draw_again(self, pod: Pod) -> None:
-        """Without any it has none, and a container of it that is made then fails for that reason."""
+        """It waits where there is none."""
         uid = pod.metadata.uid
         status = self._statuses().get(uid)
         self._allocations.set_devices(uid, _held_by(status) if status is not None else NOTHING)
-        with contextlib.suppress(DeviceError):
-            self.allocate(pod)
+        self.allocate(pod)
 
     def _draw(self, pod: Pod) -> Allocated:
         """Raises DeviceError."""
         if not asks_for_devices(pod, self._devices):
             return NOTHING
         uid = pod.metadata.uid
-        records = (own for other, own in self._allocations.all_devices() if other != uid)
-        in_use = _by_resource((*records, *self._running(uid)))
-        return allocate(pod, self._devices, in_use, self._allocations.devices(uid))
+        return allocate(pod, self._devices, _by_resource(self._others({uid})), self._allocations.devices(uid))
 
-    def _running(self, uid: str) -> Iterator[Allocated]:
+    def _draw_later(self, pod: Pod, leaving: Collection[str]) -> None:
+        """Behind those that wait already. Raises DeviceError."""
+        uid = pod.metadata.uid
+        others = list(self._others({uid, *leaving}))
+        for waiting in self._waiting.values():
+            if waiting.metadata.uid != uid:
+                others.append(allocate(waiting, self._devices, _by_resource(others)))
+        allocate(pod, self._devices, _by_resource(others), self._allocations.devices(uid))
+
+    def _others(self, without: Collection[str]) -> Iterator[Allocated]:
+        yield from (own for uid, own in self._allocations.all_devices() if uid not in without)
+        yield from self._running(without)
+
+    def _running(self, without: Collection[str]) -> Iterator[Allocated]:
         """Devices with which containers of other pods run, those of pods that nobody wants any more among them."""
-        return (_held_by(status) for other, status in self._statuses().items() if other != uid)
+        return (_held_by(status) for uid, status in self._statuses().items() if uid not in without)
 
 
 def _by_resource(allocated: Iterable[Allocated]) -> Mapping[str, set[str]]:

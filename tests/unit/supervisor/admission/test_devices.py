@@ -100,6 +100,6 @@ def test_a_device_that_is_not_healthy_is_given_to_nobody() -> None:
     one_of_two = {GPU: {"g0": Device(problem="gone"), "g1": Device()}}
     assert allocate(pod(asking("a", 1)), one_of_two, {}, {"a": {GPU: ("g0",)}}) == {"a": {GPU: ("g1",)}}
     with pytest.raises(
-        DeviceError, match="no healthy devices present; cannot allocate unhealthy devices example.com/gpu"
+        DeviceError, match=r"no healthy devices present; cannot allocate unhealthy devices example\.com/gpu"
     ):
         allocate(pod(asking("a", 1)), {GPU: {"g0": Device(problem="gone")}})

@@ -62,6 +62,20 @@ def test_the_third_pod_is_refused_until_one_has_ended() -> None:
     assert node.given() == {"b": ("g1",), "c": ("g0",)}
 
 
+def test_a_pod_waits_for_one_that_goes_down_and_the_next_does_not() -> None:
+    node = Node()
+    node.admit(pod("a"), pod("b"))
+    node.observe(running("a", "g0"))
+    assert node.manager.problem(pod("c"), lambda: ("a",)) == ""
+    node.manager.allocate(pod("c"))
+    assert node.manager.is_waiting("c")
+    assert node.manager.problem(pod("d"), lambda: ("a",)) != ""
+    node.observe(running("a", "g0", state=ContainerState.EXITED))
+    assert node.manager.release("a") == ("c",)
+    assert not node.manager.is_waiting("c")
+    assert node.given() == {"b": ("g1",), "c": ("g0",)}
+
+
 def test_another_agent_goes_on_with_the_record() -> None:
     before, after = Node(), Node()
     before.admit(pod("a"), pod("b"))
