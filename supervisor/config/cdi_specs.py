@@ -30,7 +30,7 @@ _LEFT_TO_PODMAN: Final = ("hooks", "intelRdt", "additionalGids", "netDevices")
 
 
 class _Lenient(msgspec.Struct, frozen=True, rename="camel"):
-    """What a newer version of the specification adds is passed over."""
+    """Fields that a newer version of the specification adds are passed over."""
 
 
 class _DeviceNode(_Lenient, frozen=True):

@@ -83,7 +83,7 @@ class DeviceManager:
                 self._draw_again(other)
 
     def _draw_again(self, pod: Pod) -> None:
-        """It waits where there is none."""
+        """The pod waits where there is none."""
         uid = pod.metadata.uid
         status = self._statuses().get(uid)
         self._allocations.set_devices(uid, _held_by(status) if status is not None else NOTHING)
