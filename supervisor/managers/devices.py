@@ -123,7 +123,7 @@ def _by_resource(allocated: Iterable[Allocated]) -> Mapping[str, set[str]]:
 
 
 def _merged(first: Allocated, then: Allocated) -> Allocated:
-    """Of each container the devices of both, in this order."""
+    """Each container's devices of both, in this order."""
     return {
         container: {
             resource: (*first.get(container, {}).get(resource, ()), *then.get(container, {}).get(resource, ()))
