@@ -233,7 +233,7 @@ POD_ROWS: Final = (
         "subordinate ids, and Podman copies each image for each range",
         tests=("e2e/test_security_context.py::test_pods_with_ids_of_their_own",),
     ),
-    FieldSupport("spec.runtimeClassName", _NO, "Podman makes every container with the OCI runtime of its service"),
+    FieldSupport("spec.runtimeClassName", _NO, "it asks for another kind of isolation than Podman's runtime gives"),
     FieldSupport(
         "spec.resources.limits",
         _NOTE,
