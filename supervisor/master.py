@@ -160,7 +160,7 @@ class Master:
         self._board = board
         self._service = service
         self._clock = SystemClock()
-        node, found = node_resources(read_machine(settings.state_dir), settings), node_ips()
+        node, found = node_resources(read_machine(settings), settings), node_ips()
         board.record_host_ips(found)
         rows = settings.max_pods + SPARE_ROWS
         self._loop = SyncLoop(settings, rows, found, random.Random(), node)

@@ -80,7 +80,13 @@ def verdict(pod: Pod, others: NodeUsage, settings: Settings, node: NodeResources
 
 def admitted(pod: Pod, node: NodeResources) -> Admitted:
     """The admission of a pod against which nothing speaks, with its warnings."""
-    warnings = (_warnings(pod), _unknown_class(pod), dead_annotations(pod), unenforced(pod, node), unprovided(pod))
+    warnings = (
+        _warnings(pod),
+        _unknown_class(pod),
+        dead_annotations(pod),
+        unenforced(pod, node),
+        unprovided(pod, node),
+    )
     return Admitted(tuple(itertools.chain(*warnings)))
 
 

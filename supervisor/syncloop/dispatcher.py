@@ -72,7 +72,8 @@ class Dispatcher:
         self._settle(state, entry.status, now)
         if state.lifecycle.at_rest:
             return
-        if state.lifecycle.phase is WorkType.SYNC and self._updates.admission.is_waiting(state.uid):
+        is_waiting = self._updates.admission.is_waiting(state.uid) or self._parts.devices.is_waiting(state.uid)
+        if state.lifecycle.phase is WorkType.SYNC and is_waiting:
             return
         slot, incarnation, poison_pods = state.slot, self._out.incarnation(state.slot), self._parts.poison_pods
         if incarnation is None or not poison_pods.may_sync(slot, state.uid, now.mono):
@@ -108,6 +109,7 @@ class Dispatcher:
             evicted=parts.statuses.eviction(state.uid),
             objects=objects,
             actuated=dict(parts.allocations.actuated(state.uid)),
+            devices=parts.devices.given(state.uid),
             unsure_resources=parts.allocations.is_unsure(state.uid),
         )
 
@@ -145,6 +147,7 @@ class Dispatcher:
         if state.lifecycle.phase is not before:
             self._parts.announcer.report(state, now)
         if state.lifecycle.finished:
+            self._pod_table.touch(self._parts.devices.release(state.uid))
             self._updates.room_was_made()
         if state.lifecycle.finished and state.lifecycle.removed:
             self._forget(state, now)

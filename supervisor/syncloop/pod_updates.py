@@ -139,6 +139,7 @@ class PodUpdates:
         """The pod has what it was allocated; what it asks for besides is a resize."""
         self._parts.usage.put(pod)
         self._parts.allocations.allocate(pod)
+        self._parts.devices.allocate(pod)
         self._resizes.stated(state, stated)
         self._resizes.wake()
 

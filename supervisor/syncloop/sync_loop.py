@@ -13,6 +13,7 @@ from __future__ import annotations
 import random
 from collections.abc import Callable, Mapping
 
+from ipc.api.v1.pod import Pod
 from ipc.host.clock import Instant
 from ipc.kubecontainer.pod_failure import EVICTED, PodFailure
 from ipc.kubecontainer.probe_results import ProbeResults
@@ -236,7 +237,12 @@ class SyncLoop:
             self._observation_requests.accept_older(state.uid)  # a noted end has the date of the view before it
             self._parts.probes.recall(state, changed)
             self._parts.allocations.observed(state.uid, changed)
+            self._parts.devices.observed(state.pod, changed, self._pod_of)
             self._announcer.report(state, now, observed_at=changed.observed_at)
+
+    def _pod_of(self, uid: str) -> Pod | None:
+        state = self._pod_table.get(uid)
+        return state.pod if state is not None else None
 
     def _on_observation_failed(self, failed: ObservationFailed, now: Instant) -> None:
         """A pod that cannot be observed gets no work until it can (pkg/kubelet/pod_workers.go, podWorkerLoop)."""

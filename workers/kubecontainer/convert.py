@@ -151,6 +151,7 @@ def _as_told(found: InspectedContainer) -> RuntimeContainerStatus:
         leaves_processes=own.leaves_processes,
         user=found.user,
         resources=own.resources,
+        devices=own.devices,
     )
 
 

@@ -45,6 +45,8 @@ TERMINATION_MESSAGE_PATH: Final = "io.kubernetes.container.terminationMessagePat
 TERMINATION_MESSAGE_POLICY: Final = "io.kubernetes.container.terminationMessagePolicy"
 RESOURCES: Final = "rootlet.dev/resources"
 """Requests and limits of cpu and memory with which it was made, as JSON."""
+DEVICES: Final = "rootlet.dev/devices"
+"""Devices that a container was given, by extended resource, as JSON; empty when there are none."""
 SIGNATURE: Final = "rootlet.dev/signature"
 """Proof that the other labels are ours, and this container's (`workers.kubecontainer.label_signatures`)."""
 
@@ -54,6 +56,7 @@ MAX_HOOK_CHARS: Final = 1 << 20
 """A hook of a manifest of the default size fits."""
 MAX_RESOURCES_CHARS: Final = 1024
 """Characters of two requests and two limits."""
+MAX_DEVICES_CHARS: Final = 1 << 16
 
 
 N = TypeVar("N", int, float)
@@ -128,6 +131,14 @@ def _write_resources(resources: ResourceRequirements | None) -> str:
     return msgspec.json.encode(resources or ResourceRequirements()).decode()
 
 
+def _read_devices(text: str) -> dict[str, tuple[str, ...]]:
+    return msgspec.json.decode(text, type=dict[str, tuple[str, ...]])
+
+
+def _write_devices(devices: Mapping[str, tuple[str, ...]]) -> str:
+    return msgspec.json.encode(devices).decode() if devices else ""
+
+
 _NAME: Final = _text(253, "[a-z0-9][a-z0-9.-]*")
 _UID: Final = _text(63, "[A-Za-z0-9][A-Za-z0-9-]*")
 _HASH: Final = _text(64, "[0-9a-f]*")
@@ -139,6 +150,7 @@ _PATH: Final = _text(4096)
 _WORD: Final = _text(64, "[A-Za-z]*")
 _HOOK: Final = Form(MAX_HOOK_CHARS, _read_hook, _write_hook)
 _RESOURCES: Final = Form(MAX_RESOURCES_CHARS, _read_resources, _write_resources, since=2)
+_DEVICES: Final = Form(MAX_DEVICES_CHARS, _read_devices, _write_devices, since=3)
 
 
 # --- tables ------------------------------------------------------------------------------------------------------
@@ -172,9 +184,12 @@ class ContainerLabels(PodLabels, frozen=True, kw_only=True):
     pre_stop: LifecycleHandler | None = None
     termination_message_path: str = ""
     termination_message_policy: str = ""
+    devices: Mapping[str, tuple[str, ...]] = {}
 
 
-_VERSIONS: Final = {"1": 1, "2": 2}
+MIN_VERSION: Final = 2
+"""Version of labels that are signed now, at least."""
+_VERSIONS: Final = {"1": 1, "2": 2, "3": 3}
 """Versions of the set of signed labels, as a signature names them."""
 
 Table = Mapping[str, tuple[str, Form]]
@@ -205,6 +220,7 @@ CONTAINER: Final[Table] = {
     "pre_stop": (PRE_STOP, _HOOK),
     "termination_message_path": (TERMINATION_MESSAGE_PATH, _PATH),
     "termination_message_policy": (TERMINATION_MESSAGE_POLICY, _WORD),
+    "devices": (DEVICES, _DEVICES),
 }
 """The same of a container."""
 
@@ -254,6 +270,12 @@ def signed_version(found: Mapping[str, str]) -> int:
     """Version of the set of labels that the signature claims to be of; that of the first for one that is none."""
     version = found.get(SIGNATURE, "").partition(":")[0]
     return _VERSIONS.get(version, 1)
+
+
+def version_of(table: Table, own: Mapping[str, str]) -> int:
+    """The oldest version whose set of labels has all that are not empty: an agent that does not know the newest one
+    then still knows most of what this one has made."""
+    return max(form.since for key, form in table.values() if own.get(key) or form.since <= MIN_VERSION)
 
 
 def signed_keys(table: Table) -> Mapping[int, tuple[str, ...]]:
