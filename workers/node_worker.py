@@ -34,6 +34,7 @@ from ipc.messages.node_worker import (
     CancelPull,
     CollectImages,
     CollectLogs,
+    DeleteVolume,
     NodeWorkerCommand,
     NodeWorkerReport,
     Observation,
@@ -81,6 +82,7 @@ from workers.stats.housekeeping import Housekeeping
 from workers.stats.targets import PodTarget, targets_of
 from workers.tracing.export import export_traces
 from workers.userns.unshare import Unshare
+from workers.volumemanager.deletion import VolumeDeleter
 
 if TYPE_CHECKING:
     from workers.stats.collector import Collector
@@ -136,6 +138,7 @@ async def run_node_worker(
                 "statistics": worker.statistics.run,
                 "signals of eviction": worker.node_pressure.run,
                 "directories of pods that are gone": worker.log_gc.collect,
+                "volumes of claims that are gone": worker.deleted_volumes.run,
                 "containers' logs": worker.logs.run,
                 "unused images": worker.images.collect,
                 "inspects for a later process": worker.keep_inspects,
@@ -235,6 +238,7 @@ class NodeWorker:
             report=self._send,
             unshare=unshare,
         )
+        self.deleted_volumes = VolumeDeleter(self._send, unshare)
         self.logs = ContainerLogManager(settings.pod_logs_dir, settings.log_rotation, self._monitor_of, clock)
         self._queue = ObserveQueue()
         self._schedule = RelistSchedule(settings.relist_period_s, settings.quiet_relist_period_s, rng)
@@ -287,6 +291,8 @@ class NodeWorker:
                     self._puller.cancel(command.pull)
                 case CollectLogs():
                     self.log_gc.ask(command)
+                case DeleteVolume():
+                    self.deleted_volumes.ask(command)
                 case ObserveNode():
                     self.node_pressure.ask(command)
                 case SetLogRotation(policy=policy):

@@ -28,6 +28,7 @@ from ipc.messages.node_worker import (
     ServiceSilent,
     Track,
     Untrack,
+    VolumeDeleted,
 )
 from ipc.messages.pod_worker import (
     AbandonPull,
@@ -379,7 +380,7 @@ class Agent:
                 self._feed(message)
             case ObservationFailed() | PullProgress() | PullEnded() | ProbeResultChanged():
                 self._feed(message)
-            case ImagesCollected() | LogsCollected():
+            case ImagesCollected() | LogsCollected() | VolumeDeleted():
                 self._feed(message)
             case ProbingStopped(uid=uid):
                 self.probers.pop(uid, None)

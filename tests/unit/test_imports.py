@@ -72,6 +72,7 @@ ORDER: Final[Mapping[str, tuple[str, ...]]] = {
         "supervisor.processes",
         "supervisor.podworkers",
         "supervisor.managers",
+        "supervisor.persistentvolume",
         "supervisor.eviction",
         "supervisor.record",
         "supervisor.syncloop",
