@@ -41,7 +41,7 @@ def settle(
 
 
 def _in_order(claims: Iterable[PersistentVolumeClaim]) -> list[PersistentVolumeClaim]:
-    """Those first that name a volume, so that nobody else is given it."""
+    """Claims that name a volume come first, so that nobody else is given it."""
     return sorted(claims, key=lambda claim: not claim.spec.volume_name)
 
 
@@ -110,7 +110,7 @@ def _provision(claim: PersistentVolumeClaim, kept: Bindings) -> Binding | Unboun
 
 
 def _recorded(claim: PersistentVolumeClaim) -> PersistentVolumeClaim:
-    """What a binding needs of it."""
+    """The claim, without all that a binding does not need."""
     meta = claim.metadata
     return PersistentVolumeClaim(
         metadata=ObjectMeta(

@@ -6,7 +6,6 @@ after each change. Until every source was read, nothing is bound or released: th
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import Final
 
@@ -24,12 +23,12 @@ from supervisor.protocol.source_updates import ObjectUpdate
 from supervisor.state.volume_bindings import Binding, ClaimKey, VolumePhase
 
 VOLUME_KINDS: Final = frozenset({ObjectKind.PERSISTENT_VOLUME, ObjectKind.PERSISTENT_VOLUME_CLAIM})
-_DELETABLE_PATH: Final = re.compile(r"/tmp/.+")
-"""Directories that the policy Delete may remove (pkg/volume/hostpath/host_path.go, hostPathDeleter.Delete)."""
+_DELETABLE: Final = "/tmp/"
+"""Begin of the paths that the policy Delete may remove (pkg/volume/hostpath/host_path.go, hostPathDeleter.Delete)."""
 
 
 class Changes(msgspec.Struct, frozen=True, kw_only=True):
-    """What has come of a decision."""
+    """Outcome of a decision."""
 
     update: ObjectUpdate = ObjectUpdate()
     """Volumes and claims as they are shown now, where that differs."""
@@ -165,7 +164,7 @@ class PersistentVolumeController:
         return item.object, self._unbound.get((namespace, name))
 
     def mounted(self, namespace: str, name: str) -> PodClaim | None:
-        """What a pod is given of a claim; None of one without a document (csi volumemanager's getPVCExtractPV,
+        """Volume that a pod is given for a claim; None of a claim without a document (getPVCExtractPV,
         pkg/kubelet/volumemanager/populator/desired_state_of_world_populator.go)."""
         found = self.claim_of(namespace, name)
         if found is None:
@@ -261,6 +260,6 @@ def _undeletable(volume: PersistentVolume) -> str:
     if source is None:
         name = volume.metadata.name
         return f'error getting deleter volume plugin for volume "{name}": no deletable volume plugin matched'
-    if not _DELETABLE_PATH.fullmatch(source.path):
+    if not source.path.removeprefix(_DELETABLE).strip("/") or not source.path.startswith(_DELETABLE):
         return f"host_path deleter only supports /tmp/.+ but received provided {source.path}"
     return ""

@@ -15,6 +15,7 @@ from ipc.api.v1.persistent_volume import (
     PersistentVolumeSpec,
     PersistentVolumeStatus,
 )
+from ipc.messages import event_reasons
 from supervisor.persistentvolume.matching import AVAILABLE
 from supervisor.persistentvolume.values import RETAIN
 from supervisor.state.volume_bindings import Binding, VolumePhase
@@ -32,7 +33,7 @@ def shown_volume(volume: PersistentVolume, binding: Binding | None) -> Persisten
         api_version="v1", kind="PersistentVolumeClaim", namespace=meta.namespace, name=meta.name, uid=meta.uid
     )
     spec = msgspec.structs.replace(volume.spec, claim_ref=claim_ref)
-    reason = "VolumeFailedDelete" if binding.phase is VolumePhase.FAILED else ""
+    reason = event_reasons.VOLUME_FAILED_DELETE.reason if binding.phase is VolumePhase.FAILED else ""
     return _with_status(msgspec.structs.replace(volume, spec=spec), binding.phase.value, binding.message, reason)
 
 

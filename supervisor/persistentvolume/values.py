@@ -25,7 +25,7 @@ class Unbound(msgspec.Struct, frozen=True):
 
 
 class Documents(msgspec.Struct, frozen=True, kw_only=True):
-    """What is stated, and what may be: a file can be unreadable for a while."""
+    """Documents that are stated, and the names of those that may be: a file can be unreadable for a while."""
 
     volumes: Mapping[str, PersistentVolume]
     claims: Mapping[ClaimKey, PersistentVolumeClaim]

@@ -40,9 +40,9 @@ class VolumePhase(enum.StrEnum):
 
     BOUND = "Bound"
     RELEASED = "Released"
-    """Its claim is gone; it is nobody's until its own document goes, or its content was deleted."""
+    """The claim is gone; the volume is nobody's until its own document goes, or its content was deleted."""
     FAILED = "Failed"
-    """Its content could not be deleted."""
+    """The volume's content could not be deleted."""
 
 
 class Binding(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True):

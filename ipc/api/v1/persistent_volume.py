@@ -79,7 +79,7 @@ class PersistentVolumeSpec(PersistentVolumeSource, frozen=True, kw_only=True):
 
 
 class PersistentVolumeStatus(ApiStruct, frozen=True, kw_only=True):
-    """What has become of the volume."""
+    """Phase of the volume."""
 
     phase: str = ""
     """Available, Bound, Released or Failed."""
@@ -98,7 +98,7 @@ class PersistentVolume(ApiStruct, frozen=True, kw_only=True):
 
 
 class PersistentVolumeClaimStatus(ApiStruct, frozen=True, kw_only=True):
-    """What the claim has been given."""
+    """Phase of the claim, and size and modes of its volume."""
 
     phase: str = ""
     """Pending, Bound or Lost."""

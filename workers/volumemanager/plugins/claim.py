@@ -58,7 +58,7 @@ async def set_up_claim(run: SyncRun, host: VolumeHost, of: PodSnapshot, volume: 
 
 
 def _bound(of: PodSnapshot, volume: str, name: str) -> PodClaim:
-    """What the claim stands for. Raises VolumeError when that cannot be mounted now."""
+    """Volume that the claim stands for. Raises VolumeError when that cannot be mounted now."""
     if of.objects.is_unknown(ObjectKind.PERSISTENT_VOLUME_CLAIM, name):
         message = f'claim "{name}" is not known: the source that may state it was not read yet'
         raise VolumeError(volume, message)
