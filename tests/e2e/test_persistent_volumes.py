@@ -128,7 +128,7 @@ def test_a_claim_without_a_class_is_given_a_volume_in_podman_of_its_name(agent: 
 def test_the_policy_delete_takes_a_directory_below_tmp_and_the_volume_is_free_again(agent: Agent, place: Path) -> None:
     """Files of other users of the container go too."""
     path = place / "data"
-    delete = {"persistentVolumeReclaimPolicy": "Delete", "storageClassName": "tmp"}
+    delete: dict[str, Any] = {"persistentVolumeReclaimPolicy": "Delete", "storageClassName": "tmp"}
     agent.write(
         volume("pv-tmp", hostPath={"path": str(path), "type": "DirectoryOrCreate"}, **delete),
         volume("pv-tmp-local", "2Gi", local={"path": str(place)}, nodeAffinity=HERE, **delete),

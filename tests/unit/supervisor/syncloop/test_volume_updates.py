@@ -8,7 +8,7 @@ import msgspec
 import pytest
 
 from ipc.api.v1.pod import Pod
-from ipc.api.v1.volume import PersistentVolumeClaimVolumeSource, Volume
+from ipc.api.v1.volume import HostPathVolumeSource, PersistentVolumeClaimVolumeSource, Volume
 from ipc.kubecontainer.config_objects import ObjectKey, ObjectKind, ObjectRef
 from ipc.kubecontainer.pod_claims import PodClaim
 from ipc.messages.node_worker import VolumeDeleted
@@ -128,7 +128,7 @@ def _made_later(made: Pod) -> Any:
 
 def test_the_content_of_a_volume_is_deleted_by_its_policy_and_it_is_free_again(talk: Talk) -> None:
     below_tmp = volume("a", policy="Delete", **OF_CLASS)
-    source = msgspec.structs.replace(below_tmp.spec.host_path, path="/tmp/a")
+    source = HostPathVolumeSource(path="/tmp/a")
     below_tmp = msgspec.structs.replace(below_tmp, spec=msgspec.structs.replace(below_tmp.spec, host_path=source))
     talk.state(below_tmp, mine())
     assert talk.retract(mine()) == ["delete volume a at /tmp/a"]
