@@ -35,7 +35,7 @@ class EventReport(Message, frozen=True, kw_only=True):
     field_path: str = ""
     """spec.containers{name}, as upstream."""
     kind: str = ""
-    """Of the object; empty for a pod, which has a UID, and for the node, which has none."""
+    """Kind of the object; empty for a pod, which has a UID, and for the node, which has none."""
     wall: float = 0.0
     annotations: dict[str, str] = {}
 

@@ -219,7 +219,7 @@ class PersistentVolumeController:
         return {item.key: item for item in (*volumes, *claims)}
 
     def _is_gone(self, volume: str) -> bool:
-        """Of a volume that is not stated: it never will be, as far as is known."""
+        """Whether a volume that is not stated never will be, as far as is known."""
         return self._is_complete and _volume_object(volume) not in self._expected
 
     def _claim_item(self, held: Binding) -> DesiredObject:

@@ -24,7 +24,7 @@ from supervisor.state.throttled_saver import ThrottledSaver, Write
 
 FILE: Final = "volume_bindings"
 VERSION: Final = 1
-"""Of the format. Another version is not trusted, whatever it says."""
+"""Version of the format. Another version is not trusted, whatever it says."""
 RETRY_S: Final = 5.0
 MAX_FILE_BYTES: Final = 64 << 20
 """Largest file that is read."""
@@ -53,7 +53,7 @@ class Binding(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, for
     """As it was bound: a pod may use it for longer than its document is there."""
     phase: VolumePhase = VolumePhase.BOUND
     message: str = ""
-    """Of FAILED."""
+    """Reason of FAILED."""
     provisioned: bool = False
     """The volume has no document: it was made for the claim, in Podman."""
     deleted_at: str | None = None
@@ -61,7 +61,7 @@ class Binding(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, for
 
     @property
     def key(self) -> ClaimKey:
-        """Of its claim."""
+        """Key of its claim."""
         return claim_key(self.claim)
 
 
