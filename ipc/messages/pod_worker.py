@@ -131,6 +131,8 @@ class SyncDone(Message, frozen=True, kw_only=True):
     error: SyncError = SyncError.NONE
     """Why the sync as a whole failed."""
     message: str = ""
+    retry_at: float = 0.0
+    """Wall time before which trying again is useless; 0 when unknown."""
     changed: bool = False
     """Something in the runtime was changed, or may have been: an observation is due."""
     touched: tuple[str, ...] = ()

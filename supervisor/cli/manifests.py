@@ -10,7 +10,13 @@ from typing import Any, Final
 import click
 import msgspec
 
-from supervisor.cli.config_objects import CONFIG_MAPS, PRIORITY_CLASSES, SECRETS
+from supervisor.cli.config_objects import (
+    CONFIG_MAPS,
+    PERSISTENT_VOLUME_CLAIMS,
+    PERSISTENT_VOLUMES,
+    PRIORITY_CLASSES,
+    SECRETS,
+)
 from supervisor.cli.options import Failure
 from supervisor.client.http import WITHOUT_NAMESPACE
 
@@ -22,6 +28,8 @@ _RESOURCES: Final[Mapping[str, str]] = {
     "ConfigMap": CONFIG_MAPS,
     "Secret": SECRETS,
     "PriorityClass": PRIORITY_CLASSES,
+    "PersistentVolume": PERSISTENT_VOLUMES,
+    "PersistentVolumeClaim": PERSISTENT_VOLUME_CLAIMS,
 }
 _TYPED_LISTS: Final[Mapping[str, str]] = {f"{kind}List": kind for kind in _RESOURCES}
 
@@ -34,7 +42,7 @@ class Target(msgspec.Struct, frozen=True):
     """Which object is meant."""
 
     resource: str
-    """``pods``, ``configmaps``, ``secrets`` or ``priorityclasses``."""
+    """``pods``, or one of `supervisor.cli.config_objects`."""
     namespace: str
     """Empty for a resource that has none."""
     name: str

@@ -241,7 +241,7 @@ class EventRecorder:
 
 
 def _key_of_report(report: EventReport, message: str, first_seen: str) -> _Key:
-    kind = "Pod" if report.uid else NODE
+    kind = report.kind or ("Pod" if report.uid else NODE)
     namespace = report.namespace or "default"
     group = _Group(kind, report.uid, namespace, report.name, report.type, report.reason, first_seen)
     return _Key(group, report.field_path, message)

@@ -19,17 +19,18 @@ from supervisor.status.phase import TERMINAL_PHASES
 from supervisor.syncloop.parts import LoopParts
 from supervisor.syncloop.pod_updates import PodUpdates
 from supervisor.syncloop.requeue import BACK_OFF_PERIOD_S
+from supervisor.syncloop.volume_updates import VolumeUpdates
 
 
 class Dispatcher:
     """Sends syncs and probe orders for the pods that were touched, and forgets pods of which nothing is left."""
 
-    def __init__(self, parts: LoopParts, updates: PodUpdates) -> None:
+    def __init__(self, parts: LoopParts, updates: PodUpdates, volumes: VolumeUpdates) -> None:
         self._parts = parts
         self._updates = updates
         self._pod_table = parts.pod_table
         self._out = parts.out
-        self._delivery = ObjectDelivery(parts.objects)
+        self._delivery = ObjectDelivery(parts.objects, volumes.claims_of)
 
     def dispatch_touched(self, now: Instant) -> None:
         """Decide for the pods that this event concerns; all the others cost nothing."""

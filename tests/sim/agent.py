@@ -32,6 +32,7 @@ from ipc.messages.node_worker import (
     ServiceSilent,
     Track,
     Untrack,
+    VolumeDeleted,
 )
 from ipc.messages.pod_worker import (
     AbandonPull,
@@ -407,7 +408,7 @@ class Agent:
             case ImagesCollected():
                 self.pressure.collected(message)
                 self._feed(message)
-            case LogsCollected():
+            case LogsCollected() | VolumeDeleted():
                 self._feed(message)
             case NodeObserved():
                 self.pressure.observed(message)
