@@ -123,7 +123,7 @@ def test_without_an_agent_every_question_is_answered_with_one_line(instance: Ins
     for command in (["get", "pods"], ["describe", "pod", "x"], ["logs", "x"], ["stop"], ["get", "events", "-w"]):
         done = instance.cli(*command)
         assert (done.returncode, done.stdout) == (1, ""), command
-        assert done.stderr == f"rootlet: no agent answers on {instance.socket}; start one with 'rootlet run'\n"
+        assert done.stderr == f"rootlet: no agent answers on {instance.socket}: start one with 'rootlet run'\n"
 
 
 def test_a_second_agent_of_the_instance_says_so_and_ends(instance: Instance) -> None:
