@@ -115,7 +115,7 @@ def _of_value(message: str) -> str:
 
 
 def _range(text: str) -> str:
-    """Of click's ``1<=x<=5`` or ``x>=0``."""
+    """Words for click's ``1<=x<=5`` or ``x>=0``."""
     low, _, high = text.partition("<=x<=")
     return f"{low} to {high}" if high else f"{low.removeprefix('x>=')} or more"
 

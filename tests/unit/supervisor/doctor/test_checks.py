@@ -51,7 +51,7 @@ def podman(**facts: Any) -> HostFacts:
 
 
 def sysctl(name: str, value: int) -> HostFacts:
-    """Of a host with a Podman service of its user's."""
+    """A host with a Podman service of its user's."""
     return but(sysctls={**GOOD.sysctls, name: value}, own_service=False)
 
 
