@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING, Final
 import click
 
 from ipc.text.safe_text import safe_text
-from supervisor.cli.configuration import EXIT_CONFIG
-from supervisor.cli.messages import file_words, usage_words
+from supervisor.cli.messages import EXIT_FAILURE, file_words, usage_code, usage_words
 from supervisor.cli.options import Failure, agent_options
 
 if TYPE_CHECKING:
@@ -19,7 +18,6 @@ if TYPE_CHECKING:
 
     from ipc.wire.boot import LoadWorkerMain
 
-EXIT_FAILURE: Final = 1
 EXIT_INTERRUPTED: Final = 130
 
 COMMANDS: Final[Mapping[str, Mapping[str, str]]] = {
@@ -126,7 +124,7 @@ def run_cli(arguments: Sequence[str], load_worker_main: LoadWorkerMain) -> int:
         if error.ctx is not None and error.message == error.ctx.get_help():  # a group, and no command of it
             click.echo(error.message)
             return 0
-        return _failed(usage_words(error), EXIT_CONFIG if arguments[:1] == ["run"] else EXIT_FAILURE)
+        return _failed(usage_words(error), usage_code(error))
     except click.Abort:
         return EXIT_INTERRUPTED
     except UnicodeEncodeError as error:

@@ -9,6 +9,7 @@ from typing import Final
 
 import click
 
+from supervisor.cli.configuration import EXIT_CONFIG
 from supervisor.cli.suggestions import did_you_mean
 
 _CHOICES: Final = re.compile(r"(?P<value>'.*') is not one of (?P<choices>'.*')\.", re.DOTALL)
@@ -16,6 +17,9 @@ _NO_NUMBER: Final = re.compile(r"'(?P<value>.*)' is not a valid (?P<kind>integer
 _OUT_OF_RANGE: Final = re.compile(r"(?P<value>\S+) is not in the range (?P<range>\S+)\.")
 _NO_COMMAND: Final = re.compile(r"No such command '(?P<word>.*)'\.?", re.DOTALL)
 _NUMBERS: Final = {"integer": "a whole number", "float": "a number"}
+EXIT_FAILURE: Final = 1
+ENDS_FOR_GOOD: Final = frozenset({("run",), ("config", "check")})
+"""Commands whose wrong use has the exit code of a wrong configuration."""
 _SHORTHAND: Final = 2
 """Length of ``-x``."""
 _OF_FILES: Final[Mapping[int, str]] = {
@@ -74,6 +78,12 @@ def _sentence(error: click.ClickException, context: click.Context | None) -> str
     return error.message.rstrip(".").replace("Got unexpected extra argument", "unexpected argument")
 
 
+def usage_code(error: click.UsageError) -> int:
+    """Exit code of a wrong use: kubectl's, but of what systemd starts the one after which it does not try again."""
+    words = error.ctx.command_path.split()[1:] if error.ctx is not None else []
+    return EXIT_CONFIG if tuple(words) in ENDS_FOR_GOOD else EXIT_FAILURE
+
+
 def _unknown_flag(name: str, context: click.Context | None) -> str:
     if len(name) == _SHORTHAND:
         return f"unknown shorthand flag: {name[1:]!r} in {name}"
@@ -99,7 +109,9 @@ def _missing(error: click.MissingParameter, context: click.Context | None) -> st
 def _bad_value(error: click.BadParameter, context: click.Context | None) -> str:
     hint = _long(error.param) if isinstance(error.param, click.Option) else (error.param_hint or "")
     said = _of_value(error.message)
-    return f"{hint} {said}" if hint else said
+    if not hint:
+        return said
+    return f"{hint} {said}" if said != error.message.rstrip(".") else f"{hint}: {said}"
 
 
 def _of_value(message: str) -> str:

@@ -18,7 +18,7 @@ def did_you_mean(word: str, known: Iterable[str]) -> str:
 
     if len(word) > MAX_WORD:
         return ""
-    by_folded = {name.casefold(): name for name in known}
-    found = get_close_matches(word.casefold(), by_folded, MAX_SUGGESTIONS, CUTOFF)
+    by_folded = {name.casefold().lstrip("-"): name for name in known}
+    found = get_close_matches(word.casefold().lstrip("-"), by_folded, MAX_SUGGESTIONS, CUTOFF)
     names = " or ".join(f'"{by_folded[name]}"' for name in found)
     return f": did you mean {names}?" if found else ""

@@ -33,6 +33,7 @@ class Answer:
         self._sock = sock
         self._path = path
         self._http = http
+        self._heard = False
         event = self._next_event()
         while isinstance(event, h11.InformationalResponse):
             event = self._next_event()
@@ -53,7 +54,8 @@ class Answer:
             while (event := self._http.next_event()) is h11.NEED_DATA:
                 data = self._sock.recv(RECEIVE_BYTES)
                 if not data and self._http.their_state is h11.SEND_RESPONSE:
-                    raise ConnectionLost(f"the agent at {self._path} ended before it had answered: {_AGAIN}")
+                    raise self._cut_off()
+                self._heard = True
                 self._http.receive_data(data)
         except TimeoutError:
             raise ConnectionLost(
@@ -61,11 +63,17 @@ class Answer:
                 f"waits for Podman; its log says more"
             ) from None
         except ConnectionError:
-            raise ConnectionLost(f"the agent at {self._path} ended before it had answered: {_AGAIN}") from None
+            raise self._cut_off() from None
         except (OSError, h11.RemoteProtocolError) as error:
             # An answer that breaks off is one, too; before its first byte it is not known to be ours.
             raise ConnectionLost(f"{self._path}: the answer is not an agent's, or was cut off ({error})") from None
         return event
+
+    def _cut_off(self) -> ConnectionLost:
+        """Some bytes of an answer are more likely those of another protocol."""
+        if self._heard:
+            return ConnectionLost(f"{self._path}: the answer is not an agent's, or was cut off")
+        return ConnectionLost(f"the agent at {self._path} ended before it had answered: {_AGAIN}")
 
 
 @contextlib.contextmanager

@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import os
 import pwd
+import socket
 import stat
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -31,9 +32,8 @@ def _absent(path: Path) -> str:
             f"no agent runs: there is no runtime directory {directory.parent}: log in (su and sudo make none), or set "
             f"XDG_RUNTIME_DIR to that of the agent"
         )
-    others = _other_instances(path)
-    if others:
-        return f"no agent answers on {path}; others of yours do: choose one with --instance: {others}"
+    if others := _other_instances(path):
+        return f"no agent answers on {path}: {START}, or choose one that runs with --instance: {others}"
     return f"no agent answers on {path}: {START}"
 
 
@@ -49,9 +49,13 @@ def _other_instances(path: Path) -> str:
 
 
 def _is_admin_socket(entry: os.DirEntry[str]) -> bool:
-    """``NAME.sock``: other sockets of an instance have a second part in their names."""
+    """``NAME.sock``, on which somebody listens: other sockets of an instance have a second part in their names."""
     name, suffix = os.path.splitext(entry.name)
-    return suffix == ".sock" and "." not in name and stat.S_ISSOCK(entry.stat(follow_symlinks=False).st_mode)
+    if suffix != ".sock" or "." in name or not stat.S_ISSOCK(entry.stat(follow_symlinks=False).st_mode):
+        return False
+    with socket.socket(socket.AF_UNIX) as client:
+        client.setblocking(False)
+        return client.connect_ex(entry.path) == 0
 
 
 def _refused(path: Path) -> str:
@@ -73,6 +77,8 @@ def _kind(mode: int) -> str:
 def _denied(path: Path) -> str:
     """The owner of the innermost place that can be seen."""
     seen = next((place for place in (path, *path.parents) if _owner(place)), Path("/"))
+    if seen.stat().st_uid == os.getuid():
+        return f"{path} cannot be reached: {seen} is yours, but its mode forbids it: chmod u+rwx {seen}"
     return (
         f"the agent at {path} is not yours: {seen} belongs to {_owner(seen)}; only its own user can ask it: "
         f"run the command as that user, or start an agent of your own"

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final
 
 import click
 
-from supervisor.cli.options import DEFAULT_NAMESPACE, agent, agent_options, duration_s
+from supervisor.cli.options import DEFAULT_NAMESPACE, Failure, agent, agent_options, duration_s
 from supervisor.load_test.generate import MAX_CONTAINERS, MAX_PODS, RUN_LABEL, Load
 
 if TYPE_CHECKING:
@@ -51,6 +51,8 @@ def load_test(
     from supervisor.load_test.report import as_json, as_text
     from supervisor.load_test.run import Run
 
+    if trace_file is not None and not trace_file.parent.is_dir():
+        raise Failure(f"{trace_file}: there is no directory {trace_file.parent}")
     name = secrets.token_hex(3)
     load = Load(run=name, pods=pods, containers=containers, image=image, namespace=DEFAULT_NAMESPACE)
     signal.signal(signal.SIGTERM, signal.default_int_handler)
