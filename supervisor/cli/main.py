@@ -41,6 +41,8 @@ COMMANDS: Final[Mapping[str, Mapping[str, str]]] = {
     },
     "operating": {
         "run": "Run the agent.",
+        "status": "Show whether the agent is well, its configuration, Podman, and pods by phase.",
+        "reload": "Have the agent read its configuration file again.",
         "stop": "Stop the agent.",
         "drain": "End all pods in order, and admit none until uncordon.",
         "uncordon": "Give a drained node its pods back.",
