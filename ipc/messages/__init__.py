@@ -20,6 +20,6 @@ Which message answers which:
                        ends first
 ``TakeProfile``        one ``ProfileTaken`` with the same number, unless the worker ends first
 ``ApplyManifests``     ``Reply`` with the same request_id; so for ``DeletePod``, ``DeleteObject``, ``RestartWorker``,
-                       ``CollectGarbage``, ``StopAgent``, ``DrainNode`` and ``UncordonNode``
+                       ``CollectGarbage``, ``StopAgent``, ``DrainNode``, ``UncordonNode`` and ``ReloadSettings``
 =====================  ==========================================================================
 """

@@ -117,6 +117,8 @@ class AgentChanged(Message, frozen=True, kw_only=True):
     runtime_silent_since: float = 0.0
     """Wall time at which Podman was found not to answer; 0.0 while it does."""
     sources_ready: bool
+    config_file: str = ""
+    """Path of the configuration file; empty when there is none."""
     going_down: str = ""
     """Cause, while the node goes down or is down and admits no pod: ``shutdown`` or ``drain``."""
     sync_frequency_s: float = 60.0
@@ -202,6 +204,12 @@ class UncordonNode(Message, frozen=True, kw_only=True):
     request_id: int
 
 
+class ReloadSettings(Message, frozen=True, kw_only=True):
+    """The configuration file is read again, as by SIGHUP. The reply's results are what changed."""
+
+    request_id: int
+
+
 class CollectGarbage(Message, frozen=True, kw_only=True):
     """Remove unused images, dead containers and directories of pods that are gone. The reply's message is the
     `GarbageReport`, as JSON."""
@@ -251,6 +259,7 @@ AdminRequest = (
     | StopAgent
     | DrainNode
     | UncordonNode
+    | ReloadSettings
     | PostManifests
     | CollectGarbage
     | ReadConfiguration

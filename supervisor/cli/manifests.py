@@ -10,6 +10,7 @@ from typing import Any, Final
 import click
 import msgspec
 
+from ipc.text.safe_text import safe_text
 from supervisor.cli.config_objects import (
     CONFIG_MAPS,
     PERSISTENT_VOLUME_CLAIMS,
@@ -59,11 +60,13 @@ def read_manifests(files: Sequence[str]) -> Iterator[Manifest]:
     """Every file in turn; of a directory the manifests directly in it. Raises Failure."""
     for file in files:
         if file == "-":
+            if sys.stdin is None:
+                raise Failure("-: standard input is closed")
             yield Manifest("-", _checked("-", sys.stdin.buffer.read(MAX_MANIFEST_BYTES + 1)))
             continue
         path = Path(file)
         for found in _manifests_in(path) if path.is_dir() else [path]:
-            yield Manifest(str(found), _read(found))
+            yield Manifest(safe_text(str(found)), _read(found))
 
 
 def _manifests_in(directory: Path) -> list[Path]:

@@ -84,6 +84,10 @@ class AgentClient:
         """Ask for the pods of a drained node."""
         return self._act("/rootlet/v1/uncordon", {})
 
+    def reload(self) -> ActionResult:
+        """Have the agent read its configuration file again."""
+        return self._act("/rootlet/v1/reload", {})
+
     def workers(self) -> list[dict[str, Any]]:
         """The agent's own processes."""
         found: list[dict[str, Any]] = self.get("/rootlet/v1/workers")["items"]

@@ -8,7 +8,7 @@ such a file, `resolved_settings` says what it means on a host.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Annotated, Any, Final, Literal
 
@@ -73,6 +73,18 @@ class SettingsError(Exception):
         self.file = file
         self.field_path = field_path
         self.message = message
+        self.further: tuple[SettingsError, ...] = ()
+        """Other faults of the same file."""
+
+    @classmethod
+    def of(cls, errors: Iterable[SettingsError]) -> SettingsError:
+        """The first one, with the others as further ones. Raises ValueError for none."""
+        first, *further = errors
+        first.further = tuple(further)
+        return first
+
+    def __str__(self) -> str:
+        return "\n".join((super().__str__(), *map(str, self.further)))
 
 
 class Seconds(float):

@@ -136,10 +136,10 @@ def _keyrings(facts: HostFacts, settings: Settings) -> Iterator[Finding]:
     """Our own service makes none, unless it is told to."""
     maximum = facts.sysctls.get("kernel/keys/maxkeys")
     wanted = settings.max_pods * CONTAINERS_PER_POD
-    is_ours = settings.podman.service == "own" and not settings.container_runtime_endpoint
-    if maximum is None or maximum >= wanted or (is_ours and not settings.podman.keyring):
+    if maximum is None or maximum >= wanted or (facts.own_service and not settings.podman.keyring):
         return
-    remedy = "podman.service: own, or keyring = false in containers.conf, or sysctl kernel.keys.maxkeys"
+    other = "set podman.keyring: false" if facts.own_service else "set podman.service: own, or keyring = false"
+    remedy = f"{other}{'' if facts.own_service else ' in containers.conf'}, or raise sysctl kernel.keys.maxkeys"
     yield warning("keyrings", f"after about {maximum} containers with a keyring each none starts", remedy)
 
 

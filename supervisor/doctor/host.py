@@ -24,7 +24,13 @@ from supervisor.admission import cgroups
 from supervisor.admission.node_devices import read_devices
 from supervisor.admission.node_resources import existing_part, node_resources, read_machine
 from supervisor.config.settings import Settings
-from supervisor.processes.podman_service import BrokenContainersConf, conf_files, merged_conf, read_files
+from supervisor.processes.podman_service import (
+    BrokenContainersConf,
+    conf_files,
+    is_own_service,
+    merged_conf,
+    read_files,
+)
 
 PODMAN_DEADLINE_S: Final = 30.0
 """Deadline of one question to Podman, in seconds: it starts helpers to answer."""
@@ -83,6 +89,8 @@ class HostFacts(msgspec.Struct, frozen=True, kw_only=True):
     """(protocol, port) that somebody holds on this host."""
     node: NodeResources = NodeResources()
     """Resources that pods may have together."""
+    own_service: bool = True
+    """Podman's service would be a child of ours."""
     agent_runs: bool = False
     """Somebody answers on the admin socket."""
 
@@ -97,6 +105,7 @@ def gather(settings: Settings, environ: Mapping[str, str]) -> HostFacts:
         user=user,
         num_locks=_num_locks(environ, settings.podman.keyring),
         sysctls={name: _number(Path("/proc/sys") / name) for name in SYSCTLS},
+        own_service=is_own_service(settings, settings.admin_socket.parent.parent),
         controllers=controllers or frozenset(),
         unified_cgroups=controllers is not None,
         max_tasks=_max_tasks(),

@@ -18,11 +18,13 @@ import msgspec
 
 from ipc.api.decode import (
     MAX_FIELD_ERRORS,
+    MEANT,
     decode_config_map,
     decode_persistent_volume,
     decode_persistent_volume_claim,
     decode_pod,
     decode_priority_class,
+    decode_rest_of_pod,
     decode_secret,
 )
 from ipc.api.defaults import default_persistent_volume, default_persistent_volume_claim, default_pod, default_secret
@@ -111,10 +113,34 @@ def _shown_name(value: Mapping[str, Any]) -> str:
 
 def _pod(value: Any, origin: Origin) -> Pod:
     """Without a field that is refused."""
-    pod = identify(default_pod(decode_pod(value)), origin)
+    try:
+        decoded = decode_pod(value)
+    except FieldErrors as found:
+        raise FieldErrors(_all_errors(found.errors, decode_rest_of_pod(value))) from None
+    pod = identify(default_pod(decoded), origin)
     _raise_if(_too_large(pod))
     _raise_if((*validate_pod(pod), *_refused_fields(pod)))
     return pod
+
+
+def _all_errors(found: tuple[FieldError, ...], rest: Pod | None) -> tuple[FieldError, ...]:
+    """Errors of a pod's shape and of the rest of it, one for each field. A field that is missing because its name was
+    misspelt is not told of a second time."""
+    meant = {_meant_path(error) for error in found}
+    pod = default_pod(rest) if rest is not None else None
+    further = (*validate_pod(pod), *_refused_fields(pod)) if pod is not None else ()
+    by_path: dict[str, FieldError] = {}
+    for error in (*found, *further):
+        if error.path not in meant:
+            by_path.setdefault(error.path, error)
+    return tuple(by_path.values())[:MAX_FIELD_ERRORS]
+
+
+def _meant_path(error: FieldError) -> str | None:
+    """Path of the field that an unknown one is like."""
+    _, is_unknown, meant = error.message.partition(MEANT)
+    parent, dot, _ = error.path.rpartition(".")
+    return f"{parent}{dot}{meant.removesuffix('?')}" if is_unknown else None
 
 
 def _too_large(pod: Pod) -> tuple[FieldError, ...]:

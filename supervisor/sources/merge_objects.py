@@ -108,5 +108,5 @@ def _refusals(claim: DesiredObject, existing: ConfigObject) -> Iterator[Manifest
 
 
 def _conflict(conflict: Conflict[DesiredObject]) -> ManifestError:
-    why = f"{conflict.item.key} is already stated by {place(conflict.holder)}, which keeps it"
+    why = f"{conflict.item.key} already comes from {place(conflict.holder)}, which keeps it"
     return error_about(conflict.item, ManifestErrorKind.CONFLICT, "metadata.name", why)

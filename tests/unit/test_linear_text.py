@@ -487,6 +487,7 @@ NO_PARSER: Final[Mapping[str, tuple[str, ...]]] = {
         "supervisor/client/errors.py",
         "supervisor/config/cdi_specs.py",
         "supervisor/config/config_file.py",
+        "supervisor/config/decode_errors.py",
         "supervisor/doctor/",
         "supervisor/load_test/",
         "supervisor/admission/node_resources.py",

@@ -107,7 +107,7 @@ class SyncRecord:
             incarnation=self._request.incarnation,
             kind=self._request.kind,
             results=tuple(self._results),
-            summary=self._summary(),
+            summary=self._summary(ended),
             error=ended.error if ended else SyncError.NONE,
             message=ended.message if ended else "",
             retry_at=ended.retry_at if ended else 0.0,
@@ -122,11 +122,12 @@ class SyncRecord:
             actuated=dict(self._actuated),
         )
 
-    def _summary(self) -> str:
+    def _summary(self, ended: SyncEnded | None) -> str:
         """Summary: observed state, acts, time of the next try."""
+        nothing = "nothing to do" if ended is None else "nothing could be done yet"
         tries = [result.retry_at for result in self._results if result.retry_at]
         back = f"; next try at {rfc3339(min(tries))}" if tries else ""
-        return f"found {self._found or 'nothing'}; {', '.join(self._did) or 'nothing to do'}{back}"
+        return f"found {self._found or 'nothing'}; {', '.join(self._did) or nothing}{back}"
 
 
 def _count(request: SyncPod, action: SyncAction, target: str, error: SyncError = SyncError.NONE) -> None:

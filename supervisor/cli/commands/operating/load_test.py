@@ -62,6 +62,8 @@ def load_test(
     from supervisor.load_test.report import as_json, as_text
     from supervisor.load_test.run import Run
 
+    if trace_file is not None and not trace_file.parent.is_dir():
+        raise Failure(f"{trace_file}: there is no directory {trace_file.parent}")
     name = secrets.token_hex(3)
     load = Load(run=name, pods=pods, containers=containers, image=image, namespace=NAMESPACE)
     signal.signal(signal.SIGTERM, signal.default_int_handler)
