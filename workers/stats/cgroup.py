@@ -126,7 +126,7 @@ def _lines(path: str) -> int | None:
 
 
 def cgroups_below(directory: str) -> list[str]:
-    """Those right below a cgroup, none when it is gone."""
+    """Directories of the cgroups right below one, none when it is gone."""
     with contextlib.suppress(OSError), os.scandir(directory) as entries:
         return [entry.path for entry in itertools.islice(entries, MAX_ENTRIES) if entry.is_dir(follow_symlinks=False)]
     return []

@@ -12,7 +12,7 @@ _Sample = TypeVar("_Sample", Cpu, Memory)
 
 
 class Measured(msgspec.Struct, frozen=True, kw_only=True):
-    """Of one reading."""
+    """Figures of one reading."""
 
     cpu: Cpu | None = None
     memory: Memory | None = None

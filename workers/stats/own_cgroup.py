@@ -33,7 +33,7 @@ class OwnCgroup:
         self._turn = turn
         self._signs: tuple[bytes | None, ...] = ()
         self._idle: Measured | None = None
-        """What the last reading has told, where that holds until something runs."""
+        """Figures of the last reading, where they hold until something runs."""
         self._rare: dict[str, bytes | None] = {}
         self._links = 0
         self._children: list[str] = []
