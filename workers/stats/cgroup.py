@@ -5,8 +5,8 @@ delegated to a user or not (docs/statistics.md). Mirrors cAdvisor (container/lib
 
 A whole reading opens fifteen files, which is several times the cost of its processes' figures. Without CPU time nothing
 is allocated, forked, faulted or sent to a device: only what could say so is read then. What the kernel does meanwhile
-on a cgroup's behalf (it writes back, ages and reclaims pages) shows after some rounds; until then the figures of I/O have
-the date of their reading.
+on a cgroup's behalf (it writes back, ages and reclaims pages) shows after some rounds; until then the figures of I/O
+have the date of their reading.
 """
 
 from __future__ import annotations
