@@ -58,6 +58,7 @@ from ipc.messages.node_worker import (
     RuntimeHealth,
     ServiceSilent,
     SetLogRotation,
+    VolumeDeleted,
 )
 from ipc.messages.pod_worker import AbandonPull, ProbeResultChanged, ProbingStopped, PullImage, SyncDone
 from ipc.metrics import rootlet as metrics
@@ -97,6 +98,7 @@ from supervisor.protocol.commands import (
     WorkersWanted,
 )
 from supervisor.protocol.events import (
+    BindingsRestored,
     EventsRestored,
     EvictionsRestored,
     GarbageRequest,
@@ -126,6 +128,7 @@ from supervisor.shutdown_control import ShutdownControl
 from supervisor.sources.manager import SourceManager
 from supervisor.state.probe_checkpoint import ProbeCheckpoint
 from supervisor.state.resources_checkpoint import ResourcesCheckpoint
+from supervisor.state.volume_bindings import VolumeBindingsCheckpoint
 from supervisor.syncloop.sync_loop import SyncLoop
 from supervisor.tracing import trace_sent, traced_event
 from supervisor.version import VERSION
@@ -172,7 +175,7 @@ class Master:
         self._board = board
         self._service = service
         self._clock = SystemClock()
-        node, found = node_resources(read_machine(settings.state_dir), settings), node_ips()
+        node, found = node_resources(read_machine(settings), settings), node_ips()
         board.record_host_ips(found)
         rows = settings.max_pods + SPARE_ROWS
         self._loop = SyncLoop(settings, rows, found, random.Random(), node)
@@ -180,6 +183,7 @@ class Master:
         self._event_writer = EventWriter(EventLog(settings.state_dir / EVENTS_FILE), self._clock)
         self._probe_checkpoint = ProbeCheckpoint(settings.state_dir / PROBES_FILE, self._clock)
         self._resources_checkpoint = ResourcesCheckpoint(settings.state_dir, self._clock)
+        self._volume_bindings = VolumeBindingsCheckpoint(settings.state_dir, self._clock)
         self._podman = PodmanHealth(self._clock, self._node_event)
         self._node_events = NodeEvents(settings.node_name, settings.state_dir / BOOT_FILE, self._node_event)
         self._meter = LoopMeter()
@@ -232,6 +236,7 @@ class Master:
         self._feed(EvictionsRestored({uid: decode_failure(text) for uid, text in marks.items()}))
         self._feed(ProbeResultsRestored(self._probe_checkpoint.restore()))
         self._feed(ResourcesRestored(self._resources_checkpoint.restore()))
+        self._feed(BindingsRestored(self._volume_bindings.restore()))
         self._shutdown.restore()
         for update in self._sources.restore():
             self._feed(update)
@@ -260,6 +265,8 @@ class Master:
         await self._probe_checkpoint.close(self._loop.probe_results_by_id())
         allocations = self._loop.allocations
         await self._resources_checkpoint.close(allocations.version, allocations.all_resources)
+        volumes = self._loop.persistent_volumes
+        await self._volume_bindings.close(volumes.version, lambda: volumes.bindings)
 
     def give_up(self, reason: str) -> None:
         """End the agent with exit code 1, and that reason in its log."""
@@ -312,9 +319,11 @@ class Master:
         self._watchdog.iterated(ended)
 
     def _keep_resources(self) -> None:
-        """After every event: what a pod was allocated is written while its worker acts on it."""
-        allocations = self._loop.allocations
+        """After every event: what a pod was allocated, and which volume a claim has, is written while a worker acts on
+        it."""
+        allocations, volumes = self._loop.allocations, self._loop.persistent_volumes
         self._resources_checkpoint.keep(allocations.version, allocations.all_resources)
+        self._volume_bindings.keep(volumes.version, lambda: volumes.bindings)
 
     def _carry_out(self, commands: Iterable[LoopCommand]) -> None:
         for command in commands:
@@ -375,7 +384,7 @@ class Master:
         match message:
             case SyncDone() | EventReport() | ObservationFailed() | PullProgress() | PullEnded() | NodeObserved():
                 self._feed(message)
-            case ProbeResultChanged() | ProbingStopped() | ImagesCollected() | LogsCollected():
+            case ProbeResultChanged() | ProbingStopped() | ImagesCollected() | LogsCollected() | VolumeDeleted():
                 self._feed(message)
             case PullImage() | AbandonPull():
                 self._feed(PullRequest(slot, message))

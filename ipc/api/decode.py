@@ -13,6 +13,7 @@ from ipc.api.errors import FieldError, FieldErrors, is_type_word, not_supported,
 from ipc.api.schema import Kind, Shape, literal_values, max_length, shape_of, struct_fields
 from ipc.api.v1.base import Int64
 from ipc.api.v1.config_objects import ConfigMap, Secret
+from ipc.api.v1.persistent_volume import PersistentVolume, PersistentVolumeClaim
 from ipc.api.v1.pod import Pod
 from ipc.api.v1.scheduling import PriorityClass
 
@@ -88,6 +89,16 @@ def decode_secret(obj: object) -> Secret:
 def decode_priority_class(obj: object) -> PriorityClass:
     """Make a PriorityClass of parsed YAML or JSON data, as `decode_pod` does."""
     return _decode(obj, PriorityClass, version="scheduling.k8s.io/v1")
+
+
+def decode_persistent_volume(obj: object) -> PersistentVolume:
+    """Make a PersistentVolume of parsed YAML or JSON data, as `decode_pod` does."""
+    return _decode(obj, PersistentVolume, ignored=("status",))
+
+
+def decode_persistent_volume_claim(obj: object) -> PersistentVolumeClaim:
+    """Make a PersistentVolumeClaim of parsed YAML or JSON data, as `decode_pod` does."""
+    return _decode(obj, PersistentVolumeClaim, ignored=("status",))
 
 
 def _decode(obj: object, struct: type[_S], ignored: Iterable[str] = (), version: str = "v1") -> _S:

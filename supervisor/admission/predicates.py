@@ -85,7 +85,7 @@ def admitted(pod: Pod, node: NodeResources) -> Admitted:
         _unknown_class(pod),
         dead_annotations(pod),
         unenforced(pod, node),
-        unprovided(pod),
+        unprovided(pod, node),
         fractions(pod),
     )
     return Admitted(tuple(itertools.chain(*warnings)))

@@ -58,11 +58,18 @@ def shortages(pod: Pod, others: NodeUsage, node: NodeResources, max_pods: int) -
             yield Shortage(resource, asked, used, limit)
 
 
-def unprovided(pod: Pod) -> tuple[str, ...]:
+def unprovided(pod: Pod, node: NodeResources) -> tuple[str, ...]:
     """Warning of requested resources that nobody here has: they are not counted, as upstream does not count them for a
     node that lacks them (removeMissingExtendedResources), and no container gets any."""
     asked = (each.resources for each in (*pod.spec.init_containers, *pod.spec.containers))
-    names = sorted({name for each in asked for name in (*each.limits, *each.requests) if not is_counted(name)})
+    names = sorted(
+        {
+            name
+            for each in asked
+            for name in (*each.limits, *each.requests)
+            if not is_counted(name) and name not in node.devices
+        }
+    )
     if not names:
         return ()
     shown = ", ".join(names[:MAX_SHOWN]) + (f" and {len(names) - MAX_SHOWN} more" if len(names) > MAX_SHOWN else "")

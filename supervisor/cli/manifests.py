@@ -11,7 +11,13 @@ import click
 import msgspec
 
 from ipc.text.safe_text import safe_text
-from supervisor.cli.config_objects import CONFIG_MAPS, PRIORITY_CLASSES, SECRETS
+from supervisor.cli.config_objects import (
+    CONFIG_MAPS,
+    PERSISTENT_VOLUME_CLAIMS,
+    PERSISTENT_VOLUMES,
+    PRIORITY_CLASSES,
+    SECRETS,
+)
 from supervisor.cli.options import Failure
 from supervisor.client.http import WITHOUT_NAMESPACE
 
@@ -23,6 +29,8 @@ _RESOURCES: Final[Mapping[str, str]] = {
     "ConfigMap": CONFIG_MAPS,
     "Secret": SECRETS,
     "PriorityClass": PRIORITY_CLASSES,
+    "PersistentVolume": PERSISTENT_VOLUMES,
+    "PersistentVolumeClaim": PERSISTENT_VOLUME_CLAIMS,
 }
 _TYPED_LISTS: Final[Mapping[str, str]] = {f"{kind}List": kind for kind in _RESOURCES}
 
@@ -35,7 +43,7 @@ class Target(msgspec.Struct, frozen=True):
     """Which object is meant."""
 
     resource: str
-    """``pods``, ``configmaps``, ``secrets`` or ``priorityclasses``."""
+    """``pods``, or one of `supervisor.cli.config_objects`."""
     namespace: str
     """Empty for a resource that has none."""
     name: str

@@ -21,7 +21,7 @@ WATCH_TIMEOUT_S: Final = 15.0
 MAX_READ_ATTEMPTS: Final = 4
 """How often a read is asked again when the API server dies over it. Its successor takes the connection."""
 TRACE_PATH: Final = "/rootlet/v1/trace"
-WITHOUT_NAMESPACE: Final = frozenset({"priorityclasses"})
+WITHOUT_NAMESPACE: Final = frozenset({"priorityclasses", "persistentvolumes"})
 """Resources whose objects belong to no namespace."""
 NODES_PATH: Final = "/api/v1/nodes"
 STATISTICS_PATH: Final = "/rootlet/v1/statistics"
@@ -203,7 +203,7 @@ def events_path(namespace: str | None) -> str:
 
 
 def config_objects_path(resource: str, namespace: str | None) -> str:
-    """The URL of a namespace's ``configmaps`` or ``secrets``, or of all of them; of ``priorityclasses`` of all."""
+    """The URL of a namespace's ``configmaps`` and the like, or of all of them; of WITHOUT_NAMESPACE of all."""
     return _namespaced(None if resource in WITHOUT_NAMESPACE else namespace, resource, "/rootlet/v1")
 
 

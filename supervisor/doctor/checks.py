@@ -13,6 +13,7 @@ from typing import Final, TypeGuard
 from ipc.eviction.observations import amount_of
 from ipc.eviction.signals import Signal
 from ipc.host.file_systems import MEMORY_FILE_SYSTEMS
+from supervisor.admission.node_devices import device_problems
 from supervisor.config.settings import Settings
 from supervisor.doctor.findings import Finding, failed, ok, warning
 from supervisor.doctor.host import HostFacts, PodmanFacts
@@ -188,6 +189,11 @@ def _tracing(facts: HostFacts, settings: Settings) -> Iterator[Finding]:
         yield warning("tracing", what, "install rootlet[otel]")
 
 
+def _devices(facts: HostFacts, settings: Settings) -> Iterator[Finding]:
+    for problem in device_problems(facts.devices):
+        yield warning("devices", f"{problem}: no pod is given it", "mend it and start the agent anew")
+
+
 def _is_known(podman: PodmanFacts | None) -> TypeGuard[PodmanFacts]:
     return podman is not None and not podman.error
 
@@ -207,4 +213,5 @@ CHECKS: Final[tuple[Check, ...]] = (
     _linger,
     _memory_dir,
     _tracing,
+    _devices,
 )

@@ -485,6 +485,7 @@ NO_PARSER: Final[Mapping[str, tuple[str, ...]]] = {
         "ipc/nodestatus/allocatable.py",
         "supervisor/cli/",
         "supervisor/client/errors.py",
+        "supervisor/config/cdi_specs.py",
         "supervisor/config/config_file.py",
         "supervisor/config/decode_errors.py",
         "supervisor/doctor/",

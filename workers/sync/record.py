@@ -17,11 +17,13 @@ from workers.kubecontainer.look import Look, encode_look
 class SyncEnded(Exception):
     """The sync ends here, before its last step."""
 
-    def __init__(self, error: SyncError, message: str = "", *, cancelled: bool = False) -> None:
+    def __init__(self, error: SyncError, message: str = "", *, cancelled: bool = False, retry_at: float = 0.0) -> None:
+        """``retry_at``: wall time before which trying again is useless; 0.0 when unknown."""
         super().__init__(f"{error}: {message}")
         self.error = error
         self.message = message
         self.cancelled = cancelled
+        self.retry_at = retry_at
 
 
 class SyncRecord:
@@ -108,6 +110,7 @@ class SyncRecord:
             summary=self._summary(ended),
             error=ended.error if ended else SyncError.NONE,
             message=ended.message if ended else "",
+            retry_at=ended.retry_at if ended else 0.0,
             changed=self.changed,
             touched=tuple(self._touched),
             removed=tuple(self._removed),

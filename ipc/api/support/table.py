@@ -658,8 +658,11 @@ VOLUME_ROWS: Final = (
     FieldSupport(
         "spec.volumes[*].persistentVolumeClaim",
         _NOTE,
-        "the Podman volume of the claim's name, made when absent and never removed; no namespaces",
-        tests=("e2e/test_volumes.py::test_a_claim_is_a_podman_volume_that_stays",),
+        "what its document is bound to; without one the Podman volume of its name, made when absent and never removed",
+        tests=(
+            "e2e/test_persistent_volumes.py::test_a_claim_is_bound_and_mounted_and_the_binding_outlives_kill_9",
+            "e2e/test_volumes.py::test_a_claim_is_a_podman_volume_that_stays",
+        ),
     ),
     FieldSupport("spec.volumes[*].ephemeral.volumeClaimTemplate.metadata", _NA, _POD_VOLUME),
     FieldSupport("spec.volumes[*].ephemeral.volumeClaimTemplate.spec", _NA, _POD_VOLUME),

@@ -39,7 +39,7 @@ class Reads:
         self._pods = _Resource("Pod", POD_FIELDS, site.store.pods)
         self._events = _Resource("Event", EVENT_FIELDS, site.store.events)
         self._config_objects = {
-            kind: _Resource(f"{kind}Summary" if kind.is_namespaced else kind, OBJECT_FIELDS, objects)
+            kind: _Resource(f"{kind}Summary" if kind.has_values else kind, OBJECT_FIELDS, objects)
             for kind, objects in site.store.config_objects.items()
         }
 

@@ -1,14 +1,14 @@
-"""`rootlet describe pod`, `node`, `configmap`, `secret` and `priorityclass`."""
+"""`rootlet describe pod`, `node`, `configmap`, `secret`, `priorityclass`, `pv` and `pvc`."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
 import click
 
 from ipc.host import clock
-from supervisor.cli.config_objects import OBJECT_ALIASES, PRIORITY_CLASSES
+from supervisor.cli.config_objects import OBJECT_ALIASES, PERSISTENT_VOLUME_CLAIMS, PERSISTENT_VOLUMES, PRIORITY_CLASSES
 from supervisor.cli.options import (
     NODE_ALIASES,
     POD_ALIASES,
@@ -21,6 +21,7 @@ from supervisor.cli.options import (
 from supervisor.cli.printers.config_objects import describe_config_object, describe_priority_class
 from supervisor.cli.printers.describe import describe_pod
 from supervisor.cli.printers.nodes import describe_node
+from supervisor.cli.printers.persistent_volumes import describe_claim, describe_events, describe_volume
 from supervisor.cli.printers.staleness import warn_if_stale
 from supervisor.client.errors import RequestFailed
 from supervisor.client.http import (
@@ -34,12 +35,16 @@ from supervisor.client.http import (
     pods_path,
 )
 
+_WITH_EVENTS: Final[Mapping[str, Callable[[Mapping[str, Any]], str]]] = {
+    PERSISTENT_VOLUMES: describe_volume,
+    PERSISTENT_VOLUME_CLAIMS: describe_claim,
+}
 PATIENCE_S: Final = 2
 """How long is waited for statistics, in seconds: the first ones after a while take one."""
 
 
 @click.command()
-@click.argument("resource", metavar="pod|node|configmap|secret|priorityclass")
+@click.argument("resource", metavar="pod|node|configmap|secret|priorityclass|pv|pvc")
 @click.argument("names", nargs=-1, metavar="NAME...")
 @namespace_option
 @agent_options
@@ -56,7 +61,7 @@ def describe(ctx: click.Context, resource: str, names: tuple[str, ...], namespac
     elif slash:
         names = (resource, *names)
     elif not any(resource in known for known in (POD_ALIASES, NODE_ALIASES, OBJECT_ALIASES)):
-        known = "only pods, the node, configmaps, secrets and priorityclasses"
+        known = "only pods, the node, configmaps, secrets, priorityclasses, pv and pvc"
         raise click.UsageError(f'"{resource}" cannot be described, {known}')
     if not names and resource not in NODE_ALIASES:
         raise click.UsageError(f"name the {resource} to describe")
@@ -103,8 +108,18 @@ def _describe_pods(client: AgentClient, names: Sequence[str], namespace: str) ->
 def _describe_objects(client: AgentClient, resource: str, names: Sequence[str], namespace: str) -> None:
     for index, name in enumerate(names):
         found = client.get(config_object_path(resource, namespace, name.rpartition("/")[2]))
-        is_class = resource == PRIORITY_CLASSES
-        _echo(index, describe_priority_class(found) if is_class else describe_config_object(found, clock.wall()))
+        _echo(index, _described(client, resource, found))
+
+
+def _described(client: AgentClient, resource: str, found: dict[str, Any]) -> str:
+    if resource == PRIORITY_CLASSES:
+        return describe_priority_class(found)
+    if resource not in _WITH_EVENTS:
+        return describe_config_object(found, clock.wall())
+    meta = found["metadata"]
+    about = f"involvedObject.kind={found['kind']},involvedObject.name={meta['name']}"
+    events = client.get(events_path(meta.get("namespace") or "default"), {"fieldSelector": about})["items"]
+    return _WITH_EVENTS[resource](found) + describe_events(events, clock.wall())
 
 
 def _echo(index: int, text: str) -> None:

@@ -11,7 +11,15 @@ import click
 import msgspec
 
 from ipc.host import clock
-from supervisor.cli.config_objects import CONFIG_MAPS, OBJECT_ALIASES, PRIORITY_CLASSES, SECRETS, SINGULAR
+from supervisor.cli.config_objects import (
+    CONFIG_MAPS,
+    OBJECT_ALIASES,
+    PERSISTENT_VOLUME_CLAIMS,
+    PERSISTENT_VOLUMES,
+    PRIORITY_CLASSES,
+    SECRETS,
+    SINGULAR,
+)
 from supervisor.cli.options import (
     NODE_ALIASES,
     POD_ALIASES,
@@ -23,7 +31,7 @@ from supervisor.cli.options import (
     selector_option,
     split_pod_name,
 )
-from supervisor.cli.printers import config_objects, events, nodes, pods, workers
+from supervisor.cli.printers import config_objects, events, nodes, persistent_volumes, pods, workers
 from supervisor.cli.printers.documents import DOCUMENTS, as_list
 from supervisor.cli.printers.staleness import warn_if_stale
 from supervisor.cli.printers.tables import TablePrinter
@@ -109,6 +117,23 @@ _PRIORITY_CLASS: Final = Kind(
     functools.partial(config_object_path, PRIORITY_CLASSES),
     is_namespaced=False,
 )
+_PERSISTENT_VOLUME: Final = Kind(
+    SINGULAR[PERSISTENT_VOLUMES],
+    functools.partial(config_objects_path, PERSISTENT_VOLUMES),
+    persistent_volumes.VOLUME_HEADER,
+    persistent_volumes.WIDE_VOLUME_HEADER,
+    lambda found, now, wide: persistent_volumes.volume_row(found, now, wide=wide),
+    functools.partial(config_object_path, PERSISTENT_VOLUMES),
+    is_namespaced=False,
+)
+_PERSISTENT_VOLUME_CLAIM: Final = Kind(
+    SINGULAR[PERSISTENT_VOLUME_CLAIMS],
+    functools.partial(config_objects_path, PERSISTENT_VOLUME_CLAIMS),
+    persistent_volumes.CLAIM_HEADER,
+    persistent_volumes.WIDE_CLAIM_HEADER,
+    lambda found, now, wide: persistent_volumes.claim_row(found, now, wide=wide),
+    functools.partial(config_object_path, PERSISTENT_VOLUME_CLAIMS),
+)
 _KINDS: Final[Mapping[str, Kind]] = {
     "pods": _POD,
     "nodes": _NODE,
@@ -116,6 +141,8 @@ _KINDS: Final[Mapping[str, Kind]] = {
     CONFIG_MAPS: _CONFIG_MAP,
     SECRETS: _SECRET,
     PRIORITY_CLASSES: _PRIORITY_CLASS,
+    PERSISTENT_VOLUMES: _PERSISTENT_VOLUME,
+    PERSISTENT_VOLUME_CLAIMS: _PERSISTENT_VOLUME_CLAIM,
 }
 _ALIASES: Final[Mapping[str, str]] = {
     **dict.fromkeys(POD_ALIASES, "pods"),
@@ -140,7 +167,7 @@ class View(msgspec.Struct, frozen=True, kw_only=True):
 
 
 @click.command()
-@click.argument("resource", metavar="pods|nodes|events|configmaps|secrets|priorityclasses|workers")
+@click.argument("resource", metavar="pods|nodes|events|configmaps|secrets|priorityclasses|pv|pvc|workers")
 @click.argument("names", nargs=-1, metavar="[NAME]...")
 @namespace_option
 @all_namespaces_option
@@ -181,7 +208,7 @@ def get(
     names = (name, *names) if slash else names
     kind = _ALIASES.get(resource)
     if kind is None:
-        known = "only pods, nodes, events, configmaps, secrets, priorityclasses and workers"
+        known = "only pods, nodes, events, configmaps, secrets, priorityclasses, pv, pvc and workers"
         raise click.UsageError(f'there is no resource type "{resource}": {known}')
     with agent(ctx) as client:
         if kind == "workers":

@@ -159,6 +159,14 @@ def test_reloadable_names_exist() -> None:
         ("maxPods: 1\nmaxPods: 2", "maxPods", "line 1: duplicate key"),
         ("a: b: c", "", "line 3: mapping values are not allowed"),
         ("---\na: 1", "", "must be one YAML mapping"),
+        ("devices: {gpu: []}", "devices", "gpu: must be the name of an extended resource, such as example.com/gpu"),
+        ("devices: {a.b/c d: []}", "devices", "a.b/c d: "),
+        ("devices: {a.b/c: [/etc/passwd]}", "devices", "'/etc/passwd' is neither a path below /dev nor a CDI device"),
+        ("devices: {a.b/c: [/dev/../etc]}", "devices", "'/dev/../etc' is neither"),
+        ("devices: {a.b/c: [/dev/a], a.b/d: [/dev/a]}", "devices", "a.b/d: /dev/a is stated twice"),
+        ("devices: {a.b/c: [a.b/c]}", "devices", "'a.b/c' is neither"),
+        ("devices: {a.b/c: /dev/a}", "devices[...]", "Expected array, got str"),
+        ("cdiSpecDirs: ['']", "cdiSpecDirs", "must be a directory"),
     ],
 )
 def test_a_wrong_field_is_named(text: str, field: str, message: str) -> None:
