@@ -524,7 +524,6 @@ NO_PARSER: Final[Mapping[str, tuple[str, ...]]] = {
         "workers/libpod/client.py",
         "workers/eviction/manager.py",
         "ipc/podresources/swap.py",
-        "workers/specgen/container_resources.py",
         "workers/eviction/pod_usage.py",
         "ipc/eviction/observations.py",
         "supervisor/eviction/messages.py",
