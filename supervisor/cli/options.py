@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import click
 
+from ipc.resources import registry
 from ipc.text.durations import parse_duration
 from supervisor.config.socket_path import admin_socket_path
 
@@ -122,5 +123,5 @@ def split_pod_name(text: str) -> str:
     return name
 
 
-POD_ALIASES: Final = frozenset(("pod", "pods", "po"))
-NODE_ALIASES: Final = frozenset(("node", "nodes", "no"))
+POD_ALIASES: Final = frozenset(registry.PODS.names)
+NODE_ALIASES: Final = frozenset(registry.NODES.names)

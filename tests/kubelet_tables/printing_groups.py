@@ -8,7 +8,8 @@ from typing import Any, Final
 from supervisor.cli.printers.config_objects import config_map_row, secret_row
 from supervisor.cli.printers.describe import annotation_lines
 from supervisor.cli.printers.describe_container import describe_container, port_texts
-from supervisor.cli.printers.human import human_duration, since
+from ipc.resources.times import since
+from ipc.text.human import human_duration
 from supervisor.cli.printers.pods import pod_row
 from tests.kubelet_tables.later import Later, Result
 from tests.kubelet_tables.translate import Json, wall, without_nulls

@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
-from supervisor.cli.printers.human import NONE, since
+from ipc.resources.times import NONE, since
 from supervisor.cli.printers.tables import align_tabs, printable
 
 Json = Mapping[str, Any]

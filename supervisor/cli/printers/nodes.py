@@ -10,8 +10,8 @@ from fractions import Fraction
 from typing import Any, Final
 
 from ipc.api.quantity import Notation, format_quantity, parse_quantity
+from ipc.resources.times import NONE, UNKNOWN, local_time, since
 from supervisor.cli.printers.containers import COMPLETED
-from supervisor.cli.printers.human import NONE, UNKNOWN, local_time, since
 from supervisor.cli.printers.tables import align_tabs, printable
 from supervisor.cli.printers.usage import cores, mebibytes, rate_of, share, sized, working_set_of
 

@@ -16,7 +16,8 @@ from ipc.text.safe_text import safe_text
 from supervisor.cli.printers.describe import describe_pod
 from supervisor.cli.printers.documents import as_json, as_list
 from supervisor.cli.printers.events import by_time, event_row
-from supervisor.cli.printers.human import human_duration, local_time, since
+from ipc.resources.times import local_time, since
+from ipc.text.human import human_duration
 from supervisor.cli.printers.pods import pod_row, summarize_pod
 from supervisor.cli.printers.tables import TablePrinter, align_tabs, printable
 from supervisor.cli.printers.workers import HEADER, WIDE_HEADER, worker_row

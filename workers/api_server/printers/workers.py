@@ -1,34 +1,30 @@
-"""The table of the agent's own processes."""
+"""Rows of the agent's own processes."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any, Final
+from collections.abc import Mapping, Sequence
+from typing import Any
 
-from supervisor.cli.printers.human import NONE
-
-HEADER: Final = ("NAME", "ROLE", "STATUS", "PODS", "DEATHS", "PID", "HEARTBEAT", "BREAKER", "STEP")
-COUNTED: Final = ("LIFE", "SYNCS", "ERRORS", "CALLS", "FAILED CALLS", "FAILED TASKS")
-WIDE_HEADER: Final = (*HEADER[:-1], *COUNTED, "RSS", "PSS", "CPU", "STEP")
+from ipc.resources.times import NONE
 
 Json = Mapping[str, Any]
 
 
-def worker_row(worker: Json, *, wide: bool = False) -> tuple[str, ...]:
-    """One row under HEADER or WIDE_HEADER."""
+def worker_row(worker: Json, now: float) -> Sequence[str | int]:
+    """Cells of a process of the agent: its view is as new as the request."""
     age_s = worker.get("heartbeatAgeSeconds")
-    row = (
+    return (
         worker["name"],
         worker["role"],
         worker["state"],
-        str(worker["pods"]),
-        str(worker["deaths"]),
-        str(worker["pid"] or NONE),
+        worker["pods"],
+        worker["deaths"],
+        worker["pid"] or NONE,
         NONE if age_s is None else f"{age_s:.1f}s ago",
         worker.get("breaker") or NONE,
+        *_wide_cells(worker),
+        worker.get("step") or NONE,
     )
-    step = worker.get("step") or NONE
-    return (*row, *_wide_cells(worker), step) if wide else (*row, step)
 
 
 def _wide_cells(worker: Json) -> tuple[str, ...]:
