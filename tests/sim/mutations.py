@@ -40,7 +40,7 @@ from workers.kubecontainer.runtime import RuntimeCallError
 from workers.kuberuntime import sync_terminating
 from workers.kuberuntime.start_container import ContainerStarter
 from workers.kuberuntime.termination_order import TerminationOrder
-from workers.node_worker import NodeWorker
+from workers.pleg.generic import GenericPLEG
 from workers.pleg.observer import Observer
 from workers.pod_worker import PodWorker
 from workers.prober import manager
@@ -63,7 +63,7 @@ def _tells_nothing(
     original(self, uid, (), unsure=unsure)
 
 
-def _answers_everything(self: NodeWorker, status: Any, answers: int, original: Any = NodeWorker._record) -> Any:
+def _answers_everything(self: GenericPLEG, status: Any, answers: int, original: Any = GenericPLEG._record) -> Any:
     return original(self, status, EVERY_REQUEST)
 
 
@@ -154,7 +154,7 @@ MUTATIONS: Final[Mapping[str, Mutation]] = {
     "take any answer for the right one": _replace(PodLifecycle, "answered_by", _any_answer),
     "after a sync any view will do": _replace(ObservationRequests, "acted", _forgets),
     "keep to oneself what an act has touched": _replace(ObservationRequests, "touched", _tells_nothing),
-    "take a view that knows nothing of the act": _replace(NodeWorker, "_record", _answers_everything),
+    "take a view that knows nothing of the act": _replace(GenericPLEG, "_record", _answers_everything),
     "after a death any view will do": _replace(ObservationRequests, "lost", _forgets),
     "date an observation by its end": _replace(Observer, "_status", _dated_late),
     "take a monitor's note for a look": _replace(Observer, "with_records", _dated_by_note),

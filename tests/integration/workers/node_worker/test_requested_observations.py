@@ -27,7 +27,7 @@ from tests.harness.node_worker import NEVER_S, Host, asked, to_list
 from workers.kubecontainer import labels
 from workers.kubecontainer.look import Look, encode_look
 from workers.kubecontainer.runtime import RuntimeEvent
-from workers.node_worker import ROUND_S
+from workers.pleg.generic import ROUND_S
 from workers.pleg.relist_schedule import RETRY_MAX_S, retry_delay_s
 
 

@@ -13,7 +13,7 @@ from tests.fakes.clock import simulate, simulated
 from tests.fakes.ownership import ownership
 from tests.harness.node_worker import NEVER_S, Host, asked, node_worker
 from workers.kubecontainer.runtime import RuntimeEvent
-from workers.node_worker import HINTS
+from workers.pleg.evented import HINTS
 from workers.pleg.exit_watch import RECORD_HOLDS_S, SETTLE_S
 from workers.pleg.observer import Observer
 from workers.pleg.relist_schedule import RETRY_MAX_S
