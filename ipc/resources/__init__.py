@@ -1,1 +1,1 @@
-"""What each kind of object is: names, URLs, fields that select, columns of its table; times for people. Pure."""
+"""The table of all kinds of objects: names, URLs, fields that select, columns of its table; times for people. Pure."""

@@ -31,8 +31,13 @@ def wide(name: str, *, format: str = "") -> Column:
 
 NAME: Final = Column("Name", format="name")
 AGE: Final = Column("Age")
-TIMES: Final = frozenset(("Age", "Last Seen", "First Seen", "Heartbeat"))
-"""Columns that change by themselves, with the time."""
+PASSING: Final = frozenset(
+    (
+        *("Age", "Last Seen", "First Seen", "Heartbeat", "Syncs", "Errors", "Calls", "Failed Calls", "Failed Tasks"),
+        *("RSS", "PSS", "CPU"),
+    )
+)
+"""Columns that change all the time: alone they make no news of an object."""
 
 
 class Resource(msgspec.Struct, frozen=True, kw_only=True):

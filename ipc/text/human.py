@@ -1,4 +1,4 @@
-"""Durations for people (apimachinery pkg/util/duration, duration.go)."""
+"""Durations (apimachinery pkg/util/duration, duration.go) and sizes for people."""
 
 from __future__ import annotations
 
@@ -54,3 +54,8 @@ def short_human_duration(duration_s: float) -> str:
     seconds = max(0, seconds)
     found = next((scale for scale in _SHORT_SCALES if seconds < scale[0]), None)
     return f"{seconds // _YEAR_S}y" if found is None else f"{seconds // found[1]}{found[2]}"
+
+
+def mebibytes(count: int | None) -> str:
+    """``12.3Mi``; ``<none>`` when not known."""
+    return "<none>" if count is None else f"{count / 1024**2:.1f}Mi"

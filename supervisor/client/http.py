@@ -70,7 +70,7 @@ class AgentClient:
         return decode_object(self._get(_target(path, query or {}), MAX_READ_ATTEMPTS, accept))
 
     def raw(self, target: str) -> bytes:
-        """Whatever stands at that URL, query and all."""
+        """Return the content of that URL, query and all."""
         return self._get(target, MAX_READ_ATTEMPTS)
 
     def apply(self, body: bytes, file: str) -> ActionResult:

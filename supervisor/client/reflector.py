@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
 from ipc.host import clock
-from ipc.resources.resource import TIMES
+from ipc.resources.resource import PASSING
 from supervisor.client.errors import ConnectionLost, RequestFailed
 from supervisor.client.http import AgentClient, Query, WatchEvent
 from supervisor.client.tables import CELLS, TABLE, columns_in, objects_in
@@ -100,7 +100,7 @@ class Reflector:
         cells = [
             str(cell).partition(" (")[0]
             for cell, column in zip(obj[CELLS], self.columns, strict=False)
-            if column["name"] not in TIMES
+            if column["name"] not in PASSING
         ]
         return {**obj, "metadata": metadata, CELLS: cells}
 
@@ -117,7 +117,7 @@ def _key(obj: Object) -> str:
 
 
 def _unwrapped(event: WatchEvent) -> WatchEvent:
-    """Of a Table its one row."""
+    """Take the one row of a Table."""
     if event.object.get("kind") != "Table":
         return event
     (row,) = objects_in(event.object)

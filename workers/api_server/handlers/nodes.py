@@ -34,7 +34,7 @@ from workers.api_server.core.query import flag, integer
 from workers.api_server.core.status_errors import not_found
 from workers.api_server.handlers.health import pleg_problem
 from workers.api_server.handlers.node_watch import NodeVersions, NodeWatches
-from workers.api_server.handlers.representation import Representation, representation
+from workers.api_server.printers.representation import Representation, representation
 from workers.api_server.store.selectors import all_hold, parse_field_selector, parse_label_selector
 from workers.api_server.store.site import AppState, begin_stream, json_answer
 from workers.api_server.store.watch import MAX_WATCH_S

@@ -15,8 +15,8 @@ from ipc.resources import registry
 from ipc.resources.resource import Resource
 from workers.api_server.core.query import flag, integer
 from workers.api_server.core.status_errors import ApiError, expired, not_found
-from workers.api_server.handlers.representation import Representation, representation
 from workers.api_server.handlers.workers_view import read_row, with_resources, worker_view
+from workers.api_server.printers.representation import Representation, representation
 from workers.api_server.store.objects import WatchedObject
 from workers.api_server.store.selectors import all_hold, parse_field_selector, parse_label_selector
 from workers.api_server.store.site import AppState, begin_stream, json_answer

@@ -1,1 +1,1 @@
-"""Tables of objects, made where the objects are: cells as upstream's printers make them. Pure."""
+"""Objects in the form that a client wants: as they are, or as tables with cells as upstream's printers make them."""

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ipc.resources.times import NONE
+from ipc.text.human import mebibytes
 
 Json = Mapping[str, Any]
 
@@ -38,8 +39,3 @@ def _wide_cells(worker: Json) -> tuple[str, ...]:
         mebibytes(resources.get("pssBytes")),
         NONE if cpu_s is None else f"{cpu_s:.2f}s",
     )
-
-
-def mebibytes(count: int | None) -> str:
-    """``12.3Mi``; ``<none>`` when not known."""
-    return NONE if count is None else f"{count / 1024**2:.1f}Mi"

@@ -85,7 +85,7 @@ class NamespaceView(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
 
 
 def namespace_views(names: Iterable[str], since: float) -> list[NamespaceView]:
-    """Those of these names, and the one that is always there; as old as the agent, which began at ``since``."""
+    """Make namespaces of these names, beside the one that is always there. All are as old as the agent (``since``)."""
     began = rfc3339(since)
     return [
         NamespaceView(metadata=ObjectMeta(name=name, labels={_NAMESPACE_LABEL: name}, creation_timestamp=began))

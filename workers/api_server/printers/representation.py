@@ -33,11 +33,13 @@ class Representation(Protocol):
 def representation(request: web.Request, resource: Resource, clock: Clock) -> Representation:
     """The form that a request's Accept header prefers. Raises ApiError 400 and 406."""
     if not wants_table(request.headers.get(hdrs.ACCEPT, "")):
-        return _Plain()
-    return _Tabled(TablePrinter(resource, include_object(request.query)), lambda: clock.now().wall)
+        return Plain()
+    return Tabled(TablePrinter(resource, include_object(request.query)), lambda: clock.now().wall)
 
 
-class _Plain:
+class Plain:
+    """Objects as they are."""
+
     def many(self, kind: str, api_version: str, resource_version: str, found: Sequence[bytes]) -> bytes:
         """A v1 list, such as PodList."""
         head = _LIST % (f"{kind}List", api_version, resource_version)
@@ -50,7 +52,9 @@ class _Plain:
         return found
 
 
-class _Tabled:
+class Tabled:
+    """Rows of a meta/v1 Table."""
+
     def __init__(self, printer: TablePrinter, now: Callable[[], float]) -> None:
         self._printer = printer
         self._now = now
