@@ -73,7 +73,7 @@ def reads(monkeypatch: pytest.MonkeyPatch) -> Reads:
         counted.bytes += len(data)
         return data
 
-    monkeypatch.setattr(log_reader.os, "pread", count)
+    monkeypatch.setattr(os, "pread", count)
     return counted
 
 
