@@ -53,9 +53,9 @@ def _parsed(words: Sequence[str]) -> list[tuple[Resource, tuple[str, ...]]]:
     return [(resource, names) for word in types.split(",") if word for resource in _resources(word)]
 
 
-def names_several_kinds(words: Sequence[str], wanted: Iterable[Selection]) -> bool:
-    """Whether rows must say which kind they are (kubectl pkg/cmd/util, MultipleTypesRequested)."""
-    return any(in_category(word) for word in words) or len({each.resource.plural for each in wanted}) > 1
+def are_several_kinds(selections: Iterable[Selection]) -> bool:
+    """Whether rows must say which kind they are (kubectl pkg/cmd/get, multipleGVKsRequested)."""
+    return len({each.resource.plural for each in selections}) > 1
 
 
 def resource_named(word: str) -> Resource:

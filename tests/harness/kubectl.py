@@ -15,13 +15,28 @@ from typing import Final
 import orjson
 import pytest
 
+from ipc.resources.registry import RESOURCES
+from ipc.resources.resource import CORE
+
 needs_kubectl = pytest.mark.skipif(shutil.which("kubectl") is None, reason="needs kubectl on PATH")
 
-_PODS: Final = {"name": "pods", "singularName": "pod", "namespaced": True, "kind": "Pod", "verbs": ["get", "list"]}
+_RESOURCES: Final = [
+    {
+        "name": resource.plural,
+        "singularName": resource.singular,
+        "shortNames": list(resource.short_names),
+        "categories": list(resource.categories),
+        "namespaced": resource.is_namespaced,
+        "kind": resource.kind,
+        "verbs": ["get", "list", "watch"],
+    }
+    for resource in RESOURCES
+    if resource.root == CORE
+]
 _DISCOVERY: Final = {
     b"/api": {"kind": "APIVersions", "versions": ["v1"]},
     b"/apis": {"kind": "APIGroupList", "apiVersion": "v1", "groups": []},
-    b"/api/v1": {"kind": "APIResourceList", "groupVersion": "v1", "resources": [_PODS]},
+    b"/api/v1": {"kind": "APIResourceList", "groupVersion": "v1", "resources": _RESOURCES},
 }
 """What kubectl asks before anything else, and our API server does not have."""
 DEADLINE_S: Final = 60.0

@@ -149,6 +149,8 @@ class Reads:
         self, request: web.Request, resource: _Stored[M], wanted: Wanted[M], shown: Representation
     ) -> web.StreamResponse:
         site, query = self._site, request.query
+        if flag(query, "sendInitialEvents"):
+            raise ApiError(422, "sendInitialEvents: Forbidden: lists are not streamed here", reason="Invalid")
         watch = WatchRequest(
             kind=resource.kind,
             wanted=wanted,

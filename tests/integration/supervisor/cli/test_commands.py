@@ -617,7 +617,7 @@ def test_wrong_command_lines_exit_2(arguments: tuple[str, ...], words: str) -> N
         (("describe", "service", "x"), 'error: the server doesn\'t have a resource type "service"'),
         (("events", "--types=Odd"), "error: valid --types are Normal or Warning"),
         (("events", "--for=web"), "error: --for must be in resource/name form"),
-        (("get", "pod/web", "cm/a", "-w"), "error: watch is only supported on individual resources"),
+        (("get", "pod/web", "cm/a", "-w"), "error: you may only specify a single resource type"),
     ],
 )
 def test_wrong_requests_are_said_as_kubectl_says_them(arguments: tuple[str, ...], words: str) -> None:
