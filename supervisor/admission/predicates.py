@@ -24,7 +24,7 @@ from supervisor.admission.host_ports import host_ports
 from supervisor.admission.node_affinity import HOST_OS, OS_LABEL, matches_node, node_labels
 from supervisor.admission.node_usage import NodeUsage
 from supervisor.admission.old_annotations import dead_annotations
-from supervisor.admission.resource_fit import Shortage, shortages, unenforced, unprovided
+from supervisor.admission.resource_fit import Shortage, fractions, shortages, unenforced, unprovided
 from supervisor.config.settings import Settings
 from supervisor.config.sysctl_allowlist import SYSCTL_FORBIDDEN, forbidden_sysctl
 from supervisor.protocol.manifests import pod_key
@@ -80,7 +80,14 @@ def verdict(pod: Pod, others: NodeUsage, settings: Settings, node: NodeResources
 
 def admitted(pod: Pod, node: NodeResources) -> Admitted:
     """The admission of a pod against which nothing speaks, with its warnings."""
-    warnings = (_warnings(pod), _unknown_class(pod), dead_annotations(pod), unenforced(pod, node), unprovided(pod))
+    warnings = (
+        _warnings(pod),
+        _unknown_class(pod),
+        dead_annotations(pod),
+        unenforced(pod, node),
+        unprovided(pod, node),
+        fractions(pod),
+    )
     return Admitted(tuple(itertools.chain(*warnings)))
 
 
@@ -135,7 +142,11 @@ def _warnings(pod: Pod) -> tuple[str, ...]:
     findings = unsupported_fields(pod)
     warned = tuple(f"{finding.path}: {finding.why}" for finding in findings if finding.support is Support.WARNED)
     cluster = [finding.path for finding in findings if finding.support is Support.NOT_APPLICABLE]
-    return (*warned, f"{', '.join(cluster)}: said to a cluster: nothing on this host acts on it") if cluster else warned
+    return (
+        (*warned, f"{', '.join(cluster)}: these fields speak to a cluster, and have no effect on a single host")
+        if cluster
+        else warned
+    )
 
 
 def _unknown_class(pod: Pod) -> tuple[str, ...]:

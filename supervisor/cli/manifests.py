@@ -10,7 +10,14 @@ from typing import Any, Final
 import click
 import msgspec
 
-from supervisor.cli.config_objects import CONFIG_MAPS, PRIORITY_CLASSES, SECRETS
+from ipc.text.safe_text import safe_text
+from supervisor.cli.config_objects import (
+    CONFIG_MAPS,
+    PERSISTENT_VOLUME_CLAIMS,
+    PERSISTENT_VOLUMES,
+    PRIORITY_CLASSES,
+    SECRETS,
+)
 from supervisor.cli.options import Failure
 from supervisor.client.http import WITHOUT_NAMESPACE
 
@@ -22,6 +29,8 @@ _RESOURCES: Final[Mapping[str, str]] = {
     "ConfigMap": CONFIG_MAPS,
     "Secret": SECRETS,
     "PriorityClass": PRIORITY_CLASSES,
+    "PersistentVolume": PERSISTENT_VOLUMES,
+    "PersistentVolumeClaim": PERSISTENT_VOLUME_CLAIMS,
 }
 _TYPED_LISTS: Final[Mapping[str, str]] = {f"{kind}List": kind for kind in _RESOURCES}
 
@@ -34,7 +43,7 @@ class Target(msgspec.Struct, frozen=True):
     """Which object is meant."""
 
     resource: str
-    """``pods``, ``configmaps``, ``secrets`` or ``priorityclasses``."""
+    """``pods``, or one of `supervisor.cli.config_objects`."""
     namespace: str
     """Empty for a resource that has none."""
     name: str
@@ -51,11 +60,13 @@ def read_manifests(files: Sequence[str]) -> Iterator[Manifest]:
     """Every file in turn; of a directory the manifests directly in it. Raises Failure."""
     for file in files:
         if file == "-":
+            if sys.stdin is None:
+                raise Failure("-: standard input is closed")
             yield Manifest("-", _checked("-", sys.stdin.buffer.read(MAX_MANIFEST_BYTES + 1)))
             continue
         path = Path(file)
         for found in _manifests_in(path) if path.is_dir() else [path]:
-            yield Manifest(str(found), _read(found))
+            yield Manifest(safe_text(str(found)), _read(found))
 
 
 def _manifests_in(directory: Path) -> list[Path]:

@@ -213,7 +213,7 @@ class SourceManager:
         if holder is None and not going_down:
             return Reply(request_id=0, code=404, reason="NotFound", message=f'pods "{name}" not found')
         if holder is not None and holder.source != APPLY_SOURCE:
-            text = f'pods "{name}" is stated by the manifest {holder.file}: remove it there'
+            text = f'pods "{name}" comes from the manifest {holder.file}: remove it there'
             return Reply(request_id=0, code=403, reason="Forbidden", message=text)
         kill = None
         if grace_period_s is not None:
@@ -226,7 +226,7 @@ class SourceManager:
         if holder is None:
             return Reply(request_id=0, code=404, reason="NotFound", message=f"{named} not found")
         if holder.source != APPLY_SOURCE:
-            text = f"{named} is stated by the manifest {holder.file}: remove it there"
+            text = f"{named} comes from the manifest {holder.file}: remove it there"
             return Reply(request_id=0, code=403, reason="Forbidden", message=text)
         return await self._forget_applied(key, f'{key.kind.lower()} "{key.name}"')
 

@@ -52,7 +52,7 @@ class Reads:
         self._pods = _Stored(registry.PODS, site.store.pods, "Pod")
         self._events = _Stored(registry.EVENTS, site.store.events, "Event")
         self._config_objects = {
-            kind: _Stored(registry.BY_KIND[kind], objects, f"{kind}Summary" if kind.is_namespaced else kind)
+            kind: _Stored(registry.BY_KIND[kind], objects, f"{kind}Summary" if kind.has_values else kind)
             for kind, objects in site.store.config_objects.items()
         }
 

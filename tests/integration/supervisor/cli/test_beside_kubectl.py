@@ -11,12 +11,13 @@ import pytest
 
 from tests.harness.api_server import Master, container_status, event_changed, pod_changed, status_of
 from tests.harness.cli import rootlet
-from tests.harness.kubectl import Kubectl, kubectl_at, needs_kubectl
+from tests.harness.kubectl import Kubectl, kubectl_at, needs_new_kubectl
 
-pytestmark = needs_kubectl
+pytestmark = needs_new_kubectl
 
 _AGES: Final = re.compile(r"\b[0-9]+y([0-9]+d)?\b|\b[0-9]+(s|d|h|m([0-9]+s)?)\b")
 """Both are asked one after the other."""
+_SUGGESTION: Final = re.compile(r": did you mean .*\?")
 COLUMNS: Final = "NAME:.metadata.name,IMAGES:.spec.containers[*].image,LABELS:.metadata.labels,NONE:.x"
 
 
@@ -109,6 +110,6 @@ async def test_both_say_the_same(told: Master, kubectl: Kubectl, words: str) -> 
 
 
 def _comparable(text: str) -> str:
-    """Without how long ago things were, what only ours can be, and the program's own name."""
-    aged = _AGES.sub("AGE", text).replace("rootlet", "kubectl")
+    """Without how long ago things were, what may have been meant, and the program's own name."""
+    aged = _AGES.sub("AGE", _SUGGESTION.sub("", text)).replace("rootlet", "kubectl")
     return re.sub(r" +", " ", aged)
