@@ -50,7 +50,11 @@ async def test_rows_of_a_list_and_of_one(master: Master) -> None:
     _, table = await asked(master, PODS)
     assert [column["name"] for column in table["columnDefinitions"]][:2] == ["Name", "Ready"]
     assert table["columnDefinitions"][0] == {
-        "name": "Name", "type": "string", "format": "name", "description": "", "priority": 0,
+        "name": "Name",
+        "type": "string",
+        "format": "name",
+        "description": "",
+        "priority": 0,
     }
     assert [row["cells"][:3] for row in table["rows"]] == [["db", "1/1", "Running"], ["web", "1/1", "Running"]]
     about = table["rows"][1]["object"]
