@@ -98,7 +98,7 @@ def test_get_and_describe_show_names_and_sizes(agent: Agent) -> None:
             *(("get", resource, "-A", "-o", form) for form in forms),
         )
     ]
-    assert all(name in output for output, name in zip(outputs, ["login"] * 7 + ["shown"] * 7, strict=True))
+    assert all(name in output for output, name in zip(outputs, ["login"] * 10 + ["shown"] * 6, strict=True))
     assert not any(holds_planted(output.encode()) for output in outputs)
     missing = agent.cli("get", "secret", "nobody")
     assert (missing.code, missing.err) == (1, 'Error from server (NotFound): secrets "nobody" not found\n')
