@@ -136,7 +136,6 @@ OTHER_SIZES: Final[Mapping[str, str]] = {
     "workers.kuberuntime": "a module for each step of a sync",
     "supervisor.cli.commands.changing": "one module a command, so that none imports what another needs",
     "supervisor.cli.commands.entering": "the same",
-    "supervisor.cli.commands.about": "the same",
     "supervisor.sources": "a module or two for each source, and the merge of what they state",
     "supervisor.cli.printers": "a module for each kind of object, and what they share",
     "workers.lifecycle": "the hooks, and one way to carry out each kind",
