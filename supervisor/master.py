@@ -21,6 +21,7 @@ from ipc.host.clock import SystemClock
 from ipc.host.eviction_marks import evicted
 from ipc.host.network_addresses import node_ips
 from ipc.host.tasks import BackgroundTasks, ignored
+from ipc.kubecontainer.config_objects import ConfigObject, ObjectKey
 from ipc.kubecontainer.label_key import LabelKey
 from ipc.kubecontainer.pod_failure import decode_failure
 from ipc.log import message_ids, verbosity
@@ -37,6 +38,7 @@ from ipc.messages.api_server import (
     DrainNode,
     PostManifests,
     ReadConfiguration,
+    ReadObject,
     ReadProfile,
     ReloadSettings,
     RestartWorker,
@@ -62,6 +64,7 @@ from ipc.messages.node_worker import (
 )
 from ipc.messages.pod_worker import AbandonPull, ProbeResultChanged, ProbingStopped, PullImage, SyncDone
 from ipc.metrics import rootlet as metrics
+from ipc.nodestatus.conditions import statuses_of
 from ipc.shm.board import Board
 from ipc.shm.metric_cells import METERS
 from ipc.wire.boot import Role
@@ -216,6 +219,8 @@ class Master:
         self._shutdown = ShutdownControl(settings, self._feed, self._end)
         self._watchdog = sd_notify.Watchdog(sd_notify.watchdog_timeout_s(os.environ, os.getpid()), SYNC_TICK_S)
         self._tasks = BackgroundTasks(self._on_task_error)
+        self._conditions_told: Mapping[str, str] = {}
+        """The node's, as the API server has them."""
 
     # --- start and end -------------------------------------------------------------------------------------------
 
@@ -300,6 +305,8 @@ class Master:
         self._probe_checkpoint.keep(self._loop.probe_results_by_id)
         self._keep_resources()
         self._children.check_heartbeats()
+        if self._conditions_told != statuses_of(self._loop.node_conditions):
+            self._report_agent()
 
     def _housekeeping(self) -> None:
         with warn_if_slow(self._clock, "housekeeping", HOUSEKEEPING_WARNING_S):
@@ -405,6 +412,7 @@ class Master:
             case (
                 PostManifests()
                 | ReadConfiguration()
+                | ReadObject()
                 | ReadProfile()
                 | DrainNode()
                 | UncordonNode()
@@ -470,6 +478,9 @@ class Master:
 
     def configuration(self) -> str:
         return shown_settings(self._settings)
+
+    def config_object(self, key: ObjectKey) -> ConfigObject | None:
+        return self._loop.config_object(key)
 
     def set_log_level(self, area: str, level: str) -> Verbosity:
         self._log_like(self._verbosity.changed(area, level))
@@ -542,7 +553,8 @@ class Master:
             self._node_event(event_reasons.NODE_WITHOUT_ADDRESS, NO_ADDRESS)
 
     def _report_agent(self) -> None:
-        podman = self._podman.newest
+        podman, conditions = self._podman.newest, self._loop.node_conditions
+        self._conditions_told = statuses_of(conditions)
         changed = AgentChanged(
             version=VERSION,
             instance=self._settings.instance_name,
@@ -558,6 +570,6 @@ class Master:
             going_down=self._shutdown.cause,
             sync_frequency_s=float(self._settings.sync_frequency_s),  # msgspec encodes no subclass of float
             workers=self._children.infos(self._loop.pods_per_slot()),
-            conditions=self._loop.node_conditions,
+            conditions=conditions,
         )
         self._children.send(API_SLOT, changed)

@@ -5,23 +5,22 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-CONFIG_MAPS: Final = "configmaps"
-SECRETS: Final = "secrets"
-PRIORITY_CLASSES: Final = "priorityclasses"
-PERSISTENT_VOLUMES: Final = "persistentvolumes"
-PERSISTENT_VOLUME_CLAIMS: Final = "persistentvolumeclaims"
-SINGULAR: Final[Mapping[str, str]] = {
-    CONFIG_MAPS: "configmap",
-    SECRETS: "secret",
-    PRIORITY_CLASSES: "priorityclass",
-    PERSISTENT_VOLUMES: "persistentvolume",
-    PERSISTENT_VOLUME_CLAIMS: "persistentvolumeclaim",
-}
+from ipc.resources import registry
+
+CONFIG_MAPS: Final = registry.CONFIG_MAPS.plural
+SECRETS: Final = registry.SECRETS.plural
+PRIORITY_CLASSES: Final = registry.PRIORITY_CLASSES.plural
+PERSISTENT_VOLUMES: Final = registry.PERSISTENT_VOLUMES.plural
+PERSISTENT_VOLUME_CLAIMS: Final = registry.PERSISTENT_VOLUME_CLAIMS.plural
+_BESIDE_PODS: Final = (
+    registry.CONFIG_MAPS,
+    registry.SECRETS,
+    registry.PRIORITY_CLASSES,
+    registry.PERSISTENT_VOLUMES,
+    registry.PERSISTENT_VOLUME_CLAIMS,
+)
+SINGULAR: Final[Mapping[str, str]] = {resource.plural: resource.singular for resource in _BESIDE_PODS}
 OBJECT_ALIASES: Final[Mapping[str, str]] = {
-    **dict.fromkeys(("configmap", "configmaps", "cm"), CONFIG_MAPS),
-    **dict.fromkeys(("secret", "secrets"), SECRETS),
-    **dict.fromkeys(("priorityclass", "priorityclasses", "pc"), PRIORITY_CLASSES),
-    **dict.fromkeys(("persistentvolume", "persistentvolumes", "pv"), PERSISTENT_VOLUMES),
-    **dict.fromkeys(("persistentvolumeclaim", "persistentvolumeclaims", "pvc"), PERSISTENT_VOLUME_CLAIMS),
+    name: resource.plural for resource in _BESIDE_PODS for name in resource.names
 }
 """Resource by the names that people type."""

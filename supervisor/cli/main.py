@@ -11,7 +11,8 @@ import click
 
 from ipc.text.safe_text import safe_text
 from supervisor.cli.messages import EXIT_FAILURE, file_words, usage_code, usage_words
-from supervisor.cli.options import Failure, agent_options
+from supervisor.cli.options import Failure, agent_options, namespace_before_command
+from supervisor.cli.pflag import normalized
 
 if TYPE_CHECKING:
     from click.shell_completion import CompletionItem
@@ -22,13 +23,14 @@ EXIT_INTERRUPTED: Final = 130
 
 COMMANDS: Final[Mapping[str, Mapping[str, str]]] = {
     "reading": {
-        "get": "Show pods, the node, events, ConfigMaps, Secrets or workers.",
-        "describe": "Show everything about a pod, the node, a ConfigMap or Secret.",
+        "get": "Show objects: pods, the node, events, workers and others.",
+        "describe": "Show everything about objects.",
         "top": "Show CPU and memory of pods, the node or workers.",
+        "events": "Show what has happened, in the order of time.",
         "stats": "Show everything that pods use, and where each figure is from.",
-        "logs": "Print the log of a container.",
+        "logs": "Print logs of containers.",
         "images": "Show Podman's images, when they were used, and by what.",
-        "wait": "Wait until pods are ready, gone, or in another condition.",
+        "wait": "Wait until objects are there, gone, or in a condition.",
     },
     "changing": {
         "apply": "Create or change what a manifest states.",
@@ -90,6 +92,15 @@ class _CommandTable(click.Group):
             importlib.import_module("supervisor.cli.live_names").complete_live(command)
         return command
 
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        return super().parse_args(ctx, normalized(self, args))
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        name, command, rest = super().resolve_command(ctx, args)
+        return name, command, rest if command is None else normalized(command, rest)
+
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         for room, commands in COMMANDS.items():
             with formatter.section(_SECTIONS[room]):
@@ -114,6 +125,7 @@ def _show_version(ctx: click.Context, _: click.Parameter, wanted: bool) -> None:
     "--version", is_flag=True, is_eager=True, expose_value=False, callback=_show_version, help="Show the version."
 )
 @agent_options
+@namespace_before_command
 def rootlet() -> None:
     """Rootlet keeps the pods of your manifests running on rootless Podman."""
 

@@ -37,6 +37,7 @@ from ipc.api.validation.pod import validate_pod
 from ipc.host import clock, network_addresses
 from ipc.kubecontainer.redaction import blocks_of, redacted
 from ipc.log.verbosity import area_problem
+from ipc.podresources.bandwidth import bandwidth_problem
 from ipc.podresources.pod_ips import sort_pod_ips
 from ipc.text import durations
 from ipc.text.gofmt import quoted
@@ -50,7 +51,7 @@ from tests.harness.pods import container, pod
 from workers.api_server.core import query
 from workers.api_server.kubelet.container_logs import kubelet_log_options
 from workers.api_server.kubelet.node_logs import journal_query
-from workers.api_server.store import selectors
+from workers.api_server.store import field_terms, selectors
 from workers.api_server.streams import port_pairs
 from workers.env import downward
 from workers.env.env_files import parse_env_file
@@ -386,6 +387,16 @@ PARSERS: Final[Mapping[str, Parser]] = {
         "workers/kubecontainer/signal_names.py", signal_number, DIGITS | repeated("9", "+", before="SIGRTMIN+")
     ),
     "label selectors": Parser("workers/api_server/store/selectors.py", selectors.parse_label_selector, SELECTORS, 60),
+    "field terms": Parser(
+        "workers/api_server/store/field_terms.py",
+        lambda text: [field_terms.split_term(term) for term in field_terms.split_terms(text)],
+        repeated("\\=", "\\\\", ",", "a\\,", "a", "="),
+    ),
+    "values of field terms": Parser(
+        "workers/api_server/store/field_terms.py",
+        field_terms.unescaped,
+        repeated("\\=", "\\\\", ",", "a\\,", "a", "="),
+    ),
     "field selectors": Parser(
         "workers/api_server/store/selectors.py",
         lambda text: selectors.parse_field_selector(text, FIELDS),
@@ -420,6 +431,7 @@ PARSERS: Final[Mapping[str, Parser]] = {
     "areas of the log": Parser("ipc/log/verbosity.py", area_problem, NAMES | URLS),
     "durations": Parser("ipc/text/durations.py", durations.parse_duration, DURATIONS),
     "quantities": Parser("ipc/api/quantity.py", parse_quantity, QUANTITIES),
+    "rates": Parser("ipc/podresources/bandwidth.py", bandwidth_problem, QUANTITIES),
     "times": Parser("ipc/host/clock.py", clock.parse_rfc3339, TIMES_OF_DAY),
     "Go's quotes": Parser("ipc/text/gofmt.py", quoted, ERRORS),
     "errors of manifests": Parser(
@@ -517,13 +529,16 @@ NO_PARSER: Final[Mapping[str, tuple[str, ...]]] = {
         "workers/api_server/handlers/node_watch.py",
         "workers/api_server/handlers/statistics.py",
         "workers/api_server/metrics/exposition.py",
+        "workers/api_server/printers/events.py",
+        "ipc/text/human.py",
         "workers/api_server/server.py",
         "workers/dialer/client.py",
         "workers/exec/runner.py",
         "workers/fs/growth_watch.py",
+        "workers/kuberuntime/bandwidth.py",
         "workers/libpod/client.py",
         "workers/eviction/manager.py",
-        "workers/specgen/container_resources.py",
+        "ipc/podresources/swap.py",
         "workers/eviction/pod_usage.py",
         "ipc/eviction/observations.py",
         "supervisor/eviction/messages.py",

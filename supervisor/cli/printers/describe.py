@@ -9,11 +9,11 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Final
 
 from ipc.api.annotations import LAST_APPLIED
+from ipc.resources.times import NONE, local_time, since
 from supervisor.cli.printers.containers import COMPLETED
 from supervisor.cli.printers.describe_container import describe_container, describe_resources
 from supervisor.cli.printers.describe_volume import describe_volume
 from supervisor.cli.printers.events import by_time, is_of, last_seen, source_of
-from supervisor.cli.printers.human import NONE, local_time, since
 from supervisor.cli.printers.tables import align_tabs, printable
 
 Json = Mapping[str, Any]
@@ -27,8 +27,9 @@ _CONTAINER_KINDS: Final = (
 )
 
 
-def describe_pod(pod: Json, details: Json, events: Iterable[Json], now: float, usage: Json | None = None) -> str:
-    """Everything about one pod for people; ``now`` in epoch seconds. ``events``: those of its UID. ``usage``: its
+def describe_pod(pod: Json, details: Json, events: Iterable[Json] | None, now: float, usage: Json | None = None) -> str:
+    """Everything about one pod for people; ``now`` in epoch seconds. ``events``: those of its UID, None for
+    none of them. ``usage``: its
     sample of a snapshot; empty when there is none, None when nobody asked for it."""
     parts = (
         _head(pod, now),
@@ -41,7 +42,7 @@ def describe_pod(pod: Json, details: Json, events: Iterable[Json], now: float, u
         _volumes(pod.get("spec", {})),
         _placement(pod),
         _rootlet(details),
-        _events([event for event in events if is_of(event, pod)], now),
+        () if events is None else _events([event for event in events if is_of(event, pod)], now),
     )
     lines = (_safe(line) for part in parts for line in part)
     return align_tabs("\n".join(lines)) + "\n"

@@ -1,68 +1,23 @@
-"""PersistentVolumes and PersistentVolumeClaims for people (pkg/printers/internalversion/printers.go,
-printPersistentVolume, printPersistentVolumeClaim; kubectl pkg/describe, describePersistentVolume and its like)."""
+"""Descriptions of PersistentVolumes and PersistentVolumeClaims (kubectl pkg/describe, describePersistentVolume and its
+like)."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
-from supervisor.cli.printers.human import NONE, since
+from ipc.resources.times import NONE, since
 from supervisor.cli.printers.tables import align_tabs, printable
 
 Json = Mapping[str, Any]
 Rows = Iterator[tuple[str, str]]
 
-VOLUME_HEADER: Final = (
-    *("NAME", "CAPACITY", "ACCESS MODES", "RECLAIM POLICY", "STATUS", "CLAIM", "STORAGECLASS"),
-    *("VOLUMEATTRIBUTESCLASS", "REASON", "AGE"),
-)
-CLAIM_HEADER: Final = (
-    *("NAME", "STATUS", "VOLUME", "CAPACITY", "ACCESS MODES", "STORAGECLASS", "VOLUMEATTRIBUTESCLASS", "AGE"),
-)
-_WIDE: Final = ("VOLUMEMODE",)
-WIDE_VOLUME_HEADER: Final = (*VOLUME_HEADER, *_WIDE)
-WIDE_CLAIM_HEADER: Final = (*CLAIM_HEADER, *_WIDE)
-_UNSET: Final = "<unset>"
 _SHORT: Final[Mapping[str, str]] = {
     "ReadWriteOnce": "RWO",
     "ReadOnlyMany": "ROX",
     "ReadWriteMany": "RWX",
     "ReadWriteOncePod": "RWOP",
 }
-
-
-def volume_row(found: Json, now: float, *, wide: bool = False) -> tuple[str, ...]:
-    """One row under VOLUME_HEADER or WIDE_VOLUME_HEADER; ``now`` in epoch seconds."""
-    meta, spec, status = found["metadata"], found["spec"], found["status"]
-    row = (
-        meta["name"],
-        _storage(spec.get("capacity")),
-        _modes(spec),
-        spec.get("persistentVolumeReclaimPolicy", ""),
-        _phase(meta, status),
-        _claim(spec),
-        spec.get("storageClassName", ""),
-        spec.get("volumeAttributesClassName", _UNSET),
-        status.get("reason", ""),
-        since(meta.get("creationTimestamp"), now),
-    )
-    return (*row, spec.get("volumeMode", _UNSET)) if wide else row
-
-
-def claim_row(found: Json, now: float, *, wide: bool = False) -> tuple[str, ...]:
-    """One row under CLAIM_HEADER or WIDE_CLAIM_HEADER; ``now`` in epoch seconds."""
-    meta, spec, status = found["metadata"], found["spec"], found["status"]
-    row = (
-        meta["name"],
-        _phase(meta, status),
-        spec.get("volumeName", ""),
-        _storage(status.get("capacity")),
-        _modes(status),
-        spec.get("storageClassName", ""),
-        spec.get("volumeAttributesClassName", _UNSET),
-        since(meta.get("creationTimestamp"), now),
-    )
-    return (*row, spec.get("volumeMode", _UNSET)) if wide else row
 
 
 def describe_volume(found: Json) -> str:

@@ -9,9 +9,9 @@ from typing import Any
 import click
 
 from ipc.host.clock import wall
+from ipc.text.human import human_duration
 from supervisor.cli.configuration import config_words
 from supervisor.cli.options import agent, agent_options, chosen_socket
-from supervisor.cli.printers.human import human_duration
 from supervisor.cli.printers.tables import printable
 from supervisor.client.http import pods_path
 from supervisor.config.config_path import chosen_config_path
