@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from tests.e2e.agent import Agent
@@ -17,7 +19,7 @@ def busy(new_agent: NewAgent) -> Agent:
     agent = new_agent()
     agent.start()
     mount = {"name": "v", "mountPath": "/data"}
-    spec = {"volumes": [{"name": "v", "emptyDir": {}}], "terminationGracePeriodSeconds": 0}
+    spec: dict[str, Any] = {"volumes": [{"name": "v", "emptyDir": {}}], "terminationGracePeriodSeconds": 0}
     agent.run(pod("made", container(script=WRITES, volumeMounts=[mount]), **spec))
     return agent
 

@@ -132,6 +132,7 @@ ORDER: Final[Mapping[str, tuple[str, ...]]] = {
 OTHER_SIZES: Final[Mapping[str, str]] = {
     "ipc.api.v1": "a module for each subject of Kubernetes' types",
     "supervisor.syncloop": "a module for each kind of event, and what they share",
+    "ipc.host": "a module for each thing of the host that both sides touch",
     "ipc.api.validation": "a module for each subject of Kubernetes' validation",
     "ipc.kubecontainer": "a module for each part of a pod's state, and each policy that both sides decide by",
     "workers.kubecontainer": "what all rooms of a worker say of containers: names, labels, the runtime's protocol",
