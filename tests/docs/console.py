@@ -32,7 +32,7 @@ _PLAIN: Final = (
     (re.compile(r"\b\d+\.\d+\.\d+\.\d+(?:\]?:\d+)?"), "ADDRESS"),
     (re.compile(r"\b\d{4}-\d\d-\d\dT[\d:.]+Z"), "TIME"),
     (re.compile(r"\b(?:\d+[dhms])+\b"), "AGE"),
-    (re.compile(r"\bNode/[\w.-]+"), "NODE"),
+    (re.compile(r"\bnode/[\w.-]+"), "NODE"),
     (re.compile(r" {2,}"), "  "),
 )
 """Parts of an output that differ from run to run, and what stands for them in a comparison; columns move with them."""
