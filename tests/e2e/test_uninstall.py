@@ -17,8 +17,7 @@ def busy(new_agent: NewAgent) -> Agent:
     agent = new_agent()
     agent.start()
     mount = {"name": "v", "mountPath": "/data"}
-    spec = {"volumes": [{"name": "v", "emptyDir": {}}], "terminationGracePeriodSeconds": 0}
-    agent.run(pod("made", container(script=WRITES, volumeMounts=[mount]), **spec))
+    agent.run(pod("made", container(script=WRITES, volumeMounts=[mount]), volumes=[{"name": "v", "emptyDir": {}}]))
     return agent
 
 

@@ -130,6 +130,7 @@ ORDER: Final[Mapping[str, tuple[str, ...]]] = {
 }
 """The rooms of each package from the ground up: of two rooms only the later one may import the earlier one."""
 OTHER_SIZES: Final[Mapping[str, str]] = {
+    "ipc.host": "a module for each thing that is asked of the host",
     "ipc.api.v1": "a module for each subject of Kubernetes' types",
     "supervisor.syncloop": "a module for each kind of event, and what they share",
     "ipc.api.validation": "a module for each subject of Kubernetes' validation",
@@ -139,7 +140,6 @@ OTHER_SIZES: Final[Mapping[str, str]] = {
     "supervisor.cli.commands.changing": "one module a command, so that none imports what another needs",
     "supervisor.cli.commands.entering": "the same",
     "supervisor.sources": "a module or two for each source, and the merge of what they state",
-    "supervisor.cli.printers": "a module for each kind of object, and what they share",
     "workers.lifecycle": "the hooks, and one way to carry out each kind",
     "workers.tracing": "reading, assembling and sending; the last is an extra",
 }
