@@ -140,6 +140,7 @@ OTHER_SIZES: Final[Mapping[str, str]] = {
     "supervisor.cli.commands.changing": "one module a command, so that none imports what another needs",
     "supervisor.cli.commands.entering": "the same",
     "supervisor.sources": "a module or two for each source, and the merge of what they state",
+    "supervisor.cli.printers": "a module for each kind of object, and what they share",
     "workers.lifecycle": "the hooks, and one way to carry out each kind",
     "workers.tracing": "reading, assembling and sending; the last is an extra",
 }
