@@ -5,13 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from ipc.host.clock import rfc3339
-from supervisor.cli.printers.persistent_volumes import (
-    claim_row,
-    describe_claim,
-    describe_events,
-    describe_volume,
-    volume_row,
-)
+from supervisor.cli.printers.persistent_volumes import describe_claim, describe_events, describe_volume
+from workers.api_server.printers.persistent_volumes import claim_row, volume_row
 
 NOW = 1_800_000_000.0
 AGED = {"creationTimestamp": rfc3339(NOW - 120)}
@@ -37,12 +32,11 @@ CLAIM: dict[str, Any] = {
 
 def test_the_row_of_a_volume() -> None:
     row = ("v", "5Gi", "RWO,ROX", "Retain", "Failed", "ns/c", "disk", "<unset>", "VolumeFailedDelete", "2m")
-    assert volume_row(VOLUME, NOW) == row
-    assert volume_row(VOLUME, NOW, wide=True) == (*row, "Filesystem")
+    assert volume_row(VOLUME, NOW) == (*row, "Filesystem")
 
 
 def test_the_row_of_a_claim() -> None:
-    assert claim_row(CLAIM, NOW) == ("c", "Bound", "v", "5Gi", "RWOP", "disk", "<unset>", "2m")
+    assert claim_row(CLAIM, NOW) == ("c", "Bound", "v", "5Gi", "RWOP", "disk", "<unset>", "2m", "<unset>")
     pending = {"metadata": {"name": "c"}, "spec": {}, "status": {"phase": "Pending"}}
     assert claim_row(pending, NOW)[1:7] == ("Pending", "", "", "", "", "<unset>")
     leaving = {**CLAIM, "metadata": {**CLAIM["metadata"], "deletionTimestamp": rfc3339(NOW)}}
