@@ -119,7 +119,8 @@ def another_program(path: str) -> Iterator[None]:
 
 
 def test_each_mistake_has_its_answer(ready: Agent, directory: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("XDG_RUNTIME_DIR", str(directory))
+    for name in ("XDG_RUNTIME_DIR", "XDG_CONFIG_HOME"):
+        monkeypatch.setenv(name, str(directory))
     catalogue = list(read_transcript(CATALOGUE.read_text()))
     assert sum(isinstance(step, Step) for step in catalogue) >= LEAST
     answered = [step if isinstance(step, str) else answer(ready, directory, step) for step in catalogue]

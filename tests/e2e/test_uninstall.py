@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import pytest
 
 from tests.e2e.agent import Agent
@@ -19,8 +17,7 @@ def busy(new_agent: NewAgent) -> Agent:
     agent = new_agent()
     agent.start()
     mount = {"name": "v", "mountPath": "/data"}
-    spec: dict[str, Any] = {"volumes": [{"name": "v", "emptyDir": {}}], "terminationGracePeriodSeconds": 0}
-    agent.run(pod("made", container(script=WRITES, volumeMounts=[mount]), **spec))
+    agent.run(pod("made", container(script=WRITES, volumeMounts=[mount]), volumes=[{"name": "v", "emptyDir": {}}]))
     return agent
 
 
