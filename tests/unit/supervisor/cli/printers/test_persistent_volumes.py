@@ -1,4 +1,4 @@
-"""Descriptions of volumes and claims, as kubectl shows them."""
+"""Rows and descriptions of volumes and claims, as kubectl shows them."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from typing import Any
 
 from ipc.host.clock import rfc3339
 from supervisor.cli.printers.persistent_volumes import describe_claim, describe_events, describe_volume
+from workers.api_server.printers.persistent_volumes import claim_row, volume_row
 
 NOW = 1_800_000_000.0
 AGED = {"creationTimestamp": rfc3339(NOW - 120)}
@@ -27,6 +28,19 @@ CLAIM: dict[str, Any] = {
     "spec": {"volumeName": "v", "storageClassName": "disk", "resources": {"requests": {"storage": "3Gi"}}},
     "status": {"phase": "Bound", "capacity": {"storage": "5Gi"}, "accessModes": ["ReadWriteOncePod"]},
 }
+
+
+def test_the_row_of_a_volume() -> None:
+    row = ("v", "5Gi", "RWO,ROX", "Retain", "Failed", "ns/c", "disk", "<unset>", "VolumeFailedDelete", "2m")
+    assert volume_row(VOLUME, NOW) == (*row, "Filesystem")
+
+
+def test_the_row_of_a_claim() -> None:
+    assert claim_row(CLAIM, NOW) == ("c", "Bound", "v", "5Gi", "RWOP", "disk", "<unset>", "2m", "<unset>")
+    pending = {"metadata": {"name": "c"}, "spec": {}, "status": {"phase": "Pending"}}
+    assert claim_row(pending, NOW)[1:7] == ("Pending", "", "", "", "", "<unset>")
+    leaving = {**CLAIM, "metadata": {**CLAIM["metadata"], "deletionTimestamp": rfc3339(NOW)}}
+    assert claim_row(leaving, NOW)[1] == "Terminating"
 
 
 def test_descriptions() -> None:
