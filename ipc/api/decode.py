@@ -14,7 +14,7 @@ from ipc.api.schema import Kind, Shape, literal_values, max_length, shape_of, st
 from ipc.api.v1.base import Int64
 from ipc.api.v1.config_objects import ConfigMap, Secret
 from ipc.api.v1.pod import Pod
-from ipc.api.v1.scheduling import PriorityClass
+from ipc.api.v1.scheduling import PriorityClass, RuntimeClass
 
 MAX_FIELD_ERRORS: Final = 50
 """Most findings reported for one object; a manifest can be wrong a hundred thousand times."""
@@ -74,6 +74,11 @@ def decode_secret(obj: object) -> Secret:
 def decode_priority_class(obj: object) -> PriorityClass:
     """Make a PriorityClass of parsed YAML or JSON data, as `decode_pod` does."""
     return _decode(obj, PriorityClass, version="scheduling.k8s.io/v1")
+
+
+def decode_runtime_class(obj: object) -> RuntimeClass:
+    """Make a RuntimeClass of parsed YAML or JSON data, as `decode_pod` does."""
+    return _decode(obj, RuntimeClass, version="node.k8s.io/v1")
 
 
 def _decode(obj: object, struct: type[_S], ignored: Iterable[str] = (), version: str = "v1") -> _S:

@@ -1,6 +1,7 @@
 """Objects that stand beside pods in manifests, and the ConfigMaps and Secrets that a pod refers to. Pure.
 
-A pod can refer to those of its own namespace only, so a kind and a name say which one is meant. Classes have none.
+A pod can refer to those of its own namespace only, so a kind and a name say which one is meant. Classes have none; a
+pod refers to its RuntimeClass, and has of its PriorityClass the number.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from ipc.api.v1.config_objects import ConfigMap, Secret
 from ipc.api.v1.container import Container
 from ipc.api.v1.pod import Pod
 from ipc.api.v1.projected import VolumeProjection
-from ipc.api.v1.scheduling import PriorityClass
+from ipc.api.v1.scheduling import PriorityClass, RuntimeClass
 from ipc.api.v1.volume import Volume
 from ipc.kubecontainer.pod_containers import every_container
 
@@ -23,6 +24,7 @@ class ObjectKind(enum.StrEnum):
     CONFIG_MAP = "ConfigMap"
     SECRET = "Secret"
     PRIORITY_CLASS = "PriorityClass"
+    RUNTIME_CLASS = "RuntimeClass"
 
     @property
     def plural(self) -> str:
@@ -32,14 +34,18 @@ class ObjectKind(enum.StrEnum):
     @property
     def is_namespaced(self) -> bool:
         """Whether an object of that kind belongs to a namespace."""
-        return self is not ObjectKind.PRIORITY_CLASS
+        return self not in (ObjectKind.PRIORITY_CLASS, ObjectKind.RUNTIME_CLASS)
 
 
 class ObjectRef(msgspec.Struct, frozen=True, order=True):
-    """Which object of a pod's namespace is meant."""
+    """Which object of a pod's namespace is meant, or of none."""
 
     kind: ObjectKind
     name: str
+
+    def key_in(self, namespace: str) -> ObjectKey:
+        """The object that a pod of that namespace means."""
+        return ObjectKey(self.kind, namespace if self.kind.is_namespaced else "", self.name)
 
 
 class ObjectKey(msgspec.Struct, frozen=True, order=True):
@@ -54,7 +60,7 @@ class ObjectKey(msgspec.Struct, frozen=True, order=True):
         return f"{self.kind} {self.namespace}/{self.name}" if self.namespace else f"{self.kind} {self.name}"
 
 
-ConfigObject = ConfigMap | Secret | PriorityClass
+ConfigObject = ConfigMap | Secret | PriorityClass | RuntimeClass
 
 
 def object_key(found: ConfigObject) -> ObjectKey:
@@ -67,6 +73,7 @@ class ConfigObjects(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tru
 
     config_maps: Mapping[str, ConfigMap] = msgspec.field(default_factory=dict)
     secrets: Mapping[str, Secret] = msgspec.field(default_factory=dict)
+    runtime_classes: Mapping[str, RuntimeClass] = msgspec.field(default_factory=dict)
     unknown: frozenset[ObjectRef] = frozenset()
     """Objects of which nothing is known now, not even that they do not exist: their source was not read yet, or their
     file cannot be read since the agent was restarted, or all that the pod refers to is too large to be sent. Containers
@@ -84,6 +91,7 @@ def referenced_objects(pod: Pod) -> frozenset[ObjectRef]:
         ref
         for refs in (
             (_secret(secret.name) for secret in pod.spec.image_pull_secrets),
+            (ObjectRef(ObjectKind.RUNTIME_CLASS, pod.spec.runtime_class_name or ""),),
             *(_of_container(found.container) for found in every_container(pod.spec)),
             *map(_of_volume, pod.spec.volumes),
         )

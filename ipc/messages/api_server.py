@@ -7,7 +7,7 @@ import msgspec
 from ipc.api.v1.event import Event
 from ipc.api.v1.meta import ObjectMeta
 from ipc.api.v1.pod import Pod
-from ipc.api.v1.scheduling import PriorityClass
+from ipc.api.v1.scheduling import PriorityClass, RuntimeClass
 from ipc.api.v1.status import PodStatus
 from ipc.kubecontainer.config_objects import ObjectKind
 from ipc.kubecontainer.pod_status import SandboxStatus
@@ -68,6 +68,8 @@ class ObjectSummary(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tru
     file: str
     priority_class: PriorityClass | None = None
     """One of these as it is: there is nothing in it to hide."""
+    runtime_class: RuntimeClass | None = None
+    """The same."""
 
 
 class ObjectChanged(Message, frozen=True, kw_only=True):

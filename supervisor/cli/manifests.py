@@ -10,7 +10,7 @@ from typing import Any, Final
 import click
 import msgspec
 
-from supervisor.cli.config_objects import CONFIG_MAPS, PRIORITY_CLASSES, SECRETS
+from supervisor.cli.config_objects import CONFIG_MAPS, PRIORITY_CLASSES, RUNTIME_CLASSES, SECRETS
 from supervisor.cli.options import Failure
 from supervisor.client.http import WITHOUT_NAMESPACE
 
@@ -22,6 +22,7 @@ _RESOURCES: Final[Mapping[str, str]] = {
     "ConfigMap": CONFIG_MAPS,
     "Secret": SECRETS,
     "PriorityClass": PRIORITY_CLASSES,
+    "RuntimeClass": RUNTIME_CLASSES,
 }
 _TYPED_LISTS: Final[Mapping[str, str]] = {f"{kind}List": kind for kind in _RESOURCES}
 
@@ -34,7 +35,7 @@ class Target(msgspec.Struct, frozen=True):
     """Which object is meant."""
 
     resource: str
-    """``pods``, ``configmaps``, ``secrets`` or ``priorityclasses``."""
+    """``pods``, ``configmaps``, ``secrets``, ``priorityclasses`` or ``runtimeclasses``."""
     namespace: str
     """Empty for a resource that has none."""
     name: str

@@ -21,7 +21,7 @@ WATCH_TIMEOUT_S: Final = 15.0
 MAX_READ_ATTEMPTS: Final = 4
 """How often a read is asked again when the API server dies over it. Its successor takes the connection."""
 TRACE_PATH: Final = "/rootlet/v1/trace"
-WITHOUT_NAMESPACE: Final = frozenset({"priorityclasses"})
+WITHOUT_NAMESPACE: Final = frozenset({"priorityclasses", "runtimeclasses"})
 """Resources whose objects belong to no namespace."""
 NODES_PATH: Final = "/api/v1/nodes"
 STATISTICS_PATH: Final = "/rootlet/v1/statistics"

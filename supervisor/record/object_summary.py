@@ -8,7 +8,7 @@ from typing import Final
 
 from ipc.api.v1.config_objects import ConfigMap, Secret
 from ipc.api.v1.meta import ObjectMeta
-from ipc.api.v1.scheduling import PriorityClass
+from ipc.api.v1.scheduling import PriorityClass, RuntimeClass
 from ipc.kubecontainer.config_objects import ConfigObject, ObjectKind
 from ipc.messages.api_server import ObjectSummary
 from supervisor.protocol.manifests import DesiredObject
@@ -34,13 +34,14 @@ def summarize(item: DesiredObject) -> ObjectSummary:
             creation_timestamp=meta.creation_timestamp,
         ),
         type=found.type if isinstance(found, Secret) else "",
-        immutable=isinstance(found, PriorityClass) or bool(found.immutable),
+        immutable=isinstance(found, PriorityClass | RuntimeClass) or bool(found.immutable),
         sizes={key: sizes[key] for key in _shown(sizes)},
         keys=len(sizes),
         size_bytes=sum(sizes.values()),
         source=item.source,
         file=item.file,
         priority_class=found if isinstance(found, PriorityClass) else None,
+        runtime_class=found if isinstance(found, RuntimeClass) else None,
     )
 
 

@@ -1,7 +1,7 @@
 """Table of the kinds of documents and their decoders, and of lists of them. Pure.
 
-Kinds: ``Pod``, ``ConfigMap``, ``Secret``, ``PriorityClass``, a typed list of each, and ``List`` of any of them
-(pkg/kubelet/config/common.go, tryDecodeSinglePod and tryDecodePodList; upstream takes one Pod per file).
+Kinds: ``Pod``, ``ConfigMap``, ``Secret``, ``PriorityClass``, ``RuntimeClass``, a typed list of each, and ``List`` of
+any of them (pkg/kubelet/config/common.go, tryDecodeSinglePod and tryDecodePodList; upstream takes one Pod per file).
 
 A field that Rootlet knows but would be wrong or unsafe to ignore (`Support.REFUSED`) is an error of the document, not a
 matter of admission: so a bad edit leaves the accepted pod as it is, also over a restart.
@@ -15,15 +15,22 @@ from typing import Any, Final
 
 import msgspec
 
-from ipc.api.decode import MAX_FIELD_ERRORS, decode_config_map, decode_pod, decode_priority_class, decode_secret
+from ipc.api.decode import (
+    MAX_FIELD_ERRORS,
+    decode_config_map,
+    decode_pod,
+    decode_priority_class,
+    decode_runtime_class,
+    decode_secret,
+)
 from ipc.api.defaults import default_pod, default_secret
 from ipc.api.errors import FieldError, FieldErrors, is_type_word, redacted
 from ipc.api.support.findings import unsupported_fields
 from ipc.api.support.table import Support
 from ipc.api.v1.config_objects import ConfigMap, Secret
 from ipc.api.v1.pod import Pod
-from ipc.api.v1.scheduling import PriorityClass
-from ipc.api.validation.classes import validate_priority_class
+from ipc.api.v1.scheduling import PriorityClass, RuntimeClass
+from ipc.api.validation.classes import validate_priority_class, validate_runtime_class
 from ipc.api.validation.config_objects import validate_config_map, validate_secret
 from ipc.api.validation.names import DNS_SUBDOMAIN
 from ipc.api.validation.pod import validate_pod
@@ -38,6 +45,7 @@ _LISTS: Final[Mapping[str, tuple[str, str]]] = {
     "ConfigMapList": ("v1", "ConfigMap"),
     "SecretList": ("v1", "Secret"),
     "PriorityClassList": ("scheduling.k8s.io/v1", "PriorityClass"),
+    "RuntimeClassList": ("node.k8s.io/v1", "RuntimeClass"),
     _LIST: ("v1", ""),
 }
 """Kind of a list to its version and the kind of its items, which then need not repeat them."""
@@ -139,6 +147,12 @@ def _priority_class(value: Any, origin: Origin) -> PriorityClass:
     return identify_object(found, origin)
 
 
+def _runtime_class(value: Any, origin: Origin) -> RuntimeClass:
+    found = decode_runtime_class(value)
+    _raise_if(validate_runtime_class(found))
+    return identify_object(found, origin)
+
+
 def _raise_if(errors: tuple[FieldError, ...]) -> None:
     if errors:
         raise FieldErrors(errors)
@@ -149,4 +163,5 @@ _KINDS: Final[Mapping[str, Callable[[Any, Origin], Stated]]] = {
     "ConfigMap": _config_map,
     "Secret": _secret,
     "PriorityClass": _priority_class,
+    "RuntimeClass": _runtime_class,
 }

@@ -16,8 +16,8 @@ import msgspec
 
 from ipc.api.errors import FieldError
 from ipc.api.v1.config_objects import ConfigMap, Secret
-from ipc.api.v1.scheduling import PriorityClass
-from ipc.api.validation.classes import validate_priority_class_update
+from ipc.api.v1.scheduling import PriorityClass, RuntimeClass
+from ipc.api.validation.classes import validate_priority_class_update, validate_runtime_class_update
 from ipc.api.validation.config_objects import validate_config_map_update, validate_secret_update
 from ipc.host.clock import Instant, rfc3339
 from ipc.kubecontainer.config_objects import ConfigObject, ObjectKey
@@ -82,6 +82,8 @@ def changes_refused(new: ConfigObject, old: ConfigObject) -> tuple[FieldError, .
         return validate_secret_update(new, old)
     if isinstance(new, PriorityClass) and isinstance(old, PriorityClass):
         return validate_priority_class_update(new, old)
+    if isinstance(new, RuntimeClass) and isinstance(old, RuntimeClass):
+        return validate_runtime_class_update(new, old)
     raise TypeError(f"a {new.kind} is no {old.kind}")
 
 

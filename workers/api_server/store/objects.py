@@ -151,8 +151,8 @@ def config_object(message: ObjectChanged, resource_version: int) -> StoredObject
         labels=meta.labels,
         fields={"metadata.name": meta.name, "metadata.namespace": meta.namespace, "type": summary.type},
         json=msgspec.json.encode(
-            msgspec.structs.replace(summary.priority_class, metadata=meta)
-            if summary.priority_class is not None
+            msgspec.structs.replace(found, metadata=meta)
+            if (found := summary.priority_class or summary.runtime_class) is not None
             else object_view(summary, meta)
         ),
         packed=msgspec.msgpack.encode(message),
