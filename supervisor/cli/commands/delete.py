@@ -29,7 +29,7 @@ _ALIASES: Final[Mapping[str, str]] = {**dict.fromkeys(POD_ALIASES, _PODS), **OBJ
 
 
 @click.command()
-@click.argument("names", nargs=-1, metavar="[pod|configmap|secret|priorityclass] [NAME...]")
+@click.argument("names", nargs=-1, metavar="[pod|configmap|secret|priorityclass|runtimeclass] [NAME...]")
 @files_option
 @click.option("--all", "everything", is_flag=True, help="Every one of the namespace.")
 @click.option("--grace-period", type=click.IntRange(min=0), help="Seconds to end in, instead of the pod's own.")
@@ -54,7 +54,7 @@ def delete(
     namespace: str,
     selector: str,
 ) -> None:
-    """Delete pods, ConfigMaps, Secrets and PriorityClasses that were applied.
+    """Delete pods, ConfigMaps, Secrets, PriorityClasses and RuntimeClasses that were applied.
 
     \b
     rootlet delete pod web db

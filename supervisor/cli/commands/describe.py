@@ -1,14 +1,14 @@
-"""`rootlet describe pod`, `node`, `configmap`, `secret` and `priorityclass`."""
+"""`rootlet describe pod`, `node`, `configmap`, `secret`, `priorityclass` and `runtimeclass`."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
 import click
 
 from ipc.host import clock
-from supervisor.cli.config_objects import OBJECT_ALIASES, PRIORITY_CLASSES
+from supervisor.cli.config_objects import OBJECT_ALIASES, PRIORITY_CLASSES, RUNTIME_CLASSES
 from supervisor.cli.options import (
     NODE_ALIASES,
     POD_ALIASES,
@@ -18,7 +18,11 @@ from supervisor.cli.options import (
     namespace_option,
     split_pod_name,
 )
-from supervisor.cli.printers.config_objects import describe_config_object, describe_priority_class
+from supervisor.cli.printers.config_objects import (
+    describe_config_object,
+    describe_priority_class,
+    describe_runtime_class,
+)
 from supervisor.cli.printers.describe import describe_pod
 from supervisor.cli.printers.nodes import describe_node
 from supervisor.cli.printers.staleness import warn_if_stale
@@ -34,12 +38,16 @@ from supervisor.client.http import (
     pods_path,
 )
 
+_CLASSES: Final[Mapping[str, Callable[[Mapping[str, Any]], str]]] = {
+    PRIORITY_CLASSES: describe_priority_class,
+    RUNTIME_CLASSES: describe_runtime_class,
+}
 PATIENCE_S: Final = 2
 """How long is waited for statistics, in seconds: the first ones after a while take one."""
 
 
 @click.command()
-@click.argument("resource", metavar="pod|node|configmap|secret|priorityclass")
+@click.argument("resource", metavar="pod|node|configmap|secret|priorityclass|runtimeclass")
 @click.argument("names", nargs=-1, metavar="NAME...")
 @namespace_option
 @agent_options
@@ -56,7 +64,7 @@ def describe(ctx: click.Context, resource: str, names: tuple[str, ...], namespac
     elif slash:
         names = (resource, *names)
     elif not any(resource in known for known in (POD_ALIASES, NODE_ALIASES, OBJECT_ALIASES)):
-        known = "only pods, the node, configmaps, secrets and priorityclasses"
+        known = "only pods, the node, configmaps, secrets, priorityclasses and runtimeclasses"
         raise click.UsageError(f'"{resource}" cannot be described, {known}')
     if not names and resource not in NODE_ALIASES:
         raise click.UsageError(f"name the {resource} to describe")
@@ -103,8 +111,8 @@ def _describe_pods(client: AgentClient, names: Sequence[str], namespace: str) ->
 def _describe_objects(client: AgentClient, resource: str, names: Sequence[str], namespace: str) -> None:
     for index, name in enumerate(names):
         found = client.get(config_object_path(resource, namespace, name.rpartition("/")[2]))
-        is_class = resource == PRIORITY_CLASSES
-        _echo(index, describe_priority_class(found) if is_class else describe_config_object(found, clock.wall()))
+        describe_class = _CLASSES.get(resource)
+        _echo(index, describe_class(found) if describe_class else describe_config_object(found, clock.wall()))
 
 
 def _echo(index: int, text: str) -> None:

@@ -11,7 +11,14 @@ import click
 import msgspec
 
 from ipc.host import clock
-from supervisor.cli.config_objects import CONFIG_MAPS, OBJECT_ALIASES, PRIORITY_CLASSES, SECRETS, SINGULAR
+from supervisor.cli.config_objects import (
+    CONFIG_MAPS,
+    OBJECT_ALIASES,
+    PRIORITY_CLASSES,
+    RUNTIME_CLASSES,
+    SECRETS,
+    SINGULAR,
+)
 from supervisor.cli.options import (
     NODE_ALIASES,
     POD_ALIASES,
@@ -109,6 +116,15 @@ _PRIORITY_CLASS: Final = Kind(
     functools.partial(config_object_path, PRIORITY_CLASSES),
     is_namespaced=False,
 )
+_RUNTIME_CLASS: Final = Kind(
+    SINGULAR[RUNTIME_CLASSES],
+    functools.partial(config_objects_path, RUNTIME_CLASSES),
+    config_objects.RUNTIME_CLASS_HEADER,
+    config_objects.RUNTIME_CLASS_HEADER,
+    lambda found, now, wide: config_objects.runtime_class_row(found, now),
+    functools.partial(config_object_path, RUNTIME_CLASSES),
+    is_namespaced=False,
+)
 _KINDS: Final[Mapping[str, Kind]] = {
     "pods": _POD,
     "nodes": _NODE,
@@ -116,6 +132,7 @@ _KINDS: Final[Mapping[str, Kind]] = {
     CONFIG_MAPS: _CONFIG_MAP,
     SECRETS: _SECRET,
     PRIORITY_CLASSES: _PRIORITY_CLASS,
+    RUNTIME_CLASSES: _RUNTIME_CLASS,
 }
 _ALIASES: Final[Mapping[str, str]] = {
     **dict.fromkeys(POD_ALIASES, "pods"),
@@ -140,7 +157,7 @@ class View(msgspec.Struct, frozen=True, kw_only=True):
 
 
 @click.command()
-@click.argument("resource", metavar="pods|nodes|events|configmaps|secrets|priorityclasses|workers")
+@click.argument("resource", metavar="pods|nodes|events|configmaps|secrets|priorityclasses|runtimeclasses|workers")
 @click.argument("names", nargs=-1, metavar="[NAME]...")
 @namespace_option
 @all_namespaces_option
@@ -181,7 +198,7 @@ def get(
     names = (name, *names) if slash else names
     kind = _ALIASES.get(resource)
     if kind is None:
-        known = "only pods, nodes, events, configmaps, secrets, priorityclasses and workers"
+        known = "only pods, nodes, events, configmaps, secrets, priorityclasses, runtimeclasses and workers"
         raise click.UsageError(f'there is no resource type "{resource}": {known}')
     with agent(ctx) as client:
         if kind == "workers":

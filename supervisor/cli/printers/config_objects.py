@@ -1,5 +1,5 @@
 """ConfigMaps and Secrets for people, names and sizes, and classes (pkg/printers/internalversion/printers.go,
-printConfigMap, printSecret, printPriorityClass; kubectl pkg/describe). The agent tells no values of the former."""
+printConfigMap, printSecret, printPriorityClass, printRuntimeClass; kubectl pkg/describe). The agent tells no values of the former."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ Json = Mapping[str, Any]
 CONFIG_MAP_HEADER: Final = ("NAME", "DATA", "AGE")
 SECRET_HEADER: Final = ("NAME", "TYPE", "DATA", "AGE")
 PRIORITY_CLASS_HEADER: Final = ("NAME", "VALUE", "GLOBAL-DEFAULT", "AGE", "PREEMPTIONPOLICY")
+RUNTIME_CLASS_HEADER: Final = ("NAME", "HANDLER", "AGE")
 _PREEMPTION_POLICY: Final = "PreemptLowerPriority"
 _WIDE: Final = ("SIZE", "IMMUTABLE", "SOURCE")
 WIDE_CONFIG_MAP_HEADER: Final = (*CONFIG_MAP_HEADER, *_WIDE)
@@ -42,6 +43,22 @@ def priority_class_row(found: Json, now: float) -> tuple[str, ...]:
         since(found["metadata"].get("creationTimestamp"), now),
         found.get("preemptionPolicy", _PREEMPTION_POLICY),
     )
+
+
+def runtime_class_row(found: Json, now: float) -> tuple[str, ...]:
+    """One row under RUNTIME_CLASS_HEADER; ``now`` in epoch seconds."""
+    meta = found["metadata"]
+    return meta["name"], found["handler"], since(meta.get("creationTimestamp"), now)
+
+
+def describe_runtime_class(found: Json) -> str:
+    """Everything about a RuntimeClass that is acted on."""
+    overhead = found.get("overhead", {}).get("podFixed", {})
+    rows = [("Name", found["metadata"]["name"]), ("Handler", found["handler"])]
+    rows += (
+        [("Overhead", ", ".join(f"{name}: {amount}" for name, amount in sorted(overhead.items())))] if overhead else []
+    )
+    return align_tabs("\n".join(f"{title}:\t{printable(text)}" for title, text in rows)) + "\n"
 
 
 def describe_priority_class(found: Json) -> str:
