@@ -55,9 +55,8 @@ def test_containers_run_with_the_runtime_of_their_class(new_agent: NewAgent, tmp
     )
     agent.until_running(["classy"])
     assert runtime_of(agent, "classy") == str(other)
-    started = agent.pods()["classy"]["status"]["containerStatuses"][0]["containerID"]
-    agent.restart()
-    assert agent.pods()["classy"]["status"]["containerStatuses"][0]["containerID"] == started
+    assert agent.cli("get", "runtimeclass").out.split()[:5] == ["NAME", "HANDLER", "AGE", "sandboxed", "other"]
+    assert "Overhead:  cpu: 20m, memory: 8Mi" in agent.cli("describe", "runtimeclass", "sandboxed").out
 
     changed = json.dumps(runtime_class("sandboxed", "kata"))
     assert "handler: RuntimeClass sandboxed: Forbidden" in agent.cli("apply", "-f", "-", stdin=changed).err

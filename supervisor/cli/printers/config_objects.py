@@ -1,5 +1,6 @@
 """ConfigMaps and Secrets for people, names and sizes, and classes (pkg/printers/internalversion/printers.go,
-printConfigMap, printSecret, printPriorityClass, printRuntimeClass; kubectl pkg/describe). The agent tells no values of the former."""
+printConfigMap, printSecret, printPriorityClass, printRuntimeClass; kubectl pkg/describe). The agent tells no values of
+the former."""
 
 from __future__ import annotations
 

@@ -169,4 +169,7 @@ async def test_a_manifest_that_cannot_be_read_is_not_repeated(master: Master, bo
 
 def test_what_has_no_description() -> None:
     found = run_here("--socket", "/nowhere", "describe", "services", "a")
-    assert (found.code, "only pods, the node, configmaps, secrets and priorityclasses" in found.err) == (2, True)
+    assert (
+        found.code,
+        "only pods, the node, configmaps, secrets, priorityclasses and runtimeclasses" in found.err,
+    ) == (2, True)
