@@ -27,6 +27,8 @@ from workers.libpod.client import Answer, LibpodClient, Request
 START_S: Final = 10.0
 """How long a service may take until it listens, in seconds; it takes 0.1."""
 POLL_S: Final = 0.02
+TERM_S: Final = 5.0
+"""How long a service that is told to end may take, in seconds; it takes 0.01."""
 IDLE_S: Final = 10.0
 """How long a service stays without a request, in seconds."""
 ORPHAN_IDLE_S: Final = 30
@@ -135,13 +137,17 @@ class _Service:
         return self._running[1]
 
     async def _end(self) -> None:
-        """SIGTERM; the process is reaped when the next one is started (`subprocess` keeps those that were given up)."""
+        """SIGTERM, and after a while SIGKILL."""
         if self._running is None:
             return
         (process, client), self._running = self._running, None
         await client.close()
-        if process.poll() is None:
-            process.terminate()
+        process.terminate()
+        try:
+            await asyncio.to_thread(process.wait, TERM_S)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            await asyncio.to_thread(process.wait)
         self._path.unlink(missing_ok=True)
 
     def _spawn(self) -> subprocess.Popen[bytes]:
