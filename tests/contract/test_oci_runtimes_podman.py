@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import select
 import shutil
 import signal
 from pathlib import Path
@@ -42,6 +43,17 @@ async def gone(program: Path) -> None:
             await asyncio.sleep(0.05)
 
 
+async def kill(pid: int) -> None:
+    """Until all its threads have ended: before that it is no dead child to anybody."""
+    pidfd = os.pidfd_open(pid)
+    try:
+        os.kill(pid, signal.SIGKILL)
+        ended, _, _ = await asyncio.to_thread(select.select, [pidfd], [], [], DEADLINE_S)
+        assert ended
+    finally:
+        os.close(pidfd)
+
+
 async def test_a_service_is_there_while_containers_are_made(
     podman_service: PodmanService, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -59,8 +71,7 @@ async def test_a_service_is_there_while_containers_are_made(
     made = await asyncio.gather(*(create() for _ in range(3)))
     assert made == [str(program)] * 3
     (service,) = services_of(program)
-    os.kill(service.pid, signal.SIGKILL)
-    await gone(program)
+    await kill(service.pid)
     monkeypatch.setattr(oci_runtimes, "IDLE_S", 0.1)
     assert await create() == str(program), "another one takes its place"
     await gone(program)
