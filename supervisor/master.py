@@ -204,7 +204,7 @@ class Master:
             zygote,
             listening,
             lambda: worker_settings(
-                self._settings, str(self._service.socket), label_key, node, server_settings(self._settings)
+                self._settings, str(self._service.socket), label_key, node, server_settings(self._settings), service.env
             ),
         )
         self._requests = AdminRequests(self, self._sources, self._children)

@@ -40,6 +40,7 @@ from workers.dialer.server import run_dialer
 from workers.kubecontainer.runtime import Runtime
 from workers.libpod.health import Listener
 from workers.node_worker import run_node_worker
+from workers.oci_runtimes import RuntimeServices
 from workers.pod_worker import run_pod_worker
 from workers.podman import PodmanRuntime
 from workers.prober.attempt import attempt
@@ -221,6 +222,9 @@ async def _podman(context: ChildContext, listener: Listener) -> AsyncIterator[Ru
         pull_timeout_s=settings.image_pull_timeout_s,
         listener=listener,
         auth_file=os.environ.get(AUTH_FILE_VARIABLE, ""),
+        runtime_services=RuntimeServices(
+            settings.podman_path, settings.podman_environment, os.path.dirname(settings.dialer_socket)
+        ),
     )
     try:
         yield traced(runtime)

@@ -319,6 +319,7 @@ def _sync_context(context: ChildContext, services: SyncServices, images: ImageMa
             network=settings.network,
             seccomp=SeccompSettings(default=settings.seccomp_default, profiles_dir=settings.seccomp_dir),
             limits=crash_loop_limits(settings.max_container_restart_period_s),
+            runtimes=settings.runtimes,
             gc=settings.gc,
         ),
     )

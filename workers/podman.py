@@ -62,12 +62,14 @@ from workers.libpod.image_store import ImageStore
 from workers.libpod.infra_look import look_at_infra
 from workers.libpod.line_stream import LineStream
 from workers.libpod.lines import LineSplitter
+from workers.oci_runtimes import OciRuntimes, RuntimeServices
 from workers.proc import cgroups, orphaned_monitors, procfs, signals
 from workers.proc.pidfd import wait_ended
 
 if TYPE_CHECKING:
     from workers.libpod.podman_py import PodmanPyCall
 
+NO_SERVICES: Final = RuntimeServices()
 UNSETTLED_STATES: Final = frozenset({"configured", "created", "initialized", "removing"})
 """In which a monitor is a sign of something under way or interrupted."""
 LIST_TRIES: Final = 5
@@ -95,6 +97,7 @@ class PodmanRuntime:
         pull_timeout_s: float = 1800.0,
         auth_file: str = "",
         listener: Listener | None = None,
+        runtime_services: RuntimeServices = NO_SERVICES,
     ) -> None:
         """Connects to nothing yet. ``instance`` is the label value of what is ours; the maxima are calls in flight.
 
@@ -108,6 +111,16 @@ class PodmanRuntime:
             max_reads=max_reads,
             request_timeout_s=request_timeout_s,
             listener=listener or Listener(),
+        )
+        self._oci_runtimes = OciRuntimes(
+            runtime_services,
+            lambda socket: LibpodClient(
+                socket,
+                max_mutations=max_mutations,
+                max_reads=max_reads,
+                request_timeout_s=request_timeout_s,
+                listener=Listener(),
+            ),
         )
         self._execs = Execs(ExecSessions(self._client), self.inspect_container)
         self._images = ImageStore()
@@ -253,7 +266,7 @@ class PodmanRuntime:
         return await self._create("create pod", "pods/create", spec)
 
     async def create_container(self, spec: SpecDict) -> str:
-        return await self._create("create container", "containers/create", spec)
+        return await self._create("create container", "containers/create", spec, spec.get("oci_runtime", ""))
 
     async def start_container(self, id: str) -> None:
         path = f"containers/{_name(id)}/start"
@@ -436,6 +449,7 @@ class PodmanRuntime:
         await self._execs.close()
         for stream in tuple(self._streams):
             await stream.close()
+        await self._oci_runtimes.close()
         await self._client.close()
 
     def _ours(self, *more_labels: str, **filters: list[str]) -> dict[str, str]:
@@ -449,9 +463,11 @@ class PodmanRuntime:
         request = Request(call=call, method="GET", path=path, kind=Kind.INSPECT)
         return _read(call, await self._client.call(request), decode)
 
-    async def _create(self, call: str, path: str, spec: SpecDict) -> str:
+    async def _create(self, call: str, path: str, spec: SpecDict, oci_runtime: str = "") -> str:
         body = orjson.dumps(dict(spec))
         request = Request(call=call, method="POST", path=path, kind=Kind.CREATE, body=body)
+        if oci_runtime:
+            return _read(call, await self._oci_runtimes.call(oci_runtime, request), libpod.decode_created_id)
         return _read(call, await self._client.call(request), libpod.decode_created_id)
 
     async def _remove(self, call: str, path: str, params: dict[str, str]) -> None:

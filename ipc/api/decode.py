@@ -15,7 +15,7 @@ from ipc.api.v1.base import Int64
 from ipc.api.v1.config_objects import ConfigMap, Secret
 from ipc.api.v1.persistent_volume import PersistentVolume, PersistentVolumeClaim
 from ipc.api.v1.pod import Pod
-from ipc.api.v1.scheduling import PriorityClass
+from ipc.api.v1.scheduling import PriorityClass, RuntimeClass
 
 MAX_FIELD_ERRORS: Final = 50
 """Most findings reported for one object; a manifest can be wrong a hundred thousand times."""
@@ -99,6 +99,11 @@ def decode_persistent_volume(obj: object) -> PersistentVolume:
 def decode_persistent_volume_claim(obj: object) -> PersistentVolumeClaim:
     """Make a PersistentVolumeClaim of parsed YAML or JSON data, as `decode_pod` does."""
     return _decode(obj, PersistentVolumeClaim, ignored=("status",))
+
+
+def decode_runtime_class(obj: object) -> RuntimeClass:
+    """Make a RuntimeClass of parsed YAML or JSON data, as `decode_pod` does."""
+    return _decode(obj, RuntimeClass, version="node.k8s.io/v1")
 
 
 def _decode(obj: object, struct: type[_S], ignored: Iterable[str] = (), version: str = "v1") -> _S:

@@ -1,7 +1,7 @@
 """Objects that stand beside pods in manifests, and the ConfigMaps, Secrets and claims that a pod refers to. Pure.
 
 A pod can refer to those of its own namespace only, so a kind and a name say which one is meant. Classes and volumes
-have none.
+have none; a pod refers to its RuntimeClass, and has of its PriorityClass the number.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from ipc.api.v1.container import Container
 from ipc.api.v1.persistent_volume import PersistentVolume, PersistentVolumeClaim
 from ipc.api.v1.pod import Pod
 from ipc.api.v1.projected import VolumeProjection
-from ipc.api.v1.scheduling import PriorityClass
+from ipc.api.v1.scheduling import PriorityClass, RuntimeClass
 from ipc.api.v1.volume import Volume
 from ipc.kubecontainer.pod_claims import PodClaim
 from ipc.kubecontainer.pod_containers import every_container
@@ -28,6 +28,7 @@ class ObjectKind(enum.StrEnum):
     PRIORITY_CLASS = "PriorityClass"
     PERSISTENT_VOLUME = "PersistentVolume"
     PERSISTENT_VOLUME_CLAIM = "PersistentVolumeClaim"
+    RUNTIME_CLASS = "RuntimeClass"
 
     @property
     def plural(self) -> str:
@@ -42,14 +43,18 @@ class ObjectKind(enum.StrEnum):
     @property
     def is_namespaced(self) -> bool:
         """Whether an object of that kind belongs to a namespace."""
-        return self not in (ObjectKind.PRIORITY_CLASS, ObjectKind.PERSISTENT_VOLUME)
+        return self not in (ObjectKind.PRIORITY_CLASS, ObjectKind.PERSISTENT_VOLUME, ObjectKind.RUNTIME_CLASS)
 
 
 class ObjectRef(msgspec.Struct, frozen=True, order=True):
-    """Which object of a pod's namespace is meant."""
+    """Which object of a pod's namespace is meant, or of none."""
 
     kind: ObjectKind
     name: str
+
+    def key_in(self, namespace: str) -> ObjectKey:
+        """The object that a pod of that namespace means."""
+        return ObjectKey(self.kind, namespace if self.kind.is_namespaced else "", self.name)
 
 
 class ObjectKey(msgspec.Struct, frozen=True, order=True):
@@ -64,7 +69,7 @@ class ObjectKey(msgspec.Struct, frozen=True, order=True):
         return f"{self.kind} {self.namespace}/{self.name}" if self.namespace else f"{self.kind} {self.name}"
 
 
-ConfigObject = ConfigMap | Secret | PriorityClass | PersistentVolume | PersistentVolumeClaim
+ConfigObject = ConfigMap | Secret | PriorityClass | RuntimeClass | PersistentVolume | PersistentVolumeClaim
 
 
 def object_key(found: ConfigObject) -> ObjectKey:
@@ -78,6 +83,7 @@ class ConfigObjects(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tru
     config_maps: Mapping[str, ConfigMap] = msgspec.field(default_factory=dict)
     secrets: Mapping[str, Secret] = msgspec.field(default_factory=dict)
     claims: Mapping[str, PodClaim] = msgspec.field(default_factory=dict)
+    runtime_classes: Mapping[str, RuntimeClass] = msgspec.field(default_factory=dict)
     unknown: frozenset[ObjectRef] = frozenset()
     """Objects of which nothing is known now, not even that they do not exist: their source was not read yet, or their
     file cannot be read since the agent was restarted, or all that the pod refers to is too large to be sent. Containers
@@ -95,6 +101,7 @@ def referenced_objects(pod: Pod) -> frozenset[ObjectRef]:
         ref
         for refs in (
             (_secret(secret.name) for secret in pod.spec.image_pull_secrets),
+            (ObjectRef(ObjectKind.RUNTIME_CLASS, pod.spec.runtime_class_name or ""),),
             *(_of_container(found.container) for found in every_container(pod.spec)),
             *map(_of_volume, pod.spec.volumes),
         )

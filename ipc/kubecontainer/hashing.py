@@ -62,6 +62,7 @@ SANDBOX_FIELDS: Final = frozenset(
         "shareProcessNamespace",
         "dnsPolicy",
         "dnsConfig",
+        "runtimeClassName",
     }
 )
 """JSON names of the pod spec fields that the sandbox is made of. Covered besides are published ports, those of regular

@@ -8,7 +8,7 @@ from ipc.api.v1.event import Event
 from ipc.api.v1.meta import ObjectMeta
 from ipc.api.v1.persistent_volume import PersistentVolume, PersistentVolumeClaim
 from ipc.api.v1.pod import Pod
-from ipc.api.v1.scheduling import PriorityClass
+from ipc.api.v1.scheduling import PriorityClass, RuntimeClass
 from ipc.api.v1.status import PodStatus
 from ipc.kubecontainer.config_objects import ObjectKind
 from ipc.kubecontainer.pod_status import SandboxStatus
@@ -69,13 +69,15 @@ class ObjectSummary(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tru
     file: str
     priority_class: PriorityClass | None = None
     """One of these as it is: there is nothing in it to hide."""
+    runtime_class: RuntimeClass | None = None
+    """The same."""
     persistent_volume: PersistentVolume | None = None
     persistent_volume_claim: PersistentVolumeClaim | None = None
 
     @property
-    def object(self) -> PriorityClass | PersistentVolume | PersistentVolumeClaim | None:
+    def object(self) -> PriorityClass | RuntimeClass | PersistentVolume | PersistentVolumeClaim | None:
         """The object itself, of a kind that is told as it is."""
-        return self.priority_class or self.persistent_volume or self.persistent_volume_claim
+        return self.priority_class or self.runtime_class or self.persistent_volume or self.persistent_volume_claim
 
 
 class ObjectChanged(Message, frozen=True, kw_only=True):

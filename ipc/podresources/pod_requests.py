@@ -1,7 +1,7 @@
 """Resource requests of a pod and its containers, as numbers. Pure.
 
 Mirrors PodRequests and PodLimits (component-helpers resource/helpers.go): pod-level resources count for the pod where
-they are set, its containers together everywhere else.
+they are set, its containers together everywhere else; the overhead of its RuntimeClass comes on top.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from typing import Final
 
 from ipc.api.default_resources import HUGEPAGES_PREFIX, aggregate_requests, is_pod_level_resource
-from ipc.api.quantity import Amount, parse_amount
+from ipc.api.quantity import Amount, add, parse_amount
 from ipc.api.v1.base import ResourceList
 from ipc.api.v1.container import Container
 from ipc.api.v1.pod import Pod
@@ -38,6 +38,9 @@ def pod_requests(pod: Pod) -> Mapping[str, int]:
     own = pod.spec.resources.requests if pod.spec.resources is not None else {}
     pod_level = {name: parse_amount(quantity) for name, quantity in own.items() if is_pod_level_resource(name)}
     asked = {**aggregate_requests(pod.spec), **pod_level}
+    for name, quantity in pod.spec.overhead.items():
+        own_overhead = parse_amount(quantity)
+        asked[name] = add(asked[name], own_overhead) if name in asked else own_overhead
     counted = {name: _in_units(found, name) for name, found in asked.items() if is_counted(name)}
     return {name: number for name, number in counted.items() if number}
 

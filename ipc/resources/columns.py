@@ -44,6 +44,7 @@ PRIORITY_CLASSES: Final = (
     AGE,
     Column("PreemptionPolicy"),
 )
+RUNTIME_CLASSES: Final = (NAME, Column("Handler"), AGE)
 PERSISTENT_VOLUMES: Final = (
     NAME,
     *map(Column, ("Capacity", "Access Modes", "Reclaim Policy", "Status", "Claim", "StorageClass")),

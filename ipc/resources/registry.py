@@ -78,6 +78,14 @@ PRIORITY_CLASSES: Final = Resource(
     root=OURS,
     columns=columns.PRIORITY_CLASSES,
 )
+RUNTIME_CLASSES: Final = Resource(
+    plural="runtimeclasses",
+    kind="RuntimeClass",
+    is_namespaced=False,
+    api_version="node.k8s.io/v1",
+    root=OURS,
+    columns=columns.RUNTIME_CLASSES,
+)
 PERSISTENT_VOLUMES: Final = Resource(
     plural="persistentvolumes",
     kind="PersistentVolume",
@@ -105,7 +113,7 @@ WORKERS: Final = Resource(
 )
 RESOURCES: Final = (
     *(PODS, NODES, EVENTS, NAMESPACES, CONFIG_MAPS, SECRETS, PRIORITY_CLASSES),
-    *(PERSISTENT_VOLUMES, PERSISTENT_VOLUME_CLAIMS, WORKERS),
+    *(RUNTIME_CLASSES, PERSISTENT_VOLUMES, PERSISTENT_VOLUME_CLAIMS, WORKERS),
 )
 BY_PLURAL: Final[Mapping[str, Resource]] = {resource.plural: resource for resource in RESOURCES}
 BY_KIND: Final[Mapping[str, Resource]] = {resource.kind: resource for resource in RESOURCES}

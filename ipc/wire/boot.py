@@ -52,6 +52,10 @@ class WorkerSettings(msgspec.Struct, frozen=True, kw_only=True):
     """Path of the dialer's socket, which hands out sockets in pods' networks."""
     podman_path: str = "podman"
     """Podman's command line, for operations that its API lacks."""
+    podman_environment: dict[str, str] = {}
+    """Variables with which the service was started, if it is the agent's own: for others that do the same."""
+    runtimes: dict[str, str] = {}
+    """Paths of OCI runtimes by the handlers of RuntimeClasses."""
     pod_logs_dir: str
     pods_dir: str = ""
     """Where what belongs to a pod lies beside its logs: ``<uid>/containers/<name>/<attempt>.termination-log``."""

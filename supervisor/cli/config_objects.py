@@ -10,12 +10,14 @@ from ipc.resources import registry
 CONFIG_MAPS: Final = registry.CONFIG_MAPS.plural
 SECRETS: Final = registry.SECRETS.plural
 PRIORITY_CLASSES: Final = registry.PRIORITY_CLASSES.plural
+RUNTIME_CLASSES: Final = registry.RUNTIME_CLASSES.plural
 PERSISTENT_VOLUMES: Final = registry.PERSISTENT_VOLUMES.plural
 PERSISTENT_VOLUME_CLAIMS: Final = registry.PERSISTENT_VOLUME_CLAIMS.plural
 _BESIDE_PODS: Final = (
     registry.CONFIG_MAPS,
     registry.SECRETS,
     registry.PRIORITY_CLASSES,
+    registry.RUNTIME_CLASSES,
     registry.PERSISTENT_VOLUMES,
     registry.PERSISTENT_VOLUME_CLAIMS,
 )

@@ -16,6 +16,7 @@ from supervisor.cli.config_objects import (
     PERSISTENT_VOLUME_CLAIMS,
     PERSISTENT_VOLUMES,
     PRIORITY_CLASSES,
+    RUNTIME_CLASSES,
     SECRETS,
 )
 from supervisor.cli.options import Failure
@@ -31,6 +32,7 @@ _RESOURCES: Final[Mapping[str, str]] = {
     "PriorityClass": PRIORITY_CLASSES,
     "PersistentVolume": PERSISTENT_VOLUMES,
     "PersistentVolumeClaim": PERSISTENT_VOLUME_CLAIMS,
+    "RuntimeClass": RUNTIME_CLASSES,
 }
 _TYPED_LISTS: Final[Mapping[str, str]] = {f"{kind}List": kind for kind in _RESOURCES}
 

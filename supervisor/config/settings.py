@@ -8,7 +8,7 @@ such a file, `resolved_settings` says what it means on a host.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Annotated, Any, Final, Literal
 
@@ -16,7 +16,7 @@ import msgspec
 
 from ipc.api.default_resources import is_extended
 from ipc.api.quantity import QuantityError, parse_amount
-from ipc.api.validation.names import qualified_name_problem
+from ipc.api.validation.names import DNS_LABEL, qualified_name_problem
 from ipc.eviction.thresholds import DEFAULT_HARD, EvictionSettings, Threshold, parse_thresholds
 from ipc.kubecontainer.container_gc import GcPolicy
 from ipc.kubecontainer.image_gc import ImageGcPolicy, ImageGcScope
@@ -349,6 +349,15 @@ def _devices_problem(devices: dict[str, tuple[str, ...]]) -> str:
     return ""
 
 
+def _runtimes_problem(runtimes: dict[str, str]) -> str:
+    for handler, path in runtimes.items():
+        if problem := DNS_LABEL.problem(handler):
+            return f"{handler!r}: {problem}"
+        if not path.startswith("/") or "\0" in path:
+            return f"{handler}: must be the absolute path of a program"
+    return ""
+
+
 def _spec_dir_problem(directory: str) -> str:
     return "" if directory and "\0" not in directory else "must be a directory"
 
@@ -411,6 +420,7 @@ class Settings(_Section, frozen=True, kw_only=True):
     container_log_monitor_interval_s: Annotated[Seconds, _between("3s", "1h")] = seconds("10s")
     kube_reserved: Annotated[dict[str, str], Check(_reservation_problem)] = msgspec.field(default_factory=dict)
     system_reserved: Annotated[dict[str, str], Check(_reservation_problem)] = msgspec.field(default_factory=dict)
+    runtimes: Annotated[dict[str, str], Check(_runtimes_problem)] = msgspec.field(default_factory=dict)
     devices: Annotated[dict[str, tuple[str, ...]], Check(_devices_problem)] = msgspec.field(default_factory=dict)
     cdi_spec_dirs: Annotated[tuple[str, ...], Each(_spec_dir_problem, MAX_CDI_DIRS)] = ("/etc/cdi", "/var/run/cdi")
     cpu_cfs_quota: bool = True
@@ -488,6 +498,7 @@ def worker_settings(
     label_key: LabelKey,
     node: NodeResources = _UNKNOWN_NODE,
     server: ServerSettings = _NO_SERVER,
+    podman_environment: Mapping[str, str] = {},
 ) -> WorkerSettings:
     """The children's part of resolved settings, and what the master has found out for them."""
     return WorkerSettings(
@@ -496,6 +507,8 @@ def worker_settings(
         node_name=settings.node_name,
         podman_socket=podman_socket,
         podman_path=settings.podman.path,
+        podman_environment=dict(podman_environment),
+        runtimes=settings.runtimes,
         dialer_socket=str(settings.dialer_socket),
         node=node,
         pod_logs_dir=str(settings.pod_logs_dir),

@@ -195,6 +195,11 @@ def _tracing(facts: HostFacts, settings: Settings) -> Iterator[Finding]:
         yield warning("tracing", what, "install rootlet[otel]")
 
 
+def _runtimes(facts: HostFacts, settings: Settings) -> Iterator[Finding]:
+    for path in facts.missing_runtimes:
+        yield warning("runtimes", f"{path} is no program: pods of its classes do not start", "install it")
+
+
 def _devices(facts: HostFacts, settings: Settings) -> Iterator[Finding]:
     for problem in device_problems(facts.devices):
         yield warning("devices", f"{problem}: no pod is given it", "mend it and start the agent anew")
@@ -227,4 +232,5 @@ CHECKS: Final[tuple[Check, ...]] = (
     _tracing,
     _skipped,
     _devices,
+    _runtimes,
 )

@@ -80,6 +80,8 @@ class HostFacts(msgspec.Struct, frozen=True, kw_only=True):
     memory_dir_type: str = "tmpfs"
     """File system of ``memoryDir``."""
     devices: Devices = {}
+    missing_runtimes: tuple[str, ...] = ()
+    """OCI runtimes of the configuration that this user cannot run."""
     free_bytes: Mapping[str, int] = {}
     """By setting: what is left where it points."""
     disk_bytes: Mapping[str, int] = {}
@@ -119,6 +121,7 @@ def gather(settings: Settings, environ: Mapping[str, str]) -> HostFacts:
         lingers=(Path("/var/lib/systemd/linger") / user).exists(),
         memory_dir_type=file_system_at(existing_part(settings.memory_dir)),
         devices=read_devices(settings),
+        missing_runtimes=tuple(path for path in settings.runtimes.values() if not os.access(path, os.X_OK)),
         free_bytes={"stateDir": disk.free},
         disk_bytes={"stateDir": disk.total},
         programs=frozenset(program for program in PROGRAMS if shutil.which(program, path=_search_path(environ))),

@@ -16,6 +16,7 @@ from typing import Final
 import msgspec
 
 from ipc.api.v1.config_objects import ConfigMap, Secret
+from ipc.api.v1.scheduling import RuntimeClass
 from ipc.kubecontainer.config_objects import ConfigObject, ConfigObjects, ObjectKey, ObjectKind, ObjectRef
 from ipc.kubecontainer.redaction import Blocks
 from supervisor.managers.secret_values import SecretValues
@@ -93,7 +94,7 @@ class ObjectStore:
     def values_known(self, namespace: str, references: Iterable[ObjectRef]) -> tuple[Blocks, ...] | None:
         """Blocks by which the values of the Secrets among the references are recognised, for
         `ipc.kubecontainer.redaction`; None when one of them is unknown, or they are too large."""
-        keys = [_key(namespace, ref) for ref in references if ref.kind is ObjectKind.SECRET]
+        keys = [ref.key_in(namespace) for ref in references if ref.kind is ObjectKind.SECRET]
         if any(key not in self._stored and self._may_come(key) for key in keys):
             return None
         return self._values.known_by((key, self._secret(key)) for key in keys)
@@ -108,7 +109,7 @@ class ObjectStore:
 
     def misses_any(self, namespace: str, references: Iterable[ObjectRef]) -> bool:
         """Whether one of these is not here."""
-        return any(_key(namespace, ref) not in self._stored for ref in references)
+        return any(ref.key_in(namespace) not in self._stored for ref in references)
 
     def of_pod(self, namespace: str, references: Iterable[ObjectRef]) -> PodObjects:
         """Objects of these references that exist, as many as there is room for, in the order of their names."""
@@ -118,7 +119,7 @@ class ObjectStore:
         wanted = sorted(references)
         size_bytes = len(msgspec.msgpack.encode(wanted)) if wanted else 0
         for ref in wanted:
-            stored = self._stored.get(_key(namespace, ref))
+            stored = self._stored.get(ref.key_in(namespace))
             if stored is None:
                 absent.append(ref)
             elif size_bytes + stored.size_bytes > MAX_POD_BYTES:
@@ -126,18 +127,15 @@ class ObjectStore:
             else:
                 found.append(stored.object)
                 size_bytes += stored.size_bytes
-        unread = [ref for ref in absent if self._may_come(_key(namespace, ref))]
+        unread = [ref for ref in absent if self._may_come(ref.key_in(namespace))]
         return PodObjects(
             objects=ConfigObjects(
                 config_maps={item.metadata.name: item for item in found if isinstance(item, ConfigMap)},
                 secrets={item.metadata.name: item for item in found if isinstance(item, Secret)},
+                runtime_classes={item.metadata.name: item for item in found if isinstance(item, RuntimeClass)},
                 unknown=frozenset((*unread, *too_large)),
             ),
             size_bytes=size_bytes,
             unread=bool(unread),
             too_large=tuple(too_large),
         )
-
-
-def _key(namespace: str, ref: ObjectRef) -> ObjectKey:
-    return ObjectKey(ref.kind, namespace, ref.name)

@@ -139,14 +139,16 @@ class PodTable:
         return [state for state in self if state.name == f"{namespace}/{name}"]
 
     def referring_to(self, keys: Collection[ObjectKey]) -> list[PodWorkerState]:
-        """Pods that refer to one of these ConfigMaps and Secrets."""
-        by_namespace: dict[str, set[ObjectRef]] = {}
+        """Pods that refer to one of these objects."""
+        by_namespace: dict[str, set[ObjectRef]] = {"": set()}
         for key in keys:
             by_namespace.setdefault(key.namespace, set()).add(ObjectRef(key.kind, key.name))
+        anywhere = by_namespace[""]
         return [
             state
             for state in self
-            if state.pod is not None and state.references & by_namespace.get(state.pod.metadata.namespace, set())
+            if state.pod is not None
+            and state.references & (by_namespace.get(state.pod.metadata.namespace, anywhere) | anywhere)
         ]
 
     def wanted(self) -> set[str]:

@@ -9,7 +9,7 @@ from typing import Final
 from ipc.api.v1.config_objects import ConfigMap, Secret
 from ipc.api.v1.meta import ObjectMeta
 from ipc.api.v1.persistent_volume import PersistentVolume, PersistentVolumeClaim
-from ipc.api.v1.scheduling import PriorityClass
+from ipc.api.v1.scheduling import PriorityClass, RuntimeClass
 from ipc.kubecontainer.config_objects import ConfigObject, ObjectKind
 from ipc.messages.api_server import ObjectSummary
 from supervisor.protocol.manifests import DesiredObject
@@ -36,7 +36,9 @@ def summarize(item: DesiredObject) -> ObjectSummary:
             deletion_timestamp=meta.deletion_timestamp,
         ),
         type=found.type if isinstance(found, Secret) else "",
-        immutable=bool(found.immutable) if isinstance(found, ConfigMap | Secret) else isinstance(found, PriorityClass),
+        immutable=bool(found.immutable)
+        if isinstance(found, ConfigMap | Secret)
+        else isinstance(found, PriorityClass | RuntimeClass),
         sizes={key: sizes[key] for key in _shown(sizes)},
         keys=len(sizes),
         size_bytes=sum(sizes.values()),
@@ -45,6 +47,7 @@ def summarize(item: DesiredObject) -> ObjectSummary:
         priority_class=found if isinstance(found, PriorityClass) else None,
         persistent_volume=found if isinstance(found, PersistentVolume) else None,
         persistent_volume_claim=found if isinstance(found, PersistentVolumeClaim) else None,
+        runtime_class=found if isinstance(found, RuntimeClass) else None,
     )
 
 

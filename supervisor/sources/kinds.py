@@ -1,6 +1,6 @@
 """Table of the kinds of documents and their decoders, and of lists of them. Pure.
 
-Kinds: ``Pod``, ``ConfigMap``, ``Secret``, ``PriorityClass``, ``PersistentVolume``,
+Kinds: ``Pod``, ``ConfigMap``, ``Secret``, ``PriorityClass``, ``RuntimeClass``, ``PersistentVolume``,
 ``PersistentVolumeClaim``, a typed list of each, and ``List`` of any of them
 (pkg/kubelet/config/common.go, tryDecodeSinglePod and tryDecodePodList; upstream takes one Pod per file).
 
@@ -25,6 +25,7 @@ from ipc.api.decode import (
     decode_pod,
     decode_priority_class,
     decode_rest_of_pod,
+    decode_runtime_class,
     decode_secret,
 )
 from ipc.api.defaults import default_persistent_volume, default_persistent_volume_claim, default_pod, default_secret
@@ -34,8 +35,8 @@ from ipc.api.support.table import Support
 from ipc.api.v1.config_objects import ConfigMap, Secret
 from ipc.api.v1.persistent_volume import PersistentVolume, PersistentVolumeClaim
 from ipc.api.v1.pod import Pod
-from ipc.api.v1.scheduling import PriorityClass
-from ipc.api.validation.classes import validate_priority_class
+from ipc.api.v1.scheduling import PriorityClass, RuntimeClass
+from ipc.api.validation.classes import validate_priority_class, validate_runtime_class
 from ipc.api.validation.config_objects import validate_config_map, validate_secret
 from ipc.api.validation.names import DNS_SUBDOMAIN
 from ipc.api.validation.persistent_volumes import validate_persistent_volume, validate_persistent_volume_claim
@@ -53,6 +54,7 @@ _LISTS: Final[Mapping[str, tuple[str, str]]] = {
     "PriorityClassList": ("scheduling.k8s.io/v1", "PriorityClass"),
     "PersistentVolumeList": ("v1", "PersistentVolume"),
     "PersistentVolumeClaimList": ("v1", "PersistentVolumeClaim"),
+    "RuntimeClassList": ("node.k8s.io/v1", "RuntimeClass"),
     _LIST: ("v1", ""),
 }
 """Kind of a list to its version and the kind of its items, which then need not repeat them."""
@@ -178,6 +180,12 @@ def _priority_class(value: Any, origin: Origin) -> PriorityClass:
     return identify_object(found, origin)
 
 
+def _runtime_class(value: Any, origin: Origin) -> RuntimeClass:
+    found = decode_runtime_class(value)
+    _raise_if(validate_runtime_class(found))
+    return identify_object(found, origin)
+
+
 def _persistent_volume(value: Any, origin: Origin) -> PersistentVolume:
     found = default_persistent_volume(decode_persistent_volume(value))
     _raise_if(validate_persistent_volume(found))
@@ -202,4 +210,5 @@ _KINDS: Final[Mapping[str, Callable[[Any, Origin], Stated]]] = {
     "PriorityClass": _priority_class,
     "PersistentVolume": _persistent_volume,
     "PersistentVolumeClaim": _persistent_volume_claim,
+    "RuntimeClass": _runtime_class,
 }

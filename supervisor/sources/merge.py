@@ -7,7 +7,8 @@ is an argument. On purpose different:
 - A snapshot that is not complete removes nothing, and neither does a file with errors.
 - RESTORE exists: the checkpointed set is supervised until its source was read, and makes no source ready.
 - UPDATE increments ``metadata.generation``; ADD sets ``creationTimestamp``.
-- A PriorityClass counts for the pods of all sources: a change of one merges them all anew (`priority`).
+- A PriorityClass or RuntimeClass counts for the pods of all sources: a change of one merges them all anew (`priority`,
+  `runtime_class`).
 - ConfigMaps, Secrets and classes stand beside pods, under the same rules (`merge_objects` has what is their own). They
   come before the pods of the same merge and go after them, so that no pod misses what its own file states.
 """
@@ -40,10 +41,20 @@ from supervisor.sources.claims import Conflict, arbitrate, place
 from supervisor.sources.identity import LOCAL_ANNOTATIONS
 from supervisor.sources.merge_objects import AcceptedObjects, merge_objects, object_updates
 from supervisor.sources.priority import PriorityClasses, priority_classes, with_priority
+from supervisor.sources.runtime_class import RuntimeClasses, runtime_classes, with_overhead
 
 _BEFORE_READY: Final = (PodOperation.REMOVE, PodOperation.ADD, PodOperation.UPDATE, PodOperation.DELETE)
 """Order of delivery (podStorage.Merge); then an empty ADD if there was nothing to say, then RECONCILE."""
-_NO_CLASSES: Final = priority_classes(())
+
+
+class Classes(msgspec.Struct, frozen=True):
+    """Classes that pods name."""
+
+    priority: PriorityClasses
+    runtime: RuntimeClasses
+
+
+_NO_CLASSES: Final = Classes(priority_classes(()), {})
 _SAYS_READY: Final = frozenset({PodOperation.ADD, PodOperation.UPDATE, PodOperation.DELETE})
 
 Accepted = Mapping[str, DesiredPod]
@@ -97,11 +108,11 @@ class PodConfig:
         if snapshot.complete:
             self._seen.add(source)
         self._stated[source] = snapshot
-        objects_before, classes_before = self.objects(), self._priority_classes()
+        objects_before, classes_before = self.objects(), self._classes()
         others = [other for other in self._stated if other != source]
         waiting = [other for other in others if self._conflicts.get(other)]
         updates = self._merge_source(source, now, first_set=first_set)
-        changed = self._priority_classes() != classes_before
+        changed = self._classes() != classes_before
         updates += tuple(
             update for other in (others if changed else waiting) for update in self._merge_source(other, now)
         )
@@ -158,8 +169,9 @@ class PodConfig:
         """Every configured source was read completely once."""
         return self._seen == self._accepted.keys()
 
-    def _priority_classes(self) -> PriorityClasses:
-        return priority_classes(item.object for item in self.objects().values())
+    def _classes(self) -> Classes:
+        found = [item.object for item in self.objects().values()]
+        return Classes(priority_classes(found), runtime_classes(found))
 
     def _merge_source(self, source: str, now: Instant, *, first_set: bool = False) -> tuple[PodUpdate, ...]:
         snapshot, old = self._stated[source], self._accepted[source]
@@ -170,14 +182,14 @@ class PodConfig:
         ]
         others = [item for item in self.desired() if item.source != source]
         claims, conflicts = arbitrate(snapshot, stated, old.values(), others)
-        new, changes = compare(old, claims, now, self._priority_classes())
+        new, changes = compare(old, claims, now, self._classes())
         self._accepted[source] = new
         self._conflicts[source] = (*map(_conflict, conflicts), *refused)
         return _in_order(source, changes, first_set=first_set)
 
 
 def compare(
-    old: Accepted, claims: Iterable[DesiredPod], now: Instant, classes: PriorityClasses = _NO_CLASSES
+    old: Accepted, claims: Iterable[DesiredPod], now: Instant, classes: Classes = _NO_CLASSES
 ) -> tuple[Accepted, Changes]:
     """The new accepted set and, per operation, the pods that differ from the old one."""
     new: dict[str, DesiredPod] = {}
@@ -186,7 +198,7 @@ def compare(
         uid = claim.pod.metadata.uid
         existing = old.get(uid)
         before = existing.pod if existing is not None and pod_key(existing.pod) == pod_key(claim.pod) else None
-        stated = with_priority(claim.pod, before, classes)
+        stated = with_overhead(with_priority(claim.pod, before, classes.priority), before, classes.runtime)
         op, pod = _changed(before, stated) if before is not None else _added(stated, now)
         new[uid] = msgspec.structs.replace(claim, pod=pod)
         if op is not None:

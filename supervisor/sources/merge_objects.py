@@ -17,8 +17,8 @@ import msgspec
 from ipc.api.errors import FieldError
 from ipc.api.v1.config_objects import ConfigMap, Secret
 from ipc.api.v1.persistent_volume import PersistentVolume, PersistentVolumeClaim
-from ipc.api.v1.scheduling import PriorityClass
-from ipc.api.validation.classes import validate_priority_class_update
+from ipc.api.v1.scheduling import PriorityClass, RuntimeClass
+from ipc.api.validation.classes import validate_priority_class_update, validate_runtime_class_update
 from ipc.api.validation.config_objects import validate_config_map_update, validate_secret_update
 from ipc.api.validation.persistent_volumes import (
     validate_persistent_volume_claim_update,
@@ -91,6 +91,8 @@ def changes_refused(new: ConfigObject, old: ConfigObject) -> tuple[FieldError, .
         return validate_persistent_volume_update(new, old)
     if isinstance(new, PersistentVolumeClaim) and isinstance(old, PersistentVolumeClaim):
         return validate_persistent_volume_claim_update(new, old)
+    if isinstance(new, RuntimeClass) and isinstance(old, RuntimeClass):
+        return validate_runtime_class_update(new, old)
     raise TypeError(f"a {new.kind} is no {old.kind}")
 
 

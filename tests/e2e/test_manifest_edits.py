@@ -81,8 +81,8 @@ BAD_EDITS: dict[str, tuple[Callable[[str], str], str]] = {
     "unknown-field": (_with(hostnam="x"), "bad-unknown-field.yaml: document 1: spec.hostnam: unknown field"),
     "wrong-type": (_with(hostname=7), "bad-wrong-type.yaml: document 1: spec.hostname: "),
     "refused-field": (
-        _with(runtimeClassName="isolated"),
-        "bad-refused-field.yaml: document 1: spec.runtimeClassName: not supported: ",
+        _with(schedulingGates=[{"name": "g"}]),
+        "bad-refused-field.yaml: document 1: spec.schedulingGates: not supported: ",
     ),
     "empty": (lambda name: "", "bad-empty.yaml: "),
 }
@@ -108,8 +108,8 @@ def test_a_refused_edit_and_a_restart_of_the_agent_change_nothing(agent: Agent) 
     name = "refused"
     agent.run(pod(name, container(script=saying("good"))))
     before = agent.eye.pod_table(name)
-    words = f"{name}.yaml: document 1: spec.runtimeClassName: not supported: "
-    agent.write(pod(name, container(script=saying("bad")), runtimeClassName="kata"))
+    words = f"{name}.yaml: document 1: spec.schedulingGates: not supported: "
+    agent.write(pod(name, container(script=saying("bad")), schedulingGates=[{"name": "g"}]))
     agent.until(lambda: any(words in event["message"] for event in agent.events()), "it is told")
     agent.restart()
     agent.until(lambda: any(words in e["message"] and e["count"] > 1 for e in agent.events()), "it is told again")

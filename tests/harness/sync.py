@@ -196,7 +196,7 @@ class Host:
         if view.sandboxes:
             sandbox = use_sandbox(run, node, pods_dir, of, view.sandboxes[0].id)
         else:
-            sandbox = await create_sandbox(run, node, pods_dir, pod, 0)
+            sandbox = await create_sandbox(run, node, pods_dir, of, 0)
         starter = ContainerStarter(run, self.context, PodInputs(of=of, volumes={}, sandbox=sandbox))
         started = await starter.start(ContainerStart(name=name, attempt=attempt, backoff_s=0.0))
         return started, run.record.done(self.clock.now().wall)

@@ -23,6 +23,7 @@ from workers.kubecontainer.runtime import ImageInfo, RuntimeCallError
 from workers.kuberuntime.context import NodeConfig
 from workers.kuberuntime.etc_files import EtcFileError
 from workers.kuberuntime.run_as import find_user
+from workers.kuberuntime.runtime_class import find_oci_runtime
 from workers.kuberuntime.sandbox import Sandbox
 from workers.logs import layout
 from workers.logs.termination_message import make_termination_log, termination_log
@@ -55,6 +56,7 @@ async def generate_container_config(
     Raises ConfigError, SyncEnded."""
     pod = inputs.of.pod
     try:
+        oci_runtime = find_oci_runtime(inputs.of, node.runtimes)
         target_pid = await _target_pid(run, inputs.of.status, container)
         environment = await _environment(run, node, host, inputs, container)
         mounts = await prepare_mounts(run, host, pod, container, inputs.volumes, environment)
@@ -79,6 +81,7 @@ async def generate_container_config(
         files=files,
         node=node.resources,
         devices=inputs.of.devices.get(container.name, {}),
+        oci_runtime=oci_runtime,
         user=user,
         seccomp=node.seccomp,
         termination_log=termination_log,

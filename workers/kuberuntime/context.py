@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 import msgspec
@@ -35,6 +35,8 @@ class NodeConfig(msgspec.Struct, frozen=True, kw_only=True):
     seccomp: SeccompSettings = SeccompSettings()
     limits: BackoffLimits
     """Limits of the back-off of containers that crash."""
+    runtimes: Mapping[str, str] = {}
+    """Paths of OCI runtimes by the handlers of RuntimeClasses."""
     gc: GcPolicy = GcPolicy()
     """How many dead containers a pod keeps."""
 

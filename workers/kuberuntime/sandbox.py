@@ -19,6 +19,7 @@ from ipc.messages.pod_worker import SyncAction
 from ipc.messages.sync_error import SyncError
 from ipc.metrics import kubelet as metrics
 from ipc.shm.metric_cells import METERS
+from workers.kubecontainer.config_error import ConfigError
 from workers.kubecontainer.label_signatures import Ownership
 from workers.kubecontainer.labels import read_sandbox
 from workers.kubecontainer.look import Look
@@ -28,6 +29,7 @@ from workers.kubecontainer.runtime import ErrorKind, InspectedContainer, Inspect
 from workers.kuberuntime.context import NodeConfig
 from workers.kuberuntime.etc_files import EtcFileError, EtcFiles
 from workers.kuberuntime.remove import remove_half_made, remove_id
+from workers.kuberuntime.runtime_class import find_oci_runtime
 from workers.logs import layout
 from workers.network.hostnames import HostnameError
 from workers.network.sandbox_network import SandboxNetwork, made_network, seen_network
@@ -36,7 +38,7 @@ from workers.sync.record import SyncEnded
 from workers.sync.run import SyncRun
 
 NO_HANDLER: Final = ""
-"""Value of ``runtime_handler``: there are no RuntimeClasses."""
+"""Value of ``runtime_handler``: an infra container is made with Podman's own OCI runtime."""
 
 
 class Sandbox(msgspec.Struct, frozen=True):
@@ -47,20 +49,22 @@ class Sandbox(msgspec.Struct, frozen=True):
     etc_files: EtcFiles
 
 
-async def create_sandbox(run: SyncRun, node: NodeConfig, pods_dir: str, pod: Pod, attempt: int) -> Sandbox:
-    """A new sandbox that is ready. Raises SyncEnded."""
+async def create_sandbox(run: SyncRun, node: NodeConfig, pods_dir: str, of: PodSnapshot, attempt: int) -> Sandbox:
+    """A new sandbox that is ready. Raises SyncEnded, also where the pod's containers would have no OCI runtime."""
+    pod = of.pod
     run.step(f"creating sandbox {attempt}")
     began = run.clock.now().mono
     try:
+        find_oci_runtime(of, node.runtimes)
         made = await _create_or_adopt(run, node, pod, attempt)
         await _start(run, made.id, made.infra)
         network = made_network(pod, made.infra, await _look(run, pod, made), node.host_ips())
         etc_files = EtcFiles(run, pods_dir, node.network, pod, network)
         await etc_files.report_problems()
-    except (RuntimeCallError, HostnameError, OSError) as error:
+    except (RuntimeCallError, HostnameError, ConfigError, OSError) as error:
         METERS.counter(metrics.RUN_POD_SANDBOX_ERRORS, NO_HANDLER).inc()
         run.checkpoint()
-        message = error.message if isinstance(error, RuntimeCallError) else str(error)
+        message = error.message if isinstance(error, RuntimeCallError | ConfigError) else str(error)
         run.record.failed(SyncAction.CREATE_SANDBOX, pod.metadata.name, SyncError.CREATE_POD_SANDBOX, message)
         await run.event(event_reasons.FAILED_CREATE_POD_SANDBOX, f"Failed to create pod sandbox: {message}")
         raise SyncEnded(SyncError.CREATE_POD_SANDBOX, message) from error

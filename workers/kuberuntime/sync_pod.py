@@ -60,7 +60,7 @@ async def sync_pod(context: SyncContext, run: SyncRun, request: SyncPod, of: Pod
         await remove_container(run, dead)
     # 6. Make the sandbox, or go on with the one that is there.
     if actions.create_sandbox:
-        sandbox = await create_sandbox(run, node, host.pods_dir, pod, actions.attempt)
+        sandbox = await create_sandbox(run, node, host.pods_dir, of, actions.attempt)
     else:
         sandbox = use_sandbox(run, node, host.pods_dir, of, actions.sandbox_id)
     await context.shaper.shape(run, pod, sandbox.network)

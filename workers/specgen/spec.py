@@ -113,6 +113,8 @@ class ContainerConfig(msgspec.Struct, frozen=True, kw_only=True):
     node: NodeResources = NodeResources()
     devices: Mapping[str, tuple[str, ...]] = {}
     """Names of the devices that it is given, by extended resource."""
+    oci_runtime: str = ""
+    """Path of the OCI runtime that is to run it; empty: Podman's."""
     user: str = ""
     """User and group (`workers.specgen.container_user`); empty leaves them to the image."""
     seccomp: SeccompSettings = SeccompSettings()
@@ -143,6 +145,8 @@ def container_spec(pod: Pod, container: Container, config: ContainerConfig) -> d
             work_dir=container.working_dir,
             mounts=[*_binds(container, config), *device_mounts(edits)],
             devices=device_names(edits),
+            # Podman's API does not act on it: `workers.oci_runtimes` does.
+            oci_runtime=config.oci_runtime,
             volumes=config.mounts.volumes,
             image_volumes=config.mounts.image_volumes,
         ),

@@ -269,7 +269,12 @@ POD_ROWS: Final = (
         "subordinate ids, and Podman copies each image for each range",
         tests=("e2e/test_security_context.py::test_pods_with_ids_of_their_own",),
     ),
-    FieldSupport("spec.runtimeClassName", _NO, "it asks for another kind of isolation than Podman's runtime gives"),
+    FieldSupport(
+        "spec.runtimeClassName",
+        _YES,
+        "the OCI runtime that `runtimes` has for its class's handler makes the containers; a pod waits for its class",
+        tests=("e2e/test_runtime_classes.py::test_containers_run_with_the_runtime_of_their_class",),
+    ),
     FieldSupport(
         "spec.resources.limits",
         _NOTE,
@@ -282,7 +287,12 @@ POD_ROWS: Final = (
     FieldSupport("spec.resources.requests", _NOTE, _COUNTED, tests=_RESOURCES),
     FieldSupport("spec.resources.claims", _NO, "the devices would be missing"),
     FieldSupport("spec.resourceClaims", _NO, "the devices would be missing"),
-    FieldSupport("spec.overhead", _NA, "set for a runtime class"),
+    FieldSupport(
+        "spec.overhead",
+        _YES,
+        "that of the RuntimeClass, if there is none; counted at admission, no part of the pod's cgroup",
+        tests=("e2e/test_runtime_classes.py::test_containers_run_with_the_runtime_of_their_class",),
+    ),
     FieldSupport(
         "spec.imagePullSecrets",
         _NOTE,

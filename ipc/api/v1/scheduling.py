@@ -2,7 +2,9 @@
 
 from typing import Literal
 
-from ipc.api.v1.base import ApiStruct, Empty, Int32, Int64, always
+from msgspec import field
+
+from ipc.api.v1.base import ApiStruct, Empty, Int32, Int64, ResourceList, always
 from ipc.api.v1.meta import LabelSelector, ObjectMeta
 
 NodeSelectorOperator = Literal["In", "NotIn", "Exists", "DoesNotExist", "Gt", "Lt"]
@@ -135,6 +137,30 @@ class PodResourceClaim(ApiStruct, frozen=True, kw_only=True):
     name: str
     resource_claim_name: str | None = None
     resource_claim_template_name: str | None = None
+
+
+class Overhead(ApiStruct, frozen=True, kw_only=True):
+    """Resources that a pod of a class takes beside its containers'."""
+
+    pod_fixed: ResourceList = field(default_factory=dict)
+
+
+class RuntimeClassScheduling(ApiStruct, frozen=True, kw_only=True):
+    """Nodes that have the class."""
+
+    node_selector: dict[str, str] = field(default_factory=dict)
+    tolerations: tuple[Toleration, ...] = ()
+
+
+class RuntimeClass(ApiStruct, frozen=True, kw_only=True):
+    """An OCI runtime under a name, of no namespace: what runs the containers of the pods that name it."""
+
+    api_version: Literal["node.k8s.io/v1"] = always("node.k8s.io/v1")
+    kind: Literal["RuntimeClass"] = always("RuntimeClass")
+    metadata: ObjectMeta = always(ObjectMeta())
+    handler: str
+    overhead: Overhead | None = None
+    scheduling: RuntimeClassScheduling | None = None
 
 
 class PriorityClass(ApiStruct, frozen=True, kw_only=True):

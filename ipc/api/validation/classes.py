@@ -1,7 +1,7 @@
-"""PriorityClasses.
+"""PriorityClasses and RuntimeClasses.
 
 Source: pkg/apis/scheduling/validation (ValidatePriorityClass, ValidatePriorityClassUpdate), pkg/apis/scheduling/v1
-(IsKnownSystemPriorityClass).
+(IsKnownSystemPriorityClass); pkg/apis/node/validation (ValidateRuntimeClass, ValidateRuntimeClassUpdate).
 """
 
 import itertools
@@ -9,9 +9,11 @@ from typing import Final
 
 from ipc.api.decode import MAX_FIELD_ERRORS
 from ipc.api.errors import FieldError, forbidden
-from ipc.api.v1.scheduling import PriorityClass
-from ipc.api.validation.checks import Errors
+from ipc.api.v1.scheduling import PriorityClass, RuntimeClass
+from ipc.api.validation.checks import Errors, well_formed
 from ipc.api.validation.metadata import validate_metadata
+from ipc.api.validation.names import DNS_LABEL
+from ipc.api.validation.resources import validate_resource_list
 from ipc.podresources.priority import SYSTEM_CLASSES
 
 HIGHEST_USER_PRIORITY: Final = 10**9
@@ -30,11 +32,27 @@ def validate_priority_class_update(new: PriorityClass, old: PriorityClass) -> tu
     return tuple(forbidden(name, "may not be changed in an update") for name, changed in attributes.items() if changed)
 
 
+def validate_runtime_class(found: RuntimeClass) -> tuple[FieldError, ...]:
+    """The same of a RuntimeClass."""
+    overhead = found.overhead.pod_fixed if found.overhead is not None else {}
+    return _first(
+        validate_metadata(found.metadata, "metadata"),
+        _namespace(found),
+        well_formed("handler", found.handler, DNS_LABEL.problem),
+        validate_resource_list(overhead, "overhead.podFixed"),
+    )
+
+
+def validate_runtime_class_update(new: RuntimeClass, old: RuntimeClass) -> tuple[FieldError, ...]:
+    """The same of a RuntimeClass."""
+    return (forbidden("handler", "may not be changed in an update"),) if new.handler != old.handler else ()
+
+
 def _first(*findings: Errors) -> tuple[FieldError, ...]:
     return tuple(itertools.islice(itertools.chain(*findings), MAX_FIELD_ERRORS))
 
 
-def _namespace(found: PriorityClass) -> Errors:
+def _namespace(found: PriorityClass | RuntimeClass) -> Errors:
     if found.metadata.namespace:
         yield forbidden("metadata.namespace", "not allowed on this type")
 

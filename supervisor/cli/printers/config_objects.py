@@ -13,6 +13,15 @@ Json = Mapping[str, Any]
 _PREEMPTION_POLICY: Final = "PreemptLowerPriority"
 
 
+def describe_runtime_class(found: Json) -> str:
+    """Everything about a RuntimeClass that is acted on."""
+    overhead = found.get("overhead", {}).get("podFixed", {})
+    rows = [("Name", found["metadata"]["name"]), ("Handler", found["handler"])]
+    if overhead:
+        rows.append(("Overhead", ", ".join(f"{name}: {amount}" for name, amount in sorted(overhead.items()))))
+    return align_tabs("\n".join(f"{title}:\t{printable(text)}" for title, text in rows)) + "\n"
+
+
 def describe_priority_class(found: Json) -> str:
     """Everything about a PriorityClass (describePriorityClass)."""
     rows = (

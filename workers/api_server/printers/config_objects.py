@@ -1,5 +1,5 @@
 """Rows of objects beside pods (pkg/printers/internalversion/printers.go, printConfigMap, printSecret,
-printPriorityClass, printNamespace)."""
+printPriorityClass, printRuntimeClass, printNamespace)."""
 
 from __future__ import annotations
 
@@ -35,6 +35,12 @@ def priority_class_row(found: Json, now: float) -> Cells:
         since(found["metadata"].get("creationTimestamp"), now),
         found.get("preemptionPolicy", _PREEMPTION_POLICY),
     )
+
+
+def runtime_class_row(found: Json, now: float) -> Cells:
+    """Cells of a RuntimeClass; ``now`` in epoch seconds."""
+    meta = found["metadata"]
+    return meta.get("name", ""), found["handler"], since(meta.get("creationTimestamp"), now)
 
 
 def namespace_row(found: Json, now: float) -> Cells:

@@ -29,7 +29,7 @@ _ALIASES: Final[Mapping[str, str]] = {**dict.fromkeys(POD_ALIASES, _PODS), **OBJ
 
 
 @click.command()
-@click.argument("names", nargs=-1, metavar="[pod|configmap|secret|priorityclass|pv|pvc] [NAME...]")
+@click.argument("names", nargs=-1, metavar="[pod|configmap|secret|priorityclass|runtimeclass|pv|pvc] [NAME...]")
 @files_option
 @click.option("--all", "everything", is_flag=True, help="Every one of the namespace.")
 @click.option("--grace-period", type=click.IntRange(min=0), help="Seconds to end in, instead of the pod's own.")

@@ -20,7 +20,11 @@ from supervisor.cli.options import (
     namespace_option,
     selector_option,
 )
-from supervisor.cli.printers.config_objects import describe_config_object, describe_priority_class
+from supervisor.cli.printers.config_objects import (
+    describe_config_object,
+    describe_priority_class,
+    describe_runtime_class,
+)
 from supervisor.cli.printers.describe import describe_pod
 from supervisor.cli.printers.describe_others import describe_event, describe_namespace, describe_worker
 from supervisor.cli.printers.nodes import describe_node
@@ -161,6 +165,7 @@ class _Describer:
         registry.CONFIG_MAPS.plural: lambda self, obj: describe_config_object(obj, clock.wall()),
         registry.SECRETS.plural: lambda self, obj: describe_config_object(obj, clock.wall()),
         registry.PRIORITY_CLASSES.plural: lambda self, obj: describe_priority_class(obj),
+        registry.RUNTIME_CLASSES.plural: lambda self, obj: describe_runtime_class(obj),
         registry.PERSISTENT_VOLUMES.plural: lambda self, obj: describe_volume(obj) + self._events(obj),
         registry.PERSISTENT_VOLUME_CLAIMS.plural: lambda self, obj: describe_claim(obj) + self._events(obj),
         registry.EVENTS.plural: lambda self, obj: describe_event(obj),

@@ -156,10 +156,12 @@ async def held_back_pod(sources: Sources) -> Pod:
 
 
 async def test_a_refused_edit_changes_nothing_also_over_a_restart(sources: Sources, tmp_path: Path) -> None:
-    (sources.manifests / "a.yaml").write_bytes(text(manifest("of-a-file", image="new", runtimeClassName="kata")))
+    (sources.manifests / "a.yaml").write_bytes(
+        text(manifest("of-a-file", image="new", schedulingGates=[{"name": "g"}]))
+    )
     change = await sources.next_change()
     assert [(error.file, error.document, error.field) for error in change.errors] == [
-        ("a.yaml", 1, "spec.runtimeClassName")
+        ("a.yaml", 1, "spec.schedulingGates")
     ]
     assert change.updates == ()
     restarted = Sources(tmp_path)
@@ -172,7 +174,7 @@ async def test_a_refused_edit_changes_nothing_also_over_a_restart(sources: Sourc
         changes = [await restarted.next_change() for _ in SOURCES]
         assert restarted.desired.all_ready
     assert [pod for change in changes for update in pod_updates(change.updates) for pod in update.pods] == []
-    assert [error.field for change in changes for error in change.errors] == ["spec.runtimeClassName"]
+    assert [error.field for change in changes for error in change.errors] == ["spec.schedulingGates"]
 
 
 async def test_an_edit_that_was_not_admitted_does_not_reach_the_checkpoint(sources: Sources, tmp_path: Path) -> None:
@@ -227,10 +229,10 @@ async def images_after_restart(directory: Path) -> tuple[dict[str, str], list[st
 
 async def test_an_apply_that_is_refused_names_every_field_and_keeps_what_was_applied(sources: Sources) -> None:
     reply = await sources.desired.apply(
-        "-", text(manifest("applied", image="new", runtimeClassName="kata", schedulingGates=[{"name": "g"}]))
+        "-", text(manifest("applied", image="new", os={"name": "windows"}, schedulingGates=[{"name": "g"}]))
     )
     assert reply.code == 422
-    assert "-: document 1: spec.runtimeClassName: not supported: " in reply.message
+    assert "-: document 1: spec.os.name: not supported: " in reply.message
     assert "-: document 1: spec.schedulingGates: not supported: " in reply.message
     again = await sources.desired.apply("-", text(manifest("applied")))
     assert again.results == ("pod/applied unchanged",)

@@ -11,6 +11,7 @@ import msgspec
 import pytest
 
 from ipc.host.clock import SystemClock
+from ipc.podresources.devices import Device
 from ipc.podresources.node_resources import NodeResources
 from supervisor.config.config_file import default_settings
 from supervisor.config.settings import Settings
@@ -94,6 +95,8 @@ def test_of_a_good_host_nothing_bad_is_said() -> None:
         (but(memory_dir_type="ext4"), "warning", "memoryDir"),
         (but(missing_modules=("opentelemetry.sdk",)), "warning", "tracing"),
         (but(skipped_manifests=("web.yaml.txt",)), "warning", "manifests"),
+        (but(devices={"a.b/c": {"/dev/x": Device(problem="gone")}}), "warning", "devices"),
+        (but(missing_runtimes=("/usr/bin/kata",)), "warning", "runtimes"),
     ],
 )
 def test_what_is_missing_is_named(facts: HostFacts, level: str, subject: str) -> None:

@@ -178,21 +178,21 @@ def with_hooks(name: str, containers: int, handler: dict[str, Any]) -> dict[str,
 
 
 def test_every_field_that_is_refused_is_named_and_the_document_does_not_count() -> None:
-    refused = manifest("b", os={"name": "windows"}, runtimeClassName="kata", priorityClassName="high")
+    refused = manifest("b", os={"name": "windows"}, schedulingGates=[{"name": "g"}], priorityClassName="high")
     decoded = decode(text(manifest("a"), refused))
     assert names(decoded) == ["a"]
     assert {error.kind for error in decoded.errors} == {ManifestErrorKind.INVALID}
     assert {(error.document, error.name) for error in decoded.errors} == {(2, "b")}
     assert sorted(messages(decoded)) == [
         "web.yaml: document 2: spec.os.name: not supported: only Linux containers run here",
-        "web.yaml: document 2: spec.runtimeClassName: not supported: "
-        "it asks for another kind of isolation than Podman's runtime gives",
+        "web.yaml: document 2: spec.schedulingGates: not supported: "
+        "a gated pod must not start, and nobody here opens the gate",
     ]
 
 
 def test_a_wrong_field_and_a_refused_one_are_told_together() -> None:
-    decoded = decode(text(manifest("Not_A_Name", runtimeClassName="kata")))
-    assert [error.field for error in decoded.errors] == ["metadata.name", "spec.runtimeClassName"]
+    decoded = decode(text(manifest("Not_A_Name", schedulingGates=[{"name": "g"}])))
+    assert [error.field for error in decoded.errors] == ["metadata.name", "spec.schedulingGates"]
 
 
 def test_what_is_warned_of_is_no_error() -> None:
@@ -201,9 +201,11 @@ def test_what_is_warned_of_is_no_error() -> None:
 
 
 def test_a_refused_field_refuses_the_whole_list() -> None:
-    decoded = decode(text(listed("PodList", manifest("a"), manifest("b", runtimeClassName="kata")), manifest("c")))
+    decoded = decode(
+        text(listed("PodList", manifest("a"), manifest("b", schedulingGates=[{"name": "g"}])), manifest("c"))
+    )
     assert names(decoded) == ["c"]
-    assert [error.field for error in decoded.errors] == ["items[1].spec.runtimeClassName"]
+    assert [error.field for error in decoded.errors] == ["items[1].spec.schedulingGates"]
 
 
 def test_refused_fields_are_bounded() -> None:
