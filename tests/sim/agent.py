@@ -480,8 +480,9 @@ class Agent:
         try:
             commands = self._loop.handle(event, self._given.clock.now())
             self._weigh()
-            self.pressure.conditions(self._loop.node_conditions)
-            self._look_for_evictions()
+            if self.pressure.is_possible:
+                self.pressure.conditions(self._loop.node_conditions)
+                self._look_for_evictions()
             return commands
         except Exception as error:
             self._given.trace.note(traceback.format_exc())
@@ -490,8 +491,6 @@ class Agent:
 
     def _look_for_evictions(self) -> None:
         """The pods that end because of pressure."""
-        if not self.has_pressure:
-            return
         statuses = self._loop._parts.statuses
         for state in self._loop._parts.pod_table:
             failure = statuses.eviction(state.uid)
@@ -527,7 +526,8 @@ class Agent:
             self._tell(message)
             return
         child = self.children[slot]
-        self.pressure.asks(message)
+        if slot == NODE_SLOT:
+            self.pressure.asks(message)
         if isinstance(message, SyncPod):
             self._check(child, message)
             self.in_flight[message.uid] = message

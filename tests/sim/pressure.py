@@ -160,6 +160,8 @@ class PressureWatch:
         self._host = host
         self._seen: NodeObserved | None = None
         self._seen_at = 0.0
+        self.is_possible = False
+        """The node may have pressure."""
         self._met_at: dict[NodePressure, float] = {}
         """When each was observed last, at the least."""
         self._maybe_met_at: dict[NodePressure, float] = {}
@@ -190,7 +192,7 @@ class PressureWatch:
             self._met_at[kind] = max(self._seen_at, now - ROUND_S)
         for kind in self._short(self._seen, RECLAIM):
             self._maybe_met_at[kind] = now
-        self._seen, self._seen_at = seen, now
+        self._seen, self._seen_at, self.is_possible = seen, now, True
         self._note_met()
 
     def _note_met(self) -> None:
@@ -215,8 +217,6 @@ class PressureWatch:
 
     def conditions(self, conditions: tuple[NodeCondition, ...]) -> None:
         """Those of the node, after every event."""
-        if self._seen is None:
-            return
         self._note_met()
         now = self._now
         actual = {NodePressure(each.type) for each in conditions if each.status == "True"}
@@ -224,6 +224,8 @@ class PressureWatch:
         may = {kind for kind, at in self._maybe_met_at.items() if now - at < TRANSITION_S + ROUND_S}
         if not must <= actual <= may:
             self._trace.broke(f"the node has {sorted(actual)}, must have {sorted(must)} and may have {sorted(may)}")
+        self._maybe_met_at = {kind: at for kind, at in self._maybe_met_at.items() if kind in may or kind in actual}
+        self.is_possible = bool(self._maybe_met_at)
         self._refuse(all_pods=bool(actual - {NodePressure.MEMORY}), some=bool(actual))
 
     def _refuse(self, *, all_pods: bool, some: bool) -> None:

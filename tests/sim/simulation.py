@@ -434,7 +434,7 @@ class Simulation:
             self._given = msgspec.structs.replace(self._given, settings=settings)
             self._restart_agent(lost=False)
         end_at = self._now + preemption.PREEMPTING_S
-        while not preemption.runs(self._podman, preemption.UID) and self._now < end_at:
+        while not self._has_preempted(is_killed) and self._now < end_at:
             await self._step(STEP_S)
             self.read_sources()
         gone = [uid for uid, sync in self._agent.newest.items() if preemption.is_preempted(sync)]
@@ -444,6 +444,10 @@ class Simulation:
         if not preemption.runs(self._podman, preemption.UID) or not (len(gone) == 1 or may_be_poison):
             self._trace.broke(f"the critical pod does not run, or not one has given way: {gone}")
         self._agent.limit_pods(Settings().max_pods)
+
+    def _has_preempted(self, is_killed: bool) -> bool:
+        is_told = not is_killed or any(map(self._is_out, self._desired))
+        return is_told and preemption.runs(self._podman, preemption.UID)
 
     def _is_out(self, uid: str) -> bool:
         """It gave way, or there was no place for it."""
