@@ -18,55 +18,78 @@ if TYPE_CHECKING:
 
 EXIT_INTERRUPTED: Final = 130
 
-COMMANDS: Final[Mapping[str, str]] = {
-    "run": "Run the agent.",
-    "get": "Show pods, the node, events, ConfigMaps, Secrets or workers.",
-    "describe": "Show everything about a pod, the node, a ConfigMap or Secret.",
-    "top": "Show CPU and memory of pods, the node or workers.",
-    "stats": "Show everything that pods use, and where each figure is from.",
-    "logs": "Print the log of a container.",
-    "exec": "Run a command in a container.",
-    "attach": "Join the streams of a running container.",
-    "port-forward": "Forward local ports to a pod.",
-    "images": "Show Podman's images, when they were used, and by what.",
-    "gc": "Remove unused images, dead containers and directories of pods that are gone.",
-    "wait": "Wait until pods are ready, gone, or in another condition.",
-    "apply": "Create or change what a manifest states.",
-    "delete": "Delete pods, ConfigMaps and Secrets.",
-    "workers": "Restart processes of the agent.",
-    "drain": "End all pods in order, and admit none until uncordon.",
-    "uncordon": "Give a drained node its pods back.",
-    "loglevel": "Show or change which lines the agent logs.",
-    "stop": "Stop the agent.",
-    "version": "Show the versions of this command and of the agent.",
-    "config": "Work with configuration files.",
-    "doctor": "Say what would break on this host, before it does.",
-    "load-test": "Measure the running agent with many pods.",
+COMMANDS: Final[Mapping[str, Mapping[str, str]]] = {
+    "reading": {
+        "get": "Show pods, the node, events, ConfigMaps, Secrets or workers.",
+        "describe": "Show everything about a pod, the node, a ConfigMap or Secret.",
+        "top": "Show CPU and memory of pods, the node or workers.",
+        "stats": "Show everything that pods use, and where each figure is from.",
+        "logs": "Print the log of a container.",
+        "images": "Show Podman's images, when they were used, and by what.",
+        "wait": "Wait until pods are ready, gone, or in another condition.",
+    },
+    "changing": {
+        "apply": "Create or change what a manifest states.",
+        "delete": "Delete pods, ConfigMaps and Secrets.",
+    },
+    "entering": {
+        "exec": "Run a command in a container.",
+        "attach": "Join the streams of a running container.",
+        "port-forward": "Forward local ports to a pod.",
+    },
+    "operating": {
+        "run": "Run the agent.",
+        "stop": "Stop the agent.",
+        "drain": "End all pods in order, and admit none until uncordon.",
+        "uncordon": "Give a drained node its pods back.",
+        "gc": "Remove unused images, dead containers and directories of pods that are gone.",
+        "workers": "Restart processes of the agent.",
+        "loglevel": "Show or change which lines the agent logs.",
+        "doctor": "Say what would break on this host, before it does.",
+        "load-test": "Measure the running agent with many pods.",
+    },
+    "about": {
+        "config": "Work with configuration files.",
+        "version": "Show the versions of this command and of the agent.",
+    },
 }
-"""Every command and its line in the help. Each is a module of `supervisor.cli.commands`, which only its use imports."""
+"""Every command and its line in the help, by its room in `supervisor.cli.commands`. Each is a module, which only
+its use imports."""
+_SECTIONS: Final[Mapping[str, str]] = {
+    "reading": "Look at pods and other objects",
+    "changing": "Change them",
+    "entering": "Go into a pod",
+    "operating": "Run the node",
+    "about": "About Rootlet",
+}
+"""Heading of each room in the help."""
+_ROOMS: Final[Mapping[str, str]] = {name: room for room, commands in COMMANDS.items() for name in commands}
 
 
 class _CommandTable(click.Group):
     """Help and completion come from the table; a command's module is imported when the command is used."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        return list(COMMANDS)
+        return list(_ROOMS)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        if cmd_name not in COMMANDS:
+        if cmd_name not in _ROOMS:
             return None
         name = cmd_name.replace("-", "_")
-        command: click.Command = getattr(importlib.import_module(f"supervisor.cli.commands.{name}"), name)
+        module = importlib.import_module(f"supervisor.cli.commands.{_ROOMS[cmd_name]}.{name}")
+        command: click.Command = getattr(module, name)
         return command
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        with formatter.section("Commands"):
-            formatter.write_dl(list(COMMANDS.items()))
+        for room, commands in COMMANDS.items():
+            with formatter.section(_SECTIONS[room]):
+                formatter.write_dl(list(commands.items()), col_max=16)
 
     def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
         from click.shell_completion import CompletionItem
 
-        names = [CompletionItem(name, help=line) for name, line in COMMANDS.items() if name.startswith(incomplete)]
+        lines = [item for commands in COMMANDS.values() for item in commands.items()]
+        names = [CompletionItem(name, help=line) for name, line in lines if name.startswith(incomplete)]
         return [*names, *click.Command.shell_complete(self, ctx, incomplete)]
 
 

@@ -14,7 +14,7 @@ import pytest
 import yaml
 
 from ipc.messages.api_server import ApplyManifests, DeletePod, Reply
-from supervisor.cli.commands.load_test import ProgressBar
+from supervisor.cli.commands.operating.load_test import ProgressBar
 from supervisor.client.http import WatchEvent
 from supervisor.load_test.generate import BATCH_PODS, RUN_LABEL, Load, batches
 from supervisor.load_test.measure import Percentiles, Tracker, percentiles

@@ -1,0 +1,1 @@
+"""Commands about Rootlet itself: version, configuration."""

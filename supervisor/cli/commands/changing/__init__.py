@@ -1,0 +1,1 @@
+"""Commands that change what pods are wanted, or the objects beside them."""

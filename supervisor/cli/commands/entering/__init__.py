@@ -1,0 +1,1 @@
+"""Commands that go into a pod: a process, a port, a file of it."""

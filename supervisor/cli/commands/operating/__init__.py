@@ -1,0 +1,1 @@
+"""Commands of the node and its agent: start, stop, garbage, diagnosis, load."""
