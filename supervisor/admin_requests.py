@@ -8,7 +8,7 @@ from typing import Any, Protocol, assert_never
 import msgspec
 
 from ipc.host.tasks import BackgroundTasks
-from ipc.kubecontainer.config_objects import ObjectKey
+from ipc.kubecontainer.config_objects import ObjectKey, ObjectKind
 from ipc.log.verbosity import Verbosity
 from ipc.messages.api_server import (
     AdminRequest,
@@ -17,10 +17,12 @@ from ipc.messages.api_server import (
     DeleteObject,
     DeletePod,
     DrainNode,
+    PatchObject,
     PostManifests,
     ReadConfiguration,
     ReadProfile,
     Reply,
+    RestartPod,
     RestartWorker,
     SetLogLevel,
     StopAgent,
@@ -30,6 +32,7 @@ from ipc.messages.garbage_report import GarbageReport
 from supervisor.processes.child_manager import ChildManager
 from supervisor.processes.worker_pool import API_SLOT
 from supervisor.profiles import Profiles
+from supervisor.sources.applied import ApplyOptions
 from supervisor.sources.manager import SourceManager
 
 
@@ -78,7 +81,12 @@ class AdminRequests:
     def take(self, request: AdminRequest) -> None:
         match request:
             case ApplyManifests():
-                self._begin(request, self._sources.apply(request.file, request.body))
+                options = ApplyOptions(request.verb, request.namespace, request.dry_run)
+                self._begin(request, self._sources.apply(request.file, request.body, options, show=request.show))
+            case PatchObject():
+                self._begin(request, self._patch(request))
+            case RestartPod():
+                self._answer(request, self._sources.restart(request.namespace, request.name, request.grace_period_s))
             case DeletePod():
                 self._begin(request, self._delete(request))
             case DeleteObject():
@@ -128,6 +136,14 @@ class AdminRequests:
         namespace, name = request.namespace, request.name
         going_down = self._agent.is_going_down(namespace, name)
         return await self._sources.delete(namespace, name, request.grace_period_s, going_down=going_down)
+
+    async def _patch(self, request: PatchObject) -> Reply:
+        is_pod = request.kind == "Pod"
+        pod = (request.namespace, request.name)
+        key = pod if is_pod else ObjectKey(ObjectKind(request.kind), *pod)
+        return await self._sources.patch(
+            key, request.kind, request.patch_type, request.body, dry_run=request.dry_run, values=request.values
+        )
 
     def _restart_worker(self, request: RestartWorker) -> None:
         """Asked to leave, then killed; its successor follows. Whoever asks sees its incarnation in `get workers`."""

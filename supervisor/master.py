@@ -34,9 +34,11 @@ from ipc.messages.api_server import (
     DeleteObject,
     DeletePod,
     DrainNode,
+    PatchObject,
     PostManifests,
     ReadConfiguration,
     ReadProfile,
+    RestartPod,
     RestartWorker,
     SetLogLevel,
     StopAgent,
@@ -376,7 +378,9 @@ class Master:
                 self._report_agent()
             case ServiceSilent(message=why):
                 self._replace_if_hung(why)
-            case ApplyManifests() | DeletePod() | DeleteObject() | RestartWorker() | SetLogLevel() | StopAgent():
+            case ApplyManifests() | PatchObject() | RestartPod() | DeletePod() | DeleteObject() | RestartWorker():
+                self._requests.take(message)
+            case SetLogLevel() | StopAgent():
                 self._requests.take(message)
             case (
                 PostManifests() | ReadConfiguration() | ReadProfile() | DrainNode() | UncordonNode() | CollectGarbage()

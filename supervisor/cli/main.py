@@ -30,7 +30,14 @@ COMMANDS: Final[Mapping[str, Mapping[str, str]]] = {
     },
     "changing": {
         "apply": "Create or change what a manifest states.",
+        "create": "Create what a manifest states, or a ConfigMap or Secret of files and values.",
         "delete": "Delete pods, ConfigMaps and Secrets.",
+        "edit": "Edit an applied object in an editor.",
+        "patch": "Change fields of applied objects by a patch.",
+        "replace": "Replace applied objects by what a manifest states.",
+        "label": "Change labels of applied objects.",
+        "annotate": "Change annotations of applied objects.",
+        "set": "Change images, variables or resources of applied pods.",
     },
     "entering": {
         "exec": "Run a command in a container.",

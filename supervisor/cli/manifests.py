@@ -16,6 +16,7 @@ from supervisor.client.http import WITHOUT_NAMESPACE
 
 MAX_MANIFEST_BYTES: Final = 1024 * 1024
 """Largest manifest that the agent takes."""
+_URLS: Final = ("http://", "https://")
 _SUFFIXES: Final = (".json", ".yaml", ".yml")
 _RESOURCES: Final[Mapping[str, str]] = {
     "Pod": "pods",
@@ -26,7 +27,12 @@ _RESOURCES: Final[Mapping[str, str]] = {
 _TYPED_LISTS: Final[Mapping[str, str]] = {f"{kind}List": kind for kind in _RESOURCES}
 
 files_option: Final = click.option(
-    "-f", "--filename", "files", multiple=True, metavar="FILE", help="A manifest, a directory of them, or - for stdin."
+    "-f",
+    "--filename",
+    "files",
+    multiple=True,
+    metavar="FILE",
+    help="A manifest, a directory of them, a URL, or - for stdin.",
 )
 
 
@@ -47,19 +53,25 @@ class Manifest(msgspec.Struct, frozen=True):
     body: bytes
 
 
-def read_manifests(files: Sequence[str]) -> Iterator[Manifest]:
-    """Every file in turn; of a directory the manifests directly in it. Raises Failure."""
+def read_manifests(files: Sequence[str], *, recursive: bool = False) -> Iterator[Manifest]:
+    """Every file and URL in turn; of a directory the manifests in it, also further below if ``recursive``. Raises
+    Failure."""
     for file in files:
         if file == "-":
             yield Manifest("-", _checked("-", sys.stdin.buffer.read(MAX_MANIFEST_BYTES + 1)))
-            continue
-        path = Path(file)
-        for found in _manifests_in(path) if path.is_dir() else [path]:
-            yield Manifest(str(found), _read(found))
+        elif file.startswith(_URLS):
+            from supervisor.cli.manifest_urls import read_url  # with an HTTP client, for the few who need it
+
+            yield Manifest(file, _checked(file, read_url(file, MAX_MANIFEST_BYTES)))
+        else:
+            path = Path(file)
+            for found in _manifests_in(path, recursive=recursive) if path.is_dir() else [path]:
+                yield Manifest(str(found), _read(found))
 
 
-def _manifests_in(directory: Path) -> list[Path]:
-    found = sorted(path for path in directory.iterdir() if path.suffix in _SUFFIXES and path.is_file())
+def _manifests_in(directory: Path, *, recursive: bool) -> list[Path]:
+    below = directory.rglob("*") if recursive else directory.iterdir()
+    found = sorted(path for path in below if path.suffix in _SUFFIXES and path.is_file())
     if not found:
         raise Failure(f"{directory}: no manifests in it ({', '.join(_SUFFIXES)})")
     return found
@@ -113,3 +125,16 @@ def _target(manifest: Manifest, kind: str, value: Any, namespace: str) -> Target
         raise Failure(f"{manifest.name}: a {kind} without metadata.name")
     resource = _RESOURCES[kind]
     return Target(resource, "" if resource in WITHOUT_NAMESPACE else str(meta.get("namespace") or namespace), name)
+
+
+def parse_document(name: str, body: bytes) -> Any:
+    """The one document of a text, as plain data. Raises Failure."""
+    from supervisor.sources.documents.reader import read_documents
+
+    read = read_documents(body)
+    if read.errors:
+        error = read.errors[0]
+        raise Failure(f"{name}: {': '.join(part for part in (error.field, error.message) if part)}", prefix="error: ")
+    if len(read.documents) != 1:
+        raise Failure(f"{name}: must be one document, not {len(read.documents)}", prefix="error: ")
+    return read.documents[0].value

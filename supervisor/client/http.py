@@ -9,7 +9,7 @@ from urllib.parse import quote, urlencode
 
 import msgspec
 
-from supervisor.client.errors import ConnectionLost, decode_object, raise_for_status, raise_status
+from supervisor.client.errors import ConnectionLost, RequestFailed, decode_object, raise_for_status, raise_status
 from supervisor.client.exchange import exchange
 
 REQUEST_TIMEOUT_S: Final = 45.0
@@ -23,6 +23,8 @@ MAX_READ_ATTEMPTS: Final = 4
 TRACE_PATH: Final = "/rootlet/v1/trace"
 WITHOUT_NAMESPACE: Final = frozenset({"priorityclasses"})
 """Resources whose objects belong to no namespace."""
+_ALL: Final = "All"
+"""What a dry run leaves out."""
 NODES_PATH: Final = "/api/v1/nodes"
 STATISTICS_PATH: Final = "/rootlet/v1/statistics"
 LOG_LEVEL_PATH: Final = "/rootlet/v1/loglevel"
@@ -51,6 +53,9 @@ class ActionResult(msgspec.Struct, frozen=True):
     reason: str = ""
     message: str = ""
     results: tuple[str, ...] = ()
+    warnings: tuple[str, ...] = ()
+    objects: tuple[dict[str, Any], ...] = ()
+    """As they became, where that was asked for."""
 
     @property
     def failed(self) -> bool:
@@ -68,9 +73,46 @@ class AgentClient:
         """A JSON object. Asked again when the API server dies over it."""
         return decode_object(self._get(_target(path, query or {}), MAX_READ_ATTEMPTS))
 
-    def apply(self, body: bytes, file: str) -> ActionResult:
-        """Apply manifests; ``file`` is their name in errors."""
-        return self._act("/rootlet/v1/apply", {"file": file}, body)
+    def apply(
+        self,
+        body: bytes,
+        file: str,
+        *,
+        verb: str = "apply",
+        namespace: str = "",
+        dry_run: bool = False,
+        show: bool = False,
+    ) -> ActionResult:
+        """Apply manifests, or ``create`` or ``replace`` what they state; ``file`` is their name in errors.
+
+        ``namespace`` is for objects that state none; others must state it. ``show``: the result has the objects.
+        """
+        query = {"file": file, "verb": verb, "namespace": namespace, "dryRun": _ALL if dry_run else None, "show": show}
+        return self._act("/rootlet/v1/apply", {key: value for key, value in query.items() if value}, body)
+
+    def patch(
+        self,
+        kind: str,
+        namespace: str,
+        name: str,
+        patch: bytes,
+        *,
+        patch_type: str = "strategic",
+        dry_run: bool = False,
+        values: bool = False,
+    ) -> ActionResult:
+        """Change an object that was applied; the result has it as it became, a Secret's values only with ``values``.
+        Raises RequestFailed, too, when nothing was changed because of an error."""
+        query: dict[str, str | bool] = {"kind": kind, "namespace": namespace, "name": name, "type": patch_type}
+        query |= {"values": values, "dryRun": _ALL if dry_run else ""}
+        result = self._act("/rootlet/v1/patch", {key: value for key, value in query.items() if value}, patch)
+        if result.failed:
+            raise RequestFailed(result.code, result.reason, result.message)
+        return result
+
+    def restart_pod(self, namespace: str, name: str, grace_period_s: int | None = None) -> None:
+        """Ask for the end of a pod and its begin anew; returns when it has begun to end."""
+        self._act(f"{details_path(namespace, name)}/restart", {"gracePeriodSeconds": grace_period_s})
 
     def stop(self, pods: bool) -> ActionResult:
         """Ask the agent to stop, with ``pods`` after terminating every pod."""

@@ -133,13 +133,13 @@ def _diff_list(
         return {key: modified} if modified and options.changes else {}
     if element_kind(original, modified) is dict:
         changes, order = _diff_objects(original, modified, field, options)
-        parts = ((key, changes), (f"{SET_ORDER}/{key}", order))
+        parts = {key: changes, f"{SET_ORDER}/{key}": order}
     else:
         added, deleted = _diff_scalars(original, modified, options)
         said = bool(options.deletions and deleted) or options.changes
         order = modified if options.set_order and said else []
-        parts = ((key, added), (f"{DELETE_SCALARS}/{key}", deleted), (f"{SET_ORDER}/{key}", order))
-    return {name: items for name, items in parts if items}
+        parts = {key: added, f"{DELETE_SCALARS}/{key}": deleted, f"{SET_ORDER}/{key}": order}
+    return {name: items for name, items in parts.items() if items}
 
 
 def _diff_scalars(original: list[Json], modified: list[Json], options: DiffOptions) -> tuple[list[Json], list[Json]]:

@@ -28,7 +28,7 @@ from ipc.api.validation.config_objects import validate_config_map, validate_secr
 from ipc.api.validation.names import DNS_SUBDOMAIN
 from ipc.api.validation.pod import validate_pod
 from ipc.kubecontainer.config_objects import ConfigObject
-from supervisor.sources.identity import Origin, identify, identify_object
+from supervisor.sources.identity import Origin, identify, identify_object, in_namespace
 
 Stated = Pod | ConfigObject
 
@@ -98,7 +98,7 @@ def _shown_name(value: Mapping[str, Any]) -> str:
 
 def _pod(value: Any, origin: Origin) -> Pod:
     """Without a field that is refused."""
-    pod = identify(default_pod(decode_pod(value)), origin)
+    pod = identify(default_pod(in_namespace(decode_pod(value), origin)), origin)
     _raise_if(_too_large(pod))
     _raise_if((*validate_pod(pod), *_refused_fields(pod)))
     return pod

@@ -52,7 +52,7 @@ def test_apply_wait_get_and_delete(agent: Agent) -> None:
     agent.restart()
     agent.until_ready(["applied"])
     assert agent.eye.pod_table("applied") == before
-    assert agent.cli("delete", "pod", "applied") == (0, 'pod "applied" deleted\n', "")
+    assert agent.cli("delete", "pod", "applied") == (0, 'pod "applied" deleted from default namespace\n', "")
     assert agent.eye.containers("applied", infra=True) == []
     assert agent.cli("wait", "--for=delete", "pod/applied").code == 0
     missing = agent.cli("get", "pod", "applied")
