@@ -45,7 +45,7 @@ class _Pod:
         self.pod = pod
         self.seen = now
         self.operation = CREATE
-        """Of its next sync."""
+        """The kind of its next sync."""
         self.flight: tuple[int, str, float] | None = None
         """Generation, operation and monotonic time of the sync under way."""
         self.was_dispatched = False

@@ -57,7 +57,7 @@ _BOTH: Final = (Reclaim.CONTAINERS, Reclaim.IMAGES)
 
 
 class _Rules(msgspec.Struct, frozen=True):
-    """Of one layout, for each of the three file systems."""
+    """The rules of one layout, for each of the three file systems."""
 
     follows: tuple[Signal, Signal]
     """Signals whose thresholds those of containerfs are."""

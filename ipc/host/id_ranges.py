@@ -21,7 +21,7 @@ class IdRange(msgspec.Struct, frozen=True):
 
 
 class IdRanges(msgspec.Struct, frozen=True, kw_only=True):
-    """Of both kinds, each in order and without gaps that could be left out."""
+    """Ranges of both kinds, each in order and without gaps that could be left out."""
 
     users: tuple[IdRange, ...]
     groups: tuple[IdRange, ...]

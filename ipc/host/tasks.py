@@ -34,7 +34,7 @@ class FailureCount:
 
 
 FAILURES: Final = FailureCount()
-"""Of this process; a worker shows it in its row of the board."""
+"""Failures of this process; a worker shows the number in its row of the board."""
 
 
 def note_failure(name: str, error: BaseException, level: int = logging.ERROR) -> None:

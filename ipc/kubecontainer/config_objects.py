@@ -58,7 +58,7 @@ ConfigObject = ConfigMap | Secret | PriorityClass
 
 
 def object_key(found: ConfigObject) -> ObjectKey:
-    """Of an object whose namespace is filled in, where its kind has one."""
+    """The key of an object whose namespace is filled in, where its kind has one."""
     return ObjectKey(ObjectKind(found.kind), found.metadata.namespace, found.metadata.name)
 
 

@@ -19,7 +19,7 @@ from ipc.api.v1.status import LinuxContainerUser
 CONTAINER_STATUS_UNKNOWN: Final = "ContainerStatusUnknown"
 """Reason of an end that nobody saw (pkg/kubelet/container/helpers.go and kubelet_pods.go)."""
 UNKNOWN_EXIT_CODE: Final = 137
-"""Of a container whose end nobody saw."""
+"""Exit code of a container whose end nobody saw."""
 
 
 class ContainerState(enum.StrEnum):

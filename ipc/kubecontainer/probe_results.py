@@ -28,7 +28,7 @@ class ProbeResult(enum.StrEnum):
 
 
 class ProbeResults(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """Of one container: what its probes have said when their thresholds were reached."""
+    """Results of one container's probes, as they were when their thresholds were reached."""
 
     startup: ProbeResult = ProbeResult.UNKNOWN
     liveness: ProbeResult = ProbeResult.UNKNOWN
@@ -47,7 +47,7 @@ class ProbeResults(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True
         return msgspec.structs.replace(self, **{probe.value: result})
 
     def has_started(self, container: Container) -> bool:
-        """Of a container that runs: its other probes may begin, and what waits for it."""
+        """Whether a running container has started: its other probes may begin, and all that waits for it."""
         return container.startup_probe is None or self.startup is ProbeResult.SUCCESS
 
 

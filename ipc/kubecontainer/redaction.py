@@ -50,7 +50,7 @@ class Blocks(msgspec.Struct, frozen=True):
 
 
 def values_size(secret: Secret) -> int:
-    """Of its values together, in bytes."""
+    """Bytes of a Secret's values together."""
     return sum(map(len, secret.data.values()))
 
 

@@ -153,7 +153,7 @@ def _running(observed: RuntimePodStatus, name: str) -> RuntimeContainerStatus | 
 
 
 def _resources_now(pod: Pod, observed: RuntimePodStatus, actuated: Actuated) -> PodResourceInfo:
-    """Of what runs, and of the rest what it is to have."""
+    """The resources of each container: those it runs with, else those it is to have."""
     containers = (*pod.spec.init_containers, *pod.spec.containers)
     running = ((container, _running(observed, container.name)) for container in containers)
     return PodResourceInfo(

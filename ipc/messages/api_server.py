@@ -58,14 +58,14 @@ class ObjectSummary(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tru
     metadata: ObjectMeta
     """Without annotations: tools write whole objects into them."""
     type: str = ""
-    """Of a Secret."""
+    """Type of a Secret."""
     immutable: bool = False
     sizes: dict[str, int] = msgspec.field(default_factory=dict)
     """Key to the size of its value in bytes, in the order of keys; of a large number only the first."""
     keys: int = 0
     """Number of all keys."""
     size_bytes: int = 0
-    """Of all values."""
+    """Bytes of all values."""
     source: str
     file: str
     priority_class: PriorityClass | None = None

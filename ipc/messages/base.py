@@ -49,7 +49,7 @@ class TakeProfile(Message, frozen=True, kw_only=True):
     """Take a profile of the process that gets this (`ipc.host.profiles`)."""
 
     number: int
-    """Of the request."""
+    """Number of the request."""
     profile: str
     seconds: int
     """How long stacks are sampled."""

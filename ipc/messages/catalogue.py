@@ -54,4 +54,4 @@ LINKS: Final[Mapping[Role, LinkTypes[ChildCommand, ChildReport]]] = {
     Role.API_SERVER: API_SERVER,
     Role.DIALER: DIALER,
 }
-"""Of every role but ``Role.EXEC``, which becomes another program and has no link."""
+"""Links of every role but ``Role.EXEC``, which becomes another program and has no link."""

@@ -12,7 +12,7 @@ class MakeSocket(Message, frozen=True, kw_only=True):
     """Request for a TCP socket in the network namespace of that process."""
 
     number: int
-    """Of the request, on its connection."""
+    """Number of the request, on its connection."""
     pid: int
     start_ticks: int
     """Start of the process in clock ticks since boot: the request is refused when another process has its pid."""

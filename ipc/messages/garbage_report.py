@@ -22,13 +22,13 @@ class GarbageReport(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
 
     dry_run: bool
     images: tuple[ImageReport, ...] = ()
-    """Of a dry run all images, those that stay too."""
+    """Images that go; in a dry run all images, those that stay too."""
     freed_bytes: int = 0
     """By the images that were removed."""
     capacity_bytes: int = 0
-    """Of the images' file system; 0 when it is not known."""
+    """Capacity of the images' file system; 0 when it is not known."""
     available_bytes: int = 0
     containers: tuple[DeadContainer, ...] = ()
     directories: tuple[str, ...] = ()
-    """Of pods that are gone."""
+    """Directories of pods that are gone."""
     errors: tuple[str, ...] = ()

@@ -76,7 +76,7 @@ class CollectLogs(Message, frozen=True, kw_only=True):
     listed_at: float
     """Wall time at which these were all. A directory that was made or changed since may be a newer pod's."""
     number: int = 0
-    """Of a request that is answered, by one ``LogsCollected``; of a round 0."""
+    """Number of a request, which one ``LogsCollected`` answers; 0 of a round."""
     dry_run: bool = False
     """Only tell what would be removed."""
 
@@ -112,7 +112,7 @@ class ImagesCollected(Message, frozen=True, kw_only=True):
     error: str = ""
     """Why it has failed, as a whole or in part; empty when it has not."""
     capacity_bytes: int = 0
-    """Of the images' file system; 0 when it was not looked at."""
+    """Capacity of the images' file system; 0 when it was not looked at."""
     available_bytes: int = 0
 
 
@@ -120,7 +120,7 @@ class ObserveNode(Message, frozen=True, kw_only=True):
     """Observe the signals of eviction now, without waiting for the period. Answered by a ``NodeObserved``."""
 
     number: int
-    """Of this request, rising."""
+    """Number of this request, rising."""
     resource: str = ""
     """Resource of which each pod's use is wanted, too; empty for none."""
 

@@ -201,7 +201,7 @@ class ProbeResultChanged(Message, frozen=True, kw_only=True):
 
     uid: str
     name: str
-    """Of the container."""
+    """Name of the container."""
     container_id: str
     probe: ProbeType
     result: ProbeResult

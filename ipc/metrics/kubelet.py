@@ -284,7 +284,7 @@ ENSURE_IMAGE_REQUESTS: Final = Metric(
     ),
 )
 EVICTION_SIGNALS: Final = ("emptydirfs.limit", "ephemeralcontainerfs.limit", "ephemeralpodfs.limit")
-"""Of pods that take more than their own limits."""
+"""Signals of pods that take more than their own limits."""
 _NODE_SIGNALS: Final = tuple(signal.value for signal in Signal)
 EVICTIONS: Final = Metric(
     name="kubelet_evictions",

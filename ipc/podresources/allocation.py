@@ -90,7 +90,7 @@ def _same(left: ResourceList, right: ResourceList) -> bool:
 
 
 def resizable_part(resources: ResourceRequirements | None) -> ResourceRequirements:
-    """Of these the amounts that can change while a container runs."""
+    """The amounts among these that can change while a container runs."""
     if resources is None:
         return NO_RESOURCES
     limits, requests = (

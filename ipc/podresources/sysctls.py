@@ -54,6 +54,6 @@ def dotted(name: str) -> str:
 
 
 def namespace_of(name: str) -> SysctlNamespace | None:
-    """Of a dotted name, or of a pattern's part before its ``*``; None when it is the whole host's."""
+    """Namespace of a dotted name, or of a pattern's part before its ``*``; None when it is the whole host's."""
     prefix = next((namespace for prefix, namespace in _PREFIXES.items() if name.startswith(prefix)), None)
     return _NAMES.get(name, prefix)

@@ -56,7 +56,7 @@ class Counter:
         self._meters.cells[self._at] += amount
 
     def set(self, value: float) -> None:
-        """Of a gauge: replace its value."""
+        """Replace the value of a gauge."""
         self._meters.cells[self._at] = value
 
 

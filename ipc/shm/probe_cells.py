@@ -38,7 +38,7 @@ class ProbeCounts(msgspec.Struct, frozen=True):
     results: Mapping[str, float]
     """By the values of the label ``result``."""
     buckets: tuple[float, ...]
-    """Of its duration: not cumulative, the one without a bound last."""
+    """Numbers by duration: not cumulative, the one without a bound last."""
     sum_s: float
 
 

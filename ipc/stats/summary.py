@@ -73,7 +73,7 @@ class InterfaceStats(_Shape, frozen=True, kw_only=True):
 class NetworkStats(_Shape, frozen=True, kw_only=True):
     time: str
     name: str | None = None
-    """Of the default interface, whose counters follow."""
+    """Name of the default interface, whose counters follow."""
     rx_bytes: int | None = None
     rx_errors: int | None = None
     tx_bytes: int | None = None

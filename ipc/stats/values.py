@@ -134,7 +134,7 @@ class FileSystem(_Value, frozen=True, kw_only=True):
 
     time: float
     path: str = ""
-    """Of the directory, on the host."""
+    """Path of the directory, on the host."""
     device: str = ""
     """Source of the mount."""
     type: str = ""
@@ -185,7 +185,7 @@ class PodSample(_Value, frozen=True, kw_only=True):
     containers: tuple[ContainerSample, ...] = ()
     infra: ContainerSample | None = None
     cpu: Cpu | None = None
-    """Of the containers and the infra container. Containers that have been removed since go on counting."""
+    """Use of the containers and the infra container. Containers that have been removed since go on counting."""
     memory: Memory | None = None
     io: Io | None = None
     network: Network | None = None

@@ -85,14 +85,14 @@ class WorkerSettings(msgspec.Struct, frozen=True, kw_only=True):
     max_pods: int = 110
     """Most pods that this node takes."""
     gc: GcPolicy = GcPolicy()
-    """Of dead containers; ``max_containers`` is the master's business."""
+    """Policy for dead containers; ``max_containers`` is the master's business."""
     thresholds: tuple[Threshold, ...] = ()
     """Thresholds of eviction, those of containerfs not among them. Without any nothing is observed for it."""
     log_rotation: LogRotatePolicy = LogRotatePolicy()
     log: LogTarget = LogTarget()
     tracing: TracingSettings = TracingSettings()
     server: ServerSettings = ServerSettings()
-    """Of the API server alone."""
+    """Settings of the API server alone."""
 
 
 class ChildContext(msgspec.Struct, frozen=True, kw_only=True):

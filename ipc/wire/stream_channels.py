@@ -104,7 +104,7 @@ class StreamStatus(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True
 
 
 def exit_status(code: int) -> StreamStatus:
-    """Of a command that has ended (cri-streaming pkg/streaming/remotecommand, exec.go)."""
+    """The status of a command that has ended (cri-streaming pkg/streaming/remotecommand, exec.go)."""
     if code == 0:
         return StreamStatus(status=SUCCESS)
     return StreamStatus(

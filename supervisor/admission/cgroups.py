@@ -11,7 +11,7 @@ ROOT: Final = Path("/sys/fs/cgroup")
 
 
 def own_cgroup() -> Path | None:
-    """Of cgroup v2; None where there is none."""
+    """This process's directory in cgroup v2; None where there is none."""
     with contextlib.suppress(OSError):
         for line in Path("/proc/self/cgroup").read_text().splitlines():
             if line.startswith("0::"):

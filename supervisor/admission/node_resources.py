@@ -37,7 +37,7 @@ class Machine(msgspec.Struct, frozen=True, kw_only=True):
     limits_swap: bool = False
     """Whether the kernel limits swap by cgroup, and this user may set such a limit."""
     oom_score_adj: int = 0
-    """Of this process."""
+    """The oom_score_adj of this process."""
     unprivileged_port_start: int = FIRST_PORT
     """The first port that is not root's."""
 

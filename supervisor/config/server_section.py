@@ -36,7 +36,7 @@ def check_server_section(settings: Settings, file: str) -> None:
 
 
 def _problems(server: ServerSection) -> Iterator[tuple[str, str]]:
-    """Of values that are right each for itself: those that contradict one another, and unknown names."""
+    """Find settings that contradict one another, though each is right for itself, and unknown names."""
     if bool(server.tls_cert_file) != bool(server.tls_private_key_file):
         yield "tlsCertFile", "a certificate and its key (tlsPrivateKeyFile) are set together, or neither"
     for suite in server.tls_cipher_suites:

@@ -120,7 +120,7 @@ class Each(msgspec.Struct, frozen=True):
 
 
 def seconds(text: str) -> Seconds:
-    """Of the text in the file, such as ``1m30s``. Raises ValueError."""
+    """Read a duration of the file, such as ``1m30s``. Raises ValueError."""
     return Seconds(parse_duration(text))
 
 

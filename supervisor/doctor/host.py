@@ -25,7 +25,7 @@ from supervisor.config.settings import Settings
 from supervisor.processes.podman_service import BrokenContainersConf, conf_files, merged_conf, read_files
 
 PODMAN_DEADLINE_S: Final = 30.0
-"""Of one question to Podman, in seconds: it starts helpers to answer."""
+"""Deadline of one question to Podman, in seconds: it starts helpers to answer."""
 CONNECT_DEADLINE_S: Final = 1.0
 DEFAULT_NUM_LOCKS: Final = 2048
 """containers.conf(5), num_locks."""

@@ -46,7 +46,7 @@ def eviction_message(
     thresholds: Iterable[Threshold],
     observations: SignalObservations,
 ) -> EvictionMessage:
-    """Of a pod that goes because that resource is starved."""
+    """The words to a pod that goes because that resource is starved."""
     text = f"The node was low on resource: {resource}. {_threshold_text(resource, thresholds, observations)}"
     if usage is None:
         return EvictionMessage(text, {})

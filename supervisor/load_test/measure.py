@@ -16,7 +16,7 @@ Json = Mapping[str, Any]
 
 
 class Percentiles(msgspec.Struct, frozen=True, rename="camel"):
-    """Of durations in seconds."""
+    """Percentiles of durations in seconds."""
 
     p50: float
     p99: float

@@ -38,7 +38,7 @@ class PendingPod(msgspec.Struct, frozen=True, kw_only=True):
     """With the resources that it was allocated."""
     after: Pod
     qos: str = ""
-    """Of the pod; empty: as its resources have it."""
+    """QoS class of the pod; empty: as its resources have it."""
     since: str = ""
     """When its resize was put off first; empty when it was not tried yet."""
 

@@ -31,7 +31,7 @@ class ImageGc:
 
     def __init__(self) -> None:
         self._due_at = 0.0
-        """Of the next round, monotonic seconds."""
+        """When the next round is due, monotonic seconds."""
         self._number = 0
         self._under_way: dict[int, Collected] = {}
         self._has_failed = False

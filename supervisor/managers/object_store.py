@@ -31,7 +31,7 @@ class PodObjects(msgspec.Struct, frozen=True, kw_only=True):
 
     objects: ConfigObjects = ConfigObjects()
     size_bytes: int = 0
-    """Of all these objects, and of the names of all that it refers to, in a message."""
+    """Bytes of all these objects, and of the names of all that it refers to, in a message."""
     unread: bool = False
     """Something is unknown because not every source, or not the file where it stood, was read yet."""
     too_large: tuple[ObjectRef, ...] = ()
@@ -98,7 +98,7 @@ class ObjectStore:
         return stored.object if stored is not None and isinstance(stored.object, Secret) else None
 
     def _may_come(self, key: ObjectKey) -> bool:
-        """Of one that is not here: it may be there all the same."""
+        """Whether an object that is not here may be there all the same."""
         return not self._complete or key in self._expected
 
     def misses_any(self, namespace: str, references: Iterable[ObjectRef]) -> bool:

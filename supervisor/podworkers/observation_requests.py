@@ -33,7 +33,7 @@ class ObservationRequests:
     def __init__(self) -> None:
         self.cache = PodCache()
         self._acts: dict[str, _Act] = {}
-        """Of every tracked pod."""
+        """The newest act on every tracked pod, by uid."""
         self._awaited: set[str] = set()
         """Requested and not answered."""
         self._asked: set[str] = set()
@@ -174,8 +174,8 @@ class ObservationRequests:
         return status if changed and tracked else None
 
     def absent(self, relisted_at: float, shown: Iterable[Observation], untracked: Iterable[str]) -> list[Observation]:
-        """Of pods without a row: what a relist does not show is not there. Those that were observed since it began it
-        passes over."""
+        """Observations of pods without a row: a pod that a relist does not show is not there. Pods that were observed
+        since it began are passed over."""
         seen = {observation.uid for observation in shown}
         return [
             Observation(

@@ -38,7 +38,7 @@ class Isolation(msgspec.Struct, frozen=True):
 
     uid: str
     deaths: int
-    """Of its worker, that are its doing as far as is known."""
+    """Deaths of its worker, that are its doing as far as is known."""
     wait_s: float
     """Until anything is done for it again."""
 

@@ -24,7 +24,7 @@ PATH: Final = "/org/freedesktop/login1"
 MANAGER: Final = "org.freedesktop.login1.Manager"
 SIGNAL: Final = "PrepareForShutdown"
 DEADLINE_S: Final = 5.0
-"""Of each call."""
+"""Deadline of each call, in seconds."""
 FIRST_PAUSE_S: Final = 1.0
 MAX_PAUSE_S: Final = 60.0
 """Between attempts to reach a bus that is not there (upstream's dbusReconnectPeriod is one second)."""

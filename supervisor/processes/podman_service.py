@@ -32,7 +32,7 @@ START_S = 10.0
 class PodmanService(msgspec.Struct, frozen=True):
     socket: Path
     argv: tuple[str, ...] = ()
-    """Of our own child; empty when the socket is the user's."""
+    """The command of our own child; empty when the socket is the user's."""
     env: dict[str, str] = {}
 
     def is_hung(self, age_s: float) -> bool:

@@ -45,7 +45,7 @@ class ManifestErrorKind(enum.StrEnum):
     SYNTAX = "Syntax"
     """Not YAML or JSON, or above one of the maxima of `documents`."""
     INVALID = "Invalid"
-    """Of another kind than those of `kinds`, or with a field that is wrong or not supported."""
+    """A document of another kind than those of `kinds`, or with a field that is wrong or not supported."""
     CONFLICT = "Conflict"
     """Another document claimed the name first (upstream: FailedValidation, duplicate pod name)."""
     IMMUTABLE = "Immutable"

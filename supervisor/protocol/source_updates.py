@@ -22,7 +22,7 @@ class PodOperation(enum.StrEnum):
     DELETE = "DELETE"
     """The pod's deletionTimestamp was set."""
     RESTORE = "RESTORE"
-    """Of the checkpoint: supervise it, but its source was not read yet."""
+    """A pod of the checkpoint: supervise it, but its source was not read yet."""
     SET = "SET"
     """Everything at once. Refused: a set without its differences cannot be acted on one pod at a time."""
 

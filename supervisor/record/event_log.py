@@ -22,7 +22,7 @@ from ipc.host.clock import parse_rfc3339
 from ipc.host.private_directories import make_private
 
 VERSION: Final = 1
-"""Of the format. Another version is not trusted, whatever it says."""
+"""Version of the format. Another version is not trusted, whatever it says."""
 MAX_LIVE_BYTES: Final = 16 << 20
 """Most that a rewritten file has; the events that were not seen for longest are left out."""
 MIN_ROOM_BYTES: Final = 1 << 20
@@ -48,7 +48,7 @@ class EventLog:
     def __init__(self, path: Path) -> None:
         self._path = path
         self._size = 0
-        """Of the file as we left it."""
+        """Bytes of the file as we left it."""
         self._room = 0
         """How much may be appended. 0: the next write is a rewrite, because it is the first one, or the last failed."""
 

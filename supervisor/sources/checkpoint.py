@@ -20,7 +20,7 @@ from supervisor.protocol.manifests import DesiredPod
 from supervisor.state.checked_file import decode_checked, encode_checked
 
 VERSION: Final = 1
-"""Of the format. Another version is not trusted, whatever it says."""
+"""Version of the format. Another version is not trusted, whatever it says."""
 MAX_CHECKPOINT_BYTES: Final = 64 << 20
 """Largest checkpoint that is read: some 10,000 pods."""
 

@@ -74,7 +74,7 @@ class HttpSource:
 
 
 def _items_of(value: Any) -> Iterator[tuple[str, Any]]:
-    """Of a list each item, as the first kubelet's ``/containers`` took it; of all else what a manifest has."""
+    """The items of a list, as the first kubelet's ``/containers`` took it; else those that a manifest has."""
     if isinstance(value, list):
         yield from ((f"[{index}]", item) for index, item in enumerate(value))
     else:

@@ -24,7 +24,7 @@ from ipc.kubecontainer.probe_results import NO_PROBE_RESULTS, ProbeResult, Probe
 from supervisor.state.throttled_saver import ThrottledSaver, Write
 
 VERSION: Final = 1
-"""Of the format. Another version is not trusted, whatever it says."""
+"""Version of the format. Another version is not trusted, whatever it says."""
 MAX_FILE_BYTES: Final = 16 << 20
 """Largest file that is read: that of 100,000 containers."""
 WRITE_PERIOD_S: Final = 5.0

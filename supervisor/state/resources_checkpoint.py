@@ -28,7 +28,7 @@ from supervisor.state.throttled_saver import ThrottledSaver, Write
 ALLOCATED_FILE: Final = "allocated_pods_state"
 ACTUATED_FILE: Final = "actuated_pods_state"
 VERSION: Final = 1
-"""Of both formats. Another version is not trusted, whatever it says."""
+"""Version of both formats. Another version is not trusted, whatever it says."""
 WRITE_PERIOD_S: Final = 0.1
 """The least time between two writes, in seconds: many pods that come at once are one write."""
 RETRY_S: Final = 5.0

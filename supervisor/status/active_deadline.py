@@ -13,7 +13,7 @@ from ipc.host.clock import parse_rfc3339
 from ipc.messages import event_reasons
 
 DEADLINE_EXCEEDED: Final = event_reasons.DEADLINE_EXCEEDED.reason
-"""Of the pod's status, as of the event."""
+"""Reason of the pod's status, as of the event."""
 DEADLINE_EXCEEDED_MESSAGE: Final = "Pod was active on the node longer than the specified deadline"
 
 

@@ -45,7 +45,7 @@ def containers_ready(spec: PodSpec, statuses: Sequence[ContainerStatus] | None, 
 
 
 def false_for_good(type_: str, phase: str) -> PodCondition:
-    """Of a terminal pod (generatePodReadyConditionForTerminalPhase and its sibling)."""
+    """The condition of a terminal pod (generatePodReadyConditionForTerminalPhase and its sibling)."""
     return _condition(type_, False, _WHEN_TERMINAL[phase])
 
 

@@ -40,7 +40,7 @@ def ended_unseen(
 
 
 def observed_state(container: RuntimeContainerStatus) -> ContainerState:
-    """Of a container whose state is known; an unknown one is waiting, without a reason."""
+    """The state of a container that was observed; one in an unknown state is waiting, without a reason."""
     if container.state is Observed.RUNNING:
         return ContainerState(running=ContainerStateRunning(started_at=stamp(container.started_at)))
     if container.state is Observed.CREATED:

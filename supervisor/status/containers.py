@@ -249,7 +249,7 @@ def _with_probes(
 def _is_started(
     container: Container, probe_results: ProbeResults, status: ContainerStatus, old: ContainerStatus | None
 ) -> bool:
-    """Of a running container. One that had started stays so while its probe has nothing new to say."""
+    """Whether a running container has started. One that had started stays so while its probe has nothing new to say."""
     if container.startup_probe is not None and probe_results.startup is ProbeResult.UNKNOWN:
         return old is not None and old.container_id == status.container_id and bool(old.started)
     return probe_results.has_started(container)

@@ -13,7 +13,7 @@ from ipc.text.safe_text import clipped
 from supervisor.status.phase import TERMINAL_PHASES
 
 MAX_TERMINATION_MESSAGES_BYTES: Final = 12 * 1024
-"""Of one pod, shared equally by its containers (MaxPodTerminationMessageLogLength)."""
+"""Bytes of one pod's messages, shared equally by its containers (MaxPodTerminationMessageLogLength)."""
 
 
 def merge_pod_status(

@@ -64,6 +64,6 @@ def _started_at(status: ContainerStatus) -> str | None:
 
 
 def _finished_at(status: ContainerStatus) -> str | None:
-    """Of its last end, whatever it waits for now."""
+    """The time of the container's last end, whatever it waits for now."""
     end = status.state.terminated or (status.last_state.terminated if status.state.waiting is not None else None)
     return end.finished_at if end is not None else None

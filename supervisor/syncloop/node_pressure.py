@@ -87,7 +87,7 @@ class NodePressureManager:
         self._state = PressureState()
         self._layout = Layout.ONE
         self._number = 0
-        """Of the newest request to the node worker."""
+        """Number of the newest request to the node worker."""
         self._stage: _Reclaiming | _Measuring | _CleaningUp | None = None
         self._round_at = 0.0
         """Monotonic time of the last round."""

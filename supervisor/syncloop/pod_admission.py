@@ -135,7 +135,7 @@ class PodAdmission:
 
 
 def _last_to_stay(pod: Pod) -> tuple[int, float, str]:
-    """Of pods that serve alike the last one is chosen: the one with the least priority, and the youngest."""
+    """Sort key of pods that serve alike: the last one has the least priority, and is the youngest."""
     return -pod_priority(pod), created_at(pod), pod.metadata.uid
 
 

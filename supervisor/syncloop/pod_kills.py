@@ -45,7 +45,7 @@ class PodKill(msgspec.Struct, frozen=True, kw_only=True):
     event: EventReason | None = None
     """Row of the pod's event, whose message is the failure's; None: without an event."""
     annotations: dict[str, str] = {}
-    """Of that event."""
+    """Annotations of that event."""
 
 
 class _Waiting(msgspec.Struct, frozen=True):

@@ -18,7 +18,7 @@ JITTER_FACTOR: Final = 0.5
 MIN_TICKS: Final = 12
 """Into so many moments at least a sync period is divided, at which pods are synced that need nothing."""
 SYNCS_TOGETHER: Final = 8
-"""Of so many pods these moments are made to bring the syncs together; with many pods more often, not more at a time."""
+"""Pods that are synced together at such a moment; with many pods there are more moments, not more pods at each."""
 
 
 def due_in(done: SyncDone, now: Instant, settings: Settings, rng: random.Random, pods: int) -> float:

@@ -186,11 +186,15 @@ def test_an_agent_that_dies_with_the_edit_loses_nothing(agent: Agent) -> None:
         limits = container_status(agent.pods()["edited"])["resources"]["limits"]
         return bool(limits == {"cpu": "300m", "memory": "80Mi"})
 
+    restarts = 0 if IN_PLACE else 1
+    agent.until(
+        lambda: restart_count(agent.pods()["edited"]) == restarts, "it is restarted where the host cannot resize"
+    )
     agent.until(has_it, "it has its resources")
     agent.until(lambda: condition(agent, "edited", "PodResizeInProgress") is None, "nothing is left to do")
     if IN_PLACE:
         assert limits_inside(agent, "edited") == expected_limits(300, 80)
-    assert restart_count(agent.pods()["edited"]) == (0 if IN_PLACE else 1)
+    assert restart_count(agent.pods()["edited"]) == restarts
     agent.remove("edited")
 
 

@@ -1,4 +1,4 @@
-"""Reads the source: a docstring begins with the name of its subject or with a verb, never with a pronoun.
+"""Reads the source: a docstring begins with the name of its subject or with a verb, never with a pronoun or with "Of".
 
 A string that is a statement is a docstring: of a module, class or function, or of the attribute above it.
 """
@@ -18,6 +18,7 @@ PACKAGES: Final = ("ipc", "supervisor", "workers")
 PRONOUNS: Final = (
     *("What", "Whatever", "Who", "Whoever", "Whom", "Whose", "It", "Its"),
     *("They", "Them", "Their", "That", "Those", "These"),
+    "Of",
 )
 _PRONOUN: Final = re.compile(rf"\s*(?:{'|'.join(PRONOUNS)})\b")
 
@@ -38,6 +39,7 @@ def test_public_modules_have_a_docstring(package: str) -> None:
     "source",
     [
         '"""What is here."""',
+        '"""Of each call."""',
         'class Pod:\n    """Those that run."""',
         'class Pod:\n    uid: str\n    """Whose it is."""',
         'MAX_PODS = 3\n"""It is small."""',

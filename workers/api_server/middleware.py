@@ -145,7 +145,7 @@ def _kubernetes_words(request: web.Request, error: web.HTTPException) -> str:
 
 
 def _kubelets_words(_request: web.Request, error: web.HTTPException) -> str:
-    """Of Go's mux and of go-restful."""
+    """The words of Go's mux and of go-restful."""
     known = {404: NOT_FOUND, 405: "405: Method Not Allowed"}
     return known.get(error.status) or error.text or error.reason
 

@@ -68,7 +68,7 @@ class Ports:
 
 
 def server_of(runner: web.AppRunner) -> web.Server:
-    """Of one that was set up."""
+    """The server of a runner that was set up."""
     assert runner.server is not None, "it was set up"
     return runner.server
 

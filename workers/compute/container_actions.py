@@ -84,7 +84,7 @@ def start_created(given: Given, container: Container, created: RuntimeContainerS
 
 
 def unknown_message(kind: str, container: RuntimeContainerStatus) -> str:
-    """Of a kill (kuberuntime_manager.go, computePodActions)."""
+    """The message of a kill (kuberuntime_manager.go, computePodActions)."""
     return f'{kind} is in "{container.state}" state, try killing it before restart'
 
 

@@ -37,7 +37,7 @@ from workers.compute.kill_spec import ALIVE, ContainerKill, kill_of
 from workers.compute.types import ContainerReset, Given
 
 OOM_EXIT_CODE: Final = 137
-"""Of one that ran out of memory and has no exit code that says so."""
+"""Exit code of a container that ran out of memory and has none that says so."""
 
 
 class InitActions(msgspec.Struct, frozen=True, kw_only=True):

@@ -42,7 +42,7 @@ def _why_stray(given: Given, container: RuntimeContainerStatus) -> str:
 
 
 def _is_last_trace(given: Given, container: RuntimeContainerStatus) -> bool:
-    """Of an ephemeral container, without which it would start a second time."""
+    """Whether an ephemeral container has no other trace, without which it would start a second time."""
     found, newest = find_container(given.pod.spec, container.name), given.status.newest(container.name)
     return found is not None and found.kind is ContainerKind.EPHEMERAL and newest is container
 
@@ -61,8 +61,9 @@ def dead_containers(given: Given, keep_ids: Container[str]) -> tuple[RuntimeCont
 
 
 def _kept_dead(given: Given, name: str, too_many: Container[str]) -> Iterator[RuntimeContainerStatus]:
-    """Of those that are too many only the newest of its name: it says that and how the container ended, how often, and
-    when it may start again. So it is with one that runs for Podman: everybody else takes it for a twin."""
+    """Exited containers that stay: of those that are too many only the newest of its name, which says that and how it
+    ended, how often, and when it may start again. So it is with one that runs for Podman: everybody else takes it for
+    a twin."""
     newest = given.status.newest(name)
     return (c for c in _exited(given, name) if c is newest or not (c.id in too_many or is_unnoticed_end(c)))
 

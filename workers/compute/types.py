@@ -99,7 +99,7 @@ class PodActions(msgspec.Struct, frozen=True, kw_only=True):
     sandbox_id: str = ""
     """The sandbox to use, or the one that is replaced (its loss is worth an event when not empty)."""
     attempt: int = 0
-    """Of the sandbox to create."""
+    """Attempt of the sandbox to create."""
     ephemeral_containers_to_start: tuple[ContainerStart, ...] = ()
     init_containers_to_start: tuple[ContainerStart, ...] = ()
     """In order; one that is no sidecar and does not start keeps the later ones from starting."""

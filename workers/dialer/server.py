@@ -42,7 +42,7 @@ from workers.proc.peers import peer_uid
 MAX_CLIENTS: Final = 128
 """Connections at a time: every worker has one."""
 SEND_BUFFER_BYTES: Final = 64 * 1024
-"""Of each connection: some hundred answers. A client that reads none of them is let go."""
+"""Bytes that wait in each connection: some hundred answers. A client that reads none of them is let go."""
 MIN_STAY_S: Final = 0.5
 """How long an incarnation serves one user namespace at least, in seconds, while a pod in another one waits."""
 PAUSE_S: Final = 0.2

@@ -37,7 +37,7 @@ class Whereabouts(msgspec.Struct, frozen=True, kw_only=True):
     node_name: str = ""
     host_ips: tuple[str, ...] = ()
     pod_ips: tuple[str, ...] = ()
-    """Of its sandbox, in any order; the host's for a pod in the host's network."""
+    """Addresses of its sandbox, in any order; the host's for a pod in the host's network."""
 
     @property
     def sorted_pod_ips(self) -> tuple[str, ...]:

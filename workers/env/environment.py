@@ -62,7 +62,7 @@ class Environment(dict[str, str]):
         self._left = MAX_PROCESS_CHARS
 
     def add(self, name: str, value: str) -> None:
-        """Of two values of a name the last one holds; both count for MAX_PROCESS_CHARS. Raises ConfigError."""
+        """Add a variable; of two values of a name the last holds, both count for the limit. Raises ConfigError."""
         self._left -= len(name) + len(value)
         if self._left < 0:
             what = f"with it all variables have more than {MAX_PROCESS_CHARS} characters"

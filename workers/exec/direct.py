@@ -72,7 +72,7 @@ class Target(msgspec.Struct, frozen=True, kw_only=True):
     program: str
     """To be spawned: nsenter, or the OCI runtime where no other namespace has to be entered."""
     argv: tuple[str, ...]
-    """Of the OCI runtime, before its subcommand."""
+    """The command of the OCI runtime, before its subcommand."""
     env: dict[str, str]
     process: bytes
     """JSON of a process like the container's own (`describe`), still without a command and a tag."""

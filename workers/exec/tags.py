@@ -73,7 +73,7 @@ def _tag(pid: int) -> ProcessTag | None:
 
 
 def _name(pid: int) -> str:
-    """Of its program, at most fifteen bytes."""
+    """Name of the process's program, at most fifteen bytes."""
     return procfs.read_once(pid, "comm", _MAX_NAME_BYTES).decode(errors="replace").strip()
 
 

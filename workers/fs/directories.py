@@ -19,7 +19,7 @@ from typing import Final
 from ipc.host.private_directories import PRIVATE_MODE, make_private
 
 MAX_NAME_BYTES: Final = 255
-"""Of one name, on every file system of Linux."""
+"""Bytes of one name, on every file system of Linux."""
 
 _OPEN: Final = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
 _BELOW: Final = _OPEN | os.O_NOFOLLOW

@@ -28,7 +28,7 @@ IN_ROOT: Final = 0x10
 READ_DIRECTORY: Final = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW
 
 MAX_TRIES: Final = 100
-"""Of one path with ``..`` in it: the kernel gives up (EAGAIN) whenever anything is renamed or mounted on the host
+"""Tries of one path with ``..`` in it: the kernel gives up (EAGAIN) whenever anything is renamed or mounted on the host
 meanwhile, which can happen all the time."""
 
 _SYS_OPENAT2: Final = 437

@@ -190,7 +190,7 @@ class _Store:
         return self._clock.now().wall
 
     async def usage(self) -> ImageUsage | None:
-        """Of the file system, and by images."""
+        """Use of the file system, and by images."""
         return await self._runtime.image_usage(self._view.layer())
 
     def is_concerned(self, policy: ImageGcPolicy) -> bool:

@@ -22,7 +22,7 @@ from workers.images.garbage import ImageRecord, detect, stored_name
 from workers.kubecontainer.runtime import ListedImage
 
 VERSION: Final = 1
-"""Of the file's format."""
+"""Version of the file's format."""
 MAX_FILE_BYTES: Final = 16 << 20
 """Largest file that is read."""
 MAX_PULLING: Final = 1_000

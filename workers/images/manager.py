@@ -67,7 +67,7 @@ class _Seen(msgspec.Struct, frozen=True):
     at: float
     """Monotonic seconds."""
     stamp: ImageStamp | None
-    """Of all images before the inspect; None without one."""
+    """Stamp of all images before the inspect; None without one."""
 
 
 class ImageManager:

@@ -53,7 +53,7 @@ MAX_BACKOFF_S: Final = 86_400.0
 MAX_HOOK_CHARS: Final = 1 << 20
 """A hook of a manifest of the default size fits."""
 MAX_RESOURCES_CHARS: Final = 1024
-"""Of two requests and two limits."""
+"""Characters of two requests and two limits."""
 
 
 N = TypeVar("N", int, float)

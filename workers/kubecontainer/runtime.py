@@ -131,12 +131,12 @@ class InspectedContainer(msgspec.Struct, frozen=True, kw_only=True):
     image_id: str
     labels: dict[str, str]
     ips: tuple[str, ...]
-    """Of an infra container the addresses of its network, but for the host's; as Podman shows them, else the kernel."""
+    """Addresses of an infra container's network, but for the host's; as Podman shows them, else the kernel."""
     log_path: str
     stop_signal: str = ""
     """Stop signal by name, its own or its image's, such as SIGTERM. Empty when Podman shows none."""
     image_digest: str = ""
-    """Of the image's manifest, ``sha256:...``."""
+    """Digest of the image's manifest, ``sha256:...``."""
     resolv_conf: str = ""
     """Path on the host of the resolv.conf that Podman has written for its network."""
     start_ticks: int = 0

@@ -28,7 +28,7 @@ class PodImages:
         self._manager = manager
         self._of = of
         self._logins: tuple[KeyedLogin, ...] | None = None
-        """Of the pod's imagePullSecrets; None until an image is looked for."""
+        """Logins of the pod's imagePullSecrets; None until an image is looked for."""
 
     async def ensure_all(self, container: Container) -> ImageInfo | None:
         """The container's own image, and those of the volumes that it sees (getImageVolumes).

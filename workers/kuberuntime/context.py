@@ -33,7 +33,7 @@ class NodeConfig(msgspec.Struct, frozen=True, kw_only=True):
     network: NetworkSettings = NetworkSettings()
     seccomp: SeccompSettings = SeccompSettings()
     limits: BackoffLimits
-    """Of the back-off of containers that crash."""
+    """Limits of the back-off of containers that crash."""
     gc: GcPolicy = GcPolicy()
     """How many dead containers a pod keeps."""
 

@@ -88,7 +88,7 @@ class _Made(msgspec.Struct, frozen=True):
     infra: str
     """Name of its infra container."""
     pid_file: Path
-    """Of that one's monitor."""
+    """The pid file of its monitor."""
     labels: Mapping[str, str] | None
     """With which it was made; None of an adopted one."""
 

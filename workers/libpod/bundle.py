@@ -44,8 +44,8 @@ _DECODER: Final = msgspec.json.Decoder(RuntimeConfig)
 
 
 def read_user(config: str) -> LinuxContainerUser | None:
-    """Of that file; None before the first start, and for a container of a pod with ids of its own, whose file Podman
-    4.3 does not leave open to us. A small file on the disk that Podman itself works on."""
+    """The user of that file; None before the first start, and for a container of a pod with ids of its own, whose file
+    Podman 4.3 does not leave open to us. A small file on the disk that Podman itself works on."""
     if not config:
         return None
     try:

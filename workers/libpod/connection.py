@@ -91,7 +91,7 @@ class Connection:
 
     @property
     def headers(self) -> Mapping[str, str]:
-        """Of the answer, names in small letters."""
+        """Headers of the answer, names in small letters."""
         return self._answer.headers
 
     async def parts(self) -> AsyncIterator[bytes]:

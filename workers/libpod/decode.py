@@ -250,7 +250,7 @@ class _Report(_Wire, frozen=True):
     id: str = ""
     err: msgspec.Raw = msgspec.Raw(b"null")
     removed: dict[str, msgspec.Raw] = msgspec.field(default_factory=dict, name="RemovedCtrs")
-    """Of a pod, from 4.5 on: the members' errors by id."""
+    """Errors of a pod's members by id, from 4.5 on."""
 
 
 class _ExecSession(_Wire, frozen=True):

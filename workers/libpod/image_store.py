@@ -60,7 +60,7 @@ class StoreUsage(msgspec.Struct, frozen=True):
     """Sizes of images, in bytes."""
 
     total: int
-    """Of all images; what several have in common counts once."""
+    """Bytes of all images; layers that several have in common count once."""
     sizes: Mapping[str, int]
     """By image id, each with all that it needs."""
     exclusive: Mapping[str, int]

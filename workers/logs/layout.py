@@ -20,7 +20,7 @@ KEPT_ATTEMPTS: Final = 2
 """How many attempts of one container keep their log at least."""
 
 MAX_INT64: Final = 2**63 - 1
-"""Of the integers that calcRestartCountByLogDir counts in (pkg/kubelet/kuberuntime/kuberuntime_container.go)."""
+"""Largest number that calcRestartCountByLogDir counts to (pkg/kubelet/kuberuntime/kuberuntime_container.go)."""
 
 START_ERROR_SUFFIX: Final = ".start-error"
 """Suffix of the file beside ``<attempt>.log`` with the error of a failed start."""

@@ -141,7 +141,7 @@ def _read_file(directory: Path, file: Path) -> tuple[str, bool]:
 
 
 def _read_log(directory: Path, log_file: Path) -> str:
-    """Of the newest file; also of the one before it, when the log was rotated so late that the newest has less."""
+    """End of the newest file; also of the one before it, when the log was rotated so late that the newest has less."""
     try:
         with regular_file(directory, log_file) as fd:
             tail, is_whole = read_tail(fd, _LOG_TAIL_BYTES)

@@ -31,7 +31,7 @@ HINTS: Final[Mapping[str, float]] = {
 most likely started by a sync, whose end requests an observation of its own and makes this one unnecessary; so is one
 that is removed."""
 _LAST_EVENTS: Final = frozenset({"died", "remove"})
-"""Of a container that nobody knows they say nothing: it is gone, or an earlier event is of it."""
+"""Events that say nothing of a container that nobody knows: it is gone, or an earlier event is of it."""
 
 log = logging.getLogger(__name__)
 

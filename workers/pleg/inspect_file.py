@@ -24,14 +24,14 @@ KEEP_S: Final = 5.0
 WRITING_SHARE: Final = 0.01
 """Part of the time that writing may take."""
 MAX_BYTES: Final = 128 * 1024**2
-"""Of a file that is read: some hundred thousand containers."""
+"""Bytes of a file that is read: some hundred thousand containers."""
 
 log = logging.getLogger(__name__)
 
 
 class _Content(msgspec.Struct, frozen=True):
     fields: tuple[str, ...]
-    """Of a container. What another version of the agent has written with others is not read."""
+    """Field names of a container. A file that another version of the agent has written with others is not read."""
     containers: tuple[InspectedContainer, ...]
 
 

@@ -31,7 +31,7 @@ TLS_HANDSHAKE_TIMEOUT_S: Final = 10.0
 _READ_BYTES: Final = 16 * 1024
 """Most bytes that are read at a time, and half of those that may wait to be read."""
 _SHOWN_BYTES: Final = 4096
-"""Of what is no HTTP, in a message."""
+"""Bytes that a message shows of an answer that is no HTTP."""
 _SWITCHING_PROTOCOLS: Final = 101
 _REDIRECTS: Final = frozenset({301, 302, 303, 307, 308})
 _LATE_HEAD: Final = "(Client.Timeout exceeded while awaiting headers)"

@@ -73,7 +73,7 @@ _CONFIG: Final = h2.config.H2Configuration(client_side=True, header_encoding=Fal
 _CODE: Final = re.compile(r"[0-9]{1,10}", re.ASCII)
 _MAX_CODE: Final = 2**31 - 1
 _SHOWN_CHARS: Final = 64
-"""Of a status that is none, in a message."""
+"""Characters that a message shows of a status that is none."""
 
 
 class RpcError(Exception):

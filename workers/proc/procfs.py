@@ -28,7 +28,7 @@ _STATE, _PPID, _SESSION, _FLAGS, _START_TIME = 3 - 3, 4 - 3, 6 - 3, 9 - 3, 22 - 
 _ENDED: Final = ("Z", "X")
 """States of a process that has ended."""
 _PF_EXITING: Final = 0x4
-"""Of the flags: the kernel is taking the process down (linux/sched.h)."""
+"""The flag of a process that the kernel is taking down (linux/sched.h)."""
 
 
 def open_process(container: InspectedContainer) -> int | None:

@@ -17,7 +17,7 @@ from workers.proc import procfs
 TAG_LIMIT: Final = "RLIMIT_LOCKS"
 """The limit's name in the OCI runtime specification."""
 MAX_LIMITS_BYTES: Final = 8192
-"""Of a file /proc/PID/limits."""
+"""Bytes that are read of a file /proc/PID/limits."""
 _LIMIT: Final = re.compile(rb"^Max file locks +(\d+) +(\d+) ", re.MULTILINE)
 
 
@@ -27,6 +27,6 @@ def locks_limit(pid: int) -> tuple[int, int] | None:
 
 
 def parse_locks_limit(limits: bytes) -> tuple[int, int] | None:
-    """Of a file /proc/PID/limits."""
+    """Soft and hard limit of locks in a file /proc/PID/limits; None without one."""
     found = _LIMIT.search(limits)
     return (int(found[1]), int(found[2])) if found is not None else None

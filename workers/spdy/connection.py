@@ -63,7 +63,7 @@ class Connection:
         self._streams: dict[int, _Stream] = {}
         self._max_streams = max_streams
         self._parity = 1 if client else 0
-        """Of our own numbers."""
+        """Parity of our own numbers."""
         self._next_stream = 1 if client else 2
         self._next_ping = self._parity
         self._last_stream = 0

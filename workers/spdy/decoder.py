@@ -64,7 +64,7 @@ class FrameDecoder:
         self._left = 0
         """Bytes of its payload that have not come yet."""
         self._payload = bytearray()
-        """Of a control frame, the others."""
+        """Bytes of a control frame's payload that have come."""
 
     def frames(self, data: bytes) -> Iterator[Frame]:
         """Frames that these bytes complete, and pieces of data. Raises FrameError: the decoder is of no use then."""

@@ -19,7 +19,7 @@ MAX_PAIRS: Final = 64
 
 _LEVEL: Final = 9
 _WINDOW_BITS: Final = 11
-"""Of our own blocks, which are small: 2 KiB hold the dictionary, and take a tenth of a MiB less than the usual 32."""
+"""Window of our own blocks, which are small: 2 KiB hold the dictionary, and save a tenth of a MiB of the usual 32."""
 _MEMORY_LEVEL: Final = 1
 _COUNT: Final = struct.Struct(">I")
 _ENCODING: Final = "latin-1"

@@ -46,7 +46,7 @@ def _share_left(request: int, capacity: int) -> int:
 
 
 def _spare_per_container(pod: Pod) -> int:
-    """Of a request of the whole pod what its containers do not ask for themselves (remainingPodMemReqPerContainer)."""
+    """Bytes of the whole pod's request that its containers do not ask for (remainingPodMemReqPerContainer)."""
     whole = amount(pod.spec.resources.requests, MEMORY) if pod.spec.resources is not None else 0
     if not whole:
         return 0

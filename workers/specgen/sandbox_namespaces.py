@@ -57,7 +57,7 @@ def leaves_processes(pod: Pod, target_pid: int = 0) -> bool:
 
 
 def _shared(pod: Pod) -> list[str]:
-    """Of the sandbox with its containers. Without a UTS namespace of the sandbox the pod has the node's host name."""
+    """Namespaces that sandbox and containers share. Without a UTS namespace the pod has the node's host name."""
     spec = pod.spec
     shared = {
         "ipc": not spec.host_ipc,

@@ -53,7 +53,7 @@ class ProcessAccount:
         """``known``: as they were told before, and below which they do not fall."""
         self.total = known
         self._ended = NOTHING
-        """Of processes that nobody in the container has waited for."""
+        """Use of processes that nobody in the container has waited for."""
         self._seen: Mapping[int, Process] = {}
 
     def add(self, processes: Iterable[Process]) -> Counters:

@@ -200,7 +200,7 @@ class Collector:
         )
 
     def _network(self, pod: PodTarget, members: Mapping[str, Sequence[Process]], time: float) -> Network | None:
-        """Of a process that is certainly the pod's."""
+        """Counters of the network in which a process that is certainly the pod's lives."""
         if pod.host_network:
             return None
         for member in reversed(pod.members):

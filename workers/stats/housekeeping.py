@@ -59,7 +59,7 @@ class Housekeeping:
         self._collector: Collector | None = None
         self._number = 0
         self._round_over = asyncio.Event()
-        """Of the round at hand; each has one of its own."""
+        """Set at the end of the round at hand; each has one of its own."""
 
     async def run(self) -> None:
         """Collect whenever that is wanted, for ever."""

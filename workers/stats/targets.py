@@ -23,7 +23,7 @@ class ContainerTarget(msgspec.Struct, frozen=True, kw_only=True):
     image: str
     pid: int
     start_ticks: int
-    """Of its first process; 0 when it is not known."""
+    """Start of its first process, in ticks; 0 when it is not known."""
     started_at: float
     layer: str
     """Directory of its writable layer; empty when the storage driver has none."""

@@ -32,7 +32,7 @@ class FieldSupport(msgspec.Struct, frozen=True):
     why: str = ""
     accepted: tuple[Any, ...] = ()
     tests: tuple[str, ...] = ()
-    """Of a supported field: end-to-end tests on real Podman, ``file::function`` below ``tests/``, that would fail if it
+    """End-to-end tests of a supported field on real Podman, ``file::function`` below ``tests/``, that would fail if it
     were ignored."""
 
 

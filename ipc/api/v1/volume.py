@@ -51,7 +51,7 @@ class HostPathVolumeSource(ApiStruct, frozen=True, kw_only=True):
 
 
 MEMORY_MEDIUM: Final = "Memory"
-"""Of an emptyDir that takes nothing of the disk."""
+"""The medium of an emptyDir that takes nothing of the disk."""
 
 
 class EmptyDirVolumeSource(ApiStruct, frozen=True, kw_only=True):

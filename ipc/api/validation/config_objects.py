@@ -77,7 +77,7 @@ def _encoded(config_map: ConfigMap) -> Iterable[bytes]:
 
 
 def _size(path: str, values: Iterable[bytes]) -> Errors:
-    """Of the values; keys do not count."""
+    """Check the size of the values; keys do not count."""
     if sum(map(len, values)) > MAX_OBJECT_BYTES:
         yield too_long(path, MAX_OBJECT_BYTES)
 

@@ -27,12 +27,12 @@ def require_not_completed(pod: Json, doing: str) -> None:
 
 
 def container_names(pod: Json, *kinds: str) -> list[str]:
-    """Of these lists of the spec, in their order."""
+    """Names in these lists of the spec, in their order."""
     return [container["name"] for kind in kinds for container in pod["spec"].get(kind, ())]
 
 
 def find_container(pod: Json, name: str) -> Json | None:
-    """Of whatever kind."""
+    """The container of that name, of whatever kind."""
     every = (container for kind, _ in _NAMED for container in pod["spec"].get(kind, ()))
     return next((container for container in every if container["name"] == name), None)
 

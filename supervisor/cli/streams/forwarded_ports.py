@@ -52,7 +52,7 @@ def forwarded_port(text: str, pod: Json) -> ForwardedPort:
 
 
 def listen_addresses(texts: Sequence[str]) -> list[ListenAddress]:
-    """Of ``--address``, which may be given several times and may have commas. Raises Failure."""
+    """Parse ``--address``, which may be given several times and may have commas. Raises Failure."""
     words = [word.strip() for text in texts for word in text.split(",")]
     found = {address.host: address for word in words for address in _addresses(word)}
     return sorted(found.values(), key=lambda address: address.host)

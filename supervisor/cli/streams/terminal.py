@@ -79,7 +79,8 @@ def _settler(future: asyncio.Future[Any], result: Any, error: OSError | None) ->
 
 
 def descriptor(stream: TextIO | None) -> int:
-    """Of a standard stream; /dev/null for one that was closed before we began, whose number is another file's now."""
+    """File descriptor of a standard stream; /dev/null for one that was closed before we began: its number is another
+    file's now."""
     return os.open(os.devnull, os.O_RDWR | os.O_CLOEXEC) if stream is None else stream.fileno()
 
 

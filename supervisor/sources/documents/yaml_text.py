@@ -129,7 +129,7 @@ def _parsed(text: str) -> Iterator[yaml.Event]:
 
 
 def _line(mark: Any) -> int:
-    """Of a mark of either parser, counted from 1."""
+    """The line of a mark of either parser, counted from 1."""
     return mark.line + 1 if mark else 0
 
 

@@ -22,7 +22,7 @@ VERSIONS: Final[Mapping[str, ssl.TLSVersion]] = {
 }
 
 Marks = tuple[tuple[int, int, int], ...]
-"""Of each file: inode, size, time of the last change."""
+"""Inode, size and time of the last change of each file."""
 
 _log: Final = logging.getLogger(__name__)
 
@@ -46,7 +46,7 @@ class Certificates:
         self._refresh()
 
     def context(self) -> ssl.SSLContext:
-        """Of the newest files. Raises NoCertificate."""
+        """A context of the newest files. Raises NoCertificate."""
         now = self._clock.now().mono
         if now - self._checked_at >= CHECK_PERIOD_S:
             self._checked_at = now

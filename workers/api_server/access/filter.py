@@ -86,7 +86,7 @@ class AccessFilter:
         return await handler(request)
 
     def _user(self, request: web.Request) -> User | None:
-        """Of a header that stands there twice the first one counts, as in Go."""
+        """The user of a request. Of a header that stands there twice the first one counts, as in Go."""
         certificate = None if request.transport is None else request.transport.get_extra_info("peercert")
         authorization = request.headers.get(hdrs.AUTHORIZATION, "")
         return authenticate(certificate, authorization, self._tokens.tokens(), self._settings.anonymous)

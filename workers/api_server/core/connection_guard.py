@@ -33,7 +33,7 @@ class ConnectionGuard(FrameGuard):
         self._has_answer = False
         """An answer is there that the client has to read."""
         self._head_bytes = 0
-        """Of the head that is coming in; -1 from its end to that of its answer."""
+        """Bytes of the head that is coming in; -1 from its end to that of its answer."""
 
     def release(self) -> None:
         """The connection is over, or never was; a second call is harmless."""

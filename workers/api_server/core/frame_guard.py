@@ -14,17 +14,17 @@ from typing import Final
 from workers.api_server.core.byte_streams import TakenOver
 
 HEAD_END: Final = b"\r\n\r\n"
-"""Of a request, which for a WebSocket has no body."""
+"""End of a request's head; a WebSocket's request has no body."""
 VIOLATION: Final = b"\x8f\x80\x00\x00\x00\x00"
 """A frame of an opcode that there is not, in place of the client's: aiohttp closes with 1002 over it."""
 _HEAD_BYTES: Final = 2
 _MASK_BYTES: Final = 4
 _MAX_REST_BYTES: Final = 12
-"""Of a head, behind its first two."""
+"""Bytes of a frame's head, behind its first two."""
 _MASKED: Final = 0x80
 _LENGTH: Final = 0x7F
 _EXTENDED_BYTES: Final = {126: 2, 127: 8}
-"""Of the length, by what stands in its place."""
+"""Bytes of the extended length, by the short length in its place."""
 
 
 class Frames:

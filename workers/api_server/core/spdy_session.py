@@ -122,7 +122,7 @@ class SpdySession:
         self._idle_timeout_s = idle_timeout_s
         self._active_at = loop_time()
         self._routes: dict[int, Route] = {}
-        """Of all streams with which we are not done."""
+        """The routes of all streams with which we are not done."""
         self._writing = asyncio.Lock()
         """One frame after the other: of those that nobody reads there is one at a time."""
         self.over = asyncio.Event()

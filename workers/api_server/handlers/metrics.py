@@ -39,9 +39,9 @@ class _Question(msgspec.Struct, frozen=True):
     agent: AgentChanged
     pods: Sequence[StoredObject[PodChanged]]
     problems: dict[str, str]
-    """Of health checks, on their path."""
+    """Problems of health checks, on their path."""
     snapshot: Snapshot | None
-    """Of statistics, on their paths and for the sizes of logs."""
+    """Statistics, on their paths and for the sizes of logs."""
 
 
 class Metrics:

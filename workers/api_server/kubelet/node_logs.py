@@ -153,7 +153,7 @@ async def _own_log(request: web.Request, tail_lines: int | None) -> web.StreamRe
 
 
 async def _copy_output(argv: Sequence[str], response: web.StreamResponse) -> None:
-    """Of a program, to its end; it ends with its reader."""
+    """Copy a program's output, to its end; it ends with its reader."""
     process = await asyncio.create_subprocess_exec(
         *argv, stdin=asyncio.subprocess.DEVNULL, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.STDOUT
     )

@@ -49,7 +49,7 @@ class Profiles:
         return plain_text(200, taken.text)
 
     async def _of(self, process: str, name: str, seconds: int, action: str) -> Taken:
-        """Of another process: the master asks it."""
+        """Take a profile of another process: the master asks it."""
         reply = await self._master.ask(
             lambda number: ReadProfile(
                 request_id=number, process=process, profile=name, seconds=seconds, action=action

@@ -129,7 +129,7 @@ def _cadvisor_labels(pod: PodSample, container: ContainerSample) -> str:
 
 
 def _pod_labels(pod: PodSample) -> str:
-    """Of what belongs to the pod's network namespace."""
+    """Labels of figures that belong to the pod's network namespace."""
     infra = pod.infra
     values = ("", f"/{infra.id}" if infra else "/", infra.image if infra else "", infra.id if infra else "")
     return label_text(table.CADVISOR_LABELS, (*values, pod.namespace, pod.name))

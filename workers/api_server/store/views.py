@@ -102,14 +102,14 @@ class ObjectView(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     api_version: str = _API_VERSION
     metadata: ObjectMeta
     type: str
-    """Of a Secret; empty for a ConfigMap."""
+    """Type of a Secret; empty for a ConfigMap."""
     immutable: bool
     data_sizes: dict[str, int]
     """Key to the size of its value in bytes; of very many keys the first."""
     keys: int
     """How many there are."""
     size_bytes: int
-    """Of all values."""
+    """Bytes of all values."""
     source: str
     """Which source states it, and where."""
 

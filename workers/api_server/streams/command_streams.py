@@ -76,7 +76,7 @@ class CommandStreams:
         self._inbox = Inbox()
         self._complete = asyncio.Event()
         self._sizes = b""
-        """Of the terminal, as far as one is not complete."""
+        """Sizes of the terminal that came in, as far as one is not complete."""
 
     # --- as `Acceptor` ---
 

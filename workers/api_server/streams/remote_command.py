@@ -186,7 +186,7 @@ class RemoteCommand:
             log.warning("a command whose client has gone may go on (exec session %s): %s", session, error)
 
     async def _pid(self, session: str) -> int | None:
-        """Of a command; 0 of one that has ended, None of one of which that is not known yet."""
+        """Process id of a command; 0 of one that has ended, None of one of which that is not known yet."""
         try:
             state = await self._podman.exec_state(session)
         except RuntimeCallError as error:

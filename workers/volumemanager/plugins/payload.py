@@ -78,7 +78,7 @@ class PayloadSources(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def make_payload(volume: Volume, sources: PayloadSources) -> Payload:
-    """Of a volume of one of the four kinds; its paths are good names, its modes final. Raises PayloadError."""
+    """Files of a volume of one of the four kinds; its paths are good names, its modes final. Raises PayloadError."""
     source = volume.config_map or volume.secret or volume.downward_api or volume.projected
     assert source is not None, f"volume {volume.name} shows no objects"
     mode = DEFAULT_FILE_MODE if source.default_mode is None else source.default_mode
@@ -183,7 +183,7 @@ def _field(file: DownwardAPIVolumeFile, sources: PayloadSources) -> str:
 
 
 def _projected(source: ProjectedVolumeSource, mode: int, sources: PayloadSources) -> Payload:
-    """Of two files of one path the last one counts."""
+    """The files of all sources. Where two have one path the last one counts."""
     payload: dict[str, FileProjection] = {}
     problems: list[str] = []
     for projection in source.sources:
