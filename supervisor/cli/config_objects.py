@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-CONFIG_MAPS: Final = "configmaps"
-SECRETS: Final = "secrets"
-PRIORITY_CLASSES: Final = "priorityclasses"
-SINGULAR: Final[Mapping[str, str]] = {CONFIG_MAPS: "configmap", SECRETS: "secret", PRIORITY_CLASSES: "priorityclass"}
+from ipc.resources import registry
+
+CONFIG_MAPS: Final = registry.CONFIG_MAPS.plural
+SECRETS: Final = registry.SECRETS.plural
+PRIORITY_CLASSES: Final = registry.PRIORITY_CLASSES.plural
+_BESIDE_PODS: Final = (registry.CONFIG_MAPS, registry.SECRETS, registry.PRIORITY_CLASSES)
+SINGULAR: Final[Mapping[str, str]] = {resource.plural: resource.singular for resource in _BESIDE_PODS}
 OBJECT_ALIASES: Final[Mapping[str, str]] = {
-    **dict.fromkeys(("configmap", "configmaps", "cm"), CONFIG_MAPS),
-    **dict.fromkeys(("secret", "secrets"), SECRETS),
-    **dict.fromkeys(("priorityclass", "priorityclasses", "pc"), PRIORITY_CLASSES),
+    name: resource.plural for resource in _BESIDE_PODS for name in resource.names
 }
 """Resource by the names that people type."""

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Final
 import click
 
 from ipc.text.safe_text import safe_text
-from supervisor.cli.options import Failure, agent_options
+from supervisor.cli.options import Failure, agent_options, namespace_before_command
+from supervisor.cli.pflag import normalized
 
 if TYPE_CHECKING:
     from click.shell_completion import CompletionItem
@@ -87,6 +88,12 @@ class _CommandTable(click.Group):
         command: click.Command = getattr(module, name)
         return command
 
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        name, command, rest = super().resolve_command(ctx, args)
+        return name, command, rest if command is None else normalized(command, rest)
+
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         for room, commands in COMMANDS.items():
             with formatter.section(_SECTIONS[room]):
@@ -102,6 +109,7 @@ class _CommandTable(click.Group):
 
 @click.group(cls=_CommandTable, context_settings={"help_option_names": ["-h", "--help"]})
 @agent_options
+@namespace_before_command
 def rootlet() -> None:
     """Rootlet keeps the pods of your manifests running on rootless Podman."""
 

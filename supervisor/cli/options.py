@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import click
 
+from ipc.resources import registry
 from ipc.text.durations import parse_duration
 from supervisor.config.socket_path import admin_socket_path
 
@@ -93,12 +94,33 @@ class Failure(Exception):
 container_option: Final = click.option(
     "-c", "--container", default="", help="Which container of the pod, of whatever kind."
 )
+_NAMESPACE: Final = "rootlet.namespace"
+
+
+def _keep_namespace(ctx: click.Context, param: click.Parameter, value: str | None) -> None:
+    if value is not None:
+        ctx.meta[_NAMESPACE] = value
+
+
+def _chosen_namespace(ctx: click.Context, param: click.Parameter, value: str | None) -> str:
+    """The command's own outranks the one before its name."""
+    found: str = value if value is not None else ctx.meta.get(_NAMESPACE, DEFAULT_NAMESPACE)
+    return found
+
+
+namespace_before_command: Final = click.option(
+    "-n", "--namespace", callback=_keep_namespace, expose_value=False, help="Namespace of what a command is about."
+)
 namespace_option: Final = click.option(
-    "-n", "--namespace", default=DEFAULT_NAMESPACE, show_default=True, help="Namespace of the pods."
+    "-n", "--namespace", callback=_chosen_namespace, help=f"Namespace of the objects.  [default: {DEFAULT_NAMESPACE}]"
 )
 all_namespaces_option: Final = click.option("-A", "--all-namespaces", is_flag=True, help="Look at all namespaces.")
 selector_option: Final = click.option(
     "-l", "--selector", default="", metavar="LABELS", help="Only what these labels select: app=web,tier!=db."
+)
+
+field_selector_option: Final = click.option(
+    "--field-selector", default="", metavar="FIELDS", help="Only what these fields select: status.phase=Running."
 )
 
 
@@ -122,5 +144,5 @@ def split_pod_name(text: str) -> str:
     return name
 
 
-POD_ALIASES: Final = frozenset(("pod", "pods", "po"))
-NODE_ALIASES: Final = frozenset(("node", "nodes", "no"))
+POD_ALIASES: Final = frozenset(registry.PODS.names)
+NODE_ALIASES: Final = frozenset(registry.NODES.names)

@@ -60,7 +60,7 @@ class Answer:
 
 @contextlib.contextmanager
 def exchange(
-    path: Path, method: str, target: str, body: bytes = b"", *, silence_s: float | None = None
+    path: Path, method: str, target: str, body: bytes = b"", *, silence_s: float | None = None, accept: str = ""
 ) -> Iterator[Answer]:
     """Ask the server at this socket; the connection ends with the block.
 
@@ -72,7 +72,7 @@ def exchange(
         sock.settimeout(silence_s)
         # A server that has said no may have stopped reading: its answer is there all the same.
         with contextlib.suppress(ConnectionError):
-            sock.sendall(_encoded(http, method, target, body))
+            sock.sendall(_encoded(http, method, target, body, accept))
         yield Answer(sock, http)
 
 
@@ -88,8 +88,10 @@ def _connected(path: Path) -> socket.socket:
     return sock
 
 
-def _encoded(http: h11.Connection, method: str, target: str, body: bytes) -> bytes:
+def _encoded(http: h11.Connection, method: str, target: str, body: bytes, accept: str) -> bytes:
     headers = [("Host", "rootlet"), ("Connection", "close")]
+    if accept:
+        headers.append(("Accept", accept))
     if body or method == "POST":
         headers.append(("Content-Length", str(len(body))))
     events = (h11.Request(method=method, target=target, headers=headers), h11.Data(data=body), h11.EndOfMessage())

@@ -9,6 +9,7 @@ from urllib.parse import quote, urlencode
 
 import msgspec
 
+from ipc.resources import registry
 from supervisor.client.errors import ConnectionLost, RequestFailed, decode_object, raise_for_status, raise_status
 from supervisor.client.exchange import exchange
 
@@ -21,7 +22,7 @@ WATCH_TIMEOUT_S: Final = 15.0
 MAX_READ_ATTEMPTS: Final = 4
 """How often a read is asked again when the API server dies over it. Its successor takes the connection."""
 TRACE_PATH: Final = "/rootlet/v1/trace"
-WITHOUT_NAMESPACE: Final = frozenset({"priorityclasses"})
+WITHOUT_NAMESPACE: Final = frozenset(each.plural for each in registry.RESOURCES if not each.is_namespaced)
 """Resources whose objects belong to no namespace."""
 _ALL: Final = "All"
 """What a dry run leaves out."""
@@ -69,9 +70,13 @@ class AgentClient:
     def __init__(self, socket: Path) -> None:
         self.socket = socket
 
-    def get(self, path: str, query: Query | None = None) -> dict[str, Any]:
-        """A JSON object. Asked again when the API server dies over it."""
-        return decode_object(self._get(_target(path, query or {}), MAX_READ_ATTEMPTS))
+    def get(self, path: str, query: Query | None = None, accept: str = "") -> dict[str, Any]:
+        """A JSON object, in a form that ``accept`` names. Asked again when the API server dies over it."""
+        return decode_object(self._get(_target(path, query or {}), MAX_READ_ATTEMPTS, accept))
+
+    def raw(self, target: str) -> bytes:
+        """Return the content of that URL, query and all."""
+        return self._get(target, MAX_READ_ATTEMPTS)
 
     def apply(
         self,
@@ -162,11 +167,11 @@ class AgentClient:
         """Delete an object beside pods that was applied."""
         self._ask("DELETE", config_object_path(resource, namespace, name))
 
-    def watch(self, path: str, query: Query) -> Iterator[WatchEvent]:
+    def watch(self, path: str, query: Query, accept: str = "") -> Iterator[WatchEvent]:
         """Events from ``resourceVersion`` on, bookmarks among them, until the server ends the watch."""
         decoder = msgspec.json.Decoder(WatchEvent)
         target = _target(path, {**query, "watch": True, "allowWatchBookmarks": True})
-        for line in _lines(self._streamed(target, WATCH_TIMEOUT_S)):
+        for line in _lines(self._streamed(target, WATCH_TIMEOUT_S, accept)):
             event = decoder.decode(line)
             if event.type == "ERROR":
                 raise_status(event.object)
@@ -176,13 +181,13 @@ class AgentClient:
         """A container's log, piece by piece. A followed one may be silent for ever: reading has no deadline."""
         return self._streamed(_target(f"{pod_path(namespace, name)}/log", query), None)
 
-    def _get(self, target: str, attempts: int) -> bytes:
+    def _get(self, target: str, attempts: int, accept: str = "") -> bytes:
         try:
-            return self._ask("GET", target)
+            return self._ask("GET", target, accept=accept)
         except ConnectionLost:
             if attempts <= 1:
                 raise
-        return self._get(target, attempts - 1)
+        return self._get(target, attempts - 1, accept)
 
     def garbage(self) -> dict[str, Any]:
         """Ask for a dry run of a collection, with every image: a `GarbageReport`."""
@@ -192,8 +197,8 @@ class AgentClient:
         """Remove garbage: a `GarbageReport`."""
         return decode_object(self._ask("POST", GARBAGE_PATH, COLLECTION_TIMEOUT_S))
 
-    def _ask(self, method: str, target: str, silence_s: float = REQUEST_TIMEOUT_S) -> bytes:
-        with exchange(self.socket, method, target, silence_s=silence_s) as answer:
+    def _ask(self, method: str, target: str, silence_s: float = REQUEST_TIMEOUT_S, accept: str = "") -> bytes:
+        with exchange(self.socket, method, target, silence_s=silence_s, accept=accept) as answer:
             content = answer.content()
         raise_for_status(answer.status, content)
         return content
@@ -205,8 +210,8 @@ class AgentClient:
             raise_status(found)
         return msgspec.convert(found, ActionResult)
 
-    def _streamed(self, target: str, silence_s: float | None) -> Iterator[bytes]:
-        with exchange(self.socket, "GET", target, silence_s=silence_s) as answer:
+    def _streamed(self, target: str, silence_s: float | None, accept: str = "") -> Iterator[bytes]:
+        with exchange(self.socket, "GET", target, silence_s=silence_s, accept=accept) as answer:
             if answer.status >= 400:
                 raise_for_status(answer.status, answer.content())
             yield from answer.pieces()

@@ -6,12 +6,14 @@ Survives the API server's restarts: it resumes where it stopped, or lists again 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
 from ipc.host import clock
+from ipc.resources.resource import PASSING
 from supervisor.client.errors import ConnectionLost, RequestFailed
 from supervisor.client.http import AgentClient, Query, WatchEvent
+from supervisor.client.tables import CELLS, TABLE, columns_in, objects_in
 
 RETRY_PERIOD_S: Final = 0.2
 """Between two attempts to watch."""
@@ -25,23 +27,27 @@ Object = dict[str, Any]
 class Reflector:
     """Objects of one kind under one selection. ``objects`` is the present, by uid or name."""
 
-    def __init__(self, client: AgentClient, path: str, query: Query | None = None) -> None:
+    def __init__(self, client: AgentClient, path: str, query: Query | None = None, *, as_table: bool = False) -> None:
+        """``as_table``: every object has its cells beside its fields."""
         self._client = client
         self._path = path
         self._query = query or {}
+        self._accept = TABLE if as_table else ""
         self._position = ""
+        self.columns: Sequence[Mapping[str, Any]] = ()
+        """Definitions of the cells, once something was listed."""
         self.objects: dict[str, Object] = {}
 
     def list(self) -> list[WatchEvent]:
         """Look at everything afresh; what is different from before. Raises AgentError."""
-        found = self._client.get(self._path, self._query)
-        self._position = found["metadata"]["resourceVersion"]
-        before, self.objects = self.objects, {_key(item): item for item in found["items"]}
+        found = self._client.get(self._path, self._query, self._accept)
+        self._position, self.columns = found["metadata"]["resourceVersion"], columns_in(found)
+        before, self.objects = self.objects, {_key(item): item for item in objects_in(found)}
         gone = [WatchEvent("DELETED", item) for key, item in before.items() if key not in self.objects]
         new = [
             WatchEvent("MODIFIED" if key in before else "ADDED", item)
             for key, item in self.objects.items()
-            if key not in before or not _same(item, before[key])
+            if key not in before or not self._is_same(item, before[key])
         ]
         return gone + new
 
@@ -56,7 +62,9 @@ class Reflector:
                 if expired:
                     yield from self.list()
                     expired = False
-                for event in self._client.watch(self._path, {**self._query, "resourceVersion": self._position}):
+                query = {**self._query, "resourceVersion": self._position}
+                for told in self._client.watch(self._path, query, self._accept):
+                    event = _unwrapped(told)
                     self._note(event)
                     yield event
             except ConnectionLost:
@@ -80,6 +88,22 @@ class Reflector:
             next(ticks)
         return True
 
+    def _is_same(self, one: Object, other: Object) -> bool:
+        """Whether they are equal apart from the version, which a new life of the API server counts anew, and from how
+        long ago things were."""
+        return self._lasting(one) == self._lasting(other)
+
+    def _lasting(self, obj: Object) -> Object:
+        metadata = {key: value for key, value in obj["metadata"].items() if key != "resourceVersion"}
+        if CELLS not in obj:
+            return {**obj, "metadata": metadata}
+        cells = [
+            str(cell).partition(" (")[0]
+            for cell, column in zip(obj[CELLS], self.columns, strict=False)
+            if column["name"] not in PASSING
+        ]
+        return {**obj, "metadata": metadata, CELLS: cells}
+
     def _note(self, event: WatchEvent) -> None:
         self._position = event.object["metadata"]["resourceVersion"]
         if event.type == "DELETED":
@@ -92,10 +116,9 @@ def _key(obj: Object) -> str:
     return str(obj["metadata"].get("uid") or obj["metadata"]["name"])
 
 
-def _same(one: Object, other: Object) -> bool:
-    """Equal apart from the version, which a new life of the API server counts anew."""
-    return _without_version(one) == _without_version(other)
-
-
-def _without_version(obj: Object) -> Object:
-    return {**obj, "metadata": {k: v for k, v in obj["metadata"].items() if k != "resourceVersion"}}
+def _unwrapped(event: WatchEvent) -> WatchEvent:
+    """Take the one row of a Table."""
+    if event.object.get("kind") != "Table":
+        return event
+    (row,) = objects_in(event.object)
+    return WatchEvent(event.type, row, event.observed_at)

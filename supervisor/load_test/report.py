@@ -7,8 +7,8 @@ from typing import Final
 
 import msgspec
 
+from ipc.text.human import mebibytes
 from supervisor.cli.printers.tables import TablePrinter
-from supervisor.cli.printers.workers import mebibytes
 from supervisor.load_test.measure import Percentiles
 from supervisor.load_test.processes import Usage
 

@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
-from supervisor.cli.printers.config_objects import config_map_row, secret_row
+from ipc.resources import registry
+from ipc.resources.times import since
+from ipc.text.human import human_duration, short_human_duration
 from supervisor.cli.printers.describe import annotation_lines
 from supervisor.cli.printers.describe_container import describe_container, port_texts
-from supervisor.cli.printers.human import human_duration, since
-from supervisor.cli.printers.pods import pod_row
 from tests.kubelet_tables.later import Later, Result
 from tests.kubelet_tables.translate import Json, wall, without_nulls
+from workers.api_server.printers.rows import ROWS
 
 _CONDITION: Final = "conditions"
 
@@ -26,30 +27,33 @@ def _print_timestamp(case: Json) -> Result:
     return case["expected"], since(case["timestamp"], wall(case["now"]))
 
 
+def _short_human_duration(case: Json) -> Result:
+    return case["expected"], short_human_duration(case["seconds"])
+
+
 def _print_table(case: Json) -> Result:
-    """Cells are texts here. Which pods are done is a column's affair upstream too, for others than `get`."""
+    """Columns of ours, behind upstream's, are left out."""
     case.get(_CONDITION)
-    if case["kind"] not in _ROWS:
-        raise Later(f"a table of {case['kind']}s")
-    row = _ROWS[case["kind"]](without_nulls(case["object"]), wall(case["now"]), case["wide"])
-    return [[str(cell) for cell in row] for row in case["expected"]], [list(row)]
+    kind = case["kind"].removesuffix("List")
+    if kind not in registry.BY_KIND:
+        raise Later(f"never: a table of {kind}s, which nothing here has")
+    resource = registry.BY_KIND[kind]
+    found = without_nulls(case["object"])
+    objects = found["items"] if case["kind"] != kind else [found]
+    shown = [number for number, column in enumerate(resource.columns) if case["wide"] or not column.priority]
+    rows = [ROWS[resource.plural](_summarized(kind, each), wall(case["now"])) for each in objects]
+    width = len(case["expected"][0])
+    return case["expected"], [[row[number] for number in shown][:width] for row in rows]
 
 
-def _config_object(row: Callable[..., tuple[str, ...]]) -> Callable[[Any, float, bool], tuple[str, ...]]:
-    """Ours is printed from a summary: content never leaves the agent."""
-
-    def of(found: Any, now: float, wide: bool) -> tuple[str, ...]:
-        keys = len({**found.get("data", {}), **found.get("binaryData", {}), **found.get("stringData", {})})
-        return row({**found, "keys": keys}, now, wide=wide)
-
-    return of
-
-
-_ROWS: Final[Mapping[str, Callable[[Any, float, bool], tuple[str, ...]]]] = {
-    "Pod": lambda found, now, wide: pod_row(found, now, wide=wide),
-    "ConfigMap": _config_object(config_map_row),
-    "Secret": _config_object(secret_row),
-}
+def _summarized(kind: str, found: Any) -> Any:
+    """Content of ConfigMaps and Secrets is not sent along to be printed."""
+    if kind not in ("ConfigMap", "Secret"):
+        return found
+    return {
+        **found,
+        "keys": len({**found.get("data", {}), **found.get("binaryData", {}), **found.get("stringData", {})}),
+    }
 
 
 def _describe_container(case: Json) -> Result:
@@ -72,6 +76,7 @@ def _describe_labels_multiline(case: Json) -> Result:
 
 ADAPTERS: Final[Mapping[str, Callable[[Json], Result]]] = {
     "human_duration": _human_duration,
+    "short_human_duration": _short_human_duration,
     "print_timestamp": _print_timestamp,
     "print_table": _print_table,
     "describe_container": _describe_container,

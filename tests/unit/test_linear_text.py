@@ -515,6 +515,8 @@ NO_PARSER: Final[Mapping[str, tuple[str, ...]]] = {
         "workers/api_server/handlers/node_watch.py",
         "workers/api_server/handlers/statistics.py",
         "workers/api_server/metrics/exposition.py",
+        "workers/api_server/printers/events.py",
+        "ipc/text/human.py",
         "workers/api_server/server.py",
         "workers/dialer/client.py",
         "workers/exec/runner.py",

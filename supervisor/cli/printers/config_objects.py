@@ -1,47 +1,16 @@
-"""ConfigMaps and Secrets for people, names and sizes, and classes (pkg/printers/internalversion/printers.go,
-printConfigMap, printSecret, printPriorityClass; kubectl pkg/describe). The agent tells no values of the former."""
+"""Descriptions of ConfigMaps and Secrets, of names and sizes, and of classes (kubectl pkg/describe)."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
-from supervisor.cli.printers.human import NONE, since
+from ipc.resources.times import NONE, since
 from supervisor.cli.printers.tables import align_tabs, printable
 
 Json = Mapping[str, Any]
 
-CONFIG_MAP_HEADER: Final = ("NAME", "DATA", "AGE")
-SECRET_HEADER: Final = ("NAME", "TYPE", "DATA", "AGE")
-PRIORITY_CLASS_HEADER: Final = ("NAME", "VALUE", "GLOBAL-DEFAULT", "AGE", "PREEMPTIONPOLICY")
 _PREEMPTION_POLICY: Final = "PreemptLowerPriority"
-_WIDE: Final = ("SIZE", "IMMUTABLE", "SOURCE")
-WIDE_CONFIG_MAP_HEADER: Final = (*CONFIG_MAP_HEADER, *_WIDE)
-WIDE_SECRET_HEADER: Final = (*SECRET_HEADER, *_WIDE)
-
-
-def config_map_row(found: Json, now: float, *, wide: bool = False) -> tuple[str, ...]:
-    """One row under CONFIG_MAP_HEADER or WIDE_CONFIG_MAP_HEADER; ``now`` in epoch seconds."""
-    meta = found["metadata"]
-    row = (meta["name"], str(found["keys"]), since(meta.get("creationTimestamp"), now))
-    return (*row, *_wide_cells(found)) if wide else row
-
-
-def secret_row(found: Json, now: float, *, wide: bool = False) -> tuple[str, ...]:
-    """One row under SECRET_HEADER or WIDE_SECRET_HEADER; ``now`` in epoch seconds."""
-    name, *rest = config_map_row(found, now, wide=wide)
-    return (name, found["type"], *rest)
-
-
-def priority_class_row(found: Json, now: float) -> tuple[str, ...]:
-    """One row under PRIORITY_CLASS_HEADER; ``now`` in epoch seconds."""
-    return (
-        found["metadata"]["name"],
-        str(found["value"]),
-        str(found.get("globalDefault", False)).lower(),
-        since(found["metadata"].get("creationTimestamp"), now),
-        found.get("preemptionPolicy", _PREEMPTION_POLICY),
-    )
 
 
 def describe_priority_class(found: Json) -> str:
@@ -54,10 +23,6 @@ def describe_priority_class(found: Json) -> str:
         ("Description", found.get("description", "")),
     )
     return align_tabs("\n".join(f"{title}:\t{printable(text)}" for title, text in rows)) + "\n"
-
-
-def _wide_cells(found: Json) -> Sequence[str]:
-    return str(found["sizeBytes"]), str(found["immutable"]).lower(), found["source"]
 
 
 def describe_config_object(found: Json, now: float) -> str:

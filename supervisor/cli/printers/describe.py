@@ -9,11 +9,11 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Final
 
 from ipc.api.annotations import LAST_APPLIED
+from ipc.resources.times import NONE, local_time, since
 from supervisor.cli.printers.containers import COMPLETED
 from supervisor.cli.printers.describe_container import describe_container, describe_resources
 from supervisor.cli.printers.describe_volume import describe_volume
 from supervisor.cli.printers.events import by_time, is_of, last_seen, source_of
-from supervisor.cli.printers.human import NONE, local_time, since
 from supervisor.cli.printers.tables import align_tabs, printable
 
 Json = Mapping[str, Any]

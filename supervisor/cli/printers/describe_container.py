@@ -11,8 +11,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
 from ipc.podresources.ports import join_host_port
+from ipc.resources.times import NONE, local_time
 from ipc.text.gofmt import quoted
-from supervisor.cli.printers.human import NONE, local_time
 from supervisor.cli.printers.usage import cores, mebibytes, rate_of, working_set_of
 
 Json = Mapping[str, Any]

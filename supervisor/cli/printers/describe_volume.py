@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
-from supervisor.cli.printers.human import NONE
+from ipc.resources.times import NONE
 
 Json = Mapping[str, Any]
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from ipc.api.annotations import CONFIG_SEEN
-from supervisor.cli.printers.human import since
+from ipc.resources.times import since
 
 HEADER: Final = ("LAST SEEN", "TYPE", "REASON", "OBJECT", "MESSAGE")
 WIDE_HEADER: Final = ("LAST SEEN", "TYPE", "REASON", "OBJECT", "SUBOBJECT", "SOURCE", "MESSAGE", "COUNT", "NAME")

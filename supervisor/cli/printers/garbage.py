@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
-from supervisor.cli.printers.human import NONE, human_duration
-from supervisor.cli.printers.workers import mebibytes
+from ipc.resources.times import NONE
+from ipc.text.human import human_duration, mebibytes
 
 HEADER: Final = ("REPOSITORY", "TAG", "IMAGE ID", "SIZE", "LAST USED", "USED BY", "KEPT")
 ID_CHARS: Final = 12

@@ -1,4 +1,4 @@
-"""The node as a table and as a description (printers.go, printNode; kubectl pkg/describe, describeNode).
+"""The node as a description (kubectl pkg/describe, describeNode).
 
 Ours: what is used, beside what is there; upstream shows requests only.
 """
@@ -10,15 +10,13 @@ from fractions import Fraction
 from typing import Any, Final
 
 from ipc.api.quantity import Notation, format_quantity, parse_quantity
+from ipc.resources.times import NONE, UNKNOWN, local_time, since
 from supervisor.cli.printers.containers import COMPLETED
-from supervisor.cli.printers.human import NONE, UNKNOWN, local_time, since
 from supervisor.cli.printers.tables import align_tabs, printable
 from supervisor.cli.printers.usage import cores, mebibytes, rate_of, share, sized, working_set_of
 
 Json = Mapping[str, Any]
 
-HEADER: Final = ("NAME", "STATUS", "ROLES", "AGE", "VERSION")
-WIDE_HEADER: Final = (*HEADER, "INTERNAL-IP", "OS-IMAGE", "KERNEL-VERSION", "CONTAINER-RUNTIME")
 RESOURCES: Final = ("cpu", "memory", "ephemeral-storage")
 _KINDS: Final = ("requests", "limits")
 _INFO: Final = (
@@ -32,37 +30,6 @@ _INFO: Final = (
     ("Container Runtime Version", "containerRuntimeVersion"),
     ("Kubelet Version", "kubeletVersion"),
 )
-
-
-def node_row(node: Json, now: float, *, wide: bool = False) -> tuple[str, ...]:
-    """One row under HEADER or WIDE_HEADER; ``now`` in epoch seconds."""
-    info = node["status"].get("nodeInfo", {})
-    row = (
-        node["metadata"]["name"],
-        _readiness(node),
-        NONE,
-        since(node["metadata"].get("creationTimestamp"), now),
-        info.get("kubeletVersion", UNKNOWN),
-    )
-    if not wide:
-        return row
-    names = ("osImage", "kernelVersion", "containerRuntimeVersion")
-    return (*row, _address(node["status"], "InternalIP"), *(info.get(name) or UNKNOWN for name in names))
-
-
-def _readiness(node: Json) -> str:
-    conditions = node["status"].get("conditions", ())
-    ready = next((c["status"] for c in conditions if c["type"] == "Ready"), "Unknown")
-    readiness = {"True": "Ready", "False": "NotReady"}.get(ready, "Unknown")
-    return f"{readiness},SchedulingDisabled" if _is_unschedulable(node) else readiness
-
-
-def _is_unschedulable(node: Json) -> bool:
-    return bool(node.get("spec", {}).get("unschedulable"))
-
-
-def _address(status: Json, kind: str) -> str:
-    return next((each["address"] for each in status.get("addresses", ()) if each["type"] == kind), NONE)
 
 
 def describe_node(node: Json, pods: Sequence[Json], usage: Json, now: float) -> str:

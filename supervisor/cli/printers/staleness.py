@@ -8,7 +8,7 @@ from typing import Any
 import click
 
 from ipc.host import clock
-from supervisor.cli.printers.human import human_duration
+from ipc.text.human import human_duration
 from supervisor.client.http import AgentClient
 
 

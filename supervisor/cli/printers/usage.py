@@ -9,7 +9,7 @@ import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Final
 
-from supervisor.cli.printers.human import NONE, UNKNOWN
+from ipc.resources.times import NONE, UNKNOWN
 
 Json = Mapping[str, Any]
 

@@ -55,7 +55,14 @@ class NodeWatches:
         self._made_at = 0.0
 
     async def stream(
-        self, write: Write, *, is_wanted: Callable[[Node], bool], seen: str, bookmarks: bool, timeout_s: int
+        self,
+        write: Write,
+        *,
+        is_wanted: Callable[[Node], bool],
+        shown: Callable[[bytes], bytes],
+        seen: str,
+        bookmarks: bool,
+        timeout_s: int,
     ) -> None:
         """Write an event for each change after the version ``seen``; empty begins with what there is."""
         deadline = self._clock.now().mono + min(timeout_s, MAX_WATCH_S)
@@ -64,7 +71,7 @@ class NodeWatches:
             version = node.metadata.resource_version
             if version != seen and is_wanted(node):
                 change = ChangeType.MODIFIED if seen else ChangeType.ADDED
-                await write(watch_line(change, msgspec.json.encode(node)))
+                await write(watch_line(change, shown(msgspec.json.encode(node))))
                 seen = version
             elif bookmarks:
                 await write(bookmark_line("Node", int(version)))

@@ -28,11 +28,13 @@ from ipc.nodestatus.node import (
     NodeStatus,
 )
 from ipc.nodestatus.version import HostVersions, set_versions
+from ipc.resources import registry
 from ipc.stats.machine_info import MachineInfo
 from workers.api_server.core.query import flag, integer
 from workers.api_server.core.status_errors import not_found
 from workers.api_server.handlers.health import pleg_problem
 from workers.api_server.handlers.node_watch import NodeVersions, NodeWatches
+from workers.api_server.printers.representation import Representation, representation
 from workers.api_server.store.selectors import all_hold, parse_field_selector, parse_label_selector
 from workers.api_server.store.site import AppState, begin_stream, json_answer
 from workers.api_server.store.watch import MAX_WATCH_S
@@ -40,8 +42,6 @@ from workers.kubecontainer.runtime import RuntimeCallError
 from workers.stats.machine import read_machine
 
 RUNTIME: Final = "podman"
-NODE_FIELDS: Final = frozenset(("metadata.name",))
-"""Fields that a field selector for nodes can ask for."""
 HARDWARE: Final = ("cpu", "memory")
 """Resources of which the machine tells the capacity."""
 _ARCHITECTURES: Final[Mapping[str, str]] = {"x86_64": "amd64", "aarch64": "arm64", "armv7l": "arm", "i686": "386"}
@@ -61,20 +61,24 @@ class Nodes:
 
     async def list(self, request: web.Request) -> web.StreamResponse:
         is_wanted = _selection(request.query)
+        shown = representation(request, registry.NODES, self._site.clock)
         if flag(request.query, "watch"):
-            return await self._watch(request, is_wanted)
+            return await self._watch(request, is_wanted, shown)
         node = await self._node()
-        metadata = {"resourceVersion": node.metadata.resource_version}
-        items = [node] if is_wanted(node) else []
-        return json_answer({"kind": "NodeList", "apiVersion": "v1", "metadata": metadata, "items": items})
+        items = [msgspec.json.encode(node)] if is_wanted(node) else []
+        return json_answer(shown.many("Node", "v1", node.metadata.resource_version, items))
 
     async def one(self, request: web.Request) -> web.Response:
         name = request.match_info["name"]
         if name != self._site.settings.node_name:
             raise not_found("nodes", name)
-        return json_answer(await self._node())
+        node = await self._node()
+        shown = representation(request, registry.NODES, self._site.clock)
+        return json_answer(shown.one(msgspec.json.encode(node), node.metadata.resource_version))
 
-    async def _watch(self, request: web.Request, is_wanted: Callable[[Node], bool]) -> web.StreamResponse:
+    async def _watch(
+        self, request: web.Request, is_wanted: Callable[[Node], bool], shown: Representation
+    ) -> web.StreamResponse:
         query = request.query
         seen = integer(query, "resourceVersion") or ""
         bookmarks = flag(query, "allowWatchBookmarks")
@@ -82,7 +86,12 @@ class Nodes:
         await self._site.agent()
         response = await begin_stream(request, "application/json")
         await self._watches.stream(
-            response.write, is_wanted=is_wanted, seen=str(seen), bookmarks=bookmarks, timeout_s=timeout_s
+            response.write,
+            is_wanted=is_wanted,
+            shown=shown.changed,
+            seen=str(seen),
+            bookmarks=bookmarks,
+            timeout_s=timeout_s,
         )
         return response
 
@@ -163,10 +172,12 @@ def _first_ready(agent: AgentChanged) -> tuple[NodeCondition, ...]:
 def _selection(query: Mapping[str, str]) -> Callable[[Node], bool]:
     """Whether the selectors of a query select the Node. Raises ApiError 400."""
     labels = parse_label_selector(query.get("labelSelector", ""))
-    fields = parse_field_selector(query.get("fieldSelector", ""), NODE_FIELDS)
+    fields = parse_field_selector(query.get("fieldSelector", ""), registry.NODES.fields)
 
     def is_wanted(node: Node) -> bool:
-        return all_hold(labels, node.metadata.labels) and all_hold(fields, {"metadata.name": node.metadata.name})
+        unschedulable = str(bool(node.spec.unschedulable)).lower()
+        values = {"metadata.name": node.metadata.name, "spec.unschedulable": unschedulable}
+        return all_hold(labels, node.metadata.labels) and all_hold(fields, values)
 
     return is_wanted
 

@@ -7,6 +7,7 @@ from typing import Final
 
 import msgspec
 
+from ipc.api.v1.meta import ObjectMeta
 from ipc.messages.api_server import WorkerInfo
 from ipc.shm.board import Board, WorkerRow
 from workers.api_server.store.views import Resources, WorkerView
@@ -21,6 +22,7 @@ def worker_view(info: WorkerInfo, row: WorkerRow | None, now: float) -> WorkerVi
     current = row if same else None
     beat = current.heartbeat if current else _NEVER
     return WorkerView(
+        metadata=ObjectMeta(name=info.name),
         **msgspec.structs.asdict(info),
         heartbeat_age_seconds=max(0.0, now - beat) if beat != _NEVER else None,
         step=current.step if current else "",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import Final, Generic, TypeVar
 
 import msgspec
@@ -17,20 +17,7 @@ M = TypeVar("M", PodChanged, EventChanged, ObjectChanged)
 
 DEFAULT_GRACE_PERIOD_S: Final = 30
 """core/v1 DefaultTerminationGracePeriodSeconds. A pod under deletion always shows one: kubectl relies on it."""
-
-POD_FIELDS: Final = frozenset(
-    ("metadata.name", "metadata.namespace", "spec.nodeName", "spec.restartPolicy", "status.phase", "status.podIP")
-)
-"""Fields that a field selector for pods can ask for."""
-EVENT_FIELDS: Final = frozenset(
-    (
-        *("metadata.name", "metadata.namespace", "reason", "type", "involvedObject.kind", "involvedObject.name"),
-        *("involvedObject.namespace", "involvedObject.uid", "involvedObject.fieldPath"),
-    )
-)
-"""Fields that a field selector for events can ask for."""
-OBJECT_FIELDS: Final = frozenset(("metadata.name", "metadata.namespace", "type"))
-"""Fields that a field selector for ConfigMaps and Secrets can ask for."""
+_TRUTH: Final = {True: "true", False: "false"}
 
 
 class WatchedObject(msgspec.Struct, Generic[M], frozen=True, kw_only=True):
@@ -44,7 +31,7 @@ class WatchedObject(msgspec.Struct, Generic[M], frozen=True, kw_only=True):
     terminating: bool = False
     labels: Mapping[str, str] = {}
     fields: Mapping[str, str] = {}
-    """Values of POD_FIELDS, EVENT_FIELDS or OBJECT_FIELDS."""
+    """Values of the fields that its kind can be selected by (`ipc.resources.registry`)."""
     observed_at: float = 0.0
     """Monotonic seconds at which the observation began that this status tells of; 0.0 when unknown."""
     json: bytes
@@ -83,6 +70,10 @@ def pod_object(message: PodChanged, resource_version: int) -> StoredObject[PodCh
             "metadata.namespace": meta.namespace,
             "spec.nodeName": pod.spec.node_name,
             "spec.restartPolicy": pod.spec.restart_policy,
+            "spec.schedulerName": pod.spec.scheduler_name,
+            "spec.serviceAccountName": pod.spec.service_account_name,
+            "spec.hostNetwork": _TRUTH[pod.spec.host_network],
+            "status.nominatedNodeName": "",
             "status.phase": pod.status.phase,
             "status.podIP": pod.status.pod_ip,
         },
@@ -130,7 +121,10 @@ def event_object(message: EventChanged, resource_version: int) -> StoredObject[E
             "involvedObject.namespace": about.namespace,
             "involvedObject.uid": about.uid,
             "involvedObject.fieldPath": about.field_path,
+            "involvedObject.apiVersion": about.api_version,
             "reason": event.reason,
+            "reportingComponent": event.reporting_component,
+            "source": event.source.component or event.reporting_component,
             "type": event.type,
         },
         json=msgspec.json.encode(msgspec.structs.replace(event, metadata=meta)),
@@ -163,12 +157,6 @@ def config_object(message: ObjectChanged, resource_version: int) -> StoredObject
 def config_object_key(namespace: str, name: str) -> str:
     """No namespace has a slash in it."""
     return f"{namespace}/{name}"
-
-
-def list_object(kind: str, resource_version: int, items: Iterable[StoredObject[M]]) -> bytes:
-    """A v1 list, such as PodList, of objects that are encoded already."""
-    head = f'{{"kind":"{kind}","apiVersion":"v1","metadata":{{"resourceVersion":"{resource_version}"}},"items":['
-    return b"".join((head.encode(), b",".join(item.json for item in items), b"]}"))
 
 
 def watch_line(type_: str, json: bytes, observed_at: float = 0.0) -> bytes:

@@ -137,6 +137,9 @@ class ObjectStore(Generic[M]):
     def get(self, key: str) -> StoredObject[M] | None:
         return self._objects.get(key)
 
+    def namespaces(self) -> set[str]:
+        return {found.namespace for found in self._objects.values()}
+
     def changes_after(self, resource_version: int, limit: int) -> list[Change[M]]:
         """The next ``limit`` changes after that position. Raises Expired."""
         if resource_version < self._floor:
@@ -203,6 +206,11 @@ class Store:
                 self.synced = True
             case _:
                 assert_never(message)
+
+    def namespaces(self) -> set[str]:
+        """Names of all namespaces that something is in."""
+        kinds = (self.pods, self.events, *self.config_objects.values())
+        return {name for objects in kinds for name in objects.namespaces() if name}
 
     def _version(self, resource_version: int) -> int:
         version = self._epoch + resource_version

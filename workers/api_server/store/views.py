@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable
 from typing import Final
 
 import msgspec
 
 from ipc.api.v1.meta import ObjectMeta
+from ipc.host.clock import rfc3339
 from ipc.messages.api_server import AgentChanged, ObjectSummary, PodChanged, Reply
 from ipc.shm.board import WorkerCounters
 
@@ -44,6 +45,9 @@ class Resources(msgspec.Struct, frozen=True, rename="camel"):
 class WorkerView(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     """One row of `get workers`: what the master says, and what the worker itself wrote on the board."""
 
+    kind: str = "Worker"
+    api_version: str = _API_VERSION
+    metadata: ObjectMeta
     slot: int
     role: str
     name: str
@@ -61,12 +65,33 @@ class WorkerView(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     resources: Resources | None = None
 
 
-class WorkerList(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
-    """The document behind `get workers`."""
+NAMESPACE_PHASE: Final = "Active"
+_ALWAYS: Final = "default"
+_NAMESPACE_LABEL: Final = "kubernetes.io/metadata.name"
 
-    kind: str = "WorkerList"
-    api_version: str = _API_VERSION
-    items: Sequence[WorkerView]
+
+class NamespaceStatus(msgspec.Struct, frozen=True):
+    """core/v1 NamespaceStatus."""
+
+    phase: str = NAMESPACE_PHASE
+
+
+class NamespaceView(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
+    """A v1 Namespace: nothing keeps one, it is there while something is in it."""
+
+    kind: str = "Namespace"
+    api_version: str = "v1"
+    metadata: ObjectMeta
+    status: NamespaceStatus = NamespaceStatus()
+
+
+def namespace_views(names: Iterable[str], since: float) -> list[NamespaceView]:
+    """Make namespaces of these names, beside the one that is always there. All are as old as the agent (``since``)."""
+    began = rfc3339(since)
+    return [
+        NamespaceView(metadata=ObjectMeta(name=name, labels={_NAMESPACE_LABEL: name}, creation_timestamp=began))
+        for name in sorted({_ALWAYS, *names})
+    ]
 
 
 class SandboxView(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):

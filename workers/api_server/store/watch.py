@@ -51,6 +51,8 @@ class WatchRequest(msgspec.Struct, Generic[M], frozen=True):
     """Changes after it; None begins with everything that exists as ADDED."""
     bookmarks: bool
     timeout_s: int
+    shown: Callable[[bytes], bytes]
+    """From an object's JSON to what of it is told."""
 
 
 async def stream_watch(
@@ -62,7 +64,7 @@ async def stream_watch(
     if position is None:
         # No await between the two: the position belongs to exactly this list.
         position, existing = store.resource_version, objects.select(request.wanted)
-        await _write_existing(existing, write)
+        await _write_existing(existing, request.shown, write)
     heard_at = clock.now().mono
     while (now := clock.now().mono) < deadline:
         wake = changed.subscribe()
@@ -72,7 +74,7 @@ async def stream_watch(
             await write(watch_line("ERROR", msgspec.json.encode(failure(410, str(error)))))
             return
         position = changes[-1].resource_version if changes else max(position, store.resource_version)
-        lines = _lines(changes, request.wanted)
+        lines = _lines(changes, request)
         if not lines and request.bookmarks and now - heard_at >= BOOKMARK_PERIOD_S:
             lines = bookmark_line(request.kind, position)
         if lines:
@@ -83,17 +85,17 @@ async def stream_watch(
             await _wait(wake, min(deadline - now, BOOKMARK_PERIOD_S))
 
 
-async def _write_existing(existing: list[StoredObject[M]], write: Write) -> None:
+async def _write_existing(existing: list[StoredObject[M]], shown: Callable[[bytes], bytes], write: Write) -> None:
     for start in range(0, len(existing), MAX_BATCH_CHANGES):
         batch = existing[start : start + MAX_BATCH_CHANGES]
-        await write(b"".join(watch_line(ChangeType.ADDED, found.json) for found in batch))
+        await write(b"".join(watch_line(ChangeType.ADDED, shown(found.json)) for found in batch))
 
 
-def _lines(changes: list[Change[M]], wanted: Wanted[M]) -> bytes:
+def _lines(changes: list[Change[M]], request: WatchRequest[M]) -> bytes:
     return b"".join(
-        watch_line(seen, change.current.json, change.current.observed_at)
+        watch_line(seen, request.shown(change.current.json), change.current.observed_at)
         for change in changes
-        if (seen := seen_as(change, wanted)) is not None
+        if (seen := seen_as(change, request.wanted)) is not None
     )
 
 

@@ -1,301 +1,373 @@
-"""`rootlet get`: tables and documents of pods, events, objects beside pods and workers, and of what happens to them."""
+"""`rootlet get`: tables and documents of objects, and of what happens to them (kubectl pkg/cmd/get, get.go)."""
 
 from __future__ import annotations
 
-import functools
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import groupby
 from typing import Any, Final
 
 import click
 import msgspec
 
-from ipc.host import clock
-from supervisor.cli.config_objects import CONFIG_MAPS, OBJECT_ALIASES, PRIORITY_CLASSES, SECRETS, SINGULAR
+from ipc.resources.registry import BY_PLURAL, PODS, WORKERS
+from ipc.resources.resource import Resource
+from supervisor.cli.arguments import names_several_kinds, parse_wanted
+from supervisor.cli.manifests import objects_in as objects_in_manifest
+from supervisor.cli.manifests import read_manifests
 from supervisor.cli.options import (
-    NODE_ALIASES,
-    POD_ALIASES,
     Failure,
     agent,
     agent_options,
     all_namespaces_option,
+    field_selector_option,
     namespace_option,
     selector_option,
-    split_pod_name,
 )
-from supervisor.cli.printers import config_objects, events, nodes, pods, workers
-from supervisor.cli.printers.documents import DOCUMENTS, as_list
+from supervisor.cli.printers.object_tables import ObjectTable, TableStyle
+from supervisor.cli.printers.output import NAME, Form, Output, form, object_name, parse_output
 from supervisor.cli.printers.staleness import warn_if_stale
-from supervisor.cli.printers.tables import TablePrinter
 from supervisor.client.errors import RequestFailed
-from supervisor.client.http import (
-    NODES_PATH,
-    AgentClient,
-    Query,
-    config_object_path,
-    config_objects_path,
-    events_path,
-    pod_path,
-    pods_path,
-)
+from supervisor.client.http import AgentClient, Query
 from supervisor.client.reflector import Reflector
+from supervisor.client.tables import TABLE, columns_in, objects_in
 
-WORKERS_PERIOD_S: Final = 1.0
-"""How often `get workers -w` looks: rows change with every heartbeat, so there is nothing to be told of."""
+POLL_PERIOD_S: Final = 1.0
+"""How often kinds are looked at that cannot be watched, in seconds."""
+NO_TYPE: Final = (
+    'You must specify the type of resource to get. Use "rootlet api-resources" for a complete list of supported'
+    " resources.\n\nerror: Required resource not specified.\n"
+    "See 'rootlet get -h' for help and examples"
+)
 
 Json = Mapping[str, Any]
 
 
-class Kind(msgspec.Struct, frozen=True):
-    """How one kind of object is asked for and shown as a table."""
+class Selection(msgspec.Struct, frozen=True):
+    """Objects of one kind in one place."""
 
-    name: str
-    """Singular, for ``-o name``."""
-    path: Callable[[str | None], str]
-    header: Sequence[str]
-    wide_header: Sequence[str]
-    row: Callable[[Json, float, bool], Sequence[str]]
-    one: Callable[[str, str], str] | None = None
-    """The URL of one by namespace and name, where there is such."""
-    is_namespaced: bool = True
+    resource: Resource
+    namespace: str | None
+    """None is all of them."""
+    names: tuple[str, ...] = ()
 
 
-_POD: Final = Kind(
-    "pod",
-    pods_path,
-    pods.HEADER,
-    pods.WIDE_HEADER,
-    lambda pod, now, wide: pods.pod_row(pod, now, wide=wide),
-    pod_path,
-)
-_EVENT: Final = Kind(
-    "event",
-    events_path,
-    events.HEADER,
-    events.WIDE_HEADER,
-    lambda event, now, wide: events.event_row(event, now, wide=wide),
-)
-_NODE: Final = Kind(
-    "node",
-    lambda namespace: NODES_PATH,
-    nodes.HEADER,
-    nodes.WIDE_HEADER,
-    lambda node, now, wide: nodes.node_row(node, now, wide=wide),
-    lambda namespace, name: f"{NODES_PATH}/{name}",
-    is_namespaced=False,
-)
-_CONFIG_MAP: Final = Kind(
-    SINGULAR[CONFIG_MAPS],
-    functools.partial(config_objects_path, CONFIG_MAPS),
-    config_objects.CONFIG_MAP_HEADER,
-    config_objects.WIDE_CONFIG_MAP_HEADER,
-    lambda found, now, wide: config_objects.config_map_row(found, now, wide=wide),
-    functools.partial(config_object_path, CONFIG_MAPS),
-)
-_SECRET: Final = Kind(
-    SINGULAR[SECRETS],
-    functools.partial(config_objects_path, SECRETS),
-    config_objects.SECRET_HEADER,
-    config_objects.WIDE_SECRET_HEADER,
-    lambda found, now, wide: config_objects.secret_row(found, now, wide=wide),
-    functools.partial(config_object_path, SECRETS),
-)
-_PRIORITY_CLASS: Final = Kind(
-    SINGULAR[PRIORITY_CLASSES],
-    functools.partial(config_objects_path, PRIORITY_CLASSES),
-    config_objects.PRIORITY_CLASS_HEADER,
-    config_objects.PRIORITY_CLASS_HEADER,
-    lambda found, now, wide: config_objects.priority_class_row(found, now),
-    functools.partial(config_object_path, PRIORITY_CLASSES),
-    is_namespaced=False,
-)
-_KINDS: Final[Mapping[str, Kind]] = {
-    "pods": _POD,
-    "nodes": _NODE,
-    "events": _EVENT,
-    CONFIG_MAPS: _CONFIG_MAP,
-    SECRETS: _SECRET,
-    PRIORITY_CLASSES: _PRIORITY_CLASS,
-}
-_ALIASES: Final[Mapping[str, str]] = {
-    **dict.fromkeys(POD_ALIASES, "pods"),
-    **dict.fromkeys(NODE_ALIASES, "nodes"),
-    **dict.fromkeys(("event", "events", "ev"), "events"),
-    **OBJECT_ALIASES,
-    **dict.fromkeys(("worker", "workers"), "workers"),
-}
-_TABLES: Final = ("", "wide")
+class Found(msgspec.Struct, frozen=True):
+    """Objects of one kind as the server has answered."""
+
+    resource: Resource
+    objects: Sequence[Json]
+    columns: Sequence[Json] = ()
 
 
 class View(msgspec.Struct, frozen=True, kw_only=True):
-    """Selection of the objects to show, and the form of the output."""
+    """Which objects are shown, and how."""
 
-    kind: Kind
-    namespace: str | None
-    """None is all of them."""
-    names: tuple[str, ...]
-    selector: str
-    output: str
+    selections: tuple[Selection, ...]
+    labels: str
+    fields: str
+    output: Output
     headers: bool
+    style: TableStyle
+    show_kind: bool
+    sort_by: str
+    ignore_not_found: bool
+    allow_missing_keys: bool
+    watch_only: bool
+
+    @property
+    def is_single(self) -> bool:
+        """Whether one object was asked for by its name."""
+        return len(self.selections) == 1 and len(self.selections[0].names) == 1
+
+    def query(self, resource: Resource) -> Query:
+        """The selectors, and what the rows need."""
+        return {
+            "labelSelector": self.labels or None,
+            "fieldSelector": self.fields or None,
+            "includeObject": "Object" if self.sort_by and self.output.is_table else None,
+            "resources": (self.output.is_wide and resource is WORKERS) or None,
+        }
 
 
 @click.command()
-@click.argument("resource", metavar="pods|nodes|events|configmaps|secrets|priorityclasses|workers")
-@click.argument("names", nargs=-1, metavar="[NAME]...")
+@click.argument("words", nargs=-1, metavar="[TYPE[,TYPE...] [NAME...] | TYPE/NAME...]")
 @namespace_option
 @all_namespaces_option
 @selector_option
+@field_selector_option
+@click.option(
+    "-f",
+    "--filename",
+    "files",
+    multiple=True,
+    metavar="FILE",
+    help="The objects that a manifest names, or - for stdin.",
+)
 @click.option(
     "-o",
     "--output",
-    type=click.Choice(["", "wide", "json", "yaml", "name"]),
+    "output_text",
     default="",
     metavar="FORMAT",
-    help="wide, json, yaml or name instead of a table.",
+    help="wide, json, yaml, name, jsonpath=, jsonpath-as-json=, custom-columns=, or -file= of these.",
 )
+@click.option("--template", default="", help="What -o jsonpath or custom-columns prints, or its file.")
+@click.option("--allow-missing-template-keys/--no-allow-missing-template-keys", default=True, hidden=True)
+@click.option("--sort-by", default="", metavar="JSONPATH", help="Order by a field: .metadata.creationTimestamp.")
+@click.option("-L", "--label-columns", multiple=True, metavar="LABEL", help="A column with the value of this label.")
+@click.option("--show-labels", is_flag=True, help="A column with all labels.")
+@click.option("--show-kind", is_flag=True, help="Names with their kind.")
 @click.option("-w", "--watch", is_flag=True, help="Go on with what changes.")
+@click.option("--watch-only", is_flag=True, help="Only what changes.")
+@click.option("--output-watch-events", is_flag=True, help="With what has happened: ADDED, MODIFIED or DELETED.")
+@click.option("--ignore-not-found", is_flag=True, help="What is not there is no error.")
 @click.option("--no-headers", is_flag=True, help="Leave the table's header out.")
+@click.option("--chunk-size", type=int, default=500, hidden=True, help="Taken as kubectl's, and not needed.")
+@click.option("--show-managed-fields", is_flag=True, hidden=True, help="Taken as kubectl's: there are none.")
+@click.option("--raw", default="", metavar="URI", help="Print what stands at this URL of the agent.")
 @agent_options
 @click.pass_context
 def get(
     ctx: click.Context,
-    resource: str,
-    names: tuple[str, ...],
+    words: tuple[str, ...],
     namespace: str,
     all_namespaces: bool,
     selector: str,
-    output: str,
+    field_selector: str,
+    files: tuple[str, ...],
+    output_text: str,
+    template: str,
+    allow_missing_template_keys: bool,
+    sort_by: str,
+    label_columns: tuple[str, ...],
+    show_labels: bool,
+    show_kind: bool,
     watch: bool,
+    watch_only: bool,
+    output_watch_events: bool,
+    ignore_not_found: bool,
     no_headers: bool,
+    chunk_size: int,
+    show_managed_fields: bool,
+    raw: str,
 ) -> None:
-    """Show pods, the node, events, objects beside pods, or workers. Of ConfigMaps and Secrets nobody is told values.
+    """Show pods, the node, events, objects beside pods, namespaces, or the agent's workers.
 
     \b
-    rootlet get pods                  the pods of the namespace "default"
-    rootlet get pods -A -o wide       all pods with address and node
-    rootlet get pod web -o yaml       one pod as a document
-    rootlet get events -w             events as they come
-    rootlet get secrets -o wide       Secrets with their sizes
+    rootlet get pods                      the pods of the namespace "default"
+    rootlet get pods -A -o wide           all pods with address, node and ports
+    rootlet get pod web -o yaml           one pod as a document
+    rootlet get pods,cm                   several kinds
+    rootlet get po/web ev/web.17b2        single objects of several kinds
+    rootlet get events -w                 events as they come
+    rootlet get pods --sort-by .status.startTime
+    rootlet get pod web -o jsonpath='{.status.podIP}'
     """
-    resource, slash, name = resource.partition("/")
-    names = (name, *names) if slash else names
-    kind = _ALIASES.get(resource)
-    if kind is None:
-        known = "only pods, nodes, events, configmaps, secrets, priorityclasses and workers"
-        raise click.UsageError(f'there is no resource type "{resource}": {known}')
-    with agent(ctx) as client:
-        if kind == "workers":
-            _get_workers(client, names, output, watch, headers=not no_headers)
-            return
-        view = View(
-            kind=_KINDS[kind],
-            namespace=None if all_namespaces and _KINDS[kind].is_namespaced else namespace,
-            names=tuple(split_pod_name(n) if kind == "pods" else n for n in names),
-            selector=selector,
-            output=output,
-            headers=not no_headers,
+    del chunk_size, show_managed_fields  # there is nothing that they could change
+    if raw:
+        with agent(ctx) as client:
+            click.echo(client.raw(raw), nl=False)
+        return
+    selections = _selections(words, files, None if all_namespaces else namespace)
+    if any(each.names for each in selections) and (selector or field_selector):
+        raise Failure("name cannot be provided when a selector is specified", prefix="error: ")
+    if (watch or watch_only) and (len(selections) > 1 or len(selections[0].names) > 1):
+        raise Failure(
+            "watch is only supported on individual resources and resource collections - more than 1 resource was found",
+            prefix="error: ",
         )
-        if kind == "pods" and output in _TABLES:
+    output = parse_output(output_text, template)
+    view = View(
+        selections=tuple(selections),
+        labels=selector,
+        fields=field_selector,
+        output=output,
+        headers=not no_headers,
+        style=TableStyle(
+            wide=output.is_wide,
+            headers=not no_headers,
+            label_columns=tuple(label for labels in label_columns for label in labels.split(",")),
+            show_labels=show_labels,
+            show_events=output_watch_events,
+        ),
+        show_kind=show_kind or (not files and names_several_kinds(words, parse_wanted(words))),
+        sort_by=sort_by,
+        ignore_not_found=ignore_not_found,
+        allow_missing_keys=allow_missing_template_keys,
+        watch_only=watch_only,
+    )
+    form_of(view)  # a wrong template is told before anything is asked
+    with agent(ctx) as client:
+        if output.is_table and any(each.resource is PODS for each in selections):
             warn_if_stale(client)
-        (_watch if watch else _list)(client, view)
+        (_watch if watch or watch_only else _list)(client, view)
+
+
+def _selections(words: Sequence[str], files: Sequence[str], namespace: str | None) -> list[Selection]:
+    """Raises Failure."""
+    if files and words:
+        message = (
+            "when paths, URLs, or stdin is provided as resource input, you may not specify resource arguments as well"
+        )
+        raise Failure(message, prefix="error: ")
+    if files:
+        return list(_in_files(files, namespace))
+    if not words:
+        raise Failure(NO_TYPE, prefix="")
+    found = parse_wanted(words)
+    if namespace is None and any(each.names and each.resource.is_namespaced for each in found):
+        raise Failure("a resource cannot be retrieved by name across all namespaces", prefix="error: ")
+    return [Selection(each.resource, namespace, each.names) for each in found]
+
+
+def _in_files(files: Sequence[str], namespace: str | None) -> Iterator[Selection]:
+    """Neighbours of one kind and place together."""
+    default = "default" if namespace is None else namespace
+    targets = [target for manifest in read_manifests(files) for target in objects_in_manifest(manifest, default)]
+    for (plural, place), group in groupby(targets, key=lambda target: (target.resource, target.namespace)):
+        yield Selection(BY_PLURAL[plural], place, tuple(target.name for target in group))
+
+
+# --- once ----------------------------------------------------------------------------------------------------------
 
 
 def _list(client: AgentClient, view: View) -> None:
-    found, errors = _find(client, view)
-    if view.output in DOCUMENTS:
-        single = len(view.names) == 1 and len(found) == 1
-        if found or not view.names:
-            click.echo(DOCUMENTS[view.output](found[0] if single else as_list(found)), nl=False)
-    elif found:
-        click.echo(_Rows(view).format(found), nl=False)
-    elif not view.names:
-        where = "" if view.namespace is None else f" in {view.namespace} namespace"
-        click.echo(f"No resources found{where}.", err=True)
+    write = form_of(view)
+    errors: list[str] = []
+    found = [_find(client, view, selection, errors) for selection in view.selections]
+    if errors and view.is_single:
+        raise Failure(errors[0])
+    if write is not None:
+        objects = _sorted(view, [obj for each in found for obj in each.objects])
+        if objects or not view.is_single:
+            click.echo(write(objects, view.is_single), nl=False)
+    elif any(each.objects for each in found):
+        click.echo("\n".join(filter(None, (_text(view, each) for each in _joined(found)))), nl=False)
+    elif not errors and not view.ignore_not_found:
+        click.echo(_nothing(view), err=True)
     if errors:
         raise Failure("\n".join(errors))
 
 
-def _find(client: AgentClient, view: View) -> tuple[Sequence[Json], list[str]]:
-    """Objects in the order in which they are shown, and what could not be found."""
-    if not view.names or view.kind.one is None or view.namespace is None:
-        found = client.get(view.kind.path(view.namespace), _query(view))["items"]
-        found = [item for item in found if not view.names or item["metadata"]["name"] in view.names]
-        return (sorted(found, key=events.by_time) if view.kind is _EVENT else found), []
-    objects, errors = [], []
-    for name in view.names:
+def form_of(view: View) -> Form | None:
+    """How objects are written; None where the server makes the rows, or only names are shown."""
+    if view.output.is_table or view.output.format == NAME:
+        return None
+    return form(view.output, headers=view.headers, allow_missing_keys=view.allow_missing_keys)
+
+
+def _find(client: AgentClient, view: View, selection: Selection, errors: list[str]) -> Found:
+    """Objects in the order in which they are shown; what could not be found is said in ``errors``."""
+    resource, query, accept = selection.resource, view.query(selection.resource), TABLE if view.output.is_table else ""
+    if not selection.names:
+        answer = client.get(resource.list_path(selection.namespace), query, accept)
+        return Found(resource, objects_in(answer), columns_in(answer))
+    objects: list[Json] = []
+    columns: Sequence[Json] = ()
+    for name in selection.names:
         try:
-            objects.append(client.get(view.kind.one(view.namespace, name)))
+            answer = client.get(resource.object_path(selection.namespace or "", name), query, accept)
         except RequestFailed as error:
-            errors.append(str(error))
-    return objects, errors
+            if not (view.ignore_not_found and error.reason == "NotFound"):
+                errors.append(str(error))
+            continue
+        objects += objects_in(answer) if view.output.is_table else [answer]
+        columns = columns_in(answer) or columns
+    return Found(resource, objects, columns)
+
+
+def _joined(found: Iterable[Found]) -> Iterator[Found]:
+    """Neighbours of one kind in one table."""
+    for _, group in groupby(found, key=lambda each: each.resource.plural):
+        same = list(group)
+        objects = [obj for each in same for obj in each.objects]
+        yield Found(same[0].resource, objects, next((each.columns for each in same if each.columns), ()))
+
+
+def _text(view: View, found: Found) -> str:
+    """A table, or names."""
+    objects = _sorted(view, found.objects)
+    if view.output.format == NAME:
+        return "".join(f"{object_name(found.resource, obj)}\n" for obj in objects)
+    return ObjectTable(found.columns, _style(view, found.resource)).format(objects) if objects else ""
+
+
+def _style(view: View, resource: Resource) -> TableStyle:
+    everywhere = any(each.namespace is None for each in view.selections)
+    kind = object_name(resource, {"metadata": {"name": ""}})[:-1] if view.show_kind else ""
+    return msgspec.structs.replace(view.style, with_namespace=everywhere and resource.is_namespaced, kind=kind)
+
+
+def _sorted(view: View, objects: Sequence[Json]) -> Sequence[Json]:
+    return _in_order(objects, view.sort_by) if view.sort_by and objects else objects
+
+
+def _in_order(objects: Sequence[Json], path: str) -> Sequence[Json]:
+    from supervisor.cli.printers.sorting import sorted_by
+
+    return sorted_by(objects, path)
+
+
+def _nothing(view: View) -> str:
+    places = {each.namespace for each in view.selections}
+    namespaced = all(each.resource.is_namespaced for each in view.selections)
+    (place,) = places if len(places) == 1 else (None,)
+    return f"No resources found in {place} namespace." if namespaced and place is not None else "No resources found"
+
+
+# --- again and again -----------------------------------------------------------------------------------------------
 
 
 def _watch(client: AgentClient, view: View) -> None:
     """Everything there is, then each change as one row or document."""
-    reflector = Reflector(client, view.kind.path(view.namespace), _query(view))
-    rows = _Rows(view)
-    existing = [event.object for event in reflector.list()]
-    _show(rows, view, sorted(existing, key=events.by_time) if view.kind is _EVENT else existing)
-    for event in reflector.events():
-        if event.type != "BOOKMARK":
-            _show(rows, view, [event.object])
+    (selection,) = view.selections
+    reflector = _reflector(client, view, selection)
+    existing = reflector.list()
+    if selection.names and not existing and not view.ignore_not_found:
+        raise Failure(f'Error from server (NotFound): {selection.resource.plural} "{selection.names[0]}" not found')
+    shown = _Changes(view, selection.resource, reflector.columns)
+    if not view.watch_only:
+        objects = _sorted(view, [event.object for event in existing])
+        shown.show([("ADDED", obj) for obj in objects])
+    for type_, obj in _events(reflector, selection.resource):
+        shown.show([(type_, obj)])
 
 
-def _show(rows: _Rows, view: View, objects: Sequence[Json]) -> None:
-    shown = [o for o in objects if not view.names or o["metadata"]["name"] in view.names]
-    if view.output in DOCUMENTS:
-        separator = "---\n" if view.output == "yaml" else ""
-        click.echo("".join(separator + DOCUMENTS[view.output](o) for o in shown), nl=False)
-    elif shown:
-        click.echo(rows.format(shown), nl=False)
+def _reflector(client: AgentClient, view: View, selection: Selection) -> Reflector:
+    query: Query = view.query(selection.resource)
+    if selection.names:
+        query = {**query, "fieldSelector": f"metadata.name={selection.names[0]}"}
+    path = selection.resource.list_path(selection.namespace)
+    return Reflector(client, path, query, as_table=view.output.is_table)
 
 
-def _query(view: View) -> Query:
-    single = f"metadata.name={view.names[0]}" if len(view.names) == 1 else None
-    return {"labelSelector": view.selector or None, "fieldSelector": single}
-
-
-class _Rows:
-    """Lines of a table, or names; later rows line up with earlier ones."""
-
-    def __init__(self, view: View) -> None:
-        self._view = view
-        self._wide = view.output == "wide"
-        header = view.kind.wide_header if self._wide else view.kind.header
-        namespaced = ("NAMESPACE", *header) if view.namespace is None else header
-        self._table = TablePrinter(namespaced, show_header=view.headers)
-
-    def format(self, objects: Sequence[Json]) -> str:
-        if self._view.output == "name":
-            return "".join(f"{self._view.kind.name}/{o['metadata']['name']}\n" for o in objects)
-        now = clock.wall()
-        return self._table.format([self._row(o, now) for o in objects])
-
-    def _row(self, obj: Json, now: float) -> Sequence[str]:
-        row = self._view.kind.row(obj, now, self._wide)
-        return (obj["metadata"].get("namespace", ""), *row) if self._view.namespace is None else row
-
-
-def _get_workers(client: AgentClient, names: tuple[str, ...], output: str, watch: bool, *, headers: bool) -> None:
-    wide = output == "wide"
-    table = TablePrinter(workers.WIDE_HEADER if wide else workers.HEADER, show_header=headers)
-    shown: dict[str, Json] = {}
+def _events(reflector: Reflector, resource: Resource) -> Iterator[tuple[str, Json]]:
+    if resource.is_watched:
+        yield from ((event.type, event.object) for event in reflector.events() if event.type != "BOOKMARK")
     while True:
-        found = client.get("/rootlet/v1/workers", {"resources": wide or None})
-        items = [w for w in found["items"] if not names or w["name"] in names]
-        if output in DOCUMENTS:
-            click.echo(DOCUMENTS[output]({**found, "items": items}), nl=False)
-        elif output == "name":
-            click.echo("".join(f"worker/{w['name']}\n" for w in items), nl=False)
-        else:
-            changed = [w for w in items if shown.get(w["name"]) != _lasting(w)]
-            shown = {w["name"]: _lasting(w) for w in items}
-            click.echo(table.format([workers.worker_row(w, wide=wide) for w in changed]), nl=False)
-        if not watch:
-            return
-        time.sleep(WORKERS_PERIOD_S)
+        time.sleep(POLL_PERIOD_S)
+        yield from ((event.type, event.object) for event in reflector.list())
 
 
-def _lasting(worker: Json) -> Json:
-    """Fields of a worker that make its row be shown again when they differ."""
-    return {key: worker[key] for key in ("pid", "incarnation", "state", "pods", "deaths", "breaker", "step")}
+class _Changes:
+    """Text of what happens, as it happens."""
+
+    def __init__(self, view: View, resource: Resource, columns: Sequence[Json]) -> None:
+        self._view = view
+        self._resource = resource
+        self._write = form_of(view)
+        self._table = ObjectTable(columns, _style(view, resource))
+
+    def show(self, changes: Iterable[tuple[str, Json]]) -> None:
+        """Print these at once."""
+        click.echo("".join(self._text(type_, obj) for type_, obj in changes), nl=False)
+
+    def _text(self, type_: str, obj: Json) -> str:
+        if self._view.output.format == NAME:
+            return f"{object_name(self._resource, obj)}\n"
+        if self._write is None:
+            return self._table.format([obj], type_)
+        document = {"type": type_, "object": obj} if self._view.style.show_events else obj
+        separator = "---\n" if self._view.output.format == "yaml" else ""
+        return separator + self._write([document], True)

@@ -130,7 +130,10 @@ kind: SecretList
 items: [{metadata: {name: login}}]
 """
     found = await rootlet(master, "delete", "-f", "-", "--no-wait", stdin=manifest)
-    assert found.out == 'pod "web" deleted from default namespace\nconfigmap "app" deleted from away namespace\nsecret "login" deleted from default namespace\n'
+    assert (
+        found.out
+        == 'pod "web" deleted from default namespace\nconfigmap "app" deleted from away namespace\nsecret "login" deleted from default namespace\n'
+    )
     assert [type(request) for request in master.requests] == [DeletePod, DeleteObject, DeleteObject]
 
 

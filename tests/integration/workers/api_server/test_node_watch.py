@@ -120,7 +120,8 @@ async def test_however_many_watch_the_node_is_put_together_once() -> None:
 
     watches = NodeWatches(make, lambda: True, SystemClock())
     streams = [
-        watches.stream(ignore, is_wanted=lambda _: True, seen="", bookmarks=False, timeout_s=1) for _ in range(5)
+        watches.stream(ignore, is_wanted=lambda _: True, shown=lambda node: node, seen="", bookmarks=False, timeout_s=1)
+        for _ in range(5)
     ]
     await asyncio.gather(*streams)
     assert made == 1

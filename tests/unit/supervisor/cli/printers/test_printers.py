@@ -12,14 +12,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ipc.host.clock import rfc3339
+from ipc.resources.times import local_time, since
+from ipc.text.human import human_duration
 from ipc.text.safe_text import safe_text
 from supervisor.cli.printers.describe import describe_pod
 from supervisor.cli.printers.documents import as_json, as_list
-from supervisor.cli.printers.events import by_time, event_row
-from supervisor.cli.printers.human import human_duration, local_time, since
-from supervisor.cli.printers.pods import pod_row, summarize_pod
+from supervisor.cli.printers.events import event_row
 from supervisor.cli.printers.tables import TablePrinter, align_tabs, printable
-from supervisor.cli.printers.workers import HEADER, WIDE_HEADER, worker_row
 from supervisor.cli.printers.yaml_document import as_yaml
 
 NOW = 1_700_000_000.0
@@ -63,262 +62,6 @@ def test_times() -> None:
     assert since(rfc3339(NOW - 5), NOW) == "5s"
     assert since(None, NOW) == since("soon", NOW) == "<unknown>"
     assert local_time("nonsense") == "<unknown>"
-
-
-# --- the STATUS column ---------------------------------------------------------------------------------------------
-
-
-def container(name: str = "app", ready: bool = False, **fields: Any) -> dict[str, Any]:
-    return {"name": name, "ready": ready, "restartCount": 0, "state": {}} | fields
-
-
-def waiting(reason: str) -> dict[str, Any]:
-    return {"waiting": {"reason": reason}}
-
-
-def ended(code: int = 0, reason: str = "", at: float = 0.0, signal: int = 0) -> dict[str, Any]:
-    terminated = {"exitCode": code, "signal": signal} | ({"reason": reason} if reason else {})
-    return {"terminated": terminated | ({"finishedAt": rfc3339(at)} if at else {})}
-
-
-RUNNING: dict[str, Any] = {"running": {}}
-READY = container(ready=True, state=RUNNING)
-DONE = container(state=ended(0, "Completed"))
-FAILED = container(state=ended(1, "Error"))
-CRASHING = container("b", state=waiting("CrashLoopBackOff"))
-IS_READY = [{"type": "Ready", "status": "True"}]
-
-
-def pod(*, containers: int = 1, init: tuple[str, ...] = (), meta: dict[str, Any] | None = None, **status: Any) -> Any:
-    """``init`` names init containers; a trailing * marks a restartable one."""
-    inits = [{"name": n.rstrip("*")} | ({"restartPolicy": "Always"} if n.endswith("*") else {}) for n in init]
-    return {
-        "metadata": {"name": "web", "creationTimestamp": rfc3339(NOW - 60)} | (meta or {}),
-        "spec": {"containers": [{"name": f"c{n}"} for n in range(containers)], "initContainers": inits},
-        "status": status,
-    }
-
-
-DELETED = {"deletionTimestamp": rfc3339(NOW)}
-
-
-@pytest.mark.parametrize(
-    ("found", "ready", "reason"),
-    [
-        (pod(phase="Pending"), "0/1", "Pending"),
-        (pod(phase="Failed", reason="Evicted"), "0/1", "Evicted"),
-        (pod(phase="Running", containerStatuses=[READY]), "1/1", "Running"),
-        (pod(phase="Running", containers=2, containerStatuses=[READY, container(state=RUNNING)]), "1/2", "Running"),
-        (pod(phase="Pending", containerStatuses=[container(state=waiting("ErrImagePull"))]), "0/1", "ErrImagePull"),
-        (pod(phase="Running", containerStatuses=[container(state=ended(0, "Completed"))]), "0/1", "Completed"),
-        (pod(phase="Failed", containerStatuses=[container(state=ended(3))]), "0/1", "ExitCode:3"),
-        (pod(phase="Failed", containerStatuses=[container(state=ended(137, signal=9))]), "0/1", "Signal:9"),
-        (
-            pod(phase="Running", containerStatuses=[container(state=waiting("A")), container(state=ended(1, "B"))]),
-            "0/1",
-            "A",
-        ),
-        # Completed beside one that runs.
-        (
-            pod(
-                phase="Running", conditions=IS_READY, containerStatuses=[container(state=ended(0, "Completed")), READY]
-            ),
-            "1/1",
-            "Running",
-        ),
-        (pod(phase="Running", containerStatuses=[container(state=ended(0, "Completed")), READY]), "1/1", "NotReady"),
-        # What failed counts more than what is done, the first of it, but not more than a pod that is Ready.
-        (pod(phase="Failed", containers=2, containerStatuses=[DONE, FAILED]), "0/2", "Error"),
-        (
-            pod(phase="Failed", containers=3, containerStatuses=[DONE, container(state=ended(3)), FAILED]),
-            "0/3",
-            "ExitCode:3",
-        ),
-        (pod(phase="Running", containers=3, containerStatuses=[DONE, FAILED, READY]), "1/3", "Error"),
-        (
-            pod(phase="Running", conditions=IS_READY, containers=3, containerStatuses=[DONE, FAILED, READY]),
-            "1/3",
-            "Running",
-        ),
-        (pod(phase="Running", containers=2, containerStatuses=[FAILED, READY]), "1/2", "Error"),
-        (pod(phase="Running", containers=2, containerStatuses=[READY, CRASHING]), "1/2", "CrashLoopBackOff"),
-        (pod(phase="Succeeded", containers=2, containerStatuses=[DONE, DONE]), "0/2", "Completed"),
-        # On the way out.
-        (pod(phase="Running", meta=DELETED, containerStatuses=[READY]), "1/1", "Terminating"),
-        (pod(phase="Running", meta=DELETED, reason="NodeLost"), "0/1", "Unknown"),
-        (pod(phase="Succeeded", meta=DELETED), "0/1", "Succeeded"),
-        # Init containers.
-        (
-            pod(phase="Pending", init=("a", "b"), initContainerStatuses=[container("a", state=RUNNING)]),
-            "0/1",
-            "Init:0/2",
-        ),
-        (
-            pod(
-                phase="Pending",
-                init=("a", "b"),
-                initContainerStatuses=[container("a", state=ended()), container("b", state=waiting("PodInitializing"))],
-            ),
-            "0/1",
-            "Init:1/2",
-        ),
-        (
-            pod(
-                phase="Pending", init=("a",), initContainerStatuses=[container("a", state=waiting("ImagePullBackOff"))]
-            ),
-            "0/1",
-            "Init:ImagePullBackOff",
-        ),
-        (
-            pod(phase="Pending", init=("a",), initContainerStatuses=[container("a", state=ended(2))]),
-            "0/1",
-            "Init:ExitCode:2",
-        ),
-        (
-            pod(phase="Pending", init=("a",), initContainerStatuses=[container("a", state=ended(1, "Error"))]),
-            "0/1",
-            "Init:Error",
-        ),
-        (
-            pod(phase="Failed", init=("a",), initContainerStatuses=[container("a", state=ended(137, signal=9))]),
-            "0/1",
-            "Init:Signal:9",
-        ),
-        (
-            pod(phase="Pending", init=("a", "b"), initContainerStatuses=[container("a", state=ended()), CRASHING]),
-            "0/1",
-            "Init:CrashLoopBackOff",
-        ),
-        # All of them are done, and the rest waits for its turn.
-        (
-            pod(
-                phase="Pending",
-                init=("a",),
-                initContainerStatuses=[container("a", state=ended())],
-                containerStatuses=[container(state=waiting("PodInitializing"))],
-            ),
-            "0/1",
-            "PodInitializing",
-        ),
-        # An initialized pod whose init container is run again says both, as kubectl does.
-        (
-            pod(
-                phase="Running",
-                init=("a",),
-                conditions=[{"type": "Initialized", "status": "True"}],
-                initContainerStatuses=[container("a", state=RUNNING)],
-                containerStatuses=[READY],
-            ),
-            "1/1",
-            "Init:0/1",
-        ),
-        # A sidecar holds up what comes after it until it has started, ready or not.
-        (
-            pod(
-                phase="Pending", init=("s*", "b"), initContainerStatuses=[container("s", state=RUNNING, started=False)]
-            ),
-            "0/2",
-            "Init:0/2",
-        ),
-        (
-            pod(
-                phase="Pending",
-                init=("s*", "b"),
-                initContainerStatuses=[container("s", state=RUNNING, started=True), container("b", state=RUNNING)],
-            ),
-            "0/2",
-            "Init:1/2",
-        ),
-        (
-            pod(
-                phase="Pending",
-                init=("s*", "b"),
-                initContainerStatuses=[
-                    container("s", True, state=RUNNING, started=True),
-                    container("b", state=RUNNING),
-                ],
-            ),
-            "1/2",
-            "Init:1/2",
-        ),
-        # A sidecar that ended is not ready; the pod goes on.
-        (
-            pod(
-                phase="Succeeded",
-                init=("s*",),
-                initContainerStatuses=[container("s", state=ended(0, "Completed"))],
-                containerStatuses=[DONE],
-            ),
-            "0/2",
-            "Completed",
-        ),
-        # A sidecar counts as a container.
-        (
-            pod(
-                phase="Running",
-                init=("s*",),
-                initContainerStatuses=[container("s", ready=True, started=True, state=RUNNING)],
-                containerStatuses=[READY],
-            ),
-            "2/2",
-            "Running",
-        ),
-        (
-            pod(phase="Pending", conditions=[{"type": "PodScheduled", "status": "False", "reason": "SchedulingGated"}]),
-            "0/1",
-            "SchedulingGated",
-        ),
-    ],
-)
-def test_status_and_ready(found: Any, ready: str, reason: str) -> None:
-    assert pod_row(found, NOW)[:3] == ("web", ready, reason)
-
-
-@pytest.mark.parametrize(
-    ("found", "restarts"),
-    [
-        (pod(containerStatuses=[container(restartCount=3)]), "3"),
-        (pod(containerStatuses=[container(restartCount=3, lastState=ended(1, at=NOW - 10))]), "3 (10s ago)"),
-        (
-            pod(
-                containerStatuses=[
-                    container(restartCount=1, lastState=ended(1, at=NOW - 300)),
-                    container(restartCount=2, lastState=ended(1, at=NOW - 20)),
-                ]
-            ),
-            "3 (20s ago)",
-        ),
-        # While initializing only init containers count, afterwards only restartable ones do.
-        (
-            pod(init=("a",), initContainerStatuses=[container("a", restartCount=4, state=RUNNING)]),
-            "4",
-        ),
-        (
-            pod(
-                init=("a", "s*"),
-                initContainerStatuses=[
-                    container("a", restartCount=4, state=ended()),
-                    container("s", restartCount=1, started=True, state=RUNNING),
-                ],
-                containerStatuses=[container(restartCount=2)],
-            ),
-            "3",
-        ),
-    ],
-)
-def test_restarts(found: Any, restarts: str) -> None:
-    assert pod_row(found, NOW)[3] == restarts
-
-
-def test_a_bare_object_is_shown_all_the_same() -> None:
-    assert pod_row({"metadata": {"name": "x"}}, NOW, wide=True) == (
-        *("x", "0/0", "", "0", "<unknown>"),
-        *("<none>", "<none>", "<none>", "<none>"),
-    )
-    gated = pod(phase="Running", podIPs=[{"ip": "10.0.0.1"}], conditions=[{"type": "a/b", "status": "True"}])
-    gated["spec"] |= {"nodeName": "n", "readinessGates": [{"conditionType": "a/b"}, {"conditionType": "c/d"}]}
-    assert pod_row(gated, NOW, wide=True)[5:] == ("10.0.0.1", "n", "<none>", "1/2")
-    assert summarize_pod(gated).total == 1
 
 
 # --- tables --------------------------------------------------------------------------------------------------------
@@ -375,43 +118,6 @@ def test_events() -> None:
     assert event_row(event | {"count": 1}, NOW)[0] == "5m"
     series = {"count": 7, "lastObservedTime": rfc3339(NOW - 1)}
     assert event_row(event | {"series": series}, NOW)[0] == "1s (x7 over 5m)"
-
-
-def test_events_of_one_second_come_in_the_order_in_which_they_were_told() -> None:
-    def event(name: str, version: str, at: float) -> dict[str, Any]:
-        return {"metadata": {"name": name, "resourceVersion": version}, "lastTimestamp": rfc3339(at)}
-
-    seen = [event("started", "12", NOW), event("pulled", "9", NOW), event("later", "3", NOW + 1)]
-    assert [each["metadata"]["name"] for each in sorted(seen, key=by_time)] == ["pulled", "started", "later"]
-
-
-def test_workers() -> None:
-    worker = {
-        "name": "pods-0",
-        "role": "pod-worker",
-        "state": "Running",
-        "pods": 3,
-        "deaths": 1,
-        "pid": 7,
-        "incarnation": 2,
-        "heartbeatAgeSeconds": 0.26,
-        "breaker": "HalfOpen",
-        "step": "idle",
-        "counters": {"syncs": 5, "sync_errors": 0, "runtime_calls": 9, "runtime_errors": 1, "task_errors": 2},
-        "resources": {"rssBytes": 3 * 1024**2, "pssBytes": None, "cpuSeconds": 1.5},
-    }
-    row = dict(zip(WIDE_HEADER, worker_row(worker, wide=True), strict=True))
-    assert (row["BREAKER"], row["FAILED TASKS"]) == ("HalfOpen", "2")
-    assert (row["HEARTBEAT"], row["SYNCS"], row["RSS"], row["PSS"], row["CPU"]) == (
-        "0.3s ago",
-        "5",
-        "3.0Mi",
-        "<none>",
-        "1.50s",
-    )
-    silent = {**worker, "heartbeatAgeSeconds": None, "counters": None, "resources": None, "pid": 0, "step": ""}
-    assert worker_row(silent) == ("pods-0", "pod-worker", "Running", "3", "1", "<none>", "<none>", "HalfOpen", "<none>")
-    assert len(HEADER) == len(worker_row(silent))
 
 
 # --- documents -----------------------------------------------------------------------------------------------------
@@ -503,7 +209,9 @@ RICH: dict[str, Any] = {
                 "containerID": "podman://abc",
                 "imageID": "sha256:x",
                 "state": {"waiting": {"reason": "CrashLoopBackOff"}},
-                "lastState": ended(137, "Error", NOW),
+                "lastState": {
+                    "terminated": {"exitCode": 137, "signal": 0, "reason": "Error", "finishedAt": rfc3339(NOW)}
+                },
             }
         ],
     },

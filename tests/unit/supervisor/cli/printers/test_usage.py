@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from supervisor.cli.printers import usage
-from supervisor.cli.printers.nodes import describe_node, node_row
+from supervisor.cli.printers.nodes import describe_node
 
 UNKNOWN = "<unknown>"
 
@@ -105,14 +105,6 @@ def asking(name: str, cpu: str, phase: str = "Running", init_cpu: str = "0") -> 
     inits = [{"resources": {"requests": {"cpu": init_cpu}}}]
     spec = {"containers": containers, "initContainers": inits}
     return {"metadata": {"name": name, "namespace": "default"}, "spec": spec, "status": {"phase": phase}}
-
-
-def test_the_nodes_row() -> None:
-    now = 1_767_225_600.0 + 60
-    assert node_row(NODE, now) == ("n", "Ready", "<none>", "60s", "v1")
-    assert node_row(NODE, now, wide=True)[5:] == ("192.0.2.1", UNKNOWN, UNKNOWN, UNKNOWN)
-    bare = {"metadata": {"name": "n"}, "status": {}}
-    assert node_row(bare, now) == ("n", "Unknown", "<none>", UNKNOWN, UNKNOWN)
 
 
 def test_what_is_reserved_and_used_of_the_node() -> None:

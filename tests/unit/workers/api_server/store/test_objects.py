@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 
 from tests.harness.api_server import event_changed, pod_changed
-from workers.api_server.store.objects import StoredObject, event_object, list_object, pod_object
+from workers.api_server.printers.representation import Plain
+from workers.api_server.store.objects import StoredObject, event_object, pod_object
 
 
 def without_repeated_keys(pairs: Sequence[tuple[str, object]]) -> dict[str, object]:
@@ -24,5 +25,6 @@ def without_repeated_keys(pairs: Sequence[tuple[str, object]]) -> dict[str, obje
     ids=["pod", "event"],
 )
 def test_an_object_says_once_what_it_is(made: StoredObject[Any], kind: str) -> None:
-    shown = json.loads(list_object(f"{kind}List", 1, [made]), object_pairs_hook=without_repeated_keys)
+    listed = Plain().many(kind, "v1", "1", [made.json])
+    shown = json.loads(listed, object_pairs_hook=without_repeated_keys)
     assert [(item["apiVersion"], item["kind"]) for item in shown["items"]] == [("v1", kind)]

@@ -1,14 +1,10 @@
-"""Times and durations for people (apimachinery pkg/util/duration, HumanDuration)."""
+"""Durations (apimachinery pkg/util/duration, duration.go) and sizes for people."""
 
 from __future__ import annotations
 
-from datetime import datetime
 from typing import Final
 
-from ipc.host.clock import parse_rfc3339
-
-UNKNOWN: Final = "<unknown>"
-NONE: Final = "<none>"
+INVALID: Final = "<invalid>"
 
 _MINUTE_S: Final = 60
 _HOUR_S: Final = 3600
@@ -26,16 +22,22 @@ _SCALES: Final = (
     (2 * _YEAR_S, _DAY_S, "d", 0, ""),
     (8 * _YEAR_S, _YEAR_S, "y", _DAY_S, "d"),
 )
+_SHORT_SCALES: Final = (
+    (_MINUTE_S, 1, "s"),
+    (_HOUR_S, _MINUTE_S, "m"),
+    (_DAY_S, _HOUR_S, "h"),
+    (_YEAR_S, _DAY_S, "d"),
+)
 
 
 def human_duration(duration_s: float) -> str:
     """Two or three significant figures: ``119s``, ``2m``, ``5m3s``, ``3h5m``, ``2d1h``, ``400d``, ``9y``.
 
-    Slightly negative ones are 0s (clocks differ); more so, ``<invalid>``.
+    Slightly negative ones are 0s (clocks differ); more so, ``<invalid>`` (HumanDuration).
     """
     seconds = int(duration_s)
     if seconds < -1:
-        return "<invalid>"
+        return INVALID
     seconds = max(0, seconds)
     for below_s, unit_s, letter, rest_unit_s, rest_letter in _SCALES:
         if seconds < below_s:
@@ -44,22 +46,16 @@ def human_duration(duration_s: float) -> str:
     return f"{seconds // _YEAR_S}y"
 
 
-def since(timestamp: str | None, now: float) -> str:
-    """How long ago that RFC 3339 time was, at ``now`` in epoch seconds."""
-    if not timestamp:
-        return UNKNOWN
-    try:
-        return human_duration(now - parse_rfc3339(timestamp))
-    except ValueError:
-        return UNKNOWN
+def short_human_duration(duration_s: float) -> str:
+    """One figure and one unit: ``59s``, ``1m``, ``23h``, ``364d``, ``2y`` (ShortHumanDuration)."""
+    seconds = int(duration_s)
+    if seconds < -1:
+        return INVALID
+    seconds = max(0, seconds)
+    found = next((scale for scale in _SHORT_SCALES if seconds < scale[0]), None)
+    return f"{seconds // _YEAR_S}y" if found is None else f"{seconds // found[1]}{found[2]}"
 
 
-def local_time(timestamp: str | None) -> str:
-    """An RFC 3339 time as descriptions show it, in the user's zone: ``Thu, 01 Jan 2026 00:00:00 +0000``."""
-    if not timestamp:
-        return UNKNOWN
-    try:
-        # In English: nothing here sets the locale that these names would follow (LC_TIME).
-        return datetime.fromtimestamp(parse_rfc3339(timestamp)).astimezone().strftime("%a, %d %b %Y %H:%M:%S %z")
-    except ValueError:
-        return UNKNOWN
+def mebibytes(count: int | None) -> str:
+    """``12.3Mi``; ``<none>`` when not known."""
+    return "<none>" if count is None else f"{count / 1024**2:.1f}Mi"

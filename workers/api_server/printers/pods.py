@@ -1,4 +1,4 @@
-"""The pod table (pkg/printers/internalversion/printers.go, printPod)."""
+"""Rows of pods (pkg/printers/internalversion/printers.go, printPod)."""
 
 from __future__ import annotations
 
@@ -7,14 +7,16 @@ from typing import Any, Final
 
 import msgspec
 
-from supervisor.cli.printers.containers import COMPLETED
-from supervisor.cli.printers.human import NONE, since
+from ipc.resources.times import NONE, since
 
 Json = Mapping[str, Any]
 """An object as it came from the API: with fields that this version may not know."""
 
-HEADER: Final = ("NAME", "READY", "STATUS", "RESTARTS", "AGE")
-WIDE_HEADER: Final = (*HEADER, "IP", "NODE", "NOMINATED NODE", "READINESS GATES")
+COMPLETED: Final = frozenset(("Succeeded", "Failed"))
+"""Phases of pods in which nothing runs any more."""
+SLIRP4NETNS_IP: Final = "10.0.2.100"
+"""The address that slirp4netns gives to every pod. It leads to the pod from within the pod only."""
+PRIVATE: Final = "<private>"
 
 
 class PodSummary(msgspec.Struct, frozen=True):
@@ -39,29 +41,40 @@ class _Progress(msgspec.Struct, frozen=True):
     ready: int
 
 
-def pod_row(pod: Json, now: float, *, wide: bool = False) -> tuple[str, ...]:
-    """One row under HEADER or WIDE_HEADER; ``now`` in epoch seconds."""
+def pod_row(pod: Json, now: float) -> Sequence[str]:
+    """Cells of a pod; ``now`` in epoch seconds."""
     summary = summarize_pod(pod)
     restarts = str(summary.restarts)
     if summary.restarts and summary.restarted_at:
         restarts += f" ({since(summary.restarted_at, now)} ago)"
     meta = pod["metadata"]
     ready = f"{summary.ready}/{summary.total}"
-    row = (meta["name"], ready, summary.reason, restarts, since(meta.get("creationTimestamp"), now))
-    return (*row, *_wide_cells(pod)) if wide else row
+    age = since(meta.get("creationTimestamp"), now)
+    return (meta.get("name", ""), ready, summary.reason, restarts, age, *_wide_cells(pod))
 
 
-def _wide_cells(pod: Json) -> tuple[str, str, str, str]:
+def _wide_cells(pod: Json) -> tuple[str, ...]:
     status, spec = pod.get("status", {}), pod.get("spec", {})
     ips = [entry.get("ip", "") for entry in status.get("podIPs", ())]
+    ip = (ips[0] if ips else "") or NONE
     gates = [gate["conditionType"] for gate in spec.get("readinessGates", ())]
     passed = sum(_has_condition(pod, gate) for gate in gates)
     return (
-        (ips[0] if ips else "") or NONE,
+        PRIVATE if ip == SLIRP4NETNS_IP else ip,
         spec.get("nodeName") or NONE,
         status.get("nominatedNodeName") or NONE,
         f"{passed}/{len(gates)}" if gates else NONE,
+        ",".join(_host_ports(spec)) or NONE,
     )
+
+
+def _host_ports(spec: Json) -> Iterable[str]:
+    """``8080->80/tcp``, as `podman ps` shows them: where the pod is reached on the host's addresses."""
+    containers = (*spec.get("initContainers", ()), *spec.get("containers", ()))
+    for port in (port for container in containers for port in container.get("ports", ())):
+        if host_port := port.get("hostPort"):
+            address = f"{port['hostIP']}:" if port.get("hostIP") else ""
+            yield f"{address}{host_port}->{port['containerPort']}/{port.get('protocol', 'TCP').lower()}"
 
 
 def summarize_pod(pod: Json) -> PodSummary:

@@ -1,0 +1,29 @@
+"""Which function makes the cells of which kind."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Final
+
+from ipc.resources import registry
+from workers.api_server.printers.config_objects import config_map_row, namespace_row, priority_class_row, secret_row
+from workers.api_server.printers.events import by_time, event_row
+from workers.api_server.printers.nodes import node_row
+from workers.api_server.printers.pods import pod_row
+from workers.api_server.printers.workers import worker_row
+
+Row = Callable[[Mapping[str, Any], float], Sequence[Any]]
+
+ROWS: Final[Mapping[str, Row]] = {
+    registry.PODS.plural: pod_row,
+    registry.NODES.plural: node_row,
+    registry.EVENTS.plural: event_row,
+    registry.NAMESPACES.plural: namespace_row,
+    registry.CONFIG_MAPS.plural: config_map_row,
+    registry.SECRETS.plural: secret_row,
+    registry.PRIORITY_CLASSES.plural: priority_class_row,
+    registry.WORKERS.plural: worker_row,
+}
+"""By plural: from an object as JSON and the time in epoch seconds to a cell for each of the kind's columns."""
+ORDERS: Final[Mapping[str, Callable[[Mapping[str, Any]], Any]]] = {registry.EVENTS.plural: by_time}
+"""Sort keys of rows, for kinds that are not shown by namespace and name."""
