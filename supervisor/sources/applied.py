@@ -235,7 +235,8 @@ class AppliedStore:
         if not path.exists():
             return None
         decoded = decode_manifest(path.read_bytes(), path.name, self._origin)
-        return next((item.value for item in (*decoded.pods, *decoded.objects)), None)
+        items: tuple[Item, ...] = (*decoded.pods, *decoded.objects)
+        return items[0].value if items else None
 
     def _keep_last(self, key: Key, value: Pod | ConfigObject) -> None:
         make_private(self._last_path(key).parent)

@@ -6,16 +6,18 @@ import asyncio
 import contextlib
 from collections.abc import AsyncIterator
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 from ipc.api.v1.pod import Pod
 from ipc.host.clock import SystemClock
 from ipc.messages.api_server import Reply
 from supervisor.admin_requests import AdminRequests
-from supervisor.config.settings import Settings
+from supervisor.config.settings import Seconds, Settings
 from supervisor.protocol.source_updates import PodUpdate
 from supervisor.sources.manager import Change, SourceManager
 from tests.harness.api_server import Master
+
+LOOK_PERIOD: Final = Seconds(0.1)
 
 
 class _Agent:
@@ -49,7 +51,7 @@ class SourceMaster:
             static_pod_path=self.manifests,
             state_dir=self.state,
             memory_dir=memory,
-            file_check_frequency_s=0.1,
+            file_check_frequency_s=LOOK_PERIOD,
         )
         self.sources = SourceManager(settings, SystemClock())
         self.changes: list[Change] = []

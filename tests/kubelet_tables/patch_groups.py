@@ -9,7 +9,7 @@ from supervisor.patching.json_merge import keep_or_delete_null, three_way_json_m
 from supervisor.patching.strategic_diff import three_way_patch, two_way_patch
 from supervisor.patching.strategic_merge import DELETE_SCALARS, MERGE, RETAIN_KEYS, SET_ORDER, strategic_merge
 from supervisor.patching.strategic_schema import FieldPatch, MapOf, Opaque, Schema
-from supervisor.patching.values import PatchError, parse_object, shown
+from supervisor.patching.values import JsonObject, PatchError, parse_object, shown
 from tests.kubelet_tables.later import Result
 from tests.kubelet_tables.translate import Json
 
@@ -60,11 +60,12 @@ def _attempt(case: Json, make: Callable[[], Json]) -> Result:
     return (failed, expected), (False, got)
 
 
-def _document(value: Any) -> Json:
+def _document(value: Any) -> JsonObject:
     """What a case says is not JSON is not read as such."""
     if isinstance(value, dict) and "$not_json" in value:
         return parse_object(value["$not_json"])
-    return {} if value is None else value
+    found: JsonObject = value or {}
+    return found
 
 
 def _merge(case: Json) -> Result:
@@ -81,8 +82,8 @@ def _two_way(case: Json) -> Result:
 
 def _three_way(case: Json) -> Result:
     schema = _SCHEMAS[case["schema"]]
-    documents = [_document(case[name]) for name in ("original", "modified", "current")]
-    return _attempt(case, lambda: three_way_patch(*documents, schema, overwrite=case["overwrite"]))
+    original, modified, current = (_document(case[name]) for name in ("original", "modified", "current"))
+    return _attempt(case, lambda: three_way_patch(original, modified, current, schema, overwrite=case["overwrite"]))
 
 
 def _sorted(value: Any, schema: Schema) -> Any:
@@ -115,8 +116,8 @@ def _sorted_field(item: Any, key: str, schema: Schema) -> Any:
 
 
 def _json_three_way(case: Json) -> Result:
-    documents = [_document(case[name] or None) for name in ("original", "modified", "current")]
-    got = three_way_json_merge_patch(*documents)
+    original, modified, current = (_document(case[name] or None) for name in ("original", "modified", "current"))
+    got = three_way_json_merge_patch(original, modified, current)
     return (case["expected_error"], case["expected"]), (None, got)
 
 

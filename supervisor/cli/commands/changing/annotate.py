@@ -17,7 +17,7 @@ from supervisor.cli.options import agent_options
 @output_option
 @agent_options
 @click.pass_context
-def annotate(ctx: click.Context, words: tuple[str, ...], **options: object) -> None:
+def annotate(ctx: click.Context, /, words: tuple[str, ...], **options: object) -> None:
     """Change annotations of applied objects. KEY- takes one away.
 
     \b

@@ -80,6 +80,7 @@ def create(
 @click.pass_context
 def configmap(
     ctx: click.Context,
+    /,
     name: str,
     literals: tuple[str, ...],
     files: tuple[str, ...],
@@ -105,6 +106,7 @@ def secret() -> None:
 @click.pass_context
 def generic(
     ctx: click.Context,
+    /,
     name: str,
     secret_type: str,
     literals: tuple[str, ...],
@@ -127,7 +129,7 @@ def generic(
 @_object_options
 @click.pass_context
 def docker_registry(
-    ctx: click.Context, name: str, server: str, user: str, password: str, email: str, **options: str
+    ctx: click.Context, /, name: str, server: str, user: str, password: str, email: str, **options: str
 ) -> None:
     """Create a Secret with which images of a private registry are pulled."""
     from supervisor.cli.changing.data import registry_secret
@@ -141,7 +143,7 @@ def docker_registry(
 @click.option("--key", required=True, metavar="FILE", help="Its private key, PEM.")
 @_object_options
 @click.pass_context
-def tls(ctx: click.Context, name: str, cert: str, key: str, **options: str) -> None:
+def tls(ctx: click.Context, /, name: str, cert: str, key: str, **options: str) -> None:
     """Create a Secret with a certificate and its private key."""
     from supervisor.cli.changing.data import read_data, secret_of
 
@@ -166,6 +168,7 @@ def tls(ctx: click.Context, name: str, cert: str, key: str, **options: str) -> N
 @click.pass_context
 def priorityclass(
     ctx: click.Context,
+    /,
     name: str,
     value: int,
     description: str,

@@ -27,7 +27,7 @@ def set() -> None:  # a command is named as people type it
 @output_option
 @agent_options
 @click.pass_context
-def image(ctx: click.Context, words: tuple[str, ...], **options: object) -> None:
+def image(ctx: click.Context, /, words: tuple[str, ...], **options: object) -> None:
     """Give containers other images; the container `*` is every one.
 
     \b
@@ -47,7 +47,7 @@ def image(ctx: click.Context, words: tuple[str, ...], **options: object) -> None
 @output_option
 @agent_options
 @click.pass_context
-def env(ctx: click.Context, words: tuple[str, ...], variables: tuple[str, ...], **options: object) -> None:
+def env(ctx: click.Context, /, words: tuple[str, ...], variables: tuple[str, ...], **options: object) -> None:
     """Set variables of containers. KEY- takes one away.
 
     \b
@@ -67,7 +67,7 @@ def env(ctx: click.Context, words: tuple[str, ...], variables: tuple[str, ...], 
 @output_option
 @agent_options
 @click.pass_context
-def resources(ctx: click.Context, words: tuple[str, ...], **options: object) -> None:
+def resources(ctx: click.Context, /, words: tuple[str, ...], **options: object) -> None:
     """Change requests and limits of containers, in place where their resizePolicy allows it. 0 takes one away.
 
     \b
