@@ -27,6 +27,9 @@ COMMANDS: Final[Mapping[str, Mapping[str, str]]] = {
         "stats": "Show everything that pods use, and where each figure is from.",
         "logs": "Print the log of a container.",
         "images": "Show Podman's images, when they were used, and by what.",
+        "diff": "Show what `apply` would change.",
+        "explain": "Show the fields of a kind, and what Rootlet does with each.",
+        "api-resources": "Show the kinds of objects that there are.",
         "wait": "Wait until pods are ready, gone, or in another condition.",
     },
     "changing": {
@@ -39,10 +42,13 @@ COMMANDS: Final[Mapping[str, Mapping[str, str]]] = {
         "label": "Change labels of applied objects.",
         "annotate": "Change annotations of applied objects.",
         "set": "Change images, variables or resources of applied pods.",
+        "restart": "Restart pods in order, one after the other.",
+        "rollout": "Restart pods, in kubectl's words.",
     },
     "entering": {
         "exec": "Run a command in a container.",
         "attach": "Join the streams of a running container.",
+        "debug": "Look at a pod with a container of another image.",
         "port-forward": "Forward local ports to a pod.",
     },
     "operating": {
@@ -58,6 +64,7 @@ COMMANDS: Final[Mapping[str, Mapping[str, str]]] = {
     },
     "about": {
         "config": "Work with configuration files.",
+        "auth": "Show the user for whom the agent answers.",
         "version": "Show the versions of this command and of the agent.",
     },
 }

@@ -60,13 +60,17 @@ def read_manifests(files: Sequence[str], *, recursive: bool = False) -> Iterator
         if file == "-":
             yield Manifest("-", _checked("-", sys.stdin.buffer.read(MAX_MANIFEST_BYTES + 1)))
         elif file.startswith(_URLS):
-            from supervisor.cli.manifest_urls import read_url  # with an HTTP client, for the few who need it
-
-            yield Manifest(file, _checked(file, read_url(file, MAX_MANIFEST_BYTES)))
+            yield Manifest(file, _checked(file, _downloaded(file)))
         else:
             path = Path(file)
             for found in _manifests_in(path, recursive=recursive) if path.is_dir() else [path]:
                 yield Manifest(str(found), _read(found))
+
+
+def _downloaded(url: str) -> bytes:
+    from supervisor.cli.manifest_urls import read_url  # with an HTTP client, for the few who need it
+
+    return read_url(url, MAX_MANIFEST_BYTES)
 
 
 def _manifests_in(directory: Path, *, recursive: bool) -> list[Path]:

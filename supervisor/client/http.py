@@ -25,7 +25,7 @@ TRACE_PATH: Final = "/rootlet/v1/trace"
 WITHOUT_NAMESPACE: Final = frozenset(each.plural for each in registry.RESOURCES if not each.is_namespaced)
 """Resources whose objects belong to no namespace."""
 _ALL: Final = "All"
-"""What a dry run leaves out."""
+"""Value of ``dryRun``: every stage of the request."""
 NODES_PATH: Final = "/api/v1/nodes"
 STATISTICS_PATH: Final = "/rootlet/v1/statistics"
 LOG_LEVEL_PATH: Final = "/rootlet/v1/loglevel"

@@ -51,7 +51,7 @@ def two_way_patch(original: JsonObject, modified: JsonObject, schema: Schema) ->
 def three_way_patch(
     original: JsonObject, modified: JsonObject, current: JsonObject, schema: Schema, *, overwrite: bool = True
 ) -> JsonObject:
-    """What brings the current object to the modified one and takes away what only the original had.
+    """The patch that brings the current object to the modified one and takes away what only the original had.
 
     Without ``overwrite`` a field that was changed otherwise meanwhile is an error. Raises PatchError.
     """
@@ -112,7 +112,7 @@ def _diff_directive(original: Json, modified: Json, patch: JsonObject) -> None:
 
 
 def _diff_field(key: str, original: Json, modified: Json, schema: Schema, options: DiffOptions) -> JsonObject:
-    """What the patch says of a field whose two values have one type and differ."""
+    """Part of the patch about a field whose two values have one type and differ."""
     changed = {key: modified} if options.changes else {}
     if not isinstance(modified, dict | list):
         return changed

@@ -74,7 +74,7 @@ def _by_directive(patch: JsonObject) -> JsonObject:
 
 
 def _retained(original: JsonObject, patch: JsonObject, options: MergeOptions) -> tuple[JsonObject, JsonObject]:
-    """What is left of the original, and the patch without ``$retainKeys`` (applyRetainKeysDirective)."""
+    """Rest of the original, and the patch without ``$retainKeys`` (applyRetainKeysDirective)."""
     if RETAIN_KEYS not in patch:
         return original, patch
     keys = patch.pop(RETAIN_KEYS)
@@ -261,7 +261,7 @@ def _key_of(item: Json, key: str) -> Hashable:
 
 
 def _in_order(items: list[Json], order: Iterable[Json], before: Iterable[Json], key: str) -> list[Json]:
-    """Those that the patch names in its order, among them the others where they were (normalizeElementOrder)."""
+    """Items that the patch names in its order, among them the others where they were (normalizeElementOrder)."""
     said = positions(_key_of(item, key) for item in order)
     was = positions(_key_of(item, key) for item in before)
     named = sorted((item for item in items if _key_of(item, key) in said), key=lambda item: said[_key_of(item, key)])

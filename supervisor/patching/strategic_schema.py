@@ -20,7 +20,7 @@ class FieldPatch(msgspec.Struct, frozen=True, kw_only=True):
     retain_keys: bool = False
     """A patch of it says which keys are left."""
     merge_key: str = ""
-    """Of a list of objects that merges; of one of scalars empty."""
+    """Key by which items of a merging list are the same; empty for scalars."""
 
 
 class Schema(Protocol):
@@ -63,7 +63,7 @@ class StructSchema:
 
 
 def schema_of(shape: Shape) -> Schema:
-    """Of a list that of its items."""
+    """Schema of a value; for a list that of its items."""
     match shape.kind:
         case Kind.STRUCT:
             return StructSchema(shape.inner)

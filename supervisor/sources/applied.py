@@ -55,11 +55,11 @@ Key = PodKey | ObjectKey
 
 
 class ApplyOptions(msgspec.Struct, frozen=True):
-    """What an apply is to do."""
+    """Wishes of an apply."""
 
     verb: ApplyVerb = "apply"
     namespace: str = ""
-    """Of objects that state none; all others must state this one. Empty: ``default``, and any other."""
+    """Namespace of objects that state none; all others must state this one. Empty: ``default``, and any other."""
     dry_run: bool = False
 
 
@@ -230,7 +230,7 @@ class AppliedStore:
         return found, tuple(errors)
 
     def _last(self, key: Key) -> Pod | ConfigObject | None:
-        """What was applied last, of an object that a command has changed since."""
+        """The object as it was applied last, if a command has changed it since."""
         path = self._last_path(key)
         if not path.exists():
             return None

@@ -1,4 +1,4 @@
-"""What becomes of an applied object that is patched, and whether it may be there already. Pure."""
+"""Applied objects after a patch, and whether they may be there already. Pure."""
 
 from __future__ import annotations
 

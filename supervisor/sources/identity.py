@@ -36,7 +36,7 @@ class Origin(msgspec.Struct, frozen=True, kw_only=True):
     node_name: str
     source: str
     namespace: str = DEFAULT_NAMESPACE
-    """Of objects that state none."""
+    """Namespace of objects that state none."""
 
 
 def pod_uid(instance: str, source: str, namespace: str, name: str) -> str:

@@ -102,9 +102,13 @@ class Told(msgspec.Struct, frozen=True, kw_only=True):
         if self.output in ("", "name"):
             click.echo("".join(f"{line}\n" for line in lines), nl=False)
         elif objects:
-            from supervisor.cli.printers.documents import DOCUMENTS, as_list
+            click.echo(_document(self.output, objects), nl=False)
 
-            click.echo(DOCUMENTS[self.output](objects[0] if len(objects) == 1 else as_list(objects)), nl=False)
+
+def _document(output: str, objects: Sequence[Json]) -> str:
+    from supervisor.cli.printers.documents import DOCUMENTS, as_list
+
+    return DOCUMENTS[output](objects[0] if len(objects) == 1 else as_list(objects))
 
 
 def warn(result: ActionResult) -> None:

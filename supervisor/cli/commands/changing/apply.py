@@ -14,6 +14,7 @@ from supervisor.cli.changing.changes import (
 )
 from supervisor.cli.manifests import Manifest, files_option, read_manifests
 from supervisor.cli.options import agent, agent_options
+from supervisor.client.http import AgentClient
 
 
 @click.command()
@@ -63,9 +64,13 @@ def apply(
     with agent(ctx) as client:
         apply_manifests(client, manifests, told, namespace=namespace)
         if prune:
-            from supervisor.cli.changing.pruning import prune_objects
+            _prune(client, manifests, told, selector, namespace)
 
-            prune_objects(client, manifests, told, selector=selector, namespace=namespace)
+
+def _prune(client: AgentClient, manifests: list[Manifest], told: Told, selector: str, namespace: str) -> None:
+    from supervisor.cli.changing.pruning import prune_objects
+
+    prune_objects(client, manifests, told, selector=selector, namespace=namespace)
 
 
 def _built(directory: str) -> Manifest:

@@ -43,7 +43,7 @@ _HEADER: Final = """\
 @click.argument("words", nargs=-1, metavar="(TYPE NAME | TYPE/NAME)")
 @click.option("-f", "--filename", "files", multiple=True, metavar="FILE", help="Objects that a manifest names.")
 @recursive_option
-@click.option("--show-values", is_flag=True, help="Put the values of a Secret before the editor.")
+@click.option("--show-secrets", "show_values", is_flag=True, help="Put the values of a Secret before the editor.")
 @stated_namespace_option
 @output_option
 @agent_options
@@ -70,11 +70,11 @@ def edit(
 
 
 def _edit(client: AgentClient, target: Target, told: Told, show_values: bool) -> None:
-    if target.resource == SECRETS and not show_values:
-        raise Failure(f"{object_name(target)}: its values are shown to nobody who does not ask: give --show-values")
     from supervisor.cli.printers.yaml_document import as_yaml
     from supervisor.patching.json_merge import json_merge_patch
 
+    if target.resource == SECRETS and not show_values:
+        raise Failure(f"{object_name(target)}: its values are shown to nobody who does not ask: give --show-secrets")
     before = read_object(client, target, values=show_values)
     clean = as_yaml(before)
     text, why = clean, ""

@@ -12,6 +12,10 @@ from typing import Any
 import pytest
 import yaml
 
+from ipc.api.v1.meta import ObjectMeta
+from ipc.kubecontainer.config_objects import ObjectKind
+from ipc.messages.api_server import ObjectChanged, ObjectSummary
+from supervisor.protocol.source_updates import PodOperation, PodUpdate
 from tests.harness.api_server import Master
 from tests.harness.cli import Outcome, rootlet
 from tests.harness.source_master import SourceMaster, real_sources
@@ -230,3 +234,68 @@ async def test_warnings_and_all_errors_are_told_at_once(master: Master, agent: S
     assert found.code == 1
     assert [line.split(": ")[1:3] for line in found.err.splitlines()[1:-1]] != []
     assert all(word in found.err for word in ("spec.containers[0].imag", "spec.containers[1].imag", "document 2: dat"))
+
+
+async def test_diff_exits_as_kubectl_does(master: Master, agent: SourceMaster, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert told(await rootlet(master, "diff", "-f", "-", stdin=WEB.encode())) == (0, "", "")
+    other = await rootlet(master, "diff", "-f", "-", stdin=WEB.replace("web:1", "web:2").encode())
+    assert other.code == 1
+    assert "-  - env:" not in other.out
+    assert [line.strip() for line in other.out.splitlines() if line[:1] in "+-" and "image" in line] == [
+        "-    image: web:1",
+        "+    image: web:2",
+    ]
+    assert (await shown(master, "pod/web"))["spec"]["containers"][0]["image"] == "web:1"
+    wrong = await rootlet(master, "diff", "-f", "-", stdin=b"kind: Nope")
+    assert wrong.code == 2
+    monkeypatch.setenv("KUBECTL_EXTERNAL_DIFF", "ls -1 ;rm")
+    listed = await rootlet(master, "diff", "-f", "-", stdin=WEB.encode())
+    assert listed.out.count("v1.Pod.default.web\n") == 2
+
+
+async def test_a_restarted_pod_goes_and_comes(master: Master, agent: SourceMaster) -> None:
+    done = await rootlet(master, "restart", "pod", "web", "--no-wait", "--grace-period=3")
+    assert told(done) == (0, "pod/web restarted\n", "")
+    gone, back = agent.changes[-1].updates
+    assert isinstance(gone, PodUpdate)
+    assert isinstance(back, PodUpdate)
+    assert (gone.op, gone.pods[0].metadata.deletion_grace_period_seconds) == (PodOperation.REMOVE, 3)
+    assert (back.op, back.pods[0].metadata.name) == (PodOperation.ADD, "web")
+    assert back.pods[0].metadata.uid == gone.pods[0].metadata.uid
+    absent = await rootlet(master, "rollout", "restart", "pod/nope")
+    assert told(absent) == (1, "", 'Error from server (NotFound): pods "nope" not found\n')
+    wrong = await rootlet(master, "rollout", "restart", "cm/settings")
+    assert wrong.code == 1
+    assert "only pods are restarted" in wrong.err
+
+
+async def test_prune_takes_away_what_is_stated_no_more(master: Master, agent: SourceMaster) -> None:
+    pod, settings = WEB.split("---\n")
+    labelled = settings.replace("{name: settings}", "{name: settings, labels: {app: web}}")
+    await rootlet(master, "apply", "-f", "-", stdin=f"{pod}---\n{labelled}".encode())
+    refused = await rootlet(master, "apply", "--prune", "-f", "-", stdin=pod.encode())
+    assert refused.code != 0
+    assert "without explicitly passing --all" in refused.err
+    metadata = ObjectMeta(name="settings", namespace="default", labels={"app": "web"})
+    sizes = {"mode": 4}
+    summary = ObjectSummary(
+        kind=ObjectKind.CONFIG_MAP, metadata=metadata, sizes=sizes, keys=1, size_bytes=4, source="apply", file="a"
+    )
+    master.feed(ObjectChanged(resource_version=9, summary=summary))
+    tried = await rootlet(
+        master, "apply", "--prune", "-l", "app=web", "-f", "-", "--dry-run=server", stdin=pod.encode()
+    )
+    assert tried.out == "pod/web unchanged (server dry run)\nconfigmap/settings pruned (server dry run)\n"
+    done = await rootlet(master, "apply", "--prune", "-l", "app=web", "-f", "-", stdin=pod.encode())
+    assert done.out == "pod/web unchanged\nconfigmap/settings pruned\n"
+
+
+async def test_kinds_and_fields_are_explained(master: Master) -> None:
+    page = await rootlet(master, "explain", "po.spec.containers.image")
+    assert page.out.startswith("KIND:       Pod\nVERSION:    v1\n\nFIELD: image <string>\n")
+    assert told(await rootlet(master, "explain", "pod.spec.nope")) == (1, "", 'error: field "nope" does not exist\n')
+    names = await rootlet(master, "api-resources", "-o", "name", "--namespaced=false", "--api-group=scheduling.k8s.io")
+    assert names.out == "priorityclasses.scheduling.k8s.io\n"
+    everything = await rootlet(master, "explain", "pods", "--recursive")
+    assert "            preStop\t<LifecycleHandler>\n" not in everything.err
+    assert "preStop\t<" in everything.out

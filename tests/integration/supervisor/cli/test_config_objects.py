@@ -130,10 +130,11 @@ kind: SecretList
 items: [{metadata: {name: login}}]
 """
     found = await rootlet(master, "delete", "-f", "-", "--no-wait", stdin=manifest)
-    assert (
-        found.out
-        == 'pod "web" deleted from default namespace\nconfigmap "app" deleted from away namespace\nsecret "login" deleted from default namespace\n'
-    )
+    assert found.out.splitlines() == [
+        'pod "web" deleted from default namespace',
+        'configmap "app" deleted from away namespace',
+        'secret "login" deleted from default namespace',
+    ]
     assert [type(request) for request in master.requests] == [DeletePod, DeleteObject, DeleteObject]
 
 
