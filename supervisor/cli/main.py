@@ -48,6 +48,7 @@ COMMANDS: Final[Mapping[str, Mapping[str, str]]] = {
     "entering": {
         "exec": "Run a command in a container.",
         "attach": "Join the streams of a running container.",
+        "cp": "Copy files and directories to or from a container.",
         "debug": "Look at a pod with a container of another image.",
         "port-forward": "Forward local ports to a pod.",
     },

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, Final
 from urllib.parse import quote, urlencode
@@ -11,7 +11,7 @@ import msgspec
 
 from ipc.resources import registry
 from supervisor.client.errors import ConnectionLost, RequestFailed, decode_object, raise_for_status, raise_status
-from supervisor.client.exchange import exchange
+from supervisor.client.exchange import exchange, upload
 
 REQUEST_TIMEOUT_S: Final = 45.0
 """How long one answer may take: longer than the API server itself waits for the master."""
@@ -114,6 +114,20 @@ class AgentClient:
         if result.failed:
             raise RequestFailed(result.code, result.reason, result.message)
         return result
+
+    def path_stat(self, namespace: str, name: str, query: Query) -> dict[str, Any]:
+        """What a path of a container is (containers/common stat, FileInfo). Raises RequestFailed 404 for none."""
+        return self.get(_archive_path(namespace, name), {**query, "stat": True})
+
+    def read_archive(self, namespace: str, name: str, query: Query) -> Iterator[bytes]:
+        """Tar of a path of a container, piece by piece."""
+        return self._streamed(_target(_archive_path(namespace, name), query), COLLECTION_TIMEOUT_S)
+
+    def write_archive(self, namespace: str, name: str, query: Query, pieces: Iterable[bytes]) -> None:
+        """Unpack a tar below a directory of a container."""
+        target = _target(_archive_path(namespace, name), query)
+        with upload(self.socket, target, pieces, silence_s=COLLECTION_TIMEOUT_S) as answer:
+            raise_for_status(answer.status, answer.content())
 
     def restart_pod(self, namespace: str, name: str, grace_period_s: int | None = None) -> None:
         """Ask for the end of a pod and its begin anew; returns when it has begun to end."""
@@ -253,6 +267,10 @@ def config_objects_path(resource: str, namespace: str | None) -> str:
 def config_object_path(resource: str, namespace: str, name: str) -> str:
     """The URL of one of them."""
     return f"{config_objects_path(resource, namespace)}/{quote(name, safe='')}"
+
+
+def _archive_path(namespace: str, name: str) -> str:
+    return f"{details_path(namespace, name)}/archive"
 
 
 def details_path(namespace: str, name: str) -> str:

@@ -19,6 +19,7 @@ from workers.api_server.handlers.reads import Reads
 from workers.api_server.handlers.statistics import Statistics
 from workers.api_server.handlers.trace import Traces
 from workers.api_server.store.site import AppState
+from workers.api_server.streams.archives import Archives
 from workers.api_server.streams.port_forward import PortForward
 from workers.api_server.streams.remote_command import RemoteCommand
 
@@ -55,7 +56,7 @@ def _config_object_routes(kind: ObjectKind, reads: Reads, changes: Changes) -> l
 def route_table(site: AppState, kubelets: Sequence[Route]) -> list[web.RouteDef]:
     """Every URL with its handler; ``kubelets`` are those of the kubelet. HEAD is not answered: of a watch it would
     never end."""
-    reads, changes, pod_log = Reads(site), Changes(site), PodLog(site)
+    reads, changes, pod_log, archives = Reads(site), Changes(site), PodLog(site), Archives(site)
     traces, nodes, statistics, log_levels = Traces(site), Nodes(site), Statistics(site), LogLevels(site)
     return [
         *_stream_routes(site),
@@ -83,6 +84,8 @@ def route_table(site: AppState, kubelets: Sequence[Route]) -> list[web.RouteDef]
         web.post("/rootlet/v1/apply", changes.apply),
         web.post("/rootlet/v1/patch", changes.patch),
         web.post("/rootlet/v1/pods/{namespace}/{name}/restart", changes.restart_pod),
+        _get("/rootlet/v1/pods/{namespace}/{name}/archive", archives.get),
+        web.put("/rootlet/v1/pods/{namespace}/{name}/archive", archives.put),
         web.post("/rootlet/v1/drain", changes.drain),
         web.post("/rootlet/v1/uncordon", changes.uncordon),
         web.post("/rootlet/v1/stop", changes.stop),
