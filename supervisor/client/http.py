@@ -116,7 +116,7 @@ class AgentClient:
         return result
 
     def path_stat(self, namespace: str, name: str, query: Query) -> dict[str, Any]:
-        """What a path of a container is (containers/common stat, FileInfo). Raises RequestFailed 404 for none."""
+        """Kind of a path of a container (containers/common stat, FileInfo). Raises RequestFailed 404 for none."""
         return self.get(_archive_path(namespace, name), {**query, "stat": True})
 
     def read_archive(self, namespace: str, name: str, query: Query) -> Iterator[bytes]:

@@ -191,7 +191,7 @@ class PodmanStreams:
         return decode.decode_container(await self._call(_get("inspect container", f"containers/{id}/json")))
 
     async def path_stat(self, id: str, path: str) -> str:
-        """What a path of a container is: Podman's own words, base64 of JSON."""
+        """Kind of a path of a container, in Podman's own words: base64 of JSON."""
         request = _archive("HEAD", "stat path", id, path)
 
         async def stat(connection: Connection) -> str:
