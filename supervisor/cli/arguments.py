@@ -8,27 +8,52 @@ from itertools import groupby
 
 import msgspec
 
-from ipc.resources.registry import find_resource, in_category
+from ipc.resources.registry import BY_PLURAL, find_resource, in_category
 from ipc.resources.resource import Resource
-from supervisor.cli.options import Failure
+from supervisor.cli.manifests import objects_in, read_manifests
+from supervisor.cli.options import DEFAULT_NAMESPACE, Failure
 
 
-class Wanted(msgspec.Struct, frozen=True):
-    """Objects of one kind: all of them, or those of these names."""
+class Selection(msgspec.Struct, frozen=True):
+    """Objects of one kind in one place: all of them, or those of these names."""
 
     resource: Resource
+    namespace: str | None
+    """None is all of them."""
     names: tuple[str, ...] = ()
 
 
-def parse_wanted(words: Sequence[str]) -> list[Wanted]:
-    """Parse the words, in their order. Raises Failure with kubectl's words."""
+def select(words: Sequence[str], files: Sequence[str], namespace: str | None) -> list[Selection]:
+    """Selections of a command line, by words or by manifests; ``namespace`` is None for all. Raises Failure with
+    kubectl's words."""
+    if files and words:
+        raise Failure(
+            "when paths, URLs, or stdin is provided as resource input, you may not specify resource arguments as well",
+            prefix="error: ",
+        )
+    if files:
+        return list(_in_files(files, DEFAULT_NAMESPACE if namespace is None else namespace))
+    found = _parsed(words)
+    if namespace is None and any(names and resource.is_namespaced for resource, names in found):
+        raise Failure("a resource cannot be retrieved by name across all namespaces", prefix="error: ")
+    return [Selection(resource, namespace, names) for resource, names in found]
+
+
+def _in_files(files: Sequence[str], namespace: str) -> Iterator[Selection]:
+    """Neighbours of one kind and place together."""
+    targets = [target for manifest in read_manifests(files) for target in objects_in(manifest, namespace)]
+    for (plural, place), group in groupby(targets, key=lambda target: (target.resource, target.namespace)):
+        yield Selection(BY_PLURAL[plural], place, tuple(target.name for target in group))
+
+
+def _parsed(words: Sequence[str]) -> list[tuple[Resource, tuple[str, ...]]]:
     if any("/" in word for word in words):
-        return _grouped(_pair(word) for word in words)
+        return list(_grouped([_pair(word) for word in words]))
     types, names = words[0], tuple(words[1:])
-    return [Wanted(resource, names) for word in types.split(",") if word for resource in _resources(word)]
+    return [(resource, names) for word in types.split(",") if word for resource in _resources(word)]
 
 
-def names_several_kinds(words: Sequence[str], wanted: Iterable[Wanted]) -> bool:
+def names_several_kinds(words: Sequence[str], wanted: Iterable[Selection]) -> bool:
     """Whether rows must say which kind they are (kubectl pkg/cmd/util, MultipleTypesRequested)."""
     return any(in_category(word) for word in words) or len({each.resource.plural for each in wanted}) > 1
 
@@ -59,13 +84,7 @@ def _pair(word: str) -> tuple[Resource, str]:
     return resource_named(kind), name
 
 
-def _grouped(pairs: Iterable[tuple[Resource, str]]) -> list[Wanted]:
+def _grouped(pairs: Sequence[tuple[Resource, str]]) -> Iterator[tuple[Resource, tuple[str, ...]]]:
     """Neighbours of one kind together: they share a table."""
-    return list(_groups(list(pairs)))
-
-
-def _groups(pairs: list[tuple[Resource, str]]) -> Iterator[Wanted]:
     for plural, group in groupby(pairs, key=lambda pair: pair[0].plural):
-        found = list(group)
-        assert found[0][0].plural == plural
-        yield Wanted(found[0][0], tuple(name for _, name in found))
+        yield BY_PLURAL[plural], tuple(name for _, name in group)

@@ -21,16 +21,17 @@ EXIT_INTERRUPTED: Final = 130
 
 COMMANDS: Final[Mapping[str, Mapping[str, str]]] = {
     "reading": {
-        "get": "Show pods, the node, events, ConfigMaps, Secrets or workers.",
-        "describe": "Show everything about a pod, the node, a ConfigMap or Secret.",
+        "get": "Show objects: pods, the node, events, workers and others.",
+        "describe": "Show everything about objects.",
         "top": "Show CPU and memory of pods, the node or workers.",
+        "events": "Show what has happened, in the order of time.",
         "stats": "Show everything that pods use, and where each figure is from.",
-        "logs": "Print the log of a container.",
+        "logs": "Print logs of containers.",
         "images": "Show Podman's images, when they were used, and by what.",
         "diff": "Show what `apply` would change.",
         "explain": "Show the fields of a kind, and what Rootlet does with each.",
         "api-resources": "Show the kinds of objects that there are.",
-        "wait": "Wait until pods are ready, gone, or in another condition.",
+        "wait": "Wait until objects are there, gone, or in a condition.",
     },
     "changing": {
         "apply": "Create or change what a manifest states.",
@@ -95,6 +96,9 @@ class _CommandTable(click.Group):
         module = importlib.import_module(f"supervisor.cli.commands.{_ROOMS[cmd_name]}.{name}")
         command: click.Command = getattr(module, name)
         return command
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        return super().parse_args(ctx, normalized(self, args))
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]

@@ -118,12 +118,14 @@ def pod_changed(
     return PodChanged(resource_version=version, pod=pod, status=status or default, source="file", **fields)
 
 
-def event_changed(version: int, name: str, about: str, *, reason: str = "Started", count: int = 1) -> EventChanged:
+def event_changed(
+    version: int, name: str, about: str, *, reason: str = "Started", count: int = 1, type: str = "Normal"
+) -> EventChanged:
     """An event about a pod in the default namespace."""
     event = V1Event(
         metadata=ObjectMeta(name=name, namespace="default", creation_timestamp=rfc3339(STARTED)),
         involved_object=ObjectReference(kind="Pod", namespace="default", name=about, uid=f"uid-{about}"),
-        type="Normal",
+        type=type,
         reason=reason,
         message=f"{reason} container app",
         first_timestamp=rfc3339(STARTED),

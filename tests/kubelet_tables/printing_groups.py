@@ -10,6 +10,7 @@ from ipc.resources.times import since
 from ipc.text.human import human_duration, short_human_duration
 from supervisor.cli.printers.describe import annotation_lines
 from supervisor.cli.printers.describe_container import describe_container, port_texts
+from supervisor.cli.printers.describe_others import smart_label
 from tests.kubelet_tables.later import Later, Result
 from tests.kubelet_tables.translate import Json, wall, without_nulls
 from workers.api_server.printers.rows import ROWS
@@ -74,11 +75,16 @@ def _describe_labels_multiline(case: Json) -> Result:
     return case["expect_print"], "".join(f"{line}\n" for line in annotation_lines(case["annotations"] or {}))
 
 
+def _smart_label(case: Json) -> Result:
+    return case["expected"], smart_label(case["input"])
+
+
 ADAPTERS: Final[Mapping[str, Callable[[Json], Result]]] = {
     "human_duration": _human_duration,
     "short_human_duration": _short_human_duration,
     "print_timestamp": _print_timestamp,
     "print_table": _print_table,
+    "smart_label": _smart_label,
     "describe_container": _describe_container,
     "describe_container_ports": _describe_container_ports,
     "describe_labels_multiline": _describe_labels_multiline,

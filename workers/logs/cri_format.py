@@ -46,6 +46,17 @@ def parse_entry(line: bytes) -> LogEntry | None:
     return LogEntry(parts[0], parts[1], tag == _PARTIAL, parts[3] if len(parts) > 3 else b"")
 
 
+def time_of(line: bytes) -> float | None:
+    """Epoch seconds of an entry; None of a line that is none."""
+    entry = parse_entry(line)
+    if entry is None:
+        return None
+    try:
+        return parse_rfc3339(entry.timestamp.decode("ascii", "replace"))
+    except ValueError:
+        return None
+
+
 class LineCutter:
     """Cuts a byte stream into lines. Holds less than one maximal entry between calls."""
 

@@ -18,11 +18,13 @@ from pathlib import Path
 from typing import Final
 
 from workers.fs.regular_file import open_regular
-from workers.logs.cri_format import LineCutter
+from workers.logs.cri_format import LineCutter, time_of
 from workers.logs.rotated_names import COMPRESSED, rotated_of, split_unused, stem
 
 READ_BYTES: Final = 64 * 1024
 """Most bytes read, and most unpacked, at once."""
+PROBE_BYTES: Final = 32 * 1024
+"""Most bytes read for one step of a search by time: some lines of conmon's, which has at most 8 KiB in each."""
 MAX_LOOKS: Final = 10
 """At a directory, until nothing was rotated meanwhile."""
 TIMESTAMP_SLACK_S: Final = 1.0
@@ -47,6 +49,10 @@ class LogFile:
         """Go to where the last ``lines`` lines begin; how many of them are not in this file."""
         self.position, missing = await _tail(self.fd, lines)
         return missing
+
+    async def skip_to_time(self, since: float) -> None:
+        """Go to a line before the first one of that time (epoch seconds), or not far behind it."""
+        self.position = await time_offset(self.fd, since)
 
     def size(self) -> int:
         return os.fstat(self.fd).st_size
@@ -100,6 +106,20 @@ class CompressedLogFile(LogFile):
             await asyncio.sleep(0)
         return max(0, lines - there)
 
+    async def skip_to_time(self, since: float) -> None:
+        """Once through what is older: a block whose last line is too old is dropped whole."""
+        rest = b""
+        while block := self.read():
+            text = rest + block
+            end = text.rfind(b"\n") + 1
+            newest = _newest(text[:end])
+            if newest is None or newest >= since:
+                self._held = text
+                return
+            rest = text[end:]
+            await asyncio.sleep(0)
+        self._held = rest
+
 
 class LogReader:
     """Lines of one life of a container, beginning with the oldest that there are."""
@@ -144,6 +164,12 @@ class LogReader:
         if rest:
             rest.popleft()  # which is open
         self._older = rest
+
+    async def skip_to_time(self) -> None:
+        """Go on with lines that are about as old as ``since``. Before anything is read."""
+        self._file = self._next()
+        if self._file is not None:
+            await self._file.skip_to_time(self._since)
 
     def read_lines(self) -> list[bytes] | None:
         """Lines that have become complete; None at the present end of the newest file."""
@@ -254,6 +280,42 @@ async def tail_offset(fd: int, lines: int) -> int:
     part of what is shown, as upstream (cri-client pkg/logs/tail.go, findTailLineStartIndex).
     """
     return (await _tail(fd, lines))[0]
+
+
+async def time_offset(fd: int, since: float) -> int:
+    """Where a line begins that is older than ``since`` (epoch seconds), and after which those of that time follow
+    within some ten KiB; 0 where all are newer.
+
+    Bisects, as a log is in the order of its times, and reads no more than PROBE_BYTES for each halving. Where lines
+    are not in the log's format it stays before them.
+    """
+    begin, end = 0, os.fstat(fd).st_size
+    while end - begin > PROBE_BYTES:
+        middle = (begin + end) // 2
+        found = _first_entry(os.pread(fd, min(PROBE_BYTES, end - middle), middle))
+        if found is not None and found[1] < since:
+            begin = middle + found[0]
+        else:
+            end = middle
+        await asyncio.sleep(0)
+    return begin
+
+
+def _first_entry(block: bytes) -> tuple[int, float] | None:
+    """Where the first whole entry begins behind a newline, and its time; None without one."""
+    start = block.find(b"\n") + 1
+    while start and (stop := block.find(b"\n", start)) >= 0:
+        time = time_of(block[start:stop])
+        if time is not None:
+            return start, time
+        start = stop + 1
+    return None
+
+
+def _newest(text: bytes) -> float | None:
+    """Time of the last entry of whole lines; None where the last line is none."""
+    begin = text.rfind(b"\n", 0, len(text) - 1) + 1
+    return time_of(text[begin : len(text) - 1])
 
 
 async def _tail(fd: int, lines: int) -> tuple[int, int]:

@@ -46,7 +46,12 @@ def default_container(pod: Json, *, quiet: bool = False) -> str:
     if annotated and not quiet:
         click.echo(f'Default container name "{annotated}" not found in pod {pod["metadata"]["name"]}', err=True)
     first = container_names(pod, "containers")[0]
-    shown = [f"{name}{mark}" for kind, mark in _NAMED for name in container_names(pod, kind)]
-    if len(shown) > 1 and not quiet:
-        click.echo(f'Defaulted container "{first}" out of: {", ".join(shown)}', err=True)
+    shown = named_containers(pod)
+    if ", " in shown and not quiet:
+        click.echo(f'Defaulted container "{first}" out of: {shown}', err=True)
     return first
+
+
+def named_containers(pod: Json) -> str:
+    """Names of all containers, for somebody who can choose: ``app, debug (ephem), init (init)``."""
+    return ", ".join(f"{name}{mark}" for kind, mark in _NAMED for name in container_names(pod, kind))

@@ -27,8 +27,9 @@ _CONTAINER_KINDS: Final = (
 )
 
 
-def describe_pod(pod: Json, details: Json, events: Iterable[Json], now: float, usage: Json | None = None) -> str:
-    """Everything about one pod for people; ``now`` in epoch seconds. ``events``: those of its UID. ``usage``: its
+def describe_pod(pod: Json, details: Json, events: Iterable[Json] | None, now: float, usage: Json | None = None) -> str:
+    """Everything about one pod for people; ``now`` in epoch seconds. ``events``: those of its UID, None for
+    none of them. ``usage``: its
     sample of a snapshot; empty when there is none, None when nobody asked for it."""
     parts = (
         _head(pod, now),
@@ -41,7 +42,7 @@ def describe_pod(pod: Json, details: Json, events: Iterable[Json], now: float, u
         _volumes(pod.get("spec", {})),
         _placement(pod),
         _rootlet(details),
-        _events([event for event in events if is_of(event, pod)], now),
+        () if events is None else _events([event for event in events if is_of(event, pod)], now),
     )
     lines = (_safe(line) for part in parts for line in part)
     return align_tabs("\n".join(lines)) + "\n"

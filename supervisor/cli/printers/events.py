@@ -9,21 +9,16 @@ from ipc.api.annotations import CONFIG_SEEN
 from ipc.resources.times import since
 
 HEADER: Final = ("LAST SEEN", "TYPE", "REASON", "OBJECT", "MESSAGE")
-WIDE_HEADER: Final = ("LAST SEEN", "TYPE", "REASON", "OBJECT", "SUBOBJECT", "SOURCE", "MESSAGE", "COUNT", "NAME")
 
 Json = Mapping[str, Any]
 
 
-def event_row(event: Json, now: float, *, wide: bool = False) -> tuple[str, ...]:
-    """One row under HEADER or WIDE_HEADER; ``now`` in epoch seconds."""
+def event_row(event: Json, now: float) -> tuple[str, ...]:
+    """One row under HEADER; ``now`` in epoch seconds."""
     about = event.get("involvedObject", {})
     what = f"{about.get('kind', '')}/{about.get('name', '')}"
-    head = (last_seen(event, now), event.get("type", ""), event.get("reason", ""), what)
     message = event.get("message", "").strip()
-    if not wide:
-        return (*head, message)
-    source = ", ".join(filter(None, (source_of(event), event.get("source", {}).get("host"))))
-    return (*head, about.get("fieldPath", ""), source, message, str(count_of(event)), event["metadata"]["name"])
+    return (last_seen(event, now), event.get("type", ""), event.get("reason", ""), what, message)
 
 
 def last_seen(event: Json, now: float) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import re
 from collections.abc import Mapping, Sequence
 from fractions import Fraction
@@ -27,20 +26,15 @@ def sorted_by(objects: Sequence[Json], path: str) -> list[Json]:
         raise Failure(f"unable to sort by {path}: {error}", prefix="error: ") from None
     if keyed and all(key is None for key, _ in keyed):
         raise Failure(f'couldn\'t find any field with path "{template}" in the list of objects', prefix="error: ")
-    return [obj for _, obj in sorted(keyed, key=functools.cmp_to_key(lambda one, other: _order(one[0], other[0])))]
+    return [obj for _, obj in sorted(keyed, key=lambda pair: _key(pair[0]))]
 
 
 def _first(path: JsonPath, obj: Json) -> Any:
     return next((value for values in path.find(obj) for value in values), None)
 
 
-def _order(one: Any, other: Any) -> int:
-    """Numbers as such, quantities by their amount, texts as people count: ``web-2`` before ``web-10``."""
-    first, second = _key(one), _key(other)
-    return (first > second) - (first < second)
-
-
 def _key(value: Any) -> tuple[Any, ...]:
+    """Numbers as such, quantities by their amount, texts as people count: ``web-2`` before ``web-10``."""
     match value:
         case None:
             return (0,)

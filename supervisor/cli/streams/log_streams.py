@@ -8,8 +8,10 @@ from collections.abc import Iterator, Sequence
 from queue import Queue
 from typing import Final
 
+import click
 import msgspec
 
+from ipc.text.safe_text import safe_text
 from supervisor.cli.options import Failure
 from supervisor.client.errors import AgentError
 
@@ -39,12 +41,16 @@ class LogStream(msgspec.Struct, frozen=True):
             yield self.prefix + rest
 
 
-def print_streams(streams: Sequence[LogStream], *, together: bool) -> None:
-    """Print all of them, also when some cannot be read. Raises AgentError or Failure for those.
+def print_streams(streams: Sequence[LogStream], *, together: bool, ignore_errors: bool = False) -> None:
+    """Print all of them, also when some cannot be read. Raises AgentError or Failure for those, but where
+    ``ignore_errors`` has them only said.
 
     ``together`` mixes their lines, for logs that are followed.
     """
     errors = _print_together(streams) if together else _print_in_turn(streams)
+    if ignore_errors:
+        click.echo("".join(f"error: {safe_text(str(error))}\n" for error in errors), err=True, nl=False)
+        return
     if len(errors) > 1:
         raise Failure("\n".join(dict.fromkeys(map(str, errors))), prefix="")
     if errors:

@@ -49,6 +49,8 @@ class PodLog:
         try:
             if options.tail_lines is not None:
                 await reader.skip_to_tail(options.tail_lines)
+            elif options.since:
+                await reader.skip_to_time()
             response = await begin_stream(request, "text/plain")
             await stream_log(reader, options, ended, response.write)
         finally:

@@ -137,7 +137,7 @@ class Reads:
 
     async def _list_or_watch(self, request: web.Request, stored: _Stored[M]) -> web.StreamResponse:
         store = await self._site.synced()
-        wanted = _wanted(request, stored.resource)
+        wanted = _wanted(request, stored)
         shown = representation(request, stored.resource, self._site.clock)
         if flag(request.query, "watch"):
             return await self._watch(request, stored, wanted, shown)
@@ -187,11 +187,11 @@ def _is_selected(request: web.Request, resource: Resource, found: Named) -> bool
     return all_hold(labels, found.metadata.labels) and all_hold(fields, values)
 
 
-def _wanted(request: web.Request, resource: Resource) -> Wanted[M]:
+def _wanted(request: web.Request, stored: _Stored[M]) -> Wanted[M]:
     """Return the objects that match the namespace and the selectors. Raises ApiError 400."""
     namespace = request.match_info.get("namespace")
     labels = parse_label_selector(request.query.get("labelSelector", ""))
-    fields = parse_field_selector(request.query.get("fieldSelector", ""), resource.fields)
+    fields = parse_field_selector(request.query.get("fieldSelector", ""), stored.resource.fields)
 
     def wanted(found: WatchedObject[M]) -> bool:
         return (

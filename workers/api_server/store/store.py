@@ -209,8 +209,8 @@ class Store:
 
     def namespaces(self) -> set[str]:
         """Names of all namespaces that something is in."""
-        kinds = (self.pods, self.events, *self.config_objects.values())
-        return {name for objects in kinds for name in objects.namespaces() if name}
+        beside = (objects.namespaces() for objects in self.config_objects.values())
+        return self.pods.namespaces().union(self.events.namespaces(), *beside) - {""}
 
     def _version(self, resource_version: int) -> int:
         version = self._epoch + resource_version

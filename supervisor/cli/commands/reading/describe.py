@@ -1,111 +1,157 @@
-"""`rootlet describe pod`, `node`, `configmap`, `secret` and `priorityclass`."""
+"""`rootlet describe` (kubectl pkg/cmd/describe)."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
 import click
 
 from ipc.host import clock
-from supervisor.cli.config_objects import OBJECT_ALIASES, PRIORITY_CLASSES
+from ipc.resources import registry
+from supervisor.cli.arguments import Selection, select
+from supervisor.cli.manifests import files_option
 from supervisor.cli.options import (
-    NODE_ALIASES,
-    POD_ALIASES,
     Failure,
     agent,
     agent_options,
+    all_namespaces_option,
     namespace_option,
-    split_pod_name,
+    selector_option,
 )
 from supervisor.cli.printers.config_objects import describe_config_object, describe_priority_class
 from supervisor.cli.printers.describe import describe_pod
+from supervisor.cli.printers.describe_others import describe_event, describe_namespace, describe_worker
 from supervisor.cli.printers.nodes import describe_node
 from supervisor.cli.printers.staleness import warn_if_stale
 from supervisor.client.errors import RequestFailed
-from supervisor.client.http import (
-    NODES_PATH,
-    STATISTICS_PATH,
-    AgentClient,
-    config_object_path,
-    details_path,
-    events_path,
-    pod_path,
-    pods_path,
-)
+from supervisor.client.http import STATISTICS_PATH, AgentClient, details_path, events_path, pods_path
 
 PATIENCE_S: Final = 2
 """How long is waited for statistics, in seconds: the first ones after a while take one."""
+_NOT_FOUND: Final = "NotFound"
+
+Json = Mapping[str, Any]
 
 
 @click.command()
-@click.argument("resource", metavar="pod|node|configmap|secret|priorityclass")
-@click.argument("names", nargs=-1, metavar="NAME...")
+@click.argument("words", nargs=-1, metavar="TYPE [NAME...] | TYPE/NAME...")
+@files_option
 @namespace_option
+@all_namespaces_option
+@selector_option
+@click.option("--show-events/--no-show-events", default=True, help="With the events of each.  [default: show-events]")
+@click.option("--chunk-size", type=int, default=500, hidden=True, help="Taken as kubectl's, and not needed.")
 @agent_options
 @click.pass_context
-def describe(ctx: click.Context, resource: str, names: tuple[str, ...], namespace: str) -> None:
-    """Show everything about a pod: its containers, conditions and events, what the agent did last and waits for.
+def describe(
+    ctx: click.Context,
+    words: tuple[str, ...],
+    files: tuple[str, ...],
+    namespace: str,
+    all_namespaces: bool,
+    selector: str,
+    show_events: bool,
+    chunk_size: int,
+) -> None:
+    """Show everything about objects.
 
-    Of the node: its resources, conditions and images, what pods have reserved and what is used. Of a ConfigMap or
-    Secret: its keys and their sizes, no values.
+    \b
+    rootlet describe pod web         containers, conditions, events, what the agent did last and waits for
+    rootlet describe pods -l app=web all that a label selects; a name may be the beginning of one
+    rootlet describe node            resources, conditions, images, what pods have reserved and what is used
+    rootlet describe cm/a secret/b   keys and their sizes, no values
+    rootlet describe -f web.yaml     what a manifest names
     """
-    kind, slash, name = resource.partition("/")
-    if slash and (kind in OBJECT_ALIASES or kind in NODE_ALIASES):
-        resource, names = kind, (name, *names)
-    elif slash:
-        names = (resource, *names)
-    elif not any(resource in known for known in (POD_ALIASES, NODE_ALIASES, OBJECT_ALIASES)):
-        known = "only pods, the node, configmaps, secrets and priorityclasses"
-        raise click.UsageError(f'"{resource}" cannot be described, {known}')
-    if not names and resource not in NODE_ALIASES:
-        raise click.UsageError(f"name the {resource} to describe")
+    del chunk_size  # there is nothing that it could change
+    if not words and not files:
+        message = 'You must specify the type of resource to describe. Use "rootlet api-resources" for a complete list.'
+        raise Failure(f"{message}\n\nerror: Required resource not specified.", prefix="")
+    selections = select(words, files, None if all_namespaces else namespace)
+    if selector and any(each.names for each in selections):
+        raise Failure("name cannot be provided when a selector is specified", prefix="error: ")
     with agent(ctx) as client:
-        if resource in NODE_ALIASES:
-            _describe_nodes(client, names)
-        elif resource in OBJECT_ALIASES:
-            _describe_objects(client, OBJECT_ALIASES[resource], names, namespace)
-        else:
-            _describe_pods(client, [split_pod_name(name) for name in names], namespace)
+        if any(each.resource is registry.PODS for each in selections):
+            warn_if_stale(client)
+        describer = _Describer(client, show_events=show_events)
+        errors: list[str] = []
+        found = [(each, obj) for each in selections for obj in _objects(client, each, selector, errors)]
+        for index, (each, obj) in enumerate(found):
+            click.echo(("\n\n" if index else "") + describer.text(each, obj), nl=False)
+        if not found and not errors:
+            where = "" if all_namespaces or not selections[0].resource.is_namespaced else f" in {namespace} namespace."
+            click.echo(f"No resources found{where}", err=True)
+        if errors:
+            raise Failure("\n".join(errors))
 
 
-def _describe_nodes(client: AgentClient, names: Sequence[str]) -> None:
-    """The one node that there is, when it is named or nothing is."""
-    nodes = client.get(NODES_PATH)["items"]
-    if unknown := set(names) - {node["metadata"]["name"] for node in nodes}:
-        raise Failure(f'Error from server (NotFound): nodes "{", ".join(sorted(unknown))}" not found')
-    pods, snapshot = client.get(pods_path(None))["items"], _snapshot(client)
-    for index, node in enumerate(nodes):
-        _echo(index, describe_node(node, pods, snapshot.get("node", {}), clock.wall()))
+def _objects(client: AgentClient, selection: Selection, selector: str, errors: list[str]) -> Sequence[Json]:
+    """Objects that are meant; which are not there is said in ``errors``."""
+    if not selection.names:
+        return _list(client, selection, selector)
+    return [obj for name in selection.names for obj in _named(client, selection, name, errors)]
 
 
-def _snapshot(client: AgentClient) -> dict[str, Any]:
-    """The newest statistics; empty when there are none: a description is worth more than its figures."""
+def _named(client: AgentClient, selection: Selection, name: str, errors: list[str]) -> Sequence[Json]:
+    """The one of that name, or those whose name begins so."""
     try:
-        return client.get(STATISTICS_PATH, {"timeoutSeconds": PATIENCE_S})
-    except RequestFailed:
-        return {}
+        return [client.get(selection.resource.object_path(selection.namespace or "", name))]
+    except RequestFailed as error:
+        if error.reason != _NOT_FOUND:
+            raise
+        alike = [obj for obj in _list(client, selection, "") if obj["metadata"]["name"].startswith(name)]
+        if not alike:
+            errors.append(str(error))
+        return alike
 
 
-def _describe_pods(client: AgentClient, names: Sequence[str], namespace: str) -> None:
-    warn_if_stale(client)
-    samples: dict[str, Any] | None = None
-    for index, name in enumerate(names):
-        pod = client.get(pod_path(namespace, name))
-        if samples is None:
-            samples = {sample["uid"]: sample for sample in _snapshot(client).get("pods", ())}
-        details = client.get(details_path(namespace, name))
-        about = f"involvedObject.kind=Pod,involvedObject.uid={pod['metadata']['uid']}"
-        events = client.get(events_path(namespace), {"fieldSelector": about})["items"]
-        _echo(index, describe_pod(pod, details, events, clock.wall(), samples.get(pod["metadata"]["uid"], {})))
+def _list(client: AgentClient, selection: Selection, selector: str) -> Sequence[Json]:
+    query = {"labelSelector": selector or None}
+    found: Sequence[Json] = client.get(selection.resource.list_path(selection.namespace), query)["items"]
+    return found
 
 
-def _describe_objects(client: AgentClient, resource: str, names: Sequence[str], namespace: str) -> None:
-    for index, name in enumerate(names):
-        found = client.get(config_object_path(resource, namespace, name.rpartition("/")[2]))
-        is_class = resource == PRIORITY_CLASSES
-        _echo(index, describe_priority_class(found) if is_class else describe_config_object(found, clock.wall()))
+class _Describer:
+    """Descriptions of objects, with what must be asked for them once."""
 
+    def __init__(self, client: AgentClient, *, show_events: bool) -> None:
+        self._client = client
+        self._show_events = show_events
+        self._snapshot: Json | None = None
 
-def _echo(index: int, text: str) -> None:
-    click.echo(("\n\n" if index else "") + text, nl=False)
+    def text(self, selection: Selection, obj: Json) -> str:
+        """Everything about one object."""
+        return self._TEXTS[selection.resource.plural](self, obj)
+
+    def _pod(self, pod: Json) -> str:
+        meta = pod["metadata"]
+        samples = {sample["uid"]: sample for sample in self._statistics().get("pods", ())}
+        details = self._client.get(details_path(meta["namespace"], meta["name"]))
+        about = f"involvedObject.kind=Pod,involvedObject.uid={meta['uid']}"
+        events = self._client.get(events_path(meta["namespace"]), {"fieldSelector": about})["items"]
+        shown = events if self._show_events else None
+        return describe_pod(pod, details, shown, clock.wall(), samples.get(meta["uid"], {}))
+
+    def _node(self, node: Json) -> str:
+        pods = self._client.get(pods_path(None))["items"]
+        return describe_node(node, pods, self._statistics().get("node", {}), clock.wall())
+
+    def _statistics(self) -> Json:
+        """The newest statistics; empty when there are none: a description is worth more than its figures."""
+        if self._snapshot is None:
+            try:
+                self._snapshot = self._client.get(STATISTICS_PATH, {"timeoutSeconds": PATIENCE_S})
+            except RequestFailed:
+                self._snapshot = {}
+        return self._snapshot
+
+    _TEXTS: Final[Mapping[str, Callable[[_Describer, Json], str]]] = {
+        registry.PODS.plural: _pod,
+        registry.NODES.plural: _node,
+        registry.CONFIG_MAPS.plural: lambda self, obj: describe_config_object(obj, clock.wall()),
+        registry.SECRETS.plural: lambda self, obj: describe_config_object(obj, clock.wall()),
+        registry.PRIORITY_CLASSES.plural: lambda self, obj: describe_priority_class(obj),
+        registry.EVENTS.plural: lambda self, obj: describe_event(obj),
+        registry.NAMESPACES.plural: lambda self, obj: describe_namespace(obj),
+        registry.WORKERS.plural: lambda self, obj: describe_worker(obj),
+    }

@@ -10,11 +10,9 @@ from typing import Any, Final
 import click
 import msgspec
 
-from ipc.resources.registry import BY_PLURAL, PODS, WORKERS
+from ipc.resources.registry import PODS, WORKERS
 from ipc.resources.resource import Resource
-from supervisor.cli.arguments import names_several_kinds, parse_wanted
-from supervisor.cli.manifests import objects_in as objects_in_manifest
-from supervisor.cli.manifests import read_manifests
+from supervisor.cli.arguments import Selection, names_several_kinds, select
 from supervisor.cli.options import (
     Failure,
     agent,
@@ -41,15 +39,6 @@ NO_TYPE: Final = (
 )
 
 Json = Mapping[str, Any]
-
-
-class Selection(msgspec.Struct, frozen=True):
-    """Objects of one kind in one place."""
-
-    resource: Resource
-    namespace: str | None
-    """None is all of them."""
-    names: tuple[str, ...] = ()
 
 
 class Found(msgspec.Struct, frozen=True):
@@ -169,7 +158,9 @@ def get(
         with agent(ctx) as client:
             click.echo(client.raw(raw), nl=False)
         return
-    selections = _selections(words, files, None if all_namespaces else namespace)
+    if not words and not files:
+        raise Failure(NO_TYPE, prefix="")
+    selections = select(words, files, None if all_namespaces else namespace)
     if any(each.names for each in selections) and (selector or field_selector):
         raise Failure("name cannot be provided when a selector is specified", prefix="error: ")
     if (watch or watch_only) and (len(selections) > 1 or len(selections[0].names) > 1):
@@ -191,7 +182,7 @@ def get(
             show_labels=show_labels,
             show_events=output_watch_events,
         ),
-        show_kind=show_kind or (not files and names_several_kinds(words, parse_wanted(words))),
+        show_kind=show_kind or (not files and names_several_kinds(words, selections)),
         sort_by=sort_by,
         ignore_not_found=ignore_not_found,
         allow_missing_keys=allow_missing_template_keys,
@@ -202,31 +193,6 @@ def get(
         if output.is_table and any(each.resource is PODS for each in selections):
             warn_if_stale(client)
         (_watch if watch or watch_only else _list)(client, view)
-
-
-def _selections(words: Sequence[str], files: Sequence[str], namespace: str | None) -> list[Selection]:
-    """Raises Failure."""
-    if files and words:
-        message = (
-            "when paths, URLs, or stdin is provided as resource input, you may not specify resource arguments as well"
-        )
-        raise Failure(message, prefix="error: ")
-    if files:
-        return list(_in_files(files, namespace))
-    if not words:
-        raise Failure(NO_TYPE, prefix="")
-    found = parse_wanted(words)
-    if namespace is None and any(each.names and each.resource.is_namespaced for each in found):
-        raise Failure("a resource cannot be retrieved by name across all namespaces", prefix="error: ")
-    return [Selection(each.resource, namespace, each.names) for each in found]
-
-
-def _in_files(files: Sequence[str], namespace: str | None) -> Iterator[Selection]:
-    """Neighbours of one kind and place together."""
-    default = "default" if namespace is None else namespace
-    targets = [target for manifest in read_manifests(files) for target in objects_in_manifest(manifest, default)]
-    for (plural, place), group in groupby(targets, key=lambda target: (target.resource, target.namespace)):
-        yield Selection(BY_PLURAL[plural], place, tuple(target.name for target in group))
 
 
 # --- once ----------------------------------------------------------------------------------------------------------

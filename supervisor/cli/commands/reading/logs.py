@@ -1,11 +1,13 @@
-"""`rootlet logs`."""
+"""`rootlet logs` (kubectl pkg/cmd/logs)."""
 
 from __future__ import annotations
 
 import math
-from typing import Final
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, Final
 
 import click
+import msgspec
 
 from supervisor.cli.options import (
     Failure,
@@ -14,34 +16,62 @@ from supervisor.cli.options import (
     container_option,
     duration_s,
     namespace_option,
+    selector_option,
     split_pod_name,
 )
-from supervisor.cli.printers.containers import container_names, default_container
+from supervisor.cli.printers.containers import container_names, default_container, find_container, named_containers
 from supervisor.cli.streams.log_streams import LogStream, print_streams
-from supervisor.client.http import Query, pod_path
+from supervisor.client.http import AgentClient, Query, pod_path, pods_path
 
 MAX_LOG_REQUESTS: Final = 5
 """Logs that are followed at a time, unless said otherwise (kubectl logs.go, MaxFollowConcurrency)."""
+SELECTED_TAIL: Final = 10
+"""Lines of each container that are shown of selected pods, unless said otherwise (logs.go, selectorTail)."""
 _PRINTED: Final = ("initContainers", "containers", "ephemeralContainers")
 """In which order --all-containers prints them."""
+USAGE: Final = (
+    "expected 'logs [-f] [-p] (POD | TYPE/NAME) [-c CONTAINER]'.\n"
+    "POD or TYPE/NAME is a required argument for the logs command\n"
+    "See 'rootlet logs -h' for help and examples"
+)
+
+Json = Mapping[str, Any]
+
+
+class Wanted(msgspec.Struct, frozen=True, kw_only=True):
+    """Containers whose logs are printed."""
+
+    pod: str
+    """Empty for those that are selected."""
+    selector: str
+    container: str
+    all_containers: bool
 
 
 @click.command()
-@click.argument("pod", metavar="POD")
+@click.argument("pod", metavar="[POD]", default="")
 @click.argument("container_argument", metavar="[CONTAINER]", default="")
 @container_option
+@selector_option
+@click.option("--all-pods", is_flag=True, help="All pods of the namespace, or all that are selected; with --prefix.")
 @click.option("--all-containers", is_flag=True, help="All of them: init containers first, ephemeral ones last.")
 @click.option("--prefix", is_flag=True, help="Begin each line with pod and container.")
+@click.option("--ignore-errors", is_flag=True, help="Go on with the others when a log cannot be read.")
 @click.option("-f", "--follow", is_flag=True, help="Go on until the container ends.")
 @click.option(
     "--max-log-requests",
     type=click.IntRange(min=1),
     default=MAX_LOG_REQUESTS,
     show_default=True,
-    help="Most containers to follow at a time.",
+    help="Most logs to follow at a time.",
 )
-@click.option("-p", "--previous", is_flag=True, help="The log of the container's life before the present one.")
-@click.option("--tail", type=click.IntRange(min=-1), default=-1, help="Only the last so many lines; -1 is all.")
+@click.option("-p", "--previous", is_flag=True, help="The life before the present one.")
+@click.option(
+    "--tail",
+    type=click.IntRange(min=-1),
+    default=None,
+    help=f"Only the last so many lines; -1 is all.  [default: -1, {SELECTED_TAIL} with a selector]",
+)
 @click.option("--since", callback=duration_s, help="Only what is not older than this: 10s, 5m, 2h.")
 @click.option("--since-time", default=None, help="Only what is not older than this RFC 3339 time.")
 @click.option("--limit-bytes", type=click.IntRange(min=1), help="Stop after so many bytes.")
@@ -54,31 +84,40 @@ def logs(
     pod: str,
     container_argument: str,
     container: str,
+    selector: str,
+    all_pods: bool,
     all_containers: bool,
     prefix: bool,
+    ignore_errors: bool,
     follow: bool,
     max_log_requests: int,
     previous: bool,
-    tail: int,
+    tail: int | None,
     since: float | None,
     since_time: str | None,
     limit_bytes: int | None,
     timestamps: bool,
     namespace: str,
 ) -> None:
-    """Print the log of a container, or of all containers of a pod.
+    """Print the log of a container, of all containers of a pod, or of selected pods.
 
     \b
     rootlet logs web                      the first container, or the one that an annotation names
     rootlet logs web -c init -p           the life before the present one of any container
     rootlet logs web --all-containers -f  all of them as they come
+    rootlet logs -l app=web --prefix      of all pods with that label
     """
     if container and container_argument:
         raise click.UsageError("only one of -c or an inline [CONTAINER] arg is allowed")
     chosen = container or container_argument
     if chosen and all_containers:
         raise click.UsageError(f"--all-containers should not be specified with container name {chosen}")
-    name = split_pod_name(pod)
+    if pod and (selector or all_pods):
+        raise Failure("only a selector (-l) or a POD name is allowed", prefix="error: ")
+    if not (pod or selector or all_pods):
+        raise Failure(USAGE, prefix="error: ")
+    if tail is None:
+        tail = SELECTED_TAIL if selector else -1
     options: Query = {
         "follow": follow or None,
         "previous": previous or None,
@@ -88,20 +127,45 @@ def logs(
         "sinceTime": since_time,
         "limitBytes": limit_bytes,
     }
+    name = split_pod_name(pod) if pod else ""
+    wanted = Wanted(pod=name, selector=selector, container=chosen, all_containers=all_containers)
     with agent(ctx) as client:
-        found = {} if chosen else client.get(pod_path(namespace, name))
-        names = container_names(found, *_PRINTED) if all_containers else [chosen or default_container(found)]
-        if follow and len(names) > max_log_requests:
+        found = list(_containers(_pods(client, namespace, wanted), wanted))
+        if not found:
+            click.echo(f"No resources found in {namespace} namespace.", err=True)
+        if follow and len(found) > max_log_requests:
             raise Failure(
-                f"you are attempting to follow {len(names)} log streams, but maximum allowed concurrency is"
+                f"you are attempting to follow {len(found)} log streams, but maximum allowed concurrency is"
                 f" {max_log_requests}, use --max-log-requests to increase the limit",
                 prefix="error: ",
             )
         streams = [
             LogStream(
                 pieces=client.stream_log(namespace, name, {**options, "container": each}),
-                prefix=f"[pod/{name}/{each}] ".encode() if prefix else b"",
+                prefix=f"[pod/{name}/{each}] ".encode() if prefix or all_pods else b"",
             )
-            for each in names
+            for name, each in found
         ]
-        print_streams(streams, together=follow and len(streams) > 1)
+        print_streams(streams, together=follow and len(streams) > 1, ignore_errors=ignore_errors)
+
+
+def _pods(client: AgentClient, namespace: str, wanted: Wanted) -> Sequence[Json]:
+    if wanted.pod:
+        return [client.get(pod_path(namespace, wanted.pod))]
+    found: Sequence[Json] = client.get(pods_path(namespace), {"labelSelector": wanted.selector or None})["items"]
+    return found
+
+
+def _containers(pods: Sequence[Json], wanted: Wanted) -> Iterator[tuple[str, str]]:
+    """Names of pods and containers. Raises Failure for a container that none of the pods has."""
+    for pod in pods:
+        name = pod["metadata"]["name"]
+        if wanted.all_containers:
+            yield from ((name, each) for each in container_names(pod, *_PRINTED))
+        elif not wanted.container:
+            yield name, default_container(pod)
+        elif find_container(pod, wanted.container) is not None:
+            yield name, wanted.container
+        else:
+            message = f"container {wanted.container} is not valid for pod {name} out of: {named_containers(pod)}"
+            raise Failure(message, prefix="error: ")

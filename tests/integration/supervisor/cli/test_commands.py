@@ -261,6 +261,30 @@ async def test_logs_of_all_containers(master: Master) -> None:
     assert crowd.err.startswith("error: you are attempting to follow 4 log streams, but maximum allowed")
 
 
+async def test_logs_of_selected_pods(master: Master) -> None:
+    master.ready(pod_changed(1, "web", labels={"app": "web"}), pod_changed(2, "db", uid="uid-db"))
+    lines = [f"2026-01-01T00:00:00.{n:03}Z stdout F line {n}\n" for n in range(15)]
+    write_log(master, "app", "".join(lines))
+    by_label = await rootlet(master, "logs", "-l", "app=web")
+    assert by_label.out == "".join(f"line {n}\n" for n in range(5, 15))
+    everything = await rootlet(master, "logs", "-l", "app=web", "--tail=-1", "-c", "app", "--prefix")
+    assert everything.out.splitlines()[0] == "[pod/web/app] line 0"
+    pods = await rootlet(master, "logs", "--all-pods", "--tail=1", "--ignore-errors")
+    assert (pods.code, pods.out) == (0, "[pod/web/app] line 14\n")
+    assert pods.err.startswith("error: Error from server (NotFound): there is no log 0.log")
+    none = await rootlet(master, "logs", "-l", "app=none")
+    assert (none.code, none.err) == (0, "No resources found in default namespace.\n")
+    wrong = await rootlet(master, "logs", "web", "-c", "zz")
+    assert (wrong.code, wrong.err) == (1, "error: container zz is not valid for pod web out of: app\n")
+    both = await rootlet(master, "logs", "web", "-l", "app=web")
+    assert (both.code, both.err) == (1, "error: only a selector (-l) or a POD name is allowed\n")
+    neither = await rootlet(master, "logs")
+    assert (neither.code, neither.err.splitlines()[0]) == (
+        1,
+        "error: expected 'logs [-f] [-p] (POD | TYPE/NAME) [-c CONTAINER]'.",
+    )
+
+
 async def test_all_logs_are_followed_at_once(master: Master) -> None:
     master.ready(pod_changed(1, "web", containers=("app", "side")))
     write_log(master, "app", "2026-01-01T00:00:00Z stdout F one\n")
@@ -335,11 +359,44 @@ async def test_wait_for_the_end(master: Master) -> None:
     assert (never.code, never.out) == (0, "")
 
 
-@pytest.mark.parametrize("goal", ["condition", "condition=", "ready", "jsonpath={.x}"])
+@pytest.mark.parametrize("goal", ["condition", "condition=", "ready"])
 async def test_wait_for_nonsense(master: Master, goal: str) -> None:
     found = await rootlet(master, "wait", f"--for={goal}", "pod/web")
     assert found.code == 2
     assert "unrecognized condition" in found.err
+
+
+async def test_wait_for_what_a_path_finds(master: Master) -> None:
+    master.ready(pod_changed(1, "web", status=PENDING))
+    arguments = ("--for=jsonpath={.status.phase}=Running", "pods", "--all")
+    waiting = asyncio.create_task(rootlet(master, "wait", *arguments))
+    await asyncio.sleep(0.2)
+    assert not waiting.done()
+    master.feed(pod_changed(3, "web"))
+    found = await waiting
+    assert (found.code, found.out, found.err) == (0, "pod/web condition met\n", "")
+    there = await rootlet(master, "wait", "--for=jsonpath={.metadata.name}", "pod/web", "--timeout=0")
+    assert (there.code, there.out) == (0, "pod/web condition met\n")
+    wrong = await rootlet(master, "wait", "--for=jsonpath={.metadata.name}=", "pod/web")
+    assert "jsonpath wait format must be" in wrong.err
+    nested = await rootlet(master, "wait", "--for=jsonpath={.metadata}=x", "pod/web")
+    assert nested.err == "error: jsonpath leads to a nested object or list which is not supported\n"
+
+
+async def test_wait_for_what_is_not_there_yet(master: Master) -> None:
+    master.ready(pod_changed(1, "db"))
+    waiting = asyncio.create_task(rootlet(master, "wait", "--for=create", "pod/web"))
+    await asyncio.sleep(0.2)
+    assert not waiting.done()
+    master.feed(pod_changed(3, "web"))
+    found = await waiting
+    assert (found.code, found.out, found.err) == (0, "pod/web condition met\n", "")
+    late = await rootlet(master, "wait", "--for=create", "pod/never", "--timeout=0")
+    assert (late.code, late.err) == (1, "error: timed out waiting for the condition on pods/never\n")
+    none = await rootlet(master, "wait", "--for=condition=Ready", "-l", "app=none")
+    assert (none.code, none.err) == (1, "error: no matching resources found\n")
+    node = await rootlet(master, "wait", "--for=jsonpath=metadata.name=node-1", "nodes", "--all", "--timeout=0")
+    assert (node.code, node.out) == (0, "node/node-1 condition met\n")
 
 
 # --- changes -------------------------------------------------------------------------------------------------------
@@ -525,12 +582,10 @@ def test_only_run_imports_the_agent() -> None:
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (("wait", "--for=delete"), "name the pods"),
-        (("wait", "--for=delete", "--all", "pod/web"), "name the pods"),
+        (("wait", "--for=delete"), "name the objects"),
+        (("wait", "--for=delete", "--all", "pod/web"), "name the objects"),
         (("delete",), "say which by name"),
-        (("describe", "service/web"), "is not a pod"),
         (("apply",), "must specify one of -f and -k"),
-        (("describe", "service", "x"), "only pods"),
         (("logs", "web", "--since", "yesterday"), "invalid duration"),
         (("logs", "web", "app", "-c", "app"), "only one of -c or an inline [CONTAINER] arg"),
         (("logs", "web", "app", "--all-containers"), "should not be specified with container name app"),
@@ -557,6 +612,11 @@ def test_wrong_command_lines_exit_2(arguments: tuple[str, ...], words: str) -> N
         (("get", "pods", "-A", "web"), "error: a resource cannot be retrieved by name across all namespaces"),
         (("get", "pods", "web", "-l", "a=b"), "error: name cannot be provided when a selector is specified"),
         (("get", "pod/web", "db"), "error: there is no need to specify a resource type as a separate argument"),
+        (("describe",), "You must specify the type of resource to describe."),
+        (("describe", "service/web"), 'error: the server doesn\'t have a resource type "service"'),
+        (("describe", "service", "x"), 'error: the server doesn\'t have a resource type "service"'),
+        (("events", "--types=Odd"), "error: valid --types are Normal or Warning"),
+        (("events", "--for=web"), "error: --for must be in resource/name form"),
         (("get", "pod/web", "cm/a", "-w"), "error: watch is only supported on individual resources"),
     ],
 )

@@ -114,7 +114,6 @@ def test_events() -> None:
         "count": 3,
     }
     assert event_row(event, NOW) == ("10s (x3 over 5m)", "Warning", "BackOff", "Pod/web", "line")
-    assert event_row(event, NOW, wide=True)[4:] == ("spec.containers{app}", "rootlet, n", "line", "3", "e")
     assert event_row(event | {"count": 1}, NOW)[0] == "5m"
     series = {"count": 7, "lastObservedTime": rfc3339(NOW - 1)}
     assert event_row(event | {"series": series}, NOW)[0] == "1s (x7 over 5m)"
