@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import os
 import sys
-from typing import TYPE_CHECKING
-
-from supervisor.cli.main import run_cli
+from errno import EPIPE
+from typing import TYPE_CHECKING, Final, NoReturn
 
 if TYPE_CHECKING:
     from ipc.wire.boot import WorkerMain
+
+EXIT_INTERRUPTED: Final = 130
 
 
 def load_worker_main() -> WorkerMain:
@@ -20,24 +21,35 @@ def load_worker_main() -> WorkerMain:
 
 
 def main() -> int:
-    """Entry point of the console script; its exit code, where it returns at all."""
-    code = run_cli(sys.argv[1:], load_worker_main)
-    leave(code)
-    return code
+    """Entry point of the console script; its exit code, where it returns at all.
+
+    Modules are loaded within it, so that Ctrl-C ends it without a word while they are.
+    """
+    try:
+        from supervisor.cli.main import run_cli
+
+        if sys.stdout is not None:
+            sys.stdout.reconfigure(errors="backslashreplace")  # type: ignore[union-attr]  # of a text that is no UTF-8
+        code = run_cli(sys.argv[1:], load_worker_main)
+        leave(code)
+    except KeyboardInterrupt:
+        os._exit(EXIT_INTERRUPTED)
 
 
-def leave(code: int) -> None:
+def leave(code: int) -> NoReturn:
     """End the process without taking the interpreter apart, which would be a fifth of a short command's CPU time: the
     kernel frees memory and descriptors faster, and a command has ended its threads and children by itself.
 
-    Returns when what was printed cannot be written: the interpreter's own end says so.
+    What was printed and cannot be written is told, once, and makes exit code 1 of a success.
     """
-    try:
-        for stream in (sys.stdout, sys.stderr):
+    for stream in (sys.stdout, sys.stderr):
+        try:
             if stream is not None:
                 stream.flush()
-    except OSError:
-        return
+        except OSError as error:
+            if code == 0 and stream is sys.stdout and error.errno != EPIPE:
+                os.write(2, f"error: the output cannot be written: {error.strerror}\n".encode())
+            code = code or 1
     os._exit(code)
 
 

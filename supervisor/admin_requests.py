@@ -21,6 +21,7 @@ from ipc.messages.api_server import (
     PostManifests,
     ReadConfiguration,
     ReadProfile,
+    ReloadSettings,
     Reply,
     RestartPod,
     RestartWorker,
@@ -29,6 +30,7 @@ from ipc.messages.api_server import (
     UncordonNode,
 )
 from ipc.messages.garbage_report import GarbageReport
+from supervisor.config.settings import SettingsError
 from supervisor.processes.child_manager import ChildManager
 from supervisor.processes.worker_pool import API_SLOT
 from supervisor.profiles import Profiles
@@ -50,6 +52,9 @@ class AgentControl(Protocol):
 
     def set_log_level(self, area: str, level: str) -> Verbosity:
         """Change which lines are logged. Raises ValueError for an unknown area or level."""
+
+    def reload(self) -> tuple[str, ...]:
+        """Read the configuration file again; what changed. Raises SettingsError."""
 
     def drain(self) -> bool:
         """Begin to end the pods in order; False when the node goes down already."""
@@ -110,6 +115,8 @@ class AdminRequests:
             case UncordonNode():
                 done = "uncordoned" if self._agent.uncordon() else "already uncordoned"
                 self._answer(request, Reply(request_id=0, code=200, results=(done,)))
+            case ReloadSettings():
+                self._reload(request)
             case StopAgent():
                 self._answer(request, Reply(request_id=0, code=202, results=("stopping",)))
                 self._agent.stop(pods=request.pods)
@@ -157,6 +164,15 @@ class AdminRequests:
         else:
             self._answer(request, Reply(request_id=0, code=202, results=(f"worker/{name} restarting",)))
             self._agent.restart_worker(slot)
+
+    def _reload(self, request: ReloadSettings) -> None:
+        try:
+            changes = self._agent.reload()
+        except SettingsError as error:
+            message = f"the configuration in effect stays: {error}"
+            self._answer(request, Reply(request_id=0, code=422, reason="Invalid", message=message))
+        else:
+            self._answer(request, Reply(request_id=0, code=200, results=changes))
 
     def _set_log_level(self, request: SetLogLevel) -> None:
         try:

@@ -23,8 +23,9 @@ from ipc.host.network_addresses import node_ips
 from ipc.host.tasks import BackgroundTasks, ignored
 from ipc.kubecontainer.label_key import LabelKey
 from ipc.kubecontainer.pod_failure import decode_failure
-from ipc.log import verbosity
+from ipc.log import message_ids, verbosity
 from ipc.log.entry import line_about
+from ipc.log.message_ids import line_of_kind
 from ipc.log.verbosity import Verbosity
 from ipc.messages import event_reasons
 from ipc.messages.api_server import (
@@ -38,6 +39,7 @@ from ipc.messages.api_server import (
     PostManifests,
     ReadConfiguration,
     ReadProfile,
+    ReloadSettings,
     RestartPod,
     RestartWorker,
     SetLogLevel,
@@ -58,6 +60,7 @@ from ipc.messages.node_worker import (
     RuntimeHealth,
     ServiceSilent,
     SetLogRotation,
+    VolumeDeleted,
 )
 from ipc.messages.pod_worker import AbandonPull, ProbeResultChanged, ProbingStopped, PullImage, SyncDone
 from ipc.metrics import rootlet as metrics
@@ -69,7 +72,7 @@ from supervisor.admission.node_resources import node_resources, read_machine
 from supervisor.config.config_file import load_settings
 from supervisor.config.server_section import server_settings
 from supervisor.config.settings import PODS_DIR, Settings, SettingsError, worker_settings
-from supervisor.config.settings_reload import diff_reload
+from supervisor.config.settings_reload import changed_settings, diff_reload
 from supervisor.config.shown_settings import shown_settings
 from supervisor.doctor.checks import check_host
 from supervisor.doctor.findings import Level
@@ -97,6 +100,7 @@ from supervisor.protocol.commands import (
     WorkersWanted,
 )
 from supervisor.protocol.events import (
+    BindingsRestored,
     EventsRestored,
     EvictionsRestored,
     GarbageRequest,
@@ -126,6 +130,7 @@ from supervisor.shutdown_control import ShutdownControl
 from supervisor.sources.manager import SourceManager
 from supervisor.state.probe_checkpoint import ProbeCheckpoint
 from supervisor.state.resources_checkpoint import ResourcesCheckpoint
+from supervisor.state.volume_bindings import VolumeBindingsCheckpoint
 from supervisor.syncloop.sync_loop import SyncLoop
 from supervisor.tracing import trace_sent, traced_event
 from supervisor.version import VERSION
@@ -142,6 +147,16 @@ PROBES_FILE = "probes.json"
 """Likewise."""
 BOOT_FILE = "boot-id"
 """Likewise: of the host, when the agent last started."""
+_STARTED = line_of_kind(message_ids.STARTED)
+
+
+def start_words(settings: Settings, config_path: Path | None, service: PodmanService) -> str:
+    """The agent in one line."""
+    return (
+        f"Rootlet v{VERSION} starts: configuration {config_path or 'all defaults'}, instance {settings.instance_name}, "
+        f"node {settings.node_name}, pid {os.getpid()}, socket {settings.admin_socket}, "
+        f"Podman's service {'of its own' if service.argv else service.socket}"
+    )
 
 
 class Master:
@@ -162,7 +177,7 @@ class Master:
         self._board = board
         self._service = service
         self._clock = SystemClock()
-        node, found = node_resources(read_machine(settings.state_dir), settings), node_ips()
+        node, found = node_resources(read_machine(settings), settings), node_ips()
         board.record_host_ips(found)
         rows = settings.max_pods + SPARE_ROWS
         self._loop = SyncLoop(settings, rows, found, random.Random(), node)
@@ -170,6 +185,7 @@ class Master:
         self._event_writer = EventWriter(EventLog(settings.state_dir / EVENTS_FILE), self._clock)
         self._probe_checkpoint = ProbeCheckpoint(settings.state_dir / PROBES_FILE, self._clock)
         self._resources_checkpoint = ResourcesCheckpoint(settings.state_dir, self._clock)
+        self._volume_bindings = VolumeBindingsCheckpoint(settings.state_dir, self._clock)
         self._podman = PodmanHealth(self._clock, self._node_event)
         self._node_events = NodeEvents(settings.node_name, settings.state_dir / BOOT_FILE, self._node_event)
         self._meter = LoopMeter()
@@ -194,6 +210,7 @@ class Master:
         self._garbage: dict[int, asyncio.Future[GarbageReport]] = {}
         """Collections that somebody has asked for, by ticket."""
         self._tickets = itertools.count(1)
+        self._adopted_told = False
         self._verbosity = settings.logging.levels
         self._started_at = self._clock.now().wall
         self._ending = asyncio.Event()
@@ -210,7 +227,8 @@ class Master:
         loop.set_exception_handler(self._on_internal_error)
         for signum in (signal.SIGTERM, signal.SIGINT):
             loop.add_signal_handler(signum, self._shutdown.end_after_pods)
-        loop.add_signal_handler(signal.SIGHUP, self._reload)
+        loop.add_signal_handler(signal.SIGHUP, self._on_hangup)
+        log.info("%s", start_words(self._settings, self._config_path, self._service), extra=_STARTED)
         self._children.start()
         self._feed(EventsRestored(self._event_writer.restore()))
         self._node_events.started()
@@ -220,6 +238,7 @@ class Master:
         self._feed(EvictionsRestored({uid: decode_failure(text) for uid, text in marks.items()}))
         self._feed(ProbeResultsRestored(self._probe_checkpoint.restore()))
         self._feed(ResourcesRestored(self._resources_checkpoint.restore()))
+        self._feed(BindingsRestored(self._volume_bindings.restore()))
         self._shutdown.restore()
         for update in self._sources.restore():
             self._feed(update)
@@ -237,7 +256,7 @@ class Master:
     async def _shut_down(self) -> None:
         """Workers finish the step in hand; containers stay. The Podman service goes last, it serves the others."""
         sd_notify.notify("STOPPING=1")
-        log.info("stopping; containers keep running")
+        log.info("stopping; containers keep running", extra=line_of_kind(message_ids.STOPPING))
         self._tasks.cancel()
         self._requests.close()
         await self._children.shut_down(
@@ -248,10 +267,12 @@ class Master:
         await self._probe_checkpoint.close(self._loop.probe_results_by_id())
         allocations = self._loop.allocations
         await self._resources_checkpoint.close(allocations.version, allocations.all_resources)
+        volumes = self._loop.persistent_volumes
+        await self._volume_bindings.close(volumes.version, lambda: volumes.bindings)
 
     def give_up(self, reason: str) -> None:
         """End the agent with exit code 1, and that reason in its log."""
-        log.critical("giving up: %s", reason)
+        log.critical("giving up: %s", reason, extra=line_of_kind(message_ids.GAVE_UP))
         self._exit_code = 1
         self._end()
 
@@ -300,9 +321,11 @@ class Master:
         self._watchdog.iterated(ended)
 
     def _keep_resources(self) -> None:
-        """After every event: what a pod was allocated is written while its worker acts on it."""
-        allocations = self._loop.allocations
+        """After every event: what a pod was allocated, and which volume a claim has, is written while a worker acts on
+        it."""
+        allocations, volumes = self._loop.allocations, self._loop.persistent_volumes
         self._resources_checkpoint.keep(allocations.version, allocations.all_resources)
+        self._volume_bindings.keep(volumes.version, lambda: volumes.bindings)
 
     def _carry_out(self, commands: Iterable[LoopCommand]) -> None:
         for command in commands:
@@ -363,7 +386,7 @@ class Master:
         match message:
             case SyncDone() | EventReport() | ObservationFailed() | PullProgress() | PullEnded() | NodeObserved():
                 self._feed(message)
-            case ProbeResultChanged() | ProbingStopped() | ImagesCollected() | LogsCollected():
+            case ProbeResultChanged() | ProbingStopped() | ImagesCollected() | LogsCollected() | VolumeDeleted():
                 self._feed(message)
             case PullImage() | AbandonPull():
                 self._feed(PullRequest(slot, message))
@@ -371,6 +394,7 @@ class Master:
                 self._feed(Observations(board_views.resolve(self._board, observations)))
             case Relisted(started_at=started_at, changed=changed, unseen=unseen):
                 self._board.record_relist(started_at)
+                self._tell_adopted(len(changed))
                 self._feed(Observations(board_views.resolve(self._board, changed), started_at, unseen))
             case RuntimeHealth():
                 self._podman.take(message)
@@ -383,13 +407,27 @@ class Master:
             case SetLogLevel() | StopAgent():
                 self._requests.take(message)
             case (
-                PostManifests() | ReadConfiguration() | ReadProfile() | DrainNode() | UncordonNode() | CollectGarbage()
+                PostManifests()
+                | ReadConfiguration()
+                | ReadProfile()
+                | DrainNode()
+                | UncordonNode()
+                | CollectGarbage()
+                | ReloadSettings()
             ):
                 self._requests.take(message)
             case ProfileTaken():
                 self._requests.profiles.taken(message)
             case _:
                 assert_never(message)
+
+    def _tell_adopted(self, pods: int) -> None:
+        """A line about the first list of Podman's pods."""
+        if not self._adopted_told:
+            self._adopted_told = True
+            version = self._podman.newest.version or "of unknown version"
+            words = "Podman %s runs %d pods of this agent from before: they go on"
+            log.info(words, version, pods, extra=line_of_kind(message_ids.ADOPTED))
 
     def _replace_if_hung(self, why: str) -> None:
         """Our own service lives and is of no use: it is killed and started again, which counts as a death."""
@@ -415,7 +453,7 @@ class Master:
 
     def _manifest_error(self, error: ManifestError) -> None:
         METERS.counter(metrics.MANIFESTS_REFUSED).inc()
-        log.warning("manifest refused: %s", error)
+        log.warning("manifest refused: %s", error, extra=line_of_kind(message_ids.MANIFEST_REFUSED))
         self._node_event(event_reasons.FAILED_VALIDATION, str(error))
 
     # --- what the command line asks for (AgentControl) -----------------------------------------------------------
@@ -466,23 +504,31 @@ class Master:
 
     # --- the agent about itself ----------------------------------------------------------------------------------
 
-    def _reload(self) -> None:
-        """SIGHUP: take over what can change; say what cannot."""
-        if self._config_path is None:
-            return
-        sd_notify.notify("RELOADING=1")
+    def _on_hangup(self) -> None:
+        """SIGHUP."""
         try:
-            wanted = load_settings(self._config_path)
+            self.reload()
         except SettingsError as error:
             log.error("configuration not reloaded: %s", error)
-        else:
-            self._settings, fixed = diff_reload(self._settings, wanted)
-            self._log_like(self._settings.logging.levels)
-            self._children.send(NODE_SLOT, SetLogRotation(policy=self._settings.log_rotation))
-            self._feed(SettingsChanged(self._settings))
-            self._report_agent()
-            log.info("configuration reloaded%s", f"; needs a restart: {', '.join(fixed)}" if fixed else "")
-        sd_notify.notify("READY=1")
+
+    def reload(self) -> tuple[str, ...]:
+        """Take over what can change; what did, and what needs a restart. Raises SettingsError."""
+        if self._config_path is None:
+            raise SettingsError("", "", "the agent was started without a configuration file: there is nothing to read")
+        sd_notify.notify("RELOADING=1")
+        try:
+            before, wanted = self._settings, load_settings(self._config_path)
+        finally:
+            sd_notify.notify("READY=1")
+        self._settings, fixed = diff_reload(before, wanted)
+        self._log_like(self._settings.logging.levels)
+        self._children.send(NODE_SLOT, SetLogRotation(policy=self._settings.log_rotation))
+        self._feed(SettingsChanged(self._settings))
+        self._report_agent()
+        changes = (*changed_settings(before, self._settings), *(f"{name}: needs a restart" for name in fixed))
+        words = "; ".join(changes) or "nothing in it changed"
+        log.info("configuration reloaded: %s", words, extra=line_of_kind(message_ids.RELOADED))
+        return changes
 
     def _report_node(self) -> None:
         """tryUpdateNodeStatus: its addresses may be others by now."""
@@ -511,6 +557,7 @@ class Master:
             runtime_healthy=podman.healthy,
             runtime_message=podman.message,
             runtime_silent_since=self._podman.silent_since,
+            config_file="" if self._config_path is None else str(self._config_path),
             sources_ready=self._sources.all_ready,
             going_down=self._shutdown.cause,
             sync_frequency_s=float(self._settings.sync_frequency_s),  # msgspec encodes no subclass of float

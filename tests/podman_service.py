@@ -128,14 +128,14 @@ def ensure_image(directory: Path) -> None:
     podman("import", "--quiet", "--change", "ENV=PATH=/bin", str(image_archive(directory)), IMAGE)
 
 
-def image_archive(directory: Path) -> Path:
-    """Files of the test image, as a tar archive in this directory."""
+def image_archive(directory: Path, applets: str = APPLETS) -> Path:
+    """Files of the test image, as a tar archive in this directory; with those applets of busybox."""
     busybox = shutil.which("busybox")
     assert busybox is not None, "needs a static busybox for the test image"
     archive = directory / "image.tar"
     with tarfile.open(archive, "w") as tar:
         tar.add(os.path.realpath(busybox), "bin/busybox")
-        for applet in APPLETS.split():
+        for applet in applets.split():
             link = tarfile.TarInfo(f"bin/{applet}")
             link.type, link.linkname = tarfile.SYMTYPE, "busybox"
             tar.addfile(link)

@@ -22,6 +22,7 @@ from ipc.messages.node_worker import (
     CancelPull,
     CollectImages,
     CollectLogs,
+    DeleteVolume,
     NodeWorkerCommand,
     NodeWorkerReport,
     Observe,
@@ -53,6 +54,7 @@ from workers.stats.housekeeping import Housekeeping
 from workers.stats.targets import PodTarget, targets_of
 from workers.tracing.export import export_traces
 from workers.userns.unshare import Unshare
+from workers.volumemanager.deletion import VolumeDeleter
 
 if TYPE_CHECKING:
     from workers.stats.collector import Collector
@@ -88,6 +90,7 @@ async def run_node_worker(
                 "statistics": worker.statistics.run,
                 "signals of eviction": worker.node_pressure.run,
                 "directories of pods that are gone": worker.log_gc.collect,
+                "volumes of claims that are gone": worker.deleted_volumes.run,
                 "containers' logs": worker.logs.run,
                 "unused images": worker.images.collect,
                 "inspects for a later process": worker.pleg.keep_inspects,
@@ -175,6 +178,7 @@ class NodeWorker:
             report=self._send,
             unshare=unshare,
         )
+        self.deleted_volumes = VolumeDeleter(self._send, unshare)
         self.logs = ContainerLogManager(settings.pod_logs_dir, settings.log_rotation, self._monitor_of, clock)
 
     async def close(self) -> None:
@@ -202,6 +206,8 @@ class NodeWorker:
                     self._puller.cancel(command.pull)
                 case CollectLogs():
                     self.log_gc.ask(command)
+                case DeleteVolume():
+                    self.deleted_volumes.ask(command)
                 case ObserveNode():
                     self.node_pressure.ask(command)
                 case SetLogRotation(policy=policy):

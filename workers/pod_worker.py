@@ -270,7 +270,8 @@ def _refused(context: SyncContext, request: SyncPod, message: str) -> SyncDone:
 async def _sync_pod(context: SyncContext, run: SyncRun, request: SyncPod, status: RuntimePodStatus) -> None:
     if request.pod is None:
         raise SyncEnded(SyncError.INTERNAL, "a pod without a manifest can only be stopped and removed")
-    await sync_pod(context, run, request, PodSnapshot(pod=request.pod, objects=request.objects, status=status))
+    of = PodSnapshot(pod=request.pod, objects=request.objects, status=status, devices=request.devices)
+    await sync_pod(context, run, request, of)
 
 
 Sync = Callable[[SyncContext, SyncRun, SyncPod, RuntimePodStatus], Awaitable[None]]

@@ -13,6 +13,7 @@ from ipc.api.errors import FieldError, FieldErrors, is_type_word, not_supported,
 from ipc.api.schema import Kind, Shape, literal_values, max_length, shape_of, struct_fields
 from ipc.api.v1.base import Int64
 from ipc.api.v1.config_objects import ConfigMap, Secret
+from ipc.api.v1.persistent_volume import PersistentVolume, PersistentVolumeClaim
 from ipc.api.v1.pod import Pod
 from ipc.api.v1.scheduling import PriorityClass
 
@@ -39,6 +40,8 @@ _JSON_TYPE_NAMES: Final[Mapping[str, str]] = {
 _SAMPLES: Final[Mapping[str, object]] = {"string": "", "integer": 0, "number": 0.5, "boolean": True}
 """One value of each JSON scalar type: what a field accepts is found by trying."""
 
+MEANT: Final = ", did you mean "
+"""Between the words for an unknown field and the name of one that is like it."""
 _BASE64: Final = re.compile(r"(?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?")
 _LINE_BREAKS: Final = str.maketrans("", "", "\r\n")
 
@@ -53,6 +56,18 @@ def decode_pod(obj: object) -> Pod:
     wrong types; at most MAX_FIELD_ERRORS of them.
     """
     return _decode(obj, Pod, ignored=("status",))
+
+
+def decode_rest_of_pod(obj: object) -> Pod | None:
+    """Pod of those fields of a wrong one that are known and of their types, so that more can be said of it at once;
+    None when something in it is worse than an unknown or a missing field."""
+    if not isinstance(obj, Mapping):
+        return None
+    value = _Walk().run({key: item for key, item in obj.items() if key != "status"}, Pod)
+    try:
+        return msgspec.convert(value, Pod)
+    except msgspec.ValidationError:
+        return None
 
 
 def decode_config_map(obj: object) -> ConfigMap:
@@ -74,6 +89,16 @@ def decode_secret(obj: object) -> Secret:
 def decode_priority_class(obj: object) -> PriorityClass:
     """Make a PriorityClass of parsed YAML or JSON data, as `decode_pod` does."""
     return _decode(obj, PriorityClass, version="scheduling.k8s.io/v1")
+
+
+def decode_persistent_volume(obj: object) -> PersistentVolume:
+    """Make a PersistentVolume of parsed YAML or JSON data, as `decode_pod` does."""
+    return _decode(obj, PersistentVolume, ignored=("status",))
+
+
+def decode_persistent_volume_claim(obj: object) -> PersistentVolumeClaim:
+    """Make a PersistentVolumeClaim of parsed YAML or JSON data, as `decode_pod` does."""
+    return _decode(obj, PersistentVolumeClaim, ignored=("status",))
 
 
 def _decode(obj: object, struct: type[_S], ignored: Iterable[str] = (), version: str = "v1") -> _S:
@@ -232,7 +257,7 @@ def _wrong_type(path: str, expected: str, value: object) -> FieldError:
 def _unknown_field(name: object, known: Iterable[str]) -> str:
     by_lower_name = {field.lower(): field for field in known}
     close = difflib.get_close_matches(shown_key(name).lower(), by_lower_name, n=1)
-    return f"unknown field, did you mean {by_lower_name[close[0]]}?" if close else "unknown field"
+    return f"unknown field{MEANT}{by_lower_name[close[0]]}?" if close else "unknown field"
 
 
 def _leaf_error(path: str, value: object, annotation: Any) -> FieldError:

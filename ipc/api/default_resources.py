@@ -15,6 +15,7 @@ from ipc.api.v1.container import Container, ResourceRequirements
 from ipc.api.v1.pod import PodSpec
 
 HUGEPAGES_PREFIX: Final = "hugepages-"
+_DEFAULT_DOMAIN: Final = "kubernetes.io/"
 _POD_LEVEL_RESOURCES: Final = ("cpu", "memory")
 
 _Amounts = Mapping[str, Amount]
@@ -28,6 +29,11 @@ def requests_from_limits(resources: ResourceRequirements) -> ResourceRequirement
 def is_pod_level_resource(name: str) -> bool:
     """Whether `spec.resources` may name it (component-helpers resource.IsSupportedPodLevelResource)."""
     return name in _POD_LEVEL_RESOURCES or name.startswith(HUGEPAGES_PREFIX)
+
+
+def is_extended(name: str) -> bool:
+    """Whether a resource is one of a device plugin (v1helper.IsExtendedResourceName)."""
+    return "/" in name and _DEFAULT_DOMAIN not in name and not name.startswith("requests.")
 
 
 def default_pod_resources(spec: PodSpec) -> PodSpec:

@@ -19,6 +19,7 @@ from ipc.api.v1.base import Quantity, ResourceList
 from ipc.api.v1.config_objects import OPAQUE, Secret
 from ipc.api.v1.container import Container, ContainerPort, EphemeralContainer, PullPolicy, ResourceRequirements
 from ipc.api.v1.env import FileKeySelector, ObjectFieldSelector
+from ipc.api.v1.persistent_volume import PersistentVolume, PersistentVolumeClaim, PersistentVolumeSpec
 from ipc.api.v1.pod import HostAlias, Pod, PodDNSConfig, PodSpec
 from ipc.api.v1.probe import GRPCAction, HTTPGetAction, Probe
 from ipc.api.v1.projected import (
@@ -78,6 +79,7 @@ _VALUES: Final[Mapping[type[msgspec.Struct], Mapping[str, Any]]] = {
     ProjectedVolumeSource: {"default_mode": DEFAULT_FILE_MODE},
     ServiceAccountTokenProjection: {"expiration_seconds": DEFAULT_TOKEN_EXPIRATION_SECONDS},
     PersistentVolumeClaimSpec: {"volume_mode": "Filesystem"},
+    PersistentVolumeSpec: {"persistent_volume_reclaim_policy": "Retain", "volume_mode": "Filesystem"},
     ISCSIVolumeSource: {"iscsi_interface": "default"},
     RBDVolumeSource: {"pool": "rbd", "user": "admin", "keyring": "/etc/ceph/keyring"},
     ScaleIOVolumeSource: {"storage_mode": "ThinProvisioned", "fs_type": "xfs"},
@@ -100,6 +102,16 @@ def default_pod(pod: Pod) -> Pod:
 def default_secret(secret: Secret) -> Secret:
     """The Secret with its type filled in (SetDefaults_Secret)."""
     return msgspec.structs.replace(secret, type=secret.type or OPAQUE)
+
+
+def default_persistent_volume(volume: PersistentVolume) -> PersistentVolume:
+    """The volume with every default filled in (SetDefaults_PersistentVolume)."""
+    return _defaulted(volume)
+
+
+def default_persistent_volume_claim(claim: PersistentVolumeClaim) -> PersistentVolumeClaim:
+    """The claim with every default filled in (SetDefaults_PersistentVolumeClaim)."""
+    return _defaulted(claim)
 
 
 def image_pull_policy(image: str) -> PullPolicy:

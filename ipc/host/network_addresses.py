@@ -13,16 +13,16 @@ import re
 import socket
 import struct
 from collections.abc import Iterable, Iterator, Mapping
-from pathlib import Path
 from typing import Final, NamedTuple
 
-PROC: Final = Path("/proc")
+PROC: Final = "/proc"
 MAX_TABLE_BYTES: Final = 1 << 20
 """Most that is read of one table: thousands of addresses."""
 _GLOBAL_SCOPE: Final = "00"
 """Column 4 of if_inet6: neither link-local nor the loopback's."""
 _UNUSABLE: Final = 0x48
 """Flags in column 5 of if_inet6: tentative or found twice (IFA_F_TENTATIVE, IFA_F_DADFAILED)."""
+_LOOPBACK: Final = "127."
 _LOCAL_ENTRY: Final = re.compile(r"\|-- (?P<address>[0-9.]+)\n\s*/32 host LOCAL")
 
 _SIOCGIFADDR: Final = 0x8915
@@ -41,30 +41,29 @@ class InterfaceAddress(NamedTuple):
 
 def addresses_of(pid: int) -> tuple[str, ...]:
     """The addresses of that process's network but for the loopback's, IPv4 first; none when it has ended."""
-    net = PROC / str(pid) / "net"
     return (
-        *parse_fib_trie(_text(net / "fib_trie")),
-        *(each.address for each in parse_if_inet6(_text(net / "if_inet6"))),
+        *parse_fib_trie(_text(f"{PROC}/{pid}/net/fib_trie")),
+        *(each.address for each in parse_if_inet6(_text(f"{PROC}/{pid}/net/if_inet6"))),
     )
 
 
 def parse_fib_trie(text: str) -> tuple[str, ...]:
     """IPv4 addresses out of /proc/net/fib_trie, which shows each in more than one table."""
     found = dict.fromkeys(entry["address"] for entry in _LOCAL_ENTRY.finditer(text))
-    return tuple(address for address in found if not ipaddress.IPv4Address(address).is_loopback)
+    return tuple(address for address in found if not address.startswith(_LOOPBACK))
 
 
 def parse_if_inet6(text: str) -> tuple[InterfaceAddress, ...]:
     """IPv6 addresses out of /proc/net/if_inet6, those that can be used from elsewhere."""
     rows = (line.split() for line in text.splitlines())
     usable = (row for row in rows if len(row) == 6 and row[3] == _GLOBAL_SCOPE and not int(row[4], 16) & _UNUSABLE)
-    return tuple(InterfaceAddress(row[5], str(ipaddress.IPv6Address(int(row[0], 16)))) for row in usable)
+    return tuple(InterfaceAddress(row[5], socket.inet_ntop(socket.AF_INET6, bytes.fromhex(row[0]))) for row in usable)
 
 
 def node_ips() -> tuple[str, ...]:
     """This host's addresses as `choose_node_ips` has them, as they are now."""
     routed = {family: ip for family, far in _FAR_AWAY.items() if (ip := _source_address(family, far))}
-    present = (*_ipv4_addresses(), *parse_if_inet6(_text(PROC / "self" / "net" / "if_inet6")))
+    present = (*_ipv4_addresses(), *parse_if_inet6(_text(f"{PROC}/self/net/if_inet6")))
     return choose_node_ips(routed, present)
 
 
@@ -102,10 +101,10 @@ def _ipv4_addresses() -> Iterator[InterfaceAddress]:
                 yield InterfaceAddress(device, socket.inet_ntoa(answer[_IFREQ_ADDRESS]))
 
 
-def _text(path: Path) -> str:
+def _text(path: str) -> str:
     """Empty when there is no such process, or no such family in this kernel."""
     try:
-        with path.open("rb") as file:
+        with open(path, "rb") as file:
             return file.read(MAX_TABLE_BYTES).decode(errors="replace")
     except OSError:
         return ""

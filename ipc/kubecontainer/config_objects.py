@@ -1,6 +1,7 @@
-"""Objects that stand beside pods in manifests, and the ConfigMaps and Secrets that a pod refers to. Pure.
+"""Objects that stand beside pods in manifests, and the ConfigMaps, Secrets and claims that a pod refers to. Pure.
 
-A pod can refer to those of its own namespace only, so a kind and a name say which one is meant. Classes have none.
+A pod can refer to those of its own namespace only, so a kind and a name say which one is meant. Classes and volumes
+have none.
 """
 
 from __future__ import annotations
@@ -12,10 +13,12 @@ import msgspec
 
 from ipc.api.v1.config_objects import ConfigMap, Secret
 from ipc.api.v1.container import Container
+from ipc.api.v1.persistent_volume import PersistentVolume, PersistentVolumeClaim
 from ipc.api.v1.pod import Pod
 from ipc.api.v1.projected import VolumeProjection
 from ipc.api.v1.scheduling import PriorityClass
 from ipc.api.v1.volume import Volume
+from ipc.kubecontainer.pod_claims import PodClaim
 from ipc.kubecontainer.pod_containers import every_container
 
 
@@ -23,6 +26,8 @@ class ObjectKind(enum.StrEnum):
     CONFIG_MAP = "ConfigMap"
     SECRET = "Secret"
     PRIORITY_CLASS = "PriorityClass"
+    PERSISTENT_VOLUME = "PersistentVolume"
+    PERSISTENT_VOLUME_CLAIM = "PersistentVolumeClaim"
 
     @property
     def plural(self) -> str:
@@ -30,9 +35,14 @@ class ObjectKind(enum.StrEnum):
         return f"{self.lower()}{'es' if self.endswith('s') else 's'}"
 
     @property
+    def has_values(self) -> bool:
+        """Whether its content is nobody's business but that of the pods that refer to it."""
+        return self in (ObjectKind.CONFIG_MAP, ObjectKind.SECRET)
+
+    @property
     def is_namespaced(self) -> bool:
         """Whether an object of that kind belongs to a namespace."""
-        return self is not ObjectKind.PRIORITY_CLASS
+        return self not in (ObjectKind.PRIORITY_CLASS, ObjectKind.PERSISTENT_VOLUME)
 
 
 class ObjectRef(msgspec.Struct, frozen=True, order=True):
@@ -54,7 +64,7 @@ class ObjectKey(msgspec.Struct, frozen=True, order=True):
         return f"{self.kind} {self.namespace}/{self.name}" if self.namespace else f"{self.kind} {self.name}"
 
 
-ConfigObject = ConfigMap | Secret | PriorityClass
+ConfigObject = ConfigMap | Secret | PriorityClass | PersistentVolume | PersistentVolumeClaim
 
 
 def object_key(found: ConfigObject) -> ObjectKey:
@@ -63,10 +73,11 @@ def object_key(found: ConfigObject) -> ObjectKey:
 
 
 class ConfigObjects(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """ConfigMaps and Secrets that exist, by name."""
+    """ConfigMaps, Secrets and claims that exist, by name."""
 
     config_maps: Mapping[str, ConfigMap] = msgspec.field(default_factory=dict)
     secrets: Mapping[str, Secret] = msgspec.field(default_factory=dict)
+    claims: Mapping[str, PodClaim] = msgspec.field(default_factory=dict)
     unknown: frozenset[ObjectRef] = frozenset()
     """Objects of which nothing is known now, not even that they do not exist: their source was not read yet, or their
     file cannot be read since the agent was restarted, or all that the pod refers to is too large to be sent. Containers
@@ -79,7 +90,7 @@ class ConfigObjects(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tru
 
 def referenced_objects(pod: Pod) -> frozenset[ObjectRef]:
     """Everything that a pod refers to, optional or not (VisitPodConfigmapNames and VisitPodSecretNames,
-    pkg/api/v1/pod/util.go)."""
+    pkg/api/v1/pod/util.go), claims too."""
     return frozenset(
         ref
         for refs in (
@@ -111,6 +122,8 @@ def _of_volume(volume: Volume) -> Iterator[ObjectRef]:
         yield _config_map(volume.config_map.name)
     if volume.secret is not None:
         yield _secret(volume.secret.secret_name)
+    if volume.persistent_volume_claim is not None:
+        yield ObjectRef(ObjectKind.PERSISTENT_VOLUME_CLAIM, volume.persistent_volume_claim.claim_name)
     if volume.projected is not None:
         for source in volume.projected.sources:
             yield from _of_projection(source)

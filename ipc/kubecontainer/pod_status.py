@@ -8,6 +8,7 @@ one agent.
 from __future__ import annotations
 
 import enum
+from collections.abc import Mapping
 from typing import Final
 
 import msgspec
@@ -89,6 +90,8 @@ class RuntimeContainerStatus(msgspec.Struct, frozen=True, kw_only=True, omit_def
     """As whom that was begun."""
     resources: ResourceRequirements | None = None
     """Resources with which it was made. From its label; None of one that an agent has made that could not resize."""
+    devices: Mapping[str, tuple[str, ...]] = {}
+    """Devices that it was given, by extended resource. From its label."""
 
 
 class SandboxStatus(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):

@@ -48,6 +48,8 @@ class Entry(msgspec.Struct, frozen=True, kw_only=True):
     error: str = ""
     traceback: str = ""
     subject: Subject
+    message_id: str = ""
+    """Kind of the line (`ipc.log.message_ids`)."""
     fields: Mapping[str, str | int | float] = {}
     """Further values, by the kubelet's names where it has them."""
 
@@ -92,6 +94,7 @@ def entry_of(record: logging.LogRecord, process: str) -> Entry:
         error="" if error is None else safe_line(f"{type(error).__name__}: {error}", MAX_FIELD_BYTES),
         traceback="" if error is None else safe_text(_traceback(error), MAX_MESSAGE_BYTES),
         subject=_bounded(getattr(record, "subject", None) or _SUBJECT.get()),
+        message_id=getattr(record, "message_id", ""),
         fields={key: _field(value) for key, value in getattr(record, "fields", {}).items()},
     )
 

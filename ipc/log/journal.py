@@ -49,6 +49,7 @@ def _fields(entry: Entry) -> Iterator[tuple[str, str]]:
     yield "MESSAGE", f"{entry.message}\n{entry.traceback}" if entry.traceback else entry.message
     yield "PRIORITY", str(priority(entry.level))
     yield "SYSLOG_IDENTIFIER", IDENTIFIER
+    yield "MESSAGE_ID", entry.message_id
     yield "CODE_FILE", entry.file
     yield "CODE_LINE", str(entry.line)
     yield "CODE_FUNC", entry.function

@@ -12,14 +12,15 @@ Which message answers which:
 ``PullImage``          exactly one ``PullEnded`` for that reference, after any number of ``PullProgress``,
                        unless ``AbandonPull`` or the death of the worker that asked comes first
 ``CollectImages``      exactly one ``ImagesCollected`` with the same number, unless the node worker dies first;
-                       likewise a numbered ``CollectLogs`` by ``LogsCollected``
+                       likewise a numbered ``CollectLogs`` by ``LogsCollected``, and
+                       ``DeleteVolume`` by ``VolumeDeleted`` of the same volume
 ``ProbePod``           any number of ``ProbeResultChanged`` and ``EventReport``, until ``StopProbing``
 ``StopProbing``        exactly one ``ProbingStopped``, after which that worker runs no probe of that pod
 ``MakeSocket``         exactly one ``SocketMade`` or ``SocketRefused`` with the same number, unless the dialer
                        ends first
 ``TakeProfile``        one ``ProfileTaken`` with the same number, unless the worker ends first
 ``ApplyManifests``     ``Reply`` with the same request_id; so for ``PatchObject``, ``RestartPod``, ``DeletePod``,
-                       ``DeleteObject``, ``RestartWorker``, ``CollectGarbage``, ``StopAgent``, ``DrainNode``
-                       and ``UncordonNode``
+                       ``DeleteObject``, ``RestartWorker``, ``CollectGarbage``, ``StopAgent``, ``DrainNode``,
+                       ``UncordonNode`` and ``ReloadSettings``
 =====================  ==========================================================================
 """

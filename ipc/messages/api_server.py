@@ -8,6 +8,7 @@ import msgspec
 
 from ipc.api.v1.event import Event
 from ipc.api.v1.meta import ObjectMeta
+from ipc.api.v1.persistent_volume import PersistentVolume, PersistentVolumeClaim
 from ipc.api.v1.pod import Pod
 from ipc.api.v1.scheduling import PriorityClass
 from ipc.api.v1.status import PodStatus
@@ -70,6 +71,13 @@ class ObjectSummary(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tru
     file: str
     priority_class: PriorityClass | None = None
     """One of these as it is: there is nothing in it to hide."""
+    persistent_volume: PersistentVolume | None = None
+    persistent_volume_claim: PersistentVolumeClaim | None = None
+
+    @property
+    def object(self) -> PriorityClass | PersistentVolume | PersistentVolumeClaim | None:
+        """The object itself, of a kind that is told as it is."""
+        return self.priority_class or self.persistent_volume or self.persistent_volume_claim
 
 
 class ObjectChanged(Message, frozen=True, kw_only=True):
@@ -111,6 +119,8 @@ class AgentChanged(Message, frozen=True, kw_only=True):
     runtime_silent_since: float = 0.0
     """Wall time at which Podman was found not to answer; 0.0 while it does."""
     sources_ready: bool
+    config_file: str = ""
+    """Path of the configuration file; empty when there is none."""
     going_down: str = ""
     """Cause, while the node goes down or is down and admits no pod: ``shutdown`` or ``drain``."""
     sync_frequency_s: float = 60.0
@@ -240,6 +250,12 @@ class UncordonNode(Message, frozen=True, kw_only=True):
     request_id: int
 
 
+class ReloadSettings(Message, frozen=True, kw_only=True):
+    """The configuration file is read again, as by SIGHUP. The reply's results are what changed."""
+
+    request_id: int
+
+
 class CollectGarbage(Message, frozen=True, kw_only=True):
     """Remove unused images, dead containers and directories of pods that are gone. The reply's message is the
     `GarbageReport`, as JSON."""
@@ -291,6 +307,7 @@ AdminRequest = (
     | StopAgent
     | DrainNode
     | UncordonNode
+    | ReloadSettings
     | PostManifests
     | CollectGarbage
     | ReadConfiguration

@@ -34,6 +34,8 @@ class EventReport(Message, frozen=True, kw_only=True):
     message: str
     field_path: str = ""
     """spec.containers{name}, as upstream."""
+    kind: str = ""
+    """Kind of the object; empty for a pod, which has a UID, and for the node, which has none."""
     wall: float = 0.0
     annotations: dict[str, str] = {}
 

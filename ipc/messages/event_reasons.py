@@ -86,6 +86,21 @@ VOLUME_PERMISSION_CHANGE_IN_PROGRESS: Final = EventReason(
 DEADLINE_EXCEEDED: Final = EventReason(
     "DeadlineExceeded", EventType.NORMAL, "pkg/kubelet/active_deadline.go, activeDeadlineHandler"
 )
+FAILED_BINDING: Final = EventReason(
+    "FailedBinding", EventType.NORMAL, "pkg/controller/volume/events/event.go, FailedBinding"
+)
+VOLUME_TAKEN: Final = EventReason(
+    "FailedBinding", EventType.WARNING, "pkg/controller/volume/events/event.go, FailedBinding"
+)
+VOLUME_MISMATCH: Final = EventReason(
+    "VolumeMismatch", EventType.WARNING, "pkg/controller/volume/events/event.go, VolumeMismatch"
+)
+PROVISIONING_FAILED: Final = EventReason(
+    "ProvisioningFailed", EventType.WARNING, "pkg/controller/volume/events/event.go, ProvisioningFailed"
+)
+VOLUME_FAILED_DELETE: Final = EventReason(
+    "VolumeFailedDelete", EventType.WARNING, "pkg/controller/volume/events/event.go, VolumeFailedDelete"
+)
 EVICTED: Final = EventReason("Evicted", EventType.WARNING, "pkg/kubelet/eviction/helpers.go, Reason")
 RESIZE_STARTED: Final = EventReason("ResizeStarted", EventType.NORMAL, f"{_EVENTS}, ResizeStarted")
 RESIZE_COMPLETED: Final = EventReason("ResizeCompleted", EventType.NORMAL, f"{_EVENTS}, ResizeCompleted")

@@ -89,6 +89,21 @@ class LogsCollected(Message, frozen=True, kw_only=True):
     failures: tuple[str, ...] = ()
 
 
+class DeleteVolume(Message, frozen=True, kw_only=True):
+    """Remove the directory of a hostPath volume whose claim is gone. Answered by one ``VolumeDeleted``."""
+
+    volume: str
+    path: str
+    """Below /tmp."""
+
+
+class VolumeDeleted(Message, frozen=True, kw_only=True):
+    """The directory is gone, or why it is not."""
+
+    volume: str
+    problem: str = ""
+
+
 class CollectImages(Message, frozen=True, kw_only=True):
     """Remove images that nobody uses. Answered by one ``ImagesCollected`` with this number."""
 
@@ -201,6 +216,7 @@ NodeWorkerCommand = (
     | StartPull
     | CancelPull
     | CollectLogs
+    | DeleteVolume
     | CollectImages
     | SetLogRotation
     | ObserveNode
@@ -220,5 +236,6 @@ NodeWorkerEvent = (
     | ProfileTaken
     | ImagesCollected
     | LogsCollected
+    | VolumeDeleted
 )
 NodeWorkerReport = Ready | NodeWorkerEvent

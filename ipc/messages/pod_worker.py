@@ -24,6 +24,7 @@ from ipc.messages.base import (
     TakeProfile,
 )
 from ipc.messages.sync_error import SyncError
+from ipc.podresources.devices import NOTHING, Allocated
 
 
 class WorkType(enum.StrEnum):
@@ -104,6 +105,8 @@ class SyncPod(Message, frozen=True, kw_only=True):
     """ConfigMaps and Secrets that it refers to and that exist."""
     actuated: dict[str, ResourceRequirements] = msgspec.field(default_factory=dict)
     """Resources that its containers and sandboxes were given while they ran, by id; kept by the master."""
+    devices: Allocated = NOTHING
+    """Devices of its containers, by container and extended resource."""
     unsure_resources: bool = False
     """Containers may have been given others since, by a sync that was never answered."""
 
@@ -128,6 +131,8 @@ class SyncDone(Message, frozen=True, kw_only=True):
     error: SyncError = SyncError.NONE
     """Why the sync as a whole failed."""
     message: str = ""
+    retry_at: float = 0.0
+    """Wall time before which trying again is useless; 0 when unknown."""
     changed: bool = False
     """Something in the runtime was changed, or may have been: an observation is due."""
     touched: tuple[str, ...] = ()

@@ -120,7 +120,7 @@ INFEASIBLE_RESIZES: Final = Metric(
     help="Resizes that can never be done",
     stability=_ALPHA,
     source=Source.MASTER,
-    labels=(label("reason_detail", "insufficient_node_allocatable"),),
+    labels=(label("reason_detail", "insufficient_node_allocatable", "swap_limitation"),),
 )
 PREEMPTION_SIGNALS: Final = ("cpu", "ephemeral-storage", "memory", "pods", "other")
 PREEMPTIONS: Final = Metric(

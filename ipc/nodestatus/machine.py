@@ -8,6 +8,7 @@ from typing import Final
 
 import msgspec
 
+from ipc.api.default_resources import is_extended
 from ipc.api.quantity import Notation, format_quantity
 from ipc.nodestatus.allocatable import rest
 from ipc.nodestatus.node import NodeEvent, NodeStatus, SwapInfo
@@ -17,7 +18,6 @@ CPU: Final = "cpu"
 MEMORY: Final = "memory"
 PODS: Final = "pods"
 HUGE_PAGES: Final = "hugepages-"
-_DEFAULT_DOMAIN: Final = "kubernetes.io/"
 
 
 class NodeLimits(msgspec.Struct, frozen=True, kw_only=True):
@@ -73,11 +73,6 @@ def _with_resources(status: NodeStatus, capacity: Mapping[str, str], limits: Nod
         if name.startswith(HUGE_PAGES):  # they are memory, too, that nothing else can have
             allocatable[MEMORY] = rest(allocatable[MEMORY], amount)
     return msgspec.structs.replace(status, capacity=capacity, allocatable=allocatable)
-
-
-def is_extended(name: str) -> bool:
-    """Whether a resource is one of a device plugin (v1helper.IsExtendedResourceName)."""
-    return "/" in name and _DEFAULT_DOMAIN not in name and not name.startswith("requests.")
 
 
 def _binary(bytes_: Fraction) -> str:

@@ -7,6 +7,8 @@ from typing import Final
 
 import msgspec
 
+from ipc.podresources.devices import Devices
+
 FIRST_PORT: Final = 1024
 """The first port that is not root's, unless the host says another one."""
 
@@ -31,11 +33,13 @@ class NodeResources(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tru
     """Quantities as Kubernetes writes them."""
 
     capacity: Mapping[str, str] = msgspec.field(default_factory=dict)
-    """cpu, memory, ephemeral-storage: all that there is."""
+    """cpu, memory, ephemeral-storage, extended resources: all that there is."""
     reserved: Mapping[str, str] = msgspec.field(default_factory=dict)
-    """Kept from pods: kubeReserved, systemReserved, and what evictionHard wants to be free."""
+    """Kept from pods: kubeReserved, systemReserved, what evictionHard wants to be free, and unhealthy devices."""
     allocatable: Mapping[str, str] = msgspec.field(default_factory=dict)
     """Amounts that pods may have together."""
+    devices: Devices = msgspec.field(default_factory=dict)
+    """Devices behind the extended resources."""
     controllers: frozenset[str] = frozenset()
     """cgroup v2 controllers that are delegated to this user."""
     cfs: CfsQuota = CfsQuota()

@@ -6,7 +6,6 @@ they are set, its containers together everywhere else.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from typing import Final
 
@@ -30,7 +29,8 @@ def amount(resources: ResourceList, name: str) -> int:
 
 
 def _in_units(found: Amount, name: str) -> int:
-    return math.ceil(found.value * (1000 if name == CPU else 1))
+    value = found.value  # in integers: a product of fractions would be reduced first
+    return -(-value.numerator * (1000 if name == CPU else 1) // value.denominator)
 
 
 def pod_requests(pod: Pod) -> Mapping[str, int]:

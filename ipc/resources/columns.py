@@ -44,6 +44,19 @@ PRIORITY_CLASSES: Final = (
     AGE,
     Column("PreemptionPolicy"),
 )
+PERSISTENT_VOLUMES: Final = (
+    NAME,
+    *map(Column, ("Capacity", "Access Modes", "Reclaim Policy", "Status", "Claim", "StorageClass")),
+    *map(Column, ("VolumeAttributesClass", "Reason")),
+    AGE,
+    wide("VolumeMode"),
+)
+PERSISTENT_VOLUME_CLAIMS: Final = (
+    NAME,
+    *map(Column, ("Status", "Volume", "Capacity", "Access Modes", "StorageClass", "VolumeAttributesClass")),
+    AGE,
+    wide("VolumeMode"),
+)
 NAMESPACES: Final = (NAME, Column("Status"), AGE)
 WORKERS: Final = (
     NAME,

@@ -78,6 +78,22 @@ PRIORITY_CLASSES: Final = Resource(
     root=OURS,
     columns=columns.PRIORITY_CLASSES,
 )
+PERSISTENT_VOLUMES: Final = Resource(
+    plural="persistentvolumes",
+    kind="PersistentVolume",
+    short_names=("pv",),
+    is_namespaced=False,
+    root=OURS,
+    columns=columns.PERSISTENT_VOLUMES,
+    fields=frozenset(("metadata.name",)),
+)
+PERSISTENT_VOLUME_CLAIMS: Final = Resource(
+    plural="persistentvolumeclaims",
+    kind="PersistentVolumeClaim",
+    short_names=("pvc",),
+    root=OURS,
+    columns=columns.PERSISTENT_VOLUME_CLAIMS,
+)
 WORKERS: Final = Resource(
     plural="workers",
     kind="Worker",
@@ -87,7 +103,10 @@ WORKERS: Final = Resource(
     is_watched=False,
     columns=columns.WORKERS,
 )
-RESOURCES: Final = (PODS, NODES, EVENTS, NAMESPACES, CONFIG_MAPS, SECRETS, PRIORITY_CLASSES, WORKERS)
+RESOURCES: Final = (
+    *(PODS, NODES, EVENTS, NAMESPACES, CONFIG_MAPS, SECRETS, PRIORITY_CLASSES),
+    *(PERSISTENT_VOLUMES, PERSISTENT_VOLUME_CLAIMS, WORKERS),
+)
 BY_PLURAL: Final[Mapping[str, Resource]] = {resource.plural: resource for resource in RESOURCES}
 BY_KIND: Final[Mapping[str, Resource]] = {resource.kind: resource for resource in RESOURCES}
 _BY_NAME: Final[Mapping[str, Resource]] = {name: resource for resource in RESOURCES for name in resource.names}

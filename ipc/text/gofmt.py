@@ -9,6 +9,8 @@ from ipc.text.safe_text import escaped
 
 def quoted(text: str) -> str:
     """strconv.Quote: in quotation marks, on one line, nothing that does not print."""
+    if text.isprintable():
+        return '"' + text.replace("\\", "\\\\").replace('"', '\\"') + '"'
     return '"' + "".join(_ESCAPES.get(char) or (char if char.isprintable() else escaped(char)) for char in text) + '"'
 
 

@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Final
 
 from ipc.api.v1.pod import PodSpec
-from ipc.api.v1.scheduling import NodeSelectorRequirement, NodeSelectorTerm
+from ipc.api.v1.scheduling import NodeSelector, NodeSelectorRequirement, NodeSelectorTerm
 from ipc.api.validation.scheduling import NODE_NAME_FIELD
 from supervisor.config.settings import Settings
 
@@ -50,10 +50,13 @@ def matches_node(spec: PodSpec, labels: Mapping[str, str], node_name: str) -> bo
         return False
     affinity = spec.affinity.node_affinity if spec.affinity is not None else None
     required = affinity.required_during_scheduling_ignored_during_execution if affinity is not None else None
-    if required is None:
-        return True
+    return required is None or selects_node(required, labels, node_name)
+
+
+def selects_node(selector: NodeSelector, labels: Mapping[str, str], node_name: str) -> bool:
+    """One of the terms matches (NodeSelector.Match)."""
     fields = {NODE_NAME_FIELD: node_name}
-    return any(_term_matches(term, labels, fields) for term in required.node_selector_terms)
+    return any(_term_matches(term, labels, fields) for term in selector.node_selector_terms)
 
 
 def _term_matches(term: NodeSelectorTerm, labels: Mapping[str, str], fields: Mapping[str, str]) -> bool:

@@ -16,8 +16,10 @@ import msgspec
 from ipc.api.quantity import Notation, format_quantity
 from ipc.eviction.thresholds import parse_thresholds
 from ipc.nodestatus.allocatable import reservation, reservation_problem, without
+from ipc.podresources.devices import Devices
 from ipc.podresources.node_resources import FIRST_PORT, CfsQuota, NodeResources, SwapLimits
 from supervisor.admission.cgroups import delegated_controllers, limits_swap
+from supervisor.admission.node_devices import capacity_of, not_healthy, read_devices
 from supervisor.config.settings import Settings, SettingsError
 
 LIMITED_SWAP: Final = "LimitedSwap"
@@ -36,20 +38,22 @@ class Machine(msgspec.Struct, frozen=True, kw_only=True):
     swap_bytes: int = 0
     limits_swap: bool = False
     """Whether the kernel limits swap by cgroup, and this user may set such a limit."""
+    devices: Devices = {}
     oom_score_adj: int = 0
     """The oom_score_adj of this process."""
     unprivileged_port_start: int = FIRST_PORT
     """The first port that is not root's."""
 
 
-def read_machine(state_dir: Path) -> Machine:
-    """The CPUs that this process, and so every container, may run on; the memory; and the file system of a directory,
-    or of the nearest one above it that is there. Raises OSError."""
+def read_machine(settings: Settings) -> Machine:
+    """The CPUs that this process, and so every container, may run on; the memory; the file system of ``stateDir``, or
+    of the nearest directory above it that is there; and the devices of the configuration. Raises OSError."""
     return Machine(
         cpus=len(os.sched_getaffinity(0)),
         memory_bytes=os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE"),
-        storage_bytes=shutil.disk_usage(existing_part(state_dir)).total,
+        storage_bytes=shutil.disk_usage(existing_part(settings.state_dir)).total,
         controllers=delegated_controllers() or frozenset(),
+        devices=read_devices(settings),
         swap_bytes=_swap_bytes(),
         limits_swap=limits_swap(),
         oom_score_adj=int(Path("/proc/self/oom_score_adj").read_text()),
@@ -80,9 +84,12 @@ def node_resources(machine: Machine, settings: Settings) -> NodeResources:
         "cpu": format_quantity(Fraction(machine.cpus)),
         "memory": _bytes(machine.memory_bytes),
         "ephemeral-storage": _bytes(machine.storage_bytes),
+        **capacity_of(machine.devices),
     }
     reserved = reservation(
-        capacity, (settings.system_reserved, settings.kube_reserved), parse_thresholds(settings.eviction)
+        capacity,
+        (settings.system_reserved, settings.kube_reserved, not_healthy(machine.devices)),
+        parse_thresholds(settings.eviction),
     )
     if problem := reservation_problem(capacity, reserved):
         raise SettingsError("", "kubeReserved, systemReserved, evictionHard", problem)
@@ -90,6 +97,7 @@ def node_resources(machine: Machine, settings: Settings) -> NodeResources:
         capacity=capacity,
         reserved=reserved,
         allocatable=without(capacity, reserved),
+        devices=machine.devices,
         controllers=machine.controllers,
         cfs=CfsQuota(enforced=settings.cpu_cfs_quota, period_us=round(settings.cpu_cfs_quota_period_s * 1e6)),
         swap=SwapLimits(

@@ -23,7 +23,7 @@ from supervisor.admission.host_ports import host_ports
 from supervisor.admission.node_affinity import HOST_OS, OS_LABEL, matches_node, node_labels
 from supervisor.admission.node_usage import NodeUsage
 from supervisor.admission.old_annotations import dead_annotations
-from supervisor.admission.resource_fit import Shortage, shortages, unenforced, unprovided
+from supervisor.admission.resource_fit import Shortage, fractions, shortages, unenforced, unprovided
 from supervisor.config.settings import Settings
 from supervisor.config.sysctl_allowlist import SYSCTL_FORBIDDEN, forbidden_sysctl
 from supervisor.protocol.manifests import pod_key
@@ -79,7 +79,14 @@ def verdict(pod: Pod, others: NodeUsage, settings: Settings, node: NodeResources
 
 def admitted(pod: Pod, node: NodeResources) -> Admitted:
     """The admission of a pod against which nothing speaks, with its warnings."""
-    warnings = (field_warnings(pod), _unknown_class(pod), dead_annotations(pod), unenforced(pod, node), unprovided(pod))
+    warnings = (
+        field_warnings(pod),
+        _unknown_class(pod),
+        dead_annotations(pod),
+        unenforced(pod, node),
+        unprovided(pod, node),
+        fractions(pod),
+    )
     return Admitted(tuple(itertools.chain(*warnings)))
 
 

@@ -1,7 +1,7 @@
 """May a pod that runs have other resources? And which containers another one replaces for it. Pure.
 
 Mirrors pkg/kubelet/allocation/handlers.go and canAdmitPod of allocation_manager.go. Different on purpose: every pod is
-a static one here, and is resized all the same. There is neither a CPU nor a memory manager, and no swap.
+a static one here, and is resized all the same. There is neither a CPU nor a memory manager.
 """
 
 from __future__ import annotations
@@ -17,7 +17,8 @@ from ipc.api.validation.containers import all_containers
 from ipc.kubecontainer.resize import changed_resources, restarting_resources, why_not_in_place
 from ipc.podresources.allocation import RESIZABLE, resource_amounts
 from ipc.podresources.node_resources import NodeResources
-from ipc.podresources.pod_requests import CPU, MEMORY, pod_requests
+from ipc.podresources.pod_requests import CPU, MEMORY, amount, pod_requests
+from ipc.podresources.swap import may_swap
 from supervisor.admission.node_usage import NodeUsage
 from supervisor.admission.resource_fit import allocatable, shortages
 
@@ -27,15 +28,23 @@ INFEASIBLE: Final = "Infeasible"
 """There will never be."""
 
 
+SWAP_MESSAGE: Final = "In-place resize of containers with swap is not supported."
+
+
 class PendingResize(msgspec.Struct, frozen=True):
     """Why a resize is not done: reason and message of its condition."""
 
     reason: str
     message: str
+    detail: str = "insufficient_node_allocatable"
+    """Label of the metric of those that can never be done."""
 
 
-def resize_problem(pod: Pod, others: NodeUsage, node: NodeResources) -> PendingResize | None:
-    """Why the pod cannot have what its manifest asks for, beside the other pods; None when it can."""
+def resize_problem(before: Pod, pod: Pod, others: NodeUsage, node: NodeResources) -> PendingResize | None:
+    """Why the pod cannot have what its manifest asks for, beside the other pods; None when it can. ``before``: with the
+    resources that it was allocated."""
+    if _changes_swap(before, pod, node):
+        return PendingResize(INFEASIBLE, SWAP_MESSAGE, "swap_limitation")
     capacity, wanted = allocatable(node), pod_requests(pod)
     for name in (MEMORY, CPU):
         if capacity and wanted.get(name, 0) > capacity.get(name, 0):
@@ -44,6 +53,21 @@ def resize_problem(pod: Pod, others: NodeUsage, node: NodeResources) -> PendingR
     places = len(others) + 1  # it has its own
     shortage = next(shortages(pod, others, node, places), None)
     return PendingResize(DEFERRED, shortage.message) if shortage is not None else None
+
+
+def _changes_swap(before: Pod, after: Pod, node: NodeResources) -> bool:
+    """Whether a running container would need another share of the swap (disallowResizeForSwappableContainers). One that
+    restarts for other memory gets it as it starts."""
+    known = {container.name: container for _, container in all_containers(before.spec, "spec")}
+    pairs = ((known[new.name], new) for _, new in all_containers(after.spec, "spec") if new.name in known)
+    return any(_changes_swap_of(before, old, after, new, node) for old, new in pairs)
+
+
+def _changes_swap_of(before: Pod, old: Container, after: Pod, new: Container, node: NodeResources) -> bool:
+    if not (may_swap(before, old, node) or may_swap(after, new, node)) or MEMORY in restarting_resources(old):
+        return False
+    is_changed = amount(old.resources.requests, MEMORY) != amount(new.resources.requests, MEMORY)
+    return is_changed and MEMORY not in why_not_in_place(before, after, node.controllers)
 
 
 def restarts_for_resize(before: Pod, after: Pod, node: NodeResources) -> Iterator[str]:

@@ -7,11 +7,14 @@ from typing import Final
 
 import msgspec
 
+from ipc.api.quantity import parse_quantity
 from ipc.api.v1.pod import Pod
 from ipc.podresources.node_resources import NodeResources
 from ipc.podresources.pod_requests import COMPUTE, PODS, amount, is_counted, pod_requests
 from supervisor.admission.node_usage import NodeUsage
 
+_DELEGATE: Final = "Delegate=cpu memory pids in user@.service allows it"
+_BYTES: Final = frozenset({"memory", "ephemeral-storage"})
 MAX_SHOWN: Final = 10
 """Most resources that one warning names."""
 
@@ -55,11 +58,18 @@ def shortages(pod: Pod, others: NodeUsage, node: NodeResources, max_pods: int) -
             yield Shortage(resource, asked, used, limit)
 
 
-def unprovided(pod: Pod) -> tuple[str, ...]:
+def unprovided(pod: Pod, node: NodeResources) -> tuple[str, ...]:
     """Warning of requested resources that nobody here has: they are not counted, as upstream does not count them for a
     node that lacks them (removeMissingExtendedResources), and no container gets any."""
     asked = (each.resources for each in (*pod.spec.init_containers, *pod.spec.containers))
-    names = sorted({name for each in asked for name in (*each.limits, *each.requests) if not is_counted(name)})
+    names = sorted(
+        {
+            name
+            for each in asked
+            for name in (*each.limits, *each.requests)
+            if not is_counted(name) and name not in node.devices
+        }
+    )
     if not names:
         return ()
     shown = ", ".join(names[:MAX_SHOWN]) + (f" and {len(names) - MAX_SHOWN} more" if len(names) > MAX_SHOWN else "")
@@ -75,4 +85,29 @@ def unenforced(pod: Pod, node: NodeResources) -> tuple[str, ...]:
     idle = [name for name in ("cpu", "memory") if name in named - node.controllers and node.allocatable]
     if not idle:
         return ()
-    return (f"resources: {' and '.join(idle)}: not enforced, no such cgroup controller is delegated to this user",)
+    what = " and ".join(idle)
+    return (f"resources: {what}: not enforced: this user may not set {what} of cgroups: {_DELEGATE}",)
+
+
+def fractions(pod: Pod) -> tuple[str, ...]:
+    """Warnings of amounts of memory or disk that are no whole bytes: m means a thousandth (pkg/api/pod/warnings.go)."""
+    kinds = (("initContainers", pod.spec.init_containers), ("containers", pod.spec.containers))
+    asked = (
+        (f"spec.{kind}[{index}].resources.{side}[{name}]", quantity)
+        for kind, containers in kinds
+        for index, container in enumerate(containers)
+        for side, amounts in (("requests", container.resources.requests), ("limits", container.resources.limits))
+        for name, quantity in amounts.items()
+        if name in _BYTES
+    )
+    wrong = [(path, str(found)) for path, found in asked if parse_quantity(found).denominator != 1]
+    return tuple(
+        f'{path}: fractional byte value "{found}" is invalid, must be an integer{_meant(found)}'
+        for path, found in wrong[:MAX_SHOWN]
+    )
+
+
+def _meant(quantity: str) -> str:
+    """A thousandth is written for a million."""
+    number = quantity.removesuffix("m")
+    return f": did you mean {number}M or {number}Mi?" if number != quantity else ""

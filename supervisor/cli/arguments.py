@@ -8,10 +8,11 @@ from itertools import groupby
 
 import msgspec
 
-from ipc.resources.registry import BY_PLURAL, find_resource, in_category
+from ipc.resources.registry import BY_PLURAL, RESOURCES, find_resource, in_category
 from ipc.resources.resource import Resource
 from supervisor.cli.manifests import objects_in, read_manifests
 from supervisor.cli.options import DEFAULT_NAMESPACE, Failure
+from supervisor.cli.suggestions import did_you_mean
 
 
 class Selection(msgspec.Struct, frozen=True):
@@ -53,16 +54,17 @@ def _parsed(words: Sequence[str]) -> list[tuple[Resource, tuple[str, ...]]]:
     return [(resource, names) for word in types.split(",") if word for resource in _resources(word)]
 
 
-def names_several_kinds(words: Sequence[str], wanted: Iterable[Selection]) -> bool:
-    """Whether rows must say which kind they are (kubectl pkg/cmd/util, MultipleTypesRequested)."""
-    return any(in_category(word) for word in words) or len({each.resource.plural for each in wanted}) > 1
+def are_several_kinds(selections: Iterable[Selection]) -> bool:
+    """Whether rows must say which kind they are (kubectl pkg/cmd/get, multipleGVKsRequested)."""
+    return len({each.resource.plural for each in selections}) > 1
 
 
 def resource_named(word: str) -> Resource:
     """The one kind that a word names. Raises Failure."""
     found = find_resource(word)
     if found is None:
-        raise Failure(f'the server doesn\'t have a resource type "{word}"', prefix="error: ")
+        alike = did_you_mean(word, (name for resource in RESOURCES for name in resource.names))
+        raise Failure(f'the server doesn\'t have a resource type "{word}"{alike}', prefix="error: ")
     return found
 
 

@@ -2,20 +2,39 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import click
 
 from supervisor.cli.options import Failure
+from supervisor.config.config_path import chosen_config_path, usual_config_path
 
 if TYPE_CHECKING:
     from supervisor.config.settings import Settings
 
 EXIT_CONFIG: Final = 2
+F = TypeVar("F", bound=Callable[..., Any])
 
 config_file: Final = click.Path(dir_okay=False, path_type=Path)
 """Type of an option or argument that names one; whether it can be read is found when it is."""
+
+
+def config_option(command: F) -> F:
+    """``--config``: the file, or the usual one."""
+    return click.option(
+        "--config",
+        "config_path",
+        type=config_file,
+        callback=lambda _ctx, _param, value: chosen_config_path(value),
+        help="The configuration file.  [default: ~/.config/rootlet/rootlet.yaml, where it exists]",
+    )(command)
+
+
+def config_words(path: Path | None) -> str:
+    """Which file counts."""
+    return str(path) if path is not None else f"all defaults ({usual_config_path()} does not exist)"
 
 
 def load_configuration(path: Path | None) -> Settings:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import importlib
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Final
@@ -9,6 +10,7 @@ from typing import TYPE_CHECKING, Final
 import click
 
 from ipc.text.safe_text import safe_text
+from supervisor.cli.messages import EXIT_FAILURE, file_words, usage_code, usage_words
 from supervisor.cli.options import Failure, agent_options, namespace_before_command
 from supervisor.cli.pflag import normalized
 
@@ -55,6 +57,8 @@ COMMANDS: Final[Mapping[str, Mapping[str, str]]] = {
     },
     "operating": {
         "run": "Run the agent.",
+        "status": "Show whether the agent is well, its configuration, Podman, and pods by phase.",
+        "reload": "Have the agent read its configuration file again.",
         "stop": "Stop the agent.",
         "drain": "End all pods in order, and admit none until uncordon.",
         "uncordon": "Give a drained node its pods back.",
@@ -65,6 +69,7 @@ COMMANDS: Final[Mapping[str, Mapping[str, str]]] = {
         "load-test": "Measure the running agent with many pods.",
     },
     "about": {
+        "help": "Show the help of a command.",
         "config": "Work with configuration files.",
         "auth": "Show the user for whom the agent answers.",
         "version": "Show the versions of this command and of the agent.",
@@ -119,7 +124,16 @@ class _CommandTable(click.Group):
         return [*names, *click.Command.shell_complete(self, ctx, incomplete)]
 
 
+def _show_version(ctx: click.Context, _: click.Parameter, wanted: bool) -> None:
+    if wanted and (version := rootlet.get_command(ctx, "version")) is not None:
+        ctx.invoke(version, client_only=True, output="")
+        ctx.exit()
+
+
 @click.group(cls=_CommandTable, context_settings={"help_option_names": ["-h", "--help"]})
+@click.option(
+    "--version", is_flag=True, is_eager=True, expose_value=False, callback=_show_version, help="Show the version."
+)
 @agent_options
 @namespace_before_command
 def rootlet() -> None:
@@ -134,11 +148,23 @@ def run_cli(arguments: Sequence[str], load_worker_main: LoadWorkerMain) -> int:
     try:
         code = rootlet.main(list(arguments), "rootlet", standalone_mode=False, obj=load_worker_main)
     except Failure as error:
-        click.echo(safe_text(str(error)), err=True)
-        return error.exit_code
-    except click.ClickException as error:
-        error.show()
-        return error.exit_code
+        return _failed(str(error), error.exit_code)
+    except click.UsageError as error:
+        if error.ctx is not None and error.message == error.ctx.get_help():  # a group, and no command of it
+            click.echo(error.message)
+            return 0
+        return _failed(usage_words(error), usage_code(error))
     except click.Abort:
         return EXIT_INTERRUPTED
+    except UnicodeEncodeError as error:
+        return _failed(f"error: {error.object!a} is not text in UTF-8", EXIT_FAILURE)
+    except OSError as error:
+        return _failed(f"error: {file_words(error)}", EXIT_FAILURE)
     return code if isinstance(code, int) else 0
+
+
+def _failed(words: str, code: int) -> int:
+    """Tell it on stderr, where that takes anything."""
+    with contextlib.suppress(OSError):
+        click.echo(safe_text(words), err=True)
+    return code

@@ -10,7 +10,14 @@ from typing import Any, Final
 import click
 import msgspec
 
-from supervisor.cli.config_objects import CONFIG_MAPS, PRIORITY_CLASSES, SECRETS
+from ipc.text.safe_text import safe_text
+from supervisor.cli.config_objects import (
+    CONFIG_MAPS,
+    PERSISTENT_VOLUME_CLAIMS,
+    PERSISTENT_VOLUMES,
+    PRIORITY_CLASSES,
+    SECRETS,
+)
 from supervisor.cli.options import Failure
 from supervisor.client.http import WITHOUT_NAMESPACE
 
@@ -18,13 +25,15 @@ MAX_MANIFEST_BYTES: Final = 1024 * 1024
 """Largest manifest that the agent takes."""
 _URLS: Final = ("http://", "https://")
 _SUFFIXES: Final = (".json", ".yaml", ".yml")
-_RESOURCES: Final[Mapping[str, str]] = {
+RESOURCES: Final[Mapping[str, str]] = {
     "Pod": "pods",
     "ConfigMap": CONFIG_MAPS,
     "Secret": SECRETS,
     "PriorityClass": PRIORITY_CLASSES,
+    "PersistentVolume": PERSISTENT_VOLUMES,
+    "PersistentVolumeClaim": PERSISTENT_VOLUME_CLAIMS,
 }
-_TYPED_LISTS: Final[Mapping[str, str]] = {f"{kind}List": kind for kind in _RESOURCES}
+_TYPED_LISTS: Final[Mapping[str, str]] = {f"{kind}List": kind for kind in RESOURCES}
 
 files_option: Final = click.option(
     "-f",
@@ -40,7 +49,7 @@ class Target(msgspec.Struct, frozen=True):
     """Which object is meant."""
 
     resource: str
-    """``pods``, ``configmaps``, ``secrets`` or ``priorityclasses``."""
+    """``pods``, or one of `supervisor.cli.config_objects`."""
     namespace: str
     """Empty for a resource that has none."""
     name: str
@@ -58,13 +67,15 @@ def read_manifests(files: Sequence[str], *, recursive: bool = False) -> Iterator
     Failure."""
     for file in files:
         if file == "-":
+            if sys.stdin is None:
+                raise Failure("-: standard input is closed")
             yield Manifest("-", _checked("-", sys.stdin.buffer.read(MAX_MANIFEST_BYTES + 1)))
         elif file.startswith(_URLS):
-            yield Manifest(file, _checked(file, _downloaded(file)))
+            yield Manifest(safe_text(file), _checked(file, _downloaded(file)))
         else:
             path = Path(file)
             for found in _manifests_in(path, recursive=recursive) if path.is_dir() else [path]:
-                yield Manifest(str(found), _read(found))
+                yield Manifest(safe_text(str(found)), _read(found))
 
 
 def _downloaded(url: str) -> bytes:
@@ -117,8 +128,8 @@ def _items(manifest: Manifest, document: Any) -> list[tuple[str, Any]]:
         return [found for item in document.get("items") or () for found in _items(manifest, item)]
     if kind in _TYPED_LISTS:
         return [(_TYPED_LISTS[kind], item) for item in document.get("items") or ()]
-    if kind not in _RESOURCES:
-        raise Failure(f"{manifest.name}: kind {kind!r} is none of {', '.join((*_RESOURCES, *_TYPED_LISTS))}, List")
+    if kind not in RESOURCES:
+        raise Failure(f"{manifest.name}: kind {kind!r} is none of {', '.join((*RESOURCES, *_TYPED_LISTS))}, List")
     return [(kind, document)]
 
 
@@ -127,7 +138,7 @@ def _target(manifest: Manifest, kind: str, value: Any, namespace: str) -> Target
     name = meta.get("name") if isinstance(meta, dict) else None
     if not isinstance(meta, dict) or not isinstance(name, str):
         raise Failure(f"{manifest.name}: a {kind} without metadata.name")
-    resource = _RESOURCES[kind]
+    resource = RESOURCES[kind]
     return Target(resource, "" if resource in WITHOUT_NAMESPACE else str(meta.get("namespace") or namespace), name)
 
 

@@ -21,6 +21,7 @@ DEFAULT_NAMESPACE: Final = "default"
 FOREVER_S: Final = 7 * 24 * 3600.0
 """Longest wait, in seconds, which stands for one without a timeout (kubectl pkg/cmd/wait)."""
 _INSTANCE: Final = re.compile(r"[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?")
+_INSTANCE_RULE: Final = "the name of an instance has lower case letters, digits and inner dashes, at most 63"
 _NUMBER: Final = re.compile(r"-?[0-9]+(\.[0-9]+)?")
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -52,7 +53,7 @@ def _remember(ctx: click.Context, param: click.Parameter, value: Any) -> None:
     if value is None or param.name is None:
         return
     if param.name == "instance" and not _INSTANCE.fullmatch(value):
-        raise click.BadParameter(f"{value!r} is not an instance's name", ctx, param)
+        raise click.BadParameter(f'"{value}": {_INSTANCE_RULE}', ctx, param)
     source = ctx.get_parameter_source(param.name)
     rank = 1 if source is click.core.ParameterSource.COMMANDLINE else 0
     chosen = ctx.meta.setdefault("rootlet.agent", {})

@@ -16,8 +16,10 @@ class AgentError(Exception):
 class AgentUnreachable(AgentError):
     """No agent answers on the socket."""
 
-    def __init__(self, socket: Path) -> None:
-        super().__init__(f"no agent answers on {socket}; start one with 'rootlet run'")
+    def __init__(self, socket: Path, error: OSError) -> None:
+        from supervisor.client.unreachable import unreachable_words
+
+        super().__init__(unreachable_words(socket, error))
 
 
 class ConnectionLost(AgentError):
@@ -59,5 +61,5 @@ def decode_object(content: bytes) -> dict[str, Any]:
     except (msgspec.DecodeError, UnicodeDecodeError):
         found = None
     if not isinstance(found, dict):
-        raise ConnectionLost(f"not an answer of an agent: {content[:80]!r}")
+        raise ConnectionLost(f"another program than a Rootlet agent answers there: {content[:80]!r}")
     return found

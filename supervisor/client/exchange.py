@@ -22,15 +22,18 @@ MAX_HEAD_BYTES: Final = 64 * 1024
 """Largest head of an answer, or of one of its chunks."""
 RECEIVE_BYTES: Final = 256 * 1024
 """Most that is read at once: as much as a Unix socket holds."""
+_AGAIN: Final = "try again in a moment"
 
 
 class Answer:
     """An answer whose head has arrived. Its body is read once, as `pieces` or as `content`."""
 
-    def __init__(self, sock: socket.socket, http: h11.Connection) -> None:
+    def __init__(self, sock: socket.socket, http: h11.Connection, path: Path) -> None:
         """Waits for the head. Raises ConnectionLost."""
         self._sock = sock
+        self._path = path
         self._http = http
+        self._heard = False
         event = self._next_event()
         while isinstance(event, h11.InformationalResponse):
             event = self._next_event()
@@ -51,11 +54,26 @@ class Answer:
             while (event := self._http.next_event()) is h11.NEED_DATA:
                 data = self._sock.recv(RECEIVE_BYTES)
                 if not data and self._http.their_state is h11.SEND_RESPONSE:
-                    raise _lost("the connection was closed")
+                    raise self._cut_off()
+                self._heard = True
                 self._http.receive_data(data)
+        except TimeoutError:
+            raise ConnectionLost(
+                f"the agent at {self._path} has not answered within {self._sock.gettimeout():g} s: it is stopped, or "
+                f"waits for Podman; its log says more"
+            ) from None
+        except ConnectionError:
+            raise self._cut_off() from None
         except (OSError, h11.RemoteProtocolError) as error:
-            raise _lost(str(error)) from None
+            # An answer that breaks off is one, too; before its first byte it is not known to be ours.
+            raise ConnectionLost(f"{self._path}: the answer is not an agent's, or was cut off ({error})") from None
         return event
+
+    def _cut_off(self) -> ConnectionLost:
+        """Some bytes of an answer are more likely those of another protocol."""
+        if self._heard:
+            return ConnectionLost(f"{self._path}: the answer is not an agent's, or was cut off")
+        return ConnectionLost(f"the agent at {self._path} ended before it had answered: {_AGAIN}")
 
 
 @contextlib.contextmanager
@@ -73,7 +91,7 @@ def exchange(
         # A server that has said no may have stopped reading: its answer is there all the same.
         with contextlib.suppress(ConnectionError):
             sock.sendall(_encoded(http, method, target, body, accept))
-        yield Answer(sock, http)
+        yield Answer(sock, http, path)
 
 
 @contextlib.contextmanager
@@ -88,7 +106,7 @@ def upload(path: Path, target: str, pieces: Iterable[bytes], *, silence_s: float
             for piece in pieces:
                 sock.sendall(http.send(h11.Data(data=piece)) or b"")
             sock.sendall(http.send(h11.EndOfMessage()) or b"")
-        yield Answer(sock, http)
+        yield Answer(sock, http, path)
 
 
 def _connected(path: Path) -> socket.socket:
@@ -97,9 +115,9 @@ def _connected(path: Path) -> socket.socket:
     try:
         sock.setsockopt(socket.SOL_SOCKET, socket.SO_SNDTIMEO, struct.pack("ll", CONNECT_TIMEOUT_S, 0))
         sock.connect(str(path))
-    except OSError:
+    except OSError as error:
         sock.close()
-        raise AgentUnreachable(path) from None
+        raise AgentUnreachable(path, error) from None
     return sock
 
 
@@ -111,7 +129,3 @@ def _encoded(http: h11.Connection, method: str, target: str, body: bytes, accept
         headers.append(("Content-Length", str(len(body))))
     events = (h11.Request(method=method, target=target, headers=headers), h11.Data(data=body), h11.EndOfMessage())
     return b"".join(http.send(event) or b"" for event in events)
-
-
-def _lost(why: str) -> ConnectionLost:
-    return ConnectionLost(f"the agent's API server went away before it had answered ({why})")

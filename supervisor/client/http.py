@@ -145,6 +145,10 @@ class AgentClient:
         """Ask for the pods of a drained node."""
         return self._act("/rootlet/v1/uncordon", {})
 
+    def reload(self) -> ActionResult:
+        """Have the agent read its configuration file again."""
+        return self._act("/rootlet/v1/reload", {})
+
     def workers(self) -> list[dict[str, Any]]:
         """The agent's own processes."""
         found: list[dict[str, Any]] = self.get("/rootlet/v1/workers")["items"]
@@ -260,7 +264,7 @@ def events_path(namespace: str | None) -> str:
 
 
 def config_objects_path(resource: str, namespace: str | None) -> str:
-    """The URL of a namespace's ``configmaps`` or ``secrets``, or of all of them; of ``priorityclasses`` of all."""
+    """The URL of a namespace's ``configmaps`` and the like, or of all of them; of WITHOUT_NAMESPACE of all."""
     return _namespaced(None if resource in WITHOUT_NAMESPACE else namespace, resource, "/rootlet/v1")
 
 

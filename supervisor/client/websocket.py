@@ -61,10 +61,10 @@ class StreamClient:
                 )
         except TimeoutError:
             raise ConnectionLost(f"the agent did not open a stream within {OPEN_TIMEOUT_S:g} s") from None
-        except aiohttp.ClientConnectorError:
-            raise AgentUnreachable(self.socket) from None
+        except aiohttp.ClientConnectorError as error:
+            raise AgentUnreachable(self.socket, error.os_error) from None
         except aiohttp.ClientError as error:
-            raise ConnectionLost(f"the agent's API server went away before it had answered ({error})") from None
+            raise ConnectionLost(f"the agent at {self.socket} ended before it had answered ({error})") from None
         try:
             yield ChannelSocket(socket, socket.protocol or "")
         finally:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ipaddress
 import re
-import typing
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, Final
@@ -13,6 +12,7 @@ import msgspec
 
 from ipc.api.quantity import parse_quantity
 from ipc.api.validation.names import LABEL_VALUE, qualified_name_problem
+from supervisor.config.decode_errors import named_error, type_words
 from supervisor.config.resolved_settings import resolve_settings, this_host
 from supervisor.config.settings import (
     API_VERSION,
@@ -33,6 +33,8 @@ from supervisor.config.settings import (
 from supervisor.sources.documents.reader import read_documents
 
 MAX_CONFIG_BYTES: Final = 1 << 20
+MAX_ERRORS: Final = 50
+"""Most errors of values that are told of one file."""
 
 
 def load_settings(path: Path) -> Settings:
@@ -52,17 +54,15 @@ def default_settings() -> Settings:
 
 
 def parse_settings(data: bytes, file: str) -> Settings:
-    """Settings of a configuration file, checked and not yet resolved. Pure. Raises SettingsError."""
+    """Settings of a configuration file, checked and not yet resolved. Pure. Raises SettingsError, with all faults."""
     raw = _without_nulls(_one_mapping(data, file))
     for name, wanted in (("apiVersion", API_VERSION), ("kind", KIND)):
         if raw.get(name) != wanted:
             raise SettingsError(file, name, f"must be {wanted}")
-    try:
-        settings = msgspec.convert(raw, Settings, dec_hook=_decode_value)
-    except msgspec.ValidationError as error:
-        raise _settings_error(file, str(error)) from error
-    for field_path, message in _findings(settings, ""):
-        raise SettingsError(file, field_path, message)
+    settings, errors = _decoded(raw)
+    errors += _findings(settings, "")
+    if errors:
+        raise SettingsError.of(SettingsError(file, path, message) for path, message in errors)
     return settings
 
 
@@ -90,22 +90,22 @@ def _decode_value(kind: type, value: Any) -> Any:
 
 def _decode_seconds(value: Any) -> Seconds:
     if not isinstance(value, str):
-        raise ValueError(f'Expected a duration such as "1m30s", got {type(value).__name__}')
+        raise ValueError(f'must be a duration such as "1m30s", not {type_words(type(value).__name__)}')
     return seconds(value)
 
 
 def _decode_bytes(value: Any) -> Bytes:
     if isinstance(value, bool) or not isinstance(value, int | str):
-        raise ValueError(f'Expected a size such as "1Mi", got {type(value).__name__}')
+        raise ValueError(f'must be a size such as "1Mi", not {type_words(type(value).__name__)}')
     amount = parse_quantity(value)
     if amount.denominator != 1:
-        raise ValueError(f"Expected whole bytes, got {value}")
+        raise ValueError(f"must be whole bytes, not {value}")
     return Bytes(amount)
 
 
 def _decode_path(value: Any) -> Path:
     if not isinstance(value, str) or not value or "\0" in value:
-        raise ValueError("Expected a path")
+        raise ValueError("must be a path")
     return Path(value)
 
 
@@ -114,26 +114,30 @@ _DECODERS: Final[Mapping[type, Callable[[Any], Any]]] = {
     Bytes: _decode_bytes,
     Path: _decode_path,
 }
-_VALIDATION_ERROR: Final = re.compile(r"(?P<message>.*?)(?: - at `\$\.?(?P<path>[^`]*)`)?", re.DOTALL)
-_UNKNOWN_FIELD: Final = re.compile(r"Object contains unknown field `(?P<name>.*)`", re.DOTALL)
 
 
-def _settings_error(file: str, text: str) -> SettingsError:
-    """msgspec's sentence, taken apart."""
-    match = _VALIDATION_ERROR.fullmatch(text)
-    message, path = (match["message"], match["path"] or "") if match else (text, "")
-    if unknown := _UNKNOWN_FIELD.fullmatch(message):
-        return SettingsError(file, f"{path}.{unknown['name']}".removeprefix("."), "unknown field")
-    if message.startswith("Invalid enum value"):
-        message = f"Expected one of {', '.join(choice or 'nothing' for choice in _choices(path))}"
-    return SettingsError(file, path, message.replace("`", ""))
+def _decoded(raw: dict[str, Any]) -> tuple[Settings, list[tuple[str, str]]]:
+    """The settings without those that are wrong, and what is wrong: msgspec names the first fault, so each is taken out
+    and the rest read again."""
+    errors: list[tuple[str, str]] = []
+    while len(errors) < MAX_ERRORS:
+        try:
+            return msgspec.convert(raw, Settings, dec_hook=_decode_value), errors
+        except msgspec.ValidationError as error:
+            path, message = named_error(str(error))
+            errors.append((path, message))
+            if not (path and _take_out(raw, path)):
+                break
+    return Settings(), errors
 
 
-def _choices(path: str) -> tuple[str, ...]:
-    kind: Any = Settings
-    for name in path.split("."):
-        kind = next(field.type for field in msgspec.structs.fields(kind) if field.encode_name == name)
-    return typing.get_args(kind)
+def _take_out(raw: dict[str, Any], path: str) -> bool:
+    """Remove the value at the path, or the list or mapping that it lies in; whether there was one."""
+    section: Any = raw
+    *parents, last = path.partition("[")[0].split(".")
+    for name in parents:
+        section = section.get(name) if isinstance(section, dict) else None
+    return isinstance(section, dict) and section.pop(last, None) is not None
 
 
 def _findings(section: msgspec.Struct, prefix: str) -> Iterator[tuple[str, str]]:

@@ -74,6 +74,7 @@ def resolve_settings(settings: Settings, directory: Path, host: Host, file: str)
     resolved = _replace(
         _plain_numbers(settings),
         node_name=node_name,
+        cdi_spec_dirs=expand.cdi_spec_dirs(),
         container_runtime_endpoint=expand.endpoint(),
         podman=_replace(
             _plain_numbers(settings.podman),
@@ -120,6 +121,9 @@ class _Expansion:
 
     def path(self, attribute: str) -> Path:
         return self._expanded(yaml_name(attribute), str(getattr(self._settings, attribute)))
+
+    def cdi_spec_dirs(self) -> tuple[str, ...]:
+        return tuple(str(self._expanded("cdiSpecDirs", text)) for text in self._settings.cdi_spec_dirs)
 
     def program(self) -> str:
         """A name without a slash is looked up in PATH by whoever starts it."""

@@ -7,13 +7,16 @@ such a file, `resolved_settings` says what it means on a host.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import re
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Annotated, Any, Final, Literal
 
 import msgspec
 
+from ipc.api.default_resources import is_extended
 from ipc.api.quantity import QuantityError, parse_amount
+from ipc.api.validation.names import qualified_name_problem
 from ipc.eviction.thresholds import DEFAULT_HARD, EvictionSettings, Threshold, parse_thresholds
 from ipc.kubecontainer.container_gc import GcPolicy
 from ipc.kubecontainer.image_gc import ImageGcPolicy, ImageGcScope
@@ -26,6 +29,7 @@ from ipc.podresources.node_resources import NodeResources
 from ipc.text.durations import format_duration, parse_duration
 from ipc.wire.boot import TracingSettings, WorkerSettings
 from ipc.wire.server_settings import ServerSettings
+from supervisor.config.cdi_specs import CDI_NAME
 from supervisor.config.sysctl_allowlist import pattern_problem
 
 API_VERSION: Final = "rootlet.dev/v1alpha1"
@@ -34,6 +38,10 @@ MAX_EVENTS: Final = 10_000
 """Largest history: an API server that was just born is told all of it at once, and its link holds 32 MiB."""
 RESERVABLE: Final = ("cpu", "memory", "ephemeral-storage", "pid")
 """Resources of kubeReserved and systemReserved (cmd/kubelet/app/server.go, parseResourceList)."""
+MAX_DEVICES: Final = 256
+"""Most devices of one extended resource."""
+MAX_CDI_DIRS: Final = 16
+_DEVICE_NODE: Final = re.compile(r"/dev(/(?!\.\.?(/|$))[^/:,\0]+)+")
 BEATS_PER_TIMEOUT: Final = 8
 """Heartbeats of a worker within ``workers.heartbeatTimeout``. Each wakes a process that has nothing else to do."""
 MAX_CLUSTER_DNS: Final = 3
@@ -65,6 +73,18 @@ class SettingsError(Exception):
         self.file = file
         self.field_path = field_path
         self.message = message
+        self.further: tuple[SettingsError, ...] = ()
+        """Other faults of the same file."""
+
+    @classmethod
+    def of(cls, errors: Iterable[SettingsError]) -> SettingsError:
+        """The first one, with the others as further ones. Raises ValueError for none."""
+        first, *further = errors
+        first.further = tuple(further)
+        return first
+
+    def __str__(self) -> str:
+        return "\n".join((super().__str__(), *map(str, self.further)))
 
 
 class Seconds(float):
@@ -311,6 +331,28 @@ def _reservation_problem(reserved: dict[str, str]) -> str:
     return ""
 
 
+def _devices_problem(devices: dict[str, tuple[str, ...]]) -> str:
+    stated: set[str] = set()
+    for resource, names in devices.items():
+        if problem := qualified_name_problem(resource):
+            return f"{resource}: {problem}"
+        if not is_extended(resource):
+            return f"{resource}: must be the name of an extended resource, such as example.com/gpu"
+        if len(names) > MAX_DEVICES:
+            return f"{resource}: {len(names)} devices are more than {MAX_DEVICES}"
+        for name in names:
+            if not (_DEVICE_NODE.fullmatch(name) or CDI_NAME.fullmatch(name)):
+                return f"{resource}: {name!r} is neither a path below /dev nor a CDI device such as example.com/gpu=0"
+            if name in stated:
+                return f"{resource}: {name} is stated twice"
+            stated.add(name)
+    return ""
+
+
+def _spec_dir_problem(directory: str) -> str:
+    return "" if directory and "\0" not in directory else "must be a directory"
+
+
 def _pin_problem(name: str) -> str | None:
     begin = name.removesuffix("*")
     return None if begin and "*" not in begin else "must be the complete name of an image, or its begin and *"
@@ -369,6 +411,8 @@ class Settings(_Section, frozen=True, kw_only=True):
     container_log_monitor_interval_s: Annotated[Seconds, _between("3s", "1h")] = seconds("10s")
     kube_reserved: Annotated[dict[str, str], Check(_reservation_problem)] = msgspec.field(default_factory=dict)
     system_reserved: Annotated[dict[str, str], Check(_reservation_problem)] = msgspec.field(default_factory=dict)
+    devices: Annotated[dict[str, tuple[str, ...]], Check(_devices_problem)] = msgspec.field(default_factory=dict)
+    cdi_spec_dirs: Annotated[tuple[str, ...], Each(_spec_dir_problem, MAX_CDI_DIRS)] = ("/etc/cdi", "/var/run/cdi")
     cpu_cfs_quota: bool = True
     cpu_cfs_quota_period_s: Annotated[Seconds, _between("1ms", "1s")] = seconds("100ms")
     pod_pids_limit: Annotated[int, Range(-1, 4_194_304)] = -1

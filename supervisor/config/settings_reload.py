@@ -9,6 +9,7 @@ import msgspec
 from msgspec.structs import FieldInfo
 
 from supervisor.config.settings import Settings
+from supervisor.config.shown_settings import flat_settings
 
 RELOADABLE: Final = frozenset(
     {
@@ -47,6 +48,18 @@ def diff_reload(old: Settings, new: Settings) -> tuple[Settings, tuple[str, ...]
     """Settings after a reload: those in force from now on, and the names that need a restart."""
     return _take_reloadable(old, new, ""), tuple(
         name for name, before, after in _differences(old, new, "") if name not in RELOADABLE and before != after
+    )
+
+
+def changed_settings(before: Settings, after: Settings) -> tuple[str, ...]:
+    """``maxPods: 110 -> 200`` for each setting that differs; of what may be a secret only the name."""
+    shown_before, shown_after = flat_settings(before), flat_settings(after)
+    return tuple(
+        f"{name}: {shown_before[name]} -> {shown_after[name]}"
+        if shown_before[name] != shown_after[name]
+        else f"{name}: changed"
+        for name, old, new in _differences(before, after, "")
+        if old != new
     )
 
 

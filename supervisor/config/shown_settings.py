@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import urllib.parse
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, Final
 
@@ -15,12 +16,31 @@ HIDDEN: Final = "--- HIDDEN ---"
 
 
 def shown_settings(settings: Settings) -> str:
-    """JSON of every setting; of the headers that fetch manifests (credentials, as a rule) only the names."""
+    """JSON of every setting, as `shown_mapping`."""
+    return msgspec.json.encode(shown_mapping(settings)).decode()
+
+
+def shown_mapping(settings: Settings) -> dict[str, Any]:
+    """Every setting; of the headers that fetch manifests (credentials, as a rule) only the names."""
     headers = {name: [HIDDEN] * len(values) for name, values in settings.static_pod_url_header.items()}
     shown = msgspec.structs.replace(
         settings, static_pod_url=shown_url(settings.static_pod_url), static_pod_url_header=headers
     )
-    return msgspec.json.encode(shown_section(shown)).decode()
+    return shown_section(shown)
+
+
+def flat_settings(settings: Settings) -> dict[str, str]:
+    """The same, by dotted names; each value as one line of JSON, text as it is."""
+    return dict(_flat(shown_mapping(settings), settings, ""))
+
+
+def _flat(values: Mapping[str, Any], section: msgspec.Struct, prefix: str) -> Iterator[tuple[str, str]]:
+    for field in msgspec.structs.fields(section):
+        value, below = values[field.encode_name], getattr(section, field.name)
+        if isinstance(below, msgspec.Struct):
+            yield from _flat(value, below, f"{prefix}{field.encode_name}.")
+        else:
+            yield prefix + field.encode_name, value if isinstance(value, str) else msgspec.json.encode(value).decode()
 
 
 def shown_section(section: msgspec.Struct) -> dict[str, Any]:

@@ -13,6 +13,7 @@ from typing import Final, TypeGuard
 from ipc.eviction.observations import amount_of
 from ipc.eviction.signals import Signal
 from ipc.host.file_systems import MEMORY_FILE_SYSTEMS
+from supervisor.admission.node_devices import device_problems
 from supervisor.config.settings import Settings
 from supervisor.doctor.findings import Finding, failed, ok, warning
 from supervisor.doctor.host import HostFacts, PodmanFacts
@@ -135,10 +136,10 @@ def _keyrings(facts: HostFacts, settings: Settings) -> Iterator[Finding]:
     """Our own service makes none, unless it is told to."""
     maximum = facts.sysctls.get("kernel/keys/maxkeys")
     wanted = settings.max_pods * CONTAINERS_PER_POD
-    is_ours = settings.podman.service == "own" and not settings.container_runtime_endpoint
-    if maximum is None or maximum >= wanted or (is_ours and not settings.podman.keyring):
+    if maximum is None or maximum >= wanted or (facts.own_service and not settings.podman.keyring):
         return
-    remedy = "podman.service: own, or keyring = false in containers.conf, or sysctl kernel.keys.maxkeys"
+    other = "set podman.keyring: false" if facts.own_service else "set podman.service: own, or keyring = false"
+    remedy = f"{other}{'' if facts.own_service else ' in containers.conf'}, or raise sysctl kernel.keys.maxkeys"
     yield warning("keyrings", f"after about {maximum} containers with a keyring each none starts", remedy)
 
 
@@ -188,6 +189,11 @@ def _tracing(facts: HostFacts, settings: Settings) -> Iterator[Finding]:
         yield warning("tracing", what, "install rootlet[otel]")
 
 
+def _devices(facts: HostFacts, settings: Settings) -> Iterator[Finding]:
+    for problem in device_problems(facts.devices):
+        yield warning("devices", f"{problem}: no pod is given it", "mend it and start the agent anew")
+
+
 def _is_known(podman: PodmanFacts | None) -> TypeGuard[PodmanFacts]:
     return podman is not None and not podman.error
 
@@ -207,4 +213,5 @@ CHECKS: Final[tuple[Check, ...]] = (
     _linger,
     _memory_dir,
     _tracing,
+    _devices,
 )

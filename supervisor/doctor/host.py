@@ -18,11 +18,19 @@ from typing import Any, Final
 import msgspec
 
 from ipc.host.file_systems import file_system_at
+from ipc.podresources.devices import Devices
 from ipc.podresources.node_resources import NodeResources
 from supervisor.admission import cgroups
+from supervisor.admission.node_devices import read_devices
 from supervisor.admission.node_resources import existing_part, node_resources, read_machine
 from supervisor.config.settings import Settings
-from supervisor.processes.podman_service import BrokenContainersConf, conf_files, merged_conf, read_files
+from supervisor.processes.podman_service import (
+    BrokenContainersConf,
+    conf_files,
+    is_own_service,
+    merged_conf,
+    read_files,
+)
 
 PODMAN_DEADLINE_S: Final = 30.0
 """Deadline of one question to Podman, in seconds: it starts helpers to answer."""
@@ -69,6 +77,7 @@ class HostFacts(msgspec.Struct, frozen=True, kw_only=True):
     lingers: bool = True
     memory_dir_type: str = "tmpfs"
     """File system of ``memoryDir``."""
+    devices: Devices = {}
     free_bytes: Mapping[str, int] = {}
     """By setting: what is left where it points."""
     disk_bytes: Mapping[str, int] = {}
@@ -80,6 +89,8 @@ class HostFacts(msgspec.Struct, frozen=True, kw_only=True):
     """(protocol, port) that somebody holds on this host."""
     node: NodeResources = NodeResources()
     """Resources that pods may have together."""
+    own_service: bool = True
+    """Podman's service would be a child of ours."""
     agent_runs: bool = False
     """Somebody answers on the admin socket."""
 
@@ -94,6 +105,7 @@ def gather(settings: Settings, environ: Mapping[str, str]) -> HostFacts:
         user=user,
         num_locks=_num_locks(environ, settings.podman.keyring),
         sysctls={name: _number(Path("/proc/sys") / name) for name in SYSCTLS},
+        own_service=is_own_service(settings, settings.admin_socket.parent.parent),
         controllers=controllers or frozenset(),
         unified_cgroups=controllers is not None,
         max_tasks=_max_tasks(),
@@ -101,6 +113,7 @@ def gather(settings: Settings, environ: Mapping[str, str]) -> HostFacts:
         systemd=Path("/run/systemd/system").is_dir(),
         lingers=(Path("/var/lib/systemd/linger") / user).exists(),
         memory_dir_type=file_system_at(existing_part(settings.memory_dir)),
+        devices=read_devices(settings),
         free_bytes={"stateDir": disk.free},
         disk_bytes={"stateDir": disk.total},
         programs=frozenset(program for program in PROGRAMS if shutil.which(program, path=_search_path(environ))),
@@ -114,7 +127,7 @@ def with_answers(facts: HostFacts, settings: Settings) -> HostFacts:
         facts,
         podman=_ask_podman(settings.podman.path),
         listening=_listening(),
-        node=node_resources(read_machine(settings.state_dir), settings),
+        node=node_resources(read_machine(settings), settings),
         agent_runs=_answers(settings.admin_socket),
     )
 

@@ -10,6 +10,8 @@ import orjson
 
 from supervisor.sources.applied import MAX_APPLIED_OBJECTS
 
+NAMESPACE: Final = "load-test"
+"""Namespace of the pods: what happens to them pushes out nobody else's events (`supervisor.record.recorder`)."""
 RUN_LABEL: Final = "rootlet.dev/load-test"
 MAX_PODS: Final = MAX_APPLIED_OBJECTS
 MAX_CONTAINERS: Final = 16

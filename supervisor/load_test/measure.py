@@ -132,9 +132,14 @@ class Tracker:
             return None
         return max(self._ready_at.values()) - min(self._applied_at.values())
 
-    def not_ready(self) -> list[str]:
-        """The others, with what is known about them."""
-        return [f"{n}: {self.failed.get(n, 'not Ready in time')}" for n in sorted(self._wanted - self._ready_at.keys())]
+    def ready_at_s(self) -> list[float]:
+        """When each pod became Ready, from the first request on, in order."""
+        began = min(self._applied_at.values(), default=0.0)
+        return sorted(at - began for at in self._ready_at.values())
+
+    def not_ready(self) -> dict[str, str]:
+        """The others, with what their statuses tell."""
+        return {name: self.failed.get(name, "not Ready in time") for name in self._wanted - self._ready_at.keys()}
 
 
 def _restarts(status: Json) -> int:

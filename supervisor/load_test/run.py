@@ -7,15 +7,19 @@ import os
 import signal
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from typing import Any, Final, Protocol
+from typing import Any, Final
 
 import msgspec
+import psutil
 
 from ipc.host import clock
 from ipc.shm.trace import Trace
 from supervisor.client.errors import RequestFailed
-from supervisor.client.http import AgentClient, pods_path
+from supervisor.client.http import NODES_PATH, AgentClient, pods_path
 from supervisor.client.reflector import Reflector
+from supervisor.load_test.causes import causes
+from supervisor.load_test.fit import refusal
+from supervisor.load_test.floor import Floor, Progress, podman_socket
 from supervisor.load_test.generate import Batch, Load, batches, command
 from supervisor.load_test.measure import Tracker, percentiles
 from supervisor.load_test.processes import Snapshot, pids_by_command, started_between, take_snapshot, used_between
@@ -28,19 +32,17 @@ DELETE_TIMEOUT_S: Final = 300.0
 _NOT_FOUND: Final = 404
 
 
-class Progress(Protocol):
-    """Shows how far it is."""
-
-    def show(self, phase: str, done: int, total: int) -> None: ...
-
-
 class Run:
     """The state of one run."""
 
-    def __init__(self, client: AgentClient, load: Load, progress: Progress, *, traced: bool = False) -> None:
-        """``traced``: each pod is restarted once too, and `trace` has what the agent's processes did meanwhile."""
+    def __init__(
+        self, client: AgentClient, load: Load, progress: Progress, *, traced: bool = False, floored: bool = False
+    ) -> None:
+        """``traced``: each pod is restarted once too, and `trace` has what the agent's processes did meanwhile.
+        ``floored``: the same pods are started by bare calls first."""
         self._client = client
         self._traced = traced
+        self._floored = floored
         self.trace = b""
         """In Chrome's format, from the end of the run on."""
         self._load = load
@@ -48,12 +50,21 @@ class Run:
         self._pods = Reflector(client, pods_path(load.namespace), {"labelSelector": load.selector})
         self._tracker = Tracker(load.names())
         self._problems: list[str] = []
+        self._floor_s: float | None = None
         self.cleaned = False
         """Nothing of this run is left."""
+
+    def refusal(self) -> str:
+        """Why this load does not fit on the node; empty when it does."""
+        nodes = self._client.get(NODES_PATH)["items"]
+        pods = self._client.get(pods_path(None))["items"]
+        return refusal(nodes[0] if nodes else {}, pods, self._load.pods, psutil.virtual_memory().available)
 
     def execute(self, timeout_s: float) -> Report:
         """Raises AgentError when the agent goes, KeyboardInterrupt when it is told to; cleans up before."""
         about = self._client.get("/version")
+        if self._floored:
+            self._floor_s = Floor(podman_socket(self._client.socket), self._load, self._progress).measure()
         before = after = self._snapshot(about)
         deleted_s: float | None = None
         self._pods.list()
@@ -62,6 +73,7 @@ class Run:
         try:
             self._start_all(timeout_s)
             after = self._snapshot(about)
+            self._problems += self._causes()
             if self._traced:
                 self._restart_each(timeout_s)
         finally:
@@ -152,6 +164,11 @@ class Run:
 
     # --- figures ---
 
+    def _causes(self) -> list[str]:
+        not_ready = self._tracker.not_ready()
+        events = f"/api/v1/namespaces/{self._load.namespace}/events"
+        return causes(not_ready, self._client.get(events)["items"]) if not_ready else []
+
     def _snapshot(self, about: dict[str, Any]) -> Snapshot:
         return take_snapshot(int(about["pid"]), self._client.get("/rootlet/v1/workers")["items"])
 
@@ -174,7 +191,10 @@ class Run:
             deleted_per_second=_per_second(load.pods, deleted_s),
             agent=used_between(before.agent, after.agent),
             podman=used_between(before.service, after.service) + started_between(before.helpers, after.helpers),
-            problems=[*self._problems, *tracker.not_ready()],
+            floor_s=self._floor_s,
+            ready_at_s=tracker.ready_at_s(),
+            times_to_ready_s=sorted(tracker.time_to_ready_s()),
+            problems=self._problems,
         )
 
 

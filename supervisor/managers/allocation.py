@@ -6,7 +6,7 @@ resizes (pkg/kubelet/status/status_manager.go, podResizeConditions).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from typing import Final
 
 import msgspec
@@ -20,6 +20,7 @@ from ipc.podresources.allocation import (
     is_resize_increasing_requests,
     update_pod_from_allocation,
 )
+from ipc.podresources.devices import Allocated
 from ipc.podresources.priority import pod_priority
 from ipc.podresources.qos import compute_pod_qos
 from supervisor.state.resources_checkpoint import NONE, PodResources
@@ -128,6 +129,22 @@ class AllocationManager:
     def _put(self, uid: str, resources: PodResources) -> None:
         self._pods[uid] = resources
         self.version += 1
+
+    # --- devices -------------------------------------------------------------------------------------------------
+
+    def devices(self, uid: str) -> Allocated:
+        """Devices that the pod's containers have."""
+        return self._pods.get(uid, NONE).devices
+
+    def all_devices(self) -> Iterator[tuple[str, Allocated]]:
+        """UIDs of pods with devices, and those."""
+        return ((uid, pod.devices) for uid, pod in self._pods.items() if pod.devices)
+
+    def set_devices(self, uid: str, devices: Allocated) -> None:
+        """The pod's containers have these from now on."""
+        known = self._pods.get(uid, NONE)
+        if known.devices != devices:
+            self._put(uid, msgspec.structs.replace(known, devices=devices))
 
     # --- pending resizes -----------------------------------------------------------------------------------------
 

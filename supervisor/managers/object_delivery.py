@@ -7,10 +7,13 @@ that were not read yet, so that no object is reported missing which is only late
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Callable, Collection, Mapping
 from typing import Final
 
+import msgspec
+
 from ipc.host.clock import Instant
+from ipc.kubecontainer.pod_claims import PodClaim
 from ipc.messages.pod_worker import WorkType
 from supervisor.managers.object_store import ObjectStore, PodObjects
 from supervisor.podworkers.pod_worker_state import PodWorkerState
@@ -27,8 +30,12 @@ NOTHING: Final = PodObjects()
 class ObjectDelivery:
     """Bytes of objects in flight by worker, and the pods that wait for room or for sources."""
 
-    def __init__(self, store: ObjectStore) -> None:
+    def __init__(
+        self, store: ObjectStore, claims_of: Callable[[PodWorkerState], Mapping[str, PodClaim]] = lambda _: {}
+    ) -> None:
+        """``claims_of``: a pod's claims that have documents, by name."""
         self._store = store
+        self._claims_of = claims_of
         self._loads: dict[str, tuple[int, int]] = {}
         """UID -> slot and bytes of the sync in flight."""
         self._loaded: dict[int, int] = {}
@@ -53,7 +60,8 @@ class ObjectDelivery:
             return None
         self._loads[state.uid] = state.slot, found.size_bytes
         self._loaded[state.slot] = self._loaded.get(state.slot, 0) + found.size_bytes
-        return found
+        objects = msgspec.structs.replace(found.objects, claims=self._claims_of(state))
+        return msgspec.structs.replace(found, objects=objects)
 
     def unload(self, uid: str) -> Collection[str]:
         """The sync of that pod is over, if there was one; the pods that have waited for its room."""

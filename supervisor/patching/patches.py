@@ -8,6 +8,7 @@ from typing import Final
 import msgspec
 
 from ipc.api.v1.config_objects import ConfigMap, Secret
+from ipc.api.v1.persistent_volume import PersistentVolume, PersistentVolumeClaim
 from ipc.api.v1.pod import Pod
 from ipc.api.v1.scheduling import PriorityClass
 from supervisor.patching.json_merge import json_merge
@@ -26,6 +27,8 @@ _TYPES: Final[Mapping[str, type[msgspec.Struct]]] = {
     "ConfigMap": ConfigMap,
     "Secret": Secret,
     "PriorityClass": PriorityClass,
+    "PersistentVolume": PersistentVolume,
+    "PersistentVolumeClaim": PersistentVolumeClaim,
 }
 
 

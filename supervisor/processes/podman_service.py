@@ -47,6 +47,17 @@ class BrokenContainersConf(Exception):
     """Podman itself would refuse it. The message names the file."""
 
 
+def is_own_service(settings: Settings, runtime_dir: Path) -> bool:
+    """Whether the service is to be a child of ours."""
+    if settings.container_runtime_endpoint or settings.podman.service != "auto":
+        return not settings.container_runtime_endpoint and settings.podman.service == "own"
+    return not _users_socket(runtime_dir).is_socket()
+
+
+def _users_socket(runtime_dir: Path) -> Path:
+    return runtime_dir / "podman" / "podman.sock"
+
+
 def choose_service(settings: Settings, runtime_dir: Path, environ: Mapping[str, str]) -> PodmanService:
     """An explicit endpoint, else by ``podman.service``: the user's socket, our own, or (auto) the user's if it exists.
 
@@ -56,9 +67,8 @@ def choose_service(settings: Settings, runtime_dir: Path, environ: Mapping[str, 
     """
     if settings.container_runtime_endpoint:
         return PodmanService(Path(settings.container_runtime_endpoint.removeprefix("unix://")))
-    users = runtime_dir / "podman" / "podman.sock"
-    if settings.podman.service == "user" or (settings.podman.service == "auto" and users.is_socket()):
-        return PodmanService(users)
+    if not is_own_service(settings, runtime_dir):
+        return PodmanService(_users_socket(runtime_dir))
     own = settings.admin_socket.with_suffix(".podman.sock")
     conf = write_conf(settings.podman, settings.state_dir, environ)
     argv = (settings.podman.path, "system", "service", "--time", "0", f"unix://{own}")

@@ -15,11 +15,19 @@ from ipc.api.v1.event import Event
 from ipc.kubecontainer.pod_failure import PodFailure
 from ipc.kubecontainer.probe_results import ProbeResults
 from ipc.messages.base import EventReport, PullEnded, PullProgress
-from ipc.messages.node_worker import ImagesCollected, LogsCollected, NodeObserved, Observation, ObservationFailed
+from ipc.messages.node_worker import (
+    ImagesCollected,
+    LogsCollected,
+    NodeObserved,
+    Observation,
+    ObservationFailed,
+    VolumeDeleted,
+)
 from ipc.messages.pod_worker import AbandonPull, ProbeResultChanged, ProbingStopped, PullImage, SyncDone
 from supervisor.config.settings import Settings
 from supervisor.protocol.source_updates import ObjectsExpected, ObjectUpdate, PodUpdate
 from supervisor.state.resources_checkpoint import PodResources
+from supervisor.state.volume_bindings import Binding
 
 
 class SourcesReady(msgspec.Struct, frozen=True):
@@ -101,6 +109,12 @@ class ResourcesRestored(msgspec.Struct, frozen=True):
     """By UID."""
 
 
+class BindingsRestored(msgspec.Struct, frozen=True):
+    """Claims that were bound to volumes when an earlier agent ended."""
+
+    bindings: tuple[Binding, ...]
+
+
 class SettingsChanged(msgspec.Struct, frozen=True):
     settings: Settings
 
@@ -166,6 +180,7 @@ LoopEvent = (
     | PullEnded
     | ImagesCollected
     | LogsCollected
+    | VolumeDeleted
     | GarbageRequest
     | ProbeResultChanged
     | ProbingStopped
@@ -178,6 +193,7 @@ LoopEvent = (
     | ProbeResultsRestored
     | EvictionsRestored
     | ResourcesRestored
+    | BindingsRestored
     | SettingsChanged
     | HostAddressesChanged
     | NodeShutdownBegan

@@ -8,6 +8,7 @@ from typing import Final
 
 from ipc.api.v1.config_objects import ConfigMap, Secret
 from ipc.api.v1.meta import ObjectMeta
+from ipc.api.v1.persistent_volume import PersistentVolume, PersistentVolumeClaim
 from ipc.api.v1.scheduling import PriorityClass
 from ipc.kubecontainer.config_objects import ConfigObject, ObjectKind
 from ipc.messages.api_server import ObjectSummary
@@ -32,15 +33,18 @@ def summarize(item: DesiredObject) -> ObjectSummary:
             uid=meta.uid,
             labels=meta.labels,
             creation_timestamp=meta.creation_timestamp,
+            deletion_timestamp=meta.deletion_timestamp,
         ),
         type=found.type if isinstance(found, Secret) else "",
-        immutable=isinstance(found, PriorityClass) or bool(found.immutable),
+        immutable=bool(found.immutable) if isinstance(found, ConfigMap | Secret) else isinstance(found, PriorityClass),
         sizes={key: sizes[key] for key in _shown(sizes)},
         keys=len(sizes),
         size_bytes=sum(sizes.values()),
         source=item.source,
         file=item.file,
         priority_class=found if isinstance(found, PriorityClass) else None,
+        persistent_volume=found if isinstance(found, PersistentVolume) else None,
+        persistent_volume_claim=found if isinstance(found, PersistentVolumeClaim) else None,
     )
 
 

@@ -9,7 +9,8 @@ Different on purpose:
 
 - no spam filter. Upstream drops an object's new events (burst 25, then one in five minutes) to protect an API server;
   this history is our own and bounded. What needs protection is the history of all others, so an object with too many
-  events loses its own oldest, and what happens now is never kept back;
+  events loses its own oldest, and what happens now is never kept back. When all together are too many, the namespace
+  that has the most loses its longest unseen one: a load test does not push out the history of anybody else's pods;
 - events of the node are not combined: they are about files and directories, which have no object of their own, and
   who reads that a tenth manifest is wrong wants to know which;
 - a pod that is gone and stated again has its UID again, but no events of the one before: they are told apart by when a
@@ -23,7 +24,7 @@ import hashlib
 import itertools
 from collections import OrderedDict
 from collections.abc import Iterable
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, TypeVar
 
 import msgspec
 
@@ -48,6 +49,8 @@ MAX_SIMILAR_GROUPS: Final = 4096
 COMBINED: Final = "(combined from similar events): "
 MAX_EVENTS_PER_OBJECT: Final = 100
 """Most events of one object. A pod of ten containers has some forty when it starts."""
+
+T = TypeVar("T")
 
 
 class _Group(NamedTuple):
@@ -91,7 +94,8 @@ class _Similar(NamedTuple):
 
 
 class EventRecorder:
-    """At most ``max_events`` events, none older than ``ttl_s`` seconds; the longest unseen go first."""
+    """At most ``max_events`` events, none older than ``ttl_s`` seconds. The longest unseen go first: when they are too
+    many, those of the namespace with the most."""
 
     def __init__(self, node_name: str, max_events: int, ttl_s: float) -> None:
         self._node_name = node_name
@@ -101,6 +105,8 @@ class EventRecorder:
         """Longest unseen first."""
         self._of_object: dict[tuple[str, str, str, str], OrderedDict[_Key, None]] = {}
         """The same by object."""
+        self._of_namespace: dict[str, OrderedDict[_Key, None]] = {}
+        """The same by namespace; the node's own have that of the objects that they tell of, or the default one."""
         self._similar: OrderedDict[int, _Similar] = OrderedDict()
         """By the hash of the group: the words themselves, of thousands of groups, would be most of what events take."""
         self._sequence = 0
@@ -128,9 +134,11 @@ class EventRecorder:
         gone = []
         while self._events:
             key, entry = next(iter(self._events.items()))
-            if len(self._events) <= self._max_events and wall - entry.wall <= self._ttl_s:
+            if wall - entry.wall <= self._ttl_s:
                 break
             gone.append(self._take(key))
+        while len(self._events) > self._max_events:
+            gone.append(self._take(next(iter(max(self._of_namespace.values(), key=len)))))
         return gone
 
     def resize(self, max_events: int, ttl_s: float) -> None:
@@ -222,16 +230,17 @@ class EventRecorder:
         """As the newest one."""
         self._events[key] = entry
         self._events.move_to_end(key)
-        keys = self._of_object.setdefault(key.object, OrderedDict())
-        keys[key] = None
-        keys.move_to_end(key)
+        for keys in (
+            self._of_object.setdefault(key.object, OrderedDict()),
+            self._of_namespace.setdefault(key.group.namespace, OrderedDict()),
+        ):
+            keys[key] = None
+            keys.move_to_end(key)
 
     def _take(self, key: _Key) -> str:
         """Out of the history; its name."""
-        keys = self._of_object[key.object]
-        del keys[key]
-        if not keys:
-            del self._of_object[key.object]
+        _drop(self._of_object, key.object, key)
+        _drop(self._of_namespace, key.group.namespace, key)
         return self._events.pop(key).event.metadata.name
 
     def _shrink(self, of: tuple[str, str, str, str]) -> list[str]:
@@ -240,8 +249,14 @@ class EventRecorder:
         return [self._take(next(iter(self._of_object[of]))) for _ in range(excess)]
 
 
+def _drop(keys: dict[T, OrderedDict[_Key, None]], of: T, key: _Key) -> None:
+    del keys[of][key]
+    if not keys[of]:
+        del keys[of]
+
+
 def _key_of_report(report: EventReport, message: str, first_seen: str) -> _Key:
-    kind = "Pod" if report.uid else NODE
+    kind = report.kind or ("Pod" if report.uid else NODE)
     namespace = report.namespace or "default"
     group = _Group(kind, report.uid, namespace, report.name, report.type, report.reason, first_seen)
     return _Key(group, report.field_path, message)

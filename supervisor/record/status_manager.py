@@ -6,6 +6,7 @@ status before. The feed carries what changed to the API server.
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterable, Mapping
 
 import msgspec
@@ -19,7 +20,6 @@ from ipc.kubecontainer.pod_containers import every_container
 from ipc.kubecontainer.pod_failure import PodFailure
 from ipc.kubecontainer.pod_status import RuntimePodStatus
 from ipc.kubecontainer.probe_results import ProbeResults
-from ipc.kubecontainer.resize import resize_judge
 from ipc.messages import event_reasons
 from ipc.messages.api_server import FeedMessage, PodChanged
 from ipc.messages.base import EventReport
@@ -139,7 +139,7 @@ class StatusManager:
         self._pod_table = pod_table
         self._allocations = allocations
         self._controllers = controllers
-        self._records: dict[str, _Record] = {}
+        self._records: defaultdict[str, _Record] = defaultdict(_Record)
         self._reasons = ReasonCache()
         self._events = EventRecorder(
             settings.node_name, settings.event_history.max_events, settings.event_history.ttl_s
@@ -226,7 +226,7 @@ class StatusManager:
         return past_active_deadline(state.pod, start_time, record.steady_wall(now))
 
     def _record(self, uid: str) -> _Record:
-        return self._records.setdefault(uid, _Record())
+        return self._records[uid]
 
     # --- what is reported ----------------------------------------------------------------------------------------
 
@@ -284,8 +284,6 @@ class StatusManager:
         )
         if record.is_settled(basis):
             return
-        resize = resize_judge(state.pod, observed, basis.resources.actuated, self._controllers)
-        replaced = replaced_containers(state.pod, observed, resize, was_observed_before=record.was_observed)
         given = StatusInput(
             pod=state.pod,
             observed=basis.observed,
@@ -293,7 +291,7 @@ class StatusManager:
             previous=record.status,
             host_ips=self._host_ips,
             probe_results=basis.probe_results,
-            replaced=replaced if phase is WorkType.SYNC else frozenset(),
+            replaced=self._replaced(basis, observed),
             was_observed_before=record.was_observed,
             terminating=phase is not WorkType.SYNC,
             terminated=phase is WorkType.TERMINATED,
@@ -308,6 +306,18 @@ class StatusManager:
         reported = merge_pod_status(record.reported, status, could_have_running_containers=could_run)
         # Together, when nothing can go wrong any more.
         record.generated(basis, status, reported)
+
+    def _replaced(self, basis: _Basis, observed: RuntimePodStatus) -> frozenset[str]:
+        """Names of the containers that start again whatever their policy says: none of a pod that goes down."""
+        if basis.phase is not WorkType.SYNC:
+            return frozenset()
+        return replaced_containers(
+            basis.pod,
+            observed,
+            basis.resources.actuated,
+            self._controllers,
+            was_observed_before=basis.was_observed_before,
+        )
 
     def _pod_changed(
         self, state: PodWorkerState, pod: Pod, observed: RuntimePodStatus, observed_at: float

@@ -300,7 +300,7 @@ def conflicts(items: Iterable[Item], stated_elsewhere: Mapping[Key, str]) -> tup
     errors = []
     for item in items:
         if item.key in holders:
-            why = f"{item.title} is stated by {holders[item.key]}"
+            why = f"{item.title} already comes from {holders[item.key]}"
             errors.append(error_about(item, ManifestErrorKind.CONFLICT, "metadata.name", why))
         holders.setdefault(item.key, f"document {item.document}")
     return tuple(errors)

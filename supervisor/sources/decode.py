@@ -68,7 +68,7 @@ def decode_manifest(data: bytes, file: str, origin: Origin, items_in: ItemsIn = 
         else:
             items.extend((document.number, item) for item in stated)
     if not read.documents and not errors:
-        nothing = "states nothing; to take away what it stated before, remove the file"
+        nothing = "has no pod or other object in it; to end the pods that it had before, remove the file"
         errors.append(_invalid(file, 0, FieldError("", nothing)))
     return _decoded_file(items, file, errors[:MAX_ERRORS_PER_FILE])
 

@@ -16,6 +16,7 @@ from ipc.api.annotations import CONFIG_HASH, CONFIG_MIRROR, CONFIG_SEEN, CONFIG_
 from ipc.api.defaults import DEFAULT_NAMESPACE
 from ipc.api.v1.config_objects import ConfigMap, Secret
 from ipc.api.v1.meta import ObjectMeta
+from ipc.api.v1.persistent_volume import PersistentVolume, PersistentVolumeClaim
 from ipc.api.v1.pod import Pod, PodSpec
 from ipc.api.v1.scheduling import PriorityClass
 from ipc.kubecontainer.config_objects import ObjectKind
@@ -26,7 +27,7 @@ _VERSION_8: Final = 0x8 << 76
 _VARIANT: Final = 0x2 << 62
 _UUID_FREE_BITS: Final = (1 << 128) - 1 ^ (0xF << 76) ^ (0x3 << 62)
 
-_O = TypeVar("_O", ConfigMap, Secret, PriorityClass)
+_O = TypeVar("_O", ConfigMap, Secret, PriorityClass, PersistentVolume, PersistentVolumeClaim)
 
 
 class Origin(msgspec.Struct, frozen=True, kw_only=True):

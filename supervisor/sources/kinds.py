@@ -1,6 +1,7 @@
 """Table of the kinds of documents and their decoders, and of lists of them. Pure.
 
-Kinds: ``Pod``, ``ConfigMap``, ``Secret``, ``PriorityClass``, a typed list of each, and ``List`` of any of them
+Kinds: ``Pod``, ``ConfigMap``, ``Secret``, ``PriorityClass``, ``PersistentVolume``,
+``PersistentVolumeClaim``, a typed list of each, and ``List`` of any of them
 (pkg/kubelet/config/common.go, tryDecodeSinglePod and tryDecodePodList; upstream takes one Pod per file).
 
 A field that Rootlet knows but would be wrong or unsafe to ignore (`Support.REFUSED`) is an error of the document, not a
@@ -15,17 +16,29 @@ from typing import Any, Final
 
 import msgspec
 
-from ipc.api.decode import MAX_FIELD_ERRORS, decode_config_map, decode_pod, decode_priority_class, decode_secret
-from ipc.api.defaults import default_pod, default_secret
+from ipc.api.decode import (
+    MAX_FIELD_ERRORS,
+    MEANT,
+    decode_config_map,
+    decode_persistent_volume,
+    decode_persistent_volume_claim,
+    decode_pod,
+    decode_priority_class,
+    decode_rest_of_pod,
+    decode_secret,
+)
+from ipc.api.defaults import default_persistent_volume, default_persistent_volume_claim, default_pod, default_secret
 from ipc.api.errors import FieldError, FieldErrors, is_type_word, redacted
 from ipc.api.support.findings import unsupported_fields
 from ipc.api.support.table import Support
 from ipc.api.v1.config_objects import ConfigMap, Secret
+from ipc.api.v1.persistent_volume import PersistentVolume, PersistentVolumeClaim
 from ipc.api.v1.pod import Pod
 from ipc.api.v1.scheduling import PriorityClass
 from ipc.api.validation.classes import validate_priority_class
 from ipc.api.validation.config_objects import validate_config_map, validate_secret
 from ipc.api.validation.names import DNS_SUBDOMAIN
+from ipc.api.validation.persistent_volumes import validate_persistent_volume, validate_persistent_volume_claim
 from ipc.api.validation.pod import validate_pod
 from ipc.kubecontainer.config_objects import ConfigObject
 from supervisor.sources.identity import Origin, identify, identify_object, in_namespace
@@ -38,6 +51,8 @@ _LISTS: Final[Mapping[str, tuple[str, str]]] = {
     "ConfigMapList": ("v1", "ConfigMap"),
     "SecretList": ("v1", "Secret"),
     "PriorityClassList": ("scheduling.k8s.io/v1", "PriorityClass"),
+    "PersistentVolumeList": ("v1", "PersistentVolume"),
+    "PersistentVolumeClaimList": ("v1", "PersistentVolumeClaim"),
     _LIST: ("v1", ""),
 }
 """Kind of a list to its version and the kind of its items, which then need not repeat them."""
@@ -98,10 +113,34 @@ def _shown_name(value: Mapping[str, Any]) -> str:
 
 def _pod(value: Any, origin: Origin) -> Pod:
     """Without a field that is refused."""
-    pod = identify(default_pod(in_namespace(decode_pod(value), origin)), origin)
+    try:
+        decoded = decode_pod(value)
+    except FieldErrors as found:
+        raise FieldErrors(_all_errors(found.errors, decode_rest_of_pod(value))) from None
+    pod = identify(default_pod(in_namespace(decoded, origin)), origin)
     _raise_if(_too_large(pod))
     _raise_if((*validate_pod(pod), *_refused_fields(pod)))
     return pod
+
+
+def _all_errors(found: tuple[FieldError, ...], rest: Pod | None) -> tuple[FieldError, ...]:
+    """Errors of a pod's shape and of the rest of it, one for each field. A field that is missing because its name was
+    misspelt is not told of a second time."""
+    meant = {_meant_path(error) for error in found}
+    pod = default_pod(rest) if rest is not None else None
+    further = (*validate_pod(pod), *_refused_fields(pod)) if pod is not None else ()
+    by_path: dict[str, FieldError] = {}
+    for error in (*found, *further):
+        if error.path not in meant:
+            by_path.setdefault(error.path, error)
+    return tuple(by_path.values())[:MAX_FIELD_ERRORS]
+
+
+def _meant_path(error: FieldError) -> str | None:
+    """Path of the field that an unknown one is like."""
+    _, is_unknown, meant = error.message.partition(MEANT)
+    parent, dot, _ = error.path.rpartition(".")
+    return f"{parent}{dot}{meant.removesuffix('?')}" if is_unknown else None
 
 
 def _too_large(pod: Pod) -> tuple[FieldError, ...]:
@@ -139,6 +178,18 @@ def _priority_class(value: Any, origin: Origin) -> PriorityClass:
     return identify_object(found, origin)
 
 
+def _persistent_volume(value: Any, origin: Origin) -> PersistentVolume:
+    found = default_persistent_volume(decode_persistent_volume(value))
+    _raise_if(validate_persistent_volume(found))
+    return identify_object(found, origin)
+
+
+def _persistent_volume_claim(value: Any, origin: Origin) -> PersistentVolumeClaim:
+    found = default_persistent_volume_claim(decode_persistent_volume_claim(value))
+    _raise_if(validate_persistent_volume_claim(found))
+    return identify_object(found, origin)
+
+
 def _raise_if(errors: tuple[FieldError, ...]) -> None:
     if errors:
         raise FieldErrors(errors)
@@ -149,4 +200,6 @@ _KINDS: Final[Mapping[str, Callable[[Any, Origin], Stated]]] = {
     "ConfigMap": _config_map,
     "Secret": _secret,
     "PriorityClass": _priority_class,
+    "PersistentVolume": _persistent_volume,
+    "PersistentVolumeClaim": _persistent_volume_claim,
 }

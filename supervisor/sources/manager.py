@@ -267,7 +267,7 @@ class SourceManager:
             return Reply(request_id=0, code=404, reason="NotFound", message=f"{named} not found")
         if holder.source == APPLY_SOURCE:
             return None
-        text = f"{named} is stated by the manifest {holder.file} (source {holder.source}): {act} it there"
+        text = f"{named} comes from the manifest {holder.file} (source {holder.source}): {act} it there"
         return Reply(request_id=0, code=403, reason="Forbidden", message=text)
 
     async def delete(self, namespace: str, name: str, grace_period_s: int | None, *, going_down: bool) -> Reply:

@@ -243,7 +243,7 @@ def _conflict(conflict: Conflict[DesiredPod]) -> ManifestError:
     item, holder = conflict.item, conflict.holder
     is_name = item.key == holder.key
     claimed = item.title if is_name else f"UID {item.pod.metadata.uid}"
-    why = f"{claimed} is already stated by {place(holder)}, which keeps it"
+    why = f"{claimed} already comes from {place(holder)}, which keeps it"
     return error_about(item, ManifestErrorKind.CONFLICT, "metadata.name" if is_name else "metadata.uid", why)
 
 

@@ -1,8 +1,8 @@
 """Objects beside pods, of several sources: what is their own beside the rules that pods have too. Pure.
 
 A ConfigMap or Secret that says that it is immutable stays as it was when its content changes
-(ValidateConfigMapUpdate, ValidateSecretUpdate), and so do a Secret whose type and a PriorityClass whose value changes,
-until the object is gone from its source. Nothing of an
+(ValidateConfigMapUpdate, ValidateSecretUpdate), and so do a Secret whose type, a PriorityClass whose value, a
+PersistentVolume whose source and a claim whose spec changes, until the object is gone from its source. Nothing of an
 object is kept on disk for that: after a restart of the agent what the manifest states then is what counts.
 """
 
@@ -16,9 +16,14 @@ import msgspec
 
 from ipc.api.errors import FieldError
 from ipc.api.v1.config_objects import ConfigMap, Secret
+from ipc.api.v1.persistent_volume import PersistentVolume, PersistentVolumeClaim
 from ipc.api.v1.scheduling import PriorityClass
 from ipc.api.validation.classes import validate_priority_class_update
 from ipc.api.validation.config_objects import validate_config_map_update, validate_secret_update
+from ipc.api.validation.persistent_volumes import (
+    validate_persistent_volume_claim_update,
+    validate_persistent_volume_update,
+)
 from ipc.host.clock import Instant, rfc3339
 from ipc.kubecontainer.config_objects import ConfigObject, ObjectKey
 from supervisor.protocol.manifests import DesiredObject, ManifestError, ManifestErrorKind, SourceSnapshot, error_about
@@ -82,6 +87,10 @@ def changes_refused(new: ConfigObject, old: ConfigObject) -> tuple[FieldError, .
         return validate_secret_update(new, old)
     if isinstance(new, PriorityClass) and isinstance(old, PriorityClass):
         return validate_priority_class_update(new, old)
+    if isinstance(new, PersistentVolume) and isinstance(old, PersistentVolume):
+        return validate_persistent_volume_update(new, old)
+    if isinstance(new, PersistentVolumeClaim) and isinstance(old, PersistentVolumeClaim):
+        return validate_persistent_volume_claim_update(new, old)
     raise TypeError(f"a {new.kind} is no {old.kind}")
 
 
@@ -99,5 +108,5 @@ def _refusals(claim: DesiredObject, existing: ConfigObject) -> Iterator[Manifest
 
 
 def _conflict(conflict: Conflict[DesiredObject]) -> ManifestError:
-    why = f"{conflict.item.key} is already stated by {place(conflict.holder)}, which keeps it"
+    why = f"{conflict.item.key} already comes from {place(conflict.holder)}, which keeps it"
     return error_about(conflict.item, ManifestErrorKind.CONFLICT, "metadata.name", why)

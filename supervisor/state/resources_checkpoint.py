@@ -1,8 +1,8 @@
-"""Resources of pods on disk: those that each was allocated, and those that its containers were given while they ran.
+"""Resources of pods on disk: those that each was allocated, devices among them, and those given to what runs.
 
 Two files, as upstream's (pkg/kubelet/allocation/state/state_checkpoint.go), each replaced as a whole. With the
-allocated ones lie the conditions of resizes, which upstream finds in the API. A file that cannot be used costs what it
-is for: a pod is allocated what its manifest asks for now, and what runs is looked at (SyncPod.unsure_resources).
+allocated ones lie the conditions of resizes, which upstream finds in the API. A file that cannot be used costs what
+it is for: a pod is allocated what its manifest asks for now, and what runs is looked at (SyncPod.unsure_resources).
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ from ipc.host.atomic_file import UntrustedFile, move_aside, read_bounded, write_
 from ipc.host.clock import Clock
 from ipc.host.private_directories import make_private
 from ipc.podresources.allocation import PodResourceInfo
+from ipc.podresources.devices import NOTHING, Allocated
 from supervisor.state.checked_file import decode_checked, encode_checked
 from supervisor.state.throttled_saver import ThrottledSaver, Write
 
@@ -47,6 +48,8 @@ class PodResources(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True
     """Resources that its containers and sandboxes were given while they ran, by id."""
     conditions: tuple[PodCondition, ...] = ()
     """PENDING before IN_PROGRESS, those that there are."""
+    devices: Allocated = NOTHING
+    """Devices that its containers have."""
 
 
 NONE: Final = PodResources()
@@ -55,6 +58,7 @@ NONE: Final = PodResources()
 class _Allocated(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True):
     allocated: PodResourceInfo
     conditions: tuple[PodCondition, ...] = ()
+    devices: Allocated = NOTHING
 
 
 _AllocatedPods = dict[str, _Allocated]
@@ -64,7 +68,7 @@ _ActuatedPods = dict[str, dict[str, ResourceRequirements]]
 def save(directory: Path, pods: Mapping[str, PodResources]) -> None:
     """Replace both files. Raises OSError; each of them is whole then, the old or the new one."""
     make_private(directory)
-    allocated = {uid: _Allocated(pod.allocated, pod.conditions) for uid, pod in pods.items()}
+    allocated = {uid: _Allocated(pod.allocated, pod.conditions, pod.devices) for uid, pod in pods.items()}
     actuated = {uid: pod.actuated for uid, pod in pods.items() if pod.actuated}
     for file, payload in ((ALLOCATED_FILE, allocated), (ACTUATED_FILE, actuated)):
         write_atomically(directory / file, encode_checked(VERSION, msgspec.json.encode(payload)))
@@ -75,7 +79,12 @@ def load(directory: Path) -> dict[str, PodResources]:
     allocated = _load(directory / ALLOCATED_FILE, _AllocatedPods)
     actuated = _load(directory / ACTUATED_FILE, _ActuatedPods)
     return {
-        uid: PodResources(allocated=pod.allocated, conditions=pod.conditions, actuated=actuated.get(uid, {}))
+        uid: PodResources(
+            allocated=pod.allocated,
+            conditions=pod.conditions,
+            devices=pod.devices,
+            actuated=actuated.get(uid, {}),
+        )
         for uid, pod in allocated.items()
     }
 
@@ -121,7 +130,8 @@ class ResourcesCheckpoint:
     def keep(self, version: int, pods: Callable[[], Mapping[str, PodResources]]) -> None:
         """Write what is new. To be called after every event, and every second; ``pods`` returns a copy of all that is
         known, of which ``version`` says how new it is."""
-        self._saver.keep(lambda: version, self._write(pods))
+        if version != self._saver.written:
+            self._saver.keep(lambda: version, self._write(pods))
 
     async def close(self, version: int, pods: Callable[[], Mapping[str, PodResources]]) -> None:
         """Write the last ones, if the disk takes them in time."""

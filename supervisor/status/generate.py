@@ -69,8 +69,10 @@ class StatusInput(msgspec.Struct, frozen=True, kw_only=True):
 def generate_pod_status(given: StatusInput, now: Instant) -> PodStatus:
     """Terminal phases are never left (PHASE-02), start time and transition times are kept from ``previous``."""
     previous = given.previous or PodStatus()
-    status = msgspec.structs.replace(_with_containers(given, previous), start_time=_start_time(given, previous, now))
-    status = _with_phase(given, status, previous, now)
+    restarting_all = _restarting_all(given, previous)
+    status = _with_containers(given, previous, restarting_all)
+    status = msgspec.structs.replace(status, start_time=_start_time(given, previous, now))
+    status = _with_phase(given, status, previous, restarting_all, now)
     if given.terminated and given.rejection is None:
         status = terminate_pod(given.pod.spec, status)
     status = normalize_status(given.pod.spec, status)
@@ -82,10 +84,10 @@ def generate_pod_status(given: StatusInput, now: Instant) -> PodStatus:
     return with_observed_times(status, given.observed) if is_first_observation else status
 
 
-def _with_containers(given: StatusInput, previous: PodStatus) -> PodStatus:
+def _with_containers(given: StatusInput, previous: PodStatus, restarting_all: bool) -> PodStatus:
     """All but phase, start time and conditions."""
     ips = _pod_ips(given, previous)
-    statuses = _container_statuses(given, previous)
+    statuses = _container_statuses(given, previous, restarting_all)
     return PodStatus(
         observed_generation=given.pod.metadata.generation,
         host_ip=_first(given.host_ips),
@@ -100,7 +102,9 @@ def _with_containers(given: StatusInput, previous: PodStatus) -> PodStatus:
     )
 
 
-def _container_statuses(given: StatusInput, previous: PodStatus) -> Mapping[ContainerKind, tuple[ContainerStatus, ...]]:
+def _container_statuses(
+    given: StatusInput, previous: PodStatus, restarting_all: bool
+) -> Mapping[ContainerKind, tuple[ContainerStatus, ...]]:
     """A pod that was rejected has none but those that it had before (upstream: rejectPod gives it none)."""
     spec, observed = given.pod.spec, given.observed
     surroundings = Surroundings(
@@ -110,7 +114,7 @@ def _container_statuses(given: StatusInput, previous: PodStatus) -> Mapping[Cont
         probe_results=given.probe_results,
         replaced=given.replaced,
         terminating=given.terminating,
-        restarting_all=_restarting_all(given, previous),
+        restarting_all=restarting_all,
         actuated=given.actuated,
     )
     lists = {
@@ -144,7 +148,9 @@ def _first(ips: tuple[str, ...]) -> str:
     return ips[0] if ips else ""
 
 
-def _with_phase(given: StatusInput, status: PodStatus, previous: PodStatus, now: Instant) -> PodStatus:
+def _with_phase(
+    given: StatusInput, status: PodStatus, previous: PodStatus, restarting_all: bool, now: Instant
+) -> PodStatus:
     """Reason and message belong to the phase and stay as long as it does (PHASE-03)."""
     if given.rejection is not None:
         return _failed(status, given.rejection.reason, given.rejection.message)
@@ -155,7 +161,7 @@ def _with_phase(given: StatusInput, status: PodStatus, previous: PodStatus, now:
         pod_is_terminal=given.terminated,
         pod_has_initialized=has_any_active_regular_container_started(spec, given.observed),
         replaced=given.replaced,
-        restarting_all=_restarting_all(given, previous) and not given.terminating,
+        restarting_all=restarting_all and not given.terminating,
     )
     if previous.phase in TERMINAL_PHASES:
         phase = previous.phase

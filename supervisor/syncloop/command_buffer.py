@@ -9,6 +9,7 @@ from ipc.messages.catalogue import ChildCommand
 from ipc.messages.node_worker import (
     CollectImages,
     CollectLogs,
+    DeleteVolume,
     Observe,
     ObserveNode,
     Relist,
@@ -70,7 +71,7 @@ class CommandBuffer:
 
     def to_node(
         self,
-        message: Track | Untrack | Observe | Relist | CollectLogs | CollectImages | ObserveNode,
+        message: Track | Untrack | Observe | Relist | CollectLogs | DeleteVolume | CollectImages | ObserveNode,
     ) -> None:
         self.send(NODE_SLOT, message)
 

@@ -19,17 +19,18 @@ from supervisor.status.phase import TERMINAL_PHASES
 from supervisor.syncloop.parts import LoopParts
 from supervisor.syncloop.pod_updates import PodUpdates
 from supervisor.syncloop.requeue import BACK_OFF_PERIOD_S
+from supervisor.syncloop.volume_updates import VolumeUpdates
 
 
 class Dispatcher:
     """Sends syncs and probe orders for the pods that were touched, and forgets pods of which nothing is left."""
 
-    def __init__(self, parts: LoopParts, updates: PodUpdates) -> None:
+    def __init__(self, parts: LoopParts, updates: PodUpdates, volumes: VolumeUpdates) -> None:
         self._parts = parts
         self._updates = updates
         self._pod_table = parts.pod_table
         self._out = parts.out
-        self._delivery = ObjectDelivery(parts.objects)
+        self._delivery = ObjectDelivery(parts.objects, volumes.claims_of)
 
     def dispatch_touched(self, now: Instant) -> None:
         """Decide for the pods that this event concerns; all the others cost nothing."""
@@ -72,7 +73,8 @@ class Dispatcher:
         self._settle(state, entry.status, now)
         if state.lifecycle.at_rest:
             return
-        if state.lifecycle.phase is WorkType.SYNC and self._updates.admission.is_waiting(state.uid):
+        is_waiting = self._updates.admission.is_waiting(state.uid) or self._parts.devices.is_waiting(state.uid)
+        if state.lifecycle.phase is WorkType.SYNC and is_waiting:
             return
         slot, incarnation, poison_pods = state.slot, self._out.incarnation(state.slot), self._parts.poison_pods
         if incarnation is None or not poison_pods.may_sync(slot, state.uid, now.mono):
@@ -108,6 +110,7 @@ class Dispatcher:
             evicted=parts.statuses.eviction(state.uid),
             objects=objects,
             actuated=dict(parts.allocations.actuated(state.uid)),
+            devices=parts.devices.given(state.uid),
             unsure_resources=parts.allocations.is_unsure(state.uid),
         )
 
@@ -145,6 +148,7 @@ class Dispatcher:
         if state.lifecycle.phase is not before:
             self._parts.announcer.report(state, now)
         if state.lifecycle.finished:
+            self._pod_table.touch(self._parts.devices.release(state.uid))
             self._updates.room_was_made()
         if state.lifecycle.finished and state.lifecycle.removed:
             self._forget(state, now)

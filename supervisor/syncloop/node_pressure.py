@@ -89,6 +89,8 @@ class NodePressureManager:
         self._number = 0
         """Number of the newest request to the node worker."""
         self._stage: _Reclaiming | _Measuring | _CleaningUp | None = None
+        self._waited_for: set[str] = set()
+        """Evicted pods whose clean-up is waited for, or was."""
         self._round_at = 0.0
         """Monotonic time of the last round."""
         self._conditions: tuple[NodeCondition, ...] = ()
@@ -112,8 +114,25 @@ class NodePressureManager:
         if isinstance(stage, _Measuring) and stage.number == seen.answers:
             self._stage = None
             self._choose(seen, now)
-        elif stage is None and due and self._may_act():
+        elif stage is None and due and self._may_act() and not self._waits_for_others(now):
             self._begin(due[0], now)
+
+    def _waits_for_others(self, now: Instant) -> bool:
+        """Pods that go because an agent before this one has evicted them, or by limits of their own, free something,
+        too: the next round is after each of them (synchronize, which ends when localStorageEviction has found any)."""
+        self._waited_for &= set(self._parts.pod_table.uids())
+        for state in self._parts.pod_table:
+            failure = self._parts.statuses.eviction(state.uid)
+            is_going = failure is not None and failure.reason == EVICTED and not state.lifecycle.finished
+            if is_going and state.uid not in self._waited_for:
+                self._await_clean_up(state.uid, state.lifecycle.grace_period_s or 0, now)
+                return True
+        return False
+
+    def _await_clean_up(self, uid: str, grace_period_s: int, now: Instant) -> None:
+        """Nobody else goes before nothing is left of that pod, or that takes too long."""
+        self._waited_for.add(uid)
+        self._stage = _CleaningUp(now.mono + grace_period_s + CLEANUP_S, uid)
 
     def _round(self, seen: NodeObserved, now: Instant) -> tuple[Threshold, ...]:
         thresholds = with_containerfs(self._thresholds, self._layout)
@@ -249,7 +268,7 @@ class NodePressureManager:
             event=event_reasons.EVICTED,
             annotations=found.message.annotations,
         )
-        self._stage = _CleaningUp(now.mono + found.grace_period_s + CLEANUP_S, found.uid)
+        self._await_clean_up(found.uid, found.grace_period_s, now)
         self._parts.kills.kill(state, kill, now)
 
     def _node_event(self, reason: event_reasons.EventReason, message: str, now: Instant) -> None:

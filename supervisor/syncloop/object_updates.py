@@ -1,4 +1,5 @@
-"""Handlers of ConfigMaps and Secrets: when one changes, the pods that refer to it are synced at once, and no others.
+"""Handlers of ConfigMaps, Secrets and claims: when one changes, the pods that refer to it are synced at once, and no
+others.
 
 Pods that ended with CreateContainerConfigError or FailedMount wait for that; a running pod has its volumes set up anew,
 which upstream does within a minute or so (pkg/kubelet/volumemanager, the pod's next sync).
@@ -9,21 +10,40 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from ipc.host.clock import Instant
+from ipc.messages.node_worker import VolumeDeleted
 from ipc.messages.pod_worker import WorkType
 from supervisor.podworkers.pod_worker_state import PodWorkerState
+from supervisor.protocol.events import BindingsRestored
 from supervisor.protocol.source_updates import ObjectsExpected, ObjectUpdate
 from supervisor.syncloop.parts import LoopParts
+from supervisor.syncloop.volume_updates import VolumeUpdates
 
 
 class ObjectUpdates:
     """Handlers without a state of their own."""
 
-    def __init__(self, parts: LoopParts) -> None:
+    def __init__(self, parts: LoopParts, volumes: VolumeUpdates) -> None:
         self._parts = parts
+        self._volumes = volumes
         self._pod_table = parts.pod_table
         self._objects = parts.objects
 
     def on_object_update(self, update: ObjectUpdate, now: Instant) -> None:
+        self._take(self._volumes.take(update, now), now)
+
+    def on_bindings_restored(self, restored: BindingsRestored, now: Instant) -> None:
+        self._take(self._volumes.restore(restored.bindings, now), now)
+
+    def on_volume_deleted(self, answer: VolumeDeleted, now: Instant) -> None:
+        self._take(self._volumes.on_deleted(answer, now), now)
+
+    def tick(self, now: Instant) -> None:
+        """Once a second."""
+        self._take(self._volumes.tick(now), now)
+
+    def _take(self, update: ObjectUpdate, now: Instant) -> None:
+        if not (update.stated or update.gone):
+            return
         changed = self._objects.take(update)
         self._parts.out.to_api(self._parts.statuses.objects(update))
         self._sync(self._pod_table.referring_to(changed), now)
@@ -31,11 +51,13 @@ class ObjectUpdates:
     def on_objects_expected(self, expected: ObjectsExpected, now: Instant) -> None:
         """Objects that are expected no more and have not come are absent now: pods that refer to them are synced."""
         answered = self._objects.expect(expected.keys)
+        self._take(self._volumes.expect(expected.keys, now), now)
         self._sync(self._pod_table.referring_to([key for key in answered if key not in self._objects]), now)
 
     def on_sources_ready(self, now: Instant) -> None:
         """Objects that are missing now do not exist: pods that refer to them are synced, and may go on without."""
         self._objects.sources_ready()
+        self._take(self._volumes.sources_ready(now), now)
         self._sync(
             (
                 state

@@ -8,6 +8,7 @@ from ipc.podresources.node_resources import NodeResources
 from supervisor.admission.node_usage import NodeUsage
 from supervisor.config.settings import Settings
 from supervisor.managers.allocation import AllocationManager
+from supervisor.managers.devices import DeviceManager
 from supervisor.managers.image_gc import ImageGc
 from supervisor.managers.image_pulls import ImagePulls, pull_limits
 from supervisor.managers.object_store import ObjectStore
@@ -45,6 +46,7 @@ class LoopParts:
         self.out = CommandBuffer()
         self.texts = PodTexts(self.pod_table, self.objects)
         self.allocations = AllocationManager()
+        self.devices = DeviceManager(node.devices, self.allocations, self.cache.statuses)
         self.statuses = StatusManager(
             settings, host_ips, self.texts, self.pod_table, self.allocations, node.controllers
         )

@@ -65,6 +65,8 @@ class PodAdmission:
         number."""
         parts = self._parts
         try:
+            if problem := parts.devices.problem(pod, self._inactive):
+                return Rejected(UNEXPECTED_ADMISSION_ERROR, problem)
             admission = admit(pod, parts.usage.without({pod.metadata.uid}), parts.settings, parts.node)
             if isinstance(admission, Admitted):
                 return admission
@@ -73,11 +75,12 @@ class PodAdmission:
             return _unexpected(pod, error)
 
     def admit_new(self, pod: Pod, now: Instant) -> Admitted | Rejected:
-        """Admission of a pod that comes: not while the node goes down or is short of something, and others give way to
-        a critical one."""
+        """Admission of a pod that comes: not while the node goes down or is short of something, unless it runs already,
+        and others give way to a critical one."""
         if self._shutdown.is_under_way:
             return NOT_ADMITTED
-        if problem := pressure_problem(pod, self._parts.node_pressures):
+        is_running = self._parts.cache.get(pod.metadata.uid).is_running()
+        if not is_running and (problem := pressure_problem(pod, self._parts.node_pressures)):
             return Rejected(*problem)
         admission = self.admit(pod)
         if isinstance(admission, Admitted) or not (self._victims or is_critical(pod)):
@@ -91,6 +94,8 @@ class PodAdmission:
         """Beside those that stay up, without the ones that were preempted already; if that is not enough and the pod is
         critical, after others were preempted, too."""
         parts = self._parts
+        if problem := parts.devices.problem(pod, self._inactive):  # for want of a device nobody gives way
+            return Rejected(UNEXPECTED_ADMISSION_ERROR, problem)
         found = verdict(pod, self.staying(pod, self._victims), parts.settings, parts.node)
         if found.rejections or found.shortages:
             active = (state.pod for state in parts.pod_table if state.pod and self._may_give_way(state))
@@ -121,10 +126,12 @@ class PodAdmission:
 
     def staying(self, pod: Pod, gone: AbstractSet[str] = frozenset()) -> NodeUsage:
         """Usage of the other pods that count against maxPods, host ports and resources (filterOutInactivePods)."""
-        parts = self._parts
-        is_rejected = parts.statuses.is_rejected
-        inactive = {state.uid for state in parts.pod_table if not state.lifecycle.active or is_rejected(state.uid)}
-        return parts.usage.without({pod.metadata.uid} | inactive | gone)
+        return self._parts.usage.without({pod.metadata.uid} | self._inactive() | gone)
+
+    def _inactive(self) -> set[str]:
+        """UIDs of pods that do not count."""
+        is_rejected = self._parts.statuses.is_rejected
+        return {state.uid for state in self._parts.pod_table if not state.lifecycle.active or is_rejected(state.uid)}
 
     def _may_give_way(self, state: PodWorkerState) -> bool:
         return (

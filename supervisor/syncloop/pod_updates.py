@@ -139,6 +139,7 @@ class PodUpdates:
         """The pod has what it was allocated; what it asks for besides is a resize."""
         self._parts.usage.put(pod)
         self._parts.allocations.allocate(pod)
+        self._parts.devices.allocate(pod)
         self._resizes.stated(state, stated)
         self._resizes.wake()
 
@@ -153,7 +154,7 @@ class PodUpdates:
         if isinstance(admission, Rejected):
             reason, message = event_reasons.rejected(admission.reason), f"{NOT_UPDATED}: {admission.message}"
             self._announcer.pod_event(state, reason, message, now)
-            if state.stated is not None and not self._parts.statuses.is_rejected(state.uid):
+            if state.stated is not None and self._comes_as_it_was(state):
                 self._out.add(UpdateRefused(state.stated))
             return
         self._warn(state, admission.warnings, now)
@@ -167,6 +168,10 @@ class PodUpdates:
         self._parts.poison_pods.absolve(state.uid, now.mono)
         self._pod_table.touch((state.uid,))
         self._announcer.report(state, now)
+
+    def _comes_as_it_was(self, state: PodWorkerState) -> bool:
+        """Whether a pod whose edit was refused runs, or will run when the node is uncordoned."""
+        return not self._parts.statuses.is_rejected(state.uid) or self._shutdown.is_cause(state)
 
     def _remove(self, pod: Pod, source: str, now: Instant) -> None:
         """HandlePodRemoves. Waits until every source was read once and one full relist has succeeded."""

@@ -15,6 +15,8 @@ from supervisor.podworkers.work_queue import jitter
 BACK_OFF_PERIOD_S: Final = 10.0
 """After an error that says no better time (pkg/kubelet/kubelet.go, backOffPeriod)."""
 JITTER_FACTOR: Final = 0.5
+SHORTEST_S: Final = 0.1
+"""After a sync that failed as a whole, however soon it may be tried again."""
 MIN_TICKS: Final = 12
 """Into so many moments at least a sync period is divided, at which pods are synced that need nothing."""
 SYNCS_TOGETHER: Final = 8
@@ -32,7 +34,9 @@ def due_in(done: SyncDone, now: Instant, settings: Settings, rng: random.Random,
         return 0.0
     failed = [result for result in done.results if result.error]
     waits = [max(result.retry_at - now.wall, 0.0) for result in failed if result.retry_at]
-    if done.error or len(waits) < len(failed):
+    if done.error and done.retry_at:
+        waits.append(max(done.retry_at - now.wall, SHORTEST_S))
+    elif done.error or len(waits) < len(failed):
         waits.append(jitter(BACK_OFF_PERIOD_S, JITTER_FACTOR, rng))
     return min(*waits, resync_s) if waits else _periodic(now.mono, resync_s, pods, rng)
 

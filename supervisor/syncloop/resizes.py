@@ -97,7 +97,7 @@ class Resizes:
                 self._try(state, state.stated, others(state.stated), now)
 
     def _try(self, state: PodWorkerState, pod: Pod, others: NodeUsage, now: Instant) -> None:
-        problem = resize_problem(pod, others, self._parts.node)
+        problem = resize_problem(state.pod or pod, pod, others, self._parts.node)
         if problem is None:
             self._begin(state, pod, now)
         else:
@@ -134,7 +134,7 @@ class Resizes:
             text = resize_message(problem.reason, pod, _generation(pod), problem.message)
             self._event(state, _PENDING_EVENTS[problem.reason], text, now)
             if problem.reason == INFEASIBLE:
-                METERS.counter(metrics.INFEASIBLE_RESIZES, "insufficient_node_allocatable").inc()
+                METERS.counter(metrics.INFEASIBLE_RESIZES, problem.detail).inc()
             self._parts.announcer.report(state, now)
 
     # --- what comes of them --------------------------------------------------------------------------------------

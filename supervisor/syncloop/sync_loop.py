@@ -13,12 +13,20 @@ from __future__ import annotations
 import random
 from collections.abc import Callable, Mapping
 
+from ipc.api.v1.pod import Pod
 from ipc.host.clock import Instant
 from ipc.kubecontainer.pod_failure import EVICTED, PodFailure
 from ipc.kubecontainer.probe_results import ProbeResults
 from ipc.messages import event_reasons
 from ipc.messages.base import EventReport, PullEnded, PullProgress
-from ipc.messages.node_worker import ImagesCollected, LogsCollected, NodeObserved, Observation, ObservationFailed
+from ipc.messages.node_worker import (
+    ImagesCollected,
+    LogsCollected,
+    NodeObserved,
+    Observation,
+    ObservationFailed,
+    VolumeDeleted,
+)
 from ipc.messages.pod_worker import ProbeResultChanged, ProbingStopped, SyncDone, WorkType
 from ipc.messages.sync_error import SyncError
 from ipc.nodestatus.node import NodeCondition
@@ -29,10 +37,12 @@ from supervisor.managers.allocation import AllocationManager
 from supervisor.managers.container_gc import removal_failures
 from supervisor.managers.image_pulls import PullEvent
 from supervisor.managers.probe_manager import needs_sync
+from supervisor.persistentvolume.controller import PersistentVolumeController
 from supervisor.podworkers.pod_worker_state import PodWorkerState
 from supervisor.protocol.commands import LoopCommand
 from supervisor.protocol.dispatch import DispatchTable
 from supervisor.protocol.events import (
+    BindingsRestored,
     EventsRestored,
     EvictionsRestored,
     GarbageRequest,
@@ -67,6 +77,7 @@ from supervisor.syncloop.parts import LoopParts
 from supervisor.syncloop.pod_kills import PodKills
 from supervisor.syncloop.pod_updates import PodUpdates
 from supervisor.syncloop.resizes import Resizes
+from supervisor.syncloop.volume_updates import VolumeUpdates
 from supervisor.syncloop.worker_updates import WorkerUpdates
 
 
@@ -93,10 +104,11 @@ class SyncLoop:
         self._shutdown = NodeShutdown(parts)
         self._resizes = Resizes(parts)
         self._updates = PodUpdates(parts, self._shutdown, self._resizes)
-        self._objects = ObjectUpdates(parts)
+        self._volumes = VolumeUpdates(parts)
+        self._objects = ObjectUpdates(parts, self._volumes)
         self._garbage = Garbage(parts)
         self._workers = WorkerUpdates(parts, self._garbage)
-        self._dispatcher = Dispatcher(parts, self._updates)
+        self._dispatcher = Dispatcher(parts, self._updates, self._volumes)
         self._node_pressure = NodePressureManager(parts, self._updates, self._collect_unused_images)
         self.handlers = self._dispatch_table()
 
@@ -125,6 +137,7 @@ class SyncLoop:
         table.on(PullEnded, self._pull)
         table.on(ImagesCollected, self._garbage.on_images_collected)
         table.on(LogsCollected, self._garbage.on_logs_collected)
+        table.on(VolumeDeleted, self._objects.on_volume_deleted)
         table.on(GarbageRequest, self._on_garbage_request)
         table.on(ProbeResultChanged, self._on_probe_result)
         table.on(ProbingStopped, self._on_probing_stopped)
@@ -133,6 +146,7 @@ class SyncLoop:
         table.on(ProbeResultsRestored, self._on_probe_results_restored)
         table.on(EvictionsRestored, self._updates.on_evictions_restored)
         table.on(ResourcesRestored, self._on_resources_restored)
+        table.on(BindingsRestored, self._objects.on_bindings_restored)
         table.on(HostAddressesChanged, self._on_host_addresses_changed)
         table.on(SettingsChanged, self._on_settings_changed)
         return table
@@ -194,6 +208,11 @@ class SyncLoop:
         """Owner of pods' resources, for their checkpoint to read."""
         return self._parts.allocations
 
+    @property
+    def persistent_volumes(self) -> PersistentVolumeController:
+        """Owner of the bindings of claims, for their checkpoint to read."""
+        return self._volumes.controller
+
     def probe_results_by_id(self) -> dict[str, ProbeResults]:
         """Probe results of all containers, by container id, those that were not observed yet among them."""
         return self._parts.probes.all_results()
@@ -236,7 +255,12 @@ class SyncLoop:
             self._observation_requests.accept_older(state.uid)  # a noted end has the date of the view before it
             self._parts.probes.recall(state, changed)
             self._parts.allocations.observed(state.uid, changed)
+            self._parts.devices.observed(state.pod, changed, self._pod_of)
             self._announcer.report(state, now, observed_at=changed.observed_at)
+
+    def _pod_of(self, uid: str) -> Pod | None:
+        state = self._pod_table.get(uid)
+        return state.pod if state is not None else None
 
     def _on_observation_failed(self, failed: ObservationFailed, now: Instant) -> None:
         """A pod that cannot be observed gets no work until it can (pkg/kubelet/pod_workers.go, podWorkerLoop)."""
@@ -322,6 +346,7 @@ class SyncLoop:
         self._workers.move_pods(now)
         self._pod_table.touch(self._parts.poison_pods.suspects())
         self._dispatcher.retry_waiting_for_sources()
+        self._objects.tick(now)
         self._out.to_api(self._parts.statuses.expire_events(now))
         for uid in self._parts.queue.pop_due(now.mono):
             state = self._pod_table.get(uid)

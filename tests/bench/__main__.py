@@ -3,6 +3,7 @@
 python -m tests.bench                                   # five rounds: some 40 minutes on a quiet machine of two CPUs
 python -m tests.bench --quick                           # one small round: whether it works, in about a minute
 python -m tests.bench --plans "empty host" --rounds 3 --out now.json --compare before.json
+python -m tests.bench --plans "beside 300" --phases restart --rounds 3
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ from supervisor.config.settings import PodmanSettings, seconds
 from tests.bench.default_periods import set_default_periods
 from tests.bench.own_storage import own_storage
 from tests.bench.phases import Bench, Recorder, Windows
-from tests.bench.schedule import Step, schedules
+from tests.bench.schedule import Phase, Step, schedules
 from tests.bench.sleepers import load
 from tests.bench.table import PLANS, TABLE, Outcome, as_json, as_text, medians, outcome
 from tests.e2e.agent import Agent
@@ -36,7 +37,7 @@ CUT_OFF: Final = 130
 """Exit code after Ctrl-C or SIGTERM, as of a shell."""
 PLAIN: Final = PodmanSettings(cleanup_delay_s=seconds("0s"))
 """Podman as it is without us."""
-QUICK: Final = Windows(idle_timeout_s=2.0, idle_s=2.0, rest_s=0.1, gets=1)
+QUICK: Final = Windows(idle_timeout_s=2.0, idle_s=2.0, restarts=2, gets=1)
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -45,7 +46,7 @@ def main(arguments: Sequence[str]) -> int:
     run = Run(options, load())
     try:
         with own_storage() as run_name:
-            for steps in schedules(options.plans, options.rounds):
+            for steps in schedules(options.plans, options.rounds, options.phases):
                 run.carry_out(steps, run_name)
     except KeyboardInterrupt:
         return CUT_OFF
@@ -121,6 +122,8 @@ def _options(arguments: Sequence[str]) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m tests.bench", description=__doc__.splitlines()[0])
     parser.add_argument("--rounds", type=int, default=int(os.environ.get("ROOTLET_BENCH_ROUNDS", "5")))
     parser.add_argument("--plans", nargs="+", default=names, choices=names, help="populations, by their names")
+    phases = parser.add_argument("--phases", nargs="+", type=Phase, default=tuple(Phase), choices=tuple(Phase))
+    phases.help = "only these, and those that make and remove the pods that they need"
     parser.add_argument("--divisor", type=int, default=1, help="so many times fewer pods than the table says")
     parser.add_argument("--idle-seconds", type=float, default=Windows().idle_s, help="length of one look at idling")
     parser.add_argument("--quick", action="store_true", help="one small round of everything: proves that it works")

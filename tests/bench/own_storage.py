@@ -39,7 +39,7 @@ def own_storage() -> Iterator[str]:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             raise SystemExit("another bench runs: two would measure each other") from None
-        os.environ[VARIABLE] = str(_make_config(home))
+        os.environ[VARIABLE] = str(make_config(home))
         run_name = f"test-{os.getpid()}-{int(wall())}"
         remove_of_dead_runs()
         ensure_image(home)
@@ -49,7 +49,7 @@ def own_storage() -> Iterator[str]:
             remove_objects(lambda instance: instance.startswith(run_name))
 
 
-def _make_config(home: Path) -> Path:
+def make_config(home: Path) -> Path:
     """A configuration directory as the user's own, but for storage.conf."""
     own, users = home / "config" / "containers", _user_config_home() / "containers"
     own.mkdir(mode=0o700, parents=True, exist_ok=True)

@@ -59,8 +59,8 @@ class Windows(msgspec.Struct, frozen=True):
     idle_timeout_s: float = 15.0
     """``workers.idleTimeout`` of the agent: after it processes that are there on demand have left."""
     idle_s: float = 30.0
-    rest_s: float = 0.4
-    """Between two restarts: what Podman cleans up after one is no part of the next one."""
+    restarts: int = 20
+    """Containers that are killed in a round, at most: each waits until Podman has cleaned up after the one before."""
     gets: int = 5
 
 
@@ -184,28 +184,29 @@ class Bench:
         self._record_calls("stop", calls)
 
     def restarts(self) -> None:
-        """Each pod's container is killed once; between two kills one is created and started raw in a sandbox that
-        runs. A pod's first restart knows no back-off."""
+        """Containers are killed, each pod's once; between two kills one is created and started raw in a sandbox that
+        runs. A pod's first restart knows no back-off. Podman cleans up after an end a while later
+        (`podman.cleanupDelay`): that is over before anything else is begun."""
         pids = {pod: c.pid for (pod, name), c in self._agent.eye.running().items() if name == CONTAINER}
+        killed = list(self._wanted)[: self._windows.restarts]
         calls = self._counted("runtime_calls")
         taken: dict[Side, list[float]] = {side: [] for side in Side}
         with _directory() as logs, contextlib.closing(Libpod(self._service)) as libpod:
             instance = f"{self._run_name}-restarts"
             (pod,) = self._pods(f"s{self._round}", 1)
             self._start_raw([pod], instance, logs)
-            for number, name in enumerate(self._wanted, start=1):
-                begun = wall()
-                os.kill(pids[name], signal.SIGKILL)
-                taken[Side.ROOTLET].append(self._successor_appears(name, begun) - begun)
-                sleep(self._windows.rest_s)
+            for number, name in enumerate(killed, start=1):
+                with _cleaned_up_after(pids[name]):
+                    begun = wall()
+                    os.kill(pids[name], signal.SIGKILL)
+                    taken[Side.ROOTLET].append(self._successor_appears(name, begun) - begun)
                 taken[Side.RAW].append(_start_another(libpod, pod, instance, number, logs))
-                sleep(self._windows.rest_s)
             self._remove_raw(instance)
         for side, samples in taken.items():
             self._record(side, "restart.first_s", *samples)
-        self._agent.until(lambda: self._restarted(self._wanted), "every restart is told", DEADLINE_S)
+        self._agent.until(lambda: self._restarted(killed), "every restart is told", DEADLINE_S)
         self._record(Side.RAW, "restart.calls", 2.0)
-        self._record_calls("restart", calls)
+        self._record_calls("restart", calls, len(killed))
 
     def get(self) -> None:
         """`rootlet get pods`, as a user runs it."""
@@ -264,7 +265,7 @@ class Bench:
 
         self._agent.until(shown, what, DEADLINE_S, MOMENT_POLL_S)
 
-    def _restarted(self, names: Mapping[str, Any]) -> bool:
+    def _restarted(self, names: Sequence[str]) -> bool:
         pods = self._agent.pods()
         return all(restart_count(pods[name], CONTAINER) >= 1 and is_ready(pods[name]) for name in names)
 
@@ -290,8 +291,10 @@ class Bench:
             if process in used_s:
                 self._record(side, f"start.cpu_ms.{process}", 1000 * used_s[process] / self._plan.pods)
 
-    def _record_calls(self, phase: str, before: int) -> None:
-        self._record(Side.ROOTLET, f"{phase}.calls", (self._counted("runtime_calls") - before) / self._plan.pods)
+    def _record_calls(self, phase: str, before: int, pods: int = 0) -> None:
+        """For each of the plan's pods, or of so many."""
+        made = self._counted("runtime_calls") - before
+        self._record(Side.ROOTLET, f"{phase}.calls", made / (pods or self._plan.pods))
 
     def _counted(self, counter: str) -> int:
         """Of all workers, once it stays the same for a heartbeat. Fails where it does not."""
@@ -388,8 +391,19 @@ def _start_another(libpod: Libpod, pod: Pod, instance: str, number: int, logs: P
     id = libpod.call("POST", "containers/create", container_spec(pod, container, place))["Id"]
     libpod.call("POST", f"containers/{id}/start")
     took_s = _appears(log_file) - begun
-    libpod.call("DELETE", f"containers/{id}?force=true&timeout=0")
+    with _cleaned_up_after(libpod.call("GET", f"containers/{id}/json")["State"]["Pid"]):
+        libpod.call("DELETE", f"containers/{id}?force=true&timeout=0")
     return took_s
+
+
+@contextlib.contextmanager
+def _cleaned_up_after(pid: int) -> Iterator[None]:
+    """A block in which that first process of a container ends; left when the container's monitor has gone, which stays
+    for the clean-up."""
+    monitor = psutil.Process(pid).parent()
+    assert monitor is not None
+    yield
+    monitor.wait(LINE_DEADLINE_S)
 
 
 def _appears(file: Path) -> float:

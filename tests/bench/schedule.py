@@ -7,7 +7,7 @@ beside it, at whose ends the agent is killed. What is measured once has one figu
 from __future__ import annotations
 
 import enum
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from typing import Final
 
 import msgspec
@@ -44,12 +44,23 @@ BESIDE_OTHERS: Final = (Phase.RAW, Phase.PLAIN, Phase.START, Phase.RESTART, Phas
 """A round beside the population."""
 
 
-def schedules(plans: Collection[str], rounds: int) -> Iterator[Sequence[Step]]:
+MAKING: Final = frozenset({Phase.START, Phase.STOP})
+"""They make and remove the pods that the others need."""
+
+
+def schedules(
+    plans: Collection[str], rounds: int, phases: Collection[Phase] = tuple(Phase)
+) -> Iterator[Sequence[Step]]:
     """For each agent that is needed, what is done with it. ``plans``: names of those whose figures are wanted."""
+    for steps in _agents(plans, rounds):
+        yield [step for step in steps if step.phase in MAKING.union(phases)]
+
+
+def _agents(plans: Collection[str], rounds: int) -> Iterator[Iterable[Step]]:
     if EMPTY.name in plans:
-        yield [Step(EMPTY.name, phase, number) for number in _numbers(rounds) for phase in ALONE]
+        yield (Step(EMPTY.name, phase, number) for number in _numbers(rounds) for phase in ALONE)
     if {BESIDE.name, MANY.name} & set(plans):
-        yield list(_populated(BESIDE.name in plans, MANY.name in plans, rounds))
+        yield _populated(BESIDE.name in plans, MANY.name in plans, rounds)
 
 
 def _populated(beside: bool, many: bool, rounds: int) -> Iterator[Step]:

@@ -1,13 +1,17 @@
 """Cost of one housekeeping of 300 pods, in CPU time: real processes, without Podman.
 
-`pytest tests/bench/test_statistics.py -m bench -s`. The pods' containers have no PID namespace and no cgroup of their
-own, which is the dearest way: everything is read from /proc, beside as many monitors and network helpers.
+`pytest tests/bench/test_statistics.py -m bench -s`. The pods' containers have no PID namespace, and there are as many
+monitors and network helpers beside. Once they have no cgroups of their own, and all is read from /proc. Then they do,
+as files in memory for want of delegated ones: once nothing runs in them, once something runs in all but the pauses'.
 """
 
 from __future__ import annotations
 
+import shutil
+import statistics
 import subprocess
-from collections.abc import Iterator
+import tempfile
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Final
 
@@ -17,6 +21,7 @@ from ipc.host.clock import SystemClock, thread_cpu
 from ipc.shm.statistics import StatisticsBuffer
 from ipc.stats.summary import summary
 from ipc.stats.values import decode_snapshot, encode_snapshot
+from workers.proc import cgroups
 from workers.proc.procfs import start_ticks
 from workers.stats.collector import Collector
 from workers.stats.files import Places
@@ -30,7 +35,8 @@ CONTAINERS: Final = 2
 BYSTANDERS: Final = 4
 """Processes beside each pod that are nobody's: three monitors and a network helper."""
 ROUNDS: Final = 12
-PERIOD_S: Final = 10.0
+PERIOD_S: Final = 12.5
+"""From 10 to 15 s."""
 BUDGET: Final = 0.01
 """Of one CPU."""
 
@@ -51,8 +57,8 @@ def targets(pids: list[int], directory: Path) -> tuple[PodTarget, ...]:
 
     def one(name: str, number: int) -> ContainerTarget:
         pid = next(left)
-        layer = directory / f"layer-{number}-{name}"
-        layer.mkdir()
+        layer = directory / "overlay" / f"{number}-{name}" / "diff"
+        layer.mkdir(parents=True)
         return ContainerTarget(
             id=f"{number}-{name}",
             name=name,
@@ -78,19 +84,60 @@ def targets(pids: list[int], directory: Path) -> tuple[PodTarget, ...]:
     )
 
 
-def test_housekeeping_of_300_pods(pids: list[int], tmp_path: Path) -> None:
-    pods = targets(pids, tmp_path)
+MEMORY_STAT: Final = (*(f"workingset_of_kind_{number}" for number in range(45)), "anon", "file", "inactive_file")
+STALLS: Final = "".join(f"{kind} avg10=0.00 avg60=0.00 avg300=0.00 total=1234\n" for kind in ("some", "full"))
+CGROUP: Final = {
+    "cpu.stat": "usage_usec 5000\nuser_usec 3000\nsystem_usec 2000\nnr_periods 0\nnr_throttled 0\nthrottled_usec 0\n",
+    "memory.current": "1048576\n",
+    "memory.stat": "".join(f"{key} 4096\n" for key in MEMORY_STAT),
+    "memory.events": "low 0\nhigh 0\nmax 0\noom 0\noom_kill 0\n",
+    "memory.peak": "2097152\n",
+    "memory.max": "max\n",
+    "memory.swap.current": "0\n",
+    "memory.swap.max": "max\n",
+    "io.stat": "8:0 rbytes=1 wbytes=2 rios=3 wios=4 dbytes=0 dios=0\n",
+    "pids.current": "1\n",
+    "cgroup.procs": "1\n",
+    **{f"{name}.pressure": STALLS for name in ("cpu", "memory", "io")},
+}
+"""Files of a cgroup with all controllers."""
+
+
+def make_cgroups(pods: Sequence[PodTarget], directory: Path) -> None:
+    for member in (member for pod in pods for member in pod.members):
+        (directory / member.id).mkdir(parents=True)
+        for name, text in CGROUP.items():
+            (directory / member.id / name).write_text(text)
+
+
+def run_containers(pods: Sequence[PodTarget], directory: Path, number: int) -> None:
+    """All but the infra containers use CPU time."""
+    for container in (container for pod in pods for container in pod.containers):
+        (directory / container.id / "cpu.stat").write_text(CGROUP["cpu.stat"].replace("5000", str(5000 + number)))
+
+
+@pytest.mark.parametrize("kind", ["processes", "idle cgroups", "busy cgroups"])
+def test_housekeeping_of_300_pods(pids: list[int], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str) -> None:
+    pods, own = targets(pids, tmp_path), Path(tempfile.mkdtemp(dir="/dev/shm"))
     for pod in pods:
         (tmp_path / "pods" / pod.uid / "volumes" / "kubernetes.io~empty-dir" / "data").mkdir(parents=True)
+    if kind != "processes":
+        make_cgroups(pods, own)
+        monkeypatch.setattr(cgroups, "own_cgroup", lambda _, id: str(own / id))
     places = Places(node_name="n", pods_dir=str(tmp_path / "pods"), pod_logs_dir=str(tmp_path))
     collector, buffer = Collector(places, SystemClock(), Unshare(), agent_pid=0), StatisticsBuffer()
     costs = []
     for number in range(ROUNDS):
+        if kind == "busy cgroups":
+            run_containers(pods, own, number)
         began = thread_cpu()
         packed = encode_snapshot(collector.collect(pods, number), buffer.capacity)
         costs.append(thread_cpu() - began)
+    shutil.rmtree(own)
     snapshot = decode_snapshot(packed)
+    began = thread_cpu()
     buffer.publish(1.0, packed)
+    publish_s = thread_cpu() - began
     began = thread_cpu()
     read = buffer.read()
     assert read is not None
@@ -98,6 +145,10 @@ def test_housekeeping_of_300_pods(pids: list[int], tmp_path: Path) -> None:
     answer_s = thread_cpu() - began
     assert len(snapshot.pods) == PODS
     assert all(c.cpu is not None for pod in snapshot.pods for c in pod.containers)
-    print(f"\nfirst round {costs[0] * 1e3:.1f} ms, then {min(costs[1:]) * 1e3:.1f} to {max(costs[1:]) * 1e3:.1f} ms")
-    print(f"snapshot {len(packed)} bytes; a summary of it {answer_s * 1e3:.1f} ms")
-    assert sum(costs[1:]) / len(costs[1:]) / PERIOD_S <= BUDGET
+    least, most, median = min(costs[1:]), max(costs[1:]), statistics.median(costs[1:])
+    print(
+        f"\n{kind}: first round {costs[0] * 1e3:.1f} ms, then {least * 1e3:.1f} to {most * 1e3:.1f} ms, "
+        f"median {median * 1e3:.1f}"
+    )
+    print(f"snapshot {len(packed)} bytes, published in {publish_s * 1e3:.1f} ms; a summary {answer_s * 1e3:.1f} ms")
+    assert median / PERIOD_S <= BUDGET

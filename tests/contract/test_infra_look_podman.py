@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import msgspec
 import pytest
@@ -11,15 +11,14 @@ import pytest
 from tests.contract.target import DEADLINE_S, PodmanTarget, pod_spec
 from tests.podman_service import PodmanService
 from workers.kubecontainer.runtime import InspectedContainer
-from workers.libpod.bundle import read_config
-from workers.libpod.infra_look import CREATED
-from workers.proc import procfs
 from workers.proc.pidfd import open_pidfd, wait_ended
 
 pytestmark = pytest.mark.podman
 
 UNTOLD = {"image": "", "image_id": "", "image_digest": "", "stop_signal": "", "user": None, "layer": ""}
 """What an infra container's files do not tell, or nobody wants to know of one."""
+FILE_CLOCK_S: Final = 0.02
+"""Dates of files are those of the kernel's last tick."""
 
 
 @pytest.fixture
@@ -42,32 +41,20 @@ def look(
     return target.runtime.look_at_infra(spec["infra_name"], id, pid_file, spec["labels"], host_network=host_network)
 
 
-def first_look(
-    target: PodmanTarget, id: str, spec: dict[str, Any], pid_file: Path, *, host_network: bool = False
-) -> InspectedContainer:
-    """Of one that has just been started. Skips where Podman (since version 5) does not tell the OCI runtime when a
-    container was made: there it is inspected."""
-    seen = look(target, id, spec, pid_file, host_network=host_network)
-    words = procfs.monitor_words(int(pid_file.read_bytes()))
-    config = read_config(str(Path(procfs.monitor_option(words, "-b"), "config.json")))
-    if CREATED not in config.annotations:
-        assert seen is None
-        pytest.skip("this Podman does not tell the OCI runtime when a container was made")
-    assert seen is not None
-    return seen
-
-
 @pytest.mark.parametrize("mode", ["slirp4netns", "host", "bridge"])
 async def test_files_tell_what_an_inspect_tells(target: PodmanTarget, tmp_path: Path, mode: str) -> None:
     pid_file = tmp_path / "infra.pid"
     try:
         id, spec = await started(target, pid_file, netns={"nsmode": mode})
-        seen = first_look(target, id, spec, pid_file, host_network=mode == "host")
+        seen = look(target, id, spec, pid_file, host_network=mode == "host")
         shown = await target.runtime.inspect_container(spec["infra_name"])
-        assert seen.started_at <= shown.started_at
+        assert seen is not None
+        assert shown.created_at - FILE_CLOCK_S <= seen.created_at <= seen.started_at <= shown.started_at
         ips = shown.ips if mode != "host" else ()
         labels = {key: value for key, value in shown.labels.items() if key in seen.labels}  # the image has some, too
-        expected = msgspec.structs.replace(shown, started_at=seen.started_at, ips=ips, labels=labels, **UNTOLD)
+        expected = msgspec.structs.replace(
+            shown, created_at=seen.created_at, started_at=seen.started_at, ips=ips, labels=labels, **UNTOLD
+        )
         assert msgspec.structs.asdict(seen) == msgspec.structs.asdict(expected)
         assert bool(seen.ips) == (mode != "host")
     finally:
@@ -78,9 +65,10 @@ async def test_of_what_does_not_run_the_files_tell_nothing(target: PodmanTarget,
     pid_file = tmp_path / "infra.pid"
     try:
         id, spec = await started(target, pid_file)
-        seen = first_look(target, id, spec, pid_file)
+        seen = look(target, id, spec, pid_file)
         assert look(target, id, {**spec, "infra_name": "another"}, pid_file) is None
         assert look(target, id, spec, tmp_path / "none.pid") is None
+        assert seen is not None
         pidfd = open_pidfd(seen.pid)
         assert pidfd is not None
         await target.kill_process(seen)

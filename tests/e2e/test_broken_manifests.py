@@ -83,7 +83,7 @@ BROKEN: dict[str, tuple[str, Callable[[Path], None], str]] = {
     "other kind": ("kind.yaml", _text("apiVersion: v1\nkind: Service\nmetadata: {name: s}\n"), ": document 1: kind: "),
     "2 MiB": ("large.yaml", _text(json.dumps(pod("large")) + "\n#" + "x" * TOO_LARGE_BYTES), ": "),
     "binary garbage": ("binary.yaml", _text(bytes(range(256)) * 64), ": "),
-    "no bytes": ("empty.yaml", _text(""), ": states nothing"),
+    "no bytes": ("empty.yaml", _text(""), ": has no pod or other object in it"),
     "directory": ("x.yaml", Path.mkdir, ": is a directory, not a regular file"),
     "unreadable": ("unreadable.yaml", _unreadable, ": Permission denied"),
     "FIFO": ("fifo.yaml", os.mkfifo, ": is a FIFO, not a regular file"),
@@ -120,7 +120,7 @@ def test_the_first_of_two_files_keeps_the_name(busy: Agent) -> None:
     # Not by its name: it comes before the other one in the directory.
     busy.write_file("a-second.yaml", json.dumps(pod("claimed", container(script=f"echo second; {STAY}"))))
     until_told(
-        busy, "a-second.yaml: document 1: metadata.name: pod default/claimed is already stated by file: first.yaml"
+        busy, "a-second.yaml: document 1: metadata.name: pod default/claimed already comes from file: first.yaml"
     )
     busy.restart()
     busy.until_ready(["claimed", *BYSTANDERS])

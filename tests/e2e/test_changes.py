@@ -56,7 +56,7 @@ def test_a_file_s_pod_can_be_restarted_but_is_changed_in_its_file(agent: Agent) 
     before = agent.eye.container("of-a-file", "main").id
     refused = agent.cli("set", "env", "pod/of-a-file", "A=b")
     assert refused.code == 1
-    assert "is stated by the manifest of-a-file" in refused.err
+    assert "comes from the manifest of-a-file" in refused.err
     assert agent.cli("rollout", "restart", "pod/of-a-file", "--timeout=120s").code == 0
     assert agent.eye.container("of-a-file", "main").id != before
 

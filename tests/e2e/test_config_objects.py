@@ -100,7 +100,7 @@ def test_get_and_describe_show_names_and_sizes(agent: Agent) -> None:
     missing = agent.cli("get", "secret", "nobody")
     assert (missing.code, missing.err) == (1, 'Error from server (NotFound): secrets "nobody" not found\n')
     assert agent.cli("delete", "cm", "shown").err == (
-        'Error from server (Forbidden): configmaps "shown" is stated by the manifest shown.yaml: remove it there\n'
+        'Error from server (Forbidden): configmaps "shown" comes from the manifest shown.yaml: remove it there\n'
     )
 
 

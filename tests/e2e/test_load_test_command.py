@@ -28,14 +28,17 @@ def load_test(agent: Agent, pods: int, *options: str) -> subprocess.CompletedPro
     "pods",
     [FEW_PODS, pytest.param(PODS, marks=[pytest.mark.slow, pytest.mark.timeout(1000)])],
 )
-def test_all_become_ready_and_nothing_is_left_behind(agent: Agent, pods: int) -> None:
+def test_all_become_ready_and_nothing_is_left_behind(agent: Agent, pods: int, tmp_path: Path) -> None:
     agent.run(pod("bystander"))
     before, house = agent.eye.pod_table(), agent.house()
-    done = load_test(agent, pods)
+    page = tmp_path / "report.html"
+    done = load_test(agent, pods, "--floor", "--report", str(page))
     assert done.returncode == 0, f"{done.stderr}\n{done.stdout}"
     report = json.loads(done.stdout)
     assert (report["pods"], report["ready"], report["problems"]) == (pods, pods, [])
     assert report["podsPerSecond"] > 0
+    assert report["floorSeconds"] > 0
+    assert "Podman alone starts them at" in page.read_text()
     assert report["deletedPerSecond"] > 0
     assert {usage["name"] for usage in report["agent"]} >= {"master", "pods-0", "pods-1", "node", "api"}
     assert report["timeToReadySeconds"]["samples"] == pods

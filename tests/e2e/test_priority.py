@@ -51,7 +51,7 @@ def test_classes_are_applied_and_deleted(agent: Agent) -> None:
     refused = agent.cli("apply", "-f", "-", stdin=json.dumps(priority_class("tin", -6)))
     assert "value: PriorityClass tin: Forbidden: may not be changed in an update" in refused.err
     agent.restart()
-    assert agent.cli("get", "priorityclass", "tin", "-o", "name").out == "priorityclass/tin\n"
+    assert agent.cli("get", "priorityclass", "tin", "-o", "name").out == "priorityclass.scheduling.k8s.io/tin\n"
     assert agent.cli("delete", "priorityclass", "tin").out == 'priorityclass "tin" deleted\n'
     assert agent.cli("get", "priorityclass", "tin").code == 1
 

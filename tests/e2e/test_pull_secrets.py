@@ -78,7 +78,7 @@ def test_a_pod_pulls_with_its_own_logins_and_others_do_not(agent: Agent, shop: R
     agent.until(lambda: agent.waiting("never").get("reason") == "ErrImageNeverPull", "nor does it by policy Never")
     assert "does not have the proper credentials" in agent.waiting("never")["message"]
     (told,) = set(agent.messages("missing", "FailedToRetrieveImagePullSecret"))
-    assert told.startswith("Unable to retrieve some image pull secrets (nobody-has-stated-it); ")
+    assert "image pull secrets (nobody-has-stated-it: there is no such Secret); " in told
 
 
 def test_nobody_tells_the_passwords(agent: Agent) -> None:

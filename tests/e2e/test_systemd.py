@@ -1,14 +1,17 @@
-"""The agent as a service of the user's own systemd, by the unit that is shipped."""
+"""The agent as a service of the user's own systemd: the unit that is shipped, its watchdog and the journal."""
 
 from __future__ import annotations
 
+import contextlib
+import json
 import os
 import re
+import signal
 import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import pytest
 
@@ -77,6 +80,22 @@ class Service:
     def main_pid(self) -> int:
         return int(systemctl("show", "--property=MainPID", "--value", self.name))
 
+    def is_replaced(self, main_pid: int) -> bool:
+        """Whether systemd has restarted it, and its next process has said READY=1."""
+        shown = systemctl("show", "--property=NRestarts,ActiveState", "--value", self.name).split()
+        return sorted(shown) == ["1", "active"] and self.main_pid() != main_pid
+
+    def journal(self) -> list[dict[str, Any]]:
+        """Entries of the unit, oldest first."""
+        done = subprocess.run(
+            ["journalctl", "--user", f"--user-unit={self.name}", "--output=json", "--no-pager"],
+            capture_output=True,
+            text=True,
+            timeout=COMMAND_DEADLINE_S,
+            check=True,
+        )
+        return [json.loads(line) for line in done.stdout.splitlines()]
+
 
 @pytest.fixture
 def service(podman_service: PodmanService) -> Iterator[Service]:
@@ -88,9 +107,27 @@ def service(podman_service: PodmanService) -> Iterator[Service]:
 
 
 @pytest.mark.timeout(600)
-def test_the_shipped_unit_is_up_when_the_agent_has_said_so(service: Service) -> None:
+def test_systemd_waits_for_the_agent_reads_its_entries_and_replaces_it_when_it_hangs(service: Service) -> None:
     agent = service.agent
     agent.write(pod("web"))
     service.start()
-    assert service.main_pid()
     agent.until_ready(["web"])
+    before = {c.id for c in agent.eye.containers()}
+    first = service.main_pid()
+
+    def entries(field: str) -> set[str]:
+        return {entry[field] for entry in service.journal() if field in entry}
+
+    with contextlib.suppress(AssertionError):
+        agent.until(lambda: "web" in entries("ROOTLET_POD_NAME"), "entries by the native protocol")
+    assert "web" in entries("ROOTLET_POD_NAME"), service.journal()[-5:]
+    assert entries("ROOTLET_PROCESS") >= {"master"}
+    assert entries("PRIORITY") <= set("01234567")
+    assert entries("SYSLOG_IDENTIFIER") >= {"rootlet"}
+
+    os.kill(first, signal.SIGSTOP)
+    agent.until(lambda: service.is_replaced(first), "the watchdog", 6 * WATCHDOG_S)
+    agent.until_ready(["web"])
+    assert {c.id for c in agent.eye.containers()} == before, "the next agent has adopted what runs"
+    stacks = "\n".join(entry["MESSAGE"] for entry in service.journal() if isinstance(entry.get("MESSAGE"), str))
+    assert "most recent call first" in stacks

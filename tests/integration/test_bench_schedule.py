@@ -55,6 +55,13 @@ def test_only_the_plans_that_are_wanted_are_measured() -> None:
     assert list(schedules([], 1)) == []
 
 
+def test_only_the_phases_that_are_wanted_are_measured_on_pods_that_come_and_go() -> None:
+    (steps,) = schedules([BESIDE.name], ROUNDS, [Phase.RESTART])
+    there = [there for step, there in running(steps) if step.phase is Phase.RESTART]
+    assert there == [frozenset({BESIDE.name, MANY.name})] * ROUNDS
+    assert {step.phase for step in steps} == {Phase.START, Phase.RESTART, Phase.STOP}
+
+
 def test_every_row_of_the_table_is_measured() -> None:
     measured = {(step.plan, step.phase) for steps in schedules(ALL, 1) for step in steps}
     also = {"looked": Phase.START}

@@ -7,6 +7,7 @@ import operator
 import random
 import traceback
 from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
 from typing import Any, Final
 
 import msgspec
@@ -14,13 +15,16 @@ import msgspec
 from ipc.api.v1.config_objects import ConfigMap
 from ipc.api.v1.pod import Pod
 from ipc.host.clock import Clock
+from ipc.host.eviction_marks import evicted
 from ipc.kubecontainer.config_objects import object_key
+from ipc.kubecontainer.pod_failure import EVICTED, decode_failure
 from ipc.kubecontainer.probe_results import ProbeResults
 from ipc.messages.api_server import FeedSynced, PodChanged, PodGone
 from ipc.messages.base import EventReport, PullEnded, PullProgress, Ready
 from ipc.messages.node_worker import (
     ImagesCollected,
     LogsCollected,
+    NodeObserved,
     ObservationFailed,
     Observed,
     Relisted,
@@ -28,6 +32,7 @@ from ipc.messages.node_worker import (
     ServiceSilent,
     Track,
     Untrack,
+    VolumeDeleted,
 )
 from ipc.messages.pod_worker import (
     AbandonPull,
@@ -40,6 +45,7 @@ from ipc.messages.pod_worker import (
     WorkType,
 )
 from ipc.podresources.node_resources import NodeResources
+from ipc.podresources.priority import is_critical
 from ipc.shm.board import Board
 from ipc.wire.boot import WorkerSettings
 from supervisor.config.settings import Settings
@@ -56,6 +62,7 @@ from supervisor.protocol.commands import (
     WorkersWanted,
 )
 from supervisor.protocol.events import (
+    EvictionsRestored,
     HousekeepingTick,
     LoopEvent,
     NodeShutdownBegan,
@@ -78,16 +85,18 @@ from supervisor.state.resources_checkpoint import PodResources
 from supervisor.syncloop.pod_kills import MIN_WAIT_S
 from supervisor.syncloop.sync_loop import SyncLoop
 from tests.sim.children import Child
+from tests.sim.host import SimHost
 from tests.sim.loop import NOBODY
 from tests.sim.objects import SimObjects, wrong_objects
 from tests.sim.poison import UID as POISON
 from tests.sim.poison import Poison
 from tests.sim.preemption import early_start, is_preempted
+from tests.sim.pressure import Marks, PressureWatch, has_conditions
 from tests.sim.probes import SimProbes
 from tests.sim.resizes import overcommitted, unasked_restart
 from tests.sim.runtime import SimPodman
 from tests.sim.trace import Trace
-from tests.sim.watch import Watch
+from tests.sim.watch import TERMINAL, Watch
 
 POD_SLOTS: Final = (FIRST_POD_SLOT, FIRST_POD_SLOT + 1)
 SLOTS: Final = (NODE_SLOT, *POD_SLOTS)
@@ -115,6 +124,8 @@ class Given(msgspec.Struct, frozen=True, kw_only=True):
     probes: SimProbes
     poison: Poison | None
     objects: SimObjects
+    host: SimHost
+    marks: Marks
     clock: Clock
     settings: Settings
     worker_settings: WorkerSettings
@@ -182,6 +193,7 @@ class Agent:
         self._probe_results = dict(probe_results or {})
         self._resources = dict(resources or {})
         """Of pods, as they are on disk."""
+        self.pressure = PressureWatch(given.trace, given.clock, given.podman, given.host)
         self._loop = SyncLoop(
             given.settings, given.pod_rows, ("10.0.0.1",), random.Random(given.rng.random()), given.node
         )
@@ -192,6 +204,9 @@ class Agent:
         if self._given.poison is not None:
             self._given.poison.begins_anew()
         self.api_up()
+        marks = evicted(Path(self._given.worker_settings.pods_dir))
+        self.pressure.restored = set(marks)
+        self._feed(EvictionsRestored({uid: decode_failure(text) for uid, text in marks.items()}))
         if self._probe_results:
             self._feed(ProbeResultsRestored(self._probe_results))
         if self._resources:
@@ -213,6 +228,11 @@ class Agent:
         for child in self.children.values():
             if child is not None:
                 child.die("with the agent")
+
+    @property
+    def has_pressure(self) -> bool:
+        """The node has a condition of pressure."""
+        return has_conditions(self._loop.node_conditions)
 
     def pods_supervised(self) -> int:
         return sum(self._loop.pods_per_slot().values())
@@ -264,6 +284,7 @@ class Agent:
             stated = tuple(DesiredObject(source=FILE_SOURCE, object=found) for found in came)
             self._feed_objects(ObjectUpdate(stated=stated))
         for uid in sorted(self.stated.keys() - desired.keys()):
+            self._given.marks.gone(uid)
             self._update(PodOperation.REMOVE, self.stated.pop(uid))
         for uid, pod in desired.items():
             old = self.stated.get(uid)
@@ -273,6 +294,8 @@ class Agent:
             self.refused.pop(uid, None)
             if old is not None:
                 self._given.watch.is_edited(old)
+            if self._loop.state(uid) is None:
+                self.pressure.comes(pod)
             self._update(PodOperation.ADD if old is None else PodOperation.UPDATE, pod)
         self.objects = wanted
         if gone:
@@ -285,6 +308,7 @@ class Agent:
         if not self.sources_ready:
             self.sources_ready = True
             self._given.watch.wanted(self.stated)
+            self._given.marks.uids.intersection_update(self.stated)
             self._feed(SourcesReady())
 
     def _feed_objects(self, update: ObjectUpdate) -> None:
@@ -356,6 +380,8 @@ class Agent:
         self.children[child.slot] = None
         self.in_flight = {uid: sync for uid, sync in self.in_flight.items() if self._in_flight_slots[uid] != child.slot}
         self.probers = {uid: slot for uid, slot in self.probers.items() if slot != child.slot}
+        if child.slot == NODE_SLOT:
+            self.pressure.node_worker_died()
         self._feed(WorkerDown(child.slot, current_pod=child.current_pod))
         self._later(BOOT_S, self._boot, child.slot)
 
@@ -379,7 +405,13 @@ class Agent:
                 self._feed(message)
             case ObservationFailed() | PullProgress() | PullEnded() | ProbeResultChanged():
                 self._feed(message)
-            case ImagesCollected() | LogsCollected():
+            case ImagesCollected():
+                self.pressure.collected(message)
+                self._feed(message)
+            case LogsCollected() | VolumeDeleted():
+                self._feed(message)
+            case NodeObserved():
+                self.pressure.observed(message)
                 self._feed(message)
             case ProbingStopped(uid=uid):
                 self.probers.pop(uid, None)
@@ -448,11 +480,23 @@ class Agent:
         try:
             commands = self._loop.handle(event, self._given.clock.now())
             self._weigh()
+            self.pressure.conditions(self._loop.node_conditions)
+            self._look_for_evictions()
             return commands
         except Exception as error:
             self._given.trace.note(traceback.format_exc())
             self._given.trace.broke(f"the agent ends by {error!r}")
             return []
+
+    def _look_for_evictions(self) -> None:
+        """The pods that end because of pressure."""
+        if not self.has_pressure:
+            return
+        statuses = self._loop._parts.statuses
+        for state in self._loop._parts.pod_table:
+            failure = statuses.eviction(state.uid)
+            if failure is not None and failure.reason == EVICTED and state.pod is not None:
+                self.pressure.evicts(state.pod, state.lifecycle.grace_period_s or 0)
 
     def _weigh(self) -> None:
         """Never more is allocated than there is; looked at when a pod is another one than it was."""
@@ -463,10 +507,13 @@ class Agent:
             self._given.trace.broke(why)
 
     def _active_pods(self) -> Iterator[Pod]:
-        """With what they were allocated: those that were admitted and do not end."""
+        """With what they were allocated: those that were admitted and do not end. What an agent before has evicted
+        takes no place, nor what has ended and of which a call that nobody waited for has started the sandbox again."""
         parts = self._loop._parts
         for state in parts.pod_table:
-            if state.pod is not None and state.lifecycle.active and not parts.statuses.is_rejected(state.uid):
+            is_out = parts.statuses.is_rejected(state.uid) or state.uid in self.pressure.restored
+            is_out = is_out or parts.statuses.phase(state.uid) in TERMINAL
+            if state.pod is not None and state.lifecycle.active and not is_out:
                 yield state.pod
 
     def _hire(self, slots: tuple[int, ...]) -> None:
@@ -480,6 +527,7 @@ class Agent:
             self._tell(message)
             return
         child = self.children[slot]
+        self.pressure.asks(message)
         if isinstance(message, SyncPod):
             self._check(child, message)
             self.in_flight[message.uid] = message
@@ -491,6 +539,8 @@ class Agent:
         if isinstance(message, Untrack):
             self.probers.pop(message.uid, None)
             self._given.watch.forgotten(message.uid, self._newest_look(message.uid))
+            self._given.marks.gone(message.uid)
+            self.pressure.gone(message.uid)
             if self._given.poison is not None and message.uid == POISON:
                 self._given.poison.begins_anew()
         if child is not None and child.alive:
@@ -511,11 +561,14 @@ class Agent:
         self.newest[uid] = sync
         if why := wrong_objects(sync, self.objects, sources_ready=self.sources_ready):
             trace.broke(f"a sync of {uid[:8]} goes out with {why}")
+        self._given.marks.check(sync)
+        self.pressure.sync(sync)
         if is_preempted(sync):
             self._preempted_at.setdefault(uid, self._given.clock.now().mono)
         if other := early_start(sync, self._waited_for(), self._given.podman):
             trace.broke(f"the critical pod starts while {other[:8]}, which gives way to it, runs")
-        if self.drained and sync.kind is WorkType.SYNC:
+        is_last = sync.pod is not None and is_critical(sync.pod)
+        if self.drained and sync.kind is WorkType.SYNC and (self.is_down or not is_last):
             trace.broke(f"{uid[:8]} is synced to run on a drained node")
         if sync.remove and uid not in self.stated and not self.sources_ready:
             trace.broke(f"{uid[:8]} is removed before the sources were read")

@@ -17,6 +17,7 @@ import supervisor.status.generate
 from ipc.kubecontainer.probe_results import ProbeResults
 from ipc.kubecontainer.resize import ResizeJudge
 from ipc.messages.node_worker import EVERY_REQUEST
+from supervisor.eviction import rounds, victim
 from supervisor.managers import probe_manager
 from supervisor.managers.allocation import AllocationManager
 from supervisor.managers.image_pulls import ImagePulls
@@ -26,11 +27,13 @@ from supervisor.podworkers.observation_requests import ObservationRequests
 from supervisor.podworkers.pod_cache import PodCache
 from supervisor.podworkers.pod_lifecycle import PodLifecycle
 from supervisor.podworkers.poison_pods import PoisonPods
-from supervisor.syncloop import resizes
+from supervisor.syncloop import pod_admission, resizes
 from supervisor.syncloop.announcer import Announcer
 from supervisor.syncloop.dispatcher import Dispatcher
+from supervisor.syncloop.node_pressure import NodePressureManager
 from supervisor.syncloop.object_updates import ObjectUpdates
 from supervisor.syncloop.pod_admission import PodAdmission
+from supervisor.syncloop.pod_updates import PodUpdates
 from supervisor.syncloop.removals import Removals
 from supervisor.syncloop.sync_loop import SyncLoop
 from workers.compute import crash_loop_backoff
@@ -142,6 +145,10 @@ def _unfenced_status(self: Announcer, state: Any, now: Any, *, observed_at: floa
     return self._statuses.phase(state.uid)
 
 
+def _only_now(last_observed: Any, period_s: float, now: float, original: Any = rounds.observed_since) -> Any:
+    return original(last_observed, 0.1, now)
+
+
 def _fails_all(self: Observer, *wanted: Any, original: Any = Observer._status_of) -> Any:
     try:
         return original(self, *wanted)
@@ -150,6 +157,13 @@ def _fails_all(self: Observer, *wanted: Any, original: Any = Observer._status_of
 
 
 MUTATIONS: Final[Mapping[str, Mutation]] = {
+    "evict the critical, too": _replace(victim, "is_critical", lambda pod: False),
+    "evict several at a time": _replace(NodePressureManager, "_is_cleaned_up", lambda self, uid: True),
+    "evict before images were removed": _replace(NodePressureManager, "_is_reclaiming", lambda self, stage: False),
+    "evict whoever comes first": _replace(victim, "rank", lambda pods, *_: tuple(pods)),
+    "end conditions at once": _replace(rounds, "observed_since", _only_now),
+    "let everybody in under pressure": _replace(pod_admission, "pressure_problem", lambda pod, conditions: None),
+    "forget who was evicted": _replace(PodUpdates, "on_evictions_restored", lambda self, restored, now: None),
     "start the critical pod at once": _replace(PodAdmission, "is_waiting", lambda self, uid: False),
     "take any answer for the right one": _replace(PodLifecycle, "answered_by", _any_answer),
     "after a sync any view will do": _replace(ObservationRequests, "acted", _forgets),
@@ -185,7 +199,7 @@ MUTATIONS: Final[Mapping[str, Mutation]] = {
     "stop a convict by its manifest": _replace(Dispatcher, "_kills_going_down", lambda self, state: False),
     "restart whatever is resized": _replace(ResizeJudge, "needs_restart", lambda self, container, update: True),
     "resize nothing": _replace(ResizeJudge, "update_of", lambda self, container, made: None),
-    "find room for every resize": _replace(resizes, "resize_problem", lambda pod, others, node: None),
+    "find room for every resize": _replace(resizes, "resize_problem", lambda before, pod, others, node: None),
     "forget what was given to a container": _replace(AllocationManager, "actuate", lambda self, uid, given: None),
     "never look again by the clock": _replace(SyncLoop, "_on_sync_tick", lambda self, tick, now: None),
 }

@@ -89,7 +89,7 @@ def _told_wrongly(told: PodChanged, alive: dict[str, FakeContainer]) -> Iterator
 
 def _wrong_end(pod: Pod, phase: str, reason: str) -> Iterator[str]:
     """A pod that restarts everything always does not come to its end by itself."""
-    if reason in ("DeadlineExceeded", "NodePorts", "OutOfcpu"):
+    if reason in ("DeadlineExceeded", "NodePorts", "OutOfcpu", "Evicted"):
         return
     own = any(c.restart_policy is not None for c in (*pod.spec.containers, *pod.spec.init_containers))
     if pod.spec.restart_policy == "Always" and not own:

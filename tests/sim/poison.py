@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import random
-from collections import Counter
 from typing import Final
 
 from ipc.api.v1.container import Container
@@ -38,8 +37,8 @@ class Poison:
         self._rng = rng
         self._trace = trace
         self._podman = podman
-        self._strikes: Counter[int] = Counter()
-        """By slot, as long as the agent knows of the pod."""
+        self._struck: list[Child] = []
+        """As long as the agent knows of the pod."""
 
     def pod(self) -> Pod:
         """What there is to do for it is done soon, and again."""
@@ -50,7 +49,7 @@ class Poison:
 
     def begins_anew(self) -> None:
         """The agent knows nothing of what was before: it is another one, or has forgotten the pod."""
-        self._strikes.clear()
+        self._struck.clear()
 
     def begins(self, child: Child, request: SyncPod) -> None:
         """A worker is about to carry out a sync."""
@@ -71,9 +70,10 @@ class Poison:
         return poisoned
 
     def _strike(self, child: Child, place: str) -> None:
-        self._strikes[child.slot] += 1
+        """That a worker hangs is known when it is killed."""
+        felt = [other for other in self._struck if other.slot != QUARANTINE_SLOT and not other.alive]
         self._trace.note(f"{child.name} is struck: {place}")
         child.strike(pod_digest(UID), hangs=self._rng.random() < HANGS)
-        felt = sum(count for slot, count in self._strikes.items() if slot != QUARANTINE_SLOT)
-        if felt > POISON_DEATHS:
-            self._trace.broke(f"the poison pod has struck {felt} workers that others need")
+        if len(felt) >= POISON_DEATHS and child.slot != QUARANTINE_SLOT:
+            self._trace.broke(f"the poison pod has struck {len(felt) + 1} workers that others need")
+        self._struck.append(child)

@@ -12,7 +12,7 @@ import contextlib
 import random
 import shutil
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Final
 
@@ -20,6 +20,7 @@ import msgspec
 
 from ipc.api.v1.pod import Pod
 from ipc.api.v1.status import ContainerStatus
+from ipc.kubecontainer.pod_failure import EVICTED
 from ipc.messages.api_server import PodChanged
 from ipc.messages.pod_worker import WorkType
 from ipc.podresources.node_resources import NodeResources
@@ -28,16 +29,18 @@ from supervisor.config.settings import CrashLoopBackOffSettings, Seconds, Settin
 from tests.fakes.clock import SimClock
 from tests.fakes.ownership import LABEL_KEY, ownership
 from tests.fakes.podman import FakeContainer
-from tests.sim import preemption
+from tests.sim import preemption, pressure
 from tests.sim.agent import POD_SLOTS, SLOTS, Agent, Given
 from tests.sim.children import HUNG_S
 from tests.sim.faults import ERRORS, RETRIED_S, Faults, Place
+from tests.sim.host import CAPACITY, SimHost, Taken
 from tests.sim.loop import NOBODY, run_alone
 from tests.sim.objects import SimObjects, stale_objects
 from tests.sim.oracle import MAX_BACKOFF_S, complaints
 from tests.sim.pods import ABSENT, PRESENT, PROGRAMS, PULLED, PodMaker
 from tests.sim.poison import UID as POISON
 from tests.sim.poison import Poison
+from tests.sim.pressure import EVICTED_S, LEAST
 from tests.sim.probes import CALM, ROUGH, SimProbes
 from tests.sim.resizes import NODE, Sizes
 from tests.sim.runtime import INSTANCE, NOISY, QUIET, SimPodman, uid_of
@@ -75,6 +78,10 @@ LATE_S: Final = 5.0
 """Within which a pod worker has died as it answered, and its successor works for the same pod."""
 BROKEN_S: Final = 40.0
 """Longest time that a pod meets unexpected errors."""
+FILLED: Final = 0.2
+"""Part of the simulations in which images are too many instead of pods too greedy."""
+SQUEEZED_S: Final = 40.0
+"""Longest time for which something on the host runs short because of somebody who is no pod."""
 UNREADABLE_S: Final = 30.0
 """Longest time that a container cannot be inspected."""
 
@@ -91,6 +98,8 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
     """Resources, and edits that change them."""
     poison: bool = True
     """One pod more, in whose steps workers hang and die."""
+    pressure: bool = True
+    """Memory, processes and disks that run short, and a critical pod."""
     verbose: bool = False
 
 
@@ -148,7 +157,9 @@ class Simulation:
         self._edited: set[str] = set()
         self._faults = Faults(trace, self._clock)
         self._watch = Watch(trace, self._clock, lambda uid: self._agent.in_flight.get(uid))
-        self._podman = SimPodman(self._clock, self._rng, self._watch, images=[PRESENT], registry=[*PULLED])
+        self._podman = SimPodman(
+            self._clock, self._rng, self._watch, images=[PRESENT], registry=[*PULLED, pressure.LARGE_IMAGE]
+        )
         self._watch.excused = self._faults.excuses
         self._podman.commands.update(PROGRAMS)
         self._watch.podman = self._podman
@@ -156,10 +167,16 @@ class Simulation:
         self._poison = Poison(random.Random(seed + 3), trace, self._podman) if options.poison else None
         if self._poison is not None:
             self._desired[POISON] = self._poison.pod()
+        self._host = SimHost(random.Random(seed + 5), self._podman, self._clock)
+        self._marks = pressure.Marks(trace)
+        self._watch.acted = self._marks.acted
+        if options.pressure:
+            self._desired[pressure.CRITICAL] = pressure.critical_pod()
         settings = Settings(
             workers=WorkersSettings(count=len(POD_SLOTS), pods_per_worker=PODS_PER_WORKER),
             crash_loop_back_off=CrashLoopBackOffSettings(max_container_restart_period_s=Seconds(MAX_BACKOFF_S)),
         )
+        settings = pressure.with_thresholds(settings) if options.pressure else settings
         self._given = Given(
             rng=self._rng,
             trace=trace,
@@ -168,6 +185,8 @@ class Simulation:
             probes=self._probes,
             poison=self._poison,
             objects=self._objects,
+            host=self._host,
+            marks=self._marks,
             clock=self._clock,
             settings=settings,
             worker_settings=WorkerSettings(
@@ -178,8 +197,10 @@ class Simulation:
                 pod_logs_dir=str(directory / "pod-logs"),
                 pods_dir=str(directory / "pods"),
                 inspect_file=str(directory / "inspects"),
+                image_records_file=str(directory / "images.json"),
                 max_container_restart_period_s=MAX_BACKOFF_S,
                 node=NODE if options.resizes else NodeResources(),
+                thresholds=settings.thresholds if options.pressure else (),
             ),
             pod_rows=max(1, options.pods - 1),
             node=NODE if options.resizes else NodeResources(),
@@ -189,10 +210,12 @@ class Simulation:
     async def run(self) -> None:
         """Raises Violation."""
         asyncio.get_running_loop().set_exception_handler(self._on_internal_error)
-        with self._faults.installed():
+        with self._faults.installed(), self._host.installed():
             self._agent.start()
             await self._make_noise()
             await self._settle()
+            if self._options.pressure:
+                await (self._fill_with_images() if self._rng.random() < FILLED else self._press())
             await self._rotate()
             await self._misreport()
             await self._answer_late()
@@ -212,7 +235,9 @@ class Simulation:
         self._probes.odds = ROUGH
         self._podman.pull_fate = self._pull_fate
         end_at = self._now + self._options.noise_s
-        acts = [act for act in NOISE if self._options.objects or act is not Simulation.change_object]
+        left_out = set() if self._options.objects else {Simulation.change_object}
+        left_out |= set() if self._options.pressure else {Simulation.swell, Simulation.squeeze}
+        acts = [act for act in NOISE if act not in left_out]
         weights = [NOISE[act] for act in acts]
         while self._now < end_at:
             await self._step(self._rng.uniform(0.0, 2 * STEP_S))
@@ -233,7 +258,91 @@ class Simulation:
         self._agent.uncordon()
         self._objects.settle()
         self._agent.state(self._desired)
+        if self._options.pressure:
+            await self._recover()
         await self._come_to_rest()
+
+    async def _recover(self) -> None:
+        """Nobody takes anything any more: the conditions end, and whoever was evicted is made anew."""
+        self._host.calm_down()
+        self._host.is_quiet = True
+        await self._step(pressure.ROUND_S)
+        await self._until(lambda: not self._agent.has_pressure, "the node has enough of everything", SETTLE_S)
+        lost = {uid: pod for uid, pod in self._desired.items() if self._is_evicted(uid)}
+        await self._replace(lost, {})
+        await self._replace({}, lost)
+
+    async def _replace(self, gone: Iterable[str], come: Mapping[str, Pod]) -> None:
+        """These go, and nothing is left of them; then those come."""
+        for uid in gone:
+            del self._desired[uid]
+        self._agent.state(self._desired)
+        await self._until(lambda: not (self._existing() | self._agent.told.keys()) & set(gone), f"{gone} are gone")
+        self._desired |= come
+        self._agent.state(self._desired)
+
+    async def _until(self, is_so: Callable[[], bool], what: str, within_s: float = DOWN_S) -> None:
+        end_at = self._now + within_s
+        while not is_so():
+            if self._now >= end_at:
+                self._trace.broke(f"not within {within_s:g} s: {what}")
+            await self._step(STEP_S)
+
+    def _is_evicted(self, uid: str) -> bool:
+        told = self._agent.told.get(uid)
+        return told is not None and told.status.phase == "Failed" and told.status.reason == EVICTED
+
+    async def _press(self) -> None:
+        """A pod or two take too much: they go, in their order, and nobody else does."""
+        plan, host = pressure.plan(random.Random(self._rng.random())), self._host
+        hogs = {uid: pressure.simple_pod(uid, priority=priority) for uid, priority in plan.hogs.items()}
+        await self._replace((), hogs)
+        await self._until(lambda: all(self._runs(uid) for uid in hogs), "those run that will take too much")
+        self._trace.note(f"{len(hogs)} pods take too much: {plan.taken.value}, {host.layout.value}")
+        before = len(self._agent.pressure.evicted)
+        for uid, amount in plan.amounts(host).items():
+            host.take(uid, plan.taken, amount)
+        await self._until(lambda: self._agent.has_pressure, "the node has pressure")
+        late = pressure.simple_pod(pressure.LATECOMER)
+        await self._replace((), {pressure.LATECOMER: late})
+        await self._until(lambda: self._is_evicted(pressure.LATECOMER), "the pod that came under pressure is refused")
+        if plan.kills_agent:
+            await self._until(lambda: len(self._agent.pressure.evicted) > before, "one is evicted")
+            self._agent.die("killed while it evicts")
+            self._restart_agent(lost=False)
+            before = 0
+        await self._until(lambda: all(map(self._is_gone, hogs)), "those that took too much are gone", EVICTED_S)
+        went = self._agent.pressure.evicted[before:]
+        expected = [uid for uid in hogs if uid not in self._agent.pressure.restored]
+        if went != expected:
+            self._trace.broke(f"{went} were evicted, and not {expected}")
+        await self._until(lambda: not self._agent.has_pressure, "the node has enough again")
+        await self._replace((*hogs, pressure.LATECOMER), {})
+        await self._come_to_rest()
+
+    async def _fill_with_images(self) -> None:
+        """Images that nobody uses take too much: they go, and no pod does."""
+        name, host = pressure.LARGE_IMAGE, self._host
+        self._trace.note(f"an image takes too much, {host.layout.value}")
+        await self._replace((), {pressure.IMAGE_USER: pressure.simple_pod(pressure.IMAGE_USER, image=name)})
+        await self._until(lambda: self._runs(pressure.IMAGE_USER), "the pod of the large image runs")
+        await self._replace((pressure.IMAGE_USER,), {})
+        await self._step(2 * pressure.IMAGE_AGE_S)
+        before = tuple(self._agent.pressure.evicted)
+        signal = host.signal_of_images
+        self._podman.image_bytes[name] = host.available(signal) - LEAST[signal] + 1
+        await self._until(lambda: name not in self._podman.images, "the large image is gone")
+        await self._until(lambda: not self._agent.has_pressure, "the node has enough again")
+        if tuple(self._agent.pressure.evicted) != before:
+            self._trace.broke(f"{self._agent.pressure.evicted} were evicted, and only images were too many")
+
+    def _is_gone(self, uid: str) -> bool:
+        """Evicted, and nothing is left of it."""
+        self.read_sources()
+        return self._is_evicted(uid) and not self._podman.of_pod(uid)
+
+    def _runs(self, uid: str) -> bool:
+        return any(container.state == "running" for container in self._podman.of_pod(uid))
 
     async def _come_to_rest(self) -> None:
         """Every pod is as it is wanted, at some moment, within the bound."""
@@ -309,7 +418,7 @@ class Simulation:
     async def _preempt(self) -> None:
         """A critical pod comes while there is no place: one of the others gives it its own."""
         places = self._agent.active_pods()
-        if not places:
+        if places <= int(self._options.pressure):  # the one that never gives way
             return
         self._trace.note(f"a critical pod comes, and there are {places} places")
         self._agent.limit_pods(places)
@@ -422,6 +531,8 @@ class Simulation:
         uid, roll = self._rng.choice(self._uids), self._rng.random()
         if uid not in self._desired:
             self._desired[uid] = self._maker.make(uid)
+            if uid in self._agent.stated:  # nobody has read that it was gone
+                self._edited.add(uid)
         elif roll < 0.7:
             self._desired[uid] = self._maker.edit(self._desired[uid])
             self._edited.add(uid)
@@ -478,6 +589,20 @@ class Simulation:
             spoiled = {labels.ATTEMPT: "9" * 5000} if self._rng.random() < 0.5 else {}
             self._podman.copy_container(self._rng.choice(containers), **spoiled)
 
+    def swell(self) -> None:
+        """A pod takes more than is there."""
+        taken, uid = self._rng.choice(tuple(Taken)), self._rng.choice(self._uids)
+        if self._podman.of_pod(uid):
+            self._trace.note(f"{uid[:8]} takes too much: {taken.value}")
+            self._host.take(uid, taken, CAPACITY[self._host.signal_of(taken)])
+
+    def squeeze(self) -> None:
+        """Somebody who is no pod takes most of something, for a while."""
+        signal = self._rng.choice(tuple(CAPACITY))
+        self._trace.note(f"somebody takes most of {signal.value}")
+        self._host.squeeze(signal, CAPACITY[signal] - int(self._rng.uniform(0.0, 2.0) * LEAST[signal]))
+        self._later(self._rng.uniform(1.0, SQUEEZED_S), lambda: self._host.give_back(signal))
+
     def drain(self) -> None:
         self._agent.drain()
 
@@ -517,9 +642,10 @@ class Simulation:
         self._podman.reboot()
         self._restart_agent()
 
-    def _restart_agent(self, *, drained: bool = False) -> None:
+    def _restart_agent(self, *, drained: bool = False, lost: bool | None = None) -> None:
         """A checkpoint may be lost: then what runs is only known by its labels. A reboot ends a drain."""
-        lost = self._rng.random() < CHECKPOINT_LOST
+        if lost is None:
+            lost = self._rng.random() < CHECKPOINT_LOST
         before = self._agent
         restored, verdicts, resources = (
             ({}, None, None) if lost else (before.accepted(), before.kept_verdicts(), before.kept_resources())
@@ -545,6 +671,8 @@ NOISE: Final[dict[Callable[[Simulation], None], float]] = {
     Simulation.hide: 0.5,
     Simulation.copy: 0.5,
     Simulation.break_pod: 2,
+    Simulation.swell: 1,
+    Simulation.squeeze: 0.5,
     Simulation.drain: 0.5,
     Simulation.uncordon: 1,
     Simulation.kill_worker: 4,

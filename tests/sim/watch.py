@@ -82,6 +82,8 @@ class Watch:
         self._restarts: dict[str, dict[str, int]] = {}
         """The restart counts that were told last, by uid and container: whoever has told them may be dead."""
         self._ran: dict[str, Ran] = {}
+        self.acted: Callable[[SyncPod], None] = lambda request: None
+        """Told of every sync on whose behalf something was done."""
         self.podman: SimPodman
         self.probes = ProbeWatch(trace)
 
@@ -172,6 +174,7 @@ class Watch:
         mine = (request.incarnation, request.generation)
         if flight is None or (flight.incarnation, flight.generation) != mine:
             return self._broke(f"{what}: a second actor, #{request.generation} of {caller.name}")
+        self.acted(request)
         self._acted_at[uid] = self._mono
         return None
 

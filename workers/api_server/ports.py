@@ -14,6 +14,7 @@ from ipc.wire.boot import ChildContext
 from ipc.wire.server_settings import Port, ServerSettings
 from workers.api_server.access.certificates import Certificates
 from workers.api_server.access.filter import AccessFilter
+from workers.api_server.audit import audited
 from workers.api_server.core.port_listener import PortListener
 from workers.api_server.core.route import Route, admin_routes, read_only_routes, secure_routes
 from workers.api_server.handlers.request_counts import counted
@@ -84,7 +85,7 @@ _COUNTED: Final[Mapping[Port, Middleware]] = {
 def applications(site: AppState, routes: Sequence[Route], settings: ServerSettings) -> Mapping[Port, web.Application]:
     """The HTTP side of each port that is on, without a socket."""
     limits = InFlight(MAX_REQUESTS, MAX_STREAMS, MAX_SESSIONS)
-    before: Mapping[Port, tuple[Middleware, ...]] = {Port.SECURE: (AccessFilter(settings).filtered,)}
+    before: Mapping[Port, tuple[Middleware, ...]] = {Port.SECURE: (AccessFilter(settings).filtered, *audited(site))}
     served: Mapping[Port, Iterable[web.RouteDef]] = {
         Port.SECURE: secure_routes(routes, debugging=settings.debugging),
         Port.READ_ONLY: read_only_routes(routes),

@@ -88,6 +88,7 @@ def route_table(site: AppState, kubelets: Sequence[Route]) -> list[web.RouteDef]
         web.put("/rootlet/v1/pods/{namespace}/{name}/archive", archives.put),
         web.post("/rootlet/v1/drain", changes.drain),
         web.post("/rootlet/v1/uncordon", changes.uncordon),
+        web.post("/rootlet/v1/reload", changes.reload),
         web.post("/rootlet/v1/stop", changes.stop),
         _get("/rootlet/v1/garbage", changes.look_for_garbage),
         web.post("/rootlet/v1/garbage", changes.collect_garbage),

@@ -20,6 +20,7 @@ from ipc.shm.board import WorkerRowWriter
 from ipc.shm.trace import TRACER
 from ipc.wire.boot import EXIT_IDLE, ChildContext
 from ipc.wire.channel import Channel
+from workers.api_server.audit import audited
 from workers.api_server.core.connection_guard import IDLE_TIMEOUT_S
 from workers.api_server.core.listener import Door, Listener, until_idle
 from workers.api_server.core.route import Route
@@ -135,7 +136,7 @@ async def _ports(context: ChildContext, site: AppState, routes: Sequence[Route])
 
 def application(site: AppState, routes: Sequence[Route]) -> web.Application:
     """The HTTP side of the admin socket, without it; ``routes`` are the kubelet's."""
-    middlewares = [counted("admin"), statuses, own_users_only, InFlight().limited]
+    middlewares = [counted("admin"), *audited(site), statuses, own_users_only, InFlight().limited]
     app = web.Application(client_max_size=MAX_BODY_BYTES, middlewares=middlewares)
     app.add_routes(route_table(site, routes))
     app.on_shutdown.append(site.sockets.stop)

@@ -27,6 +27,11 @@ _HUB: Final = "docker.io"
 _HUB_KEY: Final = "index.docker.io"
 _API_VERSIONS: Final = ("/v1/", "/v2/")
 
+_WANTED: Final[Mapping[str, str]] = {
+    DOCKER_CONFIG_JSON: 'its .dockerconfigjson must be like {"auths": {"quay.io": {"auth": "BASE64"}}} (user:password)',
+    DOCKER_CFG: 'its .dockercfg must be like {"quay.io": {"auth": "BASE64"}} (user:password)',
+}
+
 
 class PullSecretError(Exception):
     """A Secret that holds no file of logins. The text has nothing of its content."""
@@ -70,7 +75,9 @@ def read_pull_secret(secret: Secret) -> tuple[KeyedLogin, ...]:
     try:
         logins = [KeyedLogin(_key(registry), _login(entry)) for registry, entry in _entries(secret).items()]
     except (msgspec.DecodeError, ValueError):
-        raise PullSecretError(f"secret {where} holds no registry logins as its type {secret.type} promises") from None
+        raise PullSecretError(
+            f"secret {where} has no registry logins: {_WANTED.get(secret.type, 'its type is another')}"
+        ) from None
     return tuple(keyed for keyed in logins if keyed.key)
 
 

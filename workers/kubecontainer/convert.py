@@ -16,7 +16,7 @@ from ipc.kubecontainer.pod_status import (
 )
 from workers.kubecontainer import labels
 from workers.kubecontainer.image_reference import image_digest_reference
-from workers.kubecontainer.labels import SandboxLabels, read_container, read_sandbox
+from workers.kubecontainer.labels import read_container, read_names, read_sandbox
 from workers.kubecontainer.naming import infra_name_of
 from workers.kubecontainer.overrides import lost_end
 from workers.kubecontainer.runtime import InspectedContainer, ListedContainer, ListedPod
@@ -72,20 +72,20 @@ def pod_status(
     by_id = {container.id: container for container in every}
     sandboxes = (_sandbox(pod, by_id.get(pod.infra_id)) for pod in podman_pods)
     members = (_container(container) for container in every if not container.is_infra)
-    named = _first_with_name([pod.labels for pod in podman_pods] + [container.labels for container in every])
+    namespace, name = _names([pod.labels for pod in podman_pods] + [container.labels for container in every])
     return RuntimePodStatus(
         uid=uid,
-        name=named.pod_name,
-        namespace=named.pod_namespace,
+        name=name,
+        namespace=namespace,
         observed_at=observed_at,
         sandboxes=tuple(sorted(sandboxes, key=_newest_sandbox_first)),
         containers=tuple(sorted(members, key=_newest_of_a_name_first)),
     )
 
 
-def _first_with_name(found: Iterable[Mapping[str, str]]) -> SandboxLabels:
+def _names(found: Iterable[Mapping[str, str]]) -> tuple[str, str]:
     """Any of them: sandboxes and containers have the pod's own labels alike."""
-    return read_sandbox(next((some for some in found if labels.POD_NAME in some), {}))
+    return read_names(next((some for some in found if labels.POD_NAME in some), {}))
 
 
 def _sandbox(pod: ListedPod, infra: InspectedContainer | None) -> SandboxStatus:
@@ -151,6 +151,7 @@ def _as_told(found: InspectedContainer) -> RuntimeContainerStatus:
         leaves_processes=own.leaves_processes,
         user=found.user,
         resources=own.resources,
+        devices=own.devices,
     )
 
 

@@ -8,6 +8,9 @@ by intent, and users may do with their containers what they please.
 
 What is older than the key was made before there were signatures, or with a key that was lost. It is adopted when its
 name is the one that its labels lead to: dates are Podman's, so neither an image nor a command line chooses them.
+
+The version of the set of signed labels is written before the digest. A larger set gets a new version, and older ones
+are still read: containers that were signed with them must stay known, and have none of the new labels.
 """
 
 from __future__ import annotations
@@ -23,17 +26,14 @@ from workers.kubecontainer import labels
 from workers.kubecontainer.naming import container_name_of, infra_name_of, sandbox_name_of
 from workers.kubecontainer.runtime import InspectedContainer, InspectedPod, ListedContainer, ListedPod
 
-VERSION: Final = 2
-"""Version of the set of signed labels, written before the digest. A larger set gets a new version, and older ones are
-still read: containers that were signed with them must stay known, and have none of the new labels."""
-
 
 class _Kind(msgspec.Struct, frozen=True):
     """Sandboxes and containers are signed apart: one cannot speak for the other."""
 
     word: str
     table: labels.Table
-    """The labels; signed are those of the signature's version, in this order."""
+    keys: Mapping[int, tuple[str, ...]]
+    """Version of a signature -> the labels that it covers, in this order."""
     name_of: Callable[[Mapping[str, str]], str]
     """The name that goes with the labels."""
 
@@ -41,11 +41,13 @@ class _Kind(msgspec.Struct, frozen=True):
 _SANDBOX: Final = _Kind(
     "sandbox",
     labels.SANDBOX,
+    labels.signed_keys(labels.SANDBOX),
     lambda found: sandbox_name_of(labels.read_sandbox(found)),
 )
 _CONTAINER: Final = _Kind(
     "container",
     labels.CONTAINER,
+    labels.signed_keys(labels.CONTAINER),
     lambda found: container_name_of(labels.read_container(found)),
 )
 
@@ -76,7 +78,7 @@ class Ownership(msgspec.Struct, frozen=True, kw_only=True):
         return sandbox != found.name and self._owns(_SANDBOX, sandbox, found.labels, found.created_at)
 
     def _signed(self, kind: _Kind, name: str, own: Mapping[str, str]) -> dict[str, str]:
-        return {**own, labels.SIGNATURE: self._signature(kind, name, own, VERSION)}
+        return {**own, labels.SIGNATURE: self._signature(kind, name, own, labels.version_of(kind.table, own))}
 
     def _owns(self, kind: _Kind, name: str, found: Mapping[str, str], created_at: float) -> bool:
         if found.get(labels.INSTANCE) != self.instance:
@@ -94,6 +96,6 @@ class Ownership(msgspec.Struct, frozen=True, kw_only=True):
 
     def _signature(self, kind: _Kind, name: str, found: Mapping[str, str], version: int) -> str:
         """JSON keeps the parts apart, whatever is in them."""
-        values = [(key, found.get(key, "")) for key in labels.keys_of(kind.table, version)]
+        values = [(key, found.get(key, "")) for key in kind.keys[version]]
         signed = msgspec.json.encode((str(version), kind.word, name, values))
         return f"{version}:{hmac.digest(self.key.secret, signed, 'sha256').hex()}"

@@ -12,7 +12,7 @@ Reading never fails and is bounded: whatever has another form than ours counts a
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, Final, TypeVar
 
 import msgspec
@@ -45,6 +45,8 @@ TERMINATION_MESSAGE_PATH: Final = "io.kubernetes.container.terminationMessagePat
 TERMINATION_MESSAGE_POLICY: Final = "io.kubernetes.container.terminationMessagePolicy"
 RESOURCES: Final = "rootlet.dev/resources"
 """Requests and limits of cpu and memory with which it was made, as JSON."""
+DEVICES: Final = "rootlet.dev/devices"
+"""Devices that a container was given, by extended resource, as JSON; empty when there are none."""
 SIGNATURE: Final = "rootlet.dev/signature"
 """Proof that the other labels are ours, and this container's (`workers.kubecontainer.label_signatures`)."""
 
@@ -54,6 +56,7 @@ MAX_HOOK_CHARS: Final = 1 << 20
 """A hook of a manifest of the default size fits."""
 MAX_RESOURCES_CHARS: Final = 1024
 """Characters of two requests and two limits."""
+MAX_DEVICES_CHARS: Final = 1 << 16
 
 
 N = TypeVar("N", int, float)
@@ -128,6 +131,14 @@ def _write_resources(resources: ResourceRequirements | None) -> str:
     return msgspec.json.encode(resources or ResourceRequirements()).decode()
 
 
+def _read_devices(text: str) -> dict[str, tuple[str, ...]]:
+    return msgspec.json.decode(text, type=dict[str, tuple[str, ...]])
+
+
+def _write_devices(devices: Mapping[str, tuple[str, ...]]) -> str:
+    return msgspec.json.encode(devices).decode() if devices else ""
+
+
 _NAME: Final = _text(253, "[a-z0-9][a-z0-9.-]*")
 _UID: Final = _text(63, "[A-Za-z0-9][A-Za-z0-9-]*")
 _HASH: Final = _text(64, "[0-9a-f]*")
@@ -139,6 +150,7 @@ _PATH: Final = _text(4096)
 _WORD: Final = _text(64, "[A-Za-z]*")
 _HOOK: Final = Form(MAX_HOOK_CHARS, _read_hook, _write_hook)
 _RESOURCES: Final = Form(MAX_RESOURCES_CHARS, _read_resources, _write_resources, since=2)
+_DEVICES: Final = Form(MAX_DEVICES_CHARS, _read_devices, _write_devices, since=3)
 
 
 # --- tables ------------------------------------------------------------------------------------------------------
@@ -172,9 +184,13 @@ class ContainerLabels(PodLabels, frozen=True, kw_only=True):
     pre_stop: LifecycleHandler | None = None
     termination_message_path: str = ""
     termination_message_policy: str = ""
+    devices: Mapping[str, tuple[str, ...]] = {}
 
 
-_VERSIONS: Final = ("1", "2")
+MIN_VERSION: Final = 2
+"""Version of labels that are signed now, at least."""
+_VERSIONS: Final = {"1": 1, "2": 2, "3": 3}
+"""Versions of the set of signed labels, as a signature names them."""
 
 Table = Mapping[str, tuple[str, Form]]
 """Field of the struct -> key and form of the label."""
@@ -188,6 +204,7 @@ _POD: Final[Table] = {
     "attempt": (ATTEMPT, _ATTEMPT),
     "resources": (RESOURCES, _RESOURCES),
 }
+_NAMES: Final[Table] = {field: _POD[field] for field in ("pod_namespace", "pod_name")}
 SANDBOX: Final[Table] = {
     **_POD,
     "hash": (SANDBOX_HASH, _HASH),
@@ -203,18 +220,25 @@ CONTAINER: Final[Table] = {
     "pre_stop": (PRE_STOP, _HOOK),
     "termination_message_path": (TERMINATION_MESSAGE_PATH, _PATH),
     "termination_message_policy": (TERMINATION_MESSAGE_POLICY, _WORD),
+    "devices": (DEVICES, _DEVICES),
 }
 """The same of a container."""
 
 
 def read_sandbox(found: Mapping[str, str]) -> SandboxLabels:
     """Labels of a Podman pod, or of its infra container."""
-    return SandboxLabels(**dict(_values(SANDBOX, found)))
+    return SandboxLabels(**_values(SANDBOX, found))
 
 
 def read_container(found: Mapping[str, str]) -> ContainerLabels:
     """Labels of a container."""
-    return ContainerLabels(**dict(_values(CONTAINER, found)))
+    return ContainerLabels(**_values(CONTAINER, found))
+
+
+def read_names(found: Mapping[str, str]) -> tuple[str, str]:
+    """Namespace and name of the pod in the labels of a sandbox or a container."""
+    named = PodLabels(**_values(_NAMES, found))
+    return named.pod_namespace, named.pod_name
 
 
 def read_uid(found: Mapping[str, str]) -> str:
@@ -229,28 +253,36 @@ def write(own: SandboxLabels | ContainerLabels) -> dict[str, str]:
     return {key: form.write(getattr(own, field)) for field, (key, form) in table.items()}
 
 
-def _values(table: Table, found: Mapping[str, str]) -> Iterator[tuple[str, Any]]:
-    version = signed_version(found)
+def _values(table: Table, found: Mapping[str, str]) -> dict[str, Any]:
+    version, values = signed_version(found), {}
     for field, (key, form) in table.items():
         text = found.get(key)
         if not text or len(text) > form.max_chars or form.since > version:
             continue
         try:
-            value = form.read(text)
+            values[field] = form.read(text)
         except (ValueError, msgspec.MsgspecError, RecursionError):
             continue
-        yield field, value
+    return values
 
 
 def signed_version(found: Mapping[str, str]) -> int:
     """Version of the set of labels that the signature claims to be of; that of the first for one that is none."""
     version = found.get(SIGNATURE, "").partition(":")[0]
-    return int(version) if version in _VERSIONS else 1
+    return _VERSIONS.get(version, 1)
 
 
-def keys_of(table: Table, version: int) -> tuple[str, ...]:
-    """Keys of the labels that a signature of that version covers."""
-    return tuple(key for key, form in table.values() if form.since <= version)
+def version_of(table: Table, own: Mapping[str, str]) -> int:
+    """The oldest version whose set of labels has all that are not empty: an agent that does not know the newest one
+    then still knows most of what this one has made."""
+    return max(form.since for key, form in table.values() if own.get(key) or form.since <= MIN_VERSION)
+
+
+def signed_keys(table: Table) -> Mapping[int, tuple[str, ...]]:
+    """Keys of the labels that a signature covers, by its version."""
+    return {
+        version: tuple(key for key, form in table.values() if form.since <= version) for version in _VERSIONS.values()
+    }
 
 
 def _is_read(form: Form, text: str) -> bool:

@@ -7,6 +7,7 @@ import msgspec
 from ipc.api.v1.pod import Pod
 from ipc.kubecontainer.config_objects import ConfigObjects
 from ipc.kubecontainer.pod_status import RuntimePodStatus
+from ipc.podresources.devices import NOTHING, Allocated
 
 
 class PodSnapshot(msgspec.Struct, frozen=True, kw_only=True):
@@ -15,3 +16,4 @@ class PodSnapshot(msgspec.Struct, frozen=True, kw_only=True):
     pod: Pod
     objects: ConfigObjects = ConfigObjects()
     status: RuntimePodStatus
+    devices: Allocated = NOTHING

@@ -78,6 +78,7 @@ async def generate_container_config(
         mounts=mounts,
         files=files,
         node=node.resources,
+        devices=inputs.of.devices.get(container.name, {}),
         user=user,
         seccomp=node.seccomp,
         termination_log=termination_log,

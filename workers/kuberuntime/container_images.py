@@ -85,13 +85,13 @@ class PodImages:
         (getPullSecretsForPod, pkg/kubelet/kubelet_pods.go)."""
         known = self._of.objects.secrets
         names = [secret.name for secret in self._of.pod.spec.image_pull_secrets if secret.name]
-        unusable = [name for name in names if name not in known]
+        unusable = [f"{name}: there is no such Secret" for name in names if name not in known]
         logins: list[KeyedLogin] = []
         for secret in (known[name] for name in names if name in known):
             try:
                 logins += read_pull_secret(secret)
-            except PullSecretError:
-                unusable.append(secret.metadata.name)
+            except PullSecretError as error:
+                unusable.append(f"{secret.metadata.name}: {error}")
         if unusable:
             message = f"Unable to retrieve some image pull secrets ({', '.join(unusable)}); {MAY_NOT_SUCCEED}"
             await self._run.event(event_reasons.FAILED_TO_RETRIEVE_IMAGE_PULL_SECRET, message)

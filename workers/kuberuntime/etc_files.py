@@ -45,7 +45,9 @@ class EtcFiles:
         Raises RuntimeCallError, SyncEnded, OSError.
         """
         if dns.misses_cluster_dns(self._pod, self._settings):
-            await self._run.event(event_reasons.MISSING_CLUSTER_DNS, dns.missing_cluster_dns_message(self._pod))
+            await self._run.event(
+                event_reasons.MISSING_CLUSTER_DNS, dns.missing_cluster_dns_message(self._pod, self._settings)
+            )
         if not dns.is_podmans(self._pod, self._settings):
             for problem in (await self._formed()).problems:
                 await self._run.event(event_reasons.DNS_CONFIG_FORMING, problem)

@@ -37,7 +37,6 @@ class RuntimeConfig(msgspec.Struct, frozen=True):
 
     process: _Process = _Process()
     mounts: tuple[_Mount, ...] = ()
-    annotations: dict[str, str] = {}
 
 
 _DECODER: Final = msgspec.json.Decoder(RuntimeConfig)

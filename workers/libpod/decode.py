@@ -552,8 +552,10 @@ def call_error(call: str, status: int, body: bytes) -> RuntimeCallError:
         failure = _decode(_Failure, body.partition(b"\n")[0])
     except (msgspec.DecodeError, ValueError):
         failure = _Failure()
-    text = failure.message or failure.cause or body.decode(errors="replace") or "no reason given"
-    return RuntimeCallError(_kind(status, failure), call, f"{text[:MAX_MESSAGE_CHARS]} (HTTP {status})")
+    text = (
+        failure.message or failure.cause or body.decode(errors="replace") or f"Podman gives no reason (HTTP {status})"
+    )
+    return RuntimeCallError(_kind(status, failure), call, text[:MAX_MESSAGE_CHARS])
 
 
 def _kind(status: int, failure: _Failure) -> ErrorKind:

@@ -32,7 +32,7 @@ _POD_DIRECTORY: Final = re.compile(r"[a-z0-9-]+_[a-z0-9.-]+_(?P<uid>[^/]+)")
 
 
 def pod_directory(root: str, namespace: str, name: str, uid: str) -> Path:
-    return Path(root) / f"{namespace}_{name}_{uid}"
+    return Path(root, f"{namespace}_{name}_{uid}")
 
 
 def uid_of(directory_name: str) -> str:
@@ -42,7 +42,7 @@ def uid_of(directory_name: str) -> str:
 
 
 def log_file(directory: Path, container: str, attempt: int) -> Path:
-    return directory / container / f"{attempt}.log"
+    return directory.joinpath(container, f"{attempt}.log")
 
 
 def monitor_pid_file(directory: Path, attempt: int) -> Path:

@@ -15,11 +15,11 @@ from workers.userns.unshare import DEFAULT, Unshare
 
 
 def pod_directory(pods_dir: str, uid: str) -> Path:
-    return Path(pods_dir) / uid
+    return Path(pods_dir, uid)
 
 
 def container_directory(pods_dir: str, uid: str, container: str) -> Path:
-    return pod_directory(pods_dir, uid) / "containers" / container
+    return Path(pods_dir, uid, "containers", container)
 
 
 def remove_pod_directory(root: str, uid: str, unshare: Unshare = DEFAULT) -> None:

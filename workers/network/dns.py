@@ -54,8 +54,13 @@ def misses_cluster_dns(pod: Pod, settings: NetworkSettings) -> bool:
     return asked and _wants_cluster(pod) and not settings.cluster_dns
 
 
-def missing_cluster_dns_message(pod: Pod) -> str:
-    """Message of the MissingClusterDNS event, as the kubelet's."""
+def missing_cluster_dns_message(pod: Pod, settings: NetworkSettings) -> str:
+    """Message of the MissingClusterDNS event: the kubelet's on a node of a cluster."""
+    if not settings.cluster_domain:
+        return (
+            f"pod: {quoted(format_pod(pod))}. Its dnsPolicy asks for a cluster's name servers, and this host is in no "
+            'cluster (setting clusterDNS): it has those of the host. Falling back to "Default" policy.'
+        )
     return (
         f"pod: {quoted(format_pod(pod))}. kubelet does not have ClusterDNS IP configured and cannot create Pod using "
         '"ClusterFirst" policy. Falling back to "Default" policy.'

@@ -108,7 +108,7 @@ def has_our_root(pid: int) -> bool:
     runtime of its own making.
     """
     try:
-        return (PROC / str(pid) / "root").samefile("/")
+        return os.path.samefile(f"{PROC}/{pid}/root", "/")
     except OSError:  # gone, or somebody else's
         return False
 
@@ -235,17 +235,20 @@ def read_once(pid: int, name: str, max_bytes: int) -> bytes:
 
     In one call, because the kernel makes the text anew for each: the dialer reads one for every socket that it makes.
     """
-    with contextlib.suppress(FileNotFoundError, ProcessLookupError):
+    try:
         fd = os.open(f"{PROC}/{pid}/{name}", os.O_RDONLY | os.O_CLOEXEC)
-        try:
-            return os.read(fd, max_bytes)
-        finally:
-            os.close(fd)
-    return b""
+    except FileNotFoundError:
+        return b""
+    try:
+        return os.read(fd, max_bytes)
+    except ProcessLookupError:
+        return b""
+    finally:
+        os.close(fd)
 
 
 def _read(pid: int, name: str) -> str:
     """A file /proc/PID/NAME of any length; empty for a process that is not there."""
-    with contextlib.suppress(FileNotFoundError, ProcessLookupError):
-        return (PROC / str(pid) / name).read_bytes().decode(errors="surrogateescape")
+    with contextlib.suppress(FileNotFoundError, ProcessLookupError), open(f"{PROC}/{pid}/{name}", "rb") as file:
+        return file.read().decode(errors="surrogateescape")
     return ""

@@ -23,8 +23,7 @@ from ipc.podresources.cgroup_config import (
 )
 from ipc.podresources.node_resources import CfsQuota, NodeResources
 from ipc.podresources.pod_requests import CPU, MEMORY, amount
-from ipc.podresources.priority import is_critical
-from ipc.podresources.qos import compute_pod_qos
+from ipc.podresources.swap import swap_limit
 from workers.specgen.oom_score import oom_score_adj, within_reach
 
 SWAP_MAX: Final = "memory.swap.max"
@@ -96,16 +95,6 @@ def _unified(node: NodeResources, swap_bytes: int, *, is_limited: bool) -> Mappi
     gives_swap = node.swap.is_limited_by_cgroup and node.swap.total_bytes > 0
     swap = {SWAP_MAX: str(swap_bytes)} if gives_swap and not is_limited else {}
     return {**(KILLED_AS_A_WHOLE if is_limited else {}), **swap}
-
-
-def swap_limit(pod: Pod, container: Container, node: NodeResources) -> int:
-    """Bytes of swap that a container may have (configureContainerSwapResources): burstable pods share it by their
-    requests of memory, but for containers whose request is their limit; nobody else gets any."""
-    request, limit = amount(container.resources.requests, MEMORY), amount(container.resources.limits, MEMORY)
-    capacity = amount(node.capacity, MEMORY)
-    if not (capacity and node.swap.is_limited_by_cgroup) or is_critical(pod) or compute_pod_qos(pod) != "Burstable":
-        return 0
-    return 0 if request == limit else int(request / capacity * node.swap.total_bytes)
 
 
 def _oom_score(pod: Pod, container: Container, node: NodeResources) -> dict[str, int]:

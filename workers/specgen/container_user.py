@@ -64,9 +64,9 @@ def needs_image_user(pod: Pod, container: Container) -> bool:
 def verify_run_as_non_root(pod: Pod, container: Container, image: ImageUser) -> None:
     """Raises ConfigError with upstream's message."""
     context = effective_security_context(pod, container)
-    whose = f"(pod: {quoted(format_pod(pod))}, container: {container.name})"
     if not context.run_as_non_root:
         return
+    whose = f"(pod: {quoted(format_pod(pod))}, container: {container.name})"
     if context.run_as_user is not None:
         if context.run_as_user == 0:
             raise ConfigError(f"container's runAsUser breaks non-root policy {whose}")

@@ -21,8 +21,9 @@ alone."""
 
 def effective_security_context(pod: Pod, container: Container) -> SecurityContext:
     """Each field of the container's context, or else of the pod's."""
-    own = container.security_context or SecurityContext()
-    shared = pod_security_context(pod)
+    own, shared = container.security_context or SecurityContext(), pod.spec.security_context
+    if shared is None:
+        return own
     inherited = {name: getattr(shared, name) for name in _OF_BOTH if getattr(own, name) is None}
     return msgspec.structs.replace(own, **inherited)
 

@@ -28,6 +28,7 @@ from workers.network.etc_mounts import PodFile, file_mount, mounted_files
 from workers.podhttp.hook_ports import with_port_number
 from workers.proc.container_tags import container_tag
 from workers.specgen.container_resources import container_resources, pod_resources
+from workers.specgen.devices import device_edits, device_mounts, device_names, with_device_env
 from workers.specgen.mounts import Mounts
 from workers.specgen.sandbox_namespaces import container_namespaces, leaves_processes, sandbox_namespaces
 from workers.specgen.seccomp import SeccompSettings
@@ -110,6 +111,8 @@ class ContainerConfig(msgspec.Struct, frozen=True, kw_only=True):
     files: tuple[PodFile, ...] = ()
     """Files that all containers of the pod see in /etc."""
     node: NodeResources = NodeResources()
+    devices: Mapping[str, tuple[str, ...]] = {}
+    """Names of the devices that it is given, by extended resource."""
     user: str = ""
     """User and group (`workers.specgen.container_user`); empty leaves them to the image."""
     seccomp: SeccompSettings = SeccompSettings()
@@ -122,22 +125,24 @@ class ContainerConfig(msgspec.Struct, frozen=True, kw_only=True):
 def container_spec(pod: Pod, container: Container, config: ContainerConfig) -> dict[str, Any]:
     """Body of POST containers/create.
 
-    Podman adds the environment of the image below that of the config.
+    Podman adds the environment of the image below that of the config. Raises ConfigError.
     """
     name = container_name(pod, container.name, config.attempt)
+    edits = device_edits(container, config.devices, config.node.devices)
     return {
         "name": name,
         "pod": config.sandbox_id,
         "image": config.image,
         "labels": config.ownership.signed_container(name, write(_container_labels(pod, container, config))),
-        "env": dict(config.environment),
+        "env": with_device_env(config.environment, edits),
         "terminal": container.tty,
         "stdin": container.stdin,
         "log_configuration": {"driver": "k8s-file", "path": str(config.log_file), "size": MAX_LOG_BYTES},
         **_given(
             **_process(container, config),
             work_dir=container.working_dir,
-            mounts=_binds(container, config),
+            mounts=[*_binds(container, config), *device_mounts(edits)],
+            devices=device_names(edits),
             volumes=config.mounts.volumes,
             image_volumes=config.mounts.image_volumes,
         ),
@@ -210,6 +215,7 @@ def _container_labels(pod: Pod, container: Container, config: ContainerConfig) -
         pre_stop=_pre_stop(container),
         leaves_processes=leaves_processes(pod, config.target_pid),
         resources=resizable_part(container.resources),
+        devices=config.devices,
     )
 
 

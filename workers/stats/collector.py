@@ -11,8 +11,6 @@ import msgspec
 from ipc.host.clock import Clock
 from ipc.stats.values import (
     ContainerSample,
-    Cpu,
-    Io,
     Memory,
     Network,
     NodeSample,
@@ -26,10 +24,12 @@ from ipc.stats.values import (
 )
 from workers.proc import cgroups
 from workers.proc.procfs import boot_time, parent_of, start_ticks
-from workers.stats import cgroup, flat_files, groups, host, processes
+from workers.stats import flat_files, groups, host, processes
 from workers.stats.accounts import Counters, Process, ProcessAccount
 from workers.stats.files import Files, Places
 from workers.stats.groups import GroupAccount, figures_of
+from workers.stats.measured import Measured
+from workers.stats.own_cgroup import OwnCgroup
 from workers.stats.process_table import ProcessTable, Root
 from workers.stats.rates import Rates
 from workers.stats.targets import ContainerTarget, PodTarget
@@ -41,15 +41,6 @@ PODS: Final = "pods"
 """Names of system containers (statsapi.SystemContainerKubelet and others)."""
 NODE: Final = "node"
 PODMAN: Final = "podman"
-
-
-class _Measured(msgspec.Struct, frozen=True):
-    """A container's figures without its files."""
-
-    cpu: Cpu | None = None
-    memory: Memory | None = None
-    io: Io | None = None
-    processes: Processes | None = None
 
 
 class Collector:
@@ -66,8 +57,12 @@ class Collector:
         self._pods: dict[str, GroupAccount] = {}
         """By uid."""
         self._all_pods = GroupAccount()
-        self._cgroups: dict[str, str] = {}
-        """Own cgroup of each container, by its id; empty without one."""
+        self._cgroups: dict[str, OwnCgroup | None] = {}
+        """By container id; None of one that has none of its own."""
+        self._measured: dict[str, tuple[Sequence[Process], Measured]] = {}
+        """By container id: its processes in the last round, and what they have shown."""
+        self._networks: dict[str, tuple[bytes, Network]] = {}
+        """By uid: text and content of the last round."""
         self._rates = Rates()
         self._files = Files(places, clock, unshare)
         self._has_swap = True
@@ -102,8 +97,12 @@ class Collector:
         """Nobody asks any more. Counters stay, so that they never go backwards."""
         self._table.forget()
         self._rates.forget()
+        self._measured.clear()
+        self._networks.clear()
         for account in self._accounts.values():
             account.forget_processes()
+        for own in filter(None, self._cgroups.values()):
+            own.forget()
 
     def collect(self, pods: Sequence[PodTarget], number: int) -> Snapshot:
         """Measure everything once. ``number`` is the snapshot's. Reads many files, raises nothing of theirs."""
@@ -112,7 +111,9 @@ class Collector:
         self._retain(containers, pods)
         self._files.begin_round(pods)
         host_memory = host.read_memory(began.wall)
-        self._has_swap = host_memory.has_swap
+        if host_memory.has_swap != self._has_swap:
+            self._has_swap = host_memory.has_swap
+            self._measured.clear()
         members = self._table.scan(self._roots(containers.values()))
         measured = {id: self._measure(target, members.get(id, ())) for id, target in containers.items()}
         samples = tuple(self._pod(pod, measured, members) for pod in pods)
@@ -125,57 +126,61 @@ class Collector:
     def _retain(self, containers: Mapping[str, ContainerTarget], pods: Sequence[PodTarget]) -> None:
         """Forget what is gone; find the cgroups of what is new."""
         self._cgroups = {
-            id: known if (known := self._cgroups.get(id)) is not None else cgroups.own_cgroup(target.pid, id)
-            for id, target in containers.items()
+            id: self._cgroups[id] if id in self._cgroups else _own_cgroup(target) for id, target in containers.items()
         }
         wanted = {*containers, KUBELET, RUNTIME}
         self._accounts = {id: account for id, account in self._accounts.items() if id in wanted}
+        self._measured = {id: known for id, known in self._measured.items() if id in wanted}
         uids = {pod.uid for pod in pods}
         self._pods = {uid: account for uid, account in self._pods.items() if uid in uids}
+        self._networks = {uid: known for uid, known in self._networks.items() if uid in uids}
 
     def _roots(self, containers: Iterable[ContainerTarget]) -> list[Root]:
         """Containers whose cgroup does not tell everything, and the agent's own processes."""
-        roots = [Root(c.id, c.pid, c.start_ticks) for c in containers if not self._has_memory(self._cgroups[c.id])]
+        owned = ((container, self._cgroups[container.id]) for container in containers)
+        roots = [Root(c.id, c.pid, c.start_ticks) for c, own in owned if own is None or not own.has_memory]
         roots.append(Root(KUBELET, self._agent_pid))
         children = [child for zygote in host.children_of(self._agent_pid) for child in host.children_of(zygote)]
         roots += [Root(RUNTIME, pid) for pid in children if host.command_of(pid) == PODMAN][:1]
         return roots
 
-    def _has_memory(self, directory: str) -> bool:
-        return bool(directory) and os.path.exists(f"{directory}/memory.current")
-
-    def _measure(self, target: ContainerTarget, members: Sequence[Process]) -> _Measured:
+    def _measure(self, target: ContainerTarget, members: Sequence[Process]) -> Measured:
         now = self._clock.now()
-        directory = self._cgroups[target.id]
-        found = _Measured()
-        if members:
-            found = self._by_processes(target.id, members, now.wall)
-        if directory:
-            found = _Measured(
-                cpu=cgroup.read_cpu(directory, now.wall) or found.cpu,
-                memory=cgroup.read_memory(directory, now.wall) or found.memory,
-                io=cgroup.read_io(directory, now.wall),
-                processes=found.processes or cgroup.read_processes(directory),
+        own = self._cgroups[target.id]
+        found = self._by_processes(target.id, members, now.wall) if members else Measured()
+        if own is not None:
+            told = own.read(now.wall)
+            found = Measured(
+                cpu=told.cpu or found.cpu,
+                memory=told.memory or found.memory,
+                io=told.io,
+                processes=found.processes or told.processes,
             )
         if found.cpu is None:
             return found
         return msgspec.structs.replace(found, cpu=self._rates.with_rate(target.id, found.cpu, now.mono))
 
-    def _by_processes(self, name: str, members: Sequence[Process], time: float) -> _Measured:
+    def _by_processes(self, name: str, members: Sequence[Process], time: float) -> Measured:
+        """Processes that have neither run nor faulted nor another size have everything as before."""
+        before, measured = self._measured.get(name, ((), None))
+        if measured is not None and before == members:
+            return measured.at(time)
         account = self._accounts.get(name)
         if account is None:
             account = self._accounts[name] = ProcessAccount()
         counters = account.add(members)
-        return _Measured(
+        measured = Measured(
             cpu=processes.cpu_of(counters, time),
             memory=processes.memory_of(members, counters, time, has_swap=self._has_swap),
             processes=processes.count_of(members),
         )
+        self._measured[name] = (members, measured)
+        return measured
 
     # --- pods ---
 
     def _pod(
-        self, pod: PodTarget, measured: Mapping[str, _Measured], members: Mapping[str, Sequence[Process]]
+        self, pod: PodTarget, measured: Mapping[str, Measured], members: Mapping[str, Sequence[Process]]
     ) -> PodSample:
         now = self._clock.now()
         containers = tuple(self._container(pod, target, measured[target.id]) for target in pod.containers)
@@ -205,10 +210,19 @@ class Collector:
             return None
         for member in reversed(pod.members):
             if member.id in members or (member.start_ticks and start_ticks(member.pid) == member.start_ticks):
-                return flat_files.network(flat_files.read(f"/proc/{member.pid}/net/dev"), time)
+                return self._network_of(pod.uid, flat_files.read(f"/proc/{member.pid}/net/dev"), time)
         return None
 
-    def _container(self, pod: PodTarget, target: ContainerTarget, found: _Measured) -> ContainerSample:
+    def _network_of(self, uid: str, text: bytes | None, time: float) -> Network | None:
+        before = self._networks.get(uid)
+        if before is not None and before[0] == text:
+            return msgspec.structs.replace(before[1], time=time)
+        network = flat_files.network(text, time)
+        if text is not None and network is not None:
+            self._networks[uid] = (text, network)
+        return network
+
+    def _container(self, pod: PodTarget, target: ContainerTarget, found: Measured) -> ContainerSample:
         return ContainerSample(
             id=target.id,
             name=target.name,
@@ -259,6 +273,11 @@ class Collector:
             cpu=self._rates.with_rate(PODS, groups.cpu_of(summed, now.wall), now.mono),
             memory=groups.memory_of(summed, [pod.memory for pod in pods], now.wall),
         )
+
+
+def _own_cgroup(target: ContainerTarget) -> OwnCgroup | None:
+    directory = cgroups.own_cgroup(target.pid, target.id)
+    return OwnCgroup(directory, turn=target.pid) if directory else None
 
 
 def _all_processes(several: Sequence[Processes | None]) -> Processes:

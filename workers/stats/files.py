@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Collection, Iterable, Sequence
-from typing import Final
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from typing import Final, NamedTuple
 
 import msgspec
 
@@ -30,6 +30,14 @@ class Places(msgspec.Struct, frozen=True, kw_only=True):
     memory_dir: str = ""
 
 
+class _Volume(NamedTuple):
+    plugin: str
+    name: str
+    path: str
+    on: str
+    """The directory whose file system it is on: that of all pods, or its own."""
+
+
 class Files:
     """Remembers which directories each pod has. For one thread at a time."""
 
@@ -40,14 +48,17 @@ class Files:
         self._images = ImageStore()
         self._fs: dict[str, FileSystem | None] = {}
         """File systems of this round, by path."""
-        self._volumes_of: dict[str, tuple[float, tuple[tuple[str, str, str], ...]]] = {}
-        """By uid: when a pod's volumes were listed (monotonic seconds), and (plugin, name, path) of each."""
+        self._began = clock.now()
+        """Of this round."""
+        self._volumes_of: dict[str, tuple[float, tuple[_Volume, ...]]] = {}
+        """By uid: a pod's volumes, and when they were listed (monotonic seconds)."""
         self._log_directories: dict[str, str] = {}
         """By uid."""
 
     def begin_round(self, pods: Sequence[PodTarget]) -> None:
         """Count the directories of these pods that are due; forget those of others. Blocks."""
         self._fs.clear()
+        self._began = self._clock.now()
         uids = {pod.uid for pod in pods}
         self._log_directories = {uid: known for uid, known in self._log_directories.items() if uid in uids}
         self._volumes_of = {uid: known for uid, known in self._volumes_of.items() if uid in uids}
@@ -57,8 +68,9 @@ class Files:
         self._disk.count(self._directories(pods))
 
     def rootfs(self, target: ContainerTarget) -> FileSystem | None:
-        """Writable layer of a container; None where the storage driver has none."""
-        return self._used(target.layer, target.layer) if target.layer else None
+        """Writable layer of a container; None where the storage driver has none. Layers are plain directories, on the
+        storage's file system."""
+        return self._used(target.layer, _storage_of(target.layer)) if target.layer else None
 
     def logs(self, pod: PodTarget, target: ContainerTarget) -> FileSystem | None:
         """Logs of a container; None of the infra container, which writes none."""
@@ -67,10 +79,10 @@ class Files:
 
     def volumes(self, pod: PodTarget) -> Iterable[VolumeSample]:
         """Volumes of a pod of which something is known."""
-        for plugin, name, path in self._volume_paths(pod):
-            fs = self._used(path, path)
+        for volume in self._volumes(pod):
+            fs = self._used(volume.path, volume.on)
             if fs is not None:
-                yield VolumeSample(name=name, plugin=plugin, fs=fs)
+                yield VolumeSample(name=volume.name, plugin=volume.plugin, fs=fs)
 
     def ephemeral(
         self, pod: PodTarget, containers: Collection[ContainerSample], volumes: Collection[VolumeSample]
@@ -80,7 +92,7 @@ class Files:
         paths += [v.fs.path for v in volumes if v.plugin == EMPTY_DIR and v.fs.path.startswith(self._places.pods_dir)]
         usage = sum_of(map(self._disk.of, paths)) if all(target.layer for target in pod.containers) else None
         root = self._places.pods_dir
-        return used_on(self._file_system(root), usage, root, self._time())
+        return used_on(self._file_system(root), usage, root)
 
     def node(self) -> FileSystem | None:
         """File system of the pods' directories."""
@@ -98,7 +110,7 @@ class Files:
         for pod in pods:
             for target in pod.containers:
                 yield from filter(None, (target.layer, self._log_directory(pod, target)))
-            yield from (path for _, _, path in self._volume_paths(pod))
+            yield from (volume.path for volume in self._volumes(pod))
 
     def _log_directory(self, pod: PodTarget, target: ContainerTarget) -> str:
         """Empty for the infra container."""
@@ -111,33 +123,42 @@ class Files:
             self._log_directories[pod.uid] = directory
         return f"{directory}/{target.name}"
 
-    def _volume_paths(self, pod: PodTarget) -> tuple[tuple[str, str, str], ...]:
+    def _volumes(self, pod: PodTarget) -> tuple[_Volume, ...]:
         """Listed as rarely as volumes are counted; they are all there before a container runs."""
         if not pod.containers:
             return ()
-        now, known = self._clock.now().mono, self._volumes_of.get(pod.uid)
-        if known is None or now - known[0] > PERIOD_S:
-            known = (
-                now,
-                tuple(
-                    (plugin, name, os.path.join(root, pod.uid, "volumes", plugin, name))
-                    for root in filter(None, (self._places.pods_dir, self._places.memory_dir))
-                    for plugin, name in volumes_in(root, pod.uid)
-                ),
-            )
+        known = self._volumes_of.get(pod.uid)
+        if known is None or self._began.mono - known[0] > PERIOD_S:
+            roots = filter(None, (self._places.pods_dir, self._places.memory_dir))
+            known = self._began.mono, tuple(volume for root in roots for volume in _volumes_below(root, pod.uid))
             self._volumes_of[pod.uid] = known
         return known[1]
 
     def _used(self, path: str, on: str) -> FileSystem | None:
-        return used_on(self._file_system(on), self._disk.of(path), path, self._time())
+        return used_on(self._file_system(on), self._disk.of(path), path)
 
     def _file_system(self, path: str) -> FileSystem | None:
         if path not in self._fs:
-            self._fs[path] = file_system(path, self._time())
+            self._fs[path] = file_system(path, self._began.wall)
         return self._fs[path]
 
-    def _time(self) -> float:
-        return self._clock.now().wall
+
+def _storage_of(layer: str) -> str:
+    """Directory of all layers: two levels above one's files."""
+    return layer.rsplit("/", 2)[0]
+
+
+def _volumes_below(root: str, uid: str) -> Iterator[_Volume]:
+    for plugin, name in volumes_in(root, uid):
+        path = os.path.join(root, uid, "volumes", plugin, name)
+        yield _Volume(plugin, name, path, root if _is_on_one_device(path, root) else path)
+
+
+def _is_on_one_device(*paths: str) -> bool:
+    try:
+        return len({os.stat(path).st_dev for path in paths}) == 1
+    except OSError:
+        return False
 
 
 def _with_device(fs: FileSystem | None) -> FileSystem | None:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from operator import attrgetter
 from typing import Final, NamedTuple
 
 from ipc.stats.values import Cpu, Memory, Source
@@ -19,6 +20,9 @@ class Figures(NamedTuple):
 
 
 NOTHING: Final = Figures(0, 0, 0, 0, 0)
+_SIZES: Final = attrgetter("usage", "working_set", "rss", "swap")
+_NO_SIZES: Final = (0, 0, 0, 0)
+_UNKNOWN: Final = (None, None, None, None)
 
 
 def figures_of(cpu: Cpu | None, memory: Memory | None) -> Figures:
@@ -39,13 +43,17 @@ class GroupAccount:
         """``members`` as they were last, when their and all earlier ones' sum was ``total``."""
         self._members: Mapping[str, Figures] = members or {}
         self._ended = _minus(total, sum_of(self._members.values())) if members else NOTHING
+        self._sum: Figures | None = None
 
     def add(self, members: Mapping[str, Figures]) -> Figures:
         """Sum of these and of all that were members before. A figure that a member lacks is lacking."""
+        if self._sum is not None and members == self._members:
+            return self._sum
         gone = [_known(figures) for name, figures in self._members.items() if name not in members]
         self._ended = sum_of([self._ended, *gone])
         self._members = members
-        return sum_of([self._ended, *members.values()])
+        self._sum = sum_of([self._ended, *members.values()])
+        return self._sum
 
 
 def sum_of(several: Iterable[Figures]) -> Figures:
@@ -55,8 +63,7 @@ def sum_of(several: Iterable[Figures]) -> Figures:
 
 def total(values: Sequence[int | None]) -> int | None:
     """None when one is not known."""
-    known = [value for value in values if value is not None]
-    return sum(known) if len(known) == len(values) else None
+    return None if None in values else sum(filter(None, values))
 
 
 def cpu_of(figures: Figures, time: float) -> Cpu:
@@ -71,17 +78,15 @@ def cpu_of(figures: Figures, time: float) -> Cpu:
 
 def memory_of(figures: Figures, members: Sequence[Memory | None], time: float) -> Memory:
     """Sizes that all members know, added up."""
-
-    def added(size: Callable[[Memory], int | None]) -> int | None:
-        return total([size(member) if member is not None else None for member in members])
-
+    sizes = [_SIZES(member) if member is not None else _UNKNOWN for member in members]
+    usage, working_set, rss, swap = map(total, zip(_NO_SIZES, *sizes, strict=True))
     return Memory(
         source=Source.CONTAINERS,
         time=time,
-        usage=added(lambda m: m.usage),
-        working_set=added(lambda m: m.working_set),
-        rss=added(lambda m: m.rss),
-        swap=added(lambda m: m.swap),
+        usage=usage,
+        working_set=working_set,
+        rss=rss,
+        swap=swap,
         page_faults=figures.page_faults,
         major_page_faults=figures.major_page_faults,
     )

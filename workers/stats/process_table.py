@@ -41,6 +41,13 @@ class _Known(NamedTuple):
     """Empty for none of the roots'."""
 
 
+class _Read(NamedTuple):
+    """A process, and the text of /proc/PID/stat that says so: of one that does nothing that stays the same."""
+
+    text: bytes
+    process: Process
+
+
 class ProcessTable:
     """Remembers which process is whose. For one thread at a time."""
 
@@ -48,37 +55,47 @@ class ProcessTable:
         self._known: dict[int, _Known] = {}
         self._namespaces: dict[Root, str] = {}
         """PID namespace of each root, empty when it cannot be read or is ours."""
+        self._read: dict[int, _Read] = {}
+        """Of the owners' processes, as they were in the last round."""
         self._round = 0
 
     def scan(self, roots: Iterable[Root]) -> dict[str, list[Process]]:
-        """Processes of each owner whose first process is there. Reads /proc."""
+        """Processes of each owner whose first process is there, by equal values while they do nothing. Reads /proc."""
         self._round += 1
         by_pid = {root.pid: root for root in roots if root.pid > 0}
         namespaces = self._own_namespaces(by_pid.values())
         pids = set(procfs.pids())
         self._known = {pid: known for pid, known in self._known.items() if pid in pids}
-        processes: dict[int, Process] = {}
+        processes: dict[int, _Read] = {}
         fresh: dict[int, Process] = {}
         for pid in pids:
             known = self._known.get(pid)
             if known is not None and not known.owner and pid not in by_pid and pid % ROUNDS != self._round % ROUNDS:
                 continue
-            if (process := read_process(pid)) is None:
+            if (read := self._look(pid)) is None:
                 continue
-            processes[pid] = process
-            if known is None or known.start_ticks != process.start_ticks or pid in by_pid:
-                fresh[pid] = process
+            processes[pid] = read
+            if known is None or known.start_ticks != read.process.start_ticks or pid in by_pid:
+                fresh[pid] = read.process
         self._decide(fresh, by_pid, namespaces)
+        self._read = {pid: read for pid, read in processes.items() if self._known[pid].owner}
         found: dict[str, list[Process]] = {}
-        for pid, process in processes.items():
-            if owner := self._known[pid].owner:
-                found.setdefault(owner, []).append(process)
+        for pid, read in self._read.items():
+            found.setdefault(self._known[pid].owner, []).append(read.process)
         return {owner: members for owner, members in found.items() if any(p.pid in by_pid for p in members)}
 
     def forget(self) -> None:
         """Nobody looks for a while."""
         self._known.clear()
         self._namespaces.clear()
+        self._read.clear()
+
+    def _look(self, pid: int) -> _Read | None:
+        text, before = read_once(pid, "stat", MAX_STAT_BYTES), self._read.get(pid)
+        if before is not None and before.text == text:
+            return before
+        process = parse_stat(pid, text)
+        return _Read(text, process) if process is not None else None
 
     def _own_namespaces(self, roots: Iterable[Root]) -> Mapping[str, str]:
         """Namespace -> owner, of those that belong to one root alone. With a new root everything is looked at anew:
@@ -131,11 +148,6 @@ def pid_namespace(pid: int | str) -> str:
         return os.readlink(procfs.PROC / str(pid) / "ns/pid")
     except OSError:
         return ""
-
-
-def read_process(pid: int) -> Process | None:
-    """Counters of a process; None when there is none."""
-    return parse_stat(pid, read_once(pid, "stat", MAX_STAT_BYTES))
 
 
 def parse_stat(pid: int, text: bytes) -> Process | None:

@@ -128,14 +128,12 @@ def file_system(path: str, time: float) -> FileSystem | None:
     )
 
 
-def used_on(fs: FileSystem | None, usage: Usage | None, path: str, time: float) -> FileSystem | None:
-    """A directory on that file system; None when nothing is known of either."""
-    if fs is None and usage is None:
+def used_on(fs: FileSystem | None, usage: Usage | None, path: str) -> FileSystem | None:
+    """A directory on that file system; None when nothing is known of that."""
+    if fs is None:
         return None
-    bare = fs or FileSystem(time=time)
     return msgspec.structs.replace(
-        bare,
-        time=time,
+        fs,
         path=path,
         used=usage[0] if usage is not None else None,
         inodes_used=usage[1] if usage is not None else None,

@@ -17,11 +17,13 @@ from workers.kubecontainer.look import Look, encode_look
 class SyncEnded(Exception):
     """The sync ends here, before its last step."""
 
-    def __init__(self, error: SyncError, message: str = "", *, cancelled: bool = False) -> None:
+    def __init__(self, error: SyncError, message: str = "", *, cancelled: bool = False, retry_at: float = 0.0) -> None:
+        """``retry_at``: wall time before which trying again is useless; 0.0 when unknown."""
         super().__init__(f"{error}: {message}")
         self.error = error
         self.message = message
         self.cancelled = cancelled
+        self.retry_at = retry_at
 
 
 class SyncRecord:
@@ -105,9 +107,10 @@ class SyncRecord:
             incarnation=self._request.incarnation,
             kind=self._request.kind,
             results=tuple(self._results),
-            summary=self._summary(),
+            summary=self._summary(ended),
             error=ended.error if ended else SyncError.NONE,
             message=ended.message if ended else "",
+            retry_at=ended.retry_at if ended else 0.0,
             changed=self.changed,
             touched=tuple(self._touched),
             removed=tuple(self._removed),
@@ -119,11 +122,12 @@ class SyncRecord:
             actuated=dict(self._actuated),
         )
 
-    def _summary(self) -> str:
+    def _summary(self, ended: SyncEnded | None) -> str:
         """Summary: observed state, acts, time of the next try."""
+        nothing = "nothing to do" if ended is None else "nothing could be done yet"
         tries = [result.retry_at for result in self._results if result.retry_at]
         back = f"; next try at {rfc3339(min(tries))}" if tries else ""
-        return f"found {self._found or 'nothing'}; {', '.join(self._did) or 'nothing to do'}{back}"
+        return f"found {self._found or 'nothing'}; {', '.join(self._did) or nothing}{back}"
 
 
 def _count(request: SyncPod, action: SyncAction, target: str, error: SyncError = SyncError.NONE) -> None:

@@ -16,6 +16,7 @@ from workers.kubecontainer.mounted_volume import MountedVolume, VolumeError, why
 from workers.kubecontainer.pod_snapshot import PodSnapshot
 from workers.sync.record import SyncEnded
 from workers.sync.run import SyncRun
+from workers.volumemanager.plugins.back_off import Failure
 from workers.volumemanager.plugins.claim import set_up_claim
 from workers.volumemanager.plugins.empty_dir import set_up_empty_dir
 from workers.volumemanager.plugins.ephemeral import set_up_ephemeral
@@ -30,21 +31,37 @@ SetUp = Callable[[SyncRun, VolumeHost, PodSnapshot, Volume], Awaitable[MountedVo
 
 async def set_up_volumes(run: SyncRun, host: VolumeHost, of: PodSnapshot) -> dict[str, MountedVolume]:
     """Set up every volume of the pod; the mounted volumes by name. Raises SyncEnded when one of them is not ready; the
-    others are then."""
+    others are then. One that has failed is tried again when its pause is over, and only then there is an event."""
     mounted: dict[str, MountedVolume] = {}
-    failures: list[str] = []
+    failures: list[Failure] = []
     for volume in of.pod.spec.volumes:
-        try:
-            mounted[volume.name] = await _set_up(volume)(run, host, of, volume)
-        except VolumeError as error:
-            failures.append(str(error))
-        except OSError as error:
-            failures.append(str(VolumeError(volume.name, why(error))))
-    for failure in failures:
-        await run.event(event_reasons.FAILED_MOUNT_VOLUME, failure)
+        found = await _try(run, host, of, volume)
+        if isinstance(found, Failure):
+            failures.append(found)
+        else:
+            mounted[volume.name] = found
     if failures:
-        raise SyncEnded(SyncError.FAILED_MOUNT, "; ".join(failures))
+        words, retry_at = "; ".join(each.words for each in failures), min(each.retry_at for each in failures)
+        raise SyncEnded(SyncError.FAILED_MOUNT, words, retry_at=retry_at)
     return mounted
+
+
+async def _try(run: SyncRun, host: VolumeHost, of: PodSnapshot, volume: Volume) -> MountedVolume | Failure:
+    """Raises SyncEnded."""
+    back_off = host.back_off
+    if waiting := back_off.waiting(of, volume, run.clock.now().wall):
+        return waiting
+    try:
+        mounted = await _set_up(volume)(run, host, of, volume)
+    except VolumeError as error:
+        words = str(error)
+    except OSError as error:
+        words = str(VolumeError(volume.name, why(error)))
+    else:
+        back_off.succeeded(of, volume)
+        return mounted
+    await run.event(event_reasons.FAILED_MOUNT_VOLUME, words)
+    return back_off.failed(of, volume, words, run.clock.now().wall)
 
 
 def _set_up(volume: Volume) -> SetUp:

@@ -23,6 +23,7 @@ _PARTS: Final = (HELD, VOLUMES, PLUGINS)
 
 async def tear_down_volumes(run: SyncRun, host: VolumeHost) -> tuple[Stuck, ...]:
     """Remove all volumes of a pod whose containers are gone; those that could not be removed, each with an event."""
+    host.back_off.forget(run.pod.uid)
     roots = (host.memory_dir, host.pods_dir)
     stuck = [one for root in roots for one in await _remove(run, root, host.unshare)]
     for one in stuck:

@@ -5,6 +5,7 @@ A row speaks for its field and everything below it, unless a row with a longer p
 field, change its row, run `python -m ipc.api.support.page > docs/pod-fields.md`, and nothing else here.
 """
 
+from collections.abc import Mapping
 from enum import Enum
 from typing import Any, Final
 
@@ -133,6 +134,37 @@ OBJECT_ROWS: Final = (
     FieldSupport("status", _NA, "a manifest's status is dropped; Rootlet writes its own"),
 )
 
+_INSTEAD: Final = "mount it on the host and use a hostPath volume, or use emptyDir, or a persistentVolumeClaim"
+_OTHER_VOLUMES: Final[Mapping[str, str]] = {
+    "nfs": "mounting NFS takes root",
+    "iscsi": "attaching iSCSI disks takes root",
+    "fc": "attaching Fibre Channel disks takes root",
+    "rbd": "attaching Ceph's block devices takes root",
+    "cephfs": "mounting CephFS takes root",
+    "glusterfs": "mounting GlusterFS takes root, and Kubernetes has dropped it",
+    "gitRepo": "Kubernetes has dropped it; an init container can clone into an emptyDir volume",
+    "flexVolume": "there are no FlexVolume drivers here",
+    "csi": "there are no CSI drivers here",
+    **dict.fromkeys(
+        (
+            "gcePersistentDisk",
+            "awsElasticBlockStore",
+            "azureDisk",
+            "azureFile",
+            "cinder",
+            "vsphereVolume",
+            "photonPersistentDisk",
+            "portworxVolume",
+            "scaleIO",
+            "storageos",
+            "quobyte",
+            "flocker",
+        ),
+        "a cloud's or storage vendor's volumes are not attached here",
+    ),
+}
+"""Why each kind of volume is not there, by its name in a volume."""
+
 POD_ROWS: Final = (
     FieldSupport(
         "spec.restartPolicy",
@@ -177,7 +209,7 @@ POD_ROWS: Final = (
         "added and changed by editing the manifest, at any time; started at once, never restarted",
         tests=("e2e/test_ephemeral_containers.py::test_it_is_added_to_a_pod_that_runs",),
     ),
-    FieldSupport("spec.volumes", _NO, "nothing on this host provides such a volume"),
+    *(FieldSupport(f"spec.volumes[*].{kind}", _NO, f"{what}: {_INSTEAD}") for kind, what in _OTHER_VOLUMES.items()),
     FieldSupport(
         "spec.activeDeadlineSeconds",
         _YES,
@@ -626,8 +658,11 @@ VOLUME_ROWS: Final = (
     FieldSupport(
         "spec.volumes[*].persistentVolumeClaim",
         _NOTE,
-        "the Podman volume of the claim's name, made when absent and never removed; no namespaces",
-        tests=("e2e/test_volumes.py::test_a_claim_is_a_podman_volume_that_stays",),
+        "what its document is bound to; without one the Podman volume of its name, made when absent and never removed",
+        tests=(
+            "e2e/test_persistent_volumes.py::test_a_claim_is_bound_and_mounted_and_the_binding_outlives_kill_9",
+            "e2e/test_volumes.py::test_a_claim_is_a_podman_volume_that_stays",
+        ),
     ),
     FieldSupport("spec.volumes[*].ephemeral.volumeClaimTemplate.metadata", _NA, _POD_VOLUME),
     FieldSupport("spec.volumes[*].ephemeral.volumeClaimTemplate.spec", _NA, _POD_VOLUME),

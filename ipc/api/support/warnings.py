@@ -10,4 +10,6 @@ def field_warnings(pod: Pod) -> tuple[str, ...]:
     findings = unsupported_fields(pod)
     warned = tuple(f"{finding.path}: {finding.why}" for finding in findings if finding.support is Support.WARNED)
     cluster = [finding.path for finding in findings if finding.support is Support.NOT_APPLICABLE]
-    return (*warned, f"{', '.join(cluster)}: said to a cluster: nothing on this host acts on it") if cluster else warned
+    if not cluster:
+        return warned
+    return (*warned, f"{', '.join(cluster)}: these fields speak to a cluster, and have no effect on a single host")

@@ -35,7 +35,7 @@ def validate_scheduling(spec: PodSpec, path: str) -> Errors:
     if affinity is not None and affinity.required_during_scheduling_ignored_during_execution is not None:
         required_nodes = affinity.required_during_scheduling_ignored_during_execution
         below = f"{path}.affinity.nodeAffinity.requiredDuringSchedulingIgnoredDuringExecution"
-        yield from _node_selector(required_nodes, below)
+        yield from validate_node_selector(required_nodes, below)
     for below, toleration in indexed(f"{path}.tolerations", spec.tolerations):
         yield from _toleration(toleration, below)
     for below, gate in indexed(f"{path}.readinessGates", spec.readiness_gates):
@@ -50,7 +50,8 @@ def validate_scheduling(spec: PodSpec, path: str) -> Errors:
         yield from _claim(claim, below)
 
 
-def _node_selector(selector: NodeSelector, path: str) -> Errors:
+def validate_node_selector(selector: NodeSelector, path: str) -> Errors:
+    """Terms over labels and fields of nodes (ValidateNodeSelector)."""
     terms = f"{path}.nodeSelectorTerms"
     if not selector.node_selector_terms:
         yield required(terms, "must have at least one node selector term")

@@ -8,8 +8,8 @@ from typing import Any, Final, TypeVar
 import click
 import msgspec
 
-from supervisor.cli.config_objects import CONFIG_MAPS, OBJECT_ALIASES, PRIORITY_CLASSES, SECRETS, SINGULAR
-from supervisor.cli.manifests import Target, objects_in, read_manifests
+from supervisor.cli.config_objects import OBJECT_ALIASES, SINGULAR
+from supervisor.cli.manifests import RESOURCES, Target, objects_in, read_manifests
 from supervisor.cli.options import DEFAULT_NAMESPACE, POD_ALIASES, Failure
 from supervisor.client.errors import RequestFailed
 from supervisor.client.http import WITHOUT_NAMESPACE, ActionResult, AgentClient, config_objects_path, pods_path
@@ -18,12 +18,7 @@ Json = Mapping[str, Any]
 F = TypeVar("F", bound=Callable[..., Any])
 
 PODS: Final = "pods"
-KINDS: Final[Mapping[str, str]] = {
-    PODS: "Pod",
-    CONFIG_MAPS: "ConfigMap",
-    SECRETS: "Secret",
-    PRIORITY_CLASSES: "PriorityClass",
-}
+KINDS: Final[Mapping[str, str]] = {resource: kind for kind, resource in RESOURCES.items()}
 """Resources that can be applied, and their kinds."""
 ALIASES: Final[Mapping[str, str]] = {**dict.fromkeys(POD_ALIASES, PODS), **OBJECT_ALIASES}
 NONE, CLIENT, SERVER = "none", "client", "server"

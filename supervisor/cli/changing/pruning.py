@@ -7,10 +7,9 @@ from collections.abc import Iterable, Iterator
 import click
 
 from supervisor.cli.changing.changes import KINDS, PODS, Told, object_name
-from supervisor.cli.config_objects import PRIORITY_CLASSES
 from supervisor.cli.manifests import Manifest, Target, objects_in
 from supervisor.cli.options import DEFAULT_NAMESPACE
-from supervisor.client.http import AgentClient, config_objects_path, pods_path
+from supervisor.client.http import WITHOUT_NAMESPACE, AgentClient, config_objects_path, pods_path
 
 _SOURCE: str = "kubernetes.io/config.source"
 _APPLY: str = "apply"
@@ -32,12 +31,12 @@ def prune_objects(
 
 
 def _applied(client: AgentClient, namespace: str, selector: str) -> Iterator[Target]:
-    """Pods first: what they use goes after them. A PriorityClass has no namespace, and none is pruned."""
+    """Pods first: what they use goes after them. Objects without a namespace are not pruned."""
     query = {"labelSelector": selector or None}
     for pod in client.get(pods_path(namespace), query)["items"]:
         if pod["metadata"].get("annotations", {}).get(_SOURCE) == _APPLY:
             yield Target(PODS, namespace, pod["metadata"]["name"])
-    for resource in KINDS.keys() - {PODS, PRIORITY_CLASSES}:
+    for resource in KINDS.keys() - {PODS, *WITHOUT_NAMESPACE}:
         for found in client.get(config_objects_path(resource, namespace), query)["items"]:
             if str(found.get("source", "")).partition(":")[0] == _APPLY:
                 yield Target(resource, namespace, found["metadata"]["name"])

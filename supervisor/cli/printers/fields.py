@@ -13,6 +13,7 @@ from ipc.api.support.findings import row_of
 from ipc.api.support.table import FieldSupport
 from ipc.api.v1.config_objects import ConfigMap, Secret
 from ipc.api.v1.event import Event
+from ipc.api.v1.persistent_volume import PersistentVolume, PersistentVolumeClaim
 from ipc.api.v1.pod import Pod
 from ipc.api.v1.scheduling import PriorityClass
 from ipc.resources.registry import find_resource
@@ -23,6 +24,8 @@ _TYPES: Final[Mapping[str, type[msgspec.Struct]]] = {
     "Secret": Secret,
     "Event": Event,
     "PriorityClass": PriorityClass,
+    "PersistentVolume": PersistentVolume,
+    "PersistentVolumeClaim": PersistentVolumeClaim,
 }
 _LEAVES: Final[Mapping[type, str]] = {str: "string", int: "integer", bool: "boolean", float: "number", bytes: "string"}
 _WIDTH: Final = 80

@@ -9,6 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from fractions import Fraction
 from typing import Any, Final
 
+from ipc.api.default_resources import is_extended
 from ipc.api.quantity import Notation, format_quantity, parse_quantity
 from ipc.resources.times import NONE, UNKNOWN, local_time, since
 from supervisor.cli.printers.containers import COMPLETED
@@ -104,6 +105,9 @@ def _allocated(status: Json, pods: Sequence[Json], usage: Json) -> Iterator[str]
         sums = [sum((_amount(pod, kind, resource) for pod in pods), Fraction(0)) for kind in _KINDS]
         cells = (f"{_shown(resource, each)} ({share(float(each), float(whole))})" for each in sums)
         yield "  " + "\t".join((resource, *cells, used.get(resource) or sized(usage.get("fs", {}).get("used"))))
+    for resource in sorted(filter(is_extended, status.get("allocatable", ()))):
+        counts = [sum((_amount(pod, kind, resource) for pod in pods), Fraction(0)) for kind in _KINDS]
+        yield "  " + "\t".join((resource, *map(str, counts)))
 
 
 def _system(usage: Json) -> Iterator[str]:

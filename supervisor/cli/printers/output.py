@@ -92,7 +92,8 @@ def _template(output: Output, *, headers: bool, allow_missing_keys: bool) -> For
         as_json = output.format == "jsonpath-as-json"
         return templates.jsonpath(output.argument, allow_missing_keys=allow_missing_keys, as_json=as_json)
     except templates.JsonPathError as error:
-        raise Failure(f"error parsing {output.format} {output.argument}, {error}", prefix="error: ") from None
+        where = "" if output.format == "custom-columns" else f"error parsing {output.format} {output.argument}, "
+        raise Failure(f"{where}{error}", prefix="error: ") from None
 
 
 def object_name(resource: Resource, obj: Json) -> str:

@@ -17,6 +17,7 @@ from ipc.messages.api_server import (
     DeletePod,
     DrainNode,
     PatchObject,
+    ReloadSettings,
     Reply,
     RestartPod,
     RestartWorker,
@@ -164,6 +165,9 @@ class Changes:
 
     async def uncordon(self, request: web.Request) -> web.Response:
         return _answer(await self._site.master.ask(lambda request_id: UncordonNode(request_id=request_id)))
+
+    async def reload(self, _request: web.Request) -> web.Response:
+        return _answer(await self._site.master.ask(lambda request_id: ReloadSettings(request_id=request_id)))
 
     async def look_for_garbage(self, _request: web.Request) -> web.Response:
         """Answer with what a collection would remove, and every image."""

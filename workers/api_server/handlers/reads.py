@@ -52,7 +52,7 @@ class Reads:
         self._pods = _Stored(registry.PODS, site.store.pods, "Pod")
         self._events = _Stored(registry.EVENTS, site.store.events, "Event")
         self._config_objects = {
-            kind: _Stored(registry.BY_KIND[kind], objects, f"{kind}Summary" if kind.is_namespaced else kind)
+            kind: _Stored(registry.BY_KIND[kind], objects, f"{kind}Summary" if kind.has_values else kind)
             for kind, objects in site.store.config_objects.items()
         }
 
@@ -149,6 +149,8 @@ class Reads:
         self, request: web.Request, resource: _Stored[M], wanted: Wanted[M], shown: Representation
     ) -> web.StreamResponse:
         site, query = self._site, request.query
+        if flag(query, "sendInitialEvents"):
+            raise ApiError(422, "sendInitialEvents: Forbidden: lists are not streamed here", reason="Invalid")
         watch = WatchRequest(
             kind=resource.kind,
             wanted=wanted,

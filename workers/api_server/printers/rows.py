@@ -9,6 +9,7 @@ from ipc.resources import registry
 from workers.api_server.printers.config_objects import config_map_row, namespace_row, priority_class_row, secret_row
 from workers.api_server.printers.events import by_time, event_row
 from workers.api_server.printers.nodes import node_row
+from workers.api_server.printers.persistent_volumes import claim_row, volume_row
 from workers.api_server.printers.pods import pod_row
 from workers.api_server.printers.workers import worker_row
 
@@ -22,6 +23,8 @@ ROWS: Final[Mapping[str, Row]] = {
     registry.CONFIG_MAPS.plural: config_map_row,
     registry.SECRETS.plural: secret_row,
     registry.PRIORITY_CLASSES.plural: priority_class_row,
+    registry.PERSISTENT_VOLUMES.plural: volume_row,
+    registry.PERSISTENT_VOLUME_CLAIMS.plural: claim_row,
     registry.WORKERS.plural: worker_row,
 }
 """By plural: from an object as JSON and the time in epoch seconds to a cell for each of the kind's columns."""

@@ -134,7 +134,7 @@ def event_object(message: EventChanged, resource_version: int) -> StoredObject[E
 
 
 def config_object(message: ObjectChanged, resource_version: int) -> StoredObject[ObjectChanged]:
-    """A class, or a ConfigMap or Secret without its values, under that resourceVersion."""
+    """A class, volume or claim, or a ConfigMap or Secret without its values, under that resourceVersion."""
     summary = message.summary
     meta = msgspec.structs.replace(summary.metadata, resource_version=str(resource_version))
     return StoredObject(
@@ -145,8 +145,8 @@ def config_object(message: ObjectChanged, resource_version: int) -> StoredObject
         labels=meta.labels,
         fields={"metadata.name": meta.name, "metadata.namespace": meta.namespace, "type": summary.type},
         json=msgspec.json.encode(
-            msgspec.structs.replace(summary.priority_class, metadata=meta)
-            if summary.priority_class is not None
+            msgspec.structs.replace(summary.object, metadata=meta)
+            if summary.object is not None
             else object_view(summary, meta)
         ),
         packed=msgspec.msgpack.encode(message),

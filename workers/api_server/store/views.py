@@ -31,6 +31,8 @@ class VersionInfo(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     runtime_silent_since: float
     """Epoch seconds; 0 while Podman answers. What is shown of pods was seen before."""
     sources_ready: bool
+    config_file: str
+    """Path; empty for all defaults."""
 
 
 class Resources(msgspec.Struct, frozen=True, rename="camel"):
@@ -167,6 +169,7 @@ def version_info(agent: AgentChanged) -> VersionInfo:
         runtime_message=agent.runtime_message,
         runtime_silent_since=agent.runtime_silent_since,
         sources_ready=agent.sources_ready,
+        config_file=agent.config_file,
     )
 
 

@@ -1,6 +1,8 @@
-"""persistentVolumeClaim: the Podman volume of the claim's name, as `podman kube play` has it.
+"""persistentVolumeClaim: what a claim's document is bound to, and without a document the Podman volume of its name.
 
-There are no claims here, and no provisioner: a volume that does not exist is made, with Podman's local driver, and one
+The master binds claims (`supervisor.persistentvolume`); a hostPath and a local volume are mounted as upstream does it
+(pkg/volume/hostpath, pkg/volume/local), and `PodClaim.podman_volume` as a claim without a document is, which is as
+`podman kube play` has it: a volume that does not exist is made, with Podman's local driver, and one
 that exists is used as it is, whatever its driver. It belongs to no pod and is never removed.
 Namespaces do not keep volumes apart: they are the user's, and Podman has one name for each.
 
@@ -18,12 +20,15 @@ from typing import Final
 
 import msgspec
 
-from ipc.api.v1.volume import Volume
+from ipc.api.v1.volume import HostPathVolumeSource, Volume
+from ipc.kubecontainer.config_objects import ObjectKind
+from ipc.kubecontainer.pod_claims import PodClaim
 from workers.kubecontainer import labels
 from workers.kubecontainer.mounted_volume import MountedVolume, VolumeError
 from workers.kubecontainer.pod_snapshot import PodSnapshot
 from workers.kubecontainer.runtime import ErrorKind, RuntimeCallError, VolumeInfo
 from workers.sync.run import SyncRun
+from workers.volumemanager.plugins.host_path import check
 from workers.volumemanager.plugins.in_use import is_in_use
 from workers.volumemanager.plugins.ownership import ON_ROOT_MISMATCH, fs_group, give_volume_to_group
 from workers.volumemanager.plugins.volume_host import VolumeHost
@@ -38,8 +43,45 @@ async def set_up_claim(run: SyncRun, host: VolumeHost, of: PodSnapshot, volume: 
     """Raises VolumeError, SyncEnded."""
     source = volume.persistent_volume_claim
     assert source is not None, "a persistentVolumeClaim volume"
-    mounted = MountedVolume(name=volume.name, claim=source.claim_name, read_only=source.read_only)
-    return await set_up_podman_volume(run, host, of, mounted, {labels.INSTANCE: host.instance})
+    claim = _bound(of, volume.name, source.claim_name)
+    if claim.host_path is not None:
+        path = claim.host_path.path
+        if not is_in_use(of.pod, volume.name, of.status):
+            await run.unless_cancelled(run.in_files, volume.name, check, volume.name, claim.host_path)
+    elif claim.local_path:
+        path = claim.local_path
+        await _set_up_local(run, host, of, volume.name, claim)
+    else:
+        mounted = MountedVolume(name=volume.name, claim=claim.podman_volume, read_only=source.read_only)
+        return await set_up_podman_volume(run, host, of, mounted, {labels.INSTANCE: host.instance})
+    return MountedVolume(name=volume.name, path=Path(path), read_only=source.read_only, is_foreign=True)
+
+
+def _bound(of: PodSnapshot, volume: str, name: str) -> PodClaim:
+    """Volume that the claim stands for. Raises VolumeError when that cannot be mounted now."""
+    if of.objects.is_unknown(ObjectKind.PERSISTENT_VOLUME_CLAIM, name):
+        message = f'claim "{name}" is not known: the source that may state it was not read yet'
+        raise VolumeError(volume, message)
+    claim = of.objects.claims.get(name, PodClaim(podman_volume=name))
+    if claim.problem:
+        raise VolumeError(volume, claim.problem)
+    return claim
+
+
+async def _set_up_local(run: SyncRun, host: VolumeHost, of: PodSnapshot, volume: str, claim: PodClaim) -> None:
+    """The directory must be there; its files are given to the pod's group (localVolumeMounter.SetUpAt)."""
+    if is_in_use(of.pod, volume, of.status):
+        return
+    directory = HostPathVolumeSource(path=claim.local_path, type="Directory")
+    await run.unless_cancelled(run.in_files, volume, check, volume, directory)
+    if (group := fs_group(of.pod)) is not None:
+        path, is_lazy = Path(claim.local_path), _is_lazy(of)
+        await give_volume_to_group(run, host.unshare, volume, path, group, only_on_root_mismatch=is_lazy)
+
+
+def _is_lazy(of: PodSnapshot) -> bool:
+    context = of.pod.spec.security_context
+    return context is not None and context.fs_group_change_policy == ON_ROOT_MISMATCH
 
 
 async def set_up_podman_volume(
@@ -55,9 +97,7 @@ async def set_up_podman_volume(
     except RuntimeCallError as error:
         raise VolumeError(mounted.name, error.message) from error
     if group is not None and is_directory(found):
-        context = of.pod.spec.security_context
-        is_lazy = context is not None and context.fs_group_change_policy == ON_ROOT_MISMATCH
-        path = Path(found.mount_point)
+        path, is_lazy = Path(found.mount_point), _is_lazy(of)
         await give_volume_to_group(run, host.unshare, mounted.name, path, group, only_on_root_mismatch=is_lazy)
     return msgspec.structs.replace(mounted, claim_info=found)
 

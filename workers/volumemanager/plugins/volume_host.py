@@ -6,6 +6,7 @@ import msgspec
 
 from ipc.podresources.node_resources import NodeResources
 from workers.userns.unshare import DEFAULT, Unshare
+from workers.volumemanager.plugins.back_off import MountBackOff
 
 
 class VolumeHost(msgspec.Struct, frozen=True, kw_only=True):
@@ -19,3 +20,4 @@ class VolumeHost(msgspec.Struct, frozen=True, kw_only=True):
     node: NodeResources = NodeResources()
     unshare: Unshare = DEFAULT
     """Into Podman's user and mount namespaces."""
+    back_off: MountBackOff = msgspec.field(default_factory=MountBackOff)

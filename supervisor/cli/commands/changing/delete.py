@@ -29,7 +29,7 @@ from supervisor.client.http import WITHOUT_NAMESPACE
 
 
 @click.command()
-@click.argument("names", nargs=-1, metavar="[pod|configmap|secret|priorityclass] [NAME...]")
+@click.argument("names", nargs=-1, metavar="[pod|configmap|secret|priorityclass|pv|pvc] [NAME...]")
 @files_option
 @recursive_option
 @click.option("--all", "everything", is_flag=True, help="Every one of the namespace.")
@@ -68,7 +68,7 @@ def delete(
     namespace: str,
     selector: str,
 ) -> None:
-    """Delete pods, ConfigMaps, Secrets and PriorityClasses that were applied.
+    """Delete pods and other objects that were applied.
 
     \b
     rootlet delete pod web db

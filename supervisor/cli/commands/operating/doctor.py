@@ -9,13 +9,13 @@ from typing import Final
 import click
 import msgspec
 
-from supervisor.cli.configuration import config_file, load_configuration
+from supervisor.cli.configuration import config_option, config_words, load_configuration
 
 _MARKS: Final = {"ok": "ok     ", "warning": "WARNING", "failed": "FAILED "}
 
 
 @click.command()
-@click.option("--config", "config_path", type=config_file, help="The configuration file.")
+@config_option
 @click.option("-o", "--output", type=click.Choice(["", "json", "yaml"]), default="", help="json or yaml.")
 def doctor(config_path: Path | None, output: str) -> int:
     """Say what on this host or in the manifests would break, before it does. The exit code is 1 if anything would.
@@ -25,14 +25,18 @@ def doctor(config_path: Path | None, output: str) -> int:
     from ipc.host.clock import SystemClock
     from supervisor.cli.printers.documents import DOCUMENTS
     from supervisor.doctor.checks import check_host
-    from supervisor.doctor.findings import Level
+    from supervisor.doctor.findings import Level, ok
     from supervisor.doctor.host import gather, with_answers
     from supervisor.doctor.manifests import check_manifests, read_manifests
 
     settings = load_configuration(config_path)
     facts = with_answers(gather(settings, os.environ), settings)
     pods, errors = read_manifests(settings, SystemClock())
-    findings = [*check_host(facts, settings), *check_manifests(pods, errors, facts, settings)]
+    findings = [
+        ok("configuration", config_words(config_path)),
+        *check_host(facts, settings),
+        *check_manifests(pods, errors, facts, settings),
+    ]
     if output:
         click.echo(DOCUMENTS[output]({"findings": msgspec.to_builtins(findings)}), nl=False)
     else:

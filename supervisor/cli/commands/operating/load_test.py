@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import secrets
 import signal
 import sys
@@ -10,13 +11,14 @@ from typing import TYPE_CHECKING, Final
 
 import click
 
-from supervisor.cli.options import DEFAULT_NAMESPACE, agent, agent_options, duration_s
-from supervisor.load_test.generate import MAX_CONTAINERS, MAX_PODS, RUN_LABEL, Load
+from supervisor.cli.options import Failure, agent, agent_options, duration_s
+from supervisor.load_test.generate import MAX_CONTAINERS, MAX_PODS, NAMESPACE, RUN_LABEL, Load
 
 if TYPE_CHECKING:
     from click._termui_impl import ProgressBar as Bar
 
 DEFAULT_IMAGE: Final = "localhost/rootlet-demo:latest"
+TENTHS: Final = 10
 
 
 @click.command(name="load-test")
@@ -33,6 +35,13 @@ DEFAULT_IMAGE: Final = "localhost/rootlet-demo:latest"
     type=click.Path(dir_okay=False, writable=True, path_type=Path),
     help="Also restart each pod once, and write what every process did for each pod there, for https://ui.perfetto.dev.",
 )
+@click.option(
+    "--report",
+    "report_file",
+    type=click.Path(dir_okay=False, writable=True, path_type=Path),
+    help="Also write the figures there as one HTML page with plots.",
+)
+@click.option("--floor", is_flag=True, help="First start the same pods by bare calls of Podman, to compare with.")
 @agent_options
 @click.pass_context
 def load_test(
@@ -43,42 +52,56 @@ def load_test(
     as_json_wanted: bool,
     timeout: float,
     trace_file: Path | None,
+    report_file: Path | None,
+    floor: bool,
 ) -> int:
-    """Start many pods on the running agent, measure, and take them away again.
+    """Start many pods on the running agent, in a namespace of their own, measure, and take them away again.
 
     The exit code is 1 unless all of them became Ready and are gone afterwards.
     """
     from supervisor.load_test.report import as_json, as_text
     from supervisor.load_test.run import Run
 
+    if trace_file is not None and not trace_file.parent.is_dir():
+        raise Failure(f"{trace_file}: there is no directory {trace_file.parent}")
     name = secrets.token_hex(3)
-    load = Load(run=name, pods=pods, containers=containers, image=image, namespace=DEFAULT_NAMESPACE)
+    load = Load(run=name, pods=pods, containers=containers, image=image, namespace=NAMESPACE)
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     with agent(ctx) as client, ProgressBar() as progress:
-        run = Run(client, load, progress, traced=trace_file is not None)
+        run = Run(client, load, progress, traced=trace_file is not None, floored=floor)
+        if refusal := run.refusal():
+            raise Failure(refusal)
         try:
             report = run.execute(timeout)
         except BaseException:
             if not run.cleaned:
-                click.echo(f"rootlet: pods may be left: rootlet get pods -l {RUN_LABEL}={name}", err=True)
+                click.echo(
+                    f"rootlet: pods may be left: rootlet get pods -n {NAMESPACE} -l {RUN_LABEL}={name}", err=True
+                )
             raise
     if trace_file is not None:
         trace_file.write_bytes(run.trace)
+    if report_file is not None:
+        from supervisor.load_test.html_report import as_html
+
+        report_file.write_text(as_html(report))
     click.echo((as_json if as_json_wanted else as_text)(report), nl=False)
     return 0 if report.passed else 1
 
 
 class ProgressBar:
-    """On stderr, when that is a terminal."""
+    """On stderr: a bar on a terminal, elsewhere a line for each tenth of a phase."""
 
     def __init__(self) -> None:
-        self._is_shown = sys.stderr.isatty()
+        self._is_terminal = sys.stderr.isatty() and os.environ.get("TERM") != "dumb"
         self._phase = ""
+        self._tenths = 0
         self._bar: Bar[int] | None = None
 
     def show(self, phase: str, done: int, total: int) -> None:
         """One bar per phase."""
-        if not self._is_shown:
+        if not self._is_terminal:
+            self._tell(phase, done, total)
             return
         if self._bar is None or phase != self._phase:
             self._end()
@@ -88,6 +111,12 @@ class ProgressBar:
             )
             self._bar.render_progress()
         self._bar.update(done - self._bar.pos)
+
+    def _tell(self, phase: str, done: int, total: int) -> None:
+        tenths = TENTHS * done // total
+        if (phase, tenths) != (self._phase, self._tenths):
+            self._phase, self._tenths = phase, tenths
+            click.echo(f"{phase}: {done} of {total}", err=True)
 
     def __enter__(self) -> ProgressBar:
         return self

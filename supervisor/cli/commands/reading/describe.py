@@ -12,6 +12,7 @@ from ipc.resources import registry
 from supervisor.cli.arguments import Selection, select
 from supervisor.cli.manifests import files_option
 from supervisor.cli.options import (
+    DEFAULT_NAMESPACE,
     Failure,
     agent,
     agent_options,
@@ -23,6 +24,7 @@ from supervisor.cli.printers.config_objects import describe_config_object, descr
 from supervisor.cli.printers.describe import describe_pod
 from supervisor.cli.printers.describe_others import describe_event, describe_namespace, describe_worker
 from supervisor.cli.printers.nodes import describe_node
+from supervisor.cli.printers.persistent_volumes import describe_claim, describe_events, describe_volume
 from supervisor.cli.printers.staleness import warn_if_stale
 from supervisor.client.errors import RequestFailed
 from supervisor.client.http import STATISTICS_PATH, AgentClient, details_path, events_path, pods_path
@@ -145,12 +147,22 @@ class _Describer:
                 self._snapshot = {}
         return self._snapshot
 
+    def _events(self, obj: Json) -> str:
+        if not self._show_events:
+            return ""
+        meta = obj["metadata"]
+        about = f"involvedObject.kind={obj['kind']},involvedObject.name={meta['name']}"
+        path = events_path(meta.get("namespace") or DEFAULT_NAMESPACE)
+        return describe_events(self._client.get(path, {"fieldSelector": about})["items"], clock.wall())
+
     _TEXTS: Final[Mapping[str, Callable[[_Describer, Json], str]]] = {
         registry.PODS.plural: _pod,
         registry.NODES.plural: _node,
         registry.CONFIG_MAPS.plural: lambda self, obj: describe_config_object(obj, clock.wall()),
         registry.SECRETS.plural: lambda self, obj: describe_config_object(obj, clock.wall()),
         registry.PRIORITY_CLASSES.plural: lambda self, obj: describe_priority_class(obj),
+        registry.PERSISTENT_VOLUMES.plural: lambda self, obj: describe_volume(obj) + self._events(obj),
+        registry.PERSISTENT_VOLUME_CLAIMS.plural: lambda self, obj: describe_claim(obj) + self._events(obj),
         registry.EVENTS.plural: lambda self, obj: describe_event(obj),
         registry.NAMESPACES.plural: lambda self, obj: describe_namespace(obj),
         registry.WORKERS.plural: lambda self, obj: describe_worker(obj),

@@ -12,7 +12,7 @@ import msgspec
 
 from ipc.resources.registry import PODS, WORKERS
 from ipc.resources.resource import Resource
-from supervisor.cli.arguments import Selection, names_several_kinds, select
+from supervisor.cli.arguments import Selection, are_several_kinds, select
 from supervisor.cli.options import (
     Failure,
     agent,
@@ -163,11 +163,8 @@ def get(
     selections = select(words, files, None if all_namespaces else namespace)
     if any(each.names for each in selections) and (selector or field_selector):
         raise Failure("name cannot be provided when a selector is specified", prefix="error: ")
-    if (watch or watch_only) and (len(selections) > 1 or len(selections[0].names) > 1):
-        raise Failure(
-            "watch is only supported on individual resources and resource collections - more than 1 resource was found",
-            prefix="error: ",
-        )
+    if watch or watch_only:
+        _refuse_several(selections)
     output = parse_output(output_text, template)
     view = View(
         selections=tuple(selections),
@@ -182,7 +179,7 @@ def get(
             show_labels=show_labels,
             show_events=output_watch_events,
         ),
-        show_kind=show_kind or (not files and names_several_kinds(words, selections)),
+        show_kind=show_kind or are_several_kinds(selections),
         sort_by=sort_by,
         ignore_not_found=ignore_not_found,
         allow_missing_keys=allow_missing_template_keys,
@@ -193,6 +190,16 @@ def get(
         if output.is_table and any(each.resource is PODS for each in selections):
             warn_if_stale(client)
         (_watch if watch or watch_only else _list)(client, view)
+
+
+def _refuse_several(selections: Sequence[Selection]) -> None:
+    if are_several_kinds(selections):
+        raise Failure("you may only specify a single resource type", prefix="error: ")
+    if len(selections) > 1 or len(selections[0].names) > 1:
+        raise Failure(
+            "watch is only supported on individual resources and resource collections - more than 1 resource was found",
+            prefix="error: ",
+        )
 
 
 # --- once ----------------------------------------------------------------------------------------------------------
@@ -209,7 +216,8 @@ def _list(client: AgentClient, view: View) -> None:
         if objects or not view.is_single:
             click.echo(write(objects, view.is_single), nl=False)
     elif any(each.objects for each in found):
-        click.echo("\n".join(filter(None, (_text(view, each) for each in _joined(found)))), nl=False)
+        between = "\n" if view.output.is_table else ""
+        click.echo(between.join(filter(None, (_text(view, each) for each in _joined(found)))), nl=False)
     elif not errors and not view.ignore_not_found:
         click.echo(_nothing(view), err=True)
     if errors:

@@ -120,7 +120,7 @@ async def test_what_a_file_states_is_changed_there(master: Master, agent: Source
     assert told(refused) == (
         1,
         "",
-        'Error from server (Forbidden): pods "db" is stated by the manifest db.yaml (source file): change it there\n',
+        'Error from server (Forbidden): pods "db" comes from the manifest db.yaml (source file): change it there\n',
     )
 
 

@@ -16,7 +16,7 @@ import yaml
 from ipc.messages.api_server import ApplyManifests, DeletePod, Reply
 from supervisor.cli.commands.operating.load_test import ProgressBar
 from supervisor.client.http import WatchEvent
-from supervisor.load_test.generate import BATCH_PODS, RUN_LABEL, Load, batches
+from supervisor.load_test.generate import BATCH_PODS, NAMESPACE, RUN_LABEL, Load, batches
 from supervisor.load_test.measure import Percentiles, Tracker, percentiles
 from supervisor.load_test.processes import Usage, started_between, take_snapshot, used_between
 from tests.harness.api_server import DEADLINE_S, Master, agent_changed, eventually, pod_changed, status_of
@@ -52,9 +52,9 @@ class Cluster:
     def _start(self, name: str, labels: dict[str, str]) -> None:
         self.names.add(name)
         self.created += 1
-        self._master.feed(pod_changed(self._next(), name, labels=labels, status=PENDING))
+        self._master.feed(pod_changed(self._next(), name, namespace=NAMESPACE, labels=labels, status=PENDING))
         if int(name.rsplit("-", 1)[1]) not in self._stuck:
-            self._master.feed(pod_changed(self._next(), name, labels=labels))
+            self._master.feed(pod_changed(self._next(), name, namespace=NAMESPACE, labels=labels))
 
     def _next(self) -> int:
         self._version += 1
@@ -66,7 +66,10 @@ async def test_a_run(master: Master) -> None:
     process = await start(master, "load-test", "--pods", "60", "--containers", "2", "--json", "--timeout", "20s")
     async with asyncio.timeout(DEADLINE_S):
         out, err = await process.communicate()
-    assert (process.returncode, err) == (0, b"")
+    assert process.returncode == 0, err
+    told = err.decode().splitlines()
+    assert told[-1] == "gone: 60 of 60"
+    assert len(told) <= 2 * 11, "a line for each tenth of a phase"
     report = json.loads(out)
     assert (report["pods"], report["ready"], report["containers"]) == (60, 60, 2)
     assert report["podsPerSecond"] > 0
@@ -88,6 +91,16 @@ async def test_pods_that_never_become_ready(master: Master) -> None:
     assert b" 4 of 5 " in out
     assert b"-3: not Ready in time" in out
     assert cluster.names == set()
+
+
+async def test_a_load_that_does_not_fit_starts_nothing(master: Master) -> None:
+    cluster = Cluster(master)
+    process = await start(master, "load-test", "--pods", "900")
+    async with asyncio.timeout(DEADLINE_S):
+        out, err = await process.communicate()
+    assert (process.returncode, out) == (1, b"")
+    assert b"900 pods do not fit" in err
+    assert cluster.created == 0
 
 
 async def test_a_refused_apply_ends_the_run(master: Master) -> None:
@@ -170,7 +183,7 @@ def test_a_failed_pod_is_not_waited_for() -> None:
     failed = WatchEvent("MODIFIED", {"metadata": {"name": "a"}, "status": {"phase": "Failed", "reason": "OutOfpods"}})
     tracker.see(failed, 1.0)
     assert tracker.settled
-    assert tracker.not_ready() == ["a: Failed: OutOfpods"]
+    assert tracker.not_ready() == {"a": "Failed: OutOfpods"}
 
 
 def test_usage_is_what_the_run_added() -> None:
@@ -200,7 +213,7 @@ class Terminal(io.StringIO):
         return True
 
 
-def test_progress_is_shown_on_a_terminal_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_progress_is_a_bar_on_a_terminal_and_lines_elsewhere(monkeypatch: pytest.MonkeyPatch) -> None:
     shown = {}
     for stderr in (Terminal(), io.StringIO()):
         monkeypatch.setattr(sys, "stderr", stderr)
@@ -209,4 +222,5 @@ def test_progress_is_shown_on_a_terminal_alone(monkeypatch: pytest.MonkeyPatch) 
                 progress.show(phase, done, 10)
         shown[stderr.isatty()] = stderr.getvalue()
     assert [words in shown[True] for words in (" start ", " 10/10", "delete ", " 4/10", " 3/10")] == [True] * 5
-    assert shown[False] == ""
+    lines = ["start: 0 of 10", "start: 7 of 10", "start: 10 of 10", "delete: 4 of 10", "delete: 3 of 10"]
+    assert shown[False].splitlines() == lines

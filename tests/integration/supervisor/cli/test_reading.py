@@ -63,7 +63,7 @@ async def test_several_kinds_and_names(told: Master) -> None:
     assert [line.split()[0] for line in pods.splitlines()] == ["NAME", "pod/web"]
     assert [line.split()[0] for line in namespaces.splitlines()] == ["NAME", "namespace/test"]
     everything = await out(told, "get", "all")
-    assert [line.split()[0] for line in everything.splitlines()] == ["NAME", "pod/db", "pod/web"]
+    assert [line.split()[0] for line in everything.splitlines()] == ["NAME", "db", "web"]
 
 
 async def test_spellings_of_flags(told: Master) -> None:

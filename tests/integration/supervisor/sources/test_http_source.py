@@ -60,7 +60,7 @@ def test_a_posted_set_is_kept_and_replaced(tmp_path: Path) -> None:
     ("body", "field", "message"),
     [
         (b"{", "", ""),
-        (b"", "", "states nothing"),
+        (b"", "", "has no pod or other object in it"),
         (json.dumps({**manifest("a"), "spec": {"containers": []}}).encode(), "spec.containers", "Required"),
         (pod_list(manifest("a"), {**manifest("b"), "spec": {"oops": 1}}), "items[1].spec", "oops"),
         (json.dumps([manifest("a"), {**manifest("b"), "spec": {"oops": 1}}]).encode(), "[1].spec", "oops"),
@@ -80,7 +80,7 @@ def test_a_bad_set_changes_nothing_and_names_its_field(tmp_path: Path, body: byt
 
 def test_a_name_that_another_source_holds_is_refused(tmp_path: Path) -> None:
     refused = source(tmp_path).post(text(manifest("web")), {("default", "web"): "the manifest web.yaml"})
-    assert "pod default/web is stated by the manifest web.yaml" in str(refused.errors[0])
+    assert "pod default/web already comes from the manifest web.yaml" in str(refused.errors[0])
     assert names(source(tmp_path).read()) == []
 
 

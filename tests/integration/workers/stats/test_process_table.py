@@ -14,11 +14,11 @@ import pytest
 
 from ipc.host.clock import SystemClock
 from tests.podman_service import wait_until
-from workers.proc.procfs import start_ticks
-from workers.stats import host, machine, process_table
+from workers.proc.procfs import MAX_STAT_BYTES, read_once, start_ticks, state_of
+from workers.stats import host, machine, process_table, processes
 from workers.stats.collector import KUBELET, PODS, Collector
 from workers.stats.files import Places
-from workers.stats.process_table import ProcessTable, Root, parse_stat, read_process
+from workers.stats.process_table import ProcessTable, Root, parse_stat
 from workers.stats.targets import ContainerTarget, PodTarget
 from workers.userns.unshare import Unshare
 
@@ -65,13 +65,13 @@ def test_a_name_may_have_any_character() -> None:
 
 
 def test_this_process_has_used_cpu_time_and_one_that_is_gone_is_none() -> None:
-    found = read_process(os.getpid())
+    found = parse_stat(os.getpid(), read_once(os.getpid(), "stat", MAX_STAT_BYTES))
     assert found is not None
     assert found.parent == os.getppid()
     assert found.counters.user_ticks > 0
     with running("exit") as shell:
         shell.wait(DEADLINE_S)
-    assert read_process(shell.pid) is None
+    assert parse_stat(shell.pid, read_once(shell.pid, "stat", MAX_STAT_BYTES)) is None
 
 
 def test_descendants_of_the_first_process_are_the_containers() -> None:
@@ -121,16 +121,15 @@ def test_a_pid_that_another_process_has_by_now_is_no_containers() -> None:
 def test_a_process_that_is_nobodys_is_looked_at_again_after_some_rounds(monkeypatch: pytest.MonkeyPatch) -> None:
     table = ProcessTable()
     read: list[int] = []
-    real = process_table.read_process
 
-    def counting(pid: int) -> object:
+    def counting(pid: int, name: str, max_bytes: int) -> bytes:
         read.append(pid)
-        return real(pid)
+        return read_once(pid, name, max_bytes)
 
     with running("echo; read x") as shell:
         line_of(shell)
         table.scan([])
-        monkeypatch.setattr(process_table, "read_process", counting)
+        monkeypatch.setattr(process_table, "read_once", counting)
         for _ in range(process_table.ROUNDS):
             table.scan([])
         assert read.count(shell.pid) == 1
@@ -189,6 +188,35 @@ def test_a_pod_and_the_node(tmp_path: Path) -> None:
     assert snapshot.node.fs is not None
     assert snapshot.node.fs.type
     assert {c.name for c in snapshot.node.system_containers} >= {KUBELET, PODS}
+
+
+def test_a_process_that_does_nothing_is_measured_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    measured: list[int] = []
+    real = process_table.resident_and_shared
+
+    def noting(pid: int) -> tuple[int, int]:
+        measured.append(pid)
+        return real(pid)
+
+    monkeypatch.setattr(processes, "resident_and_shared", noting)
+    collecting = collector(tmp_path)
+
+    def usage(pid: int, number: int) -> tuple[float, int]:
+        (pod,) = collecting.collect([target(pid)], number).pods
+        assert pod.containers[0].memory is not None
+        return pod.containers[0].memory.time, pod.containers[0].memory.usage or 0
+
+    with running("echo; read x; printf -v text %08000000d 1; echo; read x") as shell:
+        line_of(shell)
+        wait_until(lambda: state_of(shell.pid) == "S", DEADLINE_S)
+        first, second = usage(shell.pid, 0), usage(shell.pid, 1)
+        assert second[0] > first[0]
+        assert second[1] == first[1]
+        assert measured.count(shell.pid) == 1
+        go_on(shell)
+        line_of(shell)
+        assert usage(shell.pid, 2)[1] > second[1] + 4_000_000
+        assert measured.count(shell.pid) == 2
 
 
 def test_counters_of_a_pod_do_not_fall_when_its_container_is_replaced_or_nobody_looks(tmp_path: Path) -> None:

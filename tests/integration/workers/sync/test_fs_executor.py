@@ -18,6 +18,7 @@ from tests.harness.pods import container, pod
 from tests.harness.sync import FakeHost
 from tests.hung_file_system import hung, is_there
 from workers.sync.fs_executor import FsExecutor
+from workers.volumemanager.plugins.back_off import MountBackOff
 
 DEADLINE_S = 0.2
 
@@ -131,6 +132,7 @@ def test_a_pod_whose_host_path_hangs_waits_with_one_thread_and_no_other_pod_with
         with on_real_host(tmp_path) as host:
             before = threads()
             for _ in range(3):
+                host.configure("volumes", back_off=MountBackOff())
                 done = await host.sync(seeing(hung_directory))
                 assert (done.error, host.reasons()) == ("FailedMount", ["FailedMount"])
                 assert done.message.endswith('for volume "v" : timed out waiting for the file system')

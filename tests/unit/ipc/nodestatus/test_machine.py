@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from ipc.nodestatus.machine import NodeLimits, is_extended, set_machine_info
+from ipc.api.default_resources import is_extended
+from ipc.nodestatus.machine import NodeLimits, set_machine_info
 from ipc.nodestatus.node import NodeStatus
 from ipc.stats.machine_info import MachineInfo
 

@@ -43,7 +43,7 @@ def test_no_more_can_be_reserved_than_there_is(reserved: dict[str, Any]) -> None
 
 def test_of_this_machine(tmp_path: Path) -> None:
     """The directory need not be there yet; what is told of memory and CPUs is what the kernel says."""
-    found = read_machine(tmp_path / "not" / "yet")
+    found = read_machine(Settings(state_dir=tmp_path / "not" / "yet"))
     file_system = os.statvfs(tmp_path)
     total_kib = next(line.split()[1] for line in Path("/proc/meminfo").read_text().splitlines() if "MemTotal" in line)
     assert found.cpus == len(os.sched_getaffinity(0))
@@ -59,6 +59,6 @@ def test_a_process_that_may_use_one_cpu_has_one_to_give(tmp_path: Path) -> None:
     before = os.sched_getaffinity(0)
     os.sched_setaffinity(0, {min(before)})
     try:
-        assert read_machine(tmp_path).cpus == 1
+        assert read_machine(Settings(state_dir=tmp_path)).cpus == 1
     finally:
         os.sched_setaffinity(0, before)

@@ -227,6 +227,19 @@ def test_an_extended_resource_that_the_node_lacks_is_not_counted() -> None:
     )
 
 
+@pytest.mark.parametrize(
+    ("quantity", "said"),
+    [
+        ("64m", 'fractional byte value "64m" is invalid, must be an integer: did you mean 64M or 64Mi?'),
+        ("0.5", 'fractional byte value "0.5" is invalid, must be an integer'),
+    ],
+)
+def test_memory_of_less_than_a_byte_is_told_of(quantity: str, said: str) -> None:
+    found = admitted(asking("web", limits={"memory": quantity}, memory="1Mi")).warnings
+    assert found == (f"spec.containers[0].resources.limits[memory]: {said}",)
+    assert admitted(asking("web", limits={"memory": "64M", "cpu": "64m"}, memory="64e6")).warnings == ()
+
+
 def test_a_warning_names_the_first_resources_that_nobody_provides() -> None:
     given = {f"example.com/r{number:02}": "1" for number in range(12)}
     (warning,) = admitted(asking("web", limits=given, **given)).warnings
@@ -273,8 +286,8 @@ def test_what_is_said_to_a_cluster_is_named_in_one_warning() -> None:
     quiet: dict[str, Any] = {"schedulerName": "default-scheduler", "enableServiceLinks": False}
     candidate = pod(tolerations=[{"operator": "Exists"}], serviceAccountName="robot", **quiet)
     assert admitted(candidate).warnings == (
-        "spec.serviceAccountName, spec.serviceAccount, spec.tolerations: said to a cluster: "
-        "nothing on this host acts on it",
+        "spec.serviceAccountName, spec.serviceAccount, spec.tolerations: these fields speak to a "
+        "cluster, and have no effect on a single host",
     )
 
 
@@ -282,6 +295,9 @@ def test_limits_that_nobody_enforces_are_told_of_once() -> None:
     limited = asking("web", limits={"cpu": "1", "memory": "1Mi", "ephemeral-storage": "1G"})
     none = NodeResources(allocatable=NODE.allocatable, controllers=frozenset({"memory"}))
     assert admit(limited, [], SETTINGS, none) == Admitted(
-        ("resources: cpu: not enforced, no such cgroup controller is delegated to this user",)
+        (
+            "resources: cpu: not enforced: this user may not set cpu of cgroups: "
+            "Delegate=cpu memory pids in user@.service allows it",
+        )
     )
     assert admit(asking("web", limits={"memory": "1Mi"}), [], SETTINGS, NODE) == Admitted()

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
+import msgspec
 import pytest
 
 from ipc.api.v1.pod import Pod
-from ipc.podresources.node_resources import NodeResources
+from ipc.podresources.node_resources import NodeResources, SwapLimits
 from supervisor.admission.node_usage import NodeUsage
-from supervisor.admission.resize import DEFERRED, INFEASIBLE, resize_problem, restarts_for_resize
+from supervisor.admission.resize import DEFERRED, INFEASIBLE, PendingResize, resize_problem, restarts_for_resize
 from tests.harness.manifests import pod
 
 IN_PLACE = {"resourceName": "cpu", "restartPolicy": "NotRequired"}
@@ -73,9 +74,37 @@ def test_what_restarts_against_its_policy(before: Pod, after: Pod, node: NodeRes
 )
 def test_what_there_is_room_for(wanted: Pod, reason: str, message: str) -> None:
     other = pod("other", containers=[{"name": "main", "image": "b", "resources": {"requests": {"cpu": "2"}}}])
-    problem = resize_problem(wanted, NodeUsage([other]), BARE)
+    problem = resize_problem(asking("1"), wanted, NodeUsage([other]), BARE)
     assert ((problem.reason, problem.message) if problem else ("", "")) == (reason, message)
 
 
 def test_a_node_of_which_nothing_is_known_has_room() -> None:
-    assert resize_problem(asking("5000"), NodeUsage(), NodeResources()) is None
+    assert resize_problem(asking("1"), asking("5000"), NodeUsage(), NodeResources()) is None
+
+
+SWAPPING = NodeResources(
+    capacity={"memory": "4Gi"},
+    allocatable=BARE.allocatable,
+    controllers=DELEGATED.controllers,
+    swap=SwapLimits(is_limited_by_cgroup=True, total_bytes=1 << 30),
+)
+NO_SWAP = msgspec.structs.replace(SWAPPING, swap=SwapLimits(is_limited_by_cgroup=True))
+MEMORY_BY_RESTART = {"resourceName": "memory", "restartPolicy": "RestartContainer"}
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "node", "is_refused"),
+    [
+        (asking("1"), asking("1", memory="2Gi"), SWAPPING, True),
+        (asking("1"), asking("1", memory="2Gi"), NO_SWAP, False),
+        (asking("1"), asking("2"), SWAPPING, False),
+        (asking("1", MEMORY_BY_RESTART), asking("1", MEMORY_BY_RESTART, memory="2Gi"), SWAPPING, False),
+        (asking("1", BY_RESTART), asking("1", BY_RESTART, memory="2Gi"), SWAPPING, True),
+        (NOTHING, asking("1"), SWAPPING, False),
+    ],
+    ids=["in place", "without swap", "cpu", "by a restart", "by a restart for cpu", "another QoS class"],
+)
+def test_other_memory_of_a_container_with_swap(before: Pod, after: Pod, node: NodeResources, is_refused: bool) -> None:
+    problem = resize_problem(before, after, NodeUsage(), node)
+    expected = PendingResize(INFEASIBLE, "In-place resize of containers with swap is not supported.", "swap_limitation")
+    assert problem == (expected if is_refused else None)

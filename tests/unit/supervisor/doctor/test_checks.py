@@ -51,7 +51,8 @@ def podman(**facts: Any) -> HostFacts:
 
 
 def sysctl(name: str, value: int) -> HostFacts:
-    return but(sysctls={**GOOD.sysctls, name: value})
+    """A host with a Podman service of its user's."""
+    return but(sysctls={**GOOD.sysctls, name: value}, own_service=False)
 
 
 def bad(findings: Sequence[Finding]) -> list[tuple[str, str]]:
@@ -100,8 +101,8 @@ def test_what_is_missing_is_named(facts: HostFacts, level: str, subject: str) ->
 
 
 def test_our_own_service_makes_no_keyrings() -> None:
-    own = msgspec.structs.replace(SETTINGS, podman=msgspec.structs.replace(SETTINGS.podman, service="own"))
-    assert bad(check_host(sysctl("kernel/keys/maxkeys", 200), own)) == []
+    facts = sysctl("kernel/keys/maxkeys", 200)
+    assert bad(check_host(msgspec.structs.replace(facts, own_service=True), SETTINGS)) == []
 
 
 def test_without_podman_nothing_is_said_of_it() -> None:
@@ -165,7 +166,7 @@ def test_manifests_need_not_be_there_yet(tmp_path: Path) -> None:
     ("document", "said"),
     [
         (pod("a", more="other: field"), "manifest: 1.yaml: document 1: spec.containers[0].other: unknown field"),
-        (pod("first"), "pod default/first is already stated by file: 0.yaml, which keeps it"),
+        (pod("first"), "pod default/first already comes from file: 0.yaml, which keeps it"),
         (pod("a", "localhost/none:1"), "pod default/a: image localhost/none:1 of main is not there, and no registry"),
         (pod("a", "quay.io/a/none:1", "imagePullPolicy: Never"), "is not there, and imagePullPolicy is Never"),
         (

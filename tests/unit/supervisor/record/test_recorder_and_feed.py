@@ -98,6 +98,20 @@ def test_every_report_is_counted_once(reports: list[tuple[str, int, int]]) -> No
     assert len({event.metadata.name for event in recorder.events()}) == len(recorder.events())
 
 
+def test_a_namespace_with_too_many_events_loses_its_own_and_nobody_elses() -> None:
+    recorder = EventRecorder("node", 10, 3600.0)
+    recorder.record(report("of a user"), WALL)
+    for number in range(50):
+        load = msgspec.structs.replace(report(name=f"load-{number}"), namespace="load-test")
+        _, gone = recorder.record(load, WALL + 1)
+    kept = [event.involved_object.name for event in recorder.events()]
+    assert kept == ["p", *(f"load-{number}" for number in range(41, 50))]
+    assert len(gone) == 1
+    recorder.resize(2, 3600.0)
+    assert len(recorder.expire(WALL + 2)) == 8
+    assert [event.involved_object.name for event in recorder.events()] == ["p", "load-49"]
+
+
 def test_an_object_with_too_many_events_loses_its_own_oldest_and_nobody_elses() -> None:
     recorder = EventRecorder("node", 1000, 1e9)
     quiet, _ = recorder.record(report("quiet", name="quiet"), WALL)

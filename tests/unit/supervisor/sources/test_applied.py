@@ -103,13 +103,13 @@ def test_one_error_and_nothing_is_applied(pods: AppliedStore) -> None:
 
 def test_a_name_twice_in_one_request_is_refused(pods: AppliedStore) -> None:
     assert refused(pods, text(manifest("a"), manifest("a", image="other"))) == [
-        "in.yaml: document 2: metadata.name: pod default/a is stated by document 1"
+        "in.yaml: document 2: metadata.name: pod default/a already comes from document 1"
     ]
 
 
 def test_a_name_that_another_source_states_is_refused(pods: AppliedStore) -> None:
     assert refused(pods, text(manifest("a"), manifest("b")), b="file: web.yaml") == [
-        "in.yaml: document 2: metadata.name: pod default/b is stated by file: web.yaml"
+        "in.yaml: document 2: metadata.name: pod default/b already comes from file: web.yaml"
     ]
     assert names(pods) == []
 
@@ -125,7 +125,7 @@ def test_what_is_too_large_is_refused(directory: Path, monkeypatch: pytest.Monke
 
 def test_nothing_is_an_error(pods: AppliedStore) -> None:
     (message,) = refused(pods, b"")
-    assert "states nothing" in message
+    assert "has no pod or other object in it" in message
 
 
 def test_a_damaged_store_is_reported_and_keeps_its_pods(pods: AppliedStore, directory: Path) -> None:

@@ -122,10 +122,10 @@ def test_what_may_not_change_is_refused(stores: Stores) -> None:
 
 def test_names_that_are_taken(stores: Stores) -> None:
     assert stores.apply(config_map(), config_map()) == (
-        "in.yaml: document 2: metadata.name: ConfigMap default/app is stated by document 1",
+        "in.yaml: document 2: metadata.name: ConfigMap default/app already comes from document 1",
     )
     result = stores.open().apply("in.yaml", text(secret()), {LOGIN: "file: a.yaml"})
-    assert [error.message for error in result.errors] == ["Secret default/login is stated by file: a.yaml"]
+    assert [error.message for error in result.errors] == ["Secret default/login already comes from file: a.yaml"]
 
 
 def test_files_of_different_kinds_never_meet() -> None:

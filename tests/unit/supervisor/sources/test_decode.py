@@ -131,7 +131,9 @@ def test_a_document_that_is_no_mapping_is_refused(data: bytes) -> None:
 
 @pytest.mark.parametrize("data", [b"", b"   \n", b"# all commented out\n#kind: Pod\n", b"---\n---\n"])
 def test_a_file_that_states_nothing_is_an_error_because_it_may_be_half_written(data: bytes) -> None:
-    assert messages(decode(data)) == ["web.yaml: states nothing; to take away what it stated before, remove the file"]
+    assert messages(decode(data)) == [
+        "web.yaml: has no pod or other object in it; to end the pods that it had before, remove the file"
+    ]
 
 
 def test_an_empty_list_states_that_there_is_nothing() -> None:
@@ -365,3 +367,22 @@ def test_the_hash_ignores_order_and_what_this_host_adds() -> None:
     assert msgspec.structs.replace(one.metadata, annotations={}) == msgspec.structs.replace(
         other.metadata, annotations={}
     )
+
+
+def test_everything_that_is_wrong_is_told_at_once_and_each_field_once() -> None:
+    wrong = {"name": "Main", "image": "", "imagee": "busybox", "resources": {"limits": {"memory": "64q"}}}
+    spec = {
+        "restartPolicy": "Never",
+        "containers": [wrong],
+        "volumes": [{"name": "v", "nfs": {"server": "s", "path": "/"}}],
+    }
+    found = messages(decode(text({**manifest("web"), "spec": spec})))
+    fields = [message.removeprefix("web.yaml: document 1: ").partition(": ")[0] for message in found]
+    assert set(fields) == {
+        "spec.containers[0].imagee",
+        "spec.containers[0].name",
+        "spec.containers[0].resources.limits[memory]",
+        "spec.volumes[0].nfs",
+    }
+    assert len(fields) == len(set(fields))
+    assert any("mounting NFS takes root: mount it on the host and use a hostPath volume" in each for each in found)

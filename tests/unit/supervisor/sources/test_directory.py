@@ -153,7 +153,7 @@ def test_garbage_and_empty_files_are_held(manifests: Path) -> None:
     assert names(snapshot) == ["web"]
     assert errors(snapshot) == [
         "binary.yaml: is not UTF-8 text: byte 0x80 at offset 128",
-        "empty.yaml: states nothing; to take away what it stated before, remove the file",
+        "empty.yaml: has no pod or other object in it; to end the pods that it had before, remove the file",
     ]
     assert snapshot.complete
 

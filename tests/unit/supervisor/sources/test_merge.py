@@ -209,7 +209,7 @@ def test_of_two_files_the_first_keeps_the_name_and_the_second_is_reported() -> N
     (error,) = config.conflicts()
     assert error.kind is ManifestErrorKind.CONFLICT
     assert str(error) == (
-        "b.yaml: document 1: metadata.name: pod default/a is already stated by file: m.yaml, which keeps it"
+        "b.yaml: document 1: metadata.name: pod default/a already comes from file: m.yaml, which keeps it"
     )
     assert (error.namespace, error.name) == ("default", "a")
     assert merge(config, stated("a", file="b.yaml", image="other")) == [("UPDATE", ["a"])]

@@ -172,7 +172,7 @@ def test_a_name_is_held_by_who_came_first_and_falls_to_who_waits(config: PodConf
     merge(config, stated(config_map("a", data={"from": "file"})))
     assert merge(config, stated(config_map("a", data={"from": "apply"}), file="x.json"), source=APPLY_SOURCE) == []
     assert conflicts(config) == [
-        "x.json: document 1: metadata.name: ConfigMap default/a is already stated by file: a.yaml, which keeps it"
+        "x.json: document 1: metadata.name: ConfigMap default/a already comes from file: a.yaml, which keeps it"
     ]
     key = ObjectKey(ObjectKind.CONFIG_MAP, "default", "a")
     assert config.stated_elsewhere(APPLY_SOURCE) == {key: "file: a.yaml"}

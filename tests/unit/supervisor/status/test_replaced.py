@@ -17,7 +17,6 @@ from ipc.kubecontainer.pod_status import (
     SandboxState,
     SandboxStatus,
 )
-from ipc.kubecontainer.resize import resize_judge
 from supervisor.status.replaced import replaced_containers
 
 MAIN = Container(name="main", image="v1")
@@ -48,8 +47,7 @@ def seen(
 
 def names(wanted: Pod, observed: RuntimePodStatus, *, was_observed_before: bool) -> frozenset[str]:
     """On a host where cpu can be changed in place, and memory cannot."""
-    resize = resize_judge(wanted, observed, {}, frozenset({"cpu"}))
-    return replaced_containers(wanted, observed, resize, was_observed_before=was_observed_before)
+    return replaced_containers(wanted, observed, {}, frozenset({"cpu"}), was_observed_before=was_observed_before)
 
 
 EXITED = ContainerState.EXITED

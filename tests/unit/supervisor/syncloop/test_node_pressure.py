@@ -12,8 +12,10 @@ from ipc.api.v1.pod import Pod
 from ipc.eviction.observations import SignalObservation
 from ipc.eviction.signals import Signal
 from ipc.eviction.usage import ContainerUsage, DiskUsage, PodUsage
+from ipc.kubecontainer.pod_failure import PodFailure
 from ipc.kubecontainer.pod_status import ContainerState, RuntimePodStatus
 from ipc.messages.node_worker import ImagesCollected, NodeObserved
+from supervisor.protocol.events import EvictionsRestored
 from tests.harness.dialogue import Talk, exited, pod, running
 
 MIB = 1024 * 1024
@@ -308,6 +310,39 @@ def test_a_pod_that_runs_may_be_changed() -> None:
     node.talk.update(pod("a", image="v2"))
     assert node.talk.phase("a") == "Running"
     assert not node.events[2:]
+
+
+def test_a_pod_that_runs_when_it_is_stated_was_there_before_the_pressure() -> None:
+    node = Node("a")
+    node.disk(GIB)
+    node.talk.relist(running("b"))
+    node.talk.add("b")
+    assert node.talk.phase("b") == "Running"
+
+
+def test_a_pod_that_an_agent_before_has_evicted_goes_first() -> None:
+    node = Node()
+    node.talk.say(EvictionsRestored({"gone": PodFailure(reason="Evicted", message="too much")}))
+    node.talk.add("gone", "innocent")
+    node.talk.relist()
+    node.talk.see(running("gone"))
+    node.talk.see(running("innocent"))
+    assert node.disk(GIB) == [], "what it takes will be free in a moment"
+    node.talk.done("gone")
+    assert "observe node" in node.end("gone")
+    assert "Evicted innocent" not in node.events
+
+
+def test_one_that_an_agent_before_has_evicted_is_waited_for_no_longer_than_others() -> None:
+    node = Node()
+    node.talk.say(EvictionsRestored({"gone": PodFailure(reason="Evicted", message="too much")}))
+    node.talk.add("gone", "innocent")
+    node.talk.relist()
+    node.talk.see(running("gone"))
+    node.talk.see(running("innocent"))
+    node.memory(1)
+    assert "observe node" in node.talk.tick(after_s=35.0)
+    assert node.memory(1) == ["observe node memory"]
 
 
 def test_off_means_off() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import msgspec
 import pytest
 
 from supervisor.config.settings import Seconds
@@ -89,6 +90,15 @@ def test_an_edit_meanwhile_is_there_when_the_pod_comes_back() -> None:
     newest = talk.syncs["low"].pod
     assert newest is not None
     assert newest.spec.containers[0].image == "v2"
+
+
+def test_a_refused_edit_of_a_pod_that_will_come_back_is_not_kept() -> None:
+    talk = talk_of(pod("low"))
+    talk.say(NodeShutdownBegan(DRAIN))
+    talk.add("late")
+    edited = pod("late")
+    elsewhere = msgspec.structs.replace(edited.spec, node_selector={"zone": "another"})
+    assert "keep late" in talk.update(msgspec.structs.replace(edited, spec=elsewhere))
 
 
 def test_called_off_every_pod_comes_back() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 import statistics
 from collections import Counter
+from typing import Any
 
 import pytest
 
@@ -28,10 +29,8 @@ def result(error: SyncError = SyncError.NONE, retry_in_s: float | None = None) -
 OK, PULL = result(), result(SyncError.IMAGE_PULL)
 
 
-def done(*results: SyncResult, error: SyncError = SyncError.NONE, cancelled: bool = False) -> SyncDone:
-    return SyncDone(
-        uid="u", generation=1, incarnation=1, kind=WorkType.SYNC, results=results, error=error, cancelled=cancelled
-    )
+def done(*results: SyncResult, error: SyncError = SyncError.NONE, **fields: Any) -> SyncDone:
+    return SyncDone(uid="u", generation=1, incarnation=1, kind=WorkType.SYNC, results=results, error=error, **fields)
 
 
 @pytest.mark.parametrize(
@@ -42,6 +41,9 @@ def done(*results: SyncResult, error: SyncError = SyncError.NONE, cancelled: boo
         (done(PULL), 10.0, 15.0),
         (done(OK, PULL), 10.0, 15.0),
         (done(error=SyncError.TIMEOUT), 10.0, 15.0),
+        (done(error=SyncError.FAILED_MOUNT, retry_at=NOW.wall + 0.5), 0.5, 0.5),
+        (done(error=SyncError.FAILED_MOUNT, retry_at=NOW.wall + 122.0), 60.0, 60.0),
+        (done(error=SyncError.FAILED_MOUNT, retry_at=NOW.wall - 9.0), 0.1, 0.1),
         (done(error=SyncError.STALE_VIEW), 0.0, 0.0),
         (done(cancelled=True), 0.0, 0.0),
         (done(result(SyncError.CRASH_LOOP_BACK_OFF, 20.0)), 20.0, 20.0),

@@ -79,8 +79,9 @@ def test_what_holds_no_logins_is_told_without_a_word_of_it(body: bytes) -> None:
     )
     with pytest.raises(PullSecretError) as raised:
         read_pull_secret(broken)
-    assert (
-        str(raised.value) == f"secret default/pull holds no registry logins as its type {DOCKER_CONFIG_JSON} promises"
+    assert str(raised.value) == (
+        "secret default/pull has no registry logins: its .dockerconfigjson must be like "
+        '{"auths": {"quay.io": {"auth": "BASE64"}}} (user:password)'
     )
 
 

@@ -145,7 +145,21 @@ def test_what_is_signed_stays_signed_in_later_versions() -> None:
         "io.kubernetes.container.preStopHandler",
         "io.kubernetes.container.terminationMessagePath",
         "io.kubernetes.container.terminationMessagePolicy",
+        "rootlet.dev/devices",
     )
+
+
+def test_devices_are_signed_where_there_are_any() -> None:
+    """A container without one stays known to an agent that knows no such label."""
+    devices = {"example.com/gpu": ("g0",)}
+    given = write(ContainerLabels(**OF_POD, name="main", attempt=2, devices=devices))
+    signed = [ONE.signed_container(CONTAINER_NAME, each) for each in (CONTAINER, given)]
+    assert [each[labels.SIGNATURE].partition(":")[0] for each in signed] == ["2", "3"]
+    assert [dict(labels.read_container(each).devices) for each in signed] == [{}, devices]
+    planted = {**signed[0], labels.DEVICES: given[labels.DEVICES]}
+    assert owns(planted)
+    assert labels.read_container(planted).devices == {}
+    assert not owns({**signed[1], labels.DEVICES: ""})
 
 
 # --- of before the key ---

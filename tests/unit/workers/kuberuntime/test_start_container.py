@@ -91,7 +91,10 @@ def test_pull_secrets_that_cannot_be_used_are_told_of_and_the_others_are_used(tm
         await host.sync(of, objects=ConfigObjects(secrets=secrets))
         assert host.running().keys() == {"main", "other"}
         (told,) = (event for event in host.events if event.reason == "FailedToRetrieveImagePullSecret")
-        assert told.message.startswith("Unable to retrieve some image pull secrets (missing, broken); attempting")
+        assert told.message.startswith(
+            "Unable to retrieve some image pull secrets (missing: there is no such Secret, broken: secret "
+        )
+        assert 'must be like {"auths": ' in told.message
 
     on_host(tmp_path, scenario)
 

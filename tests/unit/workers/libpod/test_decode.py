@@ -278,7 +278,7 @@ def test_the_cause_decides_on_the_kind_then_the_status(status: int, cause: str, 
     body = msgspec.json.encode({"cause": cause, "message": f"words: {cause}", "response": status})
     error = decode.call_error("create container", status, body)
     assert error.kind is kind
-    assert str(error) == f"create container: words: {cause} (HTTP {status})"
+    assert str(error) == f"create container: words: {cause}"
 
 
 @pytest.mark.parametrize(
@@ -303,7 +303,7 @@ def test_what_podman_died_over_shows_in_the_words(cause: str, message: str, kind
 def test_only_the_first_of_two_documents_counts() -> None:
     body = b'{"cause":"image not known","message":"m","response":500}\n{"cause":"no such pod","message":"n"}\n'
     error = decode.call_error("inspect image", 500, body)
-    assert (error.kind, error.message) == (ErrorKind.IMAGE_UNKNOWN, "m (HTTP 500)")
+    assert (error.kind, error.message) == (ErrorKind.IMAGE_UNKNOWN, "m")
 
 
 @pytest.mark.parametrize("body", [b"", b"<html>", b"[1]", b'{"cause":5}', b"\xff\xfe"])

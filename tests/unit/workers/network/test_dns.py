@@ -113,7 +113,7 @@ def test_who_misses_a_clusters_dns() -> None:
     assert misses_cluster_dns(pod(dns_policy="ClusterFirstWithHostNet"), NO_CLUSTER)
     assert not misses_cluster_dns(pod(dns_policy="ClusterFirstWithHostNet"), CLUSTER)
     assert not misses_cluster_dns(pod(dns_policy="Default"), NetworkSettings(cluster_domain="cluster.test"))
-    assert missing_cluster_dns_message(pod()) == (
+    assert missing_cluster_dns_message(pod(), NetworkSettings(cluster_domain="cluster.test")) == (
         f'pod: "web_default({UID})". kubelet does not have ClusterDNS IP configured and cannot create Pod using '
         '"ClusterFirst" policy. Falling back to "Default" policy.'
     )

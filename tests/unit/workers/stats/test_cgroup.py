@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from workers.stats import cgroup
+from workers.stats.cgroup import Texts, cgroups_below
 
 ID = "a" * 64
 FILES = {
@@ -32,7 +33,7 @@ def directory(tmp_path: Path) -> Path:
 
 
 def test_cpu(directory: Path) -> None:
-    found = cgroup.read_cpu(str(directory), 1.0)
+    found = cgroup.read_cpu(Texts(str(directory)), 1.0)
     assert found is not None
     assert (found.usage_ns, found.user_ns, found.system_ns) == (5000, 3000, 2000)
     assert (found.periods, found.throttled_periods, found.throttled_ns) == (4, 1, 9000)
@@ -41,7 +42,7 @@ def test_cpu(directory: Path) -> None:
 
 
 def test_memory(directory: Path) -> None:
-    found = cgroup.read_memory(str(directory), 1.0)
+    found = cgroup.read_memory(Texts(str(directory)), 1.0)
     assert found is not None
     assert (found.usage, found.working_set, found.rss, found.cache) == (1000, 750, 100, 300)
     assert (found.limit, found.swap, found.swap_limit, found.max_usage) == (2000, 0, None, None)
@@ -51,7 +52,8 @@ def test_memory(directory: Path) -> None:
 def test_io_and_processes(directory: Path) -> None:
     (directory / "container").mkdir()
     (directory / "container" / "cgroup.procs").write_text("3\n")
-    io, processes = cgroup.read_io(str(directory), 1.0), cgroup.read_processes(str(directory))
+    texts = Texts(str(directory))
+    io, processes = cgroup.read_io(texts, 1.0), cgroup.read_processes(texts, cgroups_below(str(directory)))
     assert io is not None
     assert (io.read_bytes, io.write_bytes, io.reads, io.writes, io.pressure) == (1, 2, 3, 4, None)
     assert (processes.count, processes.threads) == (3, 6)
@@ -60,24 +62,24 @@ def test_io_and_processes(directory: Path) -> None:
 def test_without_controllers_only_cpu_time_is_known(directory: Path) -> None:
     for name in FILES.keys() - {"cpu.stat", "cgroup.procs"}:
         (directory / name).unlink()
-    assert cgroup.read_memory(str(directory), 1.0) is None
-    assert cgroup.read_io(str(directory), 1.0) is None
-    cpu = cgroup.read_cpu(str(directory), 1.0)
+    assert cgroup.read_memory(Texts(str(directory)), 1.0) is None
+    assert cgroup.read_io(Texts(str(directory)), 1.0) is None
+    cpu = cgroup.read_cpu(Texts(str(directory)), 1.0)
     assert cpu is not None
     assert cpu.pressure is None
-    assert cgroup.read_processes(str(directory)).threads is None
+    assert cgroup.read_processes(Texts(str(directory)), ()).threads is None
 
 
 def test_a_cgroup_that_is_gone_tells_nothing(tmp_path: Path) -> None:
-    gone = str(tmp_path / "gone")
+    gone = Texts(str(tmp_path / "gone"))
     assert cgroup.read_cpu(gone, 1.0) is None
     assert cgroup.read_memory(gone, 1.0) is None
     assert cgroup.read_io(gone, 1.0) is None
-    assert cgroup.read_processes(gone).count is None
+    assert cgroup.read_processes(gone, ()).count is None
 
 
 def test_usage_below_the_inactive_file_pages_is_no_negative_working_set(directory: Path) -> None:
     (directory / "memory.current").write_text("100\n")
-    found = cgroup.read_memory(str(directory), 1.0)
+    found = cgroup.read_memory(Texts(str(directory)), 1.0)
     assert found is not None
     assert found.working_set == 0

@@ -133,10 +133,10 @@ def test_a_file_system(tree: Path) -> None:
 def test_a_directory_of_unknown_size_has_its_file_systems_capacity(tree: Path) -> None:
     fs = file_system(str(tree), 1.0)
     assert fs is not None
-    found = used_on(fs, None, "/x", 2.0)
+    found = used_on(fs, None, "/x")
     assert found is not None
     assert (found.used, found.inodes_used, found.path, found.capacity) == (None, None, "/x", fs.capacity)
-    assert used_on(None, None, "/x", 2.0) is None
+    assert used_on(None, (1, 1), "/x") is None
 
 
 def test_volumes_of_a_pod(tmp_path: Path) -> None:

@@ -189,7 +189,8 @@ def test_each_place_is_named_once_with_its_index() -> None:
     volumes = [_NFS | {"name": name} for name in ("a", "b")]
     pod = decode_pod(manifest(spec={"containers": [first, second], "volumes": volumes}))
     expected = [
-        ("spec.volumes", Support.REFUSED),
+        ("spec.volumes[0].nfs", Support.REFUSED),
+        ("spec.volumes[1].nfs", Support.REFUSED),
         ("spec.containers[0].lifecycle.preStop.tcpSocket", Support.REFUSED),
         ("spec.containers[1].lifecycle.postStart.tcpSocket", Support.REFUSED),
     ]

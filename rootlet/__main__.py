@@ -1,0 +1,47 @@
+"""Entry point of the command `rootlet`: makes sure that the packages that it is about to import are Rootlet's.
+
+Their names are short, and others have them too: this module's own name is the only one that nobody else has.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from importlib.machinery import PathFinder
+from typing import Final
+
+PACKAGES: Final = ("ipc", "supervisor", "workers")
+FOREIGN_FILE: Final = os.path.join("supervisor", "supervisord.py")
+"""In Rootlet's directory when Supervisor, the process manager, was installed into the same one."""
+ADVICE: Final = "install Rootlet into an environment of its own, such as: pipx install rootlet"
+
+
+def foreign_package(home: str) -> str:
+    """Why the packages are not those of the Rootlet that is installed in ``home``; empty when they are."""
+    for name in PACKAGES:
+        found = PathFinder.find_spec(name)
+        where = os.path.dirname(found.origin) if found is not None and found.origin else ""
+        if not where:
+            return f'the Python package "{name}" of this installation is damaged or missing in {home}'
+        if os.path.realpath(where) != os.path.join(home, name):
+            return f'the Python package "{name}" in {where} is not Rootlet\'s, and hides its own in {home}'
+    if os.path.exists(os.path.join(home, FOREIGN_FILE)):
+        return f'{home} has Supervisor too, the process manager, whose Python package is called "supervisor" as well'
+    return ""
+
+
+def main() -> int:
+    """Run the command; its exit code, where it returns at all."""
+    try:
+        if words := foreign_package(os.path.realpath(os.path.join(os.path.dirname(__file__), os.pardir))):
+            print(f"error: {words}: {ADVICE}", file=sys.stderr)
+            return 1
+        from supervisor.__main__ import main as run
+
+        return run()
+    except KeyboardInterrupt:
+        os._exit(130)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

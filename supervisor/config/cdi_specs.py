@@ -1,0 +1,159 @@
+"""Reads CDI specs (cncf.io, Container Device Interface): what a container that is given a device needs.
+
+Rootlet reads them itself: Podman looks into directories that only root can write to, and its OCI runtime mounts a
+device node only where it has the same name on the host. What Podman's API cannot say is left to Podman by the device's
+name, where Podman can find it; elsewhere the device is not given to anybody. Work is bounded; a file that cannot be
+used costs its own devices.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import Any, Final
+
+import msgspec
+
+from ipc.podresources.devices import Device, DeviceEdits, DeviceMount
+from supervisor.sources.documents.reader import read_documents
+
+PODMANS_DIRECTORIES: Final = ("/etc/cdi", "/var/run/cdi", "/run/cdi")
+MAX_SPEC_BYTES: Final = 1 << 20
+MAX_SPECS: Final = 200
+"""Files of one directory that are looked at."""
+_SUFFIXES: Final = (".json", ".yaml", ".yml")
+CDI_NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*/[A-Za-z0-9][A-Za-z0-9._-]*=[A-Za-z0-9][A-Za-z0-9._:-]*")
+"""``vendor/class=device``."""
+_LEFT_TO_PODMAN: Final = ("hooks", "intelRdt", "additionalGids", "netDevices")
+"""Edits that Podman's API has no words for."""
+
+
+class _Lenient(msgspec.Struct, frozen=True, rename="camel"):
+    """Fields that a newer version of the specification adds are passed over."""
+
+
+class _DeviceNode(_Lenient, frozen=True):
+    path: str
+    host_path: str = ""
+    permissions: str = "rwm"
+
+
+class _Mount(_Lenient, frozen=True):
+    host_path: str
+    container_path: str
+    options: tuple[str, ...] = ()
+
+
+class _Edits(_Lenient, frozen=True):
+    env: tuple[str, ...] = ()
+    device_nodes: tuple[_DeviceNode, ...] = ()
+    mounts: tuple[_Mount, ...] = ()
+    hooks: tuple[Any, ...] = ()
+    intel_rdt: Any = None
+    additional_gids: tuple[int, ...] = msgspec.field(default=(), name="additionalGids")
+    net_devices: tuple[Any, ...] = ()
+
+
+class _Device(_Lenient, frozen=True):
+    name: str
+    container_edits: _Edits = _Edits()
+
+
+class _Spec(_Lenient, frozen=True):
+    cdi_version: str
+    kind: str
+    devices: tuple[_Device, ...] = ()
+    container_edits: _Edits = _Edits()
+
+
+class SpecsRead(msgspec.Struct, frozen=True):
+    """Devices by complete name, and what is wrong with files."""
+
+    devices: Mapping[str, Device]
+    problems: tuple[str, ...]
+
+
+def read_cdi_specs(directories: Iterable[str]) -> SpecsRead:
+    """Devices of all directories. Of two that state the same device the later one counts; of two files of one
+    directory none does (pkg/cdi/cache.go of the reference implementation)."""
+    devices: dict[str, Device] = {}
+    problems: list[str] = []
+    for directory in directories:
+        stated: dict[str, Device] = {}
+        for path in _files(Path(directory)):
+            try:
+                found = _read(path, is_podmans=directory in PODMANS_DIRECTORIES)
+            except (OSError, ValueError, msgspec.MsgspecError) as error:
+                problems.append(f"{path}: {error}")
+                continue
+            stated |= {
+                name: Device(problem=f"stated by {path} and another file of {directory}") if name in stated else device
+                for name, device in found.items()
+            }
+        devices |= stated
+    return SpecsRead(devices, tuple(problems))
+
+
+def _files(directory: Path) -> list[Path]:
+    try:
+        return sorted(path for path in directory.iterdir() if path.suffix in _SUFFIXES)[:MAX_SPECS]
+    except OSError:  # that there is none is usual
+        return []
+
+
+def _read(path: Path, *, is_podmans: bool) -> dict[str, Device]:
+    """Raises OSError, ValueError, MsgspecError."""
+    with path.open("rb") as file:
+        data = file.read(MAX_SPEC_BYTES + 1)
+    if len(data) > MAX_SPEC_BYTES:
+        raise ValueError(f"more than {MAX_SPEC_BYTES} bytes")
+    read = read_documents(data)
+    if read.errors:
+        raise ValueError(f"{read.errors[0].field}: {read.errors[0].message}".removeprefix(": "))
+    if len(read.documents) != 1:
+        raise ValueError("must be one document")
+    spec = msgspec.convert(read.documents[0].value, _Spec)
+    names = (f"{spec.kind}={device.name}" for device in spec.devices)
+    return {
+        name: _device(name, (spec.container_edits, device.container_edits), is_podmans=is_podmans)
+        for name, device in zip(names, spec.devices, strict=True)
+    }
+
+
+def _device(name: str, edits: tuple[_Edits, ...], *, is_podmans: bool) -> Device:
+    beyond = _beyond_the_api(edits)
+    if beyond and is_podmans:
+        return Device(edits=DeviceEdits(cdi_names=(name,)))
+    if beyond:
+        where = " or ".join(PODMANS_DIRECTORIES[:2])
+        return Device(problem=f"needs {', '.join(beyond)}, which only Podman can do: its spec must be in {where}")
+    mounts = tuple(mount for each in edits for mount in _mounts(each))
+    if wrong := next(
+        (m for m in mounts if not (m.host_path.startswith("/") and m.container_path.startswith("/"))), None
+    ):
+        return Device(problem=f"{wrong.host_path}:{wrong.container_path}: must be absolute paths")
+    env = dict(_variable(text) for each in edits for text in each.env)
+    return Device(edits=DeviceEdits(env=env, mounts=mounts))
+
+
+def _beyond_the_api(edits: Iterable[_Edits]) -> list[str]:
+    return [name for name in _LEFT_TO_PODMAN if any(msgspec.to_builtins(each).get(name) for each in edits)]
+
+
+def _mounts(edits: _Edits) -> Iterator[DeviceMount]:
+    for node in edits.device_nodes:
+        yield node_mount(node.host_path or node.path, node.path, node.permissions)
+    for mount in edits.mounts:
+        access = tuple(option for option in ("ro", "rw") if option in mount.options)
+        yield DeviceMount(mount.host_path, mount.container_path, access)
+
+
+def node_mount(host_path: str, container_path: str, permissions: str = "rwm") -> DeviceMount:
+    """A device node in a container; ``permissions`` as CDI's and Podman's."""
+    return DeviceMount(host_path, container_path, () if "w" in permissions else ("ro",))
+
+
+def _variable(text: str) -> tuple[str, str]:
+    name, _, value = text.partition("=")
+    return name, value

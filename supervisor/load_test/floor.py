@@ -1,0 +1,85 @@
+"""The same pods by bare calls of libpod, with Podman's own defaults: what this host can do at best."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any, Final, Protocol
+
+import msgspec
+import orjson
+
+from ipc.host.clock import monotonic
+from supervisor.client.errors import RequestFailed
+from supervisor.client.exchange import exchange
+from supervisor.load_test.generate import RUN_LABEL, Load, command
+
+IN_FLIGHT: Final = 4
+"""Pods at a time: more are no faster (measured on 2 CPUs)."""
+CALL_S: Final = 120.0
+"""Deadline of a call, in seconds."""
+MAX_SHOWN_CHARS: Final = 300
+
+
+class Progress(Protocol):
+    """Shows how far it is."""
+
+    def show(self, phase: str, done: int, total: int) -> None: ...
+
+
+def podman_socket(admin_socket: Path) -> Path:
+    """Socket of the service that an agent uses: its own, else the user's (`supervisor.processes.podman_service`)."""
+    own = admin_socket.with_suffix(".podman.sock")
+    return own if own.exists() else admin_socket.parent.parent / "podman" / "podman.sock"
+
+
+class Floor:
+    """Starts a load's pods, and takes them away again."""
+
+    def __init__(self, socket: Path, load: Load, progress: Progress) -> None:
+        self._socket = socket
+        self._load = load
+        self._progress = progress
+        self._made: list[str] = []
+        self._done = itertools.count(1)
+
+    def measure(self) -> float:
+        """Seconds from the first call to the last container's start. Raises AgentUnreachable, ConnectionLost, and
+        RequestFailed when Podman refuses a call. No pod stays."""
+        names = [f"floor-{self._load.run}-{index}" for index in range(self._load.pods)]
+        began = monotonic()
+        try:
+            self._each(self._start, names)
+            return monotonic() - began
+        finally:
+            self._each(self._remove, tuple(self._made))
+
+    def _each(self, act: Any, of: Sequence[str]) -> None:
+        with ThreadPoolExecutor(IN_FLIGHT) as pool:
+            for _ in pool.map(act, of):
+                pass
+
+    def _start(self, name: str) -> None:
+        labels = {RUN_LABEL: self._load.run}
+        pod = self._call("POST", "pods/create", {"name": name, "labels": labels})["Id"]
+        self._made.append(pod)
+        self._call("POST", f"pods/{pod}/start")
+        for index in range(self._load.containers):
+            container = {"name": f"{name}-c{index}", "image": self._load.image, "pod": pod, "labels": labels}
+            made = self._call("POST", "containers/create", {**container, "entrypoint": command(name)})["Id"]
+            self._call("POST", f"containers/{made}/start")
+        self._progress.show("floor", next(self._done), self._load.pods)
+
+    def _remove(self, pod: str) -> None:
+        self._call("DELETE", f"pods/{pod}?force=true&timeout=0")
+
+    def _call(self, method: str, path: str, body: dict[str, Any] | None = None) -> dict[str, Any]:
+        content = orjson.dumps(body) if body is not None else b""
+        with exchange(self._socket, method, f"/v4.0.0/libpod/{path}", content, silence_s=CALL_S) as answer:
+            text = answer.content()
+            if answer.status >= 400:
+                said = text.decode(errors="replace")[:MAX_SHOWN_CHARS]
+                raise RequestFailed(answer.status, "Podman", f"{path}: {said}")
+        return msgspec.json.decode(text, type=dict[str, Any]) if text.strip() else {}

@@ -1,0 +1,139 @@
+"""Devices of the node, and which pod's containers have them (pkg/kubelet/cm/devicemanager).
+
+What was given is kept with the pods' other resources, and outlives the agent there. A
+container that runs says itself with which devices it was made; that counts more than the record.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+
+from ipc.api.v1.pod import Pod
+from ipc.kubecontainer.pod_status import ContainerState, RuntimePodStatus
+from ipc.podresources.devices import NOTHING, Allocated, Devices
+from supervisor.admission.devices import DeviceError, allocate, asks_for_devices, names_by_resource
+from supervisor.managers.allocation import AllocationManager
+
+
+class DeviceManager:
+    """Gives devices to pods that are admitted, and takes them back."""
+
+    def __init__(
+        self, devices: Devices, allocations: AllocationManager, statuses: Callable[[], Mapping[str, RuntimePodStatus]]
+    ) -> None:
+        self._devices = devices
+        self._allocations = allocations
+        self._statuses = statuses
+        self._waiting: dict[str, Pod] = {}
+        """Pods that were admitted to devices of others, which go down and still have them."""
+
+    def given(self, uid: str) -> Allocated:
+        """Devices of the pod's containers."""
+        return self._allocations.devices(uid) if self._devices else NOTHING
+
+    def problem(self, pod: Pod, leaving: Callable[[], Collection[str]] = tuple) -> str:
+        """Error for a pod that cannot have its devices, not even those of the pods that go down (``leaving``: their
+        UIDs); empty when it can."""
+        try:
+            self._draw(pod)
+        except DeviceError:
+            try:
+                self._draw_later(pod, leaving())
+            except DeviceError as error:
+                return f"Allocate failed due to {error}, which is unexpected"
+        return ""
+
+    def allocate(self, pod: Pod) -> None:
+        """The pod, which was admitted, has its devices from now on, or when those have ended that still have them."""
+        uid = pod.metadata.uid
+        self._waiting.pop(uid, None)
+        try:
+            self._allocations.set_devices(uid, self._draw(pod))
+        except DeviceError:
+            self._waiting[uid] = pod
+
+    def is_waiting(self, uid: str) -> bool:
+        """Whether others still have the devices of the pod."""
+        return uid in self._waiting
+
+    def release(self, uid: str) -> tuple[str, ...]:
+        """Nothing of the pod runs any more: UIDs of pods that need not wait any longer."""
+        self._waiting.pop(uid, None)
+        self._allocations.set_devices(uid, NOTHING)
+        waited = list(self._waiting.values())
+        for pod in waited:
+            self.allocate(pod)
+        return tuple(pod.metadata.uid for pod in waited if pod.metadata.uid not in self._waiting)
+
+    def observed(self, pod: Pod | None, seen: RuntimePodStatus, find: Callable[[str], Pod | None]) -> None:
+        """Believe what the pod's containers run with. A pod that was given the same by a record that was lost or is too
+        old, and does not run with it, is given another one, if there is one. ``find``: the pods by UID."""
+        held, record = _held_by(seen), self._allocations.devices(seen.uid)
+        if not held or pod is None or all(record.get(name) == own for name, own in held.items()):
+            return
+        try:
+            believed = allocate(pod, self._devices, _by_resource(self._running({seen.uid})), _merged(held, record))
+        except DeviceError:  # what it asks for by now cannot be had: it was not admitted so, and stays as it is
+            return
+        self._allocations.set_devices(seen.uid, believed)
+        theirs = set(names_by_resource(believed))
+        for uid, allocated in list(self._allocations.all_devices()):
+            other = find(uid) if uid != seen.uid else None
+            if other is not None and not theirs.isdisjoint(names_by_resource(allocated)):
+                self._draw_again(other)
+
+    def _draw_again(self, pod: Pod) -> None:
+        """The pod waits where there is none."""
+        uid = pod.metadata.uid
+        status = self._statuses().get(uid)
+        self._allocations.set_devices(uid, _held_by(status) if status is not None else NOTHING)
+        self.allocate(pod)
+
+    def _draw(self, pod: Pod) -> Allocated:
+        """Raises DeviceError."""
+        if not asks_for_devices(pod, self._devices):
+            return NOTHING
+        uid = pod.metadata.uid
+        return allocate(pod, self._devices, _by_resource(self._others({uid})), self._allocations.devices(uid))
+
+    def _draw_later(self, pod: Pod, leaving: Collection[str]) -> None:
+        """Behind those that wait already. Raises DeviceError."""
+        uid = pod.metadata.uid
+        others = list(self._others({uid, *leaving}))
+        for waiting in self._waiting.values():
+            if waiting.metadata.uid != uid:
+                others.append(allocate(waiting, self._devices, _by_resource(others)))
+        allocate(pod, self._devices, _by_resource(others), self._allocations.devices(uid))
+
+    def _others(self, without: Collection[str]) -> Iterator[Allocated]:
+        yield from (own for uid, own in self._allocations.all_devices() if uid not in without)
+        yield from self._running(without)
+
+    def _running(self, without: Collection[str]) -> Iterator[Allocated]:
+        """Devices with which containers of other pods run, those of pods that nobody wants any more among them."""
+        return (_held_by(status) for uid, status in self._statuses().items() if uid not in without)
+
+
+def _by_resource(allocated: Iterable[Allocated]) -> Mapping[str, set[str]]:
+    found: dict[str, set[str]] = {}
+    for each in allocated:
+        for resource, name in names_by_resource(each):
+            found.setdefault(resource, set()).add(name)
+    return found
+
+
+def _merged(first: Allocated, then: Allocated) -> Allocated:
+    """Each container's devices of both, in this order."""
+    return {
+        container: {
+            resource: (*first.get(container, {}).get(resource, ()), *then.get(container, {}).get(resource, ()))
+            for resource in {**first.get(container, {}), **then.get(container, {})}
+        }
+        for container in {**first, **then}
+    }
+
+
+def _held_by(status: RuntimePodStatus) -> Allocated:
+    """Devices of the containers that run, or may."""
+    up = (ContainerState.RUNNING, ContainerState.UNKNOWN)
+    return {found.name: found.devices for found in status.containers if found.state in up and found.devices}

@@ -1,0 +1,1 @@
+"""Binds claims to PersistentVolumes, both stated by documents (pkg/controller/volume/persistentvolume)."""

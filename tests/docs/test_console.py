@@ -1,0 +1,90 @@
+"""How a page's commands are read, run and compared; a page with commands that need no Podman."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from tests.docs.console import Command, File, Shell, perform, plain, rewritten, steps
+
+PAGE = """# A page
+
+```yaml
+# words.yaml
+word: hello
+```
+
+```yaml
+no: path
+```
+
+```console
+$ cut -d ' ' -f 2 words.yaml
+hello
+$ here=$PWD; cd /
+$ echo "made 3s ago"
+made 41s ago
+```
+
+```sh
+never run
+```
+
+```console
+$ cd "$here"; ls no-such-file
+ls: something else
+```
+"""
+
+
+def test_files_and_commands_in_order() -> None:
+    assert list(steps(PAGE)) == [
+        File("words.yaml", "word: hello\n"),
+        Command("cut -d ' ' -f 2 words.yaml", "hello\n"),
+        Command("here=$PWD; cd /", ""),
+        Command('echo "made 3s ago"', "made 41s ago\n"),
+        Command('cd "$here"; ls no-such-file', "ls: something else\n"),
+    ]
+
+
+def test_only_outputs_that_differ_for_good_are_renewed(tmp_path: Path) -> None:
+    shell = Shell(tmp_path, {**os.environ, "LC_ALL": "C"})
+    try:
+        done = perform(PAGE, shell, tmp_path)
+    finally:
+        shell.close()
+    renewed = "ls: cannot access 'no-such-file': No such file or directory"
+    assert rewritten(PAGE, done) == PAGE.replace("ls: something else", renewed)
+
+
+def test_a_command_that_does_not_end_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tests.docs.console.COMMAND_DEADLINE_S", 0.2)
+    shell = Shell(tmp_path, os.environ)
+    try:
+        with pytest.raises(TimeoutError, match=r"^echo first; sleep 60: .*first"):
+            shell.run("echo first; sleep 60")
+    finally:
+        shell.close()
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ("web   1/1   Running   1 (2s ago)    3m4s\n", "web   1/1   Running   1 (11s ago)   9s\n"),
+        ("7c702a52d7a0\n", "e604a63518ea\n"),
+        ("[::ffff:10.89.0.3]:41214: 200", "[::ffff:10.89.0.7]:3: 200"),
+        ("at 2026-11-20T13:21:18Z", "at 2026-11-23T07:00:00.5Z"),
+    ],
+)
+def test_what_differs_from_run_to_run_is_no_difference(one: str, other: str) -> None:
+    assert plain(one) == plain(other)
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [("web   1/1   Running   0", "web   0/1   Running   0"), ("restarts: 1", "restarts: 2"), ("a", "")],
+)
+def test_everything_else_is_one(one: str, other: str) -> None:
+    assert plain(one) != plain(other)
