@@ -100,7 +100,7 @@ def absence(command: str, table: Table) -> str:
 def rows(command: str, table: Table) -> list[Row]:
     """The flags of a command that is on both sides, in order of their names."""
     theirs, ours = frozenset(table.flags[command].split()), our_commands()[ours_of(command, table)]
-    reasons = table.everywhere | table.why.get(command, {})
+    reasons = {**table.everywhere, **table.why.get(command, {})}
     return [_row(name, name in theirs, name in ours, reasons.get(name, "")) for name in sorted(theirs | ours)]
 
 

@@ -76,7 +76,7 @@ def test_an_apply_with_another_kind_says_which_document_and_what_to_do(agent: Ag
     done = agent.cli("apply", "-f", str(file))
     assert done.code == 1
     assert f'{file}: document 2: kind: Service "web" is not supported here; a manifest holds Pod, ' in done.err
-    assert done.err.endswith(f"; nothing of {file} was applied: mend document 2 or take it out, and apply again\n")
+    assert done.err.endswith(f"\nnothing of {file} was applied: mend document 2 or take it out, and apply again\n")
     assert agent.cli("get", "configmap", "app").code == 1
     assert "beside" not in agent.pods()
 

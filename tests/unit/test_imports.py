@@ -138,7 +138,6 @@ OTHER_SIZES: Final[Mapping[str, str]] = {
     "ipc.kubecontainer": "a module for each part of a pod's state, and each policy that both sides decide by",
     "workers.kubecontainer": "what all rooms of a worker say of containers: names, labels, the runtime's protocol",
     "workers.kuberuntime": "a module for each step of a sync",
-    "supervisor.cli.commands.about": "the same",
     "supervisor.sources": "a module or two for each source, and the merge of what they state",
     "supervisor.cli.printers": "a module for each kind of object, and what they share",
     "workers.lifecycle": "the hooks, and one way to carry out each kind",
