@@ -17,6 +17,7 @@ IN_CHECKOUT: Final = {
     "rootlet.yaml": "configs/rootlet.yaml",
     "rootlet.service": "configs/systemd/rootlet.service",
     "demo": "configs/demo/manifests",
+    "demo-image": "configs/demo/image",
     "docs": "docs",
     "CHANGELOG.md": "CHANGELOG.md",
 }

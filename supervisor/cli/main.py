@@ -70,7 +70,9 @@ COMMANDS: Final[Mapping[str, Mapping[str, str]]] = {
     },
     "about": {
         "help": "Show the help of a command.",
-        "config": "Work with configuration files.",
+        "config": "Show, check and print configuration files.",
+        "docs": "Print a page of the documentation.",
+        "completion": "Print a shell's script that completes this command.",
         "auth": "Show the user for whom the agent answers.",
         "version": "Show the versions of this command and of the agent.",
     },
@@ -100,6 +102,8 @@ class _CommandTable(click.Group):
         name = cmd_name.replace("-", "_")
         module = importlib.import_module(f"supervisor.cli.commands.{_ROOMS[cmd_name]}.{name}")
         command: click.Command = getattr(module, name)
+        if ctx.resilient_parsing:  # a shell asks for words
+            importlib.import_module("supervisor.cli.live_names").complete_live(command)
         return command
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:

@@ -138,7 +138,8 @@ class EventRecorder:
                 break
             gone.append(self._take(key))
         while len(self._events) > self._max_events:
-            gone.append(self._take(next(iter(max(self._of_namespace.values(), key=len)))))
+            most = max(self._of_namespace.values(), key=len)
+            gone.append(self._take(next(iter(most))))
         return gone
 
     def resize(self, max_events: int, ttl_s: float) -> None:

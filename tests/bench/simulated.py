@@ -204,6 +204,11 @@ def _pod(index: int, edition: int, image: str) -> Json:
     }
 
 
+def text_of(socket: Path, path: str) -> str:
+    """Raises OSError or HTTPException while nobody answers."""
+    return _get(socket, path).decode()
+
+
 def _get(socket: Path, path: str) -> bytes:
     """The body of a good answer."""
     with contextlib.closing(UnixConnection(str(socket))) as connection:

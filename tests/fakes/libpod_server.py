@@ -2,7 +2,7 @@
 
 For agents with more pods than a test machine holds. Everything above the socket is real: clients, connections,
 deadlines, JSON in the shapes and sizes of Podman 4.3.1, the stream of events. Every call takes as long as the real one
-took (`tests.fakes.libpod_costs`), asleep. What is left out are the containers' processes and logs.
+took (`tests.fakes.libpod_costs`), asleep. What is left out are the containers' processes: their logs stay empty.
 
     python -m tests.fakes.libpod_server SOCKET [--instant] [--processes real]
 
@@ -177,7 +177,10 @@ class LibpodServer:
         return _answer([self._listed(c) for c in self.podman.containers.values() if _has(c.labels, filters)])
 
     async def _create_container(self, request: web.Request) -> web.Response:
-        return _answer({"Id": self.podman.create_container(await _body(request)), "Warnings": []}, status=201)
+        spec = await _body(request)
+        id = self.podman.create_container(spec)
+        _make_log(spec)
+        return _answer({"Id": id, "Warnings": []}, status=201)
 
     async def _inspect_container(self, request: web.Request) -> web.Response:
         return _answer(_inspected(self.podman.container(request.match_info["id"])))
@@ -421,6 +424,13 @@ def _failure(error: RuntimeCallError) -> web.Response:
     status, cause = _FAILURES.get(error.kind, (500, "internal"))
     text = {"cause": cause or error.message, "message": error.message, "response": status}
     return _answer(text, status)
+
+
+def _make_log(spec: Json) -> None:
+    """The container's log, which stays empty: an agent looks for it again and again while it is not there."""
+    path = Path(spec.get("log_configuration", {}).get("path", ""))
+    if path.name and path.parent.is_dir():
+        path.touch()
 
 
 async def _body(request: web.Request) -> Json:

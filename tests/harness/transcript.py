@@ -47,7 +47,8 @@ def read_transcript(text: str) -> Iterator[Step | str]:
 
 
 def _step(command: str, lines: Iterator[str]) -> Step:
-    out, err = [], []
+    out: list[str] = []
+    err: list[str] = []
     for line in lines:
         if end := _END.fullmatch(line):
             return Step(command, "".join(out), "".join(err), int(end[1]))

@@ -182,15 +182,15 @@ MUTATIONS: Final = (
     Mutation(
         "ADM-08",
         "supervisor/syncloop/pod_admission.py",
-        "if problem := pressure_problem(pod, self._parts.node_pressures):",
-        "if problem := pressure_problem(pod, ()):",
+        "(problem := pressure_problem(pod, self._parts.node_pressures))",
+        "(problem := pressure_problem(pod, ()))",
         f"{_UNIT}/supervisor/syncloop/test_node_pressure.py::test_who_may_begin_under_pressure",
     ),
     Mutation(
         "EVI-01",
         "supervisor/syncloop/node_pressure.py",
-        "elif stage is None and due and self._may_act():",
-        "elif due and self._may_act():",
+        "elif stage is None and due and self._may_act() and",
+        "elif due and self._may_act() and",
         f"{_UNIT}/supervisor/syncloop/test_node_pressure.py::test_one_at_a_time",
     ),
     Mutation(

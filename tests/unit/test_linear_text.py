@@ -525,6 +525,7 @@ NO_PARSER: Final[Mapping[str, tuple[str, ...]]] = {
         "workers/fs/growth_watch.py",
         "workers/libpod/client.py",
         "workers/eviction/manager.py",
+        "ipc/podresources/swap.py",
         "workers/specgen/container_resources.py",
         "workers/eviction/pod_usage.py",
         "ipc/eviction/observations.py",

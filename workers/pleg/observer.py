@@ -535,7 +535,7 @@ class Observer:
             self._on_inspect()
         for id in ids:
             known = self._inspected.pop(id, None)
-            uid = read_uid(known.labels) if known is not None else ""
+            uid = read_uid(known.labels) if known is not None else self._owner_of(id)
             if self._exits.is_alive(id):
                 self._on_forgotten(uid)
             self._disown(uid, id)
@@ -544,6 +544,10 @@ class Observer:
             self._stopping.pop(id, None)
             self._inspected_at.pop(id, None)
             self._exits.forget(id)
+
+    def _owner_of(self, id: str) -> str:
+        """UID of the pod of a container of ours whose last inspect failed; empty for every other one."""
+        return next((uid for uid, ids in self._ours.items() if id in ids), "")
 
     def _is_ours(self, id: str) -> bool:
         known = self._inspected.get(id)

@@ -26,10 +26,9 @@ from workers.proc import cgroups
 from workers.proc.procfs import boot_time, parent_of, start_ticks
 from workers.stats import flat_files, groups, host, processes
 from workers.stats.accounts import Counters, Process, ProcessAccount
+from workers.stats.cgroup import OwnCgroup
 from workers.stats.files import Files, Places
-from workers.stats.groups import GroupAccount, figures_of
-from workers.stats.measured import Measured
-from workers.stats.own_cgroup import OwnCgroup
+from workers.stats.groups import GroupAccount, Measured, figures_of
 from workers.stats.process_table import ProcessTable, Root
 from workers.stats.rates import Rates
 from workers.stats.targets import ContainerTarget, PodTarget

@@ -49,7 +49,7 @@ class Files:
         self._fs: dict[str, FileSystem | None] = {}
         """File systems of this round, by path."""
         self._began = clock.now()
-        """Of this round."""
+        """When this round did."""
         self._volumes_of: dict[str, tuple[float, tuple[_Volume, ...]]] = {}
         """By uid: a pod's volumes, and when they were listed (monotonic seconds)."""
         self._log_directories: dict[str, str] = {}

@@ -4,9 +4,24 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from operator import attrgetter
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, TypeVar
 
-from ipc.stats.values import Cpu, Memory, Source
+import msgspec
+
+from ipc.stats.values import Cpu, Io, Memory, Processes, Source
+
+
+class Measured(msgspec.Struct, frozen=True, kw_only=True):
+    """One reading of a container, from whatever source, without its files."""
+
+    cpu: Cpu | None = None
+    memory: Memory | None = None
+    io: Io | None = None
+    processes: Processes | None = None
+
+    def at(self, time: float) -> Measured:
+        """The same CPU time and memory, found again at that time in epoch seconds."""
+        return msgspec.structs.replace(self, cpu=_at(self.cpu, time), memory=_at(self.memory, time))
 
 
 class Figures(NamedTuple):
@@ -20,6 +35,7 @@ class Figures(NamedTuple):
 
 
 NOTHING: Final = Figures(0, 0, 0, 0, 0)
+_Sample = TypeVar("_Sample", Cpu, Memory)
 _SIZES: Final = attrgetter("usage", "working_set", "rss", "swap")
 _NO_SIZES: Final = (0, 0, 0, 0)
 _UNKNOWN: Final = (None, None, None, None)
@@ -98,3 +114,7 @@ def _known(figures: Figures) -> Figures:
 
 def _minus(one: Figures, other: Figures) -> Figures:
     return Figures(*(max(0, (a or 0) - (b or 0)) for a, b in zip(one, other, strict=True)))
+
+
+def _at(sample: _Sample | None, time: float) -> _Sample | None:
+    return msgspec.structs.replace(sample, time=time) if sample is not None else None

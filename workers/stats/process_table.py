@@ -56,7 +56,7 @@ class ProcessTable:
         self._namespaces: dict[Root, str] = {}
         """PID namespace of each root, empty when it cannot be read or is ours."""
         self._read: dict[int, _Read] = {}
-        """Of the owners' processes, as they were in the last round."""
+        """The owners' processes, as they were in the last round."""
         self._round = 0
 
     def scan(self, roots: Iterable[Root]) -> dict[str, list[Process]]:

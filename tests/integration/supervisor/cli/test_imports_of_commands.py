@@ -120,11 +120,34 @@ def test_names_and_options_are_completed() -> None:
     assert "--no-headers" in completed("rootlet get --no", 2)
 
 
-def completed(words: str, index: int) -> list[str]:
+async def test_names_that_are_there_are_completed(master: Master) -> None:
+    master.ready(pod_changed(1, "web", containers=("app", "log")), pod_changed(2, "db", namespace="test"))
+    socket = str(master.socket_path)
+
+    async def found(words: str) -> list[str]:
+        return await asyncio.to_thread(completed, words, len(words.split(" ")) - 1, socket)
+
+    assert await found("rootlet logs w") == ["web"]
+    assert await found("rootlet logs -n test ") == ["db"]
+    assert await found("rootlet logs web -c ") == ["app", "log"]
+    assert await found("rootlet exec -n t") == ["test"]
+    assert await found("rootlet describe no") == ["nodes"]
+    assert await found("rootlet describe pod ") == ["web"]
+    assert await found("rootlet wait pod/") == ["pod/web"]
+    assert await asyncio.to_thread(completed, "rootlet logs w", 2, "/nowhere") == [""]
+
+
+def completed(words: str, index: int, socket: str = "/nowhere") -> list[str]:
     done = subprocess.run(
         [sys.executable, "-c", "from supervisor.__main__ import main; main()"],
         cwd=ROOT,
-        env={**os.environ, "_ROOTLET_COMPLETE": "bash_complete", "COMP_WORDS": words, "COMP_CWORD": str(index)},
+        env={
+            **os.environ,
+            "_ROOTLET_COMPLETE": "bash_complete",
+            "COMP_WORDS": words,
+            "COMP_CWORD": str(index),
+            "ROOTLET_SOCKET": socket,
+        },
         capture_output=True,
         text=True,
         timeout=DEADLINE_S,

@@ -70,6 +70,23 @@ async def test_a_single_look_that_fails_as_nobody_expected_holds_up_no_other() -
         await master.observation("u1", after=before)
 
 
+@simulated
+async def test_a_container_that_cannot_be_understood_and_is_half_removed_is_forgotten_when_it_is_gone() -> None:
+    host = Host()
+    host.runtime = runtime = Broken(host.podman, "one", latency_s=0.001)
+    id = host.running("u0")
+    async with host.worker() as master:
+        host.podman.exit(id)
+        host.podman.abandon(id, "removing")
+        runtime.broken = id
+        found = await relisted(master)
+        assert (found.unseen, [seen.uid for seen in found.changed]) == ((), ["u0"])
+        assert id not in host.podman.containers
+        asked = runtime.calls.count("inspect_container")
+        await relisted(master)
+        assert runtime.calls.count("inspect_container") == asked, "nothing is left to ask for"
+
+
 @pytest.mark.parametrize("tracked", [True, False])
 def test_what_has_no_encoding_is_not_told_and_everything_else_is(tracked: bool) -> None:
     """A lone surrogate in an error; a pod without a row travels in the message."""

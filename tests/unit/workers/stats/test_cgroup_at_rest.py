@@ -9,7 +9,7 @@ import pytest
 
 from tests.unit.workers.stats.test_cgroup import FILES
 from workers.stats import flat_files
-from workers.stats.own_cgroup import ROUNDS, SIGNS, OwnCgroup
+from workers.stats.cgroup import ROUNDS, SIGNS, OwnCgroup
 
 CALM = "some avg10=0.00 avg60=0.00 avg300=0.00 total=3\nfull avg10=0.00 avg60=0.00 avg300=0.00 total=3\n"
 STALLED = CALM.replace("avg300=0.00", "avg300=0.01")

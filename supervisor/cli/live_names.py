@@ -1,0 +1,110 @@
+"""Completion of names that are there just now: pods, containers, other objects, namespaces, workers."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Iterable, Mapping
+from typing import TYPE_CHECKING, Any, Final
+
+import click
+
+from supervisor.cli.config_objects import OBJECT_ALIASES
+from supervisor.cli.options import DEFAULT_NAMESPACE, NODE_ALIASES, POD_ALIASES, chosen_socket
+from supervisor.client.errors import AgentError
+from supervisor.client.http import NODES_PATH, AgentClient, config_objects_path, pod_path, pods_path
+
+if TYPE_CHECKING:
+    from click.shell_completion import CompletionItem
+
+KINDS: Final = ("pods", "nodes", "events", "configmaps", "secrets", "priorityclasses", "workers")
+BY_KIND: Final = frozenset({"get", "describe", "delete"})
+"""Commands whose first word is a kind, and names of that kind follow."""
+OF_PODS: Final = frozenset({"logs", "exec", "attach", "port-forward", "stats", "pods"})
+"""Commands whose words are names of pods; the last is that of `rootlet top`."""
+
+Complete = Callable[[AgentClient, click.Context], Iterable[str]]
+
+
+def complete_live(command: click.Command) -> click.Command:
+    """The command, whose words and options are completed with what the agent has; with nothing where none answers."""
+    if isinstance(command, click.Group):
+        for below in command.commands.values():
+            complete_live(below)
+    for param in command.params:
+        found = _OPTIONS.get(param.name or "") if isinstance(param, click.Option) else _of_words(command, param)
+        if found is not None:
+            setattr(param, "shell_complete", functools.partial(_items, found))  # noqa: B010 - of one object alone
+    return command
+
+
+def _of_words(command: click.Command, param: click.Parameter) -> Complete | None:
+    if command.name in BY_KIND:
+        return _kinds_and_names
+    if command.name in OF_PODS and param.name in ("pod", "names", "words"):
+        return _pods
+    return _OTHERS.get(command.name or "")
+
+
+def _items(found: Complete, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
+    from click.shell_completion import CompletionItem
+
+    try:
+        names = sorted(set(found(AgentClient(chosen_socket(ctx)), ctx)))
+    except (AgentError, LookupError, TypeError):
+        return []
+    return [CompletionItem(name) for name in names if name.startswith(incomplete)]
+
+
+def _names(answer: Mapping[str, Any]) -> list[str]:
+    return [item["metadata"]["name"] for item in answer["items"]]
+
+
+def _namespace(ctx: click.Context) -> str | None:
+    return None if ctx.params.get("all_namespaces") else ctx.params.get("namespace") or DEFAULT_NAMESPACE
+
+
+def _pods(client: AgentClient, ctx: click.Context) -> Iterable[str]:
+    return _names(client.get(pods_path(_namespace(ctx))))
+
+
+def _waited(client: AgentClient, ctx: click.Context) -> Iterable[str]:
+    return [f"pod/{name}" for name in _pods(client, ctx)]
+
+
+def _words(ctx: click.Context) -> list[str]:
+    """Words that were typed before. The parser leaves them unnamed behind an option that has no value yet."""
+    given = [ctx.params.get(param.name or "") for param in ctx.command.params if isinstance(param, click.Argument)]
+    named = [word for value in given for word in (value if isinstance(value, tuple) else (value,)) if word]
+    return named or list(ctx.args)
+
+
+def _kinds_and_names(client: AgentClient, ctx: click.Context) -> Iterable[str]:
+    words = _words(ctx)
+    if not words:
+        return KINDS
+    kind = words[0]
+    if kind in POD_ALIASES:
+        return _pods(client, ctx)
+    if kind in NODE_ALIASES:
+        return _names(client.get(NODES_PATH))
+    if kind == "workers":
+        return _workers(client, ctx)
+    return _names(client.get(config_objects_path(OBJECT_ALIASES[kind], _namespace(ctx))))
+
+
+def _workers(client: AgentClient, _ctx: click.Context) -> Iterable[str]:
+    return [worker["name"] for worker in client.workers()]
+
+
+def _containers(client: AgentClient, ctx: click.Context) -> Iterable[str]:
+    spec = client.get(pod_path(_namespace(ctx) or DEFAULT_NAMESPACE, _words(ctx)[0]))["spec"]
+    kinds = ("initContainers", "containers", "ephemeralContainers")
+    return [container["name"] for kind in kinds for container in spec.get(kind, ())]
+
+
+def _namespaces(client: AgentClient, _ctx: click.Context) -> Iterable[str]:
+    return [pod["metadata"]["namespace"] for pod in client.get(pods_path(None))["items"]]
+
+
+_OPTIONS: Final[Mapping[str, Complete]] = {"container": _containers, "namespace": _namespaces}
+_OTHERS: Final[Mapping[str, Complete]] = {"wait": _waited, "restart": _workers}
