@@ -8,7 +8,7 @@ from typing import Any, Protocol, assert_never
 import msgspec
 
 from ipc.host.tasks import BackgroundTasks
-from ipc.kubecontainer.config_objects import ObjectKey, ObjectKind
+from ipc.kubecontainer.config_objects import ConfigObject, ObjectKey, ObjectKind
 from ipc.log.verbosity import Verbosity
 from ipc.messages.api_server import (
     AdminRequest,
@@ -20,6 +20,7 @@ from ipc.messages.api_server import (
     PatchObject,
     PostManifests,
     ReadConfiguration,
+    ReadObject,
     ReadProfile,
     ReloadSettings,
     Reply,
@@ -49,6 +50,9 @@ class AgentControl(Protocol):
 
     def configuration(self) -> str:
         """The configuration in effect, as JSON."""
+
+    def config_object(self, key: ObjectKey) -> ConfigObject | None:
+        """An object beside pods with its values; None when there is none."""
 
     def set_log_level(self, area: str, level: str) -> Verbosity:
         """Change which lines are logged. Raises ValueError for an unknown area or level."""
@@ -103,6 +107,8 @@ class AdminRequests:
                 self._begin(request, self._collect_garbage(request))
             case ReadConfiguration():
                 self._answer(request, Reply(request_id=0, code=200, message=self._agent.configuration()))
+            case ReadObject():
+                self._answer(request, self._read_object(request))
             case ReadProfile():
                 self._begin(request, self.profiles.read(request))
             case RestartWorker():
@@ -151,6 +157,13 @@ class AdminRequests:
         return await self._sources.patch(
             key, request.kind, request.patch_type, request.body, dry_run=request.dry_run, values=request.values
         )
+
+    def _read_object(self, request: ReadObject) -> Reply:
+        found = self._agent.config_object(ObjectKey(request.kind, request.namespace, request.name))
+        if found is None:
+            message = f'{request.kind.plural} "{request.name}" not found'
+            return Reply(request_id=0, code=404, reason="NotFound", message=message)
+        return Reply(request_id=0, code=200, message=msgspec.json.encode(found).decode())
 
     def _restart_worker(self, request: RestartWorker) -> None:
         """Asked to leave, then killed; its successor follows. Whoever asks sees its incarnation in `get workers`."""

@@ -21,6 +21,7 @@ from ipc.host.clock import SystemClock
 from ipc.host.eviction_marks import evicted
 from ipc.host.network_addresses import node_ips
 from ipc.host.tasks import BackgroundTasks, ignored
+from ipc.kubecontainer.config_objects import ConfigObject, ObjectKey
 from ipc.kubecontainer.label_key import LabelKey
 from ipc.kubecontainer.pod_failure import decode_failure
 from ipc.log import message_ids, verbosity
@@ -38,6 +39,7 @@ from ipc.messages.api_server import (
     PatchObject,
     PostManifests,
     ReadConfiguration,
+    ReadObject,
     ReadProfile,
     ReloadSettings,
     RestartPod,
@@ -409,6 +411,7 @@ class Master:
             case (
                 PostManifests()
                 | ReadConfiguration()
+                | ReadObject()
                 | ReadProfile()
                 | DrainNode()
                 | UncordonNode()
@@ -474,6 +477,9 @@ class Master:
 
     def configuration(self) -> str:
         return shown_settings(self._settings)
+
+    def config_object(self, key: ObjectKey) -> ConfigObject | None:
+        return self._loop.config_object(key)
 
     def set_log_level(self, area: str, level: str) -> Verbosity:
         self._log_like(self._verbosity.changed(area, level))

@@ -282,6 +282,15 @@ class ReadConfiguration(Message, frozen=True, kw_only=True):
     request_id: int
 
 
+class ReadObject(Message, frozen=True, kw_only=True):
+    """The reply's message is a ConfigMap or Secret with its values, as JSON: for the user who has stated it."""
+
+    request_id: int
+    kind: ObjectKind
+    namespace: str
+    name: str
+
+
 class ReadProfile(Message, frozen=True, kw_only=True):
     """The reply's message is a profile of the master or of a worker, after so many seconds."""
 
@@ -311,6 +320,7 @@ AdminRequest = (
     | PostManifests
     | CollectGarbage
     | ReadConfiguration
+    | ReadObject
     | ReadProfile
 )
 ApiServerRequest = Ready | AdminRequest

@@ -17,7 +17,8 @@ def normalized(command: click.Command, arguments: Sequence[str]) -> list[str]:
     """``-o=wide`` as ``-owide``, ``--watch=true`` as ``--watch``, ``--watch=false`` left out. What follows ``--`` stays
     as it is, and what follows the first argument of a command that takes the rest for somebody else's."""
     options = {name: param for param in command.params if isinstance(param, click.Option) for name in _names(param)}
-    found = list(_normalized(arguments, options, ends_at_argument=not command.allow_interspersed_args))
+    interspersed = command.context_settings.get("allow_interspersed_args", command.allow_interspersed_args)
+    found = list(_normalized(arguments, options, ends_at_argument=not interspersed))
     if not isinstance(command, click.Group):
         return found
     at = next((number for number, word in enumerate(found) if not word.startswith("-")), None)

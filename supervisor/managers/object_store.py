@@ -57,6 +57,11 @@ class ObjectStore:
     def __contains__(self, key: ObjectKey) -> bool:
         return key in self._stored
 
+    def find(self, key: ObjectKey) -> ConfigObject | None:
+        """The object with its values; None when it is not here."""
+        stored = self._stored.get(key)
+        return None if stored is None else stored.object
+
     def sources_ready(self) -> None:
         """Every source was read completely once."""
         self._complete = True

@@ -15,6 +15,7 @@ from collections.abc import Callable, Mapping
 
 from ipc.api.v1.pod import Pod
 from ipc.host.clock import Instant
+from ipc.kubecontainer.config_objects import ConfigObject, ObjectKey
 from ipc.kubecontainer.pod_failure import EVICTED, PodFailure
 from ipc.kubecontainer.probe_results import ProbeResults
 from ipc.messages import event_reasons
@@ -220,6 +221,10 @@ class SyncLoop:
     def is_going_down(self, namespace: str, name: str) -> bool:
         """Whether a pod of that name is on its way out: it may be there long after the last source has forgotten it."""
         return bool(self._updates.going_down(namespace, name))
+
+    def config_object(self, key: ObjectKey) -> ConfigObject | None:
+        """An object beside pods as its source states it; None for none."""
+        return self._parts.objects.find(key)
 
     def _on_sources_ready(self, ready: SourcesReady, now: Instant) -> None:
         self._updates.on_sources_ready(ready, now)

@@ -8,6 +8,7 @@ from typing import Any, Final
 from tests.kubelet_tables.later import Later, Result
 from tests.kubelet_tables.translate import Json
 from workers.api_server.core.status_errors import ApiError
+from workers.api_server.store.field_terms import split_term, split_terms, unescaped
 from workers.api_server.store.selectors import (
     Operator,
     Requirement,
@@ -55,13 +56,11 @@ def _field_selector_match(case: Json) -> Result:
     if "set_selector" in case:
         wanted = tuple(Requirement(key, Operator.IN, (value,)) for key, value in (case["set_selector"] or {}).items())
     else:
-        _without_escapes(case["selector"])
         wanted = parse_field_selector(case["selector"], _AnyField())
     return case["expected"], all_hold(wanted, {**dict.fromkeys((r.key for r in wanted), ""), **fields})
 
 
 def _field_selector_parse(case: Json) -> Result:
-    _without_escapes(case["input"])
     try:
         parse_field_selector(case["input"], _AnyField())
         got = False
@@ -70,9 +69,23 @@ def _field_selector_parse(case: Json) -> Result:
     return case["expect_err"], got
 
 
-def _without_escapes(selector: str) -> None:
-    if "\\" in selector:
-        raise Later("never: no field that can be asked for has a value that needs escapes")
+def _field_selector_split(case: Json) -> Result:
+    return case["expected"] or [], split_terms(case["input"])
+
+
+def _field_selector_term(case: Json) -> Result:
+    found, expected = split_term(case["input"]), case["expected"]
+    wanted = (expected["lhs"], expected["op"], expected["rhs"]) if expected["ok"] else None
+    return wanted, None if found is None else tuple(found)
+
+
+def _field_selector_escape(case: Json) -> Result:
+    """The way back: nothing here escapes a value."""
+    value, escaped = case["value"], case["expected_escaped"]
+    try:
+        return (value, case["invalid"]), (unescaped(value if escaped is None else escaped), False)
+    except ValueError:
+        return (value, case["invalid"]), (value, True)
 
 
 class _AnyField(tuple[str, ...]):
@@ -98,5 +111,8 @@ ADAPTERS: Final[Mapping[str, Callable[[Json], Result]]] = {
     "label_selector_parse": _label_selector_parse,
     "label_selector_match": _label_selector_match,
     "field_selector_parse": _field_selector_parse,
+    "field_selector_split": _field_selector_split,
+    "field_selector_term": _field_selector_term,
+    "field_selector_escape": _field_selector_escape,
     "field_selector_match": _field_selector_match,
 }

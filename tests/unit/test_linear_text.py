@@ -50,7 +50,7 @@ from tests.harness.pods import container, pod
 from workers.api_server.core import query
 from workers.api_server.kubelet.container_logs import kubelet_log_options
 from workers.api_server.kubelet.node_logs import journal_query
-from workers.api_server.store import selectors
+from workers.api_server.store import field_terms, selectors
 from workers.api_server.streams import port_pairs
 from workers.env import downward
 from workers.env.env_files import parse_env_file
@@ -386,6 +386,16 @@ PARSERS: Final[Mapping[str, Parser]] = {
         "workers/kubecontainer/signal_names.py", signal_number, DIGITS | repeated("9", "+", before="SIGRTMIN+")
     ),
     "label selectors": Parser("workers/api_server/store/selectors.py", selectors.parse_label_selector, SELECTORS, 60),
+    "field terms": Parser(
+        "workers/api_server/store/field_terms.py",
+        lambda text: [field_terms.split_term(term) for term in field_terms.split_terms(text)],
+        repeated("\\=", "\\\\", ",", "a\\,", "a", "="),
+    ),
+    "values of field terms": Parser(
+        "workers/api_server/store/field_terms.py",
+        field_terms.unescaped,
+        repeated("\\=", "\\\\", ",", "a\\,", "a", "="),
+    ),
     "field selectors": Parser(
         "workers/api_server/store/selectors.py",
         lambda text: selectors.parse_field_selector(text, FIELDS),

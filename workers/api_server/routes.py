@@ -12,6 +12,7 @@ from aiohttp import web
 from ipc.kubecontainer.config_objects import ObjectKind
 from workers.api_server.core.route import Route, admin_routes
 from workers.api_server.handlers.changes import Changes
+from workers.api_server.handlers.contents import Contents
 from workers.api_server.handlers.log_levels import LogLevels
 from workers.api_server.handlers.nodes import Nodes
 from workers.api_server.handlers.pod_log import PodLog
@@ -56,7 +57,8 @@ def _config_object_routes(kind: ObjectKind, reads: Reads, changes: Changes) -> l
 def route_table(site: AppState, kubelets: Sequence[Route]) -> list[web.RouteDef]:
     """Every URL with its handler; ``kubelets`` are those of the kubelet. HEAD is not answered: of a watch it would
     never end."""
-    reads, changes, pod_log, archives = Reads(site), Changes(site), PodLog(site), Archives(site)
+    reads, changes, pod_log = Reads(site), Changes(site), PodLog(site)
+    archives, contents = Archives(site), Contents(site)
     traces, nodes, statistics, log_levels = Traces(site), Nodes(site), Statistics(site), LogLevels(site)
     return [
         *_stream_routes(site),
@@ -76,6 +78,10 @@ def route_table(site: AppState, kubelets: Sequence[Route]) -> list[web.RouteDef]
         _get("/api/v1/namespaces/{namespace}/events/{name}", reads.event),
         _get("/api/v1/namespaces", reads.namespaces),
         _get("/api/v1/namespaces/{name}", reads.namespace),
+        _get("/api/v1/configmaps", contents.config_maps),
+        _get("/api/v1/namespaces/{namespace}/configmaps", contents.config_maps),
+        _get("/api/v1/namespaces/{namespace}/configmaps/{name}", contents.config_map),
+        _get("/api/v1/namespaces/{namespace}/secrets/{name}", contents.secret),
         _get("/rootlet/v1/workers", reads.workers),
         _get("/rootlet/v1/workers/{name}", reads.worker),
         _get("/rootlet/v1/statistics", statistics.snapshot),

@@ -13,7 +13,7 @@ from ipc.messages.node_worker import NodeWorkerCommand, NodeWorkerReport, Servic
 from ipc.shm.board import Board
 from ipc.shm.breaker_state import BreakerState
 from ipc.wire.channel import Channel
-from workers.api_server.handlers.workers_view import worker_view
+from workers.api_server.store.workers_view import worker_view
 from workers.main import NodeHealthReporter
 
 INFO = WorkerInfo(slot=0, role="node-worker", name="node", pid=7, incarnation=1, state="Running", pods=0, deaths=0)

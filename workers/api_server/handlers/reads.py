@@ -15,7 +15,6 @@ from ipc.resources import registry
 from ipc.resources.resource import Resource
 from workers.api_server.core.query import flag, integer
 from workers.api_server.core.status_errors import ApiError, expired, not_found
-from workers.api_server.handlers.workers_view import read_row, with_resources, worker_view
 from workers.api_server.printers.representation import Representation, representation
 from workers.api_server.store.objects import WatchedObject
 from workers.api_server.store.selectors import all_hold, parse_field_selector, parse_label_selector
@@ -30,6 +29,7 @@ from workers.api_server.store.views import (
     version_info,
 )
 from workers.api_server.store.watch import MAX_WATCH_S, WatchRequest, stream_watch
+from workers.api_server.store.workers_view import read_row, with_resources, worker_view
 
 Named = WorkerView | NamespaceView
 M = TypeVar("M", PodChanged, EventChanged, ObjectChanged)

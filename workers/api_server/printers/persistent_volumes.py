@@ -40,12 +40,13 @@ def volume_row(found: Json, now: float) -> Sequence[str]:
 def claim_row(found: Json, now: float) -> Sequence[str]:
     """Cells of a PersistentVolumeClaim; ``now`` in epoch seconds."""
     meta, spec, status = found["metadata"], found["spec"], found["status"]
+    bound = status if spec.get("volumeName") else {}
     return (
         meta["name"],
         _phase(meta, status),
         spec.get("volumeName", ""),
-        _storage(status.get("capacity")),
-        _modes(status),
+        _storage(bound.get("capacity")),
+        _modes(bound),
         spec.get("storageClassName", ""),
         spec.get("volumeAttributesClassName", _UNSET),
         since(meta.get("creationTimestamp"), now),

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import enum
 import re
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Final, TypeGuard
 
 import msgspec
 
 from workers.api_server.core.status_errors import bad_request
+from workers.api_server.store.field_terms import split_term, split_terms, unescaped
 
 MAX_REQUIREMENTS: Final = 64
 """Most requirements in one selector."""
@@ -23,7 +24,6 @@ _COMPARISON: Final = re.compile(rf"(?P<key>{_KEY})\s*+(?P<operator>[<>])\s*+(?P<
 _VALUE: Final = re.compile(r"[A-Za-z0-9._-]*+")
 _NUMBER: Final = re.compile(r"[+-]?[0-9]{1,19}")
 _EXISTENCE: Final = re.compile(rf"(?P<operator>!?)\s*+(?P<key>{_KEY})")
-_FIELD: Final = re.compile(r"(?P<key>[A-Za-z.]++)\s*+(?P<operator>==|=|!=)\s*+(?P<value>[^=!]*+)")
 _MARK: Final = re.compile(r"[(),]")
 
 
@@ -87,18 +87,18 @@ def all_hold(requirements: Sequence[Requirement], values: Mapping[str, str]) -> 
 
 def parse_label_selector(text: str) -> tuple[Requirement, ...]:
     """``app=web,tier!=db,env in (a, b),!legacy``. Raises ApiError 400."""
-    return tuple(_label_requirement(term) for term in _terms(text))
+    return tuple(_label_requirement(term) for term in _bounded(text, _split))
 
 
 def parse_field_selector(text: str, known: Collection[str]) -> tuple[Requirement, ...]:
     """``metadata.name=web``; only fields in ``known``. Raises ApiError 400."""
-    return tuple(_field_requirement(term, known) for term in _terms(text))
+    return tuple(_field_requirement(term, known) for term in _bounded(text, split_terms) if term)
 
 
-def _terms(text: str) -> list[str]:
+def _bounded(text: str, split: Callable[[str], list[str]]) -> list[str]:
     if len(text) > MAX_SELECTOR_CHARS:
         raise bad_request(f"selector has {len(text)} characters, the maximum is {MAX_SELECTOR_CHARS}")
-    terms = [term.strip() for term in _split(text)] if text.strip() else []
+    terms = [term.strip() for term in split(text)] if text.strip() else []
     if len(terms) > MAX_REQUIREMENTS:
         raise bad_request(f"selector has {len(terms)} requirements, the maximum is {MAX_REQUIREMENTS}")
     return terms
@@ -131,9 +131,13 @@ def _label_requirement(term: str) -> Requirement:
 
 
 def _field_requirement(term: str, known: Collection[str]) -> Requirement:
-    found = _FIELD.fullmatch(term)
+    found = split_term(term)
     if found is None:
         raise bad_request(f"unable to parse field selector requirement: {term!r}")
-    if found["key"] not in known:
-        raise bad_request(f"field label not supported: {found['key']}; supported: {', '.join(sorted(known))}")
-    return Requirement(found["key"], _OPERATORS[found["operator"]], (found["value"],))
+    field = found.field.strip()
+    if field not in known:
+        raise bad_request(f"field label not supported: {field}; supported: {', '.join(sorted(known))}")
+    try:
+        return Requirement(field, _OPERATORS[found.operator], (unescaped(found.value.strip()),))
+    except ValueError as error:
+        raise bad_request(str(error)) from None

@@ -10,8 +10,8 @@ from typing import Any, Final
 import click
 import msgspec
 
-from ipc.resources.registry import PODS, WORKERS
-from ipc.resources.resource import Resource
+from ipc.resources.registry import CONFIG_MAPS, PODS, SECRETS, WORKERS
+from ipc.resources.resource import CORE, Resource
 from supervisor.cli.arguments import Selection, are_several_kinds, select
 from supervisor.cli.options import (
     Failure,
@@ -63,6 +63,7 @@ class View(msgspec.Struct, frozen=True, kw_only=True):
     ignore_not_found: bool
     allow_missing_keys: bool
     watch_only: bool
+    show_values: bool
 
     @property
     def is_single(self) -> bool:
@@ -114,6 +115,7 @@ class View(msgspec.Struct, frozen=True, kw_only=True):
 @click.option("--no-headers", is_flag=True, help="Leave the table's header out.")
 @click.option("--chunk-size", type=int, default=500, hidden=True, help="Taken as kubectl's, and not needed.")
 @click.option("--show-managed-fields", is_flag=True, hidden=True, help="Taken as kubectl's: there are none.")
+@click.option("--show-values", is_flag=True, help="Documents of Secrets that are named, with their values.")
 @click.option("--raw", default="", metavar="URI", help="Print what stands at this URL of the agent.")
 @agent_options
 @click.pass_context
@@ -139,6 +141,7 @@ def get(
     no_headers: bool,
     chunk_size: int,
     show_managed_fields: bool,
+    show_values: bool,
     raw: str,
 ) -> None:
     """Show pods, the node, events, objects beside pods, namespaces, or the agent's workers.
@@ -165,6 +168,8 @@ def get(
         raise Failure("name cannot be provided when a selector is specified", prefix="error: ")
     if watch or watch_only:
         _refuse_several(selections)
+    if show_values and not all(each.names for each in selections if each.resource is SECRETS):
+        raise Failure("name the Secrets whose values are to be shown", prefix="error: ")
     output = parse_output(output_text, template)
     view = View(
         selections=tuple(selections),
@@ -184,6 +189,7 @@ def get(
         ignore_not_found=ignore_not_found,
         allow_missing_keys=allow_missing_template_keys,
         watch_only=watch_only,
+        show_values=show_values,
     )
     form_of(view)  # a wrong template is told before anything is asked
     with agent(ctx) as client:
@@ -233,7 +239,8 @@ def form_of(view: View) -> Form | None:
 
 def _find(client: AgentClient, view: View, selection: Selection, errors: list[str]) -> Found:
     """Objects in the order in which they are shown; what could not be found is said in ``errors``."""
-    resource, query, accept = selection.resource, view.query(selection.resource), TABLE if view.output.is_table else ""
+    resource, query = _with_values(view, selection.resource)
+    accept = TABLE if view.output.is_table else ""
     if not selection.names:
         answer = client.get(resource.list_path(selection.namespace), query, accept)
         return Found(resource, objects_in(answer), columns_in(answer))
@@ -249,6 +256,18 @@ def _find(client: AgentClient, view: View, selection: Selection, errors: list[st
         objects += objects_in(answer) if view.output.is_table else [answer]
         columns = columns_in(answer) or columns
     return Found(resource, objects, columns)
+
+
+def _with_values(view: View, resource: Resource) -> tuple[Resource, Query]:
+    """Where documents of ConfigMaps, and of Secrets that are asked for, are found as they are."""
+    query = view.query(resource)
+    if view.output.is_table or view.output.format == NAME:
+        return resource, query
+    if resource is CONFIG_MAPS:
+        return msgspec.structs.replace(resource, root=CORE), query
+    if resource is SECRETS and view.show_values:
+        return msgspec.structs.replace(resource, root=CORE), {**query, "values": True}
+    return resource, query
 
 
 def _joined(found: Iterable[Found]) -> Iterator[Found]:

@@ -11,7 +11,7 @@ import pytest
 from ipc.api.v1.meta import ObjectMeta
 from ipc.host.clock import monotonic, rfc3339
 from ipc.kubecontainer.config_objects import ObjectKind
-from ipc.messages.api_server import DeleteObject, DeletePod, ObjectChanged, ObjectGone, ObjectSummary, Reply
+from ipc.messages.api_server import DeleteObject, DeletePod, ObjectChanged, ObjectGone, ObjectSummary, ReadObject, Reply
 from supervisor.cli.printers.config_objects import describe_config_object
 from tests.harness.api_server import STARTED, Master, eventually, pod_changed, watching
 from tests.harness.cli import rootlet, run_here
@@ -57,11 +57,38 @@ async def test_tables_are_kubectls(master: Master) -> None:
 
 async def test_one_by_name(master: Master) -> None:
     ready(master)
-    found = json.loads((await rootlet(master, "get", "cm/app", "-n", "away", "-o", "json")).out)
-    assert (found["kind"], found["apiVersion"]) == ("ConfigMapSummary", "rootlet.dev/v1alpha1")
-    assert (found["metadata"]["namespace"], found["dataSizes"]) == ("away", {"a": 3, "b": 4})
+    found = json.loads((await rootlet(master, "get", "secret/login", "-o", "json")).out)
+    assert (found["kind"], found["apiVersion"]) == ("SecretSummary", "rootlet.dev/v1alpha1")
+    assert (found["metadata"]["namespace"], found["dataSizes"]) == ("default", {"a": 3, "b": 4})
     missing = await rootlet(master, "get", "secret", "app")
     assert (missing.code, missing.err) == (1, 'Error from server (NotFound): secrets "app" not found\n')
+
+
+async def test_values_are_shown_to_who_asks_for_them(master: Master) -> None:
+    """Of Secrets by name and with a flag only: no list has them."""
+    ready(master)
+
+    def answer(request: Any) -> Reply:
+        known = {"app": {"data": {"a": "b"}}, "login": {"data": {"password": "aHVudGVyMg=="}}}
+        if not isinstance(request, ReadObject) or request.name not in known or request.namespace != "default":
+            return Reply(request_id=request.request_id, code=404, reason="NotFound", message="not found")
+        head = {"kind": request.kind, "apiVersion": "v1", "metadata": {"name": request.name, "namespace": "default"}}
+        return Reply(request_id=request.request_id, code=200, message=json.dumps({**head, **known[request.name]}))
+
+    master.answer = answer
+    shown = await rootlet(master, "get", "cm", "app", "-o", "jsonpath={.kind} {.data.a}")
+    assert shown.out == "ConfigMap b"
+    listed = json.loads((await rootlet(master, "get", "cm", "-A", "-o", "json")).out)
+    assert [item["data"] for item in listed["items"]] == [{"a": "b"}], "the other one has gone meanwhile"
+    secret = await rootlet(master, "get", "secret", "login", "-o", "json", "--show-values")
+    assert json.loads(secret.out)["data"] == {"password": "aHVudGVyMg=="}
+    for arguments in (["login", "-o", "json"], ["-o", "json"]):
+        hidden = json.loads((await rootlet(master, "get", "secret", *arguments)).out)
+        assert "aHVudGVyMg" not in json.dumps(hidden)
+    refused = await rootlet(master, "get", "secrets", "-o", "json", "--show-values")
+    assert (refused.code, refused.err) == (1, "error: name the Secrets whose values are to be shown\n")
+    code, status = await master.get("/api/v1/namespaces/default/secrets/login")
+    assert (code, status["reason"]) == (403, "Forbidden")
 
 
 async def test_describe(master: Master) -> None:
