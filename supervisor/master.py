@@ -66,6 +66,7 @@ from ipc.messages.node_worker import (
 )
 from ipc.messages.pod_worker import AbandonPull, ProbeResultChanged, ProbingStopped, PullImage, SyncDone
 from ipc.metrics import rootlet as metrics
+from ipc.nodestatus.conditions import statuses_of
 from ipc.shm.board import Board
 from ipc.shm.metric_cells import METERS
 from ipc.wire.boot import Role
@@ -220,6 +221,8 @@ class Master:
         self._shutdown = ShutdownControl(settings, self._feed, self._end)
         self._watchdog = sd_notify.Watchdog(sd_notify.watchdog_timeout_s(os.environ, os.getpid()), SYNC_TICK_S)
         self._tasks = BackgroundTasks(self._on_task_error)
+        self._conditions_told: Mapping[str, str] = {}
+        """The node's, as the API server has them."""
 
     # --- start and end -------------------------------------------------------------------------------------------
 
@@ -304,6 +307,8 @@ class Master:
         self._probe_checkpoint.keep(self._loop.probe_results_by_id)
         self._keep_resources()
         self._children.check_heartbeats()
+        if self._conditions_told != statuses_of(self._loop.node_conditions):
+            self._report_agent()
 
     def _housekeeping(self) -> None:
         with warn_if_slow(self._clock, "housekeeping", HOUSEKEEPING_WARNING_S):
@@ -552,7 +557,8 @@ class Master:
             self._node_event(event_reasons.NODE_WITHOUT_ADDRESS, NO_ADDRESS)
 
     def _report_agent(self) -> None:
-        podman = self._podman.newest
+        podman, conditions = self._podman.newest, self._loop.node_conditions
+        self._conditions_told = statuses_of(conditions)
         changed = AgentChanged(
             version=VERSION,
             instance=self._settings.instance_name,
@@ -568,6 +574,6 @@ class Master:
             going_down=self._shutdown.cause,
             sync_frequency_s=float(self._settings.sync_frequency_s),  # msgspec encodes no subclass of float
             workers=self._children.infos(self._loop.pods_per_slot()),
-            conditions=self._loop.node_conditions,
+            conditions=conditions,
         )
         self._children.send(API_SLOT, changed)

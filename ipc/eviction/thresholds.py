@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 import struct
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from fractions import Fraction
 from typing import Final
 
@@ -26,8 +26,6 @@ DEFAULT_HARD: Final[Mapping[str, str]] = {
     Signal.IMAGEFS_INODES_FREE.value: "5%",
 }
 """pkg/kubelet/eviction/defaults_linux.go."""
-PODS_ENFORCEMENT: Final = "pods"
-"""Item of enforceNodeAllocatable that also limits the memory of all pods (kubetypes.NodeAllocatableEnforcementKey)."""
 _IGNORED: Final = frozenset({"0%", "100%"})
 """Values that switch a threshold off."""
 
@@ -80,9 +78,7 @@ class EvictionSettings(msgspec.Struct, frozen=True, kw_only=True):
     minimum_reclaim: Mapping[str, str] = {}
 
 
-def parse_thresholds(
-    settings: EvictionSettings, *, enforce_node_allocatable: Sequence[str] = ()
-) -> tuple[Threshold, ...]:
+def parse_thresholds(settings: EvictionSettings) -> tuple[Threshold, ...]:
     """All thresholds: the hard ones, then the soft ones. Raises ThresholdError."""
     reclaims = dict(_minimum_reclaims(settings.minimum_reclaim))
     graces = dict(_grace_periods(settings.soft_grace_period))
@@ -92,12 +88,12 @@ def parse_thresholds(
             message = f"grace period must be specified for the soft eviction threshold {signal}"
             raise ThresholdError("evictionSoftGracePeriod", message)
         stated.append(Threshold(signal=signal, value=value, grace_period_s=graces[signal]))
-    thresholds = tuple(msgspec.structs.replace(each, min_reclaim=reclaims.get(each.signal)) for each in stated)
-    return with_allocatable(thresholds) if PODS_ENFORCEMENT in enforce_node_allocatable else thresholds
+    return tuple(msgspec.structs.replace(each, min_reclaim=reclaims.get(each.signal)) for each in stated)
 
 
 def with_allocatable(thresholds: Iterable[Threshold]) -> tuple[Threshold, ...]:
-    """The thresholds, and each hard one of memory for all pods together, too (addAllocatableThresholds)."""
+    """The thresholds, and each hard one of memory for all pods together, too (addAllocatableThresholds): for a node on
+    which one cgroup limits all pods (enforceNodeAllocatable), which no node here is."""
     every = tuple(thresholds)
     copies = (
         msgspec.structs.replace(each, signal=Signal.ALLOCATABLE_MEMORY_AVAILABLE)

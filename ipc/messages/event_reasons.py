@@ -101,6 +101,7 @@ PROVISIONING_FAILED: Final = EventReason(
 VOLUME_FAILED_DELETE: Final = EventReason(
     "VolumeFailedDelete", EventType.WARNING, "pkg/controller/volume/events/event.go, VolumeFailedDelete"
 )
+BANDWIDTH_NOT_LIMITED: Final = EventReason("BandwidthNotLimited", EventType.WARNING, "")
 EVICTED: Final = EventReason("Evicted", EventType.WARNING, "pkg/kubelet/eviction/helpers.go, Reason")
 RESIZE_STARTED: Final = EventReason("ResizeStarted", EventType.NORMAL, f"{_EVENTS}, ResizeStarted")
 RESIZE_COMPLETED: Final = EventReason("ResizeCompleted", EventType.NORMAL, f"{_EVENTS}, ResizeCompleted")

@@ -47,6 +47,11 @@ _PRESSURE: Final[Mapping[tuple[str, bool], _Words]] = {
 Changed = tuple[tuple[NodeCondition, ...], tuple[NodeEvent, ...]]
 
 
+def statuses_of(conditions: Sequence[NodeCondition]) -> Mapping[str, str]:
+    """Type -> status."""
+    return {condition.type: condition.status for condition in conditions}
+
+
 def set_pressure(conditions: Sequence[NodeCondition], kind: str, *, pressure: bool, now: str) -> Changed:
     """The conditions with this one, and the event of its change; the first time is a change too."""
     words = _PRESSURE[kind, pressure]

@@ -11,7 +11,7 @@ from typing import Final
 from supervisor.cli.options import Failure
 
 _ROOT: Final = Path(__file__).resolve().parents[2]
-SHARE: Final = _ROOT / "rootlet" / "share"
+SHARE: Final = _ROOT / "supervisor" / "share"
 """Where a wheel has them."""
 IN_CHECKOUT: Final = {
     "rootlet.yaml": "configs/rootlet.yaml",

@@ -66,6 +66,7 @@ COMMANDS: Final[Mapping[str, Mapping[str, str]]] = {
         "workers": "Restart processes of the agent.",
         "loglevel": "Show or change which lines the agent logs.",
         "doctor": "Say what would break on this host, before it does.",
+        "uninstall": "End the agent and its pods, and remove all that it has made.",
         "load-test": "Measure the running agent with many pods.",
     },
     "about": {

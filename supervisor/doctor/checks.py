@@ -17,6 +17,7 @@ from supervisor.admission.node_devices import device_problems
 from supervisor.config.settings import Settings
 from supervisor.doctor.findings import Finding, failed, ok, warning
 from supervisor.doctor.host import HostFacts, PodmanFacts
+from supervisor.sources.directory import MANIFEST_SUFFIXES
 
 OLDEST_PODMAN: Final = (4, 3)
 CONTAINERS_PER_POD: Final = 2
@@ -33,6 +34,11 @@ CONTROLLERS: Final = {
     "memory": "memory limits have no effect, and nobody is killed for exceeding them",
     "pids": "the number of processes is not limited",
 }
+
+OVERLAY: Final = (
+    'the lines [storage] and driver = "overlay" in ~/.config/containers/storage.conf, before there is an image; '
+    "where there are some, `podman system reset` first, which removes them"
+)
 
 Check = Callable[[HostFacts, Settings], Iterator[Finding]]
 
@@ -84,7 +90,7 @@ def _storage(facts: HostFacts, settings: Settings) -> Iterator[Finding]:
         return
     driver = facts.podman.storage_driver
     if driver == "vfs":
-        yield warning("storage", "vfs copies the whole image for each container", "driver = overlay in storage.conf")
+        yield warning("storage", "vfs copies the whole image for each container", OVERLAY)
     elif not facts.podman.native_overlay:
         yield warning("storage", f"{driver} goes through FUSE, which is slow", "Linux 5.13 has overlay without it")
     else:
@@ -194,6 +200,12 @@ def _devices(facts: HostFacts, settings: Settings) -> Iterator[Finding]:
         yield warning("devices", f"{problem}: no pod is given it", "mend it and start the agent anew")
 
 
+def _skipped(facts: HostFacts, settings: Settings) -> Iterator[Finding]:
+    if facts.skipped_manifests:
+        what = f"not read, because of their names: {', '.join(facts.skipped_manifests)}"
+        yield warning("manifests", what, f"a manifest's name ends in {', '.join(MANIFEST_SUFFIXES)}")
+
+
 def _is_known(podman: PodmanFacts | None) -> TypeGuard[PodmanFacts]:
     return podman is not None and not podman.error
 
@@ -213,5 +225,6 @@ CHECKS: Final[tuple[Check, ...]] = (
     _linger,
     _memory_dir,
     _tracing,
+    _skipped,
     _devices,
 )

@@ -24,6 +24,7 @@ from supervisor.admission import cgroups
 from supervisor.admission.node_devices import read_devices
 from supervisor.admission.node_resources import existing_part, node_resources, read_machine
 from supervisor.config.settings import Settings
+from supervisor.doctor.fresh_storage import asking_environment
 from supervisor.processes.podman_service import (
     BrokenContainersConf,
     conf_files,
@@ -31,6 +32,7 @@ from supervisor.processes.podman_service import (
     merged_conf,
     read_files,
 )
+from supervisor.sources.directory import skipped_names
 
 PODMAN_DEADLINE_S: Final = 30.0
 """Deadline of one question to Podman, in seconds: it starts helpers to answer."""
@@ -89,6 +91,8 @@ class HostFacts(msgspec.Struct, frozen=True, kw_only=True):
     """(protocol, port) that somebody holds on this host."""
     node: NodeResources = NodeResources()
     """Resources that pods may have together."""
+    skipped_manifests: tuple[str, ...] = ()
+    """Files of the manifest directory that are not read, by their names."""
     own_service: bool = True
     """Podman's service would be a child of ours."""
     agent_runs: bool = False
@@ -105,6 +109,7 @@ def gather(settings: Settings, environ: Mapping[str, str]) -> HostFacts:
         user=user,
         num_locks=_num_locks(environ, settings.podman.keyring),
         sysctls={name: _number(Path("/proc/sys") / name) for name in SYSCTLS},
+        skipped_manifests=skipped_names(settings.static_pod_path),
         own_service=is_own_service(settings, settings.admin_socket.parent.parent),
         controllers=controllers or frozenset(),
         unified_cgroups=controllers is not None,
@@ -213,9 +218,10 @@ def _num_locks(environ: Mapping[str, str], keyring: bool) -> int:
 
 def _ask_podman(program: str) -> PodmanFacts:
     try:
-        info = _json(program, "info", "--format", "json")
-        images = _json(program, "images", "--format", "json")
-        others = sum(len(_lines(program, kind, "ls", "-q")) for kind in ("pod", "volume"))
+        with asking_environment() as environ:
+            info = _json(environ, program, "info", "--format", "json")
+            images = _json(environ, program, "images", "--format", "json")
+            others = sum(len(_run(environ, (program, kind, "ls", "-q")).splitlines()) for kind in ("pod", "volume"))
         return _facts(info, images, others)
     except (OSError, ValueError, subprocess.SubprocessError) as error:
         return PodmanFacts(error=_words(error))
@@ -236,16 +242,12 @@ def _facts(info: dict[str, Any], images: list[dict[str, Any]], others: int) -> P
     )
 
 
-def _json(*argv: str) -> Any:
-    return json.loads(_run(argv))
+def _json(environ: Mapping[str, str], *argv: str) -> Any:
+    return json.loads(_run(environ, argv))
 
 
-def _lines(*argv: str) -> list[str]:
-    return _run(argv).splitlines()
-
-
-def _run(argv: Sequence[str]) -> str:
-    done = subprocess.run(argv, capture_output=True, text=True, timeout=PODMAN_DEADLINE_S, check=False)
+def _run(environ: Mapping[str, str], argv: Sequence[str]) -> str:
+    done = subprocess.run(argv, env=environ, capture_output=True, text=True, timeout=PODMAN_DEADLINE_S, check=False)
     if done.returncode:
         last = done.stderr.strip().splitlines()[-1:] or ["no words"]
         raise ValueError(f"{' '.join(argv[:2])}: exit code {done.returncode}: {last[0]}")

@@ -125,13 +125,11 @@ class PersistentVolumeController:
             self.version += 1
 
     def _to_delete(self, bindings: Bindings) -> dict[str, PersistentVolume]:
-        volumes = self._volumes()
+        released = [name for name, held in bindings.items() if held.phase is VolumePhase.RELEASED]
+        volumes = self._volumes() if released else {}
+        found = {name: volumes[name] for name in released if name in volumes}
         return {
-            name: volumes[name]
-            for name, held in bindings.items()
-            if held.phase is VolumePhase.RELEASED
-            and name in volumes
-            and volumes[name].spec.persistent_volume_reclaim_policy == DELETE
+            name: volume for name, volume in found.items() if volume.spec.persistent_volume_reclaim_policy == DELETE
         }
 
     def _undeletable(self, bindings: Bindings) -> dict[str, str]:

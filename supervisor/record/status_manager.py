@@ -109,7 +109,8 @@ class _Record:
     def generated(self, basis: _Basis, status: PodStatus, reported: PodStatus) -> None:
         is_fixed = (status, reported) == (self.status, self.reported)
         self._settled = basis if is_fixed else None
-        self.status, self.reported = status, reported
+        if not is_fixed:  # else those stay that the feed has, too
+            self.status, self.reported = status, reported
         self.was_observed = self.was_observed or basis.observed.observed_at > 0.0
 
     def steady_wall(self, now: Instant) -> float:

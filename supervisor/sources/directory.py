@@ -13,6 +13,7 @@ when a mount is late or somebody moves the directory; here nothing is deleted on
 from __future__ import annotations
 
 import errno
+import itertools
 import os
 import stat
 from collections.abc import Iterator, Mapping
@@ -30,6 +31,8 @@ from supervisor.sources.identity import Origin
 MANIFEST_SUFFIXES: Final = (".yaml", ".yml", ".json")
 MAX_FILES: Final = 4_096
 """Most manifests in one directory; with more, the directory counts as not read."""
+MAX_SKIPPED: Final = 10
+"""Most names of files that are no manifests."""
 DEFAULT_MAX_MANIFEST_BYTES: Final = 1 << 20
 _READ_CHUNK_BYTES: Final = 1 << 18
 _OPEN_FLAGS: Final = os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
@@ -139,6 +142,18 @@ def _manifest_names(path: Path) -> Iterator[str]:
         for entry in entries:
             if entry.name.endswith(MANIFEST_SUFFIXES) and not entry.name.startswith("."):
                 yield entry.name
+
+
+def skipped_names(path: Path) -> tuple[str, ...]:
+    """Names of regular files in the directory that do not count as manifests, but for hidden ones; at most MAX_SKIPPED
+    of them. Never raises."""
+    try:
+        with os.scandir(path) as entries:
+            others = (entry for entry in entries if not entry.name.startswith((".", "#")) and entry.is_file())
+            names = (entry.name for entry in others if not entry.name.endswith((*MANIFEST_SUFFIXES, "~")))
+            return tuple(sorted(map(shown_name, itertools.islice(names, MAX_SKIPPED))))
+    except OSError:
+        return ()
 
 
 def _look_at(path: Path, file_systems: dict[int, str]) -> Signature | ManifestError:

@@ -5,7 +5,8 @@ conditions the node has; then what nobody needs is removed, what each pod uses i
 one pod goes. Nothing else begins until nothing is left of it, or until that takes too long.
 
 Different from upstream on purpose: pods are measured after the node was cleaned up, not before; of a pod only what is
-running can be evicted; and of wanted pods the newest container of each name stays (`supervisor.managers.container_gc`).
+running can be evicted; no second pod goes for a disk before a period has passed; and of wanted pods the newest
+container of each name stays (`supervisor.managers.container_gc`).
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ import msgspec
 
 from ipc.api.v1.pod import Pod
 from ipc.eviction.file_systems import Layout, Reclaim, layout_of, ways_to_reclaim, with_containerfs
-from ipc.eviction.signals import NodePressure, resource_of
+from ipc.eviction.signals import MEMORY, PIDS, NodePressure, resource_of
 from ipc.eviction.thresholds import Threshold
 from ipc.eviction.usage import PodUsage
 from ipc.host.clock import Instant, rfc3339
@@ -43,6 +44,9 @@ CLEANUP_S: Final = 30.0
 """An evicted pod's removal is waited for so long (podCleanupTimeout)."""
 RECLAIM_S: Final = 30.0
 """Dead containers and unused images are removed within so long, or without being waited for."""
+FREED_AT_ONCE: Final = frozenset({MEMORY, PIDS})
+"""Resources that nobody has any more of a pod that is gone. File systems free what was removed in the background, and
+what others write for a moment (a pull) is no reason for a second pod either: for disks a whole period passes."""
 MEASURE_S: Final = 60.0
 """The node worker measures pods within so long; one that dies meanwhile does not answer."""
 
@@ -75,6 +79,7 @@ class _CleaningUp(msgspec.Struct, frozen=True):
 
     until: float
     uid: str
+    resource: str
 
 
 class NodePressureManager:
@@ -91,6 +96,8 @@ class NodePressureManager:
         self._stage: _Reclaiming | _Measuring | _CleaningUp | None = None
         self._waited_for: set[str] = set()
         """Evicted pods whose clean-up is waited for, or was."""
+        self._disks_freed_at = 0.0
+        """Monotonic time before which nobody goes for a disk."""
         self._round_at = 0.0
         """Monotonic time of the last round."""
         self._conditions: tuple[NodeCondition, ...] = ()
@@ -114,25 +121,28 @@ class NodePressureManager:
         if isinstance(stage, _Measuring) and stage.number == seen.answers:
             self._stage = None
             self._choose(seen, now)
-        elif stage is None and due and self._may_act() and not self._waits_for_others(now):
+        elif stage is None and due and self._may_act() and not self._waits_for_others(due[0], now):
             self._begin(due[0], now)
 
-    def _waits_for_others(self, now: Instant) -> bool:
+    def _waits_for_others(self, due: Threshold, now: Instant) -> bool:
         """Pods that go because an agent before this one has evicted them, or by limits of their own, free something,
         too: the next round is after each of them (synchronize, which ends when localStorageEviction has found any)."""
+        resource = resource_of(due.signal)
+        if resource not in FREED_AT_ONCE and now.mono < self._disks_freed_at:
+            return True
         self._waited_for &= set(self._parts.pod_table.uids())
         for state in self._parts.pod_table:
             failure = self._parts.statuses.eviction(state.uid)
             is_going = failure is not None and failure.reason == EVICTED and not state.lifecycle.finished
             if is_going and state.uid not in self._waited_for:
-                self._await_clean_up(state.uid, state.lifecycle.grace_period_s or 0, now)
+                self._await_clean_up(state.uid, state.lifecycle.grace_period_s or 0, resource, now)
                 return True
         return False
 
-    def _await_clean_up(self, uid: str, grace_period_s: int, now: Instant) -> None:
+    def _await_clean_up(self, uid: str, grace_period_s: int, resource: str, now: Instant) -> None:
         """Nobody else goes before nothing is left of that pod, or that takes too long."""
         self._waited_for.add(uid)
-        self._stage = _CleaningUp(now.mono + grace_period_s + CLEANUP_S, uid)
+        self._stage = _CleaningUp(now.mono + grace_period_s + CLEANUP_S, uid, resource)
 
     def _round(self, seen: NodeObserved, now: Instant) -> tuple[Threshold, ...]:
         thresholds = with_containerfs(self._thresholds, self._layout)
@@ -210,10 +220,13 @@ class NodePressureManager:
                 self._parts.out.to_node(ObserveNode(number=self._number, resource=resource))
             case _Measuring() if is_late:
                 self._stage = None
-            case _CleaningUp(uid=uid) if is_late or self._is_cleaned_up(uid):
+            case _CleaningUp(uid=uid, resource=resource) if is_late or self._is_cleaned_up(uid):
                 self._stage = None
-                self._number += 1
-                self._parts.out.to_node(ObserveNode(number=self._number))
+                if resource in FREED_AT_ONCE:
+                    self._number += 1
+                    self._parts.out.to_node(ObserveNode(number=self._number))
+                else:
+                    self._disks_freed_at = now.mono + PERIOD_S
             case _:
                 return
 
@@ -245,7 +258,7 @@ class NodePressureManager:
             age_s = now.wall - self._state.observations[threshold.signal].time
             METERS.histogram(metrics.EVICTION_STATS_AGE, threshold.signal).observe(max(0.0, age_s))
         METERS.counter(metrics.EVICTIONS, due[0].signal).inc()
-        self._evict(found, now)
+        self._evict(found, resource_of(due[0].signal), now)
 
     def _eviction(self, due: tuple[Threshold, ...], usage: dict[str, PodUsage]) -> Eviction | None:
         max_grace_s = self._parts.settings.eviction_max_pod_grace_period
@@ -259,7 +272,7 @@ class NodePressureManager:
             if state.pod is not None and is_active and self._parts.cache.get(state.uid).is_running():
                 yield state.pod
 
-    def _evict(self, found: Eviction, now: Instant) -> None:
+    def _evict(self, found: Eviction, resource: str, now: Instant) -> None:
         state, words = self._parts.pod_table.get(found.uid), found.message.text
         assert state is not None
         kill = PodKill(
@@ -268,7 +281,7 @@ class NodePressureManager:
             event=event_reasons.EVICTED,
             annotations=found.message.annotations,
         )
-        self._await_clean_up(found.uid, found.grace_period_s, now)
+        self._await_clean_up(found.uid, found.grace_period_s, resource, now)
         self._parts.kills.kill(state, kill, now)
 
     def _node_event(self, reason: event_reasons.EventReason, message: str, now: Instant) -> None:

@@ -43,6 +43,9 @@ PREEMPTED: Final = PodFailure(
     disruption="Pod was preempted by Kubelet to accommodate a critical pod.",
 )
 
+RESTORED_GRACE_PERIOD_S: Final = 1
+"""Of a pod that an agent before has evicted: it has had its time."""
+
 
 class PodAdmission:
     """Decides on pods, ends those that give way, and knows who waits for their end."""
@@ -114,6 +117,14 @@ class PodAdmission:
             if (state := self._parts.pod_table.get(uid)) is not None:
                 self._parts.kills.kill(state, kill, now, functools.partial(self._has_ended, uid))
         self._parts.announcer.log("info", f"preempting {len(victims)} pods for {'/'.join(pod_key(pod))}")
+
+    def evicted_before(self, state: PodWorkerState, pod: Pod, why: PodFailure, now: Instant) -> None:
+        """End a pod that an agent before this one has evicted or preempted. It takes no place from others, but whoever
+        gets its room waits for its end: something of it may run still."""
+        self._parts.usage.put(pod)
+        self._victims.add(state.uid)
+        kill = PodKill(failure=why, grace_period_s=RESTORED_GRACE_PERIOD_S, tells_delay=False)
+        self._parts.kills.kill(state, kill, now, functools.partial(self._has_ended, state.uid))
 
     def _has_ended(self, victim: str, _in_time: bool, _now: Instant) -> None:
         """One that takes too long is not waited for, as upstream."""

@@ -44,6 +44,8 @@ class PodKill(msgspec.Struct, frozen=True, kw_only=True):
     """The pod stays down, whatever becomes of the agent, and loses its containers; its logs stay."""
     event: EventReason | None = None
     """Row of the pod's event, whose message is the failure's; None: without an event."""
+    tells_delay: bool = True
+    """An event says so when the pod does not end in time."""
     annotations: dict[str, str] = {}
     """Annotations of that event."""
 
@@ -52,6 +54,7 @@ class _Waiting(msgspec.Struct, frozen=True):
     until: float
     """Monotonic seconds."""
     then: Then
+    tells_delay: bool
 
 
 def _nothing(_in_time: bool, _now: Instant) -> None:
@@ -75,7 +78,7 @@ class PodKills:
         if kill.event is not None:
             self._announcer.pod_event(state, kill.event, kill.failure.message, now, kill.annotations)
         wait_s = max(WAIT_FACTOR * self._grace_period_s(state, kill), MIN_WAIT_S)
-        self._waiting[state.uid] = _Waiting(now.mono + wait_s, then)
+        self._waiting[state.uid] = _Waiting(now.mono + wait_s, then, kill.tells_delay)
         self.end(state, kill.failure, kill.grace_period_s, evict=kill.evict)
         self._announcer.report(state, now)
 
@@ -96,7 +99,7 @@ class PodKills:
         for uid in over:
             waiting, in_time = self._waiting.pop(uid), self._has_ended(uid)
             state = self._pod_table.get(uid)
-            if state is not None and not in_time:
+            if state is not None and not in_time and waiting.tells_delay:
                 self._announcer.pod_event(state, event_reasons.EXCEEDED_GRACE_PERIOD, EXCEEDED, now)
             waiting.then(in_time, now)
         return bool(over)

@@ -94,9 +94,13 @@ class PodUpdates:
         if self.is_stopping:
             return
         # HandlePodAdditions sorts by age: of two that do not fit together the older one has its place. By priority
-        # before that, as the scheduler's queue: so pods begin in order when the host has started anew.
-        for pod in sorted(update.pods, key=lambda pod: (-pod_priority(pod), created_at(pod))):
+        # before that, as the scheduler's queue: so pods begin in order when the host has started anew. Those that an
+        # agent before has evicted are known before all others, who may have to wait for their room.
+        for pod in sorted(update.pods, key=self._turn):
             self._handlers[update.op](pod, update.source, now)
+
+    def _turn(self, pod: Pod) -> tuple[bool, int, float]:
+        return pod.metadata.uid not in self._evicted, -pod_priority(pod), created_at(pod)
 
     def add(self, pod: Pod, source: str, now: Instant) -> None:
         """HandlePodAdditions: admission, then a lifecycle; a pod of that UID that still goes down ends first."""
@@ -114,10 +118,8 @@ class PodUpdates:
     def _begin(self, stated: Pod, source: str, now: Instant) -> None:
         """With the resources that it was allocated by an agent before this one, if it was (AddPod)."""
         pod = self._parts.allocations.allocated(stated)
-        if evicted := self._evicted.pop(pod.metadata.uid, None):  # it does not run, and takes no place from others
-            state = self._track(pod, source)
-            self.evict(state, evicted)
-            self._announcer.report(state, now)
+        if evicted := self._evicted.pop(pod.metadata.uid, None):
+            self.admission.evicted_before(self._track(pod, source), pod, evicted, now)
             return
         admission = self.admission.admit_new(pod, now)
         state = self._track(pod, source)

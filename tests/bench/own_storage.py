@@ -50,15 +50,21 @@ def own_storage() -> Iterator[str]:
 
 
 def make_config(home: Path) -> Path:
-    """A configuration directory as the user's own, but for storage.conf."""
+    """A configuration directory below ``home`` as the user's own, but for the storage, which is there, too."""
+    run = Path(os.environ["XDG_RUNTIME_DIR"]) / home.name
+    run.mkdir(mode=0o700, exist_ok=True)
+    return own_config(home, home / "graph", run)
+
+
+def own_config(home: Path, graph: Path, run: Path) -> Path:
+    """A configuration directory below ``home`` as the user's own, but for storage.conf, which names these directories
+    of the storage."""
     own, users = home / "config" / "containers", _user_config_home() / "containers"
     own.mkdir(mode=0o700, parents=True, exist_ok=True)
     for file in users.glob("*"):
         if file.name != STORAGE_CONF and not (own / file.name).is_symlink():
             (own / file.name).symlink_to(file)
-    root, run = str(home / "graph"), Path(os.environ["XDG_RUNTIME_DIR"]) / home.name
-    run.mkdir(mode=0o700, exist_ok=True)
-    storage = {"driver": "overlay", "graphroot": root, "rootless_storage_path": root, "runroot": str(run)}
+    storage = {"driver": "overlay", "graphroot": str(graph), "rootless_storage_path": str(graph), "runroot": str(run)}
     (own / STORAGE_CONF).write_text(tomli_w.dumps({"storage": storage}))
     return own.parent
 

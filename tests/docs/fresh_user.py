@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -50,6 +51,7 @@ def fresh_user() -> Iterator[FreshUser]:
             # Podman has mounted the storage on itself.
             gone = f"umount --lazy {home}/graph/overlay; rm --recursive --force {home}/graph"
             podman(environment, "unshare", "sh", "-c", gone)
+            shutil.rmtree(Path(os.environ["XDG_RUNTIME_DIR"]) / home.name)
 
 
 def podman(environment: dict[str, str], *arguments: str) -> None:

@@ -87,21 +87,28 @@ def test_get_and_describe_show_names_and_sizes(agent: Agent) -> None:
     assert "c:  2 bytes" in described
     outputs = [
         agent.cli(*command).out
-        for resource, name in (("secret", "login"), ("configmap", "shown"))
+        for resource, name, forms in (
+            ("secret", "login", ("wide", "json", "yaml", "name")),
+            ("configmap", "shown", ("wide", "name")),
+        )
         for command in (
             ("describe", resource, name),
             ("describe", f"{resource}/{name}"),
-            *(("get", resource, name, "-o", form) for form in ("wide", "json", "yaml", "name")),
-            ("get", resource, "-A", "-o", "yaml"),
+            *(("get", resource, name, "-o", form) for form in forms),
+            *(("get", resource, "-A", "-o", form) for form in forms),
         )
     ]
-    assert all(name in output for output, name in zip(outputs, ["login"] * 7 + ["shown"] * 7, strict=True))
+    assert all(name in output for output, name in zip(outputs, ["login"] * 10 + ["shown"] * 6, strict=True))
     assert not any(holds_planted(output.encode()) for output in outputs)
     missing = agent.cli("get", "secret", "nobody")
     assert (missing.code, missing.err) == (1, 'Error from server (NotFound): secrets "nobody" not found\n')
     assert agent.cli("delete", "cm", "shown").err == (
         'Error from server (Forbidden): configmaps "shown" comes from the manifest shown.yaml: remove it there\n'
     )
+    shown = agent.cli("get", "cm", "shown", "-o", "jsonpath={.kind} {.data.b} {.binaryData.c}")
+    assert shown.out == f"ConfigMap {PLANTED} {base64.b64encode(b'yy').decode()}"
+    told = agent.cli("get", "secret", "login", "-o", "jsonpath={.data.username}", "--show-values")
+    assert base64.b64decode(told.out) == b"me"
 
 
 def test_apply_and_delete(agent: Agent) -> None:

@@ -48,7 +48,7 @@ def test_counts_go_on_after_the_agent_was_killed(new_agent: NewAgent) -> None:
     assert after["count"] >= before["count"]
     assert int(after["metadata"]["resourceVersion"]) > version
     agent.until(lambda: event(agent, "crashes", "Started")["count"] > after["count"], "it goes on counting")
-    (row,) = (line for line in agent.cli("get", "events").out.splitlines() if " Started " in line)
+    (row,) = (line for line in agent.cli("events").out.splitlines() if " Started " in line)
     assert "(x" in row
     assert " over " in row
 

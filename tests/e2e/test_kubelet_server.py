@@ -21,6 +21,7 @@ import pytest
 from tests.e2e.agent import CLI_DEADLINE_S, DEADLINE_S, Agent, free_ports, restart_count
 from tests.e2e.conftest import NewAgent
 from tests.e2e.manifests import container, pod
+from tests.e2e.test_statistics import RECORDINGS, shape
 from tests.harness.certificates import Authority, client_context
 from workers.api_server.core.port_listener import MAX_CONNECTIONS
 
@@ -108,6 +109,49 @@ def test_pods_as_they_are_wanted_and_as_they_run(server: Server) -> None:
     (running,) = server.json("/runningpods/")["items"]
     assert [each["name"] for each in running["spec"]["containers"]] == ["main", "side"]
     assert set(server.json("/podInfo?podID=web&podNamespace=default")) == {"main", "side"}
+
+
+NOT_OF_THIS_POD: Final = (
+    "._trimmed",
+    ".items[].metadata.annotations.",
+    ".items[].spec.preemptionPolicy",
+    ".items[].spec.priority",
+    ".items[].spec.serviceAccount",
+    ".items[].spec.tolerations[]",
+    ".items[].spec.volumes[]",
+    ".items[].spec.containers[].volumeMounts[]",
+    ".items[].status.containerStatuses[].volumeMounts[]",
+    ".items[].status.containerStatuses[].state.",
+    ".items[].status.conditions[].message",
+    ".items[].status.conditions[].reason",
+)
+"""What a cluster adds to a pod, and states that this one is not in."""
+OURS: Final = frozenset(
+    {
+        ".items[].apiVersion",
+        ".items[].kind",
+        ".items[].metadata.annotations.kubernetes.io/config.hash",
+        *(f".items[].status.containerStatuses[].{name}" for name in ("containerID", "resources", "stopSignal")),
+        *(f".items[].status.containerStatuses[].user.linux.{name}" for name in ("uid", "gid")),
+        ".items[].status.containerStatuses[].state.running.startedAt",
+    }
+)
+"""A static pod's hash, and statuses of containers that have started, as none of the recorded ones had."""
+
+
+@pytest.mark.parametrize("path", ["/pods", "/runningpods/"])
+def test_pods_have_the_shape_of_upstreams(server: Server, path: str) -> None:
+    if not RECORDINGS.exists():
+        pytest.skip("the recordings of a real kubelet do not lie here")
+    bodies = [
+        record["response_body"]
+        for record in json.loads(RECORDINGS.read_text())["records"]
+        if record["path"] == path and record["status"] == 200 and isinstance(record["response_body"], dict)
+    ]
+    theirs = {leaf for body in bodies for leaf in shape(body) if leaf[1] != "NoneType"}
+    ours = shape(server.json(path))
+    assert {path for path, _ in theirs - ours if not path.startswith(NOT_OF_THIS_POD)} == set()
+    assert {path for path, kind in ours - theirs if kind != "NoneType"} <= OURS
 
 
 def test_health_and_pages(server: Server) -> None:

@@ -9,6 +9,8 @@ from __future__ import annotations
 import os
 import shutil
 import signal
+import subprocess
+import tarfile
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -17,15 +19,18 @@ from typing import Any, Final
 import pytest
 
 from ipc.eviction.signals import Signal
+from tests.bench.own_storage import VARIABLE, own_config
 from tests.e2e.agent import MEMORY, Agent, Json
 from tests.e2e.conftest import NewAgent
 from tests.e2e.manifests import STAY, container, pod, pods
+from tests.podman_service import ensure_image, podman
 from workers.eviction.node_signals import observe_node
 
 pytestmark = [pytest.mark.e2e, pytest.mark.podman]
 
 MIB: Final = 1024 * 1024
 INNOCENT: Final = 10
+UNUSED: Final = "localhost/rootlet-test-unused:latest"
 EVICTED_S: Final = 90.0
 """A round every ten seconds, a measurement, and a machine that has other work."""
 
@@ -42,6 +47,18 @@ def in_memory() -> Iterator[Path]:
     directory = Path(tempfile.mkdtemp(prefix="pressure-", dir=MEMORY))
     yield directory
     shutil.rmtree(directory, ignore_errors=True)
+
+
+@pytest.fixture
+def store_in_memory(monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """A Podman storage of its own on a file system that is memory, for this process and its children."""
+    store = Path(tempfile.mkdtemp(prefix="rootlet-store-", dir="/dev/shm"))
+    run = Path(tempfile.mkdtemp(prefix="store-", dir=os.environ["XDG_RUNTIME_DIR"]))
+    with monkeypatch.context() as environment:
+        environment.setenv(VARIABLE, str(own_config(store, store / "graph", run)))
+        ensure_image(store)
+        yield store
+    podman("unshare", "rm", "-rf", str(store), str(run))
 
 
 class Crowd:
@@ -142,12 +159,13 @@ def with_volume(script: str) -> Json:
     return pod("filler", main, volumes=[{"name": "v", "emptyDir": {}}])
 
 
-def disk_agent(new_agent: NewAgent, directory: Path, threshold: dict[str, str]) -> Agent:
+def disk_agent(new_agent: NewAgent, directory: Path, threshold: dict[str, str], **more: Any) -> Agent:
     agent = new_agent(
         stateDir=str(directory / "state"),
         podLogsDir=str(directory / "logs"),
         evictionHard=threshold,
         evictionPressureTransitionPeriod="5s",
+        **more,
     )
     agent.start()
     return agent
@@ -178,6 +196,68 @@ def test_a_pod_that_fills_the_disk_goes_and_nobody_is_let_in_meanwhile(
     agent.until(lambda: available(signal_name, str(in_memory)) > free - gap, "what it wrote is gone")
     agent.until(lambda: node_condition(agent, "DiskPressure")["status"] == "False", "there is room again", 60)
     agent.assert_works(pod("later"))
+
+
+@pytest.mark.slow
+def test_a_pod_that_fills_the_disk_with_its_log_goes(new_agent: NewAgent, in_memory: Path) -> None:
+    free = available(Signal.NODEFS_AVAILABLE, str(in_memory))
+    threshold = {Signal.NODEFS_AVAILABLE.value: str(free - 64 * MIB)}
+    agent = disk_agent(new_agent, in_memory, threshold, containerLogMaxSize="1Gi")
+    crowd = Crowd(agent)
+    line = "x" * 1000
+    agent.write(pod("filler", container(script=f"yes {line} | head -c {128 * MIB}; {STAY}")))
+    status = until_evicted(agent, "filler")
+    assert_told_of_disk(agent, status, "ephemeral-storage")
+    crowd.assert_undisturbed()
+
+
+@pytest.mark.slow
+def test_a_pod_that_fills_the_disk_of_the_layers_goes(
+    store_in_memory: Path, new_agent: NewAgent, in_memory: Path
+) -> None:
+    agent = imagefs_agent(new_agent, store_in_memory, in_memory)
+    crowd = Crowd(agent)
+    agent.write(pod("filler", container(script=f"dd if=/dev/zero of=/file bs=1M count=256 2>/dev/null; {STAY}")))
+    status = until_evicted(agent, "filler")
+    assert_told(agent, "filler", status, "ephemeral-storage", "DiskPressure")
+    assert "Container main was using" in status["message"]
+    crowd.assert_undisturbed()
+
+
+@pytest.mark.slow
+def test_unused_images_that_fill_their_disk_go_and_no_pod_does(
+    store_in_memory: Path, new_agent: NewAgent, in_memory: Path
+) -> None:
+    import_image(in_memory, UNUSED, 256 * MIB)
+    agent = imagefs_agent(new_agent, store_in_memory, in_memory, imageGCScope="AllImages", imageMinimumGCAge="1s")
+    crowd = Crowd(agent)
+    (store_in_memory / "of somebody else").write_bytes(bytes(256 * MIB))
+    agent.until(lambda: not is_image(UNUSED), "the unused image is gone", EVICTED_S)
+    assert "Attempting to reclaim ephemeral-storage" in agent.messages("e2e", "EvictionThresholdMet")
+    agent.until(lambda: node_condition(agent, "DiskPressure")["status"] == "False", "there is room again", 60)
+    crowd.assert_undisturbed()
+    assert not [event for name in agent.pods() for event in agent.events(name) if event["reason"] == "Evicted"]
+
+
+def imagefs_agent(new_agent: NewAgent, store: Path, state: Path, **more: Any) -> Agent:
+    free = available(Signal.NODEFS_AVAILABLE, str(store))
+    return disk_agent(new_agent, state, {Signal.IMAGEFS_AVAILABLE.value: str(free - 128 * MIB)}, **more)
+
+
+def import_image(directory: Path, name: str, size: int) -> None:
+    """An image with one file."""
+    layer = directory / "layer"
+    layer.write_bytes(bytes(size))
+    archive = directory / "layer.tar"
+    with tarfile.open(archive, "w") as tar:
+        tar.add(layer, "file")
+    podman("import", "--quiet", str(archive), name)
+    layer.unlink()
+    archive.unlink()
+
+
+def is_image(name: str) -> bool:
+    return subprocess.run(["podman", "image", "exists", name], check=False, timeout=60).returncode == 0
 
 
 def assert_told_of_disk(agent: Agent, status: Json, resource: str) -> None:

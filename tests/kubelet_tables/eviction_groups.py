@@ -55,11 +55,12 @@ def _parse_threshold_config(case: Json) -> Result:
         minimum_reclaim=case["eviction_min_reclaim"],
     )
     expected = case["expect_err"], _as_set(map(threshold, case["expected"]))
+    has_limit = "pods" in case["allocatable_config"]
     try:
-        found = parse_thresholds(settings, enforce_node_allocatable=case["allocatable_config"])
+        found = parse_thresholds(settings)
     except ThresholdError:
         return expected, (True, set())
-    return expected, (False, _as_set(found))
+    return expected, (False, _as_set(with_allocatable(found) if has_limit else found))
 
 
 def _add_allocatable_thresholds(case: Json) -> Result:

@@ -18,7 +18,7 @@ from tests.parity.table import ROOT
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
 
-COPIED: Final = ("rootlet", "supervisor", "workers", "ipc", "tests", "docs", "configs", "pyproject.toml")
+COPIED: Final = ("supervisor", "workers", "ipc", "tests", "docs", "configs", "pyproject.toml")
 RUN_DEADLINE_S: Final = 500.0
 GREEN: Final = 0
 RED: Final = 1

@@ -84,6 +84,13 @@ class Instance:
 
         wait_until(holds, DEADLINE_S, 0.1)
 
+    def conditions(self) -> dict[str, str]:
+        """Statuses of the node's conditions, by type."""
+        with contextlib.closing(UnixConnection(str(self.socket))) as connection:
+            connection.request("GET", "/api/v1/nodes/alone")
+            node = json.loads(connection.getresponse().read())
+        return {condition["type"]: condition["status"] for condition in node["status"]["conditions"]}
+
     def log_lines(self, words: str) -> list[str]:
         """The whole lines of its log that contain these words."""
         return [line for line in self.log.read_text().splitlines(keepends=True) if words in line and line[-1] == "\n"]
@@ -186,6 +193,13 @@ def test_every_process_takes_another_verbosity_while_it_runs(instance: Instance)
     process.send_signal(signal.SIGHUP)
     instance.until(lambda: changed_to('debug"') == everybody, process)
     assert instance.cli("loglevel").stdout == "debug\n"
+
+
+def test_conditions_of_pressure_are_told_when_they_are_known(instance: Instance) -> None:
+    instance.configure(nodeStatusUpdateFrequency="1h")
+    process = instance.start_and_wait()
+    known = {"MemoryPressure": "False", "DiskPressure": "False", "PIDPressure": "False", "Ready": "False"}
+    instance.until(lambda: instance.conditions() == known, process)
 
 
 def test_each_process_is_profiled_by_its_name(instance: Instance) -> None:

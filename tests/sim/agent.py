@@ -563,7 +563,7 @@ class Agent:
             trace.broke(f"a sync of {uid[:8]} goes out with {why}")
         self._given.marks.check(sync)
         self.pressure.sync(sync)
-        if is_preempted(sync):
+        if is_preempted(sync) and sync.uid not in self.pressure.restored:  # of those whoever came last waits
             self._preempted_at.setdefault(uid, self._given.clock.now().mono)
         if other := early_start(sync, self._waited_for(), self._given.podman):
             trace.broke(f"the critical pod starts while {other[:8]}, which gives way to it, runs")

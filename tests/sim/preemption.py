@@ -14,6 +14,8 @@ from tests.sim.pods import PRESENT
 from tests.sim.runtime import SimPodman
 
 UID: Final = "0000cccc-critical"
+LASTS_S: Final = 6.0
+"""Most preemptions are over by then: an agent may be killed at any time of them."""
 PREEMPTING_S: Final = 120.0
 """Within which the critical pod runs: another's grace period, its hooks, and a start."""
 

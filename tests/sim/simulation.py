@@ -78,6 +78,8 @@ LATE_S: Final = 5.0
 """Within which a pod worker has died as it answered, and its successor works for the same pod."""
 BROKEN_S: Final = 40.0
 """Longest time that a pod meets unexpected errors."""
+KILLED: Final = 0.4
+"""Part of the simulations in which the agent is killed while a pod gives way to a critical one."""
 FILLED: Final = 0.2
 """Part of the simulations in which images are too many instead of pods too greedy."""
 SQUEEZED_S: Final = 40.0
@@ -424,14 +426,28 @@ class Simulation:
         self._agent.limit_pods(places)
         self._desired[preemption.UID] = preemption.critical_pod()
         self._agent.state(self._desired)
+        if is_killed := self._rng.random() < KILLED:
+            await self._step(self._rng.uniform(0.0, preemption.LASTS_S))
+            self._agent.die("killed while it preempts")
+            settings = msgspec.structs.replace(self._given.settings, max_pods=places)
+            self._given = msgspec.structs.replace(self._given, settings=settings)
+            self._restart_agent(lost=False)
         end_at = self._now + preemption.PREEMPTING_S
         while not preemption.runs(self._podman, preemption.UID) and self._now < end_at:
             await self._step(STEP_S)
+            self.read_sources()
         gone = [uid for uid, sync in self._agent.newest.items() if preemption.is_preempted(sync)]
         may_be_poison = not gone and POISON in self._desired  # it goes in its own way
+        if is_killed:  # then one may have been refused by the next agent instead
+            gone = gone or [uid for uid in self._desired if self._is_out(uid)]
         if not preemption.runs(self._podman, preemption.UID) or not (len(gone) == 1 or may_be_poison):
             self._trace.broke(f"the critical pod does not run, or not one has given way: {gone}")
         self._agent.limit_pods(Settings().max_pods)
+
+    def _is_out(self, uid: str) -> bool:
+        """It gave way, or there was no place for it."""
+        told = self._agent.told.get(uid)
+        return told is not None and told.status.reason in (preemption.PREEMPTED.reason, "OutOfpods")
 
     def _left(self) -> list[str]:
         """Containers that run, of pods that are wanted."""

@@ -140,7 +140,6 @@ OTHER_SIZES: Final[Mapping[str, str]] = {
     "workers.kuberuntime": "a module for each step of a sync",
     "supervisor.sources": "a module or two for each source, and the merge of what they state",
     "supervisor.cli.printers": "a module for each kind of object, and what they share",
-    "workers.stats": "a module for each source of figures, and what makes a round of them",
     "workers.lifecycle": "the hooks, and one way to carry out each kind",
     "workers.tracing": "reading, assembling and sending; the last is an extra",
 }

@@ -37,6 +37,7 @@ from ipc.api.validation.pod import validate_pod
 from ipc.host import clock, network_addresses
 from ipc.kubecontainer.redaction import blocks_of, redacted
 from ipc.log.verbosity import area_problem
+from ipc.podresources.bandwidth import bandwidth_problem
 from ipc.podresources.pod_ips import sort_pod_ips
 from ipc.text import durations
 from ipc.text.gofmt import quoted
@@ -430,6 +431,7 @@ PARSERS: Final[Mapping[str, Parser]] = {
     "areas of the log": Parser("ipc/log/verbosity.py", area_problem, NAMES | URLS),
     "durations": Parser("ipc/text/durations.py", durations.parse_duration, DURATIONS),
     "quantities": Parser("ipc/api/quantity.py", parse_quantity, QUANTITIES),
+    "rates": Parser("ipc/podresources/bandwidth.py", bandwidth_problem, QUANTITIES),
     "times": Parser("ipc/host/clock.py", clock.parse_rfc3339, TIMES_OF_DAY),
     "Go's quotes": Parser("ipc/text/gofmt.py", quoted, ERRORS),
     "errors of manifests": Parser(
@@ -533,10 +535,10 @@ NO_PARSER: Final[Mapping[str, tuple[str, ...]]] = {
         "workers/dialer/client.py",
         "workers/exec/runner.py",
         "workers/fs/growth_watch.py",
+        "workers/kuberuntime/bandwidth.py",
         "workers/libpod/client.py",
         "workers/eviction/manager.py",
         "ipc/podresources/swap.py",
-        "workers/specgen/container_resources.py",
         "workers/eviction/pod_usage.py",
         "ipc/eviction/observations.py",
         "supervisor/eviction/messages.py",

@@ -13,6 +13,7 @@ from ipc.podresources.node_resources import NodeResources
 from workers.compute.crash_loop_backoff import BackoffLimits
 from workers.images.manager import ImageManager
 from workers.kubecontainer.label_signatures import Ownership
+from workers.kuberuntime.bandwidth import BandwidthShaper
 from workers.kuberuntime.leftover_processes import SettledEnds
 from workers.lifecycle.handlers import HandlerRunner
 from workers.logs import layout
@@ -51,4 +52,5 @@ class SyncContext(msgspec.Struct, frozen=True, kw_only=True):
     handlers: HandlerRunner
     settled_ends: SettledEnds = msgspec.field(default_factory=SettledEnds)
     volumes: VolumeHost
+    shaper: BandwidthShaper = msgspec.field(default_factory=BandwidthShaper)
     node: NodeConfig

@@ -63,6 +63,7 @@ async def sync_pod(context: SyncContext, run: SyncRun, request: SyncPod, of: Pod
         sandbox = await create_sandbox(run, node, host.pods_dir, pod, actions.attempt)
     else:
         sandbox = use_sandbox(run, node, host.pods_dir, of, actions.sandbox_id)
+    await context.shaper.shape(run, pod, sandbox.network)
     starter = ContainerStarter(run, context, PodInputs(of=of, volumes=volumes, sandbox=sandbox))
     # 7. Start ephemeral containers, 8. init containers: one after the other.
     await _start_each(starter, actions.ephemeral_containers_to_start)

@@ -17,6 +17,8 @@ class SandboxNetwork(msgspec.Struct, frozen=True, kw_only=True):
     """Id or name of its infra container."""
     ips: tuple[str, ...] = ()
     """IPs of the pod, as in its status."""
+    pid: int = 0
+    """Pid of that container's process; 0 when it is not known."""
     resolv_conf: str | None = None
     """Path of the resolv.conf that Podman has written for it, empty when it has written none; None as long as Podman
     has not been asked."""
@@ -26,7 +28,9 @@ def seen_network(pod: Pod, status: RuntimePodStatus, sandbox_id: str, host_ips: 
     """Network of a sandbox that existed when the sync began."""
     for sandbox in status.sandboxes:
         if sandbox.id == sandbox_id:
-            return SandboxNetwork(infra=sandbox.infra_id, ips=_pod_ips(pod, sandbox.ips, host_ips))
+            return SandboxNetwork(
+                infra=sandbox.infra_id, ips=_pod_ips(pod, sandbox.ips, host_ips), pid=sandbox.infra_pid
+            )
     return SandboxNetwork()
 
 
@@ -34,7 +38,8 @@ def made_network(pod: Pod, infra: str, found: InspectedContainer | None, host_ip
     """Network of a sandbox that was just made; ``found`` is its infra container, None when no inspect was needed."""
     if found is None:
         return SandboxNetwork(infra=infra, ips=_pod_ips(pod, (), host_ips))
-    return SandboxNetwork(infra=infra, ips=_pod_ips(pod, found.ips, host_ips), resolv_conf=found.resolv_conf)
+    ips = _pod_ips(pod, found.ips, host_ips)
+    return SandboxNetwork(infra=infra, ips=ips, pid=found.pid, resolv_conf=found.resolv_conf)
 
 
 def _pod_ips(pod: Pod, of_sandbox: tuple[str, ...], host_ips: tuple[str, ...]) -> tuple[str, ...]:

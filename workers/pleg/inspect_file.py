@@ -71,8 +71,8 @@ class InspectFile:
             await asyncio.sleep(pause_s)
             self._changed.clear()
             began = loop_time()
-            data = msgspec.msgpack.encode(_Content(_FIELDS, tuple(containers())))
-            await self._write(data)
+            # No variable here has the bytes: this frame waits for the next change for as long as nothing happens.
+            await self._write(msgspec.msgpack.encode(_Content(_FIELDS, tuple(containers()))))
             pause_s = max(KEEP_S, (loop_time() - began) / WRITING_SHARE)
 
     async def _write(self, data: bytes) -> None:

@@ -237,7 +237,7 @@ def read_once(pid: int, name: str, max_bytes: int) -> bytes:
     """
     try:
         fd = os.open(f"{PROC}/{pid}/{name}", os.O_RDONLY | os.O_CLOEXEC)
-    except FileNotFoundError:
+    except (FileNotFoundError, ProcessLookupError):
         return b""
     try:
         return os.read(fd, max_bytes)

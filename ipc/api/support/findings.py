@@ -8,11 +8,10 @@ from typing import Any, Final
 import msgspec
 
 from ipc.api.schema import Kind, Shape, shape_of, struct_fields
-from ipc.api.support.table import ANNOTATION_ROWS, ROWS, FieldSupport, Support
+from ipc.api.support.table import ROWS, FieldSupport, Support
 from ipc.api.v1.pod import Pod
 
 _BY_PATH: Final[Mapping[str, FieldSupport]] = {row.path: row for row in ROWS}
-_BY_ANNOTATION: Final[Mapping[str, FieldSupport]] = {row.path: row for row in ANNOTATION_ROWS}
 _CONTAINER: Final = "spec.containers[*]"
 _OTHER_CONTAINERS: Final = ("spec.initContainers[*]", "spec.ephemeralContainers[*]")
 _LOOKED_INTO: Final = frozenset(path[: dot.start()] for path in _BY_PATH for dot in re.finditer(r"\.", path))
@@ -62,13 +61,7 @@ def unsupported_fields(pod: Pod) -> tuple[FieldFinding, ...]:
 
     Right for a plain pod and for a defaulted one: what `default_pod` fills in is never a finding.
     """
-    return tuple(dict.fromkeys((*_annotation_findings(pod), *_struct_findings(pod, _At()))))
-
-
-def _annotation_findings(pod: Pod) -> Iterator[FieldFinding]:
-    for key in pod.metadata.annotations:
-        if row := _BY_ANNOTATION.get(f"metadata.annotations[{key}]"):
-            yield FieldFinding(row.path, row.support, row.why)
+    return tuple(dict.fromkeys(_struct_findings(pod, _At())))
 
 
 def _struct_findings(struct: msgspec.Struct, at: _At) -> Iterator[FieldFinding]:

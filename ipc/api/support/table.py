@@ -58,7 +58,11 @@ _NAMED: Final = "e2e/test_host_names_and_dns.py::test_a_host_name_given_instead_
 _SERVERS: Final = "e2e/test_host_names_and_dns.py::test_name_servers"
 _INPUT_ENDS: Final = "e2e/test_exec_attach.py::test_an_input_ends_with_the_first_client_and_the_next_is_told"
 _PUBLISHED: Final = "e2e/test_host_ports.py::test_ports_are_published"
-_NO_SHAPING: Final = "nobody here limits traffic: Podman's networks know of no bandwidth"
+_SHAPING: Final = (
+    "by tc in the pod's own network, where iproute2 and the kernel have it, else with a Warning event; traffic of a "
+    "port that Podman's rootlessport publishes does not come by there"
+)
+_SHAPED: Final = ("e2e/test_bandwidth.py::test_a_pods_traffic_is_held_to_its_annotations",)
 _PRIORITY: Final = "a number counts as it is stated, more than that of a class; from 2000000000 on the pod is critical"
 _CLASSES: Final = "e2e/test_priority.py::test_pods_have_the_priority_of_their_class"
 _NO_HANDLER: Final = "the kubelet takes it and calls it an invalid handler: the hook would fail each time"
@@ -800,7 +804,7 @@ SECTIONS: Final = (
 ROWS: Final = tuple(row for _, rows in SECTIONS for row in rows)
 
 ANNOTATION_ROWS: Final = (
-    FieldSupport("metadata.annotations[kubernetes.io/ingress-bandwidth]", _WARN, _NO_SHAPING),
-    FieldSupport("metadata.annotations[kubernetes.io/egress-bandwidth]", _WARN, _NO_SHAPING),
+    FieldSupport("metadata.annotations[kubernetes.io/ingress-bandwidth]", _NOTE, _SHAPING, tests=_SHAPED),
+    FieldSupport("metadata.annotations[kubernetes.io/egress-bandwidth]", _NOTE, _SHAPING, tests=_SHAPED),
 )
-"""Annotations that ask a node for something, which others do not."""
+"""Annotations that ask a node for something, which others do not. No finding is made of them."""

@@ -4,8 +4,9 @@ import itertools
 
 from ipc.api.decode import MAX_FIELD_ERRORS
 from ipc.api.errors import FieldError
+from ipc.api.v1.meta import ObjectMeta
 from ipc.api.v1.pod import Pod, PodSpec
-from ipc.api.validation.checks import MAX_INT32, Errors, at_least, if_set, in_range, indexed
+from ipc.api.validation.checks import MAX_INT32, Errors, at_least, if_set, in_range, indexed, well_formed
 from ipc.api.validation.containers import validate_containers
 from ipc.api.validation.metadata import validate_metadata
 from ipc.api.validation.names import DNS_SUBDOMAIN
@@ -14,6 +15,7 @@ from ipc.api.validation.resources import validate_pod_resources, validate_resour
 from ipc.api.validation.scheduling import validate_scheduling
 from ipc.api.validation.security import validate_host_namespaces, validate_host_sysctls, validate_pod_security_context
 from ipc.api.validation.volumes import validate_volumes
+from ipc.podresources.bandwidth import EGRESS, INGRESS, bandwidth_problem
 
 
 def validate_pod(pod: Pod) -> tuple[FieldError, ...]:
@@ -22,8 +24,16 @@ def validate_pod(pod: Pod) -> tuple[FieldError, ...]:
     Meant for a defaulted pod, and right for a plain one too. At most MAX_FIELD_ERRORS findings.
     Source: pkg/apis/core/validation ValidatePodCreate; each module here names the functions it mirrors.
     """
-    errors = itertools.chain(validate_metadata(pod.metadata, "metadata"), _spec(pod.spec, "spec"))
+    metadata = pod.metadata
+    errors = itertools.chain(validate_metadata(metadata, "metadata"), _bandwidth(metadata), _spec(pod.spec, "spec"))
     return tuple(itertools.islice(errors, MAX_FIELD_ERRORS))
+
+
+def _bandwidth(metadata: ObjectMeta) -> Errors:
+    """ExtractPodBandwidthResources (pkg/util/bandwidth/utils.go)."""
+    for key in (INGRESS, EGRESS):
+        if key in metadata.annotations:
+            yield from well_formed(f"metadata.annotations[{key}]", metadata.annotations[key], bandwidth_problem)
 
 
 def _spec(spec: PodSpec, path: str) -> Errors:

@@ -11,6 +11,7 @@ import msgspec
 from ipc.resources.resource import Resource
 from supervisor.cli.options import Failure
 from supervisor.cli.printers.documents import DOCUMENTS, as_list
+from supervisor.cli.suggestions import did_you_mean
 
 Json = Mapping[str, Any]
 
@@ -49,7 +50,7 @@ def parse_output(text: str, template: str = "", allowed: Sequence[str] = FORMATS
     if name and (name not in allowed or (said and name not in _TEMPLATES)):
         raise Failure(
             f'unable to match a printer suitable for the output format "{text}", allowed formats are:'
-            f" {','.join(sorted(allowed))}",
+            f" {','.join(sorted(allowed))}{did_you_mean(name, allowed)}",
             prefix="error: ",
         )
     argument = argument or template

@@ -59,11 +59,13 @@ def load_test(
 
     The exit code is 1 unless all of them became Ready and are gone afterwards.
     """
+    from supervisor.load_test.html_report import as_html
     from supervisor.load_test.report import as_json, as_text
     from supervisor.load_test.run import Run
 
-    if trace_file is not None and not trace_file.parent.is_dir():
-        raise Failure(f"{trace_file}: there is no directory {trace_file.parent}")
+    for file in (trace_file, report_file):
+        if file is not None and not file.parent.is_dir():
+            raise Failure(f"{file}: there is no directory {file.parent}")
     name = secrets.token_hex(3)
     load = Load(run=name, pods=pods, containers=containers, image=image, namespace=NAMESPACE)
     signal.signal(signal.SIGTERM, signal.default_int_handler)
@@ -82,8 +84,6 @@ def load_test(
     if trace_file is not None:
         trace_file.write_bytes(run.trace)
     if report_file is not None:
-        from supervisor.load_test.html_report import as_html
-
         report_file.write_text(as_html(report))
     click.echo((as_json if as_json_wanted else as_text)(report), nl=False)
     return 0 if report.passed else 1

@@ -6,10 +6,14 @@ import contextlib
 import os
 import select
 from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
 import click
 
 from supervisor.cli.options import Failure, agent, agent_options, duration_s
+
+if TYPE_CHECKING:
+    from supervisor.client.http import AgentClient
 
 
 @click.command()
@@ -20,14 +24,19 @@ from supervisor.cli.options import Failure, agent, agent_options, duration_s
 def stop(ctx: click.Context, pods: bool, timeout: float) -> None:
     """Stop the agent, and wait until it is gone."""
     with agent(ctx) as client:
-        pid = int(client.get("/version")["pid"])
-        with _process(pid) as process:
-            result = client.stop(pods)
-            if result.failed:
-                raise Failure(result.message)
-            if not _has_ended(process, timeout):
-                raise Failure(f"the agent (pid {pid}) has not ended within {timeout:g} s")
+        stop_agent(client, pods=pods, timeout_s=timeout)
     click.echo("agent stopped")
+
+
+def stop_agent(client: AgentClient, *, pods: bool, timeout_s: float) -> None:
+    """Return when it is gone. Raises AgentError, and Failure when it refuses or is not in time."""
+    pid = int(client.get("/version")["pid"])
+    with _process(pid) as process:
+        result = client.stop(pods)
+        if result.failed:
+            raise Failure(result.message)
+        if not _has_ended(process, timeout_s):
+            raise Failure(f"the agent (pid {pid}) has not ended within {timeout_s:g} s")
 
 
 @contextlib.contextmanager

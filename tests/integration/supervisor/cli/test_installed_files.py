@@ -43,7 +43,7 @@ def test_completion_prints_the_script_that_is_installed(shell: str) -> None:
 
 def test_the_wheel_has_every_file_under_the_name_by_which_it_is_found() -> None:
     included = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["hatch"]["build"]["targets"]["wheel"]
-    assert {name: f"rootlet/share/{shared}" for shared, name in IN_CHECKOUT.items()} == included["force-include"]
+    assert {name: f"supervisor/share/{shared}" for shared, name in IN_CHECKOUT.items()} == included["force-include"]
     for shared in IN_CHECKOUT:
         assert installed_file(shared).exists()
 

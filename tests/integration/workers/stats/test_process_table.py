@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import itertools
 import os
 import signal
 import subprocess
@@ -195,7 +196,8 @@ def test_a_process_that_does_nothing_is_measured_once(tmp_path: Path, monkeypatc
     real = process_table.resident_and_shared
 
     def noting(pid: int) -> tuple[int, int]:
-        measured.append(pid)
+        if pid == shell.pid:
+            measured.append(pid)
         return real(pid)
 
     monkeypatch.setattr(processes, "resident_and_shared", noting)
@@ -209,14 +211,22 @@ def test_a_process_that_does_nothing_is_measured_once(tmp_path: Path, monkeypatc
     with running("echo; read x; printf -v text %08000000d 1; echo; read x") as shell:
         line_of(shell)
         wait_until(lambda: state_of(shell.pid) == "S", DEADLINE_S)
-        first, second = usage(shell.pid, 0), usage(shell.pid, 1)
-        assert second[0] > first[0]
-        assert second[1] == first[1]
-        assert measured.count(shell.pid) == 1
+        numbers = itertools.count()
+        first = usage(shell.pid, next(numbers))
+
+        def is_not_measured() -> bool:
+            """Not so when the kernel of a host that is short of memory has taken pages in between."""
+            before = len(measured)
+            time, _ = usage(shell.pid, next(numbers))
+            assert time > first[0]
+            return len(measured) == before
+
+        wait_until(is_not_measured, DEADLINE_S)
         go_on(shell)
         line_of(shell)
-        assert usage(shell.pid, 2)[1] > second[1] + 4_000_000
-        assert measured.count(shell.pid) == 2
+        before = len(measured)
+        assert usage(shell.pid, next(numbers))[1] > first[1] + 4_000_000
+        assert len(measured) > before
 
 
 def test_counters_of_a_pod_do_not_fall_when_its_container_is_replaced_or_nobody_looks(tmp_path: Path) -> None:

@@ -93,6 +93,7 @@ def test_of_a_good_host_nothing_bad_is_said() -> None:
         (but(systemd=True, lingers=False), "warning", "linger"),
         (but(memory_dir_type="ext4"), "warning", "memoryDir"),
         (but(missing_modules=("opentelemetry.sdk",)), "warning", "tracing"),
+        (but(skipped_manifests=("web.yaml.txt",)), "warning", "manifests"),
     ],
 )
 def test_what_is_missing_is_named(facts: HostFacts, level: str, subject: str) -> None:

@@ -10,7 +10,7 @@ import pytest
 
 from supervisor.protocol.manifests import ManifestErrorKind, SourceSnapshot
 from supervisor.sources import directory
-from supervisor.sources.directory import MAX_FILES, ManifestReader, changed_files, list_manifests
+from supervisor.sources.directory import MAX_FILES, ManifestReader, changed_files, list_manifests, skipped_names
 from tests.harness.manifests import ORIGIN, manifest, text
 
 
@@ -274,3 +274,21 @@ def test_changing_files_are_held_also_when_they_are_gone(manifests: Path) -> Non
     snapshot = reader.read(list_manifests(manifests), frozenset({"web.yaml", "vanished.yaml"}))
     assert snapshot.pods == ()
     assert snapshot.held_files() == {"web.yaml", "vanished.yaml"}
+
+
+def test_files_that_are_no_manifests_are_named(tmp_path: Path) -> None:
+    for name in (
+        "web.yaml",
+        "a.json",
+        "web.yaml.txt",
+        "README.md",
+        "web",
+        ".hidden",
+        "x.yaml~",
+        "#x.yaml#",
+        "a\n.YAML",
+    ):
+        (tmp_path / name).write_text("")
+    (tmp_path / "directory").mkdir()
+    assert skipped_names(tmp_path) == ("README.md", "a\\n.YAML", "web", "web.yaml.txt")
+    assert skipped_names(tmp_path / "absent") == ()

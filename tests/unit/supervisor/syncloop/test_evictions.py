@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from ipc.kubecontainer.pod_failure import PodFailure
 from supervisor.protocol.events import EvictionsRestored
+from supervisor.protocol.source_updates import PodOperation
 from tests.harness.dialogue import Talk, absent, exited, pod, running
 
 MESSAGE = 'Usage of EmptyDir volume "v" exceeds the limit "1Mi". '
@@ -67,3 +68,12 @@ def test_who_goes_anyway_is_not_evicted() -> None:
     assert talk.syncs["a"].remove
     assert talk.syncs["a"].grace_period_s == 30
     assert talk.events == []
+
+
+def test_who_gets_the_room_of_a_pod_that_an_agent_before_has_evicted_waits_for_its_end() -> None:
+    talk = Talk(max_pods=1)
+    talk.say(EvictionsRestored({"a": FAILURE}))
+    talk.update(pod("b", priority=2_000_000_000), pod("a"), op=PodOperation.RESTORE)
+    assert talk.relist(running("a")) == ["terminating a"]
+    talk.done("a")
+    assert "sync b" in talk.see(exited("a", 137))

@@ -1,19 +1,22 @@
 """Entry point of the command `rootlet`: makes sure that the packages that it is about to import are Rootlet's.
 
-Their names are short, and others have them too: this module's own name is the only one that nobody else has.
+Their names are short, and others have them too: Supervisor, the process manager, above all. It stands in a package that
+Supervisor does not have.
 """
 
 from __future__ import annotations
 
+import importlib
 import os
 import sys
 from importlib.machinery import PathFinder
 from typing import Final
 
-PACKAGES: Final = ("ipc", "supervisor", "workers")
+PACKAGES: Final = ("supervisor", "workers")
 FOREIGN_FILE: Final = os.path.join("supervisor", "supervisord.py")
-"""In Rootlet's directory when Supervisor, the process manager, was installed into the same one."""
+"""In Rootlet's directory when Supervisor was installed into the same one."""
 ADVICE: Final = "install Rootlet into an environment of its own, such as: pipx install rootlet"
+EXIT_INTERRUPTED: Final = 130
 
 
 def foreign_package(home: str) -> str:
@@ -33,15 +36,11 @@ def foreign_package(home: str) -> str:
 def main() -> int:
     """Run the command; its exit code, where it returns at all."""
     try:
-        if words := foreign_package(os.path.realpath(os.path.join(os.path.dirname(__file__), os.pardir))):
+        if words := foreign_package(os.path.realpath(os.path.join(os.path.dirname(__file__), os.pardir, os.pardir))):
             print(f"error: {words}: {ADVICE}", file=sys.stderr)
             return 1
-        from supervisor.__main__ import main as run
-
-        return run()
+        # By its name: nothing in this package depends on what stands above it.
+        run: int = importlib.import_module("supervisor.__main__").main()
     except KeyboardInterrupt:
-        os._exit(130)
-
-
-if __name__ == "__main__":
-    sys.exit(main())
+        os._exit(EXIT_INTERRUPTED)
+    return run
