@@ -8,7 +8,7 @@ from typing import Any, Protocol, assert_never
 import msgspec
 
 from ipc.host.tasks import BackgroundTasks
-from ipc.kubecontainer.config_objects import ConfigObject, ObjectKey
+from ipc.kubecontainer.config_objects import ConfigObject, ObjectKey, ObjectKind
 from ipc.log.verbosity import Verbosity
 from ipc.messages.api_server import (
     AdminRequest,
@@ -17,12 +17,14 @@ from ipc.messages.api_server import (
     DeleteObject,
     DeletePod,
     DrainNode,
+    PatchObject,
     PostManifests,
     ReadConfiguration,
     ReadObject,
     ReadProfile,
     ReloadSettings,
     Reply,
+    RestartPod,
     RestartWorker,
     SetLogLevel,
     StopAgent,
@@ -33,6 +35,7 @@ from supervisor.config.settings import SettingsError
 from supervisor.processes.child_manager import ChildManager
 from supervisor.processes.worker_pool import API_SLOT
 from supervisor.profiles import Profiles
+from supervisor.sources.applied import ApplyOptions
 from supervisor.sources.manager import SourceManager
 
 
@@ -87,7 +90,12 @@ class AdminRequests:
     def take(self, request: AdminRequest) -> None:
         match request:
             case ApplyManifests():
-                self._begin(request, self._sources.apply(request.file, request.body))
+                options = ApplyOptions(request.verb, request.namespace, request.dry_run)
+                self._begin(request, self._sources.apply(request.file, request.body, options, show=request.show))
+            case PatchObject():
+                self._begin(request, self._patch(request))
+            case RestartPod():
+                self._answer(request, self._sources.restart(request.namespace, request.name, request.grace_period_s))
             case DeletePod():
                 self._begin(request, self._delete(request))
             case DeleteObject():
@@ -141,6 +149,14 @@ class AdminRequests:
         namespace, name = request.namespace, request.name
         going_down = self._agent.is_going_down(namespace, name)
         return await self._sources.delete(namespace, name, request.grace_period_s, going_down=going_down)
+
+    async def _patch(self, request: PatchObject) -> Reply:
+        is_pod = request.kind == "Pod"
+        pod = (request.namespace, request.name)
+        key = pod if is_pod else ObjectKey(ObjectKind(request.kind), *pod)
+        return await self._sources.patch(
+            key, request.kind, request.patch_type, request.body, dry_run=request.dry_run, values=request.values
+        )
 
     def _read_object(self, request: ReadObject) -> Reply:
         found = self._agent.config_object(ObjectKey(request.kind, request.namespace, request.name))

@@ -36,11 +36,13 @@ from ipc.messages.api_server import (
     DeleteObject,
     DeletePod,
     DrainNode,
+    PatchObject,
     PostManifests,
     ReadConfiguration,
     ReadObject,
     ReadProfile,
     ReloadSettings,
+    RestartPod,
     RestartWorker,
     SetLogLevel,
     StopAgent,
@@ -407,7 +409,9 @@ class Master:
                 self._report_agent()
             case ServiceSilent(message=why):
                 self._replace_if_hung(why)
-            case ApplyManifests() | DeletePod() | DeleteObject() | RestartWorker() | SetLogLevel() | StopAgent():
+            case ApplyManifests() | PatchObject() | RestartPod() | DeletePod() | DeleteObject() | RestartWorker():
+                self._requests.take(message)
+            case SetLogLevel() | StopAgent():
                 self._requests.take(message)
             case (
                 PostManifests()

@@ -19,7 +19,8 @@ Which message answers which:
 ``MakeSocket``         exactly one ``SocketMade`` or ``SocketRefused`` with the same number, unless the dialer
                        ends first
 ``TakeProfile``        one ``ProfileTaken`` with the same number, unless the worker ends first
-``ApplyManifests``     ``Reply`` with the same request_id; so for ``DeletePod``, ``DeleteObject``, ``RestartWorker``,
-                       ``CollectGarbage``, ``StopAgent``, ``DrainNode``, ``UncordonNode`` and ``ReloadSettings``
+``ApplyManifests``     ``Reply`` with the same request_id; so for ``PatchObject``, ``RestartPod``, ``DeletePod``,
+                       ``DeleteObject``, ``RestartWorker``, ``CollectGarbage``, ``StopAgent``, ``DrainNode``,
+                       ``UncordonNode`` and ``ReloadSettings``
 =====================  ==========================================================================
 """

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Literal
+
 import msgspec
 
 from ipc.api.v1.event import Event
@@ -138,10 +140,17 @@ class Reply(Message, frozen=True, kw_only=True):
     message: str = ""
     results: tuple[str, ...] = ()
     """apply/delete: one line each as kubectl prints it, e.g. `pod/web created`."""
+    warnings: tuple[str, ...] = ()
+    """Lines that kubectl prints behind ``Warning:``."""
+    objects: str = ""
+    """JSON array of the objects as they became, where that was asked for. Secrets in it have no values."""
 
 
 class FeedSynced(Message, frozen=True, kw_only=True):
     """All objects that existed when this API server started have been sent."""
+
+
+ApplyVerb = Literal["apply", "create", "replace"]
 
 
 class ApplyManifests(Message, frozen=True, kw_only=True):
@@ -149,10 +158,47 @@ class ApplyManifests(Message, frozen=True, kw_only=True):
     file: str
     """Name for error texts."""
     body: bytes
+    verb: ApplyVerb = "apply"
+    """Whether the objects may be there already, must not, or must."""
+    namespace: str = ""
+    """Namespace of objects that state none; others must state this one. Empty: ``default``, and any other."""
+    dry_run: bool = False
+    """Only say what would become of it."""
+    show: bool = False
+    """The reply has the objects."""
 
     def __repr__(self) -> str:
         """Without the body: it may hold Secrets."""
-        return f"ApplyManifests({self.request_id}, {self.file!r}, {len(self.body)} bytes)"
+        return f"ApplyManifests({self.request_id}, {self.verb}, {self.file!r}, {len(self.body)} bytes)"
+
+
+class PatchObject(Message, frozen=True, kw_only=True):
+    """Change an object that was applied. The reply has it as it became."""
+
+    request_id: int
+    kind: str
+    namespace: str
+    """Empty for a kind that has none."""
+    name: str
+    patch_type: str
+    """One of `supervisor.patching.patches.PATCH_TYPES`."""
+    body: bytes
+    dry_run: bool = False
+    values: bool = False
+    """The reply has the values of a Secret."""
+
+    def __repr__(self) -> str:
+        """Without the body: it may hold Secrets."""
+        return f"PatchObject({self.request_id}, {self.kind} {self.namespace}/{self.name}, {len(self.body)} bytes)"
+
+
+class RestartPod(Message, frozen=True, kw_only=True):
+    """End a pod as if it were deleted, and begin it anew. The reply means that it has begun to end."""
+
+    request_id: int
+    namespace: str
+    name: str
+    grace_period_s: int | None = None
 
 
 class DeletePod(Message, frozen=True, kw_only=True):
@@ -263,6 +309,8 @@ FeedMessage = PodChanged | PodGone | EventChanged | EventGone | ObjectChanged | 
 ApiServerFeed = FeedMessage | Reply | Shutdown
 AdminRequest = (
     ApplyManifests
+    | PatchObject
+    | RestartPod
     | DeletePod
     | DeleteObject
     | RestartWorker

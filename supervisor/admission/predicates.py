@@ -14,8 +14,7 @@ from typing import Final
 
 import msgspec
 
-from ipc.api.support.findings import unsupported_fields
-from ipc.api.support.table import Support
+from ipc.api.support.warnings import field_warnings
 from ipc.api.v1.pod import Pod
 from ipc.podresources.node_resources import NodeResources
 from ipc.podresources.priority import SYSTEM_CLASSES
@@ -81,7 +80,7 @@ def verdict(pod: Pod, others: NodeUsage, settings: Settings, node: NodeResources
 def admitted(pod: Pod, node: NodeResources) -> Admitted:
     """The admission of a pod against which nothing speaks, with its warnings."""
     warnings = (
-        _warnings(pod),
+        field_warnings(pod),
         _unknown_class(pod),
         dead_annotations(pod),
         unenforced(pod, node),
@@ -135,18 +134,6 @@ def _sysctls(pod: Pod, others: NodeUsage, settings: Settings, node: NodeResource
 def _apparmor(pod: Pod, others: NodeUsage, settings: Settings, node: NodeResources) -> Rejected | None:
     message = apparmor_problem(pod)
     return Rejected(APPARMOR, message) if message else None
-
-
-def _warnings(pod: Pod) -> tuple[str, ...]:
-    """A line for each field that would be acted on by a kubelet, and one for all that speak to a cluster."""
-    findings = unsupported_fields(pod)
-    warned = tuple(f"{finding.path}: {finding.why}" for finding in findings if finding.support is Support.WARNED)
-    cluster = [finding.path for finding in findings if finding.support is Support.NOT_APPLICABLE]
-    return (
-        (*warned, f"{', '.join(cluster)}: these fields speak to a cluster, and have no effect on a single host")
-        if cluster
-        else warned
-    )
 
 
 def _unknown_class(pod: Pod) -> tuple[str, ...]:

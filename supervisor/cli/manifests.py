@@ -24,8 +24,9 @@ from supervisor.client.http import WITHOUT_NAMESPACE
 
 MAX_MANIFEST_BYTES: Final = 1024 * 1024
 """Largest manifest that the agent takes."""
+_URLS: Final = ("http://", "https://")
 _SUFFIXES: Final = (".json", ".yaml", ".yml")
-_RESOURCES: Final[Mapping[str, str]] = {
+RESOURCES: Final[Mapping[str, str]] = {
     "Pod": "pods",
     "ConfigMap": CONFIG_MAPS,
     "Secret": SECRETS,
@@ -34,10 +35,15 @@ _RESOURCES: Final[Mapping[str, str]] = {
     "PersistentVolumeClaim": PERSISTENT_VOLUME_CLAIMS,
     "RuntimeClass": RUNTIME_CLASSES,
 }
-_TYPED_LISTS: Final[Mapping[str, str]] = {f"{kind}List": kind for kind in _RESOURCES}
+_TYPED_LISTS: Final[Mapping[str, str]] = {f"{kind}List": kind for kind in RESOURCES}
 
 files_option: Final = click.option(
-    "-f", "--filename", "files", multiple=True, metavar="FILE", help="A manifest, a directory of them, or - for stdin."
+    "-f",
+    "--filename",
+    "files",
+    multiple=True,
+    metavar="FILE",
+    help="A manifest, a directory of them, a URL, or - for stdin.",
 )
 
 
@@ -58,21 +64,31 @@ class Manifest(msgspec.Struct, frozen=True):
     body: bytes
 
 
-def read_manifests(files: Sequence[str]) -> Iterator[Manifest]:
-    """Every file in turn; of a directory the manifests directly in it. Raises Failure."""
+def read_manifests(files: Sequence[str], *, recursive: bool = False) -> Iterator[Manifest]:
+    """Every file and URL in turn; of a directory the manifests in it, also further below if ``recursive``. Raises
+    Failure."""
     for file in files:
         if file == "-":
             if sys.stdin is None:
                 raise Failure("-: standard input is closed")
             yield Manifest("-", _checked("-", sys.stdin.buffer.read(MAX_MANIFEST_BYTES + 1)))
-            continue
-        path = Path(file)
-        for found in _manifests_in(path) if path.is_dir() else [path]:
-            yield Manifest(safe_text(str(found)), _read(found))
+        elif file.startswith(_URLS):
+            yield Manifest(safe_text(file), _checked(file, _downloaded(file)))
+        else:
+            path = Path(file)
+            for found in _manifests_in(path, recursive=recursive) if path.is_dir() else [path]:
+                yield Manifest(safe_text(str(found)), _read(found))
 
 
-def _manifests_in(directory: Path) -> list[Path]:
-    found = sorted(path for path in directory.iterdir() if path.suffix in _SUFFIXES and path.is_file())
+def _downloaded(url: str) -> bytes:
+    from supervisor.cli.manifest_urls import read_url  # with an HTTP client, for the few who need it
+
+    return read_url(url, MAX_MANIFEST_BYTES)
+
+
+def _manifests_in(directory: Path, *, recursive: bool) -> list[Path]:
+    below = directory.rglob("*") if recursive else directory.iterdir()
+    found = sorted(path for path in below if path.suffix in _SUFFIXES and path.is_file())
     if not found:
         raise Failure(f"{directory}: no manifests in it ({', '.join(_SUFFIXES)})")
     return found
@@ -114,8 +130,8 @@ def _items(manifest: Manifest, document: Any) -> list[tuple[str, Any]]:
         return [found for item in document.get("items") or () for found in _items(manifest, item)]
     if kind in _TYPED_LISTS:
         return [(_TYPED_LISTS[kind], item) for item in document.get("items") or ()]
-    if kind not in _RESOURCES:
-        raise Failure(f"{manifest.name}: kind {kind!r} is none of {', '.join((*_RESOURCES, *_TYPED_LISTS))}, List")
+    if kind not in RESOURCES:
+        raise Failure(f"{manifest.name}: kind {kind!r} is none of {', '.join((*RESOURCES, *_TYPED_LISTS))}, List")
     return [(kind, document)]
 
 
@@ -124,5 +140,18 @@ def _target(manifest: Manifest, kind: str, value: Any, namespace: str) -> Target
     name = meta.get("name") if isinstance(meta, dict) else None
     if not isinstance(meta, dict) or not isinstance(name, str):
         raise Failure(f"{manifest.name}: a {kind} without metadata.name")
-    resource = _RESOURCES[kind]
+    resource = RESOURCES[kind]
     return Target(resource, "" if resource in WITHOUT_NAMESPACE else str(meta.get("namespace") or namespace), name)
+
+
+def parse_document(name: str, body: bytes) -> Any:
+    """The one document of a text, as plain data. Raises Failure."""
+    from supervisor.sources.documents.reader import read_documents
+
+    read = read_documents(body)
+    if read.errors:
+        error = read.errors[0]
+        raise Failure(f"{name}: {': '.join(part for part in (error.field, error.message) if part)}", prefix="error: ")
+    if len(read.documents) != 1:
+        raise Failure(f"{name}: must be one document, not {len(read.documents)}", prefix="error: ")
+    return read.documents[0].value

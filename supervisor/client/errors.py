@@ -30,10 +30,17 @@ class RequestFailed(AgentError):
     """The agent answered with a v1 Status. Its text is in kubectl's form."""
 
     def __init__(self, code: int, reason: str, message: str) -> None:
-        super().__init__(f"Error from server ({reason}): {message}" if reason else f"Error from server: {message}")
+        super().__init__(_words(reason, message))
         self.code = code
         self.reason = reason
         self.message = message
+
+
+def _words(reason: str, message: str) -> str:
+    """As kubectl says it (k8s.io/kubectl pkg/cmd/util, StandardErrorMessage)."""
+    if reason == "Invalid" and " is invalid" in message:
+        return f"The {message}"
+    return f"Error from server ({reason}): {message}" if reason else f"Error from server: {message}"
 
 
 def raise_for_status(code: int, content: bytes) -> None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import contextlib
 import socket
 import struct
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Final
 
@@ -91,6 +91,21 @@ def exchange(
         # A server that has said no may have stopped reading: its answer is there all the same.
         with contextlib.suppress(ConnectionError):
             sock.sendall(_encoded(http, method, target, body, accept))
+        yield Answer(sock, http, path)
+
+
+@contextlib.contextmanager
+def upload(path: Path, target: str, pieces: Iterable[bytes], *, silence_s: float) -> Iterator[Answer]:
+    """PUT a body of unknown length, piece by piece. Raises as `exchange` does."""
+    http = h11.Connection(h11.CLIENT, max_incomplete_event_size=MAX_HEAD_BYTES)
+    headers = [("Host", "rootlet"), ("Connection", "close"), ("Transfer-Encoding", "chunked")]
+    with _connected(path) as sock:
+        sock.settimeout(silence_s)
+        with contextlib.suppress(ConnectionError):  # as of an exchange
+            sock.sendall(http.send(h11.Request(method="PUT", target=target, headers=headers)) or b"")
+            for piece in pieces:
+                sock.sendall(http.send(h11.Data(data=piece)) or b"")
+            sock.sendall(http.send(h11.EndOfMessage()) or b"")
         yield Answer(sock, http, path)
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, Final
 from urllib.parse import quote, urlencode
@@ -10,8 +10,8 @@ from urllib.parse import quote, urlencode
 import msgspec
 
 from ipc.resources import registry
-from supervisor.client.errors import ConnectionLost, decode_object, raise_for_status, raise_status
-from supervisor.client.exchange import exchange
+from supervisor.client.errors import ConnectionLost, RequestFailed, decode_object, raise_for_status, raise_status
+from supervisor.client.exchange import exchange, upload
 
 REQUEST_TIMEOUT_S: Final = 45.0
 """How long one answer may take: longer than the API server itself waits for the master."""
@@ -24,6 +24,8 @@ MAX_READ_ATTEMPTS: Final = 4
 TRACE_PATH: Final = "/rootlet/v1/trace"
 WITHOUT_NAMESPACE: Final = frozenset(each.plural for each in registry.RESOURCES if not each.is_namespaced)
 """Resources whose objects belong to no namespace."""
+_ALL: Final = "All"
+"""Value of ``dryRun``: every stage of the request."""
 NODES_PATH: Final = "/api/v1/nodes"
 STATISTICS_PATH: Final = "/rootlet/v1/statistics"
 LOG_LEVEL_PATH: Final = "/rootlet/v1/loglevel"
@@ -52,6 +54,9 @@ class ActionResult(msgspec.Struct, frozen=True):
     reason: str = ""
     message: str = ""
     results: tuple[str, ...] = ()
+    warnings: tuple[str, ...] = ()
+    objects: tuple[dict[str, Any], ...] = ()
+    """As they became, where that was asked for."""
 
     @property
     def failed(self) -> bool:
@@ -73,9 +78,60 @@ class AgentClient:
         """Return the content of that URL, query and all."""
         return self._get(target, MAX_READ_ATTEMPTS)
 
-    def apply(self, body: bytes, file: str) -> ActionResult:
-        """Apply manifests; ``file`` is their name in errors."""
-        return self._act("/rootlet/v1/apply", {"file": file}, body)
+    def apply(
+        self,
+        body: bytes,
+        file: str,
+        *,
+        verb: str = "apply",
+        namespace: str = "",
+        dry_run: bool = False,
+        show: bool = False,
+    ) -> ActionResult:
+        """Apply manifests, or ``create`` or ``replace`` what they state; ``file`` is their name in errors.
+
+        ``namespace`` is for objects that state none; others must state it. ``show``: the result has the objects.
+        """
+        query = {"file": file, "verb": verb, "namespace": namespace, "dryRun": _ALL if dry_run else None, "show": show}
+        return self._act("/rootlet/v1/apply", {key: value for key, value in query.items() if value}, body)
+
+    def patch(
+        self,
+        kind: str,
+        namespace: str,
+        name: str,
+        patch: bytes,
+        *,
+        patch_type: str = "strategic",
+        dry_run: bool = False,
+        values: bool = False,
+    ) -> ActionResult:
+        """Change an object that was applied; the result has it as it became, a Secret's values only with ``values``.
+        Raises RequestFailed, too, when nothing was changed because of an error."""
+        query: dict[str, str | bool] = {"kind": kind, "namespace": namespace, "name": name, "type": patch_type}
+        query |= {"values": values, "dryRun": _ALL if dry_run else ""}
+        result = self._act("/rootlet/v1/patch", {key: value for key, value in query.items() if value}, patch)
+        if result.failed:
+            raise RequestFailed(result.code, result.reason, result.message)
+        return result
+
+    def path_stat(self, namespace: str, name: str, query: Query) -> dict[str, Any]:
+        """Kind of a path of a container (containers/common stat, FileInfo). Raises RequestFailed 404 for none."""
+        return self.get(_archive_path(namespace, name), {**query, "stat": True})
+
+    def read_archive(self, namespace: str, name: str, query: Query) -> Iterator[bytes]:
+        """Tar of a path of a container, piece by piece."""
+        return self._streamed(_target(_archive_path(namespace, name), query), COLLECTION_TIMEOUT_S)
+
+    def write_archive(self, namespace: str, name: str, query: Query, pieces: Iterable[bytes]) -> None:
+        """Unpack a tar below a directory of a container."""
+        target = _target(_archive_path(namespace, name), query)
+        with upload(self.socket, target, pieces, silence_s=COLLECTION_TIMEOUT_S) as answer:
+            raise_for_status(answer.status, answer.content())
+
+    def restart_pod(self, namespace: str, name: str, grace_period_s: int | None = None) -> None:
+        """Ask for the end of a pod and its begin anew; returns when it has begun to end."""
+        self._act(f"{details_path(namespace, name)}/restart", {"gracePeriodSeconds": grace_period_s})
 
     def stop(self, pods: bool) -> ActionResult:
         """Ask the agent to stop, with ``pods`` after terminating every pod."""
@@ -215,6 +271,10 @@ def config_objects_path(resource: str, namespace: str | None) -> str:
 def config_object_path(resource: str, namespace: str, name: str) -> str:
     """The URL of one of them."""
     return f"{config_objects_path(resource, namespace)}/{quote(name, safe='')}"
+
+
+def _archive_path(namespace: str, name: str) -> str:
+    return f"{details_path(namespace, name)}/archive"
 
 
 def details_path(namespace: str, name: str) -> str:

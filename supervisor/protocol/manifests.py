@@ -50,6 +50,10 @@ class ManifestErrorKind(enum.StrEnum):
     """Another document claimed the name first (upstream: FailedValidation, duplicate pod name)."""
     IMMUTABLE = "Immutable"
     """The document changes what may not change: the object stays as it was."""
+    EXISTS = "AlreadyExists"
+    """The object is to be created and is there."""
+    ABSENT = "NotFound"
+    """The object is to be replaced and is not there."""
 
 
 class ManifestError(msgspec.Struct, frozen=True, kw_only=True):

@@ -18,12 +18,16 @@ from typing import Final
 import msgspec
 
 from ipc.api.annotations import CONFIG_HASH
+from ipc.api.errors import FieldErrors
+from ipc.api.support.warnings import field_warnings
 from ipc.api.v1.config_objects import Secret
 from ipc.api.v1.pod import Pod
 from ipc.host.atomic_file import remove_durably, write_atomically
 from ipc.host.memory_directory import NotMemory, make_memory_directory
 from ipc.host.private_directories import make_private
 from ipc.kubecontainer.config_objects import ConfigObject, ObjectKey, ObjectKind
+from ipc.messages.api_server import ApplyVerb
+from supervisor.patching.values import PatchError
 from supervisor.protocol.manifests import (
     ManifestError,
     ManifestErrorKind,
@@ -33,6 +37,7 @@ from supervisor.protocol.manifests import (
     SourceSnapshot,
     error_about,
 )
+from supervisor.sources.applied_changes import Item, changed_object, merged, presence_refused
 from supervisor.sources.decode import decode_manifest
 from supervisor.sources.directory import DEFAULT_MAX_MANIFEST_BYTES, ManifestReader, list_manifests
 from supervisor.sources.identity import Origin
@@ -42,10 +47,20 @@ MAX_APPLIED_OBJECTS: Final = 1_000
 """Most pods and objects beside them kept at a time."""
 MAX_STORED_BYTES: Final = 8 << 20
 """Largest stored object; defaults and escapes make it larger than what was applied."""
+_LAST_SUFFIX: Final = ".last"
+"""Directories beside those of the store: what was applied of objects that a command has changed since."""
 _PLAIN_STEM: Final = re.compile(r"[a-z0-9][a-z0-9.-]{0,199}")
 
 Key = PodKey | ObjectKey
-Item = ManifestPod | ManifestObject
+
+
+class ApplyOptions(msgspec.Struct, frozen=True):
+    """Wishes of an apply."""
+
+    verb: ApplyVerb = "apply"
+    namespace: str = ""
+    """Namespace of objects that state none; all others must state this one. Empty: ``default``, and any other."""
+    dry_run: bool = False
 
 
 class ApplyResult(msgspec.Struct, frozen=True):
@@ -54,6 +69,12 @@ class ApplyResult(msgspec.Struct, frozen=True):
 
     lines: tuple[str, ...] = ()
     errors: tuple[ManifestError, ...] = ()
+    warnings: tuple[str, ...] = ()
+    values: tuple[Pod | ConfigObject, ...] = ()
+    """The objects as they became."""
+
+
+_AS_STATED: Final = ApplyOptions()
 
 
 class AppliedStore:
@@ -109,8 +130,10 @@ class AppliedStore:
         wrong = ManifestError(kind=ManifestErrorKind.UNREADABLE, file=str(directory), message=message)
         return SourceSnapshot(source=self._origin.source, errors=(wrong,), complete=False)
 
-    def apply(self, file: str, body: bytes, stated_elsewhere: Mapping[Key, str]) -> ApplyResult:
-        """Store every object of ``body``, or none when anything is wrong with it.
+    def apply(
+        self, file: str, body: bytes, stated_elsewhere: Mapping[Key, str], options: ApplyOptions = _AS_STATED
+    ) -> ApplyResult:
+        """Store every object of ``body``, or none when anything is wrong with it: then all that is wrong is told.
 
         ``stated_elsewhere``: what another source holds, and where (see `PodConfig.stated_elsewhere`). ``file`` is for
         error texts. Raises OSError when the disk does not take it; what was stored until then is whole, and applying
@@ -118,23 +141,59 @@ class AppliedStore:
         """
         if len(body) > self._max_bytes:
             return ApplyResult(errors=(_refused(file, f"more than {self._max_bytes} bytes"),))
-        decoded = decode_manifest(body, file, self._origin)
+        origin = msgspec.structs.replace(self._origin, namespace=options.namespace or self._origin.namespace)
+        decoded = decode_manifest(body, file, origin)
         items: list[Item] = sorted((*decoded.pods, *decoded.objects), key=lambda item: item.document)
-        stored = self.read()
-        present: dict[Key, Item] = {
-            **{item.key: item for item in stored.pods},
-            **{item.key: item for item in stored.objects},
-        }
-        errors = decoded.errors or conflicts(items, stated_elsewhere) or _unchangeable(items, present)
+        present = self._present()
+        stated = {item.key: item for item in items}
+        items, unmerged = self._with_changes(items, present, options)
+        checks = (
+            decoded.errors,
+            unmerged,
+            _of_other_namespaces(items, options.namespace),
+            conflicts(items, stated_elsewhere),
+            presence_refused(items, present, options.verb),
+            _unchangeable(items, present),
+            self._without_memory(items),
+        )
+        errors = tuple(error for found in checks for error in found)
         if not errors and len(present.keys() | {item.key for item in items}) > MAX_APPLIED_OBJECTS:
             errors = (_refused(file, f"more than {MAX_APPLIED_OBJECTS} applied objects"),)
-        errors = errors or self._without_memory(items)
         if errors:
             return ApplyResult(errors=errors)
-        return ApplyResult(lines=tuple(self._store(item, present.get(item.key)) for item in items))
+        return ApplyResult(
+            lines=tuple(self._store(item, present.get(item.key), stated[item.key], options) for item in items),
+            warnings=tuple(warning for item in items for warning in _warnings(item.value)),
+            values=tuple(item.value for item in items),
+        )
+
+    def patch(self, key: Key, patch_type: str, body: bytes, *, dry_run: bool = False) -> ApplyResult | None:
+        """Change one object; None when it is not here. The line says ``patched`` or ``unchanged``.
+
+        Raises FieldErrors for what would come of it, PatchError for a patch that does not fit, and OSError.
+        """
+        present = self._present().get(key)
+        if present is None:
+            return None
+        value = changed_object(present.value, patch_type, body, self._origin)
+        item: Item = ManifestPod(pod=value) if isinstance(value, Pod) else ManifestObject(object=value)
+        errors = (*_unchangeable((item,), {key: present}), *self._without_memory((item,)))
+        if errors:
+            return ApplyResult(errors=errors)
+        if not _same(value, present.value) and not dry_run:
+            if not self._last_path(key).exists():
+                self._keep_last(key, present.value)
+            write_atomically(self._path(key), msgspec.json.encode(value))
+        outcome = "unchanged" if _same(value, present.value) else "patched"
+        return ApplyResult(lines=(f"{_name(item)} {outcome}",), warnings=_warnings(value), values=(value,))
+
+    def _present(self) -> dict[Key, Item]:
+        stored = self.read()
+        return {**{item.key: item for item in stored.pods}, **{item.key: item for item in stored.objects}}
 
     def delete(self, key: Key) -> bool:
         """Forget one object; False when it is not here. Raises OSError."""
+        self._last_path(key).unlink(missing_ok=True)
         return remove_durably(self._path(key))
 
     def _without_memory(self, items: Iterable[Item]) -> tuple[ManifestError, ...]:
@@ -151,12 +210,56 @@ class AppliedStore:
             return tuple(error_about(item, ManifestErrorKind.UNREADABLE, "", why) for item in secrets)
         return ()
 
-    def _store(self, item: Item, present: Item | None) -> str:
-        name = f"{item.value.kind.lower()}/{item.value.metadata.name}"
-        if present is not None and _same(item.value, present.value):
-            return f"{name} unchanged"
-        write_atomically(self._path(item.key), msgspec.json.encode(item.value))
-        return f"{name} {'created' if present is None else 'configured'}"
+    def _with_changes(
+        self, items: Iterable[Item], present: Mapping[Key, Item], options: ApplyOptions
+    ) -> tuple[list[Item], tuple[ManifestError, ...]]:
+        """The items with what commands have changed of the objects since they were applied, unless these are to be
+        replaced; and errors of what cannot be merged."""
+        found: list[Item] = []
+        errors: list[ManifestError] = []
+        for item in items:
+            last = self._last(item.key) if options.verb == "apply" and item.key in present else None
+            try:
+                found.append(item if last is None else merged(last, item, present[item.key].value, self._origin))
+            except PatchError as error:
+                errors.append(error_about(item, ManifestErrorKind.INVALID, "", str(error)))
+            except FieldErrors as wrong:
+                errors += [
+                    error_about(item, ManifestErrorKind.INVALID, error.path, error.message) for error in wrong.errors
+                ]
+        return found, tuple(errors)
+
+    def _last(self, key: Key) -> Pod | ConfigObject | None:
+        """The object as it was applied last, if a command has changed it since."""
+        path = self._last_path(key)
+        if not path.exists():
+            return None
+        decoded = decode_manifest(path.read_bytes(), path.name, self._origin)
+        items: tuple[Item, ...] = (*decoded.pods, *decoded.objects)
+        return items[0].value if items else None
+
+    def _keep_last(self, key: Key, value: Pod | ConfigObject) -> None:
+        make_private(self._last_path(key).parent)
+        write_atomically(self._last_path(key), msgspec.json.encode(value))
+
+    def _last_path(self, key: Key) -> Path:
+        path = self._path(key)
+        return path.parent.with_name(f"{path.parent.name}{_LAST_SUFFIX}") / path.name
+
+    def _store(self, item: Item, present: Item | None, stated: Item, options: ApplyOptions) -> str:
+        is_same = present is not None and _same(item.value, present.value)
+        if not options.dry_run:
+            if item is not stated:
+                self._keep_last(item.key, stated.value)
+            elif options.verb == "replace":
+                self._last_path(item.key).unlink(missing_ok=True)
+        if not is_same and not options.dry_run:
+            write_atomically(self._path(item.key), msgspec.json.encode(item.value))
+        if options.verb == "replace":
+            outcome = "replaced"
+        else:
+            outcome = "unchanged" if is_same else "created" if present is None else "configured"
+        return f"{_name(item)} {outcome}{' (server dry run)' if options.dry_run else ''}"
 
     def _path(self, key: Key) -> Path:
         is_secret = isinstance(key, ObjectKey) and key.kind is ObjectKind.SECRET
@@ -172,6 +275,14 @@ def file_name(key: Key) -> str:
     if not _PLAIN_STEM.fullmatch(stem):
         stem = hashlib.sha256(stem.encode(errors="surrogatepass")).hexdigest()
     return f"{prefix}{stem}.json"
+
+
+def _name(item: Item) -> str:
+    return f"{item.value.kind.lower()}/{item.value.metadata.name}"
+
+
+def _warnings(value: Pod | ConfigObject) -> tuple[str, ...]:
+    return field_warnings(value) if isinstance(value, Pod) else ()
 
 
 def _same(one: Pod | ConfigObject, other: Pod | ConfigObject) -> bool:
@@ -193,6 +304,22 @@ def conflicts(items: Iterable[Item], stated_elsewhere: Mapping[Key, str]) -> tup
             errors.append(error_about(item, ManifestErrorKind.CONFLICT, "metadata.name", why))
         holders.setdefault(item.key, f"document {item.document}")
     return tuple(errors)
+
+
+def _of_other_namespaces(items: Iterable[Item], namespace: str) -> tuple[ManifestError, ...]:
+    """Errors for objects that state another namespace than the one that was asked for, in kubectl's words."""
+    stated = ((item, item.value.metadata.namespace) for item in items)
+    return tuple(
+        error_about(
+            item,
+            ManifestErrorKind.INVALID,
+            "metadata.namespace",
+            f'the namespace from the provided object "{found}" does not match the namespace "{namespace}". '
+            f"You must pass '--namespace={found}' to perform this operation.",
+        )
+        for item, found in stated
+        if namespace and found not in ("", namespace)
+    )
 
 
 def _unchangeable(items: Iterable[Item], present: Mapping[Key, Item]) -> tuple[ManifestError, ...]:

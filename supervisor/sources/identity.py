@@ -36,6 +36,8 @@ class Origin(msgspec.Struct, frozen=True, kw_only=True):
     instance: str
     node_name: str
     source: str
+    namespace: str = DEFAULT_NAMESPACE
+    """Namespace of objects that state none."""
 
 
 def pod_uid(instance: str, source: str, namespace: str, name: str) -> str:
@@ -49,6 +51,13 @@ def pod_uid(instance: str, source: str, namespace: str, name: str) -> str:
     return "-".join((text[:8], text[8:12], text[12:16], text[16:20], text[20:]))
 
 
+def in_namespace(pod: Pod, origin: Origin) -> Pod:
+    """The pod in the origin's namespace, if it states none."""
+    if pod.metadata.namespace:
+        return pod
+    return msgspec.structs.replace(pod, metadata=msgspec.structs.replace(pod.metadata, namespace=origin.namespace))
+
+
 def identify(pod: Pod, origin: Origin) -> Pod:
     """Give the pod its namespace, UID, node and annotations, and take away what a cluster wrote into its metadata.
 
@@ -56,7 +65,7 @@ def identify(pod: Pod, origin: Origin) -> Pod:
     from a cluster is a new pod here (apiserver pkg/registry/rest/create.go, BeforeCreate).
     """
     metadata = pod.metadata
-    namespace = metadata.namespace or DEFAULT_NAMESPACE
+    namespace = metadata.namespace or origin.namespace
     spec = msgspec.structs.replace(pod.spec, node_name=origin.node_name)
     content = content_hash(spec, metadata)
     return msgspec.structs.replace(
@@ -74,7 +83,7 @@ def identify(pod: Pod, origin: Origin) -> Pod:
 def identify_object(found: _O, origin: Origin) -> _O:
     """The same for an object of another kind, which may be one without namespaces."""
     metadata = found.metadata
-    namespace = (metadata.namespace or DEFAULT_NAMESPACE) if ObjectKind(found.kind).is_namespaced else ""
+    namespace = (metadata.namespace or origin.namespace) if ObjectKind(found.kind).is_namespaced else ""
     # No namespace has a slash in it.
     uid = metadata.uid or pod_uid(origin.instance, origin.source, f"{found.kind}/{namespace}", metadata.name)
     annotations = {key: value for key, value in metadata.annotations.items() if key != LAST_APPLIED}

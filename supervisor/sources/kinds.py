@@ -42,7 +42,7 @@ from ipc.api.validation.names import DNS_SUBDOMAIN
 from ipc.api.validation.persistent_volumes import validate_persistent_volume, validate_persistent_volume_claim
 from ipc.api.validation.pod import validate_pod
 from ipc.kubecontainer.config_objects import ConfigObject
-from supervisor.sources.identity import Origin, identify, identify_object
+from supervisor.sources.identity import Origin, identify, identify_object, in_namespace
 
 Stated = Pod | ConfigObject
 
@@ -119,7 +119,7 @@ def _pod(value: Any, origin: Origin) -> Pod:
         decoded = decode_pod(value)
     except FieldErrors as found:
         raise FieldErrors(_all_errors(found.errors, decode_rest_of_pod(value))) from None
-    pod = identify(default_pod(decoded), origin)
+    pod = identify(default_pod(in_namespace(decoded, origin)), origin)
     _raise_if(_too_large(pod))
     _raise_if((*validate_pod(pod), *_refused_fields(pod)))
     return pod

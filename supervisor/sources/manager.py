@@ -13,6 +13,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mappin
 
 import msgspec
 
+from ipc.api.errors import FieldErrors
 from ipc.api.v1.pod import Pod
 from ipc.host.clock import Clock
 from ipc.host.memory_directory import NotMemory, make_memory_directory
@@ -21,19 +22,23 @@ from ipc.kubecontainer.config_objects import ObjectKey
 from ipc.messages.api_server import Reply
 from supervisor.config.settings import Settings
 from supervisor.config.shown_settings import shown_url
+from supervisor.patching.values import PatchError
 from supervisor.protocol.events import KillPod
 from supervisor.protocol.manifests import (
     APPLY_SOURCE,
     FILE_SOURCE,
     HTTP_SOURCE,
+    DesiredObject,
     DesiredPod,
     ExpectedObject,
     ManifestError,
+    ManifestErrorKind,
     SourceSnapshot,
 )
-from supervisor.protocol.source_updates import PodUpdate, Update
+from supervisor.protocol.source_updates import PodOperation, PodUpdate, Update
 from supervisor.sources import checkpoint
-from supervisor.sources.applied import AppliedStore, Key
+from supervisor.sources.applied import AppliedStore, ApplyOptions, Key
+from supervisor.sources.applied_changes import shown
 from supervisor.sources.directory import ManifestReader
 from supervisor.sources.expected_objects import NamesUnusable, load_names, save_names
 from supervisor.sources.http_source import HttpSource
@@ -47,6 +52,8 @@ CHECKPOINT_FILE = "desired.json"
 NAMES_FILE = "objects.json"
 APPLIED_DIRECTORY = "applied"
 POSTED_FILE = "posted.manifest"
+_AS_STATED = ApplyOptions()
+_CODES = {ManifestErrorKind.EXISTS: 409, ManifestErrorKind.ABSENT: 404}
 SHORTEST_GRACE_S = 1
 """kubectl sends 1 for ``--grace-period=0`` too."""
 
@@ -190,19 +197,78 @@ class SourceManager:
                 await self._save()
             await asyncio.sleep(settings.http_check_frequency_s)
 
-    async def apply(self, file: str, body: bytes) -> Reply:
-        """`rootlet apply`: all objects of the body or none."""
+    async def apply(self, file: str, body: bytes, options: ApplyOptions = _AS_STATED, *, show: bool = False) -> Reply:
+        """`rootlet apply`, `create` and `replace`: all objects of the body or none."""
         async with self._applying:
             elsewhere = self._config.stated_elsewhere(APPLY_SOURCE)
             try:
-                result = await asyncio.to_thread(self._applied.apply, file, body, elsewhere)
+                result = await asyncio.to_thread(self._applied.apply, file, body, elsewhere, options)
             except OSError as error:
                 return Reply(request_id=0, code=500, reason="InternalError", message=f"cannot store: {error}")
             if result.errors:
-                return Reply(request_id=0, code=422, reason="Invalid", message=_not_applied(file, result.errors))
-            self._merge(await asyncio.to_thread(self._applied.read))
-            await self._save()
-        return Reply(request_id=0, code=200, results=result.lines)
+                return _not_applied(file, result.errors)
+            if not options.dry_run:
+                await self._applied_anew()
+        objects = await asyncio.to_thread(shown, result.values) if show else ""
+        return Reply(request_id=0, code=200, results=result.lines, warnings=result.warnings, objects=objects)
+
+    async def patch(self, key: Key, kind: str, patch_type: str, body: bytes, *, dry_run: bool, values: bool) -> Reply:
+        """`rootlet patch`, and all that changes one object: only what was applied."""
+        named = f'{key.kind.plural} "{key.name}"' if isinstance(key, ObjectKey) else f'pods "{key[1]}"'
+        if refusal := self._not_ours(self._holder(key), named, "change"):
+            return refusal
+        async with self._applying:
+            try:
+                result = await asyncio.to_thread(self._applied.patch, key, patch_type, body, dry_run=dry_run)
+            except OSError as error:
+                return Reply(request_id=0, code=500, reason="InternalError", message=f"cannot store: {error}")
+            except PatchError as error:
+                return Reply(request_id=0, code=400, reason="BadRequest", message=f"{named}: {error}")
+            except FieldErrors as found:
+                return _invalid(kind, named, (str(error) for error in found.errors))
+            if result is None:
+                return Reply(request_id=0, code=404, reason="NotFound", message=f"{named} not found")
+            if result.errors:
+                return _invalid(kind, named, (f"{error.field}: {error.message}" for error in result.errors))
+            if not dry_run:
+                await self._applied_anew()
+        objects = await asyncio.to_thread(shown, result.values, with_secrets=values)
+        return Reply(request_id=0, code=200, results=result.lines, warnings=result.warnings, objects=objects)
+
+    async def _applied_anew(self) -> None:
+        self._merge(await asyncio.to_thread(self._applied.read))
+        await self._save()
+
+    def restart(self, namespace: str, name: str, grace_period_s: int | None) -> Reply:
+        """`rootlet restart pod`: it ends as if its source had dropped it, and begins anew as the source states it. What
+        is wanted does not change meanwhile, so nothing is lost with the agent."""
+        holder = self._config.holder((namespace, name))
+        if holder is None:
+            return Reply(request_id=0, code=404, reason="NotFound", message=f'pods "{name}" not found')
+        if not self.all_ready:
+            text = "the agent has just started and has not read every source yet"
+            return Reply(request_id=0, code=503, reason="ServiceUnavailable", message=text)
+        metadata = msgspec.structs.replace(holder.pod.metadata, deletion_grace_period_seconds=grace_period_s)
+        going = msgspec.structs.replace(holder.pod, metadata=metadata)
+        updates = tuple(
+            PodUpdate(op=op, source=holder.source, pods=(pod,))
+            for op, pod in ((PodOperation.REMOVE, going), (PodOperation.ADD, holder.pod))
+        )
+        self._changes.put_nowait(Change(updates))
+        return Reply(request_id=0, code=202, results=(f"pod/{name} restarted",))
+
+    def _holder(self, key: Key) -> DesiredPod | DesiredObject | None:
+        return self._config.objects().get(key) if isinstance(key, ObjectKey) else self._config.holder(key)
+
+    @staticmethod
+    def _not_ours(holder: DesiredPod | DesiredObject | None, named: str, act: str) -> Reply | None:
+        """The refusal of a change of what was not applied."""
+        if holder is None:
+            return Reply(request_id=0, code=404, reason="NotFound", message=f"{named} not found")
+        if holder.source == APPLY_SOURCE:
+            return None
+        text = f"{named} comes from the manifest {holder.file} (source {holder.source}): {act} it there"
+        return Reply(request_id=0, code=403, reason="Forbidden", message=text)
 
     async def delete(self, namespace: str, name: str, grace_period_s: int | None, *, going_down: bool) -> Reply:
         """`rootlet delete`: only what was applied; a manifest's pod goes with its manifest.
@@ -212,9 +278,8 @@ class SourceManager:
         holder = self._config.holder((namespace, name))
         if holder is None and not going_down:
             return Reply(request_id=0, code=404, reason="NotFound", message=f'pods "{name}" not found')
-        if holder is not None and holder.source != APPLY_SOURCE:
-            text = f'pods "{name}" comes from the manifest {holder.file}: remove it there'
-            return Reply(request_id=0, code=403, reason="Forbidden", message=text)
+        if holder is not None and (refusal := self._not_ours(holder, f'pods "{name}"', "remove")):
+            return refusal
         kill = None
         if grace_period_s is not None:
             kill = KillPod(namespace, name, max(grace_period_s, SHORTEST_GRACE_S))
@@ -223,11 +288,8 @@ class SourceManager:
     async def delete_object(self, key: ObjectKey) -> Reply:
         """`rootlet delete configmap` and `secret`: only what was applied, as for pods."""
         holder, named = self._config.objects().get(key), f'{key.kind.plural} "{key.name}"'
-        if holder is None:
-            return Reply(request_id=0, code=404, reason="NotFound", message=f"{named} not found")
-        if holder.source != APPLY_SOURCE:
-            text = f"{named} comes from the manifest {holder.file}: remove it there"
-            return Reply(request_id=0, code=403, reason="Forbidden", message=text)
+        if refusal := self._not_ours(holder, named, "remove"):
+            return refusal
         return await self._forget_applied(key, f'{key.kind.lower()} "{key.name}"')
 
     async def _forget_applied(self, key: Key, named: str, kill: KillPod | None = None) -> Reply:
@@ -305,10 +367,21 @@ class SourceManager:
         checkpoint.save(self._checkpoint, desired)
 
 
-def _not_applied(file: str, errors: Sequence[ManifestError]) -> str:
-    """Errors of a manifest, and advice on how to mend it."""
+def _not_applied(file: str, errors: Sequence[ManifestError]) -> Reply:
+    """Every error of a manifest in a line of its own, and advice on how to mend it."""
+    kinds = {error.kind for error in errors}
+    code = next((code for kind, code in _CODES.items() if kinds == {kind}), 422)
     numbers = sorted({error.document for error in errors if error.document})
     wrong = f"document {', '.join(map(str, numbers))}" if numbers else "it"
     what = "the input" if file == "-" else file
     advice = f"nothing of {what} was applied: mend {wrong} or take it out, and apply again"
-    return "; ".join((*map(str, errors), advice))
+    reason = str(next(iter(kinds))) if code != 422 else "Invalid"
+    return Reply(request_id=0, code=code, reason=reason, message="\n".join((*map(str, errors), advice)))
+
+
+def _invalid(kind: str, named: str, errors: Iterable[str]) -> Reply:
+    """As an API server says it (apimachinery pkg/api/errors, NewInvalid)."""
+    told = tuple(errors)
+    words = told[0] if len(told) == 1 else f"[{', '.join(told)}]"
+    quoted = named.partition(" ")[2]
+    return Reply(request_id=0, code=422, reason="Invalid", message=f"{kind} {quoted} is invalid: {words}")

@@ -52,7 +52,7 @@ def test_apply_wait_get_and_delete(agent: Agent) -> None:
     agent.restart()
     agent.until_ready(["applied"])
     assert agent.eye.pod_table("applied") == before
-    assert agent.cli("delete", "pod", "applied") == (0, 'pod "applied" deleted\n', "")
+    assert agent.cli("delete", "pod", "applied") == (0, 'pod "applied" deleted from default namespace\n', "")
     assert agent.eye.containers("applied", infra=True) == []
     assert agent.cli("wait", "--for=delete", "pod/applied").code == 0
     missing = agent.cli("get", "pod", "applied")
@@ -76,7 +76,7 @@ def test_an_apply_with_another_kind_says_which_document_and_what_to_do(agent: Ag
     done = agent.cli("apply", "-f", str(file))
     assert done.code == 1
     assert f'{file}: document 2: kind: Service "web" is not supported here; a manifest holds Pod, ' in done.err
-    assert done.err.endswith(f"; nothing of {file} was applied: mend document 2 or take it out, and apply again\n")
+    assert done.err.endswith(f"\nnothing of {file} was applied: mend document 2 or take it out, and apply again\n")
     assert agent.cli("get", "configmap", "app").code == 1
     assert "beside" not in agent.pods()
 

@@ -53,8 +53,6 @@ CONTRADICTIONS: Final[Mapping[tuple[str, str], str]] = {}
 
 NOT_BUILT: Final[Mapping[str, str]] = {
     "describe": "descriptions of objects other than pods",
-    "strategic_": "patches through the API",
-    "json_": "patches through the API",
     "label_sets": "label maps of workload controllers",
     "label_selector_string": "selectors that are printed: none is",
     "label_requirement": "selectors in the fields of workload controllers",

@@ -20,6 +20,7 @@ from workers.api_server.handlers.reads import Reads
 from workers.api_server.handlers.statistics import Statistics
 from workers.api_server.handlers.trace import Traces
 from workers.api_server.store.site import AppState
+from workers.api_server.streams.archives import Archives
 from workers.api_server.streams.port_forward import PortForward
 from workers.api_server.streams.remote_command import RemoteCommand
 
@@ -56,7 +57,8 @@ def _config_object_routes(kind: ObjectKind, reads: Reads, changes: Changes) -> l
 def route_table(site: AppState, kubelets: Sequence[Route]) -> list[web.RouteDef]:
     """Every URL with its handler; ``kubelets`` are those of the kubelet. HEAD is not answered: of a watch it would
     never end."""
-    reads, changes, pod_log, contents = Reads(site), Changes(site), PodLog(site), Contents(site)
+    reads, changes, pod_log = Reads(site), Changes(site), PodLog(site)
+    archives, contents = Archives(site), Contents(site)
     traces, nodes, statistics, log_levels = Traces(site), Nodes(site), Statistics(site), LogLevels(site)
     return [
         *_stream_routes(site),
@@ -69,6 +71,7 @@ def route_table(site: AppState, kubelets: Sequence[Route]) -> list[web.RouteDef]
         _get("/api/v1/namespaces/{namespace}/pods", reads.pods),
         _get(_POD, reads.pod),
         web.delete(_POD, changes.delete_pod),
+        web.patch(_POD, changes.patch_pod),
         _get(f"{_POD}/log", pod_log.get),
         _get("/api/v1/events", reads.events),
         _get("/api/v1/namespaces/{namespace}/events", reads.events),
@@ -85,6 +88,10 @@ def route_table(site: AppState, kubelets: Sequence[Route]) -> list[web.RouteDef]
         web.post("/rootlet/v1/workers/{name}/restart", changes.restart_worker),
         _get("/rootlet/v1/pods/{namespace}/{name}", reads.pod_details),
         web.post("/rootlet/v1/apply", changes.apply),
+        web.post("/rootlet/v1/patch", changes.patch),
+        web.post("/rootlet/v1/pods/{namespace}/{name}/restart", changes.restart_pod),
+        _get("/rootlet/v1/pods/{namespace}/{name}/archive", archives.get),
+        web.put("/rootlet/v1/pods/{namespace}/{name}/archive", archives.put),
         web.post("/rootlet/v1/drain", changes.drain),
         web.post("/rootlet/v1/uncordon", changes.uncordon),
         web.post("/rootlet/v1/reload", changes.reload),

@@ -206,7 +206,7 @@ def message(request: Request, headers: Mapping[str, str] | None = None) -> bytes
         "Host: d",
         # Always: with a form's content type the server would take the body for parameters.
         "Content-Type: application/json",
-        f"Content-Length: {len(request.body)}",
+        *(() if "Transfer-Encoding" in (headers or {}) else (f"Content-Length: {len(request.body)}",)),
         *(f"{name}: {value}" for name, value in (headers or {}).items()),
     )
     return "\r\n".join((*lines, "", "")).encode() + request.body

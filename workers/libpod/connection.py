@@ -80,6 +80,10 @@ class Connection:
         if sent < len(request):
             await self._loop.sock_sendall(self._sock, request[sent:])
 
+    async def write(self, data: bytes) -> None:
+        """More of a request whose body was not sent whole. Raises OSError."""
+        await self._loop.sock_sendall(self._sock, data)
+
     async def head(self) -> int:
         """Status of the final answer: what announces it (100, 103) is passed over."""
         received = 0

@@ -11,6 +11,7 @@ is read ahead of a slow other one. A client that goes does not end the process, 
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import struct
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from typing import Final, TypeVar
@@ -36,6 +37,10 @@ MAX_ANSWER_BYTES: Final = 1024 * 1024
 _SWITCHED: Final = frozenset((SWITCHING_PROTOCOLS, 200))
 _UPGRADE: Final = {"Connection": "Upgrade", "Upgrade": "tcp"}
 """With it Podman answers 101, without it 200."""
+_CHUNKED: Final = {"Connection": "close", "Transfer-Encoding": "chunked"}
+"""For a body of unknown length."""
+PATH_STAT: Final = "x-docker-container-path-stat"
+"""Header with what a path is."""
 _NO_REUSE: Final = {"Connection": "close"}
 """A connection for each call: one that is kept may belong to a service that has gone since."""
 _FRAME: Final = struct.Struct(">BxxxI")
@@ -185,6 +190,65 @@ class PodmanStreams:
     async def inspect(self, id: str) -> InspectedContainer:
         return decode.decode_container(await self._call(_get("inspect container", f"containers/{id}/json")))
 
+    async def path_stat(self, id: str, path: str) -> str:
+        """Kind of a path of a container, in Podman's own words: base64 of JSON."""
+        request = _archive("HEAD", "stat path", id, path)
+
+        async def stat(connection: Connection) -> str:
+            status = await connection.head()
+            found = connection.headers.get(PATH_STAT, "")
+            connection.close()
+            if status >= 400:
+                raise decode.call_error(request.call, status, b"")
+            return found
+
+        return await self._asked(request, _NO_REUSE, stat)
+
+    @contextlib.asynccontextmanager
+    async def archive(self, id: str, path: str) -> AsyncIterator[AsyncIterator[bytes]]:
+        """Tar of a path of a container, as it comes. Raises OSError when it breaks off."""
+        request = _archive("GET", "read archive", id, path)
+
+        async def begun(connection: Connection) -> Connection:
+            status = await connection.head()
+            if status >= 400:
+                raise decode.call_error(request.call, status, await _refusal(connection))
+            return connection
+
+        connection = await self._asked(request, _NO_REUSE, begun)
+        try:
+            yield connection.parts()
+        finally:
+            connection.close()
+
+    async def extract(self, id: str, path: str, pieces: AsyncIterator[bytes]) -> None:
+        """Unpack a tar below a directory of a container. It may take as long as its bytes come."""
+        request = _archive("PUT", "write archive", id, path)
+        connection = await self._asked(request, _CHUNKED, _returned)
+        try:
+            async for piece in pieces:
+                await connection.write(b"%x\r\n%b\r\n" % (len(piece), piece))
+            await connection.write(b"0\r\n\r\n")
+        except OSError as error:
+            if not await _has_answered(connection):  # a refusal ends the body early, and says why
+                connection.close()
+                raise _failure(request, error) from None
+        except BaseException:
+            connection.close()
+            raise
+        await self._answered(request, connection)
+
+    async def _answered(self, request: Request, connection: Connection) -> None:
+        try:
+            async with asyncio.timeout(CALL_TIMEOUT_S):
+                status = await connection.head()
+                if status >= 400:
+                    raise decode.call_error(request.call, status, await _refusal(connection))
+        except BaseException as error:
+            raise _failure(request, error) from None
+        finally:
+            connection.close()
+
     async def images(self) -> tuple[StoredImage, ...]:
         """All images in Podman's storage that have a size. Takes Podman a millisecond for each."""
         found = msgspec.json.decode(await self._call(_get("list images", "images/json")), type=tuple[_Image, ...])
@@ -255,6 +319,23 @@ async def _refusal(connection: Connection) -> bytes:
     except OSError:
         return bytes(kept)
     return bytes(kept[:MAX_ANSWER_BYTES])
+
+
+async def _returned(connection: Connection) -> Connection:
+    """Nothing is answered before the body has been sent."""
+    return connection
+
+
+async def _has_answered(connection: Connection) -> bool:
+    try:
+        async with asyncio.timeout(CALL_TIMEOUT_S):
+            return await connection.head() >= 400
+    except (OSError, TimeoutError):
+        return False
+
+
+def _archive(method: str, call: str, id: str, path: str) -> Request:
+    return Request(call=call, method=method, path=f"containers/{id}/archive", kind=Kind.EXEC, params={"path": path})
 
 
 def _get(call: str, path: str) -> Request:

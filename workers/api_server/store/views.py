@@ -13,6 +13,7 @@ from ipc.messages.api_server import AgentChanged, ObjectSummary, PodChanged, Rep
 from ipc.shm.board import WorkerCounters
 
 _API_VERSION: Final = "rootlet.dev/v1alpha1"
+NO_OBJECTS: Final = msgspec.Raw(b"[]")
 
 
 class VersionInfo(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
@@ -149,6 +150,10 @@ class ActionResult(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     reason: str
     message: str
     results: tuple[str, ...]
+    warnings: tuple[str, ...] = ()
+    """Lines for people, beside what was done."""
+    objects: msgspec.Raw = NO_OBJECTS
+    """The objects as they became, where that was asked for."""
 
 
 def version_info(agent: AgentChanged) -> VersionInfo:
@@ -196,4 +201,12 @@ def object_view(summary: ObjectSummary, metadata: ObjectMeta) -> ObjectView:
 
 def action_result(reply: Reply) -> ActionResult:
     """The reply without the number that only the link needs."""
-    return ActionResult(code=reply.code, reason=reply.reason, message=reply.message, results=reply.results)
+    objects = msgspec.Raw(reply.objects.encode()) if reply.objects else NO_OBJECTS
+    return ActionResult(
+        code=reply.code,
+        reason=reply.reason,
+        message=reply.message,
+        results=reply.results,
+        warnings=reply.warnings,
+        objects=objects,
+    )

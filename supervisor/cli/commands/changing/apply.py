@@ -4,24 +4,76 @@ from __future__ import annotations
 
 import click
 
-from supervisor.cli.manifests import files_option, read_manifests
-from supervisor.cli.options import Failure, agent, agent_options
+from supervisor.cli.changing.applying import apply_manifests
+from supervisor.cli.changing.changes import (
+    Told,
+    dry_run_option,
+    output_option,
+    recursive_option,
+    stated_namespace_option,
+)
+from supervisor.cli.manifests import Manifest, files_option, read_manifests
+from supervisor.cli.options import agent, agent_options
+from supervisor.client.http import AgentClient
 
 
 @click.command()
 @files_option
+@recursive_option
+@click.option("-k", "--kustomize", metavar="DIRECTORY", help="What `kustomize build` makes of this directory.")
+@click.option("--prune", is_flag=True, help="Delete applied objects of -l or --all that the manifests state no more.")
+@click.option("-l", "--selector", default="", metavar="LABELS", help="With --prune: objects with these labels.")
+@click.option("--all", "everything", is_flag=True, help="With --prune: all objects of the manifests' namespaces.")
+@stated_namespace_option
+@dry_run_option
+@output_option
 @agent_options
 @click.pass_context
-def apply(ctx: click.Context, files: tuple[str, ...]) -> None:
-    """Create or change pods and objects beside them: all of one file, or none of it when something in it is wrong."""
-    if not files:
-        raise click.UsageError("must specify -f")
-    problems = []
+def apply(
+    ctx: click.Context,
+    files: tuple[str, ...],
+    recursive: bool,
+    kustomize: str | None,
+    prune: bool,
+    selector: str,
+    everything: bool,
+    namespace: str,
+    dry_run: str,
+    output: str,
+) -> None:
+    """Create or change pods and objects beside them: all of one file, or none of it when something in it is wrong.
+
+    What `label`, `patch`, `set` and `edit` have changed since stays, unless the manifest says otherwise.
+
+    \b
+    rootlet apply -f web.yaml
+    rootlet apply -R -f manifests --prune -l app=shop
+    """
+    if bool(files) == bool(kustomize):
+        raise click.UsageError("must specify one of -f and -k")
+    if prune and not (selector or everything):
+        raise click.UsageError(
+            "all resources selected for prune without explicitly passing --all. To prune all "
+            "resources, pass the --all flag. If you did not mean to prune all resources, specify a "
+            "label selector"
+        )
+    if (selector or everything) and not prune:
+        raise click.UsageError("-l and --all say what --prune may delete: give --prune, too")
+    manifests = [_built(kustomize)] if kustomize else list(read_manifests(files, recursive=recursive))
+    told = Told(output=output, dry_run=dry_run)
     with agent(ctx) as client:
-        for manifest in read_manifests(files):
-            result = client.apply(manifest.body, manifest.name)
-            click.echo("".join(f"{line}\n" for line in result.results), nl=False)
-            if result.failed:
-                problems.append(result.message or result.reason)
-    if problems:
-        raise Failure("\n".join(problems), prefix="error: ")
+        apply_manifests(client, manifests, told, namespace=namespace)
+        if prune:
+            _prune(client, manifests, told, selector, namespace)
+
+
+def _prune(client: AgentClient, manifests: list[Manifest], told: Told, selector: str, namespace: str) -> None:
+    from supervisor.cli.changing.pruning import prune_objects
+
+    prune_objects(client, manifests, told, selector=selector, namespace=namespace)
+
+
+def _built(directory: str) -> Manifest:
+    from supervisor.cli.changing.kustomize import build
+
+    return Manifest(directory, build(directory))

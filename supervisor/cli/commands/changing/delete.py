@@ -2,41 +2,48 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Final
-
 import click
 
-from ipc.host.clock import monotonic
-from supervisor.cli.config_objects import OBJECT_ALIASES, SINGULAR
+from supervisor.cli.changing.changes import (
+    ALIASES,
+    PODS,
+    Told,
+    dry_run_option,
+    object_name,
+    recursive_option,
+    resource_named,
+)
+from supervisor.cli.changing.deleting import FORCE_WARNING, Deletion, delete_targets
 from supervisor.cli.manifests import Target, files_option, objects_in, read_manifests
 from supervisor.cli.options import (
-    POD_ALIASES,
+    FOREVER_S,
     Failure,
     agent,
     agent_options,
+    all_namespaces_option,
     duration_s,
     namespace_option,
     selector_option,
 )
-from supervisor.client.errors import RequestFailed
-from supervisor.client.http import WITHOUT_NAMESPACE, AgentClient, config_objects_path, pod_key, pods_path
-from supervisor.client.reflector import Reflector
-
-_PODS: Final = "pods"
-_NOT_FOUND: Final = 404
-_ALIASES: Final[Mapping[str, str]] = {**dict.fromkeys(POD_ALIASES, _PODS), **OBJECT_ALIASES}
+from supervisor.client.http import WITHOUT_NAMESPACE
 
 
 @click.command()
 @click.argument("names", nargs=-1, metavar="[pod|configmap|secret|priorityclass|runtimeclass|pv|pvc] [NAME...]")
 @files_option
+@recursive_option
 @click.option("--all", "everything", is_flag=True, help="Every one of the namespace.")
-@click.option("--grace-period", type=click.IntRange(min=0), help="Seconds to end in, instead of the pod's own.")
+@click.option("--field-selector", default="", metavar="FIELDS", help="Only objects with these fields.")
+@click.option("--force", is_flag=True, help="With --grace-period=0: return at once, whatever still runs.")
+@click.option("--grace-period", type=click.IntRange(min=-1), default=-1, help="Seconds to end in; -1: the pod's own.")
 @click.option("--now", is_flag=True, help="The same as --grace-period=1.")
 @click.option("--wait/--no-wait", "wait", default=True, help="Return when they are gone.  [default: wait]")
-@click.option("--timeout", callback=duration_s, default="5m", show_default=True, help="How long to wait.")
+@click.option("--timeout", callback=duration_s, default="0s", help="How long to wait; 0s: for ever.")
 @click.option("--ignore-not-found", is_flag=True, help="What does not exist is no error.")
+@click.option("-i", "--interactive", is_flag=True, help="Ask before anything is deleted.")
+@click.option("-o", "--output", type=click.Choice(["", "name"]), default="", metavar="FORMAT", help="name: only names.")
+@dry_run_option
+@all_namespaces_option
 @namespace_option
 @selector_option
 @agent_options
@@ -45,12 +52,19 @@ def delete(
     ctx: click.Context,
     names: tuple[str, ...],
     files: tuple[str, ...],
+    recursive: bool,
     everything: bool,
-    grace_period: int | None,
+    field_selector: str,
+    force: bool,
+    grace_period: int,
     now: bool,
     wait: bool,
     timeout: float,
     ignore_not_found: bool,
+    interactive: bool,
+    output: str,
+    dry_run: str,
+    all_namespaces: bool,
     namespace: str,
     selector: str,
 ) -> None:
@@ -60,84 +74,68 @@ def delete(
     rootlet delete pod web db
     rootlet delete secret password
     rootlet delete -f web.yaml
+    rootlet delete pods -l app=web --grace-period=5
     """
-    resource = _PODS
-    if names[:1] and names[0] in _ALIASES:
-        resource, names = _ALIASES[names[0]], names[1:]
-    if (bool(names) + bool(files) + bool(everything or selector)) != 1:
+    resource = PODS
+    if names[:1] and names[0] in ALIASES:
+        resource, names = ALIASES[names[0]], names[1:]
+    listed = everything or bool(selector) or bool(field_selector)
+    if (bool(names) + bool(files) + listed) != 1:
         raise click.UsageError("say which by name, or give a manifest with -f, or --all or a selector")
+    told = Told(output=output, dry_run=dry_run)
+    grace_period_s = _grace_period_s(grace_period, now=now, force=force)
     targets = [_named(text, resource, namespace) for text in names]
-    targets += [target for manifest in read_manifests(files) for target in objects_in(manifest, namespace)]
+    manifests = read_manifests(files, recursive=recursive)
+    targets += [target for manifest in manifests for target in objects_in(manifest, namespace)]
     with agent(ctx) as client:
-        resources = dict.fromkeys(target.resource for target in targets) or {resource: None}
-        there = {name: _watch(client, name, None if files else namespace, selector) for name in resources}
-        if everything or selector:
-            targets = [Target(resource, *pod_key(found)) for found in there[resource].objects.values()]
-        _delete(client, there, targets, 1 if now else grace_period, timeout if wait else 0.0, ignore_not_found)
+        resources = [target.resource for target in targets] or [resource]
+        query = {"labelSelector": selector or None, "fieldSelector": field_selector or None}
+        deletion = Deletion(client, resources, None if files or all_namespaces else namespace, query)
+        targets = targets or deletion.found()
+        if not targets and not ignore_not_found:
+            click.echo("No resources found")
+        if interactive and not told.is_dry and not _confirmed(targets):
+            return
+        delete_targets(
+            client,
+            targets,
+            grace_period_s=grace_period_s,
+            timeout_s=(timeout or FOREVER_S) if wait and not force else 0.0,
+            ignore_not_found=ignore_not_found or listed,
+            told=told,
+            force=force,
+            deletion=deletion,
+        )
+
+
+def _grace_period_s(grace_period: int, *, now: bool, force: bool) -> int | None:
+    """None is the pod's own. Raises Failure (kubectl pkg/cmd/delete, Complete)."""
+    if now and grace_period != -1:
+        raise Failure("--now and --grace-period cannot be specified together", prefix="error: ")
+    if force and (now or grace_period > 0):
+        raise Failure("--force and --grace-period greater than 0 cannot be specified together", prefix="error: ")
+    if force:
+        click.echo(f"Warning: {FORCE_WARNING}", err=True)
+        return 0
+    if grace_period == 0 or now:
+        return 1
+    return None if grace_period < 0 else grace_period
+
+
+def _confirmed(targets: list[Target]) -> bool:
+    """Asked on the terminal, in kubectl's words."""
+    click.echo("You are about to delete the following " + str(len(targets)) + " resource(s):")
+    click.echo("".join(f"{object_name(target)}\n" for target in targets), nl=False)
+    answer = click.prompt("Do you want to continue?", default="n", type=click.Choice(["y", "n"]))
+    if answer != "y":
+        click.echo("deletion is cancelled")
+    return answer == "y"
 
 
 def _named(text: str, resource: str, namespace: str) -> Target:
-    """``web``, ``pod/web`` or ``cm/web``. Raises click.UsageError."""
+    """``web``, ``pod/web`` or ``cm/web``. Raises Failure and click.UsageError."""
     alias, slash, name = text.rpartition("/")
-    if slash and alias not in _ALIASES:
-        raise click.UsageError(f"{text!r}: the resource must be one of {', '.join(sorted(_ALIASES))}")
     if not name:
         raise click.UsageError(f"{text!r} names nothing")
-    named = _ALIASES[alias] if slash else resource
+    named = resource_named(alias) if slash else resource
     return Target(named, "" if named in WITHOUT_NAMESPACE else namespace, name)
-
-
-def _watch(client: AgentClient, resource: str, namespace: str | None, selector: str) -> Reflector:
-    """Reflector of a resource's objects, listed once."""
-    path = pods_path(namespace) if resource == _PODS else config_objects_path(resource, namespace)
-    found = Reflector(client, path, {"labelSelector": selector or None})
-    found.list()
-    return found
-
-
-def _delete(
-    client: AgentClient,
-    there: Mapping[str, Reflector],
-    targets: Sequence[Target],
-    grace_period_s: int | None,
-    timeout_s: float,
-    ignore_not_found: bool,
-) -> None:
-    """Ask for each, then wait until what was there under these names is gone."""
-    problems = []
-    going: dict[str, set[str]] = {resource: set() for resource in there}
-    for target in dict.fromkeys(targets):
-        try:
-            _ask(client, target, grace_period_s)
-        except RequestFailed as error:
-            if error.code != _NOT_FOUND or not ignore_not_found:
-                problems.append(str(error))
-            continue
-        click.echo(f'{SINGULAR.get(target.resource, "pod")} "{target.name}" deleted')
-        objects = there[target.resource].objects
-        going[target.resource] |= {
-            uid for uid, found in objects.items() if pod_key(found) == (target.namespace, target.name)
-        }
-    if timeout_s:
-        deadline = monotonic() + timeout_s
-        problems += [problem for resource in there for problem in _wait(resource, there, going[resource], deadline)]
-    if problems:
-        raise Failure("\n".join(problems), prefix="")
-
-
-def _ask(client: AgentClient, target: Target, grace_period_s: int | None) -> None:
-    if target.resource == _PODS:
-        client.delete_pod(target.namespace, target.name, grace_period_s)
-    else:
-        client.delete_config_object(target.resource, target.namespace, target.name)
-
-
-def _wait(resource: str, there: Mapping[str, Reflector], going: set[str], deadline: float) -> list[str]:
-    """Errors for the objects that are not gone in time. Lists afresh: others were waited for, perhaps for all the time
-    there was."""
-    found = there[resource]
-    found.list()
-    if found.wait_until(lambda: going.isdisjoint(found.objects), deadline - monotonic()):
-        return []
-    left = sorted(found.objects[uid]["metadata"]["name"] for uid in going.intersection(found.objects))
-    return [f"error: timed out waiting for the end of {resource}/{name}" for name in left]

@@ -442,7 +442,7 @@ async def test_delete_waits_for_the_end(master: Master) -> None:
     assert not deleting.done()
     master.gone(2, "web")
     found = await deleting
-    assert (found.code, found.out) == (0, 'pod "web" deleted\n')
+    assert (found.code, found.out) == (0, 'pod "web" deleted from default namespace\n')
 
 
 async def test_delete_what_a_manifest_names(master: Master, tmp_path: Path) -> None:
@@ -457,7 +457,7 @@ async def test_delete_what_a_manifest_names(master: Master, tmp_path: Path) -> N
 
     master.answer = answer
     found = await rootlet(master, "delete", "-f", str(file), "--no-wait")
-    assert (found.code, found.out) == (1, 'pod "web" deleted\n')
+    assert (found.code, found.out) == (1, 'pod "web" deleted from default namespace\n')
     assert found.err == 'Error from server (NotFound): pods "db" not found\n'
     found = await rootlet(master, "delete", "-f", str(file), "--no-wait", "--ignore-not-found")
     assert found.code == 0
@@ -585,7 +585,7 @@ def test_only_run_imports_the_agent() -> None:
         (("wait", "--for=delete"), "name the objects"),
         (("wait", "--for=delete", "--all", "pod/web"), "name the objects"),
         (("delete",), "say which by name"),
-        (("apply",), "must specify -f"),
+        (("apply",), "must specify one of -f and -k"),
         (("logs", "web", "--since", "yesterday"), "invalid duration"),
         (("logs", "web", "app", "-c", "app"), "only one of -c or an inline [CONTAINER] arg"),
         (("logs", "web", "app", "--all-containers"), "should not be specified with container name app"),

@@ -140,7 +140,7 @@ async def test_delete_waits_until_it_is_gone(master: Master) -> None:
     assert master.requests == [DeleteObject(request_id=1, kind=CONFIG_MAP, namespace="default", name="app")]
     master.feed(ObjectGone(resource_version=4, kind=CONFIG_MAP, namespace="default", name="app"))
     found = await deleting
-    assert (found.code, found.out) == (0, 'configmap "app" deleted\n')
+    assert (found.code, found.out) == (0, 'configmap "app" deleted from default namespace\n')
 
 
 async def test_delete_what_a_manifest_names(master: Master) -> None:
@@ -157,7 +157,11 @@ kind: SecretList
 items: [{metadata: {name: login}}]
 """
     found = await rootlet(master, "delete", "-f", "-", "--no-wait", stdin=manifest)
-    assert found.out == 'pod "web" deleted\nconfigmap "app" deleted\nsecret "login" deleted\n'
+    assert found.out.splitlines() == [
+        'pod "web" deleted from default namespace',
+        'configmap "app" deleted from away namespace',
+        'secret "login" deleted from default namespace',
+    ]
     assert [type(request) for request in master.requests] == [DeletePod, DeleteObject, DeleteObject]
 
 

@@ -115,7 +115,7 @@ def test_help_and_completion_of_names_import_no_command(words: str) -> None:
 
 def test_names_and_options_are_completed() -> None:
     assert completed("rootlet ", 1) == list(NAMES)
-    assert completed("rootlet de", 1) == ["describe", "delete"]
+    assert completed("rootlet de", 1) == ["describe", "delete", "debug"]
     assert completed("rootlet --inst", 1) == ["--instance"]
     assert "--no-headers" in completed("rootlet get --no", 2)
 

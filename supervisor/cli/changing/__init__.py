@@ -1,0 +1,1 @@
+"""Changes of applied objects as commands make them: which are meant, what is asked, what is told."""

@@ -1,0 +1,62 @@
+"""Manifests given to the agent whole: `rootlet apply`, `create` and `replace`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from supervisor.cli.changing.changes import CLIENT, Told, object_name, warn
+from supervisor.cli.manifests import Manifest, objects_in
+from supervisor.cli.options import DEFAULT_NAMESPACE, Failure
+from supervisor.client.http import AgentClient
+
+
+def apply_manifests(
+    client: AgentClient,
+    manifests: Iterable[Manifest],
+    told: Told,
+    *,
+    verb: str = "apply",
+    namespace: str = "",
+    done: str = "",
+    quiet: bool = False,
+) -> list[dict[str, Any]]:
+    """Every manifest whole or not at all; the objects as they became, where they are shown. ``done`` is told instead of
+    what the agent says it did. Raises Failure with all that was refused, after the others were applied."""
+    problems: list[str] = []
+    lines: list[str] = []
+    objects: list[dict[str, Any]] = []
+    for manifest in manifests:
+        if told.dry_run == CLIENT and verb != "apply":
+            lines += client_lines(manifest, told, verb, namespace)
+            continue
+        result = client.apply(
+            manifest.body,
+            manifest.name,
+            verb=verb,
+            namespace=namespace,
+            dry_run=told.is_dry,
+            show=bool(told.output),
+        )
+        warn(result)
+        lines += [_told(line, told, done) for line in result.results]
+        objects += result.objects
+        if result.failed:
+            problems.append(result.message or result.reason)
+    if not quiet:
+        told.show(lines, objects)
+    if problems:
+        raise Failure("\n".join(problems), prefix="error: ")
+    return objects
+
+
+def _told(line: str, told: Told, done: str) -> str:
+    """The agent's line, with what was done in this command's words."""
+    name, _, outcome = line.removesuffix(" (server dry run)").partition(" ")
+    return told.line(name, done or outcome)
+
+
+def client_lines(manifest: Manifest, told: Told, verb: str, namespace: str) -> list[str]:
+    """Lines of a dry run that asks no agent."""
+    done = f"{verb.removesuffix('e')}ed"
+    return [told.line(object_name(target), done) for target in objects_in(manifest, namespace or DEFAULT_NAMESPACE)]

@@ -1,0 +1,109 @@
+"""Restarts of pods in order, one after the other, as they are told and waited for."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any, Final
+
+import click
+import msgspec
+
+from ipc.host.clock import monotonic
+from supervisor.cli.changing.changes import PODS, Choice, chosen
+from supervisor.cli.manifests import Target
+from supervisor.cli.options import Failure
+from supervisor.client.errors import RequestFailed
+from supervisor.client.http import AgentClient, pod_key, pods_path
+from supervisor.client.reflector import Reflector
+
+Json = Mapping[str, Any]
+_ENDED: Final = ("Succeeded", "Failed")
+_STATUSES: Final = ("initContainerStatuses", "containerStatuses")
+
+
+class Restart(msgspec.Struct, frozen=True):
+    """How pods are restarted."""
+
+    grace_period_s: int | None = None
+    """None: each pod's own."""
+    timeout_s: float = 0.0
+    """How long to wait for each pod; 0.0 does not wait."""
+
+
+def restart_pods(client: AgentClient, choice: Choice, restart: Restart) -> None:
+    """One after the other, each when the one before is Ready. Raises Failure: the pods behind it stay as they are."""
+    for target in pods_of(client, choice):
+        _restart(client, target, restart)
+
+
+def pods_of(client: AgentClient, choice: Choice) -> Sequence[Target]:
+    """Raises Failure for what is no pod."""
+    targets = list(dict.fromkeys(chosen(client, choice)))
+    for target in targets:
+        if target.resource != PODS:
+            raise Failure(f"{target.resource} {target.name!r}: only pods are restarted", prefix="error: ")
+    return targets
+
+
+def _restart(client: AgentClient, target: Target, restart: Restart) -> None:
+    pods = Reflector(client, pods_path(target.namespace), {"fieldSelector": f"metadata.name={target.name}"})
+    pods.list()
+    before = frozenset(container_ids(_pod(pods, target)))
+    try:
+        client.restart_pod(target.namespace, target.name, restart.grace_period_s)
+    except RequestFailed as error:
+        raise Failure(str(error), prefix="") from None
+    if restart.timeout_s and not _wait(pods, target, before, restart.timeout_s):
+        last = progress(_pod(pods, target), before)
+        raise Failure(f"timed out waiting for pod/{target.name} to be Ready again: {last}", prefix="error: ")
+    click.echo(f"pod/{target.name} restarted")
+
+
+def _wait(pods: Reflector, target: Target, before: frozenset[str], timeout_s: float) -> bool:
+    """Until it is back, telling each thing that is waited for."""
+    told = ""
+
+    def is_back() -> bool:
+        nonlocal told
+        now = progress(_pod(pods, target), before)
+        if now and now != told:
+            click.echo(f"pod/{target.name}: {now}")
+            told = now
+        return not now
+
+    deadline = monotonic() + timeout_s
+    return pods.wait_until(is_back, deadline - monotonic())
+
+
+def _pod(pods: Reflector, target: Target) -> Json | None:
+    wanted = (target.namespace, target.name)
+    return next((pod for pod in pods.objects.values() if pod_key(pod) == wanted), None)
+
+
+def container_ids(pod: Json | None) -> Iterator[str]:
+    """Ids of its containers, as long as they are shown."""
+    for status in _statuses(pod):
+        if found := status.get("containerID"):
+            yield found
+
+
+def _statuses(pod: Json | None) -> Iterable[Json]:
+    status = pod.get("status", {}) if pod else {}
+    return [each for name in _STATUSES for each in status.get(name, ())]
+
+
+def progress(pod: Json | None, before: frozenset[str]) -> str:
+    """Cause of a restarted pod's wait; empty when it is Ready, or has ended, with containers that were not there
+    ``before``."""
+    if pod is None or not before.isdisjoint(container_ids(pod)) or pod["metadata"].get("deletionTimestamp"):
+        return "waiting for its containers to end"
+    conditions = {each["type"]: each["status"] for each in pod.get("status", {}).get("conditions", ())}
+    if conditions.get("Ready") == "True" or pod.get("status", {}).get("phase") in _ENDED:
+        return ""
+    waiting = [_waits(status) for status in _statuses(pod) if not status.get("ready")]
+    return f"waiting for {', '.join(waiting) or 'its containers'}"
+
+
+def _waits(status: Json) -> str:
+    waiting = status.get("state", {}).get("waiting", {}).get("reason", "")
+    return f"{status['name']} ({waiting})" if waiting else f"{status['name']} to be Ready"

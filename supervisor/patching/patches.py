@@ -1,0 +1,72 @@
+"""The three types of patches by their names, as the API server takes them and `rootlet patch --type` says them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+import msgspec
+
+from ipc.api.v1.config_objects import ConfigMap, Secret
+from ipc.api.v1.persistent_volume import PersistentVolume, PersistentVolumeClaim
+from ipc.api.v1.pod import Pod
+from ipc.api.v1.scheduling import PriorityClass
+from supervisor.patching.json_merge import json_merge
+from supervisor.patching.strategic_merge import strategic_merge
+from supervisor.patching.strategic_schema import StructSchema
+from supervisor.patching.values import JsonObject, PatchError, parse_json, parse_object
+
+STRATEGIC: Final = "strategic"
+JSON_MERGE: Final = "merge"
+JSON_PATCH: Final = "json"
+PATCH_TYPES: Final = (STRATEGIC, JSON_MERGE, JSON_PATCH)
+MAX_DEPTH: Final = 100
+"""Deepest nesting of a patch."""
+_TYPES: Final[Mapping[str, type[msgspec.Struct]]] = {
+    "Pod": Pod,
+    "ConfigMap": ConfigMap,
+    "Secret": Secret,
+    "PriorityClass": PriorityClass,
+    "PersistentVolume": PersistentVolume,
+    "PersistentVolumeClaim": PersistentVolumeClaim,
+}
+
+
+def schema_of_kind(kind: str) -> StructSchema:
+    """How fields of a kind are patched."""
+    return StructSchema(_TYPES[kind])
+
+
+def patched(original: JsonObject, patch: bytes, patch_type: str, kind: str) -> JsonObject:
+    """The object after a patch of one of `PATCH_TYPES`. Raises PatchError."""
+    try:
+        found = _patched(original, patch, patch_type, kind)
+    except RecursionError:
+        raise PatchError(f"the patch is nested deeper than {MAX_DEPTH}") from None
+    if not isinstance(found, dict):
+        raise PatchError("nothing is left of the object")
+    return found
+
+
+def _patched(original: JsonObject, patch: bytes, patch_type: str, kind: str) -> object:
+    if _depth(patch) > MAX_DEPTH:
+        raise PatchError(f"the patch is nested deeper than {MAX_DEPTH}")
+    if patch_type == JSON_PATCH:
+        from supervisor.patching.json_patch import json_patch  # with the library, for the few who need it
+
+        return json_patch(original, parse_json(patch))
+    if patch_type == JSON_MERGE:
+        return json_merge(original, parse_object(patch))
+    return strategic_merge(original, parse_object(patch), schema_of_kind(kind))
+
+
+def _depth(text: bytes) -> int:
+    """An upper bound of its nesting: brackets within strings count too."""
+    deepest = depth = 0
+    for byte in text:
+        if byte in b"{[":
+            depth += 1
+            deepest = max(deepest, depth)
+        elif byte in b"}]":
+            depth -= 1
+    return deepest

@@ -1,0 +1,87 @@
+"""Commands that change applied objects, on real Podman."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from tests.e2e.agent import Agent, is_ready
+from tests.e2e.manifests import STAY, container, pod
+
+pytestmark = [pytest.mark.e2e, pytest.mark.podman]
+
+TARGET = "exec sleep 4243"
+
+
+def test_a_pod_is_changed_while_it_runs_and_restarted(agent: Agent) -> None:
+    web = pod("changed", container(script=TARGET), labels={"app": "a"}, terminationGracePeriodSeconds=1)
+    assert agent.cli("apply", "-f", "-", stdin=json.dumps(web)).code == 0
+    agent.until_ready(["changed"])
+    before = agent.eye.pod_table("changed")
+
+    # Metadata concerns no container.
+    assert agent.cli("label", "pod/changed", "tier=front") == (0, "pod/changed labeled\n", "")
+    agent.until(lambda: agent.pods()["changed"]["metadata"]["labels"] == {"app": "a", "tier": "front"}, "the label")
+    assert agent.cli("apply", "-f", "-", stdin=json.dumps(web)).out == "pod/changed unchanged\n"
+    assert agent.eye.pod_table("changed") == before
+
+    # A variable makes one container anew.
+    assert agent.cli("set", "env", "pod/changed", "A=b") == (0, "pod/changed env updated\n", "")
+    agent.until(lambda: agent.cli("exec", "changed", "--", "sh", "-c", "echo $A").out == "b\n", "the variable is there")
+    agent.until_ready(["changed"])
+
+    # A debugging container joins it, and leaves it as it is.
+    main = agent.eye.container("changed", "main").id
+    image = agent.pods()["changed"]["spec"]["containers"][0]["image"]
+    words = ("--", "sh", "-c", "tr '\\0' ' ' < /proc/1/cmdline; echo; " + STAY)
+    done = agent.cli("debug", "changed", f"--image={image}", "-c", "look", "--target=main", *words)
+    assert (done.code, done.err) == (0, 'Targeting container "main".\n')
+    agent.until(lambda: "sleep 4243" in agent.cli("logs", "changed", "-c", "look").out, "it sees its target")
+    assert agent.eye.container("changed", "main").id == main
+
+    # A restart is a deletion and an apply in one.
+    restarted = agent.cli("restart", "pod", "changed", "--timeout=120s", "--grace-period=1")
+    assert restarted.code == 0, restarted
+    assert restarted.out.splitlines()[0] == "pod/changed: waiting for its containers to end"
+    assert restarted.out.splitlines()[-1] == "pod/changed restarted"
+    assert is_ready(agent.pods()["changed"])
+    assert agent.eye.container("changed", "main").id != main
+    assert agent.pods()["changed"]["metadata"]["labels"] == {"app": "a", "tier": "front"}
+
+
+def test_a_file_s_pod_can_be_restarted_but_is_changed_in_its_file(agent: Agent) -> None:
+    agent.run(pod("of-a-file", container(script=TARGET), terminationGracePeriodSeconds=1))
+    before = agent.eye.container("of-a-file", "main").id
+    refused = agent.cli("set", "env", "pod/of-a-file", "A=b")
+    assert refused.code == 1
+    assert "comes from the manifest of-a-file" in refused.err
+    assert agent.cli("rollout", "restart", "pod/of-a-file", "--timeout=120s").code == 0
+    assert agent.eye.container("of-a-file", "main").id != before
+
+
+def test_files_are_copied_both_ways(agent: Agent, tmp_path: Path) -> None:
+    """By Podman's storage: the image needs no tar, and large files pass in pieces."""
+    agent.run(pod("copies", container(script=TARGET), terminationGracePeriodSeconds=1))
+    site = tmp_path / "site"
+    (site / "below").mkdir(parents=True)
+    (site / "below" / "page").write_bytes(b"x" * (3 << 20))
+    (site / "run").write_text("#!/bin/sh\n")
+    (site / "run").chmod(0o755)
+    assert agent.cli("cp", str(site), "copies:/srv") == (0, "", "")
+    size = agent.cli("exec", "copies", "--", "sh", "-c", "wc -c < /srv/below/page || wc -c < /srv/site/below/page")
+    assert size.out.strip() == str(3 << 20)
+    assert agent.cli("cp", str(site / "run"), "default/copies:/tmp/renamed", "-c", "main").code == 0
+    assert agent.cli("exec", "copies", "--", "sh", "-c", "ln -s /etc/passwd /tmp/link; test -x /tmp/renamed").code == 0
+    back = tmp_path / "back"
+    copied = agent.cli("cp", "copies:/tmp", str(back))
+    assert (copied.code, copied.out) == (0, "")
+    assert "warning: skipping symlink: 'tmp/link'" in copied.err
+    assert (back / "renamed").read_text() == "#!/bin/sh\n"
+    assert not (back / "link").is_symlink()
+    missing = agent.cli("cp", "copies:/nope", str(back))
+    assert (missing.code, missing.err) == (
+        1,
+        "Error from server (NotFound): /nope: no such file or directory in the container\n",
+    )
