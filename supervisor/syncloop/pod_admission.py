@@ -44,7 +44,7 @@ PREEMPTED: Final = PodFailure(
 )
 
 RESTORED_GRACE_PERIOD_S: Final = 1
-"""Of a pod that an agent before has evicted: it has had its time."""
+"""Grace period of a pod that an agent before has evicted: it has had its time."""
 
 
 class PodAdmission:

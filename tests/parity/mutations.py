@@ -182,15 +182,15 @@ MUTATIONS: Final = (
     Mutation(
         "ADM-08",
         "supervisor/syncloop/pod_admission.py",
-        "(problem := pressure_problem(pod, self._parts.node_pressures))",
-        "(problem := pressure_problem(pod, ()))",
+        "if not is_running and (problem := pressure_problem(pod, self._parts.node_pressures)):",
+        "if not is_running and (problem := pressure_problem(pod, ())):",
         f"{_UNIT}/supervisor/syncloop/test_node_pressure.py::test_who_may_begin_under_pressure",
     ),
     Mutation(
         "EVI-01",
         "supervisor/syncloop/node_pressure.py",
-        "elif stage is None and due and self._may_act() and",
-        "elif due and self._may_act() and",
+        "elif stage is None and due and self._may_act() and not self._waits_for_others(due[0], now):",
+        "elif due and self._may_act():",
         f"{_UNIT}/supervisor/syncloop/test_node_pressure.py::test_one_at_a_time",
     ),
     Mutation(

@@ -26,6 +26,7 @@ from ipc.messages.pod_worker import WorkType
 from ipc.podresources.node_resources import NodeResources
 from ipc.wire.boot import WorkerSettings
 from supervisor.config.settings import CrashLoopBackOffSettings, Seconds, Settings, WorkersSettings
+from supervisor.syncloop.pod_admission import PREEMPTED
 from tests.fakes.clock import SimClock
 from tests.fakes.ownership import LABEL_KEY, ownership
 from tests.fakes.podman import FakeContainer
@@ -447,7 +448,7 @@ class Simulation:
     def _is_out(self, uid: str) -> bool:
         """It gave way, or there was no place for it."""
         told = self._agent.told.get(uid)
-        return told is not None and told.status.reason in (preemption.PREEMPTED.reason, "OutOfpods")
+        return told is not None and told.status.reason in (PREEMPTED.reason, "OutOfpods")
 
     def _left(self) -> list[str]:
         """Containers that run, of pods that are wanted."""

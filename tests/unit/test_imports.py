@@ -133,6 +133,7 @@ OTHER_SIZES: Final[Mapping[str, str]] = {
     "ipc.host": "a module for each thing that is asked of the host",
     "ipc.api.v1": "a module for each subject of Kubernetes' types",
     "supervisor.syncloop": "a module for each kind of event, and what they share",
+    "ipc.host": "a module for each thing of the host that both sides touch",
     "ipc.api.validation": "a module for each subject of Kubernetes' validation",
     "ipc.kubecontainer": "a module for each part of a pod's state, and each policy that both sides decide by",
     "workers.kubecontainer": "what all rooms of a worker say of containers: names, labels, the runtime's protocol",
