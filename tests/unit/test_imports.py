@@ -130,7 +130,6 @@ ORDER: Final[Mapping[str, tuple[str, ...]]] = {
 }
 """The rooms of each package from the ground up: of two rooms only the later one may import the earlier one."""
 OTHER_SIZES: Final[Mapping[str, str]] = {
-    "ipc.host": "a module for each thing that is asked of the host",
     "ipc.api.v1": "a module for each subject of Kubernetes' types",
     "supervisor.syncloop": "a module for each kind of event, and what they share",
     "ipc.host": "a module for each thing of the host that both sides touch",
