@@ -183,8 +183,15 @@ def test_streams(ready: Agent, line: str, code: int, err: str) -> None:
     assert (done.returncode, done.stderr) == (code, err)
 
 
-@pytest.mark.parametrize("signum", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
-@pytest.mark.parametrize("line", [("get", "pods", "-w"), ("logs", "web", "-f"), ("port-forward", "web", ":80")])
+@pytest.mark.parametrize(
+    ("line", "signum"),
+    [
+        (("get", "pods", "-w"), signal.SIGINT),
+        (("logs", "web", "-f"), signal.SIGTERM),
+        (("port-forward", "web", ":80"), signal.SIGHUP),
+        (("port-forward", "web", ":80"), signal.SIGINT),
+    ],
+)
 def test_signals_end_it_without_a_traceback(ready: Agent, line: tuple[str, ...], signum: signal.Signals) -> None:
     """At whatever moment: the first is while Python itself begins."""
     for pause_s in (0.05, 0.3):

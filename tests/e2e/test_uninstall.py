@@ -8,7 +8,7 @@ from tests.e2e.agent import Agent
 from tests.e2e.conftest import NewAgent
 from tests.e2e.manifests import container, pod
 
-pytestmark = [pytest.mark.e2e, pytest.mark.podman]
+pytestmark = [pytest.mark.e2e, pytest.mark.podman, pytest.mark.slow]
 WRITES = "mkdir -p /data/a && touch /data/a/b && chown -R 33:33 /data && while true; do sleep 1; done"
 
 
