@@ -10,7 +10,7 @@ import msgspec
 from ipc.api.v1.config_objects import ConfigMap, Secret
 from ipc.api.v1.persistent_volume import PersistentVolume, PersistentVolumeClaim
 from ipc.api.v1.pod import Pod
-from ipc.api.v1.scheduling import PriorityClass
+from ipc.api.v1.scheduling import PriorityClass, RuntimeClass
 from supervisor.patching.json_merge import json_merge
 from supervisor.patching.strategic_merge import strategic_merge
 from supervisor.patching.strategic_schema import StructSchema
@@ -27,6 +27,7 @@ _TYPES: Final[Mapping[str, type[msgspec.Struct]]] = {
     "ConfigMap": ConfigMap,
     "Secret": Secret,
     "PriorityClass": PriorityClass,
+    "RuntimeClass": RuntimeClass,
     "PersistentVolume": PersistentVolume,
     "PersistentVolumeClaim": PersistentVolumeClaim,
 }

@@ -15,7 +15,7 @@ from ipc.api.v1.config_objects import ConfigMap, Secret
 from ipc.api.v1.event import Event
 from ipc.api.v1.persistent_volume import PersistentVolume, PersistentVolumeClaim
 from ipc.api.v1.pod import Pod
-from ipc.api.v1.scheduling import PriorityClass
+from ipc.api.v1.scheduling import PriorityClass, RuntimeClass
 from ipc.resources.registry import find_resource
 
 _TYPES: Final[Mapping[str, type[msgspec.Struct]]] = {
@@ -24,6 +24,7 @@ _TYPES: Final[Mapping[str, type[msgspec.Struct]]] = {
     "Secret": Secret,
     "Event": Event,
     "PriorityClass": PriorityClass,
+    "RuntimeClass": RuntimeClass,
     "PersistentVolume": PersistentVolume,
     "PersistentVolumeClaim": PersistentVolumeClaim,
 }
