@@ -115,6 +115,11 @@ RESOURCES: Final = (
     *(PODS, NODES, EVENTS, NAMESPACES, CONFIG_MAPS, SECRETS, PRIORITY_CLASSES),
     *(RUNTIME_CLASSES, PERSISTENT_VOLUMES, PERSISTENT_VOLUME_CLAIMS, WORKERS),
 )
+APPLIED: Final = (
+    *(PODS, CONFIG_MAPS, SECRETS, PRIORITY_CLASSES),
+    *(RUNTIME_CLASSES, PERSISTENT_VOLUMES, PERSISTENT_VOLUME_CLAIMS),
+)
+"""Kinds of which there are manifests."""
 BY_PLURAL: Final[Mapping[str, Resource]] = {resource.plural: resource for resource in RESOURCES}
 BY_KIND: Final[Mapping[str, Resource]] = {resource.kind: resource for resource in RESOURCES}
 _BY_NAME: Final[Mapping[str, Resource]] = {name: resource for resource in RESOURCES for name in resource.names}

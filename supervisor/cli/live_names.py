@@ -8,15 +8,14 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from supervisor.cli.config_objects import OBJECT_ALIASES
-from supervisor.cli.options import DEFAULT_NAMESPACE, NODE_ALIASES, POD_ALIASES, chosen_socket
+from ipc.resources.registry import RESOURCES, find_resource
+from supervisor.cli.options import DEFAULT_NAMESPACE, chosen_socket
 from supervisor.client.errors import AgentError
-from supervisor.client.http import NODES_PATH, AgentClient, config_objects_path, pod_path, pods_path
+from supervisor.client.http import AgentClient, pod_path, pods_path
 
 if TYPE_CHECKING:
     from click.shell_completion import CompletionItem
 
-KINDS: Final = ("pods", "nodes", "events", "configmaps", "secrets", "priorityclasses", "workers")
 BY_KIND: Final = frozenset({"get", "describe", "delete"})
 """Commands whose first word is a kind, and names of that kind follow."""
 OF_PODS: Final = frozenset({"logs", "exec", "attach", "port-forward", "stats", "pods"})
@@ -56,7 +55,7 @@ def _items(found: Complete, ctx: click.Context, incomplete: str) -> list[Complet
 
 
 def _names(answer: Mapping[str, Any]) -> list[str]:
-    return [item["metadata"]["name"] for item in answer["items"]]
+    return [item.get("metadata", item)["name"] for item in answer["items"]]
 
 
 def _namespace(ctx: click.Context) -> str | None:
@@ -81,15 +80,9 @@ def _words(ctx: click.Context) -> list[str]:
 def _kinds_and_names(client: AgentClient, ctx: click.Context) -> Iterable[str]:
     words = _words(ctx)
     if not words:
-        return KINDS
-    kind = words[0]
-    if kind in POD_ALIASES:
-        return _pods(client, ctx)
-    if kind in NODE_ALIASES:
-        return _names(client.get(NODES_PATH))
-    if kind == "workers":
-        return _workers(client, ctx)
-    return _names(client.get(config_objects_path(OBJECT_ALIASES[kind], _namespace(ctx))))
+        return [resource.plural for resource in RESOURCES]
+    resource = find_resource(words[0])
+    return _names(client.get(resource.list_path(_namespace(ctx)))) if resource is not None else ()
 
 
 def _workers(client: AgentClient, _ctx: click.Context) -> Iterable[str]:

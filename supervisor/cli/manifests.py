@@ -10,15 +10,8 @@ from typing import Any, Final
 import click
 import msgspec
 
+from ipc.resources import registry
 from ipc.text.safe_text import safe_text
-from supervisor.cli.config_objects import (
-    CONFIG_MAPS,
-    PERSISTENT_VOLUME_CLAIMS,
-    PERSISTENT_VOLUMES,
-    PRIORITY_CLASSES,
-    RUNTIME_CLASSES,
-    SECRETS,
-)
 from supervisor.cli.options import Failure
 from supervisor.client.http import WITHOUT_NAMESPACE
 
@@ -26,15 +19,7 @@ MAX_MANIFEST_BYTES: Final = 1024 * 1024
 """Largest manifest that the agent takes."""
 _URLS: Final = ("http://", "https://")
 _SUFFIXES: Final = (".json", ".yaml", ".yml")
-RESOURCES: Final[Mapping[str, str]] = {
-    "Pod": "pods",
-    "ConfigMap": CONFIG_MAPS,
-    "Secret": SECRETS,
-    "PriorityClass": PRIORITY_CLASSES,
-    "PersistentVolume": PERSISTENT_VOLUMES,
-    "PersistentVolumeClaim": PERSISTENT_VOLUME_CLAIMS,
-    "RuntimeClass": RUNTIME_CLASSES,
-}
+RESOURCES: Final[Mapping[str, str]] = {resource.kind: resource.plural for resource in registry.APPLIED}
 _TYPED_LISTS: Final[Mapping[str, str]] = {f"{kind}List": kind for kind in RESOURCES}
 
 files_option: Final = click.option(
@@ -51,7 +36,7 @@ class Target(msgspec.Struct, frozen=True):
     """Which object is meant."""
 
     resource: str
-    """``pods``, or one of `supervisor.cli.config_objects`."""
+    """Plural of one of `ipc.resources.registry.APPLIED`."""
     namespace: str
     """Empty for a resource that has none."""
     name: str

@@ -8,9 +8,9 @@ from typing import Any, Final, TypeVar
 import click
 import msgspec
 
-from supervisor.cli.config_objects import OBJECT_ALIASES, SINGULAR
+from ipc.resources.registry import APPLIED, BY_PLURAL
 from supervisor.cli.manifests import RESOURCES, Target, objects_in, read_manifests
-from supervisor.cli.options import DEFAULT_NAMESPACE, POD_ALIASES, Failure
+from supervisor.cli.options import DEFAULT_NAMESPACE, Failure
 from supervisor.client.errors import RequestFailed
 from supervisor.client.http import WITHOUT_NAMESPACE, ActionResult, AgentClient, config_objects_path, pods_path
 
@@ -20,7 +20,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 PODS: Final = "pods"
 KINDS: Final[Mapping[str, str]] = {resource: kind for kind, resource in RESOURCES.items()}
 """Resources that can be applied, and their kinds."""
-ALIASES: Final[Mapping[str, str]] = {**dict.fromkeys(POD_ALIASES, PODS), **OBJECT_ALIASES}
+ALIASES: Final[Mapping[str, str]] = {name: resource.plural for resource in APPLIED for name in resource.names}
 NONE, CLIENT, SERVER = "none", "client", "server"
 _DRY_RUNS: Final[Mapping[str, str]] = {NONE: "", CLIENT: " (dry run)", SERVER: " (server dry run)"}
 
@@ -166,7 +166,7 @@ def _listed(client: AgentClient, resource: str, choice: Choice) -> Iterator[Targ
 
 def object_name(target: Target) -> str:
     """``pod/web``."""
-    return f"{SINGULAR.get(target.resource, 'pod')}/{target.name}"
+    return f"{BY_PLURAL[target.resource].singular}/{target.name}"
 
 
 def read_object(client: AgentClient, target: Target, *, values: bool = False) -> dict[str, Any]:

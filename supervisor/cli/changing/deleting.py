@@ -8,8 +8,8 @@ from typing import Final
 import click
 
 from ipc.host.clock import monotonic
+from ipc.resources.registry import BY_PLURAL
 from supervisor.cli.changing.changes import PODS, Told, object_name
-from supervisor.cli.config_objects import SINGULAR
 from supervisor.cli.manifests import Target
 from supervisor.cli.options import Failure
 from supervisor.client.errors import RequestFailed
@@ -126,7 +126,7 @@ def _tell(target: Target, told: Told, *, force: bool) -> None:
     if told.output == "name":
         click.echo(object_name(target))
         return
-    kind = SINGULAR.get(target.resource, "pod")
+    kind = BY_PLURAL[target.resource].singular
     done = f"{'force ' if force else ''}deleted"
     where = f" from {target.namespace} namespace" if target.namespace else ""
     click.echo(told.line(f'{kind} "{target.name}"', f"{done}{where}"))

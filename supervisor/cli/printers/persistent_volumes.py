@@ -4,20 +4,14 @@ like)."""
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, Final
+from typing import Any
 
 from ipc.resources.times import NONE, since
+from ipc.resources.volume_cells import access_modes, claim, phase, storage
 from supervisor.cli.printers.tables import align_tabs, printable
 
 Json = Mapping[str, Any]
 Rows = Iterator[tuple[str, str]]
-
-_SHORT: Final[Mapping[str, str]] = {
-    "ReadWriteOnce": "RWO",
-    "ReadOnlyMany": "ROX",
-    "ReadWriteMany": "RWX",
-    "ReadWriteOncePod": "RWOP",
-}
 
 
 def describe_volume(found: Json) -> str:
@@ -39,12 +33,12 @@ def _volume_lines(found: Json) -> Rows:
     yield "Name", meta["name"]
     yield "Labels", _labels(meta)
     yield "StorageClass", spec.get("storageClassName", "")
-    yield "Status", _phase(meta, status)
-    yield "Claim", _claim(spec)
+    yield "Status", phase(meta, status)
+    yield "Claim", claim(spec)
     yield "Reclaim Policy", spec.get("persistentVolumeReclaimPolicy", "")
-    yield "Access Modes", _modes(spec)
+    yield "Access Modes", access_modes(spec)
     yield "VolumeMode", spec.get("volumeMode", "")
-    yield "Capacity", _storage(spec.get("capacity"))
+    yield "Capacity", storage(spec.get("capacity"))
     yield "Node Affinity", "yes" if spec.get("nodeAffinity") else NONE
     yield "Message", status.get("message", "")
     yield "Source", ""
@@ -69,12 +63,12 @@ def _claim_lines(found: Json) -> Rows:
     yield "Name", meta["name"]
     yield "Namespace", meta.get("namespace", "")
     yield "StorageClass", spec.get("storageClassName", "")
-    yield "Status", _phase(meta, status)
+    yield "Status", phase(meta, status)
     yield "Volume", spec.get("volumeName", "")
     yield "Labels", _labels(meta)
-    yield "Requests", _storage(spec.get("resources", {}).get("requests"))
-    yield "Capacity", _storage(status.get("capacity"))
-    yield "Access Modes", _modes(status)
+    yield "Requests", storage(spec.get("resources", {}).get("requests"))
+    yield "Capacity", storage(status.get("capacity"))
+    yield "Access Modes", access_modes(status)
     yield "VolumeMode", spec.get("volumeMode", "")
 
 
@@ -88,23 +82,6 @@ def describe_events(events: Sequence[Json], now: float) -> str:
     ]
     lines = ("\t".join(("", *map(printable, row))) for row in rows)
     return "Events:\n" + align_tabs("\n".join(lines)) + "\n"
-
-
-def _phase(meta: Json, status: Json) -> str:
-    return "Terminating" if meta.get("deletionTimestamp") else status.get("phase", "")
-
-
-def _storage(amounts: Json | None) -> str:
-    return str((amounts or {}).get("storage", ""))
-
-
-def _modes(of: Json) -> str:
-    return ",".join(_SHORT.get(mode, mode) for mode in of.get("accessModes", ()))
-
-
-def _claim(spec: Json) -> str:
-    ref = spec.get("claimRef")
-    return f"{ref.get('namespace', '')}/{ref.get('name', '')}" if ref else ""
 
 
 def _labels(meta: Json) -> str:

@@ -7,16 +7,11 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from ipc.resources.times import since
+from ipc.resources.volume_cells import access_modes, claim, phase, storage
 
 Json = Mapping[str, Any]
 
 _UNSET: Final = "<unset>"
-_SHORT: Final[Mapping[str, str]] = {
-    "ReadWriteOnce": "RWO",
-    "ReadOnlyMany": "ROX",
-    "ReadWriteMany": "RWX",
-    "ReadWriteOncePod": "RWOP",
-}
 
 
 def volume_row(found: Json, now: float) -> Sequence[str]:
@@ -24,11 +19,11 @@ def volume_row(found: Json, now: float) -> Sequence[str]:
     meta, spec, status = found["metadata"], found["spec"], found["status"]
     return (
         meta["name"],
-        _storage(spec.get("capacity")),
-        _modes(spec),
+        storage(spec.get("capacity")),
+        access_modes(spec),
         spec.get("persistentVolumeReclaimPolicy", ""),
-        _phase(meta, status),
-        _claim(spec),
+        phase(meta, status),
+        claim(spec),
         spec.get("storageClassName", ""),
         spec.get("volumeAttributesClassName", _UNSET),
         status.get("reason", ""),
@@ -43,29 +38,12 @@ def claim_row(found: Json, now: float) -> Sequence[str]:
     bound = status if spec.get("volumeName") else {}
     return (
         meta["name"],
-        _phase(meta, status),
+        phase(meta, status),
         spec.get("volumeName", ""),
-        _storage(bound.get("capacity")),
-        _modes(bound),
+        storage(bound.get("capacity")),
+        access_modes(bound),
         spec.get("storageClassName", ""),
         spec.get("volumeAttributesClassName", _UNSET),
         since(meta.get("creationTimestamp"), now),
         spec.get("volumeMode", _UNSET),
     )
-
-
-def _phase(meta: Json, status: Json) -> str:
-    return "Terminating" if meta.get("deletionTimestamp") else status.get("phase", "")
-
-
-def _storage(amounts: Json | None) -> str:
-    return str((amounts or {}).get("storage", ""))
-
-
-def _modes(of: Json) -> str:
-    return ",".join(_SHORT.get(mode, mode) for mode in of.get("accessModes", ()))
-
-
-def _claim(spec: Json) -> str:
-    ref = spec.get("claimRef")
-    return f"{ref.get('namespace', '')}/{ref.get('name', '')}" if ref else ""

@@ -11,6 +11,7 @@ from typing import Final
 
 import click
 
+from ipc.resources import registry
 from supervisor.cli.changing.changes import (
     Choice,
     Told,
@@ -23,7 +24,6 @@ from supervisor.cli.changing.changes import (
     recursive_option,
     stated_namespace_option,
 )
-from supervisor.cli.config_objects import SECRETS
 from supervisor.cli.manifests import Target, parse_document
 from supervisor.cli.options import Failure, agent, agent_options
 from supervisor.client.errors import RequestFailed
@@ -73,7 +73,7 @@ def _edit(client: AgentClient, target: Target, told: Told, show_values: bool) ->
     from supervisor.cli.printers.yaml_document import as_yaml
     from supervisor.patching.json_merge import json_merge_patch
 
-    if target.resource == SECRETS and not show_values:
+    if target.resource == registry.SECRETS.plural and not show_values:
         raise Failure(f"{object_name(target)}: its values are shown to nobody who does not ask: give --show-secrets")
     before = read_object(client, target, values=show_values)
     clean = as_yaml(before)
