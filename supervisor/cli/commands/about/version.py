@@ -7,6 +7,8 @@ from typing import Any
 import click
 
 from supervisor.cli.options import agent, agent_options, chosen_socket
+from supervisor.cli.printers.tables import printable
+from supervisor.cli.skew import skew_words
 from supervisor.version import VERSION
 
 
@@ -16,7 +18,7 @@ from supervisor.version import VERSION
 @agent_options
 @click.pass_context
 def version(ctx: click.Context, client_only: bool, output: str) -> None:
-    """Show the versions of this command and of the agent."""
+    """Show the versions of this command and of the agent; warn when they differ."""
     from supervisor.cli.printers.documents import DOCUMENTS
 
     found: dict[str, Any] = {"clientVersion": f"v{VERSION}"}
@@ -26,6 +28,8 @@ def version(ctx: click.Context, client_only: bool, output: str) -> None:
                 found["agent"] = client.get("/version") | {"socket": str(chosen_socket(ctx))}
     finally:
         click.echo(DOCUMENTS[output](found) if output else _version_lines(found), nl=False)
+    if (about := found.get("agent")) and (skew := skew_words(about, found["clientVersion"])):
+        click.echo(f"warning: the agent is {printable(about['gitVersion'])}, {skew}", err=True)
 
 
 def _version_lines(found: dict[str, Any]) -> str:

@@ -13,6 +13,7 @@ from ipc.text.human import human_duration
 from supervisor.cli.configuration import config_words
 from supervisor.cli.options import agent, agent_options, chosen_socket
 from supervisor.cli.printers.tables import printable
+from supervisor.cli.skew import skew_words
 from supervisor.client.http import pods_path
 from supervisor.config.config_path import chosen_config_path
 from supervisor.version import VERSION
@@ -41,10 +42,9 @@ def status(ctx: click.Context, output: str) -> int:
 
 
 def _lines(about: Json) -> Iterator[str]:
-    version = about["gitVersion"]
-    yield f"Agent:          {version}, instance {about['instance']}, pid {about['pid']}, up {_age(about)}"
-    if version != f"v{VERSION}":
-        yield f"                this command is v{VERSION}: restart the agent to have both the same"
+    yield f"Agent:          {about['gitVersion']}, instance {about['instance']}, pid {about['pid']}, up {_age(about)}"
+    if skew := skew_words(about, f"v{VERSION}"):
+        yield f"                {skew}"
     yield f"Configuration:  {printable(about.get('configFile', '') or config_words(None))}"
     if (now := chosen_config_path(None)) is not None and not about.get("configFile"):
         yield f"                {printable(str(now))} came later: restart the agent to have it read"

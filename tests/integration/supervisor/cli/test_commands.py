@@ -10,11 +10,13 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 import yaml
 
 from ipc.host.clock import rfc3339, wall
 from ipc.messages.api_server import ApplyManifests, DeletePod, Reply, StopAgent, WorkerInfo
+from supervisor.version import VERSION
 from tests.harness.api_server import (
     DEADLINE_S,
     Master,
@@ -499,6 +501,18 @@ async def test_version(master: Master) -> None:
     assert "Podman API Version: 4.3.1 (healthy)" in found.out
     document = await rootlet(master, "version", "-o", "json")
     assert json.loads(document.out)["agent"]["instance"] == "test"
+    assert found.err == document.err == ""
+
+
+async def test_an_agent_of_another_version_is_warned_of(master: Master) -> None:
+    master.ready()
+    master.feed(msgspec.structs.replace(agent_changed(), version="0.0.9"))
+    words = f"this command is v{VERSION}: restart the agent to have both the same"
+    found = await rootlet(master, "version", "-o", "json")
+    assert json.loads(found.out)["agent"]["gitVersion"] == "v0.0.9"
+    assert (found.code, found.err) == (0, f"warning: the agent is v0.0.9, {words}\n")
+    assert words in (await rootlet(master, "status")).out
+    assert (await rootlet(master, "version", "--client")).err == ""
 
 
 # --- the agent's absence, and which one is meant -------------------------------------------------------------------
