@@ -68,7 +68,7 @@ class Wanted(msgspec.Struct, frozen=True, kw_only=True):
 @click.option("-p", "--previous", is_flag=True, help="The life before the present one.")
 @click.option(
     "--tail",
-    type=click.IntRange(min=-1),
+    type=int,
     default=None,
     help=f"Only the last so many lines; -1 is all.  [default: -1, {SELECTED_TAIL} with a selector]",
 )
@@ -116,6 +116,7 @@ def logs(
         raise Failure("only a selector (-l) or a POD name is allowed", prefix="error: ")
     if not (pod or selector or all_pods):
         raise Failure(USAGE, prefix="error: ")
+    _check(since, since_time, tail)
     if tail is None:
         tail = SELECTED_TAIL if selector else -1
     options: Query = {
@@ -123,7 +124,7 @@ def logs(
         "previous": previous or None,
         "timestamps": timestamps or None,
         "tailLines": None if tail == -1 else tail,
-        "sinceSeconds": None if since is None else max(1, math.ceil(since)),
+        "sinceSeconds": max(1, math.ceil(since)) if since else None,
         "sinceTime": since_time,
         "limitBytes": limit_bytes,
     }
@@ -147,6 +148,18 @@ def logs(
             for name, each in found
         ]
         print_streams(streams, together=follow and len(streams) > 1, ignore_errors=ignore_errors)
+
+
+def _check(since: float | None, since_time: str | None, tail: int | None) -> None:
+    """Raises Failure, in the words and order of kubectl's logs.go, Validate; a ``since`` of 0 is none."""
+    wrong = (
+        (bool(since_time and since), "at most one of `sinceTime` or `sinceSeconds` may be specified"),
+        ((since or 0) < 0, "--since must be greater than 0"),
+        (tail is not None and tail < -1, "--tail must be greater than or equal to -1"),
+    )
+    for is_so, words in wrong:
+        if is_so:
+            raise Failure(words, prefix="error: ")
 
 
 def _pods(client: AgentClient, namespace: str, wanted: Wanted) -> Sequence[Json]:

@@ -224,6 +224,7 @@ async def test_logs(master: Master) -> None:
     assert found.err == 'Defaulted container "app" out of: app, side\n'
     chosen = await rootlet(master, "logs", "pod/web", "-c", "app", "--limit-bytes", "6")
     assert (chosen.out, chosen.err) == ("line 0", "")
+    assert (await rootlet(master, "logs", "web", "--since=0", "--tail=-1")).out.count("line ") == len(lines)
     none = await rootlet(master, "logs", "web", "-p", "-c", "app")
     assert none.err.startswith("Error from server (BadRequest): previous terminated container")
 
@@ -631,6 +632,11 @@ def test_wrong_command_lines_exit_1(arguments: tuple[str, ...], words: str) -> N
         (("describe", "service", "x"), 'error: the server doesn\'t have a resource type "service"'),
         (("events", "--types=Odd"), "error: valid --types are Normal or Warning"),
         (("events", "--for=web"), "error: --for must be in resource/name form"),
+        (("logs", "web", "--since", "-1s"), "error: --since must be greater than 0\n"),
+        (("logs", "web", "--since=-1h30m"), "error: --since must be greater than 0\n"),
+        (("logs", "web", "--since=-1"), "error: --since must be greater than 0\n"),
+        (("logs", "web", "--tail", "-2"), "error: --tail must be greater than or equal to -1\n"),
+        (("logs", "web", "--since=1s", "--since-time=2026-01-01T00:00:00Z"), "error: at most one of `sinceTime` or"),
         (("get", "pod/web", "cm/a", "-w"), "error: you may only specify a single resource type"),
     ],
 )
