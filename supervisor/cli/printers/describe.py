@@ -13,7 +13,7 @@ from ipc.resources.times import NONE, local_time, since
 from supervisor.cli.printers.containers import COMPLETED
 from supervisor.cli.printers.describe_container import describe_container, describe_resources
 from supervisor.cli.printers.describe_volume import describe_volume
-from supervisor.cli.printers.events import by_time, is_of, last_seen, source_of
+from supervisor.cli.printers.events import event_lines, is_of
 from supervisor.cli.printers.tables import align_tabs, printable
 
 Json = Mapping[str, Any]
@@ -42,7 +42,7 @@ def describe_pod(pod: Json, details: Json, events: Iterable[Json] | None, now: f
         _volumes(pod.get("spec", {})),
         _placement(pod),
         _rootlet(details),
-        () if events is None else _events([event for event in events if is_of(event, pod)], now),
+        () if events is None else event_lines([event for event in events if is_of(event, pod)], now),
     )
     lines = (_safe(line) for part in parts for line in part)
     return align_tabs("\n".join(lines)) + "\n"
@@ -88,10 +88,10 @@ def _if_set(title: str, value: object) -> Iterator[str]:
 
 
 def _pairs(title: str, pairs: Mapping[str, str]) -> Iterator[str]:
-    yield from _titled(title, [f"{key}={pairs[key]}" for key in sorted(pairs)])
+    yield from titled_lines(title, [f"{key}={pairs[key]}" for key in sorted(pairs)])
 
 
-def _titled(title: str, values: list[str]) -> Iterator[str]:
+def titled_lines(title: str, values: list[str]) -> Iterator[str]:
     """The title before the first value, nothing before the others."""
     head, *tail = values or [NONE]
     yield f"{title}:\t{head}"
@@ -101,7 +101,7 @@ def _titled(title: str, values: list[str]) -> Iterator[str]:
 def annotation_lines(annotations: Mapping[str, str]) -> Iterator[str]:
     """One per line, long and multi-line values below their key (printAnnotationsMultiline)."""
     lines = [line for key in sorted(annotations) for line in _annotation(key, annotations[key])]
-    yield from _titled("Annotations", lines)
+    yield from titled_lines("Annotations", lines)
 
 
 def _annotation(key: str, text: str) -> list[str]:
@@ -180,7 +180,7 @@ def _placement(pod: Json) -> Iterator[str]:
     yield f"QoS Class:\t{pod.get('status', {}).get('qosClass', '')}"
     yield from _pairs("Node-Selectors", spec.get("nodeSelector", {}))
     tolerations = sorted(spec.get("tolerations", ()), key=lambda t: str(t.get("key", "")))
-    yield from _titled("Tolerations", [_toleration(t) for t in tolerations])
+    yield from titled_lines("Tolerations", [_toleration(t) for t in tolerations])
 
 
 def _toleration(toleration: Json) -> str:
@@ -208,16 +208,3 @@ def _rootlet(details: Json) -> Iterator[str]:
 def _sandbox(sandbox: Json | None) -> str:
     """``<id> (attempt 0, ready)``."""
     return f"{sandbox['id']} (attempt {sandbox['attempt']}, {sandbox['state']})" if sandbox else NONE
-
-
-def _events(events: Iterable[Json], now: float) -> Iterator[str]:
-    found = sorted(events, key=by_time)
-    if not found:
-        yield f"Events:\t{NONE}"
-        return
-    yield from ("Events:", "  Type\tReason\tAge\tFrom\tMessage", "  ----\t------\t----\t----\t-------")
-    for event in found:
-        message, field = event.get("message", "").strip(), event.get("involvedObject", {}).get("fieldPath", "")
-        text = f"{field}: {message}" if field else message
-        cells = (event.get("type", ""), event.get("reason", ""), last_seen(event, now), source_of(event), text)
-        yield "  " + "\t".join(map(printable, cells))

@@ -1,12 +1,13 @@
-"""The event table (kubectl pkg/cmd/events, event_printer.go)."""
+"""The event table (kubectl pkg/cmd/events, event_printer.go), and the events of a description."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Final
 
 from ipc.api.annotations import CONFIG_SEEN
-from ipc.resources.times import since
+from ipc.resources.times import NONE, since
+from supervisor.cli.printers.tables import printable
 
 HEADER: Final = ("LAST SEEN", "TYPE", "REASON", "OBJECT", "MESSAGE")
 
@@ -56,3 +57,17 @@ def is_of(event: Json, pod: Json) -> bool:
     if first_seen is None:
         return (event.get("lastTimestamp") or "") >= (meta.get("creationTimestamp") or "")
     return bool(first_seen == meta.get("annotations", {}).get(CONFIG_SEEN))
+
+
+def event_lines(events: Iterable[Json], now: float) -> Iterator[str]:
+    """The end of a description, with tabs between the cells (kubectl pkg/describe, DescribeEvents)."""
+    found = sorted(events, key=by_time)
+    if not found:
+        yield f"Events:\t{NONE}"
+        return
+    yield from ("Events:", "  Type\tReason\tAge\tFrom\tMessage", "  ----\t------\t----\t----\t-------")
+    for event in found:
+        message, field = event.get("message", "").strip(), event.get("involvedObject", {}).get("fieldPath", "")
+        text = f"{field}: {message}" if field else message
+        cells = (event.get("type", ""), event.get("reason", ""), last_seen(event, now), source_of(event), text)
+        yield "  " + "\t".join(map(printable, cells))

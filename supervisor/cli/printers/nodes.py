@@ -11,8 +11,11 @@ from typing import Any, Final
 
 from ipc.api.default_resources import is_extended
 from ipc.api.quantity import Notation, format_quantity, parse_quantity
+from ipc.resources.node_roles import node_roles
 from ipc.resources.times import NONE, UNKNOWN, local_time, since
 from supervisor.cli.printers.containers import COMPLETED
+from supervisor.cli.printers.describe import annotation_lines, titled_lines
+from supervisor.cli.printers.events import event_lines
 from supervisor.cli.printers.tables import align_tabs, printable
 from supervisor.cli.printers.usage import cores, mebibytes, rate_of, share, sized, working_set_of
 
@@ -33,8 +36,9 @@ _INFO: Final = (
 )
 
 
-def describe_node(node: Json, pods: Sequence[Json], usage: Json, now: float) -> str:
-    """Everything about the node for people. ``usage``: the node's sample of a snapshot, empty when there is none."""
+def describe_node(node: Json, pods: Sequence[Json], usage: Json, events: Sequence[Json] | None, now: float) -> str:
+    """Everything about the node for people. ``usage``: the node's sample of a snapshot, empty when there is none.
+    ``events``: those about the node, None to leave them out."""
     active = [pod for pod in pods if pod.get("status", {}).get("phase") not in COMPLETED]
     parts = (
         _head(node),
@@ -45,17 +49,28 @@ def describe_node(node: Json, pods: Sequence[Json], usage: Json, now: float) -> 
         _allocated(node["status"], active, usage),
         _system(usage),
         _images(node["status"]),
+        () if events is None else event_lines(events, now),
     )
     lines = ("\t".join(map(printable, line.split("\t"))) for part in parts for line in part)
     return align_tabs("\n".join(lines)) + "\n"
 
 
 def _head(node: Json) -> Iterator[str]:
-    yield f"Name:\t{node['metadata']['name']}"
-    labels = node["metadata"].get("labels", {})
-    for number, name in enumerate(sorted(labels)):
-        yield f"{'Labels:' if number == 0 else ''}\t{name}={labels[name]}"
-    yield f"CreationTimestamp:\t{local_time(node['metadata'].get('creationTimestamp'))}"
+    meta, spec = node["metadata"], node.get("spec", {})
+    labels = meta.get("labels", {})
+    yield f"Name:\t{meta['name']}"
+    yield f"Roles:\t{','.join(node_roles(labels)) or NONE}"
+    yield from titled_lines("Labels", [f"{name}={labels[name]}" for name in sorted(labels)])
+    yield from annotation_lines(meta.get("annotations", {}))
+    yield f"CreationTimestamp:\t{local_time(meta.get('creationTimestamp'))}"
+    yield from titled_lines("Taints", sorted(map(_taint, spec.get("taints", ()))))
+    yield f"Unschedulable:\t{str(bool(spec.get('unschedulable'))).lower()}"
+
+
+def _taint(taint: Json) -> str:
+    """(core/v1 taint.go, ToString)"""
+    value = f"={taint['value']}" if taint.get("value") else ""
+    return f"{taint['key']}{value}:{taint['effect']}"
 
 
 def _conditions(status: Json) -> Iterator[str]:

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, Final
+from typing import Any
 
+from ipc.resources.node_roles import node_roles
 from ipc.resources.times import NONE, UNKNOWN, since
 
 Json = Mapping[str, Any]
-
-_ROLE_PREFIX: Final = "node-role.kubernetes.io/"
-_ROLE_LABEL: Final = "kubernetes.io/role"
 
 
 def node_row(node: Json, now: float) -> Sequence[str]:
@@ -22,7 +20,7 @@ def node_row(node: Json, now: float) -> Sequence[str]:
     return (
         meta.get("name", ""),
         _readiness(node),
-        ",".join(sorted(_roles(meta.get("labels", {})))) or NONE,
+        ",".join(node_roles(meta.get("labels", {}))) or NONE,
         since(meta.get("creationTimestamp"), now),
         info.get("kubeletVersion", ""),
         _address(status, "InternalIP"),
@@ -38,12 +36,6 @@ def _readiness(node: Json) -> str:
     ready = next((c["status"] for c in conditions if c["type"] == "Ready"), "")
     readiness = {"": "Unknown", "True": "Ready"}.get(ready, "NotReady")
     return f"{readiness},SchedulingDisabled" if node.get("spec", {}).get("unschedulable") else readiness
-
-
-def _roles(labels: Mapping[str, str]) -> set[str]:
-    """(findNodeRoles)"""
-    named = {label.removeprefix(_ROLE_PREFIX) for label in labels if label.startswith(_ROLE_PREFIX)}
-    return {role for role in (*named, labels.get(_ROLE_LABEL, "")) if role}
 
 
 def _address(status: Json, kind: str) -> str:

@@ -140,7 +140,8 @@ class _Describer:
 
     def _node(self, node: Json) -> str:
         pods = self._client.get(pods_path(None))["items"]
-        return describe_node(node, pods, self._statistics().get("node", {}), clock.wall())
+        usage = self._statistics().get("node", {})
+        return describe_node(node, pods, usage, self._events_of(node) if self._show_events else None, clock.wall())
 
     def _statistics(self) -> Json:
         """The newest statistics; empty when there are none: a description is worth more than its figures."""
@@ -152,12 +153,15 @@ class _Describer:
         return self._snapshot
 
     def _events(self, obj: Json) -> str:
-        if not self._show_events:
-            return ""
+        return describe_events(self._events_of(obj), clock.wall()) if self._show_events else ""
+
+    def _events_of(self, obj: Json) -> Sequence[Json]:
+        """Events of what is in no namespace are in the default one."""
         meta = obj["metadata"]
         about = f"involvedObject.kind={obj['kind']},involvedObject.name={meta['name']}"
         path = events_path(meta.get("namespace") or DEFAULT_NAMESPACE)
-        return describe_events(self._client.get(path, {"fieldSelector": about})["items"], clock.wall())
+        found: Sequence[Json] = self._client.get(path, {"fieldSelector": about})["items"]
+        return found
 
     _TEXTS: Final[Mapping[str, Callable[[_Describer, Json], str]]] = {
         registry.PODS.plural: _pod,
