@@ -40,6 +40,7 @@ START_DEADLINE_S: Final = 20.0
 STOP_DEADLINE_S: Final = 10.0
 REQUEST_DEADLINE_S: Final = 20.0
 COMMAND_DEADLINE_S: Final = 60.0
+LIST_TRIES: Final = 5
 CHUNK_BYTES: Final = 16 * 1024
 
 _MANIFEST: Final = "application/vnd.docker.distribution.manifest.v2+json"
@@ -235,7 +236,7 @@ def logins(directory: Path, passwords: Mapping[str, str]) -> dict[str, str]:
 
 def forget_images(address: str) -> None:
     """Remove every image that was pulled from there out of the user's storage."""
-    listed = _podman("images", "--format", "{{.Repository}}:{{.Tag}} {{.Id}}")
+    listed = _images()
     ids = {line.split()[1] for line in listed.splitlines() if line.startswith(f"{address}/")}
     if ids:
         _podman("rmi", "--force", *sorted(ids))
@@ -294,7 +295,17 @@ def _split(address: str) -> tuple[str, int]:
     return host, int(port)
 
 
+def _images() -> str:
+    """Name and id of every image. Podman refuses the list when another test removes an image while it reads."""
+    for _ in range(LIST_TRIES - 1):
+        with contextlib.suppress(AssertionError):
+            return _podman("images", "--format", "{{.Repository}}:{{.Tag}} {{.Id}}")
+    return _podman("images", "--format", "{{.Repository}}:{{.Tag}} {{.Id}}")
+
+
 def _podman(*arguments: str) -> str:
-    return subprocess.run(
-        ["podman", *arguments], capture_output=True, text=True, check=True, timeout=COMMAND_DEADLINE_S
-    ).stdout
+    done = subprocess.run(
+        ["podman", *arguments], capture_output=True, text=True, check=False, timeout=COMMAND_DEADLINE_S
+    )
+    assert done.returncode == 0, f"podman {arguments[0]}: {done.stderr}"
+    return done.stdout

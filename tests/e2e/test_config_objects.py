@@ -103,7 +103,8 @@ def test_get_and_describe_show_names_and_sizes(agent: Agent) -> None:
     missing = agent.cli("get", "secret", "nobody")
     assert (missing.code, missing.err) == (1, 'Error from server (NotFound): secrets "nobody" not found\n')
     assert agent.cli("delete", "cm", "shown").err == (
-        'Error from server (Forbidden): configmaps "shown" comes from the manifest shown.yaml: remove it there\n'
+        'Error from server (Forbidden): configmaps "shown" comes from the manifest shown.yaml (source file): '
+        "remove it there\n"
     )
     shown = agent.cli("get", "cm", "shown", "-o", "jsonpath={.kind} {.data.b} {.binaryData.c}")
     assert shown.out == f"ConfigMap {PLANTED} {base64.b64encode(b'yy').decode()}"
@@ -122,7 +123,8 @@ def test_apply_and_delete(agent: Agent) -> None:
     (kept,) = (path for path in files_below(agent.memory) if holds_planted(path.read_bytes()))
     assert stat.S_IMODE(kept.stat().st_mode) == 0o600
     assert {stat.S_IMODE(path.stat().st_mode) for path in (kept.parent, agent.memory)} == {0o700}
-    assert agent.cli("delete", "-f", "-", stdin=both).out == 'configmap "kept" deleted\nsecret "in-memory" deleted\n'
+    gone = 'configmap "kept" deleted from default namespace\nsecret "in-memory" deleted from default namespace\n'
+    assert agent.cli("delete", "-f", "-", stdin=both).out == gone
     assert not {"kept", "in-memory"} & (names(agent, "configmaps") | names(agent, "secrets"))
     assert not any(holds_planted(path.read_bytes()) for path in files_below(agent.memory))
     assert agent.cli("delete", "secret", "in-memory").code == 1

@@ -39,7 +39,7 @@ def in_cgroup(agent: Agent, name: str, *files: str) -> dict[str, str]:
 
 
 def said_not_to_hold(agent: Agent, name: str) -> set[str]:
-    told = " ".join(agent.messages(name, "UnsupportedField"))
+    told = " ".join(message.partition(": not enforced")[0] for message in agent.messages(name, "UnsupportedField"))
     return {controller for controller in ("cpu", "memory") if controller in told}
 
 
