@@ -44,12 +44,12 @@ class LabelKey(msgspec.Struct, frozen=True, kw_only=True):
         return f"LabelKey(made_at={self.made_at!r})"
 
 
-def signature(key: LabelKey, version: int, word: str, name: str, values: Sequence[tuple[str, str]]) -> str:
+def signature(key: LabelKey, version: str, word: str, name: str, values: Sequence[tuple[str, str]]) -> str:
     """The signature of labels of what has that name. JSON keeps the parts apart, whatever is in them.
 
     Raises UnicodeEncodeError for a lone surrogate.
     """
-    signed = msgspec.json.encode((str(version), word, name, values))
+    signed = msgspec.json.encode((version, word, name, values))
     return f"{version}:{hmac.digest(key.secret, signed, 'sha256').hex()}"
 
 
@@ -60,7 +60,7 @@ def signs_sandbox(key: LabelKey, name: str, found: Mapping[str, str]) -> bool:
     try:
         values = [(each, found.get(each, "")) for each in SANDBOX_KEYS.get(version, ())]
         return bool(values) and hmac.compare_digest(
-            given.encode(), signature(key, int(version), SANDBOX_WORD, name, values).encode()
+            given.encode(), signature(key, version, SANDBOX_WORD, name, values).encode()
         )
     except UnicodeEncodeError:
         return False

@@ -95,4 +95,5 @@ class Ownership(msgspec.Struct, frozen=True, kw_only=True):
             return False
 
     def _signature(self, kind: _Kind, name: str, found: Mapping[str, str], version: int) -> str:
-        return signature(self.key, version, kind.word, name, [(key, found.get(key, "")) for key in kind.keys[version]])
+        values = [(key, found.get(key, "")) for key in kind.keys[version]]
+        return signature(self.key, str(version), kind.word, name, values)
