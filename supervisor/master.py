@@ -17,6 +17,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, assert_never
 
+import msgspec
+
 from ipc.host.clock import SystemClock
 from ipc.host.eviction_marks import evicted
 from ipc.host.network_addresses import node_ips
@@ -77,8 +79,8 @@ from supervisor.config.server_section import server_settings
 from supervisor.config.settings import PODS_DIR, Settings, SettingsError, worker_settings
 from supervisor.config.settings_reload import changed_settings, diff_reload
 from supervisor.config.shown_settings import shown_settings
-from supervisor.doctor.checks import check_host
-from supervisor.doctor.findings import Level
+from supervisor.doctor.checks import check_host, skipped_manifests
+from supervisor.doctor.findings import Finding, Level
 from supervisor.doctor.host import gather
 from supervisor.metering import LoopMeter
 from supervisor.podworkers import board_views
@@ -368,10 +370,14 @@ class Master:
     async def _look_at_host(self) -> None:
         """Log the findings of `rootlet doctor` that need no answer of Podman (supervisor.doctor)."""
         facts = await asyncio.to_thread(gather, self._settings, os.environ)
-        for finding in check_host(facts, self._settings):
+        known = msgspec.structs.replace(facts, skipped_manifests=())  # told as they are met, see _watch_sources
+        for finding in check_host(known, self._settings):
             if finding.level is not Level.OK:
-                log.warning("preflight: %s", finding)
-                self._node_event(event_reasons.PREFLIGHT, str(finding))
+                self._preflight(finding)
+
+    def _preflight(self, finding: Finding) -> None:
+        log.warning("preflight: %s", finding)
+        self._node_event(event_reasons.PREFLIGHT, str(finding))
 
     # --- children (ChildEvents) ----------------------------------------------------------------------------------
 
@@ -450,6 +456,8 @@ class Master:
         async for change in self._sources.watch():
             for error in change.errors:
                 self._manifest_error(error)
+            if change.skipped:
+                self._preflight(skipped_manifests(change.skipped))
             for update in change.updates:
                 self._feed(update)
             if change.kill is not None:

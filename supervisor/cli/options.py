@@ -71,6 +71,11 @@ def chosen_socket(ctx: click.Context) -> Path:
     return Path(value) if name == "socket" else admin_socket_path(value)
 
 
+def is_agent_chosen(ctx: click.Context) -> bool:
+    """Whether a socket or an instance was named, by an option or the environment."""
+    return bool(ctx.meta.get("rootlet.agent"))
+
+
 @contextmanager
 def agent(ctx: click.Context) -> Iterator[AgentClient]:
     """A client of the chosen agent. What it fails of becomes one line on stderr and exit code 1."""

@@ -7,7 +7,7 @@ nothing.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Final, TypeGuard
 
 from ipc.eviction.observations import amount_of
@@ -207,8 +207,13 @@ def _devices(facts: HostFacts, settings: Settings) -> Iterator[Finding]:
 
 def _skipped(facts: HostFacts, settings: Settings) -> Iterator[Finding]:
     if facts.skipped_manifests:
-        what = f"not read, because of their names: {', '.join(facts.skipped_manifests)}"
-        yield warning("manifests", what, f"a manifest's name ends in {', '.join(MANIFEST_SUFFIXES)}")
+        yield skipped_manifests(facts.skipped_manifests)
+
+
+def skipped_manifests(names: Sequence[str]) -> Finding:
+    """Files of the manifest directory that are not read."""
+    what = f"not read, because of their names: {', '.join(names)}"
+    return warning("manifests", what, f"a manifest's name ends in {', '.join(MANIFEST_SUFFIXES)}")
 
 
 def _is_known(podman: PodmanFacts | None) -> TypeGuard[PodmanFacts]:

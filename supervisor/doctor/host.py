@@ -32,7 +32,7 @@ from supervisor.processes.podman_service import (
     merged_conf,
     read_files,
 )
-from supervisor.sources.directory import skipped_names
+from supervisor.sources.directory import list_manifests
 
 PODMAN_DEADLINE_S: Final = 30.0
 """Deadline of one question to Podman, in seconds: it starts helpers to answer."""
@@ -111,7 +111,7 @@ def gather(settings: Settings, environ: Mapping[str, str]) -> HostFacts:
         user=user,
         num_locks=_num_locks(environ, settings.podman.keyring),
         sysctls={name: _number(Path("/proc/sys") / name) for name in SYSCTLS},
-        skipped_manifests=skipped_names(settings.static_pod_path),
+        skipped_manifests=tuple(sorted(list_manifests(settings.static_pod_path).skipped)),
         own_service=is_own_service(settings, settings.admin_socket.parent.parent),
         controllers=controllers or frozenset(),
         unified_cgroups=controllers is not None,

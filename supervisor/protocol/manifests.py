@@ -137,6 +137,8 @@ class SourceSnapshot(msgspec.Struct, frozen=True, kw_only=True):
     pods: tuple[ManifestPod, ...] = ()
     objects: tuple[ManifestObject, ...] = ()
     errors: tuple[ManifestError, ...] = ()
+    skipped: frozenset[str] = frozenset()
+    """Names of files beside the manifests that are not read."""
     complete: bool
     """All files are known (some may be held, see `held_files`). False: nothing may be removed because of it."""
 

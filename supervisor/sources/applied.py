@@ -109,6 +109,7 @@ class AppliedStore:
             objects=kept.objects + secrets.objects,
             errors=kept.errors + secrets.errors,
             complete=kept.complete and secrets.complete,
+            skipped=frozenset(),  # nobody is meant to put a file there
         )
 
     def _read_secrets(self) -> SourceSnapshot:

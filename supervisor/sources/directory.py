@@ -13,10 +13,9 @@ when a mount is late or somebody moves the directory; here nothing is deleted on
 from __future__ import annotations
 
 import errno
-import itertools
 import os
 import stat
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
 
@@ -67,6 +66,8 @@ class Listing(msgspec.Struct, frozen=True, kw_only=True):
     files: Mapping[str, Signature | ManifestError] = {}
     errors: tuple[ManifestError, ...] = ()
     """About the directory itself. Empty exactly when all names are known."""
+    skipped: frozenset[str] = frozenset()
+    """Names of regular files that do not count as manifests, but for hidden ones; at most MAX_SKIPPED of them."""
 
 
 def list_manifests(path: Path) -> Listing:
@@ -105,6 +106,7 @@ class ManifestReader:
             objects=tuple(found for file in files for found in file.objects),
             errors=(*listing.errors, *(error for file in files for error in file.errors), *held),
             complete=not listing.errors,
+            skipped=listing.skipped,
         )
 
     def _read_file(self, listing: Listing, name: str) -> DecodedFile:
@@ -130,30 +132,30 @@ def shown_name(name: str) -> str:
 def _list_directory(path: Path) -> Listing:
     files: dict[str, Signature | ManifestError] = {}
     file_systems: dict[int, str] = {}
-    for name in _manifest_names(path):
-        if len(files) >= MAX_FILES:
-            return _unlisted(path, f"more than {MAX_FILES} manifests")
-        files[name] = _look_at(path / name, file_systems)
-    return Listing(directory=path, files=files)
-
-
-def _manifest_names(path: Path) -> Iterator[str]:
+    skipped: set[str] = set()
     with os.scandir(path) as entries:
         for entry in entries:
-            if entry.name.endswith(MANIFEST_SUFFIXES) and not entry.name.startswith("."):
-                yield entry.name
+            if _is_manifest(entry.name):
+                if len(files) >= MAX_FILES:
+                    return _unlisted(path, f"more than {MAX_FILES} manifests")
+                files[entry.name] = _look_at(path / entry.name, file_systems)
+            elif len(skipped) < MAX_SKIPPED and _is_skipped(entry):
+                skipped.add(shown_name(entry.name))
+    return Listing(directory=path, files=files, skipped=frozenset(skipped))
 
 
-def skipped_names(path: Path) -> tuple[str, ...]:
-    """Names of regular files in the directory that do not count as manifests, but for hidden ones; at most MAX_SKIPPED
-    of them. Never raises."""
+def _is_manifest(name: str) -> bool:
+    return name.endswith(MANIFEST_SUFFIXES) and not name.startswith(".")
+
+
+def _is_skipped(entry: os.DirEntry[str]) -> bool:
+    """Whether somebody may have meant it to be a manifest: editors' files and directories are not."""
+    if entry.name.startswith((".", "#")) or entry.name.endswith((*MANIFEST_SUFFIXES, "~")):
+        return False
     try:
-        with os.scandir(path) as entries:
-            others = (entry for entry in entries if not entry.name.startswith((".", "#")) and entry.is_file())
-            names = (entry.name for entry in others if not entry.name.endswith((*MANIFEST_SUFFIXES, "~")))
-            return tuple(sorted(map(shown_name, itertools.islice(names, MAX_SKIPPED))))
+        return entry.is_file()
     except OSError:
-        return ()
+        return False
 
 
 def _look_at(path: Path, file_systems: dict[int, str]) -> Signature | ManifestError:

@@ -54,6 +54,8 @@ APPLIED_DIRECTORY = "applied"
 POSTED_FILE = "posted.manifest"
 _AS_STATED = ApplyOptions()
 _CODES = {ManifestErrorKind.EXISTS: 409, ManifestErrorKind.ABSENT: 404}
+MAX_TOLD_SKIPPED = 1_000
+"""After so many names in a life of the agent nobody is told of more."""
 SHORTEST_GRACE_S = 1
 """kubectl sends 1 for ``--grace-period=0`` too."""
 
@@ -65,6 +67,8 @@ class Change(msgspec.Struct, frozen=True):
     errors: tuple[ManifestError, ...] = ()
     """Errors that were not reported before."""
     kill: KillPod | None = None
+    skipped: tuple[str, ...] = ()
+    """Files beside the manifests that are not read, and that were not reported before."""
 
 
 class SourceManager:
@@ -99,6 +103,7 @@ class SourceManager:
         self._is_unsaved = False
         """Something was held back since the checkpoint was written."""
         self._told: dict[str, frozenset[ManifestError]] = {}
+        self._told_skipped: set[str] = set()
         self._tasks = BackgroundTasks()
 
     @property
@@ -327,7 +332,9 @@ class SourceManager:
         for pod in (pod for update in updates if isinstance(update, PodUpdate) for pod in update.pods):
             self._held_back.pop(pod.metadata.uid, None)
         errors = self._news(snapshot.source, snapshot.errors) + self._news("", self._config.conflicts())
-        self._changes.put_nowait(Change(updates, errors, kill))
+        skipped = tuple(sorted(snapshot.skipped - self._told_skipped))[: MAX_TOLD_SKIPPED - len(self._told_skipped)]
+        self._told_skipped.update(skipped)
+        self._changes.put_nowait(Change(updates, errors, kill, skipped))
 
     def _news(self, source: str, errors: Iterable[ManifestError]) -> tuple[ManifestError, ...]:
         before = self._told.get(source, frozenset())

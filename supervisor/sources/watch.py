@@ -18,6 +18,8 @@ from collections.abc import AsyncGenerator
 from pathlib import Path
 from typing import Final
 
+import msgspec
+
 from ipc.host.tasks import BackgroundTasks
 from ipc.text.safe_text import safe_line
 from supervisor.protocol.manifests import ManifestErrorKind, SourceSnapshot
@@ -75,15 +77,15 @@ async def _read_settled(reader: ManifestReader, last: Listing) -> tuple[Listing,
 
     ``last`` must be SETTLE_S old unless nothing was changing then.
     """
-    now = await asyncio.to_thread(list_manifests, reader.path)
-    changing = changed_files(last, now)
+    before, now = last, await asyncio.to_thread(list_manifests, reader.path)
     for _ in range(MAX_SETTLE_LOOKS):
-        if not changing:
+        if not changed_files(before, now) and before.skipped == now.skipped:
             break
         await asyncio.sleep(SETTLE_S)
         before, now = now, await asyncio.to_thread(list_manifests, reader.path)
-        changing = changed_files(before, now)
-    return now, await asyncio.to_thread(reader.read, now, changing)
+    # A temporary file, which becomes a manifest by its renaming, is gone by the second look.
+    settled = msgspec.structs.replace(now, skipped=before.skipped & now.skipped)
+    return now, await asyncio.to_thread(reader.read, settled, changed_files(before, now))
 
 
 async def _notify(path: Path, stirred: asyncio.Event) -> None:

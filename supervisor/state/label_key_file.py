@@ -38,7 +38,7 @@ def load_or_make(path: Path, now: float) -> LabelKey:
     adopts the pods that this one has made.
     """
     try:
-        return _load(path)
+        return load(path)
     except FileNotFoundError:
         pass
     except OSError as error:
@@ -53,8 +53,8 @@ def load_or_make(path: Path, now: float) -> LabelKey:
     return key
 
 
-def _load(path: Path) -> LabelKey:
-    """Raises OSError, UntrustedFile, MsgspecError."""
+def load(path: Path) -> LabelKey:
+    """The key, where there is one. Raises OSError, UntrustedFile, MsgspecError."""
     file = msgspec.json.decode(read_bounded(path, MAX_FILE_BYTES), type=_File)
     if file.version != VERSION:
         raise UntrustedFile(f"it is of version {file.version}, not {VERSION}")

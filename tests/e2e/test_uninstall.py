@@ -1,4 +1,4 @@
-"""`rootlet uninstall`: what was made goes, and nothing else."""
+"""`rootlet uninstall`, and `stop --pods` of a dead agent: what was made goes, and nothing else."""
 
 from __future__ import annotations
 
@@ -36,3 +36,19 @@ def test_it_asks_and_then_removes_all_but_what_is_the_users(new_agent: NewAgent)
     assert list((agent.directory / "run").iterdir()) == []
     assert not agent.memory.exists()
     assert agent.cli(*uninstall, "--yes").out == f"there is nothing of the instance {agent.instance}\n"
+
+
+def test_a_dead_agents_pods_are_stopped_by_their_labels(new_agent: NewAgent) -> None:
+    agent = new_agent()
+    agent.start()
+    agent.run(pod("left", container(), terminationGracePeriodSeconds=1))
+    agent.process.kill()
+    agent.wait_end()
+    stop = ("stop", "--pods", "--config", str(agent.config))
+    refused = agent.cli(*stop, stdin="n\n")
+    assert (refused.code, "  default/left\n" in refused.out) == (1, True), refused
+    assert agent.eye.running("left")
+    done = agent.cli(*stop, "--yes")
+    assert (done.code, done.err) == (0, ""), done
+    assert done.out.endswith("pod default/left stopped and removed\n")
+    assert agent.eye.containers("left", infra=True) == []

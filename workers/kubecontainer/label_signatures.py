@@ -21,7 +21,7 @@ from typing import Final
 
 import msgspec
 
-from ipc.kubecontainer.label_key import LabelKey
+from ipc.kubecontainer.label_key import SANDBOX_WORD, LabelKey, signature
 from workers.kubecontainer import labels
 from workers.kubecontainer.naming import container_name_of, infra_name_of, sandbox_name_of
 from workers.kubecontainer.runtime import InspectedContainer, InspectedPod, ListedContainer, ListedPod
@@ -39,7 +39,7 @@ class _Kind(msgspec.Struct, frozen=True):
 
 
 _SANDBOX: Final = _Kind(
-    "sandbox",
+    SANDBOX_WORD,
     labels.SANDBOX,
     labels.signed_keys(labels.SANDBOX),
     lambda found: sandbox_name_of(labels.read_sandbox(found)),
@@ -95,7 +95,5 @@ class Ownership(msgspec.Struct, frozen=True, kw_only=True):
             return False
 
     def _signature(self, kind: _Kind, name: str, found: Mapping[str, str], version: int) -> str:
-        """JSON keeps the parts apart, whatever is in them."""
         values = [(key, found.get(key, "")) for key in kind.keys[version]]
-        signed = msgspec.json.encode((str(version), kind.word, name, values))
-        return f"{version}:{hmac.digest(self.key.secret, signed, 'sha256').hex()}"
+        return signature(self.key, str(version), kind.word, name, values)

@@ -1,15 +1,17 @@
-"""A line on stderr when what is shown may be out of date, because Podman does not answer the agent."""
+"""Warnings beside what is shown: it may be out of date, as Podman does not answer; the agent is of another version."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from ipc.host import clock
 from ipc.text.human import human_duration
-from supervisor.client.http import AgentClient
+
+if TYPE_CHECKING:
+    from supervisor.client.http import AgentClient
 
 
 def warn_if_stale(client: AgentClient) -> None:
@@ -26,3 +28,10 @@ def stale_warning(about: Mapping[str, Any], now: float) -> str:
         return ""
     age = human_duration(max(0.0, now - since))
     return f"warning: Podman has not answered for {age}, pods are shown as they were before: {about['runtimeMessage']}"
+
+
+def skew_words(about: Mapping[str, Any], version: str) -> str:
+    """Words about an answer to `/version`; none when it is of this command's ``version``."""
+    return (
+        "" if about["gitVersion"] == version else f"this command is {version}: restart the agent to have both the same"
+    )

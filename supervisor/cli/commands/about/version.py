@@ -7,8 +7,8 @@ from typing import Any
 import click
 
 from supervisor.cli.options import agent, agent_options, chosen_socket
+from supervisor.cli.printers.staleness import skew_words
 from supervisor.cli.printers.tables import printable
-from supervisor.cli.skew import skew_words
 from supervisor.version import VERSION
 
 

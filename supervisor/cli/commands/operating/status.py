@@ -12,8 +12,8 @@ from ipc.host.clock import wall
 from ipc.text.human import human_duration
 from supervisor.cli.configuration import config_words
 from supervisor.cli.options import agent, agent_options, chosen_socket
+from supervisor.cli.printers.staleness import skew_words
 from supervisor.cli.printers.tables import printable
-from supervisor.cli.skew import skew_words
 from supervisor.client.http import pods_path
 from supervisor.config.config_path import chosen_config_path
 from supervisor.version import VERSION

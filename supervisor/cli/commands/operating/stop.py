@@ -6,26 +6,70 @@ import contextlib
 import os
 import select
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
 
 import click
 
-from supervisor.cli.options import Failure, agent, agent_options, duration_s
+from supervisor.cli.configuration import config_option, load_configuration
+from supervisor.cli.options import Failure, agent_options, chosen_socket, duration_s, is_agent_chosen
+from supervisor.cli.printers.tables import printable
+from supervisor.client.errors import AgentError, AgentUnreachable
+from supervisor.client.http import AgentClient
 
 if TYPE_CHECKING:
-    from supervisor.client.http import AgentClient
+    from supervisor.config.settings import Settings
+
+NOT_SIGNED: Final = "its labels are not signed with the key of this instance"
 
 
 @click.command()
 @click.option("--pods", is_flag=True, help="Terminate every pod first; otherwise containers keep running.")
 @click.option("--timeout", callback=duration_s, default="5m", show_default=True, help="How long to wait for its end.")
+@click.option("-y", "--yes", is_flag=True, help="Do not ask, when pods of an agent that does not run are stopped.")
+@config_option
 @agent_options
 @click.pass_context
-def stop(ctx: click.Context, pods: bool, timeout: float) -> None:
-    """Stop the agent, and wait until it is gone."""
-    with agent(ctx) as client:
-        stop_agent(client, pods=pods, timeout_s=timeout)
-    click.echo("agent stopped")
+def stop(ctx: click.Context, pods: bool, timeout: float, yes: bool, config_path: Path | None) -> None:
+    """Stop the agent, and wait until it is gone.
+
+    With --pods and without an agent, the pods that a dead one has left are found by their labels, with the settings of
+    the configuration file, and are stopped and removed; it asks before.
+    """
+    try:
+        stop_agent(AgentClient(chosen_socket(ctx)), pods=pods, timeout_s=timeout)
+    except AgentUnreachable as error:
+        if not pods:
+            raise Failure(str(error)) from None
+        settings = load_configuration(config_path)
+        if is_agent_chosen(ctx) and settings.admin_socket != chosen_socket(ctx):
+            raise Failure(f"{error}; to stop its pods without it, name its configuration file with --config") from None
+        _stop_left(settings, timeout, yes=yes)
+    except AgentError as error:
+        raise Failure(str(error)) from None
+    else:
+        click.echo("agent stopped")
+
+
+def _stop_left(settings: Settings, timeout_s: float, *, yes: bool) -> None:
+    """Pods of an agent that does not run. Raises Failure."""
+    from supervisor.cli.instance_pods import find_pods, no_agent, remove_pods
+
+    instance = settings.instance_name
+    with no_agent(settings):
+        found = find_pods(settings)
+        for pod in found.strangers:
+            click.echo(f"warning: pod {printable(pod.title)} is left alone: {NOT_SIGNED}", err=True)
+        if not found.ours:
+            click.echo(f"the agent of the instance {instance} does not run, and there are no pods of it")
+            return
+        click.echo(f"the agent of the instance {instance} does not run; these pods of it are there:")
+        for pod in found.ours:
+            click.echo(f"  {printable(pod.title)}")
+        if not yes and not click.confirm("Stop and remove them?", err=True):
+            raise Failure("nothing was stopped", prefix="error: ")
+        for pod in remove_pods(settings, found.ours, timeout_s):
+            click.echo(f"pod {printable(pod.title)} stopped and removed")
 
 
 def stop_agent(client: AgentClient, *, pods: bool, timeout_s: float) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-import subprocess
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -18,22 +17,20 @@ from supervisor.client.errors import AgentUnreachable
 from supervisor.client.http import AgentClient
 
 if TYPE_CHECKING:
+    from supervisor.cli.instance_pods import InstancePod
     from supervisor.config.settings import Settings
 
-PROGRAM_S: Final = 300.0
-"""Deadline of a program that removes something, in seconds."""
 UNIT: Final = "rootlet.service"
 OWNER_FILE: Final = ".rootlet-instance"
 """Mark of a directory that an agent has made (`supervisor.state.directory_owner`)."""
-INSTANCE_LABEL: Final = "rootlet.dev/instance"
-"""Label of pods and containers (`workers.kubecontainer.labels`)."""
+GRACE_S: Final = 10.0
+"""Longest grace period of a pod whose agent does not run."""
 
 
 class Made(msgspec.Struct, frozen=True):
     """Everything that is there of an instance."""
 
-    pods: tuple[str, ...]
-    """Ids of Podman's pods."""
+    pods: tuple[InstancePod, ...]
     paths: tuple[Path, ...]
     unit: Path | None = None
 
@@ -64,16 +61,16 @@ def uninstall(config_path: Path | None, everything: bool, yes: bool) -> None:
 
 
 def find_made(settings: Settings, yours: Sequence[Path]) -> Made:
-    """Pods by their label, directories by their mark. Raises Failure when Podman does not answer."""
-    label = f"label={INSTANCE_LABEL}={settings.instance_name}"
-    pods = _run(settings.podman.path, "pod", "ps", "--quiet", "--no-trunc", "--filter", label).split()
+    """Pods by their labels, directories by their mark. Raises Failure when Podman does not answer."""
+    from supervisor.cli.instance_pods import find_pods
+
     marked = [
         path for path in (settings.state_dir, settings.pod_logs_dir, settings.memory_dir) if _is_ours(path, settings)
     ]
     sockets = sorted(settings.admin_socket.parent.glob(f"{settings.admin_socket.stem}.*"))
     unit = Path(os.path.expanduser("~")) / ".config" / "systemd" / "user" / UNIT
     found = [path for path in yours if os.path.lexists(path)]
-    return Made(tuple(pods), (*marked, *sockets, *found), unit if unit.exists() else None)
+    return Made(find_pods(settings).ours, (*marked, *sockets, *found), unit if unit.exists() else None)
 
 
 def _is_ours(directory: Path, settings: Settings) -> bool:
@@ -90,16 +87,18 @@ def _shown(made: Made) -> list[str]:
 
 def remove(settings: Settings, made: Made) -> None:
     """The agent first, so that nothing comes back. Raises Failure at what cannot be removed; the rest stays."""
+    from supervisor.cli.instance_pods import find_pods, no_agent, remove_pods, run_program
+
     if made.unit is not None:
         _systemctl("disable", "--now", UNIT)
     _stop_agent(settings)
-    if left := [pod for pod in made.pods if pod in find_made(settings, ()).pods]:
-        _run(settings.podman.path, "pod", "rm", "--force", "--time", "10", *left)
-    for path in made.paths:
-        if os.path.lexists(path):
-            # Files of containers belong to ids that only Podman's user namespace has; rm is at home at any depth.
-            _run(settings.podman.path, "unshare", "rm", "-rf", "--", str(path))
-            _remove_empty(path.parent)
+    with no_agent(settings):
+        list(remove_pods(settings, find_pods(settings).ours, GRACE_S))
+        for path in (*made.paths, settings.admin_socket.with_suffix(".lock")):
+            if os.path.lexists(path):
+                # Files of containers belong to ids that only Podman's user namespace has; rm is at home at any depth.
+                run_program(settings.podman.path, "unshare", "rm", "-rf", "--", str(path))
+                _remove_empty(path.parent)
     if made.unit is not None:
         made.unit.unlink(missing_ok=True)
         _systemctl("daemon-reload")
@@ -108,6 +107,7 @@ def remove(settings: Settings, made: Made) -> None:
 def _stop_agent(settings: Settings) -> None:
     """With its pods, in order; where one runs."""
     from supervisor.cli.commands.operating.stop import stop_agent
+    from supervisor.cli.instance_pods import PROGRAM_S
 
     with contextlib.suppress(AgentUnreachable):
         stop_agent(AgentClient(settings.admin_socket), pods=True, timeout_s=PROGRAM_S)
@@ -122,16 +122,7 @@ def _remove_empty(directory: Path) -> None:
 
 def _systemctl(*words: str) -> None:
     """Where there is no systemd of the user, nothing of it is to be undone."""
+    from supervisor.cli.instance_pods import run_program
+
     with contextlib.suppress(Failure):
-        _run("systemctl", "--user", *words)
-
-
-def _run(*argv: str) -> str:
-    """Raises Failure."""
-    try:
-        done = subprocess.run(argv, capture_output=True, text=True, timeout=PROGRAM_S, check=False)
-    except (OSError, subprocess.TimeoutExpired) as error:
-        raise Failure(f"{' '.join(argv[:3])}: {error}") from None
-    if done.returncode:
-        raise Failure(f"{' '.join(argv[:3])}: {done.stderr.strip() or f'exit code {done.returncode}'}")
-    return done.stdout
+        run_program("systemctl", "--user", *words)

@@ -2,15 +2,24 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
 import click
 
 from ipc.host import clock
+from ipc.host.clock import rfc3339
 from ipc.resources.registry import EVENTS
 from supervisor.cli.arguments import select
-from supervisor.cli.options import Failure, agent, agent_options, all_namespaces_option, namespace_option
+from supervisor.cli.options import (
+    Failure,
+    agent,
+    agent_options,
+    all_namespaces_option,
+    duration_s,
+    namespace_option,
+)
 from supervisor.cli.printers.documents import DOCUMENTS, as_list
 from supervisor.cli.printers.events import HEADER, by_time, event_row
 from supervisor.cli.printers.tables import TablePrinter
@@ -22,7 +31,7 @@ TYPES: Final = ("Normal", "Warning")
 Json = Mapping[str, Any]
 
 
-@click.command()
+@click.group(invoke_without_command=True)
 @click.option("--for", "about", default="", metavar="TYPE/NAME", help="Events of one object: pod/web.")
 @click.option("--types", multiple=True, metavar="TYPE[,TYPE]", help="Only Normal or Warning ones.")
 @click.option("-w", "--watch", is_flag=True, help="Go on with what happens.")
@@ -49,8 +58,11 @@ def events(
     \b
     rootlet events --for pod/web
     rootlet events --types=Warning -A -w
+    rootlet events export --since 2h > events.jsonl
     """
     del chunk_size  # there is nothing that it could change
+    if ctx.invoked_subcommand is not None:
+        return
     wanted = frozenset(_checked(name) for names in types for name in names.split(","))
     query: Query = {"fieldSelector": _selector(about, namespace) if about else None}
     shown = _Shown(wanted, output, with_namespace=all_namespaces, headers=not no_headers)
@@ -64,6 +76,28 @@ def events(
             click.echo(shown.text(found), nl=False)
         else:
             click.echo(f"No events found{'' if all_namespaces else f' in {namespace} namespace'}.", err=True)
+
+
+@events.command()
+@click.option(
+    "-o", "--output", type=click.Choice(["", *DOCUMENTS]), default="", metavar="FORMAT", help="json or yaml, not lines."
+)
+@click.option("--since", callback=duration_s, help="Only what was last seen within this time: 30m, 2h.")
+@agent_options
+@click.pass_context
+def export(ctx: click.Context, output: str, since: float | None) -> None:
+    """Print every event that the agent still has, of all namespaces, oldest first: for a ticket, or another program.
+
+    Each is a line of JSON, unless -o makes them one document.
+    """
+    if since is not None and since < 0:
+        raise Failure("--since must be greater than 0", prefix="error: ")
+    oldest = rfc3339(clock.wall() - since) if since else ""
+    with agent(ctx) as client:
+        found = sorted(client.get(EVENTS.list_path(None))["items"], key=by_time)
+    kept = [event for event in found if by_time(event)[0] >= oldest]
+    lines = (json.dumps(event, sort_keys=True) + "\n" for event in kept)
+    click.echo(DOCUMENTS[output](as_list(kept)) if output else "".join(lines), nl=False)
 
 
 def _checked(name: str) -> str:

@@ -8,8 +8,11 @@ import json
 from collections.abc import AsyncIterator
 from pathlib import Path
 
+import msgspec
 import pytest
+import yaml
 
+from ipc.host.clock import rfc3339, wall
 from tests.harness.api_server import DEADLINE_S, Master, event_changed, pod_changed, status_of
 from tests.harness.cli import rootlet, start
 
@@ -227,3 +230,19 @@ async def test_events_as_they_come(told: Master) -> None:
         assert (await lines.readline()).split()[3] == b"Pod/db"
         told.feed(event_changed(8, "web.3", "web"), event_changed(9, "db.2", "db", reason="Killing"))
         assert (await lines.readline()).split()[1:4] == [b"Normal", b"Killing", b"Pod/db"]
+
+
+async def test_events_are_exported_for_a_ticket(master: Master) -> None:
+    now = rfc3339(wall())
+    late = event_changed(2, "db.1", "db", reason="Killing\x1b")
+    late = msgspec.structs.replace(late, event=msgspec.structs.replace(late.event, last_timestamp=now))
+    master.ready(late, event_changed(1, "web.1", "web"))
+    lines = (await out(master, "events", "export")).splitlines()
+    assert [json.loads(line)["reason"] for line in lines] == ["Started", "Killing\x1b"]
+    assert "\x1b" not in "".join(lines)
+    (recent,) = (await out(master, "events", "export", "--since", "10m")).splitlines()
+    assert json.loads(recent)["metadata"]["name"] == "db.1"
+    document = yaml.safe_load(await out(master, "events", "export", "-oyaml", "--since=0"))
+    assert [event["metadata"]["name"] for event in document["items"]] == ["web.1", "db.1"]
+    refused = await rootlet(master, "events", "export", "--since=-1s")
+    assert (refused.code, refused.err) == (1, "error: --since must be greater than 0\n")

@@ -236,3 +236,22 @@ async def test_an_apply_that_is_refused_names_every_field_and_keeps_what_was_app
     assert "-: document 1: spec.schedulingGates: not supported: " in reply.message
     again = await sources.desired.apply("-", text(manifest("applied")))
     assert again.results == ("pod/applied unchanged",)
+
+
+async def test_a_file_that_is_no_manifest_is_told_of_once(sources: Sources) -> None:
+    """Also one that comes while the agent runs; one that somebody has only written in between is not."""
+    note, other = sources.manifests / "web.yaml.txt", sources.manifests / "web"
+    note.touch()
+    assert (await sources.next_change()).skipped == ("web.yaml.txt",)
+    other.touch()
+    assert (await sources.next_change()).skipped == ("web",)
+    note.unlink()
+    assert (await sources.next_change()).skipped == ()
+    note.touch()
+    assert (await sources.next_change()).skipped == ()
+    renamed = sources.manifests / "b.yaml.tmp"
+    renamed.write_bytes(text(manifest("renamed")))
+    renamed.rename(sources.manifests / "b.yaml")
+    change = await sources.next_change()
+    assert [pod.metadata.name for update in pod_updates(change.updates) for pod in update.pods] == ["renamed"]
+    assert change.skipped == ()

@@ -10,7 +10,7 @@ import pytest
 
 from supervisor.protocol.manifests import ManifestErrorKind, SourceSnapshot
 from supervisor.sources import directory
-from supervisor.sources.directory import MAX_FILES, ManifestReader, changed_files, list_manifests, skipped_names
+from supervisor.sources.directory import MAX_FILES, ManifestReader, changed_files, list_manifests
 from tests.harness.manifests import ORIGIN, manifest, text
 
 
@@ -290,5 +290,8 @@ def test_files_that_are_no_manifests_are_named(tmp_path: Path) -> None:
     ):
         (tmp_path / name).write_text("")
     (tmp_path / "directory").mkdir()
-    assert skipped_names(tmp_path) == ("README.md", "a\\n.YAML", "web", "web.yaml.txt")
-    assert skipped_names(tmp_path / "absent") == ()
+    (tmp_path / "loop").symlink_to("loop")
+    listing = list_manifests(tmp_path)
+    assert listing.skipped == {"README.md", "a\\n.YAML", "web", "web.yaml.txt"}
+    assert listing.files.keys() == {"web.yaml", "a.json"}
+    assert list_manifests(tmp_path / "absent").skipped == frozenset()

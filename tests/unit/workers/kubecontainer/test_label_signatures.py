@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from ipc.kubecontainer.label_key import LabelKey
+from ipc.kubecontainer.label_key import SANDBOX_KEYS, LabelKey, signs_sandbox
 from tests.harness.runtime_values import UID, infra, inspected, listed, listed_pod
 from workers.kubecontainer import labels
 from workers.kubecontainer.label_signatures import Ownership
@@ -210,3 +210,16 @@ def test_a_key_keeps_its_secret_to_itself() -> None:
     for text in (repr(KEY), str(KEY), f"{KEY}", repr(ONE), str(msgspec.structs.replace(ONE, instance="x"))):
         assert "kkk" not in text
         assert "secret" not in text
+
+
+def test_a_command_knows_a_signed_sandbox_without_a_worker() -> None:
+    """`rootlet stop --pods` reads the same labels."""
+    known = {str(version): tuple(keys) for version, keys in labels.signed_keys(labels.SANDBOX).items()}
+    assert known == SANDBOX_KEYS
+    own = ONE.signed_sandbox(SANDBOX_NAME, SANDBOX)
+    assert signs_sandbox(KEY, SANDBOX_NAME, own)
+    assert not signs_sandbox(KEY, "keen_turing", own)
+    assert not signs_sandbox(KEY, SANDBOX_NAME, {**own, labels.GRACE_PERIOD_S: "0"})
+    assert not signs_sandbox(KEY, SANDBOX_NAME, SANDBOX)
+    for wrong in ("", "9:00", "x", "2:\ud800"):
+        assert not signs_sandbox(KEY, SANDBOX_NAME, {**own, labels.SIGNATURE: wrong})
