@@ -138,6 +138,7 @@ async def kill_and_settle(host: ManyPods, mortal: MortalPodman, instance: str, r
     await until_no_monitors(str(host.logs_dir))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", SEEDS)
 async def test_pods_that_podman_died_over_while_they_went(
     tmp_path: Path, mortal: MortalPodman, podman_service: PodmanService, seed: int

@@ -49,6 +49,7 @@ def test_a_pod_that_is_active_for_too_long_is_asked_to_stop_and_fails(agent: Age
     agent.until_gone(["too-long"])
 
 
+@pytest.mark.slow
 def test_who_is_done_in_time_has_exceeded_nothing(agent: Agent) -> None:
     agent.write(pod("in-time", container(script="exit 0"), restartPolicy="Never", activeDeadlineSeconds=9))
     agent.until(lambda: status_of(agent, "in-time")["phase"] == "Succeeded", "it is done")
@@ -61,7 +62,7 @@ def test_who_is_done_in_time_has_exceeded_nothing(agent: Agent) -> None:
     agent.until_gone(["in-time"])
 
 
-@pytest.mark.parametrize("how", ["restart", "kill -9"])
+@pytest.mark.parametrize("how", [pytest.param("restart", marks=pytest.mark.slow), "kill -9"])
 def test_the_deadline_counts_from_the_start_also_for_the_next_agent(agent: Agent, how: str) -> None:
     name = f"counted-{how.split()[0]}"
     agent.run(pod(name, activeDeadlineSeconds=12))

@@ -12,7 +12,7 @@ from ipc.host.clock import monotonic
 from tests.e2e.agent import Agent
 from tests.e2e.manifests import container, pod
 
-pytestmark = [pytest.mark.e2e, pytest.mark.podman]
+pytestmark = [pytest.mark.e2e, pytest.mark.podman, pytest.mark.slow]
 
 BYTES_PER_S: Final = 1_000_000
 BURST_BYTES: Final = 128 * 1024

@@ -77,6 +77,7 @@ def test_a_pod_that_comes_again_is_described_without_what_was_before(new_agent: 
     agent.remove("again")
 
 
+@pytest.mark.slow
 def test_the_history_is_bounded_in_number_and_in_time(new_agent: NewAgent) -> None:
     agent = new_agent(eventHistory={"maxEvents": MAX_EVENTS, "ttl": f"{TTL_S}s"})
     agent.start()

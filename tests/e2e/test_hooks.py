@@ -148,7 +148,7 @@ def test_a_shorter_grace_period_does_not_repeat_a_pre_stop_hook(agent: Agent) ->
     assert listener.words()[:2] == [("main", "bye"), ("main", "TERM")]
 
 
-@pytest.mark.parametrize("state", ["kept", "lost"])
+@pytest.mark.parametrize("state", [pytest.param("kept", marks=pytest.mark.slow), "lost"])
 def test_who_lost_its_manifest_while_nobody_looked_is_stopped_politely(new_agent: NewAgent, state: str) -> None:
     """Also when the agent has forgotten what the manifest said: it is on the container's labels."""
     agent: Agent = new_agent()

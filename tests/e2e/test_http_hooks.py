@@ -148,6 +148,7 @@ def test_a_dialer_that_goes_delays_hooks_and_fails_none(new_agent: Any, signum: 
     assert "FailedPostStartHook" not in agent.reasons("second")
 
 
+@pytest.mark.slow
 def test_nothing_is_kept_of_pods_that_were_dialled(agent: Agent) -> None:
     """Connections to Podman are kept, a few in each process, and how many depends on how many calls met."""
 

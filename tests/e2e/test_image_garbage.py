@@ -152,7 +152,7 @@ def test_only_what_the_agent_has_pulled_and_nobody_uses_goes(new_puller: NewAgen
     assert exists(IMAGE)
 
 
-@pytest.mark.parametrize("victim", ["node", "podman", "master"])
+@pytest.mark.parametrize("victim", ["node", *(pytest.param(v, marks=pytest.mark.slow) for v in ("podman", "master"))])
 def test_a_collection_that_is_killed_half_way_is_finished_by_the_next_one(
     new_puller: NewAgent, images: Images, victim: str
 ) -> None:

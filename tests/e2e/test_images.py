@@ -127,6 +127,7 @@ def test_never_means_never(world: World, agent: Agent) -> None:
     assert world.open.manifests_asked("never") == 0
 
 
+@pytest.mark.slow
 def test_a_missing_image_backs_off_over_deaths_of_workers_and_comes_up_when_it_is_pushed(
     world: World, agent: Agent
 ) -> None:

@@ -143,6 +143,7 @@ def test_a_pod_that_takes_the_memory_goes(new_agent: NewAgent) -> None:
     assert metrics.code != 0 or 'eviction_signal="memory.available"' in metrics.out
 
 
+@pytest.mark.slow
 def test_a_fork_bomb_goes(new_agent: NewAgent) -> None:
     free = available(Signal.PID_AVAILABLE)
     agent = new_agent(evictionHard={"pid.available": str(free - 800)})
@@ -175,7 +176,7 @@ def disk_agent(new_agent: NewAgent, directory: Path, threshold: dict[str, str], 
     ("signal_name", "gap", "script", "resource"),
     [
         (Signal.NODEFS_AVAILABLE, 64 * MIB, "dd if=/dev/zero of=file bs=1M count=128 2>/dev/null", "ephemeral-storage"),
-        (Signal.NODEFS_INODES_FREE, 10_000, "seq 20000 | xargs touch", "inodes"),
+        pytest.param(Signal.NODEFS_INODES_FREE, 10_000, "seq 20000 | xargs touch", "inodes", marks=pytest.mark.slow),
     ],
 )
 def test_a_pod_that_fills_the_disk_goes_and_nobody_is_let_in_meanwhile(
@@ -265,6 +266,7 @@ def assert_told_of_disk(agent: Agent, status: Json, resource: str) -> None:
     assert f"Attempting to reclaim {resource}" in agent.messages("e2e", "EvictionThresholdMet")
 
 
+@pytest.mark.slow
 def test_an_agent_that_is_killed_while_it_evicts_comes_to_the_same_end(new_agent: NewAgent, in_memory: Path) -> None:
     free = available(Signal.NODEFS_AVAILABLE, str(in_memory))
     agent = disk_agent(new_agent, in_memory, {"nodefs.available": str(free - 64 * MIB)})

@@ -152,6 +152,7 @@ def assert_told_once(agent: Agent) -> None:
     assert log.count("circuit breaker open") == log.count("circuit breaker closed")
 
 
+@pytest.mark.slow
 def test_our_own_service_is_replaced_when_it_hangs(new_agent: NewAgent) -> None:
     agent = new_agent()
     agent.start()

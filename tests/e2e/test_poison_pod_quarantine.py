@@ -81,7 +81,14 @@ POISON: Final = {
 }
 
 
-@pytest.mark.parametrize("manifest", POISON.values(), ids=POISON)
+OFTEN: Final = frozenset({"probe-kills", "sync-hangs"})
+"""Kinds of poison that are tried in every run."""
+
+
+@pytest.mark.parametrize(
+    "manifest",
+    [pytest.param(each, id=kind, marks=() if kind in OFTEN else pytest.mark.slow) for kind, each in POISON.items()],
+)
 def test_nobody_else_feels_a_convict_and_its_manifest_can_be_deleted(poisoned: Agent, manifest: Json) -> None:
     agent = poisoned
     agent.write(manifest)
@@ -104,7 +111,7 @@ def test_nobody_else_feels_a_convict_and_its_manifest_can_be_deleted(poisoned: A
     assert {restart_count(found) for found in agent.pods().values()} == {0}
 
 
-@pytest.mark.parametrize("how", [HANG, DIE])
+@pytest.mark.parametrize("how", [pytest.param(HANG, marks=pytest.mark.slow), DIE])
 def test_a_pod_is_deleted_whose_termination_kills_its_worker(poisoned: Agent, how: str) -> None:
     agent = poisoned
     manifest = annotated("poison", poison("terminating", how))

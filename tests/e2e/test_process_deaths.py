@@ -17,6 +17,8 @@ PODS = 12
 """That run, and as many that start."""
 STARTED_BEFORE_THE_KILL = 2
 ROLES = ("master", "zygote", "pods-0", "pods-1", "node", "api", "dialer", "podman")
+SELDOM = frozenset({"zygote", "pods-1", "api", "dialer"})
+"""Their deaths while pods start are not tried in every run."""
 WITH_PODMAN = ("master", "zygote", "podman")
 """Podman's service goes with them."""
 MOST_CUT_OFF = 4
@@ -52,7 +54,9 @@ def test_death_while_pods_run(running: Agent, role: str) -> None:
     running.until(lambda: running.house() == house, f"{running.house()} is as before: {house}")
 
 
-@pytest.mark.parametrize("role", ROLES)
+@pytest.mark.parametrize(
+    "role", [pytest.param(role, marks=pytest.mark.slow if role in SELDOM else ()) for role in ROLES]
+)
 def test_death_while_pods_start(running: Agent, role: str) -> None:
     before, house = running.eye.pod_table(), running.house()
     names = pods(f"start-{role}", PODS)

@@ -14,7 +14,7 @@ from tests.e2e.conftest import NewAgent
 from tests.e2e.manifests import STAY, container, pod
 from tests.podman_service import podman
 
-pytestmark = [pytest.mark.e2e, pytest.mark.podman]
+pytestmark = [pytest.mark.e2e, pytest.mark.podman, pytest.mark.slow]
 
 
 def runtime_class(name: str, handler: str, **fields: Any) -> dict[str, Any]:

@@ -72,7 +72,9 @@ def busy(agent: Agent) -> Iterator[str]:
     agent.remove("busy")
 
 
-@pytest.mark.parametrize(("name", "script"), [("alone", BUSY), ("children", CHILDREN)])
+@pytest.mark.parametrize(
+    ("name", "script"), [("alone", BUSY), pytest.param("children", CHILDREN, marks=pytest.mark.slow)]
+)
 def test_cpu_time_lies_between_two_bare_readings(agent: Agent, name: str, script: str) -> None:
     """A reading before and one after: nothing about how fast this machine is."""
     agent.run(pod(name, container(script=script)))
@@ -92,6 +94,7 @@ def _is_newer(agent: Agent, name: str, before_s: float) -> bool:
     return bool(told_s * (1 + TOLERANCE) + TICKS_S >= before_s)
 
 
+@pytest.mark.slow
 def test_memory_is_that_of_its_processes(agent: Agent) -> None:
     """One process that holds 64 MB and does nothing else: both readings see the same. A cgroup's working set has page
     cache and the kernel's memory besides, which is little."""
@@ -143,6 +146,7 @@ def test_counters_go_on_when_the_node_worker_dies(agent: Agent, busy: str) -> No
 
 
 @pytest.mark.timeout(300)
+@pytest.mark.slow
 def test_files_of_a_pod_are_counted(agent: Agent) -> None:
     """What an init container has written is there when the pod is first looked at; if not, it is counted again."""
     mounted: Json = {"volumeMounts": [{"name": "data", "mountPath": "/data"}]}

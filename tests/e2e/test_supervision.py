@@ -50,6 +50,7 @@ def assert_untouched(agent: Agent, before: object) -> None:
     assert {restart_count(found) for found in agent.pods().values()} == {0}
 
 
+@pytest.mark.slow
 def test_who_comes_after_a_pause_finds_everything_although_nobody_was_there(new_agent: NewAgent) -> None:
     agent = new_agent(workers={"idleTimeout": "2s"})
     names = pods("paused", 3)
