@@ -69,8 +69,8 @@ class PodKills:
         self._statuses = statuses
         self._announcer = announcer
         self._out = out
-        self._waiting: dict[str, _Waiting] = {}
-        """By uid."""
+        self._waiting: dict[str, tuple[_Waiting, ...]] = {}
+        """By uid: a pod that is preempted may be ended by a drain, too, and both wait for its end."""
 
     def kill(self, state: PodWorkerState, kill: PodKill, now: Instant, then: Then = _nothing) -> None:
         """End a pod that runs or may run. ``then`` is called by `settle` when nothing of it runs any more, or when that
@@ -78,7 +78,8 @@ class PodKills:
         if kill.event is not None:
             self._announcer.pod_event(state, kill.event, kill.failure.message, now, kill.annotations)
         wait_s = max(WAIT_FACTOR * self._grace_period_s(state, kill), MIN_WAIT_S)
-        self._waiting[state.uid] = _Waiting(now.mono + wait_s, then, kill.tells_delay)
+        waiting = _Waiting(now.mono + wait_s, then, kill.tells_delay)
+        self._waiting[state.uid] = (*self._waiting.get(state.uid, ()), waiting)
         self.end(state, kill.failure, kill.grace_period_s, evict=kill.evict)
         self._announcer.report(state, now)
 
@@ -95,14 +96,27 @@ class PodKills:
 
     def settle(self, now: Instant) -> bool:
         """Tell those who wait for pods that have ended, or that take too long; whether there were any."""
-        over = [uid for uid, waiting in self._waiting.items() if self._has_ended(uid) or waiting.until <= now.mono]
-        for uid in over:
-            waiting, in_time = self._waiting.pop(uid), self._has_ended(uid)
-            state = self._pod_table.get(uid)
+        over = [(uid, each) for uid, all in self._waiting.items() for each in all if self._is_over(uid, each, now)]
+        for uid, waiting in over:
+            in_time, state = self._has_ended(uid), self._pod_table.get(uid)
+            self._drop(uid, waiting)
             if state is not None and not in_time and waiting.tells_delay:
                 self._announcer.pod_event(state, event_reasons.EXCEEDED_GRACE_PERIOD, EXCEEDED, now)
             waiting.then(in_time, now)
         return bool(over)
+
+    def begins_anew(self, uid: str, now: Instant) -> None:
+        """A pod of that uid comes, so the one before has ended, whether `settle` has seen it or not."""
+        for waiting in self._waiting.pop(uid, ()):
+            waiting.then(True, now)
+
+    def _is_over(self, uid: str, waiting: _Waiting, now: Instant) -> bool:
+        return self._has_ended(uid) or waiting.until <= now.mono
+
+    def _drop(self, uid: str, waiting: _Waiting) -> None:
+        left = tuple(each for each in self._waiting.pop(uid, ()) if each is not waiting)
+        if left:
+            self._waiting[uid] = left
 
     def _has_ended(self, uid: str) -> bool:
         """Nothing of it runs (pkg/kubelet/pod_workers.go, completeTerminating)."""

@@ -117,6 +117,7 @@ class PodUpdates:
 
     def _begin(self, stated: Pod, source: str, now: Instant) -> None:
         """With the resources that it was allocated by an agent before this one, if it was (AddPod)."""
+        self._parts.kills.begins_anew(stated.metadata.uid, now)
         pod = self._parts.allocations.allocated(stated)
         if evicted := self._evicted.pop(pod.metadata.uid, None):
             self.admission.evicted_before(self._track(pod, source), pod, evicted, now)

@@ -85,6 +85,15 @@ def test_a_sync_under_way_is_cancelled() -> None:
     assert ending.talk.say(End("a", kill)) == ["cancel a"]  # type: ignore[arg-type]
 
 
+def test_all_who_wait_for_one_pod_are_told() -> None:
+    ending = Ending(pod("a", grace_s=30))
+    ending.end("a", grace_period_s=1)
+    ending.talk.say(End("a", PodKill(failure=FAILURE, grace_period_s=1)))  # type: ignore[arg-type]
+    ending.talk.done("a")
+    ending.talk.see(exited("a", 137))
+    assert ending.told == [("a", True), ("a", True)]
+
+
 def test_a_pod_that_is_removed_meanwhile_has_ended() -> None:
     ending = Ending("a")
     ending.end("a", grace_period_s=1)
