@@ -32,7 +32,7 @@ class ObjectKind(enum.StrEnum):
 
     @property
     def plural(self) -> str:
-        """As it stands in URLs."""
+        """The word for these objects in URLs."""
         return f"{self.lower()}{'es' if self.endswith('s') else 's'}"
 
     @property

@@ -44,7 +44,7 @@ class Resource(msgspec.Struct, frozen=True, kw_only=True):
     """A kind of object, and how it is asked for."""
 
     plural: str
-    """As it stands in URLs and errors."""
+    """The word for these objects in URLs and errors."""
     kind: str
     short_names: tuple[str, ...] = ()
     categories: tuple[str, ...] = ()

@@ -50,7 +50,7 @@ class Binding(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, for
 
     volume: str
     claim: PersistentVolumeClaim
-    """As it was bound: a pod may use it for longer than its document is there."""
+    """The volume as it was bound: a pod may use it for longer than its document is there."""
     phase: VolumePhase = VolumePhase.BOUND
     message: str = ""
     """Reason of FAILED."""

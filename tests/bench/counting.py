@@ -1,4 +1,4 @@
-"""What counting costs a start and a removal, in CPU time of all processes of the agent: with it and without, in turns.
+"""Cost of counting for a start and a removal, in CPU time of all the agent's processes: with it and without, in turns.
 
     python -m tests.bench.counting --pods 60 --rounds 8
 

@@ -125,7 +125,7 @@ NOT_OF_THIS_POD: Final = (
     ".items[].status.conditions[].message",
     ".items[].status.conditions[].reason",
 )
-"""What a cluster adds to a pod, and states that this one is not in."""
+"""Fields that a cluster adds to a pod, and states that this one is not in."""
 OURS: Final = frozenset(
     {
         ".items[].apiVersion",

@@ -41,7 +41,7 @@ def using(name: str, of: str) -> Json:
 
 
 def rows(agent: Agent, kind: str) -> dict[str, list[str]]:
-    """Of a table, by name."""
+    """Rows of a table, by name."""
     return {
         cells[0]: cells for line in agent.cli("get", kind, "--no-headers").out.splitlines() if (cells := line.split())
     }

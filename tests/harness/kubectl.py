@@ -22,11 +22,11 @@ from ipc.resources.resource import CORE
 needs_kubectl = pytest.mark.skipif(shutil.which("kubectl") is None, reason="needs kubectl on PATH")
 
 NEW_MINOR: Final = 36
-"""Of kubectl 1.x: the words of older ones are others."""
+"""Minor version of kubectl 1.x from which on the words are those of today."""
 
 
 def _minor() -> int:
-    """Of the kubectl on PATH; 0 for none."""
+    """Minor version of the kubectl on PATH; 0 for none."""
     if shutil.which("kubectl") is None:
         return 0
     done = subprocess.run(["kubectl", "version", "--client"], capture_output=True, text=True, check=False, timeout=60)
