@@ -151,4 +151,3 @@ def split_pod_name(text: str) -> str:
 
 
 POD_ALIASES: Final = frozenset(registry.PODS.names)
-NODE_ALIASES: Final = frozenset(registry.NODES.names)

@@ -15,7 +15,6 @@ from ipc.podresources.devices import DeviceEdits, DeviceMount, Devices
 from ipc.podresources.pod_requests import amount
 from workers.kubecontainer.config_error import ConfigError
 
-NO_EDITS: Final = DeviceEdits()
 _IS_DEVICE: Final = "dev"
 """Option of a mount: device nodes below it may be opened."""
 
