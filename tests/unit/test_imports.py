@@ -81,6 +81,7 @@ ORDER: Final[Mapping[str, tuple[str, ...]]] = {
         "supervisor.doctor",
         "supervisor.cli",
         "supervisor.cli.printers",
+        "supervisor.cli.output",
         "supervisor.cli.changing",
         "supervisor.cli.streams",
         "supervisor.load_test",

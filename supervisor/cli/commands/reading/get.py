@@ -22,8 +22,8 @@ from supervisor.cli.options import (
     namespace_option,
     selector_option,
 )
+from supervisor.cli.output.forms import NAME, Form, Output, form, object_name, parse_output
 from supervisor.cli.printers.object_tables import ObjectTable, TableStyle
-from supervisor.cli.printers.output import NAME, Form, Output, form, object_name, parse_output
 from supervisor.cli.printers.staleness import warn_if_stale
 from supervisor.client.errors import RequestFailed
 from supervisor.client.http import AgentClient, Query
@@ -297,7 +297,7 @@ def _sorted(view: View, objects: Sequence[Json]) -> Sequence[Json]:
 
 
 def _in_order(objects: Sequence[Json], path: str) -> Sequence[Json]:
-    from supervisor.cli.printers.sorting import sorted_by
+    from supervisor.cli.output.sorting import sorted_by
 
     return sorted_by(objects, path)
 

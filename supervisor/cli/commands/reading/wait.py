@@ -74,8 +74,8 @@ def condition_is(obj: Json, name: str, value: str) -> bool:
 
 def _json_path_goal(text: str) -> Callable[[Json | None], bool]:
     """(wait.go, processJSONPathInput, JSONPathWait)"""
-    from supervisor.cli.printers.jsonpath import JsonPath, as_text
-    from supervisor.cli.printers.jsonpath_parser import JsonPathError, relaxed
+    from supervisor.cli.output.jsonpath import JsonPath, as_text
+    from supervisor.cli.output.jsonpath_parser import JsonPathError, relaxed
 
     parts = _PARTS.fullmatch(text)
     if parts is None or not parts[1] or (parts[2] and not parts[3]):

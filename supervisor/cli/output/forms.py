@@ -85,7 +85,7 @@ def form(output: Output, *, headers: bool, allow_missing_keys: bool) -> Form:
 
 
 def _template(output: Output, *, headers: bool, allow_missing_keys: bool) -> Form:
-    from supervisor.cli.printers import templates
+    from supervisor.cli.output import templates
 
     try:
         if output.format == "custom-columns":

@@ -6,8 +6,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from ipc.resources.times import NONE
-from supervisor.cli.printers.jsonpath import JsonPath
-from supervisor.cli.printers.jsonpath_parser import JsonPathError, relaxed
+from supervisor.cli.output.jsonpath import JsonPath
+from supervisor.cli.output.jsonpath_parser import JsonPathError, relaxed
 from supervisor.cli.printers.tables import TablePrinter
 
 

@@ -7,10 +7,10 @@ from typing import Any
 import pytest
 
 from supervisor.cli.options import Failure
-from supervisor.cli.printers.custom_columns import CustomColumns
-from supervisor.cli.printers.jsonpath import JsonPath
-from supervisor.cli.printers.jsonpath_parser import JsonPathError, relaxed
-from supervisor.cli.printers.sorting import sorted_by
+from supervisor.cli.output.custom_columns import CustomColumns
+from supervisor.cli.output.jsonpath import JsonPath
+from supervisor.cli.output.jsonpath_parser import JsonPathError, relaxed
+from supervisor.cli.output.sorting import sorted_by
 
 NODES: Any = {
     "kind": "List",

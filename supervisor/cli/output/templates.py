@@ -6,10 +6,10 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from supervisor.cli.options import Failure
-from supervisor.cli.printers.custom_columns import CustomColumns
+from supervisor.cli.output.custom_columns import CustomColumns
+from supervisor.cli.output.jsonpath import JsonPath
+from supervisor.cli.output.jsonpath_parser import JsonPathError
 from supervisor.cli.printers.documents import as_list
-from supervisor.cli.printers.jsonpath import JsonPath
-from supervisor.cli.printers.jsonpath_parser import JsonPathError
 
 __all__ = ["JsonPathError", "columns", "jsonpath"]
 

@@ -8,8 +8,8 @@ from fractions import Fraction
 from typing import Any, Final
 
 from supervisor.cli.options import Failure
-from supervisor.cli.printers.jsonpath import JsonPath
-from supervisor.cli.printers.jsonpath_parser import JsonPathError, relaxed
+from supervisor.cli.output.jsonpath import JsonPath
+from supervisor.cli.output.jsonpath_parser import JsonPathError, relaxed
 
 Json = Mapping[str, Any]
 

@@ -8,7 +8,7 @@ import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Final
 
-from supervisor.cli.printers.jsonpath_parser import (
+from supervisor.cli.output.jsonpath_parser import (
     Field,
     Filter,
     JsonPathError,
