@@ -163,7 +163,7 @@ def test_reloadable_names_exist() -> None:
         (
             "enforceNodeAllocatable: [pods, none]",
             "enforceNodeAllocatable",
-            "'none' may not be specified when any other",
+            "'none' may not be specified when",
         ),
         ("devices: {gpu: []}", "devices", "gpu: must be the name of an extended resource, such as example.com/gpu"),
         ("devices: {a.b/c d: []}", "devices", "a.b/c d: "),
