@@ -10,6 +10,7 @@ from ipc.podresources.cgroup_config import CgroupConfig
 from tests.fakes.clock import SimClock, simulate
 from tests.fakes.podman import FakePodman
 from tests.fakes.runtime import FakeRuntime, Flavour
+from tests.harness.pods import IMAGE
 from workers.cm.cleanup import PodCgroupCleanup
 
 ROOT = "rootlet.slice"
@@ -23,7 +24,7 @@ class Cleanup:
 
     def __init__(self, clock: SimClock) -> None:
         self.clock = clock
-        self.podman = FakePodman(clock)
+        self.podman = FakePodman(clock, images=[IMAGE])
         self.runtime = FakeRuntime(self.podman, "one")
         self._cleanup = PodCgroupCleanup(self.runtime.slices, clock)
         self._loop = asyncio.create_task(self._cleanup.run())
@@ -94,12 +95,13 @@ def test_a_slice_that_is_newer_than_the_plan_stays() -> None:
 def test_a_slice_in_which_something_runs_stays_until_that_has_ended() -> None:
     async def scenario(cleanup: Cleanup) -> None:
         cleanup.podman.slices = {LOST: SMALL}
-        running = {LOST}
-        cleanup.runtime.slices.is_populated = running.__contains__  # type: ignore[method-assign]
+        spec = {"image": IMAGE, "name": "x", "cgroup_parent": LOST, "command": ["sleep", "1000000"]}
+        container = cleanup.podman.create_container(spec)
+        cleanup.podman.start_container(container)
         for _ in range(3):
             await cleanup.plan()
         assert LOST in cleanup.podman.slices
-        running.clear()
+        cleanup.podman.exit(container)
         await cleanup.plan()
         await cleanup.plan()
         assert LOST not in cleanup.podman.slices
