@@ -7,12 +7,15 @@ that is not there is made by systemd itself, without limits, as soon as somethin
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import os
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
+from ipc.host.clock import monotonic
+from ipc.metrics import kubelet as metrics
 from ipc.podresources.cgroup_config import CgroupConfig
 from ipc.podresources.node_resources import PodCgroups
 from ipc.podresources.pod_cgroups import (
@@ -24,6 +27,7 @@ from ipc.podresources.pod_cgroups import (
     slice_directory,
     systemd_basename,
 )
+from ipc.shm.metric_cells import METERS
 from workers.cm.properties import slice_properties
 from workers.kubecontainer.cgroup_reading import CgroupReading
 from workers.kubecontainer.runtime import ErrorKind, RuntimeCallError
@@ -75,18 +79,29 @@ class UserSlices:
 
     async def start(self, name: str, config: CgroupConfig) -> None:
         """Make the slice with these values, or give them to the one that is there. Raises RuntimeCallError."""
-        properties = slice_properties(config)
-        if not self.exists(name):
-            made = await _try("StartTransientUnit", "ssa(sv)a(sa(sv))", name, _IF_THERE, *properties, "0")
-            if not made:
-                return
-            # It is there without a cgroup: stopped a moment ago, or its cgroup was removed under it.
-            await _call("StartUnit", "ss", name, _IF_THERE)
-        await _call("SetUnitProperties", "sba(sv)", name, "true", *properties)
+        properties, is_there = slice_properties(config), self.exists(name)
+        with _measured("update" if is_there else "create"):
+            if not is_there:
+                problem = await _try("StartTransientUnit", "ssa(sv)a(sa(sv))", name, _IF_THERE, *properties, "0")
+                if not problem:
+                    return
+                # It is there without a cgroup: stopped a moment ago, or its cgroup was removed under it.
+                await _call("StartUnit", "ss", name, _IF_THERE)
+            await _call("SetUnitProperties", "sba(sv)", name, "true", *properties)
 
     async def stop(self, name: str) -> None:
         """End the slice and what is in it. None of that name is success. Raises RuntimeCallError."""
-        await _call("StopUnit", "ss", name, _IF_THERE)
+        with _measured("destroy"):
+            await _call("StopUnit", "ss", name, _IF_THERE)
+
+
+@contextlib.contextmanager
+def _measured(operation: str) -> Iterator[None]:
+    began = monotonic()
+    try:
+        yield
+    finally:
+        METERS.histogram(metrics.CGROUP_MANAGER_DURATION, operation).observe(monotonic() - began)
 
 
 async def _call(method: str, *arguments: str) -> None:
