@@ -89,7 +89,7 @@ from supervisor.processes import sd_notify
 from supervisor.processes.child_manager import ChildManager
 from supervisor.processes.child_specs import child_specs
 from supervisor.processes.podman_health import PodmanHealth
-from supervisor.processes.podman_service import PodmanService
+from supervisor.processes.podman_service import PodmanService, cgroup_manager
 from supervisor.processes.slowness import HOUSEKEEPING_WARNING_S, warn_if_slow
 from supervisor.processes.worker_pool import API_SLOT, NODE_SLOT, PODMAN_SLOT, WorkerPool
 from supervisor.protocol.commands import (
@@ -182,7 +182,8 @@ class Master:
         self._board = board
         self._service = service
         self._clock = SystemClock()
-        node, found = node_resources(read_machine(settings), settings), node_ips()
+        machine = read_machine(settings, cgroup_manager({**os.environ, **service.env}))
+        node, found = node_resources(machine, settings), node_ips()
         board.record_host_ips(found)
         rows = settings.max_pods + SPARE_ROWS
         self._loop = SyncLoop(settings, rows, found, random.Random(), node)

@@ -25,7 +25,9 @@ from ipc.host.id_ranges import IdRanges
 from ipc.host.tasks import BackgroundTasks
 from ipc.kubecontainer.registry_login import RegistryLogin
 from ipc.metrics import kubelet as metrics
+from ipc.podresources.node_resources import PodCgroups
 from ipc.shm.metric_cells import METERS
+from workers.cm.user_slices import UserSlices
 from workers.exec import tags
 from workers.exec.runner import Execs
 from workers.exec.sessions import ExecSessions
@@ -69,6 +71,7 @@ from workers.proc.pidfd import wait_ended
 if TYPE_CHECKING:
     from workers.libpod.podman_py import PodmanPyCall
 
+NO_SLICES: Final = PodCgroups()
 NO_SERVICES: Final = RuntimeServices()
 UNSETTLED_STATES: Final = frozenset({"configured", "created", "initialized", "removing"})
 """In which a monitor is a sign of something under way or interrupted."""
@@ -98,6 +101,7 @@ class PodmanRuntime:
         auth_file: str = "",
         listener: Listener | None = None,
         runtime_services: RuntimeServices = NO_SERVICES,
+        pod_cgroups: PodCgroups = NO_SLICES,
     ) -> None:
         """Connects to nothing yet. ``instance`` is the label value of what is ours; the maxima are calls in flight.
 
@@ -122,6 +126,7 @@ class PodmanRuntime:
                 listener=Listener(),
             ),
         )
+        self.slices = UserSlices(pod_cgroups)
         self._execs = Execs(ExecSessions(self._client), self.inspect_container)
         self._images = ImageStore()
         self._pull_timeout_s = pull_timeout_s

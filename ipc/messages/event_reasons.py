@@ -68,6 +68,9 @@ SANDBOX_CHANGED: Final = EventReason("SandboxChanged", EventType.NORMAL, f"{_EVE
 FAILED_CREATE_POD_SANDBOX: Final = EventReason(
     "FailedCreatePodSandBox", EventType.WARNING, f"{_EVENTS}, FailedCreatePodSandBox"
 )
+FAILED_TO_CREATE_POD_CONTAINER: Final = EventReason(
+    "FailedCreatePodContainer", EventType.WARNING, f"{_EVENTS}, FailedToCreatePodContainer"
+)
 FAILED_TO_KILL_POD: Final = EventReason("FailedKillPod", EventType.WARNING, f"{_EVENTS}, FailedToKillPod")
 FAILED_SYNC: Final = EventReason("FailedSync", EventType.WARNING, f"{_EVENTS}, FailedSync")
 """Nothing is done for a pod whose state cannot be observed."""

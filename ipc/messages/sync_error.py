@@ -34,6 +34,8 @@ class SyncError(enum.StrEnum):
     # pods
     CREATE_POD_SANDBOX = "CreatePodSandboxError"
     KILL_POD_SANDBOX = "KillPodSandboxError"
+    POD_CGROUP = "PodCgroupError"
+    """The pod's slice could not be made or stopped."""
     RESIZE_POD = "ResizePodInPlaceError"
     ETC_FILE = "EtcFileError"
     """The files that all containers see in /etc could not be written."""

@@ -13,6 +13,7 @@ from typing import Final, TypeGuard
 from ipc.eviction.observations import amount_of
 from ipc.eviction.signals import Signal
 from ipc.host.file_systems import MEMORY_FILE_SYSTEMS
+from ipc.podresources.pod_cgroups import root_name, systemd_basename
 from supervisor.admission.node_devices import device_problems
 from supervisor.config.settings import Settings
 from supervisor.doctor.findings import Finding, failed, ok, warning
@@ -126,6 +127,17 @@ def _cgroups(facts: HostFacts, settings: Settings) -> Iterator[Finding]:
         yield ok("cgroups", f"v2 with {', '.join(sorted(facts.controllers))}")
 
 
+def _slices(facts: HostFacts, settings: Settings) -> Iterator[Finding]:
+    """Known once the host was asked."""
+    subject = "cgroupsPerQOS"
+    if facts.podman is None or not settings.cgroups_per_qos:
+        return
+    if (pod_cgroups := facts.node.pod_cgroups) is not None:
+        yield ok(subject, f"pods lie in {systemd_basename(root_name(pod_cgroups))}, by their QoS classes")
+    else:
+        yield ok(subject, "off: systemd does not manage this user's cgroups, pods lie where Podman puts them")
+
+
 def _locks(facts: HostFacts, settings: Settings) -> Iterator[Finding]:
     wanted = settings.max_pods * LOCKS_PER_POD
     remedy = "num_locks in containers.conf, then `podman system renumber` while nothing runs"
@@ -228,6 +240,7 @@ CHECKS: Final[tuple[Check, ...]] = (
     _disk,
     _eviction,
     _cgroups,
+    _slices,
     _locks,
     _keyrings,
     _inotify,

@@ -75,6 +75,7 @@ from supervisor.syncloop.node_pressure import NodePressureManager
 from supervisor.syncloop.node_shutdown import NodeShutdown
 from supervisor.syncloop.object_updates import ObjectUpdates
 from supervisor.syncloop.parts import LoopParts
+from supervisor.syncloop.pod_cgroups import PodCgroupPlans
 from supervisor.syncloop.pod_kills import PodKills
 from supervisor.syncloop.pod_updates import PodUpdates
 from supervisor.syncloop.resizes import Resizes
@@ -108,7 +109,8 @@ class SyncLoop:
         self._volumes = VolumeUpdates(parts)
         self._objects = ObjectUpdates(parts, self._volumes)
         self._garbage = Garbage(parts)
-        self._workers = WorkerUpdates(parts, self._garbage)
+        self._cgroups = PodCgroupPlans(parts)
+        self._workers = WorkerUpdates(parts, self._garbage, self._cgroups)
         self._dispatcher = Dispatcher(parts, self._updates, self._volumes)
         self._node_pressure = NodePressureManager(parts, self._updates, self._collect_unused_images)
         self.handlers = self._dispatch_table()
@@ -377,6 +379,7 @@ class SyncLoop:
         """Only while it is known what is wanted and what runs something may be deleted."""
         if self._is_all_known:
             self._garbage.tick(now)
+            self._cgroups.tick(now)
 
     def _on_garbage_request(self, request: GarbageRequest, now: Instant) -> None:
         self._garbage.on_request(request, now, is_all_known=self._is_all_known)

@@ -21,6 +21,7 @@ import msgspec
 
 from ipc.host.clock import Clock
 from ipc.kubecontainer.registry_login import RegistryLogin
+from ipc.podresources.cgroup_config import CgroupConfig
 from workers.kubecontainer import labels
 from workers.kubecontainer.runtime import (
     ContainerProcess,
@@ -122,6 +123,8 @@ class FakeContainer:
     """Those that it was sent."""
     resources: dict[str, dict[str, Any]] = field(default_factory=dict)
     """Limits and weights by controller, as it was made and updated."""
+    cgroup_parent: str = ""
+    """Slice that its cgroup is to be in."""
     memory_usage: int | None = 0
     """Bytes; None where nobody can tell."""
     end: asyncio.TimerHandle | None = None
@@ -158,6 +161,8 @@ class FakePodman:
         self.containers: dict[str, FakeContainer] = {}
         self.images = {reference: _image(reference) for reference in images}
         self.registry = set(registry)
+        self.slices: dict[str, CgroupConfig] = {}
+        """Of the user's systemd, by name."""
         self.image_bytes: dict[str, int] = {}
         """Size of images, by name."""
         self.mounted_images: dict[str, str] = {}
@@ -329,6 +334,7 @@ class FakePodman:
         self._refuse_name(name)
         container = self._add(pod, name, image, spec.get("labels", {}), self._program(spec.get("command", ())))
         container.resources = {part: dict(values) for part, values in spec.get("resource_limits", {}).items()}
+        container.cgroup_parent = spec.get("cgroup_parent", "")
         container.stop_signal = signal_name(spec.get("stop_signal", self.images[image].stop_signal)) or "SIGTERM"
         return container.id
 
@@ -360,7 +366,16 @@ class FakePodman:
             self.start_container(pod.infra_id)
         if container.program is None:
             refuse(ErrorKind.COMMAND, "OCI runtime attempted to invoke a command that was not found")
+        if container.cgroup_parent:  # systemd makes a slice that something is put into
+            self.slices.setdefault(container.cgroup_parent, CgroupConfig())
         self._run(container, container.program)
+
+    def stop_slice(self, name: str) -> None:
+        """With all that is in it."""
+        for container in list(self.containers.values()):
+            if container.cgroup_parent == name and container.state == "running":
+                self.exit(container.id, KILLED)
+        self.slices.pop(name, None)
 
     def kill_container(self, id: str, name: str) -> None:
         word = name.removeprefix("SIG")

@@ -50,6 +50,7 @@ from ipc.messages.node_worker import (
     StartPull,
     Track,
     Untrack,
+    UpdatePodCgroups,
 )
 from ipc.messages.pod_worker import (
     AbandonPull,
@@ -198,6 +199,7 @@ class Talk:
         self.asked = 0
         """Number of the newest request for signals of the node."""
         self.image_requests: list[CollectImages] = []
+        self.plans: list[UpdatePodCgroups] = []
         self.garbage: dict[int, GarbageReport] = {}
         self._up: dict[int, int] = {}
         self.slots: dict[str, int] = {}
@@ -412,6 +414,9 @@ class Talk:
                 return []
             case DeleteVolume(volume=name, path=path):
                 return [f"delete volume {name} at {path}"]
+            case UpdatePodCgroups():
+                self.plans.append(message)
+                return []
             case CollectImages():
                 self.image_requests.append(message)
                 return []

@@ -23,7 +23,8 @@ from ipc.api.v1.status import ContainerStatus
 from ipc.kubecontainer.pod_failure import EVICTED
 from ipc.messages.api_server import PodChanged
 from ipc.messages.pod_worker import WorkType
-from ipc.podresources.node_resources import NodeResources
+from ipc.podresources.node_resources import NodeResources, PodCgroups
+from ipc.podresources.pod_cgroups import pod_slice_uid
 from ipc.wire.boot import WorkerSettings
 from supervisor.config.settings import CrashLoopBackOffSettings, Seconds, Settings, WorkersSettings
 from supervisor.syncloop.pod_admission import PREEMPTED
@@ -222,6 +223,7 @@ class Simulation:
             await self._rotate()
             await self._misreport()
             await self._answer_late()
+            await self._lose_slice()
             if self._rng.random() < DRAINED:
                 await self._drain()
             await self._preempt()
@@ -459,6 +461,22 @@ class Simulation:
         found = (container for uid in sorted(self._desired) if uid != POISON for container in self._podman.of_pod(uid))
         return [container.name for container in found if container.state == "running"]
 
+    async def _lose_slice(self) -> None:
+        """The slice of a pod vanishes under it: the pod is killed, and made again in one of its own."""
+        container = self._any_running()
+        if container is None or not container.cgroup_parent:
+            return
+        uid = uid_of(container)
+        before = {c.id for c in self._podman.of_pod(uid) if c.state == "running"}
+        self._trace.note(f"the slice of {uid[:8]} vanishes")
+        del self._podman.slices[container.cgroup_parent]
+
+        def is_killed() -> bool:
+            return not before & {c.id for c in self._podman.of_pod(uid) if c.state == "running"}
+
+        await self._until(is_killed, f"{uid[:8]} does not run outside of its slice", SETTLE_S)
+        await self._come_to_rest()
+
     def _any_running(self) -> FakeContainer | None:
         """A container of a pod that is wanted and has not ended."""
         uids = {uid for uid, sync in self._agent.newest.items() if sync.kind is WorkType.SYNC and uid != POISON}
@@ -479,6 +497,7 @@ class Simulation:
             await self._step(STEP_S)
         if left := self._existing() or self._agent.told.keys():
             self._trace.broke(f"{DOWN_S:g} s after everything was taken down there are {sorted(left)}")
+        await self._until(lambda: not self._pod_slices(), "the slices of all pods are stopped")
         if supervised := self._agent.pods_supervised():
             self._trace.broke(f"{supervised} pods are supervised, and none is there")
         if harmed := self._podman.harmed_strangers():
@@ -486,6 +505,9 @@ class Simulation:
         await self._collect_directories()
         self._check_rows()
         self._trace.check()
+
+    def _pod_slices(self) -> list[str]:
+        return [name for name in self._podman.slices if pod_slice_uid(name, PodCgroups())]
 
     def _check_rows(self) -> None:
         """As many pods as there are rows get one each."""

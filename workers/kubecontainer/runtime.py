@@ -17,6 +17,7 @@ from ipc.api.v1.status import LinuxContainerUser
 from ipc.host.id_ranges import IdRanges
 from ipc.kubecontainer.registry_login import RegistryLogin
 from workers.kubecontainer.cgroup_reading import CgroupReading
+from workers.kubecontainer.slices import Slices
 
 MAX_EXEC_OUTPUT_BYTES: Final = 10 * 1024
 """Most of a command's output that is kept, in bytes: as much as of a probe's (pkg/probe/exec, maxReadLength)."""
@@ -312,6 +313,10 @@ class Runtime(Protocol):
 
     def read_cgroup(self, process: ContainerProcess) -> CgroupReading:
         """The container's own cgroup, without asking Podman. Reads a few small files."""
+
+    @property
+    def slices(self) -> Slices:
+        """Slices of pods, where the node gives them any."""
 
     def signal_process(self, process: ContainerProcess, signal: str) -> bool:
         """Send a signal to that process by pidfd, without Podman. False when that cannot be done, and Podman has to be

@@ -14,6 +14,7 @@ from pathlib import Path
 from ipc.kubecontainer.pod_status import RuntimePodStatus
 from ipc.messages.pod_worker import SyncPod
 from ipc.messages.sync_error import SyncError
+from workers.cm import pod_cgroup
 from workers.compute.kill_spec import kill_all
 from workers.eviction.manager import keep_evicted
 from workers.fs.directories import is_name
@@ -58,8 +59,10 @@ async def sync_terminated(context: SyncContext, run: SyncRun, request: SyncPod, 
     run.record.found(f"{len(status.sandboxes)} sandboxes, {len(status.containers)} containers")
     if request.remove:
         await _remove_all(context, run, status)
+        await _destroy_cgroup(context, run, request)
         return
     stuck = await tear_down_volumes(run, context.volumes)
+    await _destroy_cgroup(context, run, request)
     if request.evicted is not None:
         await keep_evicted(run, context.volumes.pods_dir, request.evicted)
         await _remove_containers(run, status)
@@ -80,6 +83,13 @@ async def _remove_all(context: SyncContext, run: SyncRun, status: RuntimePodStat
     _raise_stuck(volumes)
     await remove_ephemeral_volumes(run, context.volumes)
     await _remove_directories(run, context.volumes, context.node.logs(run.pod))
+
+
+async def _destroy_cgroup(context: SyncContext, run: SyncRun, request: SyncPod) -> None:
+    """Stop the slice of a pod that is down. An orphan's, whose QoS class nobody knows, is left to `workers.cm.cleanup`.
+    Raises SyncEnded."""
+    if request.pod is not None:
+        await pod_cgroup.destroy(run, context.node.resources, request.pod)
 
 
 def _raise_stuck(stuck: Sequence[Stuck]) -> None:
