@@ -24,6 +24,7 @@ from ipc.messages.api_server import (
     ReadProfile,
     ReloadSettings,
     Reply,
+    RestartContainer,
     RestartPod,
     RestartWorker,
     SetLogLevel,
@@ -37,6 +38,7 @@ from supervisor.processes.worker_pool import API_SLOT
 from supervisor.profiles import Profiles
 from supervisor.sources.applied import ApplyOptions
 from supervisor.sources.manager import SourceManager
+from supervisor.syncloop.container_restarts import RestartRefused
 
 
 class AgentControl(Protocol):
@@ -44,6 +46,9 @@ class AgentControl(Protocol):
 
     def is_going_down(self, namespace: str, name: str) -> bool:
         """Whether a pod of that name is on its way out."""
+
+    def restart_container(self, namespace: str, name: str, container: str, grace_period_s: int | None) -> None:
+        """Begin to replace one container of a pod. Raises RestartRefused."""
 
     def restart_worker(self, slot: int) -> None:
         """Ask a worker to leave; its successor follows."""
@@ -96,6 +101,8 @@ class AdminRequests:
                 self._begin(request, self._patch(request))
             case RestartPod():
                 self._answer(request, self._sources.restart(request.namespace, request.name, request.grace_period_s))
+            case RestartContainer():
+                self._restart_container(request)
             case DeletePod():
                 self._begin(request, self._delete(request))
             case DeleteObject():
@@ -164,6 +171,16 @@ class AdminRequests:
             message = f'{request.kind.plural} "{request.name}" not found'
             return Reply(request_id=0, code=404, reason="NotFound", message=message)
         return Reply(request_id=0, code=200, message=msgspec.json.encode(found).decode())
+
+    def _restart_container(self, request: RestartContainer) -> None:
+        name, container = request.name, request.container
+        try:
+            self._agent.restart_container(request.namespace, name, container, request.grace_period_s)
+        except RestartRefused as refused:
+            answer = Reply(request_id=0, code=refused.code, reason=refused.reason, message=str(refused))
+        else:
+            answer = Reply(request_id=0, code=202, results=(f"container/{container} of pod/{name} restarting",))
+        self._answer(request, answer)
 
     def _restart_worker(self, request: RestartWorker) -> None:
         """Asked to leave, then killed; its successor follows. Whoever asks sees its incarnation in `get workers`."""

@@ -44,6 +44,7 @@ from ipc.messages.api_server import (
     ReadObject,
     ReadProfile,
     ReloadSettings,
+    RestartContainer,
     RestartPod,
     RestartWorker,
     SetLogLevel,
@@ -106,6 +107,7 @@ from supervisor.protocol.commands import (
 )
 from supervisor.protocol.events import (
     BindingsRestored,
+    ContainerRestartsRestored,
     EventsRestored,
     EvictionsRestored,
     GarbageRequest,
@@ -133,6 +135,7 @@ from supervisor.record.event_writer import EventWriter
 from supervisor.record.node_events import NodeEvents
 from supervisor.shutdown_control import ShutdownControl
 from supervisor.sources.manager import SourceManager
+from supervisor.state.container_restarts_checkpoint import ContainerRestartsCheckpoint
 from supervisor.state.probe_checkpoint import ProbeCheckpoint
 from supervisor.state.resources_checkpoint import ResourcesCheckpoint
 from supervisor.state.volume_bindings import VolumeBindingsCheckpoint
@@ -190,6 +193,7 @@ class Master:
         self._event_writer = EventWriter(EventLog(settings.state_dir / EVENTS_FILE), self._clock)
         self._probe_checkpoint = ProbeCheckpoint(settings.state_dir / PROBES_FILE, self._clock)
         self._resources_checkpoint = ResourcesCheckpoint(settings.state_dir, self._clock)
+        self._restarts_checkpoint = ContainerRestartsCheckpoint(settings.state_dir, self._clock)
         self._volume_bindings = VolumeBindingsCheckpoint(settings.state_dir, self._clock)
         self._podman = PodmanHealth(self._clock, self._node_event)
         self._node_events = NodeEvents(settings.node_name, settings.state_dir / BOOT_FILE, self._node_event)
@@ -245,6 +249,7 @@ class Master:
         self._feed(EvictionsRestored({uid: decode_failure(text) for uid, text in marks.items()}))
         self._feed(ProbeResultsRestored(self._probe_checkpoint.restore()))
         self._feed(ResourcesRestored(self._resources_checkpoint.restore()))
+        self._feed(ContainerRestartsRestored(self._restarts_checkpoint.restore()))
         self._feed(BindingsRestored(self._volume_bindings.restore()))
         self._shutdown.restore()
         for update in self._sources.restore():
@@ -274,7 +279,8 @@ class Master:
         await self._probe_checkpoint.close(self._loop.probe_results_by_id())
         allocations = self._loop.allocations
         await self._resources_checkpoint.close(allocations.version, allocations.all_resources)
-        volumes = self._loop.persistent_volumes
+        volumes, restarts = self._loop.persistent_volumes, self._loop.requested_restarts
+        await self._restarts_checkpoint.close(restarts.version, restarts.everything)
         await self._volume_bindings.close(volumes.version, lambda: volumes.bindings)
 
     def give_up(self, reason: str) -> None:
@@ -330,9 +336,11 @@ class Master:
         self._watchdog.iterated(ended)
 
     def _keep_resources(self) -> None:
-        """After every event: what a pod was allocated, and which volume a claim has, is written while a worker acts on
-        it."""
+        """After every event: what a pod was allocated, which volume a claim has and which containers are to begin anew
+        is written while a worker acts on it."""
         allocations, volumes = self._loop.allocations, self._loop.persistent_volumes
+        restarts = self._loop.requested_restarts
+        self._restarts_checkpoint.keep(restarts.version, restarts.everything)
         self._resources_checkpoint.keep(allocations.version, allocations.all_resources)
         self._volume_bindings.keep(volumes.version, lambda: volumes.bindings)
 
@@ -417,7 +425,7 @@ class Master:
                 self._replace_if_hung(why)
             case ApplyManifests() | PatchObject() | RestartPod() | DeletePod() | DeleteObject() | RestartWorker():
                 self._requests.take(message)
-            case SetLogLevel() | StopAgent():
+            case RestartContainer() | SetLogLevel() | StopAgent():
                 self._requests.take(message)
             case (
                 PostManifests()
@@ -476,6 +484,9 @@ class Master:
 
     def is_going_down(self, namespace: str, name: str) -> bool:
         return self._loop.is_going_down(namespace, name)
+
+    def restart_container(self, namespace: str, name: str, container: str, grace_period_s: int | None) -> None:
+        self._feed(self._loop.container_restarts.request(namespace, name, container, grace_period_s))
 
     def restart_worker(self, slot: int) -> None:
         self._feed(WorkerLeaving(slot))

@@ -201,6 +201,17 @@ class RestartPod(Message, frozen=True, kw_only=True):
     grace_period_s: int | None = None
 
 
+class RestartContainer(Message, frozen=True, kw_only=True):
+    """Replace one container of a pod. The reply means that it was asked for, not that it has begun."""
+
+    request_id: int
+    namespace: str
+    name: str
+    """The pod's."""
+    container: str
+    grace_period_s: int | None = None
+
+
 class DeletePod(Message, frozen=True, kw_only=True):
     request_id: int
     namespace: str
@@ -311,6 +322,7 @@ AdminRequest = (
     ApplyManifests
     | PatchObject
     | RestartPod
+    | RestartContainer
     | DeletePod
     | DeleteObject
     | RestartWorker

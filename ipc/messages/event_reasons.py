@@ -47,6 +47,8 @@ FAILED_PRE_STOP_HOOK: Final = EventReason("FailedPreStopHook", EventType.WARNING
 LIFECYCLE_HTTP_FALLBACK: Final = EventReason(
     "LifecycleHTTPFallback", EventType.WARNING, "pkg/kubelet/lifecycle/handlers.go, runHTTPHandler"
 )
+CONTAINER_RESTART_REQUESTED: Final = EventReason("RestartRequested", EventType.NORMAL, "")
+"""Somebody wants a container to begin anew (`rootlet restart container`)."""
 FAILED_KILL_CONTAINER: Final = EventReason("FailedKillContainer", EventType.WARNING, "")
 """A container that has to go does not. Upstream only says so of whole pods."""
 

@@ -109,6 +109,9 @@ class SyncPod(Message, frozen=True, kw_only=True):
     """Devices of its containers, by container and extended resource."""
     unsure_resources: bool = False
     """Containers may have been given others since, by a sync that was never answered."""
+    restarts: dict[str, int | None] = msgspec.field(default_factory=dict)
+    """Containers that are to be replaced because somebody wants it, by id, and the grace periods that were asked for,
+    in seconds."""
 
 
 class CancelSync(Message, frozen=True, kw_only=True):

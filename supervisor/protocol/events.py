@@ -109,6 +109,13 @@ class ResourcesRestored(msgspec.Struct, frozen=True):
     """By UID."""
 
 
+class ContainerRestartsRestored(msgspec.Struct, frozen=True):
+    """Restarts of containers that an earlier agent was asked for and has not carried out."""
+
+    pods: dict[str, dict[str, int | None]]
+    """By UID: ids of the containers to replace, and the grace periods that were asked for, in seconds."""
+
+
 class BindingsRestored(msgspec.Struct, frozen=True):
     """Claims that were bound to volumes when an earlier agent ended."""
 
@@ -165,6 +172,17 @@ class KillPod(msgspec.Struct, frozen=True):
     grace_period_s: int
 
 
+class ContainerRestartRequested(msgspec.Struct, frozen=True, kw_only=True):
+    """A container is to be replaced by another of its name (`rootlet restart container`)."""
+
+    uid: str
+    container_id: str
+    """The container to replace: nothing is done when that has a successor already."""
+    name: str
+    grace_period_s: int | None
+    """None: as its manifest says."""
+
+
 LoopEvent = (
     PodUpdate
     | ObjectUpdate
@@ -200,4 +218,6 @@ LoopEvent = (
     | NodeShutdownCalledOff
     | StopPods
     | KillPod
+    | ContainerRestartRequested
+    | ContainerRestartsRestored
 )

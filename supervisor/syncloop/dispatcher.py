@@ -112,6 +112,7 @@ class Dispatcher:
             actuated=dict(parts.allocations.actuated(state.uid)),
             devices=parts.devices.given(state.uid),
             unsure_resources=parts.allocations.is_unsure(state.uid),
+            restarts=dict(parts.restarts.of_pod(state.uid)),
         )
 
     def _is_left_alone(self, state: PodWorkerState, now: Instant) -> bool:
@@ -161,6 +162,7 @@ class Dispatcher:
         self._parts.usage.drop(state.uid)
         self._parts.poison_pods.forget(state.uid)
         self._parts.allocations.remove(state.uid)
+        self._parts.restarts.forget(state.uid)
         self._parts.announcer.forget(state.uid)
         self._parts.pulls.forget(state.uid)
         self._out.send_all(self._parts.probes.forget(state.uid))

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.e2e.agent import Agent, is_ready
+from tests.e2e.agent import Agent, is_ready, restart_count
 from tests.e2e.manifests import STAY, container, pod
 
 pytestmark = [pytest.mark.e2e, pytest.mark.podman]
@@ -49,6 +49,35 @@ def test_a_pod_is_changed_while_it_runs_and_restarted(agent: Agent) -> None:
     assert is_ready(agent.pods()["changed"])
     assert agent.eye.container("changed", "main").id != main
     assert agent.pods()["changed"]["metadata"]["labels"] == {"app": "a", "tier": "front"}
+
+
+def test_a_container_is_restarted_and_its_neighbours_go_on(agent: Agent) -> None:
+    """In the order of a stop, at once, and counted; under any restart policy."""
+    hook = {"preStop": {"exec": {"command": ["sh", "-c", "echo stopping > /shared/hook"]}}}
+    mounts = [{"name": "shared", "mountPath": "/shared"}]
+    first = container("first", script=TARGET, lifecycle=hook, volumeMounts=mounts)
+    other = container("other", script=TARGET, volumeMounts=mounts)
+    once = container("once", script="exit 0")
+    volumes = [{"name": "shared", "emptyDir": {}}]
+    spec = {"volumes": volumes, "initContainers": [once], "restartPolicy": "Never", "terminationGracePeriodSeconds": 1}
+    agent.run(pod("two", first, other, **spec))
+    before = agent.eye.container("two", "first").id, agent.eye.container("two", "other").id
+    done = agent.cli("restart", "container", "two", "-c", "first", "--timeout=60s")
+    assert (done.code, done.err) == (0, ""), done
+    assert done.out.splitlines()[-1] == "container/first of pod/two restarted"
+    assert agent.eye.container("two", "first").id != before[0]
+    assert agent.eye.container("two", "other").id == before[1]
+    assert [restart_count(agent.pods()["two"], name) for name in ("first", "other")] == [1, 0]
+    assert agent.cli("exec", "two", "-c", "other", "--", "cat", "/shared/hook").out == "stopping\n"
+    assert "RestartRequested" in agent.cli("events", "--for", "pod/two").out
+    refused = agent.cli("restart", "container", "two", "-c", "once")
+    assert refused.code == 1
+    assert refused.err == (
+        'Error from server (Conflict): container "once" of pod "two" is an init container and has done its work: '
+        "restart the pod, and it runs again\n"
+    )
+    lines = [json.loads(line) for line in (agent.state / "audit.log").read_text().splitlines()]
+    assert [line["code"] for line in lines if line["path"].endswith("/containers/first/restart")] == [202]
 
 
 def test_a_file_s_pod_can_be_restarted_but_is_changed_in_its_file(agent: Agent) -> None:

@@ -19,6 +19,7 @@ from ipc.messages.api_server import (
     PatchObject,
     ReloadSettings,
     Reply,
+    RestartContainer,
     RestartPod,
     RestartWorker,
     StopAgent,
@@ -152,6 +153,22 @@ class Changes:
 
         reply = await self._site.master.ask(message)
         return _refusal(reply, name, "pods") if reply.code >= 400 else _answer(reply)
+
+    async def restart_container(self, request: web.Request) -> web.Response:
+        place, container = request.match_info, request.match_info["container"]
+        grace_period_s = integer(request.query, "gracePeriodSeconds", high=MAX_GRACE_PERIOD_S)
+
+        def message(request_id: int) -> RestartContainer:
+            return RestartContainer(
+                request_id=request_id,
+                namespace=place["namespace"],
+                name=place["name"],
+                container=container,
+                grace_period_s=grace_period_s,
+            )
+
+        reply = await self._site.master.ask(message)
+        return _refusal(reply, place["name"], "pods") if reply.code >= 400 else _answer(reply)
 
     async def restart_worker(self, request: web.Request) -> web.Response:
         name = request.match_info["name"]
