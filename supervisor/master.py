@@ -38,6 +38,7 @@ from ipc.messages.api_server import (
     DeleteObject,
     DeletePod,
     DrainNode,
+    FreezePod,
     PatchObject,
     PostManifests,
     ReadConfiguration,
@@ -67,7 +68,7 @@ from ipc.messages.node_worker import (
     SetLogRotation,
     VolumeDeleted,
 )
-from ipc.messages.pod_worker import AbandonPull, ProbeResultChanged, ProbingStopped, PullImage, SyncDone
+from ipc.messages.pod_worker import AbandonPull, Freeze, ProbeResultChanged, ProbingStopped, PullImage, SyncDone
 from ipc.metrics import rootlet as metrics
 from ipc.nodestatus.conditions import statuses_of
 from ipc.shm.board import Board
@@ -95,6 +96,7 @@ from supervisor.processes.slowness import HOUSEKEEPING_WARNING_S, warn_if_slow
 from supervisor.processes.worker_pool import API_SLOT, NODE_SLOT, PODMAN_SLOT, WorkerPool
 from supervisor.protocol.commands import (
     DeathExplained,
+    FreezeAnswered,
     GarbageCollected,
     Log,
     LoopCommand,
@@ -110,6 +112,7 @@ from supervisor.protocol.events import (
     ContainerRestartsRestored,
     EventsRestored,
     EvictionsRestored,
+    FreezeRequest,
     GarbageRequest,
     HostAddressesChanged,
     HousekeepingTick,
@@ -130,6 +133,7 @@ from supervisor.protocol.events import (
     WorkerUp,
 )
 from supervisor.protocol.manifests import ManifestError
+from supervisor.protocol.refusals import RequestRefused
 from supervisor.record.event_log import EventLog
 from supervisor.record.event_writer import EventWriter
 from supervisor.record.node_events import NodeEvents
@@ -218,6 +222,8 @@ class Master:
         self._requests = AdminRequests(self, self._sources, self._children)
         self._garbage: dict[int, asyncio.Future[GarbageReport]] = {}
         """Collections that somebody has asked for, by ticket."""
+        self._freezes: dict[int, asyncio.Future[FreezeAnswered]] = {}
+        """Requests to pause or resume a pod, likewise."""
         self._tickets = itertools.count(1)
         self._adopted_told = False
         self._verbosity = settings.logging.levels
@@ -363,6 +369,8 @@ class Master:
                     self._children.retire(slot, self._settings.workers.stop_timeout_s)
                 case GarbageCollected(ticket, report):
                     self._garbage.pop(ticket).set_result(report)
+                case FreezeAnswered(ticket):
+                    self._freezes.pop(ticket).set_result(command)
                 case PodsStopped():
                     self._sources.forget()
                     self._end()
@@ -425,7 +433,7 @@ class Master:
                 self._replace_if_hung(why)
             case ApplyManifests() | PatchObject() | RestartPod() | DeletePod() | DeleteObject() | RestartWorker():
                 self._requests.take(message)
-            case RestartContainer() | SetLogLevel() | StopAgent():
+            case RestartContainer() | FreezePod() | SetLogLevel() | StopAgent():
                 self._requests.take(message)
             case (
                 PostManifests()
@@ -487,6 +495,14 @@ class Master:
 
     def restart_container(self, namespace: str, name: str, container: str, grace_period_s: int | None) -> None:
         self._feed(self._loop.container_restarts.request(namespace, name, container, grace_period_s))
+
+    async def freeze_pod(self, namespace: str, name: str, freeze: Freeze) -> None:
+        ticket, answer = next(self._tickets), asyncio.get_running_loop().create_future()
+        self._freezes[ticket] = answer
+        self._feed(FreezeRequest(ticket=ticket, namespace=namespace, name=name, freeze=freeze))
+        answered = await asyncio.shield(answer)
+        if answered.code >= 400:
+            raise RequestRefused(answered.code, answered.reason, answered.message)
 
     def restart_worker(self, slot: int) -> None:
         self._feed(WorkerLeaving(slot))

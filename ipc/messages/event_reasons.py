@@ -70,6 +70,8 @@ SANDBOX_CHANGED: Final = EventReason("SandboxChanged", EventType.NORMAL, f"{_EVE
 FAILED_CREATE_POD_SANDBOX: Final = EventReason(
     "FailedCreatePodSandBox", EventType.WARNING, f"{_EVENTS}, FailedCreatePodSandBox"
 )
+POD_PAUSED: Final = EventReason("Paused", EventType.NORMAL, "")
+POD_RESUMED: Final = EventReason("Resumed", EventType.NORMAL, "")
 FAILED_TO_KILL_POD: Final = EventReason("FailedKillPod", EventType.WARNING, f"{_EVENTS}, FailedToKillPod")
 FAILED_SYNC: Final = EventReason("FailedSync", EventType.WARNING, f"{_EVENTS}, FailedSync")
 """Nothing is done for a pod whose state cannot be observed."""

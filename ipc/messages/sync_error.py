@@ -35,6 +35,8 @@ class SyncError(enum.StrEnum):
     CREATE_POD_SANDBOX = "CreatePodSandboxError"
     KILL_POD_SANDBOX = "KillPodSandboxError"
     RESIZE_POD = "ResizePodInPlaceError"
+    FREEZE_POD = "FreezePodError"
+    """The pod's processes could not be paused or resumed."""
     ETC_FILE = "EtcFileError"
     """The files that all containers see in /etc could not be written."""
     FAILED_MOUNT = "FailedMount"

@@ -19,7 +19,18 @@ if TYPE_CHECKING:
 BY_KIND: Final = frozenset({"get", "describe", "delete"})
 """Commands whose first word is a kind, and names of that kind follow."""
 OF_PODS: Final = frozenset(
-    {"logs", "exec", "attach", "port-forward", "stats", "top pods", "restart pod", "restart container"}
+    {
+        "logs",
+        "exec",
+        "attach",
+        "port-forward",
+        "stats",
+        "top pods",
+        "restart pod",
+        "restart container",
+        "pause pod",
+        "resume pod",
+    }
 )
 """Commands whose words are names of pods."""
 

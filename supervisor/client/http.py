@@ -138,6 +138,14 @@ class AgentClient:
         path = f"{details_path(namespace, pod)}/containers/{quote(container, safe='')}/restart"
         self._act(path, {"gracePeriodSeconds": grace_period_s})
 
+    def pause_pod(self, namespace: str, name: str) -> None:
+        """Pause the processes of a pod; returns when they are."""
+        self._act(f"{details_path(namespace, name)}/pause", {})
+
+    def resume_pod(self, namespace: str, name: str) -> None:
+        """Let the processes of a paused pod go on; returns when they do."""
+        self._act(f"{details_path(namespace, name)}/resume", {})
+
     def stop(self, pods: bool) -> ActionResult:
         """Ask the agent to stop, with ``pods`` after terminating every pod."""
         return self._act("/rootlet/v1/stop", {"pods": pods})

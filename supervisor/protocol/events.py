@@ -23,7 +23,7 @@ from ipc.messages.node_worker import (
     ObservationFailed,
     VolumeDeleted,
 )
-from ipc.messages.pod_worker import AbandonPull, ProbeResultChanged, ProbingStopped, PullImage, SyncDone
+from ipc.messages.pod_worker import AbandonPull, Freeze, ProbeResultChanged, ProbingStopped, PullImage, SyncDone
 from supervisor.config.settings import Settings
 from supervisor.protocol.source_updates import ObjectsExpected, ObjectUpdate, PodUpdate
 from supervisor.state.resources_checkpoint import PodResources
@@ -183,6 +183,15 @@ class ContainerRestartRequested(msgspec.Struct, frozen=True, kw_only=True):
     """None: as its manifest says."""
 
 
+class FreezeRequest(msgspec.Struct, frozen=True, kw_only=True):
+    """Somebody wants a pod paused or resumed; answered by one `FreezeAnswered`."""
+
+    ticket: int
+    namespace: str
+    name: str
+    freeze: Freeze
+
+
 LoopEvent = (
     PodUpdate
     | ObjectUpdate
@@ -220,4 +229,5 @@ LoopEvent = (
     | KillPod
     | ContainerRestartRequested
     | ContainerRestartsRestored
+    | FreezeRequest
 )

@@ -16,6 +16,7 @@ from ipc.api.v1.event import Event
 from ipc.api.v1.pod import Pod
 from ipc.api.v1.status import PodStatus
 from ipc.host.clock import Instant, rfc3339
+from ipc.kubecontainer.frozen import is_frozen
 from ipc.kubecontainer.pod_containers import every_container
 from ipc.kubecontainer.pod_failure import PodFailure
 from ipc.kubecontainer.pod_status import RuntimePodStatus
@@ -301,6 +302,7 @@ class StatusManager:
             probe_results=basis.probe_results,
             replaced=self._replaced(basis, observed),
             was_observed_before=record.was_observed,
+            paused=is_frozen(basis.observed),
             terminating=phase is not WorkType.SYNC,
             terminated=phase is WorkType.TERMINATED,
             rejection=record.rejection,

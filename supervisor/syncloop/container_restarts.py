@@ -11,6 +11,7 @@ from typing import Final
 
 from ipc.api.v1.pod import Pod
 from ipc.host.clock import Instant
+from ipc.kubecontainer.frozen import is_frozen
 from ipc.kubecontainer.pod_containers import ContainerKind, every_container, find_container
 from ipc.kubecontainer.pod_status import ContainerState, RuntimePodStatus
 from ipc.kubecontainer.restart_policy import is_restartable_init
@@ -19,21 +20,12 @@ from ipc.messages.pod_worker import WorkType
 from supervisor.podworkers.pod_cache import PodCache
 from supervisor.podworkers.pod_table import PodTable
 from supervisor.protocol.events import ContainerRestartRequested, ContainerRestartsRestored
+from supervisor.protocol.refusals import RequestRefused
 from supervisor.syncloop.announcer import Announcer
 
 SHORTEST_GRACE_S: Final = 1
 """A grace period of zero means this one, as for pods."""
 NOTHING: Final[Mapping[str, int | None]] = {}
-
-
-class RestartRefused(Exception):
-    """A container cannot be restarted; the text says why."""
-
-    def __init__(self, code: int, reason: str, message: str) -> None:
-        """``code`` and ``reason`` as of an HTTP answer of Kubernetes."""
-        super().__init__(message)
-        self.code = code
-        self.reason = reason
 
 
 class RequestedRestarts:
@@ -96,14 +88,17 @@ class ContainerRestarts:
     def request(
         self, namespace: str, name: str, container: str, grace_period_s: int | None
     ) -> ContainerRestartRequested:
-        """The event that asks for a container's restart. Raises RestartRefused."""
+        """The event that asks for a container's restart. Raises RequestRefused."""
         wanted = f"{namespace}/{name}"
         state = next((state for state in self._pod_table if state.name == wanted and state.pod is not None), None)
         if state is None or state.pod is None:
-            raise RestartRefused(404, "NotFound", f'pods "{name}" not found')
+            raise RequestRefused(404, "NotFound", f'pods "{name}" not found')
         if state.lifecycle.phase is not WorkType.SYNC:
-            raise RestartRefused(409, "Conflict", f'pod "{name}" ends or has ended: none of its containers can restart')
-        id = replaceable_container(state.pod, self._cache.get(state.uid), container)
+            raise RequestRefused(409, "Conflict", f'pod "{name}" ends or has ended: none of its containers can restart')
+        observed = self._cache.get(state.uid)
+        if is_frozen(observed):
+            raise RequestRefused(409, "Conflict", f'pod "{name}" is paused: resume it first')
+        id = replaceable_container(state.pod, observed, container)
         grace_s = grace_period_s if grace_period_s is None else max(grace_period_s, SHORTEST_GRACE_S)
         return ContainerRestartRequested(uid=state.uid, container_id=id, name=container, grace_period_s=grace_s)
 
@@ -126,22 +121,22 @@ class ContainerRestarts:
 
 
 def replaceable_container(pod: Pod, status: RuntimePodStatus, name: str) -> str:
-    """Id of the container that a restart of the one of that name replaces. Pure. Raises RestartRefused."""
+    """Id of the container that a restart of the one of that name replaces. Pure. Raises RequestRefused."""
     metadata, found = pod.metadata, find_container(pod.spec, name)
     if found is None:
         names = ", ".join(each.container.name for each in every_container(pod.spec))
-        raise RestartRefused(
+        raise RequestRefused(
             400, "BadRequest", f'container "{name}" not found in pod "{metadata.name}": it has {names}'
         )
     named = f'container "{name}" of pod "{metadata.name}"'
     if found.kind is ContainerKind.EPHEMERAL:
-        raise RestartRefused(409, "Conflict", f"{named} is an ephemeral container, which never starts again")
+        raise RequestRefused(409, "Conflict", f"{named} is an ephemeral container, which never starts again")
     newest = status.newest(name)
     if found.kind is ContainerKind.INIT and not is_restartable_init(found.container):
         done = newest is None or newest.state is ContainerState.EXITED
         words = "has done its work" if done else "is at work"
         text = f"{named} is an init container and {words}: restart the pod, and it runs again"
-        raise RestartRefused(409, "Conflict", text)
+        raise RequestRefused(409, "Conflict", text)
     if newest is None or newest.state is ContainerState.CREATED:
-        raise RestartRefused(409, "Conflict", f"{named} has not started yet")
+        raise RequestRefused(409, "Conflict", f"{named} has not started yet")
     return newest.id

@@ -26,6 +26,7 @@ from supervisor.syncloop.announcer import Announcer
 from supervisor.syncloop.command_buffer import CommandBuffer
 from supervisor.syncloop.container_restarts import RequestedRestarts
 from supervisor.syncloop.pod_kills import PodKills
+from supervisor.syncloop.pod_pauses import PodPauses
 
 
 class LoopParts:
@@ -59,6 +60,7 @@ class LoopParts:
             requested_restarts=self.restarts.of_pod,
         )
         self.announcer = Announcer(self.statuses, self.probes, self.cache, self.out)
+        self.pauses = PodPauses(self.pod_table, self.cache, self.statuses, self.announcer, self.out)
         self.node_pressures: tuple[NodePressure, ...] = ()
         """Conditions of pressure that the node has: its manager sets them, admission asks."""
         self.kills = PodKills(self.pod_table, self.statuses, self.announcer, self.out)

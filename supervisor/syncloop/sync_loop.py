@@ -48,6 +48,7 @@ from supervisor.protocol.events import (
     ContainerRestartsRestored,
     EventsRestored,
     EvictionsRestored,
+    FreezeRequest,
     GarbageRequest,
     HostAddressesChanged,
     HousekeepingTick,
@@ -153,6 +154,7 @@ class SyncLoop:
         table.on(EvictionsRestored, self._updates.on_evictions_restored)
         table.on(ResourcesRestored, self._on_resources_restored)
         table.on(ContainerRestartRequested, self.container_restarts.on_request)
+        table.on(FreezeRequest, self._parts.pauses.on_request)
         table.on(ContainerRestartsRestored, self.container_restarts.on_restored)
         table.on(BindingsRestored, self._objects.on_bindings_restored)
         table.on(HostAddressesChanged, self._on_host_addresses_changed)
@@ -311,6 +313,7 @@ class SyncLoop:
             self._observation_requests.touched(state.uid, done.touched, removed=done.removed, unsure=done.unsure)
             self._observation_requests.looked(state.uid, done.looks)
         self._resizes.sync_ended(state, done, now)
+        self._parts.pauses.sync_ended(state, done, now)
         if done.evicted and state.lifecycle.phase is WorkType.SYNC:
             self._updates.evict(state, PodFailure(reason=EVICTED, message=done.evicted))
             self._announcer.pod_event(state, event_reasons.EVICTED, done.evicted, now)

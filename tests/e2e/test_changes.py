@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.e2e.agent import Agent, is_ready, restart_count
+from tests.e2e.agent import Agent, Json, is_ready, restart_count
 from tests.e2e.manifests import STAY, container, pod
 
 pytestmark = [pytest.mark.e2e, pytest.mark.podman]
@@ -59,8 +59,8 @@ def test_a_container_is_restarted_and_its_neighbours_go_on(agent: Agent) -> None
     other = container("other", script=TARGET, volumeMounts=mounts)
     once = container("once", script="exit 0")
     volumes = [{"name": "shared", "emptyDir": {}}]
-    spec = {"volumes": volumes, "initContainers": [once], "restartPolicy": "Never", "terminationGracePeriodSeconds": 1}
-    agent.run(pod("two", first, other, **spec))
+    spec: Json = {"volumes": volumes, "initContainers": [once], "restartPolicy": "Never"}
+    agent.run(pod("two", first, other, terminationGracePeriodSeconds=1, **spec))
     before = agent.eye.container("two", "first").id, agent.eye.container("two", "other").id
     done = agent.cli("restart", "container", "two", "-c", "first", "--timeout=60s")
     assert (done.code, done.err) == (0, ""), done
@@ -78,6 +78,27 @@ def test_a_container_is_restarted_and_its_neighbours_go_on(agent: Agent) -> None
     )
     lines = [json.loads(line) for line in (agent.state / "audit.log").read_text().splitlines()]
     assert [line["code"] for line in lines if line["path"].endswith("/containers/first/restart")] == [202]
+
+
+def test_a_pod_is_paused_or_told_why_it_cannot_be(agent: Agent) -> None:
+    """Its containers need cgroups that this user may freeze."""
+    agent.run(pod("still", container(script=TARGET), terminationGracePeriodSeconds=1))
+    done = agent.cli("pause", "pod", "still")
+    if done.code:
+        assert done.err.startswith('Error from server (Conflict): pod "still" cannot be paused: Podman says: ')
+        assert "its containers need cgroups (v2) of their own below one that is delegated to this user" in done.err
+        assert is_ready(agent.pods()["still"])
+        resumed = agent.cli("resume", "pod", "still")
+        assert (resumed.code, resumed.err) == (1, 'Error from server (Conflict): pod "still" is not paused\n')
+        return
+    assert done.out == "pod/still paused\n"
+    agent.until(lambda: agent.pods()["still"]["status"].get("reason") == "Paused", "its status says so")
+    agent.restart()
+    agent.until(lambda: agent.pods()["still"]["status"].get("reason") == "Paused", "it is paused over a restart")
+    assert agent.cli("resume", "pod", "still") == (0, "pod/still resumed\n", "")
+    agent.until_ready(["still"])
+    assert agent.cli("pause", "pod", "still").code == 0
+    assert agent.cli("restart", "pod", "still", "--timeout=60s").code == 0
 
 
 def test_a_file_s_pod_can_be_restarted_but_is_changed_in_its_file(agent: Agent) -> None:

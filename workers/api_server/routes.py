@@ -90,6 +90,8 @@ def route_table(site: AppState, kubelets: Sequence[Route]) -> list[web.RouteDef]
         web.post("/rootlet/v1/apply", changes.apply),
         web.post("/rootlet/v1/patch", changes.patch),
         web.post("/rootlet/v1/pods/{namespace}/{name}/restart", changes.restart_pod),
+        web.post("/rootlet/v1/pods/{namespace}/{name}/pause", changes.pause_pod),
+        web.post("/rootlet/v1/pods/{namespace}/{name}/resume", changes.resume_pod),
         web.post("/rootlet/v1/pods/{namespace}/{name}/containers/{container}/restart", changes.restart_container),
         _get("/rootlet/v1/pods/{namespace}/{name}/archive", archives.get),
         web.put("/rootlet/v1/pods/{namespace}/{name}/archive", archives.put),

@@ -75,6 +75,25 @@ def choice_options(command: F) -> F:
     return command
 
 
+def pods_options(command: F) -> F:
+    """Words and options by which `restart pod`, `pause pod` and `resume pod` choose pods; `pods_choice` takes them."""
+    for option in (
+        click.option("-l", "--selector", default="", metavar="LABELS", help="Pods with these labels."),
+        click.option("--all", "everything", is_flag=True, help="All pods of the namespace."),
+        stated_namespace_option,
+        click.argument("names", nargs=-1, metavar="NAME..."),
+    ):
+        command = option(command)
+    return command
+
+
+def pods_choice(names: tuple[str, ...], selector: str, everything: bool, namespace: str) -> Choice:
+    """Pods by `pods_options`. Raises click.UsageError when they are chosen in two ways, or in none."""
+    if bool(names) == bool(selector or everything):
+        raise click.UsageError("name the pods, or give --all or a selector")
+    return Choice(words=("pods", *names), selector=selector, everything=everything, namespace=namespace)
+
+
 class Told(msgspec.Struct, frozen=True, kw_only=True):
     """How a change is made and told."""
 

@@ -32,16 +32,16 @@ class Restart(msgspec.Struct, frozen=True):
 
 def restart_pods(client: AgentClient, choice: Choice, restart: Restart) -> None:
     """One after the other, each when the one before is Ready. Raises Failure: the pods behind it stay as they are."""
-    for target in pods_of(client, choice):
+    for target in pods_of(client, choice, "restarted"):
         _restart(client, target, restart)
 
 
-def pods_of(client: AgentClient, choice: Choice) -> Sequence[Target]:
-    """Raises Failure for what is no pod."""
+def pods_of(client: AgentClient, choice: Choice, done: str) -> Sequence[Target]:
+    """The chosen pods, each once. Raises Failure for what is no pod."""
     targets = list(dict.fromkeys(chosen(client, choice)))
     for target in targets:
         if target.resource != PODS:
-            raise Failure(f"{target.resource} {target.name!r}: only pods are restarted", prefix="error: ")
+            raise Failure(f"{target.resource} {target.name!r}: only pods are {done}", prefix="error: ")
     return targets
 
 
@@ -66,15 +66,17 @@ def restart_containers(client: AgentClient, pod: Target, names: Sequence[str], r
     if found is None:
         raise Failure(f'Error from server (NotFound): pods "{pod.name}" not found', prefix="")
     for name in dict.fromkeys(names or (default_container(found),)):
-        before = str(_status_of(_pod(pods, pod), name).get("containerID", ""))
+        _restart_container(client, pods, pod, name, restart)
+
+
+def _restart_container(client: AgentClient, pods: Reflector, pod: Target, name: str, restart: Restart) -> None:
+    named, before = f"container/{name} of pod/{pod.name}", str(_status_of(_pod(pods, pod), name).get("containerID", ""))
+    try:
         client.restart_container(pod.namespace, pod.name, name, restart.grace_period_s)
-        named = f"container/{name} of pod/{pod.name}"
-        _wait(pods, named, lambda name=name, before=before: _progress_of(pods, pod, name, before), restart.timeout_s)
-        click.echo(f"{named} restarted")
-
-
-def _progress_of(pods: Reflector, pod: Target, name: str, before: str) -> str:
-    return container_progress(_status_of(_pod(pods, pod), name), before)
+    except RequestFailed as error:
+        raise Failure(str(error), prefix="") from None
+    _wait(pods, named, lambda: container_progress(_status_of(_pod(pods, pod), name), before), restart.timeout_s)
+    click.echo(f"{named} restarted")
 
 
 def _status_of(pod: Json | None, name: str) -> Json:

@@ -16,6 +16,7 @@ from ipc.messages.api_server import (
     DeleteObject,
     DeletePod,
     DrainNode,
+    FreezePod,
     PatchObject,
     ReloadSettings,
     Reply,
@@ -25,6 +26,7 @@ from ipc.messages.api_server import (
     StopAgent,
     UncordonNode,
 )
+from ipc.messages.pod_worker import Freeze
 from workers.api_server.core.query import flag, integer
 from workers.api_server.core.status_errors import ApiError, StatusDetails, bad_request, failure, success
 from workers.api_server.store.site import AppState, json_answer, read_body, status_answer
@@ -169,6 +171,21 @@ class Changes:
 
         reply = await self._site.master.ask(message)
         return _refusal(reply, place["name"], "pods") if reply.code >= 400 else _answer(reply)
+
+    async def pause_pod(self, request: web.Request) -> web.Response:
+        return await self._freeze(request, Freeze.PAUSE)
+
+    async def resume_pod(self, request: web.Request) -> web.Response:
+        return await self._freeze(request, Freeze.RESUME)
+
+    async def _freeze(self, request: web.Request, freeze: Freeze) -> web.Response:
+        namespace, name = request.match_info["namespace"], request.match_info["name"]
+
+        def message(request_id: int) -> FreezePod:
+            return FreezePod(request_id=request_id, namespace=namespace, name=name, freeze=freeze)
+
+        reply = await self._site.master.ask(message)
+        return _refusal(reply, name, "pods") if reply.code >= 400 else _answer(reply)
 
     async def restart_worker(self, request: web.Request) -> web.Response:
         name = request.match_info["name"]

@@ -7,7 +7,7 @@ from typing import Any, TypeVar
 
 import click
 
-from supervisor.cli.changing.changes import PODS, Choice, stated_namespace_option
+from supervisor.cli.changing.changes import PODS, pods_choice, pods_options, stated_namespace_option
 from supervisor.cli.changing.restarts import Restart, restart_containers, restart_pods
 from supervisor.cli.manifests import Target
 from supervisor.cli.options import DEFAULT_NAMESPACE, FOREVER_S, agent, agent_options, duration_s, split_pod_name
@@ -21,7 +21,6 @@ def _restart_options(command: F) -> F:
         click.option("--grace-period", type=click.IntRange(min=0), help="Seconds to end in, instead of the pod's own."),
         click.option("--wait/--no-wait", "wait", default=True, help="Go on when it is Ready again.  [default: wait]"),
         click.option("--timeout", callback=duration_s, default="0s", help="How long to wait for each; 0s: for ever."),
-        stated_namespace_option,
         agent_options,
     ):
         command = option(command)
@@ -34,9 +33,7 @@ def restart() -> None:
 
 
 @restart.command()
-@click.argument("names", nargs=-1, metavar="NAME...")
-@click.option("-l", "--selector", default="", metavar="LABELS", help="Pods with these labels.")
-@click.option("--all", "everything", is_flag=True, help="All pods of the namespace.")
+@pods_options
 @_restart_options
 @click.pass_context
 def pod(
@@ -58,9 +55,7 @@ def pod(
     rootlet restart pod web db
     rootlet restart pod -l app=shop --timeout=2m
     """
-    if bool(names) == bool(selector or everything):
-        raise click.UsageError("name the pods, or give --all or a selector")
-    choice = Choice(words=("pods", *names), selector=selector, everything=everything, namespace=namespace)
+    choice = pods_choice(names, selector, everything, namespace)
     with agent(ctx) as client:
         restart_pods(client, choice, Restart(grace_period, (timeout or FOREVER_S) if wait else 0.0))
 
@@ -68,6 +63,7 @@ def pod(
 @restart.command()
 @click.argument("pod")
 @click.option("-c", "--container", "containers", multiple=True, help="Which container; several by several -c.")
+@stated_namespace_option
 @_restart_options
 @click.pass_context
 def container(

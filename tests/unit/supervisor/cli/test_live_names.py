@@ -26,6 +26,8 @@ def completes(command: click.Command, param: str) -> str:
         ("changing.restart", "restart pod", "names", POD),
         ("changing.restart", "restart container", "pod", POD),
         ("changing.restart", "restart container", "containers", CONTAINER),
+        ("changing.pause", "pause pod", "names", POD),
+        ("changing.resume", "resume pod", "names", POD),
         ("changing.rollout", "rollout restart", "words", TYPED),
         ("operating.workers", "workers restart", "names", WORKER),
         ("reading.top", "top pods", "names", POD),

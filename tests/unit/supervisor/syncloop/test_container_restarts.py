@@ -9,7 +9,7 @@ from ipc.api.v1.container import Container, EphemeralContainer
 from ipc.api.v1.pod import Pod
 from ipc.kubecontainer.pod_status import ContainerState, RuntimePodStatus
 from supervisor.protocol.events import ContainerRestartsRestored
-from supervisor.syncloop.container_restarts import RestartRefused
+from supervisor.protocol.refusals import RequestRefused
 from tests.harness.dialogue import POD_SLOT, Talk, absent, exited, pod, running
 
 
@@ -103,7 +103,7 @@ def with_others(uid: str) -> Pod:
 def test_what_cannot_be_restarted_is_refused_in_words(name: str, container: str, words: str) -> None:
     talk = Talk()
     talk.start(with_others("a"))
-    with pytest.raises(RestartRefused) as refused:
+    with pytest.raises(RequestRefused) as refused:
         ask(talk, name, container)
     assert str(refused.value) == words
 
@@ -114,7 +114,7 @@ def test_an_init_container_at_work_is_refused_too() -> None:
     seen = running("a")
     first = msgspec.structs.replace(seen.containers[0], name="first", id="f", state=ContainerState.RUNNING)
     talk.see(msgspec.structs.replace(seen, containers=(first,)))
-    with pytest.raises(RestartRefused, match="is an init container and is at work"):
+    with pytest.raises(RequestRefused, match="is an init container and is at work"):
         ask(talk, "a", "first")
 
 
@@ -122,5 +122,5 @@ def test_a_pod_that_ends_has_nothing_to_restart() -> None:
     talk = Talk()
     talk.start("a")
     talk.remove("a")
-    with pytest.raises(RestartRefused, match='pod "a" ends or has ended'):
+    with pytest.raises(RequestRefused, match='pod "a" ends or has ended'):
         ask(talk, "a")
