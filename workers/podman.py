@@ -302,6 +302,20 @@ class PodmanRuntime:
         )
         await self._client.call(request)
 
+    async def pause_pod(self, id: str) -> None:
+        await self._freeze("pause pod", f"pods/{_name(id)}/pause")
+
+    async def resume_pod(self, id: str) -> None:
+        await self._freeze("resume pod", f"pods/{_name(id)}/unpause")
+
+    async def _freeze(self, call: str, path: str) -> None:
+        """A report says what went wrong with each container, with the status 409, or with 200 before."""
+        accept = frozenset({409})
+        answer = await self._client.call(Request(call=call, method="POST", path=path, kind=Kind.UPDATE, accept=accept))
+        if failures := _read(call, answer, libpod.decode_freeze_errors):
+            others = f" (and {len(failures) - 1} more)" if len(failures) > 1 else ""
+            raise RuntimeCallError(ErrorKind.INTERNAL, call, f"{failures[0]}{others}")
+
     def read_cgroup(self, process: ContainerProcess) -> CgroupReading:
         return cgroups.read_cgroup(cgroups.own_cgroup(process.pid, process.container_id))
 

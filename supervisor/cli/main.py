@@ -47,6 +47,8 @@ COMMANDS: Final[Mapping[str, Mapping[str, str]]] = {
         "set": "Change images, variables or resources of applied pods.",
         "restart": "Restart pods in order, one after the other.",
         "rollout": "Restart pods, in kubectl's words.",
+        "pause": "Pause the processes of pods.",
+        "resume": "Let paused pods go on.",
     },
     "entering": {
         "exec": "Run a command in a container.",

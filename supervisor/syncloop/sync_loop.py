@@ -44,8 +44,11 @@ from supervisor.protocol.commands import LoopCommand
 from supervisor.protocol.dispatch import DispatchTable
 from supervisor.protocol.events import (
     BindingsRestored,
+    ContainerRestartRequested,
+    ContainerRestartsRestored,
     EventsRestored,
     EvictionsRestored,
+    FreezeRequest,
     GarbageRequest,
     HostAddressesChanged,
     HousekeepingTick,
@@ -69,6 +72,7 @@ from supervisor.protocol.source_updates import ObjectsExpected, ObjectUpdate, Po
 from supervisor.record.recorder import EventRecorder
 from supervisor.record.status_manager import pod_event
 from supervisor.syncloop import requeue
+from supervisor.syncloop.container_restarts import ContainerRestarts, RequestedRestarts
 from supervisor.syncloop.dispatcher import Dispatcher
 from supervisor.syncloop.garbage import Garbage
 from supervisor.syncloop.node_pressure import NodePressureManager
@@ -105,6 +109,8 @@ class SyncLoop:
         self._announcer = parts.announcer
         self._shutdown = NodeShutdown(parts)
         self._resizes = Resizes(parts)
+        self.container_restarts = ContainerRestarts(parts.restarts, parts.pod_table, parts.cache, parts.announcer)
+        """Restarts of single containers, to be asked for."""
         self._updates = PodUpdates(parts, self._shutdown, self._resizes)
         self._volumes = VolumeUpdates(parts)
         self._objects = ObjectUpdates(parts, self._volumes)
@@ -149,6 +155,9 @@ class SyncLoop:
         table.on(ProbeResultsRestored, self._on_probe_results_restored)
         table.on(EvictionsRestored, self._updates.on_evictions_restored)
         table.on(ResourcesRestored, self._on_resources_restored)
+        table.on(ContainerRestartRequested, self.container_restarts.on_request)
+        table.on(FreezeRequest, self._parts.pauses.on_request)
+        table.on(ContainerRestartsRestored, self.container_restarts.on_restored)
         table.on(BindingsRestored, self._objects.on_bindings_restored)
         table.on(HostAddressesChanged, self._on_host_addresses_changed)
         table.on(SettingsChanged, self._on_settings_changed)
@@ -212,6 +221,11 @@ class SyncLoop:
         return self._parts.allocations
 
     @property
+    def requested_restarts(self) -> RequestedRestarts:
+        """Owner of the restarts that are still to be carried out, for their checkpoint to read."""
+        return self._parts.restarts
+
+    @property
     def persistent_volumes(self) -> PersistentVolumeController:
         """Owner of the bindings of claims, for their checkpoint to read."""
         return self._volumes.controller
@@ -230,6 +244,7 @@ class SyncLoop:
 
     def _on_sources_ready(self, ready: SourcesReady, now: Instant) -> None:
         self._updates.on_sources_ready(ready, now)
+        self._parts.restarts.retain(self._pod_table)
         self._objects.on_sources_ready(now)
 
     # --- observations --------------------------------------------------------------------------------------------
@@ -262,6 +277,7 @@ class SyncLoop:
             self._observation_requests.accept_older(state.uid)  # a noted end has the date of the view before it
             self._parts.probes.recall(state, changed)
             self._parts.allocations.observed(state.uid, changed)
+            self._parts.restarts.observed(state.uid, changed)
             self._parts.devices.observed(state.pod, changed, self._pod_of)
             self._announcer.report(state, now, observed_at=changed.observed_at)
 
@@ -299,6 +315,7 @@ class SyncLoop:
             self._observation_requests.touched(state.uid, done.touched, removed=done.removed, unsure=done.unsure)
             self._observation_requests.looked(state.uid, done.looks)
         self._resizes.sync_ended(state, done, now)
+        self._parts.pauses.sync_ended(state, done, now)
         if done.evicted and state.lifecycle.phase is WorkType.SYNC:
             self._updates.evict(state, PodFailure(reason=EVICTED, message=done.evicted))
             self._announcer.pod_event(state, event_reasons.EVICTED, done.evicted, now)

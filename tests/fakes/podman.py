@@ -137,6 +137,10 @@ class FakeContainer:
     """Its process has ended, and Podman says that it runs."""
     is_exiting: bool = False
     """The kernel is taking its process down, and waits for others of its PID namespace."""
+    pending: list[str] = field(default_factory=list)
+    """Signals that it was sent while it was paused."""
+    left_s: float = math.inf
+    """How long its program would run on, while it is paused."""
     pipes: list[int] = field(default_factory=list)
     """Ends of pipes that are closed when the process ends: its pidfds."""
 
@@ -195,6 +199,8 @@ class FakePodman:
         """Commands run in containers, newest last."""
         self.mute = False
         """Events are lost."""
+        self.can_freeze = True
+        """Containers have cgroups of their own."""
         self._ids = 0
         self._pids = FIRST_PID
 
@@ -387,8 +393,34 @@ class FakePodman:
         container.signals.append(name)
         if word == "KILL":
             self.exit(id, KILLED)
+        elif container.state == "paused":
+            container.pending.append(name)
         elif word == container.program.term_signal and container.program.term_exit_code is not None:
             self.exit(id, container.program.term_exit_code)
+
+    def pause_pod(self, id: str) -> None:
+        """libpod/pod_api.go, Pause: each container by itself."""
+        running = [c for c in self.members(self.pod(id)) if c.state == "running"]
+        if running and not self.can_freeze:
+            refuse(ErrorKind.INTERNAL, f"pausing container {running[0].id}: cannot pause without using Cgroups")
+        for container in running:
+            container.state, container.left_s = "paused", math.inf
+            if container.end is not None:
+                container.left_s = max(0.0, container.end.when() - asyncio.get_running_loop().time())
+                container.end.cancel()
+            self._tell("pause", container)
+
+    def resume_pod(self, id: str) -> None:
+        """libpod/pod_api.go, Unpause."""
+        for container in [c for c in self.members(self.pod(id)) if c.state == "paused"]:
+            container.state, pending = "running", container.pending
+            container.pending = []
+            if container.left_s < math.inf and container.program is not None:
+                loop = asyncio.get_running_loop()
+                container.end = loop.call_later(container.left_s, self.exit, container.id, container.program.exit_code)
+            self._tell("unpause", container)
+            for name in pending:
+                self.kill_container(container.id, name)
 
     def update_container(self, id: str, resources: Mapping[str, Any]) -> None:
         container = self.container(id)

@@ -176,6 +176,12 @@ class FakeRuntime:
     async def update_container(self, id: str, resources: Mapping[str, Any]) -> None:
         await self._call("update_container", lambda: self.podman.update_container(id, resources))
 
+    async def pause_pod(self, id: str) -> None:
+        await self._call("pause_pod", lambda: self.podman.pause_pod(id))
+
+    async def resume_pod(self, id: str) -> None:
+        await self._call("resume_pod", lambda: self.podman.resume_pod(id))
+
     def read_cgroup(self, process: ContainerProcess) -> CgroupReading:
         container = self.podman.containers.get(process.container_id)
         if container is None:

@@ -74,6 +74,7 @@ from supervisor.config.settings import Settings, WorkersSettings
 from supervisor.processes.worker_pool import API_SLOT, FIRST_POD_SLOT, NODE_SLOT
 from supervisor.protocol.commands import (
     DeathExplained,
+    FreezeAnswered,
     GarbageCollected,
     Log,
     LoopCommand,
@@ -352,6 +353,8 @@ class Talk:
                 return []
             case PodsStopped():
                 return ["pods stopped"]
+            case FreezeAnswered(ticket=ticket, message=message):
+                return [f"freeze {ticket}: {message or 'done'}"]
             case GarbageCollected(ticket=ticket):
                 self.garbage[ticket] = command.report
                 return [f"garbage {ticket}"]

@@ -311,6 +311,13 @@ class Runtime(Protocol):
         """POST containers/{id}/update: other limits and weights for a container that runs, as those of a SpecGenerator.
         Raises NOT_FOUND, WRONG_STATE (it does not run), INVALID, INTERNAL (the kernel refuses them)."""
 
+    async def pause_pod(self, id: str) -> None:
+        """POST pods/{id}/pause: the processes of its containers get no CPU. What does not run, or is paused, stays as
+        it is. Raises NOT_FOUND, INTERNAL (a container has no cgroup to freeze; others may be paused then)."""
+
+    async def resume_pod(self, id: str) -> None:
+        """POST pods/{id}/unpause. What is not paused stays as it is. Raises NOT_FOUND, INTERNAL."""
+
     def read_cgroup(self, process: ContainerProcess) -> CgroupReading:
         """The container's own cgroup, without asking Podman. Reads a few small files."""
 

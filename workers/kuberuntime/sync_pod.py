@@ -109,6 +109,7 @@ def _decide(context: SyncContext, run: SyncRun, request: SyncPod, of: PodSnapsho
         gc=context.node.gc,
         dead_containers=request.dead_containers,
         actuated=request.actuated,
+        restarts=request.restarts,
         controllers=context.node.resources.controllers,
     )
 

@@ -22,6 +22,7 @@ from workers.fs.tree_removal import Stuck
 from workers.kuberuntime.context import SyncContext
 from workers.kuberuntime.kill_container import kill_pod
 from workers.kuberuntime.leftover_processes import end_leftover_processes
+from workers.kuberuntime.pause_pod import thaw
 from workers.kuberuntime.remove import remove_container, remove_dead_containers, remove_sandbox
 from workers.logs import layout
 from workers.logs.pod_dirs import remove_pod_directory
@@ -34,15 +35,16 @@ from workers.volumemanager.tear_down import tear_down_volumes
 
 async def sync_terminating(context: SyncContext, run: SyncRun, request: SyncPod, status: RuntimePodStatus) -> None:
     """Stop every container within its grace period, the sandbox last, unless the pod's removal follows, which ends the
-    sandbox in one call with all that is left. That it was evicted is kept first, so that no later agent goes back on
-    it. Raises SyncEnded. A shorter grace period cancels it and arrives as the
-    next request."""
+    sandbox in one call with all that is left. A paused pod goes on first, lest its processes miss their signals. That
+    it was evicted is kept before all, so that no later agent goes back on it. Raises SyncEnded. A shorter grace period
+    cancels it and arrives as the next request."""
     if request.remove:
         run.keep_place()
     elif request.evicted is not None:
         await keep_evicted(run, context.volumes.pods_dir, request.evicted)
     targets = kill_all(request.pod, status, request.grace_period_s)
     run.record.found(f"{len(targets)} containers running")
+    await thaw(run, status)
     run.step(f"stopping {len(targets)} containers")
     sandboxes = () if request.remove else status.sandboxes
     await kill_pod(run, context.handlers, request.pod, targets, sandboxes)

@@ -10,15 +10,13 @@ import click
 from ipc.host import clock
 from ipc.resources import registry
 from supervisor.cli.arguments import Selection, select
-from supervisor.cli.manifests import files_option
+from supervisor.cli.manifests import manifest_options
 from supervisor.cli.options import (
     DEFAULT_NAMESPACE,
     Failure,
     agent,
     agent_options,
-    all_namespaces_option,
-    namespace_option,
-    selector_option,
+    place_options,
 )
 from supervisor.cli.printers.config_objects import (
     describe_config_object,
@@ -42,10 +40,8 @@ Json = Mapping[str, Any]
 
 @click.command()
 @click.argument("words", nargs=-1, metavar="TYPE [NAME...] | TYPE/NAME...")
-@files_option
-@namespace_option
-@all_namespaces_option
-@selector_option
+@manifest_options
+@place_options
 @click.option("--show-events/--no-show-events", default=True, help="With the events of each.  [default: show-events]")
 @click.option("--chunk-size", type=int, default=500, hidden=True, help="Taken as kubectl's, and not needed.")
 @agent_options
