@@ -124,7 +124,7 @@ def comments() -> Iterator[Comment]:
     above: list[str] = []
     sections: list[str] = []
     for line in EXAMPLE.read_text().splitlines():
-        if heading := _HEADING.match(line):
+        if _HEADING.match(line):
             above = [line]
         elif line.lstrip().startswith("#"):
             above.append(line.strip())
