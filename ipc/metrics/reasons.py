@@ -17,6 +17,7 @@ SYNC_ERRORS: Final = (
     *("", *START_ERRORS[:-1], "CrashLoopBackOff", "KillContainerError", "EndStraysError", "RemoveError"),
     *("CreatePodSandboxError", "KillPodSandboxError", "EtcFileError", "FailedMount", "FailedUnMount"),
     "ResizePodInPlaceError",
+    "FreezePodError",
     *("Timeout", "Unavailable", "StaleView", "TooLarge", "Unencodable", INTERNAL, CANCELLED),
 )
 """Every `SyncError`, and `CANCELLED`."""
