@@ -45,7 +45,7 @@ COMMANDS: Final[Mapping[str, Mapping[str, str]]] = {
         "label": "Change labels of applied objects.",
         "annotate": "Change annotations of applied objects.",
         "set": "Change images, variables or resources of applied pods.",
-        "restart": "Restart pods in order, one after the other.",
+        "restart": "Restart pods, or containers of a pod, in order.",
         "rollout": "Restart pods, in kubectl's words.",
         "pause": "Pause the processes of pods.",
         "resume": "Let paused pods go on.",
