@@ -36,11 +36,7 @@ def read_url(url: str, max_bytes: int) -> bytes:
 
 
 def built(directory: str) -> bytes:
-<<<<<<< HEAD
-    """Manifests that `kustomize build` makes of that directory. Raises Failure when there is no kustomize, or it fails."""
-=======
     """The manifest that `kustomize build` makes of a directory. Raises Failure without one, or when it fails."""
->>>>>>> cmds
     found = next(((path, *words) for name, words in _PROGRAMS.items() if (path := shutil.which(name))), None)
     if found is None:
         raise Failure("-k needs the program kustomize (or kubectl, which has it built in) on PATH: there is neither")
