@@ -94,6 +94,7 @@ ORDER: Final[Mapping[str, tuple[str, ...]]] = {
     ),
     "workers": (
         "workers.fs",
+        "workers.kubeclient",
         "workers.userns.steps",
         "workers.userns",
         "workers.podhttp",
