@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Mapping, Sequence
 from typing import Final, Literal, Protocol, TypeVar
 
 import msgspec
@@ -54,7 +54,7 @@ class Client(Protocol):
         """
         ...
 
-    def watch(self, path: str, *, query: Mapping[str, str]) -> AsyncIterator[WatchEvent]:
+    def watch(self, path: str, *, query: Mapping[str, str]) -> AsyncGenerator[WatchEvent, None]:
         """Events of the collection until the server ends the watch: then the iterator ends.
 
         Bookmarks and ERROR events are given too. Close the iterator (``aclose``) to end it earlier. Raises ApiError
