@@ -70,12 +70,14 @@ from ipc.messages.node_worker import (
 from ipc.messages.pod_worker import AbandonPull, ProbeResultChanged, ProbingStopped, PullImage, SyncDone
 from ipc.metrics import rootlet as metrics
 from ipc.nodestatus.conditions import statuses_of
+from ipc.nodestatus.node_ip import chosen_node_ips
 from ipc.shm.board import Board
 from ipc.shm.metric_cells import METERS
 from ipc.wire.boot import Role
 from supervisor.admin_requests import AdminRequests
 from supervisor.cluster_link import ClusterLink
 from supervisor.admission.node_resources import node_resources, read_machine
+from supervisor.config.cluster_section import cluster_settings, stated_node_ips
 from supervisor.config.config_file import load_settings
 from supervisor.config.server_section import server_settings
 from supervisor.config.settings import PODS_DIR, Settings, SettingsError, worker_settings
@@ -184,7 +186,7 @@ class Master:
         self._board = board
         self._service = service
         self._clock = SystemClock()
-        node, found = node_resources(read_machine(settings), settings), node_ips()
+        node, found = node_resources(read_machine(settings), settings), self._host_ips()
         board.record_host_ips(found)
         rows = settings.max_pods + SPARE_ROWS
         self._loop = SyncLoop(settings, rows, found, random.Random(), node)
@@ -211,7 +213,13 @@ class Master:
             zygote,
             listening,
             lambda: worker_settings(
-                self._settings, str(self._service.socket), label_key, node, server_settings(self._settings), service.env
+                self._settings,
+                str(self._service.socket),
+                label_key,
+                node,
+                server_settings(self._settings),
+                service.env,
+                cluster_settings(self._settings),
             ),
         )
         self._requests = AdminRequests(self, self._sources, self._children)
@@ -564,12 +572,15 @@ class Master:
 
     def _report_node(self) -> None:
         """tryUpdateNodeStatus: its addresses may be others by now."""
-        found = node_ips()
+        found = self._host_ips()
         if found != self._board.host_ips:
             self._board.record_host_ips(found)
             self._feed(HostAddressesChanged(found))
             self._report_addresses(found)
         self._report_agent()
+
+    def _host_ips(self) -> tuple[str, ...]:
+        return chosen_node_ips(stated_node_ips(self._settings), node_ips())
 
     def _report_addresses(self, found: tuple[str, ...]) -> None:
         if found:
