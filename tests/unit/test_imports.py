@@ -49,6 +49,7 @@ ORDER: Final[Mapping[str, tuple[str, ...]]] = {
         "ipc.resources",
         "ipc.api.v1",
         "ipc.api",
+        "ipc.kubeconfig",
         "ipc.podresources",
         "ipc.api.validation",
         "ipc.api.support",
@@ -94,6 +95,7 @@ ORDER: Final[Mapping[str, tuple[str, ...]]] = {
     ),
     "workers": (
         "workers.fs",
+        "workers.kubeclient",
         "workers.userns.steps",
         "workers.userns",
         "workers.podhttp",
