@@ -8,6 +8,7 @@ import os
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Final, NoReturn, assert_never
 
+from ipc.api.annotations import API_SOURCE
 from ipc.api.v1.pod import Pod
 from ipc.host.clock import Clock
 from ipc.host.tasks import restarted
@@ -31,7 +32,6 @@ from workers.cluster.identity import EventualClient, await_kubeconfig
 from workers.cluster.pods.known_pod import KnownPod, decode_known_pod
 from workers.cluster.pods.mirror_keeper import MirrorKeeper
 from workers.cluster.pods.pod_source import PodSource
-from workers.cluster.pods.stated_pod import SOURCE
 from workers.cluster.pods.status_manager import StatusManager
 from workers.cluster.pods.status_writer import StatusWriter
 from workers.kubeclient.client import ApiClient
@@ -146,7 +146,7 @@ class ClusterAgent:
 
     def _take_pod(self, changed: PodChanged) -> None:
         uid = changed.pod.metadata.uid
-        if changed.source == SOURCE:
+        if changed.source == API_SOURCE:
             self._reported.add(uid)
             self._statuses.report(uid, changed, self._clock.now().mono)
         else:
