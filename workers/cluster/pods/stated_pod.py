@@ -19,13 +19,12 @@ from ipc.api.support.findings import unsupported_fields
 from ipc.api.support.table import Support
 from ipc.api.v1.pod import Pod
 from ipc.api.validation.pod import validate_pod
+from ipc.messages.event_reasons import UNSUPPORTED_FIELD, EventReason
 from ipc.text.safe_text import safe_line
 from workers.cluster.pods.known_pod import KnownPod
 
 SOURCE: Final = "api"
 """Value of the annotation that says where a pod comes from (pkg/kubelet/types/pod_update.go, ApiserverSource)."""
-REFUSED: Final = "UnsupportedField"
-"""Reason of the status of a pod that asks for something that this node does not do."""
 MAX_TOLD: Final = 5
 """Most fields that a refusal names."""
 
@@ -33,7 +32,7 @@ MAX_TOLD: Final = 5
 class Refusal(msgspec.Struct, frozen=True):
     """Why this node does not run a pod."""
 
-    reason: str
+    reason: EventReason
     message: str
 
 
@@ -65,4 +64,4 @@ def stated_pod(known: KnownPod) -> Pod | Refusal:
 
 
 def _refusal(errors: tuple[FieldError, ...]) -> Refusal:
-    return Refusal(REFUSED, safe_line("; ".join(f"{error.path}: {error.message}" for error in errors[:MAX_TOLD])))
+    return Refusal(UNSUPPORTED_FIELD, safe_line("; ".join(f"{error.path}: {error.message}" for error in errors[:MAX_TOLD])))
