@@ -52,6 +52,15 @@ from ipc.messages.api_server import (
 )
 from ipc.messages.base import EventReport, ProfileTaken, PullEnded, PullProgress, node_event
 from ipc.messages.catalogue import ChildEvent
+from ipc.messages.cluster import (
+    NodeStated,
+    ObjectStated,
+    ObjectWithdrawn,
+    PodsListed,
+    PodsTaken,
+    PodStated,
+    PodWithdrawn,
+)
 from ipc.messages.event_reasons import EventReason
 from ipc.messages.garbage_report import GarbageReport
 from ipc.messages.node_worker import (
@@ -75,6 +84,7 @@ from ipc.shm.metric_cells import METERS
 from ipc.wire.boot import Role
 from supervisor.admin_requests import AdminRequests
 from supervisor.admission.node_resources import node_resources, read_machine
+from supervisor.cluster_link import ClusterLink, rates
 from supervisor.config.cluster_section import cluster_settings, stated_node_ips
 from supervisor.config.config_file import load_settings
 from supervisor.config.server_section import server_settings
@@ -93,7 +103,7 @@ from supervisor.processes.child_specs import child_specs
 from supervisor.processes.podman_health import PodmanHealth
 from supervisor.processes.podman_service import PodmanService
 from supervisor.processes.slowness import HOUSEKEEPING_WARNING_S, warn_if_slow
-from supervisor.processes.worker_pool import API_SLOT, NODE_SLOT, PODMAN_SLOT, WorkerPool
+from supervisor.processes.worker_pool import API_SLOT, CLUSTER_SLOT, NODE_SLOT, PODMAN_SLOT, ChildSpec, WorkerPool
 from supervisor.protocol.commands import (
     DeathExplained,
     GarbageCollected,
@@ -188,7 +198,8 @@ class Master:
         board.record_host_ips(found)
         rows = settings.max_pods + SPARE_ROWS
         self._loop = SyncLoop(settings, rows, found, random.Random(), node)
-        self._sources = SourceManager(settings, self._clock)
+        self._cluster = ClusterLink() if settings.cluster.is_configured else None
+        self._sources = SourceManager(settings, self._clock, self._cluster.api if self._cluster else None)
         self._event_writer = EventWriter(EventLog(settings.state_dir / EVENTS_FILE), self._clock)
         self._probe_checkpoint = ProbeCheckpoint(settings.state_dir / PROBES_FILE, self._clock)
         self._resources_checkpoint = ResourcesCheckpoint(settings.state_dir, self._clock)
@@ -197,7 +208,7 @@ class Master:
         self._node_events = NodeEvents(settings.node_name, settings.state_dir / BOOT_FILE, self._node_event)
         self._meter = LoopMeter()
         pool = WorkerPool(
-            child_specs(service, self._loop.workers),
+            self._child_specs(self._loop.workers),
             heartbeat_timeout_s=settings.workers.heartbeat_timeout_s,
             max_deaths=settings.workers.max_deaths,
             period_s=settings.workers.death_period_s,
@@ -358,7 +369,7 @@ class Master:
                 case DeathExplained(slot):
                     self._children.explain(slot)
                 case WorkersWanted(count, quarantine):
-                    self._children.declare(child_specs(self._service, count, quarantine=quarantine))
+                    self._children.declare(self._child_specs(count, quarantine=quarantine))
                 case SlotVacated(slot):
                     self._children.retire(slot, self._settings.workers.stop_timeout_s)
                 case GarbageCollected(ticket, report):
@@ -371,6 +382,9 @@ class Master:
                     self._report_agent()
                 case _:
                     assert_never(command)
+
+    def _child_specs(self, pod_workers: int, *, quarantine: bool = False) -> list[ChildSpec]:
+        return child_specs(self._service, pod_workers, quarantine=quarantine, cluster=self._cluster is not None)
 
     def _node_event(self, reason: EventReason, message: str) -> None:
         self._feed(node_event(self._settings.node_name, reason, message))
@@ -393,6 +407,8 @@ class Master:
         self.give_up(reason)
 
     def on_child_up(self, slot: int, incarnation: int, *, running: bool) -> None:
+        if slot == CLUSTER_SLOT and self._cluster is not None:
+            self._cluster.begins()
         if running:
             self._feed(WorkerUp(slot, incarnation))
         self._report_agent()
@@ -438,6 +454,9 @@ class Master:
                 | ReloadSettings()
             ):
                 self._requests.take(message)
+            case PodStated() | PodWithdrawn() | PodsListed() | ObjectStated() | ObjectWithdrawn() | NodeStated():
+                assert self._cluster is not None, "only a child that this link declares says it"
+                self._cluster.take(message)
             case ProfileTaken():
                 self._requests.profiles.taken(message)
             case _:
@@ -460,7 +479,7 @@ class Master:
     # --- desired state -------------------------------------------------------------------------------------------
 
     async def _watch_sources(self) -> None:
-        announced = False
+        announced = notified = False
         async for change in self._sources.watch():
             for error in change.errors:
                 self._manifest_error(error)
@@ -468,11 +487,15 @@ class Master:
                 self._preflight(skipped_manifests(change.skipped))
             for update in change.updates:
                 self._feed(update)
+            if change.lists_cluster:
+                self._children.send(CLUSTER_SLOT, PodsTaken())
             if change.kill is not None:
                 self._feed(change.kill)
             if self._sources.all_ready and not announced:
                 announced = True
                 self._feed(SourcesReady())
+            if self._sources.own_ready and not notified:
+                notified = True
                 sd_notify.notify("READY=1")
 
     def _manifest_error(self, error: ManifestError) -> None:
@@ -550,6 +573,8 @@ class Master:
         self._settings, fixed = diff_reload(before, wanted)
         self._log_like(self._settings.logging.levels)
         self._children.send(NODE_SLOT, SetLogRotation(policy=self._settings.log_rotation))
+        if (changed := rates(self._settings)) is not None:
+            self._children.send(CLUSTER_SLOT, changed)
         self._feed(SettingsChanged(self._settings))
         self._report_agent()
         changes = (*changed_settings(before, self._settings), *(f"{name}: needs a restart" for name in fixed))
@@ -596,3 +621,5 @@ class Master:
             conditions=conditions,
         )
         self._children.send(API_SLOT, changed)
+        if self._cluster is not None:
+            self._children.send(CLUSTER_SLOT, changed)

@@ -1,1 +1,1 @@
-"""This host as a node of a cluster: the rooms of the process that alone speaks to its API server."""
+"""The process that speaks to the cluster that this host is a node of."""

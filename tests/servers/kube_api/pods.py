@@ -150,17 +150,17 @@ def deleted(store: Store, pod: JsonObject, grace_s: int | None, now: datetime) -
     metadata = pod["metadata"]
     grace = _grace(pod, grace_s)
     left = metadata.get("deletionGracePeriodSeconds")
-    if left is not None and (grace_s is None or grace >= left) and grace:
+    if left and (grace_s is None or grace >= left):
         return pod
-    if not grace and not metadata.get("finalizers"):
-        return store.delete("pods", metadata["namespace"], metadata["name"])
     if left is None:
-        metadata["deletionTimestamp"] = _rfc3339(now + timedelta(seconds=grace))
+        begun = now
         metadata["generation"] = metadata.get("generation", 1) + 1
     else:
-        set_at = datetime.fromisoformat(metadata["deletionTimestamp"]) - timedelta(seconds=left)
-        metadata["deletionTimestamp"] = _rfc3339(set_at + timedelta(seconds=grace))
+        begun = datetime.fromisoformat(metadata["deletionTimestamp"]) - timedelta(seconds=left)
+    metadata["deletionTimestamp"] = _rfc3339(begun + timedelta(seconds=grace))
     metadata["deletionGracePeriodSeconds"] = grace
+    if not grace and not metadata.get("finalizers"):
+        return store.delete("pods", metadata["namespace"], metadata["name"], pod)
     return store.update(pod)
 
 

@@ -45,6 +45,8 @@ class Store:
         self._listeners: set[Callable[[], None]] = set()
         for name in NAMESPACES:
             self.create({"kind": "Namespace", "apiVersion": "v1", "metadata": {"name": name}})
+            account = {"metadata": {"name": "default", "namespace": name}}
+            self.create({"kind": "ServiceAccount", "apiVersion": "v1"} | account)  # as a controller does
 
     def now(self) -> str:
         """RFC 3339, in seconds."""
@@ -92,9 +94,11 @@ class Store:
         made["metadata"] |= {name: before["metadata"][name] for name in ("uid", "creationTimestamp", "resourceVersion")}
         return before if made == before else self._write("MODIFIED", key, made)
 
-    def delete(self, plural: str, namespace: str, name: str) -> JsonObject:
-        """Takes an object away at once, whatever its grace period. Raises Refusal (404)."""
-        return self._write("DELETED", (plural, namespace, name), self.get(plural, namespace, name))
+    def delete(self, plural: str, namespace: str, name: str, last: JsonObject | None = None) -> JsonObject:
+        """Takes an object away at once, whatever its grace period; `last` is what is told of it then. Raises Refusal
+        (404)."""
+        found = self.get(plural, namespace, name)
+        return self._write("DELETED", (plural, namespace, name), copy.deepcopy(last or found))
 
     def all(self, plural: str) -> list[JsonObject]:
         """Of all namespaces, in the order of namespace and name."""
