@@ -199,7 +199,9 @@ class NodeKeeper:
         now = self._clock.now().mono
         if not (is_changed or self._schedule.is_due(now)):
             return
-        body = msgspec.json.encode(node_patch(before, after))
+        if not (patch := node_patch(before, after)):  # the server had it within this second
+            return
+        body = msgspec.json.encode(patch)
         answer = await self._client.request(
             "PATCH", f"{path}/status", query=QUERY, body=body, content_type=STRATEGIC_MERGE_PATCH
         )

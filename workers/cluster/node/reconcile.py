@@ -7,7 +7,7 @@ the configuration are the operator's from the first registration on.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from typing import Final
 
 import msgspec
@@ -76,6 +76,7 @@ def with_default_resources(initial: ClusterNode, existing: ClusterNode) -> Clust
 
 def with_huge_pages(initial: ClusterNode, existing: ClusterNode) -> ClusterNode:
     """reconcileHugePageResource: amounts of this host's page sizes, and no others."""
+    existing = with_default_resources(initial, existing)
     return _with_resources(
         existing,
         _with_pages(initial.status.capacity, existing.status.capacity),
@@ -83,13 +84,19 @@ def with_huge_pages(initial: ClusterNode, existing: ClusterNode) -> ClusterNode:
     )
 
 
-def without_extended_resources(initial: ClusterNode, existing: ClusterNode) -> ClusterNode:
-    """reconcileExtendedResource: nothing is left of what devices there were, until they are told of again."""
+def without_extended_resources(initial: ClusterNode, existing: ClusterNode, kept: Collection[str] = ()) -> ClusterNode:
+    """reconcileExtendedResource: nothing is left of devices that there were, but for the resources ``kept``."""
+    existing = with_default_resources(initial, existing)
     stated = existing.status.capacity
-    zeros = {name: "0" for name in stated if is_extended(name)}
+    zeros = {name: "0" for name in stated if is_extended(name) and name not in kept}
     if not zeros:
         return existing
     return _with_resources(existing, {**stated, **zeros}, {**existing.status.allocatable, **zeros})
+
+
+def _with_own_devices(initial: ClusterNode, existing: ClusterNode) -> ClusterNode:
+    """Devices of the configuration are known from the start: to call them none for a moment would be wrong."""
+    return without_extended_resources(initial, existing, kept=initial.status.capacity)
 
 
 def with_system_labels(existing: ClusterNode, host: HostVersions) -> ClusterNode:
@@ -103,9 +110,8 @@ def with_system_labels(existing: ClusterNode, host: HostVersions) -> ClusterNode
 _STEPS: Final[tuple[Callable[[ClusterNode, ClusterNode], ClusterNode], ...]] = (
     with_attach_detach,
     with_default_labels,
-    without_extended_resources,
+    _with_own_devices,
     with_huge_pages,
-    with_default_resources,
 )
 
 
