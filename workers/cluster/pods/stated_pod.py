@@ -64,4 +64,6 @@ def stated_pod(known: KnownPod) -> Pod | Refusal:
 
 
 def _refusal(errors: tuple[FieldError, ...]) -> Refusal:
-    return Refusal(UNSUPPORTED_FIELD, safe_line("; ".join(f"{error.path}: {error.message}" for error in errors[:MAX_TOLD])))
+    return Refusal(
+        UNSUPPORTED_FIELD, safe_line("; ".join(f"{error.path}: {error.message}" for error in errors[:MAX_TOLD]))
+    )
