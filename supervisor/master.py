@@ -52,7 +52,15 @@ from ipc.messages.api_server import (
 )
 from ipc.messages.base import EventReport, ProfileTaken, PullEnded, PullProgress, node_event
 from ipc.messages.catalogue import ChildEvent
-from ipc.messages.cluster import NodeStated, ObjectStated, ObjectWithdrawn, PodsListed, PodStated, PodWithdrawn
+from ipc.messages.cluster import (
+    NodeStated,
+    ObjectStated,
+    ObjectWithdrawn,
+    PodsListed,
+    PodStated,
+    PodValuesStated,
+    PodWithdrawn,
+)
 from ipc.messages.event_reasons import EventReason
 from ipc.messages.garbage_report import GarbageReport
 from ipc.messages.node_worker import (
@@ -75,8 +83,8 @@ from ipc.shm.board import Board
 from ipc.shm.metric_cells import METERS
 from ipc.wire.boot import Role
 from supervisor.admin_requests import AdminRequests
-from supervisor.cluster_link import ClusterLink
 from supervisor.admission.node_resources import node_resources, read_machine
+from supervisor.cluster_link import ClusterLink
 from supervisor.config.cluster_section import cluster_settings, stated_node_ips
 from supervisor.config.config_file import load_settings
 from supervisor.config.server_section import server_settings
@@ -449,6 +457,8 @@ class Master:
             case PodStated() | PodWithdrawn() | PodsListed() | ObjectStated() | ObjectWithdrawn() | NodeStated():
                 assert self._cluster is not None, "only a child that this link declares says it"
                 self._cluster.take(message)
+            case PodValuesStated():
+                self._feed(message)
             case ProfileTaken():
                 self._requests.profiles.taken(message)
             case _:

@@ -34,11 +34,11 @@ from supervisor.protocol.events import (
 )
 from supervisor.protocol.manifests import created_at, pod_key
 from supervisor.protocol.source_updates import PodOperation, PodUpdate
+from supervisor.status.phase import TERMINAL_PHASES
 from supervisor.syncloop.node_shutdown import NodeShutdown
 from supervisor.syncloop.parts import LoopParts
 from supervisor.syncloop.pod_admission import PodAdmission
 from supervisor.syncloop.removals import Removals
-from supervisor.status.phase import TERMINAL_PHASES
 from supervisor.syncloop.resizes import Resizes
 
 EVICTION_GRACE_PERIOD_S = 1

@@ -85,6 +85,4 @@ def _conditions(server: Any, own: Any) -> Iterator[Value]:
         else:
             yield condition
     ours = {condition["type"] for condition in own}
-    yield from (
-        condition for type_, condition in there.items() if type_ not in ours and type_ not in OWNED_CONDITIONS
-    )
+    yield from (condition for type_, condition in there.items() if type_ not in ours and type_ not in OWNED_CONDITIONS)
