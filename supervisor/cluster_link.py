@@ -1,4 +1,5 @@
-"""What the master takes from the process that speaks to the cluster. Made only on a host that is a node of one."""
+"""The master's part in the cluster: what it takes from the process that speaks to it. Made only on a host that is a
+node of one."""
 
 from __future__ import annotations
 
@@ -11,7 +12,10 @@ from ipc.messages.cluster import (
     PodsListed,
     PodStated,
     PodWithdrawn,
+    RatesChanged,
 )
+from supervisor.config.cluster_section import cluster_settings
+from supervisor.config.settings import Settings
 from supervisor.sources.api_source import ApiChange, ApiSource
 
 
@@ -36,3 +40,16 @@ class ClusterLink:
                 self.node = statement
             case _:
                 assert_never(statement)
+
+
+def rates(settings: Settings) -> RatesChanged | None:
+    """The rates of requests in the settings; None without a cluster."""
+    cluster = cluster_settings(settings)
+    if cluster is None:
+        return None
+    return RatesChanged(
+        api_qps=cluster.api_qps,
+        api_burst=cluster.api_burst,
+        event_qps=cluster.event_qps,
+        event_burst=cluster.event_burst,
+    )

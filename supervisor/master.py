@@ -57,6 +57,7 @@ from ipc.messages.cluster import (
     ObjectStated,
     ObjectWithdrawn,
     PodsListed,
+    PodsTaken,
     PodStated,
     PodValuesStated,
     PodWithdrawn,
@@ -84,7 +85,7 @@ from ipc.shm.metric_cells import METERS
 from ipc.wire.boot import Role
 from supervisor.admin_requests import AdminRequests
 from supervisor.admission.node_resources import node_resources, read_machine
-from supervisor.cluster_link import ClusterLink
+from supervisor.cluster_link import ClusterLink, rates
 from supervisor.config.cluster_section import cluster_settings, stated_node_ips
 from supervisor.config.config_file import load_settings
 from supervisor.config.server_section import server_settings
@@ -198,7 +199,7 @@ class Master:
         board.record_host_ips(found)
         rows = settings.max_pods + SPARE_ROWS
         self._loop = SyncLoop(settings, rows, found, random.Random(), node)
-        self._cluster = ClusterLink() if is_node_of_cluster(settings) else None
+        self._cluster = ClusterLink() if settings.cluster.is_configured else None
         self._sources = SourceManager(settings, self._clock, self._cluster.api if self._cluster else None)
         self._event_writer = EventWriter(EventLog(settings.state_dir / EVENTS_FILE), self._clock)
         self._probe_checkpoint = ProbeCheckpoint(settings.state_dir / PROBES_FILE, self._clock)
@@ -489,6 +490,8 @@ class Master:
                 self._preflight(skipped_manifests(change.skipped))
             for update in change.updates:
                 self._feed(update)
+            if change.lists_cluster:
+                self._children.send(CLUSTER_SLOT, PodsTaken())
             if change.kill is not None:
                 self._feed(change.kill)
             if self._sources.all_ready and not announced:
@@ -573,6 +576,8 @@ class Master:
         self._settings, fixed = diff_reload(before, wanted)
         self._log_like(self._settings.logging.levels)
         self._children.send(NODE_SLOT, SetLogRotation(policy=self._settings.log_rotation))
+        if (changed := rates(self._settings)) is not None:
+            self._children.send(CLUSTER_SLOT, changed)
         self._feed(SettingsChanged(self._settings))
         self._report_agent()
         changes = (*changed_settings(before, self._settings), *(f"{name}: needs a restart" for name in fixed))

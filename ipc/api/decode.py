@@ -59,9 +59,9 @@ def decode_pod(obj: object) -> Pod:
 
 
 def decode_server_pod(obj: object) -> Pod:
-    """Make a Pod of what an API server has sent, its status too. A field that is not known here is dropped: the server may
-    be newer than this node. Raises FieldErrors as `decode_pod` does, for all else."""
-    return _decode(obj, Pod, walk=_Walk(drops_unknown=True))
+    """Make a Pod of what an API server has sent, its status too. A field that is not known here is dropped: the server
+    may be newer than this node. Raises FieldErrors as `decode_pod` does, for all else."""
+    return _decode(obj, Pod, drops_unknown=True)
 
 
 def decode_rest_of_pod(obj: object) -> Pod | None:
@@ -113,14 +113,14 @@ def decode_runtime_class(obj: object) -> RuntimeClass:
 
 
 def _decode(
-    obj: object, struct: type[_S], ignored: Iterable[str] = (), version: str = "v1", walk: _Walk | None = None
+    obj: object, struct: type[_S], ignored: Iterable[str] = (), version: str = "v1", *, drops_unknown: bool = False
 ) -> _S:
     """An object of the type that is called like the struct. Raises FieldErrors."""
     if not isinstance(obj, Mapping):
         raise FieldErrors([_wrong_type("", "object", obj)])
     if wrong := _type_meta_errors(obj, {"apiVersion": version, "kind": struct.__name__}):
         raise FieldErrors(wrong)
-    walk = walk or _Walk()
+    walk = _Walk(drops_unknown=drops_unknown)
     value = walk.run({key: item for key, item in obj.items() if key not in ignored}, struct)
     if walk.errors:
         raise FieldErrors(walk.errors)

@@ -1,8 +1,9 @@
 """Messages of the master and the process that speaks to the cluster.
 
 Down goes the feed of the API server: pods with their statuses, events, the agent. Up comes what the cluster wants of
-this node. Of the pods of one life of that process: any number of ``PodStated`` and ``PodWithdrawn``, then ``PodsListed``
-when the server's list has been read to its end; from then on the set is complete, and stays so with every change.
+this node. Of the pods of one life of that process: any number of ``PodStated`` and ``PodWithdrawn``, then
+``PodsListed`` when the server's list has been read to its end, which ``PodsTaken`` answers; from then on the set is
+complete, and stays so with every change.
 """
 
 from __future__ import annotations
@@ -37,6 +38,20 @@ class PodWithdrawn(Message, frozen=True, kw_only=True):
 
 class PodsListed(Message, frozen=True, kw_only=True):
     """All pods and objects of the server's list were stated."""
+
+
+class PodsTaken(Message, frozen=True, kw_only=True):
+    """The answer to `PodsListed`: whatever the list had is in the feed, as far as anything of it is left here."""
+
+
+class RatesChanged(Message, frozen=True, kw_only=True):
+    """The configuration was read again and has other rates of requests, in requests a second, and bursts."""
+
+    api_qps: int
+    api_burst: int
+    event_qps: int
+    """0: no limit."""
+    event_burst: int
 
 
 class ObjectStated(Message, frozen=True, kw_only=True):
@@ -97,7 +112,7 @@ class NodeStated(Message, frozen=True, kw_only=True):
     pod_cidrs: tuple[str, ...] = ()
 
 
-ClusterCommand = FeedMessage | Shutdown
+ClusterCommand = FeedMessage | PodsTaken | RatesChanged | Shutdown
 ClusterEvent = (
     PodStated | PodWithdrawn | PodsListed | ObjectStated | ObjectWithdrawn | PodValuesStated | NodeStated | EventReport
 )

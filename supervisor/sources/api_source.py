@@ -46,6 +46,7 @@ class ApiSource:
         self._reading: _Set | None = _Set()
         """None: the set is complete, and every change is one of it."""
         self._changed = asyncio.Event()
+        self._was_listed = False
 
     def begin(self) -> None:
         """The process that reads the cluster begins anew: what it states is a new set, when that was listed."""
@@ -55,6 +56,7 @@ class ApiSource:
         """Note a change of the set that is being read, or of the complete one."""
         if isinstance(change, PodsListed):
             self._listed, self._reading = self._reading or self._listed, None
+            self._was_listed = True
         else:
             (self._reading or self._listed).take(change)
         if self._reading is None:
@@ -65,6 +67,11 @@ class ApiSource:
         await self._changed.wait()
         self._changed.clear()
         return self.snapshot()
+
+    def take_listed(self) -> bool:
+        """Whether the set was listed since the last time that this was asked."""
+        was_listed, self._was_listed = self._was_listed, False
+        return was_listed
 
     def snapshot(self) -> SourceSnapshot:
         """The newest complete set."""

@@ -72,6 +72,8 @@ class Change(msgspec.Struct, frozen=True):
     kill: KillPod | None = None
     skipped: tuple[str, ...] = ()
     """Files beside the manifests that are not read, and that were not reported before."""
+    lists_cluster: bool = False
+    """With these updates all pods of the cluster's list are known."""
 
 
 class SourceManager:
@@ -344,18 +346,19 @@ class SourceManager:
         """Pods begin before they are in the checkpoint: a burst of them is merged in parts, and saved when there is
         time."""
         while True:
-            self._merge(await api.changed())
+            snapshot = await api.changed()
+            self._merge(snapshot, lists_cluster=api.take_listed())
             if self._saves_asked == self._saves_begun:  # else one that waits for its turn will have this, too
                 self._tasks.spawn(self._save(), name="checkpoint of the cluster's pods")
 
-    def _merge(self, snapshot: SourceSnapshot, kill: KillPod | None = None) -> None:
+    def _merge(self, snapshot: SourceSnapshot, kill: KillPod | None = None, *, lists_cluster: bool = False) -> None:
         updates = self._config.merge(snapshot, self._clock.now())
         for pod in (pod for update in updates if isinstance(update, PodUpdate) for pod in update.pods):
             self._held_back.pop(pod.metadata.uid, None)
         errors = self._news(snapshot.source, snapshot.errors) + self._news("", self._config.conflicts())
         skipped = tuple(sorted(snapshot.skipped - self._told_skipped))[: MAX_TOLD_SKIPPED - len(self._told_skipped)]
         self._told_skipped.update(skipped)
-        self._changes.put_nowait(Change(updates, errors, kill, skipped))
+        self._changes.put_nowait(Change(updates, errors, kill, skipped, lists_cluster))
 
     def _news(self, source: str, errors: Iterable[ManifestError]) -> tuple[ManifestError, ...]:
         before = self._told.get(source, frozenset())

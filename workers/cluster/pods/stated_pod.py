@@ -15,17 +15,17 @@ from ipc.api.annotations import CONFIG_SOURCE
 from ipc.api.decode import decode_server_pod
 from ipc.api.defaults import default_pod
 from ipc.api.errors import FieldError, FieldErrors
+from ipc.api.support.cluster import is_of_cluster
 from ipc.api.support.findings import unsupported_fields
 from ipc.api.support.table import Support
 from ipc.api.v1.pod import Pod
 from ipc.api.validation.pod import validate_pod
+from ipc.messages.event_reasons import UNSUPPORTED_FIELD, EventReason
 from ipc.text.safe_text import safe_line
 from workers.cluster.pods.known_pod import KnownPod
 
 SOURCE: Final = "api"
 """Value of the annotation that says where a pod comes from (pkg/kubelet/types/pod_update.go, ApiserverSource)."""
-REFUSED: Final = "UnsupportedField"
-"""Reason of the status of a pod that asks for something that this node does not do."""
 MAX_TOLD: Final = 5
 """Most fields that a refusal names."""
 
@@ -33,7 +33,7 @@ MAX_TOLD: Final = 5
 class Refusal(msgspec.Struct, frozen=True):
     """Why this node does not run a pod."""
 
-    reason: str
+    reason: EventReason
     message: str
 
 
@@ -54,7 +54,7 @@ def stated_pod(known: KnownPod) -> Pod | Refusal:
         (
             FieldError(finding.path, f"not supported: {finding.why}")
             for finding in unsupported_fields(pod)
-            if finding.support is Support.REFUSED
+            if finding.support is Support.REFUSED and not is_of_cluster(finding.path)
         ),
         MAX_TOLD,
     )
@@ -65,4 +65,6 @@ def stated_pod(known: KnownPod) -> Pod | Refusal:
 
 
 def _refusal(errors: tuple[FieldError, ...]) -> Refusal:
-    return Refusal(REFUSED, safe_line("; ".join(f"{error.path}: {error.message}" for error in errors[:MAX_TOLD])))
+    return Refusal(
+        UNSUPPORTED_FIELD, safe_line("; ".join(f"{error.path}: {error.message}" for error in errors[:MAX_TOLD]))
+    )

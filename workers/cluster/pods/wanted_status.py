@@ -64,6 +64,8 @@ def wanted_status(server: Mapping[str, Any], own: Mapping[str, Any]) -> Value:
     never changed."""
     wanted = {name: value for name, value in server.items() if name not in _OWNED_FIELDS}
     wanted |= {name: own[name] for name in _OWNED_FIELDS if own.get(name) is not None}
+    if server.get("qosClass") and not own.get("qosClass"):
+        wanted["qosClass"] = server["qosClass"]
     if server.get("startTime"):
         wanted["startTime"] = server["startTime"]
     if server.get("phase") in TERMINAL_PHASES and own.get("phase") not in TERMINAL_PHASES:

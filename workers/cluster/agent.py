@@ -1,0 +1,155 @@
+"""The process that speaks to the cluster: its parts put together, and the master's messages handed to them."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Final, NoReturn, assert_never
+
+from ipc.host.clock import Clock
+from ipc.host.tasks import restarted
+from ipc.messages.api_server import (
+    AgentChanged,
+    EventChanged,
+    EventGone,
+    FeedSynced,
+    ObjectChanged,
+    ObjectGone,
+    PodChanged,
+    PodGone,
+)
+from ipc.messages.base import Ready, Shutdown
+from ipc.messages.cluster import ClusterCommand, ClusterReport, PodsTaken, RatesChanged
+from ipc.shm.board import WorkerRowWriter
+from ipc.wire.boot import ChildContext
+from ipc.wire.channel import Channel
+from ipc.wire.cluster_settings import ClusterSettings
+from workers.cluster.identity import EventualClient, await_kubeconfig
+from workers.cluster.objects.objects import Objects
+from workers.cluster.pods.known_pod import KnownPod, decode_known_pod
+from workers.cluster.pods.mirror_keeper import MirrorKeeper
+from workers.cluster.pods.pod_source import PodSource
+from workers.cluster.pods.stated_pod import SOURCE
+from workers.cluster.pods.status_manager import StatusManager
+from workers.cluster.pods.status_writer import StatusWriter
+from workers.kubeclient.client import ApiClient
+from workers.kubeclient.rate_limit import RateLimit
+from workers.kubeclient.reflector import Reflector
+from workers.kubeclient.resources import PODS
+
+USER_AGENT: Final = "rootlet"
+
+Link = Channel[ClusterReport, ClusterCommand]
+
+log = logging.getLogger(__name__)
+
+
+async def run_cluster(context: ChildContext, channel: Link, clock: Clock, row_writer: WorkerRowWriter) -> int:
+    """Serve the master's link until it ends; the exit code. Nothing that the server does or does not ends it."""
+    settings = context.settings.cluster
+    assert settings is not None, "the master declares this child with a cluster only"
+    agent = ClusterAgent(context, settings, channel, clock)
+    await channel.send(Ready(pid=os.getpid()))
+    async with asyncio.TaskGroup() as group:
+        loops: Mapping[str, Callable[[], Awaitable[None]]] = agent.loops()
+        work = [group.create_task(restarted(loop, name=name), name=name) for name, loop in loops.items()]
+        await agent.serve()
+        for task in work:
+            task.cancel()
+    return 0
+
+
+class ClusterAgent:
+    """Both directions: the master's feed to the server, and the server's pods to the master."""
+
+    def __init__(self, context: ChildContext, settings: ClusterSettings, channel: Link, clock: Clock) -> None:
+        node_name = context.settings.node_name
+        self._settings = settings
+        self._channel = channel
+        self._clock = clock
+        self._client = EventualClient()
+        self._limit = RateLimit(settings.api_qps, settings.api_burst)
+        self._reported: set[str] = set()
+        """UIDs of the cluster's pods in the feed."""
+        self._up: asyncio.Queue[ClusterReport] = asyncio.Queue()
+        self._statuses = StatusManager()
+        self._writer = StatusWriter(self._client, self._statuses, clock)
+        self._mirrors = MirrorKeeper(self._client, node_name, self._statuses, clock)
+        self._objects = Objects(self._client, self._up.put_nowait, clock)
+        self._pods = PodSource(
+            self._statuses,
+            self._mirrors,
+            clock,
+            self._up.put_nowait,
+            self._objects.need,
+            self._objects.forget,
+            self._writer.wake,
+        )
+        self._reflector: Reflector[KnownPod] = Reflector(
+            self._client,
+            PODS,
+            field_selector=f"spec.nodeName={node_name}",
+            decode=decode_known_pod,
+            sink=self._pods,
+            says_timeout=False,
+        )
+
+    def loops(self) -> Mapping[str, Callable[[], Awaitable[None]]]:
+        """What runs for ever, by its name."""
+        return {
+            "identity in the cluster": self._identify,
+            "pods of the cluster": self._reflector.run,
+            "objects of pods": self._objects.run,
+            "statuses of pods": self._writer.run,
+            "mirror pods": self._mirrors.run,
+            "reports to the master": self._report,
+        }
+
+    async def _identify(self) -> None:
+        access = await await_kubeconfig(self._settings.kubeconfig)
+        self._client.use(ApiClient(access, self._clock, user_agent=USER_AGENT, limit=self._limit))
+
+    async def _report(self) -> NoReturn:
+        """What goes up, in order."""
+        while True:
+            await self._channel.send(await self._up.get())
+
+    # --- the master ----------------------------------------------------------------------------------------------
+
+    async def serve(self) -> None:
+        """Take the master's messages until the link ends, or it says so."""
+        async for message in self._channel:
+            if isinstance(message, Shutdown):
+                return
+            self._take(message)
+            self._writer.wake()
+
+    def _take(self, message: ClusterCommand) -> None:
+        match message:
+            case PodChanged():
+                self._take_pod(message)
+            case PodGone(uid=uid):
+                self._reported.discard(uid)
+                if not self._mirrors.gone(uid):
+                    self._statuses.released(uid)
+            case AgentChanged(sources_ready=are_ready):
+                if are_ready:
+                    self._mirrors.sources_ready()
+            case PodsTaken():
+                self._statuses.release_unknown(self._reported)
+            case EventChanged() | EventGone() | ObjectChanged() | ObjectGone() | FeedSynced() | RatesChanged():
+                pass
+            case Shutdown():
+                pass
+            case _:
+                assert_never(message)
+
+    def _take_pod(self, changed: PodChanged) -> None:
+        uid = changed.pod.metadata.uid
+        if changed.source == SOURCE:
+            self._reported.add(uid)
+            self._statuses.report(uid, changed, self._clock.now().mono)
+        else:
+            self._mirrors.report(changed)
