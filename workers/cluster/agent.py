@@ -9,7 +9,6 @@ from collections.abc import Awaitable, Callable, Mapping
 from typing import Final, NoReturn, assert_never
 
 from ipc.api.annotations import API_SOURCE
-from ipc.api.v1.pod import Pod
 from ipc.host.clock import Clock
 from ipc.host.tasks import restarted
 from ipc.messages.api_server import (
@@ -34,6 +33,7 @@ from workers.cluster.identity import EventualClient
 from workers.cluster.node.keeper import NodeKeeper
 from workers.cluster.node.observer import NodeObserver
 from workers.cluster.node.types import ClusterNode
+from workers.cluster.objects.objects import Objects
 from workers.cluster.pods.known_pod import KnownPod, decode_known_pod
 from workers.cluster.pods.mirror_keeper import MirrorKeeper
 from workers.cluster.pods.pod_source import PodSource
@@ -90,8 +90,15 @@ class ClusterAgent:
         self._statuses = StatusManager()
         self._writer = StatusWriter(self._client, self._statuses, clock)
         self._mirrors = MirrorKeeper(self._client, node_name, self._statuses, clock)
+        self._objects = Objects(self._client, self._up.put_nowait, clock)
         self._pods = PodSource(
-            self._statuses, self._mirrors, clock, self._up.put_nowait, self._need, self._forget, self._writer.wake
+            self._statuses,
+            self._mirrors,
+            clock,
+            self._up.put_nowait,
+            self._objects.need,
+            self._objects.forget,
+            self._writer.wake,
         )
         self._reflector: Reflector[KnownPod] = Reflector(
             self._client,
@@ -124,6 +131,7 @@ class ClusterAgent:
             **self._node.loops(),
             "events": self._events.run,
             "pods of the cluster": self._follow_pods,
+            "objects of pods": self._objects.run,
             "statuses of pods": self._writer.run,
             "mirror pods": self._mirrors.run,
             "reports to the master": self._report,
@@ -160,12 +168,6 @@ class ClusterAgent:
         """What goes up, in order."""
         while True:
             await self._channel.send(await self._up.get())
-
-    async def _need(self, pod: Pod) -> None:
-        """When everything that the pod refers to was read once."""
-
-    def _forget(self, uid: str) -> None:
-        """The server has that pod no longer."""
 
     # --- the master ----------------------------------------------------------------------------------------------
 
