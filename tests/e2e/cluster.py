@@ -80,7 +80,6 @@ class Cluster:
     def join(self, agent: Agent, directory: Path) -> None:
         """Make an agent that was not started yet the node."""
         path = self.do(lambda server: server.kubeconfig(directory, f"system:node:{NODE}"))
-        self.do(_ensure_node)
         agent.configure({"nodeName": NODE, "cluster": {"kubeconfig": str(path)}})
 
 
@@ -91,11 +90,6 @@ async def _end(server: KubeApiServer) -> None:
     for task in others:
         task.cancel()
     await asyncio.gather(*others, return_exceptions=True)
-
-
-def _ensure_node(server: KubeApiServer) -> None:
-    if not server.store.has("nodes", "", NODE):
-        server.store.create({"kind": "Node", "apiVersion": "v1", "metadata": {"name": NODE}})
 
 
 @contextlib.contextmanager
