@@ -8,7 +8,6 @@ import os
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Final, NoReturn, assert_never
 
-from ipc.api.v1.pod import Pod
 from ipc.host.clock import Clock
 from ipc.host.tasks import restarted
 from ipc.messages.api_server import (
@@ -29,6 +28,7 @@ from ipc.wire.channel import Channel
 from ipc.wire.cluster_settings import ClusterSettings
 from workers.certificates.identity import NodeIdentity
 from workers.cluster.identity import EventualClient
+from workers.cluster.objects.objects import Objects
 from workers.cluster.pods.known_pod import KnownPod, decode_known_pod
 from workers.cluster.pods.mirror_keeper import MirrorKeeper
 from workers.cluster.pods.pod_source import PodSource
@@ -82,8 +82,15 @@ class ClusterAgent:
         self._statuses = StatusManager()
         self._writer = StatusWriter(self._client, self._statuses, clock)
         self._mirrors = MirrorKeeper(self._client, node_name, self._statuses, clock)
+        self._objects = Objects(self._client, self._up.put_nowait, clock)
         self._pods = PodSource(
-            self._statuses, self._mirrors, clock, self._up.put_nowait, self._need, self._forget, self._writer.wake
+            self._statuses,
+            self._mirrors,
+            clock,
+            self._up.put_nowait,
+            self._objects.need,
+            self._objects.forget,
+            self._writer.wake,
         )
         self._reflector: Reflector[KnownPod] = Reflector(
             self._client,
@@ -99,6 +106,7 @@ class ClusterAgent:
         return {
             "identity in the cluster": self._identify,
             "pods of the cluster": self._reflector.run,
+            "objects of pods": self._objects.run,
             "statuses of pods": self._writer.run,
             "mirror pods": self._mirrors.run,
             "reports to the master": self._report,
@@ -118,12 +126,6 @@ class ClusterAgent:
         """What goes up, in order."""
         while True:
             await self._channel.send(await self._up.get())
-
-    async def _need(self, pod: Pod) -> None:
-        """When everything that the pod refers to was read once."""
-
-    def _forget(self, uid: str) -> None:
-        """The server has that pod no longer."""
 
     # --- the master ----------------------------------------------------------------------------------------------
 

@@ -15,6 +15,7 @@ from ipc.api.annotations import CONFIG_SOURCE
 from ipc.api.decode import decode_server_pod
 from ipc.api.defaults import default_pod
 from ipc.api.errors import FieldError, FieldErrors
+from ipc.api.support.cluster import is_of_cluster
 from ipc.api.support.findings import unsupported_fields
 from ipc.api.support.table import Support
 from ipc.api.v1.pod import Pod
@@ -53,7 +54,7 @@ def stated_pod(known: KnownPod) -> Pod | Refusal:
         (
             FieldError(finding.path, f"not supported: {finding.why}")
             for finding in unsupported_fields(pod)
-            if finding.support is Support.REFUSED
+            if finding.support is Support.REFUSED and not is_of_cluster(finding.path)
         ),
         MAX_TOLD,
     )
@@ -64,4 +65,6 @@ def stated_pod(known: KnownPod) -> Pod | Refusal:
 
 
 def _refusal(errors: tuple[FieldError, ...]) -> Refusal:
-    return Refusal(UNSUPPORTED_FIELD, safe_line("; ".join(f"{error.path}: {error.message}" for error in errors[:MAX_TOLD])))
+    return Refusal(
+        UNSUPPORTED_FIELD, safe_line("; ".join(f"{error.path}: {error.message}" for error in errors[:MAX_TOLD]))
+    )
