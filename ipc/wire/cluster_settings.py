@@ -6,6 +6,8 @@ import enum
 
 import msgspec
 
+from ipc.nodestatus.node import Taint
+
 
 class NetworkScope(enum.StrEnum):
     """How far the operator's network carries the traffic of pods: what the condition NetworkUnavailable says."""
@@ -16,15 +18,6 @@ class NetworkScope(enum.StrEnum):
     """Pods of all nodes reach each other: the operator has seen to routes or an overlay."""
     NONE = "None"
     """Pods reach nobody: the node takes only those that tolerate it."""
-
-
-class Taint(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, rename="camel"):
-    """v1 Taint."""
-
-    key: str
-    value: str = ""
-    effect: str
-    time_added: str = ""
 
 
 class ClusterSettings(msgspec.Struct, frozen=True, kw_only=True):

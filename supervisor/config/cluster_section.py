@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
+from ipc.nodestatus.node import Taint
 from ipc.nodestatus.node_ip import parse_node_ips
-from ipc.wire.cluster_settings import ClusterSettings, NetworkScope, Taint
+from ipc.wire.cluster_settings import ClusterSettings, NetworkScope
 from supervisor.config.server_section import PKI_DIR
 from supervisor.config.settings import Settings, SettingsError
 

@@ -96,6 +96,7 @@ ORDER: Final[Mapping[str, tuple[str, ...]]] = {
     "workers": (
         "workers.fs",
         "workers.kubeclient",
+        "workers.certificates",
         "workers.userns.steps",
         "workers.userns",
         "workers.podhttp",

@@ -26,7 +26,8 @@ from ipc.shm.board import WorkerRowWriter
 from ipc.wire.boot import ChildContext
 from ipc.wire.channel import Channel
 from ipc.wire.cluster_settings import ClusterSettings
-from workers.cluster.identity import EventualClient, await_kubeconfig
+from workers.certificates.identity import NodeIdentity
+from workers.cluster.identity import EventualClient
 from workers.cluster.objects.objects import Objects
 from workers.cluster.pods.known_pod import KnownPod, decode_known_pod
 from workers.cluster.pods.mirror_keeper import MirrorKeeper
@@ -34,9 +35,9 @@ from workers.cluster.pods.pod_source import PodSource
 from workers.cluster.pods.stated_pod import SOURCE
 from workers.cluster.pods.status_manager import StatusManager
 from workers.cluster.pods.status_writer import StatusWriter
-from workers.kubeclient.client import ApiClient
 from workers.kubeclient.rate_limit import RateLimit
 from workers.kubeclient.reflector import Reflector
+from workers.kubeclient.request_metrics import RequestMetrics
 from workers.kubeclient.resources import PODS
 
 USER_AGENT: Final = "rootlet"
@@ -66,11 +67,15 @@ class ClusterAgent:
 
     def __init__(self, context: ChildContext, settings: ClusterSettings, channel: Link, clock: Clock) -> None:
         node_name = context.settings.node_name
+        self._context = context
         self._settings = settings
         self._channel = channel
         self._clock = clock
         self._client = EventualClient()
         self._limit = RateLimit(settings.api_qps, settings.api_burst)
+        self._identity = NodeIdentity(
+            settings, node_name, clock, user_agent=USER_AGENT, limit=self._limit, observer=RequestMetrics()
+        )
         self._reported: set[str] = set()
         """UIDs of the cluster's pods in the feed."""
         self._up: asyncio.Queue[ClusterReport] = asyncio.Queue()
@@ -108,8 +113,14 @@ class ClusterAgent:
         }
 
     async def _identify(self) -> None:
-        access = await await_kubeconfig(self._settings.kubeconfig)
-        self._client.use(ApiClient(access, self._clock, user_agent=USER_AGENT, limit=self._limit))
+        client = await self._identity.client()
+        self._client.use(client)
+        await self._identity.run(client, self._server_names)
+
+    def _server_names(self) -> tuple[str, ...]:
+        """Names of the node's server for its certificate: host name and addresses."""
+        context = self._context
+        return (context.settings.node_name, *(self._settings.node_ips or context.board.host_ips))
 
     async def _report(self) -> NoReturn:
         """What goes up, in order."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import os
 from collections.abc import AsyncGenerator, Mapping
 from typing import Final, Protocol
 from urllib.parse import urlencode, urlsplit
@@ -210,6 +211,6 @@ class ApiClient:
 
 def _words(error: Exception) -> str:
     """The cause, as the system says it."""
-    if isinstance(error, OSError) and error.strerror:
-        return error.strerror
+    if isinstance(error, OSError) and error.errno:
+        return os.strerror(error.errno)
     return str(error) or type(error).__name__

@@ -33,7 +33,7 @@ class CredentialsError(Exception):
 
 
 class Identity(msgspec.Struct, frozen=True):
-    """What a request shows."""
+    """TLS and header of a request."""
 
     context: ssl.SSLContext | None
     """TLS of new connections, the same object until certificate or authorities change; None: no TLS."""
@@ -153,9 +153,9 @@ def client_context(access: ClusterAccess, given: PluginCredentials | None = None
         context.load_default_certs()
     credentials = access.credentials
     if given is not None and given.certificate_pem:
-        _load_chain(context, given.certificate_pem, given.key_pem)
+        load_chain(context, given.certificate_pem, given.key_pem)
     elif credentials.certificate_pem or credentials.certificate_file:
-        _load_chain(
+        load_chain(
             context,
             credentials.certificate_pem or read_file(credentials.certificate_file),
             credentials.key_pem or read_file(credentials.key_file),
@@ -173,8 +173,9 @@ def read_file(path: str) -> bytes:
     return data
 
 
-def _load_chain(context: ssl.SSLContext, certificate: bytes, key: bytes) -> None:
-    """OpenSSL reads files alone: this one is nowhere but in memory."""
+def load_chain(context: ssl.SSLContext, certificate: bytes, key: bytes) -> None:
+    """Have a context show a certificate. OpenSSL reads files alone: this one is nowhere but in memory. Raises
+    `ssl.SSLError`: one of both is none, or the key is another certificate's."""
     descriptor = os.memfd_create("client-certificate", os.MFD_CLOEXEC)
     try:
         with os.fdopen(os.dup(descriptor), "wb") as file:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import os
+import signal
 from typing import Final
 
 from ipc.host.clock import Clock
@@ -53,6 +55,7 @@ class PluginRunner:
                 stdin=asyncio.subprocess.DEVNULL,
                 stdout=asyncio.subprocess.PIPE,
                 stderr=asyncio.subprocess.DEVNULL,
+                start_new_session=True,
             )
         except OSError as error:
             hint = f": {plugin.install_hint}" if plugin.install_hint else ""
@@ -64,9 +67,9 @@ class PluginRunner:
         except TimeoutError:
             raise PluginError(f"exec: {plugin.command}: no credentials within {DEADLINE_S:g} s") from None
         finally:
-            if process.returncode is None:
-                process.kill()
-                await process.wait()
+            with contextlib.suppress(ProcessLookupError):  # all of them have ended
+                os.killpg(process.pid, signal.SIGKILL)
+            await process.wait()
         if code:
             raise PluginError(f"exec: executable {plugin.command} failed with exit code {code}")
         return output

@@ -39,6 +39,10 @@ class RateLimit:
         """``qps``: kubeAPIQPS, ``burst``: kubeAPIBurst; no limit where ``qps`` is not above 0."""
         self._bucket = TokenBucket(qps, burst, loop_time())
 
+    def change(self, qps: float, burst: int) -> None:
+        """Other limits from now on; the new bucket begins full."""
+        self._bucket = TokenBucket(qps, burst, loop_time())
+
     async def wait(self, until: float) -> float:
         """Seconds that the caller has waited for its turn. Raises TimeoutError at once when that would come after
         ``until``, in seconds of the loop's clock."""

@@ -10,6 +10,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Final
 
+import msgspec
+
 from ipc.stats.machine_info import Core, FsInfo, MachineInfo, NetInfo, NumaNode
 from ipc.stats.values import FileSystem
 from workers.stats import flat_files, host
@@ -42,6 +44,11 @@ def read_machine(file_systems: Iterable[FileSystem] = ()) -> MachineInfo:
         network_devices=tuple(_network_devices()),
         topology=topology,
     )
+
+
+def usable_machine(machine: MachineInfo) -> MachineInfo:
+    """The machine with the CPUs that pods may have: this agent may be bound to some of them."""
+    return msgspec.structs.replace(machine, num_cores=len(os.sched_getaffinity(0)))
 
 
 def _topology(meminfo: Mapping[str, int]) -> Iterator[NumaNode]:

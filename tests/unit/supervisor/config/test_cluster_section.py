@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from ipc.wire.cluster_settings import ClusterSettings, NetworkScope, Taint
+from ipc.nodestatus.node import Taint
+from ipc.wire.cluster_settings import ClusterSettings, NetworkScope
 from supervisor.config.cluster_section import cluster_settings, stated_node_ips
 from supervisor.config.config_file import parse_settings
 from supervisor.config.resolved_settings import Host, resolve_settings
