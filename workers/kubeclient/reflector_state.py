@@ -212,6 +212,12 @@ class ReflectorState:
         elif not self._events and now - self._began_at < SHORT_WATCH_S:
             self._anew(now)
 
+    def restored(self, now: float) -> None:
+        """The server's store is an older one than the one we know: all of it is listed, of whatever version."""
+        self._version, self._version_is_unknown = "", True
+        self._initial, self._pages, self._continue = {}, [], ""
+        self._anew(now)
+
     def failed(self, error: ClusterError, now: float) -> None:
         """The request was refused, the connection did not come about or broke, or an ERROR event came."""
         if self._way is Way.WATCH:
