@@ -59,6 +59,7 @@ from ipc.messages.cluster import (
     PodsListed,
     PodsTaken,
     PodStated,
+    PodValuesStated,
     PodWithdrawn,
 )
 from ipc.messages.event_reasons import EventReason
@@ -457,6 +458,8 @@ class Master:
             case PodStated() | PodWithdrawn() | PodsListed() | ObjectStated() | ObjectWithdrawn() | NodeStated():
                 assert self._cluster is not None, "only a child that this link declares says it"
                 self._cluster.take(message)
+            case PodValuesStated():
+                self._feed(message)
             case ProfileTaken():
                 self._requests.profiles.taken(message)
             case _:

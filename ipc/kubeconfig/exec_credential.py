@@ -1,5 +1,5 @@
-"""What an exec plugin is told, and the credentials that it prints (k8s.io/client-go/pkg/apis/clientauthentication,
-plugin/pkg/client/auth/exec). Pure."""
+"""Conversation with an exec plugin: its orders, and the credentials that it prints (client-go plugin/pkg/client/auth/
+exec, and pkg/apis/clientauthentication). Pure."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class PluginError(Exception):
 
 
 class PluginCredentials(msgspec.Struct, frozen=True):
-    """What the plugin gave."""
+    """Credentials that a plugin gave."""
 
     token: str = ""
     certificate_pem: bytes = b""

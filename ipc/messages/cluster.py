@@ -14,6 +14,7 @@ from ipc.api.v1.config_objects import ConfigMap, Secret
 from ipc.api.v1.persistent_volume import PersistentVolume, PersistentVolumeClaim
 from ipc.api.v1.pod import Pod
 from ipc.api.v1.scheduling import PriorityClass, RuntimeClass
+from ipc.kubecontainer.cluster_values import ClusterValues
 from ipc.kubecontainer.config_objects import ConfigObject, ObjectKind
 from ipc.messages.api_server import FeedMessage
 from ipc.messages.base import EventReport, Message, Ready, Shutdown
@@ -91,6 +92,17 @@ class ObjectWithdrawn(Message, frozen=True, kw_only=True):
     name: str
 
 
+class PodValuesStated(Message, frozen=True, kw_only=True):
+    """What a pod gets from the cluster beside objects: service variables, tokens, trust anchors."""
+
+    uid: str
+    values: ClusterValues
+
+    def __repr__(self) -> str:
+        """Without the values: some are tokens."""
+        return f"PodValuesStated({self.uid})"
+
+
 class NodeStated(Message, frozen=True, kw_only=True):
     """The Node as the server has it, as far as it matters to pods."""
 
@@ -101,5 +113,7 @@ class NodeStated(Message, frozen=True, kw_only=True):
 
 
 ClusterCommand = FeedMessage | PodsTaken | RatesChanged | Shutdown
-ClusterEvent = PodStated | PodWithdrawn | PodsListed | ObjectStated | ObjectWithdrawn | NodeStated | EventReport
+ClusterEvent = (
+    PodStated | PodWithdrawn | PodsListed | ObjectStated | ObjectWithdrawn | PodValuesStated | NodeStated | EventReport
+)
 ClusterReport = Ready | ClusterEvent

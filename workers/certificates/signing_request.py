@@ -108,7 +108,7 @@ async def signed(client: Client, request_pem: bytes, signer: str, usages: Sequen
 
 
 class _Decision:
-    """What becomes of one request."""
+    """Sink of the reflector that follows one request."""
 
     def __init__(self, uid: str) -> None:
         self._uid = uid

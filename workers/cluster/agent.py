@@ -8,7 +8,7 @@ import os
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Final, NoReturn, assert_never
 
-from ipc.api.v1.pod import Pod
+from ipc.api.annotations import API_SOURCE
 from ipc.host.clock import Clock
 from ipc.host.tasks import restarted
 from ipc.messages.api_server import (
@@ -27,20 +27,21 @@ from ipc.shm.board import WorkerRowWriter
 from ipc.wire.boot import ChildContext
 from ipc.wire.channel import Channel
 from ipc.wire.cluster_settings import ClusterSettings
+from workers.certificates.identity import NodeIdentity
 from workers.cluster.events.sender import EventSender
-from workers.cluster.identity import EventualClient, await_kubeconfig
+from workers.cluster.identity import EventualClient
 from workers.cluster.node.keeper import NodeKeeper
 from workers.cluster.node.observer import NodeObserver
 from workers.cluster.node.types import ClusterNode
+from workers.cluster.objects.objects import Objects
 from workers.cluster.pods.known_pod import KnownPod, decode_known_pod
 from workers.cluster.pods.mirror_keeper import MirrorKeeper
 from workers.cluster.pods.pod_source import PodSource
-from workers.cluster.pods.stated_pod import SOURCE
 from workers.cluster.pods.status_manager import StatusManager
 from workers.cluster.pods.status_writer import StatusWriter
-from workers.kubeclient.client import ApiClient
 from workers.kubeclient.rate_limit import RateLimit
 from workers.kubeclient.reflector import Reflector
+from workers.kubeclient.request_metrics import RequestMetrics
 from workers.kubeclient.resources import PODS
 from workers.libpod.streams import PodmanStreams
 
@@ -71,6 +72,7 @@ class ClusterAgent:
 
     def __init__(self, context: ChildContext, settings: ClusterSettings, channel: Link, clock: Clock) -> None:
         node_name = context.settings.node_name
+        self._context = context
         self._settings = settings
         self._channel = channel
         self._clock = clock
@@ -78,14 +80,25 @@ class ClusterAgent:
         self._limit = RateLimit(settings.api_qps, settings.api_burst)
         self._event_client = EventualClient()
         self._event_limit = RateLimit(settings.event_qps, settings.event_burst)
+        self._identity, self._event_identity = (
+            NodeIdentity(settings, node_name, clock, user_agent=USER_AGENT, limit=limit, observer=RequestMetrics())
+            for limit in (self._limit, self._event_limit)
+        )
         self._reported: set[str] = set()
         """UIDs of the cluster's pods in the feed."""
         self._up: asyncio.Queue[ClusterReport] = asyncio.Queue()
         self._statuses = StatusManager()
         self._writer = StatusWriter(self._client, self._statuses, clock)
         self._mirrors = MirrorKeeper(self._client, node_name, self._statuses, clock)
+        self._objects = Objects(self._client, self._up.put_nowait, clock)
         self._pods = PodSource(
-            self._statuses, self._mirrors, clock, self._up.put_nowait, self._need, self._forget, self._writer.wake
+            self._statuses,
+            self._mirrors,
+            clock,
+            self._up.put_nowait,
+            self._objects.need,
+            self._objects.forget,
+            self._writer.wake,
         )
         self._reflector: Reflector[KnownPod] = Reflector(
             self._client,
@@ -118,15 +131,22 @@ class ClusterAgent:
             **self._node.loops(),
             "events": self._events.run,
             "pods of the cluster": self._follow_pods,
+            "objects of pods": self._objects.run,
             "statuses of pods": self._writer.run,
             "mirror pods": self._mirrors.run,
             "reports to the master": self._report,
         }
 
     async def _identify(self) -> None:
-        access = await await_kubeconfig(self._settings.kubeconfig)
-        self._client.use(ApiClient(access, self._clock, user_agent=USER_AGENT, limit=self._limit))
-        self._event_client.use(ApiClient(access, self._clock, user_agent=USER_AGENT, limit=self._event_limit))
+        client = await self._identity.client()
+        self._client.use(client)
+        self._event_client.use(await self._event_identity.client())
+        await self._identity.run(client, self._server_names)
+
+    def _server_names(self) -> tuple[str, ...]:
+        """Names of the node's server for its certificate: host name and addresses."""
+        context = self._context
+        return (context.settings.node_name, *(self._settings.node_ips or context.board.host_ips))
 
     async def _follow_pods(self) -> NoReturn:
         """As upstream after the Node was read: it says what pods may be admitted."""
@@ -148,12 +168,6 @@ class ClusterAgent:
         """What goes up, in order."""
         while True:
             await self._channel.send(await self._up.get())
-
-    async def _need(self, pod: Pod) -> None:
-        """When everything that the pod refers to was read once."""
-
-    def _forget(self, uid: str) -> None:
-        """The server has that pod no longer."""
 
     # --- the master ----------------------------------------------------------------------------------------------
 
@@ -202,7 +216,7 @@ class ClusterAgent:
 
     def _take_pod(self, changed: PodChanged) -> None:
         uid = changed.pod.metadata.uid
-        if changed.source == SOURCE:
+        if changed.source == API_SOURCE:
             self._reported.add(uid)
             self._statuses.report(uid, changed, self._clock.now().mono)
         else:

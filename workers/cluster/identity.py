@@ -1,26 +1,15 @@
 """The client of a node that may have to wait for its identity: for a kubeconfig that somebody else writes, or for the
-certificate of its bootstrap."""
+certificate of its bootstrap (`workers.certificates.identity`)."""
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
-import logging
-import os
 from collections.abc import AsyncGenerator, Mapping
-from pathlib import Path
-from typing import Final
 
-from ipc.kubeconfig.decode import decode_kubeconfig
-from ipc.kubeconfig.types import ClusterAccess, KubeconfigError
 from workers.kubeclient.client import ApiClient
 from workers.kubeclient.errors import Unreachable
 from workers.kubeclient.protocol import DEFAULT_DEADLINE_S, JSON, NO_QUERY, Verb, WatchEvent
-
-RETRY_S: Final = 10.0
-"""After which a kubeconfig that cannot be used is read again, in seconds."""
-
-log = logging.getLogger(__name__)
 
 
 class EventualClient:
@@ -30,7 +19,9 @@ class EventualClient:
         self._client: asyncio.Future[ApiClient] = asyncio.get_running_loop().create_future()
 
     def use(self, client: ApiClient) -> None:
-        """From now on requests are made. Called once."""
+        """From now on requests go there."""
+        if self._client.done():
+            self._client = asyncio.get_running_loop().create_future()
         self._client.set_result(client)
 
     async def request(
@@ -66,17 +57,3 @@ class EventualClient:
         """See `ApiClient.close_connections`."""
         if self._client.done():
             self._client.result().close_connections()
-
-
-async def await_kubeconfig(path: str) -> ClusterAccess:
-    """Access of a kubeconfig, when it is there and can be used."""
-    told = ""
-    while True:
-        try:
-            data = await asyncio.to_thread(Path(path).read_bytes)
-            return decode_kubeconfig(data, os.path.dirname(path))
-        except (OSError, KubeconfigError) as error:
-            words = error.strerror or str(error) if isinstance(error, OSError) else str(error)
-            log.log(logging.DEBUG if words == told else logging.ERROR, "kubeconfig %s: %s", path, words)
-            told = words
-        await asyncio.sleep(RETRY_S)

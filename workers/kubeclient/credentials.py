@@ -33,7 +33,7 @@ class CredentialsError(Exception):
 
 
 class Identity(msgspec.Struct, frozen=True):
-    """What a request shows."""
+    """TLS and header of a request."""
 
     context: ssl.SSLContext | None
     """TLS of new connections, the same object until certificate or authorities change; None: no TLS."""

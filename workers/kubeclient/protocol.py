@@ -67,7 +67,7 @@ class ReflectorSink(Protocol[T_contra]):
     """Receiver of a reflector: its copy of a collection. Its methods do not wait."""
 
     def replaced(self, items: Sequence[T_contra]) -> None:
-        """These are all objects there are; whatever is missing here was deleted."""
+        """Take all objects there are; whatever is missing here was deleted."""
         ...
 
     def changed(self, item: T_contra) -> None:

@@ -10,6 +10,7 @@ from collections.abc import Callable
 from typing import Final, Generic, NoReturn, TypeVar
 
 from ipc.host.loop_clock import loop_time
+from ipc.host.tasks import first_of
 from workers.kubeclient.errors import ClusterError
 from workers.kubeclient.protocol import Client, ReflectorSink
 from workers.kubeclient.reflector_state import Changed, Deleted, Delta, NextRequest, ReflectorState, Replaced, Way
@@ -52,6 +53,7 @@ class Reflector(Generic[T]):
             field_selector=field_selector, label_selector=label_selector, chance=chance, timeout=says_timeout
         )
         self._told = ""
+        self._restored = asyncio.Event()
         self.synced = asyncio.Event()
         """Set once the sink has had everything."""
 
@@ -64,8 +66,10 @@ class Reflector(Generic[T]):
             try:
                 if request.way is Way.LIST:
                     self._give(self._state.listed(await self._list(request)))
+                elif await first_of(self._watch(request), self._until_restored()):
+                    self._restored.clear()
+                    self._state.restored(loop_time())
                 else:
-                    await self._watch(request)
                     self._state.ended(loop_time())
             except ClusterError as error:
                 self._state.failed(error, loop_time())
@@ -73,13 +77,23 @@ class Reflector(Generic[T]):
             else:
                 self._told = ""
 
+    def begin_anew(self) -> None:
+        """End the watch, and list everything whatever its version: for whoever has seen that the server's store was
+        restored from a backup, of which a watch from a version of the future tells nothing."""
+        self._restored.set()
+
+    async def _until_restored(self) -> bool:
+        return await self._restored.wait()
+
     async def _list(self, request: NextRequest) -> bytes:
         return await self._client.request("GET", self._path, query=request.query, deadline_s=LIST_DEADLINE_S)
 
-    async def _watch(self, request: NextRequest) -> None:
+    async def _watch(self, request: NextRequest) -> bool:
+        """False when the server has ended the watch."""
         async with contextlib.aclosing(self._client.watch(self._path, query=request.query)) as events:
             async for event in events:
                 self._give(self._state.received(event))
+        return False
 
     def _give(self, delta: Delta | None) -> None:
         match delta:

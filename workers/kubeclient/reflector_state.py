@@ -1,4 +1,4 @@
-"""Decisions of a reflector: what is asked next, after which pause, and what its copy learns from each answer.
+"""Decisions of a reflector: the next request, the pause before it, and the change that each answer means.
 
 client-go 1.36, tools/cache/reflector.go: a streaming list (``sendInitialEvents``), or a list of pages where the server
 refuses that; then watches from the newest resourceVersion; all anew when the server has forgotten that version or has
@@ -75,7 +75,7 @@ class Way(enum.Enum):
 
 
 class NextRequest(msgspec.Struct, frozen=True):
-    """What is asked next: a list, or a watch of either kind."""
+    """The next request: a list, or a watch of either kind."""
 
     way: Way
     query: Mapping[str, str]
@@ -183,7 +183,7 @@ class ReflectorState:
         return Replaced(objects)
 
     def received(self, event: WatchEvent) -> Delta | None:
-        """What an event of a watch teaches. Raises ApiError for an ERROR event, and when the versions fall;
+        """Take an event of a watch; the change it means. Raises ApiError for an ERROR event, and when versions fall;
         Unreachable for one that is no event."""
         if event.type == ERROR:
             raise api_error(0, event.object)
@@ -211,6 +211,12 @@ class ReflectorState:
             self._later(now)
         elif not self._events and now - self._began_at < SHORT_WATCH_S:
             self._anew(now)
+
+    def restored(self, now: float) -> None:
+        """The server's store is an older one than the one we know: all of it is listed, of whatever version."""
+        self._version, self._version_is_unknown = "", True
+        self._initial, self._pages, self._continue = {}, [], ""
+        self._anew(now)
 
     def failed(self, error: ClusterError, now: float) -> None:
         """The request was refused, the connection did not come about or broke, or an ERROR event came."""

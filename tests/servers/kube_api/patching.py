@@ -84,7 +84,7 @@ def patched(found: JsonObject, body: bytes, content_type: str, kind: str) -> Jso
             )
         if content_type == MERGE:
             return _object(json_merge(found, patch))
-        return strategic_merge(found, patch, _Paths(_LISTS.get(kind, {}) | _METADATA))
+        return strategic_merge(found, patch, _Paths({**_LISTS.get(kind, {}), **_METADATA}))
     except PatchError as error:
         if content_type == JSON:
             said = "the server rejected our request due to an error in our request"

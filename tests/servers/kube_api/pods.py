@@ -183,7 +183,7 @@ def bound(pod: JsonObject, binding: JsonObject) -> JsonObject:
     if node := pod["spec"].get("nodeName"):
         raise failures.conflict("pods/binding", name, f'pod {name} is already assigned to node "{node}"')
     pod["spec"]["nodeName"] = target
-    scheduled = {"type": "PodScheduled", "status": "True", "lastProbeTime": None}
+    scheduled: JsonObject = {"type": "PodScheduled", "status": "True", "lastProbeTime": None}
     scheduled["lastTransitionTime"] = _rfc3339(datetime.now(UTC))
     conditions = [one for one in pod["status"].get("conditions", ()) if one["type"] != "PodScheduled"]
     pod["status"]["conditions"] = [*conditions, scheduled]
@@ -192,7 +192,7 @@ def bound(pod: JsonObject, binding: JsonObject) -> JsonObject:
 
 def disrupted(pod: JsonObject, now: datetime) -> JsonObject:
     """The pod with the condition that an eviction leaves."""
-    condition = {"type": "DisruptionTarget", "status": "True", "reason": "EvictionByEvictionAPI"}
+    condition: JsonObject = {"type": "DisruptionTarget", "status": "True", "reason": "EvictionByEvictionAPI"}
     condition |= {"message": "Eviction API: evicting", "lastProbeTime": None, "lastTransitionTime": _rfc3339(now)}
     conditions = [one for one in pod["status"].get("conditions", ()) if one["type"] != "DisruptionTarget"]
     pod["status"]["conditions"] = [*conditions, condition]

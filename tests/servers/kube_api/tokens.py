@@ -86,7 +86,7 @@ def _check(lifetime: int) -> None:
 
 def _jwt(subject: str, audiences: list[str], begins: datetime, ends: datetime, bound: JsonObject | None) -> str:
     """In the shape of one; nobody but this server verifies it."""
-    claims = {"aud": audiences, "iss": AUDIENCE, "sub": subject, "jti": secrets.token_hex(8)}
+    claims: JsonObject = {"aud": audiences, "iss": AUDIENCE, "sub": subject, "jti": secrets.token_hex(8)}
     claims |= {"iat": int(begins.timestamp()), "nbf": int(begins.timestamp()), "exp": int(ends.timestamp())}
     claims |= {"kubernetes.io": {"pod": bound}} if bound else {}
     parts = [json.dumps({"alg": "ES256", "kid": "test"}).encode(), json.dumps(claims).encode(), secrets.token_bytes(64)]

@@ -24,6 +24,7 @@ from workers.certificates import identity as identity_module
 from workers.certificates import manager
 from workers.certificates.identity import CLIENT_CERTIFICATE, SERVING_CERTIFICATE, NodeIdentity
 from workers.certificates.signing_request import SERVING_SIGNER
+from workers.certificates.validity import read_validity
 from workers.kubeclient.client import ApiClient
 from workers.kubeclient.rate_limit import RateLimit
 
@@ -67,7 +68,7 @@ async def cluster(directory: Path) -> AsyncIterator[KubeApiServer]:
 
 
 def write_bootstrap(server: KubeApiServer, directory: Path) -> None:
-    text = encode_bootstrap_kubeconfig(server.url, server.authority.ca_pem, TOKEN)
+    text = encode_bootstrap_kubeconfig(server.url, server.authority.pem, TOKEN)
     (directory / "bootstrap-kubelet.conf").write_bytes(text)
 
 
@@ -75,7 +76,11 @@ async def who(client: ApiClient, server: KubeApiServer) -> str:
     """As whom the server takes the client."""
     with contextlib.suppress(Exception):
         await client.request("GET", NODE)
-    return server.requests[-1].user.name
+    return server.requests[-1].user
+
+
+def has_ended(file: Path) -> bool:
+    return read_validity(file.read_bytes()).is_over(SystemClock().now().wall)
 
 
 def serial(file: Path) -> int:
@@ -87,7 +92,7 @@ async def test_a_token_becomes_a_certificate_and_a_kubeconfig(tmp_path: Path) ->
         client = await asyncio.wait_for(node(settings(tmp_path)).client(), DEADLINE_S)
         assert await who(client, server) == "system:node:n1"
         posted = next(asked for asked in server.requests if asked.verb == "POST")
-        assert posted.user.name == "system:bootstrap:abcdef"
+        assert posted.user == "system:bootstrap:abcdef"
         assert posted.path == REQUESTS
         client.close()
 
@@ -110,7 +115,11 @@ async def test_a_request_waits_for_its_approval_and_a_denied_one_is_made_anew(tm
         await server.asked(lambda it: it.verb == "POST" and it.path == REQUESTS, times=2)
         await server.asked(lambda it: it.verb == "GET" and it.path == REQUESTS, times=2)
         assert not asking.done()
-        (second,) = (it for it in server.store.all("certificatesigningrequests") if it["metadata"] != first["metadata"])
+        (second,) = (
+            it
+            for it in server.store.all("certificatesigningrequests")
+            if it["metadata"]["name"] != first["metadata"]["name"]
+        )
         server.signing.approve(second["metadata"]["name"])
         client = await asyncio.wait_for(asking, DEADLINE_S)
         assert await who(client, server) == "system:node:n1"
@@ -132,7 +141,7 @@ async def test_a_node_without_a_way_into_the_cluster_waits_for_one(tmp_path: Pat
 async def test_a_certificate_is_rotated_before_it_ends_and_shown_from_then_on(tmp_path: Path) -> None:
     file = tmp_path / "pki" / CLIENT_CERTIFICATE
     async with cluster(tmp_path) as server:
-        server.signing.lifetime = timedelta(seconds=4)
+        server.signing.lifetime = timedelta(seconds=360)
         identity = node(settings(tmp_path))
         client = await asyncio.wait_for(identity.client(), DEADLINE_S)
         first = serial(file)
@@ -141,7 +150,7 @@ async def test_a_certificate_is_rotated_before_it_ends_and_shown_from_then_on(tm
         tasks.spawn(identity.run(client, tuple), name="identity")
         await eventually(lambda: serial(file) != first, "another certificate")
         posted = [asked for asked in server.requests if asked.verb == "POST"]
-        assert [asked.user.name for asked in posted] == ["system:bootstrap:abcdef", "system:node:n1"]
+        assert [asked.user for asked in posted] == ["system:bootstrap:abcdef", "system:node:n1"]
         await asyncio.sleep(1.1)  # files are looked at once a second
         assert await who(client, server) == "system:node:n1"
         await tasks.close()
@@ -150,25 +159,27 @@ async def test_a_certificate_is_rotated_before_it_ends_and_shown_from_then_on(tm
 
 async def test_a_certificate_that_has_ended_is_asked_for_with_the_token(tmp_path: Path) -> None:
     async with cluster(tmp_path) as server:
-        server.signing.lifetime = timedelta(seconds=-3600)
+        server.signing.lifetime = timedelta(seconds=1)
         (await asyncio.wait_for(node(settings(tmp_path)).client(), DEADLINE_S)).close()
+        await eventually(lambda: has_ended(tmp_path / "pki" / CLIENT_CERTIFICATE), "its end")
         server.signing.lifetime = timedelta(days=1)
         client = await asyncio.wait_for(node(settings(tmp_path)).client(), DEADLINE_S)
         assert await who(client, server) == "system:node:n1"
         client.close()
         posted = [asked for asked in server.requests if asked.verb == "POST"]
-        assert [asked.user.name for asked in posted] == ["system:bootstrap:abcdef"] * 2
+        assert [asked.user for asked in posted] == ["system:bootstrap:abcdef"] * 2
 
 
 async def test_nothing_is_rotated_where_that_is_said(tmp_path: Path) -> None:
     async with cluster(tmp_path) as server:
-        server.signing.lifetime = timedelta(seconds=-3600)
+        server.signing.lifetime = timedelta(seconds=1)
         config = settings(tmp_path, rotate_certificates=False)
         identity = node(config)
         client = await asyncio.wait_for(identity.client(), DEADLINE_S)
         tasks = BackgroundTasks()
         tasks.spawn(identity.run(client, tuple), name="identity")
-        await asyncio.sleep(0.3)
+        await eventually(lambda: has_ended(tmp_path / "pki" / CLIENT_CERTIFICATE), "its end")
+        await asyncio.sleep(0.2)
         assert sum(asked.verb == "POST" for asked in server.requests) == 1
         await tasks.close()
         client.close()

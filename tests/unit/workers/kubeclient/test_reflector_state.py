@@ -179,6 +179,16 @@ def test_versions_that_fall_mean_that_the_store_was_restored() -> None:
     assert "resourceVersion" not in request.query
 
 
+def test_a_store_that_was_restored_is_listed_whatever_its_version() -> None:
+    state = synced(5000)
+    state.restored(10.0)
+    request = state.next_request(10.0)
+    assert (request.way, request.pause_s) == (Way.STREAMING_LIST, FIRST_PAUSE_S)
+    assert "resourceVersion" not in request.query
+    assert names(state.received(bookmark(7, end=True))) == []
+    assert state.version == "7"
+
+
 def test_versions_that_are_no_numbers_are_not_compared() -> None:
     state = synced(5)
     state.received(WatchEvent("ADDED", json.dumps(of("a", 0) | {"metadata": {"resourceVersion": "x9"}}).encode()))
