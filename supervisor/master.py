@@ -54,6 +54,16 @@ from ipc.messages.api_server import (
 )
 from ipc.messages.base import EventReport, ProfileTaken, PullEnded, PullProgress, node_event
 from ipc.messages.catalogue import ChildEvent
+from ipc.messages.cluster import (
+    NodeStated,
+    ObjectStated,
+    ObjectWithdrawn,
+    PodsListed,
+    PodsTaken,
+    PodStated,
+    PodValuesStated,
+    PodWithdrawn,
+)
 from ipc.messages.event_reasons import EventReason
 from ipc.messages.garbage_report import GarbageReport
 from ipc.messages.node_worker import (
@@ -71,11 +81,14 @@ from ipc.messages.node_worker import (
 from ipc.messages.pod_worker import AbandonPull, Freeze, ProbeResultChanged, ProbingStopped, PullImage, SyncDone
 from ipc.metrics import rootlet as metrics
 from ipc.nodestatus.conditions import statuses_of
+from ipc.nodestatus.node_ip import chosen_node_ips
 from ipc.shm.board import Board
 from ipc.shm.metric_cells import METERS
 from ipc.wire.boot import Role
 from supervisor.admin_requests import AdminRequests
 from supervisor.admission.node_resources import node_resources, read_machine
+from supervisor.cluster_link import ClusterLink, rates
+from supervisor.config.cluster_section import cluster_settings, stated_node_ips
 from supervisor.config.config_file import load_settings
 from supervisor.config.server_section import server_settings
 from supervisor.config.settings import PODS_DIR, Settings, SettingsError, worker_settings
@@ -93,7 +106,7 @@ from supervisor.processes.child_specs import child_specs
 from supervisor.processes.podman_health import PodmanHealth
 from supervisor.processes.podman_service import PodmanService, cgroup_manager
 from supervisor.processes.slowness import HOUSEKEEPING_WARNING_S, warn_if_slow
-from supervisor.processes.worker_pool import API_SLOT, NODE_SLOT, PODMAN_SLOT, WorkerPool
+from supervisor.processes.worker_pool import API_SLOT, CLUSTER_SLOT, NODE_SLOT, PODMAN_SLOT, ChildSpec, WorkerPool
 from supervisor.protocol.commands import (
     DeathExplained,
     FreezeAnswered,
@@ -190,11 +203,12 @@ class Master:
         self._service = service
         self._clock = SystemClock()
         machine = read_machine(settings, cgroup_manager({**os.environ, **service.env}))
-        node, found = node_resources(machine, settings), node_ips()
+        node, found = node_resources(machine, settings), self._host_ips()
         board.record_host_ips(found)
         rows = settings.max_pods + SPARE_ROWS
         self._loop = SyncLoop(settings, rows, found, random.Random(), node)
-        self._sources = SourceManager(settings, self._clock)
+        self._cluster = ClusterLink() if settings.cluster.is_configured else None
+        self._sources = SourceManager(settings, self._clock, self._cluster.api if self._cluster else None)
         self._event_writer = EventWriter(EventLog(settings.state_dir / EVENTS_FILE), self._clock)
         self._probe_checkpoint = ProbeCheckpoint(settings.state_dir / PROBES_FILE, self._clock)
         self._resources_checkpoint = ResourcesCheckpoint(settings.state_dir, self._clock)
@@ -204,7 +218,7 @@ class Master:
         self._node_events = NodeEvents(settings.node_name, settings.state_dir / BOOT_FILE, self._node_event)
         self._meter = LoopMeter()
         pool = WorkerPool(
-            child_specs(service, self._loop.workers),
+            self._child_specs(self._loop.workers),
             heartbeat_timeout_s=settings.workers.heartbeat_timeout_s,
             max_deaths=settings.workers.max_deaths,
             period_s=settings.workers.death_period_s,
@@ -217,7 +231,13 @@ class Master:
             zygote,
             listening,
             lambda: worker_settings(
-                self._settings, str(self._service.socket), label_key, node, server_settings(self._settings), service.env
+                self._settings,
+                str(self._service.socket),
+                label_key,
+                node,
+                server_settings(self._settings),
+                service.env,
+                cluster_settings(self._settings),
             ),
         )
         self._requests = AdminRequests(self, self._sources, self._children)
@@ -365,7 +385,7 @@ class Master:
                 case DeathExplained(slot):
                     self._children.explain(slot)
                 case WorkersWanted(count, quarantine):
-                    self._children.declare(child_specs(self._service, count, quarantine=quarantine))
+                    self._children.declare(self._child_specs(count, quarantine=quarantine))
                 case SlotVacated(slot):
                     self._children.retire(slot, self._settings.workers.stop_timeout_s)
                 case GarbageCollected(ticket, report):
@@ -380,6 +400,9 @@ class Master:
                     self._report_agent()
                 case _:
                     assert_never(command)
+
+    def _child_specs(self, pod_workers: int, *, quarantine: bool = False) -> list[ChildSpec]:
+        return child_specs(self._service, pod_workers, quarantine=quarantine, cluster=self._cluster is not None)
 
     def _node_event(self, reason: EventReason, message: str) -> None:
         self._feed(node_event(self._settings.node_name, reason, message))
@@ -402,6 +425,8 @@ class Master:
         self.give_up(reason)
 
     def on_child_up(self, slot: int, incarnation: int, *, running: bool) -> None:
+        if slot == CLUSTER_SLOT and self._cluster is not None:
+            self._cluster.begins()
         if running:
             self._feed(WorkerUp(slot, incarnation))
         self._report_agent()
@@ -447,6 +472,11 @@ class Master:
                 | ReloadSettings()
             ):
                 self._requests.take(message)
+            case PodStated() | PodWithdrawn() | PodsListed() | ObjectStated() | ObjectWithdrawn() | NodeStated():
+                assert self._cluster is not None, "only a child that this link declares says it"
+                self._cluster.take(message)
+            case PodValuesStated():
+                self._feed(message)
             case ProfileTaken():
                 self._requests.profiles.taken(message)
             case _:
@@ -469,7 +499,7 @@ class Master:
     # --- desired state -------------------------------------------------------------------------------------------
 
     async def _watch_sources(self) -> None:
-        announced = False
+        announced = notified = False
         async for change in self._sources.watch():
             for error in change.errors:
                 self._manifest_error(error)
@@ -477,11 +507,15 @@ class Master:
                 self._preflight(skipped_manifests(change.skipped))
             for update in change.updates:
                 self._feed(update)
+            if change.lists_cluster:
+                self._children.send(CLUSTER_SLOT, PodsTaken())
             if change.kill is not None:
                 self._feed(change.kill)
             if self._sources.all_ready and not announced:
                 announced = True
                 self._feed(SourcesReady())
+            if self._sources.own_ready and not notified:
+                notified = True
                 sd_notify.notify("READY=1")
 
     def _manifest_error(self, error: ManifestError) -> None:
@@ -570,6 +604,8 @@ class Master:
         self._settings, fixed = diff_reload(before, wanted)
         self._log_like(self._settings.logging.levels)
         self._children.send(NODE_SLOT, SetLogRotation(policy=self._settings.log_rotation))
+        if (changed := rates(self._settings)) is not None:
+            self._children.send(CLUSTER_SLOT, changed)
         self._feed(SettingsChanged(self._settings))
         self._report_agent()
         changes = (*changed_settings(before, self._settings), *(f"{name}: needs a restart" for name in fixed))
@@ -579,12 +615,15 @@ class Master:
 
     def _report_node(self) -> None:
         """tryUpdateNodeStatus: its addresses may be others by now."""
-        found = node_ips()
+        found = self._host_ips()
         if found != self._board.host_ips:
             self._board.record_host_ips(found)
             self._feed(HostAddressesChanged(found))
             self._report_addresses(found)
         self._report_agent()
+
+    def _host_ips(self) -> tuple[str, ...]:
+        return chosen_node_ips(stated_node_ips(self._settings), node_ips())
 
     def _report_addresses(self, found: tuple[str, ...]) -> None:
         if found:
@@ -613,3 +652,5 @@ class Master:
             conditions=conditions,
         )
         self._children.send(API_SLOT, changed)
+        if self._cluster is not None:
+            self._children.send(CLUSTER_SLOT, changed)

@@ -57,6 +57,12 @@ def decode_pod(obj: object) -> Pod:
     return _decode(obj, Pod, ignored=("status",))
 
 
+def decode_server_pod(obj: object) -> Pod:
+    """Make a Pod of what an API server has sent, its status too. A field that is not known here is dropped: the server
+    may be newer than this node. Raises FieldErrors as `decode_pod` does, for all else."""
+    return _decode(obj, Pod, drops_unknown=True)
+
+
 def decode_rest_of_pod(obj: object) -> Pod | None:
     """Pod of those fields of a wrong one that are known and of their types, so that more can be said of it at once;
     None when something in it is worse than an unknown or a missing field."""
@@ -105,13 +111,15 @@ def decode_runtime_class(obj: object) -> RuntimeClass:
     return _decode(obj, RuntimeClass, version="node.k8s.io/v1")
 
 
-def _decode(obj: object, struct: type[_S], ignored: Iterable[str] = (), version: str = "v1") -> _S:
+def _decode(
+    obj: object, struct: type[_S], ignored: Iterable[str] = (), version: str = "v1", *, drops_unknown: bool = False
+) -> _S:
     """An object of the type that is called like the struct. Raises FieldErrors."""
     if not isinstance(obj, Mapping):
         raise FieldErrors([_wrong_type("", "object", obj)])
     if wrong := _type_meta_errors(obj, {"apiVersion": version, "kind": struct.__name__}):
         raise FieldErrors(wrong)
-    walk = _Walk()
+    walk = _Walk(drops_unknown=drops_unknown)
     value = walk.run({key: item for key, item in obj.items() if key not in ignored}, struct)
     if walk.errors:
         raise FieldErrors(walk.errors)
@@ -148,7 +156,8 @@ class _Stop(Exception):
 class _Walk:
     """One pass over parsed data beside its type: drops nulls, collects findings, ends at the maxima."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, drops_unknown: bool = False) -> None:
+        self._drops_unknown = drops_unknown
         self.errors: list[FieldError] = []
         self._values_left = MAX_VALUES
 
@@ -191,7 +200,7 @@ class _Walk:
         fields = struct_fields(struct)
         prefix = f"{path}." if path else ""
         for name in value:
-            if name not in fields:
+            if name not in fields and not self._drops_unknown:
                 self._report(FieldError(f"{prefix}{shown_key(name)}", _unknown_field(name, fields)))
         present = {name: field for name, field in fields.items() if value.get(name) is not None}
         for name, field in fields.items():

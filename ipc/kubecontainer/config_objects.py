@@ -18,6 +18,7 @@ from ipc.api.v1.pod import Pod
 from ipc.api.v1.projected import VolumeProjection
 from ipc.api.v1.scheduling import PriorityClass, RuntimeClass
 from ipc.api.v1.volume import Volume
+from ipc.kubecontainer.cluster_values import ClusterValues
 from ipc.kubecontainer.pod_claims import PodClaim
 from ipc.kubecontainer.pod_containers import every_container
 
@@ -84,6 +85,8 @@ class ConfigObjects(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tru
     secrets: Mapping[str, Secret] = msgspec.field(default_factory=dict)
     claims: Mapping[str, PodClaim] = msgspec.field(default_factory=dict)
     runtime_classes: Mapping[str, RuntimeClass] = msgspec.field(default_factory=dict)
+    cluster: ClusterValues | None = None
+    """What a cluster gives to the pod beside objects; None for a pod that is not of one."""
     unknown: frozenset[ObjectRef] = frozenset()
     """Objects of which nothing is known now, not even that they do not exist: their source was not read yet, or their
     file cannot be read since the agent was restarted, or all that the pod refers to is too large to be sent. Containers

@@ -23,11 +23,15 @@ REASONS: Final[tuple[tuple[str, tuple[str, ...]], ...]] = (
     (
         NO_API_SERVER,
         (
-            *("rest_client_*", "kubelet_node_startup_*", "kubelet_pod_status_sync_duration_seconds"),
+            *("kubelet_node_startup_*", "kubelet_pod_status_sync_duration_seconds"),
             *("kubelet_mirror_pods", "kubelet_pod_watch_events_dropped_total"),
             *("kubelet_certificate_manager_client_*", "kubelet_certificate_manager_server_*"),
             "kubelet_server_expiration_renew_errors",
         ),
+    ),
+    (
+        "the client of a cluster has no cache of transports, no metrics of exec plugins, and no resolver of its own",
+        ("rest_client_dns_*", "rest_client_exec_*", "rest_client_transport_*"),
     ),
     (
         NO_DEVICES,

@@ -4,7 +4,7 @@ import sys
 from collections.abc import Iterable
 from typing import Final
 
-from ipc.metrics import kubelet, rootlet, statistics
+from ipc.metrics import statistics, table
 from ipc.metrics.model import Endpoint, Metric
 from ipc.metrics.not_served import REASONS
 
@@ -37,7 +37,7 @@ where the meaning is the same; what is ours begins with `rootlet_`. In OpenMetri
 
 def every_metric() -> tuple[Metric, ...]:
     """All that is served, by path and name unique."""
-    return (*kubelet.METRICS, *rootlet.METRICS, *statistics.METRICS)
+    return (*table.METRICS, *statistics.METRICS)
 
 
 def render_metrics() -> str:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Final
 
-from ipc.metrics import kubelet, rootlet
+from ipc.metrics import kubelet, rest_client, rootlet
 from ipc.metrics.layout import Layout
 from ipc.metrics.model import Metric
 
-METRICS: Final[tuple[Metric, ...]] = (*kubelet.METRICS, *rootlet.METRICS)
+METRICS: Final[tuple[Metric, ...]] = (*kubelet.METRICS, *rest_client.METRICS, *rootlet.METRICS)
 """By name unique. Those of statistics, which nobody counts, are in `ipc.metrics.statistics`."""
 LAYOUT: Final = Layout(METRICS)

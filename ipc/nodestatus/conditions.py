@@ -52,6 +52,11 @@ def statuses_of(conditions: Sequence[NodeCondition]) -> Mapping[str, str]:
     return {condition.type: condition.status for condition in conditions}
 
 
+def set_condition(conditions: Sequence[NodeCondition], new: NodeCondition, now: str) -> tuple[NodeCondition, ...]:
+    """The conditions with this one, dated."""
+    return _with(conditions, new, now)
+
+
 def set_pressure(conditions: Sequence[NodeCondition], kind: str, *, pressure: bool, now: str) -> Changed:
     """The conditions with this one, and the event of its change; the first time is a change too."""
     words = _PRESSURE[kind, pressure]

@@ -12,6 +12,7 @@ from ipc.api.default_resources import is_extended
 from ipc.api.quantity import Notation, format_quantity
 from ipc.nodestatus.allocatable import rest
 from ipc.nodestatus.node import NodeEvent, NodeStatus, SwapInfo
+from ipc.podresources.node_resources import NodeResources
 from ipc.stats.machine_info import MachineInfo
 
 CPU: Final = "cpu"
@@ -30,6 +31,15 @@ class NodeLimits(msgspec.Struct, frozen=True, kw_only=True):
     """Resources that the machine's hardware does not tell, such as ephemeral-storage."""
     reserved: Mapping[str, str] = {}
     """Kept from pods."""
+
+
+def node_limits(node: NodeResources, max_pods: int) -> NodeLimits:
+    """Limits of this node's settings and of what the master has found out."""
+    return NodeLimits(
+        max_pods=max_pods,
+        capacity={name: amount for name, amount in node.capacity.items() if name not in (CPU, MEMORY)},
+        reserved=node.reserved,
+    )
 
 
 def set_machine_info(

@@ -77,6 +77,35 @@ class NodeDaemonEndpoints(_Shape, frozen=True, kw_only=True):
     kubelet_endpoint: DaemonEndpoint | None = None
 
 
+class RuntimeHandlerFeatures(_Shape, frozen=True, kw_only=True):
+    """Abilities of a runtime handler."""
+
+    recursive_read_only_mounts: bool | None = None
+    user_namespaces: bool | None = None
+
+
+class RuntimeHandler(_Shape, frozen=True, kw_only=True):
+    """A handler that a RuntimeClass may name; the default one has no name."""
+
+    name: str = msgspec.field(default_factory=str)
+    features: RuntimeHandlerFeatures | None = None
+
+
+class NodeFeatures(_Shape, frozen=True, kw_only=True):
+    """Abilities of the runtime as a whole."""
+
+    supplemental_groups_policy: bool | None = None
+
+
+class Taint(_Shape, frozen=True, kw_only=True):
+    """A property of the node that pods have to tolerate."""
+
+    key: str
+    value: str = ""
+    effect: str
+    time_added: str = ""
+
+
 class NodeStatus(_Shape, frozen=True, kw_only=True):
     """Everything that is observed of the node."""
 
@@ -87,6 +116,9 @@ class NodeStatus(_Shape, frozen=True, kw_only=True):
     daemon_endpoints: NodeDaemonEndpoints = NodeDaemonEndpoints()
     node_info: NodeSystemInfo = NodeSystemInfo()
     images: tuple[ContainerImage, ...] = ()
+    runtime_handlers: tuple[RuntimeHandler, ...] = ()
+    features: NodeFeatures | None = None
+    declared_features: tuple[str, ...] = ()
 
 
 class NodeSpec(_Shape, frozen=True, kw_only=True):
@@ -94,6 +126,9 @@ class NodeSpec(_Shape, frozen=True, kw_only=True):
 
     unschedulable: bool = False
     """No pod is admitted."""
+    taints: tuple[Taint, ...] = ()
+    provider_id: str = msgspec.field(name="providerID", default="")
+    pod_cidrs: tuple[str, ...] = msgspec.field(name="podCIDRs", default=())
 
 
 class Node(_Shape, frozen=True, kw_only=True):

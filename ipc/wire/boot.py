@@ -17,6 +17,7 @@ from ipc.podresources.network_settings import NetworkSettings
 from ipc.podresources.node_resources import NodeResources
 from ipc.shm.board import Board
 from ipc.shm.mutation_slots import MutationSlots
+from ipc.wire.cluster_settings import ClusterSettings
 from ipc.wire.server_settings import ServerSettings
 
 
@@ -27,6 +28,8 @@ class Role(enum.StrEnum):
     NODE_WORKER = "node-worker"
     API_SERVER = "api-server"
     DIALER = "dialer"
+    CLUSTER = "cluster"
+    """Speaks to the API server of the cluster that this host is a node of; there is none without one."""
     EXEC = "exec"
 
 
@@ -97,6 +100,8 @@ class WorkerSettings(msgspec.Struct, frozen=True, kw_only=True):
     tracing: TracingSettings = TracingSettings()
     server: ServerSettings = ServerSettings()
     """Settings of the API server alone."""
+    cluster: ClusterSettings | None = None
+    """The cluster that this host is a node of; None: there is none."""
 
 
 class ChildContext(msgspec.Struct, frozen=True, kw_only=True):

@@ -15,6 +15,7 @@ import msgspec
 from ipc.eviction.thresholds import ThresholdError, parse_thresholds
 from ipc.kubecontainer.image_gc import policy_problem
 from ipc.podresources.network_settings import BRIDGE
+from supervisor.config.cluster_section import check_cluster_section
 from supervisor.config.server_section import check_server_section
 from supervisor.config.settings import DNS_NAME, Bytes, Seconds, Settings, SettingsError, yaml_name
 from supervisor.config.shutdown_grace import check_shutdown_grace
@@ -75,6 +76,11 @@ def resolve_settings(settings: Settings, directory: Path, host: Host, file: str)
         _plain_numbers(settings),
         node_name=node_name,
         cdi_spec_dirs=expand.cdi_spec_dirs(),
+        cluster=_replace(
+            _plain_numbers(settings.cluster),
+            kubeconfig=expand.cluster_file("kubeconfig"),
+            bootstrap_kubeconfig=expand.cluster_file("bootstrap_kubeconfig"),
+        ),
         container_runtime_endpoint=expand.endpoint(),
         podman=_replace(
             _plain_numbers(settings.podman),
@@ -97,6 +103,7 @@ def resolve_settings(settings: Settings, directory: Path, host: Host, file: str)
     if len(os.fsencode(resolved.admin_socket)) > MAX_SOCKET_PATH_BYTES:
         raise SettingsError(file, "adminSocket", f"{resolved.admin_socket} has more than {MAX_SOCKET_PATH_BYTES} bytes")
     check_server_section(settings, file)
+    check_cluster_section(settings, file)
     check_shutdown_grace(settings, file)
     try:
         parse_thresholds(settings.eviction)
@@ -129,6 +136,10 @@ class _Expansion:
         """A name without a slash is looked up in PATH by whoever starts it."""
         path = self._settings.podman.path
         return str(self._expanded("podman.path", path)) if "/" in path else path
+
+    def cluster_file(self, attribute: str) -> str:
+        text = getattr(self._settings.cluster, attribute)
+        return str(self._expanded(f"cluster.{yaml_name(attribute)}", text)) if text else ""
 
     def endpoint(self) -> str:
         name, endpoint = "containerRuntimeEndpoint", self._settings.container_runtime_endpoint

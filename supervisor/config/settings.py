@@ -16,7 +16,7 @@ import msgspec
 
 from ipc.api.default_resources import is_extended
 from ipc.api.quantity import QuantityError, parse_amount
-from ipc.api.validation.names import DNS_LABEL, qualified_name_problem
+from ipc.api.validation.names import DNS_LABEL, LABEL_VALUE, qualified_name_problem
 from ipc.eviction.thresholds import DEFAULT_HARD, EvictionSettings, Threshold, parse_thresholds, with_allocatable
 from ipc.kubecontainer.container_gc import GcPolicy
 from ipc.kubecontainer.image_gc import ImageGcPolicy, ImageGcScope
@@ -24,10 +24,12 @@ from ipc.kubecontainer.label_key import LabelKey
 from ipc.kubecontainer.log_rotate_policy import NO_ROTATION, LogRotatePolicy
 from ipc.log.setup import LogTarget
 from ipc.log.verbosity import MAX_AREAS, Verbosity, area_problem, level_named
+from ipc.nodestatus.node_ip import node_ip_problem
 from ipc.podresources.network_settings import HOSTS_RESOLV_CONF, NetworkSettings
 from ipc.podresources.node_resources import NodeResources
 from ipc.text.durations import format_duration, parse_duration
 from ipc.wire.boot import TracingSettings, WorkerSettings
+from ipc.wire.cluster_settings import ClusterSettings
 from ipc.wire.server_settings import ServerSettings
 from supervisor.config.cdi_specs import CDI_NAME
 from supervisor.config.sysctl_allowlist import pattern_problem
@@ -52,6 +54,8 @@ MAX_LOG_BYTES: Final = 1 << 40
 MAX_SHUTDOWN_CLASSES: Final = 64
 """Priorities that the time of a node shutdown is divided among."""
 MAX_SHUTDOWN_GRACE_S: Final = 86_400
+MAX_TAINTS: Final = 64
+"""Most taints that a node registers with."""
 MAX_PINNED: Final = 1_000
 """Most patterns of pinned images."""
 PULLED_IMAGES_DIR: Final = "pulled-images"
@@ -155,7 +159,9 @@ DNS_NAME: Final = Pattern(rf"(?=.{{0,253}}$)({_LABEL}(\.{_LABEL})*)?", "must be 
 _PODMAN_NAME: Final = Pattern(r"([a-zA-Z0-9][a-zA-Z0-9_.-]*)?", "must be the name of a Podman network")
 _FILE_OR_NONE: Final = Pattern(r"(/.*)?", "must be an absolute path, or empty")
 _ENDPOINT: Final = Pattern(r"https?://[!-?A-~]+", "must be an http:// or https:// URL without a user")
-_ACRONYMS: Final = {"cfs": "CFS", "gc": "GC", "qps": "QPS", "dns": "DNS", "url": "URL", "ca": "CA", "qos": "QOS"}
+_ACRONYMS: Final = {
+    **{name.lower(): name for name in ("API", "CA", "CFS", "DNS", "GC", "ID", "IP", "QOS", "QPS", "TLS", "URL")},
+}
 _PORT: Final = Range(0, 65535)
 _URL_OR_NONE: Final = Pattern(r"(https?://[!-~]+)?", "must be an http or https URL, or empty")
 
@@ -318,6 +324,45 @@ class ServerSection(_Section, frozen=True, kw_only=True):
     streaming_connection_idle_timeout_s: Annotated[Seconds, _between("1s", "720h")] = seconds("4h")
 
 
+class TaintItem(_Section, frozen=True, kw_only=True):
+    """v1 Taint."""
+
+    key: str
+    value: str = ""
+    effect: Literal["NoSchedule", "PreferNoSchedule", "NoExecute"]
+
+
+def _taint_problem(taint: TaintItem) -> str:
+    """validateTaint's rules (pkg/util/taints/taints.go)."""
+    if problem := qualified_name_problem(taint.key):
+        return f"{taint.key!r}: {problem}"
+    problem = LABEL_VALUE.problem(taint.value) if taint.value else None
+    return f"{taint.value!r}: {problem}" if problem else ""
+
+
+class ClusterSection(_Section, frozen=True, kw_only=True):
+    kubeconfig: str = ""
+    bootstrap_kubeconfig: str = ""
+    rotate_certificates: bool = True
+    server_tls_bootstrap: bool = False
+    register_node: bool = True
+    register_with_taints: Annotated[tuple[TaintItem, ...], Each(_taint_problem, MAX_TAINTS)] = ()
+    provider_id: str = ""
+    node_ip: Annotated[str, Check(node_ip_problem)] = ""
+    node_status_report_frequency_s: Annotated[Seconds, _between("1s", "1h")] = seconds("5m")
+    node_lease_duration_seconds: Annotated[int, Range(4, 3600)] = 40
+    kube_api_qps: Annotated[int, Range(1, 10_000)] = 50
+    kube_api_burst: Annotated[int, Range(1, 10_000)] = 100
+    event_record_qps: Annotated[int, Range(0, 10_000)] = 50
+    event_burst: Annotated[int, Range(1, 10_000)] = 100
+    network_scope: Literal["Node", "Cluster", "None"] = "Node"
+
+    @property
+    def is_configured(self) -> bool:
+        """Whether there is a cluster."""
+        return bool(self.kubeconfig or self.bootstrap_kubeconfig)
+
+
 def _reservation_problem(reserved: dict[str, str]) -> str:
     """validateReservedMemory's and parseResourceList's words (cmd/kubelet/app/server.go)."""
     for name, text in reserved.items():
@@ -449,6 +494,7 @@ class Settings(_Section, frozen=True, kw_only=True):
     eviction_max_pod_grace_period: Annotated[int, Range(0, 86_400)] = 0
     merge_default_eviction_settings: bool = False
     server: ServerSection = ServerSection()
+    cluster: ClusterSection = ClusterSection()
     event_history: EventHistorySettings = EventHistorySettings()
     logging: LoggingSettings = LoggingSettings()
     tracing: TracingConfiguration = TracingConfiguration()
@@ -519,6 +565,7 @@ def worker_settings(
     node: NodeResources = _UNKNOWN_NODE,
     server: ServerSettings = _NO_SERVER,
     podman_environment: Mapping[str, str] = {},
+    cluster: ClusterSettings | None = None,
 ) -> WorkerSettings:
     """The children's part of resolved settings, and what the master has found out for them."""
     return WorkerSettings(
@@ -563,4 +610,5 @@ def worker_settings(
             endpoint=settings.tracing.endpoint, sampling_rate_per_million=settings.tracing.sampling_rate_per_million
         ),
         server=server,
+        cluster=cluster,
     )

@@ -13,6 +13,8 @@ from typing import Final, TypeGuard
 from ipc.eviction.observations import amount_of
 from ipc.eviction.signals import Signal
 from ipc.host.file_systems import MEMORY_FILE_SYSTEMS
+from ipc.nodestatus.node_ip import node_ip_on_host_problem, parse_node_ips
+from ipc.podresources.network_settings import BRIDGE
 from ipc.podresources.pod_cgroups import root_name, systemd_basename
 from supervisor.admission.node_devices import device_problems
 from supervisor.config.settings import Settings
@@ -217,6 +219,28 @@ def _devices(facts: HostFacts, settings: Settings) -> Iterator[Finding]:
         yield warning("devices", f"{problem}: no pod is given it", "mend it and start the agent anew")
 
 
+def _cluster(facts: HostFacts, settings: Settings) -> Iterator[Finding]:
+    """Faults that keep the host from being a node, and gaps that others of its cluster will notice."""
+    cluster, subject = settings.cluster, "cluster"
+    if not cluster.is_configured:
+        return
+    for name, problem in facts.kubeconfig_problems.items():
+        yield failed(subject, f"{name}: {problem}", "`rootlet join` writes it")
+    for name in facts.open_kubeconfigs:
+        yield warning(subject, f"cluster.{name}: others can read the node's credentials", "chmod 600")
+    for address in parse_node_ips(cluster.node_ip):
+        if problem := node_ip_on_host_problem(address, facts.host_ips):
+            yield failed(subject, problem, "set cluster.nodeIP to an address of this host")
+    if not settings.server.port:
+        what = "server.port is off: logs, exec, attach and port-forward of the cluster's users do not get here"
+        yield warning(subject, what, "server: {port: 10250}, with an authentication")
+    if settings.pod_network.mode != BRIDGE:
+        what = "podNetwork.mode is no bridge: pods do not reach each other, nor do services reach them"
+        yield warning(subject, what, "podNetwork: {mode: bridge}")
+    elif cluster.network_scope == "Node":
+        yield warning(subject, "pods of other nodes do not reach the pods of this one", "docs/cluster.md")
+
+
 def _skipped(facts: HostFacts, settings: Settings) -> Iterator[Finding]:
     if facts.skipped_manifests:
         yield skipped_manifests(facts.skipped_manifests)
@@ -251,4 +275,5 @@ CHECKS: Final[tuple[Check, ...]] = (
     _skipped,
     _devices,
     _runtimes,
+    _cluster,
 )

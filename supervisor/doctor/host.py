@@ -10,6 +10,7 @@ import pwd
 import resource
 import shutil
 import socket
+import stat
 import subprocess
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -18,6 +19,7 @@ from typing import Any, Final
 import msgspec
 
 from ipc.host.file_systems import file_system_at
+from ipc.host.network_addresses import addresses_of
 from ipc.podresources.devices import Devices
 from ipc.podresources.node_resources import NodeResources
 from supervisor.admission import cgroups
@@ -98,6 +100,12 @@ class HostFacts(msgspec.Struct, frozen=True, kw_only=True):
     """Files of the manifest directory that are not read, by their names."""
     own_service: bool = True
     """Podman's service would be a child of ours."""
+    kubeconfig_problems: Mapping[str, str] = {}
+    """Setting -> why the file that it names cannot be read."""
+    open_kubeconfigs: tuple[str, ...] = ()
+    """Settings whose files others than this user can read."""
+    host_ips: tuple[str, ...] = ()
+    """Addresses of this host."""
     agent_runs: bool = False
     """Somebody answers on the admin socket."""
 
@@ -106,6 +114,7 @@ def gather(settings: Settings, environ: Mapping[str, str]) -> HostFacts:
     """Facts that are known without asking anybody; a fact that cannot be read is left at its default."""
     user = _user_name(os.getuid())
     controllers = cgroups.delegated_controllers()
+    kubeconfigs = _kubeconfigs(settings)
     traces = settings.tracing.sampling_rate_per_million > 0
     disk = shutil.disk_usage(existing_part(settings.state_dir))
     return HostFacts(
@@ -123,6 +132,9 @@ def gather(settings: Settings, environ: Mapping[str, str]) -> HostFacts:
         memory_dir_type=file_system_at(existing_part(settings.memory_dir)),
         devices=read_devices(settings),
         missing_runtimes=tuple(path for path in settings.runtimes.values() if not os.access(path, os.X_OK)),
+        kubeconfig_problems={name: problem for name, path in kubeconfigs.items() if (problem := _unreadable(path))},
+        open_kubeconfigs=tuple(name for name, path in kubeconfigs.items() if _is_open(path)),
+        host_ips=addresses_of(os.getpid()) if kubeconfigs else (),
         free_bytes={"stateDir": disk.free},
         disk_bytes={"stateDir": disk.total},
         programs=frozenset(program for program in PROGRAMS if shutil.which(program, path=_search_path(environ))),
@@ -139,6 +151,33 @@ def with_answers(facts: HostFacts, settings: Settings) -> HostFacts:
         node=node_resources(read_machine(settings, cgroup_manager(os.environ)), settings),
         agent_runs=_answers(settings.admin_socket),
     )
+
+
+# --- the cluster --------------------------------------------------------------------------------------------------
+
+
+def _kubeconfigs(settings: Settings) -> Mapping[str, str]:
+    """Files that have to be there: with a bootstrap token the other one is written later."""
+    cluster = settings.cluster
+    if cluster.bootstrap_kubeconfig and not (cluster.kubeconfig and Path(cluster.kubeconfig).exists()):
+        return {"bootstrapKubeconfig": cluster.bootstrap_kubeconfig}
+    return {"kubeconfig": cluster.kubeconfig} if cluster.kubeconfig else {}
+
+
+def _unreadable(path: str) -> str:
+    try:
+        with open(path, "rb") as file:
+            file.read(1)
+    except OSError as error:
+        return f"{path}: {error.strerror}"
+    return ""
+
+
+def _is_open(path: str) -> bool:
+    try:
+        return bool(stat.S_IMODE(os.stat(path).st_mode) & 0o077)
+    except OSError:
+        return False
 
 
 # --- the kernel --------------------------------------------------------------------------------------------------

@@ -13,6 +13,8 @@ from typing import Final
 import msgspec
 
 from ipc.host.clock import Instant
+from ipc.kubecontainer.cluster_values import ClusterValues
+from ipc.kubecontainer.config_objects import ConfigObjects
 from ipc.kubecontainer.pod_claims import PodClaim
 from ipc.messages.pod_worker import WorkType
 from supervisor.managers.object_store import ObjectStore, PodObjects
@@ -31,10 +33,15 @@ class ObjectDelivery:
     """Bytes of objects in flight by worker, and the pods that wait for room or for sources."""
 
     def __init__(
-        self, store: ObjectStore, claims_of: Callable[[PodWorkerState], Mapping[str, PodClaim]] = lambda _: {}
+        self,
+        store: ObjectStore,
+        claims_of: Callable[[PodWorkerState], Mapping[str, PodClaim]] = lambda _: {},
+        values_of: Callable[[str], ClusterValues | None] = lambda _: None,
     ) -> None:
-        """``claims_of``: a pod's claims that have documents, by name."""
+        """``claims_of``: a pod's claims that have documents, by name; ``values_of``: what a cluster gives to the pod of
+        a UID beside objects."""
         self._store = store
+        self._values_of = values_of
         self._claims_of = claims_of
         self._loads: dict[str, tuple[int, int]] = {}
         """UID -> slot and bytes of the sync in flight."""
@@ -49,8 +56,11 @@ class ObjectDelivery:
 
     def load(self, state: PodWorkerState, now: Instant) -> PodObjects | None:
         """Objects that go along with the sync that goes out now; None when it has to wait."""
-        if state.pod is None or state.lifecycle.phase is not WorkType.SYNC or not state.references:
+        if state.pod is None or state.lifecycle.phase is not WorkType.SYNC:
             return NOTHING
+        cluster = self._values_of(state.uid)
+        if not state.references:
+            return NOTHING if cluster is None else PodObjects(objects=ConfigObjects(cluster=cluster))
         found = self._store.of_pod(state.pod.metadata.namespace, state.references)
         if found.unread and self._is_patient(now):
             self._early.add(state.uid)
@@ -60,7 +70,7 @@ class ObjectDelivery:
             return None
         self._loads[state.uid] = state.slot, found.size_bytes
         self._loaded[state.slot] = self._loaded.get(state.slot, 0) + found.size_bytes
-        objects = msgspec.structs.replace(found.objects, claims=self._claims_of(state))
+        objects = msgspec.structs.replace(found.objects, claims=self._claims_of(state), cluster=cluster)
         return msgspec.structs.replace(found, objects=objects)
 
     def unload(self, uid: str) -> Collection[str]:

@@ -15,6 +15,7 @@ from ipc.api.v1.event import Event
 from ipc.kubecontainer.pod_failure import PodFailure
 from ipc.kubecontainer.probe_results import ProbeResults
 from ipc.messages.base import EventReport, PullEnded, PullProgress
+from ipc.messages.cluster import PodValuesStated
 from ipc.messages.node_worker import (
     ImagesCollected,
     LogsCollected,
@@ -196,6 +197,7 @@ LoopEvent = (
     PodUpdate
     | ObjectUpdate
     | ObjectsExpected
+    | PodValuesStated
     | SourcesReady
     | Observations
     | SyncDone

@@ -87,6 +87,12 @@ class _Record:
         self._clock_offset_s: float | None = None
         """From the monotonic to the wall clock, when that was first asked for."""
 
+    def adopt(self, pod: Pod) -> None:
+        """Begin with the status that a cluster has of the pod, whose node told it before: an agent before this one."""
+        if self.status is None and pod.status.start_time is not None:
+            self.status = self.reported = pod.status
+            self.was_observed = True
+
     def is_news(self, done: SyncDone) -> bool:
         """Did it do anything, or fail otherwise than the last time?"""
         return done.changed or done.error != self._error or done.failed != self._failed
@@ -278,6 +284,7 @@ class StatusManager:
     ) -> None:
         assert state.pod is not None
         record, phase = self._record(state.uid), state.lifecycle.phase
+        record.adopt(state.pod)
         basis = _Basis(
             pod=state.pod,
             observed=self._texts.observed(state, observed),
@@ -297,7 +304,7 @@ class StatusManager:
             pod=state.pod,
             observed=basis.observed,
             reasons=basis.reasons,
-            previous=record.status,
+            previous=_with_gates(record.status, state.pod),
             host_ips=self._host_ips,
             probe_results=basis.probe_results,
             replaced=self._replaced(basis, observed),
@@ -365,6 +372,16 @@ class StatusManager:
 
     def everything(self) -> list[FeedMessage]:
         return self._feed.everything()
+
+
+def _with_gates(status: PodStatus | None, pod: Pod) -> PodStatus | None:
+    """With the conditions of the pod's readiness gates, which others set in the cluster."""
+    gates = {gate.condition_type for gate in pod.spec.readiness_gates}
+    if status is None or not gates:
+        return status
+    kept = (condition for condition in status.conditions if condition.type not in gates)
+    stated = (condition for condition in pod.status.conditions if condition.type in gates)
+    return msgspec.structs.replace(status, conditions=(*kept, *stated))
 
 
 def _has_exceeded_deadline(status: PodStatus | None) -> bool:

@@ -12,8 +12,10 @@ from typing import Any, Final
 
 import msgspec
 
+from ipc.api.annotations import API_SOURCE
 from ipc.api.decode import decode_pod, encode_pod
 from ipc.api.errors import FieldErrors
+from ipc.api.v1.pod import Pod
 from ipc.host.atomic_file import UntrustedFile, move_aside, read_bounded, write_atomically
 from ipc.host.private_directories import make_private
 from supervisor.protocol.manifests import DesiredPod
@@ -66,9 +68,15 @@ def load(path: Path) -> tuple[DesiredPod, ...] | None:
 def _decode(data: bytes) -> tuple[DesiredPod, ...]:
     entries = msgspec.json.decode(decode_checked(VERSION, data), type=tuple[_Entry, ...])
     return tuple(
-        DesiredPod(source=entry.source, file=entry.file, document=entry.document, pod=decode_pod(_plain(entry.pod)))
-        for entry in entries
+        DesiredPod(source=entry.source, file=entry.file, document=entry.document, pod=_pod(entry)) for entry in entries
     )
+
+
+def _pod(entry: _Entry) -> Pod:
+    """A pod of a cluster has a status, too: it says that the pod has ended for good, when nothing of it is left."""
+    if entry.source == API_SOURCE:
+        return msgspec.json.decode(entry.pod, type=Pod)
+    return decode_pod(_plain(entry.pod))
 
 
 def _plain(raw: msgspec.Raw) -> Any:

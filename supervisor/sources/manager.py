@@ -8,11 +8,13 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import functools
 import logging
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
 
 import msgspec
 
+from ipc.api.annotations import API_SOURCE
 from ipc.api.errors import FieldErrors
 from ipc.api.v1.pod import Pod
 from ipc.host.clock import Clock
@@ -37,6 +39,7 @@ from supervisor.protocol.manifests import (
 )
 from supervisor.protocol.source_updates import PodOperation, PodUpdate, Update
 from supervisor.sources import checkpoint
+from supervisor.sources.api_source import ApiSource
 from supervisor.sources.applied import AppliedStore, ApplyOptions, Key
 from supervisor.sources.applied_changes import shown
 from supervisor.sources.directory import ManifestReader
@@ -69,18 +72,24 @@ class Change(msgspec.Struct, frozen=True):
     kill: KillPod | None = None
     skipped: tuple[str, ...] = ()
     """Files beside the manifests that are not read, and that were not reported before."""
+    lists_cluster: bool = False
+    """With these updates all pods of the cluster's list are known."""
 
 
 class SourceManager:
     """Owns the sources and the merged set."""
 
-    def __init__(self, settings: Settings, clock: Clock) -> None:
+    def __init__(self, settings: Settings, clock: Clock, api: ApiSource | None = None) -> None:
+        """``api``: what a cluster wants of this node; None when it is no node of one."""
+
         def origin(source: str) -> Origin:
             return Origin(instance=settings.instance_name, node_name=settings.node_name, source=source)
 
         self._settings = settings
         self._clock = clock
-        self._config = PodConfig((FILE_SOURCE, APPLY_SOURCE, HTTP_SOURCE))
+        self._api = api
+        sources = (FILE_SOURCE, APPLY_SOURCE, HTTP_SOURCE)
+        self._config = PodConfig((*sources, API_SOURCE) if api is not None else sources)
         self._reader = ManifestReader(settings.static_pod_path, origin(FILE_SOURCE), settings.max_manifest_bytes)
         self._applied = AppliedStore(
             settings.state_dir / APPLIED_DIRECTORY,
@@ -110,6 +119,11 @@ class SourceManager:
     def all_ready(self) -> bool:
         """Every source was read completely once."""
         return self._config.all_ready()
+
+    @property
+    def own_ready(self) -> bool:
+        """Every source of this host was read completely once. That of a cluster may be out of reach for hours."""
+        return self._config.seen_sources() >= {FILE_SOURCE, APPLY_SOURCE, HTTP_SOURCE}
 
     def restore(self) -> tuple[Update, ...]:
         """The last accepted set, so that running pods stay supervised while a source cannot be read.
@@ -162,7 +176,8 @@ class SourceManager:
 
     def _readers(self) -> Mapping[str, Callable[[], Awaitable[None]]]:
         """By source. An unexpected error in one is said, and it is read anew; no other source notices."""
-        return {APPLY_SOURCE: self._read_applied, FILE_SOURCE: self._follow_files, HTTP_SOURCE: self._read_http}
+        own = {APPLY_SOURCE: self._read_applied, FILE_SOURCE: self._follow_files, HTTP_SOURCE: self._read_http}
+        return own if self._api is None else {**own, API_SOURCE: functools.partial(self._follow_cluster, self._api)}
 
     async def post(self, body: bytes) -> Reply:
         """``POST /containers``: the pods of the body become the set of the source ``http``, or nothing changes."""
@@ -327,14 +342,23 @@ class SourceManager:
                 self._merge(snapshot)
                 await self._save()
 
-    def _merge(self, snapshot: SourceSnapshot, kill: KillPod | None = None) -> None:
+    async def _follow_cluster(self, api: ApiSource) -> None:
+        """Pods begin before they are in the checkpoint: a burst of them is merged in parts, and saved when there is
+        time."""
+        while True:
+            snapshot = await api.changed()
+            self._merge(snapshot, lists_cluster=api.take_listed())
+            if self._saves_asked == self._saves_begun:  # else one that waits for its turn will have this, too
+                self._tasks.spawn(self._save(), name="checkpoint of the cluster's pods")
+
+    def _merge(self, snapshot: SourceSnapshot, kill: KillPod | None = None, *, lists_cluster: bool = False) -> None:
         updates = self._config.merge(snapshot, self._clock.now())
         for pod in (pod for update in updates if isinstance(update, PodUpdate) for pod in update.pods):
             self._held_back.pop(pod.metadata.uid, None)
         errors = self._news(snapshot.source, snapshot.errors) + self._news("", self._config.conflicts())
         skipped = tuple(sorted(snapshot.skipped - self._told_skipped))[: MAX_TOLD_SKIPPED - len(self._told_skipped)]
         self._told_skipped.update(skipped)
-        self._changes.put_nowait(Change(updates, errors, kill, skipped))
+        self._changes.put_nowait(Change(updates, errors, kill, skipped, lists_cluster))
 
     def _news(self, source: str, errors: Iterable[ManifestError]) -> tuple[ManifestError, ...]:
         before = self._told.get(source, frozenset())

@@ -20,7 +20,7 @@ from typing import Final
 
 import msgspec
 
-from ipc.api.annotations import CONFIG_SEEN
+from ipc.api.annotations import API_SOURCE, CONFIG_SEEN
 from ipc.api.v1.meta import ObjectMeta
 from ipc.api.v1.pod import Pod
 from ipc.host.clock import Instant, rfc3339, rfc3339_micro
@@ -198,7 +198,9 @@ def compare(
         uid = claim.pod.metadata.uid
         existing = old.get(uid)
         before = existing.pod if existing is not None and pod_key(existing.pod) == pod_key(claim.pod) else None
-        stated = with_overhead(with_priority(claim.pod, before, classes.priority), before, classes.runtime)
+        stated = claim.pod
+        if claim.source != API_SOURCE:  # else the server has done that when the pod was made
+            stated = with_overhead(with_priority(stated, before, classes.priority), before, classes.runtime)
         op, pod = _changed(before, stated) if before is not None else _added(stated, now)
         new[uid] = msgspec.structs.replace(claim, pod=pod)
         if op is not None:

@@ -20,7 +20,7 @@ from ipc.messages.node_worker import (
 from ipc.messages.pod_worker import CancelSync
 from supervisor.podworkers.board_rows import NO_ROW
 from supervisor.podworkers.pod_worker_state import PodWorkerState
-from supervisor.processes.worker_pool import API_SLOT, NODE_SLOT
+from supervisor.processes.worker_pool import API_SLOT, CLUSTER_SLOT, NODE_SLOT
 from supervisor.protocol.commands import LoopCommand, Send
 
 
@@ -87,8 +87,15 @@ class CommandBuffer:
         self.send(NODE_SLOT, message)
 
     def to_api(self, messages: Iterable[FeedMessage]) -> None:
+        """To whoever tells others of pods: the API server, and the cluster's process where there is one."""
         for message in messages:
             self.send(API_SLOT, message)
+            self.send(CLUSTER_SLOT, message)
+
+    def feed(self, slot: int, messages: Iterable[FeedMessage]) -> None:
+        """To one of them, which has just come up."""
+        for message in messages:
+            self.send(slot, message)
 
     def take(self) -> list[LoopCommand]:
         """Commands since the last `take`: those of one event."""

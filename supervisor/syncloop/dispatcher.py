@@ -30,7 +30,7 @@ class Dispatcher:
         self._updates = updates
         self._pod_table = parts.pod_table
         self._out = parts.out
-        self._delivery = ObjectDelivery(parts.objects, volumes.claims_of)
+        self._delivery = ObjectDelivery(parts.objects, volumes.claims_of, parts.cluster_values.get)
 
     def dispatch_touched(self, now: Instant) -> None:
         """Decide for the pods that this event concerns; all the others cost nothing."""
@@ -163,6 +163,7 @@ class Dispatcher:
         self._parts.observation_requests.forget(state.uid)
         self._parts.queue.remove(state.uid)
         self._parts.usage.drop(state.uid)
+        self._parts.cluster_values.pop(state.uid, None)
         self._parts.poison_pods.forget(state.uid)
         self._parts.allocations.remove(state.uid)
         self._parts.restarts.forget(state.uid)

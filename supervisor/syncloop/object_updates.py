@@ -10,6 +10,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from ipc.host.clock import Instant
+from ipc.kubecontainer.cluster_values import NO_VALUES
+from ipc.messages.cluster import PodValuesStated
 from ipc.messages.node_worker import VolumeDeleted
 from ipc.messages.pod_worker import WorkType
 from supervisor.podworkers.pod_worker_state import PodWorkerState
@@ -30,6 +32,17 @@ class ObjectUpdates:
 
     def on_object_update(self, update: ObjectUpdate, now: Instant) -> None:
         self._take(self._volumes.take(update, now), now)
+
+    def on_pod_values(self, stated: PodValuesStated, now: Instant) -> None:
+        """A pod is synced when its files are others; variables are read when a container starts."""
+        known = self._parts.cluster_values
+        before = known.pop(stated.uid, NO_VALUES)
+        if stated.values is None:
+            return
+        known[stated.uid] = stated.values
+        state = self._pod_table.get(stated.uid)
+        if state is not None and not stated.values.same_files(before):
+            self._sync((state,), now)
 
     def on_bindings_restored(self, restored: BindingsRestored, now: Instant) -> None:
         self._take(self._volumes.restore(restored.bindings, now), now)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from ipc.api.v1.pod import Pod
 from ipc.eviction.signals import NodePressure
+from ipc.kubecontainer.cluster_values import ClusterValues
 from ipc.podresources.node_resources import NodeResources
 from supervisor.admission.node_usage import NodeUsage
 from supervisor.config.settings import Settings
@@ -42,6 +43,8 @@ class LoopParts:
         self.cache = self.observation_requests.cache
         self.queue = WorkQueue()
         self.objects = ObjectStore()
+        self.cluster_values: dict[str, ClusterValues] = {}
+        """What a cluster gives to pods beside objects, by UID: `ObjectUpdates` writes it."""
         self.pulls = ImagePulls(pull_limits(settings))
         self.image_gc = ImageGc()
         self.probes = ProbeManager()

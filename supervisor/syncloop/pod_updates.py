@@ -34,6 +34,7 @@ from supervisor.protocol.events import (
 )
 from supervisor.protocol.manifests import created_at, pod_key
 from supervisor.protocol.source_updates import PodOperation, PodUpdate
+from supervisor.status.phase import TERMINAL_PHASES
 from supervisor.syncloop.node_shutdown import NodeShutdown
 from supervisor.syncloop.parts import LoopParts
 from supervisor.syncloop.pod_admission import PodAdmission
@@ -68,9 +69,9 @@ class PodUpdates:
             PodOperation.ADD: self.add,
             PodOperation.RESTORE: self.add,
             PodOperation.UPDATE: self._update,
-            PodOperation.RECONCILE: self._update,
+            PodOperation.RECONCILE: self._reconcile,
             PodOperation.REMOVE: self._remove,
-            PodOperation.DELETE: self._remove,
+            PodOperation.DELETE: self._delete,
         }
 
     @property
@@ -119,6 +120,9 @@ class PodUpdates:
         """With the resources that it was allocated by an agent before this one, if it was (AddPod)."""
         self._parts.kills.begins_anew(stated.metadata.uid, now)
         pod = self._parts.allocations.allocated(stated)
+        if stated.status.phase in TERMINAL_PHASES or stated.metadata.deletion_timestamp is not None:
+            self._begin_going_down(pod, stated, source, now)
+            return
         if evicted := self._evicted.pop(pod.metadata.uid, None):
             self.admission.evicted_before(self._track(pod, source), pod, evicted, now)
             return
@@ -133,6 +137,17 @@ class PodUpdates:
         else:
             self._allocate(state, pod, stated)
             self._warn(state, admission.warnings, now)
+        self._announcer.report(state, now)
+
+    def _begin_going_down(self, pod: Pod, stated: Pod, source: str, now: Instant) -> None:
+        """A pod of a cluster that has ended for good, or is deleted, as it comes to be known here: it is not admitted,
+        and what may be there of it ends (pkg/kubelet/pod_workers.go, UpdatePod)."""
+        state = self._track(pod, source)
+        state.state(stated)
+        if stated.metadata.deletion_timestamp is not None:
+            self._kill(state, stated.metadata.deletion_grace_period_seconds, now)
+            return
+        state.lifecycle.terminate()
         self._announcer.report(state, now)
 
     def _track(self, pod: Pod, source: str) -> PodWorkerState:
@@ -184,6 +199,28 @@ class PodUpdates:
         state.drop_successor()
         self._removals.add(state.uid, pod.metadata.deletion_grace_period_seconds)
         self.carry_out_removals(now)
+
+    def _delete(self, pod: Pod, source: str, now: Instant) -> None:
+        """The source wants the pod ended, and keeps it until it has ended. That is no conclusion from what a source
+        lacks, so it waits for no other one."""
+        state = self._pod_table.get(pod.metadata.uid)
+        if state is None:
+            self.add(pod, source, now)
+            return
+        state.drop_successor()
+        self._pod_table.update(state, self._parts.allocations.allocated(pod))
+        state.state(pod)
+        self._kill(state, pod.metadata.deletion_grace_period_seconds, now)
+
+    def _reconcile(self, pod: Pod, source: str, now: Instant) -> None:
+        """HandlePodReconcile: nothing is wanted otherwise, but a status is another one than was reported; a readiness
+        gate may be open."""
+        state = self._pod_table.get(pod.metadata.uid)
+        if state is None or state.lifecycle.removed:
+            return
+        self._pod_table.update(state, self._parts.allocations.allocated(pod))
+        state.state(pod)
+        self._announcer.report(state, now)
 
     def on_sources_ready(self, _: SourcesReady, now: Instant) -> None:
         self._removals.sources_ready()

@@ -20,6 +20,7 @@ from ipc.kubecontainer.pod_failure import EVICTED, PodFailure
 from ipc.kubecontainer.probe_results import ProbeResults
 from ipc.messages import event_reasons
 from ipc.messages.base import EventReport, PullEnded, PullProgress
+from ipc.messages.cluster import PodValuesStated
 from ipc.messages.node_worker import (
     ImagesCollected,
     LogsCollected,
@@ -126,6 +127,7 @@ class SyncLoop:
         table = DispatchTable[[Instant], None]()
         table.on(PodUpdate, self._updates.on_pod_update)
         table.on(ObjectUpdate, self._objects.on_object_update)
+        table.on(PodValuesStated, self._objects.on_pod_values)
         table.on(ObjectsExpected, self._objects.on_objects_expected)
         table.on(SourcesReady, self._on_sources_ready)
         table.on(KillPod, self._updates.on_kill_pod)

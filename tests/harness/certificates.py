@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ipaddress
 import ssl
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -71,6 +72,9 @@ class Authority:
         )
         if usage is not None:
             builder = builder.add_extension(x509.ExtendedKeyUsage([usage]), critical=False)
+        if usage == ExtendedKeyUsageOID.SERVER_AUTH:
+            names = [_general_name(str(each.value)) for each in subject]
+            builder = builder.add_extension(x509.SubjectAlternativeName(names), critical=False)
         return builder.sign(self._key, hashes.SHA256())
 
 
@@ -78,6 +82,13 @@ def _name(name: str, *groups: str) -> x509.Name:
     organizations = [x509.NameAttribute(NameOID.ORGANIZATION_NAME, group) for group in groups]
     common = [x509.NameAttribute(NameOID.COMMON_NAME, name)] if name else []
     return x509.Name([*organizations, *common])
+
+
+def _general_name(name: str) -> x509.GeneralName:
+    try:
+        return x509.IPAddress(ipaddress.ip_address(name))
+    except ValueError:
+        return x509.DNSName(name)
 
 
 def client_context(pem: Path | None = None) -> ssl.SSLContext:

@@ -20,11 +20,7 @@ UNREAD: Final[Mapping[str, Mapping[str, str]]] = {
     "make_environment_variables": {
         "error_in_go": "our words are our own",
         "expected_event": "our words are our own",
-        "nil_service_lister": "there are no services",
-        "services": "there are no services",
-        "unsynced_services": "there are no services",
         "pod_ip": "the first of pod_ips",
-        "static_pod": "every pod is one",
     },
     "allocation_can_admit": {
         "operation": "the room that there is, is the same",
@@ -64,9 +60,8 @@ NOT_BUILT: Final[Mapping[str, str]] = {
     "label_sets": "label maps of workload controllers",
     "label_selector_string": "selectors that are printed: none is",
     "label_requirement": "selectors in the fields of workload controllers",
-    "validate_pod_": "updates through the API: a changed manifest is an update",
+    "validate_pod_": "updates through the API: its server decides on them, and a changed manifest is an update",
     "status_": "a status that is kept between two syncs and told to an API server",
-    "node_": "the Node object in an API server",
     "hugepage_": "the hugetlb controller, which systemd delegates to no user",
     "image_pulling_": "pulling time as a metric",
     "is_stateful_": "start-up latency as a metric",

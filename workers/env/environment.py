@@ -1,20 +1,22 @@
 """The environment of a container. Pure, but for the files that variables are read from: with those it blocks.
 
-Mirrors makeEnvironmentVariables (pkg/kubelet/kubelet_pods.go). Different on purpose: there are no services to name; an
-optional variable of a file that is not there is left out, as the API has it, where the kubelet fails; and a value that
-no process can be given, with a NUL, not UTF-8 or too long, is refused with the variable's name instead of reaching
-Podman.
+Mirrors makeEnvironmentVariables (pkg/kubelet/kubelet_pods.go). Different on purpose: only pods of a cluster are told
+of services; an optional variable of a file that is not there is left out, as the API has it, where the kubelet fails;
+and a value that no process can be given, with a NUL, not UTF-8 or too long, is refused with the variable's name instead
+of reaching Podman.
 """
 
 from __future__ import annotations
 
 import logging
+from collections import ChainMap
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Final, TypeVar
 
 import msgspec
 
+from ipc.api.annotations import API_SOURCE, CONFIG_SOURCE
 from ipc.api.v1.container import Container
 from ipc.api.v1.env import (
     ConfigMapKeySelector,
@@ -83,25 +85,40 @@ def make_environment(container: Container, sources: EnvironmentSources) -> Envir
     """Variables of the container's manifest, which add to the environment of its image or replace there.
 
     ``envFrom`` comes first, in order; then ``env``, in order, each of which sees those before it. Of two values of a
-    name the last one counts. Raises ConfigError.
+    name the last one counts. Variables of services stand behind them all, and may be referred to. Raises ConfigError.
     """
     environment = Environment()
     asking = _Asking(container, sources, _EnvFiles(sources.unshare))
     for source in container.env_from:
         for name, value in _all_keys(source, sources).items():
             environment.add(source.prefix + name, value)
+    of_services = _service_variables(sources)
+    seen = ChainMap(environment, dict(of_services))
     for variable in container.env:
         found: str | None = variable.value
         if found:
-            found = expand(found, environment, f"environment variable {quoted(variable.name)}")
+            found = expand(found, seen, f"environment variable {quoted(variable.name)}")
         elif variable.value_from is not None:
             found = _value_from(variable.value_from, asking)
         if found is not None:
             environment.add(variable.name, found)
+    for name, value in of_services.items():
+        if name not in environment:
+            environment.add(name, value)
     for name, value in environment.items():
         if "\0" in value:
             raise ConfigError(f"environment variable {quoted(name)} has a NUL in its value")
     return environment
+
+
+def _service_variables(sources: EnvironmentSources) -> Mapping[str, str]:
+    """Raises ConfigError for a pod of a cluster whose services are not known."""
+    values = sources.objects.cluster
+    if values is not None:
+        return values.service_variables
+    if sources.pod.metadata.annotations.get(CONFIG_SOURCE) == API_SOURCE:
+        raise ConfigError("services have not yet been read at least once, cannot construct envvars")
+    return {}
 
 
 class _EnvFiles:

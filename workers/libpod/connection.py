@@ -11,18 +11,13 @@ import socket
 from collections.abc import AsyncIterator, Mapping
 from typing import Final
 
-import httptools
-
 from ipc.wire.duplex import Duplex
+from ipc.wire.http_answer import NO_HTTP, SWITCHING_PROTOCOLS, HttpAnswer
 
 MAX_HEAD_BYTES: Final = 16 * 1024
 """Largest head of an answer that is taken."""
 READ_BYTES: Final = 64 * 1024
 """Most that is read at a time."""
-SWITCHING_PROTOCOLS: Final = 101
-
-_NO_HTTP: Final = "no HTTP in the answer"
-_BODILESS: Final = frozenset((204, 304))
 
 
 class NothingSentError(ConnectionError):
@@ -42,7 +37,7 @@ class Connection:
     def __init__(self, path: str) -> None:
         """Raises NothingSentError. Connecting to a Unix socket succeeds or fails at once (unix(7))."""
         self._loop = asyncio.get_running_loop()
-        self._answer = _Answer()
+        self._answer = HttpAnswer()
         self._is_read = False
         self._sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM | socket.SOCK_NONBLOCK)
         try:
@@ -90,7 +85,7 @@ class Connection:
         while not self._answer.status:
             received += await self._read()
             if received > MAX_HEAD_BYTES and not self._answer.status:
-                raise ConnectionResetError(f"{_NO_HTTP}: its head has more than {MAX_HEAD_BYTES} bytes")
+                raise ConnectionResetError(f"{NO_HTTP}: its head has more than {MAX_HEAD_BYTES} bytes")
         return self._answer.status
 
     @property
@@ -161,76 +156,3 @@ class Connection:
         else:
             self._answer.end()
         return len(data)
-
-
-class _Answer:
-    """One answer after the other, as httptools reads them: it calls the ``on_`` methods."""
-
-    def __init__(self) -> None:
-        self._parser: httptools.HttpResponseParser | None = httptools.HttpResponseParser(self)
-        self.begin()
-
-    def begin(self) -> None:
-        """Another one is to come."""
-        self.status = 0
-        self.headers: dict[str, str] = {}
-        self.is_whole = False
-        self.keep_alive = False
-        self.has_surplus = False
-        """More has come than the answer."""
-        self.broken: ConnectionResetError | None = None
-        """No HTTP has come, after what was read."""
-        self.ends_with_close = False
-        self._parts: list[bytes] = []
-
-    def feed(self, data: bytes) -> None:
-        assert self._parser is not None
-        try:
-            self._parser.feed_data(data)
-        except httptools.HttpParserUpgrade as switched:
-            self._parts.append(data[switched.args[0] :])
-        except httptools.HttpParserError as error:
-            self.broken = ConnectionResetError(f"{_NO_HTTP}: {error}")
-
-    def end(self) -> None:
-        """The service has closed the connection. Raises ConnectionResetError when that is no end of the answer."""
-        if not self.status or not self.ends_with_close:
-            raise ConnectionResetError("the answer broke off" if self.status else f"{_NO_HTTP}: it ended")
-        self.is_whole = True
-
-    def take(self) -> list[bytes]:
-        """Parts of the body that have come since the last time."""
-        taken, self._parts = self._parts, []
-        return taken
-
-    def forget(self) -> None:
-        """Parser and callbacks refer to each other, and would wait for the garbage collector."""
-        self._parser = None
-
-    def on_message_begin(self) -> None:
-        self.has_surplus = self.is_whole
-
-    def on_header(self, name: bytes, value: bytes) -> None:
-        if not self.has_surplus:
-            self.headers[name.decode("latin-1").lower()] = value.decode("latin-1")
-
-    def on_headers_complete(self) -> None:
-        assert self._parser is not None
-        status = self._parser.get_status_code()
-        if self.has_surplus or (status < 200 and status != SWITCHING_PROTOCOLS):
-            return
-        self.status = status
-        has_length = "content-length" in self.headers or self.headers.get("transfer-encoding", "").endswith("chunked")
-        self.ends_with_close = status not in _BODILESS and not has_length
-
-    def on_body(self, data: bytes) -> None:
-        if not self.has_surplus:
-            self._parts.append(data)
-
-    def on_message_complete(self) -> None:
-        assert self._parser is not None
-        if not self.status:
-            self.headers = {}
-        elif self.status != SWITCHING_PROTOCOLS:
-            self.is_whole = True
-            self.keep_alive = self._parser.should_keep_alive()

@@ -21,11 +21,12 @@ import orjson
 
 from ipc.nodestatus.images import StoredImage
 from ipc.wire.duplex import Duplex
+from ipc.wire.http_answer import SWITCHING_PROTOCOLS
 from ipc.wire.stream_channels import CHUNK_BYTES, Channel, TerminalSize
 from workers.kubecontainer.runtime import ErrorKind, InspectedContainer, RuntimeCallError
 from workers.libpod import decode
 from workers.libpod.client import Kind, Request, message, transport_error
-from workers.libpod.connection import SWITCHING_PROTOCOLS, Connection, TooLargeError
+from workers.libpod.connection import Connection, TooLargeError
 
 CALL_TIMEOUT_S: Final = 30.0
 """For one answer, and for a process to be started, in seconds."""

@@ -17,8 +17,8 @@ from aiohttp import web
 from ipc.messages.api_server import AgentChanged, WorkerInfo
 from ipc.metrics import kubelet as metrics
 from ipc.metrics.reasons import OTHER
+from ipc.nodestatus.readiness import relist_problem
 from ipc.shm.metric_cells import METERS
-from ipc.text.durations import format_duration
 from workers.api_server.core.route import NOT_FOUND
 from workers.api_server.core.status_errors import ApiError
 from workers.api_server.store.site import AppState
@@ -26,8 +26,6 @@ from workers.proc import procfs
 
 MIN_WINDOW_S: Final = 10.0
 """Shortest time without an iteration of the sync loop that is taken for a failure: it ticks each second."""
-MIN_RELIST_WINDOW_S: Final = 180.0
-"""Shortest time without a relist that is taken for a failure (pkg/kubelet/pleg/generic.go, RelistThreshold)."""
 RUNNING: Final = "Running"
 WORKER: Final = "worker-"
 """Begins the name of a worker's check."""
@@ -128,17 +126,6 @@ def pleg_problem(site: AppState) -> str:
     """Why the observation of Podman is not healthy now."""
     last = site.board.last_relist
     return relist_problem(site.clock.now().mono - last if last else None, site.quiet_relist_period_s)
-
-
-def relist_problem(age_s: float | None, quiet_period_s: float) -> str:
-    """Why the observation of Podman is not healthy, ``age_s`` seconds after the last relist that succeeded; None: there
-    was none yet (pkg/kubelet/pleg/generic.go, Healthy)."""
-    window_s = max(2 * quiet_period_s, MIN_RELIST_WINDOW_S)
-    if age_s is None:
-        return "pleg has yet to be successful"
-    if age_s <= window_s:
-        return ""
-    return f"pleg was last seen active {format_duration(round(age_s))} ago; threshold is {format_duration(window_s)}"
 
 
 def podman_problem(agent: AgentChanged) -> str:

@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import ipaddress
-import os
-import platform
 from collections.abc import Callable, Mapping
 from typing import Final
 
@@ -15,39 +12,25 @@ from aiohttp import web
 from ipc.api.v1.meta import ObjectMeta
 from ipc.host.clock import rfc3339
 from ipc.messages.api_server import AgentChanged
+from ipc.nodestatus.addresses import daemon_endpoints, node_addresses
 from ipc.nodestatus.conditions import READY, set_ready, with_conditions
 from ipc.nodestatus.images import StoredImage, node_images
-from ipc.nodestatus.machine import NodeLimits, set_machine_info
-from ipc.nodestatus.node import (
-    DaemonEndpoint,
-    Node,
-    NodeAddress,
-    NodeCondition,
-    NodeDaemonEndpoints,
-    NodeSpec,
-    NodeStatus,
-)
-from ipc.nodestatus.version import HostVersions, set_versions
+from ipc.nodestatus.machine import node_limits, set_machine_info
+from ipc.nodestatus.node import Node, NodeCondition, NodeSpec, NodeStatus
+from ipc.nodestatus.readiness import ready_errors
+from ipc.nodestatus.version import set_versions
 from ipc.resources import registry
-from ipc.stats.machine_info import MachineInfo
 from workers.api_server.core.query import flag, integer
 from workers.api_server.core.status_errors import not_found
-from workers.api_server.handlers.health import pleg_problem
 from workers.api_server.handlers.node_watch import NodeVersions, NodeWatches
 from workers.api_server.printers.representation import Representation, representation
 from workers.api_server.store.selectors import all_hold, parse_field_selector, parse_label_selector
 from workers.api_server.store.site import AppState, begin_stream, json_answer
 from workers.api_server.store.watch import MAX_WATCH_S
 from workers.kubecontainer.runtime import RuntimeCallError
-from workers.stats.machine import read_machine
+from workers.stats.machine import read_machine, read_versions, usable_machine
 
 RUNTIME: Final = "podman"
-HARDWARE: Final = ("cpu", "memory")
-"""Resources of which the machine tells the capacity."""
-_ARCHITECTURES: Final[Mapping[str, str]] = {"x86_64": "amd64", "aarch64": "arm64", "armv7l": "arm", "i686": "386"}
-"""Go's names of the machine's."""
-SHUTTING_DOWN: Final = "node is shutting down"
-"""pkg/kubelet/nodeshutdown/nodeshutdown_manager_linux.go, ShutdownStatus."""
 
 
 class Nodes:
@@ -104,10 +87,11 @@ class Nodes:
         machine, versions = await asyncio.to_thread(lambda: (read_machine(), read_versions()))
         images = await self._images()
         status = NodeStatus(
-            addresses=_addresses(site.board.host_ips, site.settings.node_name),
-            daemon_endpoints=_endpoints(site.settings.server.secure_port),
+            addresses=node_addresses(site.board.host_ips, site.settings.node_name),
+            daemon_endpoints=daemon_endpoints(site.settings.server.secure_port),
         )
-        status, _ = set_machine_info(status, self._usable(machine), self._limits(), site.settings.node_name)
+        limits = node_limits(site.settings.node, site.settings.max_pods)
+        status, _ = set_machine_info(status, usable_machine(machine), limits, site.settings.node_name)
         status = set_versions(
             status,
             versions,
@@ -126,19 +110,6 @@ class Nodes:
         status = msgspec.structs.replace(status, images=node_images(images))
         return self._versions.numbered(Node(metadata=metadata, spec=spec, status=status))
 
-    def _usable(self, machine: MachineInfo) -> MachineInfo:
-        """CPUs that pods may have: this agent may be bound to some of the machine's."""
-        return msgspec.structs.replace(machine, num_cores=len(os.sched_getaffinity(0)))
-
-    def _limits(self) -> NodeLimits:
-        settings = self._site.settings
-        known = settings.node.capacity.items()
-        return NodeLimits(
-            max_pods=settings.max_pods,
-            capacity={name: amount for name, amount in known if name not in HARDWARE},
-            reserved=settings.node.reserved,
-        )
-
     async def _images(self) -> tuple[StoredImage, ...]:
         """None when Podman does not answer, as upstream."""
         try:
@@ -152,11 +123,13 @@ class Nodes:
         pressures = tuple(msgspec.structs.replace(each, last_heartbeat_time=now) for each in agent.conditions)
         ready = tuple(each for each in self._conditions if each.type == READY) or _first_ready(agent)
         conditions: tuple[NodeCondition, ...] = (*pressures, *ready)
-        errors = [] if agent.runtime_healthy else [agent.runtime_message or "Podman does not answer"]
-        if agent.going_down == "shutdown":
-            errors.append(SHUTTING_DOWN)
-        if problem := pleg_problem(self._site):
-            errors.append(f"PLEG is not healthy: {problem}")
+        last = self._site.board.last_relist
+        errors = ready_errors(
+            runtime_problem="" if agent.runtime_healthy else agent.runtime_message or "Podman does not answer",
+            going_down=agent.going_down,
+            relist_age_s=self._site.clock.now().mono - last if last else None,
+            quiet_period_s=self._site.quiet_relist_period_s,
+        )
         conditions, _ = set_ready(conditions, errors=errors, capacity=status.capacity, now=now)
         self._conditions = conditions
         return with_conditions(status, conditions)
@@ -180,28 +153,3 @@ def _selection(query: Mapping[str, str]) -> Callable[[Node], bool]:
         return all_hold(labels, node.metadata.labels) and all_hold(fields, values)
 
     return is_wanted
-
-
-def _addresses(ips: tuple[str, ...], name: str) -> tuple[NodeAddress, ...]:
-    found = (ip for ip in ips if not ipaddress.ip_address(ip).is_loopback)
-    return (*(NodeAddress(type="InternalIP", address=ip) for ip in found), NodeAddress(type="Hostname", address=name))
-
-
-def _endpoints(port: int) -> NodeDaemonEndpoints:
-    """setters.go, DaemonEndpoints; none while the port is off."""
-    return NodeDaemonEndpoints(kubelet_endpoint=DaemonEndpoint(port=port) if port else None)
-
-
-def read_versions() -> HostVersions:
-    """Versions of this host. Reads files: not for the loop."""
-    host = os.uname()
-    try:
-        image = platform.freedesktop_os_release().get("PRETTY_NAME", "")
-    except OSError:
-        image = ""
-    return HostVersions(
-        kernel=host.release,
-        os_image=image,
-        operating_system=host.sysname.lower(),
-        architecture=_ARCHITECTURES.get(host.machine, host.machine),
-    )

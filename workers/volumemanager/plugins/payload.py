@@ -17,6 +17,7 @@ from ipc.api.defaults import DEFAULT_FILE_MODE
 from ipc.api.v1.config_objects import ConfigMap, Secret
 from ipc.api.v1.pod import Pod
 from ipc.api.v1.projected import (
+    ClusterTrustBundleProjection,
     ConfigMapProjection,
     ConfigMapVolumeSource,
     DownwardAPIProjection,
@@ -26,9 +27,11 @@ from ipc.api.v1.projected import (
     ProjectedVolumeSource,
     SecretProjection,
     SecretVolumeSource,
+    ServiceAccountTokenProjection,
     VolumeProjection,
 )
 from ipc.api.v1.volume import Volume
+from ipc.kubecontainer.cluster_values import token_wish
 from ipc.kubecontainer.config_objects import ConfigObjects
 from ipc.podresources.node_resources import NodeResources
 from workers.env.downward import field_value, resource_value
@@ -41,6 +44,9 @@ MAX_PAYLOAD_BYTES: Final = 64 << 20
 each of ten thousand paths would fill the node."""
 MAX_PATH_NAMES: Final = 100
 """Names in one path. Upstream has no such limit."""
+OWNER_MODE: Final = 0o600
+"""Mode bits of a token, and of trust anchors, in a pod with an fsGroup (pkg/volume/projected/projected.go)."""
+_NO_SERVER: Final = "there is no API server to ask for that source"
 GROUP_MODE: Final = 0o440
 """Mode bits that an fsGroup adds to a read-only file."""
 
@@ -105,7 +111,9 @@ def _for_group(payload: Payload, pod: Pod) -> Payload:
 def holds_secrets(volume: Volume) -> bool:
     """Whether its files may not reach a disk."""
     projections = volume.projected.sources if volume.projected is not None else ()
-    return volume.secret is not None or any(projection.secret is not None for projection in projections)
+    return volume.secret is not None or any(
+        projection.secret is not None or projection.service_account_token is not None for projection in projections
+    )
 
 
 # --- one source each ---------------------------------------------------------------------------------------------
@@ -202,7 +210,38 @@ def _projection(projection: VolumeProjection, mode: int, sources: PayloadSources
         source = getattr(projection, attribute)
         if source is not None:
             return cleaned(_MAKERS[type(source)](source, mode, sources))
-    raise PayloadError("there is no API server to ask for that source")
+    if projection.service_account_token is not None:
+        return cleaned(_token(projection.service_account_token, mode, sources))
+    if projection.cluster_trust_bundle is not None:
+        return cleaned(_trust_anchors(projection.cluster_trust_bundle, mode, sources))
+    raise PayloadError(_NO_SERVER)
+
+
+def _token(source: ServiceAccountTokenProjection, mode: int, sources: PayloadSources) -> Payload:
+    """Raises PayloadError while there is none."""
+    if sources.objects.cluster is None:
+        raise PayloadError(_NO_SERVER)
+    found = sources.objects.cluster.token(token_wish(source))
+    if found is None or found.problem:
+        raise PayloadError(found.problem if found is not None else "failed to fetch token: it was not asked for yet")
+    return {source.path: FileProjection(found.token.encode(), _private(mode, sources.pod))}
+
+
+def _trust_anchors(source: ClusterTrustBundleProjection, mode: int, sources: PayloadSources) -> Payload:
+    """Raises PayloadError while there are none."""
+    if sources.objects.cluster is None:
+        raise PayloadError(_NO_SERVER)
+    found = sources.objects.cluster.anchors(source)
+    if found is None or found.problem:
+        raise PayloadError(found.problem if found is not None else "its trust anchors were not asked for yet")
+    return {source.path: FileProjection(found.pem.encode(), _private(mode, sources.pod))}
+
+
+def _private(mode: int, pod: Pod) -> int:
+    """With an fsGroup nobody but that group reads the file. Upstream also gives it to the user as whom all containers
+    run; here the mode stays then, for the volume is nobody's but the pod's."""
+    context = pod.spec.security_context
+    return OWNER_MODE if context is not None and context.fs_group is not None else mode
 
 
 _MAKERS: Final[Mapping[type[msgspec.Struct], Callable[[Any, int, PayloadSources], Payload]]] = {

@@ -117,6 +117,51 @@ def test_what_is_missing_is_named(facts: HostFacts, level: str, subject: str) ->
     assert bad(findings) == [(level, subject)]
 
 
+def in_cluster(settings: Settings = SETTINGS, **cluster: Any) -> Settings:
+    section = msgspec.structs.replace(settings.cluster, **{"kubeconfig": "/k", **cluster})
+    server = msgspec.structs.replace(settings.server, port=10250)
+    network = msgspec.structs.replace(settings.pod_network, mode="bridge")
+    return msgspec.structs.replace(settings, cluster=section, server=server, pod_network=network)
+
+
+@pytest.mark.parametrize(
+    ("facts", "settings", "level", "words"),
+    [
+        (but(kubeconfig_problems={"kubeconfig": "/k: not there"}), {}, "failed", "kubeconfig: /k: not there"),
+        (but(open_kubeconfigs=("kubeconfig",)), {}, "warning", "others can read"),
+        (but(host_ips=("192.0.2.1",)), {"node_ip": "192.0.2.2"}, "failed", "not found in the host"),
+        (GOOD, {"network_scope": "Node"}, "warning", "pods of other nodes"),
+    ],
+)
+def test_what_a_cluster_will_miss_is_named(facts: HostFacts, settings: Any, level: str, words: str) -> None:
+    findings = check_host(facts, in_cluster(**{"network_scope": "Cluster", **settings}))
+    assert bad(findings) == [(level, "cluster")]
+    assert any(words in finding.message for finding in findings)
+
+
+def test_a_node_needs_a_server_and_a_bridge() -> None:
+    settings = msgspec.structs.replace(
+        in_cluster(network_scope="Cluster"), server=SETTINGS.server, pod_network=SETTINGS.pod_network
+    )
+    words = [finding.message for finding in check_host(GOOD, settings) if finding.subject == "cluster"]
+    assert [what.partition(" is ")[0] for what in words] == ["server.port", "podNetwork.mode"]
+
+
+def test_files_of_the_cluster_are_looked_at(tmp_path: Path) -> None:
+    kubeconfig, bootstrap = tmp_path / "k", tmp_path / "b"
+    settings = in_cluster(kubeconfig=str(kubeconfig), bootstrap_kubeconfig=str(bootstrap))
+    bootstrap.touch(mode=0o600)
+    found = gather(settings, {})
+    assert (found.kubeconfig_problems, found.open_kubeconfigs) == ({}, ())
+    kubeconfig.touch(mode=0o644)
+    bootstrap.unlink()
+    found = gather(settings, {})
+    assert (found.kubeconfig_problems, found.open_kubeconfigs) == ({}, ("kubeconfig",)), "the token did its work"
+    kubeconfig.unlink()
+    found = gather(settings, {})
+    assert list(found.kubeconfig_problems) == ["bootstrapKubeconfig"]
+
+
 def test_our_own_service_makes_no_keyrings() -> None:
     facts = sysctl("kernel/keys/maxkeys", 200)
     assert bad(check_host(msgspec.structs.replace(facts, own_service=True), SETTINGS)) == []

@@ -6,11 +6,11 @@ import msgspec
 import pytest
 
 from ipc.messages.api_server import WorkerInfo
+from ipc.nodestatus.readiness import relist_problem
 from tests.harness.api_server import agent_changed
 from workers.api_server.handlers.health import (
     MIN_WINDOW_S,
     podman_problem,
-    relist_problem,
     sync_loop_problem,
     worker_problem,
 )

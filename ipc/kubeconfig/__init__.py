@@ -1,0 +1,1 @@
+"""Kubeconfigs, decoded and written, and what goes with them: bootstrap tokens, pinned authorities, exec plugins."""

@@ -1,0 +1,73 @@
+"""Metrics of the client of a cluster's API server, with client-go's names (component-base/metrics/prometheus/
+restclient, metrics.go). A node has one cluster: their label ``host`` has one value."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from ipc.metrics.model import Metric, MetricType, Source, Stability, label
+from ipc.metrics.reasons import OTHER
+
+_SECONDS: Final = (0.005, 0.025, 0.1, 0.25, 0.5, 1.0, 2.0, 4.0, 8.0, 15.0, 30.0, 60.0)
+_BYTES: Final = (64.0, 256.0, 512.0, *(float(1 << power) for power in (10, 12, 14, 16, 18, 20, 22, 24)))
+HOST: Final = "cluster"
+VERBS: Final = ("DELETE", "GET", "PATCH", "POST", "PUT")
+NO_ANSWER: Final = "<error>"
+CODES: Final = (
+    *("200", "201", "202", "204"),
+    *("400", "401", "403", "404", "405", "406", "409", "410", "413", "415", "422", "429"),
+    *("500", "502", "503", "504", NO_ANSWER, OTHER),
+)
+_HOST: Final = label("host", HOST)
+_VERB: Final = label("verb", *VERBS)
+_CODE: Final = label("code", *CODES)
+
+
+def code_label(code: str) -> str:
+    """The value of ``code`` that stands for an answer's status."""
+    return code if code in CODES else OTHER
+
+
+def _histogram(name: str, help: str, buckets: tuple[float, ...]) -> Metric:
+    return Metric(
+        name=name,
+        type=MetricType.HISTOGRAM,
+        help=help,
+        stability=Stability.ALPHA,
+        source=Source.CLUSTER,
+        labels=(_HOST, _VERB),
+        buckets=buckets,
+    )
+
+
+REQUEST_DURATION: Final = _histogram(
+    "rest_client_request_duration_seconds",
+    "Time to an answer of the cluster's API server; of a watch, to its begin",
+    _SECONDS,
+)
+RATE_LIMITER_DURATION: Final = _histogram(
+    "rest_client_rate_limiter_duration_seconds",
+    "Time that requests to the cluster have waited for the rate limit",
+    _SECONDS,
+)
+REQUEST_SIZE: Final = _histogram("rest_client_request_size_bytes", "Size of requests to the cluster", _BYTES)
+RESPONSE_SIZE: Final = _histogram("rest_client_response_size_bytes", "Size of the cluster's answers", _BYTES)
+REQUESTS: Final = Metric(
+    name="rest_client_requests_total",
+    type=MetricType.COUNTER,
+    help="Requests to the cluster by the status of their answer",
+    stability=Stability.ALPHA,
+    source=Source.CLUSTER,
+    labels=(_CODE, _HOST, label("method", *VERBS)),
+)
+RETRIES: Final = Metric(
+    name="rest_client_request_retries_total",
+    type=MetricType.COUNTER,
+    help="Requests to the cluster that were sent again, by the answer before",
+    stability=Stability.ALPHA,
+    source=Source.CLUSTER,
+    labels=(_CODE, _VERB, _HOST),
+)
+
+METRICS: Final[tuple[Metric, ...]] = tuple(value for value in list(globals().values()) if isinstance(value, Metric))
+"""All of this module."""

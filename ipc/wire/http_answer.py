@@ -1,0 +1,85 @@
+"""Answers of an HTTP/1.1 server, parsed by httptools out of the bytes of one connection. Sans I/O."""
+
+from __future__ import annotations
+
+from typing import Final
+
+import httptools
+
+SWITCHING_PROTOCOLS: Final = 101
+NO_HTTP: Final = "no HTTP in the answer"
+
+_BODILESS: Final = frozenset((204, 304))
+
+
+class HttpAnswer:
+    """One answer after the other, as httptools reads them: it calls the ``on_`` methods."""
+
+    def __init__(self) -> None:
+        self._parser: httptools.HttpResponseParser | None = httptools.HttpResponseParser(self)
+        self.begin()
+
+    def begin(self) -> None:
+        """Another one is to come."""
+        self.status = 0
+        self.headers: dict[str, str] = {}
+        self.is_whole = False
+        self.keep_alive = False
+        self.has_surplus = False
+        """More has come than the answer."""
+        self.broken: ConnectionResetError | None = None
+        """No HTTP has come, after what was read."""
+        self.ends_with_close = False
+        self._parts: list[bytes] = []
+
+    def feed(self, data: bytes) -> None:
+        assert self._parser is not None
+        try:
+            self._parser.feed_data(data)
+        except httptools.HttpParserUpgrade as switched:
+            self._parts.append(data[switched.args[0] :])
+        except httptools.HttpParserError as error:
+            self.broken = ConnectionResetError(f"{NO_HTTP}: {error}")
+
+    def end(self) -> None:
+        """The server has closed the connection. Raises ConnectionResetError when that is no end of the answer."""
+        if not self.status or not self.ends_with_close:
+            raise ConnectionResetError("the answer broke off" if self.status else f"{NO_HTTP}: it ended")
+        self.is_whole = True
+
+    def take(self) -> list[bytes]:
+        """Parts of the body that have come since the last time."""
+        taken, self._parts = self._parts, []
+        return taken
+
+    def forget(self) -> None:
+        """Parser and callbacks refer to each other, and would wait for the garbage collector."""
+        self._parser = None
+
+    def on_message_begin(self) -> None:
+        self.has_surplus = self.is_whole
+
+    def on_header(self, name: bytes, value: bytes) -> None:
+        if not self.has_surplus:
+            self.headers[name.decode("latin-1").lower()] = value.decode("latin-1")
+
+    def on_headers_complete(self) -> None:
+        assert self._parser is not None
+        status = self._parser.get_status_code()
+        if self.has_surplus or (status < 200 and status != SWITCHING_PROTOCOLS):
+            return
+        self.status = status
+        has_length = "content-length" in self.headers or self.headers.get("transfer-encoding", "").endswith("chunked")
+        self.ends_with_close = status not in _BODILESS and not has_length
+
+    def on_body(self, data: bytes) -> None:
+        if not self.has_surplus:
+            self._parts.append(data)
+
+    def on_message_complete(self) -> None:
+        assert self._parser is not None
+        if not self.status:
+            self.headers = {}
+        elif self.status != SWITCHING_PROTOCOLS:
+            self.is_whole = True
+            self.keep_alive = self._parser.should_keep_alive()

@@ -1,0 +1,114 @@
+"""A cluster for the end-to-end tests: the fake API server on a loop of its own, and an agent that is its node."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import threading
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any, Final, TypeVar
+
+from tests.e2e.agent import Agent
+from tests.servers.kube_api.requests import Request
+from tests.servers.kube_api.server import KubeApiServer
+
+Json = dict[str, Any]
+T = TypeVar("T")
+
+NODE: Final = "e2e"
+CALL_DEADLINE_S: Final = 30.0
+
+
+class Cluster:
+    """The server, asked from the test's own thread."""
+
+    def __init__(self, server: KubeApiServer, loop: asyncio.AbstractEventLoop) -> None:
+        self._server = server
+        self._loop = loop
+
+    def do(self, act: Callable[[KubeApiServer], T]) -> T:
+        """Something done on the server's loop, and its result."""
+
+        async def done() -> T:
+            return act(self._server)
+
+        return asyncio.run_coroutine_threadsafe(done(), self._loop).result(CALL_DEADLINE_S)
+
+    def stop(self) -> None:
+        """As if the server were killed."""
+        asyncio.run_coroutine_threadsafe(self._server.stop(), self._loop).result(CALL_DEADLINE_S)
+
+    def start(self) -> None:
+        """It is back, at the same address."""
+        asyncio.run_coroutine_threadsafe(self._server.start(), self._loop).result(CALL_DEADLINE_S)
+
+    def schedule(self, manifest: Json) -> Json:
+        """A user's pod, bound to the node."""
+        spec = {"automountServiceAccountToken": False, **manifest["spec"]}
+        return self.do(lambda server: server.schedule({**manifest, "spec": spec}, NODE))
+
+    def delete(self, name: str, grace_s: int | None = None) -> None:
+        self.do(lambda server: server.delete_pod(name, grace_s=grace_s))
+
+    def pods(self) -> dict[str, Json]:
+        """Every pod by name."""
+        return {pod["metadata"]["name"]: pod for pod in self.do(lambda server: server.store.all("pods"))}
+
+    def status(self, name: str) -> Json:
+        """The status of a pod; empty when there is none."""
+        found: Json = self.pods().get(name, {}).get("status", {})
+        return found
+
+    def condition(self, name: str, type_: str) -> str:
+        """Status of a pod's condition; empty when it has none."""
+        conditions = self.status(name).get("conditions", ())
+        return next((str(each["status"]) for each in conditions if each["type"] == type_), "")
+
+    def is_ready(self, name: str) -> bool:
+        return self.condition(name, "Ready") == "True"
+
+    def requests(self, test: Callable[[Request], bool]) -> list[Request]:
+        """What the server was asked so far."""
+        return self.do(lambda server: [request for request in server.requests if test(request)])
+
+    def lease_version(self) -> int:
+        """resourceVersion of the node's lease."""
+        lease = self.do(lambda server: server.store.get("leases", "kube-node-lease", NODE))
+        return int(lease["metadata"]["resourceVersion"])
+
+    def patches(self, name: str) -> list[Request]:
+        """Of a pod's status, in the default namespace."""
+        path = f"/api/v1/namespaces/default/pods/{name}/status"
+        return self.requests(lambda request: request.verb == "PATCH" and request.path == path)
+
+    def join(self, agent: Agent, directory: Path) -> None:
+        """Make an agent that was not started yet the node."""
+        path = self.do(lambda server: server.kubeconfig(directory, f"system:node:{NODE}"))
+        agent.configure({"nodeName": NODE, "cluster": {"kubeconfig": str(path), "nodeLeaseDurationSeconds": 4}})
+
+
+async def _end(server: KubeApiServer) -> None:
+    """The server, and whatever of its handlers waits for somebody who is gone."""
+    await server.__aexit__()
+    others = asyncio.all_tasks() - {asyncio.current_task()}
+    for task in others:
+        task.cancel()
+    await asyncio.gather(*others, return_exceptions=True)
+
+
+@contextlib.contextmanager
+def running_cluster() -> Iterator[Cluster]:
+    """A server until the block ends."""
+    loop = asyncio.new_event_loop()
+    thread = threading.Thread(target=loop.run_forever, name="API server", daemon=True)
+    thread.start()
+    server = KubeApiServer()
+    try:
+        asyncio.run_coroutine_threadsafe(server.__aenter__(), loop).result(CALL_DEADLINE_S)
+        yield Cluster(server, loop)
+    finally:
+        asyncio.run_coroutine_threadsafe(_end(server), loop).result(CALL_DEADLINE_S)
+        loop.call_soon_threadsafe(loop.stop)
+        thread.join(CALL_DEADLINE_S)
+        loop.close()

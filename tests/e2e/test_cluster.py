@@ -1,0 +1,140 @@
+"""A node of a cluster: pods that a server binds to it run on real Podman, and the server knows what becomes of them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from tests.e2e.agent import Agent
+from tests.e2e.cluster import NODE, Cluster, running_cluster
+from tests.e2e.conftest import NewAgent
+from tests.e2e.manifests import container, pod
+
+pytestmark = [pytest.mark.e2e, pytest.mark.podman]
+
+
+@pytest.fixture(scope="module")
+def cluster() -> Iterator[Cluster]:
+    with running_cluster() as made:
+        yield made
+
+
+@pytest.fixture(scope="module")
+def node(cluster: Cluster, new_shared_agent: NewAgent, tmp_path_factory: pytest.TempPathFactory) -> Agent:
+    agent = new_shared_agent()
+    cluster.join(agent, tmp_path_factory.mktemp("kubeconfig"))
+    agent.start()
+    return agent
+
+
+def test_a_bound_pod_runs_and_goes_when_it_is_deleted(cluster: Cluster, node: Agent) -> None:
+    cluster.schedule(pod("bound"))
+    node.until(lambda: cluster.is_ready("bound"), "the server knows that the pod is ready")
+    status = cluster.status("bound")
+    assert status["phase"] == "Running"
+    assert status["podIP"]
+    assert status["observedGeneration"] == cluster.pods()["bound"]["metadata"]["generation"]
+    assert status["containerStatuses"][0]["state"]["running"]
+    assert cluster.condition("bound", "PodScheduled") == "True"
+    patches = cluster.patches("bound")
+    assert len(patches) <= 5, [patch.json for patch in patches]
+    cluster.delete("bound")
+    node.until(lambda: "bound" not in cluster.pods(), "the server has forgotten the pod")
+    node.until_gone(["bound"])
+    told = [patch.json["status"].get("containerStatuses") for patch in cluster.patches("bound")]
+    assert "terminated" in list(filter(None, told))[-1][0]["state"], "the end was told before the DELETE"
+    (deletion,) = cluster.requests(lambda request: request.verb == "DELETE" and request.path.endswith("/bound"))
+    assert deletion.json["gracePeriodSeconds"] == 0
+    assert deletion.json["preconditions"] == {"uid": cluster.patches("bound")[0].json["metadata"]["uid"]}
+
+
+def test_a_pod_that_ends_is_kept_with_its_last_status(cluster: Cluster, node: Agent) -> None:
+    cluster.schedule(pod("done", container(script="exit 3"), restartPolicy="Never"))
+    node.until(lambda: cluster.status("done").get("phase") == "Failed", "the server knows that the pod has failed")
+    (main,) = cluster.status("done")["containerStatuses"]
+    assert main["state"]["terminated"]["exitCode"] == 3
+    node.restart()
+    assert cluster.status("done")["phase"] == "Failed"
+    assert len(node.eye.containers(pod="done")) <= 1, "it did not run again"
+    cluster.delete("done")
+    node.until(lambda: "done" not in cluster.pods(), "the server has forgotten the pod")
+
+
+def test_what_this_node_does_not_do_fails_with_its_reason(cluster: Cluster, node: Agent) -> None:
+    volume = {"name": "disk", "awsElasticBlockStore": {"volumeID": "v"}}
+    cluster.schedule(pod("refused", volumes=[volume]))
+    node.until(lambda: cluster.status("refused").get("phase") == "Failed", "the server knows that it was refused")
+    status = cluster.status("refused")
+    assert status["reason"] == "UnsupportedField"
+    assert status["message"].startswith("Pod was rejected: spec.volumes[0].awsElasticBlockStore: not supported")
+    assert "refused" not in node.pods()
+    node.until(lambda: bool(node.messages("refused", "UnsupportedField")), "an event says so")
+    assert status["message"].endswith(node.messages("refused", "UnsupportedField")[0])
+    cluster.delete("refused")
+    node.until(lambda: "refused" not in cluster.pods(), "the server has forgotten the pod")
+
+
+def test_a_static_pod_has_a_mirror(cluster: Cluster, node: Agent) -> None:
+    mirror = f"static-{NODE}"
+    node.run(pod("static"))
+    node.until(lambda: cluster.is_ready(mirror), "the mirror is ready")
+    first = cluster.pods()[mirror]
+    assert first["metadata"]["ownerReferences"][0]["kind"] == "Node"
+    assert "observedGeneration" not in first["status"]
+    running = node.eye.pod_table("static")
+    cluster.delete(mirror)
+    node.until(lambda: _uid(cluster, mirror) not in ("", first["metadata"]["uid"]), "there is a new mirror")
+    assert node.eye.pod_table("static") == running, "its pod never knew"
+    second = _uid(cluster, mirror)
+    node.write(pod("static", labels={"edited": "yes"}))
+    node.until(lambda: _uid(cluster, mirror) not in ("", second), "the mirror is that of the edited pod")
+    assert cluster.pods()[mirror]["metadata"]["labels"] == {"edited": "yes"}
+    node.remove("static")
+    node.until(lambda: mirror not in cluster.pods(), "the mirror goes with its pod")
+
+
+def test_no_pod_notices_that_the_server_dies_or_is_an_older_one(cluster: Cluster, node: Agent) -> None:
+    """Restored from a backup, its versions fall, and it has lost a pod; that one ends, and no other."""
+    cluster.schedule(pod("steady"))
+    node.until(lambda: cluster.is_ready("steady"), "the pod is ready")
+    running = node.eye.pod_table("steady")
+    backup = cluster.do(lambda server: server.store.revision)
+    cluster.schedule(pod("lost"))
+    node.until(lambda: cluster.is_ready("lost"), "the pod is ready")
+    node.until(lambda: cluster.lease_version() > backup, "the lease was renewed since the backup")
+    cluster.do(lambda server: server.faults.restore(backup))
+    node.until_gone(["lost"])
+    cluster.stop()
+    cluster.start()
+    cluster.schedule(pod("later"))
+    node.until(lambda: cluster.is_ready("later"), "pods come again after the server's death")
+    assert node.eye.pod_table("steady") == running
+    assert cluster.is_ready("steady")
+    cluster.delete("steady")
+    cluster.delete("later")
+    node.until(lambda: cluster.pods().keys().isdisjoint({"steady", "later"}), "the server has forgotten both")
+
+
+def test_an_agent_that_starts_without_the_server_goes_on_with_what_ran(cluster: Cluster, node: Agent) -> None:
+    cluster.schedule(pod("kept"))
+    node.until(lambda: cluster.is_ready("kept"), "the pod is ready")
+    running = node.eye.pod_table("kept")
+    cluster.stop()
+    node.stop()
+    node.start(sources_ready=False)
+    node.until_ready(["kept"])
+    assert node.eye.pod_table("kept") == running
+    node.write(pod("local"))
+    node.until_ready(["local"])
+    cluster.start()
+    node.until(lambda: bool(node.get("/version")["sourcesReady"]), "the server was read")
+    node.remove("local")
+    node.until_gone(["local"])
+    assert node.eye.pod_table("kept") == running
+    cluster.delete("kept")
+    node.until(lambda: "kept" not in cluster.pods(), "the server has forgotten the pod")
+
+
+def _uid(cluster: Cluster, name: str) -> str:
+    return str(cluster.pods().get(name, {}).get("metadata", {}).get("uid", ""))

@@ -1,0 +1,208 @@
+"""The Node of this host in a cluster: made, found again, kept, cordoned, deleted, without a server for a while."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+import pytest
+
+from ipc.nodestatus.node import Taint
+from ipc.wire.cluster_settings import NetworkScope
+from tests.integration.workers.cluster.node.conftest import QUICK, Started, pressure
+from tests.servers.kube_api.failures import Refusal
+from tests.servers.kube_api.requests import Request
+from tests.servers.kube_api.server import KubeApiServer
+
+LEASE = "/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases/n1"
+NODE = "/api/v1/nodes/n1"
+
+
+def status_patch(request: Request) -> bool:
+    return (request.verb, request.path) == ("PATCH", f"{NODE}/status")
+
+
+def renewal(request: Request) -> bool:
+    return (request.verb, request.path) == ("PUT", LEASE)
+
+
+def patched(kind: str, status: str) -> Any:
+    """A patch that gives a condition a status."""
+
+    def test(request: Request) -> bool:
+        conditions = request.json.get("status", {}).get("conditions", []) if status_patch(request) else []
+        return any(each["type"] == kind and each.get("status") == status for each in conditions)
+
+    return test
+
+
+def has_news(request: Request) -> bool:
+    return any("status" in each for each in request.json["status"]["conditions"])
+
+
+async def test_a_new_node_has_everything_at_once(server: KubeApiServer, started: Started) -> None:
+    settings = msgspec.structs.replace(
+        QUICK, taints=(Taint(key="a", effect="NoSchedule"),), provider_id="x://1", network_scope=NetworkScope.NODE
+    )
+    async with started(settings) as node:
+        await server.asked(lambda request: request.verb == "POST" and request.path == "/api/v1/nodes")
+        await node.keeper.synced.wait()
+        await server.asked(renewal)
+    made = server.store.get("nodes", "", "n1")
+    labels = made["metadata"]["labels"]
+    assert labels.items() >= {"disk": "ssd", "kubernetes.io/hostname": "n1", "kubernetes.io/os": "linux"}.items()
+    assert made["metadata"]["annotations"]["volumes.kubernetes.io/controller-managed-attach-detach"] == "true"
+    assert {"key": "a", "effect": "NoSchedule"} in made["spec"]["taints"]
+    assert made["spec"]["providerID"] == "x://1"
+    status = made["status"]
+    kinds = ["NetworkUnavailable", "MemoryPressure", "DiskPressure", "PIDPressure", "Ready"]
+    assert [each["type"] for each in status["conditions"]] == kinds
+    assert [each["status"] for each in status["conditions"]] == ["False"] * 4 + ["True"]
+    assert status["addresses"] == [
+        {"type": "InternalIP", "address": "192.0.2.1"},
+        {"type": "Hostname", "address": "n1"},
+    ]
+    assert status["daemonEndpoints"] == {"kubeletEndpoint": {"Port": 10250}}
+    assert status["nodeInfo"]["containerRuntimeVersion"] == "podman://5.0.0"
+    assert status["images"] == [{"names": ["localhost/a:1"], "sizeBytes": 7}]
+    assert status["capacity"]["ephemeral-storage"] == "10Gi"
+    assert "ExtendWebSocketsToKubelet" in status["declaredFeatures"]
+    lease = server.store.get("leases", "kube-node-lease", "n1")
+    assert lease["metadata"]["ownerReferences"][0]["uid"] == made["metadata"]["uid"]
+    assert lease["spec"]["holderIdentity"] == "n1"
+
+
+async def test_a_status_without_a_change_is_not_sent(server: KubeApiServer, started: Started) -> None:
+    async with started() as node:
+        await server.asked(renewal, times=2)
+        before = len([request for request in server.requests if status_patch(request)])
+        await server.asked(renewal, times=4)
+        assert len([request for request in server.requests if status_patch(request)]) == before <= 1
+        node.take(conditions=(pressure("MemoryPressure"),))
+        (patch,) = await server.asked(patched("MemoryPressure", "True"))
+        changed = [each["type"] for each in patch.json["status"]["conditions"] if "status" in each]
+        assert changed == ["MemoryPressure"]
+        assert patch.content_type == "application/strategic-merge-patch+json"
+        node.take(runtime_healthy=False, runtime_message="no answer")
+        await server.asked(patched("Ready", "False"))
+    ready = server.store.get("nodes", "", "n1")["status"]["conditions"][-1]
+    assert (ready["type"], ready["reason"], ready["message"]) == ("Ready", "KubeletNotReady", "no answer")
+
+
+async def test_heartbeats_go_when_the_period_is_over(server: KubeApiServer, started: Started) -> None:
+    async with started(msgspec.structs.replace(QUICK, status_report_s=0.2, network_scope=NetworkScope.CLUSTER)):
+        (patch,) = await server.asked(lambda request: status_patch(request) and not has_news(request))
+    conditions = patch.json["status"]["conditions"]
+    assert len(conditions) == 4
+    assert all(set(each) <= {"type", "lastHeartbeatTime"} for each in conditions)
+
+
+async def test_a_changed_address_replaces_the_list(server: KubeApiServer, started: Started) -> None:
+    async with started() as node:
+        await server.asked(renewal)
+        node.board.record_host_ips(("192.0.2.9",))
+        await server.asked(lambda request: status_patch(request) and "addresses" in request.json["status"])
+    addresses = server.store.get("nodes", "", "n1")["status"]["addresses"]
+    assert [each["address"] for each in addresses] == ["192.0.2.9", "n1"]
+
+
+async def test_a_stated_address_that_the_host_lacks_changes_nothing(server: KubeApiServer, started: Started) -> None:
+    async with started(msgspec.structs.replace(QUICK, node_ips=("203.0.113.77",))):
+        await server.asked(renewal)
+    assert "addresses" not in server.store.get("nodes", "", "n1")["status"]
+
+
+async def test_a_node_that_is_there_keeps_what_others_gave_it(server: KubeApiServer, started: Started) -> None:
+    server.store.create(
+        {
+            "kind": "Node",
+            "apiVersion": "v1",
+            "metadata": {"name": "n1", "labels": {"mine": "yes", "kubernetes.io/os": "other"}},
+            "spec": {"taints": [{"key": "theirs", "effect": "NoSchedule"}]},
+            "status": {
+                "capacity": {"a.b/c": "3"},
+                "conditions": [{"type": "Ready", "status": "Unknown", "lastHeartbeatTime": None}],
+            },
+        }
+    )
+    async with started():
+        await server.asked(patched("Ready", "True"))
+        await server.asked(renewal)
+    node = server.store.get("nodes", "", "n1")
+    assert node["metadata"]["labels"].items() >= {"mine": "yes", "kubernetes.io/os": "linux"}.items()
+    assert "disk" not in node["metadata"]["labels"], "labels of the configuration are for the first registration"
+    assert node["spec"]["taints"] == [{"key": "theirs", "effect": "NoSchedule"}]
+    assert node["status"]["capacity"]["a.b/c"] == "0"
+
+
+async def test_who_may_not_register_waits_for_the_node(server: KubeApiServer, started: Started) -> None:
+    async with started(msgspec.structs.replace(QUICK, register_node=False)):
+        await server.asked(lambda request: request.path == NODE and request.code == 404)
+        server.store.create({"kind": "Node", "apiVersion": "v1", "metadata": {"name": "n1"}, "spec": {}, "status": {}})
+        await server.asked(patched("Ready", "True"))
+    assert not [request for request in server.requests if request.verb == "POST" and "nodes" in request.path]
+
+
+async def test_registration_goes_on_until_the_server_takes_it(server: KubeApiServer, started: Started) -> None:
+    server.faults.answer(500, "POST", "/api/v1/nodes$", times=2)
+    server.faults.drop("POST", "/api/v1/nodes$")
+    async with started():
+        await server.asked(renewal)
+    assert server.store.get("nodes", "", "n1")["metadata"]["name"] == "n1"
+
+
+async def test_a_cordon_is_an_event_and_no_more(server: KubeApiServer, started: Started) -> None:
+    async with started() as node:
+        await server.asked(renewal)
+        for unschedulable in (True, False):
+            found = server.store.get("nodes", "", "n1")
+            server.store.update({**found, "spec": {**found["spec"], "unschedulable": unschedulable}})
+            await server.asked(renewal, times=len([each for each in server.requests if renewal(each)]) + 1)
+        assert [event.reason for event in node.events] == ["NodeNotSchedulable", "NodeSchedulable"]
+        assert node.seen[-1].spec.unschedulable is False
+
+
+async def test_a_deleted_node_is_not_made_again(server: KubeApiServer, started: Started) -> None:
+    async with started() as node:
+        await server.asked(renewal)
+        server.store.delete("nodes", "", "n1")
+        await server.asked(lambda request: request.path == NODE and request.verb == "GET" and request.code == 404)
+        assert node.keeper.node is None
+        with pytest.raises(Refusal):
+            server.store.get("nodes", "", "n1")
+    async with started():
+        await server.asked(lambda request: request.verb == "POST" and request.path == "/api/v1/nodes", times=2)
+
+
+async def test_a_conflict_reads_the_lease_again(server: KubeApiServer, started: Started) -> None:
+    async with started():
+        await server.asked(renewal)
+        lease = server.store.get("leases", "kube-node-lease", "n1")
+        server.store.update({**lease, "spec": {**lease["spec"], "leaseTransitions": 3}})
+        (refused,) = await server.asked(lambda request: renewal(request) and request.code == 409)
+        await server.asked(lambda request: renewal(request) and request.at > refused.at)
+    assert server.store.get("leases", "kube-node-lease", "n1")["spec"]["leaseTransitions"] == 3
+
+
+async def test_after_a_server_was_away_everything_goes_on(server: KubeApiServer, started: Started) -> None:
+    async with started() as node:
+        await server.asked(renewal)
+        await server.stop()
+        node.take(conditions=(pressure("DiskPressure"),))
+        await server.start()
+        before = len(server.requests)
+        await server.asked(patched("DiskPressure", "True"))
+        await server.asked(lambda request: renewal(request) and server.requests.index(request) >= before)
+    assert (
+        len([request for request in server.requests if request.verb == "POST" and request.path == "/api/v1/nodes"]) == 1
+    )
+
+
+async def test_two_nodes_of_one_name_share_the_node(server: KubeApiServer, started: Started) -> None:
+    """Nobody can tell them apart: both renew the lease, the status is that of whoever spoke last."""
+    async with started(), started() as second:
+        await server.asked(renewal, times=4)
+        second.board.record_host_ips(("192.0.2.2",))
+        await server.asked(lambda request: status_patch(request) and "192.0.2.2" in request.body.decode())
+    assert len(server.store.all("nodes")) == 1
+    assert len(server.store.all("leases")) == 1

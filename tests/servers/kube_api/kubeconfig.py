@@ -1,0 +1,38 @@
+"""Writes a kubeconfig as kubeadm does: cluster, user and context, everything inline."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import yaml
+
+from tests.servers.kube_api.authority import b64
+from tests.servers.kube_api.requests import User
+
+if TYPE_CHECKING:
+    from tests.servers.kube_api.server import KubeApiServer
+
+
+def write_kubeconfig(server: KubeApiServer, directory: Path, user: User, credential: str) -> Path:
+    """The file's path; it is readable by its owner alone."""
+    if credential == "token":
+        token = server.tokens.add(User(user.name, (*user.groups, "system:authenticated")))
+        secret = {"token": token}
+    else:
+        pem = server.authority.issue(user)
+        end = pem.index(b"-----BEGIN PRIVATE")
+        secret = {"client-certificate-data": b64(pem[:end]), "client-key-data": b64(pem[end:])}
+    cluster = {"server": server.url, "certificate-authority-data": b64(server.authority.pem)}
+    config = {
+        "apiVersion": "v1",
+        "kind": "Config",
+        "clusters": [{"name": "kubernetes", "cluster": cluster}],
+        "users": [{"name": user.name, "user": secret}],
+        "contexts": [{"name": "default", "context": {"cluster": "kubernetes", "user": user.name}}],
+        "current-context": "default",
+    }
+    path = directory / "kubeconfig"
+    path.touch(mode=0o600)
+    path.write_text(yaml.safe_dump(config))
+    return path

@@ -1,0 +1,2 @@
+"""Events of this node and its pods, as the API server keeps them: names, repetitions, limits. Imports no other room of
+the cluster."""

@@ -1,0 +1,59 @@
+"""The v1 Node as the API server has it: the parts that a node reads or sets of itself. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+import msgspec
+
+from ipc.nodestatus.node import NodeSpec, NodeStatus
+
+MAX_NODE_BYTES: Final = 3 << 20
+"""Largest Node that is read: no object of an API server is larger."""
+
+
+class NodeMeta(msgspec.Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
+    """ObjectMeta, without what nobody here reads."""
+
+    name: str
+    uid: str = ""
+    resource_version: str = ""
+    labels: Mapping[str, str] = {}
+    annotations: Mapping[str, str] = {}
+    deletion_timestamp: str = ""
+
+
+class ClusterNode(msgspec.Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
+    """The Node. Fields that are unknown here are left alone: changes are sent as patches."""
+
+    kind: str = msgspec.field(default_factory=lambda: "Node")
+    api_version: str = msgspec.field(default_factory=lambda: "v1")
+    metadata: NodeMeta
+    spec: NodeSpec = NodeSpec()
+    status: NodeStatus = NodeStatus()
+
+
+def decode_node(data: bytes) -> ClusterNode:
+    """Raises ValueError for what is no Node."""
+    if len(data) > MAX_NODE_BYTES:
+        raise ValueError(f"a Node of {len(data)} bytes")
+    try:
+        return msgspec.convert(_without_nulls(msgspec.json.decode(data)), ClusterNode)
+    except RecursionError:
+        raise ValueError("a Node that is nested too deeply") from None
+
+
+def encode_node(node: ClusterNode) -> bytes:
+    """JSON of the Node."""
+    return msgspec.json.encode(node)
+
+
+def _without_nulls(value: Any) -> Any:
+    """Go writes null for a time that is not set, and for a list that is nil."""
+    match value:
+        case dict():
+            return {key: _without_nulls(item) for key, item in value.items() if item is not None}
+        case list():
+            return [_without_nulls(item) for item in value]
+    return value

@@ -1,0 +1,120 @@
+"""One watch for every ConfigMap and Secret that a pod refers to (pkg/kubelet/util/manager/watch_based_manager.go).
+
+An immutable object is not watched any longer than until it was read. What nobody refers to is withdrawn.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Sequence
+from typing import Final
+
+import msgspec
+
+from ipc.api.v1.config_objects import ConfigMap, Secret
+from ipc.host.tasks import BackgroundTasks, restarted
+from ipc.kubecontainer.config_objects import ObjectKey, ObjectKind
+from ipc.messages.cluster import ObjectStated, ObjectWithdrawn
+from workers.kubeclient.protocol import Client
+from workers.kubeclient.reflector import Reflector
+from workers.kubeclient.resources import CONFIG_MAPS, SECRETS, Resource
+
+WATCHED: Final = (ObjectKind.CONFIG_MAP, ObjectKind.SECRET)
+Tell = Callable[[ObjectStated | ObjectWithdrawn], None]
+
+
+class _Watch:
+    """One object: the sink of its reflector."""
+
+    def __init__(self, key: ObjectKey, tell: Tell, is_read: asyncio.Event) -> None:
+        self._key = key
+        self._tell = tell
+        self.is_read = is_read
+        self.is_immutable = asyncio.Event()
+
+    def replaced(self, items: Sequence[ConfigMap | Secret]) -> None:
+        if items:
+            self.changed(items[0])
+        else:
+            self._tell(withdrawn(self._key))
+        self.is_read.set()
+
+    def changed(self, item: ConfigMap | Secret) -> None:
+        self._tell(ObjectStated(config_map=item) if isinstance(item, ConfigMap) else ObjectStated(secret=item))
+        if item.immutable:
+            self.is_immutable.set()
+
+    def deleted(self, item: ConfigMap | Secret) -> None:
+        self._tell(withdrawn(self._key))
+
+
+class ObjectWatches:
+    """The watches, by object."""
+
+    def __init__(self, client: Client, tell: Tell, tasks: BackgroundTasks) -> None:
+        self._client = client
+        self._tell = tell
+        self._tasks = tasks
+        self._watches: dict[ObjectKey, tuple[_Watch, asyncio.Task[None]]] = {}
+
+    def begin(self, key: ObjectKey) -> None:
+        """Watch a ConfigMap or Secret from now on."""
+        watch = _Watch(key, self._tell, asyncio.Event())
+        name = f"watch of {key}"
+        task = self._tasks.spawn(restarted(lambda: self._follow(key, watch), name=name), name=name)
+        self._watches[key] = watch, task
+
+    def end(self, key: ObjectKey) -> None:
+        """Nobody refers to it any more."""
+        _, task = self._watches.pop(key)
+        task.cancel()
+        self._tell(withdrawn(key))
+
+    async def read(self, key: ObjectKey) -> None:
+        """Returns when the server has said whether it is there; one that is not watched is not waited for."""
+        if key in self._watches:
+            await self._watches[key][0].is_read.wait()
+
+    async def _follow(self, key: ObjectKey, watch: _Watch) -> None:
+        """Until the object is known to be immutable."""
+        resource, decode = _RESOURCES[key.kind]
+        reflector = Reflector[ConfigMap | Secret](
+            self._client, resource, namespace=key.namespace, name=key.name, decode=decode, sink=watch
+        )
+        following = asyncio.ensure_future(reflector.run())
+        settled = asyncio.ensure_future(watch.is_immutable.wait())
+        try:
+            await asyncio.wait((following, settled), return_when=asyncio.FIRST_COMPLETED)
+            if following.done():
+                following.result()
+        finally:
+            following.cancel()
+            settled.cancel()
+            await asyncio.gather(following, settled, return_exceptions=True)
+
+
+def withdrawn(key: ObjectKey) -> ObjectWithdrawn:
+    """The message about an object that is not there."""
+    return ObjectWithdrawn(kind=key.kind, namespace=key.namespace, name=key.name)
+
+
+_CONFIG_MAP: Final = msgspec.json.Decoder(ConfigMap)
+_SECRET: Final = msgspec.json.Decoder(Secret)
+
+
+def _config_map(data: bytes) -> ConfigMap:
+    """Raises ValueError."""
+    found = _CONFIG_MAP.decode(data)
+    return msgspec.structs.replace(found, metadata=msgspec.structs.replace(found.metadata, managed_fields=()))
+
+
+def _secret(data: bytes) -> Secret:
+    """Raises ValueError."""
+    found = _SECRET.decode(data)
+    return msgspec.structs.replace(found, metadata=msgspec.structs.replace(found.metadata, managed_fields=()))
+
+
+_RESOURCES: Final[dict[ObjectKind, tuple[Resource, Callable[[bytes], ConfigMap | Secret]]]] = {
+    ObjectKind.CONFIG_MAP: (CONFIG_MAPS, _config_map),
+    ObjectKind.SECRET: (SECRETS, _secret),
+}

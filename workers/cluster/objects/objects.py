@@ -1,0 +1,142 @@
+"""Everything that the pods of this node get from the cluster, put together: who refers to what, and what is told."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable, Collection
+from typing import Final
+
+from ipc.api.v1.pod import Pod
+from ipc.host.clock import Clock, SystemClock
+from ipc.host.tasks import BackgroundTasks, restarted
+from ipc.kubecontainer.cluster_values import ClusterValues, token_wishes, trust_wishes
+from ipc.kubecontainer.config_objects import ObjectKind, referenced_objects
+from ipc.messages.cluster import ObjectStated, ObjectWithdrawn, PodValuesStated
+from workers.cluster.objects.claims import Claims
+from workers.cluster.objects.object_watches import WATCHED, ObjectWatches
+from workers.cluster.objects.references import Difference, References
+from workers.cluster.objects.runtime_classes import RuntimeClasses
+from workers.cluster.objects.service_variables import MASTER_NAMESPACE, service_variables
+from workers.cluster.objects.services import Services
+from workers.cluster.objects.tokens import Tokens
+from workers.cluster.objects.trust_bundles import TrustBundles
+from workers.kubeclient.protocol import Client
+
+log = logging.getLogger(__name__)
+
+PATIENCE_S: Final = 10.0
+"""Longest wait for what a pod refers to, in seconds; then it begins without, and gets it when it comes
+(pkg/kubelet/util/manager/watch_based_manager.go, Get)."""
+SETTLING_S: Final = 1.0
+"""How long changes of services are collected before pods are told, in seconds."""
+
+Message = ObjectStated | ObjectWithdrawn | PodValuesStated
+
+
+class Objects:
+    """The objects of this node's pods."""
+
+    def __init__(self, client: Client, tell: Callable[[Message], None], clock: Clock | None = None) -> None:
+        """``tell``: a message to the master."""
+        self._tell = tell
+        self._tasks = BackgroundTasks()
+        self._pods: dict[str, Pod] = {}
+        self._told: dict[str, ClusterValues] = {}
+        self._references = References()
+        self._watches = ObjectWatches(client, tell, self._tasks)
+        self._claims = Claims(client, tell, self._tasks)
+        self._classes = RuntimeClasses(client, tell)
+        self._services = Services(client, self._services_changed)
+        self._tokens = Tokens(client, clock or SystemClock(), self._tell_values, self._tasks)
+        self._bundles = TrustBundles(client, self._bundles_changed)
+        self._follows_bundles = False
+        self._settling: set[str] = set()
+        """Namespaces of services that have changed a moment ago."""
+
+    async def run(self) -> None:
+        """Follow services and classes for ever; what pods refer to is followed from `need` on. To be cancelled."""
+        self._follow(self._services.run, "copy of the services")
+        self._follow(self._classes.run, "copy of the runtime classes")
+        try:
+            await asyncio.Event().wait()
+        finally:
+            await self._tasks.close()
+
+    async def need(self, pod: Pod) -> None:
+        """Follow what a pod refers to. Returns when the server has said of each whether it is there, or after
+        PATIENCE_S."""
+        uid = pod.metadata.uid
+        self._pods[uid] = pod
+        keys = {ref.key_in(pod.metadata.namespace) for ref in referenced_objects(pod)}
+        self._apply(self._references.state(uid, keys))
+        self._tokens.state(pod, token_wishes(pod))
+        if trust_wishes(pod) and not self._follows_bundles:
+            self._follows_bundles = True
+            self._follow(self._bundles.run, "copy of the trust bundles")
+        try:
+            async with asyncio.timeout(PATIENCE_S):
+                await self._services.synced.wait()
+                await self._tokens.tried(uid)
+                for key in keys:
+                    await self._watches.read(key)
+                    await self._claims.read(key)
+        except TimeoutError:
+            namespace, name = pod.metadata.namespace, pod.metadata.name
+            log.warning("%s/%s: begins before all that it refers to was read", namespace, name)
+        self._tell_values(uid)
+
+    def forget(self, uid: str) -> None:
+        """The pod has gone, with all that is left of it here."""
+        if self._pods.pop(uid, None) is None:
+            return
+        self._apply(self._references.state(uid, ()))
+        self._tokens.forget(uid)
+        if self._told.pop(uid, None) is not None:
+            self._tell(PodValuesStated(uid=uid, values=None))
+
+    def _apply(self, difference: Difference) -> None:
+        for key in difference.unwanted:
+            if key.kind in WATCHED:
+                self._watches.end(key)
+            elif key.kind is ObjectKind.PERSISTENT_VOLUME_CLAIM:
+                self._claims.end(key)
+        for key in difference.wanted:
+            if key.kind in WATCHED:
+                self._watches.begin(key)
+            elif key.kind is ObjectKind.PERSISTENT_VOLUME_CLAIM:
+                self._claims.begin(key)
+
+    def _follow(self, run: Callable[[], Awaitable[None]], name: str) -> None:
+        self._tasks.spawn(restarted(run, name=name), name=name)
+
+    def _tell_values(self, uid: str) -> None:
+        """Tell the values of a pod when they are others than before."""
+        pod = self._pods.get(uid)
+        if pod is None:
+            return
+        links = pod.spec.enable_service_links is not False
+        values = ClusterValues(
+            service_variables=service_variables(self._services.all(), pod.metadata.namespace, links=links),
+            tokens=self._tokens.of_pod(uid),
+            trust_anchors=tuple(self._bundles.anchors(wish) for wish in trust_wishes(pod)),
+        )
+        if values != self._told.get(uid):
+            self._told[uid] = values
+            self._tell(PodValuesStated(uid=uid, values=values))
+
+    def _services_changed(self, namespaces: Collection[str]) -> None:
+        if not self._settling:
+            asyncio.get_running_loop().call_later(SETTLING_S, self._settled)
+        self._settling.update(namespaces)
+
+    def _settled(self) -> None:
+        namespaces, self._settling = self._settling, set()
+        for uid, pod in tuple(self._pods.items()):
+            if MASTER_NAMESPACE in namespaces or pod.metadata.namespace in namespaces:
+                self._tell_values(uid)
+
+    def _bundles_changed(self) -> None:
+        for uid, pod in tuple(self._pods.items()):
+            if trust_wishes(pod):
+                self._tell_values(uid)

@@ -1,0 +1,48 @@
+"""A copy of the cluster's RuntimeClasses, told to the master whole: pods name them, and there are few."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import msgspec
+
+from ipc.api.v1.scheduling import RuntimeClass
+from ipc.kubecontainer.config_objects import ObjectKey, ObjectKind
+from ipc.messages.cluster import ObjectStated
+from workers.cluster.objects.object_watches import Tell, withdrawn
+from workers.kubeclient.protocol import Client
+from workers.kubeclient.reflector import Reflector
+from workers.kubeclient.resources import RUNTIME_CLASSES
+
+
+class RuntimeClasses:
+    """The sink of its reflector."""
+
+    def __init__(self, client: Client, tell: Tell) -> None:
+        self._tell = tell
+        self._names: set[str] = set()
+        decode = msgspec.json.Decoder(RuntimeClass).decode
+        self._reflector = Reflector[RuntimeClass](client, RUNTIME_CLASSES, decode=decode, sink=self)
+        self.synced = self._reflector.synced
+
+    async def run(self) -> None:
+        """Follow the server for ever."""
+        await self._reflector.run()
+
+    def replaced(self, items: Sequence[RuntimeClass]) -> None:
+        for name in self._names - {item.metadata.name for item in items}:
+            self._withdraw(name)
+        for item in items:
+            self.changed(item)
+
+    def changed(self, item: RuntimeClass) -> None:
+        self._names.add(item.metadata.name)
+        metadata = msgspec.structs.replace(item.metadata, managed_fields=())
+        self._tell(ObjectStated(runtime_class=msgspec.structs.replace(item, metadata=metadata)))
+
+    def deleted(self, item: RuntimeClass) -> None:
+        self._withdraw(item.metadata.name)
+
+    def _withdraw(self, name: str) -> None:
+        self._names.discard(name)
+        self._tell(withdrawn(ObjectKey(ObjectKind.RUNTIME_CLASS, "", name)))

@@ -1,0 +1,84 @@
+"""A pod as the server has it: what is looked at of every version, and the rest as it came. Pure."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+import msgspec
+
+from ipc.api.annotations import CONFIG_MIRROR
+
+
+class KnownMeta(msgspec.Struct, frozen=True, rename="camel"):
+    """Part of metav1.ObjectMeta by which versions of a pod are told apart."""
+
+    name: str
+    namespace: str
+    uid: str
+    resource_version: str = ""
+    generation: int = 0
+    creation_timestamp: str | None = None
+    deletion_timestamp: str | None = None
+    deletion_grace_period_seconds: int | None = None
+    labels: dict[str, str] | None = None
+    annotations: dict[str, str] | None = None
+    owner_references: list[dict[str, Any]] | None = None
+    finalizers: list[str] | None = None
+
+
+class KnownPod(msgspec.Struct, frozen=True):
+    """One version of a pod on the server."""
+
+    metadata: KnownMeta
+    spec: msgspec.Raw
+    status: msgspec.Raw = msgspec.Raw(b"{}")
+
+    @property
+    def uid(self) -> str:
+        return self.metadata.uid
+
+    @property
+    def is_mirror(self) -> bool:
+        """Whether it stands for a static pod of this node (pkg/kubelet/types, IsMirrorPod)."""
+        return CONFIG_MIRROR in (self.metadata.annotations or {})
+
+    @property
+    def is_deleted(self) -> bool:
+        """Whether the server waits for the pod's end here."""
+        return self.metadata.deletion_timestamp is not None
+
+    def status_value(self) -> dict[str, Any]:
+        """The status as plain data."""
+        value = msgspec.json.decode(self.status)
+        return value if isinstance(value, dict) else {}
+
+    def means_the_same(self, other: KnownPod) -> bool:
+        """Whether nothing differs but the status and what the server notes for itself."""
+        ours, theirs = self.metadata, other.metadata
+        return self.spec == other.spec and (
+            ours.generation,
+            ours.labels,
+            ours.annotations,
+            ours.deletion_timestamp,
+            ours.deletion_grace_period_seconds,
+        ) == (
+            theirs.generation,
+            theirs.labels,
+            theirs.annotations,
+            theirs.deletion_timestamp,
+            theirs.deletion_grace_period_seconds,
+        )
+
+    def is_older_than(self, other: KnownPod) -> bool:
+        """Whether it lies before another version of the same pod (KEP-5504: the versions of one resource compare as
+        numbers; of others nothing is known, and then the answer is no)."""
+        ours, theirs = self.metadata.resource_version, other.metadata.resource_version
+        return ours.isdecimal() and theirs.isdecimal() and (len(ours), ours) < (len(theirs), theirs)
+
+
+_DECODER: Final = msgspec.json.Decoder(KnownPod)
+
+
+def decode_known_pod(data: bytes) -> KnownPod:
+    """A pod of the server's JSON. Raises msgspec.MsgspecError for one without a name or UID."""
+    return _DECODER.decode(data)

@@ -1,0 +1,186 @@
+"""Keeps the server's mirrors like the static pods of this node: made, replaced when they differ, taken away. What
+happens to a mirror never happens to its pod."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Mapping
+from typing import Any, Final, NoReturn
+
+import msgspec
+
+from ipc.api.v1.pod import Pod
+from ipc.host.clock import Clock
+from ipc.messages.api_server import PodChanged
+from workers.cluster.pods.known_pod import KnownPod
+from workers.cluster.pods.mirror_pod import STATIC_SOURCES, mirror_name, mirror_pod, mirrors
+from workers.cluster.pods.status_manager import StatusManager
+from workers.cluster.pods.status_writer import delete_now
+from workers.kubeclient.errors import ApiError, ClusterError
+from workers.kubeclient.protocol import Client
+from workers.kubeclient.resources import NODES, PODS
+
+RETRY_S: Final = 10.0
+"""After which a mirror that the server has refused is tried again, in seconds."""
+
+log = logging.getLogger(__name__)
+
+
+class MirrorKeeper:
+    """Static pods of this node beside their mirrors."""
+
+    def __init__(self, client: Client, node_name: str, statuses: StatusManager, clock: Clock) -> None:
+        self._client = client
+        self._node_name = node_name
+        self._statuses = statuses
+        self._clock = clock
+        self._static: dict[str, PodChanged] = {}
+        """By their own UID."""
+        self._known: dict[tuple[str, str], KnownPod] = {}
+        """The server's mirrors by namespace and name."""
+        self._keys: dict[str, tuple[str, str]] = {}
+        """The same by UID."""
+        self._is_listed = self._is_settled = False
+        self._wake = asyncio.Event()
+        self._told: dict[str, str] = {}
+        """Static UID to what was said of its mirror last."""
+
+    # --- the server (Mirrors) ------------------------------------------------------------------------------------
+
+    def known(self, uid: str, pod: KnownPod | None) -> None:
+        """The server has that mirror; None: no longer."""
+        if pod is None:
+            self._known.pop(self._keys.pop(uid, ("", "")), None)
+            self._statuses.released(uid)
+        else:
+            self._keys[uid] = pod.metadata.namespace, pod.metadata.name
+            self._known[self._keys[uid]] = pod
+            self._report(pod)
+        self._wake.set()
+
+    def listed(self) -> None:
+        """All mirrors that the server has are known."""
+        self._is_listed = True
+        self._wake.set()
+
+    # --- the master ----------------------------------------------------------------------------------------------
+
+    def report(self, changed: PodChanged) -> bool:
+        """A pod in the feed; False for one that is no static pod."""
+        if changed.source not in STATIC_SOURCES:
+            return False
+        uid = changed.pod.metadata.uid
+        before, self._static[uid] = self._static.get(uid), changed
+        if (known := self._known.get(self._key(changed.pod))) is not None:
+            self._report(known)
+        if before is None or before.pod is not changed.pod:
+            self._wake.set()
+        return True
+
+    def gone(self, uid: str) -> bool:
+        """Nothing of a pod is left here; False for one that is no static pod."""
+        if self._static.pop(uid, None) is None:
+            return False
+        self._told.pop(uid, None)
+        self._wake.set()
+        return True
+
+    def sources_ready(self) -> None:
+        """Every static pod is in the feed: a mirror of none is an orphan."""
+        if not self._is_settled:
+            self._is_settled = True
+            self._wake.set()
+
+    def name_of(self, uid: str) -> str:
+        """Name in the cluster of a static pod; empty for another pod."""
+        changed = self._static.get(uid)
+        return "" if changed is None else mirror_name(changed.pod.metadata.name, self._node_name)
+
+    def _key(self, pod: Pod) -> tuple[str, str]:
+        return pod.metadata.namespace, mirror_name(pod.metadata.name, self._node_name)
+
+    def _report(self, known: KnownPod) -> None:
+        """The status of the static pod is that of its mirror."""
+        key = known.metadata.namespace, known.metadata.name
+        static = next((each for each in self._static.values() if self._key(each.pod) == key), None)
+        if static is not None and mirrors(known, static.pod):
+            self._statuses.report(known.uid, static, self._clock.now().mono, is_static=True)
+
+    # --- what to do ----------------------------------------------------------------------------------------------
+
+    async def run(self) -> NoReturn:
+        """Bring the server's mirrors about, for ever."""
+        while True:
+            self._wake.clear()
+            has_failed = await self._settle() if self._is_listed else False
+            try:
+                async with asyncio.timeout(RETRY_S if has_failed else None):
+                    await self._wake.wait()
+            except TimeoutError:
+                continue
+
+    async def _settle(self) -> bool:
+        """Carry out all that differs; whether something has failed."""
+        has_failed = False
+        for uid, changed in list(self._static.items()):
+            if not changed.deletion_timestamp:
+                has_failed |= await self._attempt(uid, changed.pod)
+        if self._is_settled:
+            wanted = {self._key(changed.pod) for changed in self._static.values()}
+            for key, known in list(self._known.items()):
+                if key not in wanted:
+                    has_failed |= await self._attempt(known.uid, None, known)
+        return has_failed
+
+    async def _attempt(self, uid: str, pod: Pod | None, orphan: KnownPod | None = None) -> bool:
+        try:
+            if orphan is not None:
+                await self._delete(orphan)
+            elif pod is not None:
+                await self._keep(pod)
+        except ClusterError as error:
+            self._tell(uid, str(error))
+            return True
+        self._told.pop(uid, None)
+        return False
+
+    async def _keep(self, pod: Pod) -> None:
+        """A mirror like the pod (pkg/kubelet/kubelet.go, tryReconcileMirrorPods)."""
+        known = self._known.get(self._key(pod))
+        if known is not None and mirrors(known, pod) and not known.is_deleted:
+            return
+        if known is not None:
+            await self._delete(known)
+        node = await self._client.request("GET", NODES.path(name=self._node_name))
+        uid = _node_uid(msgspec.json.decode(node))
+        try:
+            made = await self._client.request(
+                "POST", PODS.path(pod.metadata.namespace), body=mirror_pod(pod, self._node_name, uid)
+            )
+        except ApiError as error:
+            if not error.already_exists:
+                raise
+            return  # the watch brings it
+        known = msgspec.json.decode(made, type=KnownPod)
+        self.known(known.uid, known)
+        self._statuses.changed(known)
+
+    async def _delete(self, known: KnownPod) -> None:
+        """Take a mirror away; one that is gone, or another one, is none of our business."""
+        try:
+            await delete_now(self._client, known.metadata.namespace, known.metadata.name, known.uid)
+        except ApiError as error:
+            if not (error.is_not_found or error.is_conflict or error.is_forbidden):
+                raise
+        self.known(known.uid, None)
+
+    def _tell(self, uid: str, words: str) -> None:
+        """Once for the same words."""
+        if self._told.get(uid) != words:
+            self._told[uid] = words
+            log.warning("mirror of static pod %s: %s", uid, words)
+
+
+def _node_uid(node: Mapping[str, Any]) -> str:
+    return str((node.get("metadata") or {}).get("uid", ""))

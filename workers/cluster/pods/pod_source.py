@@ -1,0 +1,212 @@
+"""The server's pods of this node on their way to the master (pkg/kubelet/config/apiserver.go).
+
+A pod goes up when everything that it refers to was read once, so that its first sync finds it. What this node cannot
+run stays here: its status and an event say why.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Final, Protocol
+
+from ipc.api.v1.pod import Pod
+from ipc.host.clock import Clock, rfc3339
+from ipc.host.tasks import BackgroundTasks
+from ipc.messages.base import EventReport
+from ipc.messages.cluster import PodsListed, PodStated, PodWithdrawn
+from workers.cluster.pods.known_pod import KnownPod
+from workers.cluster.pods.stated_pod import Refusal, stated_pod
+from workers.cluster.pods.status_manager import StatusManager
+from workers.cluster.pods.wanted_status import OWNED_CONDITIONS, SCHEDULED, TERMINAL_PHASES
+
+NEED_DEADLINE_S: Final = 30.0
+"""After which a pod goes up without what it refers to, in seconds: whatever is missing then makes its sync fail, in
+words, until it comes."""
+
+OWN_CONDITIONS: Final = OWNED_CONDITIONS | {SCHEDULED, "DisruptionTarget"}
+"""Types of conditions that tell the master nothing."""
+
+log = logging.getLogger(__name__)
+
+Statement = PodStated | PodWithdrawn | PodsListed | EventReport
+Need = Callable[[Pod], Awaitable[None]]
+
+
+class Mirrors(Protocol):
+    """Receiver of the server's mirror pods."""
+
+    def known(self, uid: str, pod: KnownPod | None) -> None:
+        """The server has that mirror; None: no longer."""
+
+    def listed(self) -> None:
+        """All mirrors that the server has are known."""
+
+
+class PodSource:
+    """`workers.kubeclient.protocol.ReflectorSink` of the node's pods."""
+
+    def __init__(
+        self,
+        statuses: StatusManager,
+        mirrors: Mirrors,
+        clock: Clock,
+        tell: Callable[[Statement], None],
+        need: Need,
+        forget: Callable[[str], None],
+        wake: Callable[[], None],
+    ) -> None:
+        """``need`` returns when everything that a pod refers to was read once; ``forget`` is told of a UID that the
+        server has no longer. ``tell`` sends to the master, in order. ``wake``: a status may have to be written."""
+        self._statuses = statuses
+        self._mirrors = mirrors
+        self._clock = clock
+        self._tell = tell
+        self._need = need
+        self._forget = forget
+        self._wake = wake
+        self._known: dict[str, KnownPod] = {}
+        self._stated: dict[str, KnownPod] = {}
+        """The newest version of each pod that the master has, or that was refused."""
+        self._refused: set[str] = set()
+        self._bringing: dict[str, asyncio.Task[None]] = {}
+        self._was_listed = False
+        self._tasks = BackgroundTasks()
+
+    # --- ReflectorSink -------------------------------------------------------------------------------------------
+
+    def replaced(self, items: Sequence[KnownPod]) -> None:
+        """See `ReflectorSink`."""
+        there = {pod.uid: pod for pod in items}
+        for pod in [pod for uid, pod in self._known.items() if uid not in there]:
+            self.deleted(pod)
+        self._statuses.replaced(items)
+        for pod in items:
+            self._take(pod)
+        self._mirrors.listed()
+        self._wake()
+        if not self._was_listed:
+            self._was_listed = True
+            self._tasks.spawn(self._tell_listed(tuple(self._bringing.values())), name="end of the list of pods")
+
+    def changed(self, item: KnownPod) -> None:
+        """See `ReflectorSink`."""
+        self._statuses.changed(item)
+        self._take(item)
+        self._wake()
+
+    def deleted(self, item: KnownPod) -> None:
+        """See `ReflectorSink`."""
+        self._known.pop(item.uid, None)
+        if item.is_mirror:
+            self._mirrors.known(item.uid, None)
+        if (task := self._bringing.pop(item.uid, None)) is not None:
+            task.cancel()
+        if self._stated.pop(item.uid, None) is not None and item.uid not in self._refused:
+            self._tell(PodWithdrawn(uid=item.uid))
+        self._refused.discard(item.uid)
+        self._forget(item.uid)
+        self._statuses.deleted(item.uid)
+
+    def close(self) -> None:
+        """End what is under way."""
+        self._tasks.cancel()
+
+    # --- on the way ----------------------------------------------------------------------------------------------
+
+    def _take(self, pod: KnownPod) -> None:
+        self._known[pod.uid] = pod
+        if pod.is_mirror:
+            self._mirrors.known(pod.uid, pod)
+        elif pod.uid not in self._bringing and self._is_news(pod):
+            self._bringing[pod.uid] = self._tasks.spawn(self._bring(pod), name="pod of the cluster")
+
+    def _is_news(self, pod: KnownPod) -> bool:
+        """Whether the master has to know of it: of a status only what others have put there, or that it is final."""
+        before = self._stated.get(pod.uid)
+        return before is None or not before.means_the_same(pod) or _said_by_others(before) != _said_by_others(pod)
+
+    async def _bring(self, pod: KnownPod) -> None:
+        """State it as it is when all that it needs is there: it may be another version by then."""
+        uid = pod.uid
+        try:
+            while True:
+                await self._state(pod)
+                newest = self._known.get(uid)
+                if newest is None or newest is pod or not self._is_news(newest):
+                    return
+                pod = newest
+        finally:
+            if self._bringing.get(uid) is asyncio.current_task():
+                del self._bringing[uid]
+
+    async def _state(self, pod: KnownPod) -> None:
+        found = stated_pod(pod)
+        if isinstance(found, Refusal) and pod.status_value().get("phase") in TERMINAL_PHASES:
+            self._refused.add(pod.uid)
+            self._stated[pod.uid] = pod
+            self._statuses.released(pod.uid)  # an agent before this one has said so
+            return
+        if isinstance(found, Refusal):
+            self._refuse(pod, found)
+            return
+        try:
+            async with asyncio.timeout(NEED_DEADLINE_S):
+                await self._need(found)
+        except TimeoutError:
+            log.warning("pod %s/%s begins before all that it refers to was read", *_name(pod))
+        if self._known.get(pod.uid) is not None:
+            self._stated[pod.uid] = pod
+            self._tell(PodStated(pod=found))
+
+    async def _tell_listed(self, pods: Sequence[asyncio.Task[None]]) -> None:
+        """When the last pod of the list went up."""
+        await asyncio.gather(*pods, return_exceptions=True)
+        self._tell(PodsListed())
+
+    def _refuse(self, pod: KnownPod, refusal: Refusal) -> None:
+        """rejectPod (pkg/kubelet/kubelet.go). What the master has of it already stays as it is."""
+        namespace, name = _name(pod)
+        self._tell(
+            EventReport(
+                uid=pod.uid,
+                namespace=namespace,
+                name=name,
+                type=refusal.reason.type,
+                reason=refusal.reason.reason,
+                message=refusal.message,
+                kind="Pod",
+            )
+        )
+        is_running = pod.uid in self._stated and pod.uid not in self._refused
+        self._stated[pod.uid] = pod  # not told again, until it is another one
+        if is_running:
+            return
+        self._refused.add(pod.uid)
+        now = self._clock.now()
+        status = {
+            "phase": "Failed",
+            "reason": refusal.reason.reason,
+            "message": f"Pod was rejected: {refusal.message}",
+            "startTime": rfc3339(now.wall),
+            "observedGeneration": pod.metadata.generation,
+        }
+        self._statuses.report_plain(pod.uid, status, now.mono)
+        self._statuses.released(pod.uid)
+        self._wake()
+
+
+def _name(pod: KnownPod) -> tuple[str, str]:
+    return pod.metadata.namespace, pod.metadata.name
+
+
+def _said_by_others(pod: KnownPod) -> tuple[object, ...]:
+    """What in a status this node has not put there by itself: conditions of others; and that the phase is final."""
+    status = pod.status_value()
+    foreign = {
+        condition["type"]: condition.get("status")
+        for condition in status.get("conditions") or ()
+        if condition["type"] not in OWN_CONDITIONS
+    }
+    return foreign, status.get("phase") in TERMINAL_PHASES

@@ -1,0 +1,67 @@
+"""From a pod of the server to one that this node can run, or the reason why it cannot. Pure.
+
+What the server sends was defaulted and validated there. Fields that are not known here are dropped, as an older kubelet
+drops them; one that is known and would be wrong to ignore makes the node refuse the pod, as a failed admission.
+"""
+
+from __future__ import annotations
+
+import itertools
+from typing import Final
+
+import msgspec
+
+from ipc.api.annotations import API_SOURCE, CONFIG_SOURCE
+from ipc.api.decode import decode_server_pod
+from ipc.api.defaults import default_pod
+from ipc.api.errors import FieldError, FieldErrors
+from ipc.api.support.cluster import is_of_cluster
+from ipc.api.support.findings import unsupported_fields
+from ipc.api.support.table import Support
+from ipc.api.v1.pod import Pod
+from ipc.api.validation.pod import validate_pod
+from ipc.messages.event_reasons import UNSUPPORTED_FIELD, EventReason
+from ipc.text.safe_text import safe_line
+from workers.cluster.pods.known_pod import KnownPod
+
+MAX_TOLD: Final = 5
+"""Most fields that a refusal names."""
+
+
+class Refusal(msgspec.Struct, frozen=True):
+    """Why this node does not run a pod."""
+
+    reason: EventReason
+    message: str
+
+
+def stated_pod(known: KnownPod) -> Pod | Refusal:
+    """The pod as the master gets it."""
+    try:
+        value = {
+            "apiVersion": "v1",
+            "kind": "Pod",
+            "metadata": msgspec.to_builtins(known.metadata),
+            "spec": msgspec.json.decode(known.spec),
+            "status": msgspec.json.decode(known.status),
+        }
+        pod = default_pod(decode_server_pod(value))
+    except FieldErrors as found:
+        return _refusal(found.errors)
+    refused = itertools.islice(
+        (
+            FieldError(finding.path, f"not supported: {finding.why}")
+            for finding in unsupported_fields(pod)
+            if finding.support is Support.REFUSED and not is_of_cluster(finding.path)
+        ),
+        MAX_TOLD,
+    )
+    if wrong := (*validate_pod(pod), *refused):
+        return _refusal(wrong)
+    annotations = {**pod.metadata.annotations, CONFIG_SOURCE: API_SOURCE}
+    return msgspec.structs.replace(pod, metadata=msgspec.structs.replace(pod.metadata, annotations=annotations))
+
+
+def _refusal(errors: tuple[FieldError, ...]) -> Refusal:
+    words = "; ".join(f"{error.path}: {error.message}" for error in errors[:MAX_TOLD])
+    return Refusal(UNSUPPORTED_FIELD, safe_line(words))

@@ -1,0 +1,208 @@
+"""What the server has to be told of pods, and in which order (pkg/kubelet/status/status_manager.go). Sans-I/O.
+
+Pods as the server has them and as the master reports them go in; `due` says what to do for one pod. At most one request
+of a pod is under way, so what changes meanwhile is told at once by the next one. There is no queue that could go stale:
+what is due follows from the two copies, which is the reconciliation of a status that somebody else has changed, too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any, Final
+
+import msgspec
+
+from ipc.messages.api_server import PodChanged
+from workers.cluster.pods.known_pod import KnownPod
+from workers.cluster.pods.status_patch import status_patch
+from workers.cluster.pods.wanted_status import TERMINAL_PHASES, Value, plain_status, wanted_status
+
+RETRY_S: Final = 10.0
+"""After which a request that has failed is tried again, in seconds (syncPeriod)."""
+SETTLE_S: Final = 1.0
+"""How long a change that nobody waits for may wait for others, in seconds."""
+_PROMPT: Final = frozenset({"Ready"})
+"""Conditions whose change others wait for."""
+
+
+class PatchStatus(msgspec.Struct, frozen=True):
+    """Have the server merge that into the pod's status."""
+
+    known: KnownPod
+    status: Value
+
+
+class DeletePodFinally(msgspec.Struct, frozen=True):
+    """Have the server forget the pod: nothing of it is left here."""
+
+    known: KnownPod
+
+
+Action = PatchStatus | DeletePodFinally
+
+
+class _Entry:
+    def __init__(self) -> None:
+        self.known: KnownPod | None = None
+        self.own: Value | None = None
+        """The status as it is; None before the first."""
+        self.is_released = False
+        """Nothing of the pod is left on this node."""
+        self.is_busy = False
+        self.is_lost = False
+        """The server has answered that there is no such pod; true until it says otherwise."""
+        self.since = 0.0
+        """When the status began to differ, monotonic seconds."""
+        self.not_before = 0.0
+        """When the next request may be made, monotonic seconds."""
+
+
+class StatusManager:
+    """Both copies of every pod, by the server's UID."""
+
+    def __init__(self) -> None:
+        self._entries: dict[str, _Entry] = {}
+        self._changed: set[str] = set()
+
+    def take_changed(self) -> set[str]:
+        """UIDs of pods of which something has changed since the last time."""
+        changed, self._changed = self._changed, set()
+        return changed
+
+    def uids(self) -> tuple[str, ...]:
+        """Every pod that is known."""
+        return tuple(self._entries)
+
+    def known(self, uid: str) -> KnownPod | None:
+        """The pod as the server has it."""
+        entry = self._entries.get(uid)
+        return None if entry is None else entry.known
+
+    # --- what the server has -------------------------------------------------------------------------------------
+
+    def replaced(self, pods: Iterable[KnownPod]) -> None:
+        """These are all: the versions may be older than those known, when the server was restored."""
+        there = {pod.uid: pod for pod in pods}
+        for uid in [uid for uid in self._entries if uid not in there]:
+            self.deleted(uid)
+        for pod in there.values():
+            self._know(pod)
+
+    def changed(self, pod: KnownPod) -> None:
+        """The server has another version. One that is older than what it has answered since says nothing."""
+        known = self.known(pod.uid)
+        if known is None or not pod.is_older_than(known):
+            self._know(pod)
+
+    def deleted(self, uid: str) -> None:
+        """The server has it no longer."""
+        entry = self._entries.get(uid)
+        if entry is None:
+            return
+        entry.known = None
+        if entry.own is None or entry.is_released:
+            del self._entries[uid]
+
+    def _know(self, pod: KnownPod) -> None:
+        entry = self._entries.setdefault(pod.uid, _Entry())
+        entry.known, entry.is_lost, entry.not_before = pod, False, 0.0
+        self._changed.add(pod.uid)
+
+    # --- what is true --------------------------------------------------------------------------------------------
+
+    def report(self, uid: str, changed: PodChanged, now: float, *, is_static: bool = False) -> None:
+        """The status of a pod is that now."""
+        self.report_plain(uid, plain_status(changed.status, is_static=is_static), now)
+
+    def report_plain(self, uid: str, status: Value, now: float) -> None:
+        """Likewise, as plain data."""
+        entry = self._entries.setdefault(uid, _Entry())
+        if entry.own == status and not entry.is_released:
+            return
+        entry.own, entry.is_released = status, False
+        entry.since = entry.since or now
+        self._changed.add(uid)
+
+    def released(self, uid: str) -> None:
+        """Nothing of the pod is left here."""
+        entry = self._entries.setdefault(uid, _Entry())
+        entry.is_released = True
+        if entry.known is None:
+            del self._entries[uid]
+            return
+        self._changed.add(uid)
+
+    def release_unknown(self, reported: Iterable[str]) -> None:
+        """Whatever the master has not reported by now is not here, and never was as far as this agent knows."""
+        there = set(reported)
+        for uid, entry in self._entries.items():
+            if uid not in there and entry.own is None:
+                entry.is_released = True
+                self._changed.add(uid)
+
+    # --- what to do ----------------------------------------------------------------------------------------------
+
+    def due(self, uid: str, now: float) -> tuple[Action | None, float]:
+        """What to do for that pod now; if nothing, in how many seconds to ask again (0.0: not before it changes)."""
+        entry = self._entries.get(uid)
+        if entry is None or entry.known is None or entry.is_busy or entry.is_lost:
+            return None, 0.0
+        if entry.not_before > now:
+            return None, entry.not_before - now
+        patch, is_prompt = self._patch(entry, entry.known)
+        if patch and not (is_prompt or entry.is_released):
+            wait_s = entry.since + SETTLE_S - now
+            if wait_s > 0.0:
+                return None, wait_s
+        if patch:
+            entry.is_busy = True
+            return PatchStatus(entry.known, patch), 0.0
+        entry.since = 0.0
+        if entry.is_released and entry.known.is_deleted and not entry.known.is_mirror:
+            entry.is_busy = True
+            return DeletePodFinally(entry.known), 0.0
+        return None, 0.0
+
+    @staticmethod
+    def _patch(entry: _Entry, known: KnownPod) -> tuple[Value, bool]:
+        """The difference, and whether somebody waits for it."""
+        if entry.own is None:
+            return {}, False
+        server = known.status_value()
+        wanted = wanted_status(server, entry.own)
+        return status_patch(server, wanted), _is_prompt(server, wanted)
+
+    def patched(self, uid: str, answer: KnownPod | None) -> None:
+        """The server has taken the patch; the pod as it is there now, if that can be read."""
+        self._ended(uid, 0.0)
+        if answer is not None:
+            self.changed(answer)
+
+    def lost(self, uid: str) -> None:
+        """The server has no such pod, or another one of that name: whatever it watches will say so."""
+        entry = self._ended(uid, 0.0)
+        if entry is not None:
+            entry.is_lost = True
+
+    def failed(self, uid: str, now: float) -> None:
+        """The request has failed otherwise: it is made again later."""
+        self._ended(uid, now + RETRY_S)
+
+    def _ended(self, uid: str, not_before: float) -> _Entry | None:
+        entry = self._entries.get(uid)
+        if entry is not None:
+            entry.is_busy, entry.not_before = False, not_before
+            self._changed.add(uid)
+        return entry
+
+
+def _is_prompt(server: dict[str, Any], wanted: dict[str, Any]) -> bool:
+    """Whether a change is one that others wait for: the first status, the phase, readiness, a new generation."""
+    if not server.get("startTime") or wanted.get("phase") in TERMINAL_PHASES:
+        return True
+    same = ("phase", "observedGeneration", "podIP")
+    return any(server.get(name) != wanted.get(name) for name in same) or _ready(server) != _ready(wanted)
+
+
+def _ready(status: dict[str, Any]) -> list[str]:
+    return [item.get("status", "") for item in status.get("conditions") or () if item["type"] in _PROMPT]

@@ -1,0 +1,128 @@
+"""Carries out what the status manager finds due: patches of statuses, and the last DELETE of a pod."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from typing import Final, NoReturn
+
+import msgspec
+
+from ipc.host.clock import Clock
+from ipc.host.tasks import BackgroundTasks
+from workers.cluster.pods.known_pod import KnownPod, decode_known_pod
+from workers.cluster.pods.status_manager import Action, DeletePodFinally, PatchStatus, StatusManager
+from workers.kubeclient.errors import ApiError, ClusterError
+from workers.kubeclient.protocol import STRATEGIC_MERGE_PATCH, Client
+from workers.kubeclient.resources import PODS
+
+MAX_REQUESTS: Final = 10
+"""Most requests about pods that are under way."""
+_LONG_S: Final = 3600.0
+
+log = logging.getLogger(__name__)
+
+
+class StatusWriter:
+    """Wakes when something is due."""
+
+    def __init__(self, client: Client, statuses: StatusManager, clock: Clock) -> None:
+        self._client = client
+        self._statuses = statuses
+        self._clock = clock
+        self._wake = asyncio.Event()
+        self._permits = asyncio.Semaphore(MAX_REQUESTS)
+        self._tasks = BackgroundTasks()
+        self._later: dict[str, float] = {}
+        """UID to when to look again, monotonic seconds."""
+
+    def wake(self) -> None:
+        """Something may be due."""
+        self._wake.set()
+
+    async def run(self) -> NoReturn:
+        """For ever."""
+        try:
+            while True:
+                wait_s = self._begin_due()
+                try:
+                    async with asyncio.timeout(wait_s):
+                        await self._wake.wait()
+                except TimeoutError:
+                    continue
+                self._wake.clear()
+        finally:
+            self._tasks.cancel()
+
+    def _begin_due(self) -> float:
+        """Begin what is due; seconds until the next look."""
+        now = self._clock.now().mono
+        late = [uid for uid, at in self._later.items() if at <= now]
+        for uid in (*self._statuses.take_changed(), *late):
+            self._later.pop(uid, None)
+            action, again_s = self._statuses.due(uid, now)
+            if action is not None:
+                self._tasks.spawn(self._carry_out(uid, action), name="request about a pod")
+            elif again_s > 0.0:
+                self._later[uid] = now + again_s
+        return max(min(self._later.values(), default=now + _LONG_S) - now, 0.0)
+
+    async def _carry_out(self, uid: str, action: Action) -> None:
+        answer: KnownPod | None = None
+        try:
+            async with self._permits:
+                answer = await self._ask(action)
+        except ApiError as error:
+            if error.is_not_found or error.is_conflict:
+                self._statuses.lost(uid)
+            else:
+                self._failed(uid, action, error)
+        except ClusterError as error:
+            self._failed(uid, action, error)
+        else:
+            if isinstance(action, PatchStatus):
+                self._statuses.patched(uid, answer)
+            else:
+                self._statuses.lost(uid)
+        self.wake()
+
+    def _failed(self, uid: str, action: Action, error: ClusterError) -> None:
+        metadata = action.known.metadata
+        log.warning("%s of pod %s/%s: %s", type(action).__name__, metadata.namespace, metadata.name, error)
+        self._statuses.failed(uid, self._clock.now().mono)
+
+    async def _ask(self, action: Action) -> KnownPod | None:
+        metadata = action.known.metadata
+        match action:
+            case PatchStatus(status=status):
+                body = {"metadata": {"uid": metadata.uid}, "status": status}
+                answer = await self._client.request(
+                    "PATCH",
+                    PODS.path(metadata.namespace, metadata.name, "status"),
+                    body=msgspec.json.encode(body),
+                    content_type=STRATEGIC_MERGE_PATCH,
+                )
+                return _decoded(answer)
+            case DeletePodFinally():
+                await delete_now(self._client, metadata.namespace, metadata.name, metadata.uid)
+                return None
+
+
+async def delete_now(client: Client, namespace: str, name: str, uid: str) -> None:
+    """Have the server forget a pod, if it still is the one of that UID. Raises ClusterError."""
+    options = {
+        "kind": "DeleteOptions",
+        "apiVersion": "v1",
+        "gracePeriodSeconds": 0,
+        "preconditions": {"uid": uid},
+    }
+    await client.request("DELETE", PODS.path(namespace, name), body=msgspec.json.encode(options))
+
+
+def _decoded(answer: bytes) -> KnownPod | None:
+    """The pod of an answer; None if it is none: the watch will bring it."""
+    try:
+        return decode_known_pod(answer)
+    except msgspec.MsgspecError as error:
+        log.warning("the server's answer to a patch is no pod: %s", error)
+        return None

@@ -1,0 +1,123 @@
+"""A copy of a collection that follows the server: `reflector_state` decides, this asks and waits."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import random
+from collections.abc import Callable
+from typing import Final, Generic, NoReturn, TypeVar
+
+from ipc.host.loop_clock import loop_time
+from ipc.host.tasks import first_of
+from workers.kubeclient.errors import ClusterError
+from workers.kubeclient.protocol import Client, ReflectorSink
+from workers.kubeclient.reflector_state import Changed, Deleted, Delta, NextRequest, ReflectorState, Replaced, Way
+from workers.kubeclient.resources import Resource
+
+LIST_DEADLINE_S: Final = 60.0
+"""How long one page of a list may take, in seconds."""
+
+T = TypeVar("T")
+
+_log: Final = logging.getLogger(__name__)
+
+
+class Reflector(Generic[T]):
+    """Keeps a sink at what the server has. An object that ``decode`` raises ValueError on is told and left out."""
+
+    def __init__(
+        self,
+        client: Client,
+        resource: Resource,
+        *,
+        field_selector: str = "",
+        label_selector: str = "",
+        namespace: str = "",
+        name: str = "",
+        decode: Callable[[bytes], T],
+        sink: ReflectorSink[T],
+        says_timeout: bool = True,
+        chance: Callable[[], float] = random.random,
+    ) -> None:
+        """``name``: that object alone. Objects of a list have neither kind nor apiVersion. ``says_timeout``: see
+        `ReflectorState`."""
+        if name:
+            field_selector = ",".join(part for part in (f"metadata.name={name}", field_selector) if part)
+        self._client = client
+        self._path = resource.path(namespace)
+        self._decode = decode
+        self._sink = sink
+        self._state = ReflectorState(
+            field_selector=field_selector, label_selector=label_selector, chance=chance, timeout=says_timeout
+        )
+        self._told = ""
+        self._restored = asyncio.Event()
+        self.synced = asyncio.Event()
+        """Set once the sink has had everything."""
+
+    async def run(self) -> NoReturn:
+        """Follow the server for ever. Whatever it answers, and whether it does, is no error of this task."""
+        while True:
+            request = self._state.next_request(loop_time())
+            if request.pause_s:
+                await asyncio.sleep(request.pause_s)
+            try:
+                if request.way is Way.LIST:
+                    self._give(self._state.listed(await self._list(request)))
+                elif await first_of(self._watch(request), self._until_restored()):
+                    self._restored.clear()
+                    self._state.restored(loop_time())
+                else:
+                    self._state.ended(loop_time())
+            except ClusterError as error:
+                self._state.failed(error, loop_time())
+                self._tell(request, error)
+            else:
+                self._told = ""
+
+    def begin_anew(self) -> None:
+        """End the watch, and list everything whatever its version: for whoever has seen that the server's store was
+        restored from a backup, of which a watch from a version of the future tells nothing."""
+        self._restored.set()
+
+    async def _until_restored(self) -> bool:
+        return await self._restored.wait()
+
+    async def _list(self, request: NextRequest) -> bytes:
+        return await self._client.request("GET", self._path, query=request.query, deadline_s=LIST_DEADLINE_S)
+
+    async def _watch(self, request: NextRequest) -> bool:
+        """False when the server has ended the watch."""
+        async with contextlib.aclosing(self._client.watch(self._path, query=request.query)) as events:
+            async for event in events:
+                self._give(self._state.received(event))
+        return False
+
+    def _give(self, delta: Delta | None) -> None:
+        match delta:
+            case Replaced(objects):
+                self._sink.replaced([item for each in objects for item in self._decoded(each)])
+                self.synced.set()
+            case Changed(each):
+                for item in self._decoded(each):
+                    self._sink.changed(item)
+            case Deleted(each):
+                for item in self._decoded(each):
+                    self._sink.deleted(item)
+
+    def _decoded(self, data: bytes) -> tuple[T, ...]:
+        """The object; nothing when it is none."""
+        try:
+            return (self._decode(data),)
+        except ValueError as error:  # msgspec's are ones
+            _log.error("%s: an object of the server cannot be read: %s", self._path, error)
+            return ()
+
+    def _tell(self, request: NextRequest, error: ClusterError) -> None:
+        """The same words once in a row; a fallback that upstream makes too is no warning."""
+        words = f"{request.way.value} of {self._path}: {error}"
+        level = logging.DEBUG if words == self._told else logging.WARNING
+        _log.log(level, "%s", words)
+        self._told = words
