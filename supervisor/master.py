@@ -380,8 +380,8 @@ class Master:
                     self._children.send(slot, message)
                 case UpdateRefused(pod):
                     self._tasks.spawn(self._sources.hold_back(pod), name="checkpoint of a refused update")
-                case Log(level, text, subject):
-                    _LOOP_LOG.log(logging.getLevelNamesMapping()[level.upper()], "%s", text, extra=line_about(subject))
+                case Log():
+                    _write(command)
                 case DeathExplained(slot):
                     self._children.explain(slot)
                 case WorkersWanted(count, quarantine):
@@ -654,3 +654,10 @@ class Master:
         self._children.send(API_SLOT, changed)
         if self._cluster is not None:
             self._children.send(CLUSTER_SLOT, changed)
+
+
+def _write(line: Log) -> None:
+    """A line of the sync loop's."""
+    level = logging.getLevelNamesMapping()[line.level.upper()]
+    extra = line_about(line.subject, duration_s=line.duration_s, slot=line.slot)
+    _LOOP_LOG.log(level, "%s", line.text, extra=extra)

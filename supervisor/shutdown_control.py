@@ -61,7 +61,7 @@ class ShutdownControl:
         try:
             save_shutdown(self._directory, stored)
         except OSError as error:
-            log.warning("the state of the shutdown cannot be kept: %s", error)
+            log.error("the state of the shutdown cannot be kept: %s", error)
         if state.ended_at:
             self._pods_have_ended()
 

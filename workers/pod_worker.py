@@ -239,9 +239,11 @@ def _subject(request: SyncPod) -> Subject:
 
 async def answer(context: SyncContext, board: Board, request: SyncPod, cancel: asyncio.Event) -> SyncDone:
     """Run one whole sync. Any error in it becomes a part of its answer."""
-    record = SyncRecord(request)
+    record, clock = SyncRecord(request), context.services.clock
+    began_at = clock.now().mono
     ended = await _sync(context, board, request, record, cancel)
-    return record.done(context.services.clock.now().wall, ended)
+    now = clock.now()
+    return msgspec.structs.replace(record.done(now.wall, ended), took_s=now.mono - began_at)
 
 
 async def _sync(

@@ -52,6 +52,10 @@ class Entry(msgspec.Struct, frozen=True, kw_only=True):
     """Kind of the line (`ipc.log.message_ids`)."""
     fields: Mapping[str, str | int | float] = {}
     """Further values, by the kubelet's names where it has them."""
+    duration_s: float | None = None
+    """How long what the line tells of took, where that was measured."""
+    slot: int | None = None
+    """Slot of the worker that the line is about, or that did what it tells of."""
 
     @property
     def caller(self) -> str:
@@ -68,9 +72,13 @@ def about(subject: Subject) -> None:
     _SUBJECT.set(subject)
 
 
-def line_about(subject: Subject) -> dict[str, Any]:
-    """The ``extra`` of a single line about that pod."""
-    return {"subject": subject}
+def line_about(
+    subject: Subject = NOBODY, *, duration_s: float | None = None, slot: int | None = None
+) -> dict[str, Any]:
+    """The ``extra`` of a single line about that pod and that slot, with the time that it took. For programs: a line for
+    people has these in its words where they matter."""
+    measured = {"duration_s": duration_s, "slot": slot}
+    return measured if subject is NOBODY else {"subject": subject, **measured}
 
 
 def line_with(**fields: str | int | float) -> dict[str, Any]:
@@ -95,6 +103,8 @@ def entry_of(record: logging.LogRecord, process: str) -> Entry:
         traceback="" if error is None else safe_text(_traceback(error), MAX_MESSAGE_BYTES),
         subject=_bounded(getattr(record, "subject", None) or _SUBJECT.get()),
         message_id=getattr(record, "message_id", ""),
+        duration_s=getattr(record, "duration_s", None),
+        slot=getattr(record, "slot", None),
         fields={key: _field(value) for key, value in getattr(record, "fields", {}).items()},
     )
 

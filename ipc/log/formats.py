@@ -52,6 +52,10 @@ def as_json(entry: Entry) -> str:
         ("stacktrace", entry.traceback),
     )
     line.update((key, text) for key, text in optional if text)
+    if entry.duration_s is not None:
+        line["duration"] = round(entry.duration_s, 6)
+    if entry.slot is not None:
+        line["slot"] = entry.slot
     for key, value in entry.fields.items():
         line.setdefault(key, value)
     return msgspec.json.encode(line).decode()

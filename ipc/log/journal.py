@@ -60,6 +60,8 @@ def _fields(entry: Entry) -> Iterator[tuple[str, str]]:
     yield "ROOTLET_POD_NAME", subject.name
     yield "ROOTLET_POD_UID", subject.uid
     yield "ROOTLET_CONTAINER_NAME", subject.container
+    yield "ROOTLET_DURATION", "" if entry.duration_s is None else f"{entry.duration_s:.6f}"
+    yield "ROOTLET_SLOT", "" if entry.slot is None else str(entry.slot)
     for key, value in entry.fields.items():
         yield f"ROOTLET_{key.upper()}", str(value)
 

@@ -144,6 +144,8 @@ class SyncDone(Message, frozen=True, kw_only=True):
     results: tuple[SyncResult, ...] = ()
     summary: str = ""
     """Sync summary: state found, actions, next try; for the log and `describe`."""
+    took_s: float = 0.0
+    """From the request's arrival to its answer."""
     error: SyncError = SyncError.NONE
     """Why the sync as a whole failed."""
     message: str = ""

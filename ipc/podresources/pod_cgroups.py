@@ -39,7 +39,7 @@ _FIT_UID: Final = re.compile(r"[A-Za-z0-9-]{1,128}")
 
 def systemd_basename(name: CgroupName) -> str:
     """Name of the slice (CgroupName.ToSystemd without the directories): a dash is systemd's sign for a level."""
-    return "-".join(part.replace("-", "_") for part in name) + _SUFFIX if name else "/"
+    return "/".join(name).replace("-", "_").replace("/", "-") + _SUFFIX if name else "/"
 
 
 def systemd_path(name: CgroupName) -> str:
@@ -49,7 +49,7 @@ def systemd_path(name: CgroupName) -> str:
 
 def parse_slice(basename: str) -> CgroupName:
     """The name of which that is the slice (ParseSystemdToCgroupName)."""
-    return tuple(part.replace("_", "-") for part in basename.removesuffix(_SUFFIX).split("-"))
+    return tuple(basename.removesuffix(_SUFFIX).replace("-", "/").replace("_", "-").split("/"))
 
 
 def pod_uid(name: CgroupName, root: CgroupName) -> str:
@@ -114,15 +114,20 @@ def root_config(resources: Mapping[str, str]) -> CgroupConfig:
 
 def burstable_cpu_shares(pods: Iterable[Pod]) -> int:
     """Shares of CPU for which burstable pods ask together (setCPUCgroupConfig)."""
-    asked = sum(pod_requests(pod).get(CPU, 0) for pod in pods if compute_pod_qos(pod) == "Burstable")
-    return milli_cpu_to_shares(asked)
+    return milli_cpu_to_shares(sum(map(burstable_milli_cpu, pods)))
 
 
-def shared_slices(cgroups: PodCgroups, resources: Mapping[str, str], pods: Iterable[Pod]) -> dict[str, CgroupConfig]:
-    """Values of the slices above the pods' own, the outermost first. ``resources``: all that pods may have together."""
+def burstable_milli_cpu(pod: Pod) -> int:
+    """Thousandths of a CPU by which the pod adds to the weight of burstable pods."""
+    return pod_requests(pod).get(CPU, 0) if compute_pod_qos(pod) == "Burstable" else 0
+
+
+def shared_slices(cgroups: PodCgroups, resources: Mapping[str, str], burstable: int) -> dict[str, CgroupConfig]:
+    """Values of the slices above the pods' own, the outermost first. ``resources``: all that pods may have together.
+    ``burstable``: thousandths of a CPU for which burstable pods ask together."""
     root = root_name(cgroups)
     return {
         systemd_basename(root): root_config(resources if cgroups.enforced else {}),
-        systemd_basename((*root, BURSTABLE)): CgroupConfig(cpu_shares=burstable_cpu_shares(pods)),
+        systemd_basename((*root, BURSTABLE)): CgroupConfig(cpu_shares=milli_cpu_to_shares(burstable)),
         systemd_basename((*root, BEST_EFFORT)): CgroupConfig(cpu_shares=MIN_SHARES),
     }

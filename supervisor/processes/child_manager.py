@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Final, Protocol, assert_never
 
 from ipc.host.clock import Clock
+from ipc.log.entry import line_about
 from ipc.messages.api_server import WorkerInfo
 from ipc.messages.base import Ready, Shutdown
 from ipc.messages.catalogue import ChildCommand, ChildEvent, ChildReport
@@ -168,16 +169,17 @@ class ChildManager:
                 case SpawnChild():
                     self._spawn_child(command)
                 case RespawnLater(slot, after_s):
-                    log.info("slot %d is respawned in %.1f s", slot, after_s)
+                    log.info("slot %d is respawned in %.1f s", slot, after_s, extra=line_about(slot=slot))
                     asyncio.get_running_loop().call_later(after_s, self._respawn, slot)
                 case AwaitDemand(slot, role):
                     self._links.await_demand(slot, role)
                 case KillChild():
                     level = logging.DEBUG if self._is_ending else logging.WARNING
-                    log.log(level, "signal %d to slot %d: %s", command.signum, command.slot, command.why)
+                    told = line_about(slot=command.slot)
+                    log.log(level, "signal %d to slot %d: %s", command.signum, command.slot, command.why, extra=told)
                     self._links.signal(command)
                 case ShutDownChild(slot, incarnation):
-                    log.info("slot %d incarnation %d is asked to leave", slot, incarnation)
+                    log.info("slot %d incarnation %d is asked to leave", slot, incarnation, extra=line_about(slot=slot))
                     self._links.send(slot, incarnation, Shutdown())
                 case GiveUp(reason):
                     self._events.on_fatal(reason)
@@ -209,7 +211,8 @@ class ChildManager:
 
     def _on_spawn_failed(self, report: SpawnFailed) -> None:
         self._links.crash_trace(report.slot, report.incarnation)
-        log.warning("slot %d incarnation %d cannot be spawned: %s", report.slot, report.incarnation, report.message)
+        what = f"slot {report.slot} incarnation {report.incarnation}"
+        log.warning("%s cannot be spawned: %s", what, report.message, extra=line_about(slot=report.slot))
         self._carry_out(self._pool.spawn_failed(report.slot, report.incarnation))
         self._all_gone.set()
 
@@ -221,7 +224,8 @@ class ChildManager:
             what = f"slot {report.slot} incarnation {report.incarnation} (pid {report.pid})"
             is_no_news = report.exit_code in LEAVES or (orderly and report.exit_code == 0)
             level = logging.INFO if is_no_news else logging.WARNING
-            log.log(level, "%s ended with %d%s", what, report.exit_code, f"; it was here:\n{stack}" if stack else "")
+            below = f"; it was here:\n{stack}" if stack else ""
+            log.log(level, "%s ended with %d%s", what, report.exit_code, below, extra=line_about(slot=report.slot))
         current_pod = self._current_pod(report.slot, report.incarnation)
         self._events.on_child_down(report.slot, orderly=orderly, current_pod=current_pod)
         self._carry_out(self._pool.exited(report, self._now))

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from ipc.host.clock import Clock
+from ipc.log.entry import line_about
 
 HOUSEKEEPING_WARNING_S: Final = 1.0
 """pkg/kubelet/kubelet.go, housekeepingWarningDuration."""
@@ -22,4 +23,4 @@ def warn_if_slow(clock: Clock, what: str, limit_s: float) -> Iterator[None]:
     yield
     took_s = clock.now().mono - began_at
     if took_s > limit_s:
-        log.warning("%s took %.1f s, longer than %g s", what, took_s, limit_s)
+        log.warning("%s took %.1f s, longer than %g s", what, took_s, limit_s, extra=line_about(duration_s=took_s))

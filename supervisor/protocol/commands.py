@@ -84,6 +84,9 @@ class Log(msgspec.Struct, frozen=True):
     level: str
     text: str
     subject: Subject = NOBODY
+    duration_s: float | None = None
+    slot: int | None = None
+    """Duration and slot as of `ipc.log.entry.Entry`."""
 
 
 LoopCommand = (

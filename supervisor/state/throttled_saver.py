@@ -104,6 +104,6 @@ class ThrottledSaver(Generic[V]):
 
     def _failed(self, error: OSError) -> None:
         if not self._is_failing:
-            self._log.warning("%s are not kept on disk, only in memory: %s", self._subject, error.strerror or error)
+            self._log.error("%s are not kept on disk, only in memory: %s", self._subject, error.strerror or error)
         self._is_failing = True
         self._next_at = max(self._next_at, self._clock.now().mono + self._retry_s)

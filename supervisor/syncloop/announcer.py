@@ -106,12 +106,17 @@ class Announcer:
         failed = f" [{done.error}: {done.message}]" if done.error else ""
         is_only_away = done.error is SyncError.UNAVAILABLE and not done.changed
         level = "debug" if is_only_away else "warning" if done.error else "info"
-        self._pod_log(level, state, f"{done.summary}{failed}")
+        text = safe_line(f"{state.name}: {done.summary}{failed}")
+        self._out.add(Log(level, text, _subject(state), duration_s=done.took_s, slot=state.slot))
 
     def _pod_log(self, level: str, state: PodWorkerState, text: str) -> None:
-        namespace, _, name = state.name.partition("/")
-        self.log(level, f"{state.name}: {text}", Subject(namespace=namespace, name=name, uid=state.uid))
+        self.log(level, f"{state.name}: {text}", _subject(state))
 
     def log(self, level: str, text: str, subject: Subject = NOBODY) -> None:
         """A line of the sync loop's log."""
         self._out.add(Log(level, safe_line(text), subject))
+
+
+def _subject(state: PodWorkerState) -> Subject:
+    namespace, _, name = state.name.partition("/")
+    return Subject(namespace=namespace, name=name, uid=state.uid)

@@ -8,13 +8,14 @@ each pod that comes or goes and once a minute.
 from __future__ import annotations
 
 import math
+import operator
 from typing import Final
 
 from ipc.api.v1.pod import Pod
 from ipc.host.clock import Instant
 from ipc.messages.node_worker import UpdatePodCgroups
 from ipc.messages.pod_worker import WorkType
-from ipc.podresources.pod_cgroups import shared_slices
+from ipc.podresources.pod_cgroups import burstable_milli_cpu, shared_slices
 from supervisor.processes.worker_pool import NODE_SLOT
 from supervisor.syncloop.parts import LoopParts
 
@@ -29,6 +30,8 @@ class PodCgroupPlans:
         self._parts = parts
         self._pods: dict[str, Pod] = {}
         """Active pods of the last plan."""
+        self._asked: dict[str, int] = {}
+        """By uid: thousandths of a CPU for which it asks, if it is burstable."""
         self._planned_at = -math.inf
         """Monotonic seconds."""
 
@@ -49,10 +52,14 @@ class PodCgroupPlans:
         }
         if now.mono - self._planned_at < PERIOD_S and self._is_planned(active):
             return
+        self._asked = {
+            uid: self._asked[uid] if self._pods.get(uid) is pod else burstable_milli_cpu(pod)
+            for uid, pod in active.items()
+        }
         self._pods, self._planned_at = active, now.mono
         parts.out.to_node(
             UpdatePodCgroups(
-                slices=shared_slices(pod_cgroups, parts.node.pods_limit, active.values()),
+                slices=shared_slices(pod_cgroups, parts.node.pods_limit, sum(self._asked.values())),
                 uids=tuple({*parts.pod_table.uids(), *parts.cache.unseen}),
                 planned_at=now.mono,
             )
@@ -60,4 +67,4 @@ class PodCgroupPlans:
 
     def _is_planned(self, active: dict[str, Pod]) -> bool:
         """Whether the last plan was made of the same pods: specs are replaced, never changed."""
-        return active.keys() == self._pods.keys() and all(self._pods[uid] is pod for uid, pod in active.items())
+        return list(active) == list(self._pods) and all(map(operator.is_, active.values(), self._pods.values()))

@@ -6,15 +6,19 @@ import json
 import os
 import re
 import signal
-from typing import Any
+import subprocess
+from pathlib import Path
+from typing import Any, Final
 
 import pytest
 
 from supervisor.version import VERSION
 from tests.e2e.agent import Agent
+from tests.e2e.conftest import NewAgent
 from tests.e2e.manifests import pod, secret
 
 pytestmark = [pytest.mark.e2e, pytest.mark.podman]
+DEMO: Final = Path(__file__).parents[2] / "configs" / "demo"
 
 
 def lines(agent: Agent, words: str) -> list[str]:
@@ -39,6 +43,23 @@ def test_a_normal_start_is_told_in_a_line_and_has_no_error(agent: Agent) -> None
     (adopted,) = lines(agent, "of this agent from before")
     assert re.search(r"Podman \S+ runs 0 pods of this agent from before: they go on", adopted)
     assert [line for line in agent.log_text().splitlines() if re.search(r" (ERROR|CRITICAL) ", line)] == []
+
+
+def test_a_normal_start_with_the_demos_pods_has_no_warning_and_lines_for_programs(new_agent: NewAgent) -> None:
+    subprocess.run([DEMO / "image"], check=True, timeout=60)
+    agent = new_agent(
+        staticPodPath=str(DEMO / "manifests"), evictionHard={}, logging={"format": "json", "verbosity": "debug"}
+    )
+    agent.start()
+    agent.until_ready({path.stem for path in (DEMO / "manifests").iterdir()})
+    told = [json.loads(line) for line in agent.log_text().splitlines()]
+    of_host = "preflight: "  # what `rootlet doctor` finds on this host
+    louder = (line for line in told if line["level"] not in ("debug", "info"))
+    assert [line for line in louder if not line["msg"].startswith(of_host)] == []
+    (started,) = (line for line in told if "created sandbox 0, started httpd (0)" in line["msg"])
+    assert (started["pod"], started["duration"] > 0.0) == ({"namespace": "default", "name": "web"}, True)
+    assert f"pods-{started['slot']}" in {line["process"] for line in told}
+    assert any(line["msg"] == "readiness probe: success" and line["duration"] > 0.0 for line in told)
 
 
 def test_status(agent: Agent) -> None:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 import os
-from typing import Any
+from collections.abc import Callable, Mapping
+from typing import Any, Final
 
 import pytest
 
@@ -75,6 +76,41 @@ def test_others_give_way_to_a_critical_pod_and_it_starts_when_they_have_ended(ne
     agent.remove("best-effort")
     agent.write(pod("late"))
     agent.until(lambda: "OutOfpods" in agent.reasons("late"), "nobody gives way to a pod that is not critical")
+
+
+MOMENTS: Final[Mapping[str, Callable[[Agent], bool]]] = {
+    "a pod was chosen": lambda agent: "Preempting" in agent.reasons("gives-way"),
+    "it is stopping": lambda agent: "stopping" in agent.output("gives-way"),
+    "it has stopped": lambda agent: not agent.eye.running("gives-way"),
+    "the critical pod is begun": lambda agent: bool(agent.eye.containers("critical", infra=True)),
+}
+"""Steps of a preemption, as they show from outside."""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("moment", MOMENTS)
+def test_an_agent_that_is_killed_while_it_preempts_comes_to_the_same_end(new_agent: NewAgent, moment: str) -> None:
+    """The pod that was chosen goes, for good, the critical one runs, and the third notices nothing."""
+    agent = new_agent(maxPods=2)
+    agent.start()
+    asks = container(resources={"requests": {"cpu": "10m"}})
+    slow = container(script="trap 'echo stopping; sleep 2; exit 0' TERM; while true; do sleep 0.1; done")
+    agent.run(pod("stays", asks), pod("gives-way", slow))
+    before = agent.eye.pod_table("stays")
+    agent.write(pod("critical", priorityClassName="system-node-critical"))
+    agent.kill_and_recover("master", lambda: MOMENTS[moment](agent))
+    agent.until_running(["stays", "critical"])
+
+    def has_given_way() -> bool:
+        status = agent.pods()["gives-way"]["status"]
+        return (status["phase"], status.get("reason")) == ("Failed", "Preempting")
+
+    agent.until(has_given_way, "it is told why it ended")
+    assert not agent.eye.running("gives-way")
+    assert agent.eye.pod_table("stays") == before
+    agent.restart()
+    agent.until_running(["stays", "critical"])
+    assert agent.pods()["gives-way"]["status"]["reason"] == "Preempting"
 
 
 def test_what_is_reserved_is_no_pods(new_agent: NewAgent) -> None:

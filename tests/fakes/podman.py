@@ -376,6 +376,11 @@ class FakePodman:
             self.slices.setdefault(container.cgroup_parent, CgroupConfig())
         self._run(container, container.program)
 
+    def start_slice(self, name: str, config: CgroupConfig) -> None:
+        """With these values, or what is there with them instead of its own."""
+        given = {f: value for f in config.__struct_fields__ if (value := getattr(config, f)) is not None}
+        self.slices[name] = msgspec.structs.replace(self.slices.get(name, CgroupConfig()), **given)
+
     def stop_slice(self, name: str) -> None:
         """With all that is in it."""
         for container in list(self.containers.values()):

@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 from typing import Any
 
-import msgspec
-
 from ipc.podresources.cgroup_config import CgroupConfig
 from ipc.podresources.pod_cgroups import POD_PREFIX, parse_slice
 from tests.fakes.podman import FakePodman
@@ -37,12 +35,7 @@ class FakeSlices:
         return tuple(name for name in self._podman.slices if parse_slice(name)[-1].startswith(POD_PREFIX))
 
     async def start(self, name: str, config: CgroupConfig) -> None:
-        def effect() -> None:
-            before = self._podman.slices.get(name, CgroupConfig())
-            given = {f: value for f in config.__struct_fields__ if (value := getattr(config, f)) is not None}
-            self._podman.slices[name] = msgspec.structs.replace(before, **given)
-
-        await self._call("start_slice", effect)
+        await self._call("start_slice", lambda: self._podman.start_slice(name, config))
 
     async def stop(self, name: str) -> None:
         await self._call("stop_slice", lambda: self._podman.stop_slice(name))

@@ -14,6 +14,7 @@ import msgspec
 from ipc.host.clock import Clock
 from ipc.kubecontainer.registry_login import RegistryLogin
 from ipc.messages.pod_worker import SyncPod
+from ipc.podresources.cgroup_config import CgroupConfig
 from tests.fakes.podman import KILLED, RUNNING, FakeContainer, FakePodman, Program
 from tests.fakes.runtime import FakeRuntime, Flavour
 from tests.sim.loop import NOBODY
@@ -241,6 +242,14 @@ class SimPodman(FakePodman):
         self.watcher.touched(self.caller, uid, f"remove sandbox {name}")
         super().remove_pod(id)
         self.watcher.cleared(self.caller, uid)
+
+    def start_slice(self, name: str, config: CgroupConfig) -> None:
+        super().start_slice(name, config)
+        self.watcher.note(f"{name} is there")
+
+    def stop_slice(self, name: str) -> None:
+        super().stop_slice(name)
+        self.watcher.note(f"{name} is stopped")
 
     # --- what becomes of processes ---
 

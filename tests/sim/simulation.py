@@ -71,6 +71,8 @@ DOWN_S: Final = 200.0
 """Within which everything is taken down."""
 STALE_S: Final = 45.0
 """How long something may be said to run that has ended, while nobody disturbs the agent's eyes."""
+UNSLICED: Final = 0.25
+"""Part of the simulations in which the slice of a pod vanishes under it."""
 DRAINED: Final = 0.3
 """Part of the simulations in which the quiet node is drained."""
 CHECKPOINT_LOST: Final = 0.3
@@ -227,7 +229,8 @@ class Simulation:
             await self._rotate()
             await self._misreport()
             await self._answer_late()
-            await self._lose_slice()
+            if self._rng.random() < UNSLICED:
+                await self._lose_slice()
             if self._rng.random() < DRAINED:
                 await self._drain()
             await self._preempt()
@@ -515,12 +518,12 @@ class Simulation:
             await self._step(STEP_S)
         if left := self._existing() or self._agent.told.keys():
             self._trace.broke(f"{DOWN_S:g} s after everything was taken down there are {sorted(left)}")
-        await self._until(lambda: not self._pod_slices(), "the slices of all pods are stopped")
         if supervised := self._agent.pods_supervised():
             self._trace.broke(f"{supervised} pods are supervised, and none is there")
         if harmed := self._podman.harmed_strangers():
             self._trace.broke(f"strangers were not left alone: {harmed}")
         await self._collect_directories()
+        await self._until(lambda: not self._pod_slices(), "the slices of all pods are stopped")
         self._check_rows()
         self._trace.check()
 

@@ -31,7 +31,7 @@ REPLAYED = "7"
 MAX_SEEDS = 300
 """Within which every broken rule is found."""
 WEIGHED = (1, 2, 3, 4)
-MAX_CALLS = 650
+MAX_CALLS = 680
 """Calls of Python functions for each line of a trace. A seed is worth what happens in it, and costs calls."""
 
 

@@ -28,10 +28,9 @@ def is_missing(run: SyncRun, node: NodeResources, pod: Pod) -> bool:
     return node.pod_cgroups is not None and not run.runtime.slices.exists(pod_slice(node.pod_cgroups, pod))
 
 
-async def ensure_exists(run: SyncRun, node: NodeResources, pod: Pod) -> None:
-    """Make the pod's slice if it is missing. An event says why that cannot be. Raises SyncEnded."""
-    if node.pod_cgroups is None or not is_missing(run, node, pod):
-        return
+async def create(run: SyncRun, node: NodeResources, pod: Pod) -> None:
+    """Make the pod's slice, which is missing. An event says why that cannot be. Raises SyncEnded."""
+    assert node.pod_cgroups is not None, "no slice is missing where there are none"
     run.step("making the pod's cgroup")
     run.checkpoint()
     try:

@@ -11,6 +11,7 @@ from typing import Final
 from ipc.host.clock import Clock
 from ipc.host.tasks import BackgroundTasks
 from ipc.kubecontainer.registry_login import Pull, RegistryLogin
+from ipc.log.entry import line_about
 from ipc.messages.base import PullEnded, PullProgress
 from workers.images.image_records import ImageRecords
 from workers.images.pull_records import PullRecords
@@ -134,7 +135,9 @@ class ImagePuller:
                 report = PullProgress(reference=pull.reference, logins=pull.logins, words=progress.pop())
                 await self._send(report)
         took_s = self._clock.now().mono - started_at
-        await self._send(_ended(pull, work, took_s))
+        ended = _ended(pull, work, took_s)
+        _log(ended)
+        await self._send(ended)
         del self._in_flight[pull]
         if pull.logins:
             await self._prune_records()
@@ -148,6 +151,14 @@ class ImagePuller:
 
     async def _answer(self, pull: Pull) -> None:
         await self._send(_failed(pull, ErrorKind.INTERNAL, "its end cannot be reported"))
+
+
+def _log(ended: PullEnded) -> None:
+    told = line_about(duration_s=ended.took_s)
+    if ended.error:
+        log.warning("image %s was not pulled: %s", ended.reference, ended.message, extra=told)
+    else:
+        log.info("image %s was pulled", ended.reference, extra=told)
 
 
 def _ended(pull: Pull, work: asyncio.Task[str], took_s: float) -> PullEnded:

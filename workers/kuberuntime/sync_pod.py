@@ -45,10 +45,11 @@ async def sync_pod(context: SyncContext, run: SyncRun, request: SyncPod, of: Pod
     init container those behind it."""
     pod, status, node, host = of.pod, of.status, context.node, context.volumes
     # 0. Give the pod its cgroup. One that vanished under it, or that it never had, takes the pod with it.
-    if pod_cgroup.is_missing(run, node.resources, pod) and status.has_running_containers():
-        await _kill_without_cgroup(run, context.handlers, of)
-        return
-    await pod_cgroup.ensure_exists(run, node.resources, pod)
+    if pod_cgroup.is_missing(run, node.resources, pod):
+        if status.has_running_containers():
+            await _kill_without_cgroup(run, context.handlers, of)
+            return
+        await pod_cgroup.create(run, node.resources, pod)
     # 1. Make the volumes ready, and what they show as new as it is.
     volumes = await set_up_volumes(run, host, of)
     # 2. Decide what is to be done.

@@ -44,6 +44,7 @@ class InspectFile:
     def __init__(self, path: str) -> None:
         self._path = Path(path) if path else None
         self._changed = asyncio.Event()
+        self._is_failing = False
 
     def read(self) -> dict[str, InspectedContainer]:
         """By id; empty when there is no file that can be read."""
@@ -54,7 +55,7 @@ class InspectFile:
         except FileNotFoundError:
             return {}
         except (OSError, UntrustedFile, msgspec.DecodeError) as error:
-            log.info("everything is inspected anew: %s: %s", self._path, error)
+            log.warning("everything is inspected anew: %s: %s", self._path, error)
             return {}
         return {c.id: c for c in content.containers} if content.fields == _FIELDS else {}
 
@@ -82,4 +83,8 @@ class InspectFile:
             await asyncio.to_thread(make_private, self._path.parent)
             await asyncio.to_thread(write_atomically, self._path, data, durable=False)
         except OSError as error:
-            log.info("cannot keep what was inspected: %s", error)
+            level = logging.DEBUG if self._is_failing else logging.WARNING
+            log.log(level, "cannot keep what was inspected: %s", error)
+            self._is_failing = True
+        else:
+            self._is_failing = False

@@ -7,6 +7,7 @@ the next step. No probe waits for another but for a startup probe that holds the
 from __future__ import annotations
 
 import asyncio
+import logging
 import math
 import random
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Set
@@ -23,6 +24,7 @@ from ipc.host.turns import Turns
 from ipc.kubecontainer.pod_containers import every_container, field_path
 from ipc.kubecontainer.pod_status import ContainerState, RuntimePodStatus
 from ipc.kubecontainer.probe_results import NO_PROBE_RESULTS, ProbeResult, ProbeResults, ProbeType, probes_of
+from ipc.log.entry import Subject, line_about
 from ipc.messages.base import EventReport
 from ipc.messages.pod_worker import ContainersChanged, ProbePod, ProbeResultChanged, ProbingStopped
 from ipc.shm.board import Board
@@ -68,6 +70,8 @@ COUNTED_AS: Final = {
     ProbeResult.UNKNOWN: "unknown",
 }
 """Value of the label ``result`` of prober_probe_total."""
+
+log = logging.getLogger(__name__)
 
 ProberReport = ProbeResultChanged | EventReport | ProbingStopped
 Key = tuple[str, ProbeType]
@@ -258,6 +262,10 @@ class PodProber:
         said = RESULTS[outcome.answer] if isinstance(outcome, ProbeOutcome) else ProbeResult.UNKNOWN
         took_s, command = self._clock.now().mono - began, pod.command
         self._board.probes.count(command.row, command.uid, prober.container.name, prober.type, COUNTED_AS[said], took_s)
+        if log.isEnabledFor(logging.DEBUG):
+            meta = command.pod.metadata
+            about = Subject(namespace=meta.namespace, name=meta.name, uid=command.uid, container=prober.container.name)
+            log.debug("%s probe: %s", prober.type, said.name.lower(), extra=line_about(about, duration_s=took_s))
         # The result first: an event that cannot be sent does not cost the container its result.
         await self._apply(pod, prober, answer(prober.spec, prober.state, said, self._clock.now()))
         await self._report(pod.command.pod, prober, outcome)

@@ -20,6 +20,8 @@ Json = Mapping[str, Any]
 
 MAX_ANNOTATION_CHARS: Final = 140
 """A longer annotation gets lines of its own, cut there (describe.go, maxAnnotationLen)."""
+_BARE_OPERATORS: Final = {"Exists": "", "DoesNotExist": "!"}
+"""Operators of a selector without values -> the sign before the key."""
 _CONTAINER_KINDS: Final = (
     ("Init Containers", "initContainers", "initContainerStatuses"),
     ("Containers", "containers", "containerStatuses"),
@@ -219,10 +221,10 @@ def _selector(selector: Json) -> str:
 
 
 def _expression(expression: Json) -> str:
-    key, values = expression.get("key", ""), ",".join(sorted(expression.get("values", ())))
-    return {"Exists": key, "DoesNotExist": f"!{key}", "In": f"{key} in ({values})"}.get(
-        expression.get("operator", ""), f"{key} notin ({values})"
-    )
+    key, operator = expression.get("key", ""), expression.get("operator", "")
+    if operator in _BARE_OPERATORS:
+        return f"{_BARE_OPERATORS[operator]}{key}"
+    return f"{key} {operator.lower()} ({','.join(sorted(expression.get('values', ())))})"
 
 
 def _rootlet(details: Json) -> Iterator[str]:

@@ -37,7 +37,7 @@ def render() -> str:
 
 def walk() -> Iterator[click.Context]:
     """Every command below `rootlet`, those of groups behind their group."""
-    context = click.Context(rootlet, info_name="rootlet")
+    context = click.Context(rootlet, info_name="rootlet", **rootlet.context_settings)
     for child in _children(context):
         yield from _below(child)
 

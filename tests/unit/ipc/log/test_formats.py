@@ -66,6 +66,13 @@ def test_text_has_fields_as_klog_writes_them() -> None:
     assert text(record(**extra)).endswith(' two left verb="GET" URI="/a \\"b\\"" resp=200')
 
 
+def test_duration_and_slot_are_for_programs() -> None:
+    measured = record(**entry.line_about(duration_s=0.25, slot=0))
+    assert (data(measured)["duration"], data(measured)["slot"]) == (0.25, 0)
+    assert text(measured) == text(record())
+    assert not {"duration", "slot"} & data(record(**entry.line_about(entry.Subject(name="web")))).keys()
+
+
 def test_json_has_the_kubelets_names() -> None:
     assert data(record()) == {
         "ts": AT * 1000,

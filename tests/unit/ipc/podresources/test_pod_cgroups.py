@@ -9,6 +9,7 @@ from ipc.api.v1.pod import Pod
 from ipc.podresources.cgroup_config import CgroupConfig
 from ipc.podresources.node_resources import PodCgroups
 from ipc.podresources.pod_cgroups import (
+    burstable_milli_cpu,
     parse_slice,
     pod_slice,
     pod_slice_uid,
@@ -72,7 +73,9 @@ def test_other_slices_are_no_pods(name: str) -> None:
 
 def test_all_pods_are_held_to_what_there_is_for_them_and_classes_weigh_what_they_ask_for() -> None:
     pods = [sized("300m"), sized("200m"), sized("1", "1"), pod("a")]
-    assert shared_slices(OURS, {"cpu": "1500m", "memory": "1Gi", "pid": "900"}, pods) == {
+    assert shared_slices(
+        OURS, {"cpu": "1500m", "memory": "1Gi", "pid": "900"}, sum(map(burstable_milli_cpu, pods))
+    ) == {
         "rootlet.slice": CgroupConfig(memory=1 << 30, cpu_shares=1536, pids_limit=900),
         "rootlet-burstable.slice": CgroupConfig(cpu_shares=512),
         "rootlet-besteffort.slice": CgroupConfig(cpu_shares=2),
@@ -81,4 +84,4 @@ def test_all_pods_are_held_to_what_there_is_for_them_and_classes_weigh_what_they
 
 def test_nothing_is_enforced_where_that_is_switched_off() -> None:
     loose = PodCgroups(enforced=False)
-    assert shared_slices(loose, {"cpu": "1", "memory": "1Gi"}, ())["rootlet.slice"] == CgroupConfig()
+    assert shared_slices(loose, {"cpu": "1", "memory": "1Gi"}, 0)["rootlet.slice"] == CgroupConfig()
