@@ -3,8 +3,8 @@
 from typing import Final
 
 CONFIG_SOURCE: Final = "kubernetes.io/config.source"
-FROM_CLUSTER: Final = "api"
-"""Value of CONFIG_SOURCE of a pod that a cluster has bound to this node."""
+API_SOURCE: Final = "api"
+"""Its value for a pod that a cluster has bound to this node (pkg/kubelet/types/pod_update.go, ApiserverSource)."""
 CONFIG_HASH: Final = "kubernetes.io/config.hash"
 CONFIG_SEEN: Final = "kubernetes.io/config.seen"
 """When a pod was first seen here. One that is gone and stated again has another, with the same UID."""

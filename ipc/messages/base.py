@@ -35,7 +35,8 @@ class EventReport(Message, frozen=True, kw_only=True):
     field_path: str = ""
     """spec.containers{name}, as upstream."""
     kind: str = ""
-    """Kind of the object; empty for a pod, which has a UID, and for the node, which has none."""
+    """Kind of the object; empty for a pod, which has a UID, and for the node, which has none. ``Pod`` for one that was
+    refused before it came to be one of this node: of nothing in its texts it has to be hidden."""
     wall: float = 0.0
     annotations: dict[str, str] = {}
 

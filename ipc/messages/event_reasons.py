@@ -121,7 +121,7 @@ OBJECTS_TOO_LARGE: Final = EventReason("ObjectsTooLarge", EventType.WARNING, "")
 SYNC_CRASH_LOOP_BACK_OFF: Final = EventReason("SyncCrashLoopBackOff", EventType.WARNING, "")
 """The pod kills its worker again and again."""
 UNSUPPORTED_FIELD: Final = EventReason("UnsupportedField", EventType.WARNING, "")
-"""The pod runs, without something that its manifest asks for; one of a cluster that asks for what is refused does not."""
+"""The pod runs, without something that its manifest asks for; or a pod of a cluster does not run because of it."""
 
 # The node
 STARTING: Final = EventReason("Starting", EventType.NORMAL, f"{_EVENTS}, StartingKubelet")

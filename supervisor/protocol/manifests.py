@@ -17,8 +17,6 @@ APPLY_SOURCE = "apply"
 """Manifests that `rootlet apply` was given."""
 HTTP_SOURCE = "http"
 """The manifest of a URL, or one that was posted (pkg/kubelet/types/pod_update.go, HTTPSource)."""
-API_SOURCE = "api"
-"""Pods that a cluster has bound to this node (pkg/kubelet/types/pod_update.go, ApiserverSource)."""
 
 PodKey = tuple[str, str]
 """Namespace and name: what one pod at a time may claim."""

@@ -54,7 +54,7 @@ class PodTexts:
     def made_fit(self, event: LoopEvent) -> LoopEvent:
         """A worker's report about a pod; every other event is as it was."""
         match event:
-            case EventReport(uid=uid) if uid:
+            case EventReport(uid=uid, kind="") if uid:
                 known = self._known(uid)
                 return event if known is None and event.type == EventType.NORMAL else _with_message(event, known)
             case ObservationFailed(uid=uid):

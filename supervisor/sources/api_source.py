@@ -9,9 +9,10 @@ from __future__ import annotations
 import asyncio
 from typing import assert_never
 
+from ipc.api.annotations import API_SOURCE
 from ipc.kubecontainer.config_objects import ObjectKey, object_key
 from ipc.messages.cluster import ObjectStated, ObjectWithdrawn, PodsListed, PodStated, PodWithdrawn
-from supervisor.protocol.manifests import API_SOURCE, ManifestObject, ManifestPod, SourceSnapshot
+from supervisor.protocol.manifests import ManifestObject, ManifestPod, SourceSnapshot
 
 ApiChange = PodStated | PodWithdrawn | PodsListed | ObjectStated | ObjectWithdrawn
 

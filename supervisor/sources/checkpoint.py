@@ -12,12 +12,13 @@ from typing import Any, Final
 
 import msgspec
 
+from ipc.api.annotations import API_SOURCE
 from ipc.api.decode import decode_pod, encode_pod
 from ipc.api.errors import FieldErrors
 from ipc.api.v1.pod import Pod
 from ipc.host.atomic_file import UntrustedFile, move_aside, read_bounded, write_atomically
 from ipc.host.private_directories import make_private
-from supervisor.protocol.manifests import API_SOURCE, DesiredPod
+from supervisor.protocol.manifests import DesiredPod
 from supervisor.state.checked_file import decode_checked, encode_checked
 
 VERSION: Final = 1

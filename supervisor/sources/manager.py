@@ -14,6 +14,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mappin
 
 import msgspec
 
+from ipc.api.annotations import API_SOURCE
 from ipc.api.errors import FieldErrors
 from ipc.api.v1.pod import Pod
 from ipc.host.clock import Clock
@@ -26,7 +27,6 @@ from supervisor.config.shown_settings import shown_url
 from supervisor.patching.values import PatchError
 from supervisor.protocol.events import KillPod
 from supervisor.protocol.manifests import (
-    API_SOURCE,
     APPLY_SOURCE,
     FILE_SOURCE,
     HTTP_SOURCE,

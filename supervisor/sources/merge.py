@@ -20,13 +20,12 @@ from typing import Final
 
 import msgspec
 
-from ipc.api.annotations import CONFIG_SEEN
+from ipc.api.annotations import API_SOURCE, CONFIG_SEEN
 from ipc.api.v1.meta import ObjectMeta
 from ipc.api.v1.pod import Pod
 from ipc.host.clock import Instant, rfc3339, rfc3339_micro
 from ipc.kubecontainer.config_objects import ObjectKey
 from supervisor.protocol.manifests import (
-    API_SOURCE,
     DesiredObject,
     DesiredPod,
     ExpectedObject,

@@ -72,16 +72,24 @@ class Cluster:
         """What the server was asked so far."""
         return self.do(lambda server: [request for request in server.requests if test(request)])
 
+    def patches(self, name: str) -> list[Request]:
+        """Of a pod's status, in the default namespace."""
+        path = f"/api/v1/namespaces/default/pods/{name}/status"
+        return self.requests(lambda request: request.verb == "PATCH" and request.path == path)
+
     def join(self, agent: Agent, directory: Path) -> None:
         """Make an agent that was not started yet the node."""
         path = self.do(lambda server: server.kubeconfig(directory, f"system:node:{NODE}"))
-        self.do(_ensure_node)
         agent.configure({"nodeName": NODE, "cluster": {"kubeconfig": str(path)}})
 
 
-def _ensure_node(server: KubeApiServer) -> None:
-    if not server.store.has("nodes", "", NODE):
-        server.store.create({"kind": "Node", "apiVersion": "v1", "metadata": {"name": NODE}})
+async def _end(server: KubeApiServer) -> None:
+    """The server, and whatever of its handlers waits for somebody who is gone."""
+    await server.__aexit__()
+    others = asyncio.all_tasks() - {asyncio.current_task()}
+    for task in others:
+        task.cancel()
+    await asyncio.gather(*others, return_exceptions=True)
 
 
 @contextlib.contextmanager
@@ -95,7 +103,7 @@ def running_cluster() -> Iterator[Cluster]:
         asyncio.run_coroutine_threadsafe(server.__aenter__(), loop).result(CALL_DEADLINE_S)
         yield Cluster(server, loop)
     finally:
-        asyncio.run_coroutine_threadsafe(server.__aexit__(), loop).result(CALL_DEADLINE_S)
+        asyncio.run_coroutine_threadsafe(_end(server), loop).result(CALL_DEADLINE_S)
         loop.call_soon_threadsafe(loop.stop)
         thread.join(CALL_DEADLINE_S)
         loop.close()

@@ -7,9 +7,9 @@ from collections.abc import Iterator
 import pytest
 
 from tests.e2e.agent import Agent
-from tests.e2e.cluster import Cluster, running_cluster
+from tests.e2e.cluster import NODE, Cluster, running_cluster
 from tests.e2e.conftest import NewAgent
-from tests.e2e.manifests import pod
+from tests.e2e.manifests import container, pod
 
 pytestmark = [pytest.mark.e2e, pytest.mark.podman]
 
@@ -34,7 +34,113 @@ def test_a_bound_pod_runs_and_goes_when_it_is_deleted(cluster: Cluster, node: Ag
     status = cluster.status("bound")
     assert status["phase"] == "Running"
     assert status["podIP"]
+    assert status["observedGeneration"] == cluster.pods()["bound"]["metadata"]["generation"]
     assert status["containerStatuses"][0]["state"]["running"]
+    assert cluster.condition("bound", "PodScheduled") == "True"
+    patches = cluster.patches("bound")
+    assert len(patches) <= 5, [patch.json for patch in patches]
     cluster.delete("bound")
     node.until(lambda: "bound" not in cluster.pods(), "the server has forgotten the pod")
     node.until_gone(["bound"])
+    told = [patch.json["status"].get("containerStatuses") for patch in cluster.patches("bound")]
+    assert "terminated" in list(filter(None, told))[-1][0]["state"], "the end was told before the DELETE"
+    (deletion,) = cluster.requests(lambda request: request.verb == "DELETE" and request.path.endswith("/bound"))
+    assert deletion.json["gracePeriodSeconds"] == 0
+    assert deletion.json["preconditions"] == {"uid": cluster.patches("bound")[0].json["metadata"]["uid"]}
+
+
+def test_a_pod_that_ends_is_kept_with_its_last_status(cluster: Cluster, node: Agent) -> None:
+    cluster.schedule(pod("done", container(script="exit 3"), restartPolicy="Never"))
+    node.until(lambda: cluster.status("done").get("phase") == "Failed", "the server knows that the pod has failed")
+    (main,) = cluster.status("done")["containerStatuses"]
+    assert main["state"]["terminated"]["exitCode"] == 3
+    node.restart()
+    assert cluster.status("done")["phase"] == "Failed"
+    assert len(node.eye.containers(pod="done")) <= 1, "it did not run again"
+    cluster.delete("done")
+    node.until(lambda: "done" not in cluster.pods(), "the server has forgotten the pod")
+
+
+def test_what_this_node_does_not_do_fails_with_its_reason(cluster: Cluster, node: Agent) -> None:
+    volume = {"name": "disk", "awsElasticBlockStore": {"volumeID": "v"}}
+    cluster.schedule(pod("refused", volumes=[volume]))
+    node.until(lambda: cluster.status("refused").get("phase") == "Failed", "the server knows that it was refused")
+    status = cluster.status("refused")
+    assert status["reason"] == "UnsupportedField"
+    assert status["message"].startswith("Pod was rejected: spec.volumes[0].awsElasticBlockStore: not supported")
+    assert "refused" not in node.pods()
+    assert status["message"].endswith(node.messages("refused", "UnsupportedField")[0])
+    cluster.delete("refused")
+    node.until(lambda: "refused" not in cluster.pods(), "the server has forgotten the pod")
+
+
+def test_a_static_pod_has_a_mirror(cluster: Cluster, node: Agent) -> None:
+    mirror = f"static-{NODE}"
+    node.run(pod("static"))
+    node.until(lambda: cluster.is_ready(mirror), "the mirror is ready")
+    first = cluster.pods()[mirror]
+    assert first["metadata"]["ownerReferences"][0]["kind"] == "Node"
+    assert "observedGeneration" not in first["status"]
+    running = node.eye.pod_table("static")
+    cluster.delete(mirror)
+    node.until(lambda: _uid(cluster, mirror) not in ("", first["metadata"]["uid"]), "there is a new mirror")
+    assert node.eye.pod_table("static") == running, "its pod never knew"
+    second = _uid(cluster, mirror)
+    node.write(pod("static", labels={"edited": "yes"}))
+    node.until(lambda: _uid(cluster, mirror) not in ("", second), "the mirror is that of the edited pod")
+    assert cluster.pods()[mirror]["metadata"]["labels"] == {"edited": "yes"}
+    node.remove("static")
+    node.until(lambda: mirror not in cluster.pods(), "the mirror goes with its pod")
+
+
+def test_no_pod_notices_what_happens_to_the_server(cluster: Cluster, node: Agent) -> None:
+    """It is killed, cut off, restored from an older backup, and its history forgotten."""
+    before = cluster.do(lambda server: server.store.revision)
+    cluster.schedule(pod("steady"))
+    node.until(lambda: cluster.is_ready("steady"), "the pod is ready")
+    known = cluster.do(lambda server: server.store.revision)
+    running = node.eye.pod_table("steady")
+    cluster.stop()
+    cluster.start()
+    cluster.schedule(pod("later"))
+    node.until(lambda: cluster.is_ready("later"), "pods come again after the server's death")
+    cluster.do(lambda server: server.faults.restore(known))
+    _until_noticed(cluster, node, "later")
+    cluster.do(lambda server: server.faults.expire())
+    cluster.schedule(pod("after"))
+    node.until(lambda: cluster.is_ready("after"), "pods come again after a restore")
+    assert node.eye.pod_table("steady") == running
+    assert cluster.is_ready("steady")
+    cluster.delete("after")
+    cluster.do(lambda server: server.faults.restore(before))
+    _until_noticed(cluster, node, "steady", "after")
+
+
+def test_an_agent_that_starts_without_the_server_goes_on_with_what_ran(cluster: Cluster, node: Agent) -> None:
+    cluster.schedule(pod("kept"))
+    node.until(lambda: cluster.is_ready("kept"), "the pod is ready")
+    running = node.eye.pod_table("kept")
+    cluster.stop()
+    node.stop()
+    node.start(sources_ready=False)
+    node.until_ready(["kept"])
+    assert node.eye.pod_table("kept") == running
+    node.write(pod("local"))
+    node.until_ready(["local"])
+    cluster.start()
+    node.until(lambda: bool(node.get("/version")["sourcesReady"]), "the server was read")
+    node.remove("local")
+    node.until_gone(["local"])
+    assert node.eye.pod_table("kept") == running
+    cluster.delete("kept")
+    node.until(lambda: "kept" not in cluster.pods(), "the server has forgotten the pod")
+
+
+def _until_noticed(cluster: Cluster, node: Agent, *names: str) -> None:
+    """Pods that the server has lost with its history are gone."""
+    cluster.do(lambda server: server.faults.expire())
+    node.until_gone(names)
+
+
+def _uid(cluster: Cluster, name: str) -> str:
+    return str(cluster.pods().get(name, {}).get("metadata", {}).get("uid", ""))

@@ -5,19 +5,28 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
+import msgspec
+
+from ipc.api.annotations import API_SOURCE, CONFIG_SOURCE
 from ipc.api.v1.config_objects import ConfigMap, Secret
 from ipc.api.v1.container import Container, VolumeMount
+from ipc.kubecontainer.cluster_values import ClusterValues
 from ipc.kubecontainer.config_objects import ConfigObjects
 from ipc.podresources.pod_ips import sort_pod_ips
 from tests.kubelet_tables.later import Later, Result
 from tests.kubelet_tables.translate import Json, convert, pod
+from workers.cluster.objects.service_variables import (
+    Service,
+    ServiceMeta,
+    ServicePort,
+    ServiceSpec,
+    service_variables,
+)
 from workers.env.downward import Whereabouts
 from workers.env.environment import EnvironmentSources, make_environment
 from workers.env.expansion import expand, expand_all, expand_sub_path_expr
 from workers.kubecontainer.config_error import ConfigError
 
-_MASTER_SERVICE: Final = ("default", "kubernetes")
-_NO_SERVICE_IP: Final = ("", "None")
 _AN_ERROR: Final = "an error"
 
 
@@ -42,14 +51,17 @@ def _expand_sub_path_expr(case: Json) -> Result:
 
 
 def _make_environment_variables(case: Json) -> Result:
-    """Here are no services, so variables that name them are neither expected nor given to others. The Go test's objects
-    are found by any name."""
+    """The Go test's objects are found by any name. A kubelet without a lister has no services; one whose services are
+    not synced makes no environment but for static pods, which are told of none here."""
     if case["pod"]["spec"].get("enableServiceLinks") is None:
-        raise Later("never: there are no services, so nobody asks whether they are to be linked")
+        raise Later("never: the field has a default, so no pod is without it")
     of, container = pod(case["pod"]), convert(case["container"], Container)
+    if not case["static_pod"]:
+        annotations = {**of.metadata.annotations, CONFIG_SOURCE: API_SOURCE}
+        of = msgspec.structs.replace(of, metadata=msgspec.structs.replace(of.metadata, annotations=annotations))
     sources = EnvironmentSources(
         pod=of,
-        objects=_objects(case),
+        objects=msgspec.structs.replace(_objects(case), cluster=_cluster_values(case)),
         where=Whereabouts(
             node_name=case["node"]["name"],
             host_ips=tuple(case["node"]["host_ips"]),
@@ -60,7 +72,23 @@ def _make_environment_variables(case: Json) -> Result:
         got: object = make_environment(container, sources)
     except ConfigError:
         got = _AN_ERROR
-    return _AN_ERROR if case["expected_error"] else _without_services(case, container), got
+    return _AN_ERROR if case["expected_error"] else _named(case["expected"]), got
+
+
+def _cluster_values(case: Json) -> ClusterValues | None:
+    """None while the services are not known."""
+    services, is_unsynced, has_no_lister = case["services"], case["unsynced_services"], case["nil_service_lister"]
+    if is_unsynced:
+        return None
+    known = () if has_no_lister else tuple(map(_service, services))
+    spec, namespace = case["pod"]["spec"], case["pod"]["metadata"]["namespace"]
+    variables = service_variables(known, namespace, links=spec["enableServiceLinks"])
+    return ClusterValues(service_variables=variables)
+
+
+def _service(found: Json) -> Service:
+    ports = tuple(ServicePort(port["port"], port.get("name", ""), port["protocol"]) for port in found["ports"])
+    return Service(ServiceMeta(found["name"], found["namespace"]), ServiceSpec(found["cluster_ip"], ports))
 
 
 def _objects(case: Json) -> ConfigObjects:
@@ -71,34 +99,6 @@ def _objects(case: Json) -> ConfigObjects:
         config_maps=dict.fromkeys(names, config_map) if config_map else {},
         secrets=dict.fromkeys(names, secret) if secret else {},
     )
-
-
-def _without_services(case: Json, container: Container) -> dict[str, str]:
-    """What is expected, less what the kubelet adds for services; a reference to such a variable stays as it is."""
-    expected = _named(case["expected"])
-    if case["nil_service_lister"]:
-        return expected
-    own = {variable.name: variable.value for variable in container.env}
-    of_services = {name for name in _service_variables(case) if name not in own}
-    kept = {name: value for name, value in expected.items() if name not in of_services}
-    return {name: own[name] if _refers_to(own.get(name, ""), of_services) else value for name, value in kept.items()}
-
-
-def _service_variables(case: Json) -> set[str]:
-    found: set[str] = set()
-    for service in case["services"]:
-        is_seen = (service["namespace"], service["name"]) == _MASTER_SERVICE or (
-            service["namespace"] == case["pod"]["metadata"]["namespace"] and case["pod"]["spec"]["enableServiceLinks"]
-        )
-        if is_seen and service["cluster_ip"] not in _NO_SERVICE_IP:
-            name, port = service["name"].upper(), f"{service['name'].upper()}_PORT_{service['ports'][0]['port']}_TCP"
-            ends = ("", "_PROTO", "_PORT", "_ADDR")
-            found |= {f"{name}_SERVICE_HOST", f"{name}_SERVICE_PORT", f"{name}_PORT", *(port + end for end in ends)}
-    return found
-
-
-def _refers_to(value: str, names: set[str]) -> bool:
-    return any(f"$({name})" in value for name in names)
 
 
 def _sort_pod_ips(case: Json) -> Result:

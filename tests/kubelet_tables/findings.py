@@ -16,11 +16,7 @@ UNREAD: Final[Mapping[str, Mapping[str, str]]] = {
     "make_environment_variables": {
         "error_in_go": "our words are our own",
         "expected_event": "our words are our own",
-        "nil_service_lister": "there are no services",
-        "services": "there are no services",
-        "unsynced_services": "there are no services",
         "pod_ip": "the first of pod_ips",
-        "static_pod": "every pod is one",
     },
     "allocation_can_admit": {
         "operation": "the room that there is, is the same",

@@ -8,6 +8,7 @@ import os
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Final, NoReturn, assert_never
 
+from ipc.api.annotations import API_SOURCE
 from ipc.host.clock import Clock
 from ipc.host.tasks import restarted
 from ipc.messages.api_server import (
@@ -21,24 +22,28 @@ from ipc.messages.api_server import (
     PodGone,
 )
 from ipc.messages.base import Ready, Shutdown
-from ipc.messages.cluster import ClusterCommand, ClusterReport, PodsTaken, RatesChanged
+from ipc.messages.cluster import ClusterCommand, ClusterReport, NodeStated, PodsTaken, RatesChanged
 from ipc.shm.board import WorkerRowWriter
 from ipc.wire.boot import ChildContext
 from ipc.wire.channel import Channel
 from ipc.wire.cluster_settings import ClusterSettings
 from workers.certificates.identity import NodeIdentity
+from workers.cluster.events.sender import EventSender
 from workers.cluster.identity import EventualClient
+from workers.cluster.node.keeper import NodeKeeper
+from workers.cluster.node.observer import NodeObserver
+from workers.cluster.node.types import ClusterNode
 from workers.cluster.objects.objects import Objects
 from workers.cluster.pods.known_pod import KnownPod, decode_known_pod
 from workers.cluster.pods.mirror_keeper import MirrorKeeper
 from workers.cluster.pods.pod_source import PodSource
-from workers.cluster.pods.stated_pod import SOURCE
 from workers.cluster.pods.status_manager import StatusManager
 from workers.cluster.pods.status_writer import StatusWriter
 from workers.kubeclient.rate_limit import RateLimit
 from workers.kubeclient.reflector import Reflector
 from workers.kubeclient.request_metrics import RequestMetrics
 from workers.kubeclient.resources import PODS
+from workers.libpod.streams import PodmanStreams
 
 USER_AGENT: Final = "rootlet"
 
@@ -73,8 +78,11 @@ class ClusterAgent:
         self._clock = clock
         self._client = EventualClient()
         self._limit = RateLimit(settings.api_qps, settings.api_burst)
-        self._identity = NodeIdentity(
-            settings, node_name, clock, user_agent=USER_AGENT, limit=self._limit, observer=RequestMetrics()
+        self._event_client = EventualClient()
+        self._event_limit = RateLimit(settings.event_qps, settings.event_burst)
+        self._identity, self._event_identity = (
+            NodeIdentity(settings, node_name, clock, user_agent=USER_AGENT, limit=limit, observer=RequestMetrics())
+            for limit in (self._limit, self._event_limit)
         )
         self._reported: set[str] = set()
         """UIDs of the cluster's pods in the feed."""
@@ -100,12 +108,29 @@ class ClusterAgent:
             sink=self._pods,
             says_timeout=False,
         )
+        self._events = EventSender(self._event_client, node_name, clock)
+        podman = PodmanStreams(context.settings.podman_socket)
+        self._node = NodeKeeper(
+            self._client,
+            NodeObserver(context.settings, settings, context.board, podman.images, clock),
+            settings,
+            node_name,
+            clock,
+            tell=self._up.put_nowait,
+            node_seen=self._see_node,
+            close_connections=self._client.close_connections,
+        )
+        self._started_at = 0.0
+        self._is_synced = False
+        self._stated = NodeStated()
 
     def loops(self) -> Mapping[str, Callable[[], Awaitable[None]]]:
         """What runs for ever, by its name."""
         return {
             "identity in the cluster": self._identify,
-            "pods of the cluster": self._reflector.run,
+            **self._node.loops(),
+            "events": self._events.run,
+            "pods of the cluster": self._follow_pods,
             "objects of pods": self._objects.run,
             "statuses of pods": self._writer.run,
             "mirror pods": self._mirrors.run,
@@ -115,12 +140,29 @@ class ClusterAgent:
     async def _identify(self) -> None:
         client = await self._identity.client()
         self._client.use(client)
+        self._event_client.use(await self._event_identity.client())
         await self._identity.run(client, self._server_names)
 
     def _server_names(self) -> tuple[str, ...]:
         """Names of the node's server for its certificate: host name and addresses."""
         context = self._context
         return (context.settings.node_name, *(self._settings.node_ips or context.board.host_ips))
+
+    async def _follow_pods(self) -> NoReturn:
+        """As upstream after the Node was read: it says what pods may be admitted."""
+        await self._node.synced.wait()
+        await self._reflector.run()
+
+    def _see_node(self, node: ClusterNode) -> None:
+        stated = NodeStated(
+            labels=dict(node.metadata.labels),
+            annotations=dict(node.metadata.annotations),
+            unschedulable=node.spec.unschedulable,
+            pod_cidrs=node.spec.pod_cidrs,
+        )
+        if stated != self._stated:
+            self._stated = stated
+            self._up.put_nowait(stated)
 
     async def _report(self) -> NoReturn:
         """What goes up, in order."""
@@ -145,21 +187,36 @@ class ClusterAgent:
                 self._reported.discard(uid)
                 if not self._mirrors.gone(uid):
                     self._statuses.released(uid)
-            case AgentChanged(sources_ready=are_ready):
-                if are_ready:
+            case AgentChanged():
+                self._started_at = message.started_at
+                self._begin_events()
+                self._node.take(message)
+                if message.sources_ready:
                     self._mirrors.sources_ready()
+            case EventChanged(event=event):
+                self._events.take(event)
+            case FeedSynced():
+                self._is_synced = True
+                self._begin_events()
+            case RatesChanged():
+                self._limit.change(message.api_qps, message.api_burst)
+                self._event_limit.change(message.event_qps, message.event_burst)
             case PodsTaken():
                 self._statuses.release_unknown(self._reported)
-            case EventChanged() | EventGone() | ObjectChanged() | ObjectGone() | FeedSynced() | RatesChanged():
+            case EventGone() | ObjectChanged() | ObjectGone():
                 pass
             case Shutdown():
                 pass
             case _:
                 assert_never(message)
 
+    def _begin_events(self) -> None:
+        if self._is_synced and self._started_at:
+            self._events.begin(self._started_at)
+
     def _take_pod(self, changed: PodChanged) -> None:
         uid = changed.pod.metadata.uid
-        if changed.source == SOURCE:
+        if changed.source == API_SOURCE:
             self._reported.add(uid)
             self._statuses.report(uid, changed, self._clock.now().mono)
         else:

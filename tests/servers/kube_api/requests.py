@@ -39,6 +39,8 @@ class Request:
     at: float = 0.0
     """Seconds on the loop's clock."""
     code: int = 0
+    has_ended: bool = False
+    """Of a watch: the stream is over, whoever has ended it."""
 
     @property
     def json(self) -> Any:

@@ -89,7 +89,9 @@ class KubeApiServer:
         context = None
         if self._tls:
             context = self.authority.server_context(Path(self._directory.name), [_ADDRESS])
-        self._runner = web.ServerRunner(web.Server(self._handle, access_log=None), shutdown_timeout=0.1)
+        self._runner = web.ServerRunner(
+            web.Server(self._handle, access_log=None, handler_cancellation=True), shutdown_timeout=0.1
+        )
         await self._runner.setup()
         site = web.TCPSite(self._runner, _ADDRESS, self._port, ssl_context=context, reuse_address=True)
         await site.start()
@@ -134,6 +136,11 @@ class KubeApiServer:
         async with self._asked:
             await self._asked.wait_for(lambda: len(self._answered(test)) >= times)
             return self._answered(test)
+
+    async def ended(self, watch: Request) -> None:
+        """Waits until a watch is over."""
+        async with self._asked:
+            await self._asked.wait_for(lambda: watch.has_ended)
 
     def _answered(self, test: Callable[[Request], bool]) -> list[Request]:
         return [request for request in self.requests if request.code and test(request)]
@@ -183,6 +190,11 @@ class KubeApiServer:
 
     async def _begun(self, request: Request, code: int) -> None:
         request.code = code
+        async with self._asked:
+            self._asked.notify_all()
+
+    async def _over(self, watch: Request) -> None:
+        watch.has_ended = True
         async with self._asked:
             self._asked.notify_all()
 
@@ -284,6 +296,7 @@ class KubeApiServer:
                     await response.write(line(event))
         finally:
             self._watches.pop(watch, None)
+            await self._over(request)
         return response
 
     async def _other(self, request: Request, user: User) -> web.StreamResponse:

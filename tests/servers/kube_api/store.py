@@ -85,12 +85,14 @@ class Store:
         """Replaces an object; one that does not differ is not written. A resourceVersion that it has must be the
         newest. Raises Refusal (404, 409)."""
         resource = type_of(object_)
-        key = key_of(resource, object_)
+        made = copy.deepcopy(object_)
+        if resource.namespaced:
+            made["metadata"].setdefault("namespace", "default")
+        key = key_of(resource, made)
         before = self.get(*key)
         told = object_["metadata"].get("resourceVersion")
         if told and told != before["metadata"]["resourceVersion"]:
             raise failures.conflict(resource.plural, key[2], failures.MODIFIED, resource.group)
-        made = copy.deepcopy(object_)
         made["metadata"] |= {name: before["metadata"][name] for name in ("uid", "creationTimestamp", "resourceVersion")}
         return before if made == before else self._write("MODIFIED", key, made)
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import random
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from typing import Final, NoReturn
 
 import msgspec
@@ -101,7 +101,7 @@ class NodeKeeper:
         """The Node as the server told of it last."""
         return self._node
 
-    def loops(self) -> Mapping[str, Callable[[], Awaitable[NoReturn]]]:
+    def loops(self) -> Mapping[str, Callable[[], Coroutine[None, None, NoReturn]]]:
         """Work of this room, by name."""
         return {"own node": self._reflector.run, "node lease": self._lease.run, "node status": self._keep_status}
 

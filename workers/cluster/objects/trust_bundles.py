@@ -48,7 +48,7 @@ class TrustBundles:
         self._found: dict[str, Bundle] = {}
         decode = msgspec.json.Decoder(Bundle).decode
         self._reflector = Reflector[Bundle](client, CLUSTER_TRUST_BUNDLES, decode=decode, sink=self)
-        self.synced = self._reflector.synced
+        self._is_read = False
 
     async def run(self) -> None:
         """Follow the server for ever."""
@@ -56,12 +56,13 @@ class TrustBundles:
 
     def anchors(self, wish: ClusterTrustBundleProjection) -> TrustAnchors:
         """What the bundles are worth for a source of a volume."""
-        if not self.synced.is_set():
+        if not self._is_read:
             return TrustAnchors(wish=wish, problem="ClusterTrustBundles have not yet been read at least once")
         return selected(self._found.values(), wish)
 
     def replaced(self, items: Sequence[Bundle]) -> None:
         self._found = {item.metadata.name: item for item in items}
+        self._is_read = True
         self._changed()
 
     def changed(self, item: Bundle) -> None:

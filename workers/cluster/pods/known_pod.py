@@ -17,10 +17,13 @@ class KnownMeta(msgspec.Struct, frozen=True, rename="camel"):
     uid: str
     resource_version: str = ""
     generation: int = 0
+    creation_timestamp: str | None = None
     deletion_timestamp: str | None = None
     deletion_grace_period_seconds: int | None = None
     labels: dict[str, str] | None = None
     annotations: dict[str, str] | None = None
+    owner_references: list[dict[str, Any]] | None = None
+    finalizers: list[str] | None = None
 
 
 class KnownPod(msgspec.Struct, frozen=True):

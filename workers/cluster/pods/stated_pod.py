@@ -11,7 +11,7 @@ from typing import Final
 
 import msgspec
 
-from ipc.api.annotations import CONFIG_SOURCE
+from ipc.api.annotations import API_SOURCE, CONFIG_SOURCE
 from ipc.api.decode import decode_server_pod
 from ipc.api.defaults import default_pod
 from ipc.api.errors import FieldError, FieldErrors
@@ -24,8 +24,6 @@ from ipc.messages.event_reasons import UNSUPPORTED_FIELD, EventReason
 from ipc.text.safe_text import safe_line
 from workers.cluster.pods.known_pod import KnownPod
 
-SOURCE: Final = "api"
-"""Value of the annotation that says where a pod comes from (pkg/kubelet/types/pod_update.go, ApiserverSource)."""
 MAX_TOLD: Final = 5
 """Most fields that a refusal names."""
 
@@ -60,11 +58,10 @@ def stated_pod(known: KnownPod) -> Pod | Refusal:
     )
     if wrong := (*validate_pod(pod), *refused):
         return _refusal(wrong)
-    annotations = {**pod.metadata.annotations, CONFIG_SOURCE: SOURCE}
+    annotations = {**pod.metadata.annotations, CONFIG_SOURCE: API_SOURCE}
     return msgspec.structs.replace(pod, metadata=msgspec.structs.replace(pod.metadata, annotations=annotations))
 
 
 def _refusal(errors: tuple[FieldError, ...]) -> Refusal:
-    return Refusal(
-        UNSUPPORTED_FIELD, safe_line("; ".join(f"{error.path}: {error.message}" for error in errors[:MAX_TOLD]))
-    )
+    words = "; ".join(f"{error.path}: {error.message}" for error in errors[:MAX_TOLD])
+    return Refusal(UNSUPPORTED_FIELD, safe_line(words))

@@ -1,0 +1,264 @@
+"""Objects of a node's pods, read from a server: who is watched, what the master is told, tokens and their renewal."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator, Callable
+from pathlib import Path
+from typing import Any, Final
+
+import pytest
+
+from ipc.api.decode import decode_server_pod
+from ipc.api.v1.pod import Pod
+from ipc.host.clock import Instant, SystemClock
+from ipc.kubeconfig.decode import decode_kubeconfig
+from ipc.kubecontainer.cluster_values import NO_VALUES, ClusterValues
+from ipc.messages.cluster import ObjectStated, ObjectWithdrawn, PodValuesStated
+from tests.servers.kube_api.requests import Request
+from tests.servers.kube_api.server import KubeApiServer
+from workers.cluster.objects import objects as objects_module
+from workers.cluster.objects.objects import Message, Objects
+from workers.kubeclient.client import ApiClient
+from workers.kubeclient.rate_limit import RateLimit
+
+DEADLINE_S: Final = 10.0
+DAY_S: Final = 86_400.0
+
+
+class MovableClock:
+    """The host's clock, set forward."""
+
+    def __init__(self) -> None:
+        self.ahead_s = 0.0
+
+    def now(self) -> Instant:
+        now = SystemClock().now()
+        return Instant(mono=now.mono, wall=now.wall + self.ahead_s)
+
+
+class Node:
+    """Objects, and everything that the master was told."""
+
+    def __init__(self, server: KubeApiServer, client: ApiClient) -> None:
+        self.server = server
+        self.clock = MovableClock()
+        self.told: list[Message] = []
+        self._news = asyncio.Event()
+        self.objects = Objects(client, self._tell, self.clock)
+
+    def _tell(self, message: Message) -> None:
+        self.told.append(message)
+        self._news.set()
+
+    def schedule(self, name: str, **spec: Any) -> Pod:
+        manifest = {"metadata": {"name": name}, "spec": {"containers": [{"name": "c", "image": "x"}]} | spec}
+        return decode_server_pod(self.server.schedule(manifest))
+
+    async def until(self, test: Callable[[], bool]) -> None:
+        async with asyncio.timeout(DEADLINE_S):
+            while not test():
+                self._news.clear()
+                await self._news.wait()
+
+    def stated(self) -> dict[str, Any]:
+        """The newest content of every ConfigMap and Secret that is there."""
+        found: dict[str, Any] = {}
+        for message in self.told:
+            if isinstance(message, ObjectStated):
+                item = message.config_map or message.secret
+                if item is not None:
+                    found[item.metadata.name] = dict(item.data)
+            elif isinstance(message, ObjectWithdrawn):
+                found.pop(message.name, None)
+        return found
+
+    def values(self, uid: str) -> ClusterValues:
+        told = [message for message in self.told if isinstance(message, PodValuesStated) and message.uid == uid]
+        return told[-1].values if told else NO_VALUES
+
+    def watches(self, path: str) -> list[Request]:
+        return [found for found in self.server.requests if found.is_watch and path in found.path]
+
+
+@pytest.fixture
+async def node(tmp_path: Path) -> AsyncIterator[Node]:
+    async with KubeApiServer() as server:
+        server.store.create({"kind": "Node", "apiVersion": "v1", "metadata": {"name": "n1"}, "spec": {}})
+        path = server.kubeconfig(tmp_path)
+        access = decode_kubeconfig(path.read_bytes(), tmp_path)
+        client = ApiClient(access, SystemClock(), user_agent="test", limit=RateLimit(1000.0, 1000))
+        made = Node(server, client)
+        running = asyncio.ensure_future(made.objects.run())
+        yield made
+        running.cancel()
+        with contextlib.suppress(asyncio.CancelledError):
+            await running
+        client.close()
+
+
+def config_map(name: str, **data: str) -> dict[str, Any]:
+    return {"kind": "ConfigMap", "apiVersion": "v1", "metadata": {"name": name}, "data": data}
+
+
+def env_from(*names: str) -> dict[str, Any]:
+    sources = [{"configMapRef": {"name": name}} for name in names]
+    return {"containers": [{"name": "c", "image": "x", "envFrom": sources}]}
+
+
+async def test_pod_waits_for_its_objects_and_hears_of_changes(node: Node) -> None:
+    store = node.server.store
+    store.create(config_map("a", key="one"))
+    store.create({"kind": "Secret", "apiVersion": "v1", "metadata": {"name": "s"}, "data": {"key": "c2VjcmV0"}})
+    volumes = [{"name": "v", "secret": {"secretName": "s"}}]
+    pod = node.schedule("web", **env_from("a", "missing"), volumes=volumes)
+    await node.objects.need(pod)
+    assert node.stated() == {"a": {"key": "one"}, "s": {"key": b"secret"}}
+    watch = node.watches("/configmaps")[0]
+    assert watch.path == "/api/v1/namespaces/default/configmaps"
+    assert watch.query["fieldSelector"].startswith("metadata.name=")
+    store.create(config_map("missing", late="yes"))
+    store.update(config_map("a", key="two"))
+    await node.until(lambda: node.stated().get("a") == {"key": "two"} and "missing" in node.stated())
+    store.delete("configmaps", "default", "a")
+    await node.until(lambda: "a" not in node.stated())
+
+
+async def test_one_watch_for_all_pods_until_the_last_has_gone(node: Node) -> None:
+    node.server.store.create(config_map("a", key="one"))
+    pods = [node.schedule(name, **env_from("a")) for name in ("one", "two")]
+    for pod in pods:
+        await node.objects.need(pod)
+    assert len(node.watches("/configmaps")) == 1
+    node.objects.forget(pods[0].metadata.uid)
+    assert node.stated() == {"a": {"key": "one"}}
+    node.objects.forget(pods[1].metadata.uid)
+    assert node.stated() == {}
+
+
+async def test_immutable_object_is_not_watched_any_longer(node: Node) -> None:
+    node.server.store.create(config_map("fixed", key="one") | {"immutable": True})
+    pod = node.schedule("web", **env_from("fixed"))
+    await node.objects.need(pod)
+    assert node.stated() == {"fixed": {"key": "one"}}
+    watch = node.watches("/configmaps")[0]
+    await node.server.ended(watch)
+    assert node.stated() == {"fixed": {"key": "one"}}
+
+
+async def test_server_that_does_not_answer_holds_no_pod_up_for_ever(
+    node: Node, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(objects_module, "PATIENCE_S", 0.2)
+    node.server.store.create(config_map("a", key="one"))
+    pod = node.schedule("web", **env_from("a"))
+    node.server.faults.partition()
+    await node.objects.need(pod)
+    assert node.stated() == {}
+    node.server.faults.heal()
+    await node.until(lambda: node.stated() == {"a": {"key": "one"}})
+
+
+async def test_variables_of_services_follow_them(node: Node, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(objects_module, "SETTLING_S", 0.01)
+    node.server.store.create(service("kubernetes", "10.0.0.1"))
+    linked, alone = node.schedule("linked"), node.schedule("alone", enableServiceLinks=False)
+    for pod in (linked, alone):
+        await node.objects.need(pod)
+    assert node.values(linked.metadata.uid).service_variables["KUBERNETES_SERVICE_HOST"] == "10.0.0.1"
+    node.server.store.create(service("db", "10.0.0.2"))
+    await node.until(lambda: "DB_SERVICE_HOST" in node.values(linked.metadata.uid).service_variables)
+    assert "DB_SERVICE_HOST" not in node.values(alone.metadata.uid).service_variables
+    assert node.watches("/services")[0].query["fieldSelector"] == "spec.clusterIP!=None"
+
+
+def service(name: str, address: str) -> dict[str, Any]:
+    spec = {"clusterIP": address, "ports": [{"port": 443, "name": "https", "protocol": "TCP"}]}
+    return {"kind": "Service", "apiVersion": "v1", "metadata": {"name": name}, "spec": spec}
+
+
+def token_volume(**source: Any) -> list[dict[str, Any]]:
+    return [{"name": "t", "projected": {"sources": [{"serviceAccountToken": {"path": "token"} | source}]}}]
+
+
+async def test_token_is_bound_to_the_pod_and_renewed(node: Node, monkeypatch: pytest.MonkeyPatch) -> None:
+    pod = node.schedule("web", volumes=token_volume(audience="vault", expirationSeconds=600))
+    await node.objects.need(pod)
+    uid = pod.metadata.uid
+    (token,) = node.values(uid).tokens
+    (request,) = [found for found in node.server.requests if found.path.endswith("/token")]
+    assert request.path == "/api/v1/namespaces/default/serviceaccounts/default/token"
+    assert request.json["spec"] == {
+        "audiences": ["vault"],
+        "expirationSeconds": 600,
+        "boundObjectRef": {"kind": "Pod", "apiVersion": "v1", "name": "web", "uid": uid},
+    }
+    user = node.server.tokens.user(token.token, "vault")
+    assert user is not None
+    assert user.name == "system:serviceaccount:default:default"
+    assert token.token not in repr(node.told)
+
+
+async def test_token_of_a_clock_that_is_ahead_is_asked_for_again(node: Node, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A host that has slept: its clock stands behind the time of renewal when it looks again."""
+    monkeypatch.setattr("workers.cluster.objects.tokens.LONGEST_SLEEP_S", 0.02)
+    pod = node.schedule("web", volumes=token_volume(expirationSeconds=3600))
+    await node.objects.need(pod)
+    (first,) = node.values(pod.metadata.uid).tokens
+    node.clock.ahead_s = 3000.0
+    await node.until(lambda: node.values(pod.metadata.uid).tokens != (first,))
+    node.clock.ahead_s = 0.0
+    (second,) = node.values(pod.metadata.uid).tokens
+    assert second.token
+    assert second.token != first.token
+
+
+async def test_pod_without_a_token_says_why_and_gets_it_later(node: Node) -> None:
+    node.server.store.delete("serviceaccounts", "default", "default")
+    pod = node.schedule("web", volumes=token_volume())
+    await node.objects.need(pod)
+    (token,) = node.values(pod.metadata.uid).tokens
+    assert token.problem == 'failed to fetch token: serviceaccounts "default" not found'
+    account = {"kind": "ServiceAccount", "apiVersion": "v1", "metadata": {"name": "default"}}
+    node.server.store.create(account)
+    await node.until(lambda: bool(node.values(pod.metadata.uid).tokens[0].token))
+    node.objects.forget(pod.metadata.uid)
+    assert node.values(pod.metadata.uid) == NO_VALUES
+
+
+async def test_claim_is_told_when_it_is_bound(node: Node) -> None:
+    store = node.server.store
+    claim = {"kind": "PersistentVolumeClaim", "apiVersion": "v1", "metadata": {"name": "data"}, "spec": {}}
+    store.create(claim | {"status": {"phase": "Pending"}})
+    pod = node.schedule("web", volumes=[{"name": "v", "persistentVolumeClaim": {"claimName": "data"}}])
+    await node.objects.need(pod)
+    assert not [message for message in node.told if isinstance(message, ObjectStated)]
+    spec = {"hostPath": {"path": "/srv"}, "persistentVolumeReclaimPolicy": "Delete"}
+    store.create({"kind": "PersistentVolume", "apiVersion": "v1", "metadata": {"name": "pv"}, "spec": spec})
+    bound = claim | {"spec": {"volumeName": "pv"}, "status": {"phase": "Bound"}}
+    store.update(bound)
+    await node.until(lambda: any(isinstance(found, ObjectStated) and found.persistent_volume for found in node.told))
+    stated = [found for found in node.told if isinstance(found, ObjectStated)]
+    volume = next(found.persistent_volume for found in stated if found.persistent_volume is not None)
+    assert volume.spec.persistent_volume_reclaim_policy == "Retain"
+    assert any(found.persistent_volume_claim is not None for found in stated)
+
+
+async def test_trust_anchors(node: Node) -> None:
+    pem = "-----BEGIN CERTIFICATE-----\nQUJD\n-----END CERTIFICATE-----\n"
+    kinds = {"kind": "ClusterTrustBundle", "apiVersion": "certificates.k8s.io/v1beta1"}
+    node.server.store.create(kinds | {"metadata": {"name": "ca"}, "spec": {"trustBundle": pem}})
+    sources = [{"clusterTrustBundle": {"name": "ca", "path": "ca.pem"}}]
+    pod = node.schedule("web", volumes=[{"name": "t", "projected": {"sources": sources}}])
+    await node.objects.need(pod)
+    await node.until(lambda: bool(node.values(pod.metadata.uid).trust_anchors[0].pem))
+    assert node.values(pod.metadata.uid).trust_anchors[0].pem == pem
+
+
+async def test_runtime_classes_are_told(node: Node) -> None:
+    found = {"kind": "RuntimeClass", "apiVersion": "node.k8s.io/v1", "metadata": {"name": "fast"}, "handler": "crun"}
+    node.server.store.create(found)
+    await node.until(lambda: any(isinstance(told, ObjectStated) and told.runtime_class for told in node.told))
+    node.server.store.delete("runtimeclasses", "", "fast")
+    await node.until(lambda: isinstance(node.told[-1], ObjectWithdrawn))
