@@ -21,6 +21,19 @@ BOOTSTRAP_KUBECONFIG: Final = "bootstrap-kubelet.conf"
 CA_FILE: Final = "ca.crt"
 """In ``stateDir`` and its directory of certificates, unless the configuration names another. kubeadm's names."""
 RETRY_S: Final = 2.0
+_SETTINGS: Final = """\
+cluster:
+  bootstrapKubeconfig: {kubeconfig}
+server:
+  port: 10250
+  authentication:
+    x509:
+      clientCAFile: {ca_file}
+    webhook:
+      enabled: true
+  authorization:
+    mode: Webhook
+"""
 
 
 @click.command()
@@ -68,7 +81,7 @@ def join(
     kubeconfig, ca_file = _write(access, given, settings)
     click.echo(f"this host may join the cluster {access.server}")
     click.echo(f"put this into {config_words(config_path)}, and start or restart the agent:\n")
-    click.echo(f"cluster:\n  bootstrapKubeconfig: {kubeconfig}\nserver:\n  clientCAFile: {ca_file}")
+    click.echo(_SETTINGS.format(kubeconfig=kubeconfig, ca_file=ca_file), nl=False)
 
 
 def _token(token: str, file: Path | None) -> BootstrapToken:
@@ -176,7 +189,7 @@ def _write(access: ClusterAccess, token: BootstrapToken, settings: Settings) -> 
     from ipc.host.atomic_file import write_atomically
     from ipc.host.private_directories import make_private
     from ipc.kubeconfig.encode import encode_bootstrap_kubeconfig
-    from supervisor.config.server_section import PKI_DIR
+    from supervisor.config.node_files import PKI_DIR
 
     stated = settings.cluster.bootstrap_kubeconfig
     kubeconfig = Path(stated) if stated else settings.state_dir / BOOTSTRAP_KUBECONFIG
