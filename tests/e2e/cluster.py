@@ -81,13 +81,12 @@ class Cluster:
     def join(self, agent: Agent, directory: Path) -> None:
         """Make an agent that was not started yet the node."""
         path = self.do(lambda server: server.kubeconfig(directory, f"system:node:{NODE}"))
-        self.do(_ensure_node)
-        agent.configure({"nodeName": NODE, "cluster": {"kubeconfig": str(path)}})
+        agent.configure({"nodeName": NODE, "cluster": {"kubeconfig": str(path), "nodeLeaseDurationSeconds": 4}})
 
     def bootstrap(self, agent: Agent, directory: Path) -> None:
         """Have an agent that was not started yet ask for a certificate and register itself."""
         path = self.do(lambda server: _bootstrap_file(server, directory))
-        agent.configure({"nodeName": NODE, "cluster": {"bootstrapKubeconfig": str(path)}})
+        agent.configure({"nodeName": NODE, "cluster": {"bootstrapKubeconfig": str(path), "nodeLeaseDurationSeconds": 4}})
 
 
 async def _end(server: KubeApiServer) -> None:
@@ -102,11 +101,6 @@ async def _end(server: KubeApiServer) -> None:
 def _bootstrap_file(server: KubeApiServer, directory: Path) -> Path:
     server.tokens.add_bootstrap(BOOTSTRAP_TOKEN)
     return server.kubeconfig(directory, f"system:bootstrap:{BOOTSTRAP_TOKEN.partition('.')[0]}", BOOTSTRAP_TOKEN)
-
-
-def _ensure_node(server: KubeApiServer) -> None:
-    if not server.store.has("nodes", "", NODE):
-        server.store.create({"kind": "Node", "apiVersion": "v1", "metadata": {"name": NODE}})
 
 
 @contextlib.contextmanager

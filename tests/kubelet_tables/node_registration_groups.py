@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping
+from collections.abc import AsyncGenerator, Callable, Mapping
 from typing import Any, Final
 
 import msgspec
@@ -23,7 +23,7 @@ from workers.cluster.node.registration import try_register
 from workers.cluster.node.report_schedule import is_period_expired, status_has_changed
 from workers.cluster.node.types import ClusterNode, decode_node, encode_node
 from workers.kubeclient.errors import ApiError, ClusterError
-from workers.kubeclient.protocol import Client
+from workers.kubeclient.protocol import Client, Verb, WatchEvent
 
 _CODES: Final = {"AlreadyExists": 409, "Forbidden": 403, "Conflict": 409, "NotFound": 404}
 
@@ -35,9 +35,7 @@ def _node(found: Json) -> ClusterNode:
 
 def _shown(node: ClusterNode, like: Json) -> Json:
     shown: Json = msgspec.json.decode(encode_node(node))
-    if "metadata" not in like:
-        del shown["metadata"]
-    return shown
+    return {name: part for name, part in shown.items() if name != "metadata" or name in like}
 
 
 def _node_addresses(case: Json) -> Result:
@@ -99,7 +97,10 @@ class _ScriptedServer(Client):
         self._existing = case["existing_node"]
         self.actions = 0
 
-    async def request(self, verb: str, path: str, **_: Any) -> bytes:
+    def watch(self, path: str, *, query: Mapping[str, str]) -> AsyncGenerator[WatchEvent, None]:
+        raise AssertionError("a registration watches nothing")
+
+    async def request(self, verb: Verb, path: str, **_: Any) -> bytes:
         self.actions += 1
         if reason := self._errors[verb]:
             raise ApiError(_CODES[reason], reason, reason)

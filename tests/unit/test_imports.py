@@ -131,6 +131,10 @@ ORDER: Final[Mapping[str, tuple[str, ...]]] = {
         "workers.api_server.handlers",
         "workers.api_server.kubelet",
         "workers.api_server",
+        "workers.cluster.events",
+        "workers.cluster.node",
+        "workers.cluster.pods",
+        "workers.cluster",
         "workers",
     ),
 }
@@ -145,6 +149,8 @@ OTHER_SIZES: Final[Mapping[str, str]] = {
     "workers.kuberuntime": "a module for each step of a sync",
     "supervisor.sources": "a module or two for each source, and the merge of what they state",
     "supervisor.cli.printers": "a module for each kind of object, and what they share",
+    "workers.cluster.events": "the shape of an event, its limits, its way",
+    "workers.cluster": "the process and its identity, and the rooms below it",
     "workers.lifecycle": "the hooks, and one way to carry out each kind",
     "workers.tracing": "reading, assembling and sending; the last is an extra",
 }

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import platform
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
@@ -12,6 +13,7 @@ from typing import Final
 
 import msgspec
 
+from ipc.nodestatus.version import HostVersions
 from ipc.stats.machine_info import Core, FsInfo, MachineInfo, NetInfo, NumaNode
 from ipc.stats.values import FileSystem
 from workers.stats import flat_files, host
@@ -19,6 +21,8 @@ from workers.stats import flat_files, host
 NODES: Final = Path("/sys/devices/system/node")
 CPUS: Final = Path("/sys/devices/system/cpu")
 NET: Final = Path("/sys/class/net")
+_ARCHITECTURES: Final[Mapping[str, str]] = {"x86_64": "amd64", "aarch64": "arm64", "armv7l": "arm", "i686": "386"}
+"""Go's names of the machine's."""
 _NUMBERED: Final = re.compile(r"(?:cpu|node)([0-9]{1,6})")
 _MHZ: Final = re.compile(rb"^cpu MHz\s*:\s*([0-9]+)\.?([0-9]*)", re.MULTILINE)
 _PLACE: Final = ("physical_package_id", "core_id")
@@ -49,6 +53,21 @@ def read_machine(file_systems: Iterable[FileSystem] = ()) -> MachineInfo:
 def usable_machine(machine: MachineInfo) -> MachineInfo:
     """The machine with the CPUs that pods may have: this agent may be bound to some of them."""
     return msgspec.structs.replace(machine, num_cores=len(os.sched_getaffinity(0)))
+
+
+def read_versions() -> HostVersions:
+    """Versions of kernel and operating system. Reads a file: not for the loop."""
+    found = os.uname()
+    try:
+        image = platform.freedesktop_os_release().get("PRETTY_NAME", "")
+    except OSError:
+        image = ""
+    return HostVersions(
+        kernel=found.release,
+        os_image=image,
+        operating_system=found.sysname.lower(),
+        architecture=_ARCHITECTURES.get(found.machine, found.machine),
+    )
 
 
 def _topology(meminfo: Mapping[str, int]) -> Iterator[NumaNode]:

@@ -28,8 +28,7 @@ from workers.api_server.store.selectors import all_hold, parse_field_selector, p
 from workers.api_server.store.site import AppState, begin_stream, json_answer
 from workers.api_server.store.watch import MAX_WATCH_S
 from workers.kubecontainer.runtime import RuntimeCallError
-from workers.stats.host_versions import read_versions
-from workers.stats.machine import read_machine, usable_machine
+from workers.stats.machine import read_machine, read_versions, usable_machine
 
 RUNTIME: Final = "podman"
 

@@ -1,4 +1,4 @@
-"""What the agent knows of its node at one moment, and the status that follows from it (setters.go). Pure."""
+"""Facts that the agent knows of its node at one moment, and the status that follows from it (setters.go). Pure."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ _NETWORK: Final[Mapping[NetworkScope, NodeCondition]] = {
         message="the configuration says that pods of this node reach nobody",
     ),
 }
-"""Of ``Cluster`` the node says nothing: whoever has made the routes may."""
+"""The condition by the reach of the network. Of ``Cluster`` the node says nothing: who has made the routes may."""
 
 
 class NodeFacts(msgspec.Struct, frozen=True, kw_only=True):

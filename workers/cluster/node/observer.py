@@ -23,8 +23,7 @@ from ipc.wire.boot import WorkerSettings
 from ipc.wire.cluster_settings import ClusterSettings
 from workers.cluster.node.facts import NodeFacts
 from workers.kubecontainer.runtime import RuntimeCallError
-from workers.stats.host_versions import read_versions
-from workers.stats.machine import read_machine, usable_machine
+from workers.stats.machine import read_machine, read_versions, usable_machine
 
 HOST_PERIOD_S: Final = 300.0
 """How often hardware and versions are read (pkg/kubelet/kubelet.go, updateMachineInfo by cAdvisor: every 5 minutes)."""
@@ -96,7 +95,7 @@ class NodeObserver:
         return self._host
 
     async def _read_images(self, now: float) -> tuple[StoredImage, ...]:
-        """Those that were seen last, while Podman does not answer."""
+        """Podman's images; while it does not answer, the last ones."""
         if self._images_at is None or now - self._images_at >= IMAGES_PERIOD_S:
             self._images_at = now
             try:

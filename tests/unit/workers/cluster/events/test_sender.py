@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping
 from typing import Any
 
 import msgspec
@@ -18,7 +18,7 @@ from workers.cluster.events.cluster_event import event_body
 from workers.cluster.events.sender import MAX_TRIES, MAX_WAITING, PAUSE_S, EventSender
 from workers.cluster.events.spam_filter import BURST, MAX_OBJECTS, SpamFilter
 from workers.kubeclient.errors import ApiError, StatusCause, Unreachable
-from workers.kubeclient.protocol import STRATEGIC_MERGE_PATCH, Client
+from workers.kubeclient.protocol import JSON, STRATEGIC_MERGE_PATCH, Client, Verb, WatchEvent
 
 
 def event(name: str = "web.1", *, count: int = 1, pod: str = "web", at: float = START_WALL, kind: str = "Pod") -> Event:
@@ -43,12 +43,17 @@ class Server(Client):
         self.counts: dict[str, int] = {}
         self.bodies: list[Mapping[str, Any]] = []
 
-    async def request(self, verb: str, path: str, *, body: bytes = b"", content_type: str = "", **_: Any) -> bytes:
+    def watch(self, path: str, *, query: Mapping[str, str]) -> AsyncGenerator[WatchEvent, None]:
+        raise AssertionError("events are sent, and not read")
+
+    async def request(
+        self, verb: Verb, path: str, *, body: bytes | None = None, content_type: str = JSON, **_: Any
+    ) -> bytes:
         self.requests.append((verb, path))
         assert (content_type == STRATEGIC_MERGE_PATCH) == (verb == "PATCH")
         if self.errors:
             raise self.errors.pop(0)
-        fields = msgspec.json.decode(body)
+        fields = msgspec.json.decode(body or b"")
         self.bodies.append(fields)
         name = fields["metadata"]["name"] if verb == "POST" else path.rpartition("/")[2]
         if verb == "POST" and name in self.counts:
