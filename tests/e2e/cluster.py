@@ -80,7 +80,7 @@ class Cluster:
     def join(self, agent: Agent, directory: Path) -> None:
         """Make an agent that was not started yet the node."""
         path = self.do(lambda server: server.kubeconfig(directory, f"system:node:{NODE}"))
-        agent.configure({"nodeName": NODE, "cluster": {"kubeconfig": str(path)}})
+        agent.configure({"nodeName": NODE, "cluster": {"kubeconfig": str(path), "nodeLeaseDurationSeconds": 4}})
 
 
 async def _end(server: KubeApiServer) -> None:

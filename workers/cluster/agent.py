@@ -125,6 +125,7 @@ class ClusterAgent:
             tell=self._up.put_nowait,
             node_seen=self._see_node,
             close_connections=self._client.close_connections,
+            versions_fell=self._begin_anew,
         )
         self._started_at = 0.0
         self._is_synced = False
@@ -158,6 +159,11 @@ class ClusterAgent:
         """As upstream after the Node was read: it says what pods may be admitted."""
         await self._node.synced.wait()
         await self._reflector.run()
+
+    def _begin_anew(self) -> None:
+        """The server's store was restored: a watch from a version that it does not have yet would be silent."""
+        log.warning("the server's versions have fallen: everything is listed anew")
+        self._reflector.begin_anew()
 
     def _see_node(self, node: ClusterNode) -> None:
         stated = NodeStated(

@@ -10,7 +10,7 @@ from typing import Final
 from ipc.api.v1.pod import Pod
 from ipc.host.clock import Clock, SystemClock
 from ipc.host.tasks import BackgroundTasks, restarted
-from ipc.kubecontainer.cluster_values import NO_VALUES, ClusterValues, token_wishes, trust_wishes
+from ipc.kubecontainer.cluster_values import ClusterValues, token_wishes, trust_wishes
 from ipc.kubecontainer.config_objects import ObjectKind, referenced_objects
 from ipc.messages.cluster import ObjectStated, ObjectWithdrawn, PodValuesStated
 from workers.cluster.objects.claims import Claims
@@ -101,7 +101,7 @@ class Objects:
         self._apply(self._references.state(uid, ()))
         self._tokens.forget(uid)
         if self._told.pop(uid, None) is not None:
-            self._tell(PodValuesStated(uid=uid, values=NO_VALUES))
+            self._tell(PodValuesStated(uid=uid, values=None))
 
     def _apply(self, difference: Difference) -> None:
         for key in difference.unwanted:

@@ -76,7 +76,7 @@ class Node:
 
     def values(self, uid: str) -> ClusterValues:
         told = [message for message in self.told if isinstance(message, PodValuesStated) and message.uid == uid]
-        return told[-1].values if told else NO_VALUES
+        return (told[-1].values if told else None) or NO_VALUES
 
     def watches(self, path: str) -> list[Request]:
         return [found for found in self.server.requests if found.is_watch and path in found.path]
