@@ -18,6 +18,7 @@ T = TypeVar("T")
 
 NODE: Final = "e2e"
 CALL_DEADLINE_S: Final = 30.0
+BOOTSTRAP_TOKEN: Final = "abcdef.0123456789abcdef"
 
 
 class Cluster:
@@ -87,6 +88,11 @@ class Cluster:
         path = self.do(lambda server: server.kubeconfig(directory, f"system:node:{NODE}"))
         agent.configure({"nodeName": NODE, "cluster": {"kubeconfig": str(path), "nodeLeaseDurationSeconds": 4}})
 
+    def bootstrap(self, agent: Agent, directory: Path) -> None:
+        """Have an agent that was not started yet ask for a certificate and register itself."""
+        path = self.do(lambda server: _bootstrap_file(server, directory))
+        agent.configure({"nodeName": NODE, "cluster": {"bootstrapKubeconfig": str(path), "nodeLeaseDurationSeconds": 4}})
+
 
 async def _end(server: KubeApiServer) -> None:
     """The server, and whatever of its handlers waits for somebody who is gone."""
@@ -95,6 +101,11 @@ async def _end(server: KubeApiServer) -> None:
     for task in others:
         task.cancel()
     await asyncio.gather(*others, return_exceptions=True)
+
+
+def _bootstrap_file(server: KubeApiServer, directory: Path) -> Path:
+    server.tokens.add_bootstrap(BOOTSTRAP_TOKEN)
+    return server.kubeconfig(directory, f"system:bootstrap:{BOOTSTRAP_TOKEN.partition('.')[0]}", BOOTSTRAP_TOKEN)
 
 
 @contextlib.contextmanager

@@ -34,6 +34,7 @@ from workers.cluster.node.keeper import NodeKeeper
 from workers.cluster.node.observer import NodeObserver
 from workers.cluster.node.types import ClusterNode
 from workers.cluster.objects.objects import Objects
+from workers.cluster.objects.service_variables import master_service
 from workers.cluster.pods.known_pod import KnownPod, decode_known_pod
 from workers.cluster.pods.mirror_keeper import MirrorKeeper
 from workers.cluster.pods.pod_source import PodSource
@@ -90,7 +91,12 @@ class ClusterAgent:
         self._statuses = StatusManager()
         self._writer = StatusWriter(self._client, self._statuses, clock)
         self._mirrors = MirrorKeeper(self._client, node_name, self._statuses, clock)
-        self._objects = Objects(self._client, self._up.put_nowait, clock)
+        self._objects = Objects(
+            self._client,
+            self._up.put_nowait,
+            clock,
+            master=master_service(*settings.kubernetes_service) if settings.kubernetes_service else None,
+        )
         self._pods = PodSource(
             self._statuses,
             self._mirrors,

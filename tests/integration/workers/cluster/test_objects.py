@@ -87,7 +87,7 @@ async def node(tmp_path: Path) -> AsyncIterator[Node]:
     async with KubeApiServer() as server:
         server.store.create({"kind": "Node", "apiVersion": "v1", "metadata": {"name": "n1"}, "spec": {}})
         path = server.kubeconfig(tmp_path)
-        access = decode_kubeconfig(path.read_bytes(), tmp_path)
+        access = decode_kubeconfig(path.read_bytes(), str(tmp_path))
         client = ApiClient(access, SystemClock(), user_agent="test", limit=RateLimit(1000.0, 1000))
         made = Node(server, client)
         running = asyncio.ensure_future(made.objects.run())
