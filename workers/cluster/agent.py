@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import functools
 import logging
 import os
 from collections.abc import Awaitable, Callable, Mapping
@@ -47,7 +48,7 @@ from workers.kubeclient.rate_limit import RateLimit
 from workers.kubeclient.reflector import Reflector
 from workers.kubeclient.request_metrics import RequestMetrics
 from workers.kubeclient.resources import PODS
-from workers.libpod.streams import PodmanStreams
+from workers.libpod.image_list import list_images
 
 USER_AGENT: Final = "rootlet"
 
@@ -118,10 +119,10 @@ class ClusterAgent:
             says_timeout=False,
         )
         self._events = EventSender(self._event_client, node_name, clock)
-        podman = PodmanStreams(context.settings.podman_socket)
+        images = functools.partial(list_images, context.settings.podman_socket)
         self._node = NodeKeeper(
             self._client,
-            NodeObserver(context.settings, settings, context.board, podman.images, clock),
+            NodeObserver(context.settings, settings, context.board, images, clock),
             settings,
             node_name,
             clock,

@@ -88,7 +88,8 @@ class Node:
             self.running.pop(uid, None)
             self.statuses.report_plain(uid, {"phase": "Succeeded", "startTime": STARTED, "conditions": []}, now)
             self.statuses.released(uid)
-        elif op is PodOperation.REMOVE and self.running.pop(uid, None):
+        elif op is PodOperation.REMOVE and uid in self.running:
+            del self.running[uid]
             self.removed.add(uid)
             self.statuses.released(uid)
 
