@@ -31,6 +31,9 @@ def kubeconfig(cluster: dict[str, Any] | None = None, user: dict[str, Any] | Non
     return yaml.safe_dump(content | changed).encode()
 
 
+OTHER_CONTEXT: Final[dict[str, Any]] = {"current-context": "y"}
+
+
 def b64(text: str) -> str:
     return base64.b64encode(text.encode()).decode()
 
@@ -106,7 +109,7 @@ def test_a_server_without_tls_is_shown_no_credentials() -> None:
         (b"\x00", "is no YAML"),
         (b"[]", "kubeconfig: Expected"),
         (b"x" * (MAX_BYTES + 1), "is larger than"),
-        (kubeconfig(**{"current-context": "y"}), "contexts: has no 'y'"),
+        (kubeconfig(**OTHER_CONTEXT), "contexts: has no 'y'"),
         (kubeconfig(contexts=[{"name": "x", "context": {"cluster": "d"}}]), "clusters: has no 'd'"),
         (kubeconfig(clusters=[{"name": "c", "cluster": {"server": "https://a"}}] * 2), "clusters: has 'c' twice"),
         (kubeconfig(clusters=[{"name": "c", "cluster": 1}]), r"clusters\[c\].cluster: must be an object"),
