@@ -96,7 +96,8 @@ class PodValuesStated(Message, frozen=True, kw_only=True):
     """What a pod gets from the cluster beside objects: service variables, tokens, trust anchors."""
 
     uid: str
-    values: ClusterValues
+    values: ClusterValues | None
+    """None: the pod is gone. One that gets nothing has empty ones."""
 
     def __repr__(self) -> str:
         """Without the values: some are tokens."""

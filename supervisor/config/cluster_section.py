@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from ipc.nodestatus.node import Taint
-from ipc.nodestatus.node_ip import parse_node_ips
+from ipc.nodestatus.node_ip import parse_node_ips, parse_socket_address
 from ipc.wire.cluster_settings import ClusterSettings, NetworkScope
 from supervisor.config.node_files import PKI_DIR, node_kubeconfig
 from supervisor.config.settings import Settings, SettingsError
@@ -95,4 +95,5 @@ def cluster_settings(settings: Settings) -> ClusterSettings | None:
         event_qps=cluster.event_record_qps,
         event_burst=cluster.event_burst,
         network_scope=NetworkScope(cluster.network_scope),
+        kubernetes_service=parse_socket_address(cluster.kubernetes_service) if cluster.kubernetes_service else None,
     )

@@ -37,8 +37,9 @@ class ObjectUpdates:
         """A pod is synced when its files are others; variables are read when a container starts."""
         known = self._parts.cluster_values
         before = known.pop(stated.uid, NO_VALUES)
-        if stated.values != NO_VALUES:
-            known[stated.uid] = stated.values
+        if stated.values is None:
+            return
+        known[stated.uid] = stated.values
         state = self._pod_table.get(stated.uid)
         if state is not None and not stated.values.same_files(before):
             self._sync((state,), now)

@@ -18,6 +18,7 @@ T = TypeVar("T")
 
 NODE: Final = "e2e"
 CALL_DEADLINE_S: Final = 30.0
+BOOTSTRAP_TOKEN: Final = "abcdef.0123456789abcdef"
 
 
 class Cluster:
@@ -72,6 +73,16 @@ class Cluster:
         """What the server was asked so far."""
         return self.do(lambda server: [request for request in server.requests if test(request)])
 
+    def lease_version(self) -> int:
+        """resourceVersion of the node's lease."""
+        lease = self.do(lambda server: server.store.get("leases", "kube-node-lease", NODE))
+        return int(lease["metadata"]["resourceVersion"])
+
+    def events(self, name: str) -> set[str]:
+        """Reasons of the events about an object."""
+        found = self.do(lambda server: server.store.all("events"))
+        return {event["reason"] for event in found if event["involvedObject"]["name"] == name}
+
     def patches(self, name: str) -> list[Request]:
         """Of a pod's status, in the default namespace."""
         path = f"/api/v1/namespaces/default/pods/{name}/status"
@@ -80,7 +91,14 @@ class Cluster:
     def join(self, agent: Agent, directory: Path) -> None:
         """Make an agent that was not started yet the node."""
         path = self.do(lambda server: server.kubeconfig(directory, f"system:node:{NODE}"))
-        agent.configure({"nodeName": NODE, "cluster": {"kubeconfig": str(path)}})
+        agent.configure({"nodeName": NODE, "cluster": {"kubeconfig": str(path), "nodeLeaseDurationSeconds": 4}})
+
+    def bootstrap(self, agent: Agent, directory: Path) -> None:
+        """Have an agent that was not started yet ask for a certificate and register itself."""
+        path = self.do(lambda server: _bootstrap_file(server, directory))
+        agent.configure(
+            {"nodeName": NODE, "cluster": {"bootstrapKubeconfig": str(path), "nodeLeaseDurationSeconds": 4}}
+        )
 
 
 async def _end(server: KubeApiServer) -> None:
@@ -90,6 +108,11 @@ async def _end(server: KubeApiServer) -> None:
     for task in others:
         task.cancel()
     await asyncio.gather(*others, return_exceptions=True)
+
+
+def _bootstrap_file(server: KubeApiServer, directory: Path) -> Path:
+    server.tokens.add_bootstrap(BOOTSTRAP_TOKEN)
+    return server.kubeconfig(directory, f"system:bootstrap:{BOOTSTRAP_TOKEN.partition('.')[0]}", BOOTSTRAP_TOKEN)
 
 
 @contextlib.contextmanager

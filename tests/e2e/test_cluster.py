@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import signal
 from collections.abc import Iterator
 
 import pytest
@@ -69,6 +71,7 @@ def test_what_this_node_does_not_do_fails_with_its_reason(cluster: Cluster, node
     assert status["reason"] == "UnsupportedField"
     assert status["message"].startswith("Pod was rejected: spec.volumes[0].awsElasticBlockStore: not supported")
     assert "refused" not in node.pods()
+    node.until(lambda: bool(node.messages("refused", "UnsupportedField")), "an event says so")
     assert status["message"].endswith(node.messages("refused", "UnsupportedField")[0])
     cluster.delete("refused")
     node.until(lambda: "refused" not in cluster.pods(), "the server has forgotten the pod")
@@ -79,6 +82,7 @@ def test_a_static_pod_has_a_mirror(cluster: Cluster, node: Agent) -> None:
     node.run(pod("static"))
     node.until(lambda: cluster.is_ready(mirror), "the mirror is ready")
     first = cluster.pods()[mirror]
+    node.until(lambda: "Started" in cluster.events(mirror), "its events are those of the mirror")
     assert first["metadata"]["ownerReferences"][0]["kind"] == "Node"
     assert "observedGeneration" not in first["status"]
     running = node.eye.pod_table("static")
@@ -93,27 +97,27 @@ def test_a_static_pod_has_a_mirror(cluster: Cluster, node: Agent) -> None:
     node.until(lambda: mirror not in cluster.pods(), "the mirror goes with its pod")
 
 
-def test_no_pod_notices_what_happens_to_the_server(cluster: Cluster, node: Agent) -> None:
-    """It is killed, cut off, restored from an older backup, and its history forgotten."""
-    before = cluster.do(lambda server: server.store.revision)
+@pytest.mark.slow
+def test_no_pod_notices_that_the_server_dies_or_is_an_older_one(cluster: Cluster, node: Agent) -> None:
+    """Restored from a backup, its versions fall, and it has lost a pod; that one ends, and no other."""
     cluster.schedule(pod("steady"))
     node.until(lambda: cluster.is_ready("steady"), "the pod is ready")
-    known = cluster.do(lambda server: server.store.revision)
     running = node.eye.pod_table("steady")
+    backup = cluster.do(lambda server: server.store.revision)
+    cluster.schedule(pod("lost"))
+    node.until(lambda: cluster.is_ready("lost"), "the pod is ready")
+    node.until(lambda: cluster.lease_version() > backup, "the lease was renewed since the backup")
+    cluster.do(lambda server: server.faults.restore(backup))
+    node.until_gone(["lost"])
     cluster.stop()
     cluster.start()
     cluster.schedule(pod("later"))
     node.until(lambda: cluster.is_ready("later"), "pods come again after the server's death")
-    cluster.do(lambda server: server.faults.restore(known))
-    _until_noticed(cluster, node, "later")
-    cluster.do(lambda server: server.faults.expire())
-    cluster.schedule(pod("after"))
-    node.until(lambda: cluster.is_ready("after"), "pods come again after a restore")
     assert node.eye.pod_table("steady") == running
     assert cluster.is_ready("steady")
-    cluster.delete("after")
-    cluster.do(lambda server: server.faults.restore(before))
-    _until_noticed(cluster, node, "steady", "after")
+    cluster.delete("steady")
+    cluster.delete("later")
+    node.until(lambda: cluster.pods().keys().isdisjoint({"steady", "later"}), "the server has forgotten both")
 
 
 def test_an_agent_that_starts_without_the_server_goes_on_with_what_ran(cluster: Cluster, node: Agent) -> None:
@@ -136,10 +140,20 @@ def test_an_agent_that_starts_without_the_server_goes_on_with_what_ran(cluster: 
     node.until(lambda: "kept" not in cluster.pods(), "the server has forgotten the pod")
 
 
-def _until_noticed(cluster: Cluster, node: Agent, *names: str) -> None:
-    """Pods that the server has lost with its history are gone."""
-    cluster.do(lambda server: server.faults.expire())
-    node.until_gone(names)
+def test_a_partition_and_the_death_of_the_cluster_s_process_restart_nothing(cluster: Cluster, node: Agent) -> None:
+    cluster.schedule(pod("apart"))
+    node.until(lambda: cluster.is_ready("apart"), "the pod is ready")
+    running = node.eye.pod_table("apart")
+    pid = int(node.workers()["cluster"]["pid"])
+    cluster.do(lambda server: server.faults.partition())
+    os.kill(pid, signal.SIGKILL)
+    node.until(lambda: node.workers()["cluster"]["pid"] not in (0, pid), "there is another process")
+    assert node.pods()["apart"]["status"]["phase"] == "Running"
+    cluster.do(lambda server: server.faults.heal())
+    cluster.delete("apart")
+    assert node.eye.pod_table("apart") == running
+    node.until(lambda: "apart" not in cluster.pods(), "what was deleted after the partition goes")
+    node.until_gone(["apart"])
 
 
 def _uid(cluster: Cluster, name: str) -> str:

@@ -8,7 +8,10 @@ import os
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Final, NoReturn, assert_never
 
+import msgspec
+
 from ipc.api.annotations import API_SOURCE
+from ipc.api.v1.event import Event
 from ipc.host.clock import Clock
 from ipc.host.tasks import restarted
 from ipc.messages.api_server import (
@@ -34,6 +37,7 @@ from workers.cluster.node.keeper import NodeKeeper
 from workers.cluster.node.observer import NodeObserver
 from workers.cluster.node.types import ClusterNode
 from workers.cluster.objects.objects import Objects
+from workers.cluster.objects.service_variables import master_service
 from workers.cluster.pods.known_pod import KnownPod, decode_known_pod
 from workers.cluster.pods.mirror_keeper import MirrorKeeper
 from workers.cluster.pods.pod_source import PodSource
@@ -90,7 +94,12 @@ class ClusterAgent:
         self._statuses = StatusManager()
         self._writer = StatusWriter(self._client, self._statuses, clock)
         self._mirrors = MirrorKeeper(self._client, node_name, self._statuses, clock)
-        self._objects = Objects(self._client, self._up.put_nowait, clock)
+        self._objects = Objects(
+            self._client,
+            self._up.put_nowait,
+            clock,
+            master=master_service(*settings.kubernetes_service) if settings.kubernetes_service else None,
+        )
         self._pods = PodSource(
             self._statuses,
             self._mirrors,
@@ -119,13 +128,14 @@ class ClusterAgent:
             tell=self._up.put_nowait,
             node_seen=self._see_node,
             close_connections=self._client.close_connections,
+            versions_fell=self._begin_anew,
         )
         self._started_at = 0.0
         self._is_synced = False
         self._stated = NodeStated()
 
     def loops(self) -> Mapping[str, Callable[[], Awaitable[None]]]:
-        """What runs for ever, by its name."""
+        """Work that goes on for ever, by its name."""
         return {
             "identity in the cluster": self._identify,
             **self._node.loops(),
@@ -153,6 +163,11 @@ class ClusterAgent:
         await self._node.synced.wait()
         await self._reflector.run()
 
+    def _begin_anew(self) -> None:
+        """The server's store was restored: a watch from a version that it does not have yet would be silent."""
+        log.warning("the server's versions have fallen: everything is listed anew")
+        self._reflector.begin_anew()
+
     def _see_node(self, node: ClusterNode) -> None:
         stated = NodeStated(
             labels=dict(node.metadata.labels),
@@ -165,7 +180,7 @@ class ClusterAgent:
             self._up.put_nowait(stated)
 
     async def _report(self) -> NoReturn:
-        """What goes up, in order."""
+        """Send up whatever is to go there, in order."""
         while True:
             await self._channel.send(await self._up.get())
 
@@ -194,7 +209,7 @@ class ClusterAgent:
                 if message.sources_ready:
                     self._mirrors.sources_ready()
             case EventChanged(event=event):
-                self._events.take(event)
+                self._events.take(self._named_as_there(event))
             case FeedSynced():
                 self._is_synced = True
                 self._begin_events()
@@ -209,6 +224,13 @@ class ClusterAgent:
                 pass
             case _:
                 assert_never(message)
+
+    def _named_as_there(self, event: Event) -> Event:
+        """The event about a static pod is one about its mirror."""
+        name = self._mirrors.name_of(event.involved_object.uid)
+        if not name:
+            return event
+        return msgspec.structs.replace(event, involved_object=msgspec.structs.replace(event.involved_object, name=name))
 
     def _begin_events(self) -> None:
         if self._is_synced and self._started_at:

@@ -17,8 +17,9 @@ if TYPE_CHECKING:
 def write_kubeconfig(server: KubeApiServer, directory: Path, user: User, credential: str) -> Path:
     """The file's path; it is readable by its owner alone."""
     if credential == "token":
-        token = server.tokens.add(User(user.name, (*user.groups, "system:authenticated")))
-        secret = {"token": token}
+        secret = {"token": server.tokens.add(User(user.name, (*user.groups, "system:authenticated")))}
+    elif credential != "certificate":
+        secret = {"token": credential}
     else:
         pem = server.authority.issue(user)
         end = pem.index(b"-----BEGIN PRIVATE")

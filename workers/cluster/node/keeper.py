@@ -62,10 +62,11 @@ class NodeKeeper:
         tell: Callable[[EventReport], None],
         node_seen: Callable[[ClusterNode], None],
         close_connections: Callable[[], None],
+        versions_fell: Callable[[], None] = lambda: None,
         chance: Callable[[], float] = random.random,
     ) -> None:
         """``node_seen`` is called with each state of the Node that the server tells. ``close_connections`` is called
-        when heartbeats fail again and again."""
+        when heartbeats fail again and again, ``versions_fell`` when the server's store was restored from a backup."""
         self._client = client
         self._observer = observer
         self._settings = settings
@@ -89,7 +90,9 @@ class NodeKeeper:
             node_uid=lambda: self._node.metadata.uid if self._node else "",
             on_repeated_failure=close_connections,
             chance=chance,
+            versions_fell=self._begin_anew,
         )
+        self._versions_fell = versions_fell
 
     @property
     def synced(self) -> asyncio.Event:
@@ -104,6 +107,10 @@ class NodeKeeper:
     def loops(self) -> Mapping[str, Callable[[], Coroutine[None, None, NoReturn]]]:
         """Work of this room, by name."""
         return {"own node": self._reflector.run, "node lease": self._lease.run, "node status": self._keep_status}
+
+    def _begin_anew(self) -> None:
+        self._reflector.begin_anew()
+        self._versions_fell()
 
     def take(self, agent: AgentChanged) -> None:
         """The agent's state as the master tells it."""

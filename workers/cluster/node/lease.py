@@ -107,9 +107,11 @@ class LeaseKeeper:
         node_uid: Callable[[], str],
         on_repeated_failure: Callable[[], None],
         chance: Callable[[], float],
+        versions_fell: Callable[[], None] = lambda: None,
     ) -> None:
         """``node_uid`` is empty while the Node is not known. ``on_repeated_failure``: connections may be dead without
-        anybody having said so."""
+        anybody having said so. ``versions_fell``: the server has a lower resourceVersion than before, so its store was
+        restored from a backup."""
         self._client = client
         self._name = name
         self._duration_s = duration_s
@@ -117,6 +119,9 @@ class LeaseKeeper:
         self._node_uid = node_uid
         self._on_repeated_failure = on_repeated_failure
         self._chance = chance
+        self._versions_fell = versions_fell
+        self._highest = 0
+        """Highest resourceVersion of the lease that was seen."""
         self._latest: Lease | None = None
 
     async def run(self) -> NoReturn:
@@ -184,6 +189,15 @@ class LeaseKeeper:
         body = None if lease is None else msgspec.json.encode(lease)
         answer = await self._client.request(verb, path, query=QUERY, body=body)
         try:
-            return _LEASE.decode(answer)
+            found = _LEASE.decode(answer)
+            self._compare(found.metadata.resource_version)
+            return found
         except (msgspec.DecodeError, RecursionError) as error:
             raise Unreachable(f"{verb} {path}: the answer is no Lease: {error}") from None
+
+    def _compare(self, version: str) -> None:
+        if not (version.isascii() and version.isdecimal()):
+            return
+        if int(version) < self._highest:
+            self._versions_fell()
+        self._highest = int(version)

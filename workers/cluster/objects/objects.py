@@ -10,14 +10,14 @@ from typing import Final
 from ipc.api.v1.pod import Pod
 from ipc.host.clock import Clock, SystemClock
 from ipc.host.tasks import BackgroundTasks, restarted
-from ipc.kubecontainer.cluster_values import NO_VALUES, ClusterValues, token_wishes, trust_wishes
+from ipc.kubecontainer.cluster_values import ClusterValues, token_wishes, trust_wishes
 from ipc.kubecontainer.config_objects import ObjectKind, referenced_objects
 from ipc.messages.cluster import ObjectStated, ObjectWithdrawn, PodValuesStated
 from workers.cluster.objects.claims import Claims
 from workers.cluster.objects.object_watches import WATCHED, ObjectWatches
 from workers.cluster.objects.references import Difference, References
 from workers.cluster.objects.runtime_classes import RuntimeClasses
-from workers.cluster.objects.service_variables import MASTER_NAMESPACE, service_variables
+from workers.cluster.objects.service_variables import MASTER_NAMESPACE, Service, service_variables
 from workers.cluster.objects.services import Services
 from workers.cluster.objects.tokens import Tokens
 from workers.cluster.objects.trust_bundles import TrustBundles
@@ -37,8 +37,16 @@ Message = ObjectStated | ObjectWithdrawn | PodValuesStated
 class Objects:
     """The objects of this node's pods."""
 
-    def __init__(self, client: Client, tell: Callable[[Message], None], clock: Clock | None = None) -> None:
-        """``tell``: a message to the master."""
+    def __init__(
+        self,
+        client: Client,
+        tell: Callable[[Message], None],
+        clock: Clock | None = None,
+        *,
+        master: Service | None = None,
+    ) -> None:
+        """``tell``: a message to the master. ``master``: the master service, in place of the cluster's."""
+        self._master = () if master is None else (master,)
         self._tell = tell
         self._tasks = BackgroundTasks()
         self._pods: dict[str, Pod] = {}
@@ -93,7 +101,7 @@ class Objects:
         self._apply(self._references.state(uid, ()))
         self._tokens.forget(uid)
         if self._told.pop(uid, None) is not None:
-            self._tell(PodValuesStated(uid=uid, values=NO_VALUES))
+            self._tell(PodValuesStated(uid=uid, values=None))
 
     def _apply(self, difference: Difference) -> None:
         for key in difference.unwanted:
@@ -117,7 +125,9 @@ class Objects:
             return
         links = pod.spec.enable_service_links is not False
         values = ClusterValues(
-            service_variables=service_variables(self._services.all(), pod.metadata.namespace, links=links),
+            service_variables=service_variables(
+                (*self._master, *self._services.all()), pod.metadata.namespace, links=links
+            ),
             tokens=self._tokens.of_pod(uid),
             trust_anchors=tuple(self._bundles.anchors(wish) for wish in trust_wishes(pod)),
         )

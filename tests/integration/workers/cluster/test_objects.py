@@ -76,7 +76,7 @@ class Node:
 
     def values(self, uid: str) -> ClusterValues:
         told = [message for message in self.told if isinstance(message, PodValuesStated) and message.uid == uid]
-        return told[-1].values if told else NO_VALUES
+        return (told[-1].values if told else None) or NO_VALUES
 
     def watches(self, path: str) -> list[Request]:
         return [found for found in self.server.requests if found.is_watch and path in found.path]
@@ -87,7 +87,7 @@ async def node(tmp_path: Path) -> AsyncIterator[Node]:
     async with KubeApiServer() as server:
         server.store.create({"kind": "Node", "apiVersion": "v1", "metadata": {"name": "n1"}, "spec": {}})
         path = server.kubeconfig(tmp_path)
-        access = decode_kubeconfig(path.read_bytes(), tmp_path)
+        access = decode_kubeconfig(path.read_bytes(), str(tmp_path))
         client = ApiClient(access, SystemClock(), user_agent="test", limit=RateLimit(1000.0, 1000))
         made = Node(server, client)
         running = asyncio.ensure_future(made.objects.run())
