@@ -91,7 +91,9 @@ class Cluster:
     def bootstrap(self, agent: Agent, directory: Path) -> None:
         """Have an agent that was not started yet ask for a certificate and register itself."""
         path = self.do(lambda server: _bootstrap_file(server, directory))
-        agent.configure({"nodeName": NODE, "cluster": {"bootstrapKubeconfig": str(path), "nodeLeaseDurationSeconds": 4}})
+        agent.configure(
+            {"nodeName": NODE, "cluster": {"bootstrapKubeconfig": str(path), "nodeLeaseDurationSeconds": 4}}
+        )
 
 
 async def _end(server: KubeApiServer) -> None:
