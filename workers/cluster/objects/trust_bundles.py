@@ -54,6 +54,10 @@ class TrustBundles:
         """Follow the server for ever."""
         await self._reflector.run()
 
+    def begin_anew(self) -> None:
+        """List everything, whatever its version."""
+        self._reflector.begin_anew()
+
     def anchors(self, wish: ClusterTrustBundleProjection) -> TrustAnchors:
         """What the bundles are worth for a source of a volume."""
         if not self._is_read:
