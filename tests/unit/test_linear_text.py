@@ -495,6 +495,7 @@ or a reason below."""
 NO_PARSER: Final[Mapping[str, tuple[str, ...]]] = {
     "the user's own configuration, arguments and host": (
         "ipc/nodestatus/allocatable.py",
+        "ipc/nodestatus/node_ip.py",
         "supervisor/cli/",
         "supervisor/client/errors.py",
         "supervisor/config/cdi_specs.py",
@@ -555,6 +556,7 @@ NO_PARSER: Final[Mapping[str, tuple[str, ...]]] = {
         "workers/logs/termination_message.py",
         "workers/volumemanager/plugins/atomic_writer.py",
     ),
+    "numbers of at most 20 digits": ("workers/cluster/node/lease.py",),
     "a file of our own": ("workers/volumemanager/plugins/ownership.py",),
     "files of Podman and its monitors": ("workers/libpod/infra_look.py",),
     "expressions of one length": ("workers/images/pull_records.py", "workers/kubecontainer/naming.py"),
