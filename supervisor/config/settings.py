@@ -290,8 +290,13 @@ class AnonymousSettings(_Section, frozen=True, kw_only=True):
     enabled: bool = False
 
 
+class WebhookSettings(_Section, frozen=True, kw_only=True):
+    enabled: bool = False
+
+
 class AuthenticationSettings(_Section, frozen=True, kw_only=True):
     x509: X509Settings = X509Settings()
+    webhook: WebhookSettings = WebhookSettings()
     anonymous: AnonymousSettings = AnonymousSettings()
     token_file: Annotated[str, _FILE_OR_NONE] = ""
 

@@ -102,6 +102,7 @@ def test_no_pod_notices_that_the_server_dies_or_is_an_older_one(cluster: Cluster
     backup = cluster.do(lambda server: server.store.revision)
     cluster.schedule(pod("lost"))
     node.until(lambda: cluster.is_ready("lost"), "the pod is ready")
+    node.until(lambda: cluster.lease_version() > backup, "the lease was renewed since the backup")
     cluster.do(lambda server: server.faults.restore(backup))
     node.until_gone(["lost"])
     cluster.stop()

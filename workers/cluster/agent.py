@@ -132,7 +132,7 @@ class ClusterAgent:
         self._stated = NodeStated()
 
     def loops(self) -> Mapping[str, Callable[[], Awaitable[None]]]:
-        """What runs for ever, by its name."""
+        """Work that goes on for ever, by its name."""
         return {
             "identity in the cluster": self._identify,
             **self._node.loops(),
@@ -178,7 +178,7 @@ class ClusterAgent:
             self._up.put_nowait(stated)
 
     async def _report(self) -> NoReturn:
-        """What goes up, in order."""
+        """Send up whatever is to go there, in order."""
         while True:
             await self._channel.send(await self._up.get())
 
