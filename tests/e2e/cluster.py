@@ -36,6 +36,10 @@ class Cluster:
 
         return asyncio.run_coroutine_threadsafe(done(), self._loop).result(CALL_DEADLINE_S)
 
+    def create(self, *objects: Json) -> None:
+        """Objects that are simply there."""
+        self.do(lambda server: [server.store.create(found) for found in objects])
+
     def stop(self) -> None:
         """As if the server were killed."""
         asyncio.run_coroutine_threadsafe(self._server.stop(), self._loop).result(CALL_DEADLINE_S)
@@ -91,9 +95,8 @@ class Cluster:
     def bootstrap(self, agent: Agent, directory: Path) -> None:
         """Have an agent that was not started yet ask for a certificate and register itself."""
         path = self.do(lambda server: _bootstrap_file(server, directory))
-        agent.configure(
-            {"nodeName": NODE, "cluster": {"bootstrapKubeconfig": str(path), "nodeLeaseDurationSeconds": 4}}
-        )
+        settings = {"bootstrapKubeconfig": str(path), "nodeLeaseDurationSeconds": 4}
+        agent.configure({"nodeName": NODE, "cluster": settings})
 
 
 async def _end(server: KubeApiServer) -> None:

@@ -29,9 +29,11 @@ from ipc.api.decode import decode_pod, decode_secret
 from ipc.api.defaults import default_pod
 from ipc.api.image import parse_image_name
 from ipc.api.quantity import parse_quantity
+from ipc.api.support.cluster import is_of_cluster
 from ipc.api.v1.config_objects import Secret
 from ipc.api.v1.env import EnvVar
 from ipc.api.v1.probe import HTTPGetAction
+from ipc.api.v1.projected import ClusterTrustBundleProjection
 from ipc.api.validation import names
 from ipc.api.validation.pod import validate_pod
 from ipc.host import clock, network_addresses
@@ -53,6 +55,7 @@ from workers.api_server.kubelet.container_logs import kubelet_log_options
 from workers.api_server.kubelet.node_logs import journal_query
 from workers.api_server.store import field_terms, selectors
 from workers.api_server.streams import port_pairs
+from workers.cluster.objects.trust_bundles import Bundle, BundleMeta, BundleSpec, selected
 from workers.env import downward
 from workers.env.env_files import parse_env_file
 from workers.env.environment import EnvironmentSources, make_environment
@@ -333,6 +336,14 @@ def exit_code(text: str) -> object:
     return msgspec.convert(found, StreamStatus).exit_code()
 
 
+BLOCK: Final = "-----BEGIN CERTIFICATE-----\nQQ==\n-----END CERTIFICATE-----\n"
+CA: Final = ClusterTrustBundleProjection(name="ca", path="ca.pem")
+
+
+def anchors(text: str) -> object:
+    return selected([Bundle(BundleMeta("ca"), BundleSpec("", text))], CA)
+
+
 def in_single_bytes(frames: bytes) -> object:
     connection = Connection()
     return [list(connection.receive(frames[at : at + 1])) for at in range(len(frames))]
@@ -478,6 +489,10 @@ PARSERS: Final[Mapping[str, Parser]] = {
     "frames of SPDY": Parser("workers/spdy/decoder.py", in_single_bytes, SPDY, 200),
     "ports of SPDY": Parser("workers/api_server/streams/port_pairs.py", forwarded, DIGITS),
     "exit codes": Parser("ipc/wire/stream_channels.py", exit_code, DIGITS),
+    "paths of findings": Parser("ipc/api/support/cluster.py", is_of_cluster, repeated("[1", "[1]", "[", "1", "]")),
+    "trust anchors": Parser(
+        "workers/cluster/objects/trust_bundles.py", anchors, repeated("-----BEGIN CERTIFICATE-----", "-", "A", BLOCK)
+    ),
 }
 
 
