@@ -77,11 +77,6 @@ class Cluster:
         """What the server was asked so far."""
         return self.do(lambda server: [request for request in server.requests if test(request)])
 
-    def lease_version(self) -> int:
-        """resourceVersion of the node's lease."""
-        lease = self.do(lambda server: server.store.get("leases", "kube-node-lease", NODE))
-        return int(lease["metadata"]["resourceVersion"])
-
     def patches(self, name: str) -> list[Request]:
         """Of a pod's status, in the default namespace."""
         path = f"/api/v1/namespaces/default/pods/{name}/status"
