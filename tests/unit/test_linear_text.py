@@ -30,9 +30,11 @@ from ipc.api.decode import decode_pod, decode_secret
 from ipc.api.defaults import default_pod
 from ipc.api.image import parse_image_name
 from ipc.api.quantity import parse_quantity
+from ipc.api.support.cluster import is_of_cluster
 from ipc.api.v1.config_objects import Secret
 from ipc.api.v1.env import EnvVar
 from ipc.api.v1.probe import HTTPGetAction
+from ipc.api.v1.projected import ClusterTrustBundleProjection
 from ipc.api.validation import names
 from ipc.api.validation.pod import validate_pod
 from ipc.host import clock, network_addresses
@@ -56,6 +58,7 @@ from workers.api_server.kubelet.node_logs import journal_query
 from workers.api_server.store import field_terms, selectors
 from workers.api_server.streams import port_pairs
 from workers.certificates.validity import read_validity
+from workers.cluster.objects.trust_bundles import Bundle, BundleMeta, BundleSpec, selected
 from workers.env import downward
 from workers.env.env_files import parse_env_file
 from workers.env.environment import EnvironmentSources, make_environment
@@ -359,6 +362,14 @@ def exit_code(text: str) -> object:
     return msgspec.convert(found, StreamStatus).exit_code()
 
 
+BLOCK: Final = "-----BEGIN CERTIFICATE-----\nQQ==\n-----END CERTIFICATE-----\n"
+CA: Final = ClusterTrustBundleProjection(name="ca", path="ca.pem")
+
+
+def anchors(text: str) -> object:
+    return selected([Bundle(BundleMeta("ca"), BundleSpec("", text))], CA)
+
+
 def in_single_bytes(frames: bytes) -> object:
     connection = Connection()
     return [list(connection.receive(frames[at : at + 1])) for at in range(len(frames))]
@@ -521,6 +532,10 @@ PARSERS: Final[Mapping[str, Parser]] = {
     "signed kubeconfigs": Parser(
         "ipc/kubeconfig/bootstrap_token.py", lambda text: is_signed(b"a", text, BOOTSTRAP_TOKEN), NAMES
     ),
+    "paths of findings": Parser("ipc/api/support/cluster.py", is_of_cluster, repeated("[1", "[1]", "[", "1", "]")),
+    "trust anchors": Parser(
+        "workers/cluster/objects/trust_bundles.py", anchors, repeated("-----BEGIN CERTIFICATE-----", "-", "A", BLOCK)
+    ),
 }
 
 
@@ -540,6 +555,7 @@ NO_PARSER: Final[Mapping[str, tuple[str, ...]]] = {
         "ipc/kubeconfig/authority_pin.py",
         "ipc/kubeconfig/decode.py",
         "ipc/nodestatus/allocatable.py",
+        "ipc/nodestatus/node_ip.py",
         "supervisor/cli/",
         "supervisor/client/cluster.py",
         "supervisor/client/errors.py",
@@ -602,6 +618,7 @@ NO_PARSER: Final[Mapping[str, tuple[str, ...]]] = {
         "workers/logs/termination_message.py",
         "workers/volumemanager/plugins/atomic_writer.py",
     ),
+    "numbers of at most 20 digits": ("workers/cluster/node/lease.py",),
     "a file of our own": ("workers/volumemanager/plugins/ownership.py",),
     "files of Podman and its monitors": ("workers/libpod/infra_look.py",),
     "expressions of one length": ("workers/images/pull_records.py", "workers/kubecontainer/naming.py"),

@@ -12,7 +12,7 @@ from typing import Final
 import msgspec
 
 from ipc.api.v1.config_objects import ConfigMap, Secret
-from ipc.host.tasks import BackgroundTasks, restarted
+from ipc.host.tasks import BackgroundTasks, first_of, restarted
 from ipc.kubecontainer.config_objects import ObjectKey, ObjectKind
 from ipc.messages.cluster import ObjectStated, ObjectWithdrawn
 from workers.kubeclient.protocol import Client
@@ -95,17 +95,10 @@ class ObjectWatches:
         watch.reflector = reflector = Reflector[ConfigMap | Secret](
             self._client, resource, namespace=key.namespace, name=key.name, decode=decode, sink=watch
         )
-        following = asyncio.ensure_future(reflector.run())
-        settled = asyncio.ensure_future(watch.is_immutable.wait())
         try:
-            await asyncio.wait((following, settled), return_when=asyncio.FIRST_COMPLETED)
-            if following.done():
-                following.result()
+            await first_of(reflector.run(), watch.is_immutable.wait())
         finally:
             watch.reflector = None
-            following.cancel()
-            settled.cancel()
-            await asyncio.gather(following, settled, return_exceptions=True)
 
 
 def withdrawn(key: ObjectKey) -> ObjectWithdrawn:

@@ -59,7 +59,7 @@ class TrustBundles:
         self._reflector.begin_anew()
 
     def anchors(self, wish: ClusterTrustBundleProjection) -> TrustAnchors:
-        """What the bundles are worth for a source of a volume."""
+        """Anchors that the bundles have for a source of a volume."""
         if not self._is_read:
             return TrustAnchors(wish=wish, problem="ClusterTrustBundles have not yet been read at least once")
         return selected(self._found.values(), wish)
