@@ -40,6 +40,10 @@ class Cluster:
         """Objects that are simply there."""
         self.do(lambda server: [server.store.create(found) for found in objects])
 
+    def time(self) -> float:
+        """Seconds of the clock by which requests are dated."""
+        return self.do(lambda _: self._loop.time())
+
     def stop(self) -> None:
         """As if the server were killed."""
         asyncio.run_coroutine_threadsafe(self._server.stop(), self._loop).result(CALL_DEADLINE_S)
@@ -81,6 +85,11 @@ class Cluster:
         """resourceVersion of the node's lease."""
         lease = self.do(lambda server: server.store.get("leases", "kube-node-lease", NODE))
         return int(lease["metadata"]["resourceVersion"])
+
+    def events(self, name: str) -> set[str]:
+        """Reasons of the events about an object."""
+        found = self.do(lambda server: server.store.all("events"))
+        return {event["reason"] for event in found if event["involvedObject"]["name"] == name}
 
     def patches(self, name: str) -> list[Request]:
         """Of a pod's status, in the default namespace."""

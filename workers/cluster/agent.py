@@ -8,7 +8,10 @@ import os
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Final, NoReturn, assert_never
 
+import msgspec
+
 from ipc.api.annotations import API_SOURCE
+from ipc.api.v1.event import Event
 from ipc.host.clock import Clock
 from ipc.host.tasks import restarted
 from ipc.messages.api_server import (
@@ -207,7 +210,7 @@ class ClusterAgent:
                 if message.sources_ready:
                     self._mirrors.sources_ready()
             case EventChanged(event=event):
-                self._events.take(event)
+                self._events.take(self._named_as_there(event))
             case FeedSynced():
                 self._is_synced = True
                 self._begin_events()
@@ -222,6 +225,13 @@ class ClusterAgent:
                 pass
             case _:
                 assert_never(message)
+
+    def _named_as_there(self, event: Event) -> Event:
+        """The event about a static pod is one about its mirror."""
+        name = self._mirrors.name_of(event.involved_object.uid)
+        if not name:
+            return event
+        return msgspec.structs.replace(event, involved_object=msgspec.structs.replace(event.involved_object, name=name))
 
     def _begin_events(self) -> None:
         if self._is_synced and self._started_at:

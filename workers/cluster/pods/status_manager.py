@@ -134,8 +134,7 @@ class StatusManager:
         self._changed.add(uid)
 
     def release_unknown(self, reported: Iterable[str]) -> None:
-        """Take a pod that the master has not reported by now for one that is not here, and never was as far as this agent
-        knows."""
+        """Take pods that the master has not reported by now for ones of which nothing is here."""
         there = set(reported)
         for uid, entry in self._entries.items():
             if uid not in there and entry.own is None:
@@ -145,7 +144,7 @@ class StatusManager:
     # --- what to do ----------------------------------------------------------------------------------------------
 
     def due(self, uid: str, now: float) -> tuple[Action | None, float]:
-        """Decide what to do for that pod now; if nothing, in how many seconds to ask again (0.0: not before it changes)."""
+        """Decide what to do for that pod now; if nothing, in how many seconds to ask again (0.0: when it changes)."""
         entry = self._entries.get(uid)
         if entry is None or entry.known is None or entry.is_busy or entry.is_lost:
             return None, 0.0
