@@ -29,9 +29,9 @@ def page(theirs: Shapes, ours: Shapes) -> str:
     unexplained = [difference for difference, reason in reasons if reason is None]
     assert not unexplained, "\n".join(f"{one.kind} | {one.what} | {one.side}" for one in unexplained)
     used = {reason.text for _, reason in reasons if reason is not None}
-    stale = [reason for reason in REASONS if reason.text not in used]
-    assert not stale, stale
-    return _HEAD + "\n".join([*_same(theirs, ours), "", *_differing(reasons)]) + "\n"
+    stale = [reason for reason in REASONS if reason.text not in used and not reason.varies]
+    assert not stale, "no difference is explained by: " + "; ".join(reason.text for reason in stale)
+    return _HEAD + "\n".join([*_same(theirs, ours), "", *_differing(reasons), "", *_varying()]) + "\n"
 
 
 def _reason(difference: Difference) -> Reason | None:
@@ -50,10 +50,17 @@ def _differing(reasons: list[tuple[Difference, Reason | None]]) -> Iterator[str]
     seen: dict[tuple[str, str, str], set[str]] = {}
     for difference, reason in reasons:
         assert reason is not None
+        if reason.varies:
+            continue
         what = reason.what or _shown(difference.what)
         seen.setdefault((difference.kind, difference.side, reason.text), set()).add(what)
     for (kind, side, text), whats in seen.items():
         yield f"| `{kind}` | {', '.join(sorted(whats))} | {side} | {text} |"
+
+
+def _varying() -> Iterator[str]:
+    yield "What depends on the moment, and is not compared:\n"
+    yield from (f"- `{re.sub('[.^$*]', '', one.kind).strip()}`: {one.text}" for one in REASONS if one.varies)
 
 
 def _shown(what: str) -> str:

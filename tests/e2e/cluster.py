@@ -36,6 +36,10 @@ class Cluster:
 
         return asyncio.run_coroutine_threadsafe(done(), self._loop).result(CALL_DEADLINE_S)
 
+    def create(self, *objects: Json) -> None:
+        """Objects that are simply there."""
+        self.do(lambda server: [server.store.create(found) for found in objects])
+
     def time(self) -> float:
         """Seconds of the clock by which requests are dated."""
         return self.do(lambda _: self._loop.time())
@@ -77,16 +81,6 @@ class Cluster:
         """What the server was asked so far."""
         return self.do(lambda server: [request for request in server.requests if test(request)])
 
-    def lease_version(self) -> int:
-        """resourceVersion of the node's lease."""
-        lease = self.do(lambda server: server.store.get("leases", "kube-node-lease", NODE))
-        return int(lease["metadata"]["resourceVersion"])
-
-    def events(self, name: str) -> set[str]:
-        """Reasons of the events about an object."""
-        found = self.do(lambda server: server.store.all("events"))
-        return {event["reason"] for event in found if event["involvedObject"]["name"] == name}
-
     def patches(self, name: str) -> list[Request]:
         """Of a pod's status, in the default namespace."""
         path = f"/api/v1/namespaces/default/pods/{name}/status"
@@ -100,9 +94,8 @@ class Cluster:
     def bootstrap(self, agent: Agent, directory: Path) -> None:
         """Have an agent that was not started yet ask for a certificate and register itself."""
         path = self.do(lambda server: _bootstrap_file(server, directory))
-        agent.configure(
-            {"nodeName": NODE, "cluster": {"bootstrapKubeconfig": str(path), "nodeLeaseDurationSeconds": 4}}
-        )
+        settings = {"bootstrapKubeconfig": str(path), "nodeLeaseDurationSeconds": 4}
+        agent.configure({"nodeName": NODE, "cluster": settings})
 
 
 async def _end(server: KubeApiServer) -> None:

@@ -23,10 +23,8 @@ NAMESPACE_FILE: Final = {"path": "namespace", "fieldRef": {"apiVersion": "v1", "
 @pytest.fixture(scope="module")
 def cluster() -> Iterator[Cluster]:
     with running_cluster() as made:
-        for found in (config_map("kube-root-ca.crt", **{"ca.crt": "PEM"}), config_map("settings", COLOUR="red")):
-            made.do(lambda server, found=found: server.store.create(found))
-        made.do(lambda server: server.store.create(service("kubernetes", "10.96.0.1")))
-        made.do(lambda server: server.store.create(service("db", "10.96.0.2")))
+        made.create(config_map("kube-root-ca.crt", **{"ca.crt": "PEM"}), config_map("settings", COLOUR="red"))
+        made.create(service("kubernetes", "10.96.0.1"), service("db", "10.96.0.2"))
         yield made
 
 

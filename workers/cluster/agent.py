@@ -168,6 +168,7 @@ class ClusterAgent:
         """The server's store was restored: a watch from a version that it does not have yet would be silent."""
         log.warning("the server's versions have fallen: everything is listed anew")
         self._reflector.begin_anew()
+        self._objects.begin_anew()
 
     def _see_node(self, node: ClusterNode) -> None:
         stated = NodeStated(

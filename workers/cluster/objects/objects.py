@@ -71,6 +71,11 @@ class Objects:
         finally:
             await self._tasks.close()
 
+    def begin_anew(self) -> None:
+        """The server's store was restored from a backup: everything is listed anew, claims are read anew."""
+        for part in (self._services, self._classes, self._bundles, self._watches, self._claims):
+            part.begin_anew()
+
     async def need(self, pod: Pod) -> None:
         """Follow what a pod refers to. Returns when the server has said of each whether it is there, or after
         PATIENCE_S."""
