@@ -1,2 +1,1 @@
-"""Objects that pods get from the cluster, by a watch for each reference: ConfigMaps, Secrets, claims, classes; services,
-tokens, trust anchors."""
+"""Objects that pods get from the cluster: ConfigMaps and Secrets by a watch each, claims, classes, services, tokens."""
