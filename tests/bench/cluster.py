@@ -94,13 +94,15 @@ def idle(agent: Agent, seconds: float) -> str:
     time.sleep(SETTLE_S)
     before = _cpu_s(agent)
     time.sleep(seconds)
-    percent = 100 * (_cpu_s(agent) - before) / seconds
+    after = _cpu_s(agent)
+    percent = 100 * sum(after[pid] - spent for pid, spent in before.items() if pid in after) / seconds
     taken = [taken_by(process.pid) for process in processes(agent)]
     return f"{percent:.2f} % of a CPU, {_sum(taken)}"
 
 
-def _cpu_s(agent: Agent) -> float:
-    return sum(sum(process.cpu_times()[:2]) for process in processes(agent))
+def _cpu_s(agent: Agent) -> dict[int, float]:
+    """By process: those that are there on demand may leave meanwhile."""
+    return {process.pid: sum(process.cpu_times()[:2]) for process in processes(agent)}
 
 
 def _sum(taken: Sequence[Taken]) -> str:
