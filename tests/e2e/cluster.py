@@ -40,6 +40,10 @@ class Cluster:
         """Objects that are simply there."""
         self.do(lambda server: [server.store.create(found) for found in objects])
 
+    def time(self) -> float:
+        """Seconds of the clock by which requests are dated."""
+        return self.do(lambda _: self._loop.time())
+
     def stop(self) -> None:
         """As if the server were killed."""
         asyncio.run_coroutine_threadsafe(self._server.stop(), self._loop).result(CALL_DEADLINE_S)

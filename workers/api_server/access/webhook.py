@@ -1,5 +1,5 @@
 """The cluster as authenticator of tokens and as authorizer. Asked by the process that serves the port, with a client of
-its own (docs/decisions/0058-cluster.md)."""
+its own (docs/decisions/0059-cluster-client.md)."""
 
 from __future__ import annotations
 

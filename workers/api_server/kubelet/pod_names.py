@@ -6,7 +6,7 @@ from typing import Final
 
 from ipc.messages.api_server import PodChanged
 from workers.api_server.store.site import AppState
-from workers.api_server.store.store import StoredObject
+from workers.api_server.store.objects import StoredObject
 
 _STATIC_SOURCES: Final = frozenset({"file", "http"})
 
