@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from supervisor.cli.commands.operating.drain import end_all_pods
+from supervisor.cli.changing.draining import end_all_pods
 from supervisor.cli.configuration import config_file, config_option, config_words, load_configuration
 from supervisor.cli.options import FOREVER_S, Failure, agent, agent_options, duration_s
 
