@@ -81,6 +81,16 @@ class Cluster:
         """What the server was asked so far."""
         return self.do(lambda server: [request for request in server.requests if test(request)])
 
+    def lease_version(self) -> int:
+        """resourceVersion of the node's lease."""
+        lease = self.do(lambda server: server.store.get("leases", "kube-node-lease", NODE))
+        return int(lease["metadata"]["resourceVersion"])
+
+    def events(self, name: str) -> set[str]:
+        """Reasons of the events about an object."""
+        found = self.do(lambda server: server.store.all("events"))
+        return {event["reason"] for event in found if event["involvedObject"]["name"] == name}
+
     def patches(self, name: str) -> list[Request]:
         """Of a pod's status, in the default namespace."""
         path = f"/api/v1/namespaces/default/pods/{name}/status"

@@ -525,16 +525,16 @@ PARSERS: Final[Mapping[str, Parser]] = {
     "frames of SPDY": Parser("workers/spdy/decoder.py", in_single_bytes, SPDY, 200),
     "ports of SPDY": Parser("workers/api_server/streams/port_pairs.py", forwarded, DIGITS),
     "exit codes": Parser("ipc/wire/stream_channels.py", exit_code, DIGITS),
+    "paths of findings": Parser("ipc/api/support/cluster.py", is_of_cluster, repeated("[1", "[1]", "[", "1", "]")),
+    "trust anchors": Parser(
+        "workers/cluster/objects/trust_bundles.py", anchors, repeated("-----BEGIN CERTIFICATE-----", "-", "A", BLOCK)
+    ),
     "dates of certificates": Parser("workers/certificates/validity.py", certificate_dates, CERTIFICATES),
     "times to wait": Parser("workers/kubeclient/retry.py", retry_after_s, DIGITS),
     "events of a watch": Parser("workers/kubeclient/watch_frames.py", watched, JSON | LINES),
     "lists of a cluster": Parser("workers/kubeclient/reflector_state.py", listed, JSON),
     "signed kubeconfigs": Parser(
         "ipc/kubeconfig/bootstrap_token.py", lambda text: is_signed(b"a", text, BOOTSTRAP_TOKEN), NAMES
-    ),
-    "paths of findings": Parser("ipc/api/support/cluster.py", is_of_cluster, repeated("[1", "[1]", "[", "1", "]")),
-    "trust anchors": Parser(
-        "workers/cluster/objects/trust_bundles.py", anchors, repeated("-----BEGIN CERTIFICATE-----", "-", "A", BLOCK)
     ),
 }
 
