@@ -8,7 +8,7 @@ from errno import EPIPE
 from typing import TYPE_CHECKING, Final, NoReturn
 
 if TYPE_CHECKING:
-    from ipc.wire.boot import WorkerMain
+    from ipc.wire.boot import LoadWorkerMain, WorkerMain
 
 EXIT_INTERRUPTED: Final = 130
 
@@ -26,14 +26,28 @@ def main() -> int:
     Modules are loaded within it, so that Ctrl-C ends it without a word while they are.
     """
     try:
-        from supervisor.cli.main import run_cli
-
         if sys.stdout is not None:
             sys.stdout.reconfigure(errors="backslashreplace")  # type: ignore[union-attr]  # of a text that is no UTF-8
-        code = run_cli(sys.argv[1:], load_worker_main)
-        leave(code)
+        leave(run_command(sys.argv[1:], load_worker_main))
     except KeyboardInterrupt:
         os._exit(EXIT_INTERRUPTED)
+
+
+def run_command(arguments: list[str], load: LoadWorkerMain) -> int:
+    """Run a command; its exit code. The agent runs without the command line's library where its options are plain."""
+    if arguments[:1] == ["run"]:
+        from supervisor.agent_command import plain_options, run_with
+
+        if (options := plain_options(arguments[1:])) is not None:
+            try:
+                return run_with(options, load)
+            except Exception as error:
+                from supervisor.cli.main import tell
+
+                return tell(error)
+    from supervisor.cli.main import run_cli
+
+    return run_cli(arguments, load)
 
 
 def leave(code: int) -> NoReturn:

@@ -17,6 +17,7 @@ from ipc.messages.api_server import (
     DeleteObject,
     DeletePod,
     DrainNode,
+    FreezePod,
     PatchObject,
     PostManifests,
     ReadConfiguration,
@@ -24,6 +25,7 @@ from ipc.messages.api_server import (
     ReadProfile,
     ReloadSettings,
     Reply,
+    RestartContainer,
     RestartPod,
     RestartWorker,
     SetLogLevel,
@@ -31,10 +33,12 @@ from ipc.messages.api_server import (
     UncordonNode,
 )
 from ipc.messages.garbage_report import GarbageReport
+from ipc.messages.pod_worker import Freeze
 from supervisor.config.settings import SettingsError
 from supervisor.processes.child_manager import ChildManager
 from supervisor.processes.worker_pool import API_SLOT
 from supervisor.profiles import Profiles
+from supervisor.protocol.refusals import RequestRefused
 from supervisor.sources.applied import ApplyOptions
 from supervisor.sources.manager import SourceManager
 
@@ -44,6 +48,12 @@ class AgentControl(Protocol):
 
     def is_going_down(self, namespace: str, name: str) -> bool:
         """Whether a pod of that name is on its way out."""
+
+    def restart_container(self, namespace: str, name: str, container: str, grace_period_s: int | None) -> None:
+        """Begin to replace one container of a pod. Raises RequestRefused."""
+
+    async def freeze_pod(self, namespace: str, name: str, freeze: Freeze) -> None:
+        """Pause a pod, or resume it. Raises RequestRefused."""
 
     def restart_worker(self, slot: int) -> None:
         """Ask a worker to leave; its successor follows."""
@@ -96,6 +106,10 @@ class AdminRequests:
                 self._begin(request, self._patch(request))
             case RestartPod():
                 self._answer(request, self._sources.restart(request.namespace, request.name, request.grace_period_s))
+            case RestartContainer():
+                self._restart_container(request)
+            case FreezePod():
+                self._begin(request, self._freeze_pod(request))
             case DeletePod():
                 self._begin(request, self._delete(request))
             case DeleteObject():
@@ -165,6 +179,23 @@ class AdminRequests:
             return Reply(request_id=0, code=404, reason="NotFound", message=message)
         return Reply(request_id=0, code=200, message=msgspec.json.encode(found).decode())
 
+    def _restart_container(self, request: RestartContainer) -> None:
+        name, container = request.name, request.container
+        try:
+            self._agent.restart_container(request.namespace, name, container, request.grace_period_s)
+        except RequestRefused as refused:
+            answer = _refusal(refused)
+        else:
+            answer = Reply(request_id=0, code=202, results=(f"container/{container} of pod/{name} restarting",))
+        self._answer(request, answer)
+
+    async def _freeze_pod(self, request: FreezePod) -> Reply:
+        try:
+            await self._agent.freeze_pod(request.namespace, request.name, request.freeze)
+        except RequestRefused as refused:
+            return _refusal(refused)
+        return Reply(request_id=0, code=200, results=(f"pod/{request.name} {request.freeze}d",))
+
     def _restart_worker(self, request: RestartWorker) -> None:
         """Asked to leave, then killed; its successor follows. Whoever asks sees its incarnation in `get workers`."""
         name, slot = request.name, self._children.slot_named(request.name)
@@ -197,3 +228,7 @@ class AdminRequests:
 
     def _answer(self, request: AdminRequest, answer: Reply) -> None:
         self._children.send(API_SLOT, msgspec.structs.replace(answer, request_id=request.request_id))
+
+
+def _refusal(refused: RequestRefused) -> Reply:
+    return Reply(request_id=0, code=refused.code, reason=refused.reason, message=str(refused))

@@ -38,12 +38,14 @@ from ipc.messages.api_server import (
     DeleteObject,
     DeletePod,
     DrainNode,
+    FreezePod,
     PatchObject,
     PostManifests,
     ReadConfiguration,
     ReadObject,
     ReadProfile,
     ReloadSettings,
+    RestartContainer,
     RestartPod,
     RestartWorker,
     SetLogLevel,
@@ -76,7 +78,7 @@ from ipc.messages.node_worker import (
     SetLogRotation,
     VolumeDeleted,
 )
-from ipc.messages.pod_worker import AbandonPull, ProbeResultChanged, ProbingStopped, PullImage, SyncDone
+from ipc.messages.pod_worker import AbandonPull, Freeze, ProbeResultChanged, ProbingStopped, PullImage, SyncDone
 from ipc.metrics import rootlet as metrics
 from ipc.nodestatus.conditions import statuses_of
 from ipc.nodestatus.node_ip import chosen_node_ips
@@ -102,11 +104,12 @@ from supervisor.processes import sd_notify
 from supervisor.processes.child_manager import ChildManager
 from supervisor.processes.child_specs import child_specs
 from supervisor.processes.podman_health import PodmanHealth
-from supervisor.processes.podman_service import PodmanService
+from supervisor.processes.podman_service import PodmanService, cgroup_manager
 from supervisor.processes.slowness import HOUSEKEEPING_WARNING_S, warn_if_slow
 from supervisor.processes.worker_pool import API_SLOT, CLUSTER_SLOT, NODE_SLOT, PODMAN_SLOT, ChildSpec, WorkerPool
 from supervisor.protocol.commands import (
     DeathExplained,
+    FreezeAnswered,
     GarbageCollected,
     Log,
     LoopCommand,
@@ -119,8 +122,10 @@ from supervisor.protocol.commands import (
 )
 from supervisor.protocol.events import (
     BindingsRestored,
+    ContainerRestartsRestored,
     EventsRestored,
     EvictionsRestored,
+    FreezeRequest,
     GarbageRequest,
     HostAddressesChanged,
     HousekeepingTick,
@@ -141,11 +146,13 @@ from supervisor.protocol.events import (
     WorkerUp,
 )
 from supervisor.protocol.manifests import ManifestError
+from supervisor.protocol.refusals import RequestRefused
 from supervisor.record.event_log import EventLog
 from supervisor.record.event_writer import EventWriter
 from supervisor.record.node_events import NodeEvents
 from supervisor.shutdown_control import ShutdownControl
 from supervisor.sources.manager import SourceManager
+from supervisor.state.container_restarts_checkpoint import ContainerRestartsCheckpoint
 from supervisor.state.probe_checkpoint import ProbeCheckpoint
 from supervisor.state.resources_checkpoint import ResourcesCheckpoint
 from supervisor.state.volume_bindings import VolumeBindingsCheckpoint
@@ -195,7 +202,8 @@ class Master:
         self._board = board
         self._service = service
         self._clock = SystemClock()
-        node, found = node_resources(read_machine(settings), settings), self._host_ips()
+        machine = read_machine(settings, cgroup_manager({**os.environ, **service.env}))
+        node, found = node_resources(machine, settings), self._host_ips()
         board.record_host_ips(found)
         rows = settings.max_pods + SPARE_ROWS
         self._loop = SyncLoop(settings, rows, found, random.Random(), node)
@@ -204,6 +212,7 @@ class Master:
         self._event_writer = EventWriter(EventLog(settings.state_dir / EVENTS_FILE), self._clock)
         self._probe_checkpoint = ProbeCheckpoint(settings.state_dir / PROBES_FILE, self._clock)
         self._resources_checkpoint = ResourcesCheckpoint(settings.state_dir, self._clock)
+        self._restarts_checkpoint = ContainerRestartsCheckpoint(settings.state_dir, self._clock)
         self._volume_bindings = VolumeBindingsCheckpoint(settings.state_dir, self._clock)
         self._podman = PodmanHealth(self._clock, self._node_event)
         self._node_events = NodeEvents(settings.node_name, settings.state_dir / BOOT_FILE, self._node_event)
@@ -234,6 +243,8 @@ class Master:
         self._requests = AdminRequests(self, self._sources, self._children)
         self._garbage: dict[int, asyncio.Future[GarbageReport]] = {}
         """Collections that somebody has asked for, by ticket."""
+        self._freezes: dict[int, asyncio.Future[FreezeAnswered]] = {}
+        """Requests to pause or resume a pod, likewise."""
         self._tickets = itertools.count(1)
         self._adopted_told = False
         self._verbosity = settings.logging.levels
@@ -265,6 +276,7 @@ class Master:
         self._feed(EvictionsRestored({uid: decode_failure(text) for uid, text in marks.items()}))
         self._feed(ProbeResultsRestored(self._probe_checkpoint.restore()))
         self._feed(ResourcesRestored(self._resources_checkpoint.restore()))
+        self._feed(ContainerRestartsRestored(self._restarts_checkpoint.restore()))
         self._feed(BindingsRestored(self._volume_bindings.restore()))
         self._shutdown.restore()
         for update in self._sources.restore():
@@ -294,7 +306,8 @@ class Master:
         await self._probe_checkpoint.close(self._loop.probe_results_by_id())
         allocations = self._loop.allocations
         await self._resources_checkpoint.close(allocations.version, allocations.all_resources)
-        volumes = self._loop.persistent_volumes
+        volumes, restarts = self._loop.persistent_volumes, self._loop.requested_restarts
+        await self._restarts_checkpoint.close(restarts.version, restarts.everything)
         await self._volume_bindings.close(volumes.version, lambda: volumes.bindings)
 
     def give_up(self, reason: str) -> None:
@@ -350,9 +363,11 @@ class Master:
         self._watchdog.iterated(ended)
 
     def _keep_resources(self) -> None:
-        """After every event: what a pod was allocated, and which volume a claim has, is written while a worker acts on
-        it."""
+        """After every event: what a pod was allocated, which volume a claim has and which containers are to begin anew
+        is written while a worker acts on it."""
         allocations, volumes = self._loop.allocations, self._loop.persistent_volumes
+        restarts = self._loop.requested_restarts
+        self._restarts_checkpoint.keep(restarts.version, restarts.everything)
         self._resources_checkpoint.keep(allocations.version, allocations.all_resources)
         self._volume_bindings.keep(volumes.version, lambda: volumes.bindings)
 
@@ -375,6 +390,8 @@ class Master:
                     self._children.retire(slot, self._settings.workers.stop_timeout_s)
                 case GarbageCollected(ticket, report):
                     self._garbage.pop(ticket).set_result(report)
+                case FreezeAnswered(ticket):
+                    self._freezes.pop(ticket).set_result(command)
                 case PodsStopped():
                     self._sources.forget()
                     self._end()
@@ -442,7 +459,7 @@ class Master:
                 self._replace_if_hung(why)
             case ApplyManifests() | PatchObject() | RestartPod() | DeletePod() | DeleteObject() | RestartWorker():
                 self._requests.take(message)
-            case SetLogLevel() | StopAgent():
+            case RestartContainer() | FreezePod() | SetLogLevel() | StopAgent():
                 self._requests.take(message)
             case (
                 PostManifests()
@@ -511,6 +528,17 @@ class Master:
 
     def is_going_down(self, namespace: str, name: str) -> bool:
         return self._loop.is_going_down(namespace, name)
+
+    def restart_container(self, namespace: str, name: str, container: str, grace_period_s: int | None) -> None:
+        self._feed(self._loop.container_restarts.request(namespace, name, container, grace_period_s))
+
+    async def freeze_pod(self, namespace: str, name: str, freeze: Freeze) -> None:
+        ticket, answer = next(self._tickets), asyncio.get_running_loop().create_future()
+        self._freezes[ticket] = answer
+        self._feed(FreezeRequest(ticket=ticket, namespace=namespace, name=name, freeze=freeze))
+        answered = await asyncio.shield(answer)
+        if answered.code >= 400:
+            raise RequestRefused(answered.code, answered.reason, answered.message)
 
     def restart_worker(self, slot: int) -> None:
         self._feed(WorkerLeaving(slot))

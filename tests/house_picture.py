@@ -11,8 +11,7 @@ from __future__ import annotations
 import enum
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Final, NamedTuple, get_args
-from xml.sax.saxutils import escape
+from typing import Any, Final, get_args
 
 from ipc.messages.catalogue import DIALING, LINKS, ZYGOTE
 from ipc.messages.pod_worker import WorkType
@@ -20,6 +19,7 @@ from ipc.wire.boot import Role
 from supervisor.processes.child_specs import child_specs
 from supervisor.processes.podman_service import PodmanService
 from supervisor.processes.worker_pool import ChildSpec
+from tests.drawing import LINE, Box, arrow_down, framed, head, text_at
 
 PICTURE: Final = Path(__file__).parents[1] / "docs" / "architecture.svg"
 DOES: Final[Mapping[Role, Sequence[str]]] = {
@@ -40,28 +40,6 @@ MOVES: Final = ("removed, rejected, evicted, or all containers have ended", "not
 
 WIDTH: Final = 1380
 MARGIN: Final = 20
-LINE: Final = 15
-STYLE: Final = (
-    "text{font:12px sans-serif;fill:#1b1f24}.name{font-weight:bold}"
-    ".small{font-size:11px}.message{font:10.5px monospace}"
-    "rect{fill:#f6f8fa;stroke:#57606a;rx:6}.board{fill:#fff8c5}.lazy{stroke-dasharray:5 3}"
-    "path{fill:none;stroke:#57606a;marker-end:url(#head)}"
-)
-
-
-class Box(NamedTuple):
-    x: float
-    y: float
-    width: float
-    height: float
-
-    @property
-    def middle(self) -> float:
-        return self.x + self.width / 2
-
-    @property
-    def below(self) -> float:
-        return self.y + self.height
 
 
 def children() -> list[ChildSpec]:
@@ -88,13 +66,8 @@ def _document() -> Iterator[str]:
     board = Box(MARGIN, 345 + rows * LINE, WIDTH - 2 * MARGIN, 46)
     phases = board.below + 50
     height = phases + 100
-    yield f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {height:g}" width="{WIDTH}">'
-    yield f"<style>{STYLE}</style>"
-    yield (
-        '<defs><marker id="head" markerWidth="8" markerHeight="8" refX="7" refY="3" orient="auto">'
-        '<path d="M0,0 L7,3 L0,6" style="marker-end:none"/></marker></defs>'
-    )
-    yield from _box(
+    yield from head(WIDTH, height)
+    yield from framed(
         master,
         "master",
         "sync loop, desired pods, pod cache, phases, status; never calls Podman, never forks",
@@ -102,14 +75,14 @@ def _document() -> Iterator[str]:
         f"from it: {', '.join(message_names(ZYGOTE.reports))}",
         "a private link (socketpair) to each child that speaks; its messages stand below it",
     )
-    yield from _box(zygote, "zygote", "forked before any loop or thread; the only caller of fork(2); reaps by pidfd")
-    yield _arrow(master.middle, master.below, zygote.y)
+    yield from framed(zygote, "zygote", "forked before any loop or thread; the only caller of fork(2); reaps by pidfd")
+    yield arrow_down(master.middle, master.below, zygote.y)
     for spec, box in zip(specs, boxes, strict=True):
         yield from _child(spec, box)
-        yield _arrow(box.middle, zygote.below, box.y)
+        yield arrow_down(box.middle, zygote.below, box.y)
         for at, text in enumerate(_messages(spec)):
-            yield _text(box.x + 4, box.below + 22 + at * LINE, text, "message")
-    yield from _box(
+            yield text_at(box.x + 4, box.below + 22 + at * LINE, text, "message")
+    yield from framed(
         board,
         "board (shared memory)",
         "one row a worker: heartbeat, step, breaker; one row a pod: its newest observation; one writer a row, "
@@ -135,41 +108,26 @@ def _messages(spec: ChildSpec) -> list[str]:
 def _child(spec: ChildSpec, box: Box) -> Iterator[str]:
     notes = ["on demand"] * spec.on_demand + ["while a pod kills its worker"] * spec.expendable
     lazy = spec.on_demand or spec.expendable
-    yield from _box(box, spec.name, *DOES[spec.role], *notes, kind="lazy" if lazy else "")
+    yield from framed(box, spec.name, *DOES[spec.role], *notes, kind="lazy" if lazy else "")
 
 
 def _phases(top: float) -> Iterator[str]:
     width = 250.0
     gap = (WIDTH - 2 * MARGIN - width * len(PHASES)) / (len(PHASES) - 1)
-    yield _text(MARGIN, top - 12, "the phases of a pod (its work in the master), from its manifest to nothing", "name")
+    yield text_at(
+        MARGIN, top - 12, "the phases of a pod (its work in the master), from its manifest to nothing", "name"
+    )
     for at, (phase, does) in enumerate(PHASES.items()):
         box = Box(MARGIN + at * (width + gap), top, width, 50)
-        yield from _box(box, _word(phase), does)
+        yield from framed(box, _word(phase), does)
         if at < len(MOVES):
             y = top + 25
             yield f'<path d="M{box.x + width:g},{y:g} L{box.x + width + gap:g},{y:g}"/>'
-            yield _text(MARGIN + at * (width + gap), top + 68, f"→ {MOVES[at]}", "small")
+            yield text_at(MARGIN + at * (width + gap), top + 68, f"→ {MOVES[at]}", "small")
 
 
 def _word(value: enum.StrEnum) -> str:
     return value.name.lower()
-
-
-def _box(box: Box, name: str, *lines: str, kind: str = "") -> Iterator[str]:
-    yield (
-        f'<rect class="{kind}" x="{box.x:g}" y="{box.y:g}" width="{box.width:g}" height="{box.height:g}"/>'
-        f"{_text(box.x + 10, box.y + 18, name, 'name')}"
-    )
-    for at, line in enumerate(lines, 1):
-        yield _text(box.x + 10, box.y + 18 + at * LINE, line, "small")
-
-
-def _text(x: float, y: float, text: str, kind: str) -> str:
-    return f'<text class="{kind}" x="{x:g}" y="{y:g}">{escape(text)}</text>'
-
-
-def _arrow(x: float, top: float, bottom: float) -> str:
-    return f'<path d="M{x:g},{top:g} L{x:g},{bottom:g}"/>'
 
 
 if __name__ == "__main__":

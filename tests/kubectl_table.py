@@ -79,7 +79,7 @@ def _walk(command: click.Command, path: tuple[str, ...]) -> Iterator[tuple[tuple
     names = (name for option in options for name in (*option.opts, *option.secondary_opts) if name.startswith("--"))
     yield path, frozenset(name.removeprefix("--") for name in names) - _EVERYWHERE
     if isinstance(command, click.Group):
-        with click.Context(command) as ctx:
+        with click.Context(command, **command.context_settings) as ctx:
             for name in command.list_commands(ctx):
                 found = command.get_command(ctx, name)
                 assert found is not None

@@ -43,7 +43,7 @@ from workers.libpod.health import Listener
 from workers.node_worker import run_node_worker
 from workers.oci_runtimes import RuntimeServices
 from workers.pod_worker import run_pod_worker
-from workers.podman import PodmanRuntime
+from workers.podman import NO_SLICES, PodmanRuntime
 from workers.prober.attempt import attempt
 from workers.sync.attribution import attribute_tasks
 from workers.sync.traced_runtime import traced
@@ -215,7 +215,10 @@ async def _cluster(
 
 
 def _import_api_server() -> ModuleType:
-    importlib.import_module("workers.api_server.server_half").leave_client_out()
+    server_half = importlib.import_module("workers.api_server.server_half")
+    server_half.leave_client_out()
+    with server_half.functions_later():
+        importlib.import_module("aiohttp.web")
     return importlib.import_module("workers.api_server.server")
 
 
@@ -235,6 +238,7 @@ async def _podman(context: ChildContext, listener: Listener) -> AsyncIterator[Ru
         runtime_services=RuntimeServices(
             settings.podman_path, settings.podman_environment, os.path.dirname(settings.dialer_socket)
         ),
+        pod_cgroups=settings.node.pod_cgroups or NO_SLICES,
     )
     try:
         yield traced(runtime)

@@ -32,10 +32,13 @@ from ipc.messages.node_worker import (
     StartPull,
     Track,
     Untrack,
+    UpdatePodCgroups,
 )
+from ipc.podresources.pod_cgroups import pods_directory
 from ipc.shm.board import WorkerRowWriter
 from ipc.wire.boot import ChildContext, WorkerSettings
 from ipc.wire.channel import Channel, ChannelClosed
+from workers.cm.cleanup import PodCgroupCleanup
 from workers.eviction.node_pressure import NodePressure
 from workers.eviction.pod_usage import Directories
 from workers.images.collector import ImageCollector, NodeView
@@ -92,6 +95,7 @@ async def run_node_worker(
                 "directories of pods that are gone": worker.log_gc.collect,
                 "volumes of claims that are gone": worker.deleted_volumes.run,
                 "containers' logs": worker.logs.run,
+                "slices of pods": worker.cgroups.run,
                 "unused images": worker.images.collect,
                 "inspects for a later process": worker.pleg.keep_inspects,
                 "export of traces": functools.partial(
@@ -166,6 +170,7 @@ class NodeWorker:
             clock,
             unshare,
             image_root=self._image_root,
+            pods_cgroup=pods_directory(settings.node.pod_cgroups) if settings.node.pod_cgroups is not None else "",
             targets=self._targets,
             statistics=self.statistics.fresh,
             report=self._send,
@@ -179,6 +184,7 @@ class NodeWorker:
             unshare=unshare,
         )
         self.deleted_volumes = VolumeDeleter(self._send, unshare)
+        self.cgroups = PodCgroupCleanup(runtime.slices, clock)
         self.logs = ContainerLogManager(settings.pod_logs_dir, settings.log_rotation, self._monitor_of, clock)
 
     async def close(self) -> None:
@@ -212,6 +218,8 @@ class NodeWorker:
                     self.node_pressure.ask(command)
                 case SetLogRotation(policy=policy):
                     self.logs.set_policy(policy)
+                case UpdatePodCgroups():
+                    self.cgroups.ask(command)
                 case TakeProfile():
                     self._profiles.take(command)
                 case CollectImages():

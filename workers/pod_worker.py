@@ -47,6 +47,7 @@ from workers.kubecontainer.pod_row import read_view
 from workers.kubecontainer.pod_snapshot import PodSnapshot
 from workers.kubecontainer.runtime import CallCounts, Runtime
 from workers.kuberuntime.context import NodeConfig, SyncContext
+from workers.kuberuntime.pause_pod import freeze_pod
 from workers.kuberuntime.sync_pod import sync_pod
 from workers.kuberuntime.sync_terminating import sync_terminated, sync_terminating
 from workers.lifecycle.handlers import HandlerRunner
@@ -270,6 +271,9 @@ def _refused(context: SyncContext, request: SyncPod, message: str) -> SyncDone:
 async def _sync_pod(context: SyncContext, run: SyncRun, request: SyncPod, status: RuntimePodStatus) -> None:
     if request.pod is None:
         raise SyncEnded(SyncError.INTERNAL, "a pod without a manifest can only be stopped and removed")
+    if request.freeze:
+        await freeze_pod(run, status, request.freeze)
+        return
     of = PodSnapshot(pod=request.pod, objects=request.objects, status=status, devices=request.devices)
     await sync_pod(context, run, request, of)
 

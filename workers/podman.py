@@ -25,7 +25,9 @@ from ipc.host.id_ranges import IdRanges
 from ipc.host.tasks import BackgroundTasks
 from ipc.kubecontainer.registry_login import RegistryLogin
 from ipc.metrics import kubelet as metrics
+from ipc.podresources.node_resources import PodCgroups
 from ipc.shm.metric_cells import METERS
+from workers.cm.user_slices import UserSlices
 from workers.exec import tags
 from workers.exec.runner import Execs
 from workers.exec.sessions import ExecSessions
@@ -69,6 +71,7 @@ from workers.proc.pidfd import wait_ended
 if TYPE_CHECKING:
     from workers.libpod.podman_py import PodmanPyCall
 
+NO_SLICES: Final = PodCgroups()
 NO_SERVICES: Final = RuntimeServices()
 UNSETTLED_STATES: Final = frozenset({"configured", "created", "initialized", "removing"})
 """In which a monitor is a sign of something under way or interrupted."""
@@ -98,6 +101,7 @@ class PodmanRuntime:
         auth_file: str = "",
         listener: Listener | None = None,
         runtime_services: RuntimeServices = NO_SERVICES,
+        pod_cgroups: PodCgroups = NO_SLICES,
     ) -> None:
         """Connects to nothing yet. ``instance`` is the label value of what is ours; the maxima are calls in flight.
 
@@ -122,6 +126,7 @@ class PodmanRuntime:
                 listener=Listener(),
             ),
         )
+        self.slices = UserSlices(pod_cgroups)
         self._execs = Execs(ExecSessions(self._client), self.inspect_container)
         self._images = ImageStore()
         self._pull_timeout_s = pull_timeout_s
@@ -296,6 +301,20 @@ class PodmanRuntime:
             body=orjson.dumps(dict(resources)),
         )
         await self._client.call(request)
+
+    async def pause_pod(self, id: str) -> None:
+        await self._freeze("pause pod", f"pods/{_name(id)}/pause")
+
+    async def resume_pod(self, id: str) -> None:
+        await self._freeze("resume pod", f"pods/{_name(id)}/unpause")
+
+    async def _freeze(self, call: str, path: str) -> None:
+        """A report says what went wrong with each container, with the status 409, or with 200 before."""
+        accept = frozenset({409})
+        answer = await self._client.call(Request(call=call, method="POST", path=path, kind=Kind.UPDATE, accept=accept))
+        if failures := _read(call, answer, libpod.decode_freeze_errors):
+            others = f" (and {len(failures) - 1} more)" if len(failures) > 1 else ""
+            raise RuntimeCallError(ErrorKind.INTERNAL, call, f"{failures[0]}{others}")
 
     def read_cgroup(self, process: ContainerProcess) -> CgroupReading:
         return cgroups.read_cgroup(cgroups.own_cgroup(process.pid, process.container_id))

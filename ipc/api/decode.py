@@ -1,7 +1,6 @@
 """From parsed YAML or JSON to a Pod or another object, and back. Every finding is reported, each with its path."""
 
 import binascii
-import difflib
 import math
 import re
 from collections.abc import Iterable, Mapping
@@ -270,7 +269,9 @@ def _wrong_type(path: str, expected: str, value: object) -> FieldError:
 
 def _unknown_field(name: object, known: Iterable[str]) -> str:
     by_lower_name = {field.lower(): field for field in known}
-    close = difflib.get_close_matches(shown_key(name).lower(), by_lower_name, n=1)
+    from difflib import get_close_matches  # only for what is wrong
+
+    close = get_close_matches(shown_key(name).lower(), by_lower_name, n=1)
     return f"unknown field{MEANT}{by_lower_name[close[0]]}?" if close else "unknown field"
 
 

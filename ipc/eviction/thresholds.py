@@ -93,7 +93,7 @@ def parse_thresholds(settings: EvictionSettings) -> tuple[Threshold, ...]:
 
 def with_allocatable(thresholds: Iterable[Threshold]) -> tuple[Threshold, ...]:
     """The thresholds, and each hard one of memory for all pods together, too (addAllocatableThresholds): for a node on
-    which one cgroup limits all pods (enforceNodeAllocatable), which no node here is."""
+    which one cgroup limits all pods (enforceNodeAllocatable)."""
     every = tuple(thresholds)
     copies = (
         msgspec.structs.replace(each, signal=Signal.ALLOCATABLE_MEMORY_AVAILABLE)

@@ -20,7 +20,7 @@ Which message answers which:
                        ends first
 ``TakeProfile``        one ``ProfileTaken`` with the same number, unless the worker ends first
 ``ApplyManifests``     ``Reply`` with the same request_id; so for ``PatchObject``, ``RestartPod``, ``DeletePod``,
-                       ``DeleteObject``, ``RestartWorker``, ``CollectGarbage``, ``StopAgent``, ``DrainNode``,
-                       ``UncordonNode`` and ``ReloadSettings``
+                       ``RestartContainer``, ``FreezePod``, ``DeleteObject``, ``RestartWorker``, ``CollectGarbage``,
+                       ``StopAgent``, ``DrainNode``, ``UncordonNode`` and ``ReloadSettings``
 =====================  ==========================================================================
 """

@@ -15,6 +15,7 @@ from ipc.api.v1.status import PodStatus
 from ipc.kubecontainer.config_objects import ObjectKind
 from ipc.kubecontainer.pod_status import SandboxStatus
 from ipc.messages.base import Message, Ready, Shutdown
+from ipc.messages.pod_worker import Freeze
 from ipc.nodestatus.node import NodeCondition
 
 
@@ -201,6 +202,26 @@ class RestartPod(Message, frozen=True, kw_only=True):
     grace_period_s: int | None = None
 
 
+class RestartContainer(Message, frozen=True, kw_only=True):
+    """Replace one container of a pod. The reply means that it was asked for, not that it has begun."""
+
+    request_id: int
+    namespace: str
+    name: str
+    """The pod's."""
+    container: str
+    grace_period_s: int | None = None
+
+
+class FreezePod(Message, frozen=True, kw_only=True):
+    """Pause the processes of a pod, or resume them. The reply means that it was done."""
+
+    request_id: int
+    namespace: str
+    name: str
+    freeze: Freeze
+
+
 class DeletePod(Message, frozen=True, kw_only=True):
     request_id: int
     namespace: str
@@ -311,6 +332,8 @@ AdminRequest = (
     ApplyManifests
     | PatchObject
     | RestartPod
+    | RestartContainer
+    | FreezePod
     | DeletePod
     | DeleteObject
     | RestartWorker

@@ -47,6 +47,8 @@ FAILED_PRE_STOP_HOOK: Final = EventReason("FailedPreStopHook", EventType.WARNING
 LIFECYCLE_HTTP_FALLBACK: Final = EventReason(
     "LifecycleHTTPFallback", EventType.WARNING, "pkg/kubelet/lifecycle/handlers.go, runHTTPHandler"
 )
+CONTAINER_RESTART_REQUESTED: Final = EventReason("RestartRequested", EventType.NORMAL, "")
+"""Somebody wants a container to begin anew (`rootlet restart container`)."""
 FAILED_KILL_CONTAINER: Final = EventReason("FailedKillContainer", EventType.WARNING, "")
 """A container that has to go does not. Upstream only says so of whole pods."""
 
@@ -68,6 +70,11 @@ SANDBOX_CHANGED: Final = EventReason("SandboxChanged", EventType.NORMAL, f"{_EVE
 FAILED_CREATE_POD_SANDBOX: Final = EventReason(
     "FailedCreatePodSandBox", EventType.WARNING, f"{_EVENTS}, FailedCreatePodSandBox"
 )
+FAILED_TO_CREATE_POD_CONTAINER: Final = EventReason(
+    "FailedCreatePodContainer", EventType.WARNING, f"{_EVENTS}, FailedToCreatePodContainer"
+)
+POD_PAUSED: Final = EventReason("Paused", EventType.NORMAL, "")
+POD_RESUMED: Final = EventReason("Resumed", EventType.NORMAL, "")
 FAILED_TO_KILL_POD: Final = EventReason("FailedKillPod", EventType.WARNING, f"{_EVENTS}, FailedToKillPod")
 FAILED_SYNC: Final = EventReason("FailedSync", EventType.WARNING, f"{_EVENTS}, FailedSync")
 """Nothing is done for a pod whose state cannot be observed."""

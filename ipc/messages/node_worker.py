@@ -24,6 +24,7 @@ from ipc.messages.base import (
     Shutdown,
     TakeProfile,
 )
+from ipc.podresources.cgroup_config import CgroupConfig
 
 EVERY_REQUEST: Final = sys.maxsize
 MAX_REPORTED_IMAGES: Final = 2_000
@@ -102,6 +103,17 @@ class VolumeDeleted(Message, frozen=True, kw_only=True):
 
     volume: str
     problem: str = ""
+
+
+class UpdatePodCgroups(Message, frozen=True, kw_only=True):
+    """Give the slices above those of pods these values, and stop slices of pods that nobody knows."""
+
+    slices: dict[str, CgroupConfig]
+    """By name, the outermost first."""
+    uids: tuple[str, ...]
+    """All pods that are known."""
+    planned_at: float
+    """Monotonic time at which these were all. A slice that was made since may be a newer pod's."""
 
 
 class CollectImages(Message, frozen=True, kw_only=True):
@@ -218,6 +230,7 @@ NodeWorkerCommand = (
     | CollectLogs
     | DeleteVolume
     | CollectImages
+    | UpdatePodCgroups
     | SetLogRotation
     | ObserveNode
     | TakeProfile

@@ -35,6 +35,14 @@ class WorkType(enum.StrEnum):
     TERMINATED = "terminated"
 
 
+class Freeze(enum.StrEnum):
+    """An act on the processes of a pod that somebody wants."""
+
+    NONE = ""
+    PAUSE = "pause"
+    RESUME = "resume"
+
+
 class SyncAction(enum.StrEnum):
     """pkg/kubelet/container/sync_result.go, SyncAction."""
 
@@ -45,6 +53,9 @@ class SyncAction(enum.StrEnum):
     KILL_SANDBOX = "KillPodSandbox"
     REMOVE_SANDBOX = "RemovePodSandbox"
     RESIZE_POD = "ResizePodInPlace"
+    PAUSE_POD = "PausePod"
+    """Our own, as the next."""
+    RESUME_POD = "ResumePod"
 
 
 class SyncResult(Message, frozen=True, kw_only=True):
@@ -109,6 +120,11 @@ class SyncPod(Message, frozen=True, kw_only=True):
     """Devices of its containers, by container and extended resource."""
     unsure_resources: bool = False
     """Containers may have been given others since, by a sync that was never answered."""
+    restarts: dict[str, int | None] = msgspec.field(default_factory=dict)
+    """Containers that are to be replaced because somebody wants it, by id, and the grace periods that were asked for,
+    in seconds."""
+    freeze: Freeze = Freeze.NONE
+    """SYNC: do this and nothing else."""
 
 
 class CancelSync(Message, frozen=True, kw_only=True):

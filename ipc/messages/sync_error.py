@@ -34,7 +34,11 @@ class SyncError(enum.StrEnum):
     # pods
     CREATE_POD_SANDBOX = "CreatePodSandboxError"
     KILL_POD_SANDBOX = "KillPodSandboxError"
+    POD_CGROUP = "PodCgroupError"
+    """The pod's slice could not be made or stopped."""
     RESIZE_POD = "ResizePodInPlaceError"
+    FREEZE_POD = "FreezePodError"
+    """The pod's processes could not be paused or resumed."""
     ETC_FILE = "EtcFileError"
     """The files that all containers see in /etc could not be written."""
     FAILED_MOUNT = "FailedMount"

@@ -477,6 +477,15 @@ RUNTIME_OPERATIONS_DURATION: Final = Metric(
     labels=(_OPERATION,),
     buckets=DEFAULT_BUCKETS,
 )
+CGROUP_MANAGER_DURATION: Final = Metric(
+    name="kubelet_cgroup_manager_duration_seconds",
+    type=_HISTOGRAM,
+    help="Time that systemd took to answer a call about a slice of pods",
+    stability=_ALPHA,
+    source=Source.WORKERS,
+    labels=(label("operation_type", "create", "update", "destroy"),),
+    buckets=DEFAULT_BUCKETS,
+)
 RUNTIME_OPERATIONS_ERRORS: Final = Metric(
     name="kubelet_runtime_operations_errors_total",
     type=_COUNTER,

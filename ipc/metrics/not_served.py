@@ -52,7 +52,6 @@ REASONS: Final[tuple[tuple[str, tuple[str, ...]], ...]] = (
         ("kubelet_pod_resize_duration_milliseconds",),
     ),
     (WINDOWS, ("kubelet_started_host_process_containers_*",)),
-    ("Podman makes the cgroups", ("kubelet_cgroup_manager_duration_seconds",)),
     (
         "`rootlet doctor` tells about the host's cgroups, and each statistic where it is from",
         ("kubelet_cgroup_version", "kubelet_metrics_provider"),

@@ -16,7 +16,7 @@ INTERNAL: Final = "Internal"
 SYNC_ERRORS: Final = (
     *("", *START_ERRORS[:-1], "CrashLoopBackOff", "KillContainerError", "EndStraysError", "RemoveError"),
     *("CreatePodSandboxError", "KillPodSandboxError", "EtcFileError", "FailedMount", "FailedUnMount"),
-    "ResizePodInPlaceError",
+    *("PodCgroupError", "ResizePodInPlaceError", "FreezePodError"),
     *("Timeout", "Unavailable", "StaleView", "TooLarge", "Unencodable", INTERNAL, CANCELLED),
 )
 """Every `SyncError`, and `CANCELLED`."""

@@ -32,6 +32,8 @@ class CgroupConfig(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True
     cpu_quota: int | None = None
     """Microseconds of each period; NO_LIMIT for none."""
     cpu_period: int | None = None
+    pids_limit: int | None = None
+    """Most processes and threads."""
 
 
 def pod_cgroup_config(pod: Pod, cfs: CfsQuota) -> CgroupConfig:

@@ -11,6 +11,8 @@ from ipc.podresources.devices import Devices
 
 FIRST_PORT: Final = 1024
 """The first port that is not root's, unless the host says another one."""
+DEFAULT_ROOT: Final = "rootlet"
+"""Name of the cgroup of all pods of the agent that has the default name (kubepods)."""
 
 
 class CfsQuota(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -29,6 +31,17 @@ class SwapLimits(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """Swap that burstable pods share in proportion to their requests of memory; 0: nobody gets any."""
 
 
+class PodCgroups(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """Slices of this user's systemd that pods lie in, by their QoS classes (cgroupsPerQOS)."""
+
+    root: str = DEFAULT_ROOT
+    """Name of the cgroup of all pods."""
+    directory: str = ""
+    """Directory of the cgroup of the user's service manager, in which that slice lies."""
+    enforced: bool = True
+    """Whether all pods together are held to what there is for them (enforceNodeAllocatable)."""
+
+
 class NodeResources(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """Quantities as Kubernetes writes them."""
 
@@ -45,7 +58,11 @@ class NodeResources(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tru
     cfs: CfsQuota = CfsQuota()
     swap: SwapLimits = SwapLimits()
     pod_pids_limit: int = 0
-    """Most processes of each container of a pod, as Podman limits no pod; 0: no limit but Podman's own."""
+    """Most processes of a pod where it has a slice, and of each of its containers; 0: no limit but Podman's own."""
+    pod_cgroups: PodCgroups | None = None
+    """None: pods lie where Podman puts them."""
+    pods_limit: Mapping[str, str] = msgspec.field(default_factory=dict)
+    """Amounts that the slice of all pods is held to: the capacity without kubeReserved and systemReserved."""
     least_oom_score_adj: int = 0
     """The oom_score_adj of our own processes: a container's cannot be lower."""
     unprivileged_port_start: int = FIRST_PORT

@@ -1,13 +1,19 @@
-"""Which cgroup this process is in, and what of it may be given to containers."""
+"""Which cgroup this process is in, what of it may be given to containers, and whether systemd makes slices for pods."""
 
 from __future__ import annotations
 
 import contextlib
 import os
+import subprocess
 from pathlib import Path
 from typing import Final
 
 ROOT: Final = Path("/sys/fs/cgroup")
+SYSTEMD: Final = "systemd"
+"""Podman's name of the cgroup manager that makes slices and scopes (containers.conf(5), cgroup_manager)."""
+DEADLINE_S: Final = 5.0
+"""Deadline of one question to systemd, in seconds."""
+_SERVICE: Final = "org.freedesktop.systemd1"
 
 
 def own_cgroup() -> Path | None:
@@ -35,6 +41,27 @@ def limits_swap() -> bool:
 def service_manager() -> Path:
     """Cgroup of this user's systemd, whether it is there or not."""
     return ROOT / f"user.slice/user-{os.getuid()}.slice/user@{os.getuid()}.service"
+
+
+def managed_cgroup() -> str:
+    """Directory of the cgroup that this user's systemd manages, as it says itself; empty where none answers, or it
+    manages none of cgroup v2. Blocks."""
+    command = ("busctl", "--user", f"--timeout={DEADLINE_S:g}", "get-property", _SERVICE)
+    try:
+        done = subprocess.run(
+            (*command, "/org/freedesktop/systemd1", f"{_SERVICE}.Manager", "ControlGroup"),
+            capture_output=True,
+            text=True,
+            errors="replace",
+            timeout=DEADLINE_S,
+            check=False,
+        )
+    except (OSError, subprocess.SubprocessError):
+        return ""
+    kind, _, quoted = done.stdout.strip().partition(" ")
+    path = ROOT / quoted.strip('"').lstrip("/")
+    is_known = done.returncode == 0 and kind == "s" and ".." not in path.parts
+    return str(path) if is_known and (path / "cgroup.controllers").exists() else ""
 
 
 def _given() -> list[Path]:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import shutil
+from collections.abc import Mapping
 from fractions import Fraction
 from pathlib import Path
 from typing import Final
@@ -17,12 +18,16 @@ from ipc.api.quantity import Notation, format_quantity
 from ipc.eviction.thresholds import parse_thresholds
 from ipc.nodestatus.allocatable import reservation, reservation_problem, without
 from ipc.podresources.devices import Devices
-from ipc.podresources.node_resources import FIRST_PORT, CfsQuota, NodeResources, SwapLimits
-from supervisor.admission.cgroups import delegated_controllers, limits_swap
+from ipc.podresources.node_resources import FIRST_PORT, CfsQuota, NodeResources, PodCgroups, SwapLimits
+from ipc.podresources.pod_cgroups import PID, root_of_instance
+from supervisor.admission.cgroups import SYSTEMD, delegated_controllers, limits_swap, managed_cgroup
 from supervisor.admission.node_devices import capacity_of, not_healthy, read_devices
 from supervisor.config.settings import Settings, SettingsError
 
 LIMITED_SWAP: Final = "LimitedSwap"
+PID_LIMITS: Final = (Path("/proc/sys/kernel/pid_max"), Path("/proc/sys/kernel/threads-max"))
+PODS: Final = "pods"
+"""Item of enforceNodeAllocatable by which all pods are held to what there is for them."""
 UNPRIVILEGED_PORT_START: Final = Path("/proc/sys/net/ipv4/ip_unprivileged_port_start")
 
 
@@ -43,11 +48,16 @@ class Machine(msgspec.Struct, frozen=True, kw_only=True):
     """The oom_score_adj of this process."""
     unprivileged_port_start: int = FIRST_PORT
     """The first port that is not root's."""
+    max_pids: int = 0
+    """Most processes and threads of the kernel."""
+    managed_cgroup: str = ""
+    """Directory of the cgroup in which this user's systemd makes slices for pods; empty: they get none."""
 
 
-def read_machine(settings: Settings) -> Machine:
-    """The CPUs that this process, and so every container, may run on; the memory; the file system of ``stateDir``, or
-    of the nearest directory above it that is there; and the devices of the configuration. Raises OSError."""
+def read_machine(settings: Settings, cgroup_manager: str) -> Machine:
+    """``cgroup_manager``: Podman's, by its configuration. CPUs are those that this process, and so every container, may
+    run on; storage is the file system of ``stateDir``, or of the nearest directory above it that is there; devices are
+    those of the configuration. Raises OSError."""
     return Machine(
         cpus=len(os.sched_getaffinity(0)),
         memory_bytes=os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE"),
@@ -58,6 +68,8 @@ def read_machine(settings: Settings) -> Machine:
         limits_swap=limits_swap(),
         oom_score_adj=int(Path("/proc/self/oom_score_adj").read_text()),
         unprivileged_port_start=_unprivileged_port_start(),
+        max_pids=min(int(file.read_text()) for file in PID_LIMITS),
+        managed_cgroup=managed_cgroup() if settings.cgroups_per_qos and cgroup_manager == SYSTEMD else "",
     )
 
 
@@ -105,9 +117,30 @@ def node_resources(machine: Machine, settings: Settings) -> NodeResources:
             total_bytes=machine.swap_bytes if settings.memory_swap.swap_behavior == LIMITED_SWAP else 0,
         ),
         pod_pids_limit=max(settings.pod_pids_limit, 0),
+        pod_cgroups=_pod_cgroups(machine, settings),
+        pods_limit=_pods_limit(machine, settings, capacity),
         least_oom_score_adj=machine.oom_score_adj,
         unprivileged_port_start=machine.unprivileged_port_start,
     )
+
+
+def _pod_cgroups(machine: Machine, settings: Settings) -> PodCgroups | None:
+    if not machine.managed_cgroup:
+        return None
+    return PodCgroups(
+        root=root_of_instance(settings.instance_name),
+        directory=machine.managed_cgroup,
+        enforced=PODS in settings.enforce_node_allocatable,
+    )
+
+
+def _pods_limit(machine: Machine, settings: Settings, capacity: Mapping[str, str]) -> dict[str, str]:
+    """Capacity without what is reserved for others: what evictionHard wants to be free is pods' to use until they are
+    evicted (getNodeAllocatableInternalAbsolute)."""
+    limited = {name: capacity[name] for name in ("cpu", "memory")}
+    if machine.max_pids:
+        limited[PID] = str(machine.max_pids)
+    return without(limited, reservation(limited, (settings.system_reserved, settings.kube_reserved), ()))
 
 
 def _bytes(count: int) -> str:

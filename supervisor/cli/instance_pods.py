@@ -32,6 +32,8 @@ AT_A_TIME: Final = 8
 DEFAULT_GRACE_S: Final = 30
 """v1's, for a label that is none."""
 MAX_DIGITS: Final = 9
+PAUSED: Final = "Paused"
+"""Podman's word for a pod all of whose containers are."""
 
 
 class InstancePod(msgspec.Struct, frozen=True, rename="pascal"):
@@ -41,6 +43,7 @@ class InstancePod(msgspec.Struct, frozen=True, rename="pascal"):
     name: str
     created: datetime
     labels: Mapping[str, str] | None = None
+    status: str = ""
 
     @property
     def title(self) -> str:
@@ -124,7 +127,9 @@ def remove_pods(settings: Settings, pods: Sequence[InstancePod], most_s: float) 
 
 
 def _remove(podman: str, pod: InstancePod, grace_s: int) -> None:
-    """Raises Failure. A pod that is gone already is no failure."""
+    """Raises Failure. A pod that is gone already is no failure. Podman stops no paused container."""
+    if pod.status == PAUSED:
+        run_program(podman, "pod", "unpause", pod.id)
     run_program(podman, "pod", "stop", "--ignore", "--time", str(grace_s), pod.id, deadline_s=grace_s + PROGRAM_S)
     run_program(podman, "pod", "rm", "--force", "--ignore", "--time", "0", pod.id)
 

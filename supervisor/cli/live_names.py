@@ -18,30 +18,45 @@ if TYPE_CHECKING:
 
 BY_KIND: Final = frozenset({"get", "describe", "delete"})
 """Commands whose first word is a kind, and names of that kind follow."""
-OF_PODS: Final = frozenset({"logs", "exec", "attach", "port-forward", "stats", "pods"})
-"""Commands whose words are names of pods; the last is that of `rootlet top`."""
+OF_PODS: Final = frozenset(
+    {
+        "logs",
+        "exec",
+        "attach",
+        "port-forward",
+        "stats",
+        "top pods",
+        "restart pod",
+        "restart container",
+        "pause pod",
+        "resume pod",
+    }
+)
+"""Commands whose words are names of pods."""
 
 Complete = Callable[[AgentClient, click.Context], Iterable[str]]
 
 
-def complete_live(command: click.Command) -> click.Command:
-    """The command, whose words and options are completed with what the agent has; with nothing where none answers."""
+def complete_live(command: click.Command, path: str = "") -> click.Command:
+    """The command, whose words and options are completed with what the agent has; with nothing where none answers.
+    ``path``: names of the groups that it is in, with a blank after each."""
+    named = f"{path}{command.name}"
     if isinstance(command, click.Group):
         for below in command.commands.values():
-            complete_live(below)
+            complete_live(below, f"{named} ")
     for param in command.params:
-        found = _OPTIONS.get(param.name or "") if isinstance(param, click.Option) else _of_words(command, param)
+        found = _OPTIONS.get(param.name or "") if isinstance(param, click.Option) else _of_words(named, param)
         if found is not None:
             setattr(param, "shell_complete", functools.partial(_items, found))  # noqa: B010 - of one object alone
     return command
 
 
-def _of_words(command: click.Command, param: click.Parameter) -> Complete | None:
-    if command.name in BY_KIND:
+def _of_words(command: str, param: click.Parameter) -> Complete | None:
+    if command in BY_KIND:
         return _kinds_and_names
-    if command.name in OF_PODS and param.name in ("pod", "names", "words"):
+    if command in OF_PODS and param.name in ("pod", "names", "words"):
         return _pods
-    return _OTHERS.get(command.name or "")
+    return _OTHERS.get(command)
 
 
 def _items(found: Complete, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
@@ -66,7 +81,7 @@ def _pods(client: AgentClient, ctx: click.Context) -> Iterable[str]:
     return _names(client.get(pods_path(_namespace(ctx))))
 
 
-def _waited(client: AgentClient, ctx: click.Context) -> Iterable[str]:
+def _typed_pods(client: AgentClient, ctx: click.Context) -> Iterable[str]:
     return [f"pod/{name}" for name in _pods(client, ctx)]
 
 
@@ -99,5 +114,13 @@ def _namespaces(client: AgentClient, _ctx: click.Context) -> Iterable[str]:
     return [pod["metadata"]["namespace"] for pod in client.get(pods_path(None))["items"]]
 
 
-_OPTIONS: Final[Mapping[str, Complete]] = {"container": _containers, "namespace": _namespaces}
-_OTHERS: Final[Mapping[str, Complete]] = {"wait": _waited, "restart": _workers}
+_OPTIONS: Final[Mapping[str, Complete]] = {
+    "container": _containers,
+    "containers": _containers,
+    "namespace": _namespaces,
+}
+_OTHERS: Final[Mapping[str, Complete]] = {
+    "wait": _typed_pods,
+    "rollout restart": _typed_pods,
+    "workers restart": _workers,
+}

@@ -45,8 +45,10 @@ COMMANDS: Final[Mapping[str, Mapping[str, str]]] = {
         "label": "Change labels of applied objects.",
         "annotate": "Change annotations of applied objects.",
         "set": "Change images, variables or resources of applied pods.",
-        "restart": "Restart pods in order, one after the other.",
+        "restart": "Restart pods, or containers of a pod, in order.",
         "rollout": "Restart pods, in kubectl's words.",
+        "pause": "Pause the processes of pods.",
+        "resume": "Let paused pods go on.",
     },
     "entering": {
         "exec": "Run a command in a container.",
@@ -154,20 +156,29 @@ def run_cli(arguments: Sequence[str], load_worker_main: LoadWorkerMain) -> int:
     """
     try:
         code = rootlet.main(list(arguments), "rootlet", standalone_mode=False, obj=load_worker_main)
-    except Failure as error:
-        return _failed(str(error), error.exit_code)
-    except click.UsageError as error:
-        if error.ctx is not None and error.message == error.ctx.get_help():  # a group, and no command of it
-            click.echo(error.message)
-            return 0
-        return _failed(usage_words(error), usage_code(error))
-    except click.Abort:
-        return EXIT_INTERRUPTED
-    except UnicodeEncodeError as error:
-        return _failed(f"error: {error.object!a} is not text in UTF-8", EXIT_FAILURE)
-    except OSError as error:
-        return _failed(f"error: {file_words(error)}", EXIT_FAILURE)
+    except Exception as error:
+        return tell(error)
     return code if isinstance(code, int) else 0
+
+
+def tell(error: Exception) -> int:
+    """Say on stderr what has kept a command from its work; the exit code. Raises the error, where it is a bug."""
+    match error:
+        case Failure():
+            return _failed(str(error), error.exit_code)
+        case click.UsageError() if error.ctx is not None and error.message == error.ctx.get_help():
+            click.echo(error.message)  # a group, and no command of it
+            return 0
+        case click.UsageError():
+            return _failed(usage_words(error), usage_code(error))
+        case click.Abort():
+            return EXIT_INTERRUPTED
+        case UnicodeEncodeError():
+            return _failed(f"error: {error.object!a} is not text in UTF-8", EXIT_FAILURE)
+        case OSError():
+            return _failed(f"error: {file_words(error)}", EXIT_FAILURE)
+        case _:
+            raise error
 
 
 def _failed(words: str, code: int) -> int:

@@ -15,7 +15,7 @@ SECTION: Final = 1
 
 def man_pages() -> Mapping[str, str]:
     """Text by file name, such as ``rootlet-get.1``."""
-    context = click.Context(rootlet, info_name="rootlet")
+    context = click.Context(rootlet, info_name="rootlet", **rootlet.context_settings)
     return {f"{found.command_path.replace(' ', '-')}.{SECTION}": "\n".join(_page(found)) for found in _walk(context)}
 
 

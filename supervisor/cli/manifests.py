@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import functools
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 import click
 import msgspec
@@ -14,6 +15,8 @@ from ipc.resources import registry
 from ipc.text.safe_text import safe_text
 from supervisor.cli.options import Failure
 from supervisor.client.http import WITHOUT_NAMESPACE
+
+F = TypeVar("F", bound=Callable[..., Any])
 
 MAX_MANIFEST_BYTES: Final = 1024 * 1024
 """Largest manifest that the agent takes."""
@@ -30,6 +33,32 @@ files_option: Final = click.option(
     metavar="FILE",
     help="A manifest, a directory of them, a URL, or - for stdin.",
 )
+
+
+class Kustomization(str):
+    """A directory given with -k, among the files of -f."""
+
+
+def manifest_options(command: F) -> F:
+    """``-f`` and ``-k``, which fill the parameter ``files``. Raises click.UsageError for both (cli-runtime
+    pkg/genericclioptions, FilenameOptions)."""
+
+    @functools.wraps(command)
+    def with_kustomization(
+        *args: Any, files: tuple[str, ...], kustomize: str | None, recursive: bool | None = None, **options: Any
+    ) -> Any:
+        if kustomize and files:
+            raise click.UsageError("only one of -f or -k can be specified")
+        if kustomize and recursive:
+            raise click.UsageError("the -k flag can't be used with -f or -R")
+        if recursive is not None:
+            options["recursive"] = recursive
+        return command(*args, files=(Kustomization(kustomize),) if kustomize else files, **options)
+
+    kustomize = click.option(
+        "-k", "--kustomize", metavar="DIRECTORY", help="What `kustomize build` makes of this directory."
+    )
+    return files_option(kustomize(with_kustomization))  # type: ignore[return-value]
 
 
 class Target(msgspec.Struct, frozen=True):
@@ -50,10 +79,12 @@ class Manifest(msgspec.Struct, frozen=True):
 
 
 def read_manifests(files: Sequence[str], *, recursive: bool = False) -> Iterator[Manifest]:
-    """Every file and URL in turn; of a directory the manifests in it, also further below if ``recursive``. Raises
-    Failure."""
+    """Every file, URL and kustomization in turn; of a directory the manifests in it, also further below if
+    ``recursive``. Raises Failure."""
     for file in files:
-        if file == "-":
+        if isinstance(file, Kustomization):
+            yield Manifest(safe_text(file), _checked(file, _built(file)))
+        elif file == "-":
             if sys.stdin is None:
                 raise Failure("-: standard input is closed")
             yield Manifest("-", _checked("-", sys.stdin.buffer.read(MAX_MANIFEST_BYTES + 1)))
@@ -65,8 +96,14 @@ def read_manifests(files: Sequence[str], *, recursive: bool = False) -> Iterator
                 yield Manifest(safe_text(str(found)), _read(found))
 
 
+def _built(directory: str) -> bytes:
+    from supervisor.cli.manifest_origins import built  # with what runs programs, for the few who need it
+
+    return built(directory)
+
+
 def _downloaded(url: str) -> bytes:
-    from supervisor.cli.manifest_urls import read_url  # with an HTTP client, for the few who need it
+    from supervisor.cli.manifest_origins import read_url  # with an HTTP client, for the few who need it
 
     return read_url(url, MAX_MANIFEST_BYTES)
 

@@ -20,6 +20,9 @@ _NUMBERS: Final = {"integer": "a whole number", "float": "a number"}
 EXIT_FAILURE: Final = 1
 ENDS_FOR_GOOD: Final = frozenset({("run",), ("config", "check")})
 """Commands whose wrong use has the exit code of a wrong configuration."""
+COMPARES: Final = ("diff",)
+"""The command whose exit code 1 says that something is different: its errors have a higher one, as kubectl's."""
+EXIT_TROUBLE: Final = 2
 _SHORTHAND: Final = 2
 """Length of ``-x``."""
 _OF_FILES: Final[Mapping[int, str]] = {
@@ -81,6 +84,8 @@ def _sentence(error: click.ClickException, context: click.Context | None) -> str
 def usage_code(error: click.UsageError) -> int:
     """Exit code of a wrong use: kubectl's, but of what systemd starts the one after which it does not try again."""
     words = error.ctx.command_path.split()[1:] if error.ctx is not None else []
+    if tuple(words) == COMPARES:
+        return EXIT_TROUBLE
     return EXIT_CONFIG if tuple(words) in ENDS_FOR_GOOD else EXIT_FAILURE
 
 

@@ -129,6 +129,18 @@ field_selector_option: Final = click.option(
     "--field-selector", default="", metavar="FIELDS", help="Only what these fields select: status.phase=Running."
 )
 
+everything_option: Final = click.option("--all", "everything", is_flag=True, help="Every object of the namespace.")
+
+
+def place_options(command: F) -> F:
+    """In which namespaces, and with which labels."""
+    return namespace_option(all_namespaces_option(selector_option(command)))
+
+
+def listing_options(command: F) -> F:
+    """In which namespaces, and with which labels and fields."""
+    return place_options(field_selector_option(command))
+
 
 def duration_s(ctx: click.Context, param: click.Parameter, value: str | None) -> float | None:
     """An option's callback: ``30s``, ``1m30s``; a bare number is seconds, as in kubectl."""

@@ -133,6 +133,19 @@ class AgentClient:
         """Ask for the end of a pod and its begin anew; returns when it has begun to end."""
         self._act(f"{details_path(namespace, name)}/restart", {"gracePeriodSeconds": grace_period_s})
 
+    def restart_container(self, namespace: str, pod: str, container: str, grace_period_s: int | None = None) -> None:
+        """Ask for another container in place of one; returns before that has begun to end."""
+        path = f"{details_path(namespace, pod)}/containers/{quote(container, safe='')}/restart"
+        self._act(path, {"gracePeriodSeconds": grace_period_s})
+
+    def pause_pod(self, namespace: str, name: str) -> None:
+        """Pause the processes of a pod; returns when they are."""
+        self._act(f"{details_path(namespace, name)}/pause", {})
+
+    def resume_pod(self, namespace: str, name: str) -> None:
+        """Let the processes of a paused pod go on; returns when they do."""
+        self._act(f"{details_path(namespace, name)}/resume", {})
+
     def stop(self, pods: bool) -> ActionResult:
         """Ask the agent to stop, with ``pods`` after terminating every pod."""
         return self._act("/rootlet/v1/stop", {"pods": pods})

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import re
 import typing
 from collections.abc import Mapping
@@ -48,7 +47,9 @@ def type_words(names: str) -> str:
 def _meant(name: str, path: str) -> str:
     section = _type_at(path)
     known = [field.encode_name for field in msgspec.structs.fields(section)] if _is_section(section) else []
-    close = difflib.get_close_matches(name, known, n=1)
+    from difflib import get_close_matches  # only for what is wrong
+
+    close = get_close_matches(name, known, n=1)
     return f", did you mean {close[0]}?" if close else ""
 
 

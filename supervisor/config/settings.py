@@ -17,7 +17,7 @@ import msgspec
 from ipc.api.default_resources import is_extended
 from ipc.api.quantity import QuantityError, parse_amount
 from ipc.api.validation.names import DNS_LABEL, LABEL_VALUE, qualified_name_problem
-from ipc.eviction.thresholds import DEFAULT_HARD, EvictionSettings, Threshold, parse_thresholds
+from ipc.eviction.thresholds import DEFAULT_HARD, EvictionSettings, Threshold, parse_thresholds, with_allocatable
 from ipc.kubecontainer.container_gc import GcPolicy
 from ipc.kubecontainer.image_gc import ImageGcPolicy, ImageGcScope
 from ipc.kubecontainer.label_key import LabelKey
@@ -40,6 +40,7 @@ MAX_EVENTS: Final = 10_000
 """Largest history: an API server that was just born is told all of it at once, and its link holds 32 MiB."""
 RESERVABLE: Final = ("cpu", "memory", "ephemeral-storage", "pid")
 """Resources of kubeReserved and systemReserved (cmd/kubelet/app/server.go, parseResourceList)."""
+ENFORCEABLE: Final = ("pods", "none")
 MAX_DEVICES: Final = 256
 """Most devices of one extended resource."""
 MAX_CDI_DIRS: Final = 16
@@ -159,7 +160,7 @@ _PODMAN_NAME: Final = Pattern(r"([a-zA-Z0-9][a-zA-Z0-9_.-]*)?", "must be the nam
 _FILE_OR_NONE: Final = Pattern(r"(/.*)?", "must be an absolute path, or empty")
 _ENDPOINT: Final = Pattern(r"https?://[!-?A-~]+", "must be an http:// or https:// URL without a user")
 _ACRONYMS: Final = {
-    **{name.lower(): name for name in ("API", "CA", "CFS", "DNS", "GC", "ID", "IP", "QPS", "TLS", "URL")},
+    **{name.lower(): name for name in ("API", "CA", "CFS", "DNS", "GC", "ID", "IP", "QOS", "QPS", "TLS", "URL")},
 }
 _PORT: Final = Range(0, 65535)
 _URL_OR_NONE: Final = Pattern(r"(https?://[!-~]+)?", "must be an http or https URL, or empty")
@@ -382,6 +383,17 @@ def _reservation_problem(reserved: dict[str, str]) -> str:
     return ""
 
 
+def _enforcement_problem(names: tuple[str, ...]) -> str:
+    """ValidateKubeletConfiguration's rules (pkg/kubelet/apis/config/validation/validation.go), without the cgroups of
+    the system, which are not this user's."""
+    for name in names:
+        if name not in ENFORCEABLE:
+            return f"option {name!r} specified; valid options are 'pods' or 'none'"
+    if "none" in names and len(names) > 1:
+        return "'none' may not be specified when any other setting is specified"
+    return ""
+
+
 def _devices_problem(devices: dict[str, tuple[str, ...]]) -> str:
     stated: set[str] = set()
     for resource, names in devices.items():
@@ -476,6 +488,8 @@ class Settings(_Section, frozen=True, kw_only=True):
     cdi_spec_dirs: Annotated[tuple[str, ...], Each(_spec_dir_problem, MAX_CDI_DIRS)] = ("/etc/cdi", "/var/run/cdi")
     cpu_cfs_quota: bool = True
     cpu_cfs_quota_period_s: Annotated[Seconds, _between("1ms", "1s")] = seconds("100ms")
+    cgroups_per_qos: bool = True
+    enforce_node_allocatable: Annotated[tuple[str, ...], Check(_enforcement_problem)] = ("pods",)
     pod_pids_limit: Annotated[int, Range(-1, 4_194_304)] = -1
     memory_swap: MemorySwapSettings = MemorySwapSettings()
     eviction_hard: dict[str, str] = msgspec.field(default_factory=lambda: dict(DEFAULT_HARD))
@@ -544,6 +558,12 @@ _UNKNOWN_NODE: Final = NodeResources()
 _NO_SERVER: Final = ServerSettings()
 
 
+def node_thresholds(settings: Settings, node: NodeResources) -> tuple[Threshold, ...]:
+    """Thresholds of eviction on that node: where one cgroup holds all pods to a limit, that of its memory, too."""
+    is_limited = node.pod_cgroups is not None and node.pod_cgroups.enforced and "memory" in node.controllers
+    return with_allocatable(settings.thresholds) if is_limited else settings.thresholds
+
+
 def worker_settings(
     settings: Settings,
     podman_socket: str,
@@ -589,7 +609,7 @@ def worker_settings(
         max_container_restart_period_s=float(settings.crash_loop_back_off.max_container_restart_period_s),
         max_pods=settings.max_pods,
         gc=settings.container_garbage_collection.policy,
-        thresholds=settings.thresholds,
+        thresholds=node_thresholds(settings, node),
         log_rotation=settings.log_rotation,
         log=settings.logging.target,
         tracing=TracingSettings(

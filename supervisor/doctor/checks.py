@@ -15,6 +15,7 @@ from ipc.eviction.signals import Signal
 from ipc.host.file_systems import MEMORY_FILE_SYSTEMS
 from ipc.nodestatus.node_ip import node_ip_on_host_problem, parse_node_ips
 from ipc.podresources.network_settings import BRIDGE
+from ipc.podresources.pod_cgroups import root_name, systemd_basename
 from supervisor.admission.node_devices import device_problems
 from supervisor.config.settings import Settings
 from supervisor.doctor.findings import Finding, failed, ok, warning
@@ -126,6 +127,17 @@ def _cgroups(facts: HostFacts, settings: Settings) -> Iterator[Finding]:
         yield warning("cgroups", f"controller {name} is not delegated: {CONTROLLERS[name]}", remedy)
     if not missing:
         yield ok("cgroups", f"v2 with {', '.join(sorted(facts.controllers))}")
+
+
+def _slices(facts: HostFacts, settings: Settings) -> Iterator[Finding]:
+    """Known once the host was asked."""
+    subject = "cgroupsPerQOS"
+    if facts.podman is None or not settings.cgroups_per_qos:
+        return
+    if (pod_cgroups := facts.node.pod_cgroups) is not None:
+        yield ok(subject, f"pods lie in {systemd_basename(root_name(pod_cgroups))}, by their QoS classes")
+    else:
+        yield ok(subject, "off: systemd does not manage this user's cgroups, pods lie where Podman puts them")
 
 
 def _locks(facts: HostFacts, settings: Settings) -> Iterator[Finding]:
@@ -252,6 +264,7 @@ CHECKS: Final[tuple[Check, ...]] = (
     _disk,
     _eviction,
     _cgroups,
+    _slices,
     _locks,
     _keyrings,
     _inotify,

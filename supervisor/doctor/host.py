@@ -29,6 +29,7 @@ from supervisor.config.settings import Settings
 from supervisor.doctor.fresh_storage import asking_environment
 from supervisor.processes.podman_service import (
     BrokenContainersConf,
+    cgroup_manager,
     conf_files,
     is_own_service,
     merged_conf,
@@ -147,7 +148,7 @@ def with_answers(facts: HostFacts, settings: Settings) -> HostFacts:
         facts,
         podman=_ask_podman(settings.podman.path),
         listening=_listening(),
-        node=node_resources(read_machine(settings), settings),
+        node=node_resources(read_machine(settings, cgroup_manager(os.environ)), settings),
         agent_runs=_answers(settings.admin_socket),
     )
 

@@ -12,7 +12,7 @@ import os
 import tomllib
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import msgspec
 import tomli_w
@@ -22,6 +22,7 @@ from ipc.host.private_directories import make_private
 from supervisor.config.settings import PodmanSettings, Settings
 from supervisor.processes import late_cleanup
 
+FIRST_PROCESS: Final = Path("/proc/1/comm")
 EXIT_COMMAND_DELAY_S = 10
 """How long an ended exec session keeps its conmon; Podman's own default is 300."""
 
@@ -106,6 +107,16 @@ def conf_files(environ: Mapping[str, str]) -> list[Path]:
         files.append(directory / "containers.conf")
         files += sorted((directory / "containers.conf.d").glob("*.conf"))
     return files
+
+
+def cgroup_manager(environ: Mapping[str, str]) -> str:
+    """By what Podman makes cgroups in that environment: ``systemd`` or ``cgroupfs`` (containers.conf(5); without a word
+    there, as c/common's pkg/config/systemd.go has it). A file that cannot be read is Podman's to complain of."""
+    try:
+        stated = merged_conf(read_files(conf_files(environ)), keyring=False)["engine"].get("cgroup_manager")
+        return str(stated or ("systemd" if FIRST_PROCESS.read_text().strip() == "systemd" else "cgroupfs"))
+    except (BrokenContainersConf, OSError):
+        return ""
 
 
 def read_files(files: Iterable[Path]) -> list[dict[str, Any]]:

@@ -32,6 +32,15 @@ class GarbageCollected(msgspec.Struct, frozen=True):
     report: GarbageReport
 
 
+class FreezeAnswered(msgspec.Struct, frozen=True):
+    """The answer to the `FreezeRequest` of that ticket: done, or a refusal."""
+
+    ticket: int
+    code: int = 200
+    reason: str = ""
+    message: str = ""
+
+
 class DeathExplained(msgspec.Struct, frozen=True):
     """The death that this answers is a pod's doing, and the pod is isolated: the worker is not to blame."""
 
@@ -81,6 +90,7 @@ LoopCommand = (
     Send
     | PodsStopped
     | GarbageCollected
+    | FreezeAnswered
     | DeathExplained
     | WorkersWanted
     | SlotVacated

@@ -24,7 +24,7 @@ from ipc.messages.node_worker import (
     ObservationFailed,
     VolumeDeleted,
 )
-from ipc.messages.pod_worker import AbandonPull, ProbeResultChanged, ProbingStopped, PullImage, SyncDone
+from ipc.messages.pod_worker import AbandonPull, Freeze, ProbeResultChanged, ProbingStopped, PullImage, SyncDone
 from supervisor.config.settings import Settings
 from supervisor.protocol.source_updates import ObjectsExpected, ObjectUpdate, PodUpdate
 from supervisor.state.resources_checkpoint import PodResources
@@ -110,6 +110,13 @@ class ResourcesRestored(msgspec.Struct, frozen=True):
     """By UID."""
 
 
+class ContainerRestartsRestored(msgspec.Struct, frozen=True):
+    """Restarts of containers that an earlier agent was asked for and has not carried out."""
+
+    pods: dict[str, dict[str, int | None]]
+    """By UID: ids of the containers to replace, and the grace periods that were asked for, in seconds."""
+
+
 class BindingsRestored(msgspec.Struct, frozen=True):
     """Claims that were bound to volumes when an earlier agent ended."""
 
@@ -166,6 +173,26 @@ class KillPod(msgspec.Struct, frozen=True):
     grace_period_s: int
 
 
+class ContainerRestartRequested(msgspec.Struct, frozen=True, kw_only=True):
+    """A container is to be replaced by another of its name (`rootlet restart container`)."""
+
+    uid: str
+    container_id: str
+    """The container to replace: nothing is done when that has a successor already."""
+    name: str
+    grace_period_s: int | None
+    """None: as its manifest says."""
+
+
+class FreezeRequest(msgspec.Struct, frozen=True, kw_only=True):
+    """Somebody wants a pod paused or resumed; answered by one `FreezeAnswered`."""
+
+    ticket: int
+    namespace: str
+    name: str
+    freeze: Freeze
+
+
 LoopEvent = (
     PodUpdate
     | ObjectUpdate
@@ -202,4 +229,7 @@ LoopEvent = (
     | NodeShutdownCalledOff
     | StopPods
     | KillPod
+    | ContainerRestartRequested
+    | ContainerRestartsRestored
+    | FreezeRequest
 )

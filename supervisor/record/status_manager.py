@@ -7,7 +7,7 @@ status before. The feed carries what changed to the API server.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 
 import msgspec
 
@@ -16,6 +16,7 @@ from ipc.api.v1.event import Event
 from ipc.api.v1.pod import Pod
 from ipc.api.v1.status import PodStatus
 from ipc.host.clock import Instant, rfc3339
+from ipc.kubecontainer.frozen import is_frozen
 from ipc.kubecontainer.pod_containers import every_container
 from ipc.kubecontainer.pod_failure import PodFailure
 from ipc.kubecontainer.pod_status import RuntimePodStatus
@@ -55,6 +56,8 @@ class _Basis(msgspec.Struct, frozen=True):
     rejection: PodFailure | None
     kill: PodFailure | None
     resources: PodResources
+    restarts: frozenset[str]
+    """Ids of containers that are to begin anew because somebody wants it."""
 
 
 class _Record:
@@ -138,8 +141,12 @@ class StatusManager:
         pod_table: PodTable,
         allocations: AllocationManager,
         controllers: frozenset[str] = frozenset(),
+        *,
+        requested_restarts: Callable[[str], Iterable[str]] = lambda _: (),
     ) -> None:
-        """``controllers``: cgroup controllers that are delegated to this user."""
+        """``controllers``: cgroup controllers that are delegated to this user. ``requested_restarts``: ids of a pod's
+        containers that somebody wants to begin anew, by UID."""
+        self._requested_restarts = requested_restarts
         self._host_ips = host_ips
         """At most one of each family, as they are now."""
         self._texts = texts
@@ -289,6 +296,7 @@ class StatusManager:
             rejection=record.rejection,
             kill=record.kill,
             resources=self._allocations.resources(state.uid),
+            restarts=frozenset(self._requested_restarts(state.uid)),
         )
         if record.is_settled(basis):
             return
@@ -301,6 +309,7 @@ class StatusManager:
             probe_results=basis.probe_results,
             replaced=self._replaced(basis, observed),
             was_observed_before=record.was_observed,
+            paused=is_frozen(basis.observed),
             terminating=phase is not WorkType.SYNC,
             terminated=phase is WorkType.TERMINATED,
             rejection=record.rejection,
@@ -319,13 +328,14 @@ class StatusManager:
         """Names of the containers that start again whatever their policy says: none of a pod that goes down."""
         if basis.phase is not WorkType.SYNC:
             return frozenset()
-        return replaced_containers(
+        redefined = replaced_containers(
             basis.pod,
             observed,
             basis.resources.actuated,
             self._controllers,
             was_observed_before=basis.was_observed_before,
         )
+        return redefined | {container.name for container in observed.containers if container.id in basis.restarts}
 
     def _pod_changed(
         self, state: PodWorkerState, pod: Pod, observed: RuntimePodStatus, observed_at: float

@@ -19,6 +19,11 @@ CONTAINERS_READY = "ContainersReady"
 READY = "Ready"
 ALL_CONTAINERS_RESTARTING = "AllContainersRestarting"
 DISRUPTION_TARGET = "DisruptionTarget"
+PAUSED = "rootlet.dev/Paused"
+"""Our own: somebody has paused the pod. It is there while that is so."""
+POD_PAUSED = "Paused"
+"""Reason of a pod that runs and is paused, and of its conditions."""
+PAUSED_MESSAGE: Final = "somebody has paused the pod: its processes get no CPU, and its probes do not run"
 TERMINATION_BY_KUBELET = "TerminationByKubelet"
 """Reason of DisruptionTarget (k8s.io/api/core/v1, PodReasonTerminationByKubelet)."""
 
@@ -28,6 +33,17 @@ _WHEN_TERMINAL: Final = {"Succeeded": "PodCompleted", "Failed": "PodFailed"}
 
 def _condition(type_: str, ok: bool, reason: str = "", message: str = "") -> PodCondition:
     return PodCondition(type=type_, status="True" if ok else "False", reason=reason, message=message)
+
+
+def paused() -> PodCondition:
+    """Condition of a pod that somebody has paused."""
+    return _condition(PAUSED, True, POD_PAUSED, PAUSED_MESSAGE)
+
+
+def with_pause(made: Iterable[PodCondition]) -> tuple[PodCondition, ...]:
+    """Conditions of a paused pod, which answers nobody, whatever its probes have found before."""
+    unready = {type: _condition(type, False, POD_PAUSED, PAUSED_MESSAGE) for type in (CONTAINERS_READY, READY)}
+    return (*(unready.get(condition.type, condition) for condition in made), paused())
 
 
 def containers_ready(spec: PodSpec, statuses: Sequence[ContainerStatus] | None, phase: str) -> PodCondition:

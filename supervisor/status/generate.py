@@ -46,6 +46,8 @@ class StatusInput(msgspec.Struct, frozen=True, kw_only=True):
     """Names of containers that start again whatever their policy says: their definition changed."""
     was_observed_before: bool = True
     """``previous`` comes from an observation too. Otherwise it was only believed."""
+    paused: bool = False
+    """Somebody has paused the pod's processes."""
     terminating: bool = False
     terminated: bool = False
     """The pod's containers are down for good."""
@@ -169,7 +171,12 @@ def _with_phase(
         return _failed(status, given.kill.reason, given.kill.message)
     elif given.was_observed and past_active_deadline(given.pod, status.start_time, _active_until(given, phase, now)):
         return _failed(status, DEADLINE_EXCEEDED, DEADLINE_EXCEEDED_MESSAGE)
-    kept = (previous.reason, previous.message) if phase == previous.phase else ("", "")
+    if given.paused and phase == "Running":
+        return msgspec.structs.replace(
+            status, phase=phase, reason=conditions.POD_PAUSED, message=conditions.PAUSED_MESSAGE
+        )
+    is_kept = phase == previous.phase and previous.reason != conditions.POD_PAUSED
+    kept = (previous.reason, previous.message) if is_kept else ("", "")
     return msgspec.structs.replace(status, phase=phase, reason=kept[0], message=kept[1])
 
 
@@ -198,7 +205,7 @@ def _conditions(given: StatusInput, status: PodStatus, previous: PodStatus) -> t
         made = (*made, conditions.all_containers_restarting(spec, observed, before, phase))
     if given.kill is not None and given.kill.disruption and given.terminated:
         made = (*made, conditions.disruption_target(given.kill.disruption))
-    return made
+    return conditions.with_pause(made) if given.paused else made
 
 
 def is_restarting_all(status: PodStatus | None) -> bool:

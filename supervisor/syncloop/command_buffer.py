@@ -15,6 +15,7 @@ from ipc.messages.node_worker import (
     Relist,
     Track,
     Untrack,
+    UpdatePodCgroups,
 )
 from ipc.messages.pod_worker import CancelSync
 from supervisor.podworkers.board_rows import NO_ROW
@@ -71,7 +72,17 @@ class CommandBuffer:
 
     def to_node(
         self,
-        message: Track | Untrack | Observe | Relist | CollectLogs | DeleteVolume | CollectImages | ObserveNode,
+        message: (
+            Track
+            | Untrack
+            | Observe
+            | Relist
+            | CollectLogs
+            | DeleteVolume
+            | CollectImages
+            | ObserveNode
+            | UpdatePodCgroups
+        ),
     ) -> None:
         self.send(NODE_SLOT, message)
 

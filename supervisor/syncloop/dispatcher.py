@@ -9,7 +9,7 @@ from ipc.kubecontainer.config_objects import ConfigObjects
 from ipc.kubecontainer.pod_status import RuntimePodStatus
 from ipc.messages import event_reasons
 from ipc.messages.node_worker import Untrack
-from ipc.messages.pod_worker import SyncPod, WorkType
+from ipc.messages.pod_worker import Freeze, SyncPod, WorkType
 from supervisor.managers.object_delivery import ObjectDelivery
 from supervisor.managers.object_store import MAX_POD_BYTES, PodObjects
 from supervisor.podworkers.pod_cache import CacheEntry
@@ -74,7 +74,7 @@ class Dispatcher:
         if state.lifecycle.at_rest:
             return
         is_waiting = self._updates.admission.is_waiting(state.uid) or self._parts.devices.is_waiting(state.uid)
-        if state.lifecycle.phase is WorkType.SYNC and is_waiting:
+        if state.lifecycle.phase is WorkType.SYNC and (is_waiting or self._parts.pauses.holds_back(state.uid)):
             return
         slot, incarnation, poison_pods = state.slot, self._out.incarnation(state.slot), self._parts.poison_pods
         if incarnation is None or not poison_pods.may_sync(slot, state.uid, now.mono):
@@ -112,11 +112,15 @@ class Dispatcher:
             actuated=dict(parts.allocations.actuated(state.uid)),
             devices=parts.devices.given(state.uid),
             unsure_resources=parts.allocations.is_unsure(state.uid),
+            restarts=dict(parts.restarts.of_pod(state.uid)),
+            freeze=parts.pauses.wish(state.uid) if flight.kind is WorkType.SYNC else Freeze.NONE,
         )
 
     def _is_left_alone(self, state: PodWorkerState, now: Instant) -> bool:
-        """Whether probes leave the pod alone: after it has killed a worker, and when it goes down, which must not fail
-        because of them."""
+        """Whether probes leave the pod alone: while it is paused, after it has killed a worker, and when that one goes
+        down, which must not fail because of them."""
+        if self._parts.pauses.leaves_unprobed(state.uid):
+            return True
         poison_pods = self._parts.poison_pods
         goes_down = state.lifecycle.phase is not WorkType.SYNC
         return poison_pods.is_isolated(state.uid, now.mono) or (goes_down and poison_pods.is_convict(state.uid))
@@ -162,6 +166,8 @@ class Dispatcher:
         self._parts.cluster_values.pop(state.uid, None)
         self._parts.poison_pods.forget(state.uid)
         self._parts.allocations.remove(state.uid)
+        self._parts.restarts.forget(state.uid)
+        self._parts.pauses.forget(state)
         self._parts.announcer.forget(state.uid)
         self._parts.pulls.forget(state.uid)
         self._out.send_all(self._parts.probes.forget(state.uid))

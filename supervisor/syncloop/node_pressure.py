@@ -31,6 +31,7 @@ from ipc.metrics import kubelet as metrics
 from ipc.nodestatus.conditions import set_pressure
 from ipc.nodestatus.node import NodeCondition
 from ipc.shm.metric_cells import METERS
+from supervisor.config.settings import node_thresholds
 from supervisor.eviction.rounds import PressureState, most_urgent_first, next_round
 from supervisor.eviction.victim import Eviction, eviction
 from supervisor.managers.container_gc import ALL_DEAD, dead_of_each
@@ -88,7 +89,7 @@ class NodePressureManager:
     def __init__(self, parts: LoopParts, updates: PodUpdates, collect_images: CollectImages) -> None:
         self._parts = parts
         self._updates = updates
-        self._thresholds = parts.settings.thresholds
+        self._thresholds = node_thresholds(parts.settings, parts.node)
         self._state = PressureState()
         self._layout = Layout.ONE
         self._number = 0

@@ -25,7 +25,9 @@ from supervisor.record.pod_texts import PodTexts
 from supervisor.record.status_manager import StatusManager
 from supervisor.syncloop.announcer import Announcer
 from supervisor.syncloop.command_buffer import CommandBuffer
+from supervisor.syncloop.container_restarts import RequestedRestarts
 from supervisor.syncloop.pod_kills import PodKills
+from supervisor.syncloop.pod_pauses import PodPauses
 
 
 class LoopParts:
@@ -50,10 +52,18 @@ class LoopParts:
         self.texts = PodTexts(self.pod_table, self.objects)
         self.allocations = AllocationManager()
         self.devices = DeviceManager(node.devices, self.allocations, self.cache.statuses)
+        self.restarts = RequestedRestarts()
         self.statuses = StatusManager(
-            settings, host_ips, self.texts, self.pod_table, self.allocations, node.controllers
+            settings,
+            host_ips,
+            self.texts,
+            self.pod_table,
+            self.allocations,
+            node.controllers,
+            requested_restarts=self.restarts.of_pod,
         )
         self.announcer = Announcer(self.statuses, self.probes, self.cache, self.out)
+        self.pauses = PodPauses(self.pod_table, self.cache, self.statuses, self.announcer, self.out)
         self.node_pressures: tuple[NodePressure, ...] = ()
         """Conditions of pressure that the node has: its manager sets them, admission asks."""
         self.kills = PodKills(self.pod_table, self.statuses, self.announcer, self.out)

@@ -45,8 +45,11 @@ from supervisor.protocol.commands import LoopCommand
 from supervisor.protocol.dispatch import DispatchTable
 from supervisor.protocol.events import (
     BindingsRestored,
+    ContainerRestartRequested,
+    ContainerRestartsRestored,
     EventsRestored,
     EvictionsRestored,
+    FreezeRequest,
     GarbageRequest,
     HostAddressesChanged,
     HousekeepingTick,
@@ -70,12 +73,14 @@ from supervisor.protocol.source_updates import ObjectsExpected, ObjectUpdate, Po
 from supervisor.record.recorder import EventRecorder
 from supervisor.record.status_manager import pod_event
 from supervisor.syncloop import requeue
+from supervisor.syncloop.container_restarts import ContainerRestarts, RequestedRestarts
 from supervisor.syncloop.dispatcher import Dispatcher
 from supervisor.syncloop.garbage import Garbage
 from supervisor.syncloop.node_pressure import NodePressureManager
 from supervisor.syncloop.node_shutdown import NodeShutdown
 from supervisor.syncloop.object_updates import ObjectUpdates
 from supervisor.syncloop.parts import LoopParts
+from supervisor.syncloop.pod_cgroups import PodCgroupPlans
 from supervisor.syncloop.pod_kills import PodKills
 from supervisor.syncloop.pod_updates import PodUpdates
 from supervisor.syncloop.resizes import Resizes
@@ -105,11 +110,14 @@ class SyncLoop:
         self._announcer = parts.announcer
         self._shutdown = NodeShutdown(parts)
         self._resizes = Resizes(parts)
+        self.container_restarts = ContainerRestarts(parts.restarts, parts.pod_table, parts.cache, parts.announcer)
+        """Restarts of single containers, to be asked for."""
         self._updates = PodUpdates(parts, self._shutdown, self._resizes)
         self._volumes = VolumeUpdates(parts)
         self._objects = ObjectUpdates(parts, self._volumes)
         self._garbage = Garbage(parts)
-        self._workers = WorkerUpdates(parts, self._garbage)
+        self._cgroups = PodCgroupPlans(parts)
+        self._workers = WorkerUpdates(parts, self._garbage, self._cgroups)
         self._dispatcher = Dispatcher(parts, self._updates, self._volumes)
         self._node_pressure = NodePressureManager(parts, self._updates, self._collect_unused_images)
         self.handlers = self._dispatch_table()
@@ -149,6 +157,9 @@ class SyncLoop:
         table.on(ProbeResultsRestored, self._on_probe_results_restored)
         table.on(EvictionsRestored, self._updates.on_evictions_restored)
         table.on(ResourcesRestored, self._on_resources_restored)
+        table.on(ContainerRestartRequested, self.container_restarts.on_request)
+        table.on(FreezeRequest, self._parts.pauses.on_request)
+        table.on(ContainerRestartsRestored, self.container_restarts.on_restored)
         table.on(BindingsRestored, self._objects.on_bindings_restored)
         table.on(HostAddressesChanged, self._on_host_addresses_changed)
         table.on(SettingsChanged, self._on_settings_changed)
@@ -212,6 +223,11 @@ class SyncLoop:
         return self._parts.allocations
 
     @property
+    def requested_restarts(self) -> RequestedRestarts:
+        """Owner of the restarts that are still to be carried out, for their checkpoint to read."""
+        return self._parts.restarts
+
+    @property
     def persistent_volumes(self) -> PersistentVolumeController:
         """Owner of the bindings of claims, for their checkpoint to read."""
         return self._volumes.controller
@@ -230,6 +246,7 @@ class SyncLoop:
 
     def _on_sources_ready(self, ready: SourcesReady, now: Instant) -> None:
         self._updates.on_sources_ready(ready, now)
+        self._parts.restarts.retain(self._pod_table)
         self._objects.on_sources_ready(now)
 
     # --- observations --------------------------------------------------------------------------------------------
@@ -262,6 +279,7 @@ class SyncLoop:
             self._observation_requests.accept_older(state.uid)  # a noted end has the date of the view before it
             self._parts.probes.recall(state, changed)
             self._parts.allocations.observed(state.uid, changed)
+            self._parts.restarts.observed(state.uid, changed)
             self._parts.devices.observed(state.pod, changed, self._pod_of)
             self._announcer.report(state, now, observed_at=changed.observed_at)
 
@@ -299,6 +317,7 @@ class SyncLoop:
             self._observation_requests.touched(state.uid, done.touched, removed=done.removed, unsure=done.unsure)
             self._observation_requests.looked(state.uid, done.looks)
         self._resizes.sync_ended(state, done, now)
+        self._parts.pauses.sync_ended(state, done, now)
         if done.evicted and state.lifecycle.phase is WorkType.SYNC:
             self._updates.evict(state, PodFailure(reason=EVICTED, message=done.evicted))
             self._announcer.pod_event(state, event_reasons.EVICTED, done.evicted, now)
@@ -379,6 +398,7 @@ class SyncLoop:
         """Only while it is known what is wanted and what runs something may be deleted."""
         if self._is_all_known:
             self._garbage.tick(now)
+            self._cgroups.tick(now)
 
     def _on_garbage_request(self, request: GarbageRequest, now: Instant) -> None:
         self._garbage.on_request(request, now, is_all_known=self._is_all_known)

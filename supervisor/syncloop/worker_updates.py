@@ -12,14 +12,16 @@ from supervisor.protocol.commands import DeathExplained, SlotVacated, WorkersWan
 from supervisor.protocol.events import WorkerDown, WorkerLeaving, WorkerUp
 from supervisor.syncloop.garbage import Garbage
 from supervisor.syncloop.parts import LoopParts
+from supervisor.syncloop.pod_cgroups import PodCgroupPlans
 
 
 class WorkerUpdates:
     """Owns how many pod workers were asked for."""
 
-    def __init__(self, parts: LoopParts, garbage: Garbage) -> None:
+    def __init__(self, parts: LoopParts, garbage: Garbage, cgroups: PodCgroupPlans) -> None:
         self._parts = parts
         self._garbage = garbage
+        self._cgroups = cgroups
         self._pod_table = parts.pod_table
         self._poison_pods = parts.poison_pods
         self._out = parts.out
@@ -30,6 +32,7 @@ class WorkerUpdates:
         self._pod_table.touch(state.uid for state in self._pod_table if state.slot == up.slot)
         if up.slot == NODE_SLOT:
             self._track_all()
+            self._cgroups.node_up()
             self._out.send_all(self._parts.pulls.handle(up, now.mono))
         if up.slot in (API_SLOT, CLUSTER_SLOT):
             self._out.feed(up.slot, self._parts.statuses.everything())

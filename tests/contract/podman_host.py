@@ -12,11 +12,12 @@ from ipc.api.v1.pod import Pod
 from ipc.host.clock import SystemClock
 from ipc.kubecontainer.pod_status import ContainerState, RuntimeContainerStatus
 from ipc.messages.pod_worker import SyncDone, WorkType
+from ipc.podresources.node_resources import PodCgroups
 from tests.harness import pods
 from tests.harness.sync import Host
 from tests.podman_service import IMAGE, PodmanService
 from workers.logs import layout
-from workers.podman import PodmanRuntime
+from workers.podman import NO_SLICES, PodmanRuntime
 
 DEADLINE_S = 20.0
 POLITE = "trap 'exit 7' TERM; echo ready; while :; do sleep 0.1; done"
@@ -28,10 +29,14 @@ def container(name: str, script: str = POLITE, **fields: Any) -> Container:
 
 
 class PodmanHost(Host):
-    def __init__(self, logs_dir: Path, service: PodmanService) -> None:
+    def __init__(self, logs_dir: Path, service: PodmanService, pod_cgroups: PodCgroups = NO_SLICES) -> None:
         self.uid, self.name = str(uuid.uuid4()), "web"
         instance = service.new_instance()
-        super().__init__(logs_dir, SystemClock(), lambda: PodmanRuntime(service.socket, instance), instance)
+
+        def runtime() -> PodmanRuntime:
+            return PodmanRuntime(service.socket, instance, pod_cgroups=pod_cgroups)
+
+        super().__init__(logs_dir, SystemClock(), runtime, instance)
 
     def pod(self, *containers: Container, **fields: Any) -> Pod:
         return pods.pod(*containers, **{"uid": self.uid, "name": self.name, **fields})

@@ -8,12 +8,8 @@ from __future__ import annotations
 import argparse
 import difflib
 import sys
-from pathlib import Path
-from typing import Final
 
-from tests.docs.pages import PAGES, renewed
-
-DOCS: Final = Path(__file__).parents[2] / "docs"
+from tests.docs.pages import PAGES, ROOT, renewed
 
 
 def main() -> int:
@@ -21,7 +17,7 @@ def main() -> int:
     parser.add_argument("page", nargs="?", default=PAGES[0], choices=PAGES)
     parser.add_argument("--write", action="store_true", help="Print the page with the new outputs.")
     chosen = parser.parse_args()
-    before = (DOCS / chosen.page).read_text()
+    before = (ROOT / chosen.page).read_text()
     after = renewed(before)
     if chosen.write:
         sys.stdout.write(after)

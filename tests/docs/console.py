@@ -1,7 +1,8 @@
 """Runs the commands of a page of the documentation and holds what they print against the page.
 
 A block ```` ```console ```` has commands behind ``$ ``, each with its output below it; a block ```` ```yaml ```` whose
-first line is a comment with a path becomes that file. All commands of a page go to one shell, in the page's order.
+first line is a comment with a path becomes that file. A comment ``<!-- run`` has commands that no reader sees: they
+bring about what the page speaks of, and wait for it. All commands of a page go to one shell, in the page's order.
 """
 
 from __future__ import annotations
@@ -22,16 +23,18 @@ END_DEADLINE_S: Final = 30.0
 READ_BYTES: Final = 65536
 SHOWN_CHARS: Final = 1000
 
-_BLOCK: Final = re.compile(r"^```(console|yaml)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+_BLOCK: Final = re.compile(r"^(?:```|<!-- )(console|yaml|run)\n(.*?)^(?:```|-->)$", re.MULTILINE | re.DOTALL)
 _FILE: Final = re.compile(r"# ([\w./-]+\.\w+)\n")
 _END: Final = "-- the end of a command --"
 _JOB: Final = re.compile(r"^bash: line \d+: +\d+ Killed .*\n", re.MULTILINE)
 """The shell's own word on a job that was killed."""
 _PLAIN: Final = (
-    (re.compile(r"\b[0-9a-f]{12,64}\b"), "ID"),
+    (re.compile(r"\b[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}\b|\b[0-9a-f]{12,64}\b"), "ID"),
     (re.compile(r"\b\d+\.\d+\.\d+\.\d+(?:\]?:\d+)?"), "ADDRESS"),
     (re.compile(r"\b\d{4}-\d\d-\d\dT[\d:.]+Z"), "TIME"),
+    (re.compile(r"\b\w{3}, \d\d \w{3} \d{4} [\d:]{8} \+0000"), "TIME"),
     (re.compile(r"\b(?:\d+[dhms])+\b"), "AGE"),
+    (re.compile(r"AGE \(x\d+ over AGE\)"), "AGE"),
     (re.compile(r"\bnode/[\w.-]+"), "NODE"),
     (re.compile(r" {2,}"), "  "),
 )
@@ -46,6 +49,12 @@ class Command(NamedTuple):
 class File(NamedTuple):
     path: str
     content: str
+
+
+class Unseen(NamedTuple):
+    """Commands that stand in a comment; some have lines of input below them."""
+
+    lines: str
 
 
 class Shell:
@@ -91,14 +100,17 @@ class Shell:
         self._bash.communicate(timeout=END_DEADLINE_S)
 
 
-def steps(page: str) -> Iterator[Command | File]:
+def steps(page: str) -> Iterator[Command | File | Unseen]:
     """Files and commands of a page, in order."""
     for kind, text in _BLOCK.findall(page):
-        if kind == "yaml":
-            if found := _FILE.match(text):
-                yield File(found[1], text[found.end() :])
-        else:
-            yield from _commands(text)
+        match kind:
+            case "yaml":
+                if found := _FILE.match(text):
+                    yield File(found[1], text[found.end() :])
+            case "run":
+                yield Unseen(text)
+            case _:
+                yield from _commands(text)
 
 
 def _commands(block: str) -> Iterator[Command]:
@@ -114,6 +126,8 @@ def perform(page: str, shell: Shell, directory: Path) -> list[Command]:
         match step:
             case File(path, content):
                 (directory / path).write_text(content)
+            case Unseen(lines):
+                shell.run(lines)
             case Command(line):
                 done.append(Command(line, shell.run(line)))
     return done

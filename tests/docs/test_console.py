@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.docs.console import Command, File, Shell, perform, plain, rewritten, steps
+from tests.docs.console import Command, File, Shell, Unseen, perform, plain, rewritten, steps
 
 PAGE = """# A page
 
@@ -32,8 +32,14 @@ made 41s ago
 never run
 ```
 
+<!-- run
+cat >"$here/unseen" <<END
+of several lines
+END
+-->
+
 ```console
-$ cd "$here"; ls no-such-file
+$ cd "$here"; cat unseen; ls no-such-file
 ls: something else
 ```
 """
@@ -45,7 +51,8 @@ def test_files_and_commands_in_order() -> None:
         Command("cut -d ' ' -f 2 words.yaml", "hello\n"),
         Command("here=$PWD; cd /", ""),
         Command('echo "made 3s ago"', "made 41s ago\n"),
-        Command('cd "$here"; ls no-such-file', "ls: something else\n"),
+        Unseen('cat >"$here/unseen" <<END\nof several lines\nEND\n'),
+        Command('cd "$here"; cat unseen; ls no-such-file', "ls: something else\n"),
     ]
 
 
@@ -56,7 +63,7 @@ def test_only_outputs_that_differ_for_good_are_renewed(tmp_path: Path) -> None:
     finally:
         shell.close()
     renewed = "ls: cannot access 'no-such-file': No such file or directory"
-    assert rewritten(PAGE, done) == PAGE.replace("ls: something else", renewed)
+    assert rewritten(PAGE, done) == PAGE.replace("ls: something else", f"of several lines\n{renewed}")
 
 
 def test_a_command_that_does_not_end_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -75,6 +82,9 @@ def test_a_command_that_does_not_end_is_named(tmp_path: Path, monkeypatch: pytes
         ("web   1/1   Running   1 (2s ago)    3m4s\n", "web   1/1   Running   1 (11s ago)   9s\n"),
         ("7c702a52d7a0\n", "e604a63518ea\n"),
         ("[::ffff:10.89.0.3]:41214: 200", "[::ffff:10.89.0.7]:3: 200"),
+        ("7s (x2 over 8s)", "9s (x11 over 10s)"),
+        ("Finished: Mon, 23 Nov 2026 20:04:59 +0000", "Finished: Tue, 24 Nov 2026 07:00:00 +0000"),
+        ("web_default(45d3bf1a-3322-842e-ba46-3586add50a9e)", "web_default(e2e44694-ed1f-8169-a2bc-511d3742764d)"),
         ("at 2026-11-20T13:21:18Z", "at 2026-11-23T07:00:00.5Z"),
     ],
 )

@@ -3,34 +3,52 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
 import pytest
 
 from supervisor.config.socket_path import admin_socket_path, runtime_dir
-from tests.docs.pages import INSTANCE, PAGES, renewed
+from tests.docs.pages import INSTANCES, NOT_RUN, PAGES, QUICK, ROOT, renewed
 from tests.podman_service import why_not
 
-ROOT: Final = Path(__file__).parents[2]
 BUILD_DEADLINE_S: Final = 100.0
+FENCED: Final = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 
 
-@pytest.mark.slow
 @pytest.mark.podman
 @pytest.mark.timeout(400)
-@pytest.mark.parametrize("name", PAGES)
+@pytest.mark.parametrize(
+    "name", [pytest.param(page, marks=[] if page in QUICK else pytest.mark.slow) for page in PAGES]
+)
 def test_commands_print_what_the_page_says(name: str) -> None:
     if reason := why_not():
         pytest.skip(reason)
-    if admin_socket_path(INSTANCE).exists():
-        pytest.skip(f"an agent of this user is called {INSTANCE} as that of the pages")
+    if taken := [name for name in INSTANCES if admin_socket_path(name).exists()]:
+        pytest.skip(f"an agent of this user is called {taken[0]} as one of the pages")
     if (netns := runtime_dir(os.environ, os.getuid()) / "libpod" / "tmp" / "rootless-netns").exists():
         pytest.skip(f"{netns}: Podman's clean-up of another storage would take the network of this user's bridges away")
-    page = (ROOT / "docs" / name).read_text()
-    assert renewed(page) == page, "see `python -m tests.docs`"
+    page = (ROOT / name).read_text()
+    assert renewed(page) == page, f"see `python -m tests.docs {name}`"
+
+
+def captures() -> Iterator[tuple[str, str, str]]:
+    """Page, kind of block and first command of everything that looks as if it had been typed into a shell."""
+    for page in (ROOT / "README.md", *(ROOT / "docs").rglob("*.md")):
+        for kind, text in FENCED.findall(page.read_text()):
+            if command := re.search(r"^\$ (.*)", text, re.MULTILINE):
+                yield str(page.relative_to(ROOT)), kind, command[1].partition("  ")[0]
+
+
+def test_every_capture_is_run_or_it_is_said_why_not() -> None:
+    found = list(captures())
+    typed = {(page, command) for page, kind, command in found if kind != "console" or page not in PAGES}
+    assert typed == NOT_RUN.keys()
+    assert {page for page, kind, _ in found if kind == "console"} == {*PAGES}
 
 
 def test_the_site_has_every_page_and_no_dead_anchor(tmp_path: Path) -> None:

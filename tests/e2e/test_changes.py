@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import functools
+import http.server
 import json
+import os
+import subprocess
+import threading
 from pathlib import Path
 
 import pytest
 
-from tests.e2e.agent import Agent, is_ready
+from tests.e2e.agent import Agent, Json, is_ready, restart_count
 from tests.e2e.manifests import STAY, container, pod
 
 pytestmark = [pytest.mark.e2e, pytest.mark.podman]
@@ -49,6 +54,119 @@ def test_a_pod_is_changed_while_it_runs_and_restarted(agent: Agent) -> None:
     assert is_ready(agent.pods()["changed"])
     assert agent.eye.container("changed", "main").id != main
     assert agent.pods()["changed"]["metadata"]["labels"] == {"app": "a", "tier": "front"}
+
+
+def test_a_container_is_restarted_and_its_neighbours_go_on(agent: Agent) -> None:
+    """In the order of a stop, at once, and counted; under any restart policy."""
+    hook = {"preStop": {"exec": {"command": ["sh", "-c", "echo stopping > /shared/hook"]}}}
+    mounts = [{"name": "shared", "mountPath": "/shared"}]
+    first = container("first", script=TARGET, lifecycle=hook, volumeMounts=mounts)
+    other = container("other", script=TARGET, volumeMounts=mounts)
+    once = container("once", script="exit 0")
+    volumes = [{"name": "shared", "emptyDir": {}}]
+    spec: Json = {"volumes": volumes, "initContainers": [once], "restartPolicy": "Never"}
+    agent.run(pod("two", first, other, terminationGracePeriodSeconds=1, **spec))
+    before = agent.eye.container("two", "first").id, agent.eye.container("two", "other").id
+    done = agent.cli("restart", "container", "two", "-c", "first", "--timeout=60s")
+    assert (done.code, done.err) == (0, ""), done
+    assert done.out.splitlines()[-1] == "container/first of pod/two restarted"
+    assert agent.eye.container("two", "first").id != before[0]
+    assert agent.eye.container("two", "other").id == before[1]
+    assert [restart_count(agent.pods()["two"], name) for name in ("first", "other")] == [1, 0]
+    assert agent.cli("exec", "two", "-c", "other", "--", "cat", "/shared/hook").out == "stopping\n"
+    assert "RestartRequested" in agent.cli("events", "--for", "pod/two").out
+    refused = agent.cli("restart", "container", "two", "-c", "once")
+    assert refused.code == 1
+    assert refused.err == (
+        'Error from server (Conflict): container "once" of pod "two" is an init container and has done its work: '
+        "restart the pod, and it runs again\n"
+    )
+    lines = [json.loads(line) for line in (agent.state / "audit.log").read_text().splitlines()]
+    assert [line["code"] for line in lines if line["path"].endswith("/containers/first/restart")] == [202]
+
+
+def test_a_pod_is_paused_or_told_why_it_cannot_be(agent: Agent) -> None:
+    """Its containers need cgroups that this user may freeze."""
+    agent.run(pod("still", container(script=TARGET), terminationGracePeriodSeconds=1))
+    done = agent.cli("pause", "pod", "still")
+    if done.code:
+        assert done.err.startswith('Error from server (Conflict): pod "still" cannot be paused: Podman says: ')
+        assert "its containers need cgroups (v2) of their own below one that is delegated to this user" in done.err
+        assert is_ready(agent.pods()["still"])
+        resumed = agent.cli("resume", "pod", "still")
+        assert (resumed.code, resumed.err) == (1, 'Error from server (Conflict): pod "still" is not paused\n')
+        return
+    assert done.out == "pod/still paused\n"
+    agent.until(lambda: agent.pods()["still"]["status"].get("reason") == "Paused", "its status says so")
+    agent.restart()
+    agent.until(lambda: agent.pods()["still"]["status"].get("reason") == "Paused", "it is paused over a restart")
+    assert agent.cli("resume", "pod", "still") == (0, "pod/still resumed\n", "")
+    agent.until_ready(["still"])
+    assert agent.cli("pause", "pod", "still").code == 0
+    assert agent.cli("restart", "pod", "still", "--timeout=60s").code == 0
+
+
+def test_apply_takes_a_kustomization_and_a_url(agent: Agent, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "kustomize").write_text('#!/bin/sh\nexec cat "$3/made.json"\n')
+    (tmp_path / "kustomize").chmod(0o700)
+    monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
+    (tmp_path / "made.json").write_text(json.dumps(pod("built", terminationGracePeriodSeconds=1)))
+    assert agent.cli("apply", "-k", str(tmp_path)) == (0, "pod/built created\n", "")
+    assert agent.cli("diff", "-k", str(tmp_path)) == (0, "", "")
+    (tmp_path / "web.json").write_text(json.dumps(pod("fetched", terminationGracePeriodSeconds=1)))
+    handler = functools.partial(http.server.SimpleHTTPRequestHandler, directory=tmp_path)
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        url = f"http://127.0.0.1:{server.server_port}"
+        assert agent.cli("apply", "-f", f"{url}/web.json") == (0, "pod/fetched created\n", "")
+        missing = agent.cli("apply", "-f", f"{url}/nosuch.json")
+        server.shutdown()
+    assert missing == (1, "", f"error: unable to read URL '{url}/nosuch.json', server reported 404 File not found\n")
+    agent.until_ready(["built", "fetched"])
+
+
+def test_what_is_replaced_by_force_begins_anew(agent: Agent, tmp_path: Path) -> None:
+    manifest = tmp_path / "forced.json"
+    forced = pod("forced", container(script=TARGET), terminationGracePeriodSeconds=1)
+    manifest.write_text(json.dumps(forced))
+    assert agent.cli("apply", "-f", str(manifest)).code == 0
+    agent.until_ready(["forced"])
+    before = agent.eye.container("forced", "main").id
+    manifest.write_text(json.dumps({**forced, "spec": {**forced["spec"], "hostname": "other"}}))
+    done = agent.cli("replace", "--force", "-f", str(manifest), "--timeout=60s")
+    assert (done.code, done.err) == (0, ""), done
+    assert done.out.splitlines()[-1] == "pod/forced replaced"
+    agent.until_ready(["forced"])
+    assert agent.eye.container("forced", "main").id != before
+    assert agent.cli("exec", "forced", "--", "hostname").out == "other\n"
+
+
+def test_a_copy_is_debugged_and_the_pod_left_alone(agent: Agent) -> None:
+    agent.run(pod("broken", container(script=TARGET), labels={"app": "b"}, terminationGracePeriodSeconds=1))
+    before = agent.eye.pod_table("broken")
+    image = agent.pods()["broken"]["spec"]["containers"][0]["image"]
+    words = (f"--image={image}", "--image-pull-policy=Never", "-c", "look", "--", "sh", "-c", STAY)
+    done = agent.cli("debug", "broken", "--copy-to=copy", *words)
+    assert (done.code, done.err) == (0, ""), done
+    agent.until_ready(["copy"])
+    copy = agent.pods()["copy"]
+    assert [each["name"] for each in copy["spec"]["containers"]] == ["main", "look"]
+    assert copy["metadata"].get("labels", {}) == {}
+    seen = agent.cli("exec", "copy", "-c", "look", "--", "ps").out
+    assert "sleep 4243" in seen
+    assert agent.eye.pod_table("broken") == before
+
+
+def test_who_the_agent_answers_for(agent: Agent) -> None:
+    done = agent.cli("auth", "whoami", "-o", "json")
+    assert (done.code, done.err) == (0, "")
+    assert json.loads(done.out)["status"]["userInfo"]["uid"] == str(os.getuid())
+    table = agent.cli("auth", "whoami").out.splitlines()
+    assert [line.split()[0] for line in table] == ["ATTRIBUTE", "Username", "UID", "Groups"]
+    elsewhere = subprocess.run(
+        ["rootlet", "--socket", "/nonexistent/rootlet.sock", "auth", "whoami"], capture_output=True, check=False
+    )
+    assert elsewhere.returncode == 1
 
 
 def test_a_file_s_pod_can_be_restarted_but_is_changed_in_its_file(agent: Agent) -> None:

@@ -3,6 +3,7 @@ they do not, and nothing looks as if they did. Each test says what is true on it
 
 from __future__ import annotations
 
+import re
 import subprocess
 from pathlib import Path
 from typing import Final
@@ -85,7 +86,7 @@ def test_a_container_without_limits_has_the_pods(agent: Agent) -> None:
 def of_pod(agent: Agent, name: str, file: str) -> str:
     """From the cgroup that holds all of a pod, as the host sees it; the empty string where there is none."""
     path = Path(f"/proc/{agent.eye.container(name, 'main').pid}/cgroup").read_text().rpartition("::")[2].strip()
-    slices = [parent for parent in Path(path).parents if "libpod_pod_" in parent.name]
+    slices = [parent for parent in Path(path).parents if re.search(r"libpod_pod_|-pod\w+\.slice$", parent.name)]
     return Path(f"/sys/fs/cgroup{slices[0]}", file).read_text().strip() if slices else ""
 
 

@@ -195,9 +195,12 @@ def test_streams(ready: Agent, line: str, code: int, err: str) -> None:
 def test_signals_end_it_without_a_traceback(
     ready: Agent, line: tuple[str, ...], signum: signal.Signals, ends_well: bool
 ) -> None:
-    """At whatever moment: the first is while Python itself begins. Ctrl-C is how a forwarding that has begun ends."""
+    """At whatever moment: the first is while Python itself begins. Ctrl-C is how a forwarding that has begun ends.
+
+    Signals are as a shell leaves them to a command in the foreground: whoever runs the tests may ignore some."""
+    command = ["env", "--default-signal", *ready.command(*line)]
     for pause_s in (0.05, 0.3):
-        with subprocess.Popen(ready.command(*line), stderr=subprocess.PIPE, stdout=subprocess.DEVNULL) as process:
+        with subprocess.Popen(command, stderr=subprocess.PIPE, stdout=subprocess.DEVNULL) as process:
             try:
                 process.wait(pause_s)
             except subprocess.TimeoutExpired:

@@ -24,7 +24,7 @@ from tests.e2e.agent import MEMORY, Agent, Json
 from tests.e2e.conftest import NewAgent
 from tests.e2e.manifests import STAY, container, pod, pods
 from tests.podman_service import ensure_image, podman
-from workers.eviction.node_signals import observe_node
+from workers.eviction.node_signals import Places, observe_node
 
 pytestmark = [pytest.mark.e2e, pytest.mark.podman]
 
@@ -37,7 +37,7 @@ EVICTED_S: Final = 90.0
 
 def available(signal: Signal, directory: str = "") -> int:
     """What the agent would observe now."""
-    return observe_node({signal}, [directory] if directory else [], "", 0.0).signals[signal].available
+    return observe_node({signal}, Places(directories=(directory,) if directory else ()), 0.0).signals[signal].available
 
 
 @pytest.fixture

@@ -80,6 +80,8 @@ class LibpodServer:
             ("POST", "pods/create", "create pod", self._create_pod),
             ("GET", "pods/{id}/json", "inspect pod", self._inspect_pod),
             ("DELETE", "pods/{id}", "remove pod", self._remove_pod),
+            ("POST", "pods/{id}/pause", "pause pod", self._pause_pod),
+            ("POST", "pods/{id}/unpause", "resume pod", self._resume_pod),
             ("GET", "containers/json", "list containers", self._list_containers),
             ("POST", "containers/create", "create container", self._create_container),
             ("GET", "containers/{id}/json", "inspect container", self._inspect_container),
@@ -154,6 +156,20 @@ class LibpodServer:
         id = self.podman.pod(request.match_info["id"]).id
         self.podman.remove_pod(id)
         return _answer({"Err": None, "Id": id})
+
+    async def _pause_pod(self, request: web.Request) -> web.Response:
+        return self._freeze(request, self.podman.pause_pod)
+
+    async def _resume_pod(self, request: web.Request) -> web.Response:
+        return self._freeze(request, self.podman.resume_pod)
+
+    def _freeze(self, request: web.Request, act: Callable[[str], None]) -> web.Response:
+        id = self.podman.pod(request.match_info["id"]).id
+        try:
+            act(id)
+        except RuntimeCallError as error:
+            return _answer({"Errs": [error.message], "Id": id}, status=409)
+        return _answer({"Errs": None, "Id": id})
 
     def _listed_pod(self, pod: FakePod) -> Json:
         members = [{"Id": c.id, "Names": c.name, "Status": c.state} for c in self.podman.members(pod)]

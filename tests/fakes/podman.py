@@ -21,6 +21,7 @@ import msgspec
 
 from ipc.host.clock import Clock
 from ipc.kubecontainer.registry_login import RegistryLogin
+from ipc.podresources.cgroup_config import CgroupConfig
 from workers.kubecontainer import labels
 from workers.kubecontainer.runtime import (
     ContainerProcess,
@@ -122,6 +123,8 @@ class FakeContainer:
     """Those that it was sent."""
     resources: dict[str, dict[str, Any]] = field(default_factory=dict)
     """Limits and weights by controller, as it was made and updated."""
+    cgroup_parent: str = ""
+    """Slice that its cgroup is to be in."""
     memory_usage: int | None = 0
     """Bytes; None where nobody can tell."""
     end: asyncio.TimerHandle | None = None
@@ -134,6 +137,10 @@ class FakeContainer:
     """Its process has ended, and Podman says that it runs."""
     is_exiting: bool = False
     """The kernel is taking its process down, and waits for others of its PID namespace."""
+    pending: list[str] = field(default_factory=list)
+    """Signals that it was sent while it was paused."""
+    left_s: float = math.inf
+    """How long its program would run on, while it is paused."""
     pipes: list[int] = field(default_factory=list)
     """Ends of pipes that are closed when the process ends: its pidfds."""
 
@@ -158,6 +165,8 @@ class FakePodman:
         self.containers: dict[str, FakeContainer] = {}
         self.images = {reference: _image(reference) for reference in images}
         self.registry = set(registry)
+        self.slices: dict[str, CgroupConfig] = {}
+        """Of the user's systemd, by name."""
         self.image_bytes: dict[str, int] = {}
         """Size of images, by name."""
         self.mounted_images: dict[str, str] = {}
@@ -190,6 +199,8 @@ class FakePodman:
         """Commands run in containers, newest last."""
         self.mute = False
         """Events are lost."""
+        self.can_freeze = True
+        """Containers have cgroups of their own."""
         self._ids = 0
         self._pids = FIRST_PID
 
@@ -329,6 +340,7 @@ class FakePodman:
         self._refuse_name(name)
         container = self._add(pod, name, image, spec.get("labels", {}), self._program(spec.get("command", ())))
         container.resources = {part: dict(values) for part, values in spec.get("resource_limits", {}).items()}
+        container.cgroup_parent = spec.get("cgroup_parent", "")
         container.stop_signal = signal_name(spec.get("stop_signal", self.images[image].stop_signal)) or "SIGTERM"
         return container.id
 
@@ -360,7 +372,16 @@ class FakePodman:
             self.start_container(pod.infra_id)
         if container.program is None:
             refuse(ErrorKind.COMMAND, "OCI runtime attempted to invoke a command that was not found")
+        if container.cgroup_parent:  # systemd makes a slice that something is put into
+            self.slices.setdefault(container.cgroup_parent, CgroupConfig())
         self._run(container, container.program)
+
+    def stop_slice(self, name: str) -> None:
+        """With all that is in it."""
+        for container in list(self.containers.values()):
+            if container.cgroup_parent == name and container.state == "running":
+                self.exit(container.id, KILLED)
+        self.slices.pop(name, None)
 
     def kill_container(self, id: str, name: str) -> None:
         word = name.removeprefix("SIG")
@@ -372,8 +393,34 @@ class FakePodman:
         container.signals.append(name)
         if word == "KILL":
             self.exit(id, KILLED)
+        elif container.state == "paused":
+            container.pending.append(name)
         elif word == container.program.term_signal and container.program.term_exit_code is not None:
             self.exit(id, container.program.term_exit_code)
+
+    def pause_pod(self, id: str) -> None:
+        """libpod/pod_api.go, Pause: each container by itself."""
+        running = [c for c in self.members(self.pod(id)) if c.state == "running"]
+        if running and not self.can_freeze:
+            refuse(ErrorKind.INTERNAL, f"pausing container {running[0].id}: cannot pause without using Cgroups")
+        for container in running:
+            container.state, container.left_s = "paused", math.inf
+            if container.end is not None:
+                container.left_s = max(0.0, container.end.when() - asyncio.get_running_loop().time())
+                container.end.cancel()
+            self._tell("pause", container)
+
+    def resume_pod(self, id: str) -> None:
+        """libpod/pod_api.go, Unpause."""
+        for container in [c for c in self.members(self.pod(id)) if c.state == "paused"]:
+            container.state, pending = "running", container.pending
+            container.pending = []
+            if container.left_s < math.inf and container.program is not None:
+                loop = asyncio.get_running_loop()
+                container.end = loop.call_later(container.left_s, self.exit, container.id, container.program.exit_code)
+            self._tell("unpause", container)
+            for name in pending:
+                self.kill_container(container.id, name)
 
     def update_container(self, id: str, resources: Mapping[str, Any]) -> None:
         container = self.container(id)

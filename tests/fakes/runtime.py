@@ -20,6 +20,7 @@ from ipc.host.id_ranges import IdRange, IdRanges
 from ipc.kubecontainer.registry_login import RegistryLogin
 from ipc.podresources.cgroup_config import CgroupConfig
 from tests.fakes.podman import KILLED, FakeContainer, FakePod, FakePodman, refuse, start_ticks
+from tests.fakes.slices import FakeSlices
 from workers.kubecontainer import labels
 from workers.kubecontainer.cgroup_reading import CgroupReading
 from workers.kubecontainer.runtime import (
@@ -75,6 +76,7 @@ class FakeRuntime:
         """Lists show no more than so many, and do not say so."""
         self.calls: deque[str] = deque(maxlen=10_000)
         """The verbs called, newest last."""
+        self.slices = FakeSlices(podman, lambda verb, effect: self._call(verb, effect))
         self._instance = instance
         self._latency_s = latency_s
         self._faults: list[tuple[str, int, Flavour]] = []
@@ -173,6 +175,12 @@ class FakeRuntime:
 
     async def update_container(self, id: str, resources: Mapping[str, Any]) -> None:
         await self._call("update_container", lambda: self.podman.update_container(id, resources))
+
+    async def pause_pod(self, id: str) -> None:
+        await self._call("pause_pod", lambda: self.podman.pause_pod(id))
+
+    async def resume_pod(self, id: str) -> None:
+        await self._call("resume_pod", lambda: self.podman.resume_pod(id))
 
     def read_cgroup(self, process: ContainerProcess) -> CgroupReading:
         container = self.podman.containers.get(process.container_id)

@@ -50,6 +50,7 @@ from ipc.messages.node_worker import (
     StartPull,
     Track,
     Untrack,
+    UpdatePodCgroups,
 )
 from ipc.messages.pod_worker import (
     AbandonPull,
@@ -73,6 +74,7 @@ from supervisor.config.settings import Settings, WorkersSettings
 from supervisor.processes.worker_pool import API_SLOT, FIRST_POD_SLOT, NODE_SLOT
 from supervisor.protocol.commands import (
     DeathExplained,
+    FreezeAnswered,
     GarbageCollected,
     Log,
     LoopCommand,
@@ -198,6 +200,7 @@ class Talk:
         self.asked = 0
         """Number of the newest request for signals of the node."""
         self.image_requests: list[CollectImages] = []
+        self.plans: list[UpdatePodCgroups] = []
         self.garbage: dict[int, GarbageReport] = {}
         self._up: dict[int, int] = {}
         self.slots: dict[str, int] = {}
@@ -350,6 +353,8 @@ class Talk:
                 return []
             case PodsStopped():
                 return ["pods stopped"]
+            case FreezeAnswered(ticket=ticket, message=message):
+                return [f"freeze {ticket}: {message or 'done'}"]
             case GarbageCollected(ticket=ticket):
                 self.garbage[ticket] = command.report
                 return [f"garbage {ticket}"]
@@ -412,6 +417,9 @@ class Talk:
                 return []
             case DeleteVolume(volume=name, path=path):
                 return [f"delete volume {name} at {path}"]
+            case UpdatePodCgroups():
+                self.plans.append(message)
+                return []
             case CollectImages():
                 self.image_requests.append(message)
                 return []

@@ -11,8 +11,7 @@ from pathlib import Path
 from typing import Final
 
 from ipc.wire.boot import ChildContext, Role, WorkerMain
-from supervisor.__main__ import load_worker_main
-from supervisor.cli.main import run_cli
+from supervisor.__main__ import load_worker_main, run_command
 
 DIRECTORY_VARIABLE: Final = "ROOTLET_TEST_MODULE_LISTS"
 
@@ -39,4 +38,4 @@ def read_lists(directory: Path) -> dict[Role, set[str]]:
 
 
 if __name__ == "__main__":
-    sys.exit(run_cli(sys.argv[1:], lambda: listing(load_worker_main())))
+    sys.exit(run_command(sys.argv[1:], lambda: listing(load_worker_main())))

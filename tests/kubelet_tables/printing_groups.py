@@ -1,4 +1,4 @@
-"""Adapters of the groups about what the command line prints."""
+"""Adapters of the groups about tables and times that the command line prints."""
 
 from __future__ import annotations
 
@@ -8,9 +8,6 @@ from typing import Any, Final
 from ipc.resources import registry
 from ipc.resources.times import since
 from ipc.text.human import human_duration, short_human_duration
-from supervisor.cli.printers.describe import annotation_lines
-from supervisor.cli.printers.describe_container import describe_container, port_texts
-from supervisor.cli.printers.describe_others import smart_label
 from tests.kubelet_tables.later import Later, Result
 from tests.kubelet_tables.translate import Json, wall, without_nulls
 from workers.api_server.printers.rows import ROWS
@@ -58,35 +55,9 @@ def _summarized(kind: str, found: Any) -> Any:
     }
 
 
-def _describe_container(case: Json) -> Result:
-    """Every element is somewhere in the text."""
-    text = "\n".join(
-        describe_container(without_nulls(case["container"]), without_nulls(case["status"]), {"metadata": {}})
-    )
-    return [], [element for element in case["expected_elements"] if element not in text]
-
-
-def _describe_container_ports(case: Json) -> Result:
-    ports = without_nulls(case["ports"])
-    got = tuple(port_texts(ports, field) for field in ("containerPort", "hostPort"))
-    return (case["expected_container"], case["expected_host"]), got
-
-
-def _describe_labels_multiline(case: Json) -> Result:
-    return case["expect_print"], "".join(f"{line}\n" for line in annotation_lines(case["annotations"] or {}))
-
-
-def _smart_label(case: Json) -> Result:
-    return case["expected"], smart_label(case["input"])
-
-
 ADAPTERS: Final[Mapping[str, Callable[[Json], Result]]] = {
     "human_duration": _human_duration,
     "short_human_duration": _short_human_duration,
     "print_timestamp": _print_timestamp,
     "print_table": _print_table,
-    "smart_label": _smart_label,
-    "describe_container": _describe_container,
-    "describe_container_ports": _describe_container_ports,
-    "describe_labels_multiline": _describe_labels_multiline,
 }

@@ -10,7 +10,7 @@ from ipc.api.v1.pod import Pod
 from ipc.eviction.signals import Signal
 from ipc.eviction.thresholds import Threshold, ThresholdValue, parse_percentage
 from ipc.nodestatus import allocatable
-from ipc.podresources import cgroup_config
+from ipc.podresources import cgroup_config, pod_cgroups
 from ipc.podresources.node_resources import CfsQuota
 from supervisor.admission import preemption
 from supervisor.admission.predicates import Rejected
@@ -127,6 +127,34 @@ def _weight_to_shares(case: Json) -> Result:
     return case["expected"], cgroup_config.weight_to_shares(case["cpu_weight"])
 
 
+def _cgroup_name(case: Json) -> Result:
+    name = tuple(case["input"])
+    match case["op"]:
+        case "systemd_basename":
+            return case["expected"], pod_cgroups.systemd_basename(name)
+        case "systemd":
+            return case["expected"], pod_cgroups.systemd_path(name)
+    raise Later("never: pods have slices where systemd manages cgroups, and none of ours elsewhere")
+
+
+def _is_pod_cgroup(case: Json) -> Result:
+    if case["driver"] != "systemd":
+        raise Later("never: pods have slices where systemd manages cgroups, and none of ours elsewhere")
+    slice_name = pod_cgroups.systemd_basename(tuple(case["parts"]))
+    uid = pod_cgroups.pod_uid(pod_cgroups.parse_slice(slice_name), ())
+    return (case["expected"], case["expected_uid"]), (bool(uid), uid)
+
+
+def _cgroup_config(case: Json) -> Result:
+    if case["compressible_only"]:
+        raise Later("never: nothing is enforced in cgroups of the system")
+    return case["expected"], _set_fields(pod_cgroups.root_config(case["resources"]))
+
+
+def _burstable_cpu_shares(case: Json) -> Result:
+    return case["expected"], pod_cgroups.burstable_cpu_shares([_named(pod) for pod in case["pods"]])
+
+
 ADAPTERS: Final[Mapping[str, Callable[[Mapping[str, Any]], Result]]] = {
     "preemption_get_pods_to_preempt": _pods_to_preempt,
     "preemption_distance": _distance,
@@ -136,4 +164,8 @@ ADAPTERS: Final[Mapping[str, Callable[[Mapping[str, Any]], Result]]] = {
     "node_allocatable": _node_allocatable,
     "resource_config_for_pod": _resource_config_for_pod,
     "cpu_weight_to_shares": _weight_to_shares,
+    "cgroup_name": _cgroup_name,
+    "is_pod_cgroup": _is_pod_cgroup,
+    "cgroup_config_from_resources": _cgroup_config,
+    "qos_burstable_cpu_shares": _burstable_cpu_shares,
 }

@@ -10,6 +10,7 @@ from typing import Any, Final
 import msgspec
 
 from tests.kubelet_tables import (
+    describing_groups,
     environment_groups,
     eviction_groups,
     gc_groups,
@@ -45,6 +46,7 @@ _MODULES: Final = (
     image_gc_groups,
     environment_groups,
     printing_groups,
+    describing_groups,
     selector_groups,
     source_groups,
     mirror_groups,

@@ -36,6 +36,7 @@ from ipc.messages.node_worker import (
 )
 from ipc.messages.pod_worker import (
     AbandonPull,
+    Freeze,
     ProbePod,
     ProbeResultChanged,
     ProbingStopped,
@@ -52,6 +53,7 @@ from supervisor.config.settings import Settings
 from supervisor.podworkers import board_views
 from supervisor.processes.worker_pool import API_SLOT, FIRST_POD_SLOT, NODE_SLOT, QUARANTINE_SLOT
 from supervisor.protocol.commands import (
+    FreezeAnswered,
     Log,
     LoopCommand,
     PodsStopped,
@@ -63,6 +65,7 @@ from supervisor.protocol.commands import (
 )
 from supervisor.protocol.events import (
     EvictionsRestored,
+    FreezeRequest,
     HousekeepingTick,
     LoopEvent,
     NodeShutdownBegan,
@@ -253,6 +256,11 @@ class Agent:
         self._resources = dict(self._loop.allocations.all_resources())
 
     # --- what is wanted ---
+
+    def freeze(self, pod: Pod, freeze: Freeze) -> None:
+        """Somebody pauses a pod or resumes it."""
+        self._given.trace.note(f"{freeze} {pod.metadata.uid[:8]}")
+        self._feed(FreezeRequest(ticket=0, namespace=pod.metadata.namespace, name=pod.metadata.name, freeze=freeze))
 
     def limit_pods(self, max_pods: int) -> None:
         self._feed(SettingsChanged(msgspec.structs.replace(self._given.settings, max_pods=max_pods)))
@@ -463,6 +471,8 @@ class Agent:
                     self.refused[pod.metadata.uid] = pod
                 case Log(level, text):
                     self._given.trace.note(f"{level}: {text}")
+                case FreezeAnswered(message=message):
+                    self._given.trace.note(f"answered: {message or 'done'}")
                 case WorkersWanted(count, quarantine):
                     self._hire((*POD_SLOTS[:count], *[QUARANTINE_SLOT] * quarantine))
                 case SlotVacated(slot):

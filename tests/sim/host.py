@@ -155,7 +155,7 @@ class SimHost:
         ):
             yield
 
-    def _observe(self, wanted: Collection[Signal], _directories: object, _root: object, time: float) -> NodeSignals:
+    def _observe(self, wanted: Collection[Signal], _: object, time: float) -> NodeSignals:
         shown = {signal: signal for signal in CAPACITY}
         if self.layout is Layout.ONE:
             shown |= dict(zip(_IMAGE, _NODE, strict=True))

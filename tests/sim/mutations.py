@@ -36,6 +36,7 @@ from supervisor.syncloop.pod_admission import PodAdmission
 from supervisor.syncloop.pod_updates import PodUpdates
 from supervisor.syncloop.removals import Removals
 from supervisor.syncloop.sync_loop import SyncLoop
+from workers.cm import pod_cgroup
 from workers.compute import crash_loop_backoff
 from workers.compute.init_containers import InitActions
 from workers.kubecontainer.label_signatures import Ownership
@@ -200,6 +201,7 @@ MUTATIONS: Final[Mapping[str, Mutation]] = {
     "restart whatever is resized": _replace(ResizeJudge, "needs_restart", lambda self, container, update: True),
     "resize nothing": _replace(ResizeJudge, "update_of", lambda self, container, made: None),
     "find room for every resize": _replace(resizes, "resize_problem", lambda before, pod, others, node: None),
+    "miss no slice": _replace(pod_cgroup, "is_missing", lambda run, node, pod: False),
     "forget what was given to a container": _replace(AllocationManager, "actuate", lambda self, uid, given: None),
     "never look again by the clock": _replace(SyncLoop, "_on_sync_tick", lambda self, tick, now: None),
 }

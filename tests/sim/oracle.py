@@ -56,9 +56,14 @@ def complaints(pod: Pod, podman: SimPodman, told: PodChanged | None, now_wall: f
         elif name != "debug" and container.labels[labels.CONTAINER_HASH] != hash_in(pod.spec, wanted[name]):
             yield f"{name} runs as it was before an edit"
     yield from wrong_limits(pod, told, alive)
+    yield from (f"{c.name} runs outside of its pod's slice" for c in alive.values() if _is_outside(c, podman))
     yield from _missing(pod, podman, told, alive, now_wall)
     long_alive = {name for name, container in alive.items() if now_wall - container.started_at > READY_WITHIN_S}
     yield from _readiness(pod, told, long_alive)
+
+
+def _is_outside(container: FakeContainer, podman: SimPodman) -> bool:
+    return bool(container.cgroup_parent) and container.cgroup_parent not in podman.slices
 
 
 def _readiness(pod: Pod, told: PodChanged, long_alive: Set[str]) -> Iterator[str]:

@@ -13,12 +13,17 @@ from ipc.api.v1.pod import Pod
 from ipc.kubecontainer.pod_containers import find_container
 from ipc.messages.api_server import PodChanged
 from ipc.messages.base import EventReport
-from ipc.podresources.node_resources import NodeResources
+from ipc.podresources.node_resources import NodeResources, PodCgroups
 from ipc.podresources.pod_requests import CPU, MEMORY, amount, pod_requests
 from tests.fakes.podman import FakeContainer
 from tests.sim.watch import every_status, name_of
 
-NODE: Final = NodeResources(allocatable={"cpu": "5", "memory": "8Gi"}, controllers=frozenset({"cpu", "memory"}))
+NODE: Final = NodeResources(
+    allocatable={"cpu": "5", "memory": "8Gi"},
+    controllers=frozenset({"cpu", "memory"}),
+    pod_cgroups=PodCgroups(),
+    pods_limit={"cpu": "5", "memory": "8Gi"},
+)
 REQUESTS: Final = ("100m", "100m", "200m", "500m", "1500m", "3")
 LIMITS: Final = ("3", "4")
 MEMORY_LIMITS: Final = ("64Mi", "128Mi", "256Mi")

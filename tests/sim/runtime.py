@@ -14,7 +14,7 @@ import msgspec
 from ipc.host.clock import Clock
 from ipc.kubecontainer.registry_login import RegistryLogin
 from ipc.messages.pod_worker import SyncPod
-from tests.fakes.podman import KILLED, FakeContainer, FakePodman, Program
+from tests.fakes.podman import KILLED, RUNNING, FakeContainer, FakePodman, Program
 from tests.fakes.runtime import FakeRuntime, Flavour
 from tests.sim.loop import NOBODY
 from workers.kubecontainer import labels
@@ -169,7 +169,7 @@ class SimPodman(FakePodman):
     def reboot(self) -> None:
         """Every process is gone, and nobody has seen it."""
         for container in tuple(self.containers.values()):
-            if container.state == "running" and container.id not in self.strangers:
+            if container.state in RUNNING and container.id not in self.strangers:
                 self.exit(container.id, KILLED)
         self.lost.clear()
 
@@ -246,7 +246,7 @@ class SimPodman(FakePodman):
 
     def exit(self, id: str, exit_code: int = 0, *, oom_killed: bool = False) -> None:
         container = self.container(id)
-        if container.state != "running":
+        if container.state not in RUNNING:
             return
         super().exit(id, exit_code, oom_killed=oom_killed)
         self.watcher.note(f"ended {container.name} with {exit_code}")

@@ -22,8 +22,9 @@ from ipc.api.v1.pod import Pod
 from ipc.api.v1.status import ContainerStatus
 from ipc.kubecontainer.pod_failure import EVICTED
 from ipc.messages.api_server import PodChanged
-from ipc.messages.pod_worker import WorkType
-from ipc.podresources.node_resources import NodeResources
+from ipc.messages.pod_worker import Freeze, WorkType
+from ipc.podresources.node_resources import NodeResources, PodCgroups
+from ipc.podresources.pod_cgroups import pod_slice_uid
 from ipc.wire.boot import WorkerSettings
 from supervisor.config.settings import CrashLoopBackOffSettings, Seconds, Settings, WorkersSettings
 from supervisor.syncloop.pod_admission import PREEMPTED
@@ -79,6 +80,8 @@ LATE_S: Final = 5.0
 """Within which a pod worker has died as it answered, and its successor works for the same pod."""
 BROKEN_S: Final = 40.0
 """Longest time that a pod meets unexpected errors."""
+CANNOT_FREEZE: Final = 0.2
+"""Part of the pauses that Podman refuses."""
 KILLED: Final = 0.4
 """Part of the simulations in which the agent is killed while a pod gives way to a critical one."""
 FILLED: Final = 0.2
@@ -103,6 +106,8 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
     """One pod more, in whose steps workers hang and die."""
     pressure: bool = True
     """Memory, processes and disks that run short, and a critical pod."""
+    pauses: bool = False
+    """Somebody pauses pods and resumes them."""
     verbose: bool = False
 
 
@@ -222,6 +227,7 @@ class Simulation:
             await self._rotate()
             await self._misreport()
             await self._answer_late()
+            await self._lose_slice()
             if self._rng.random() < DRAINED:
                 await self._drain()
             await self._preempt()
@@ -240,6 +246,7 @@ class Simulation:
         end_at = self._now + self._options.noise_s
         left_out = set() if self._options.objects else {Simulation.change_object}
         left_out |= set() if self._options.pressure else {Simulation.swell, Simulation.squeeze}
+        left_out |= set() if self._options.pauses else {Simulation.pause, Simulation.resume}
         acts = [act for act in NOISE if act not in left_out]
         weights = [NOISE[act] for act in acts]
         while self._now < end_at:
@@ -261,9 +268,22 @@ class Simulation:
         self._agent.uncordon()
         self._objects.settle()
         self._agent.state(self._desired)
+        if self._options.pauses:
+            await self._resume_all()
         if self._options.pressure:
             await self._recover()
         await self._come_to_rest()
+
+    async def _resume_all(self) -> None:
+        """A paused pod stays paused, over deaths of the agent too, until somebody resumes it or it goes."""
+        await self._until(lambda: self._agent.sources_ready, "the agent knows what is wanted", SETTLE_S)
+        end_at = self._now + SETTLE_S
+        while frozen := sorted({uid_of(c) for c in self._podman.containers.values() if c.state == "paused"}):
+            if self._now >= end_at:
+                self._trace.broke(f"{SETTLE_S:g} s after everybody was resumed there are paused: {frozen}")
+            for uid in (uid for uid in frozen if uid in self._desired):
+                self._agent.freeze(self._desired[uid], Freeze.RESUME)
+            await self._step(STEP_S)
 
     async def _recover(self) -> None:
         """Nobody takes anything any more: the conditions end, and whoever was evicted is made anew."""
@@ -459,6 +479,22 @@ class Simulation:
         found = (container for uid in sorted(self._desired) if uid != POISON for container in self._podman.of_pod(uid))
         return [container.name for container in found if container.state == "running"]
 
+    async def _lose_slice(self) -> None:
+        """The slice of a pod vanishes under it: the pod is killed, and made again in one of its own."""
+        container = self._any_running()
+        if container is None or not container.cgroup_parent:
+            return
+        uid = uid_of(container)
+        before = {c.id for c in self._podman.of_pod(uid) if c.state == "running"}
+        self._trace.note(f"the slice of {uid[:8]} vanishes")
+        del self._podman.slices[container.cgroup_parent]
+
+        def is_killed() -> bool:
+            return not before & {c.id for c in self._podman.of_pod(uid) if c.state == "running"}
+
+        await self._until(is_killed, f"{uid[:8]} does not run outside of its slice", SETTLE_S)
+        await self._come_to_rest()
+
     def _any_running(self) -> FakeContainer | None:
         """A container of a pod that is wanted and has not ended."""
         uids = {uid for uid, sync in self._agent.newest.items() if sync.kind is WorkType.SYNC and uid != POISON}
@@ -479,6 +515,7 @@ class Simulation:
             await self._step(STEP_S)
         if left := self._existing() or self._agent.told.keys():
             self._trace.broke(f"{DOWN_S:g} s after everything was taken down there are {sorted(left)}")
+        await self._until(lambda: not self._pod_slices(), "the slices of all pods are stopped")
         if supervised := self._agent.pods_supervised():
             self._trace.broke(f"{supervised} pods are supervised, and none is there")
         if harmed := self._podman.harmed_strangers():
@@ -486,6 +523,9 @@ class Simulation:
         await self._collect_directories()
         self._check_rows()
         self._trace.check()
+
+    def _pod_slices(self) -> list[str]:
+        return [name for name in self._podman.slices if pod_slice_uid(name, PodCgroups())]
 
     def _check_rows(self) -> None:
         """As many pods as there are rows get one each."""
@@ -594,6 +634,15 @@ class Simulation:
         self._faults.begin(place, uid, self._rng.choice(ERRORS))
         self._later(self._rng.uniform(0.0, BROKEN_S), lambda: self._faults.end(place, uid))
 
+    def pause(self) -> None:
+        if wanted := [pod for uid, pod in sorted(self._desired.items()) if uid != POISON]:
+            self._podman.can_freeze = self._rng.random() >= CANNOT_FREEZE
+            self._agent.freeze(self._rng.choice(wanted), Freeze.PAUSE)
+
+    def resume(self) -> None:
+        if wanted := [pod for _, pod in sorted(self._desired.items())]:
+            self._agent.freeze(self._rng.choice(wanted), Freeze.RESUME)
+
     def leave_orphan(self) -> None:
         """Something with our labels that no manifest has ever stated."""
         uid = f"{self._rng.randrange(2):08x}-orphan"
@@ -696,6 +745,8 @@ NOISE: Final[dict[Callable[[Simulation], None], float]] = {
     Simulation.squeeze: 0.5,
     Simulation.drain: 0.5,
     Simulation.uncordon: 1,
+    Simulation.pause: 4,
+    Simulation.resume: 4,
     Simulation.kill_worker: 4,
     Simulation.kill_api_server: 1,
     Simulation.hang_worker: 2,

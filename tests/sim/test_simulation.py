@@ -8,6 +8,7 @@ import subprocess
 import sys
 from types import FrameType
 
+import msgspec
 import pytest
 
 from ipc.host.clock import SystemClock
@@ -20,6 +21,7 @@ SEEDS_IN_ANY_CASE = 30
 BUDGET_S = 40.0
 """When this much time has passed, no further seed begins."""
 QUICK = Options(pods=4, noise_s=45.0)
+PAUSED_SEEDS = 6
 FOUND = (67, 209, 1398)
 """Restart counts that fell; a pod that was gone, which a new node worker's relist passed over."""
 HANGS_BEFORE_A_CHANGE = 324
@@ -41,6 +43,13 @@ def test_every_seed_comes_to_rest_and_keeps_every_promise() -> None:
         if seed >= SEEDS_IN_ANY_CASE and clock.now().mono > end_at:
             break
         outcome = simulate_seed(seed, QUICK)
+        assert not outcome.broken, "\n".join((*outcome.tail[-40:], f"seed {seed}: {outcome.broken}"))
+
+
+@pytest.mark.timeout(600)
+def test_pods_that_somebody_pauses_and_resumes_keep_every_promise() -> None:
+    for seed in range(PAUSED_SEEDS):
+        outcome = simulate_seed(seed, msgspec.structs.replace(QUICK, pauses=True, pressure=False))
         assert not outcome.broken, "\n".join((*outcome.tail[-40:], f"seed {seed}: {outcome.broken}"))
 
 

@@ -113,6 +113,7 @@ ORDER: Final[Mapping[str, tuple[str, ...]]] = {
         "workers.prober",
         "workers.specgen",
         "workers.sync",
+        "workers.cm",
         "workers.lifecycle",
         "workers.volumemanager.plugins",
         "workers.volumemanager",

@@ -42,6 +42,7 @@ from ipc.kubeconfig.bootstrap_token import is_signed, parse_token
 from ipc.kubecontainer.redaction import blocks_of, redacted
 from ipc.log.verbosity import area_problem
 from ipc.podresources.bandwidth import bandwidth_problem
+from ipc.podresources.pod_cgroups import uid_in_name
 from ipc.podresources.pod_ips import sort_pod_ips
 from ipc.text import durations
 from ipc.text.gofmt import quoted
@@ -419,6 +420,7 @@ PARSERS: Final[Mapping[str, Parser]] = {
         lambda text: blocks_of(Secret(data={"key": text.encode(errors="replace")})),
         NAMES | repeated("hunter2"),
     ),
+    "UIDs in slices": Parser("ipc/podresources/pod_cgroups.py", uid_in_name, NAMES | repeated("pod", "\ud800")),
     "references": Parser("workers/env/expansion.py", lambda text: expand(text, VALUES), REFERENCES),
     "subPathExpr": Parser("workers/env/expansion.py", lambda text: expand_sub_path_expr(text, VALUES), REFERENCES),
     "words": Parser("workers/env/expansion.py", lambda text: expand_all([text] * 9, VALUES), REFERENCES),

@@ -1,18 +1,29 @@
 """aiohttp without its client: the package imports that by itself, and a server needs none of it (2.8 MiB).
 
+Neither does a server need some modules of the standard library of which aiohttp's take functions (1.2 MiB): they are
+imported when one of these is called.
+
 The package is put into ``sys.modules`` before its own code has run. Its modules are imported as ever; whoever asks the
 package itself for a name that is no module's runs that code, and has the whole of it.
 """
 
 from __future__ import annotations
 
+import contextlib
 import importlib.util
 import sys
+from collections.abc import Iterator, Mapping
 from importlib.machinery import ModuleSpec
 from types import ModuleType
 from typing import Any, Final
 
 PACKAGE: Final = "aiohttp"
+LATER: Final[Mapping[str, tuple[str, ...]]] = {
+    "argparse": ("ArgumentParser",),
+    "html": ("escape",),
+    "urllib.request": ("getproxies", "proxy_bypass"),
+}
+"""Modules, and what aiohttp's take of each: for a command of its own, for pages of errors, for its client."""
 
 
 def leave_client_out() -> None:
@@ -39,3 +50,29 @@ class _ServerHalf(ModuleType):
         assert self.__spec__.loader is not None
         self.__spec__.loader.exec_module(self)
         return getattr(self, name)
+
+
+@contextlib.contextmanager
+def functions_later() -> Iterator[None]:
+    """While aiohttp's modules are imported: they get functions that import those of LATER when they are called.
+    Afterwards whoever imports these has them as ever."""
+    absent = {name: taken for name, taken in LATER.items() if name not in sys.modules}
+    for name, taken in absent.items():
+        stand_in = ModuleType(name)
+        for function in taken:
+            setattr(stand_in, function, _Later(name, function))
+        sys.modules[name] = stand_in
+    try:
+        yield
+    finally:
+        for name in absent:
+            del sys.modules[name]
+
+
+class _Later:
+    def __init__(self, module: str, function: str) -> None:
+        self._module = module
+        self._function = function
+
+    def __call__(self, *args: Any, **options: Any) -> Any:
+        return getattr(importlib.import_module(self._module), self._function)(*args, **options)

@@ -37,8 +37,11 @@ class ContainerAction(msgspec.Struct, frozen=True, kw_only=True):
 
 def start_or_wait(given: Given, container: Container) -> ContainerAction:
     """A new container, now or when its back-off is over (kuberuntime_manager.go, doBackOff: for every kind but
-    ephemeral ones, and whatever the exit code)."""
+    ephemeral ones, and whatever the exit code). One that somebody wants to begin anew does so now, and its back-off at
+    the beginning."""
     newest = given.status.newest(container.name)
+    if newest is not None and newest.id in given.restarts:
+        return ContainerAction(start=ContainerStart(name=container.name, attempt=newest.attempt + 1, backoff_s=0.0))
     known = newest.hash if newest is not None and _is_the_same(given, container, newest) else ""
     decision = do_backoff(container.name, known, given.status, given.now_wall, given.limits)
     if decision.retry_at:
@@ -70,6 +73,15 @@ def replace(
     """Kill the old one and make a new one."""
     kill = kill_of(given.pod, old, container, reason, why)
     return msgspec.structs.replace(start_or_wait(given, container), kill=kill)
+
+
+def restart(given: Given, container: Container, old: RuntimeContainerStatus) -> ContainerAction:
+    """Replace one that somebody wants to begin anew."""
+    message = f"Container {container.name} is restarted, as somebody has asked for"
+    action, grace_s = replace(given, container, old, KillReason.NONE, message), given.restarts[old.id]
+    if action.kill is None or grace_s is None:
+        return action
+    return msgspec.structs.replace(action, kill=msgspec.structs.replace(action.kill, grace_period_s=grace_s))
 
 
 def start_created(given: Given, container: Container, created: RuntimeContainerStatus) -> ContainerAction:

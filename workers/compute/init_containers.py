@@ -28,6 +28,7 @@ from workers.compute.container_actions import (
     is_redefined,
     keep_or_resize,
     replace,
+    restart,
     start_created,
     start_or_wait,
     unknown_message,
@@ -188,6 +189,8 @@ def _judge_running_sidecar(given: Given, container: Container, newest: RuntimeCo
     """Step of a running sidecar, whose liveness does not keep the next one from starting."""
     actions = given.probe_results_of(newest)
     started = actions.has_started(container)
+    if newest.id in given.restarts:
+        return _Step(done=started, action=restart(given, container, newest))
     if is_redefined(given, container, newest):
         return _Step(done=started, action=_anew(given, container, newest))
     if not started and actions.startup is ProbeResult.FAILURE:

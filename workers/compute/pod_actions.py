@@ -62,6 +62,7 @@ def compute_pod_actions(
     dead_containers: Iterable[str] = (),
     actuated: Actuated | None = None,
     controllers: frozenset[str] = frozenset(),
+    restarts: Mapping[str, int | None] | None = None,
 ) -> PodActions:
     """The decision of one sync. ``now_wall`` in epoch seconds. ``restarting_all``: a restart of all containers has
     begun and not come to its end. ``controllers``: by which resources can be changed in place. The rest as in
@@ -78,6 +79,7 @@ def compute_pod_actions(
         gc=gc,
         dead_containers=frozenset(dead_containers),
         resize=resize,
+        restarts=restarts or {},
     )
     if should_all_containers_restart(pod.spec, status, restarting_all):
         return _restart_all(given)

@@ -19,6 +19,7 @@ from workers.compute.container_actions import (
     is_redefined,
     keep_or_resize,
     replace,
+    restart,
     start_created,
     start_or_wait,
     unknown_message,
@@ -37,6 +38,8 @@ def judge_regular(given: Given, container: Container) -> ContainerAction:
 
 
 def _judge_running(given: Given, container: Container, newest: RuntimeContainerStatus) -> ContainerAction:
+    if newest.id in given.restarts:
+        return restart(given, container, newest)
     if is_redefined(given, container, newest):
         message = f"Container {container.name} definition changed, will be restarted"
         return replace(given, container, newest, KillReason.NONE, message)
@@ -66,7 +69,8 @@ def _judge_exited(given: Given, container: Container, newest: RuntimeContainerSt
     deleting = given.pod.metadata.deletion_timestamp is not None
     again = should_container_be_restarted(container, given.pod.spec, newest, deleting=deleting)
     edited = not deleting and _has_not_run_since_edited(given, container, newest)
-    return start_or_wait(given, container) if again or edited else ContainerAction()
+    wanted = not deleting and newest.id in given.restarts
+    return start_or_wait(given, container) if again or edited or wanted else ContainerAction()
 
 
 def _has_not_run_since_edited(given: Given, container: Container, ended: RuntimeContainerStatus) -> bool:

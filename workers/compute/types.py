@@ -33,6 +33,8 @@ class Given(msgspec.Struct, frozen=True, kw_only=True):
     dead_containers: frozenset[str] = frozenset()
     """Ids of dead containers that are to go besides."""
     resize: ResizeJudge
+    restarts: Mapping[str, int | None] = {}
+    """Containers that somebody wants to begin anew, by id, and the grace periods asked for, in seconds."""
 
     @property
     def sandbox(self) -> SandboxStatus:

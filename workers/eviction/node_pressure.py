@@ -19,7 +19,7 @@ from ipc.eviction.thresholds import Threshold
 from ipc.eviction.usage import PodUsage
 from ipc.host.clock import Clock
 from ipc.messages.node_worker import NodeObserved, ObserveNode
-from workers.eviction.node_signals import CONTAINERFS, NodeSignals, observe_node
+from workers.eviction.node_signals import CONTAINERFS, NodeSignals, Places, observe_node
 from workers.eviction.pod_usage import FROM_STATISTICS, Directories, usage_of, usage_of_disk
 from workers.stats.targets import PodTarget
 from workers.userns.unshare import Unshare
@@ -41,17 +41,20 @@ class NodePressure:
         unshare: Unshare,
         *,
         image_root: Callable[[], str],
+        pods_cgroup: str = "",
         targets: Callable[[], Sequence[PodTarget]],
         statistics: Callable[[], Awaitable[bytes | None]],
         report: Callable[[NodeObserved], Awaitable[None]],
     ) -> None:
-        """``image_root``: a directory of Podman's storage; empty while it is not known. ``targets``: pods of which
-        something runs. ``statistics``: a new snapshot; None when there is none."""
+        """``image_root``: a directory of Podman's storage; empty while it is not known. ``pods_cgroup``: of all pods,
+        empty where there is none. ``targets``: pods of which something runs. ``statistics``: a new snapshot; None when
+        there is none."""
         self._thresholds = tuple(thresholds)
         self._directories = directories
         self._clock = clock
         self._unshare = unshare
         self._image_root = image_root
+        self._pods_cgroup = pods_cgroup
         self._targets = targets
         self._statistics = statistics
         self._report = report
@@ -101,8 +104,12 @@ class NodePressure:
 
     def _observe(self, image_root: str) -> NodeSignals:
         wanted = {threshold.signal for threshold in self._thresholds} | CONTAINERFS
-        directories = (self._directories.pods, self._directories.logs)
-        return observe_node(wanted, directories, image_root, self._clock.now().wall)
+        places = Places(
+            directories=(self._directories.pods, self._directories.logs),
+            image_root=image_root,
+            pods_cgroup=self._pods_cgroup,
+        )
+        return observe_node(wanted, places, self._clock.now().wall)
 
     def _is_met(self, found: NodeSignals) -> bool:
         """Whether a threshold is met, or not everything that is to be reclaimed is there yet."""

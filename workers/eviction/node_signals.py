@@ -51,17 +51,29 @@ class _Disk(msgspec.Struct, frozen=True):
         return min((o.available / o.capacity for o in (self.bytes, self.inodes) if o is not None), default=1.0)
 
 
-def observe_node(wanted: Collection[Signal], directories: Iterable[str], image_root: str, time: float) -> NodeSignals:
-    """The wanted signals that can be observed. ``directories``: of pods and of logs. ``image_root``: of Podman's
-    storage, empty while it is not known."""
+class Places(msgspec.Struct, frozen=True, kw_only=True):
+    """Where the signals are observed."""
+
+    directories: tuple[str, ...]
+    """Directories of pods and of their logs."""
+    image_root: str = ""
+    """Directory of Podman's storage; empty while it is not known."""
+    pods_cgroup: str = ""
+    """Cgroup of all pods; empty where there is none."""
+
+
+def observe_node(wanted: Collection[Signal], places: Places, time: float) -> NodeSignals:
+    """The wanted signals that can be observed."""
     found: dict[Signal, SignalObservation | None] = {}
     if Signal.MEMORY_AVAILABLE in wanted:
         found[Signal.MEMORY_AVAILABLE] = _least((_host_memory(time), *_memory_of_cgroups(time)))
+    if Signal.ALLOCATABLE_MEMORY_AVAILABLE in wanted and places.pods_cgroup:
+        found[Signal.ALLOCATABLE_MEMORY_AVAILABLE] = _memory_of_cgroup(places.pods_cgroup, time)
     if Signal.PID_AVAILABLE in wanted:
         found[Signal.PID_AVAILABLE] = _least((_host_pids(time), *_pids_of_cgroups(time)))
-    disks = [disk for path in directories if (disk := _disk(path, time)) is not None]
+    disks = [disk for path in places.directories if (disk := _disk(path, time)) is not None]
     node = min(disks, key=lambda disk: disk.share_left, default=None)
-    images = _disk(image_root, time) if image_root else None
+    images = _disk(places.image_root, time) if places.image_root else None
     if node is not None:
         found |= {Signal.NODEFS_AVAILABLE: node.bytes, Signal.NODEFS_INODES_FREE: node.inodes}
     if images is not None:
@@ -99,13 +111,16 @@ def _host_pids(time: float) -> SignalObservation | None:
 
 def _memory_of_cgroups(time: float) -> Iterator[SignalObservation | None]:
     for directory in _own_cgroups():
-        limit = _number(_read(f"{directory}/memory.max"))
-        if limit is None:
-            continue
-        used = _number(_read(f"{directory}/memory.current"))
-        inactive = _number(_read(f"{directory}/memory.stat"), b"inactive_file ")
-        if used is not None and inactive is not None:
-            yield of_memory(limit, max(0, used - inactive), time)
+        yield _memory_of_cgroup(directory, time)
+
+
+def _memory_of_cgroup(directory: str, time: float) -> SignalObservation | None:
+    """None of one without a limit, or without the controller."""
+    used = _number(_read(f"{directory}/memory.current"))
+    inactive = _number(_read(f"{directory}/memory.stat"), b"inactive_file ")
+    if used is None or inactive is None:
+        return None
+    return of_memory(_number(_read(f"{directory}/memory.max")), max(0, used - inactive), time)
 
 
 def _pids_of_cgroups(time: float) -> Iterator[SignalObservation | None]:

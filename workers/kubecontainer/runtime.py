@@ -17,6 +17,7 @@ from ipc.api.v1.status import LinuxContainerUser
 from ipc.host.id_ranges import IdRanges
 from ipc.kubecontainer.registry_login import RegistryLogin
 from workers.kubecontainer.cgroup_reading import CgroupReading
+from workers.kubecontainer.slices import Slices
 
 MAX_EXEC_OUTPUT_BYTES: Final = 10 * 1024
 """Most of a command's output that is kept, in bytes: as much as of a probe's (pkg/probe/exec, maxReadLength)."""
@@ -310,8 +311,19 @@ class Runtime(Protocol):
         """POST containers/{id}/update: other limits and weights for a container that runs, as those of a SpecGenerator.
         Raises NOT_FOUND, WRONG_STATE (it does not run), INVALID, INTERNAL (the kernel refuses them)."""
 
+    async def pause_pod(self, id: str) -> None:
+        """POST pods/{id}/pause: the processes of its containers get no CPU. What does not run, or is paused, stays as
+        it is. Raises NOT_FOUND, INTERNAL (a container has no cgroup to freeze; others may be paused then)."""
+
+    async def resume_pod(self, id: str) -> None:
+        """POST pods/{id}/unpause. What is not paused stays as it is. Raises NOT_FOUND, INTERNAL."""
+
     def read_cgroup(self, process: ContainerProcess) -> CgroupReading:
         """The container's own cgroup, without asking Podman. Reads a few small files."""
+
+    @property
+    def slices(self) -> Slices:
+        """Slices of pods, where the node gives them any."""
 
     def signal_process(self, process: ContainerProcess, signal: str) -> bool:
         """Send a signal to that process by pidfd, without Podman. False when that cannot be done, and Podman has to be

@@ -23,10 +23,10 @@ from ipc.podresources.allocation import RESIZABLE, resizable_part
 from ipc.podresources.cgroup_config import CgroupConfig
 from ipc.podresources.node_resources import NodeResources
 from ipc.podresources.pod_requests import MEMORY
+from workers.cm.pod_cgroup import PodCgroup, pod_cgroup
 from workers.compute.resize import PodResize, ResizeStep, limit_problem, resize_steps
 from workers.kubecontainer.cgroup_reading import CgroupReading
 from workers.kubecontainer.runtime import ContainerProcess, RuntimeCallError
-from workers.proc import cgroups
 from workers.specgen.container_resources import container_resources, pod_cgroup_values
 from workers.sync.run import SyncRun
 
@@ -108,17 +108,17 @@ class _Resizing:
 
     async def carry_out(self) -> None:
         """Raises _Failed, RuntimeCallError, OSError, SyncEnded."""
-        directory = cgroups.pod_cgroup(self._sandbox.infra_pid, self._sandbox.id)
-        current = cgroups.read_config(directory) if directory else None
+        of_pod = pod_cgroup(self._run, self._node, self._pod, self._sandbox)
+        seen = of_pod.read() if of_pod is not None else None
         desired = pod_cgroup_values(self._pod, self._node)
-        self._check_memory(directory, current, desired)
-        for step in resize_steps(self._resize, current, desired):
-            await self._step(directory, step)
+        self._check_memory(seen, desired)
+        for step in resize_steps(self._resize, seen.config if seen is not None else None, desired):
+            await self._step(of_pod, step)
         if self._resize.pod_level:
             self._run.record.actuated(self._sandbox.id, resizable_part(self._pod.spec.resources))
             self._run.record.did("resized the pod")
 
-    def _check_memory(self, directory: str, current: CgroupConfig | None, desired: CgroupConfig) -> None:
+    def _check_memory(self, seen: CgroupReading | None, desired: CgroupConfig) -> None:
         """Raises _Failed when something uses more than it is to have."""
         updates = self._resize.memory
         usage = {
@@ -127,15 +127,15 @@ class _Resizing:
             ).memory_usage
             for update in updates
         }
-        limits = (current.memory, desired.memory) if current is not None else (None, None)
-        problem = limit_problem(updates, usage, limits, cgroups.memory_usage(directory))
+        limits = (seen.config.memory, desired.memory) if seen is not None else (None, None)
+        problem = limit_problem(updates, usage, limits, seen.memory_usage if seen is not None else None)
         if problem:
             raise _Failed(problem)
 
-    async def _step(self, directory: str, step: ResizeStep) -> None:
+    async def _step(self, of_pod: PodCgroup | None, step: ResizeStep) -> None:
         if step.pod_cgroup is not None:
-            self._run.checkpoint()
-            cgroups.write_config(directory, step.pod_cgroup)
+            assert of_pod is not None, "a pod without a cgroup has no step for it"
+            await of_pod.write(step.pod_cgroup)
             return
         for update in step.containers:
             await self._update(update, step.resource)

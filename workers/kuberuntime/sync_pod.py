@@ -18,6 +18,7 @@ from ipc.kubecontainer.restart_policy import is_restartable_init
 from ipc.messages import event_reasons
 from ipc.messages.pod_worker import SyncAction, SyncPod
 from ipc.messages.sync_error import SyncError
+from workers.cm import pod_cgroup
 from workers.compute.kill_spec import ContainerKill, kill_all
 from workers.compute.pod_actions import compute_pod_actions
 from workers.compute.resize import NO_RESIZE
@@ -43,6 +44,11 @@ async def sync_pod(context: SyncContext, run: SyncRun, request: SyncPod, of: Pod
     """Raises SyncEnded when a step leaves nothing to go on from. A container that cannot start stops no other, but an
     init container those behind it."""
     pod, status, node, host = of.pod, of.status, context.node, context.volumes
+    # 0. Give the pod its cgroup. One that vanished under it, or that it never had, takes the pod with it.
+    if pod_cgroup.is_missing(run, node.resources, pod) and status.has_running_containers():
+        await _kill_without_cgroup(run, context.handlers, of)
+        return
+    await pod_cgroup.ensure_exists(run, node.resources, pod)
     # 1. Make the volumes ready, and what they show as new as it is.
     volumes = await set_up_volumes(run, host, of)
     # 2. Decide what is to be done.
@@ -84,6 +90,14 @@ async def sync_pod(context: SyncContext, run: SyncRun, request: SyncPod, of: Pod
         await evict_if_beyond_limits(run, host, node.logs(run.pod), pod, status)
 
 
+async def _kill_without_cgroup(run: SyncRun, handlers: HandlerRunner, of: PodSnapshot) -> None:
+    """Stop a pod that runs outside of the cgroup that it should be in. The next sync starts what is to start again by
+    its restart policy: nothing of a pod that runs once. Raises SyncEnded."""
+    run.record.found("the pod's cgroup is missing")
+    run.step("stopping the pod, whose cgroup is missing")
+    await kill_pod(run, handlers, of.pod, kill_all(of.pod, of.status), of.status.sandboxes)
+
+
 def _decide(context: SyncContext, run: SyncRun, request: SyncPod, of: PodSnapshot) -> PodActions:
     return compute_pod_actions(
         of.pod,
@@ -95,6 +109,7 @@ def _decide(context: SyncContext, run: SyncRun, request: SyncPod, of: PodSnapsho
         gc=context.node.gc,
         dead_containers=request.dead_containers,
         actuated=request.actuated,
+        restarts=request.restarts,
         controllers=context.node.resources.controllers,
     )
 

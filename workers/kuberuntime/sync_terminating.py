@@ -14,6 +14,7 @@ from pathlib import Path
 from ipc.kubecontainer.pod_status import RuntimePodStatus
 from ipc.messages.pod_worker import SyncPod
 from ipc.messages.sync_error import SyncError
+from workers.cm import pod_cgroup
 from workers.compute.kill_spec import kill_all
 from workers.eviction.manager import keep_evicted
 from workers.fs.directories import is_name
@@ -21,6 +22,7 @@ from workers.fs.tree_removal import Stuck
 from workers.kuberuntime.context import SyncContext
 from workers.kuberuntime.kill_container import kill_pod
 from workers.kuberuntime.leftover_processes import end_leftover_processes
+from workers.kuberuntime.pause_pod import thaw
 from workers.kuberuntime.remove import remove_container, remove_dead_containers, remove_sandbox
 from workers.logs import layout
 from workers.logs.pod_dirs import remove_pod_directory
@@ -33,15 +35,16 @@ from workers.volumemanager.tear_down import tear_down_volumes
 
 async def sync_terminating(context: SyncContext, run: SyncRun, request: SyncPod, status: RuntimePodStatus) -> None:
     """Stop every container within its grace period, the sandbox last, unless the pod's removal follows, which ends the
-    sandbox in one call with all that is left. That it was evicted is kept first, so that no later agent goes back on
-    it. Raises SyncEnded. A shorter grace period cancels it and arrives as the
-    next request."""
+    sandbox in one call with all that is left. A paused pod goes on first, lest its processes miss their signals. That
+    it was evicted is kept before all, so that no later agent goes back on it. Raises SyncEnded. A shorter grace period
+    cancels it and arrives as the next request."""
     if request.remove:
         run.keep_place()
     elif request.evicted is not None:
         await keep_evicted(run, context.volumes.pods_dir, request.evicted)
     targets = kill_all(request.pod, status, request.grace_period_s)
     run.record.found(f"{len(targets)} containers running")
+    await thaw(run, status)
     run.step(f"stopping {len(targets)} containers")
     sandboxes = () if request.remove else status.sandboxes
     await kill_pod(run, context.handlers, request.pod, targets, sandboxes)
@@ -58,8 +61,10 @@ async def sync_terminated(context: SyncContext, run: SyncRun, request: SyncPod, 
     run.record.found(f"{len(status.sandboxes)} sandboxes, {len(status.containers)} containers")
     if request.remove:
         await _remove_all(context, run, status)
+        await _destroy_cgroup(context, run, request)
         return
     stuck = await tear_down_volumes(run, context.volumes)
+    await _destroy_cgroup(context, run, request)
     if request.evicted is not None:
         await keep_evicted(run, context.volumes.pods_dir, request.evicted)
         await _remove_containers(run, status)
@@ -80,6 +85,13 @@ async def _remove_all(context: SyncContext, run: SyncRun, status: RuntimePodStat
     _raise_stuck(volumes)
     await remove_ephemeral_volumes(run, context.volumes)
     await _remove_directories(run, context.volumes, context.node.logs(run.pod))
+
+
+async def _destroy_cgroup(context: SyncContext, run: SyncRun, request: SyncPod) -> None:
+    """Stop the slice of a pod that is down. An orphan's, whose QoS class nobody knows, is left to `workers.cm.cleanup`.
+    Raises SyncEnded."""
+    if request.pod is not None:
+        await pod_cgroup.destroy(run, context.node.resources, request.pod)
 
 
 def _raise_stuck(stuck: Sequence[Stuck]) -> None:

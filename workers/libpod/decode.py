@@ -436,6 +436,15 @@ def decode_removal_errors(body: bytes) -> tuple[str, ...]:
     return tuple(f"{id[:12]}: {bytes(error).decode()}" for id, error in errors if bytes(error) != b"null")
 
 
+class _FreezeReport(msgspec.Struct, frozen=True):
+    errors: tuple[str, ...] | None = msgspec.field(default=None, name="Errs")
+
+
+def decode_freeze_errors(body: bytes) -> tuple[str, ...]:
+    """POST pods/{id}/pause and unpause: what went wrong, as far as it is told apart."""
+    return tuple(dict.fromkeys(_decode(_FreezeReport, body).errors or ()))
+
+
 def decode_progress(line: bytes) -> str:
     """One line of POST images/pull before its last: what is being done; empty when it does not say."""
     try:

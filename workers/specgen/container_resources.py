@@ -22,6 +22,7 @@ from ipc.podresources.cgroup_config import (
     pod_cgroup_config,
 )
 from ipc.podresources.node_resources import CfsQuota, NodeResources
+from ipc.podresources.pod_cgroups import pod_slice
 from ipc.podresources.pod_requests import CPU, MEMORY, amount
 from ipc.podresources.swap import swap_limit
 from workers.specgen.oom_score import oom_score_adj, within_reach
@@ -47,9 +48,23 @@ def container_resources(pod: Pod, container: Container, node: NodeResources) -> 
     return {**({"resource_limits": given} if given else {}), **_oom_score(pod, container, node)}
 
 
+def sandbox_resources(pod: Pod, node: NodeResources) -> dict[str, Any]:
+    """Fields of a PodSpecGenerator about the cgroup of the whole pod, which there is where systemd manages them. Podman
+    makes one of its own and gives it `pod_resources`, unless the pod has a slice. In that each container is put by
+    itself: a pod's cgroup within slices within slices is where Podman 5 does not look for it."""
+    if node.pod_cgroups is not None:
+        return {"cgroup_parent": pod_slice(node.pod_cgroups, pod), "share_parent": False}
+    return pod_resources(pod, node)
+
+
+def container_parent(pod: Pod, node: NodeResources) -> dict[str, str]:
+    """Fields of a SpecGenerator about the cgroup in which the container's own is."""
+    return {"cgroup_parent": pod_slice(node.pod_cgroups, pod)} if node.pod_cgroups is not None else {}
+
+
 def pod_resources(pod: Pod, node: NodeResources) -> dict[str, Any]:
-    """Fields of a PodSpecGenerator: what the cgroup of the whole pod gets, which there is where systemd manages them
-    (`pod_cgroup_config`). The weights of containers count within it."""
+    """Resources of the cgroup of a whole pod, as a PodSpecGenerator has them (`pod_cgroup_config`). The weights of
+    containers count within it."""
     config = pod_cgroup_config(pod, node.cfs)
     is_limited = config.cpu_quota not in (None, NO_LIMIT)
     quota = {"quota": config.cpu_quota, "period": config.cpu_period} if is_limited else {}
@@ -70,6 +85,7 @@ def pod_cgroup_values(pod: Pod, node: NodeResources) -> CgroupConfig:
         cpu_shares=cpu.get("shares"),
         cpu_quota=cpu.get("quota"),
         cpu_period=cpu.get("period"),
+        pids_limit=node.pod_pids_limit or None if "pids" in node.controllers else None,
     )
 
 

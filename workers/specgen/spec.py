@@ -27,7 +27,7 @@ from workers.kubecontainer.signal_names import signal_number
 from workers.network.etc_mounts import PodFile, file_mount, mounted_files
 from workers.podhttp.hook_ports import with_port_number
 from workers.proc.container_tags import container_tag
-from workers.specgen.container_resources import container_resources, pod_resources
+from workers.specgen.container_resources import container_parent, container_resources, sandbox_resources
 from workers.specgen.devices import device_edits, device_mounts, device_names, with_device_env
 from workers.specgen.mounts import Mounts
 from workers.specgen.sandbox_namespaces import container_namespaces, leaves_processes, sandbox_namespaces
@@ -66,7 +66,7 @@ def pod_spec(
         "exit_policy": "continue",
         **sandbox_namespaces(pod, network),
         **sandbox_security(pod),
-        **pod_resources(pod, node),
+        **sandbox_resources(pod, node),
     }
 
 
@@ -156,6 +156,7 @@ def container_spec(pod: Pod, container: Container, config: ContainerConfig) -> d
         **container_security(pod, container, config.user, config.seccomp),
         **_host_name(config),
         **container_resources(pod, container, config.node),
+        **container_parent(pod, config.node),
         **_NO_ACTIONS_OF_PODMAN,
     }
 

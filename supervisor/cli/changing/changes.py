@@ -9,8 +9,8 @@ import click
 import msgspec
 
 from ipc.resources.registry import APPLIED, BY_PLURAL
-from supervisor.cli.manifests import RESOURCES, Target, objects_in, read_manifests
-from supervisor.cli.options import DEFAULT_NAMESPACE, Failure
+from supervisor.cli.manifests import RESOURCES, Target, manifest_options, objects_in, read_manifests
+from supervisor.cli.options import DEFAULT_NAMESPACE, Failure, agent_options
 from supervisor.client.errors import RequestFailed
 from supervisor.client.http import WITHOUT_NAMESPACE, ActionResult, AgentClient, config_objects_path, pods_path
 
@@ -64,13 +64,39 @@ class Choice(msgspec.Struct, frozen=True, kw_only=True):
 def choice_options(command: F) -> F:
     """Options by which `label`, `annotate` and `set` choose objects; `Choice` takes them."""
     for option in (
-        click.option("-f", "--filename", "files", multiple=True, metavar="FILE", help="Objects that a manifest names."),
         recursive_option,
+        manifest_options,
         click.option("-l", "--selector", default="", metavar="LABELS", help="Objects of the type with these labels."),
         click.option("--all", "everything", is_flag=True, help="All objects of the type in the namespace."),
         click.option("-A", "--all-namespaces", is_flag=True, help="Objects of all namespaces."),
         stated_namespace_option,
     ):
+        command = option(command)
+    return command
+
+
+def pods_options(command: F) -> F:
+    """Words and options by which `restart pod`, `pause pod` and `resume pod` choose pods; `pods_choice` takes them."""
+    for option in (
+        click.option("-l", "--selector", default="", metavar="LABELS", help="Pods with these labels."),
+        click.option("--all", "everything", is_flag=True, help="All pods of the namespace."),
+        stated_namespace_option,
+        click.argument("names", nargs=-1, metavar="NAME..."),
+    ):
+        command = option(command)
+    return command
+
+
+def pods_choice(names: tuple[str, ...], selector: str, everything: bool, namespace: str) -> Choice:
+    """Pods by `pods_options`. Raises click.UsageError when they are chosen in two ways, or in none."""
+    if bool(names) == bool(selector or everything):
+        raise click.UsageError("name the pods, or give --all or a selector")
+    return Choice(words=("pods", *names), selector=selector, everything=everything, namespace=namespace)
+
+
+def changing_options(command: F) -> F:
+    """Options of the commands that change objects which are there: which they are, and how it is told."""
+    for option in (agent_options, output_option, dry_run_option, choice_options):
         command = option(command)
     return command
 
@@ -116,7 +142,7 @@ def chosen(client: AgentClient, choice: Choice) -> list[Target]:
     """The objects that are meant. Raises Failure and click.UsageError."""
     if choice.files:
         if choice.words:
-            raise click.UsageError("when files are given with -f, no object may be named as well")
+            raise click.UsageError("when files are given with -f or -k, no object may be named as well")
         found = read_manifests(choice.files, recursive=choice.recursive)
         namespace = choice.namespace or DEFAULT_NAMESPACE
         return [target for manifest in found for target in objects_in(manifest, namespace)]

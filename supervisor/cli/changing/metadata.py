@@ -8,7 +8,16 @@ from typing import Any, Final, TypeVar
 import click
 import msgspec
 
-from supervisor.cli.changing.changes import Choice, Told, chosen, each, object_name, patch_object, read_object
+from supervisor.cli.changing.changes import (
+    Choice,
+    Told,
+    changing_options,
+    chosen,
+    each,
+    object_name,
+    patch_object,
+    read_object,
+)
 from supervisor.cli.manifests import Target
 from supervisor.cli.options import Failure, agent
 from supervisor.client.http import AgentClient
@@ -30,10 +39,11 @@ class Changes(msgspec.Struct, frozen=True):
 
 
 def metadata_options(command: F) -> F:
-    """Options that both commands have."""
+    """Words and options of both commands."""
+    words = click.argument("words", nargs=-1, metavar="(TYPE NAME | TYPE/NAME)... KEY=VALUE... KEY-...")
     overwrite = click.option("--overwrite", is_flag=True, help="Change values that are there already.")
     listed = click.option("--list", "listed", is_flag=True, help="Show them, after all changes.")
-    return overwrite(listed(command))
+    return words(overwrite(listed(changing_options(command))))
 
 
 def change_metadata(ctx: click.Context, field: str, words: Sequence[str], options: Mapping[str, Any]) -> None:

@@ -1,17 +1,17 @@
-"""Restarts of pods in order, one after the other, as they are told and waited for."""
+"""Restarts of pods and containers in order, one after the other, as they are told and waited for."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
 import click
 import msgspec
 
-from ipc.host.clock import monotonic
 from supervisor.cli.changing.changes import PODS, Choice, chosen
 from supervisor.cli.manifests import Target
 from supervisor.cli.options import Failure
+from supervisor.cli.printers.containers import default_container
 from supervisor.client.errors import RequestFailed
 from supervisor.client.http import AgentClient, pod_key, pods_path
 from supervisor.client.reflector import Reflector
@@ -32,16 +32,16 @@ class Restart(msgspec.Struct, frozen=True):
 
 def restart_pods(client: AgentClient, choice: Choice, restart: Restart) -> None:
     """One after the other, each when the one before is Ready. Raises Failure: the pods behind it stay as they are."""
-    for target in pods_of(client, choice):
+    for target in pods_of(client, choice, "restarted"):
         _restart(client, target, restart)
 
 
-def pods_of(client: AgentClient, choice: Choice) -> Sequence[Target]:
-    """Raises Failure for what is no pod."""
+def pods_of(client: AgentClient, choice: Choice, done: str) -> Sequence[Target]:
+    """The chosen pods, each once. Raises Failure for what is no pod."""
     targets = list(dict.fromkeys(chosen(client, choice)))
     for target in targets:
         if target.resource != PODS:
-            raise Failure(f"{target.resource} {target.name!r}: only pods are restarted", prefix="error: ")
+            raise Failure(f"{target.resource} {target.name!r}: only pods are {done}", prefix="error: ")
     return targets
 
 
@@ -53,26 +53,64 @@ def _restart(client: AgentClient, target: Target, restart: Restart) -> None:
         client.restart_pod(target.namespace, target.name, restart.grace_period_s)
     except RequestFailed as error:
         raise Failure(str(error), prefix="") from None
-    if restart.timeout_s and not _wait(pods, target, before, restart.timeout_s):
-        last = progress(_pod(pods, target), before)
-        raise Failure(f"timed out waiting for pod/{target.name} to be Ready again: {last}", prefix="error: ")
+    _wait(pods, f"pod/{target.name}", lambda: progress(_pod(pods, target), before), restart.timeout_s)
     click.echo(f"pod/{target.name} restarted")
 
 
-def _wait(pods: Reflector, target: Target, before: frozenset[str], timeout_s: float) -> bool:
-    """Until it is back, telling each thing that is waited for."""
+def restart_containers(client: AgentClient, pod: Target, names: Sequence[str], restart: Restart) -> None:
+    """One after the other, each when the one before is Ready; without names the pod's default container. Raises
+    Failure."""
+    pods = Reflector(client, pods_path(pod.namespace), {"fieldSelector": f"metadata.name={pod.name}"})
+    pods.list()
+    found = _pod(pods, pod)
+    if found is None:
+        raise Failure(f'Error from server (NotFound): pods "{pod.name}" not found', prefix="")
+    for name in dict.fromkeys(names or (default_container(found),)):
+        _restart_container(client, pods, pod, name, restart)
+
+
+def _restart_container(client: AgentClient, pods: Reflector, pod: Target, name: str, restart: Restart) -> None:
+    named, before = f"container/{name} of pod/{pod.name}", str(_status_of(_pod(pods, pod), name).get("containerID", ""))
+    try:
+        client.restart_container(pod.namespace, pod.name, name, restart.grace_period_s)
+    except RequestFailed as error:
+        raise Failure(str(error), prefix="") from None
+    _wait(pods, named, lambda: container_progress(_status_of(_pod(pods, pod), name), before), restart.timeout_s)
+    click.echo(f"{named} restarted")
+
+
+def _status_of(pod: Json | None, name: str) -> Json:
+    return next((status for status in _statuses(pod) if status["name"] == name), {})
+
+
+def container_progress(status: Json, before: str) -> str:
+    """Cause of a restarted container's wait; empty when another than ``before`` is Ready or has come to a good end.
+    Raises Failure for one that has come to a bad one."""
+    if not status or status.get("containerID", "") == before:
+        return "waiting for it to end"
+    state = status.get("state", {})
+    ended = state.get("terminated")
+    if ended is not None and ended.get("exitCode"):
+        raise Failure(
+            f"container {status['name']} began anew and ended with exit code {ended['exitCode']}", prefix="error: "
+        )
+    return "" if status.get("ready") or ended is not None else f"waiting for {_waits(status)}"
+
+
+def _wait(pods: Reflector, named: str, cause: Callable[[], str], timeout_s: float) -> None:
+    """Until there is no cause to wait any more, telling each; 0.0 does not wait. Raises Failure."""
     told = ""
 
     def is_back() -> bool:
         nonlocal told
-        now = progress(_pod(pods, target), before)
+        now = cause()
         if now and now != told:
-            click.echo(f"pod/{target.name}: {now}")
+            click.echo(f"{named}: {now}")
             told = now
         return not now
 
-    deadline = monotonic() + timeout_s
-    return pods.wait_until(is_back, deadline - monotonic())
+    if timeout_s and not pods.wait_until(is_back, timeout_s):
+        raise Failure(f"timed out waiting for {named} to be Ready again: {cause()}", prefix="error: ")
 
 
 def _pod(pods: Reflector, target: Target) -> Json | None:

@@ -54,7 +54,7 @@ def _safe(line: str) -> str:
 
 def _head(pod: Json, now: float) -> Iterator[str]:
     meta, spec, status = pod["metadata"], pod.get("spec", {}), pod.get("status", {})
-    yield f"Name:\t{meta['name']}"
+    yield f"Name:\t{meta.get('name', '')}"
     yield f"Namespace:\t{meta.get('namespace', '')}"
     if spec.get("priority") is not None:
         yield f"Priority:\t{spec['priority']}"
@@ -64,7 +64,7 @@ def _head(pod: Json, now: float) -> Iterator[str]:
     yield f"Node:\t{spec['nodeName']}/{status.get('hostIP', '')}" if spec.get("nodeName") else f"Node:\t{NONE}"
     if status.get("startTime"):
         yield f"Start Time:\t{local_time(status['startTime'])}"
-    yield from _pairs("Labels", meta.get("labels", {}))
+    yield from label_lines(meta.get("labels", {}))
     yield from annotation_lines(meta.get("annotations", {}))
     yield from _state(meta, status, now)
     yield from _if_set("Reason", status.get("reason"))
@@ -89,6 +89,11 @@ def _if_set(title: str, value: object) -> Iterator[str]:
 
 def _pairs(title: str, pairs: Mapping[str, str]) -> Iterator[str]:
     yield from titled_lines(title, [f"{key}={pairs[key]}" for key in sorted(pairs)])
+
+
+def label_lines(labels: Mapping[str, str]) -> Iterator[str]:
+    """One label per line (printLabelsMultiline)."""
+    yield from _pairs("Labels", labels)
 
 
 def titled_lines(title: str, values: list[str]) -> Iterator[str]:
@@ -141,6 +146,8 @@ def _resources(resources: Json) -> Iterator[str]:
 
 def _containers(pod: Json, usage: Json | None) -> Iterator[str]:
     spec, status = pod.get("spec", {}), pod.get("status", {})
+    if not spec.get("containers"):
+        yield f"Containers: {NONE}"
     samples = {sample["name"]: sample for sample in (usage or {}).get("containers", ())}
     for title, kind, status_kind in _CONTAINER_KINDS:
         statuses = {s["name"]: s for s in status.get(status_kind, ())}
@@ -181,6 +188,9 @@ def _placement(pod: Json) -> Iterator[str]:
     yield from _pairs("Node-Selectors", spec.get("nodeSelector", {}))
     tolerations = sorted(spec.get("tolerations", ()), key=lambda t: str(t.get("key", "")))
     yield from titled_lines("Tolerations", [_toleration(t) for t in tolerations])
+    spreads = sorted(spec.get("topologySpreadConstraints", ()), key=lambda each: str(each.get("topologyKey", "")))
+    if spreads:
+        yield from titled_lines("Topology Spread Constraints", [_spread(each) for each in spreads])
 
 
 def _toleration(toleration: Json) -> str:
@@ -191,6 +201,28 @@ def _toleration(toleration: Json) -> str:
         text += " op=Exists" if text else "op=Exists"
     limit_s = toleration.get("tolerationSeconds")
     return text if limit_s is None else f"{text} for {limit_s}s"
+
+
+def _spread(constraint: Json) -> str:
+    """(printTopologySpreadConstraintsMultiline)"""
+    text = f"{constraint.get('topologyKey', '')}:{constraint.get('whenUnsatisfiable', '')}"
+    text += f" when max skew {constraint.get('maxSkew', 0)} is exceeded"
+    selector = constraint.get("labelSelector")
+    return text if selector is None else f"{text} for selector {_selector(selector)}"
+
+
+def _selector(selector: Json) -> str:
+    """(apimachinery pkg/apis/meta/v1 helpers.go, FormatLabelSelector)"""
+    words = [f"{key}={value}" for key, value in sorted(selector.get("matchLabels", {}).items())]
+    words += (_expression(each) for each in selector.get("matchExpressions", ()))
+    return ",".join(words) or NONE
+
+
+def _expression(expression: Json) -> str:
+    key, values = expression.get("key", ""), ",".join(sorted(expression.get("values", ())))
+    return {"Exists": key, "DoesNotExist": f"!{key}", "In": f"{key} in ({values})"}.get(
+        expression.get("operator", ""), f"{key} notin ({values})"
+    )
 
 
 def _rootlet(details: Json) -> Iterator[str]:

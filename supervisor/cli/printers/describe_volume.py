@@ -21,6 +21,17 @@ _FACTS: Final[Mapping[str, tuple[tuple[str, str, object], ...]]] = {
     "downwardAPI": (),
 }
 """Per type: the title, the field and what stands for an absent one. A type that is missing here is only named."""
+_TYPES: Final[Mapping[str, str]] = {
+    "hostPath": "HostPath (bare host directory volume)",
+    "emptyDir": "EmptyDir (a temporary directory that shares a pod's lifetime)",
+    "secret": "Secret (a volume populated by a Secret)",
+    "configMap": "ConfigMap (a volume populated by a ConfigMap)",
+    "persistentVolumeClaim": "PersistentVolumeClaim (a reference to a PersistentVolumeClaim in the same namespace)",
+    "ephemeral": "EphemeralVolume (an inline specification for a volume that gets created and deleted with the pod)",
+    "image": "Image (a container image or OCI artifact)",
+    "projected": "Projected (a volume that contains injected data from multiple sources)",
+    "downwardAPI": "DownwardAPI (a volume populated by information about the pod)",
+}
 _PROJECTED: Final[Mapping[str, tuple[tuple[str, str, object], ...]]] = {
     "secret": (("SecretName", "name", ""), ("Optional", "optional", False)),
     "configMap": (("ConfigMapName", "name", ""), ("Optional", "optional", False)),
@@ -33,7 +44,7 @@ def describe_volume(volume: Json) -> Iterator[str]:
     kind = next((key for key in volume if key != "name"), "emptyDir")
     source = volume.get(kind) or {}
     yield f"  {volume['name']}:"
-    yield f"    Type:\t{kind[:1].upper()}{kind[1:]}"
+    yield f"    Type:\t{_TYPES.get(kind, f'{kind[:1].upper()}{kind[1:]}')}"
     yield from _facts(_FACTS.get(kind, ()), source)
     if kind == "downwardAPI":
         yield from _items(source)

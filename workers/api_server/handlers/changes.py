@@ -16,14 +16,17 @@ from ipc.messages.api_server import (
     DeleteObject,
     DeletePod,
     DrainNode,
+    FreezePod,
     PatchObject,
     ReloadSettings,
     Reply,
+    RestartContainer,
     RestartPod,
     RestartWorker,
     StopAgent,
     UncordonNode,
 )
+from ipc.messages.pod_worker import Freeze
 from workers.api_server.core.query import flag, integer
 from workers.api_server.core.status_errors import ApiError, StatusDetails, bad_request, failure, success
 from workers.api_server.store.site import AppState, json_answer, read_body, status_answer
@@ -149,6 +152,37 @@ class Changes:
 
         def message(request_id: int) -> RestartPod:
             return RestartPod(request_id=request_id, namespace=namespace, name=name, grace_period_s=grace_period_s)
+
+        reply = await self._site.master.ask(message)
+        return _refusal(reply, name, "pods") if reply.code >= 400 else _answer(reply)
+
+    async def restart_container(self, request: web.Request) -> web.Response:
+        place, container = request.match_info, request.match_info["container"]
+        grace_period_s = integer(request.query, "gracePeriodSeconds", high=MAX_GRACE_PERIOD_S)
+
+        def message(request_id: int) -> RestartContainer:
+            return RestartContainer(
+                request_id=request_id,
+                namespace=place["namespace"],
+                name=place["name"],
+                container=container,
+                grace_period_s=grace_period_s,
+            )
+
+        reply = await self._site.master.ask(message)
+        return _refusal(reply, place["name"], "pods") if reply.code >= 400 else _answer(reply)
+
+    async def pause_pod(self, request: web.Request) -> web.Response:
+        return await self._freeze(request, Freeze.PAUSE)
+
+    async def resume_pod(self, request: web.Request) -> web.Response:
+        return await self._freeze(request, Freeze.RESUME)
+
+    async def _freeze(self, request: web.Request, freeze: Freeze) -> web.Response:
+        namespace, name = request.match_info["namespace"], request.match_info["name"]
+
+        def message(request_id: int) -> FreezePod:
+            return FreezePod(request_id=request_id, namespace=namespace, name=name, freeze=freeze)
 
         reply = await self._site.master.ask(message)
         return _refusal(reply, name, "pods") if reply.code >= 400 else _answer(reply)

@@ -12,15 +12,14 @@ from supervisor.cli.changing.changes import (
     recursive_option,
     stated_namespace_option,
 )
-from supervisor.cli.manifests import Manifest, files_option, read_manifests
+from supervisor.cli.manifests import Manifest, manifest_options, read_manifests
 from supervisor.cli.options import agent, agent_options
 from supervisor.client.http import AgentClient
 
 
 @click.command()
-@files_option
+@manifest_options
 @recursive_option
-@click.option("-k", "--kustomize", metavar="DIRECTORY", help="What `kustomize build` makes of this directory.")
 @click.option("--prune", is_flag=True, help="Delete applied objects of -l or --all that the manifests state no more.")
 @click.option("-l", "--selector", default="", metavar="LABELS", help="With --prune: objects with these labels.")
 @click.option("--all", "everything", is_flag=True, help="With --prune: all objects of the manifests' namespaces.")
@@ -33,7 +32,6 @@ def apply(
     ctx: click.Context,
     files: tuple[str, ...],
     recursive: bool,
-    kustomize: str | None,
     prune: bool,
     selector: str,
     everything: bool,
@@ -49,7 +47,7 @@ def apply(
     rootlet apply -f web.yaml
     rootlet apply -R -f manifests --prune -l app=shop
     """
-    if bool(files) == bool(kustomize):
+    if not files:
         raise click.UsageError("must specify one of -f and -k")
     if prune and not (selector or everything):
         raise click.UsageError(
@@ -59,7 +57,7 @@ def apply(
         )
     if (selector or everything) and not prune:
         raise click.UsageError("-l and --all say what --prune may delete: give --prune, too")
-    manifests = [_built(kustomize)] if kustomize else list(read_manifests(files, recursive=recursive))
+    manifests = list(read_manifests(files, recursive=recursive))
     told = Told(output=output, dry_run=dry_run)
     with agent(ctx) as client:
         apply_manifests(client, manifests, told, namespace=namespace)
@@ -71,9 +69,3 @@ def _prune(client: AgentClient, manifests: list[Manifest], told: Told, selector:
     from supervisor.cli.changing.pruning import prune_objects
 
     prune_objects(client, manifests, told, selector=selector, namespace=namespace)
-
-
-def _built(directory: str) -> Manifest:
-    from supervisor.cli.changing.kustomize import build
-
-    return Manifest(directory, build(directory))

@@ -17,7 +17,7 @@ from supervisor.cli.changing.changes import (
     recursive_option,
     stated_namespace_option,
 )
-from supervisor.cli.manifests import Manifest, files_option, read_manifests
+from supervisor.cli.manifests import Manifest, manifest_options, read_manifests
 from supervisor.cli.options import agent, agent_options
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -50,7 +50,7 @@ def _data_options(command: F) -> F:
 
 
 @click.group(cls=_Group, invoke_without_command=True)
-@files_option
+@manifest_options
 @recursive_option
 @_object_options
 @click.pass_context
@@ -67,7 +67,7 @@ def create(
     if ctx.invoked_subcommand is not None:
         return
     if not files:
-        raise click.UsageError("must specify one of -f and a kind")
+        raise click.UsageError("must specify one of -f, -k and a kind")
     told = Told(output=output, dry_run=dry_run)
     with agent(ctx) as client:
         apply_manifests(client, read_manifests(files, recursive=recursive), told, verb="create", namespace=namespace)

@@ -14,26 +14,24 @@ from supervisor.cli.changing.changes import (
     resource_named,
 )
 from supervisor.cli.changing.deleting import FORCE_WARNING, Deletion, delete_targets
-from supervisor.cli.manifests import Target, files_option, objects_in, read_manifests
+from supervisor.cli.manifests import Target, manifest_options, objects_in, read_manifests
 from supervisor.cli.options import (
     FOREVER_S,
     Failure,
     agent,
     agent_options,
-    all_namespaces_option,
     duration_s,
-    namespace_option,
-    selector_option,
+    everything_option,
+    listing_options,
 )
 from supervisor.client.http import WITHOUT_NAMESPACE
 
 
 @click.command()
 @click.argument("names", nargs=-1, metavar="[pod|configmap|secret|priorityclass|runtimeclass|pv|pvc] [NAME...]")
-@files_option
+@manifest_options
 @recursive_option
-@click.option("--all", "everything", is_flag=True, help="Every one of the namespace.")
-@click.option("--field-selector", default="", metavar="FIELDS", help="Only objects with these fields.")
+@everything_option
 @click.option("--force", is_flag=True, help="With --grace-period=0: return at once, whatever still runs.")
 @click.option("--grace-period", type=click.IntRange(min=-1), default=-1, help="Seconds to end in; -1: the pod's own.")
 @click.option("--now", is_flag=True, help="The same as --grace-period=1.")
@@ -43,9 +41,7 @@ from supervisor.client.http import WITHOUT_NAMESPACE
 @click.option("-i", "--interactive", is_flag=True, help="Ask before anything is deleted.")
 @click.option("-o", "--output", type=click.Choice(["", "name"]), default="", metavar="FORMAT", help="name: only names.")
 @dry_run_option
-@all_namespaces_option
-@namespace_option
-@selector_option
+@listing_options
 @agent_options
 @click.pass_context
 def delete(

@@ -24,7 +24,7 @@ from supervisor.cli.changing.changes import (
     recursive_option,
     stated_namespace_option,
 )
-from supervisor.cli.manifests import Target, parse_document
+from supervisor.cli.manifests import Target, manifest_options, parse_document
 from supervisor.cli.options import Failure, agent, agent_options
 from supervisor.client.errors import RequestFailed
 from supervisor.client.http import AgentClient
@@ -41,7 +41,7 @@ _HEADER: Final = """\
 
 @click.command()
 @click.argument("words", nargs=-1, metavar="(TYPE NAME | TYPE/NAME)")
-@click.option("-f", "--filename", "files", multiple=True, metavar="FILE", help="Objects that a manifest names.")
+@manifest_options
 @recursive_option
 @click.option("--show-secrets", "show_values", is_flag=True, help="Put the values of a Secret before the editor.")
 @stated_namespace_option

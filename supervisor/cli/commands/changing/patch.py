@@ -19,7 +19,7 @@ from supervisor.cli.changing.changes import (
     recursive_option,
     stated_namespace_option,
 )
-from supervisor.cli.manifests import Target, parse_document, read_manifests
+from supervisor.cli.manifests import Target, manifest_options, parse_document, read_manifests
 from supervisor.cli.options import agent, agent_options
 
 _TYPES: Final = ("json", "merge", "strategic")
@@ -32,7 +32,7 @@ _TYPES: Final = ("json", "merge", "strategic")
 @click.option(
     "--type", "patch_type", type=click.Choice(_TYPES), default="strategic", show_default=True, help="Its type."
 )
-@click.option("-f", "--filename", "files", multiple=True, metavar="FILE", help="Objects that a manifest names.")
+@manifest_options
 @recursive_option
 @stated_namespace_option
 @dry_run_option

@@ -14,12 +14,12 @@ from supervisor.cli.changing.changes import (
     stated_namespace_option,
 )
 from supervisor.cli.changing.deleting import delete_targets
-from supervisor.cli.manifests import files_option, objects_in, read_manifests
+from supervisor.cli.manifests import manifest_options, objects_in, read_manifests
 from supervisor.cli.options import DEFAULT_NAMESPACE, agent, agent_options, duration_s
 
 
 @click.command()
-@files_option
+@manifest_options
 @recursive_option
 @click.option("--force", is_flag=True, help="Delete the objects, wait for their end, and create them anew.")
 @click.option("--grace-period", type=click.IntRange(min=-1), default=-1, help="With --force: seconds to end in.")
@@ -47,7 +47,7 @@ def replace(
     rootlet replace --force -f web.yaml
     """
     if not files:
-        raise click.UsageError("must specify -f")
+        raise click.UsageError("must specify one of -f and -k")
     manifests = list(read_manifests(files, recursive=recursive))
     told = Told(output=output, dry_run=dry_run)
     with agent(ctx) as client:

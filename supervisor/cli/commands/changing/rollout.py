@@ -6,6 +6,7 @@ import click
 
 from supervisor.cli.changing.changes import Choice, recursive_option, stated_namespace_option
 from supervisor.cli.changing.restarts import Restart, restart_pods
+from supervisor.cli.manifests import manifest_options
 from supervisor.cli.options import FOREVER_S, agent, agent_options, duration_s
 
 
@@ -16,7 +17,7 @@ def rollout() -> None:
 
 @rollout.command("restart")
 @click.argument("words", nargs=-1, metavar="(pod NAME | pod/NAME)...")
-@click.option("-f", "--filename", "files", multiple=True, metavar="FILE", help="Pods that a manifest names.")
+@manifest_options
 @recursive_option
 @click.option("-l", "--selector", default="", metavar="LABELS", help="Pods with these labels.")
 @click.option("--timeout", callback=duration_s, default="0s", help="How long to wait for each; 0s: for ever.")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from supervisor.cli.changing.changes import choice_options, dry_run_option, output_option
+from supervisor.cli.changing.changes import changing_options
 from supervisor.cli.changing.containers import (
     change_containers,
     containers_option,
@@ -12,7 +12,6 @@ from supervisor.cli.changing.containers import (
     image_patch,
     resources_patch,
 )
-from supervisor.cli.options import agent_options
 
 
 @click.group()
@@ -22,10 +21,7 @@ def set() -> None:  # a command is named as people type it
 
 @set.command()
 @click.argument("words", nargs=-1, metavar="(pod NAME | pod/NAME)... CONTAINER=IMAGE...")
-@choice_options
-@dry_run_option
-@output_option
-@agent_options
+@changing_options
 @click.pass_context
 def image(ctx: click.Context, /, words: tuple[str, ...], **options: object) -> None:
     """Give containers other images; the container `*` is every one.
@@ -42,10 +38,7 @@ def image(ctx: click.Context, /, words: tuple[str, ...], **options: object) -> N
 @click.option("--list", "listed", is_flag=True, help="Show the variables, and change nothing.")
 @click.option("--overwrite/--no-overwrite", default=True, help="Change values that are there already.")
 @containers_option
-@choice_options
-@dry_run_option
-@output_option
-@agent_options
+@changing_options
 @click.pass_context
 def env(ctx: click.Context, /, words: tuple[str, ...], variables: tuple[str, ...], **options: object) -> None:
     """Set variables of containers. KEY- takes one away.
@@ -62,10 +55,7 @@ def env(ctx: click.Context, /, words: tuple[str, ...], variables: tuple[str, ...
 @click.option("--limits", default="", metavar="cpu=N,memory=N", help="The most that each container may use.")
 @click.option("--requests", default="", metavar="cpu=N,memory=N", help="What each container needs.")
 @containers_option
-@choice_options
-@dry_run_option
-@output_option
-@agent_options
+@changing_options
 @click.pass_context
 def resources(ctx: click.Context, /, words: tuple[str, ...], **options: object) -> None:
     """Change requests and limits of containers, in place where their resizePolicy allows it. 0 takes one away.

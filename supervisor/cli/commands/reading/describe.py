@@ -10,15 +10,13 @@ import click
 from ipc.host import clock
 from ipc.resources import registry
 from supervisor.cli.arguments import Selection, select
-from supervisor.cli.manifests import files_option
+from supervisor.cli.manifests import manifest_options
 from supervisor.cli.options import (
     DEFAULT_NAMESPACE,
     Failure,
     agent,
     agent_options,
-    all_namespaces_option,
-    namespace_option,
-    selector_option,
+    place_options,
 )
 from supervisor.cli.printers.config_objects import (
     describe_config_object,
@@ -28,7 +26,7 @@ from supervisor.cli.printers.config_objects import (
 from supervisor.cli.printers.describe import describe_pod
 from supervisor.cli.printers.describe_others import describe_event, describe_namespace, describe_worker
 from supervisor.cli.printers.nodes import describe_node
-from supervisor.cli.printers.persistent_volumes import describe_claim, describe_events, describe_volume
+from supervisor.cli.printers.persistent_volumes import describe_claim, describe_volume, pods_that_use
 from supervisor.cli.printers.staleness import warn_if_stale
 from supervisor.client.errors import RequestFailed
 from supervisor.client.http import STATISTICS_PATH, AgentClient, details_path, events_path, pods_path
@@ -42,10 +40,8 @@ Json = Mapping[str, Any]
 
 @click.command()
 @click.argument("words", nargs=-1, metavar="TYPE [NAME...] | TYPE/NAME...")
-@files_option
-@namespace_option
-@all_namespaces_option
-@selector_option
+@manifest_options
+@place_options
 @click.option("--show-events/--no-show-events", default=True, help="With the events of each.  [default: show-events]")
 @click.option("--chunk-size", type=int, default=500, hidden=True, help="Taken as kubectl's, and not needed.")
 @agent_options
@@ -141,7 +137,7 @@ class _Describer:
     def _node(self, node: Json) -> str:
         pods = self._client.get(pods_path(None))["items"]
         usage = self._statistics().get("node", {})
-        return describe_node(node, pods, usage, self._events_of(node) if self._show_events else None, clock.wall())
+        return describe_node(node, pods, usage, self._events(node), clock.wall())
 
     def _statistics(self) -> Json:
         """The newest statistics; empty when there are none: a description is worth more than its figures."""
@@ -152,8 +148,17 @@ class _Describer:
                 self._snapshot = {}
         return self._snapshot
 
-    def _events(self, obj: Json) -> str:
-        return describe_events(self._events_of(obj), clock.wall()) if self._show_events else ""
+    def _volume(self, volume: Json) -> str:
+        return describe_volume(volume, self._events(volume), clock.wall())
+
+    def _claim(self, found: Json) -> str:
+        meta = found["metadata"]
+        users = pods_that_use(meta["name"], self._client.get(pods_path(meta["namespace"]))["items"])
+        return describe_claim(found, users, self._events(found), clock.wall())
+
+    def _events(self, obj: Json) -> Sequence[Json] | None:
+        """Events about the object; None when none are wanted."""
+        return self._events_of(obj) if self._show_events else None
 
     def _events_of(self, obj: Json) -> Sequence[Json]:
         """Events of what is in no namespace are in the default one."""
@@ -170,8 +175,8 @@ class _Describer:
         registry.SECRETS.plural: lambda self, obj: describe_config_object(obj, clock.wall()),
         registry.PRIORITY_CLASSES.plural: lambda self, obj: describe_priority_class(obj),
         registry.RUNTIME_CLASSES.plural: lambda self, obj: describe_runtime_class(obj),
-        registry.PERSISTENT_VOLUMES.plural: lambda self, obj: describe_volume(obj) + self._events(obj),
-        registry.PERSISTENT_VOLUME_CLAIMS.plural: lambda self, obj: describe_claim(obj) + self._events(obj),
+        registry.PERSISTENT_VOLUMES.plural: _volume,
+        registry.PERSISTENT_VOLUME_CLAIMS.plural: _claim,
         registry.EVENTS.plural: lambda self, obj: describe_event(obj),
         registry.NAMESPACES.plural: lambda self, obj: describe_namespace(obj),
         registry.WORKERS.plural: lambda self, obj: describe_worker(obj),

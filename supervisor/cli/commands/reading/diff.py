@@ -14,12 +14,12 @@ from typing import Any, Final
 import click
 
 from supervisor.cli.changing.changes import read_object, recursive_option, stated_namespace_option
-from supervisor.cli.manifests import Manifest, Target, files_option, objects_in, read_manifests
+from supervisor.cli.manifests import Manifest, Target, manifest_options, objects_in, read_manifests
+from supervisor.cli.messages import EXIT_TROUBLE, file_words
 from supervisor.cli.options import DEFAULT_NAMESPACE, Failure, agent, agent_options
 from supervisor.client.errors import RequestFailed
 from supervisor.client.http import AgentClient
 
-EXIT_FAILED: Final = 2
 _NOT_FOUND: Final = 404
 _PROGRAM_VARIABLE: Final = "KUBECTL_EXTERNAL_DIFF"
 _ARGUMENT: Final = re.compile(r"[a-zA-Z0-9-=]+")
@@ -27,14 +27,24 @@ _ARGUMENT: Final = re.compile(r"[a-zA-Z0-9-=]+")
 _MASKS: Final = ("*** (before)", "*** (after)")
 
 
-@click.command()
-@files_option
+class _Comparison(click.Command):
+    """A wrong use is told with this command, which has an exit code of its own for it, whoever finds it."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        try:
+            return super().parse_args(ctx, args)
+        except click.UsageError as error:
+            error.ctx = error.ctx or ctx
+            raise
+
+
+@click.command(cls=_Comparison)
+@manifest_options
 @recursive_option
-@click.option("-k", "--kustomize", metavar="DIRECTORY", help="What `kustomize build` makes of this directory.")
 @stated_namespace_option
 @agent_options
 @click.pass_context
-def diff(ctx: click.Context, files: tuple[str, ...], recursive: bool, kustomize: str | None, namespace: str) -> int:
+def diff(ctx: click.Context, files: tuple[str, ...], recursive: bool, namespace: str) -> int:
     """Show what `apply` would change. KUBECTL_EXTERNAL_DIFF is the program that compares; it is `diff -u -N` otherwise.
 
     Exits with 0 when nothing would change, with 1 when something would, and with more after an error. Values of Secrets
@@ -44,10 +54,10 @@ def diff(ctx: click.Context, files: tuple[str, ...], recursive: bool, kustomize:
     rootlet diff -f web.yaml
     KUBECTL_EXTERNAL_DIFF='meld' rootlet diff -f web.yaml
     """
-    if bool(files) == bool(kustomize):
+    if not files:
         raise click.UsageError("must specify one of -f and -k")
     try:
-        manifests = [_built(kustomize)] if kustomize else list(read_manifests(files, recursive=recursive))
+        manifests = list(read_manifests(files, recursive=recursive))
         with agent(ctx) as client, tempfile.TemporaryDirectory(prefix="rootlet-diff-") as directory:
             live, merged = Path(directory) / "LIVE", Path(directory) / "MERGED"
             live.mkdir()
@@ -56,13 +66,9 @@ def diff(ctx: click.Context, files: tuple[str, ...], recursive: bool, kustomize:
                 _write(client, manifest, namespace, live, merged)
             return _compare(live, merged)
     except Failure as error:
-        raise Failure(str(error), EXIT_FAILED, prefix="") from None
-
-
-def _built(directory: str) -> Manifest:
-    from supervisor.cli.changing.kustomize import build
-
-    return Manifest(directory, build(directory))
+        raise Failure(str(error), EXIT_TROUBLE, prefix="") from None
+    except OSError as error:
+        raise Failure(file_words(error), EXIT_TROUBLE, prefix="error: ") from None
 
 
 def _write(client: AgentClient, manifest: Manifest, namespace: str, live: Path, merged: Path) -> None:

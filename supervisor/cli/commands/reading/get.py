@@ -13,14 +13,12 @@ import msgspec
 from ipc.resources.registry import CONFIG_MAPS, PODS, SECRETS, WORKERS
 from ipc.resources.resource import CORE, Resource
 from supervisor.cli.arguments import Selection, are_several_kinds, select
+from supervisor.cli.manifests import manifest_options
 from supervisor.cli.options import (
     Failure,
     agent,
     agent_options,
-    all_namespaces_option,
-    field_selector_option,
-    namespace_option,
-    selector_option,
+    listing_options,
 )
 from supervisor.cli.output.forms import NAME, Form, Output, form, object_name, parse_output
 from supervisor.cli.printers.object_tables import ObjectTable, TableStyle
@@ -82,18 +80,8 @@ class View(msgspec.Struct, frozen=True, kw_only=True):
 
 @click.command()
 @click.argument("words", nargs=-1, metavar="[TYPE[,TYPE...] [NAME...] | TYPE/NAME...]")
-@namespace_option
-@all_namespaces_option
-@selector_option
-@field_selector_option
-@click.option(
-    "-f",
-    "--filename",
-    "files",
-    multiple=True,
-    metavar="FILE",
-    help="The objects that a manifest names, or - for stdin.",
-)
+@listing_options
+@manifest_options
 @click.option(
     "-o",
     "--output",

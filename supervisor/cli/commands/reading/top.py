@@ -14,9 +14,7 @@ from supervisor.cli.options import (
     Failure,
     agent,
     agent_options,
-    all_namespaces_option,
-    namespace_option,
-    selector_option,
+    place_options,
     split_pod_name,
 )
 from supervisor.cli.printers import usage
@@ -47,9 +45,7 @@ def top() -> None:
 @top.command(name="pods")
 @click.argument("names", nargs=-1, metavar="[NAME]...")
 @click.option("--containers", is_flag=True, help="Show containers instead of pods.")
-@namespace_option
-@all_namespaces_option
-@selector_option
+@place_options
 @_sort_option
 @_watch_option
 @_headers_option

@@ -19,11 +19,9 @@ from supervisor.cli.options import (
     Failure,
     agent,
     agent_options,
-    all_namespaces_option,
     duration_s,
-    field_selector_option,
-    namespace_option,
-    selector_option,
+    everything_option,
+    listing_options,
 )
 from supervisor.client.http import AgentClient, PodKey, pod_key
 from supervisor.client.reflector import Reflector
@@ -115,12 +113,9 @@ def _json_path_goal(text: str) -> Callable[[Json | None], bool]:
     metavar="GOAL",
     help="create, delete, condition=NAME[=VALUE] or jsonpath=PATH[=VALUE].",
 )
-@click.option("--all", "everything", is_flag=True, help="Every object of the namespace.")
+@everything_option
 @click.option("--timeout", callback=duration_s, default="30s", show_default=True, help="How long; 0 looks once.")
-@namespace_option
-@all_namespaces_option
-@selector_option
-@field_selector_option
+@listing_options
 @agent_options
 @click.pass_context
 def wait(

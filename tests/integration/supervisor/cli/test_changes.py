@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import base64
 import json
+import os
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
@@ -251,6 +252,64 @@ async def test_diff_exits_as_kubectl_does(master: Master, agent: SourceMaster, m
     monkeypatch.setenv("KUBECTL_EXTERNAL_DIFF", "ls -1 ;rm")
     listed = await rootlet(master, "diff", "-f", "-", stdin=WEB.encode())
     assert listed.out.count("v1.Pod.default.web\n") == 2
+
+
+@pytest.mark.parametrize(
+    "words", [(), ("-f", "-", "--nosuch"), ("-f",), ("-f", "no-such-file.yaml"), ("-f", "-", "-k", "."), ("web",)]
+)
+async def test_a_wrong_use_of_diff_is_no_difference(master: Master, words: tuple[str, ...]) -> None:
+    assert (await rootlet(master, "diff", *words)).code == 2
+
+
+async def test_a_directory_that_diff_may_not_read_is_no_difference(master: Master, tmp_path: Path) -> None:
+    (tmp_path / "closed").mkdir(mode=0)
+    found = await rootlet(master, "diff", "-f", str(tmp_path / "closed"))
+    assert (found.code, found.err.startswith("error: ")) == (2, True)
+
+
+@pytest.fixture
+def shop(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A directory of which a program called kustomize makes WEB."""
+    programs = tmp_path / "programs"
+    programs.mkdir()
+    (programs / "kustomize").write_text('#!/bin/sh\n[ "$1 $2" = "build --" ] && exec cat "$3/made.yaml"\n')
+    (programs / "kustomize").chmod(0o700)
+    monkeypatch.setenv("PATH", f"{programs}:{os.environ['PATH']}")
+    made = tmp_path / "shop"
+    made.mkdir()
+    (made / "made.yaml").write_text(WEB)
+    return made
+
+
+async def test_every_command_on_manifests_takes_a_kustomization(
+    master: Master, agent: SourceMaster, shop: Path
+) -> None:
+    names = "pod/web\nconfigmap/settings\n"
+    assert told(await rootlet(master, "diff", "-k", str(shop))) == (0, "", "")
+    assert (await rootlet(master, "replace", "-k", str(shop), "-o=name")).out == names
+    assert (
+        await rootlet(master, "label", "-k", str(shop), "a=b")
+    ).out == "pod/web labeled\nconfigmap/settings labeled\n"
+    assert (await rootlet(master, "annotate", "-k", str(shop), "a=b", "-o=name")).out == names
+    assert (await rootlet(master, "set", "env", "-k", str(shop), "A=b")).code == 1  # the ConfigMap has no containers
+    assert "already exists" in (await rootlet(master, "create", "-k", str(shop))).err
+    assert (await rootlet(master, "apply", "-k", str(shop), "-o=name")).out == names
+    for command in ("get", "describe"):
+        assert '"settings" not found' in (await rootlet(master, command, "-k", str(shop))).err  # in what was fed
+    assert "only pods are restarted" in (await rootlet(master, "rollout", "restart", "-k", str(shop))).err
+    assert '"web" deleted' in (await rootlet(master, "delete", "-k", str(shop))).out
+
+
+@pytest.mark.parametrize("command", ["apply", "create", "replace", "delete", "get", "describe", "diff"])
+async def test_what_no_kustomization_can_be_made_of_is_refused_in_words(
+    master: Master, monkeypatch: pytest.MonkeyPatch, command: str
+) -> None:
+    both = await rootlet(master, command, "-k", ".", "-f", "web.yaml")
+    assert "only one of -f or -k can be specified" in both.err
+    monkeypatch.setenv("PATH", "/nowhere")
+    without = await rootlet(master, command, "-k", ".")
+    assert "-k needs the program kustomize (or kubectl, which has it built in) on PATH" in without.err
+    assert (both.code, without.code) == ((2, 2) if command == "diff" else (1, 1))
 
 
 async def test_a_restarted_pod_goes_and_comes(master: Master, agent: SourceMaster) -> None:

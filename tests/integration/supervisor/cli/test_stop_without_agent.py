@@ -91,6 +91,12 @@ def test_it_asks_and_then_stops_each_within_its_own_grace_period(host: Host) -> 
     ]
 
 
+def test_a_paused_pod_goes_on_to_be_stopped(host: Host) -> None:
+    host.show({**host.pod("still", 7), "Status": "Paused"})
+    assert host.stop("--yes").code == 0
+    assert host.done()[:2] == ["pod unpause id-still", "pod stop --ignore --time 7 id-still"]
+
+
 def test_what_is_not_signed_is_left_alone_but_for_what_is_older_than_the_key(host: Host) -> None:
     host.show(host.pod("copy", 1, signed=False), host.pod("old", 1, signed=False, created=BEFORE))
     found = host.stop("--yes")

@@ -23,6 +23,29 @@ leave_client_out()
 assert sys.modules["aiohttp"] is aiohttp
 """
 
+LATER = """
+import sys
+from workers.api_server.server_half import LATER, functions_later, leave_client_out
+leave_client_out()
+with functions_later():
+    import aiohttp.web
+import workers.api_server.server
+assert not {*LATER, "html.entities"} & set(sys.modules)
+assert aiohttp.web_urldispatcher.html_escape("<'>") == "&lt;&#x27;&gt;"
+assert aiohttp.helpers.getproxies() == __import__("urllib.request").request.getproxies()
+assert aiohttp.web.ArgumentParser(prog="a").prog == "a"
+import argparse, html
+assert html.unescape("&lt;") == "<"
+with functions_later():
+    import argparse as the_same
+assert the_same is argparse
+"""
+
+
+def test_functions_of_modules_that_a_server_does_without_import_them_when_called() -> None:
+    done = subprocess.run([sys.executable, "-c", LATER], capture_output=True, text=True, timeout=60)
+    assert done.returncode == 0, done.stderr
+
 
 def test_the_server_imports_no_client_and_who_asks_for_it_has_it() -> None:
     done = subprocess.run([sys.executable, "-c", PROGRAM], capture_output=True, text=True, timeout=60)

@@ -6,11 +6,13 @@ import os
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 
 from ipc.api.quantity import parse_quantity
+from ipc.podresources.node_resources import PodCgroups
 from supervisor.admission.node_resources import Machine, node_resources, read_machine
-from supervisor.config.settings import Settings, SettingsError
+from supervisor.config.settings import Settings, SettingsError, node_thresholds
 
 MACHINE = Machine(cpus=2, memory_bytes=4_051_288 << 10, storage_bytes=64 << 30)
 NOTHING_RESERVED = Settings(eviction_hard={})
@@ -41,9 +43,38 @@ def test_no_more_can_be_reserved_than_there_is(reserved: dict[str, Any]) -> None
         node_resources(MACHINE, Settings(kube_reserved=reserved))
 
 
+def test_pods_have_slices_where_systemd_makes_them() -> None:
+    managed = msgspec.structs.replace(MACHINE, managed_cgroup="/sys/fs/cgroup/x", max_pids=1000)
+    settings = Settings(
+        instance_name="two",
+        kube_reserved={"cpu": "500m", "memory": "1Gi", "pid": "100"},
+        eviction_hard={"memory.available": "1Gi"},
+    )
+    found = node_resources(managed, settings)
+    assert found.pod_cgroups == PodCgroups(root="rootlet-two", directory="/sys/fs/cgroup/x", enforced=True)
+    assert found.pods_limit == {"cpu": "1500m", "memory": "3002712Ki", "pid": "900"}, "without what evictionHard keeps"
+    assert node_resources(MACHINE, settings).pod_cgroups is None
+    loose = node_resources(managed, Settings(enforce_node_allocatable=("none",)))
+    assert loose.pod_cgroups == PodCgroups(directory="/sys/fs/cgroup/x", enforced=False)
+
+
+@pytest.mark.parametrize(
+    ("enforced", "controllers", "signals"),
+    [(("pods",), {"memory"}, 2), (("none",), {"memory"}, 1), (("pods",), {"cpu"}, 1)],
+)
+def test_memory_of_all_pods_is_watched_where_it_is_limited(
+    enforced: tuple[str, ...], controllers: set[str], signals: int
+) -> None:
+    machine = msgspec.structs.replace(MACHINE, managed_cgroup="/x", controllers=frozenset(controllers))
+    settings = Settings(enforce_node_allocatable=enforced, eviction_hard={"memory.available": "1Gi"})
+    found = node_thresholds(settings, node_resources(machine, settings))
+    assert [each.signal for each in found] == ["memory.available", "allocatableMemory.available"][:signals]
+    assert len(node_thresholds(settings, node_resources(MACHINE, settings))) == 1
+
+
 def test_of_this_machine(tmp_path: Path) -> None:
     """The directory need not be there yet; what is told of memory and CPUs is what the kernel says."""
-    found = read_machine(Settings(state_dir=tmp_path / "not" / "yet"))
+    found = read_machine(Settings(state_dir=tmp_path / "not" / "yet"), "cgroupfs")
     file_system = os.statvfs(tmp_path)
     total_kib = next(line.split()[1] for line in Path("/proc/meminfo").read_text().splitlines() if "MemTotal" in line)
     assert found.cpus == len(os.sched_getaffinity(0))
@@ -59,6 +90,6 @@ def test_a_process_that_may_use_one_cpu_has_one_to_give(tmp_path: Path) -> None:
     before = os.sched_getaffinity(0)
     os.sched_setaffinity(0, {min(before)})
     try:
-        assert read_machine(Settings(state_dir=tmp_path)).cpus == 1
+        assert read_machine(Settings(state_dir=tmp_path), "cgroupfs").cpus == 1
     finally:
         os.sched_setaffinity(0, before)

@@ -159,6 +159,12 @@ def test_reloadable_names_exist() -> None:
         ("maxPods: 1\nmaxPods: 2", "maxPods", "line 1: duplicate key"),
         ("a: b: c", "", "line 3: mapping values are not allowed"),
         ("---\na: 1", "", "must be one YAML mapping"),
+        ("enforceNodeAllocatable: [system-reserved]", "enforceNodeAllocatable", "valid options are 'pods' or 'none'"),
+        (
+            "enforceNodeAllocatable: [pods, none]",
+            "enforceNodeAllocatable",
+            "'none' may not be specified when",
+        ),
         ("devices: {gpu: []}", "devices", "gpu: must be the name of an extended resource, such as example.com/gpu"),
         ("devices: {a.b/c d: []}", "devices", "a.b/c d: "),
         ("devices: {a.b/c: [/etc/passwd]}", "devices", "'/etc/passwd' is neither a path below /dev nor a CDI device"),

@@ -12,7 +12,7 @@ import pytest
 
 from ipc.host.clock import SystemClock
 from ipc.podresources.devices import Device
-from ipc.podresources.node_resources import NodeResources
+from ipc.podresources.node_resources import NodeResources, PodCgroups
 from supervisor.config.config_file import default_settings
 from supervisor.config.settings import Settings
 from supervisor.doctor import host
@@ -64,6 +64,19 @@ def test_of_a_good_host_nothing_bad_is_said() -> None:
     findings = check_host(GOOD, SETTINGS)
     assert bad(findings) == []
     assert {finding.subject for finding in findings} >= {"podman", "subuid", "storage", "cgroups", "locks"}
+
+
+@pytest.mark.parametrize(
+    ("node", "settings", "words"),
+    [
+        (NodeResources(), SETTINGS, ["off: systemd does not manage this user's cgroups"]),
+        (NodeResources(pod_cgroups=PodCgroups(root="rootlet-two")), SETTINGS, ["pods lie in rootlet_two.slice"]),
+        (NodeResources(), msgspec.structs.replace(SETTINGS, cgroups_per_qos=False), []),
+    ],
+)
+def test_where_pods_lie_is_told(node: NodeResources, settings: Settings, words: list[str]) -> None:
+    found = [f.message for f in check_host(but(node=node), settings) if f.subject == "cgroupsPerQOS"]
+    assert [message.partition(",")[0] for message in found] == [word.partition(",")[0] for word in words]
 
 
 @pytest.mark.parametrize(

@@ -11,6 +11,7 @@ import msgspec
 import pytest
 
 from supervisor.config.settings import PodmanSettings, Settings, seconds
+from supervisor.processes import podman_service
 from supervisor.processes.late_cleanup import CONMON_PATHS
 from supervisor.processes.podman_service import (
     BrokenContainersConf,
@@ -101,3 +102,23 @@ def test_a_conmon_that_the_user_names_is_the_one_behind_it(tmp_path: Path) -> No
 def test_without_a_delay_podmans_own_conmon_is_called(tmp_path: Path) -> None:
     conf = tomllib.loads(write_conf(AT_ONCE, tmp_path, {"HOME": str(tmp_path)}).read_text())
     assert "conmon_path" not in conf["engine"]
+
+
+@pytest.mark.parametrize(
+    ("conf", "first_process", "manager"),
+    [
+        ('[engine]\ncgroup_manager = "systemd"\n', "init", "systemd"),
+        ('[engine]\ncgroup_manager = "cgroupfs"\n', "systemd", "cgroupfs"),
+        ("", "systemd", "systemd"),
+        ("", "init", "cgroupfs"),
+        ("not TOML", "systemd", ""),
+    ],
+)
+def test_podman_makes_cgroups_as_it_is_told_or_by_the_first_process(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, conf: str, first_process: str, manager: str
+) -> None:
+    file, comm = tmp_path / "containers.conf", tmp_path / "comm"
+    file.write_text(conf)
+    comm.write_text(f"{first_process}\n")
+    monkeypatch.setattr(podman_service, "FIRST_PROCESS", comm)
+    assert podman_service.cgroup_manager({"CONTAINERS_CONF": str(file)}) == manager

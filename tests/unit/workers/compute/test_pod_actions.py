@@ -449,3 +449,39 @@ def test_after_a_failed_probe_the_policy_decides_and_no_rule(policy: RestartPoli
     again = policy != "Never"
     assert killed(actions) == {"a-0": f"Container a failed {probe} probe" + ", will be restarted" * again}
     assert [s.name for s in actions.containers_to_start] == ["a"] * again
+
+
+# --- restarts that somebody has asked for ------------------------------------------------------------------------
+
+
+def asked(of: Pod, status: RuntimePodStatus, **restarts: int | None) -> PodActions:
+    by_id = {id.replace("_", "-"): grace_s for id, grace_s in restarts.items()}
+    return compute_pod_actions(of, status, NOW, LIMITS, restarts=by_id)
+
+
+@pytest.mark.parametrize(("grace_s", "wanted_s"), [(None, 30), (7, 7)])
+def test_one_that_somebody_wants_to_begin_anew_is_replaced_and_no_other(grace_s: int | None, wanted_s: int) -> None:
+    of = pod("a", "b", restart_policy="Never")
+    status = observed(of, seen(of, "a", RUNNING, 3, backoff_s=160.0, created_at=NOW), seen(of, "b", RUNNING))
+    actions = asked(of, status, a_3=grace_s)
+    assert killed(actions) == {"a-3": "Container a is restarted, as somebody has asked for"}
+    assert [kill.grace_period_s for kill in actions.containers_to_kill] == [wanted_s]
+    assert (actions.containers_to_start, actions.waiting) == ((start("a", 4),), ())
+
+
+@pytest.mark.parametrize("policy", ["Always", "Never"])
+def test_one_that_was_stopped_for_it_starts_whatever_its_policy_and_back_off_say(policy: RestartPolicy) -> None:
+    """So the death of a worker between the two loses nothing."""
+    of = pod("a", restart_policy=policy)
+    status = observed(of, seen(of, "a", EXITED, 1, exit_code=143, backoff_s=300.0, created_at=NOW, finished_at=NOW))
+    assert asked(of, status, a_1=None).containers_to_start == (start("a", 2),)
+    assert asked(of, status, a_0=None).containers_to_start == ()
+
+
+@pytest.mark.parametrize("state", [RUNNING, EXITED])
+def test_a_sidecar_that_somebody_wants_to_begin_anew_is_replaced_beside_the_others(state: ContainerState) -> None:
+    of = pod("a", init_containers=(container("s", restart_policy="Always"),))
+    sidecar = seen(of, "s", state, 1, backoff_s=300.0, created_at=NOW, finished_at=NOW)
+    actions = asked(of, observed(of, sidecar, seen(of, "a", RUNNING)), s_1=None)
+    assert list(killed(actions)) == (["s-1"] if state is RUNNING else [])
+    assert (actions.init_containers_to_start, actions.containers_to_start) == ((start("s", 2),), ())

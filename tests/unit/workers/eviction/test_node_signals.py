@@ -9,14 +9,15 @@ import pytest
 
 from ipc.eviction.signals import Signal
 from workers.eviction import node_signals
-from workers.eviction.node_signals import observe_node
+from workers.eviction.node_signals import Places, observe_node
 
 EVERY = frozenset(Signal)
+NOWHERE = Places(directories=())
 MIB = 1024 * 1024
 
 
 def test_this_host(tmp_path: Path) -> None:
-    seen = observe_node(EVERY, [str(tmp_path)], str(tmp_path), 5.0)
+    seen = observe_node(EVERY, Places(directories=(str(tmp_path),), image_root=str(tmp_path)), 5.0)
     assert seen.signals.keys() >= {Signal.MEMORY_AVAILABLE, Signal.NODEFS_AVAILABLE, Signal.PID_AVAILABLE}
     assert (seen.has_image_fs, seen.is_split) == (False, False)
     for observed in seen.signals.values():
@@ -27,12 +28,12 @@ def test_this_host(tmp_path: Path) -> None:
 
 
 def test_only_what_is_wanted(tmp_path: Path) -> None:
-    seen = observe_node({Signal.PID_AVAILABLE}, [str(tmp_path)], "", 0.0)
+    seen = observe_node({Signal.PID_AVAILABLE}, Places(directories=(str(tmp_path),)), 0.0)
     assert seen.signals.keys() == {Signal.PID_AVAILABLE}
 
 
 def test_a_directory_that_is_not_there_yet_is_on_the_file_system_above_it(tmp_path: Path) -> None:
-    seen = observe_node(EVERY, [str(tmp_path / "a" / "b")], "", 0.0)
+    seen = observe_node(EVERY, Places(directories=(str(tmp_path / "a" / "b"),)), 0.0)
     assert Signal.NODEFS_AVAILABLE in seen.signals
 
 
@@ -40,7 +41,7 @@ def test_images_on_a_file_system_of_their_own_are_told_apart(tmp_path: Path) -> 
     elsewhere = "/dev/shm"
     if os.stat(elsewhere).st_dev == os.stat(tmp_path).st_dev:
         pytest.skip("/dev/shm is no file system of its own here")
-    seen = observe_node(EVERY, [str(tmp_path)], elsewhere, 0.0)
+    seen = observe_node(EVERY, Places(directories=(str(tmp_path),), image_root=elsewhere), 0.0)
     assert seen.has_image_fs
     capacities = {seen.signals[s].capacity for s in (Signal.NODEFS_AVAILABLE, Signal.IMAGEFS_AVAILABLE)}
     assert len(capacities) == 2
@@ -65,7 +66,7 @@ class Kernel:
             self.files[f"/sys/fs/cgroup/{path}/{name.replace('_', '.', 1)}"] = text.encode()
 
     def available(self, signal: Signal) -> tuple[int, int]:
-        found = observe_node({signal}, (), "", 0.0).signals[signal]
+        found = observe_node({signal}, NOWHERE, 0.0).signals[signal]
         return found.available, found.capacity
 
 
@@ -85,6 +86,20 @@ def test_a_slice_with_less_memory_left_counts(monkeypatch: pytest.MonkeyPatch) -
     assert kernel.available(Signal.MEMORY_AVAILABLE) == (100 * MIB, 1024 * MIB)
 
 
+def test_memory_of_all_pods_is_their_slices(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The limit less the working set; without a limit or a slice it is no signal."""
+    kernel, wanted = Kernel(monkeypatch), {Signal.ALLOCATABLE_MEMORY_AVAILABLE}
+    pods = Places(directories=(), pods_cgroup="/sys/fs/cgroup/rootlet.slice")
+    assert observe_node(wanted, pods, 0.0).signals == {}
+    used = {"memory_current": str(300 * MIB), "memory_stat": f"anon 1\ninactive_file {100 * MIB}\n"}
+    kernel.cgroup("rootlet.slice", memory_max="max\n", **used)
+    assert observe_node(wanted, pods, 0.0).signals == {}
+    kernel.cgroup("rootlet.slice", memory_max=f"{1024 * MIB}\n", **used)
+    found = observe_node(wanted, pods, 7.0).signals[Signal.ALLOCATABLE_MEMORY_AVAILABLE]
+    assert (found.available, found.capacity, found.time) == (824 * MIB, 1024 * MIB, 7.0)
+    assert observe_node(wanted, NOWHERE, 0.0).signals == {}
+
+
 def test_pids_of_the_host_or_of_a_slice(monkeypatch: pytest.MonkeyPatch) -> None:
     kernel = Kernel(monkeypatch)
     assert kernel.available(Signal.PID_AVAILABLE) == (600, 1000)
@@ -95,4 +110,4 @@ def test_pids_of_the_host_or_of_a_slice(monkeypatch: pytest.MonkeyPatch) -> None
 def test_what_the_kernel_does_not_tell_is_no_signal(monkeypatch: pytest.MonkeyPatch) -> None:
     kernel = Kernel(monkeypatch)
     kernel.files = {"/proc/meminfo": b"MemTotal: 1 kB\n", "/proc/self/cgroup": b"0::/../a/b\n"}
-    assert observe_node({Signal.MEMORY_AVAILABLE, Signal.PID_AVAILABLE}, (), "", 0.0).signals == {}
+    assert observe_node({Signal.MEMORY_AVAILABLE, Signal.PID_AVAILABLE}, NOWHERE, 0.0).signals == {}

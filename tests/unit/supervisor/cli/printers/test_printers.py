@@ -243,7 +243,8 @@ def test_description_of_a_rich_pod(monkeypatch: pytest.MonkeyPatch) -> None:
         "      cm   ConfigMap                Optional: false\n      sec  Secret with prefix 'X_'  Optional: false\n",
         '    Mounts:\n      /c from c (ro,path="s")\n      /d from d (rw)\n',
         "Conditions:\n  Type          Status\n  Initialized   True \n  Ready         False \n",
-        "  d:\n    Type:       EmptyDir\n    Medium:     \n    SizeLimit:  <unset>\n  c:\n    Type:      ConfigMap\n",
+        "  d:\n    Type:       EmptyDir (a temporary directory that shares a pod's lifetime)\n    Medium:     \n"
+        "    SizeLimit:  <unset>\n  c:\n    Type:      ConfigMap (a volume populated by a ConfigMap)\n",
         "Tolerations:      op=Exists\n                  a:NoExecute op=Exists for 300s\n",
         "Worker:           <none>\nSandbox:          <none>\nLast Sync:        <none>\nNext Try:\n"
         "  app:      in 20s\n  sidecar:  when app runs\n",

@@ -1,0 +1,63 @@
+"""Plans of the slices above those of pods, and of whose slices are wanted: made when pods change and once a minute, for
+the node worker to carry out.
+
+Mirrors qosContainerManagerImpl.UpdateCgroups (pkg/kubelet/cm/qos_container_manager_linux.go), which upstream calls at
+each pod that comes or goes and once a minute.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Final
+
+from ipc.api.v1.pod import Pod
+from ipc.host.clock import Instant
+from ipc.messages.node_worker import UpdatePodCgroups
+from ipc.messages.pod_worker import WorkType
+from ipc.podresources.pod_cgroups import shared_slices
+from supervisor.processes.worker_pool import NODE_SLOT
+from supervisor.syncloop.parts import LoopParts
+
+PERIOD_S: Final = 60.0
+"""periodicQOSCgroupUpdateInterval."""
+
+
+class PodCgroupPlans:
+    """Owner of the newest plan."""
+
+    def __init__(self, parts: LoopParts) -> None:
+        self._parts = parts
+        self._pods: dict[str, Pod] = {}
+        """Active pods of the last plan."""
+        self._planned_at = -math.inf
+        """Monotonic seconds."""
+
+    def node_up(self) -> None:
+        """A new node worker knows no plan."""
+        self._planned_at = -math.inf
+
+    def tick(self, now: Instant) -> None:
+        """Send a plan if one is due. Only to be called while it is known what is wanted and what runs."""
+        parts = self._parts
+        pod_cgroups = parts.node.pod_cgroups
+        if pod_cgroups is None or not parts.out.is_up(NODE_SLOT):
+            return
+        active = {
+            state.uid: state.pod
+            for state in parts.pod_table
+            if state.pod is not None and state.lifecycle.active and state.lifecycle.phase is WorkType.SYNC
+        }
+        if now.mono - self._planned_at < PERIOD_S and self._is_planned(active):
+            return
+        self._pods, self._planned_at = active, now.mono
+        parts.out.to_node(
+            UpdatePodCgroups(
+                slices=shared_slices(pod_cgroups, parts.node.pods_limit, active.values()),
+                uids=tuple({*parts.pod_table.uids(), *parts.cache.unseen}),
+                planned_at=now.mono,
+            )
+        )
+
+    def _is_planned(self, active: dict[str, Pod]) -> bool:
+        """Whether the last plan was made of the same pods: specs are replaced, never changed."""
+        return active.keys() == self._pods.keys() and all(self._pods[uid] is pod for uid, pod in active.items())

@@ -1,0 +1,1 @@
+"""Pages of reference, made of the code: commands, settings, reasons of events."""

@@ -1,0 +1,48 @@
+"""Slices of a fake systemd (`workers.kubecontainer.slices.Slices`): those into which a FakePodman puts containers."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+import msgspec
+
+from ipc.podresources.cgroup_config import CgroupConfig
+from ipc.podresources.pod_cgroups import POD_PREFIX, parse_slice
+from tests.fakes.podman import FakePodman
+from workers.kubecontainer.cgroup_reading import CgroupReading
+
+Call = Callable[[str, Callable[[], None]], Awaitable[Any]]
+"""Carries out a verb, or fails it."""
+
+
+class FakeSlices:
+    """What one process sees of them."""
+
+    def __init__(self, podman: FakePodman, call: Call) -> None:
+        self._podman = podman
+        self._call = call
+
+    def exists(self, name: str) -> bool:
+        return name in self._podman.slices
+
+    def read(self, name: str) -> CgroupReading:
+        config = self._podman.slices.get(name)
+        return CgroupReading(config=config, memory_usage=0) if config is not None else CgroupReading()
+
+    def is_populated(self, name: str) -> bool:
+        return any(c.cgroup_parent == name and c.state == "running" for c in self._podman.containers.values())
+
+    def pods(self) -> tuple[str, ...]:
+        return tuple(name for name in self._podman.slices if parse_slice(name)[-1].startswith(POD_PREFIX))
+
+    async def start(self, name: str, config: CgroupConfig) -> None:
+        def effect() -> None:
+            before = self._podman.slices.get(name, CgroupConfig())
+            given = {f: value for f in config.__struct_fields__ if (value := getattr(config, f)) is not None}
+            self._podman.slices[name] = msgspec.structs.replace(before, **given)
+
+        await self._call("start_slice", effect)
+
+    async def stop(self, name: str) -> None:
+        await self._call("stop_slice", lambda: self._podman.stop_slice(name))
