@@ -1,5 +1,5 @@
 # Every target works for an ordinary user with Podman and for root on a bare Debian; configs/host/enter knows how.
-.PHONY: help demo demo-down test test-slow bench lint
+.PHONY: help demo demo-down test test-slow test-cluster bench lint
 .DEFAULT_GOAL := help
 
 help: ## this list
@@ -25,6 +25,9 @@ test-slow: ## the long tests, the attacks, the simulation for 20 minutes, new ex
 	@configs/host/enter pytest -m "slow and not bench" --ignore tests/attack
 	@tests/hosts/podman5 pytest -m "podman and not slow and not bench" || test $$? -eq 77
 	@tests/hosts/vm pytest --timeout 900 $(vm_tests) || test $$? -eq 77
+
+test-cluster: ## the node against a real kube-apiserver and etcd, where both are on PATH
+	@configs/host/enter pytest -rs tests/e2e/test_real_cluster.py
 
 bench: ## starts, restarts, removal, idling, memory beside raw libpod calls, with aims: some 40 minutes; ARGS="--quick" a minute
 	@configs/host/enter python -m tests.bench $(ARGS)

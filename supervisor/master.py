@@ -514,6 +514,7 @@ class Master:
             if self._sources.all_ready and not announced:
                 announced = True
                 self._feed(SourcesReady())
+                self._report_agent()
             if self._sources.own_ready and not notified:
                 notified = True
                 sd_notify.notify("READY=1")

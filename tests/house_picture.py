@@ -27,6 +27,7 @@ DOES: Final[Mapping[Role, Sequence[str]]] = {
     Role.NODE_WORKER: ("observes: relist, events,", "exits; runs pulls"),
     Role.API_SERVER: ("HTTP on the admin socket,", "exec, attach, port-forward"),
     Role.DIALER: ("makes sockets in", "pods' networks"),
+    Role.CLUSTER: ("speaks to the API server of", "the cluster, where there is one"),
     Role.POD_WORKER: ("SyncPod, hooks and probes", "of a shard of the pods"),
 }
 PHASES: Final[Mapping[WorkType, str]] = {
@@ -37,13 +38,13 @@ PHASES: Final[Mapping[WorkType, str]] = {
 MOVES: Final = ("removed, rejected, evicted, or all containers have ended", "nothing runs any more")
 """From each phase to the next one."""
 
-WIDTH: Final = 1180
+WIDTH: Final = 1380
 MARGIN: Final = 20
 
 
 def children() -> list[ChildSpec]:
     """One of each kind: with a Podman service of our own, one pod worker and the one of quarantine."""
-    return child_specs(PodmanService(Path(), argv=("podman",)), 1, quarantine=True)
+    return child_specs(PodmanService(Path(), argv=("podman",)), 1, quarantine=True, cluster=True)
 
 
 def message_names(union: Any) -> list[str]:

@@ -4,7 +4,7 @@ from typing import Final
 
 CONFIG_SOURCE: Final = "kubernetes.io/config.source"
 API_SOURCE: Final = "api"
-"""Its value for a pod that a cluster has bound to this node (pkg/kubelet/types/pod_update.go, ApiserverSource)."""
+"""Value for a pod that a cluster has bound to this node (pkg/kubelet/types/pod_update.go, ApiserverSource)."""
 CONFIG_HASH: Final = "kubernetes.io/config.hash"
 CONFIG_SEEN: Final = "kubernetes.io/config.seen"
 """When a pod was first seen here. One that is gone and stated again has another, with the same UID."""

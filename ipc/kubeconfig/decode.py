@@ -106,6 +106,17 @@ def decode_kubeconfig(data: bytes, directory: str = "") -> ClusterAccess:
     return access if access.is_tls else msgspec.structs.replace(access, credentials=Credentials())
 
 
+def decode_published_cluster(data: bytes) -> ClusterAccess:
+    """The one cluster of a kubeconfig that is published for everybody, without users and contexts: server and
+    authorities. Raises KubeconfigError."""
+    file = _convert(_parsed(data), _File, "kubeconfig")
+    if len(file.clusters or ()) != 1 or not isinstance(file.clusters, list):
+        raise KubeconfigError("clusters: must be one")
+    cluster = _convert(file.clusters[0].get("cluster") or {}, _Cluster, "clusters[0]")
+    ca_pem = _base64(cluster.certificate_authority_data, "clusters[0].certificate-authority-data")
+    return ClusterAccess(server=_server(cluster, "0"), ca_pem=ca_pem, tls_server_name=cluster.tls_server_name or "")
+
+
 def _parsed(data: bytes) -> object:
     if len(data) > MAX_BYTES:
         raise KubeconfigError(f"is larger than {MAX_BYTES} bytes")

@@ -2,7 +2,14 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 import msgspec
+
+CLIENT_CERTIFICATE: Final = "kubelet-client-current.pem"
+SERVING_CERTIFICATE: Final = "kubelet-server-signed.pem"
+"""Certificates that a cluster has signed for its node, each with its key, in the node's directory of certificates. The
+first is upstream's name."""
 
 
 class KubeconfigError(Exception):

@@ -1,4 +1,4 @@
-"""What a pod of a cluster gets from there beside objects: variables of services, tokens, trust anchors. Pure values.
+"""Values that a pod gets from its cluster beside objects: variables of services, tokens, trust anchors. Pure.
 
 They are made in the process that speaks to the cluster and travel as messages. No repr says a token.
 """
@@ -68,7 +68,7 @@ class ClusterValues(msgspec.Struct, frozen=True, kw_only=True):
 
 
 NO_VALUES: Final = ClusterValues()
-"""Those of a pod that has gone."""
+"""Values of a pod that has none."""
 
 
 def token_wish(source: ServiceAccountTokenProjection) -> TokenWish:

@@ -86,7 +86,7 @@ class ConfigObjects(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tru
     claims: Mapping[str, PodClaim] = msgspec.field(default_factory=dict)
     runtime_classes: Mapping[str, RuntimeClass] = msgspec.field(default_factory=dict)
     cluster: ClusterValues | None = None
-    """What a cluster gives to the pod beside objects; None for a pod that is not of one."""
+    """Values that a cluster gives to the pod beside objects; None for a pod that is not of one."""
     unknown: frozenset[ObjectRef] = frozenset()
     """Objects of which nothing is known now, not even that they do not exist: their source was not read yet, or their
     file cannot be read since the agent was restarted, or all that the pod refers to is too large to be sent. Containers

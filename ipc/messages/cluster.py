@@ -93,7 +93,7 @@ class ObjectWithdrawn(Message, frozen=True, kw_only=True):
 
 
 class PodValuesStated(Message, frozen=True, kw_only=True):
-    """What a pod gets from the cluster beside objects: service variables, tokens, trust anchors."""
+    """Values that a pod gets from the cluster beside objects: service variables, tokens, trust anchors."""
 
     uid: str
     values: ClusterValues | None

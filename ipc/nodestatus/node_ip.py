@@ -7,8 +7,12 @@ Mirrors ParseNodeIPArgument (staging/src/k8s.io/component-helpers/node/util/ips.
 from __future__ import annotations
 
 import ipaddress
+import re
 from collections.abc import Collection, Sequence
+from typing import Final
 
+MAX_PORT: Final = 65_535
+_SOCKET_ADDRESS: Final = re.compile(r"(?:\[(?P<v6>[0-9a-fA-F:.]{2,45})\]|(?P<v4>[0-9.]{7,15})):(?P<port>[0-9]{1,5})")
 IpAddress = ipaddress.IPv4Address | ipaddress.IPv6Address
 
 
@@ -35,6 +39,26 @@ def node_ip_problem(text: str) -> str:
     """Error about the addresses; empty when there is none."""
     try:
         parse_node_ips(text)
+    except NodeIpError as error:
+        return str(error)
+    return ""
+
+
+def parse_socket_address(text: str) -> tuple[str, int]:
+    """``192.0.2.1:6443`` or ``[2001:db8::1]:6443``. Raises NodeIpError."""
+    match = _SOCKET_ADDRESS.fullmatch(text)
+    port = int(match["port"]) if match else 0
+    if match is None or not 0 < port <= MAX_PORT:
+        raise NodeIpError("must be an IP address and a port, such as 192.0.2.1:6443")
+    address = str(_address(match["v6"] or match["v4"]))
+    return address, port
+
+
+def socket_address_problem(text: str) -> str:
+    """Error about an address with a port, or empty; nothing is an address, too."""
+    try:
+        if text:
+            parse_socket_address(text)
     except NodeIpError as error:
         return str(error)
     return ""

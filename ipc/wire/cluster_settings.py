@@ -48,3 +48,5 @@ class ClusterSettings(msgspec.Struct, frozen=True, kw_only=True):
     """0: no limit."""
     event_burst: int = 100
     network_scope: NetworkScope = NetworkScope.NODE
+    kubernetes_service: tuple[str, int] | None = None
+    """Address and port at which pods reach the API server; None: those of the service ``kubernetes``."""

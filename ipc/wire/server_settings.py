@@ -58,6 +58,12 @@ class ServerSettings(msgspec.Struct, frozen=True, kw_only=True):
     rules: dict[str, tuple[str, ...]] | None = None
     """User, or ``group:`` and a group -> subresources of the node that they may use; None: everything for everybody
     who has told who they are."""
+    kubeconfig: str = ""
+    """The node's, for the reviews; empty: there is no cluster."""
+    reviews_tokens: bool = False
+    """Whether the cluster is asked about tokens that nobody here knows (authentication.webhook.enabled)."""
+    reviews_access: bool = False
+    """Whether the cluster is asked what a user may do (authorization.mode Webhook)."""
     debugging: bool = True
     """Whether the handlers that change or reveal something are there."""
     streaming_idle_timeout_s: float = 4 * 3600.0

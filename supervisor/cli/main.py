@@ -64,6 +64,8 @@ COMMANDS: Final[Mapping[str, Mapping[str, str]]] = {
         "stop": "Stop the agent.",
         "drain": "End all pods in order, and admit none until uncordon.",
         "uncordon": "Give a drained node its pods back.",
+        "join": "Write what this host needs to be a node of a cluster.",
+        "leave": "Leave the cluster: end the pods, remove the node and its identity.",
         "gc": "Remove unused images, dead containers and directories of pods that are gone.",
         "workers": "Restart processes of the agent.",
         "loglevel": "Show or change which lines the agent logs.",

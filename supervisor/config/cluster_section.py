@@ -6,13 +6,11 @@ from collections.abc import Iterator
 from typing import Final
 
 from ipc.nodestatus.node import Taint
-from ipc.nodestatus.node_ip import parse_node_ips
+from ipc.nodestatus.node_ip import parse_node_ips, parse_socket_address
 from ipc.wire.cluster_settings import ClusterSettings, NetworkScope
-from supervisor.config.server_section import PKI_DIR
+from supervisor.config.node_files import PKI_DIR, node_kubeconfig
 from supervisor.config.settings import Settings, SettingsError
 
-KUBECONFIG: Final = "kubelet.conf"
-"""Below ``stateDir``: kubeconfig of a node that bootstraps, unless another is set (kubeadm's name)."""
 _RESERVED_DOMAINS: Final = ("kubernetes.io", "k8s.io")
 _OPEN_DOMAINS: Final = ("kubelet.kubernetes.io", "node.kubernetes.io")
 _OPEN_LABELS: Final = frozenset(
@@ -79,7 +77,7 @@ def cluster_settings(settings: Settings) -> ClusterSettings | None:
     if not cluster.is_configured:
         return None
     return ClusterSettings(
-        kubeconfig=cluster.kubeconfig or str(settings.state_dir / KUBECONFIG),
+        kubeconfig=node_kubeconfig(settings),
         bootstrap_kubeconfig=cluster.bootstrap_kubeconfig,
         pki_dir=str(settings.state_dir / PKI_DIR),
         rotate_certificates=cluster.rotate_certificates,
@@ -97,4 +95,5 @@ def cluster_settings(settings: Settings) -> ClusterSettings | None:
         event_qps=cluster.event_record_qps,
         event_burst=cluster.event_burst,
         network_scope=NetworkScope(cluster.network_scope),
+        kubernetes_service=parse_socket_address(cluster.kubernetes_service) if cluster.kubernetes_service else None,
     )

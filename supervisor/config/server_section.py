@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from ipc.wire.server_settings import CIPHER_SUITES, Port, ServerSettings
+from supervisor.config.node_files import PKI_DIR, node_kubeconfig
 from supervisor.config.settings import ServerSection, Settings, SettingsError
 
 SUBRESOURCES: Final = (
@@ -23,19 +24,20 @@ SUBRESOURCES: Final = (
     "stats",
 )
 """Subresources of nodes that requests are authorized by, and a star for all of them."""
-PKI_DIR: Final = "pki"
-"""Below ``stateDir``, as below the kubelet's root directory."""
 _NO_CLUSTER: Final = "Webhook asks a cluster, and this agent has none: use AlwaysAllow or Rules"
-_NOBODY: Final = "nobody could ask: set authentication.x509.clientCAFile, tokenFile or anonymous.enabled"
+_NO_CLUSTER_FOR_TOKENS: Final = "asks a cluster, and this agent has none"
+_NOBODY: Final = (
+    "nobody could ask: set authentication.x509.clientCAFile, webhook.enabled, tokenFile or anonymous.enabled"
+)
 
 
 def check_server_section(settings: Settings, file: str) -> None:
     """Raises SettingsError."""
-    for field, message in _problems(settings.server):
+    for field, message in _problems(settings.server, settings.cluster.is_configured):
         raise SettingsError(file, f"server.{field}", message)
 
 
-def _problems(server: ServerSection) -> Iterator[tuple[str, str]]:
+def _problems(server: ServerSection, has_cluster: bool) -> Iterator[tuple[str, str]]:
     """Find settings that contradict one another, though each is right for itself, and unknown names."""
     if bool(server.tls_cert_file) != bool(server.tls_private_key_file):
         yield "tlsCertFile", "a certificate and its key (tlsPrivateKeyFile) are set together, or neither"
@@ -43,14 +45,17 @@ def _problems(server: ServerSection) -> Iterator[tuple[str, str]]:
         if suite not in CIPHER_SUITES:
             yield "tlsCipherSuites", f"{suite!r} is none of {', '.join(CIPHER_SUITES)}"
     authn, authz = server.authentication, server.authorization
-    if authz.mode == "Webhook":
+    if authn.webhook.enabled and not has_cluster:
+        yield "authentication.webhook.enabled", _NO_CLUSTER_FOR_TOKENS
+    if authz.mode == "Webhook" and not has_cluster:
         yield "authorization.mode", _NO_CLUSTER
     if authz.rules and authz.mode != "Rules":
         yield "authorization.rules", "are for authorization.mode Rules only"
     for who, subresources in authz.rules.items():
         if unknown := [each for each in subresources if each not in SUBRESOURCES]:
             yield "authorization.rules", f"{who!r}: {unknown[0]!r} is none of {', '.join(SUBRESOURCES)}"
-    if server.port and not (authn.x509.client_ca_file or authn.token_file or authn.anonymous.enabled):
+    ways = (authn.x509.client_ca_file, authn.webhook.enabled, authn.token_file, authn.anonymous.enabled)
+    if server.port and not any(ways):
         yield "authentication", _NOBODY
     taken = [port for port in (server.port, server.read_only_port, server.healthz_port) if port]
     if len(taken) != len(set(taken)):
@@ -84,6 +89,9 @@ def server_settings(settings: Settings) -> ServerSettings:
         token_file=authn.token_file,
         anonymous=authn.anonymous.enabled,
         rules=dict(authz.rules) if authz.mode == "Rules" else None,
+        kubeconfig=node_kubeconfig(settings) if settings.cluster.is_configured else "",
+        reviews_tokens=authn.webhook.enabled,
+        reviews_access=authz.mode == "Webhook",
         debugging=server.enable_debugging_handlers,
         streaming_idle_timeout_s=float(server.streaming_connection_idle_timeout_s),
     )

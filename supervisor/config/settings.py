@@ -24,7 +24,7 @@ from ipc.kubecontainer.label_key import LabelKey
 from ipc.kubecontainer.log_rotate_policy import NO_ROTATION, LogRotatePolicy
 from ipc.log.setup import LogTarget
 from ipc.log.verbosity import MAX_AREAS, Verbosity, area_problem, level_named
-from ipc.nodestatus.node_ip import node_ip_problem
+from ipc.nodestatus.node_ip import node_ip_problem, socket_address_problem
 from ipc.podresources.network_settings import HOSTS_RESOLV_CONF, NetworkSettings
 from ipc.podresources.node_resources import NodeResources
 from ipc.text.durations import format_duration, parse_duration
@@ -291,8 +291,13 @@ class AnonymousSettings(_Section, frozen=True, kw_only=True):
     enabled: bool = False
 
 
+class WebhookSettings(_Section, frozen=True, kw_only=True):
+    enabled: bool = False
+
+
 class AuthenticationSettings(_Section, frozen=True, kw_only=True):
     x509: X509Settings = X509Settings()
+    webhook: WebhookSettings = WebhookSettings()
     anonymous: AnonymousSettings = AnonymousSettings()
     token_file: Annotated[str, _FILE_OR_NONE] = ""
 
@@ -356,6 +361,7 @@ class ClusterSection(_Section, frozen=True, kw_only=True):
     event_record_qps: Annotated[int, Range(0, 10_000)] = 50
     event_burst: Annotated[int, Range(1, 10_000)] = 100
     network_scope: Literal["Node", "Cluster", "None"] = "Node"
+    kubernetes_service: Annotated[str, Check(socket_address_problem)] = ""
 
     @property
     def is_configured(self) -> bool:

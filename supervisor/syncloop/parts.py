@@ -44,7 +44,7 @@ class LoopParts:
         self.queue = WorkQueue()
         self.objects = ObjectStore()
         self.cluster_values: dict[str, ClusterValues] = {}
-        """What a cluster gives to pods beside objects, by UID: `ObjectUpdates` writes it."""
+        """Values that a cluster gives to pods beside objects, by UID: `ObjectUpdates` writes them."""
         self.pulls = ImagePulls(pull_limits(settings))
         self.image_gc = ImageGc()
         self.probes = ProbeManager()

@@ -18,6 +18,7 @@ T = TypeVar("T")
 
 NODE: Final = "e2e"
 CALL_DEADLINE_S: Final = 30.0
+BOOTSTRAP_TOKEN: Final = "abcdef.0123456789abcdef"
 
 
 class Cluster:
@@ -34,6 +35,14 @@ class Cluster:
             return act(self._server)
 
         return asyncio.run_coroutine_threadsafe(done(), self._loop).result(CALL_DEADLINE_S)
+
+    def create(self, *objects: Json) -> None:
+        """Objects that are simply there."""
+        self.do(lambda server: [server.store.create(found) for found in objects])
+
+    def time(self) -> float:
+        """Seconds of the clock by which requests are dated."""
+        return self.do(lambda _: self._loop.time())
 
     def stop(self) -> None:
         """As if the server were killed."""
@@ -77,6 +86,11 @@ class Cluster:
         lease = self.do(lambda server: server.store.get("leases", "kube-node-lease", NODE))
         return int(lease["metadata"]["resourceVersion"])
 
+    def events(self, name: str) -> set[str]:
+        """Reasons of the events about an object."""
+        found = self.do(lambda server: server.store.all("events"))
+        return {event["reason"] for event in found if event["involvedObject"]["name"] == name}
+
     def patches(self, name: str) -> list[Request]:
         """Of a pod's status, in the default namespace."""
         path = f"/api/v1/namespaces/default/pods/{name}/status"
@@ -87,6 +101,12 @@ class Cluster:
         path = self.do(lambda server: server.kubeconfig(directory, f"system:node:{NODE}"))
         agent.configure({"nodeName": NODE, "cluster": {"kubeconfig": str(path), "nodeLeaseDurationSeconds": 4}})
 
+    def bootstrap(self, agent: Agent, directory: Path) -> None:
+        """Have an agent that was not started yet ask for a certificate and register itself."""
+        path = self.do(lambda server: _bootstrap_file(server, directory))
+        settings = {"bootstrapKubeconfig": str(path), "nodeLeaseDurationSeconds": 4}
+        agent.configure({"nodeName": NODE, "cluster": settings})
+
 
 async def _end(server: KubeApiServer) -> None:
     """The server, and whatever of its handlers waits for somebody who is gone."""
@@ -95,6 +115,11 @@ async def _end(server: KubeApiServer) -> None:
     for task in others:
         task.cancel()
     await asyncio.gather(*others, return_exceptions=True)
+
+
+def _bootstrap_file(server: KubeApiServer, directory: Path) -> Path:
+    server.tokens.add_bootstrap(BOOTSTRAP_TOKEN)
+    return server.kubeconfig(directory, f"system:bootstrap:{BOOTSTRAP_TOKEN.partition('.')[0]}", BOOTSTRAP_TOKEN)
 
 
 @contextlib.contextmanager

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import signal
 from collections.abc import Iterator
 
 import pytest
@@ -80,6 +82,7 @@ def test_a_static_pod_has_a_mirror(cluster: Cluster, node: Agent) -> None:
     node.run(pod("static"))
     node.until(lambda: cluster.is_ready(mirror), "the mirror is ready")
     first = cluster.pods()[mirror]
+    node.until(lambda: "Started" in cluster.events(mirror), "its events are those of the mirror")
     assert first["metadata"]["ownerReferences"][0]["kind"] == "Node"
     assert "observedGeneration" not in first["status"]
     running = node.eye.pod_table("static")
@@ -94,6 +97,7 @@ def test_a_static_pod_has_a_mirror(cluster: Cluster, node: Agent) -> None:
     node.until(lambda: mirror not in cluster.pods(), "the mirror goes with its pod")
 
 
+@pytest.mark.slow
 def test_no_pod_notices_that_the_server_dies_or_is_an_older_one(cluster: Cluster, node: Agent) -> None:
     """Restored from a backup, its versions fall, and it has lost a pod; that one ends, and no other."""
     cluster.schedule(pod("steady"))
@@ -134,6 +138,22 @@ def test_an_agent_that_starts_without_the_server_goes_on_with_what_ran(cluster: 
     assert node.eye.pod_table("kept") == running
     cluster.delete("kept")
     node.until(lambda: "kept" not in cluster.pods(), "the server has forgotten the pod")
+
+
+def test_a_partition_and_the_death_of_the_cluster_s_process_restart_nothing(cluster: Cluster, node: Agent) -> None:
+    cluster.schedule(pod("apart"))
+    node.until(lambda: cluster.is_ready("apart"), "the pod is ready")
+    running = node.eye.pod_table("apart")
+    pid = int(node.workers()["cluster"]["pid"])
+    cluster.do(lambda server: server.faults.partition())
+    os.kill(pid, signal.SIGKILL)
+    node.until(lambda: node.workers()["cluster"]["pid"] not in (0, pid), "there is another process")
+    assert node.pods()["apart"]["status"]["phase"] == "Running"
+    cluster.do(lambda server: server.faults.heal())
+    cluster.delete("apart")
+    assert node.eye.pod_table("apart") == running
+    node.until(lambda: "apart" not in cluster.pods(), "what was deleted after the partition goes")
+    node.until_gone(["apart"])
 
 
 def _uid(cluster: Cluster, name: str) -> str:

@@ -134,6 +134,7 @@ ORDER: Final[Mapping[str, tuple[str, ...]]] = {
         "workers.api_server",
         "workers.cluster.events",
         "workers.cluster.node",
+        "workers.cluster.objects",
         "workers.cluster.pods",
         "workers.cluster",
         "workers",

@@ -9,6 +9,7 @@ no trace does. Less than a step for each character counts as one.
 from __future__ import annotations
 
 import ast
+import base64
 import contextlib
 import json
 import math
@@ -29,12 +30,15 @@ from ipc.api.decode import decode_pod, decode_secret
 from ipc.api.defaults import default_pod
 from ipc.api.image import parse_image_name
 from ipc.api.quantity import parse_quantity
+from ipc.api.support.cluster import is_of_cluster
 from ipc.api.v1.config_objects import Secret
 from ipc.api.v1.env import EnvVar
 from ipc.api.v1.probe import HTTPGetAction
+from ipc.api.v1.projected import ClusterTrustBundleProjection
 from ipc.api.validation import names
 from ipc.api.validation.pod import validate_pod
 from ipc.host import clock, network_addresses
+from ipc.kubeconfig.bootstrap_token import is_signed, parse_token
 from ipc.kubecontainer.redaction import blocks_of, redacted
 from ipc.log.verbosity import area_problem
 from ipc.podresources.bandwidth import bandwidth_problem
@@ -54,11 +58,16 @@ from workers.api_server.kubelet.container_logs import kubelet_log_options
 from workers.api_server.kubelet.node_logs import journal_query
 from workers.api_server.store import field_terms, selectors
 from workers.api_server.streams import port_pairs
+from workers.certificates.validity import read_validity
+from workers.cluster.objects.trust_bundles import Bundle, BundleMeta, BundleSpec, selected
 from workers.env import downward
 from workers.env.env_files import parse_env_file
 from workers.env.environment import EnvironmentSources, make_environment
 from workers.env.expansion import expand, expand_all, expand_sub_path_expr
 from workers.images.credentials import DOCKER_CONFIG_JSON, logins_for, read_pull_secret
+from workers.kubeclient.reflector_state import ReflectorState
+from workers.kubeclient.retry import retry_after_s
+from workers.kubeclient.watch_frames import WatchFormatError, WatchFrames
 from workers.kubecontainer import labels
 from workers.kubecontainer.image_reference import parse_image_reference
 from workers.kubecontainer.signal_names import signal_name, signal_number
@@ -311,6 +320,26 @@ def heard(text: str) -> bytes:
     return answer.message()
 
 
+def certificate_of(der: bytes) -> bytes:
+    return b"-----BEGIN CERTIFICATE-----\n" + base64.encodebytes(der) + b"-----END CERTIFICATE-----\n"
+
+
+def certificate_dates(pem: bytes) -> object:
+    return read_validity(pem)
+
+
+def watched(text: str) -> None:
+    """Byte by byte, without an end and with one."""
+    frames, data = WatchFrames(), text.encode(errors="replace")
+    for at in range(0, len(data), 7):
+        with contextlib.suppress(WatchFormatError):
+            frames.feed(data[at : at + 7])
+
+
+def listed(text: str) -> object:
+    return ReflectorState(chance=lambda: 0.0).listed(text.encode(errors="replace"))
+
+
 def log(text: str) -> bytes:
     renderer = cri_format.LogRenderer(timestamps=True, since=1.0)
     return renderer.render(cri_format.LineCutter().feed(text.encode()))
@@ -332,6 +361,14 @@ def exit_code(text: str) -> object:
     causes = [{"reason": EXIT_CODE_CAUSE, "message": text}]
     found = {"status": "Failure", "reason": NON_ZERO_EXIT_CODE, "details": {"causes": causes}}
     return msgspec.convert(found, StreamStatus).exit_code()
+
+
+BLOCK: Final = "-----BEGIN CERTIFICATE-----\nQQ==\n-----END CERTIFICATE-----\n"
+CA: Final = ClusterTrustBundleProjection(name="ca", path="ca.pem")
+
+
+def anchors(text: str) -> object:
+    return selected([Bundle(BundleMeta("ca"), BundleSpec("", text))], CA)
 
 
 def in_single_bytes(frames: bytes) -> object:
@@ -359,6 +396,16 @@ SPDY: Final[Mapping[str, Callable[[int], bytes]]] = {
     "one control frame": lambda times: b"\x80\x03\x00\x63\x00" + times.to_bytes(3, "big") + bytes(times),
 }
 SECRETS: Final = (blocks_of(Secret(data={"key": b"hunter2", "other": b"a" * 40})),)
+CERTIFICATES: Final[dict[str, Callable[[int], bytes]]] = {
+    "begins": lambda n: b"-----BEGIN CERTIFICATE-----\n" * n,
+    "a text": lambda n: b"-----BEGIN CERTIFICATE-----\n" + b"A" * n,
+    "elements": lambda n: certificate_of(b"\x30\x00" * n),
+    "an element": lambda n: certificate_of(b"\x30\x83" + n.to_bytes(3, "big") + bytes(n)),
+    "fields": lambda n: certificate_of(
+        b"\x30\x83" + (5 + 2 * n).to_bytes(3, "big") + b"\x30\x83" + (2 * n).to_bytes(3, "big") + b"\x05\x00" * n
+    ),
+}
+BOOTSTRAP_TOKEN: Final = parse_token("abcdef.0123456789abcdef")
 PARSERS: Final[Mapping[str, Parser]] = {
     "texts for people": Parser(
         "ipc/text/safe_text.py", safe_text, NAMES | DIGITS | repeated("\x1b", "\u202e", "\udcff")
@@ -480,6 +527,17 @@ PARSERS: Final[Mapping[str, Parser]] = {
     "frames of SPDY": Parser("workers/spdy/decoder.py", in_single_bytes, SPDY, 200),
     "ports of SPDY": Parser("workers/api_server/streams/port_pairs.py", forwarded, DIGITS),
     "exit codes": Parser("ipc/wire/stream_channels.py", exit_code, DIGITS),
+    "paths of findings": Parser("ipc/api/support/cluster.py", is_of_cluster, repeated("[1", "[1]", "[", "1", "]")),
+    "trust anchors": Parser(
+        "workers/cluster/objects/trust_bundles.py", anchors, repeated("-----BEGIN CERTIFICATE-----", "-", "A", BLOCK)
+    ),
+    "dates of certificates": Parser("workers/certificates/validity.py", certificate_dates, CERTIFICATES),
+    "times to wait": Parser("workers/kubeclient/retry.py", retry_after_s, DIGITS),
+    "events of a watch": Parser("workers/kubeclient/watch_frames.py", watched, JSON | LINES),
+    "lists of a cluster": Parser("workers/kubeclient/reflector_state.py", listed, JSON),
+    "signed kubeconfigs": Parser(
+        "ipc/kubeconfig/bootstrap_token.py", lambda text: is_signed(b"a", text, BOOTSTRAP_TOKEN), NAMES
+    ),
 }
 
 
@@ -496,8 +554,12 @@ RISKY: Final = frozenset({"re.compile", "re.fullmatch", "int", "Fraction", "fnma
 or a reason below."""
 NO_PARSER: Final[Mapping[str, tuple[str, ...]]] = {
     "the user's own configuration, arguments and host": (
+        "ipc/kubeconfig/authority_pin.py",
+        "ipc/kubeconfig/decode.py",
         "ipc/nodestatus/allocatable.py",
+        "ipc/nodestatus/node_ip.py",
         "supervisor/cli/",
+        "supervisor/client/cluster.py",
         "supervisor/client/errors.py",
         "supervisor/config/cdi_specs.py",
         "supervisor/config/config_file.py",
@@ -512,6 +574,7 @@ NO_PARSER: Final[Mapping[str, tuple[str, ...]]] = {
         "supervisor/config/sysctl_allowlist.py",
         "supervisor/managers/node_shutdown.py",
         "supervisor/processes/logind.py",
+        "workers/kubeclient/client.py",
     ),
     "the kernel's texts": (
         "ipc/host/file_systems.py",
@@ -557,6 +620,7 @@ NO_PARSER: Final[Mapping[str, tuple[str, ...]]] = {
         "workers/logs/termination_message.py",
         "workers/volumemanager/plugins/atomic_writer.py",
     ),
+    "numbers of at most 20 digits": ("workers/cluster/node/lease.py",),
     "a file of our own": ("workers/volumemanager/plugins/ownership.py",),
     "files of Podman and its monitors": ("workers/libpod/infra_look.py",),
     "expressions of one length": ("workers/images/pull_records.py", "workers/kubecontainer/naming.py"),

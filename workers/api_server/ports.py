@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from aiohttp import web
 from aiohttp.typedefs import Middleware
@@ -21,6 +21,9 @@ from workers.api_server.handlers.request_counts import counted
 from workers.api_server.kubelet_routes import healthz_routes
 from workers.api_server.middleware import InFlight, bounded, plain_texts, without_server_header
 from workers.api_server.store.site import MAX_BODY_BYTES, AppState
+
+if TYPE_CHECKING:
+    from workers.api_server.access.webhook import ClusterReviews
 
 MAX_REQUESTS: Final = 32
 MAX_STREAMS: Final = 64
@@ -85,16 +88,35 @@ _COUNTED: Final[Mapping[Port, Middleware]] = {
 def applications(site: AppState, routes: Sequence[Route], settings: ServerSettings) -> Mapping[Port, web.Application]:
     """The HTTP side of each port that is on, without a socket."""
     limits = InFlight(MAX_REQUESTS, MAX_STREAMS, MAX_SESSIONS)
-    before: Mapping[Port, tuple[Middleware, ...]] = {Port.SECURE: (AccessFilter(settings).filtered, *audited(site))}
+    reviews = _reviews(site, settings)
+    before: Mapping[Port, tuple[Middleware, ...]] = {
+        Port.SECURE: (AccessFilter(settings, reviews).filtered, *audited(site))
+    }
     served: Mapping[Port, Iterable[web.RouteDef]] = {
         Port.SECURE: secure_routes(routes, debugging=settings.debugging),
         Port.READ_ONLY: read_only_routes(routes),
         Port.HEALTHZ: admin_routes(healthz_routes(site)),
     }
-    return {
+    made = {
         port: _application(site, settings, (_COUNTED[port], *before.get(port, ()), limits.limited), served[port])
         for port in settings.ports
     }
+    if reviews is not None and Port.SECURE in made:
+        made[Port.SECURE].on_cleanup.append(reviews.closed)
+    return made
+
+
+def _reviews(site: AppState, settings: ServerSettings) -> ClusterReviews | None:
+    """The cluster, where it is asked about users. Its client is imported only there."""
+    if not (settings.reviews_tokens or settings.reviews_access):
+        return None
+    from workers.api_server.access.webhook import ClusterReviews
+
+    cluster = site.settings.cluster
+    assert cluster is not None, "the settings were checked"
+    return ClusterReviews(
+        settings.kubeconfig, site.settings.node_name, site.clock, float(cluster.api_qps), cluster.api_burst
+    )
 
 
 def _application(

@@ -15,20 +15,17 @@ from ipc.host.atomic_file import UntrustedFile, write_atomically
 from ipc.host.clock import Clock
 from ipc.host.private_directories import make_private
 from ipc.host.tasks import first_of
+from ipc.kubeconfig.client_tls import read_file
 from ipc.kubeconfig.decode import decode_kubeconfig
 from ipc.kubeconfig.encode import encode_node_kubeconfig
-from ipc.kubeconfig.types import ClusterAccess, KubeconfigError
+from ipc.kubeconfig.types import CLIENT_CERTIFICATE, SERVING_CERTIFICATE, ClusterAccess, KubeconfigError
 from ipc.wire.cluster_settings import ClusterSettings
 from workers.certificates.manager import CertificateKind, CertificateManager
 from workers.certificates.signing_request import CLIENT_SIGNER, CLIENT_USAGES, SERVING_SIGNER, SERVING_USAGES
 from workers.certificates.validity import CertificateFormatError, read_validity
 from workers.kubeclient.client import ApiClient, Observer
-from workers.kubeclient.credentials import read_file
 from workers.kubeclient.rate_limit import RateLimit
 
-CLIENT_CERTIFICATE: Final = "kubelet-client-current.pem"
-SERVING_CERTIFICATE: Final = "kubelet-server-signed.pem"
-"""In ``pkiDir``, each with its key. The first is upstream's name."""
 USER_PREFIX: Final = "system:node:"
 RETRY_S: Final = 5.0
 """After so long kubeconfigs that could not be used are read again, in seconds."""

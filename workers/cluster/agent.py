@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import asyncio
+import functools
 import logging
 import os
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Final, NoReturn, assert_never
 
+import msgspec
+
 from ipc.api.annotations import API_SOURCE
+from ipc.api.v1.event import Event
 from ipc.host.clock import Clock
 from ipc.host.tasks import restarted
 from ipc.messages.api_server import (
@@ -34,6 +38,7 @@ from workers.cluster.node.keeper import NodeKeeper
 from workers.cluster.node.observer import NodeObserver
 from workers.cluster.node.types import ClusterNode
 from workers.cluster.objects.objects import Objects
+from workers.cluster.objects.service_variables import master_service
 from workers.cluster.pods.known_pod import KnownPod, decode_known_pod
 from workers.cluster.pods.mirror_keeper import MirrorKeeper
 from workers.cluster.pods.pod_source import PodSource
@@ -43,7 +48,7 @@ from workers.kubeclient.rate_limit import RateLimit
 from workers.kubeclient.reflector import Reflector
 from workers.kubeclient.request_metrics import RequestMetrics
 from workers.kubeclient.resources import PODS
-from workers.libpod.streams import PodmanStreams
+from workers.libpod.image_list import list_images
 
 USER_AGENT: Final = "rootlet"
 
@@ -90,7 +95,12 @@ class ClusterAgent:
         self._statuses = StatusManager()
         self._writer = StatusWriter(self._client, self._statuses, clock)
         self._mirrors = MirrorKeeper(self._client, node_name, self._statuses, clock)
-        self._objects = Objects(self._client, self._up.put_nowait, clock)
+        self._objects = Objects(
+            self._client,
+            self._up.put_nowait,
+            clock,
+            master=master_service(*settings.kubernetes_service) if settings.kubernetes_service else None,
+        )
         self._pods = PodSource(
             self._statuses,
             self._mirrors,
@@ -109,10 +119,10 @@ class ClusterAgent:
             says_timeout=False,
         )
         self._events = EventSender(self._event_client, node_name, clock)
-        podman = PodmanStreams(context.settings.podman_socket)
+        images = functools.partial(list_images, context.settings.podman_socket)
         self._node = NodeKeeper(
             self._client,
-            NodeObserver(context.settings, settings, context.board, podman.images, clock),
+            NodeObserver(context.settings, settings, context.board, images, clock),
             settings,
             node_name,
             clock,
@@ -126,7 +136,7 @@ class ClusterAgent:
         self._stated = NodeStated()
 
     def loops(self) -> Mapping[str, Callable[[], Awaitable[None]]]:
-        """What runs for ever, by its name."""
+        """Work that goes on for ever, by its name."""
         return {
             "identity in the cluster": self._identify,
             **self._node.loops(),
@@ -158,6 +168,7 @@ class ClusterAgent:
         """The server's store was restored: a watch from a version that it does not have yet would be silent."""
         log.warning("the server's versions have fallen: everything is listed anew")
         self._reflector.begin_anew()
+        self._objects.begin_anew()
 
     def _see_node(self, node: ClusterNode) -> None:
         stated = NodeStated(
@@ -171,7 +182,7 @@ class ClusterAgent:
             self._up.put_nowait(stated)
 
     async def _report(self) -> NoReturn:
-        """What goes up, in order."""
+        """Send up whatever is to go there, in order."""
         while True:
             await self._channel.send(await self._up.get())
 
@@ -200,7 +211,7 @@ class ClusterAgent:
                 if message.sources_ready:
                     self._mirrors.sources_ready()
             case EventChanged(event=event):
-                self._events.take(event)
+                self._events.take(self._named_as_there(event))
             case FeedSynced():
                 self._is_synced = True
                 self._begin_events()
@@ -215,6 +226,13 @@ class ClusterAgent:
                 pass
             case _:
                 assert_never(message)
+
+    def _named_as_there(self, event: Event) -> Event:
+        """The event about a static pod is one about its mirror."""
+        name = self._mirrors.name_of(event.involved_object.uid)
+        if not name:
+            return event
+        return msgspec.structs.replace(event, involved_object=msgspec.structs.replace(event.involved_object, name=name))
 
     def _begin_events(self) -> None:
         if self._is_synced and self._started_at:

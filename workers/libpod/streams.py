@@ -27,6 +27,7 @@ from workers.kubecontainer.runtime import ErrorKind, InspectedContainer, Runtime
 from workers.libpod import decode
 from workers.libpod.client import Kind, Request, message, transport_error
 from workers.libpod.connection import Connection, TooLargeError
+from workers.libpod.image_list import decode_image_list
 
 CALL_TIMEOUT_S: Final = 30.0
 """For one answer, and for a process to be started, in seconds."""
@@ -59,15 +60,6 @@ class ExecState(msgspec.Struct, frozen=True, rename="pascal"):
     """In this host's numbers."""
     can_remove: bool = False
     """Whether it has ended; a command that neither runs nor has ended was not begun, or begins at this moment."""
-
-
-class _Image(msgspec.Struct, frozen=True, rename="pascal"):
-    """One of GET images/json."""
-
-    id: str
-    size: int = 0
-    repo_tags: tuple[str, ...] | None = None
-    repo_digests: tuple[str, ...] | None = None
 
 
 class Piece(msgspec.Struct, frozen=True):
@@ -252,13 +244,7 @@ class PodmanStreams:
 
     async def images(self) -> tuple[StoredImage, ...]:
         """All images in Podman's storage that have a size. Takes Podman a millisecond for each."""
-        found = msgspec.json.decode(await self._call(_get("list images", "images/json")), type=tuple[_Image, ...])
-        return tuple(
-            StoredImage(
-                id=image.id, size=image.size, repo_tags=image.repo_tags or (), repo_digests=image.repo_digests or ()
-            )
-            for image in found
-        )
+        return decode_image_list(await self._call(_get("list images", "images/json")))
 
     async def _call(self, request: Request) -> bytes:
         async def whole(connection: Connection) -> bytes:

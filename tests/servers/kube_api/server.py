@@ -105,7 +105,7 @@ class KubeApiServer:
             self._runner = None
 
     def kubeconfig(self, directory: Path, user: str = "system:node:n1", credential: str = "certificate") -> Path:
-        """A file in a directory for a user, with a client certificate or a ``token``."""
+        """A file in a directory for a user, with a client certificate, a ``token``, or a token that is known."""
         groups = ("system:nodes",) if user.startswith("system:node:") else ()
         return write_kubeconfig(self, directory, User(user, groups), credential)
 

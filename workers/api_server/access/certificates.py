@@ -10,8 +10,9 @@ from pathlib import Path
 from typing import Final
 
 from ipc.host.clock import Clock
+from ipc.kubeconfig.types import SERVING_CERTIFICATE
 from ipc.wire.server_settings import CIPHER_SUITES, ServerSettings
-from workers.api_server.access.own_certificate import CERTIFICATE, is_due, make_certificate
+from workers.api_server.access.own_certificate import CERTIFICATE, is_due, is_over, make_certificate
 
 CHECK_PERIOD_S: Final = 1.0
 """How often files are looked at, at most: with the next connection."""
@@ -38,7 +39,6 @@ class Certificates:
     def __init__(self, settings: ServerSettings, clock: Clock) -> None:
         self._settings = settings
         self._clock = clock
-        self._files = _files(settings)
         self._marks: Marks | None = None
         self._context: ssl.SSLContext | None = None
         self._told = ""
@@ -57,10 +57,10 @@ class Certificates:
 
     def _refresh(self) -> None:
         try:
-            self._make_if_due()
-            marks = self._look()
+            files = self._files()
+            marks = self._look(files)
             if marks != self._marks:
-                self._context = server_context(self._settings, *self._files)
+                self._context = server_context(self._settings, *files)
                 self._marks, self._told = marks, ""
                 _log.info("the server has read its certificate")
         except (OSError, ValueError) as error:  # `ssl.SSLError` is one of both
@@ -68,21 +68,26 @@ class Certificates:
                 self._told = why
                 _log.error("the server's certificate cannot be used: %s", why)
 
-    def _make_if_due(self) -> None:
-        """Ours. Blocks for some milliseconds, once in months."""
-        file, names, now = Path(self._files[0]), self._settings.addresses, self._clock.now().wall
-        if not self._settings.cert_file and is_due(file, names, now):
+    def _files(self) -> tuple[str, str]:
+        """Certificate and key: those that are given, else one that the cluster has signed, else our own."""
+        settings, now = self._settings, self._clock.now().wall
+        if settings.cert_file:
+            return settings.cert_file, settings.key_file
+        signed = Path(settings.pki_dir) / SERVING_CERTIFICATE
+        if settings.kubeconfig and not is_over(signed, now):
+            return str(signed), str(signed)
+        return (self._own(now),) * 2
+
+    def _own(self, now: float) -> str:
+        """Ours, made if it is due: that blocks for some milliseconds, once in months."""
+        file, names = Path(self._settings.pki_dir) / CERTIFICATE, self._settings.addresses
+        if is_due(file, names, now):
             make_certificate(file, names, now)
             _log.info("made a certificate for %s: %s", ", ".join(names), file)
+        return str(file)
 
-    def _look(self) -> Marks:
-        files = (*self._files, self._settings.client_ca_file)
-        return tuple(_mark(os.stat(file)) for file in files if file)
-
-
-def _files(settings: ServerSettings) -> tuple[str, str]:
-    ours = str(Path(settings.pki_dir) / CERTIFICATE)
-    return (settings.cert_file, settings.key_file) if settings.cert_file else (ours, ours)
+    def _look(self, files: tuple[str, str]) -> Marks:
+        return tuple(_mark(os.stat(file)) for file in (*files, self._settings.client_ca_file) if file)
 
 
 def _mark(status: os.stat_result) -> tuple[int, int, int]:

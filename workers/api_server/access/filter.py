@@ -12,23 +12,38 @@ import os
 import stat
 from collections.abc import Awaitable, Callable
 from pathlib import Path
-from typing import Final
+from typing import Final, Protocol
 
 from aiohttp import hdrs, web
 
+from ipc.host.atomic_file import UntrustedFile
+from ipc.kubeconfig.types import KubeconfigError
 from ipc.text.safe_text import safe_line
 from ipc.wire.server_settings import ServerSettings
-from workers.api_server.access.attributes import request_attributes
-from workers.api_server.access.rules import forbidden, is_allowed
-from workers.api_server.access.users import TokenFileError, Tokens, User, authenticate, read_tokens
+from workers.api_server.access.attributes import Attributes, request_attributes
+from workers.api_server.access.reviews import ReviewError
+from workers.api_server.access.rules import forbidden, is_allowed, unanswered
+from workers.api_server.access.users import TokenFileError, Tokens, User, authenticate, bearer_token, known, read_tokens
 from workers.api_server.core.request_keys import USER
 from workers.api_server.core.route import plain_text
+from workers.kubeclient.errors import ClusterError
 
 _FOR_OTHERS: Final = stat.S_IRWXG | stat.S_IRWXO
 UNAUTHORIZED: Final = "Unauthorized"
 
+CANNOT_BE_ASKED: Final = (ClusterError, ReviewError, KubeconfigError, UntrustedFile, OSError)
+"""Errors of a cluster that does not answer, or of the way there."""
+
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 _log: Final = logging.getLogger(__name__)
+
+
+class Reviews(Protocol):
+    """`workers.api_server.access.webhook.ClusterReviews`, which is imported where a cluster is asked."""
+
+    async def user(self, token: str) -> User | None: ...
+
+    async def is_allowed(self, user: User, wanted: tuple[Attributes, ...]) -> bool: ...
 
 
 class TokenFile:
@@ -67,26 +82,49 @@ class TokenFile:
 class AccessFilter:
     """Authentication and authorization."""
 
-    def __init__(self, settings: ServerSettings) -> None:
+    def __init__(self, settings: ServerSettings, reviews: Reviews | None = None) -> None:
+        """``reviews``: the cluster, where the settings want it asked."""
         self._settings = settings
         self._tokens = TokenFile(settings.token_file)
+        self._token_reviews = reviews if settings.reviews_tokens else None
+        self._access_reviews = reviews if settings.reviews_access else None
 
     @web.middleware
     async def filtered(self, request: web.Request, handler: Handler) -> web.StreamResponse:
         """Answers 401 and 403 itself."""
-        user = self._user(request)
+        user = await self._user(request)
         if user is None:
             return plain_text(401, UNAUTHORIZED)
         request[USER] = user.name
         wanted = request_attributes(request.method, request.path)
-        if not is_allowed(user, wanted, self._settings.rules):
+        try:
+            allowed = await self._is_allowed(user, wanted)
+        except CANNOT_BE_ASKED as error:
+            _log.error("the cluster cannot be asked what %s may do: %s", safe_line(user.name), safe_line(str(error)))
+            return plain_text(500, unanswered(user, wanted))
+        if not allowed:
             words = forbidden(user, wanted)
             _log.info("%s", safe_line(words))
             return plain_text(403, words)
         return await handler(request)
 
-    def _user(self, request: web.Request) -> User | None:
-        """The user of a request. Of a header that stands there twice the first one counts, as in Go."""
+    async def _user(self, request: web.Request) -> User | None:
+        """The user of a request. Of a header that stands there twice the first one counts, as in Go. The cluster is
+        asked about a token last, as it is the slowest."""
         certificate = None if request.transport is None else request.transport.get_extra_info("peercert")
         authorization = request.headers.get(hdrs.AUTHORIZATION, "")
-        return authenticate(certificate, authorization, self._tokens.tokens(), self._settings.anonymous)
+        user = authenticate(certificate, authorization, self._tokens.tokens(), self._settings.anonymous)
+        token = bearer_token(authorization)
+        if user is not None or token is None or self._token_reviews is None:
+            return user
+        try:
+            found = await self._token_reviews.user(token)
+        except CANNOT_BE_ASKED as error:
+            _log.error("the cluster cannot be asked whose token it is: %s", safe_line(str(error)))
+            return None
+        return None if found is None else known(found)
+
+    async def _is_allowed(self, user: User, wanted: tuple[Attributes, ...]) -> bool:
+        if self._access_reviews is not None:
+            return await self._access_reviews.is_allowed(user, wanted)
+        return is_allowed(user, wanted, self._settings.rules)

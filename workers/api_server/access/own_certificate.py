@@ -38,6 +38,16 @@ def is_due(file: Path, names: Sequence[str], now: float) -> bool:
         return True
 
 
+def is_over(file: Path, now: float) -> bool:
+    """Whether a certificate of the cluster, in whose first line the same is said, has ended or is not there."""
+    try:
+        with file.open() as lines:
+            ends_at = lines.readline().removeprefix(_ENDS_AT).partition(_FOR)[0]
+        return now >= float(ends_at)
+    except (OSError, ValueError):
+        return True
+
+
 def make_certificate(file: Path, names: Sequence[str], now: float) -> None:
     """Write a certificate for these names and addresses, with its key, mode 0600 in a 0700 directory. ``now`` in epoch
     seconds. Raises OSError."""

@@ -26,6 +26,15 @@ def is_allowed(user: User, wanted: tuple[Attributes, ...], rules: Rules | None) 
     return EVERYTHING in held or any(each.subresource in held for each in wanted)
 
 
+def unanswered(user: User, wanted: tuple[Attributes, ...]) -> str:
+    """The kubelet's words where nobody says what a user may (pkg/kubelet/server/server.go, InstallAuthFilter)."""
+    first = wanted[0]
+    return (
+        f"Authorization error (user={user.name}, verb={first.verb}, resource={first.resource},"
+        f" subresource={first.subresource})"
+    )
+
+
 def forbidden(user: User, wanted: tuple[Attributes, ...]) -> str:
     """The kubelet's words (pkg/kubelet/server/server.go, InstallAuthFilter)."""
     first, subresources = wanted[0], " ".join(each.subresource for each in wanted)

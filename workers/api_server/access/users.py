@@ -25,10 +25,12 @@ Certificate = Mapping[str, Any]
 
 
 class User(msgspec.Struct, frozen=True):
-    """A user's name and groups."""
+    """A user's name and groups, and what a cluster says besides (apiserver pkg/authentication/user)."""
 
     name: str
     groups: tuple[str, ...] = ()
+    uid: str = ""
+    extra: tuple[tuple[str, tuple[str, ...]], ...] = ()
 
 
 NOBODY: Final = User(ANONYMOUS, (UNAUTHENTICATED,))
@@ -108,8 +110,15 @@ def authenticate(certificate: Certificate | None, authorization: str, tokens: To
     if user is None and token is not None:
         user = tokens.find(token)
     if user is not None:
-        return User(user.name, (*user.groups, AUTHENTICATED))
+        return known(user)
     return NOBODY if anonymous and token is None else None
+
+
+def known(user: User) -> User:
+    """The user with the group of all who are known."""
+    if AUTHENTICATED in user.groups:
+        return user
+    return msgspec.structs.replace(user, groups=(*user.groups, AUTHENTICATED))
 
 
 def _hash(token: str) -> bytes:

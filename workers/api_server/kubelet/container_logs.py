@@ -14,6 +14,7 @@ from workers.api_server.core.status_errors import ApiError
 from workers.api_server.handlers.log_choice import choose_log
 from workers.api_server.handlers.log_files import LogOptions
 from workers.api_server.handlers.pod_log import PodLog, log_options
+from workers.api_server.kubelet.pod_names import find_pod
 from workers.api_server.store.site import AppState
 
 UNDECODABLE: Final = '{"message": "Unable to decode query."}'
@@ -36,8 +37,8 @@ class ContainerLogs:
         if tail:
             query["tailLines"] = "" if tail == "all" else tail
         options = kubelet_log_options(query, self._site.clock.now().wall)
-        store, name = await self._site.synced(), request.match_info["name"]
-        pod = store.pods.find(request.match_info["namespace"], name)
+        name = request.match_info["name"]
+        pod = await find_pod(self._site, request.match_info["namespace"], name)
         if pod is None:
             raise ApiError(404, f'pod "{name}" does not exist')
         container = request.match_info["container"]

@@ -12,6 +12,7 @@ from aiohttp import hdrs, web
 from ipc.messages.api_server import PodChanged
 from workers.api_server.core.status_errors import ApiError
 from workers.api_server.core.upgrades import COMMANDS, negotiated
+from workers.api_server.kubelet.pod_names import find_pod
 from workers.api_server.store.site import AppState, json_answer
 from workers.api_server.streams.port_forward import PortForward
 from workers.api_server.streams.remote_command import Asked, RemoteCommand
@@ -77,7 +78,7 @@ class KubeletStreams:
     async def _pod(self, request: web.Request) -> PodChanged:
         """Raises ApiError 404, also for another one of that name."""
         where = request.match_info
-        found = (await self._site.synced()).pods.find(where["namespace"], where["name"])
+        found = await find_pod(self._site, where["namespace"], where["name"])
         if found is None or where.get("uid", found.key) != found.key:
             raise ApiError(404, NO_POD)
         return found.message

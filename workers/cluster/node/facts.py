@@ -60,7 +60,7 @@ class NodeFacts(msgspec.Struct, frozen=True, kw_only=True):
     addresses: tuple[str, ...] | None
     """None: they stay as they are."""
     port: int
-    """Of the server; 0: it is off."""
+    """Port of the kubelet's server; 0: it is off."""
     runtime_version: str
     agent_version: str
     images: tuple[StoredImage, ...] = ()

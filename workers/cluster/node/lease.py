@@ -26,6 +26,8 @@ MAX_UPDATES: Final = 5
 FIRST_PAUSE_S: Final = 0.1
 MAX_PAUSE_S: Final = 7.0
 JITTER: Final = 0.04
+MAX_VERSION_DIGITS: Final = 20
+"""Longest resourceVersion that is compared: 64 bits."""
 QUERY: Final[Mapping[str, str]] = {"timeout": "10s"}
 
 
@@ -196,7 +198,7 @@ class LeaseKeeper:
             raise Unreachable(f"{verb} {path}: the answer is no Lease: {error}") from None
 
     def _compare(self, version: str) -> None:
-        if not (version.isascii() and version.isdecimal()):
+        if not (len(version) <= MAX_VERSION_DIGITS and version.isascii() and version.isdecimal()):
             return
         if int(version) < self._highest:
             self._versions_fell()

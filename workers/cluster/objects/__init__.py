@@ -1,3 +1,1 @@
-"""What pods get from the cluster: ConfigMaps and Secrets by one watch for each reference, claims and their volumes,
-classes of runtimes, variables of services, tokens, trust anchors. Tells the master what changes; keeps no file.
-"""
+"""Objects that pods get from the cluster: ConfigMaps and Secrets by a watch each, claims, classes, services, tokens."""

@@ -44,8 +44,7 @@ class Claims:
     def begin(self, key: ObjectKey) -> None:
         """A pod refers to that claim."""
         self._tried[key] = asyncio.Event()
-        name = f"reading of {key}"
-        self._reading[key] = self._tasks.spawn(restarted(lambda: self._read(key), name=name), name=name)
+        self._reading[key] = self._spawn(key)
 
     def end(self, key: ObjectKey) -> None:
         """Nobody refers to it any more."""
@@ -55,10 +54,20 @@ class Claims:
         if volume := self._volumes.pop(key, ""):
             self._tell(withdrawn(ObjectKey(ObjectKind.PERSISTENT_VOLUME, "", volume)))
 
+    def begin_anew(self) -> None:
+        """Read every claim again: it may be bound to another volume, or to none."""
+        for key, reading in self._reading.items():
+            reading.cancel()
+            self._reading[key] = self._spawn(key)
+
     async def read(self, key: ObjectKey) -> None:
         """Returns when the claim was asked for once."""
         if key in self._tried:
             await self._tried[key].wait()
+
+    def _spawn(self, key: ObjectKey) -> asyncio.Task[None]:
+        name = f"reading of {key}"
+        return self._tasks.spawn(restarted(lambda: self._read(key), name=name), name=name)
 
     async def _read(self, key: ObjectKey) -> None:
         attempts = Attempts()

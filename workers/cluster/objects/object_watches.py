@@ -12,7 +12,7 @@ from typing import Final
 import msgspec
 
 from ipc.api.v1.config_objects import ConfigMap, Secret
-from ipc.host.tasks import BackgroundTasks, restarted
+from ipc.host.tasks import BackgroundTasks, first_of, restarted
 from ipc.kubecontainer.config_objects import ObjectKey, ObjectKind
 from ipc.messages.cluster import ObjectStated, ObjectWithdrawn
 from workers.kubeclient.protocol import Client
@@ -31,6 +31,8 @@ class _Watch:
         self._tell = tell
         self.is_read = is_read
         self.is_immutable = asyncio.Event()
+        self.reflector: Reflector[ConfigMap | Secret] | None = None
+        """None while it is not followed."""
 
     def replaced(self, items: Sequence[ConfigMap | Secret]) -> None:
         if items:
@@ -60,9 +62,7 @@ class ObjectWatches:
     def begin(self, key: ObjectKey) -> None:
         """Watch a ConfigMap or Secret from now on."""
         watch = _Watch(key, self._tell, asyncio.Event())
-        name = f"watch of {key}"
-        task = self._tasks.spawn(restarted(lambda: self._follow(key, watch), name=name), name=name)
-        self._watches[key] = watch, task
+        self._watches[key] = watch, self._spawn(key, watch)
 
     def end(self, key: ObjectKey) -> None:
         """Nobody refers to it any more."""
@@ -70,27 +70,35 @@ class ObjectWatches:
         task.cancel()
         self._tell(withdrawn(key))
 
+    def begin_anew(self) -> None:
+        """Read every object again, whatever its version; an immutable one may be another one of its name."""
+        for key, (watch, task) in self._watches.items():
+            if watch.reflector is not None:
+                watch.reflector.begin_anew()
+            else:
+                task.cancel()
+                self._watches[key] = watch, self._spawn(key, watch)
+
     async def read(self, key: ObjectKey) -> None:
         """Returns when the server has said whether it is there; one that is not watched is not waited for."""
         if key in self._watches:
             await self._watches[key][0].is_read.wait()
 
+    def _spawn(self, key: ObjectKey, watch: _Watch) -> asyncio.Task[None]:
+        name = f"watch of {key}"
+        return self._tasks.spawn(restarted(lambda: self._follow(key, watch), name=name), name=name)
+
     async def _follow(self, key: ObjectKey, watch: _Watch) -> None:
         """Until the object is known to be immutable."""
         resource, decode = _RESOURCES[key.kind]
-        reflector = Reflector[ConfigMap | Secret](
+        watch.is_immutable.clear()
+        watch.reflector = reflector = Reflector[ConfigMap | Secret](
             self._client, resource, namespace=key.namespace, name=key.name, decode=decode, sink=watch
         )
-        following = asyncio.ensure_future(reflector.run())
-        settled = asyncio.ensure_future(watch.is_immutable.wait())
         try:
-            await asyncio.wait((following, settled), return_when=asyncio.FIRST_COMPLETED)
-            if following.done():
-                following.result()
+            await first_of(reflector.run(), watch.is_immutable.wait())
         finally:
-            following.cancel()
-            settled.cancel()
-            await asyncio.gather(following, settled, return_exceptions=True)
+            watch.reflector = None
 
 
 def withdrawn(key: ObjectKey) -> ObjectWithdrawn:

@@ -17,7 +17,7 @@ from workers.cluster.objects.claims import Claims
 from workers.cluster.objects.object_watches import WATCHED, ObjectWatches
 from workers.cluster.objects.references import Difference, References
 from workers.cluster.objects.runtime_classes import RuntimeClasses
-from workers.cluster.objects.service_variables import MASTER_NAMESPACE, service_variables
+from workers.cluster.objects.service_variables import MASTER_NAMESPACE, Service, service_variables
 from workers.cluster.objects.services import Services
 from workers.cluster.objects.tokens import Tokens
 from workers.cluster.objects.trust_bundles import TrustBundles
@@ -37,8 +37,16 @@ Message = ObjectStated | ObjectWithdrawn | PodValuesStated
 class Objects:
     """The objects of this node's pods."""
 
-    def __init__(self, client: Client, tell: Callable[[Message], None], clock: Clock | None = None) -> None:
-        """``tell``: a message to the master."""
+    def __init__(
+        self,
+        client: Client,
+        tell: Callable[[Message], None],
+        clock: Clock | None = None,
+        *,
+        master: Service | None = None,
+    ) -> None:
+        """``tell``: a message to the master. ``master``: the master service, in place of the cluster's."""
+        self._master = () if master is None else (master,)
         self._tell = tell
         self._tasks = BackgroundTasks()
         self._pods: dict[str, Pod] = {}
@@ -62,6 +70,11 @@ class Objects:
             await asyncio.Event().wait()
         finally:
             await self._tasks.close()
+
+    def begin_anew(self) -> None:
+        """The server's store was restored from a backup: everything is listed anew, claims are read anew."""
+        for part in (self._services, self._classes, self._bundles, self._watches, self._claims):
+            part.begin_anew()
 
     async def need(self, pod: Pod) -> None:
         """Follow what a pod refers to. Returns when the server has said of each whether it is there, or after
@@ -117,7 +130,9 @@ class Objects:
             return
         links = pod.spec.enable_service_links is not False
         values = ClusterValues(
-            service_variables=service_variables(self._services.all(), pod.metadata.namespace, links=links),
+            service_variables=service_variables(
+                (*self._master, *self._services.all()), pod.metadata.namespace, links=links
+            ),
             tokens=self._tokens.of_pod(uid),
             trust_anchors=tuple(self._bundles.anchors(wish) for wish in trust_wishes(pod)),
         )

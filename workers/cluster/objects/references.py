@@ -10,7 +10,7 @@ from ipc.kubecontainer.config_objects import ObjectKey
 
 
 class Difference(NamedTuple):
-    """What a change of one pod means for the watches."""
+    """Objects to watch and to watch no longer, after a change of one pod."""
 
     wanted: frozenset[ObjectKey]
     """Nobody has referred to these before."""

@@ -29,6 +29,10 @@ class RuntimeClasses:
         """Follow the server for ever."""
         await self._reflector.run()
 
+    def begin_anew(self) -> None:
+        """List everything, whatever its version."""
+        self._reflector.begin_anew()
+
     def replaced(self, items: Sequence[RuntimeClass]) -> None:
         for name in self._names - {item.metadata.name for item in items}:
             self._withdraw(name)

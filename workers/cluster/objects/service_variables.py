@@ -48,6 +48,12 @@ class Service(msgspec.Struct, frozen=True):
         return self.spec.cluster_ip not in ("", HEADLESS)
 
 
+def master_service(address: str, port: int) -> Service:
+    """The master service at an address that the operator says, where nothing forwards that of the cluster."""
+    spec = ServiceSpec(cluster_ip=address, ports=(ServicePort(port=port, name="https"),))
+    return Service(metadata=ServiceMeta(name=MASTER_SERVICE, namespace=MASTER_NAMESPACE), spec=spec)
+
+
 def service_variables(services: Iterable[Service], namespace: str, *, links: bool) -> dict[str, str]:
     """Variables of a pod in that namespace: of the master service, and with ``links`` of its namespace's others."""
     seen: dict[str, Service] = {}

@@ -28,6 +28,10 @@ class Services:
         """Follow the server for ever."""
         await self._reflector.run()
 
+    def begin_anew(self) -> None:
+        """List everything, whatever its version."""
+        self._reflector.begin_anew()
+
     def all(self) -> Collection[Service]:
         """In the order in which they came to be known."""
         return self._found.values()

@@ -63,7 +63,7 @@ class Tokens:
         self._tried: dict[tuple[str, TokenWish], asyncio.Event] = {}
 
     def of_pod(self, uid: str) -> tuple[PodToken, ...]:
-        """What there is now."""
+        """Tokens that there are now."""
         return tuple(self._found.get(uid, {}).values())
 
     def state(self, pod: Pod, wishes: tuple[TokenWish, ...]) -> None:

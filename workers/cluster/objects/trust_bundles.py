@@ -54,8 +54,12 @@ class TrustBundles:
         """Follow the server for ever."""
         await self._reflector.run()
 
+    def begin_anew(self) -> None:
+        """List everything, whatever its version."""
+        self._reflector.begin_anew()
+
     def anchors(self, wish: ClusterTrustBundleProjection) -> TrustAnchors:
-        """What the bundles are worth for a source of a volume."""
+        """Anchors that the bundles have for a source of a volume."""
         if not self._is_read:
             return TrustAnchors(wish=wish, problem="ClusterTrustBundles have not yet been read at least once")
         return selected(self._found.values(), wish)

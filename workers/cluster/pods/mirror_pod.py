@@ -24,7 +24,7 @@ def mirror_name(pod_name: str, node_name: str) -> str:
 
 
 def content_hash(pod: Pod) -> str:
-    """What tells one content of a static pod from another (kubetypes.ConfigHashAnnotationKey)."""
+    """Hash that tells one content of a static pod from another (kubetypes.ConfigHashAnnotationKey)."""
     return pod.metadata.annotations.get(CONFIG_HASH, "") or pod.metadata.uid
 
 

@@ -202,7 +202,7 @@ def _name(pod: KnownPod) -> tuple[str, str]:
 
 
 def _said_by_others(pod: KnownPod) -> tuple[object, ...]:
-    """What in a status this node has not put there by itself: conditions of others; and that the phase is final."""
+    """The part of a status that tells the master something: conditions of others, and that the phase is final."""
     status = pod.status_value()
     foreign = {
         condition["type"]: condition.get("status")

@@ -1,4 +1,5 @@
-"""What the server has to be told of pods, and in which order (pkg/kubelet/status/status_manager.go). Sans-I/O.
+"""Status manager: decides what the server has to be told of pods, and when (pkg/kubelet/status/status_manager.go).
+Sans-I/O.
 
 Pods as the server has them and as the master reports them go in; `due` says what to do for one pod. At most one request
 of a pod is under way, so what changes meanwhile is told at once by the next one. There is no queue that could go stale:
@@ -81,7 +82,7 @@ class StatusManager:
     # --- what the server has -------------------------------------------------------------------------------------
 
     def replaced(self, pods: Iterable[KnownPod]) -> None:
-        """These are all: the versions may be older than those known, when the server was restored."""
+        """Take these for all: the versions may be older than those known, when the server was restored."""
         there = {pod.uid: pod for pod in pods}
         for uid in [uid for uid in self._entries if uid not in there]:
             self.deleted(uid)
@@ -133,7 +134,7 @@ class StatusManager:
         self._changed.add(uid)
 
     def release_unknown(self, reported: Iterable[str]) -> None:
-        """Whatever the master has not reported by now is not here, and never was as far as this agent knows."""
+        """Take pods that the master has not reported by now for ones of which nothing is here."""
         there = set(reported)
         for uid, entry in self._entries.items():
             if uid not in there and entry.own is None:
@@ -143,7 +144,7 @@ class StatusManager:
     # --- what to do ----------------------------------------------------------------------------------------------
 
     def due(self, uid: str, now: float) -> tuple[Action | None, float]:
-        """What to do for that pod now; if nothing, in how many seconds to ask again (0.0: not before it changes)."""
+        """Decide what to do for that pod now; if nothing, in how many seconds to ask again (0.0: when it changes)."""
         entry = self._entries.get(uid)
         if entry is None or entry.known is None or entry.is_busy or entry.is_lost:
             return None, 0.0

@@ -73,7 +73,7 @@ class StatusWriter:
             async with self._permits:
                 answer = await self._ask(action)
         except ApiError as error:
-            if error.is_not_found or error.is_conflict:
+            if error.is_not_found or (error.is_conflict and isinstance(action, DeletePodFinally)):
                 self._statuses.lost(uid)
             else:
                 self._failed(uid, action, error)

@@ -2,16 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any, Final
-
 import click
 
-from supervisor.cli.options import FOREVER_S, Failure, agent, agent_options, duration_s
-from supervisor.client.http import pods_path
-from supervisor.client.reflector import Reflector
-
-ENDED: Final = ("Succeeded", "Failed")
+from supervisor.cli.changing.draining import end_all_pods
+from supervisor.cli.options import FOREVER_S, agent, agent_options, duration_s
 
 
 @click.command()
@@ -25,28 +19,4 @@ def drain(ctx: click.Context, timeout: float) -> None:
     An agent that starts anew keeps the node drained; a host that starts anew does not.
     """
     with agent(ctx) as client:
-        (node,) = client.get("/api/v1/nodes")["items"]
-        name = node["metadata"]["name"]
-        result = client.drain()
-        if result.failed:
-            raise Failure(result.message)
-        click.echo(f"node/{name} cordoned")
-        pods = Reflector(client, pods_path(None))
-        pods.list()
-        left = {uid for uid, pod in pods.objects.items() if not has_ended(pod)}
-
-        def all_ended() -> bool:
-            for uid in sorted(left):
-                if has_ended(pod := pods.objects.get(uid)):
-                    left.discard(uid)
-                    click.echo(f"pod/{pod['metadata']['name']} evicted" if pod else "pod evicted")
-            return not left
-
-        if not pods.wait_until(all_ended, timeout or FOREVER_S):
-            raise Failure(f"{len(left)} pods have not ended within {timeout:g} s: they go on ending")
-        click.echo(f"node/{name} drained")
-
-
-def has_ended(pod: Mapping[str, Any] | None) -> bool:
-    """Nothing of it runs any more, or it is gone."""
-    return pod is None or pod.get("status", {}).get("phase") in ENDED
+        end_all_pods(client, timeout or FOREVER_S)

@@ -17,12 +17,13 @@ from cryptography import x509
 from ipc.host.clock import SystemClock
 from ipc.host.tasks import BackgroundTasks
 from ipc.kubeconfig.encode import encode_bootstrap_kubeconfig
+from ipc.kubeconfig.types import CLIENT_CERTIFICATE, SERVING_CERTIFICATE
 from ipc.wire.cluster_settings import ClusterSettings
 from tests.harness.api_server import eventually
 from tests.servers.kube_api.server import KubeApiServer
 from workers.certificates import identity as identity_module
 from workers.certificates import manager
-from workers.certificates.identity import CLIENT_CERTIFICATE, SERVING_CERTIFICATE, NodeIdentity
+from workers.certificates.identity import NodeIdentity
 from workers.certificates.signing_request import SERVING_SIGNER
 from workers.certificates.validity import read_validity
 from workers.kubeclient.client import ApiClient

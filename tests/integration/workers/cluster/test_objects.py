@@ -87,7 +87,7 @@ async def node(tmp_path: Path) -> AsyncIterator[Node]:
     async with KubeApiServer() as server:
         server.store.create({"kind": "Node", "apiVersion": "v1", "metadata": {"name": "n1"}, "spec": {}})
         path = server.kubeconfig(tmp_path)
-        access = decode_kubeconfig(path.read_bytes(), tmp_path)
+        access = decode_kubeconfig(path.read_bytes(), str(tmp_path))
         client = ApiClient(access, SystemClock(), user_agent="test", limit=RateLimit(1000.0, 1000))
         made = Node(server, client)
         running = asyncio.ensure_future(made.objects.run())
@@ -262,3 +262,18 @@ async def test_runtime_classes_are_told(node: Node) -> None:
     await node.until(lambda: any(isinstance(told, ObjectStated) and told.runtime_class for told in node.told))
     node.server.store.delete("runtimeclasses", "", "fast")
     await node.until(lambda: isinstance(node.told[-1], ObjectWithdrawn))
+
+
+async def test_restored_backup_is_read_anew(node: Node) -> None:
+    """A watch from a version that the restored server does not have yet says nothing for a long time."""
+    store = node.server.store
+    store.create(config_map("a", key="old"))
+    store.create(config_map("fixed", key="old") | {"immutable": True})
+    pod = node.schedule("web", **env_from("a", "fixed"))
+    backup = store.revision
+    store.update(config_map("a", key="new"))
+    await node.objects.need(pod)
+    assert node.stated() == {"a": {"key": "new"}, "fixed": {"key": "old"}}
+    node.server.store.restore(backup)
+    node.objects.begin_anew()
+    await node.until(lambda: node.stated() == {"a": {"key": "old"}, "fixed": {"key": "old"}})

@@ -10,6 +10,8 @@ from ipc.nodestatus.node_ip import (
     node_ip_on_host_problem,
     node_ip_problem,
     parse_node_ips,
+    parse_socket_address,
+    socket_address_problem,
     validate_node_ip,
 )
 
@@ -52,6 +54,22 @@ def test_an_address_is_one_of_the_hosts() -> None:
         validate_node_ip("192.0.2.9", ["192.0.2.1"])
     assert node_ip_on_host_problem("0.0.0.0", []) == ""
     assert "not found" in node_ip_on_host_problem("192.0.2.9", [])
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [("192.0.2.1:6443", ("192.0.2.1", 6443)), ("[2001:DB8::1]:443", ("2001:db8::1", 443))],
+)
+def test_an_address_with_a_port(text: str, found: tuple[str, int]) -> None:
+    assert parse_socket_address(text) == found
+    assert socket_address_problem(text) == ""
+
+
+@pytest.mark.parametrize(
+    "text", ["192.0.2.1", "192.0.2.1:0", "192.0.2.1:65536", "2001:db8::1:443", "999.0.0.1:1", "a:1", "1" * 100_000]
+)
+def test_what_is_none_is_named(text: str) -> None:
+    assert socket_address_problem(text)
 
 
 @pytest.mark.parametrize(

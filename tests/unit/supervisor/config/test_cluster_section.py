@@ -37,7 +37,7 @@ def test_the_clusters_part_of_the_settings() -> None:
             " serverTLSBootstrap: true, registerWithTaints: [{key: a.b/c, value: v, effect: NoSchedule}],"
             " providerID: x://1, nodeIP: '192.0.2.1,2001:db8::1', nodeStatusReportFrequency: 1m,"
             " nodeLeaseDurationSeconds: 20, kubeAPIQPS: 5, kubeAPIBurst: 6, eventRecordQPS: 0, eventBurst: 8,"
-            " networkScope: Cluster}"
+            " networkScope: Cluster, kubernetesService: '192.0.2.9:6443'}"
         )
     )
     assert found == ClusterSettings(
@@ -58,6 +58,7 @@ def test_the_clusters_part_of_the_settings() -> None:
         event_qps=0,
         event_burst=8,
         network_scope=NetworkScope.CLUSTER,
+        kubernetes_service=("192.0.2.9", 6443),
     )
 
 
@@ -81,6 +82,7 @@ def test_who_bootstraps_needs_no_place_for_the_kubeconfig() -> None:
             "b c",
         ),
         ("cluster: {nodeLeaseDurationSeconds: 3}", "cluster.nodeLeaseDurationSeconds", "3 is not between 4 and 3600"),
+        ("cluster: {kubernetesService: api.example}", "cluster.kubernetesService", "192.0.2.1:6443"),
         ("cluster: {networkScope: Some}", "cluster.networkScope", ""),
         ("cluster: {kubeconfig: /a, bootstrapKubeconfig: /a}", "cluster.kubeconfig", "needs another file"),
         (

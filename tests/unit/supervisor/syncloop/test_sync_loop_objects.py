@@ -12,7 +12,9 @@ from ipc.api.v1.config_objects import ConfigMap, Secret
 from ipc.api.v1.env import ConfigMapEnvSource, EnvFromSource
 from ipc.api.v1.meta import LocalObjectReference, ObjectMeta
 from ipc.api.v1.pod import Pod
+from ipc.kubecontainer.cluster_values import ClusterValues, PodToken, TokenWish
 from ipc.kubecontainer.config_objects import ObjectKey, ObjectKind, ObjectRef
+from ipc.messages.cluster import PodValuesStated
 from ipc.messages.pod_worker import SyncAction, SyncPod, SyncResult
 from ipc.messages.sync_error import SyncError
 from ipc.wire.framing import MAX_FRAME_BYTES
@@ -286,3 +288,27 @@ def test_a_new_api_server_is_told_again(talk: Talk) -> None:
     talk.objects.clear()
     assert talk.up(API_SLOT, 2) == ["feed synced"]
     assert talk.objects.keys() == {"mine", "login"}
+
+
+# --- what a cluster gives beside objects ---------------------------------------------------------------------------
+
+
+def values(token: str = "", **variables: str) -> ClusterValues:
+    tokens = (PodToken(wish=TokenWish("", 3600), token=token),) if token else ()
+    return ClusterValues(service_variables=variables, tokens=tokens)
+
+
+def test_values_go_along_with_the_sync_of_their_pod(talk: Talk) -> None:
+    talk.say(PodValuesStated(uid="a", values=values("one", HOST="1.2.3.4")))
+    talk.start("a", "b")
+    assert talk.syncs["a"].objects.cluster == values("one", HOST="1.2.3.4")
+    assert talk.syncs["b"].objects.cluster is None
+
+
+def test_another_token_is_a_sync_and_another_variable_none(talk: Talk) -> None:
+    talk.start("a")
+    assert talk.say(PodValuesStated(uid="a", values=values("one"))) == ["sync a"]
+    assert talk.syncs["a"].objects.cluster == values("one")
+    assert talk.done("a") == []
+    assert talk.say(PodValuesStated(uid="a", values=values("one", HOST="1.2.3.4"))) == []
+    assert talk.say(PodValuesStated(uid="a", values=values("two", HOST="1.2.3.4"))) == ["sync a"]

@@ -9,8 +9,10 @@ from typing import Any
 import msgspec
 import pytest
 
+from ipc.api.annotations import API_SOURCE, CONFIG_SOURCE
 from ipc.api.v1.config_objects import ConfigMap, Secret
 from ipc.api.v1.env import EnvFromSource, EnvVar, EnvVarSource
+from ipc.kubecontainer.cluster_values import ClusterValues
 from ipc.kubecontainer.config_objects import ConfigObjects
 from ipc.podresources.node_resources import NodeResources
 from tests.harness.pods import container, pod
@@ -270,3 +272,21 @@ def test_a_missing_variable_of_a_file(volumes: dict[str, MountedVolume]) -> None
 def test_a_volume_that_is_no_directory(volumes: dict[str, MountedVolume]) -> None:
     expected = 'cannot find the volume "image" referenced by FileKeyRef'
     assert refusal(of_file("a", volume="image"), volumes=volumes) == expected
+
+
+# --- services of a cluster -----------------------------------------------------------------------------------------
+
+SERVICES = ConfigObjects(cluster=ClusterValues(service_variables={"DB_SERVICE_HOST": "10.0.0.2", "DB_PORT": "tcp"}))
+
+
+def test_services_stand_behind_everything() -> None:
+    found = environment(literal("DB_PORT", "mine"), literal("URL", "$(DB_SERVICE_HOST):$(DB_PORT)"), objects=SERVICES)
+    assert found == {"DB_PORT": "mine", "URL": "10.0.0.2:mine", "DB_SERVICE_HOST": "10.0.0.2"}
+
+
+def test_pod_of_a_cluster_waits_for_its_services() -> None:
+    of = pod()
+    annotations = {CONFIG_SOURCE: API_SOURCE}
+    of = msgspec.structs.replace(of, metadata=msgspec.structs.replace(of.metadata, annotations=annotations))
+    with pytest.raises(ConfigError, match="services have not yet been read at least once, cannot construct envvars"):
+        make_environment(of.spec.containers[0], EnvironmentSources(pod=of))

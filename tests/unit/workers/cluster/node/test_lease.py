@@ -32,7 +32,7 @@ class Server(Client):
         self.asked.append((asyncio.get_running_loop().time(), verb))
         if self.is_away:
             raise Unreachable("away")
-        sent = msgspec.json.decode(body) if body else None
+        sent: dict[str, Any] = msgspec.json.decode(body) if body else {}
         if verb == "POST":
             assert path == PATH
             self.lease = {**sent, "metadata": {**sent["metadata"], "resourceVersion": "1", "labels": {"a": "b"}}}

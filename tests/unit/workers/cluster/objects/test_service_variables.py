@@ -7,6 +7,7 @@ from workers.cluster.objects.service_variables import (
     ServiceMeta,
     ServicePort,
     ServiceSpec,
+    master_service,
     service_variables,
 )
 
@@ -64,3 +65,10 @@ def test_namespaces_own_kubernetes_goes_before_the_master() -> None:
     services = [service("kubernetes", "10.0.0.1"), service("kubernetes", "10.9.9.9", namespace="ns")]
     assert service_variables(services, "ns", links=True) == {"KUBERNETES_SERVICE_HOST": "10.9.9.9"}
     assert service_variables(services[::-1], "ns", links=True) == {"KUBERNETES_SERVICE_HOST": "10.9.9.9"}
+
+
+def test_the_operators_master_service_goes_before_the_clusters() -> None:
+    services = [master_service("192.0.2.9", 6443), service("kubernetes", "10.96.0.1", ServicePort(443))]
+    found = service_variables(services, "ns", links=False)
+    assert (found["KUBERNETES_SERVICE_HOST"], found["KUBERNETES_SERVICE_PORT"]) == ("192.0.2.9", "6443")
+    assert found["KUBERNETES_SERVICE_PORT_HTTPS"] == "6443"

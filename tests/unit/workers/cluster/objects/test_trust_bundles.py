@@ -6,7 +6,7 @@ from typing import Final
 
 import pytest
 
-from ipc.api.v1.meta import LabelSelector, LabelSelectorRequirement
+from ipc.api.v1.meta import LabelSelector, LabelSelectorOperator, LabelSelectorRequirement
 from ipc.api.v1.projected import ClusterTrustBundleProjection
 from workers.cluster.objects.trust_bundles import Bundle, BundleMeta, BundleSpec, selected
 
@@ -39,7 +39,7 @@ def test_by_signer_each_once_in_order() -> None:
     ("operator", "values", "expected"),
     [("In", ("two",), "BA"), ("NotIn", ("two",), "A"), ("Exists", (), "AB"), ("DoesNotExist", (), "")],
 )
-def test_by_labels(operator: str, values: tuple[str, ...], expected: str) -> None:
+def test_by_labels(operator: LabelSelectorOperator, values: tuple[str, ...], expected: str) -> None:
     requirement = LabelSelectorRequirement(key="tier", operator=operator, values=values)
     found = selected(BUNDLES, of_signer(LabelSelector(match_expressions=(requirement,))))
     assert found.pem == "".join(f"{block(name)}\n" for name in expected)

@@ -10,8 +10,10 @@ import pytest
 from ipc.api.v1.config_objects import ConfigMap, Secret
 from ipc.api.v1.meta import ObjectMeta
 from ipc.api.v1.pod import Pod
+from ipc.api.v1.projected import ClusterTrustBundleProjection
 from ipc.api.v1.security import PodSecurityContext
 from ipc.api.v1.volume import Volume
+from ipc.kubecontainer.cluster_values import ClusterValues, PodToken, TokenWish, TrustAnchors
 from ipc.kubecontainer.config_objects import ConfigObjects
 from ipc.podresources.node_resources import NodeResources
 from tests.harness.pods import pod
@@ -282,3 +284,59 @@ def test_other_paths_are_cleaned(path: str, clean: str) -> None:
 def test_a_file_is_no_directory(paths: tuple[str, ...]) -> None:
     with pytest.raises(PayloadError, match="is a directory of another file: a"):
         cleaned({path: FileProjection(b"", 0o644) for path in paths})
+
+
+# --- what a cluster gives ------------------------------------------------------------------------------------------
+
+TOKEN = "eyJ0b2tlbg"
+ACCESS = {
+    "projected": {
+        "sources": [
+            {"serviceAccountToken": {"path": "token", "expirationSeconds": 3607}},
+            {"clusterTrustBundle": {"name": "ca", "path": "ca.pem"}},
+        ]
+    }
+}
+
+
+def from_cluster(token: PodToken | None = None, anchors: TrustAnchors | None = None) -> ConfigObjects:
+    wish = ClusterTrustBundleProjection(name="ca", path="ca.pem")
+    values = ClusterValues(
+        tokens=(token or PodToken(wish=TokenWish("", 3607), token=TOKEN),),
+        trust_anchors=(anchors or TrustAnchors(wish=wish, pem="PEM\n"),),
+    )
+    return ConfigObjects(cluster=values)
+
+
+def test_token_and_trust_anchors_are_files() -> None:
+    assert files(ACCESS, objects=from_cluster()) == {"token": (TOKEN.encode(), 0o644), "ca.pem": (b"PEM\n", 0o644)}
+    assert holds_secrets(volume(**ACCESS))
+
+
+def test_group_alone_reads_a_token() -> None:
+    of = pod(security_context=PodSecurityContext(fs_group=1000))
+    assert {mode for _, mode in files(ACCESS, of, objects=from_cluster()).values()} == {0o640}
+
+
+def test_token_that_could_not_be_fetched_says_why() -> None:
+    token = PodToken(wish=TokenWish("", 3607), problem="failed to fetch token: forbidden")
+    assert problem(ACCESS, objects=from_cluster(token)) == "failed to fetch token: forbidden"
+
+
+def test_token_of_another_audience_is_none() -> None:
+    token = PodToken(wish=TokenWish("vault", 3607), token=TOKEN)
+    assert problem(ACCESS, objects=from_cluster(token)) == "failed to fetch token: it was not asked for yet"
+
+
+def test_missing_trust_anchors_say_why() -> None:
+    wish = ClusterTrustBundleProjection(name="ca", path="ca.pem")
+    anchors = TrustAnchors(wish=wish, problem='no trust anchors of name "ca"')
+    assert problem(ACCESS, objects=from_cluster(anchors=anchors)) == 'no trust anchors of name "ca"'
+
+
+def test_without_a_cluster_there_is_nobody_to_ask() -> None:
+    assert problem(ACCESS) == "there is no API server to ask for that source"
+
+
+def test_no_repr_says_a_token() -> None:
+    assert TOKEN not in repr(from_cluster())

@@ -1,0 +1,137 @@
+"""What it costs to be a node of a cluster: the way of a pod from the server to its start, and what an idle node takes.
+
+    python -m tests.bench.cluster --pods 110 --idle 30
+
+The server is the tests' own, in this process, so its part of the times and of the CPU's load is in them. *First action*
+is the node's first request about a pod: by then the pod was admitted, and its worker has begun.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import functools
+import tempfile
+import time
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any, Final
+
+import psutil
+
+from tests.bench.default_periods import set_default_periods
+from tests.bench.memory import PREFIX, Taken, taken_by
+from tests.bench.own_storage import own_storage
+from tests.bench.sleepers import load, sleepers
+from tests.e2e.agent import Agent
+from tests.e2e.cluster import Cluster, running_cluster
+from tests.podman_service import IMAGE
+from tests.servers.kube_api.requests import Request
+
+READY_DEADLINE_S: Final = 300.0
+SETTLE_S: Final = 10.0
+"""After the start, before an idle node is looked at."""
+SINGLE_PODS: Final = 20
+"""Pods that are bound one after another to a node that does nothing else."""
+PROGRAM: Final = ("/bin/sh", "-c", "trap 'exit 0' TERM; while :; do sleep 3600 & wait $!; done")
+
+
+def bind(cluster: Cluster, manifests: Mapping[str, Any]) -> dict[str, float]:
+    """Bind pods at once; when each was, in seconds of the server's clock."""
+    bound = {}
+    for name, manifest in manifests.items():
+        cluster.schedule(manifest)
+        bound[name] = cluster.time()
+    return bound
+
+
+def first_actions_s(cluster: Cluster, bound: Mapping[str, float]) -> list[float]:
+    """From each pod's binding to the first request about it, sorted."""
+    first = {name: cluster.patches(name)[0].at for name in bound}
+    return sorted(max(first[name] - at, 0.0) for name, at in bound.items())
+
+
+def quantile(values: Sequence[float], part: float) -> float:
+    return values[min(int(len(values) * part), len(values) - 1)]
+
+
+def milliseconds(label: str, values: Sequence[float]) -> str:
+    found = ", ".join(f"p{part * 100:g} {1000 * quantile(values, part):.1f} ms" for part in (0.5, 0.99))
+    return f"{label}: {found} ({len(values)} pods)"
+
+
+def peak_qps(requests: Sequence[Request]) -> int:
+    """Most requests within one second, watches not counted."""
+    return max(Counter(int(request.at) for request in requests if not request.is_watch).values(), default=0)
+
+
+def start_pods(cluster: Cluster, agent: Agent, pods: int) -> Iterator[str]:
+    """Pods one at a time, then all at once."""
+    single: list[float] = []
+    for name, manifest in sleepers("one", SINGLE_PODS, PROGRAM, IMAGE).items():
+        bound = bind(cluster, {name: manifest})
+        agent.until(functools.partial(cluster.is_ready, name), "the pod is ready", READY_DEADLINE_S)
+        single += first_actions_s(cluster, bound)
+    yield milliseconds("one at a time, binding to first action", sorted(single))
+    began = cluster.time()
+    bound = bind(cluster, sleepers("all", pods, PROGRAM, IMAGE))
+    agent.until(lambda: all(map(cluster.is_ready, bound)), "all pods are ready", READY_DEADLINE_S, 1.0)
+    yield f"{pods} at once: all ready after {cluster.time() - began:.1f} s"
+    yield milliseconds("  binding to first action", first_actions_s(cluster, bound))
+    patches = sorted(len(cluster.patches(name)) for name in bound)
+    yield f"  status patches of a pod: p50 {quantile(patches, 0.5)}, most {patches[-1]}"
+    yield f"  most requests in a second: {peak_qps(cluster.requests(lambda request: request.at >= began))}"
+
+
+def processes(agent: Agent) -> list[psutil.Process]:
+    master = psutil.Process(agent.process.pid)
+    return [master, *(p for p in master.children(recursive=True) if p.name().startswith(PREFIX))]
+
+
+def idle(agent: Agent, seconds: float) -> str:
+    """CPU and memory of an agent that nobody asks for anything."""
+    time.sleep(SETTLE_S)
+    before = _cpu_s(agent)
+    time.sleep(seconds)
+    after = _cpu_s(agent)
+    percent = 100 * sum(after[pid] - spent for pid, spent in before.items() if pid in after) / seconds
+    taken = [taken_by(process.pid) for process in processes(agent)]
+    return f"{percent:.2f} % of a CPU, {_sum(taken)}"
+
+
+def _cpu_s(agent: Agent) -> dict[int, float]:
+    """By process: those that are there on demand may leave meanwhile."""
+    return {process.pid: sum(process.cpu_times()[:2]) for process in processes(agent)}
+
+
+def _sum(taken: Sequence[Taken]) -> str:
+    return f"{sum(t.pss for t in taken):.1f} MiB PSS, {sum(t.anonymous for t in taken):.1f} MiB anonymous"
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(prog="python -m tests.bench.cluster", description=__doc__)
+    parser.add_argument("--pods", type=int, default=110)
+    parser.add_argument("--idle", type=float, default=30.0, help="seconds that an idle node is looked at")
+    options = parser.parse_args()
+    with own_storage() as run_name, contextlib.ExitStack() as stack:
+        print(load(), flush=True)
+        alone = Agent(f"{run_name}-alone")
+        stack.callback(alone.close)
+        set_default_periods(alone, {"idleTimeout": "8s"})
+        alone.start()
+        print(f"idle without a cluster: {idle(alone, options.idle)}", flush=True)
+        alone.stop()
+        cluster = stack.enter_context(running_cluster())
+        node = Agent(f"{run_name}-node")
+        stack.callback(node.close)
+        set_default_periods(node, {"idleTimeout": "8s"})
+        cluster.join(node, Path(stack.enter_context(tempfile.TemporaryDirectory())))
+        node.start()
+        print(f"idle in a cluster: {idle(node, options.idle)}", flush=True)
+        for line in start_pods(cluster, node, options.pods):
+            print(line, flush=True)
+
+
+if __name__ == "__main__":
+    main()

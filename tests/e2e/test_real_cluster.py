@@ -1,0 +1,59 @@
+"""A node of a real kube-apiserver with its etcd, where both are on PATH (`make test-cluster`)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from tests.e2e.agent import Agent
+from tests.e2e.conftest import NewAgent
+from tests.e2e.manifests import pod
+from tests.servers.kube_programs import RealApiServer, missing_programs, real_api_server
+
+pytestmark = [pytest.mark.e2e, pytest.mark.podman, pytest.mark.slow]
+
+NODE = "real"
+PODS = "/api/v1/namespaces/default/pods"
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RealApiServer]:
+    if missing := missing_programs():
+        pytest.skip(f"not on PATH: {', '.join(missing)}")
+    with real_api_server(tmp_path_factory.mktemp("cluster")) as made:
+        yield made
+
+
+@pytest.fixture(scope="module")
+def node(server: RealApiServer, new_shared_agent: NewAgent, tmp_path_factory: pytest.TempPathFactory) -> Agent:
+    agent = new_shared_agent()
+    path = server.kubeconfig(tmp_path_factory.mktemp("kubeconfig"), NODE)
+    agent.configure({"nodeName": NODE, "cluster": {"kubeconfig": str(path)}})
+    agent.start()
+    return agent
+
+
+def found(server: RealApiServer, path: str) -> Any:
+    """The object; empty when it is not there."""
+    code, answer = server.ask("GET", path)
+    return answer if code == 200 else {}
+
+
+def condition(thing: Any, type_: str) -> str:
+    conditions = thing.get("status", {}).get("conditions", ())
+    return next((str(each["status"]) for each in conditions if each["type"] == type_), "")
+
+
+def test_node_registers_and_runs_a_pod_until_it_is_deleted(server: RealApiServer, node: Agent) -> None:
+    node.until(lambda: condition(found(server, f"/api/v1/nodes/{NODE}"), "Ready") == "True", "the node is ready")
+    lease = f"/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases/{NODE}"
+    node.until(lambda: bool(found(server, lease)), "the node has its lease")
+    manifest = pod("bound", nodeName=NODE)
+    assert server.ask("POST", PODS, manifest)[0] == 201
+    node.until(lambda: condition(found(server, f"{PODS}/bound"), "Ready") == "True", "the pod is ready")
+    assert found(server, f"{PODS}/bound")["status"]["phase"] == "Running"
+    assert server.ask("DELETE", f"{PODS}/bound")[0] == 200
+    node.until(lambda: not found(server, f"{PODS}/bound"), "the server has forgotten the pod")
+    node.until_gone(["bound"])

@@ -1,0 +1,215 @@
+"""`rootlet join` and `rootlet leave` against an API server."""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import hashlib
+import stat
+from pathlib import Path
+from typing import Any, Final
+
+import pytest
+import yaml
+from cryptography import x509
+from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
+
+from ipc.kubeconfig.bootstrap_token import detached_signature, parse_token
+from ipc.kubeconfig.decode import decode_kubeconfig
+from supervisor.cli.commands.operating import join as join_module
+from tests.harness.cli import Outcome, run_here
+from tests.servers.kube_api.authority import Authority
+from tests.servers.kube_api.server import KubeApiServer
+
+pytestmark = pytest.mark.timeout(60)
+
+TOKEN: Final = "abcdef.0123456789abcdef"
+SECRET: Final = TOKEN.partition(".")[2]
+
+
+@pytest.fixture(autouse=True)
+def quick(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(join_module, "RETRY_S", 0.05)
+
+
+def pin(authority: Authority) -> str:
+    key = x509.load_pem_x509_certificate(authority.pem).public_key()
+    der = key.public_bytes(Encoding.DER, PublicFormat.SubjectPublicKeyInfo)
+    return f"sha256:{hashlib.sha256(der).hexdigest()}"
+
+
+def publish(server: KubeApiServer, *, signer: str = TOKEN, authority: Authority | None = None) -> None:
+    """The ConfigMap that kubeadm puts there for everybody, and what signs it."""
+    ca = base64.b64encode((authority or server.authority).pem).decode()
+    text = yaml.safe_dump(
+        {"clusters": [{"name": "", "cluster": {"server": server.url, "certificate-authority-data": ca}}]}
+    )
+    token = parse_token(signer)
+    data = {"kubeconfig": text, f"jws-kubeconfig-{token.id}": detached_signature(text.encode(), token)}
+    metadata = {"name": "cluster-info", "namespace": "kube-public"}
+    server.store.create({"kind": "ConfigMap", "apiVersion": "v1", "metadata": metadata, "data": data})
+    server.access.allow("system:anonymous", "get", "configmaps")
+    server.tokens.add_bootstrap(TOKEN)
+
+
+def configuration(directory: Path, **cluster: Any) -> Path:
+    file = directory / "rootlet.yaml"
+    content = {
+        "apiVersion": "rootlet.dev/v1alpha1",
+        "kind": "RootletConfiguration",
+        "nodeName": "n1",
+        "stateDir": str(directory / "state"),
+    }
+    file.write_text(yaml.safe_dump(content | ({"cluster": cluster} if cluster else {})))
+    return file
+
+
+async def run(*arguments: str) -> Outcome:
+    return await asyncio.to_thread(run_here, *arguments)
+
+
+def join(server: KubeApiServer, directory: Path, *more: str) -> tuple[str, ...]:
+    address = server.url.removeprefix("https://")
+    return ("join", address, "--token", TOKEN, "--config", str(configuration(directory)), "--timeout", "1s", *more)
+
+
+def pinned(server: KubeApiServer) -> tuple[str, str]:
+    return "--discovery-token-ca-cert-hash", pin(server.authority)
+
+
+async def test_a_host_gets_a_kubeconfig_with_the_token(tmp_path: Path) -> None:
+    async with KubeApiServer() as server:
+        publish(server)
+        outcome = await run(*join(server, tmp_path, *pinned(server)))
+        assert outcome.code == 0, outcome.err
+        file = tmp_path / "state" / "bootstrap-kubelet.conf"
+        access = decode_kubeconfig(file.read_bytes())
+        assert (access.server, access.ca_pem, access.credentials.token) == (server.url, server.authority.pem, TOKEN)
+    assert stat.S_IMODE(file.stat().st_mode) == 0o600
+    assert (tmp_path / "state" / "pki" / "ca.crt").read_bytes() == server.authority.pem
+    assert f"bootstrapKubeconfig: {file}" in outcome.out
+    assert SECRET not in outcome.out + outcome.err
+
+
+async def test_a_token_of_a_file_and_an_authority_that_nobody_pins(tmp_path: Path) -> None:
+    (tmp_path / "token").write_text(f"{TOKEN}\n")
+    async with KubeApiServer() as server:
+        publish(server)
+        outcome = await run(
+            *("join", server.url.removeprefix("https://"), "--token-file", str(tmp_path / "token")),
+            *("--config", str(configuration(tmp_path)), "--discovery-token-unsafe-skip-ca-verification"),
+        )
+    assert outcome.code == 0, outcome.err
+
+
+async def refused(server: KubeApiServer, directory: Path, *more: str) -> str:
+    outcome = await run(*join(server, directory, *more))
+    assert outcome.code != 0
+    assert not (directory / "state" / "bootstrap-kubelet.conf").exists()
+    assert SECRET not in outcome.out + outcome.err
+    return outcome.err
+
+
+async def test_an_authority_that_is_not_pinned(tmp_path: Path) -> None:
+    async with KubeApiServer() as server:
+        publish(server)
+        words = await refused(server, tmp_path, "--discovery-token-ca-cert-hash", "sha256:" + "0" * 64)
+    assert "not pinned" in words
+
+
+async def test_a_kubeconfig_that_somebody_else_has_signed(tmp_path: Path) -> None:
+    async with KubeApiServer() as server:
+        publish(server, signer="abcdef.fedcba9876543210")
+        assert "failed to verify JWS signature" in await refused(server, tmp_path, *pinned(server))
+
+
+async def test_a_token_that_has_signed_nothing(tmp_path: Path) -> None:
+    async with KubeApiServer() as server:
+        publish(server, signer="zzzzzz.0123456789abcdef")
+        assert "token id 'abcdef' is invalid" in await refused(server, tmp_path, *pinned(server))
+
+
+async def test_authorities_that_do_not_vouch_for_the_server(tmp_path: Path) -> None:
+    other = Authority("other")
+    async with KubeApiServer() as server:
+        publish(server, authority=other)
+        words = await refused(server, tmp_path, "--discovery-token-ca-cert-hash", pin(other))
+    assert "failed to verify certificate" in words
+
+
+async def test_a_node_of_the_same_name_that_is_ready(tmp_path: Path) -> None:
+    async with KubeApiServer() as server:
+        publish(server)
+        server.access.allow("system:bootstrap:abcdef", "get", "nodes")
+        status = {"conditions": [{"type": "Ready", "status": "True"}]}
+        server.store.create({"kind": "Node", "apiVersion": "v1", "metadata": {"name": "n1"}, "status": status})
+        assert 'a Node with name "n1" and status "Ready" already exists' in await refused(
+            server, tmp_path, *pinned(server)
+        )
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (("--token", "no-token", "--discovery-token-unsafe-skip-ca-verification"), "not of the form"),
+        (("--token", TOKEN), "ca-cert-hash"),
+        (("--token", TOKEN, "--discovery-token-ca-cert-hash", "md5:00"), "invalid public key hash"),
+        (("--discovery-token-unsafe-skip-ca-verification",), "one of --token and --token-file"),
+    ],
+)
+def test_wrong_usage(tmp_path: Path, arguments: tuple[str, ...], words: str) -> None:
+    outcome = run_here("join", "127.0.0.1:1", "--config", str(configuration(tmp_path)), *arguments)
+    assert outcome.code != 0
+    assert words in outcome.err
+    assert SECRET not in outcome.err
+
+
+# --- leave --------------------------------------------------------------------------------------------------------
+
+
+def member(server: KubeApiServer, directory: Path) -> Path:
+    """A node of the cluster; its configuration."""
+    server.kubeconfig(directory)
+    (directory / "state" / "pki").mkdir(parents=True)
+    (directory / "state" / "pki" / "kubelet-client-current.pem").write_text("key")
+    server.store.create({"kind": "Node", "apiVersion": "v1", "metadata": {"name": "n1"}, "spec": {}})
+    return configuration(directory, kubeconfig=str(directory / "kubeconfig"))
+
+
+async def test_leaving_ends_all_that_the_node_was(tmp_path: Path) -> None:
+    async with KubeApiServer() as server:
+        config = member(server, tmp_path)
+        admin = tmp_path / "admin"
+        admin.mkdir()
+        server.access.allow("admin", "*", "*")
+        kubeconfig = server.kubeconfig(admin, user="admin")
+        nowhere = str(tmp_path / "no.sock")
+        arguments = ("--socket", nowhere, "leave", "--config", str(config), "--kubeconfig", str(kubeconfig))
+        outcome = await run(*arguments)
+        assert outcome.code != 0, "no agent has ended the pods"
+        (node,) = server.store.all("nodes")
+        assert node["spec"]["unschedulable"] is True
+        assert (tmp_path / "kubeconfig").exists()
+
+        outcome = await run(*arguments, "--force")
+        assert outcome.code == 0, outcome.err
+        assert server.store.all("nodes") == []
+    assert "node/n1 deleted" in outcome.out
+    assert not (tmp_path / "kubeconfig").exists()
+    assert list((tmp_path / "state" / "pki").iterdir()) == []
+
+
+async def test_a_cluster_that_is_away_is_left_by_force_alone(tmp_path: Path) -> None:
+    async with KubeApiServer() as server:
+        config = member(server, tmp_path)
+    arguments = ("--socket", str(tmp_path / "no.sock"), "leave", "--config", str(config))
+    assert (await run(*arguments)).code != 0
+    assert (tmp_path / "kubeconfig").exists()
+    assert (await run(*arguments, "--force")).code == 0
+    assert not (tmp_path / "kubeconfig").exists()
+
+
+def test_there_is_nothing_to_leave(tmp_path: Path) -> None:
+    outcome = run_here("leave", "--config", str(configuration(tmp_path)))
+    assert outcome.code != 0
+    assert "no cluster" in outcome.err

@@ -1,0 +1,172 @@
+"""Pods of a server that fails in every way, by chance: no pod ends because of the server, and in the end it knows all.
+
+The way of the pods is the real one, client, reflector, source, merge, statuses; the node's master is a model that does
+at once what the merge says.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections.abc import AsyncIterator, Callable
+from pathlib import Path
+
+import pytest
+
+from ipc.api.annotations import API_SOURCE
+from ipc.api.v1.pod import Pod
+from ipc.host.clock import SystemClock
+from ipc.kubeconfig.decode import decode_kubeconfig
+from ipc.messages.base import EventReport
+from ipc.messages.cluster import PodsListed, PodStated, PodWithdrawn
+from supervisor.protocol.source_updates import PodOperation, PodUpdate
+from supervisor.sources.api_source import ApiSource
+from supervisor.sources.merge import PodConfig
+from tests.servers.kube_api.failures import JsonObject
+from tests.servers.kube_api.server import KubeApiServer
+from workers.cluster.pods import status_manager
+from workers.cluster.pods.known_pod import KnownPod, decode_known_pod
+from workers.cluster.pods.pod_source import PodSource
+from workers.cluster.pods.status_manager import StatusManager
+from workers.cluster.pods.status_writer import StatusWriter
+from workers.kubeclient.client import ApiClient
+from workers.kubeclient.rate_limit import RateLimit
+from workers.kubeclient.reflector import Reflector
+from workers.kubeclient.resources import PODS
+
+DEADLINE_S = 60.0
+STEPS = 40
+STARTED = "2026-01-01T00:00:00Z"
+
+
+class Mirrors:
+    def known(self, uid: str, pod: KnownPod | None) -> None:
+        raise AssertionError("there is no static pod")
+
+    def listed(self) -> None:
+        """There is none."""
+
+
+class Node:
+    """The master as a model: what is stated runs, what is deleted ends, at once."""
+
+    def __init__(self, client: ApiClient) -> None:
+        self.clock = SystemClock()
+        self.statuses = StatusManager()
+        self.writer = StatusWriter(client, self.statuses, self.clock)
+        self.pods = PodSource(
+            self.statuses, Mirrors(), self.clock, self.tell, self.need, lambda _: None, self.writer.wake
+        )
+        self.reflector: Reflector[KnownPod] = Reflector(
+            client, PODS, field_selector="spec.nodeName=n1", decode=decode_known_pod, sink=self.pods
+        )
+        self.source, self.config = ApiSource(), PodConfig((API_SOURCE,))
+        self.running: dict[str, str] = {}
+        """UID to name."""
+        self.removed: set[str] = set()
+        """UIDs of pods that ended without a deletion."""
+
+    async def need(self, _: Pod) -> None:
+        await asyncio.sleep(0)
+
+    def tell(self, statement: PodStated | PodWithdrawn | PodsListed | EventReport) -> None:
+        assert not isinstance(statement, EventReport), "no pod is refused"
+        self.source.take(statement)
+        if self.config.all_ready() or isinstance(statement, PodsListed):
+            for update in self.config.merge(self.source.snapshot(), self.clock.now()):
+                if isinstance(update, PodUpdate):
+                    for pod in update.pods:
+                        self.act(update.op, pod)
+        self.writer.wake()
+
+    def act(self, op: PodOperation, pod: Pod) -> None:
+        uid, now = pod.metadata.uid, self.clock.now().mono
+        if op is PodOperation.ADD and pod.metadata.deletion_timestamp is None:
+            self.running[uid] = pod.metadata.name
+            self.statuses.report_plain(uid, {"phase": "Running", "startTime": STARTED, "conditions": []}, now)
+        elif op in (PodOperation.DELETE, PodOperation.ADD):
+            self.running.pop(uid, None)
+            self.statuses.report_plain(uid, {"phase": "Succeeded", "startTime": STARTED, "conditions": []}, now)
+            self.statuses.released(uid)
+        elif op is PodOperation.REMOVE and uid in self.running:
+            del self.running[uid]
+            self.removed.add(uid)
+            self.statuses.released(uid)
+
+
+@pytest.fixture
+async def server() -> AsyncIterator[KubeApiServer]:
+    async with KubeApiServer() as made:
+        made.store.create({"kind": "Node", "apiVersion": "v1", "metadata": {"name": "n1"}, "spec": {}})
+        yield made
+
+
+def manifest(name: str) -> JsonObject:
+    spec = {"containers": [{"name": "c", "image": "x"}], "automountServiceAccountToken": False}
+    return {"metadata": {"name": name}, "spec": spec}
+
+
+def some_fault(server: KubeApiServer, chance: random.Random) -> None:
+    faults, verb = server.faults, chance.choice(["", "PATCH", "DELETE"])
+    choices: list[Callable[[], None]] = [
+        lambda: faults.drop(verb, "/pods"),
+        lambda: faults.drop_answer(verb, "/pods"),
+        lambda: faults.delay(0.05, verb, "/pods", 3),
+        lambda: faults.answer(chance.choice([429, 500, 503, 504]), verb, "/pods"),
+        lambda: faults.conflict("/pods"),
+        faults.drop_watches,
+        faults.expire,
+    ]
+    chance.choice(choices)()
+
+
+async def until(condition: Callable[[], bool], what: str) -> None:
+    try:
+        async with asyncio.timeout(DEADLINE_S):
+            while not condition():  # noqa: ASYNC110 - the server has no event for all that
+                await asyncio.sleep(0.02)
+    except TimeoutError:
+        raise AssertionError(what) from None
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(3))
+async def test_no_pod_ends_because_of_the_server(
+    server: KubeApiServer, tmp_path: Path, seed: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(status_manager, "RETRY_S", 0.1)
+    chance = random.Random(seed)
+    access = decode_kubeconfig(server.kubeconfig(tmp_path).read_bytes(), str(tmp_path))
+    client = ApiClient(access, SystemClock(), user_agent="test", limit=RateLimit(0, 1))
+    node, wanted, number = Node(client), set[str](), 0
+    work = [asyncio.ensure_future(node.reflector.run()), asyncio.ensure_future(node.writer.run())]
+    try:
+        for _ in range(STEPS):
+            match chance.randrange(4):
+                case 0 | 1:
+                    number += 1
+                    server.schedule(manifest(f"p{number}"))
+                    wanted.add(f"p{number}")
+                case 2 if wanted:
+                    name = chance.choice(sorted(wanted))
+                    wanted.discard(name)
+                    server.delete_pod(name)
+                case _:
+                    some_fault(server, chance)
+            await asyncio.sleep(0.02 * chance.random())
+        server.faults.partition()
+        await asyncio.sleep(0.1)
+        server.faults.heal()
+
+        def is_settled() -> bool:
+            pods = {pod["metadata"]["name"]: pod["status"].get("phase") for pod in server.store.all("pods")}
+            return pods == dict.fromkeys(wanted, "Running") and set(node.running.values()) == wanted
+
+        await until(is_settled, f"seed {seed}: {len(wanted)} pods run and the server knows it")
+        assert node.removed == set()
+    finally:
+        for task in work:
+            task.cancel()
+        await asyncio.gather(*work, return_exceptions=True)
+        node.pods.close()
+        client.close()

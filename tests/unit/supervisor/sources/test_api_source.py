@@ -1,0 +1,85 @@
+"""The source of a cluster's pods: what is whole, and what was restored while it is not."""
+
+from __future__ import annotations
+
+import asyncio
+
+from ipc.api.annotations import API_SOURCE
+from ipc.api.v1.container import Container
+from ipc.api.v1.meta import ObjectMeta
+from ipc.api.v1.pod import Pod, PodSpec
+from ipc.api.v1.status import PodCondition, PodStatus
+from ipc.host.clock import Instant
+from ipc.messages.cluster import PodsListed, PodStated, PodWithdrawn
+from supervisor.protocol.manifests import DesiredPod
+from supervisor.protocol.source_updates import PodOperation, PodUpdate
+from supervisor.sources.api_source import ApiSource
+from supervisor.sources.merge import PodConfig
+
+NOW = Instant(wall=1_700_000_000.0, mono=1.0)
+
+
+def pod(uid: str = "u1", name: str = "web", *, deleted: str | None = None, status: PodStatus | None = None) -> Pod:
+    metadata = ObjectMeta(name=name, namespace="default", uid=uid, generation=1, deletion_timestamp=deleted)
+    spec = PodSpec(containers=(Container(name="main", image="busybox"),))
+    return Pod(api_version="v1", kind="Pod", metadata=metadata, spec=spec, status=status or PodStatus())
+
+
+async def test_nothing_is_stated_before_the_list_has_ended() -> None:
+    source = ApiSource()
+    source.take(PodStated(pod=pod()))
+    waiting = asyncio.ensure_future(source.changed())
+    await asyncio.sleep(0)
+    assert not waiting.done()
+    source.take(PodsListed())
+    snapshot = await waiting
+    assert snapshot.complete
+    assert [item.pod.metadata.uid for item in snapshot.pods] == ["u1"]
+    assert source.take_listed()
+    assert not source.take_listed()
+
+
+async def test_a_new_life_of_the_process_states_a_new_set_when_it_is_whole() -> None:
+    source = ApiSource()
+    source.take(PodStated(pod=pod()))
+    source.take(PodsListed())
+    await source.changed()
+    source.begin()
+    source.take(PodStated(pod=pod("u2", "other")))
+    assert [item.pod.metadata.uid for item in source.snapshot().pods] == ["u1"]
+    source.take(PodsListed())
+    assert [item.pod.metadata.uid for item in source.snapshot().pods] == ["u2"]
+    source.take(PodWithdrawn(uid="u2"))
+    assert (await source.changed()).pods == ()
+
+
+def operations(config: PodConfig, source: ApiSource) -> list[tuple[PodOperation, list[str]]]:
+    updates = config.merge(source.snapshot(), NOW)
+    return [(each.op, [p.metadata.uid for p in each.pods]) for each in updates if isinstance(each, PodUpdate)]
+
+
+def test_what_the_server_does_becomes_what_the_loop_does() -> None:
+    """pkg/kubelet/config/config.go, checkAndUpdatePod."""
+    config, source = PodConfig((API_SOURCE,)), ApiSource()
+    source.take(PodStated(pod=pod()))
+    source.take(PodsListed())
+    assert operations(config, source) == [(PodOperation.ADD, ["u1"])]
+    gate = PodStatus(conditions=(PodCondition(type="example.com/gate", status="True"),))
+    source.take(PodStated(pod=pod(status=gate)))
+    assert operations(config, source) == [(PodOperation.RECONCILE, ["u1"])]
+    source.take(PodStated(pod=pod(deleted="2026-01-01T00:00:00Z", status=gate)))
+    assert operations(config, source) == [(PodOperation.DELETE, ["u1"])]
+    source.take(PodWithdrawn(uid="u1"))
+    source.take(PodStated(pod=pod("u2")))
+    assert operations(config, source) == [(PodOperation.REMOVE, ["u1"]), (PodOperation.ADD, ["u2"])]
+
+
+def test_a_restored_pod_stays_until_the_server_was_read() -> None:
+    config, source = PodConfig((API_SOURCE,)), ApiSource()
+    (restored,) = config.restore([DesiredPod(source=API_SOURCE, pod=pod())])
+    assert isinstance(restored, PodUpdate)
+    assert restored.op is PodOperation.RESTORE
+    assert not config.all_ready()
+    source.take(PodsListed())
+    assert operations(config, source)[0] == (PodOperation.REMOVE, ["u1"])
+    assert config.all_ready()

@@ -1,0 +1,72 @@
+"""A pod of the server, as this node takes or refuses it; and the mirror of a static one."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import msgspec
+
+from ipc.api.v1.pod import Pod
+from tests.unit.workers.cluster.pods.pods import known
+from workers.cluster.pods.known_pod import KnownPod
+from workers.cluster.pods.mirror_pod import mirror_name, mirror_pod, mirrors
+from workers.cluster.pods.stated_pod import Refusal, stated_pod
+
+
+def with_spec(**spec: Any) -> KnownPod:
+    pod = known()
+    value = {**msgspec.json.decode(pod.spec), **spec}
+    return msgspec.structs.replace(pod, spec=msgspec.Raw(json.dumps(value).encode()))
+
+
+def test_a_pod_keeps_what_the_server_gave_it() -> None:
+    pod = stated_pod(known(generation=4, ownerReferences=[{"apiVersion": "v1", "kind": "X", "name": "x", "uid": "y"}]))
+    assert isinstance(pod, Pod)
+    assert (pod.metadata.uid, pod.metadata.generation) == ("u1", 4)
+    assert pod.metadata.owner_references[0].name == "x"
+    assert pod.metadata.annotations["kubernetes.io/config.source"] == "api"
+    assert pod.status.phase == "Pending"
+
+
+def test_a_field_of_a_newer_server_is_dropped() -> None:
+    pod = stated_pod(with_spec(fromTheFuture={"a": 1}))
+    assert isinstance(pod, Pod)
+
+
+def test_what_is_known_and_not_done_is_refused_in_words() -> None:
+    refusal = stated_pod(with_spec(volumes=[{"name": "v", "awsElasticBlockStore": {"volumeID": "x"}}]))
+    assert isinstance(refusal, Refusal)
+    assert refusal.message.startswith("spec.volumes[0].awsElasticBlockStore: not supported: ")
+    broken = stated_pod(with_spec(containers="none"))
+    assert isinstance(broken, Refusal)
+    assert broken.message == "spec.containers: expected array, got string"
+
+
+def test_a_version_differs_by_what_is_meant() -> None:
+    pod = known(1, labels={"a": "b"})
+    assert pod.means_the_same(known(2, labels={"a": "b"}, status={"phase": "Running"}))
+    assert not pod.means_the_same(known(2, labels={"a": "c"}))
+    assert not pod.means_the_same(known(2, labels={"a": "b"}, deletionTimestamp="2026-01-01T00:00:00Z"))
+
+
+def test_versions_compare_as_numbers() -> None:
+    assert known(9).is_older_than(known(10))
+    assert not known(10).is_older_than(known(9))
+    assert not known(resourceVersion="x").is_older_than(known(9))
+
+
+def test_a_mirror_is_its_pod_owned_by_the_node() -> None:
+    pod = stated_pod(known(annotations={"kubernetes.io/config.hash": "h"}))
+    assert isinstance(pod, Pod)
+    value = json.loads(mirror_pod(pod, "N1", "node-uid"))
+    assert value["metadata"]["name"] == "web-n1" == mirror_name("web", "N1")
+    assert value["metadata"]["annotations"]["kubernetes.io/config.mirror"] == "h"
+    (owner,) = value["metadata"]["ownerReferences"]
+    assert owner == {"apiVersion": "v1", "kind": "Node", "name": "N1", "uid": "node-uid", "controller": True}
+    assert value["spec"]["nodeName"] == "N1"
+    assert value["spec"]["tolerations"] == [{"operator": "Exists", "effect": "NoExecute"}]
+    made = known(annotations=value["metadata"]["annotations"])
+    assert made.is_mirror
+    assert mirrors(made, pod)
+    assert not mirrors(known(annotations={"kubernetes.io/config.mirror": "other"}), pod)
