@@ -1,2 +1,1 @@
-"""Events of this node and its pods, as the API server keeps them: names, repetitions, limits. Imports no other room of
-the cluster."""
+"""Events of this node and its pods, as the API server keeps them: names, repetitions, limits."""

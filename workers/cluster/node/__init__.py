@@ -1,1 +1,1 @@
-"""The Node object: what it says, its registration, its status and its lease. Decisions are pure, I/O stands around."""
+"""The Node object: its content, registration, status and lease. Decisions are pure."""
