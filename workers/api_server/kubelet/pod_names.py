@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Final
 
 from ipc.messages.api_server import PodChanged
-from workers.api_server.store.site import AppState
 from workers.api_server.store.objects import StoredObject
+from workers.api_server.store.site import AppState
 
 _STATIC_SOURCES: Final = frozenset({"file", "http"})
 
