@@ -1,1 +1,1 @@
-"""Kubeconfigs, decoded and written, and what goes with them: bootstrap tokens, pinned authorities, exec plugins."""
+"""Kubeconfigs, bootstrap tokens, pinned authorities, and what exec plugins give."""

@@ -1,1 +1,1 @@
-"""Certificates that a cluster signs for its node: requests, the first one, rotation, and the files that hold them."""
+"""Certificates that a cluster signs for its node: requests, rotation, files."""

@@ -1,1 +1,1 @@
-"""Client of a cluster's API server: credentials, exchanges over TLS, rate limit, retries, watches and reflectors."""
+"""Client of a cluster: credentials, exchanges, rate limit, retries, watches, reflectors."""
