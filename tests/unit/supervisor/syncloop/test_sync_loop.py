@@ -54,11 +54,17 @@ def test_a_view_on_the_board_travels_by_its_row() -> None:
     assert (talk.syncs["a"].row, talk.syncs["a"].status) == (5, None)
 
 
-@pytest.mark.parametrize("op", [PodOperation.RESTORE, PodOperation.UPDATE, PodOperation.RECONCILE])
+@pytest.mark.parametrize("op", [PodOperation.RESTORE, PodOperation.UPDATE])
 def test_whatever_names_an_unknown_pod_adds_it(op: PodOperation) -> None:
     talk = Talk()
     talk.relist()
     assert talk.update("a", op=op) == ["track a", "sync a"]
+
+
+def test_the_status_of_an_unknown_pod_wants_nothing() -> None:
+    talk = Talk()
+    talk.relist()
+    assert talk.update("a", op=PodOperation.RECONCILE) == []
 
 
 # --- no acting on an old view ------------------------------------------------------------------------------------
