@@ -36,8 +36,9 @@ _HEADS: Final = ("setting", "type", "values", "default", "SIGHUP", "what for")
 _HEADING: Final = re.compile(r"# --- (.*?) -+$")
 _KEY: Final = re.compile(r"( *)(\w+):")
 _FORM: Final = re.compile(
-    r"# *(?:Duration|Number|Bytes|Quantity|true or false|List|Mapping|Directory|Path|Absolute path|DNS|Name of|URL|http"
-    r"|IP address|Port|unix|Program|auto, |slirp4netns|PulledImages|NoSwap|VersionTLS12|AlwaysAllow|text or|debug, "
+    r"# *(?:Duration|Number|One of|Bytes|Quantity|true or false|List|Mapping|Directory|Path|Absolute path|DNS|Name of"
+    r"|URL|http|Text|IP address|Port|unix|Program|auto, |slirp4netns|PulledImages|NoSwap|VersionTLS12|AlwaysAllow"
+    r"|text or|debug, "
     r"|Fixed)"
 )
 """How a comment begins that is of one setting: with its form. Other comments are of all settings below them."""
