@@ -8,6 +8,7 @@ from typing import Final
 import msgspec
 
 from ipc.api.v1.meta import ObjectMeta
+from ipc.api.v1.scheduling import Taint
 
 NODE_READY: Final = "NodeReady"
 NODE_NOT_READY: Final = "NodeNotReady"
@@ -95,15 +96,6 @@ class NodeFeatures(_Shape, frozen=True, kw_only=True):
     """Abilities of the runtime as a whole."""
 
     supplemental_groups_policy: bool | None = None
-
-
-class Taint(_Shape, frozen=True, kw_only=True):
-    """A property of the node that pods have to tolerate."""
-
-    key: str
-    value: str = ""
-    effect: str
-    time_added: str = ""
 
 
 class NodeStatus(_Shape, frozen=True, kw_only=True):

@@ -6,7 +6,7 @@ import enum
 
 import msgspec
 
-from ipc.nodestatus.node import Taint
+from ipc.api.v1.scheduling import Taint
 
 
 class NetworkScope(enum.StrEnum):

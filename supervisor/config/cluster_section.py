@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
-from ipc.nodestatus.node import Taint
+from ipc.api.v1.scheduling import Taint
 from ipc.nodestatus.node_ip import parse_node_ips, parse_socket_address
 from ipc.wire.cluster_settings import ClusterSettings, NetworkScope
 from supervisor.config.node_files import PKI_DIR, node_kubeconfig

@@ -100,6 +100,15 @@ class Toleration(ApiStruct, frozen=True, kw_only=True):
     toleration_seconds: Int64 | None = None
 
 
+class Taint(ApiStruct, frozen=True, kw_only=True):
+    """A property of the node that pods have to tolerate."""
+
+    key: str
+    value: str = ""
+    effect: str
+    time_added: str = ""
+
+
 class TopologySpreadConstraint(ApiStruct, frozen=True, kw_only=True):
     """How evenly pods spread over a topology."""
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from ipc.nodestatus.node import Taint
+from ipc.api.v1.scheduling import Taint
 from ipc.wire.cluster_settings import ClusterSettings, NetworkScope
 from supervisor.config.cluster_section import cluster_settings, stated_node_ips
 from supervisor.config.config_file import parse_settings

@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from ipc.nodestatus.node import Taint
+from ipc.api.v1.scheduling import Taint
 from ipc.wire.cluster_settings import NetworkScope
 from tests.integration.workers.cluster.node.conftest import QUICK, Started, pressure
 from tests.servers.kube_api.failures import Refusal

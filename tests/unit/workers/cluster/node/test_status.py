@@ -7,8 +7,9 @@ from typing import Any
 import msgspec
 import pytest
 
+from ipc.api.v1.scheduling import Taint
 from ipc.nodestatus.machine import NodeLimits
-from ipc.nodestatus.node import NodeCondition, NodeStatus, Taint
+from ipc.nodestatus.node import NodeCondition, NodeStatus
 from ipc.nodestatus.version import HostVersions
 from ipc.stats.machine_info import MachineInfo
 from ipc.wire.cluster_settings import ClusterSettings, NetworkScope
