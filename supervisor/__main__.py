@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Final, NoReturn
 
 if TYPE_CHECKING:
     from ipc.wire.boot import LoadWorkerMain, WorkerMain
+    from supervisor.agent_command import RunOptions
 
 EXIT_INTERRUPTED: Final = 130
 
@@ -28,26 +29,37 @@ def main() -> int:
     try:
         if sys.stdout is not None:
             sys.stdout.reconfigure(errors="backslashreplace")  # type: ignore[union-attr]  # of a text that is no UTF-8
-        leave(run_command(sys.argv[1:], load_worker_main))
+        leave(run_command(sys.argv[1:], load_worker_main, is_whole_process=True))
     except KeyboardInterrupt:
         os._exit(EXIT_INTERRUPTED)
 
 
-def run_command(arguments: list[str], load: LoadWorkerMain) -> int:
-    """Run a command; its exit code. The agent runs without the command line's library where its options are plain."""
+def run_command(arguments: list[str], load: LoadWorkerMain, *, is_whole_process: bool = False) -> int:
+    """Run a command; its exit code. The agent runs without the command line's library where its options are plain, and
+    without docstrings where the process is for nothing else."""
     if arguments[:1] == ["run"]:
-        from supervisor.agent_command import plain_options, run_with
+        from supervisor.agent_command import plain_options
 
         if (options := plain_options(arguments[1:])) is not None:
-            try:
-                return run_with(options, load)
-            except Exception as error:
-                from supervisor.cli.main import tell
+            if is_whole_process:
+                from ipc.host import docstrings
 
-                return tell(error)
+                docstrings.leave_out()
+            return _run_agent(options, load)
     from supervisor.cli.main import run_cli
 
     return run_cli(arguments, load)
+
+
+def _run_agent(options: RunOptions, load: LoadWorkerMain) -> int:
+    from supervisor.agent_command import run_with
+
+    try:
+        return run_with(options, load)
+    except Exception as error:
+        from supervisor.cli.main import tell
+
+        return tell(error)
 
 
 def leave(code: int) -> NoReturn:

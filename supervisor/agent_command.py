@@ -54,9 +54,6 @@ def plain_options(arguments: Sequence[str]) -> RunOptions | None:
 
 def run_with(options: RunOptions, load_worker_main: LoadWorkerMain) -> int:
     """The agent's whole life; its exit code. Raises `supervisor.cli.options.Failure` where it cannot start."""
-    from ipc.host import docstrings
-
-    docstrings.leave_out()
     from ipc.log import setup, verbosity
     from supervisor.agent import run_agent
     from supervisor.config.config_file import default_settings, load_settings
