@@ -54,7 +54,7 @@ def test_the_node_says_what_the_host_is(cluster: Cluster, node: Agent) -> None:
     assert status["nodeInfo"]["bootID"]
     assert int(status["capacity"]["cpu"]) > 0
     assert {"memory", "ephemeral-storage", "pods"} <= set(status["allocatable"])
-    assert status["images"]
+    node.until(lambda: the_node(cluster)["status"].get("images"), "Podman's images are told, once it has a service")
     assert {kind for kind, state in conditions(cluster).items() if state == "True"} <= {"Ready", "DiskPressure"}
     assert found["metadata"]["labels"]["kubernetes.io/hostname"] == NODE
 

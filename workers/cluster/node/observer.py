@@ -29,6 +29,8 @@ HOST_PERIOD_S: Final = 300.0
 """How often hardware and versions are read (pkg/kubelet/kubelet.go, updateMachineInfo by cAdvisor: every 5 minutes)."""
 IMAGES_PERIOD_S: Final = 60.0
 """How often Podman is asked for its images (upstream: 30 s), of which each takes it a millisecond."""
+IMAGES_RETRY_S: Final = 10.0
+"""After how long it is asked again when it had no answer: it has none while somebody else removes an image."""
 
 Images = Callable[[], Awaitable[tuple[StoredImage, ...]]]
 
@@ -51,7 +53,7 @@ class NodeObserver:
         self._host: tuple[MachineInfo, HostVersions] | None = None
         self._host_at = 0.0
         self._images: tuple[StoredImage, ...] = ()
-        self._images_at: float | None = None
+        self._images_due_at = 0.0
         self._told = ""
 
     def take(self, agent: AgentChanged) -> bool:
@@ -96,11 +98,12 @@ class NodeObserver:
 
     async def _read_images(self, now: float) -> tuple[StoredImage, ...]:
         """Podman's images; while it does not answer, the last ones."""
-        if self._images_at is None or now - self._images_at >= IMAGES_PERIOD_S:
-            self._images_at = now
+        if now >= self._images_due_at:
             try:
                 self._images = await self._ask_images()
+                self._images_due_at = now + IMAGES_PERIOD_S
             except RuntimeCallError as error:
+                self._images_due_at = now + IMAGES_RETRY_S
                 _log.debug("no images for the node's status: %s", error)
         return self._images
 
