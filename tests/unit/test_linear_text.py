@@ -131,15 +131,17 @@ def growth(parse: Callable[[Any], object], make: Callable[[int], Any], few: int 
 
 
 def test_steps_tell_linear_work_from_quadratic() -> None:
-    """The last one is how references were once looked for."""
+    """The last one is how references were once looked for. `growth` believes the first small figure, which may be one
+    of a disturbed moment: of quadratic work the largest of three counts."""
     once = re.compile(r"\$(?:\$|\(([^)]*)\))")
+
+    def pairs(text: str) -> object:
+        return [at for at in range(len(text)) for _ in text[at:]]
+
     assert growth(lambda text: text.count("x"), lambda n: "ab" * n) < MAX_GROWTH
     assert growth(lambda text: [char for char in text if char == "x"], lambda n: "ab" * n) < MAX_GROWTH
-    assert (
-        growth(lambda text: [at for at in range(len(text)) for _ in text[at:]], lambda n: "ab" * n, few=100)
-        > MAX_GROWTH
-    )
-    assert growth(lambda text: once.sub("", text), lambda n: "$(" * n, few=250) > MAX_GROWTH
+    assert max(growth(pairs, lambda n: "ab" * n, few=100) for _ in range(3)) > MAX_GROWTH
+    assert max(growth(partial(once.sub, ""), lambda n: "$(" * n, few=250) for _ in range(3)) > MAX_GROWTH
 
 
 # --- texts -------------------------------------------------------------------------------------------------------
