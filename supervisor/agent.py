@@ -11,6 +11,7 @@ from pathlib import Path
 
 import uvloop
 
+from ipc.host import spare_memory
 from ipc.host.clock import SystemClock
 from ipc.host.core_dumps import forbid_core_dumps
 from ipc.host.prctl import set_process_name
@@ -66,6 +67,7 @@ def run_agent(settings: Settings, load: LoadWorkerMain, config_path: Path | None
     board.record_verbosity(settings.logging.levels)
     mutation_slots = MutationSlots.create(slots=settings.podman.max_concurrent_mutations, members=SLOTS)
     gc.set_threshold(GC_THRESHOLD)
+    spare_memory.fix_limits()
     zygote, zygote_pid = start_zygote(board, load, sockets, mutation_slots)
     mutation_slots.close()
     set_process_name("rootlet-master")

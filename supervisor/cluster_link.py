@@ -3,43 +3,25 @@ node of one."""
 
 from __future__ import annotations
 
-from typing import assert_never
-
-from ipc.messages.cluster import (
-    NodeStated,
-    ObjectStated,
-    ObjectWithdrawn,
-    PodsListed,
-    PodStated,
-    PodWithdrawn,
-    RatesChanged,
-)
+from ipc.messages.cluster import RatesChanged
 from supervisor.config.cluster_section import cluster_settings
 from supervisor.config.settings import Settings
 from supervisor.sources.api_source import ApiChange, ApiSource
 
 
 class ClusterLink:
-    """The source ``api``, and the Node as the cluster has it."""
+    """The source ``api``."""
 
     def __init__(self) -> None:
         self.api = ApiSource()
-        self.node = NodeStated()
-        """Without anything before it was read."""
 
     def begins(self) -> None:
         """The cluster's process has come up: what it states from here on is a set of its own."""
         self.api.begin()
 
-    def take(self, statement: ApiChange | NodeStated) -> None:
+    def take(self, statement: ApiChange) -> None:
         """Take a statement of that process."""
-        match statement:
-            case PodStated() | PodWithdrawn() | PodsListed() | ObjectStated() | ObjectWithdrawn():
-                self.api.take(statement)
-            case NodeStated():
-                self.node = statement
-            case _:
-                assert_never(statement)
+        self.api.take(statement)
 
 
 def rates(settings: Settings) -> RatesChanged | None:

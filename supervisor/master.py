@@ -19,13 +19,12 @@ from typing import Any, assert_never
 
 import msgspec
 
-from ipc.host.clock import SystemClock
-from ipc.host.eviction_marks import evicted
+from ipc.host.clock import SystemClock, process_cpu
 from ipc.host.network_addresses import node_ips
+from ipc.host.spare_memory import SpareMemory
 from ipc.host.tasks import BackgroundTasks, ignored
 from ipc.kubecontainer.config_objects import ConfigObject, ObjectKey
 from ipc.kubecontainer.label_key import LabelKey
-from ipc.kubecontainer.pod_failure import decode_failure
 from ipc.log import message_ids, verbosity
 from ipc.log.entry import line_about
 from ipc.log.message_ids import line_of_kind
@@ -82,21 +81,26 @@ from ipc.messages.pod_worker import AbandonPull, Freeze, ProbeResultChanged, Pro
 from ipc.metrics import rootlet as metrics
 from ipc.nodestatus.conditions import statuses_of
 from ipc.nodestatus.node_ip import chosen_node_ips
+from ipc.podresources.devices import Devices
 from ipc.shm.board import Board
 from ipc.shm.metric_cells import METERS
 from ipc.wire.boot import Role
 from supervisor.admin_requests import AdminRequests
+from supervisor.admission.node_devices import device_problems, not_healthy, read_devices
 from supervisor.admission.node_resources import node_resources, read_machine
+from supervisor.admission.predicates import admitted
 from supervisor.cluster_link import ClusterLink, rates
 from supervisor.config.cluster_section import cluster_settings, stated_node_ips
 from supervisor.config.config_file import load_settings
+from supervisor.config.credential_providers import read_credential_providers
 from supervisor.config.server_section import server_settings
-from supervisor.config.settings import PODS_DIR, Settings, SettingsError, worker_settings
+from supervisor.config.settings import Settings, SettingsError, worker_settings
 from supervisor.config.settings_reload import changed_settings, diff_reload
 from supervisor.config.shown_settings import shown_settings
 from supervisor.doctor.checks import check_host, skipped_manifests
 from supervisor.doctor.findings import Finding, Level
 from supervisor.doctor.host import gather
+from supervisor.loop_checkpoints import LoopCheckpoints
 from supervisor.metering import LoopMeter
 from supervisor.podworkers import board_views
 from supervisor.podworkers.board_rows import SPARE_ROWS
@@ -121,10 +125,7 @@ from supervisor.protocol.commands import (
     WorkersWanted,
 )
 from supervisor.protocol.events import (
-    BindingsRestored,
-    ContainerRestartsRestored,
-    EventsRestored,
-    EvictionsRestored,
+    DevicesChanged,
     FreezeRequest,
     GarbageRequest,
     HostAddressesChanged,
@@ -133,9 +134,7 @@ from supervisor.protocol.events import (
     NodeShutdownBegan,
     NodeShutdownCalledOff,
     Observations,
-    ProbeResultsRestored,
     PullRequest,
-    ResourcesRestored,
     SettingsChanged,
     ShutdownCause,
     SourcesReady,
@@ -147,15 +146,9 @@ from supervisor.protocol.events import (
 )
 from supervisor.protocol.manifests import ManifestError
 from supervisor.protocol.refusals import RequestRefused
-from supervisor.record.event_log import EventLog
-from supervisor.record.event_writer import EventWriter
 from supervisor.record.node_events import NodeEvents
 from supervisor.shutdown_control import ShutdownControl
 from supervisor.sources.manager import SourceManager
-from supervisor.state.container_restarts_checkpoint import ContainerRestartsCheckpoint
-from supervisor.state.probe_checkpoint import ProbeCheckpoint
-from supervisor.state.resources_checkpoint import ResourcesCheckpoint
-from supervisor.state.volume_bindings import VolumeBindingsCheckpoint
 from supervisor.syncloop.sync_loop import SyncLoop
 from supervisor.tracing import trace_sent, traced_event
 from supervisor.version import VERSION
@@ -166,12 +159,8 @@ _LOOP_LOG = logging.getLogger("supervisor.syncloop")
 SYNC_TICK_S = 1.0
 """pkg/kubelet/kubelet.go, syncLoop."""
 NO_ADDRESS = "the host has no address but loopback's: pods have no hostIP, and those in its network no podIP"
-EVENTS_FILE = "events.jsonl"
-"""Below ``stateDir``."""
-PROBES_FILE = "probes.json"
-"""Likewise."""
 BOOT_FILE = "boot-id"
-"""Likewise: of the host, when the agent last started."""
+"""Below ``stateDir``: the host's boot, when the agent last started."""
 _STARTED = line_of_kind(message_ids.STARTED)
 
 
@@ -206,25 +195,21 @@ class Master:
         node, found = node_resources(machine, settings), self._host_ips()
         board.record_host_ips(found)
         rows = settings.max_pods + SPARE_ROWS
+        providers = read_credential_providers(settings)
         self._loop = SyncLoop(settings, rows, found, random.Random(), node)
         self._cluster = ClusterLink() if settings.cluster.is_configured else None
-        self._sources = SourceManager(settings, self._clock, self._cluster.api if self._cluster else None)
-        self._event_writer = EventWriter(EventLog(settings.state_dir / EVENTS_FILE), self._clock)
-        self._probe_checkpoint = ProbeCheckpoint(settings.state_dir / PROBES_FILE, self._clock)
-        self._resources_checkpoint = ResourcesCheckpoint(settings.state_dir, self._clock)
-        self._restarts_checkpoint = ContainerRestartsCheckpoint(settings.state_dir, self._clock)
-        self._volume_bindings = VolumeBindingsCheckpoint(settings.state_dir, self._clock)
+        self._sources = SourceManager(
+            settings,
+            self._clock,
+            self._cluster.api if self._cluster else None,
+            warnings_of=lambda pod: admitted(pod, node).warnings,
+        )
+        self._checkpoints = LoopCheckpoints(settings, self._loop, self._clock)
         self._podman = PodmanHealth(self._clock, self._node_event)
         self._node_events = NodeEvents(settings.node_name, settings.state_dir / BOOT_FILE, self._node_event)
         self._meter = LoopMeter()
-        pool = WorkerPool(
-            self._child_specs(self._loop.workers),
-            heartbeat_timeout_s=settings.workers.heartbeat_timeout_s,
-            max_deaths=settings.workers.max_deaths,
-            period_s=settings.workers.death_period_s,
-        )
         self._children = ChildManager(
-            pool,
+            self._worker_pool(),
             self,
             board,
             self._clock,
@@ -238,6 +223,7 @@ class Master:
                 server_settings(self._settings),
                 service.env,
                 cluster_settings(self._settings),
+                providers,
             ),
         )
         self._requests = AdminRequests(self, self._sources, self._children)
@@ -246,6 +232,7 @@ class Master:
         self._freezes: dict[int, asyncio.Future[FreezeAnswered]] = {}
         """Requests to pause or resume a pod, likewise."""
         self._tickets = itertools.count(1)
+        self._spare_memory = SpareMemory(process_cpu)
         self._adopted_told = False
         self._verbosity = settings.logging.levels
         self._started_at = self._clock.now().wall
@@ -256,6 +243,16 @@ class Master:
         self._tasks = BackgroundTasks(self._on_task_error)
         self._conditions_told: Mapping[str, str] = {}
         """The node's, as the API server has them."""
+        self._devices = machine.devices
+
+    def _worker_pool(self) -> WorkerPool:
+        workers = self._settings.workers
+        return WorkerPool(
+            self._child_specs(self._loop.workers),
+            heartbeat_timeout_s=workers.heartbeat_timeout_s,
+            max_deaths=workers.max_deaths,
+            period_s=workers.death_period_s,
+        )
 
     # --- start and end -------------------------------------------------------------------------------------------
 
@@ -268,16 +265,11 @@ class Master:
         loop.add_signal_handler(signal.SIGHUP, self._on_hangup)
         log.info("%s", start_words(self._settings, self._config_path, self._service), extra=_STARTED)
         self._children.start()
-        self._feed(EventsRestored(self._event_writer.restore()))
+        for restored in self._checkpoints.restore():
+            self._feed(restored)
         self._node_events.started()
         if not self._board.host_ips:
             self._report_addresses(())
-        marks = evicted(self._settings.state_dir / PODS_DIR)
-        self._feed(EvictionsRestored({uid: decode_failure(text) for uid, text in marks.items()}))
-        self._feed(ProbeResultsRestored(self._probe_checkpoint.restore()))
-        self._feed(ResourcesRestored(self._resources_checkpoint.restore()))
-        self._feed(ContainerRestartsRestored(self._restarts_checkpoint.restore()))
-        self._feed(BindingsRestored(self._volume_bindings.restore()))
         self._shutdown.restore()
         for update in self._sources.restore():
             self._feed(update)
@@ -288,6 +280,8 @@ class Master:
         spawn(every(lambda: SYNC_TICK_S, self._tick), name="sync tick")
         spawn(every(lambda: self._settings.housekeeping_period_s, self._housekeeping), name="housekeeping")
         spawn(every(lambda: self._settings.node_status_update_frequency_s, self._report_node), name="node status")
+        if self._settings.devices:
+            spawn(self._watch_devices(), name="devices")
         await self._ending.wait()
         await self._shut_down()
         return self._exit_code
@@ -302,13 +296,7 @@ class Master:
             self._settings.workers.stop_timeout_s, spare=PODMAN_SLOT if self._service.argv else None
         )
         await self._sources.close()
-        await self._event_writer.close(self._loop.event_history)
-        await self._probe_checkpoint.close(self._loop.probe_results_by_id())
-        allocations = self._loop.allocations
-        await self._resources_checkpoint.close(allocations.version, allocations.all_resources)
-        volumes, restarts = self._loop.persistent_volumes, self._loop.requested_restarts
-        await self._restarts_checkpoint.close(restarts.version, restarts.everything)
-        await self._volume_bindings.close(volumes.version, lambda: volumes.bindings)
+        await self._checkpoints.close()
 
     def give_up(self, reason: str) -> None:
         """End the agent with exit code 1, and that reason in its log."""
@@ -338,10 +326,9 @@ class Master:
 
     def _tick(self) -> None:
         self._feed(SyncTick())
-        self._event_writer.keep(self._loop.event_history)
-        self._probe_checkpoint.keep(self._loop.probe_results_by_id)
-        self._keep_resources()
+        self._checkpoints.keep()
         self._children.check_heartbeats()
+        self._spare_memory.look()
         if self._conditions_told != statuses_of(self._loop.node_conditions):
             self._report_agent()
 
@@ -356,20 +343,11 @@ class Master:
         self._meter.took(event, began)
         with traced_event(event):
             self._carry_out(self._loop.handle(event, began))
-        self._keep_resources()
+        self._checkpoints.keep_at_once()
         ended = self._clock.now().mono
         self._meter.handled(began.mono, ended)
         self._board.record_iteration(ended)
         self._watchdog.iterated(ended)
-
-    def _keep_resources(self) -> None:
-        """After every event: what a pod was allocated, which volume a claim has and which containers are to begin anew
-        is written while a worker acts on it."""
-        allocations, volumes = self._loop.allocations, self._loop.persistent_volumes
-        restarts = self._loop.requested_restarts
-        self._restarts_checkpoint.keep(restarts.version, restarts.everything)
-        self._resources_checkpoint.keep(allocations.version, allocations.all_resources)
-        self._volume_bindings.keep(volumes.version, lambda: volumes.bindings)
 
     def _carry_out(self, commands: Iterable[LoopCommand]) -> None:
         for command in commands:
@@ -472,10 +450,10 @@ class Master:
                 | ReloadSettings()
             ):
                 self._requests.take(message)
-            case PodStated() | PodWithdrawn() | PodsListed() | ObjectStated() | ObjectWithdrawn() | NodeStated():
+            case PodStated() | PodWithdrawn() | PodsListed() | ObjectStated() | ObjectWithdrawn():
                 assert self._cluster is not None, "only a child that this link declares says it"
                 self._cluster.take(message)
-            case PodValuesStated():
+            case PodValuesStated() | NodeStated():
                 self._feed(message)
             case ProfileTaken():
                 self._requests.profiles.taken(message)
@@ -623,6 +601,26 @@ class Master:
             self._report_addresses(found)
         self._report_agent()
 
+    async def _watch_devices(self) -> None:
+        """Look again at the devices of the configuration, as often as the node's status is told, for ever: one that
+        was plugged in is given out, and one that is gone is not."""
+        while True:
+            await asyncio.sleep(self._settings.node_status_update_frequency_s)
+            found = await asyncio.to_thread(read_devices, self._settings)
+            if found != self._devices:
+                self._devices_changed(found)
+
+    def _devices_changed(self, found: Devices) -> None:
+        before, now = set(device_problems(self._devices)), set(device_problems(found))
+        self._devices = found
+        for problem in sorted(now - before):
+            log.warning("a device is not healthy any more: %s", problem)
+            self._node_event(event_reasons.DEVICE_NOT_HEALTHY, problem)
+        for problem in sorted(before - now):
+            log.info("a device is healthy again, which was not: %s", problem)
+        self._feed(DevicesChanged(found))
+        self._report_agent()
+
     def _host_ips(self) -> tuple[str, ...]:
         return chosen_node_ips(stated_node_ips(self._settings), node_ips())
 
@@ -651,6 +649,7 @@ class Master:
             sync_frequency_s=float(self._settings.sync_frequency_s),  # msgspec encodes no subclass of float
             workers=self._children.infos(self._loop.pods_per_slot()),
             conditions=conditions,
+            unhealthy_devices=not_healthy(self._devices),
         )
         self._children.send(API_SLOT, changed)
         if self._cluster is not None:

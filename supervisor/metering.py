@@ -34,6 +34,8 @@ _EVENT: Final = METERS.histogram(rootlet.SYNC_LOOP_DURATION)
 _KNOWN_ENDS: Final = frozenset(kubelet.ENDS)
 _OTHER_END: Final = (OTHER, OTHER)
 
+_STATELESS_VOLUMES: Final = ("secret", "config_map", "downward_api", "empty_dir", "projected")
+
 Interval = tuple[float, float]
 """Wall times."""
 
@@ -161,13 +163,20 @@ def _starting(known: _Pod, status: RuntimePodStatus, now: Instant) -> None:
         inits = {container.name for container in known.pod.spec.init_containers}
         ran = [(c.started_at, c.finished_at) for c in status.containers if c.name in inits and c.finished_at > 0.0]
         _START_TOTAL.observe(took_s)
-        _START_SLI.observe(max(0.0, took_s - merged_s([*known.pulled, *ran])))
+        if not is_stateful(known.pod):
+            _START_SLI.observe(max(0.0, took_s - merged_s([*known.pulled, *ran])))
         known.pulls, known.pulled = {}, []
 
 
 def _pulled(known: _Pod, reference: str, now: Instant) -> None:
     if (since := known.pulls.pop(reference, None)) is not None:
         known.pulled.append((since, now.wall))
+
+
+def is_stateful(pod: Pod) -> bool:
+    """Whether the pod has a volume of another kind than its own directories and the API's objects: the start of such a
+    pod is no measure of the node (pod_startup_latency_tracker.go, isStatefulPod)."""
+    return any(not any(getattr(volume, kind) is not None for kind in _STATELESS_VOLUMES) for volume in pod.spec.volumes)
 
 
 def merged_s(intervals: Iterable[Interval]) -> float:

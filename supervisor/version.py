@@ -1,4 +1,4 @@
-"""Which Rootlet this is. The distribution takes its version from here."""
+"""Version of this Rootlet. The distribution takes its version from here."""
 
 from __future__ import annotations
 

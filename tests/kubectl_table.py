@@ -37,6 +37,9 @@ Commands and flags of kubectl {version}, as its own help names them, and of `roo
 what it means there. *Differs* and *not here* say why. Flags of kubectl's that every command has (`--context`,
 `--server` and the like) say how a cluster is reached; here `--socket` and `--instance` do, and `-n` may stand before
 the command.
+
+Go templates are nowhere: no library for Python that is still kept runs them. `-o jsonpath` and `-o custom-columns` pick
+what a script needs.
 """
 
 
@@ -160,7 +163,7 @@ def _markdown(found: Sequence[Row]) -> str:
 
 
 def kubectls_flags(program: str) -> dict[str, str]:
-    """What a real kubectl says of itself: command -> flags, as the file has them."""
+    """Words of a real kubectl about itself: command -> flags, as the file has them."""
     return {" ".join(path): " ".join(flags) for path, flags in _kubectl(program, ())}
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 
 def missing(references: Iterable[str], root: Path) -> list[str]:
-    """Those that name no test; files are looked up below ``root``."""
+    """References that name no test; files are looked up below ``root``."""
     named = list(references)
     known = {path: _tests_of(root / path) for path in {reference.partition("::")[0] for reference in named}}
     return [reference for reference in named if reference.partition("::")[2] not in known[reference.partition("::")[0]]]

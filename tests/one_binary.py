@@ -72,7 +72,7 @@ IMAGE: Final = f"localhost/rootlet-one-binary:{hashlib.sha256(SOURCE.encode()).h
 
 
 def ensure_one_binary_image(directory: Path) -> str:
-    """Its name; built unless it is there. Skips where there is no C compiler."""
+    """Name of the image; built unless it is there. Skips where there is no C compiler."""
     if subprocess.run(["podman", "image", "exists", IMAGE], timeout=COMMAND_DEADLINE_S, check=False).returncode == 0:
         return IMAGE
     compiler = shutil.which("cc")

@@ -39,7 +39,7 @@ DEADLINE_S: Final = 20.0
 HEARTBEAT_S: Final = 0.1
 BACKLOG: Final = 128
 IDLE_TIMEOUT_S: Final = 3600.0
-"""It stays."""
+"""Long enough for the API server to stay."""
 
 _SIOCGIFFLAGS: Final = 0x8913
 _SIOCSIFFLAGS: Final = 0x8914
@@ -80,7 +80,7 @@ class DialerProcess:
         os.kill(self.pid, signum)
 
     def wait_end(self) -> int:
-        """Its exit code."""
+        """Exit code of the child."""
         if self.exit_code is None:
             _, status = os.waitpid(self.pid, 0)
             self.exit_code = os.waitstatus_to_exitcode(status)
@@ -92,7 +92,7 @@ class DialerProcess:
         return self.exit_code is not None or bool(os.waitid(os.P_PID, self.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT))
 
     def say_leave(self) -> None:
-        """Its master is gone."""
+        """Leave as if its master were gone."""
         self._link.shutdown(socket.SHUT_RDWR)
 
     def open_files(self) -> dict[str, str]:
@@ -162,7 +162,7 @@ def network_of(pid: int, ip: str = "") -> PodNetwork:
 
 
 def network_of_pod(pod: str) -> PodNetwork:
-    """Of a Podman pod, by its name or id, that has a network of its own."""
+    """Network of a Podman pod, by its name or id, that has one of its own."""
     infra = podman("pod", "inspect", pod, "--format", "{{.InfraContainerID}}").strip()
     pid, _, ip = podman("inspect", infra, "--format", "{{.State.Pid}} {{.NetworkSettings.IPAddress}}").partition(" ")
     return network_of(int(pid), ip.strip())

@@ -147,7 +147,7 @@ def image_archive(directory: Path, applets: str = APPLETS) -> Path:
 
 
 def remove_of_dead_runs() -> None:
-    """What test runs have left whose process is gone. Nothing else carries such a name."""
+    """Remains of test runs whose process is gone. Nothing else carries such a name."""
 
     def is_dead(instance: str) -> bool:
         kind, _, rest = instance.partition("-")

@@ -19,8 +19,9 @@ from typing import Any, Final, NoReturn, TypeVar
 import msgspec
 import uvloop
 
-from ipc.host.clock import Clock, SystemClock
+from ipc.host.clock import Clock, SystemClock, process_cpu
 from ipc.host.prctl import set_process_name
+from ipc.host.spare_memory import SpareMemory
 from ipc.host.tasks import FAILURES, first_of, note_failure
 from ipc.log import setup
 from ipc.messages.api_server import ApiServerFeed, ApiServerRequest
@@ -133,11 +134,13 @@ async def _until_over(role_main: Awaitable[int], channel: Channel[R, C]) -> int:
 async def _beat(row_writer: WorkerRowWriter, verbosity: FollowedVerbosity, clock: Clock, period_s: float) -> NoReturn:
     """Heartbeats from the loop that does the work: when it hangs, they stop."""
     errors, counted = METERS.counter(metrics.TASK_ERRORS), 0
+    spare_memory = SpareMemory(process_cpu)
     while True:
         row_writer.beat(clock.now().mono, FAILURES.value)
         errors.inc(FAILURES.value - counted)
         counted = FAILURES.value
         verbosity.look()
+        spare_memory.look()
         await asyncio.sleep(period_s)
 
 

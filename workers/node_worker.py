@@ -43,6 +43,7 @@ from workers.eviction.node_pressure import NodePressure
 from workers.eviction.pod_usage import Directories
 from workers.images.collector import ImageCollector, NodeView
 from workers.images.image_records import ImageRecords
+from workers.images.provider_logins import ProviderLogins
 from workers.images.pull_records import PullRecords
 from workers.images.puller import ImagePuller
 from workers.kubecontainer.runtime import Runtime
@@ -147,7 +148,8 @@ class NodeWorker:
         self._profiles = ProfileRequests(self._send)
         pull_records = PullRecords(settings.pulled_images_dir)
         image_records = ImageRecords(settings.image_records_file, clock)
-        self._puller = ImagePuller(runtime, clock, pull_records, image_records, self._send)
+        self._providers = ProviderLogins(settings.credential_providers, clock)
+        self._puller = ImagePuller(runtime, clock, pull_records, image_records, self._send, self._providers.find)
         self.images = ImageCollector(
             runtime,
             clock,
@@ -171,6 +173,7 @@ class NodeWorker:
             unshare,
             image_root=self._image_root,
             pods_cgroup=pods_directory(settings.node.pod_cgroups) if settings.node.pod_cgroups is not None else "",
+            pods_memory=settings.pods_memory,
             targets=self._targets,
             statistics=self.statistics.fresh,
             report=self._send,
@@ -193,6 +196,7 @@ class NodeWorker:
         await self.logs.close()
         self._profiles.close()
         await self._puller.close()
+        await self._providers.close()
 
     async def serve(self) -> None:
         """Take the master's commands until Shutdown or the end of the link."""

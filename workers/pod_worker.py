@@ -276,7 +276,13 @@ async def _sync_pod(context: SyncContext, run: SyncRun, request: SyncPod, status
     if request.freeze:
         await freeze_pod(run, status, request.freeze)
         return
-    of = PodSnapshot(pod=request.pod, objects=request.objects, status=status, devices=request.devices)
+    of = PodSnapshot(
+        pod=request.pod,
+        objects=request.objects,
+        status=status,
+        devices=request.devices,
+        known_devices=request.known_devices,
+    )
     await sync_pod(context, run, request, of)
 
 

@@ -56,6 +56,7 @@ from workers.kubecontainer.runtime import (
     VolumeInfo,
 )
 from workers.libpod import decode as libpod
+from workers.libpod import decode_images
 from workers.libpod.auth import LoginsError, login_header, read_logins
 from workers.libpod.bundle import read_user
 from workers.libpod.client import PING, Answer, Kind, LibpodClient, Request
@@ -167,7 +168,7 @@ class PodmanRuntime:
 
     async def inspect_image(self, reference: str) -> ImageInfo | None:
         try:
-            return await self._inspect("inspect image", f"images/{_name(reference)}/json", libpod.decode_image)
+            return await self._inspect("inspect image", f"images/{_name(reference)}/json", decode_images.decode_image)
         except RuntimeCallError as error:
             if error.kind not in (ErrorKind.NOT_FOUND, ErrorKind.IMAGE_UNKNOWN):
                 raise
@@ -179,12 +180,12 @@ class PodmanRuntime:
     async def _list_images(self) -> tuple[ListedImage, ...]:
         call = "list images"
         body = await self._by_podman_py(call, Kind.LIST, lambda made: made.get(call, "images/json", {}))
-        return _decode(call, body, libpod.decode_images)
+        return _decode(call, body, decode_images.decode_images)
 
     async def list_image_users(self) -> tuple[ImageUser, ...]:
         everybody = {"all": "true", "external": "true"}
         listed = await _tried_while_things_go(
-            lambda: self._list("list containers", "containers/json", everybody, libpod.decode_image_users)
+            lambda: self._list("list containers", "containers/json", everybody, decode_images.decode_image_users)
         )
         found = []
         for user, theirs in listed:
@@ -195,7 +196,7 @@ class PodmanRuntime:
     async def _with_mounted_images(self, user: ImageUser) -> ImageUser:
         try:
             mounted = await self._inspect(
-                "inspect container", f"containers/{_name(user.id)}/json", libpod.decode_mounted_images
+                "inspect container", f"containers/{_name(user.id)}/json", decode_images.decode_mounted_images
             )
         except RuntimeCallError as error:
             if error.kind is not ErrorKind.NOT_FOUND:  # it is gone, or another program's, which mounts no images
@@ -209,7 +210,7 @@ class PodmanRuntime:
         names = list(image.names) if len(image.names) > 1 else [image.id]
         params: dict[str, str | list[str]] = {"images": names, "noprune": "true"}
         body = await self._by_podman_py(call, Kind.REMOVE, lambda made: made.delete(call, "images/remove", params))
-        _decode(call, body, functools.partial(libpod.check_images_removed, call))
+        _decode(call, body, functools.partial(decode_images.check_images_removed, call))
 
     async def image_usage(self, layer: str) -> ImageUsage | None:
         if layer:
@@ -317,7 +318,13 @@ class PodmanRuntime:
             raise RuntimeCallError(ErrorKind.INTERNAL, call, f"{failures[0]}{others}")
 
     def read_cgroup(self, process: ContainerProcess) -> CgroupReading:
-        return cgroups.read_cgroup(cgroups.own_cgroup(process.pid, process.container_id))
+        return cgroups.read_cgroup(self.cgroup_of(process))
+
+    def cgroup_of(self, process: ContainerProcess) -> str:
+        return cgroups.own_cgroup(process.pid, process.container_id)
+
+    def oom_kills(self, directory: str) -> int | None:
+        return cgroups.oom_kills(directory)
 
     async def remove_container(self, id: str) -> None:
         params = {"force": "true", "volumes": "true", "timeout": "0"}
@@ -366,7 +373,7 @@ class PodmanRuntime:
             raise RuntimeCallError(ErrorKind.TIMEOUT, call, late) from error
         except OSError as error:
             raise RuntimeCallError(ErrorKind.UNAVAILABLE, call, f"Podman broke the pull off: {error}") from error
-        return _decode(call, report, libpod.decode_pull)
+        return _decode(call, report, decode_images.decode_pull)
 
     def _pull(
         self, call: str, reference: str, headers: Mapping[str, str]
@@ -522,7 +529,7 @@ async def _last_line(stream: LineStream, on_progress: Callable[[str], None]) -> 
     last = b""
     while (line := await stream.next()) is not None:
         last = line
-        if words := libpod.decode_progress(line):
+        if words := decode_images.decode_progress(line):
             on_progress(words)
     return last
 

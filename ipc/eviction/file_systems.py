@@ -17,7 +17,7 @@ from ipc.eviction.thresholds import Threshold
 
 
 class Layout(enum.Enum):
-    """Which of nodefs (directories of pods), imagefs (images) and containerfs (writable layers) share a file system."""
+    """Sharing of file systems by nodefs (directories of pods), imagefs (images) and containerfs (writable layers)."""
 
     ONE = "one"
     """All three do."""

@@ -62,6 +62,11 @@ def thread_cpu() -> float:
     return time.thread_time()
 
 
+def process_cpu() -> float:
+    """CPU time of all threads of this process, in seconds."""
+    return time.process_time()
+
+
 def wall() -> float:
     """Epoch seconds."""
     return time.time()

@@ -20,7 +20,7 @@ KERNEL_FILE_SYSTEMS: Final = frozenset(
 
 
 def mount_id(fd: int) -> int:
-    """Which of this process's mounts it lies on. Raises OSError."""
+    """Id of the mount of this process's that a file lies on. Raises OSError."""
     with open(f"/proc/self/fdinfo/{fd}") as info:
         for line in info:
             name, _, value = line.partition(":")

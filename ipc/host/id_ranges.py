@@ -1,4 +1,4 @@
-"""Which user and group ids there are in a user namespace. Pure."""
+"""User and group ids that there are in a user namespace. Pure."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """Entry point of the command `rootlet`: makes sure that the packages that it is about to import are Rootlet's.
 
 Their names are short, and others have them too: Supervisor, the process manager, above all. It stands in a package that
-Supervisor does not have.
+Supervisor does not have. Nothing is imported here that takes time: Ctrl-C is not caught yet, so not even typing.
 """
 
 from __future__ import annotations
@@ -10,13 +10,12 @@ import importlib
 import os
 import sys
 from importlib.machinery import PathFinder
-from typing import Final
 
-PACKAGES: Final = ("supervisor", "workers")
-FOREIGN_FILE: Final = os.path.join("supervisor", "supervisord.py")
+PACKAGES = ("supervisor", "workers")
+FOREIGN_FILE = os.path.join("supervisor", "supervisord.py")
 """In Rootlet's directory when Supervisor was installed into the same one."""
-ADVICE: Final = "install Rootlet into an environment of its own, such as: pipx install rootlet"
-EXIT_INTERRUPTED: Final = 130
+ADVICE = "install Rootlet into an environment of its own, such as: pipx install rootlet"
+EXIT_INTERRUPTED = 130
 
 
 def foreign_package(home: str) -> str:

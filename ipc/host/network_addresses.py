@@ -1,4 +1,4 @@
-"""Which addresses a process's network has, told by the kernel without entering it: /proc/PID/net needs no privilege;
+"""Addresses of a process's network, told by the kernel without entering it: /proc/PID/net needs no privilege;
 and which of them are the host's.
 
 Podman tells addresses on bridges only. With slirp4netns and pasta it knows none, although the pod has one.

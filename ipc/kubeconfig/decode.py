@@ -5,7 +5,7 @@ from __future__ import annotations
 import base64
 import binascii
 import os
-from typing import Any, Final, TypeVar
+from typing import Final, TypeVar
 from urllib.parse import urlsplit
 
 import msgspec
@@ -67,9 +67,9 @@ class _Context(_Struct, frozen=True):
 
 
 class _File(_Struct, frozen=True):
-    clusters: list[dict[str, Any]] | None = None
-    users: list[dict[str, Any]] | None = None
-    contexts: list[dict[str, Any]] | None = None
+    clusters: list[dict[str, object]] | None = None
+    users: list[dict[str, object]] | None = None
+    contexts: list[dict[str, object]] | None = None
     current_context: str | None = None
 
 
@@ -135,7 +135,7 @@ def _convert(value: object, to: type[_T], what: str) -> _T:
         raise KubeconfigError(f"{what}: {error}") from None
 
 
-def _entry(entries: list[dict[str, Any]] | None, field: str, name: str, key: str) -> dict[str, Any]:
+def _entry(entries: list[dict[str, object]] | None, field: str, name: str, key: str) -> dict[str, object]:
     """The entry of that name. A name that stands there twice is refused, as upstream refuses it."""
     found = [entry for entry in entries or () if entry.get("name") == name]
     if len(found) > 1:
@@ -150,7 +150,7 @@ def _entry(entries: list[dict[str, Any]] | None, field: str, name: str, key: str
     raise KubeconfigError(f"{field}: has no {name!r}")
 
 
-def _named(entries: list[dict[str, Any]] | None, field: str, name: str, key: str, to: type[_T]) -> _T:
+def _named(entries: list[dict[str, object]] | None, field: str, name: str, key: str, to: type[_T]) -> _T:
     return _convert(_entry(entries, field, name, key), to, f"{field}[{name}]")
 
 

@@ -4,7 +4,7 @@ bootstrap (pkg/kubelet/certificate/bootstrap, writeKubeconfigFromBootstrapping).
 from __future__ import annotations
 
 import base64
-from typing import Any, Final
+from typing import Final
 
 import yaml
 
@@ -18,7 +18,7 @@ DEFAULT_CONTEXT: Final = "default-context"
 
 def encode_bootstrap_kubeconfig(server: str, ca_pem: bytes, token: str) -> bytes:
     """Kubeconfig of a bootstrap token: ``bootstrap-kubelet.conf`` (kubeadm CreateWithToken)."""
-    cluster: dict[str, Any] = {"server": server}
+    cluster: dict[str, str | bool] = {"server": server}
     if ca_pem:
         cluster = {"certificate-authority-data": base64.b64encode(ca_pem).decode(), **cluster}
     return _file(cluster, DEFAULT_CLUSTER, BOOTSTRAP_USER, {"token": token}, f"{BOOTSTRAP_USER}@{DEFAULT_CLUSTER}")
@@ -29,7 +29,7 @@ def encode_node_kubeconfig(
 ) -> bytes:
     """Kubeconfig of a node that has its certificate: ``kubelet.conf``. Certificate and key are in one file that is
     replaced at each rotation; the cluster is that of the bootstrap kubeconfig."""
-    cluster: dict[str, Any] = {}
+    cluster: dict[str, str | bool] = {}
     if access.ca_pem:
         cluster["certificate-authority-data"] = base64.b64encode(access.ca_pem).decode()
     if access.ca_file:
@@ -43,7 +43,9 @@ def encode_node_kubeconfig(
     return _file(cluster, cluster_name, DEFAULT_AUTH, user, DEFAULT_CONTEXT)
 
 
-def _file(cluster: dict[str, Any], cluster_name: str, user_name: str, user: dict[str, Any], context: str) -> bytes:
+def _file(
+    cluster: dict[str, str | bool], cluster_name: str, user_name: str, user: dict[str, str], context: str
+) -> bytes:
     document = {
         "apiVersion": "v1",
         "clusters": [{"cluster": cluster, "name": cluster_name}],

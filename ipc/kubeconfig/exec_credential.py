@@ -4,7 +4,7 @@ exec, and pkg/apis/clientauthentication). Pure."""
 from __future__ import annotations
 
 import base64
-from typing import Any, Final
+from typing import Final
 
 import msgspec
 
@@ -58,9 +58,9 @@ _DECODER: Final = msgspec.json.Decoder(_Printed)
 
 def exec_info(plugin: ExecPlugin, access: ClusterAccess) -> str:
     """Value of `VARIABLE`: no terminal, and the cluster where the plugin wants to know it."""
-    spec: dict[str, Any] = {"interactive": False}
+    spec: dict[str, object] = {"interactive": False}
     if plugin.provide_cluster_info:
-        cluster: dict[str, Any] = {"server": access.server}
+        cluster: dict[str, str | bool] = {"server": access.server}
         if access.tls_server_name:
             cluster["tls-server-name"] = access.tls_server_name
         if access.insecure_skip_tls_verify:

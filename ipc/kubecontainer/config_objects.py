@@ -48,7 +48,7 @@ class ObjectKind(enum.StrEnum):
 
 
 class ObjectRef(msgspec.Struct, frozen=True, order=True):
-    """Which object of a pod's namespace is meant, or of none."""
+    """Reference to an object of a pod's namespace, or to none."""
 
     kind: ObjectKind
     name: str
@@ -59,7 +59,7 @@ class ObjectRef(msgspec.Struct, frozen=True, order=True):
 
 
 class ObjectKey(msgspec.Struct, frozen=True, order=True):
-    """Which object is meant, of any namespace."""
+    """Reference to an object of any namespace."""
 
     kind: ObjectKind
     namespace: str

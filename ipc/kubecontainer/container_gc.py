@@ -1,4 +1,4 @@
-"""Which dead containers and sandboxes are too many: pure, for the workers' decision and for the whole node.
+"""Dead containers and sandboxes that are too many: pure, for the workers' decision and for the whole node.
 
 Mirrors evictContainers and evictSandboxes (pkg/kubelet/kuberuntime/kuberuntime_gc.go). Different on purpose:
 

@@ -152,7 +152,7 @@ def _mounted(spec: PodSpec, container: Container) -> dict[str, Any]:
 
 
 def _settled(volume: dict[str, Any]) -> list[dict[str, Any]]:
-    """Which source it is, and where that leads."""
+    """The kind of its source, and where that leads."""
     return [
         {"source": source} | {key: value for key, value in fields.items() if key in VOLUME_FIELDS}
         for source, fields in volume.items()

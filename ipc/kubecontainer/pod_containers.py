@@ -14,7 +14,7 @@ from ipc.api.v1.status import ContainerStatus, PodStatus
 
 
 class ContainerKind(enum.StrEnum):
-    """Which list of the spec a container stands in; the value is that list's JSON name."""
+    """List of the spec in which a container stands; the value is that list's JSON name."""
 
     INIT = "initContainers"
     """Sidecars (restartable init containers) too."""

@@ -1,4 +1,4 @@
-"""Which lines are written: a level, and others for single areas.
+"""Choice of the lines that are written: a level, and others for single areas.
 
 An area is a room of the agent, or a module, by its dotted name without the package: ``pleg``, ``syncloop``,
 ``api_server.http_log``. Its level is that of the loggers of this name and of everything below it, in all packages.

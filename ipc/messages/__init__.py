@@ -19,8 +19,6 @@ Which message answers which:
 ``MakeSocket``         exactly one ``SocketMade`` or ``SocketRefused`` with the same number, unless the dialer
                        ends first
 ``TakeProfile``        one ``ProfileTaken`` with the same number, unless the worker ends first
-``ApplyManifests``     ``Reply`` with the same request_id; so for ``PatchObject``, ``RestartPod``, ``DeletePod``,
-                       ``RestartContainer``, ``FreezePod``, ``DeleteObject``, ``RestartWorker``, ``CollectGarbage``,
-                       ``StopAgent``, ``DrainNode``, ``UncordonNode`` and ``ReloadSettings``
+``Request``            ``Reply`` with the same request_id: for every request of `ipc.messages.api_server`
 =====================  ==========================================================================
 """

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Literal
 
 import msgspec
@@ -29,6 +30,8 @@ class PodChanged(Message, frozen=True, kw_only=True):
     deletion_timestamp: str = ""
     observed_at: float = 0.0
     """Start of the observation that is the reason for this message, monotonic seconds; 0.0 for another reason."""
+    is_observed: bool = True
+    """Whether the status follows from what was observed. False of a restored pod until its first observation."""
     next_try: dict[str, str] = msgspec.field(default_factory=dict)
     """Container name -> when the next start comes and why (for describe)."""
     summary: str = ""
@@ -131,6 +134,8 @@ class AgentChanged(Message, frozen=True, kw_only=True):
     workers: tuple[WorkerInfo, ...]
     conditions: tuple[NodeCondition, ...] = ()
     """Conditions of pressure on the node."""
+    unhealthy_devices: Mapping[str, str] = msgspec.field(default_factory=dict)
+    """Numbers of devices that no pod is given, by extended resource."""
 
 
 class Reply(Message, frozen=True, kw_only=True):
@@ -151,11 +156,16 @@ class FeedSynced(Message, frozen=True, kw_only=True):
     """All objects that existed when this API server started have been sent."""
 
 
+class Request(Message, frozen=True, kw_only=True):
+    """A request of the API server's. It is answered once, by a `Reply` of the same number."""
+
+    request_id: int
+
+
 ApplyVerb = Literal["apply", "create", "replace"]
 
 
-class ApplyManifests(Message, frozen=True, kw_only=True):
-    request_id: int
+class ApplyManifests(Request, frozen=True, kw_only=True):
     file: str
     """Name for error texts."""
     body: bytes
@@ -173,10 +183,9 @@ class ApplyManifests(Message, frozen=True, kw_only=True):
         return f"ApplyManifests({self.request_id}, {self.verb}, {self.file!r}, {len(self.body)} bytes)"
 
 
-class PatchObject(Message, frozen=True, kw_only=True):
+class PatchObject(Request, frozen=True, kw_only=True):
     """Change an object that was applied. The reply has it as it became."""
 
-    request_id: int
     kind: str
     namespace: str
     """Empty for a kind that has none."""
@@ -193,105 +202,88 @@ class PatchObject(Message, frozen=True, kw_only=True):
         return f"PatchObject({self.request_id}, {self.kind} {self.namespace}/{self.name}, {len(self.body)} bytes)"
 
 
-class RestartPod(Message, frozen=True, kw_only=True):
-    """End a pod as if it were deleted, and begin it anew. The reply means that it has begun to end."""
+class PodRequest(Request, frozen=True, kw_only=True):
+    """A request about one pod."""
 
-    request_id: int
     namespace: str
     name: str
+    """Name of the pod."""
+
+
+class RestartPod(PodRequest, frozen=True, kw_only=True):
+    """End a pod as if it were deleted, and begin it anew. The reply means that it has begun to end."""
+
     grace_period_s: int | None = None
 
 
-class RestartContainer(Message, frozen=True, kw_only=True):
+class RestartContainer(PodRequest, frozen=True, kw_only=True):
     """Replace one container of a pod. The reply means that it was asked for, not that it has begun."""
 
-    request_id: int
-    namespace: str
-    name: str
-    """The pod's."""
     container: str
     grace_period_s: int | None = None
 
 
-class FreezePod(Message, frozen=True, kw_only=True):
+class FreezePod(PodRequest, frozen=True, kw_only=True):
     """Pause the processes of a pod, or resume them. The reply means that it was done."""
 
-    request_id: int
-    namespace: str
-    name: str
     freeze: Freeze
 
 
-class DeletePod(Message, frozen=True, kw_only=True):
-    request_id: int
-    namespace: str
-    name: str
+class DeletePod(PodRequest, frozen=True, kw_only=True):
     grace_period_s: int | None = None
 
 
-class DeleteObject(Message, frozen=True, kw_only=True):
+class DeleteObject(Request, frozen=True, kw_only=True):
     """An object beside pods that was applied."""
 
-    request_id: int
     kind: ObjectKind
     namespace: str
     name: str
 
 
-class RestartWorker(Message, frozen=True, kw_only=True):
+class RestartWorker(Request, frozen=True, kw_only=True):
     """Replace a worker by its next incarnation. The reply means that it was asked to leave, not that it has left."""
 
-    request_id: int
     name: str
 
 
-class SetLogLevel(Message, frozen=True, kw_only=True):
+class SetLogLevel(Request, frozen=True, kw_only=True):
     """Change which lines every process logs, until the configuration is read again."""
 
-    request_id: int
     area: str
     """Empty: everything that has no level of its own."""
     level: str
 
 
-class StopAgent(Message, frozen=True, kw_only=True):
+class StopAgent(Request, frozen=True, kw_only=True):
     """Orderly stop; with ``pods`` every pod is terminated first."""
 
-    request_id: int
     pods: bool = False
 
 
-class DrainNode(Message, frozen=True, kw_only=True):
+class DrainNode(Request, frozen=True, kw_only=True):
     """The pods end in order and stay down. The reply means that it has begun."""
 
-    request_id: int
 
-
-class UncordonNode(Message, frozen=True, kw_only=True):
+class UncordonNode(Request, frozen=True, kw_only=True):
     """A drained node gets its pods back."""
 
-    request_id: int
 
-
-class ReloadSettings(Message, frozen=True, kw_only=True):
+class ReloadSettings(Request, frozen=True, kw_only=True):
     """The configuration file is read again, as by SIGHUP. The reply's results are what changed."""
 
-    request_id: int
 
-
-class CollectGarbage(Message, frozen=True, kw_only=True):
+class CollectGarbage(Request, frozen=True, kw_only=True):
     """Remove unused images, dead containers and directories of pods that are gone. The reply's message is the
     `GarbageReport`, as JSON."""
 
-    request_id: int
     dry_run: bool = False
     """Only tell what would be removed."""
 
 
-class PostManifests(Message, frozen=True, kw_only=True):
+class PostManifests(Request, frozen=True, kw_only=True):
     """The pods of a body become the whole set of the source ``http``."""
 
-    request_id: int
     body: bytes
 
     def __repr__(self) -> str:
@@ -299,25 +291,21 @@ class PostManifests(Message, frozen=True, kw_only=True):
         return f"PostManifests({self.request_id}, {len(self.body)} bytes)"
 
 
-class ReadConfiguration(Message, frozen=True, kw_only=True):
+class ReadConfiguration(Request, frozen=True, kw_only=True):
     """The reply's message is the configuration in effect, as JSON."""
 
-    request_id: int
 
-
-class ReadObject(Message, frozen=True, kw_only=True):
+class ReadObject(Request, frozen=True, kw_only=True):
     """The reply's message is a ConfigMap or Secret with its values, as JSON: for the user who has stated it."""
 
-    request_id: int
     kind: ObjectKind
     namespace: str
     name: str
 
 
-class ReadProfile(Message, frozen=True, kw_only=True):
+class ReadProfile(Request, frozen=True, kw_only=True):
     """The reply's message is a profile of the master or of a worker, after so many seconds."""
 
-    request_id: int
     process: str
     """``master``, or a worker's name."""
     profile: str

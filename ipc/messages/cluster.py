@@ -13,7 +13,7 @@ import msgspec
 from ipc.api.v1.config_objects import ConfigMap, Secret
 from ipc.api.v1.persistent_volume import PersistentVolume, PersistentVolumeClaim
 from ipc.api.v1.pod import Pod
-from ipc.api.v1.scheduling import PriorityClass, RuntimeClass
+from ipc.api.v1.scheduling import PriorityClass, RuntimeClass, Taint
 from ipc.kubecontainer.cluster_values import ClusterValues
 from ipc.kubecontainer.config_objects import ConfigObject, ObjectKind
 from ipc.messages.api_server import FeedMessage
@@ -109,6 +109,7 @@ class NodeStated(Message, frozen=True, kw_only=True):
 
     labels: dict[str, str] = msgspec.field(default_factory=dict)
     annotations: dict[str, str] = msgspec.field(default_factory=dict)
+    taints: tuple[Taint, ...] = ()
     unschedulable: bool = False
     pod_cidrs: tuple[str, ...] = ()
 

@@ -150,6 +150,8 @@ EVICTION_THRESHOLD_MET: Final = EventReason(
 NODE_ADDRESSES: Final = EventReason("NodeAddresses", EventType.NORMAL, "")
 """The host has other addresses than before."""
 NODE_WITHOUT_ADDRESS: Final = EventReason("NodeAddresses", EventType.WARNING, "")
+DEVICE_NOT_HEALTHY: Final = EventReason("DeviceNotHealthy", EventType.WARNING, "")
+"""A device of the configuration is gone, or cannot be opened any more."""
 PREFLIGHT: Final = EventReason("Preflight", EventType.WARNING, "")
 """A finding of `rootlet doctor` at the agent's start."""
 

@@ -24,7 +24,7 @@ from ipc.messages.base import (
     TakeProfile,
 )
 from ipc.messages.sync_error import SyncError
-from ipc.podresources.devices import NOTHING, Allocated
+from ipc.podresources.devices import NOTHING, Allocated, Devices
 
 
 class WorkType(enum.StrEnum):
@@ -118,6 +118,8 @@ class SyncPod(Message, frozen=True, kw_only=True):
     """Resources that its containers and sandboxes were given while they ran, by id; kept by the master."""
     devices: Allocated = NOTHING
     """Devices of its containers, by container and extended resource."""
+    known_devices: Devices = msgspec.field(default_factory=dict)
+    """Devices that it has, as they are now, of each resource that it asks for."""
     unsure_resources: bool = False
     """Containers may have been given others since, by a sync that was never answered."""
     restarts: dict[str, int | None] = msgspec.field(default_factory=dict)

@@ -33,12 +33,14 @@ class NodeLimits(msgspec.Struct, frozen=True, kw_only=True):
     """Kept from pods."""
 
 
-def node_limits(node: NodeResources, max_pods: int) -> NodeLimits:
-    """Limits of this node's settings and of what the master has found out."""
+def node_limits(node: NodeResources, max_pods: int, unhealthy_devices: Mapping[str, str]) -> NodeLimits:
+    """Limits of this node's settings and of what the master has found out. ``unhealthy_devices``: numbers of them as
+    they are now, by resource."""
+    others = {name: amount for name, amount in node.reserved.items() if name not in node.devices}
     return NodeLimits(
         max_pods=max_pods,
         capacity={name: amount for name, amount in node.capacity.items() if name not in (CPU, MEMORY)},
-        reserved=node.reserved,
+        reserved={**others, **unhealthy_devices},
     )
 
 

@@ -1,4 +1,5 @@
-"""Resources that this node can give to pods, found out once by the master: for admission, downward API and limits."""
+"""Resources that this node can give to pods, found out once by the master: for admission, downward API and limits. And
+what a cluster says of its Node, for admission."""
 
 from __future__ import annotations
 
@@ -7,6 +8,7 @@ from typing import Final
 
 import msgspec
 
+from ipc.api.v1.scheduling import Taint
 from ipc.podresources.devices import Devices
 
 FIRST_PORT: Final = 1024
@@ -67,3 +69,7 @@ class NodeResources(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tru
     """The oom_score_adj of our own processes: a container's cannot be lower."""
     unprivileged_port_start: int = FIRST_PORT
     """The first port of the host that its users may give (net.ipv4.ip_unprivileged_port_start)."""
+    labels: Mapping[str, str] | None = None
+    """Labels of the Node in its cluster; None without one, and before it was read."""
+    no_execute: tuple[Taint, ...] = ()
+    """The Node's taints whose effect is NoExecute."""

@@ -1,4 +1,4 @@
-"""Which of a sandbox's addresses are the pod's, and in what order. Pure."""
+"""Addresses of a sandbox that are the pod's, and their order. Pure."""
 
 from __future__ import annotations
 

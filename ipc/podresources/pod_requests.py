@@ -9,7 +9,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-from ipc.api.default_resources import HUGEPAGES_PREFIX, aggregate_requests, is_pod_level_resource
+from ipc.api.default_resources import (
+    HUGEPAGES_PREFIX,
+    aggregate_limits,
+    aggregate_requests,
+    is_pod_level_resource,
+)
 from ipc.api.quantity import Amount, add, parse_amount
 from ipc.api.v1.base import ResourceList
 from ipc.api.v1.container import Container
@@ -36,12 +41,30 @@ def _in_units(found: Amount, name: str) -> int:
 def pod_requests(pod: Pod) -> Mapping[str, int]:
     """Amounts that the pod takes of the node, of `COMPUTE` and huge pages; a resource it does not ask for is absent."""
     own = pod.spec.resources.requests if pod.spec.resources is not None else {}
-    pod_level = {name: parse_amount(quantity) for name, quantity in own.items() if is_pod_level_resource(name)}
-    asked = {**aggregate_requests(pod.spec), **pod_level}
+    asked = _with_own(aggregate_requests(pod.spec), own)
     for name, quantity in pod.spec.overhead.items():
         own_overhead = parse_amount(quantity)
         asked[name] = add(asked[name], own_overhead) if name in asked else own_overhead
-    counted = {name: _in_units(found, name) for name, found in asked.items() if is_counted(name)}
+    return _counted(asked)
+
+
+def pod_limits(pod: Pod) -> Mapping[str, int]:
+    """Limits of the pod as a whole, or the sums of its containers', of those that have one; 0 of none is absent."""
+    own = pod.spec.resources.limits if pod.spec.resources is not None else {}
+    limits = _with_own(aggregate_limits(pod.spec), own)
+    for name, quantity in pod.spec.overhead.items():
+        if name in limits and limits[name].value:
+            limits[name] = add(limits[name], parse_amount(quantity))
+    return _counted(limits)
+
+
+def _with_own(of_containers: Mapping[str, Amount], own: ResourceList) -> dict[str, Amount]:
+    pod_level = {name: parse_amount(quantity) for name, quantity in own.items() if is_pod_level_resource(name)}
+    return {**of_containers, **pod_level}
+
+
+def _counted(amounts: Mapping[str, Amount]) -> Mapping[str, int]:
+    counted = {name: _in_units(found, name) for name, found in amounts.items() if is_counted(name)}
     return {name: number for name, number in counted.items() if number}
 
 

@@ -163,7 +163,7 @@ class Board:
         return self._verbosity.sequence()
 
     def read_verbosity(self) -> Verbosity | None:
-        """Which lines every process is to log; None before the master has said so."""
+        """Choice of the lines that every process is to log; None before the master has said so."""
         stamped = self._verbosity.read()
         return None if stamped is None else msgspec.msgpack.decode(stamped.content, type=Verbosity)
 

@@ -115,7 +115,7 @@ class Cell:
         return facts if header == _header(sequence, facts) and facts.length <= self.capacity else None
 
     def _store(self, facts: _Facts, content: bytes = b"") -> None:
-        # Whatever a predecessor left, dead in the middle or not: on to an odd number that it did not use.
+        # A predecessor may have died in the middle of a write: on to an odd number that it did not use.
         under_way = (self._sequence[0] + 1) | 1
         if under_way >= _MAX_SEQUENCE:
             under_way = 1

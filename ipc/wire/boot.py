@@ -18,6 +18,7 @@ from ipc.podresources.node_resources import NodeResources
 from ipc.shm.board import Board
 from ipc.shm.mutation_slots import MutationSlots
 from ipc.wire.cluster_settings import ClusterSettings
+from ipc.wire.credential_provider import CredentialProvider
 from ipc.wire.server_settings import ServerSettings
 
 
@@ -64,6 +65,8 @@ class WorkerSettings(msgspec.Struct, frozen=True, kw_only=True):
     """Where what belongs to a pod lies beside its logs: ``<uid>/containers/<name>/<attempt>.termination-log``."""
     pulled_images_dir: str = ""
     """Pull records: a file for each image that was pulled with pods' logins (`workers.images.pull_records`)."""
+    credential_providers: tuple[CredentialProvider, ...] = ()
+    """Programs that give logins for images, in the order in which their logins count."""
     memory_dir: str = ""
     """The same for what must not reach a disk, on a file system that is memory."""
     inspect_file: str = ""
@@ -71,6 +74,8 @@ class WorkerSettings(msgspec.Struct, frozen=True, kw_only=True):
     image_records_file: str = ""
     """When each image was seen and used, and which were pulled (`workers.images.image_records`); empty: nowhere."""
     node: NodeResources = NodeResources()
+    pods_memory: int = 0
+    """Bytes that all pods may have together where no cgroup holds them to it; 0: they are not counted."""
     network: NetworkSettings = NetworkSettings()
     seccomp_default: bool = True
     """Whether a container that chooses no seccomp profile runs under Podman's."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import AsyncIterable
 from typing import Final
 
 import httptools
@@ -12,10 +13,16 @@ NO_HTTP: Final = "no HTTP in the answer"
 _BODILESS: Final = frozenset((204, 304))
 
 
+class TooLargeError(Exception):
+    """The answer's body is larger than the caller takes."""
+
+
 class HttpAnswer:
     """One answer after the other, as httptools reads them: it calls the ``on_`` methods."""
 
-    def __init__(self) -> None:
+    def __init__(self, max_head_bytes: int) -> None:
+        """An answer is broken whose head has not ended after so many bytes, what announces it (100, 103) among them."""
+        self._max_head_bytes = max_head_bytes
         self._parser: httptools.HttpResponseParser | None = httptools.HttpResponseParser(self)
         self.begin()
 
@@ -31,15 +38,21 @@ class HttpAnswer:
         """No HTTP has come, after what was read."""
         self.ends_with_close = False
         self._parts: list[bytes] = []
+        self.received_bytes = 0
+        """Bytes that have come since `begin`."""
 
     def feed(self, data: bytes) -> None:
+        """Take what has come; `broken` says when that cannot be an answer."""
         assert self._parser is not None
+        self.received_bytes += len(data)
         try:
             self._parser.feed_data(data)
         except httptools.HttpParserUpgrade as switched:
             self._parts.append(data[switched.args[0] :])
         except httptools.HttpParserError as error:
             self.broken = ConnectionResetError(f"{NO_HTTP}: {error}")
+        if self.broken is None and not self.status and self.received_bytes > self._max_head_bytes:
+            self.broken = ConnectionResetError(f"{NO_HTTP}: its head has more than {self._max_head_bytes} bytes")
 
     def end(self) -> None:
         """The server has closed the connection. Raises ConnectionResetError when that is no end of the answer."""
@@ -83,3 +96,15 @@ class HttpAnswer:
         elif self.status != SWITCHING_PROTOCOLS:
             self.is_whole = True
             self.keep_alive = self._parser.should_keep_alive()
+
+
+async def whole_body(parts: AsyncIterable[bytes], max_bytes: int) -> bytes:
+    """A body that comes in parts. Raises TooLargeError, before much more than that was read."""
+    kept: list[bytes] = []
+    size = 0
+    async for part in parts:
+        size += len(part)
+        if size > max_bytes:
+            raise TooLargeError(f"an answer of more than {max_bytes} bytes")
+        kept.append(part)
+    return kept[0] if len(kept) == 1 else b"".join(kept)

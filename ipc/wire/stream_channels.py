@@ -16,7 +16,7 @@ V5: Final = "v5.channel.k8s.io"
 V4: Final = "v4.channel.k8s.io"
 """The same without half-closing: whoever has sent all of its input cannot say so."""
 PROTOCOLS: Final = (V5, V4)
-"""Which are spoken, best first."""
+"""Protocols that are spoken, best first."""
 
 MAX_MESSAGE_BYTES: Final = 256 * 1024
 """Largest message that is taken."""

@@ -1,4 +1,4 @@
-"""Which cgroup this process is in, what of it may be given to containers, and whether systemd makes slices for pods."""
+"""The cgroup of this process, what of it may be given to containers, and whether systemd makes slices for pods."""
 
 from __future__ import annotations
 

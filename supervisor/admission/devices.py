@@ -1,4 +1,4 @@
-"""Which devices each container of a pod is given. Pure.
+"""Devices that each container of a pod is given. Pure.
 
 Mirrors Allocate, allocateContainerResources and devicesToAllocate (pkg/kubelet/cm/devicemanager/manager.go). Different
 on purpose: devices are given out in the order of the configuration, not in any; and an edit may ask for another number,
@@ -92,7 +92,7 @@ class _Draw:
             raise DeviceError(f"no healthy devices present; cannot allocate unhealthy devices {resource}")
         free = [name for name in healthy if name not in self._in_use[resource] or name in reusable]
         kept = [name for name in dict.fromkeys(held) if name in free][:needed]
-        # What another container of the pod has is taken last: that one keeps it, if it can.
+        # A device that another container of the pod has is taken last: that one keeps it, if it can.
         others = sorted(
             (name for name in free if name not in kept),
             key=lambda name: (name not in reusable, (resource, name) in self._kept),

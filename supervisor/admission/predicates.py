@@ -1,9 +1,10 @@
 """Whether a pod may run here. Pure.
 
 The checks, their order, reasons and words follow pkg/kubelet/lifecycle/predicate.go and the scheduler filters that it
-calls; the first rejection wins. Taints speak to a scheduler, which a single host does not have, and the kubelet does
-not hold them against static pods; they are not looked at. A field that must not be ignored, `spec.os.name` among them,
-never comes here: the manifest was refused when it was decoded (see `sources.decode`).
+calls; the first rejection wins. Taints are those of the cluster's Node, held against the cluster's pods: others are
+static ones, to which a kubelet does not hold them either. A field that must not be ignored never comes here: the
+manifest was refused when it was decoded (see `sources.decode`), with `spec.os.name` as one of them, and the pod of a
+cluster when it was read, but for that one.
 """
 
 from __future__ import annotations
@@ -14,13 +15,16 @@ from typing import Final
 
 import msgspec
 
+from ipc.api.annotations import API_SOURCE, CONFIG_SOURCE
 from ipc.api.support.warnings import field_warnings
 from ipc.api.v1.pod import Pod
+from ipc.podresources.node_affinity import matches_node
 from ipc.podresources.node_resources import NodeResources
 from ipc.podresources.priority import SYSTEM_CLASSES
+from ipc.podresources.tolerations import tolerates_all
 from supervisor.admission.apparmor import APPARMOR, apparmor_problem
 from supervisor.admission.host_ports import host_ports
-from supervisor.admission.node_affinity import HOST_OS, OS_LABEL, matches_node, node_labels
+from supervisor.admission.node_labels import HOST_OS, OS_LABEL, node_labels
 from supervisor.admission.node_usage import NodeUsage
 from supervisor.admission.old_annotations import dead_annotations
 from supervisor.admission.resource_fit import Shortage, fractions, shortages, unenforced, unprovided
@@ -97,10 +101,30 @@ def _os_label(pod: Pod, others: NodeUsage, settings: Settings, node: NodeResourc
     return Rejected("PodOSSelectorNodeLabelDoesNotMatch", message)
 
 
+def _os_field(pod: Pod, others: NodeUsage, settings: Settings, node: NodeResources) -> Rejected | None:
+    if pod.spec.os is None or pod.spec.os.name == HOST_OS:
+        return None
+    return Rejected("PodOSNotSupported", "Failed to admit pod as the OS field doesn't match node OS")
+
+
 def _node_affinity(pod: Pod, others: NodeUsage, settings: Settings, node: NodeResources) -> Rejected | None:
-    if matches_node(pod.spec, node_labels(settings), settings.node_name):
+    """Pods of a cluster that has not told of its Node yet, after a restart without it, are where its scheduler put
+    them."""
+    if _is_of_cluster(pod) and node.labels is None:
+        return None
+    if matches_node(pod.spec, node_labels(settings, node), settings.node_name):
         return None
     return _predicate_failed("NodeAffinity", "node(s) didn't match Pod's node affinity/selector")
+
+
+def _is_of_cluster(pod: Pod) -> bool:
+    return pod.metadata.annotations.get(CONFIG_SOURCE) == API_SOURCE
+
+
+def _taints(pod: Pod, others: NodeUsage, settings: Settings, node: NodeResources) -> Rejected | None:
+    if not _is_of_cluster(pod) or tolerates_all(pod.spec.tolerations, node.no_execute):
+        return None
+    return _predicate_failed("TaintToleration", "node(s) had taints that the pod didn't tolerate")
 
 
 def _ports(pod: Pod, others: NodeUsage, settings: Settings, node: NodeResources) -> Rejected | None:
@@ -157,9 +181,11 @@ def _predicate_failed(predicate: str, why: str) -> Rejected:
 _CHECKS: Final[tuple[Check, ...]] = (
     _sysctls,
     _os_label,
+    _os_field,
     _room,
     _node_affinity,
     _ports,
+    _taints,
     _apparmor,
     _forbidden_ports,
 )

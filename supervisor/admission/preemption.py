@@ -1,4 +1,4 @@
-"""Which pods give way to a critical one that has no room: those whose end does the least harm. Pure.
+"""Pods that give way to a critical one that has no room: those whose end does the least harm. Pure.
 
 Mirrors pkg/kubelet/preemption/preemption.go: guaranteed pods are spared most, then burstable ones, then those of best
 effort; within each class as few as possible, and of two that serve alike the one with the smaller requests.
@@ -63,7 +63,7 @@ def pods_to_preempt(preemptor: Pod, others: Iterable[Pod], needed: Requirements)
     best_effort, burstable, guaranteed = classes.values()
     if unmet := remaining(needed, (*best_effort, *burstable, *guaranteed)):
         raise NoVictims(_nobody_has(unmet))
-    # Of each class only what all pods of the lesser classes, and the chosen ones of the better, leave open.
+    # Each class gives only what all pods of the lesser classes, and the chosen ones of the better, leave open.
     last = _nearest(guaranteed, remaining(needed, (*best_effort, *burstable)))
     middle = _nearest(burstable, remaining(needed, (*best_effort, *last)))
     first = _nearest(best_effort, remaining(needed, (*middle, *last)))

@@ -9,14 +9,15 @@ from collections.abc import Sequence
 from typing import Final
 
 from ipc.api.v1.pod import Pod
-from ipc.api.v1.scheduling import Toleration
+from ipc.api.v1.scheduling import Taint
 from ipc.eviction.signals import NodePressure
 from ipc.kubecontainer.pod_failure import EVICTED
 from ipc.podresources.priority import is_critical
 from ipc.podresources.qos import compute_pod_qos
+from ipc.podresources.tolerations import tolerates_all
 
-MEMORY_PRESSURE_TAINT: Final = "node.kubernetes.io/memory-pressure"
-"""k8s.io/api/core/v1, TaintNodeMemoryPressure; its effect is NoSchedule."""
+MEMORY_PRESSURE_TAINT: Final = Taint(key="node.kubernetes.io/memory-pressure", effect="NoSchedule")
+"""k8s.io/api/core/v1, TaintNodeMemoryPressure."""
 BEST_EFFORT: Final = "BestEffort"
 
 
@@ -25,18 +26,7 @@ def pressure_problem(pod: Pod, conditions: Sequence[NodePressure]) -> tuple[str,
     if not conditions or is_critical(pod):
         return None
     if tuple(conditions) == (NodePressure.MEMORY,) and (
-        compute_pod_qos(pod) != BEST_EFFORT or any(map(_tolerates_memory_pressure, pod.spec.tolerations))
+        compute_pod_qos(pod) != BEST_EFFORT or tolerates_all(pod.spec.tolerations, (MEMORY_PRESSURE_TAINT,))
     ):
         return None
     return EVICTED, f"The node had condition: [{' '.join(conditions)}]. "
-
-
-def _tolerates_memory_pressure(toleration: Toleration) -> bool:
-    """ToleratesTaint (k8s.io/api/core/v1/toleration.go) of that taint, which has no value."""
-    if toleration.effect not in ("", "NoSchedule"):
-        return False
-    if toleration.key not in ("", MEMORY_PRESSURE_TAINT):
-        return False
-    if toleration.operator == "Exists":
-        return True
-    return toleration.operator in ("", "Equal") and not toleration.value and bool(toleration.key)

@@ -10,7 +10,7 @@ import msgspec
 
 from ipc.resources.registry import BY_PLURAL, RESOURCES, find_resource, in_category
 from ipc.resources.resource import Resource
-from supervisor.cli.manifests import objects_in, read_manifests
+from supervisor.cli.manifests import Manifest, objects_in, read_manifests
 from supervisor.cli.options import DEFAULT_NAMESPACE, Failure
 from supervisor.cli.suggestions import did_you_mean
 
@@ -24,25 +24,28 @@ class Selection(msgspec.Struct, frozen=True):
     names: tuple[str, ...] = ()
 
 
-def select(words: Sequence[str], files: Sequence[str], namespace: str | None) -> list[Selection]:
-    """Selections of a command line, by words or by manifests; ``namespace`` is None for all. Raises Failure with
-    kubectl's words."""
+def select(
+    words: Sequence[str], files: Sequence[str], namespace: str | None, *, recursive: bool = False
+) -> list[Selection]:
+    """Selections of a command line, by words or by manifests, which with ``recursive`` may lie below directories;
+    ``namespace`` is None for all. Raises Failure with kubectl's words."""
     if files and words:
         raise Failure(
             "when paths, URLs, or stdin is provided as resource input, you may not specify resource arguments as well",
             prefix="error: ",
         )
     if files:
-        return list(_in_files(files, DEFAULT_NAMESPACE if namespace is None else namespace))
+        read = read_manifests(files, recursive=recursive)
+        return list(_in_manifests(read, DEFAULT_NAMESPACE if namespace is None else namespace))
     found = _parsed(words)
     if namespace is None and any(names and resource.is_namespaced for resource, names in found):
         raise Failure("a resource cannot be retrieved by name across all namespaces", prefix="error: ")
     return [Selection(resource, namespace, names) for resource, names in found]
 
 
-def _in_files(files: Sequence[str], namespace: str) -> Iterator[Selection]:
+def _in_manifests(manifests: Iterable[Manifest], namespace: str) -> Iterator[Selection]:
     """Neighbours of one kind and place together."""
-    targets = [target for manifest in read_manifests(files) for target in objects_in(manifest, namespace)]
+    targets = [target for manifest in manifests for target in objects_in(manifest, namespace)]
     for (plural, place), group in groupby(targets, key=lambda target: (target.resource, target.namespace)):
         yield Selection(BY_PLURAL[plural], place, tuple(target.name for target in group))
 

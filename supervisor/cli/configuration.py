@@ -33,7 +33,7 @@ def config_option(command: F) -> F:
 
 
 def config_words(path: Path | None) -> str:
-    """Which file counts."""
+    """Words for the file that counts."""
     return str(path) if path is not None else f"all defaults ({usual_config_path()} does not exist)"
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import importlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Final
 
 import click
@@ -147,6 +147,27 @@ def _show_version(ctx: click.Context, _: click.Parameter, wanted: bool) -> None:
 @namespace_before_command
 def rootlet() -> None:
     """Rootlet keeps the pods of your manifests running on rootless Podman."""
+
+
+def root_context() -> click.Context:
+    """Context of `rootlet` itself, without any arguments."""
+    return click.Context(rootlet, info_name="rootlet", **rootlet.context_settings)
+
+
+def walk(context: click.Context) -> Iterator[click.Context]:
+    """The command and all below it, those of a group behind their group. Imports their modules."""
+    yield context
+    for child in subcommands(context):
+        yield from walk(child)
+
+
+def subcommands(context: click.Context) -> list[click.Context]:
+    """Commands of a group, in the order of its help; none of a command that is no group."""
+    group = context.command
+    if not isinstance(group, click.Group):
+        return []
+    found = ((name, group.get_command(context, name)) for name in group.list_commands(context))
+    return [click.Context(command, info_name=name, parent=context) for name, command in found if command is not None]
 
 
 def run_cli(arguments: Sequence[str], load_worker_main: LoadWorkerMain) -> int:

@@ -8,30 +8,16 @@ from typing import Final
 
 import click
 
-from supervisor.cli.main import rootlet
+from supervisor.cli.main import root_context, subcommands, walk
 
 SECTION: Final = 1
 
 
 def man_pages() -> Mapping[str, str]:
     """Text by file name, such as ``rootlet-get.1``."""
-    context = click.Context(rootlet, info_name="rootlet", **rootlet.context_settings)
-    return {f"{found.command_path.replace(' ', '-')}.{SECTION}": "\n".join(_page(found)) for found in _walk(context)}
-
-
-def _walk(context: click.Context) -> Iterator[click.Context]:
-    """The command and all below it."""
-    yield context
-    for child in _children(context):
-        yield from _walk(child)
-
-
-def _children(context: click.Context) -> list[click.Context]:
-    group = context.command
-    if not isinstance(group, click.Group):
-        return []
-    found = ((name, group.get_command(context, name)) for name in group.list_commands(context))
-    return [click.Context(command, info_name=name, parent=context) for name, command in found if command is not None]
+    return {
+        f"{found.command_path.replace(' ', '-')}.{SECTION}": "\n".join(_page(found)) for found in walk(root_context())
+    }
 
 
 def _page(context: click.Context) -> Iterator[str]:
@@ -56,10 +42,10 @@ def _page(context: click.Context) -> Iterator[str]:
 
 
 def _commands(context: click.Context) -> Iterator[str]:
-    children = _children(context)
-    if children:
+    below = subcommands(context)
+    if below:
         yield ".SH COMMANDS"
-    for child in children:
+    for child in below:
         yield ".TP"
         yield f".BR {_text(child.command_path.replace(' ', '-'))} ({SECTION})"
         yield _text(child.command.get_short_help_str(200))

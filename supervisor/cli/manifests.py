@@ -34,6 +34,10 @@ files_option: Final = click.option(
     help="A manifest, a directory of them, a URL, or - for stdin.",
 )
 
+recursive_option: Final = click.option(
+    "-R", "--recursive", is_flag=True, help="Look for manifests below the directories of -f, too."
+)
+
 
 class Kustomization(str):
     """A directory given with -k, among the files of -f."""
@@ -62,7 +66,7 @@ def manifest_options(command: F) -> F:
 
 
 class Target(msgspec.Struct, frozen=True):
-    """Which object is meant."""
+    """Name of an object."""
 
     resource: str
     """Plural of one of `ipc.resources.registry.APPLIED`."""

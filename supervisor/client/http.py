@@ -257,7 +257,7 @@ def _lines(pieces: Iterator[bytes]) -> Iterator[bytes]:
 
 
 def pod_key(pod: Json) -> PodKey:
-    """Which pod that is."""
+    """Identity of that pod."""
     return str(pod["metadata"].get("namespace", "")), str(pod["metadata"]["name"])
 
 

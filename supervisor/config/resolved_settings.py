@@ -76,6 +76,8 @@ def resolve_settings(settings: Settings, directory: Path, host: Host, file: str)
         _plain_numbers(settings),
         node_name=node_name,
         cdi_spec_dirs=expand.cdi_spec_dirs(),
+        image_credential_provider_config=expand.file_or_none("image_credential_provider_config"),
+        image_credential_provider_bin_dir=expand.file_or_none("image_credential_provider_bin_dir"),
         cluster=_replace(
             _plain_numbers(settings.cluster),
             kubeconfig=expand.cluster_file("kubeconfig"),
@@ -98,6 +100,8 @@ def resolve_settings(settings: Settings, directory: Path, host: Host, file: str)
     )
     if settings.pod_network.bridge and settings.pod_network.mode != BRIDGE:
         raise SettingsError(file, "podNetwork.bridge", f"is for podNetwork.mode {BRIDGE} only")
+    if bool(settings.image_credential_provider_config) != bool(settings.image_credential_provider_bin_dir):
+        raise SettingsError(file, "imageCredentialProviderConfig", "and imageCredentialProviderBinDir need each other")
     if problem := policy_problem(settings.image_gc):
         raise SettingsError(file, "imageGCLowThresholdPercent", problem)
     if len(os.fsencode(resolved.admin_socket)) > MAX_SOCKET_PATH_BYTES:
@@ -140,6 +144,10 @@ class _Expansion:
     def cluster_file(self, attribute: str) -> str:
         text = getattr(self._settings.cluster, attribute)
         return str(self._expanded(f"cluster.{yaml_name(attribute)}", text)) if text else ""
+
+    def file_or_none(self, attribute: str) -> str:
+        text = getattr(self._settings, attribute)
+        return str(self._expanded(yaml_name(attribute), text)) if text else ""
 
     def endpoint(self) -> str:
         name, endpoint = "containerRuntimeEndpoint", self._settings.container_runtime_endpoint

@@ -27,9 +27,12 @@ from ipc.log.verbosity import MAX_AREAS, Verbosity, area_problem, level_named
 from ipc.nodestatus.node_ip import node_ip_problem, socket_address_problem
 from ipc.podresources.network_settings import HOSTS_RESOLV_CONF, NetworkSettings
 from ipc.podresources.node_resources import NodeResources
+from ipc.podresources.pod_requests import MEMORY
+from ipc.podresources.pod_requests import amount as amount_of
 from ipc.text.durations import format_duration, parse_duration
 from ipc.wire.boot import TracingSettings, WorkerSettings
 from ipc.wire.cluster_settings import ClusterSettings
+from ipc.wire.credential_provider import CredentialProvider
 from ipc.wire.server_settings import ServerSettings
 from supervisor.config.cdi_specs import CDI_NAME
 from supervisor.config.sysctl_allowlist import pattern_problem
@@ -475,6 +478,8 @@ class Settings(_Section, frozen=True, kw_only=True):
     image_minimum_gc_age_s: Annotated[Seconds, _between("0s", "720h")] = seconds("2m")
     image_maximum_gc_age_s: Annotated[Seconds, _between("0s", "87600h")] = seconds("0s")
     image_gc_scope: Literal["PulledImages", "AllImages"] = "PulledImages"
+    image_credential_provider_config: str = ""
+    image_credential_provider_bin_dir: str = ""
     pinned_images: Annotated[tuple[str, ...], Each(_pin_problem, MAX_PINNED)] = ()
     container_garbage_collection: ContainerGarbageCollectionSettings = ContainerGarbageCollectionSettings()
     container_log_max_size: Annotated[Bytes, Check(_log_size_problem)] = Bytes(10 << 20)
@@ -559,9 +564,24 @@ _NO_SERVER: Final = ServerSettings()
 
 
 def node_thresholds(settings: Settings, node: NodeResources) -> tuple[Threshold, ...]:
-    """Thresholds of eviction on that node: where one cgroup holds all pods to a limit, that of its memory, too."""
-    is_limited = node.pod_cgroups is not None and node.pod_cgroups.enforced and "memory" in node.controllers
+    """Thresholds of eviction on that node: where pods may have less memory together than there is, or one cgroup holds
+    them to a limit, that of their memory, too."""
+    is_limited = has_limited_pods(node) or bool(pods_memory(settings, node))
     return with_allocatable(settings.thresholds) if is_limited else settings.thresholds
+
+
+def has_limited_pods(node: NodeResources) -> bool:
+    """Whether one cgroup holds all pods to a limit of memory."""
+    return node.pod_cgroups is not None and node.pod_cgroups.enforced and "memory" in node.controllers
+
+
+def pods_memory(settings: Settings, node: NodeResources) -> int:
+    """Memory that all pods may have together where no cgroup holds them to it, in bytes. 0: nothing is reserved for
+    others, and the host runs short before; or a cgroup holds them, or nothing is to."""
+    reserved = any(amount_of(kept, MEMORY) for kept in (settings.kube_reserved, settings.system_reserved))
+    if has_limited_pods(node) or "pods" not in settings.enforce_node_allocatable or not reserved:
+        return 0
+    return amount_of(node.pods_limit, MEMORY)
 
 
 def worker_settings(
@@ -572,6 +592,7 @@ def worker_settings(
     server: ServerSettings = _NO_SERVER,
     podman_environment: Mapping[str, str] = {},
     cluster: ClusterSettings | None = None,
+    credential_providers: tuple[CredentialProvider, ...] = (),
 ) -> WorkerSettings:
     """The children's part of resolved settings, and what the master has found out for them."""
     return WorkerSettings(
@@ -587,6 +608,7 @@ def worker_settings(
         pod_logs_dir=str(settings.pod_logs_dir),
         pods_dir=str(settings.state_dir / PODS_DIR),
         pulled_images_dir=str(settings.state_dir / PULLED_IMAGES_DIR),
+        credential_providers=credential_providers,
         image_records_file=str(settings.state_dir / IMAGE_RECORDS_FILE),
         memory_dir=str(settings.memory_dir / PODS_DIR),
         inspect_file=str(settings.memory_dir / INSPECT_FILE),
@@ -610,6 +632,7 @@ def worker_settings(
         max_pods=settings.max_pods,
         gc=settings.container_garbage_collection.policy,
         thresholds=node_thresholds(settings, node),
+        pods_memory=pods_memory(settings, node),
         log_rotation=settings.log_rotation,
         log=settings.logging.target,
         tracing=TracingSettings(

@@ -1,4 +1,4 @@
-"""Which kernel parameters a pod may set. Pure.
+"""Kernel parameters that a pod may set. Pure.
 
 Mirrors pkg/kubelet/sysctl (safe_sysctls.go, allowlist.go) and IsValidSysctlPattern (pkg/apis/policy/validation).
 Upstream asks for the kernel's version, because some of the safe ones belonged to no namespace before 4.15; Rootlet

@@ -27,6 +27,24 @@ class DeviceManager:
         self._waiting: dict[str, Pod] = {}
         """Pods that were admitted to devices of others, which go down and still have them."""
 
+    def recount(self, devices: Devices) -> tuple[str, ...]:
+        """Devices as they are found now; what pods have they keep. UIDs of pods that need not wait any longer."""
+        self._devices = devices
+        return self._give_to_waiting()
+
+    def known(self, pod: Pod | None) -> Devices:
+        """Devices that the pod has, of each resource that it asks for."""
+        if pod is None or not self._devices or not asks_for_devices(pod, self._devices):
+            return {}
+        containers = (*pod.spec.init_containers, *pod.spec.containers)
+        wanted = {name for container in containers for name in container.resources.limits}
+        has = set(names_by_resource(self._allocations.devices(pod.metadata.uid)))
+        return {
+            resource: {name: device for name, device in those.items() if (resource, name) in has}
+            for resource, those in self._devices.items()
+            if resource in wanted
+        }
+
     def given(self, uid: str) -> Allocated:
         """Devices of the pod's containers."""
         return self._allocations.devices(uid) if self._devices else NOTHING
@@ -60,6 +78,9 @@ class DeviceManager:
         """Nothing of the pod runs any more: UIDs of pods that need not wait any longer."""
         self._waiting.pop(uid, None)
         self._allocations.set_devices(uid, NOTHING)
+        return self._give_to_waiting()
+
+    def _give_to_waiting(self) -> tuple[str, ...]:
         waited = list(self._waiting.values())
         for pod in waited:
             self.allocate(pod)

@@ -1,4 +1,4 @@
-"""Which worker probes which pod, and the results of the probes (pkg/kubelet/prober/prober_manager.go). Without I/O.
+"""Workers that probe pods, and the results of the probes (pkg/kubelet/prober/prober_manager.go). Without I/O.
 
 The worker that owns a pod probes it, from before its first sync until nothing of it runs or its phase is terminal
 (pkg/kubelet/kubelet.go: AddPod in SyncPod, StopLivenessAndStartup in SyncTerminatingPod, RemovePod after it). When it
@@ -30,7 +30,7 @@ _NO_RESULTS: Final[Results] = MappingProxyType({})
 
 
 class _Prober:
-    """Which worker probes one pod."""
+    """The worker that probes one pod."""
 
     def __init__(self) -> None:
         self._worker: int | None = None
@@ -204,14 +204,10 @@ def _of_probes(probe_results: ProbeResults, probes: Iterable[ProbeType]) -> Prob
     return ProbeResults(**{probe.value: probe_results.of(probe) for probe in probes})
 
 
-def _has_probes(pod: Pod) -> bool:
-    return any(probes_of(container) for container in (*pod.spec.containers, *pod.spec.init_containers))
-
-
 def _wanted(state: PodWorkerState, entry: CacheEntry | None) -> ProbePod | None:
     """The order that its worker should have; None when nothing of the pod is to be probed."""
     pod, phase = state.pod, state.lifecycle.phase
-    if phase is WorkType.TERMINATED or pod is None or not _has_probes(pod):
+    if phase is WorkType.TERMINATED or pod is None or not state.is_probed:
         return None
     inline = entry is not None and entry.row < 0
     status = msgspec.structs.replace(entry.status, observed_at=0.0) if entry is not None and inline else None

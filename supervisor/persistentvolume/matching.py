@@ -1,4 +1,4 @@
-"""Which PersistentVolume a claim gets. Pure.
+"""Choice of the PersistentVolume that a claim gets. Pure.
 
 Mirrors k8s.io/component-helpers/storage/volume/pv_helpers.go (FindMatchingVolume, IsVolumeBoundToClaim,
 CheckAccessModes), pkg/controller/volume/persistentvolume/index.go (allPossibleMatchingAccessModes) and

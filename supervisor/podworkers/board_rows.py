@@ -1,4 +1,4 @@
-"""Which board row belongs to which pod."""
+"""Board rows of pods."""
 
 from __future__ import annotations
 

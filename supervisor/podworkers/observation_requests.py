@@ -160,7 +160,7 @@ class ObservationRequests:
                 self._asked.add(uid)
             return None
         if observation.answers < self._needed.get(uid, 0):
-            # It says what it says, but not what the last act has made: it is no newer than that.
+            # The worker's answer may be true, but not of what the last act has made: it is no newer than that.
             before_act = min(status.observed_at, self._acts[uid].with_effect_at)
             status = msgspec.structs.replace(status, observed_at=before_act)
         else:

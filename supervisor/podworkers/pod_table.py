@@ -8,6 +8,7 @@ from ipc.api.v1.pod import Pod
 from ipc.kubecontainer.config_objects import ObjectKey, ObjectRef
 from supervisor.podworkers.board_rows import NO_ROW, RowAllocator
 from supervisor.podworkers.pod_worker_state import PodWorkerState
+from supervisor.podworkers.quiet_pods import QuietPods
 from supervisor.podworkers.sharding import MAX_MOVES, Shards, WorkerLimits
 from supervisor.processes.worker_pool import QUARANTINE_SLOT
 
@@ -17,7 +18,9 @@ class PodTable:
 
     def __init__(self, limits: WorkerLimits, rows: int) -> None:
         self._states: dict[str, PodWorkerState] = {}
+        self._limits = limits
         self._shards = Shards(limits)
+        self._quiet_pods = QuietPods()
         self._rows = RowAllocator(rows)
         self._with_deadline: dict[str, PodWorkerState] = {}
         """Pods whose manifest has activeDeadlineSeconds."""
@@ -55,13 +58,21 @@ class PodTable:
     def begin(self, uid: str, name: str, pod: Pod | None, source: str) -> PodWorkerState:
         """Enter a pod; without ``pod`` it is an orphan."""
         state = self._states[uid] = PodWorkerState(uid, name, pod, source, self._shards.assign(), self._rows.take())
+        self._quiet_pods.stir(uid)
         self._note_deadline(state)
         return state
 
     def update(self, state: PodWorkerState, pod: Pod) -> None:
         """A newer desired pod."""
+        self.stir(state)
         state.update(pod)
         self._note_deadline(state)
+
+    def stir(self, state: PodWorkerState) -> None:
+        """Something happens to the pod: for a while it counts as a whole one."""
+        if self._quiet_pods.is_quiet(state.uid):
+            self._shards.quieten(state.slot, -1)
+        self._quiet_pods.stir(state.uid)
 
     def _note_deadline(self, state: PodWorkerState) -> None:
         if state.pod is not None and state.pod.spec.active_deadline_seconds is not None:
@@ -78,7 +89,8 @@ class PodTable:
         del self._states[state.uid]
         self._with_deadline.pop(state.uid, None)
         self._rows.give_back(state.row)
-        self._shards.release(state.slot)
+        self._shards.release(state.slot, is_quiet=self._quiet_pods.is_quiet(state.uid))
+        self._quiet_pods.forget(state.uid)
 
     @property
     def workers(self) -> int:
@@ -92,10 +104,18 @@ class PodTable:
 
     def limit_workers(self, limits: WorkerLimits) -> None:
         """Replace the limits on the number of workers."""
+        self._limits = limits
         self._shards.limit(limits)
 
-    def fit_workers(self) -> None:
-        """Fewer pods may need fewer workers. (For more of them there are more as soon as they `begin`.)"""
+    def fit_workers(self, now_mono: float) -> None:
+        """Fewer pods, or quiet ones, may need fewer workers. (For more of them there are more as soon as they
+        `begin`.) A pod that is probed or at work is not quiet."""
+        for uid in sorted(self._quiet_pods.tick(now_mono, self._limits.quiet_after_s)):
+            state = self._states[uid]
+            if state.is_probed or state.lifecycle.in_flight is not None:
+                self._quiet_pods.stir(uid)
+            else:
+                self._shards.quieten(state.slot, 1)
         self._shards.fit()
 
     def move(self, is_up: Callable[[int], bool], convicts: Collection[str] = ()) -> list[PodWorkerState]:
@@ -121,12 +141,14 @@ class PodTable:
         self._move(state, QUARANTINE_SLOT)
 
     def _place(self, state: PodWorkerState, is_up: Callable[[int], bool], convicts: Collection[str]) -> int:
-        return QUARANTINE_SLOT if state.uid in convicts else self._shards.better_slot(state.slot, is_up)
+        if state.uid in convicts:
+            return QUARANTINE_SLOT
+        return self._shards.better_slot(state.slot, is_up, is_quiet=self._quiet_pods.is_quiet(state.uid))
 
     def _move(self, state: PodWorkerState, slot: int) -> bool:
         if slot == state.slot:
             return False
-        self._shards.move(state.slot, slot)
+        self._shards.move(state.slot, slot, is_quiet=self._quiet_pods.is_quiet(state.uid))
         state.move(slot)
         return True
 

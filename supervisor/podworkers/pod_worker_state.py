@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from ipc.api.v1.pod import Pod
 from ipc.kubecontainer.config_objects import ObjectRef, referenced_objects
+from ipc.kubecontainer.probe_results import probes_of
 from supervisor.podworkers.pod_lifecycle import PodLifecycle
 
 
@@ -37,6 +38,12 @@ class PodWorkerState:
     def pod(self) -> Pod | None:
         """Desired pod, with the resources that it was allocated; None for an orphan."""
         return self.lifecycle.pod
+
+    @property
+    def is_probed(self) -> bool:
+        """Whether its manifest has a probe."""
+        spec = self.pod.spec if self.pod is not None else None
+        return spec is not None and any(map(probes_of, (*spec.init_containers, *spec.containers)))
 
     @property
     def stated(self) -> Pod | None:

@@ -2,6 +2,8 @@
 
 A hash of the UID would need no memory but leaves one of two workers with 35 of 60 pods now and then, and the slower
 shard is what a start takes. A pod may move between two syncs: nothing of it is in a worker while none is in flight.
+
+A quiet pod, to which nothing has happened for a while, counts as a fifth of one.
 """
 
 from __future__ import annotations
@@ -19,6 +21,8 @@ MAX_MOVES: Final = 100
 """Most pods that one round moves: each of them is reported to the API server."""
 FILLED: Final = 0.75
 """How full the others may be, when a worker goes, of what brings the next one."""
+QUIET_PER_BUSY: Final = 5
+"""So many quiet pods count as a busy one: one worker has 500 of them by default."""
 
 
 class WorkerLimits(msgspec.Struct, frozen=True):
@@ -28,26 +32,29 @@ class WorkerLimits(msgspec.Struct, frozen=True):
     """At most so many."""
     pods_per_worker: int = 0
     """One more comes when each of the others has so many. 0: all are there always."""
+    quiet_after_s: float = math.inf
+    """A pod to which nothing has happened for so long is quiet."""
 
 
 def worker_limits(settings: Settings) -> WorkerLimits:
     """Limits as configured."""
-    return WorkerLimits(settings.workers.count, settings.workers.pods_per_worker)
+    workers = settings.workers
+    return WorkerLimits(workers.count, workers.pods_per_worker, float(workers.idle_timeout_s))
 
 
-def workers_wanted(pods: int, there: int, limits: WorkerLimits) -> int:
-    """As many as the pods need. One that is there stays while the others would be nearly full without it: a pod more
-    or less does not make and end processes."""
+def workers_wanted(load: float, there: int, limits: WorkerLimits) -> int:
+    """As many as that load needs, in busy pods. One that is there stays while the others would be nearly full without
+    it: a pod more or less does not make and end processes."""
     if not limits.pods_per_worker:
         return limits.count
-    needed = math.ceil(pods / limits.pods_per_worker)
-    kept = min(there, math.ceil(pods / (FILLED * limits.pods_per_worker)))
+    needed = math.ceil(load / limits.pods_per_worker)
+    kept = min(there, math.ceil(load / (FILLED * limits.pods_per_worker)))
     return max(1, min(limits.count, max(needed, kept)))
 
 
-def least_loaded(slots: Sequence[int], pods_per_slot: Mapping[int, int]) -> int:
-    """The slot with the fewest pods, the first of several."""
-    return min(slots, key=lambda slot: pods_per_slot.get(slot, 0))
+def least_loaded(slots: Sequence[int], load_of: Callable[[int], int]) -> int:
+    """The slot with the least load, the first of several."""
+    return min(slots, key=load_of)
 
 
 class Shards:
@@ -57,6 +64,8 @@ class Shards:
         self._limits = limits
         self._open: tuple[int, ...] = ()
         self._pods: dict[int, int] = {}
+        self._quiet: dict[int, int] = {}
+        """How many of them are quiet."""
         self.fit()
 
     @property
@@ -71,20 +80,31 @@ class Shards:
 
     def fit(self, more: int = 0) -> None:
         """Open and close slots by the number of pods, ``more`` of which are about to be assigned."""
-        workers = workers_wanted(sum(self._pods.values()) + more, self.workers, self._limits)
+        load = sum(map(self._load, self._pods)) / QUIET_PER_BUSY + more
+        workers = workers_wanted(load, self.workers, self._limits)
         self._open = tuple(range(FIRST_POD_SLOT, FIRST_POD_SLOT + workers))
         self._pods |= {slot: 0 for slot in self._open if slot not in self._pods}
 
     def assign(self) -> int:
         """A slot for one pod more; perhaps a new one, where nobody is yet."""
         self.fit(more=1)
-        slot = least_loaded(self._open, self._pods)
+        slot = least_loaded(self._open, self._load)
         self._pods[slot] += 1
         return slot
 
-    def release(self, slot: int) -> None:
+    def _load(self, slot: int) -> int:
+        """Load of all pods in that slot, in quiet ones."""
+        quiet = self._quiet.get(slot, 0) if self._limits.pods_per_worker else 0
+        return QUIET_PER_BUSY * self._pods.get(slot, 0) - (QUIET_PER_BUSY - 1) * quiet
+
+    def quieten(self, slot: int, pods: int) -> None:
+        """So many pods more in that slot are quiet, or fewer."""
+        self._quiet[slot] = self._quiet.get(slot, 0) + pods
+
+    def release(self, slot: int, *, is_quiet: bool = False) -> None:
         """Take one pod from that slot."""
         self._pods[slot] -= 1
+        self.quieten(slot, -is_quiet)
 
     @property
     def quarantine(self) -> bool:
@@ -94,25 +114,31 @@ class Shards:
     def pods_per_slot(self) -> Mapping[int, int]:
         return self._pods
 
-    def better_slot(self, slot: int, is_up: Callable[[int], bool]) -> int:
-        """Slot in which a pod of that slot should be: another if the slot is closed, or has two pods more than that."""
+    def better_slot(self, slot: int, is_up: Callable[[int], bool], *, is_quiet: bool = False) -> int:
+        """Slot in which a pod of that slot should be: another if the slot is closed, or has two busy pods more than
+        that. A quiet pod stays where it is while its slot is open: to move it costs more than it weighs."""
         up = [other for other in self._open if is_up(other)]
-        if not up:
+        if not up or (is_quiet and self._limits.pods_per_worker and slot in self._open):
             return slot
-        best = least_loaded(up, self._pods)
-        is_better = slot not in self._open or self._pods[slot] > self._pods[best] + 1
+        best = least_loaded(up, self._load)
+        is_better = slot not in self._open or self._load(slot) > self._load(best) + QUIET_PER_BUSY
         return best if is_better else slot
 
-    def move(self, old: int, new: int) -> None:
-        self._pods[old] -= 1
+    def move(self, old: int, new: int, *, is_quiet: bool = False) -> None:
+        self.release(old, is_quiet=is_quiet)
         self._pods[new] = self._pods.get(new, 0) + 1
+        self.quieten(new, is_quiet)
 
     def uneven(self, is_up: Callable[[int], bool]) -> bool:
         """Whether any pod should move."""
-        return any(count and self.better_slot(slot, is_up) != slot for slot, count in self._pods.items())
+        return any(
+            count and self.better_slot(slot, is_up, is_quiet=count == self._quiet.get(slot, 0)) != slot
+            for slot, count in self._pods.items()
+        )
 
     def vacated(self) -> Iterator[int]:
         """Closed slots whose last pod is gone; each is named once."""
         for slot in [slot for slot, count in self._pods.items() if slot not in self._open and not count]:
             del self._pods[slot]
+            self._quiet.pop(slot, None)
             yield slot

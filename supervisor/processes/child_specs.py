@@ -1,4 +1,4 @@
-"""Which children the agent has."""
+"""Children that the agent has."""
 
 from __future__ import annotations
 

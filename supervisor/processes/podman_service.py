@@ -1,4 +1,4 @@
-"""Which libpod API socket to use: the user's own, or that of a `podman system service` that is our child.
+"""Choice of a libpod API socket: the user's own, or that of a `podman system service` that is our child.
 
 Our own child is preferable (no idle exit, no kernel keyring per container, short-lived exec sessions) but a user who
 already runs podman.socket has one service, not two. Its settings are the user's containers.conf with ours on top,

@@ -84,7 +84,7 @@ def _make_pages_shareable() -> None:
     """Collect garbage and freeze the rest, so that the pages of a forked process stay shared with this one."""
     gc.collect()
     if sys.version_info < (3, 12):
-        # It counts references to names. Each child would let go of them one by one, on as many pages.
+        # The cache of types counts references to names. Each child would drop them one by one, on as many pages.
         sys._clear_type_cache()
     gc.freeze()
 

@@ -15,7 +15,7 @@ from ipc.api.v1.event import Event
 from ipc.kubecontainer.pod_failure import PodFailure
 from ipc.kubecontainer.probe_results import ProbeResults
 from ipc.messages.base import EventReport, PullEnded, PullProgress
-from ipc.messages.cluster import PodValuesStated
+from ipc.messages.cluster import NodeStated, PodValuesStated
 from ipc.messages.node_worker import (
     ImagesCollected,
     LogsCollected,
@@ -25,6 +25,7 @@ from ipc.messages.node_worker import (
     VolumeDeleted,
 )
 from ipc.messages.pod_worker import AbandonPull, Freeze, ProbeResultChanged, ProbingStopped, PullImage, SyncDone
+from ipc.podresources.devices import Devices
 from supervisor.config.settings import Settings
 from supervisor.protocol.source_updates import ObjectsExpected, ObjectUpdate, PodUpdate
 from supervisor.state.resources_checkpoint import PodResources
@@ -127,6 +128,12 @@ class SettingsChanged(msgspec.Struct, frozen=True):
     settings: Settings
 
 
+class DevicesChanged(msgspec.Struct, frozen=True):
+    """Devices of the configuration as they are found now: one has come, or is gone."""
+
+    devices: Devices
+
+
 class HostAddressesChanged(msgspec.Struct, frozen=True):
     """The host has other addresses, at most one of each family, or none."""
 
@@ -197,6 +204,7 @@ LoopEvent = (
     PodUpdate
     | ObjectUpdate
     | ObjectsExpected
+    | NodeStated
     | PodValuesStated
     | SourcesReady
     | Observations
@@ -225,6 +233,7 @@ LoopEvent = (
     | BindingsRestored
     | SettingsChanged
     | HostAddressesChanged
+    | DevicesChanged
     | NodeShutdownBegan
     | NodeShutdownCalledOff
     | StopPods

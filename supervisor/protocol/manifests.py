@@ -141,6 +141,8 @@ class SourceSnapshot(msgspec.Struct, frozen=True, kw_only=True):
     """Names of files beside the manifests that are not read."""
     complete: bool
     """All files are known (some may be held, see `held_files`). False: nothing may be removed because of it."""
+    absent: bool = False
+    """Not complete because nothing is at the source's place: it was never made, or is not mounted."""
 
     def held_files(self) -> frozenset[str]:
         """Files with an error: what they state is only partly known."""

@@ -64,7 +64,7 @@ class _Group(NamedTuple):
     type: str
     reason: str
     first_seen: str
-    """Which pod of that UID, by its annotation CONFIG_SEEN."""
+    """Annotation CONFIG_SEEN of the pod: it tells pods of that UID apart."""
 
 
 class _Key(NamedTuple):

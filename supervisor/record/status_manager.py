@@ -70,6 +70,8 @@ class _Record:
         """The one that is reported: a terminal phase comes later there."""
         self.was_observed = False
         """``status`` was generated from an observation once."""
+        self.is_restored = False
+        """The pod is known from the checkpoint: it may run, and nobody has looked yet."""
         self.summary = ""
         """Summary of the pod's last sync with any effect."""
         self.rejection: PodFailure | None = None
@@ -181,6 +183,10 @@ class StatusManager:
         return self._feed.events_gone(self._events.expire(now.wall))
 
     # --- what makes a status -------------------------------------------------------------------------------------
+
+    def restored(self, uid: str) -> None:
+        """The pod comes from the checkpoint."""
+        self._record(uid).is_restored = True
 
     def reject(self, uid: str, reason: str, message: str) -> None:
         """The pod was not admitted: it is Failed, whatever its containers say (pkg/kubelet/kubelet.go, rejectPod)."""
@@ -349,6 +355,7 @@ class StatusManager:
             source=state.source,
             deletion_timestamp=rfc3339(deletion_wall) if deletion_wall is not None else "",
             observed_at=observed_at,
+            is_observed=record.was_observed or not record.is_restored,
             next_try=self._next_tries(state),
             summary=record.summary,
             slot=state.slot,

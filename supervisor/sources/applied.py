@@ -11,7 +11,7 @@ from __future__ import annotations
 import hashlib
 import os
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
@@ -52,6 +52,8 @@ _LAST_SUFFIX: Final = ".last"
 _PLAIN_STEM: Final = re.compile(r"[a-z0-9][a-z0-9.-]{0,199}")
 
 Key = PodKey | ObjectKey
+WarningsOf = Callable[[Pod], Sequence[str]]
+"""Warnings of a pod that is taken: of fields that have no effect, or another one than is meant."""
 
 
 class ApplyOptions(msgspec.Struct, frozen=True):
@@ -87,8 +89,10 @@ class AppliedStore:
         max_bytes: int = DEFAULT_MAX_MANIFEST_BYTES,
         *,
         secrets_directory: Path | None = None,
+        warnings_of: WarningsOf = field_warnings,
     ) -> None:
         """Without a ``secrets_directory`` Secrets are refused."""
+        self._warnings_of = warnings_of
         self._directory = directory
         self._secrets_directory = secrets_directory
         self._origin = origin
@@ -164,7 +168,7 @@ class AppliedStore:
             return ApplyResult(errors=errors)
         return ApplyResult(
             lines=tuple(self._store(item, present.get(item.key), stated[item.key], options) for item in items),
-            warnings=tuple(warning for item in items for warning in _warnings(item.value)),
+            warnings=tuple(warning for item in items for warning in self._warnings(item.value)),
             values=tuple(item.value for item in items),
         )
 
@@ -186,7 +190,10 @@ class AppliedStore:
                 self._keep_last(key, present.value)
             write_atomically(self._path(key), msgspec.json.encode(value))
         outcome = "unchanged" if _same(value, present.value) else "patched"
-        return ApplyResult(lines=(f"{_name(item)} {outcome}",), warnings=_warnings(value), values=(value,))
+        return ApplyResult(lines=(f"{_name(item)} {outcome}",), warnings=self._warnings(value), values=(value,))
+
+    def _warnings(self, value: Pod | ConfigObject) -> tuple[str, ...]:
+        return tuple(self._warnings_of(value)) if isinstance(value, Pod) else ()
 
     def _present(self) -> dict[Key, Item]:
         stored = self.read()
@@ -280,10 +287,6 @@ def file_name(key: Key) -> str:
 
 def _name(item: Item) -> str:
     return f"{item.value.kind.lower()}/{item.value.metadata.name}"
-
-
-def _warnings(value: Pod | ConfigObject) -> tuple[str, ...]:
-    return field_warnings(value) if isinstance(value, Pod) else ()
 
 
 def _same(one: Pod | ConfigObject, other: Pod | ConfigObject) -> bool:

@@ -16,10 +16,12 @@ from ipc.api.annotations import API_SOURCE
 from ipc.api.decode import decode_pod, encode_pod
 from ipc.api.errors import FieldErrors
 from ipc.api.v1.pod import Pod
+from ipc.api.v1.status import PodStatus
 from ipc.host.atomic_file import UntrustedFile, move_aside, read_bounded, write_atomically
 from ipc.host.private_directories import make_private
 from supervisor.protocol.manifests import DesiredPod
 from supervisor.state.checked_file import decode_checked, encode_checked
+from supervisor.status.phase import TERMINAL_PHASES
 
 VERSION: Final = 1
 """Version of the format. Another version is not trusted, whatever it says."""
@@ -73,10 +75,12 @@ def _decode(data: bytes) -> tuple[DesiredPod, ...]:
 
 
 def _pod(entry: _Entry) -> Pod:
-    """A pod of a cluster has a status, too: it says that the pod has ended for good, when nothing of it is left."""
-    if entry.source == API_SOURCE:
-        return msgspec.json.decode(entry.pod, type=Pod)
-    return decode_pod(_plain(entry.pod))
+    """A pod of a cluster has a status, too, if that says that the pod has ended for good: nothing of it may be left to
+    say so. Any other is older than what will be observed."""
+    if entry.source != API_SOURCE:
+        return decode_pod(_plain(entry.pod))
+    pod = msgspec.json.decode(entry.pod, type=Pod)
+    return pod if pod.status.phase in TERMINAL_PHASES else msgspec.structs.replace(pod, status=PodStatus())
 
 
 def _plain(raw: msgspec.Raw) -> Any:

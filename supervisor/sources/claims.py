@@ -39,7 +39,7 @@ C = TypeVar("C", bound=Claim)
 
 
 class Conflict(msgspec.Struct, Generic[C], frozen=True):
-    """Which claim waits, and for whom."""
+    """A claim that waits, and the one that holds the name."""
 
     item: C
     holder: C

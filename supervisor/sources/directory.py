@@ -47,7 +47,7 @@ _KINDS: Final[tuple[tuple[int, str], ...]] = (
 
 
 class Signature(msgspec.Struct, frozen=True):
-    """Which file this is and which content it has: while it is the same, so is the content.
+    """Identity of a file and its content: while it is the same, so is the content.
 
     ctime is part of it, because a copy may keep size and mtime, and nothing but time moves ctime back.
     """
@@ -66,6 +66,8 @@ class Listing(msgspec.Struct, frozen=True, kw_only=True):
     files: Mapping[str, Signature | ManifestError] = {}
     errors: tuple[ManifestError, ...] = ()
     """About the directory itself. Empty exactly when all names are known."""
+    absent: bool = False
+    """Nothing is there."""
     skipped: frozenset[str] = frozenset()
     """Names of regular files that do not count as manifests, but for hidden ones; at most MAX_SKIPPED of them."""
 
@@ -76,6 +78,8 @@ def list_manifests(path: Path) -> Listing:
         if stat.S_ISDIR(path.stat().st_mode):
             return _list_directory(path)
         return Listing(directory=path.parent, files={path.name: _look_at(path, {})})
+    except FileNotFoundError as error:
+        return msgspec.structs.replace(_unlisted(path, _reason(error)), absent=True)
     except OSError as error:
         return _unlisted(path, _reason(error))
 
@@ -106,6 +110,7 @@ class ManifestReader:
             objects=tuple(found for file in files for found in file.objects),
             errors=(*listing.errors, *(error for file in files for error in file.errors), *held),
             complete=not listing.errors,
+            absent=listing.absent,
             skipped=listing.skipped,
         )
 

@@ -31,7 +31,7 @@ _O = TypeVar("_O", ConfigMap, Secret, PriorityClass, RuntimeClass, PersistentVol
 
 
 class Origin(msgspec.Struct, frozen=True, kw_only=True):
-    """Which agent reads which source."""
+    """The agent, and the source of its that states an object."""
 
     instance: str
     node_name: str

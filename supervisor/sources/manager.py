@@ -16,6 +16,7 @@ import msgspec
 
 from ipc.api.annotations import API_SOURCE
 from ipc.api.errors import FieldErrors
+from ipc.api.support.warnings import field_warnings
 from ipc.api.v1.pod import Pod
 from ipc.host.clock import Clock
 from ipc.host.memory_directory import NotMemory, make_memory_directory
@@ -40,7 +41,7 @@ from supervisor.protocol.manifests import (
 from supervisor.protocol.source_updates import PodOperation, PodUpdate, Update
 from supervisor.sources import checkpoint
 from supervisor.sources.api_source import ApiSource
-from supervisor.sources.applied import AppliedStore, ApplyOptions, Key
+from supervisor.sources.applied import AppliedStore, ApplyOptions, Key, WarningsOf
 from supervisor.sources.applied_changes import shown
 from supervisor.sources.directory import ManifestReader
 from supervisor.sources.expected_objects import NamesUnusable, load_names, save_names
@@ -79,8 +80,16 @@ class Change(msgspec.Struct, frozen=True):
 class SourceManager:
     """Owns the sources and the merged set."""
 
-    def __init__(self, settings: Settings, clock: Clock, api: ApiSource | None = None) -> None:
-        """``api``: what a cluster wants of this node; None when it is no node of one."""
+    def __init__(
+        self,
+        settings: Settings,
+        clock: Clock,
+        api: ApiSource | None = None,
+        *,
+        warnings_of: WarningsOf = field_warnings,
+    ) -> None:
+        """``api``: what a cluster wants of this node; None when it is no node of one. ``warnings_of`` is called in any
+        thread."""
 
         def origin(source: str) -> Origin:
             return Origin(instance=settings.instance_name, node_name=settings.node_name, source=source)
@@ -96,10 +105,13 @@ class SourceManager:
             origin(APPLY_SOURCE),
             settings.max_manifest_bytes,
             secrets_directory=settings.memory_dir / APPLIED_DIRECTORY,
+            warnings_of=warnings_of,
         )
         self._http = HttpSource(settings.state_dir / POSTED_FILE, origin(HTTP_SOURCE), settings.max_manifest_bytes)
         self._checkpoint = settings.state_dir / CHECKPOINT_FILE
         self._names_file = settings.state_dir / NAMES_FILE
+        self._is_past_known = True
+        """Whether the checkpoint could be read: else nobody knows of what a source has stated before."""
         self._saved_names: tuple[ExpectedObject, ...] = ()
         self._changes: asyncio.Queue[Change] = asyncio.Queue()
         self._applying = asyncio.Lock()
@@ -134,7 +146,7 @@ class SourceManager:
             desired = checkpoint.load(self._checkpoint) or ()
         except checkpoint.CheckpointError as error:
             log.error("%s", error)
-            desired = ()
+            desired, self._is_past_known = (), False
         return self._config.restore(desired, self._load_names())
 
     def _load_names(self) -> tuple[ExpectedObject, ...]:
@@ -339,7 +351,8 @@ class SourceManager:
         snapshots = watch_manifests(self._reader, self._settings.file_check_frequency_s)
         async with contextlib.aclosing(snapshots):
             async for snapshot in snapshots:
-                self._merge(snapshot)
+                absent = snapshot.absent and self._is_past_known
+                self._merge(msgspec.structs.replace(snapshot, absent=absent))
                 await self._save()
 
     async def _follow_cluster(self, api: ApiSource) -> None:

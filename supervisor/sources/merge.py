@@ -104,8 +104,9 @@ class PodConfig:
         source = snapshot.source
         if source not in self._accepted:
             raise ValueError(f"unknown source {source!r}")
-        first_set = snapshot.complete and source not in self._seen
-        if snapshot.complete:
+        is_read = snapshot.complete or (snapshot.absent and self._had_nothing(source))
+        first_set = is_read and source not in self._seen
+        if is_read:
             self._seen.add(source)
         self._stated[source] = snapshot
         objects_before, classes_before = self.objects(), self._classes()
@@ -123,6 +124,13 @@ class PodConfig:
         """Objects whose names are worth keeping: those that are there, and those that may be."""
         there = (ExpectedObject(item.source, item.file, key) for key, item in self.objects().items())
         return (*there, *self._expected)
+
+    def _had_nothing(self, source: str) -> bool:
+        """Whether nothing of that source is known of now or before, so that its absence takes nothing away. Upstream a
+        path that is not there counts as read in any case (pkg/kubelet/config/file.go, listConfig)."""
+        return not (self._accepted[source] or self._objects[source]) and all(
+            item.source != source for item in self._expected
+        )
 
     def _no_longer_expected(self, snapshot: SourceSnapshot) -> tuple[ObjectsExpected, ...]:
         """Objects still expected, if the snapshot has answered for any: it is there, or its file was read and has

@@ -120,7 +120,7 @@ async def _notify_while_same(path: Path, targets: tuple[Target, ...], stirred: a
         for directory, *_ in targets:
             watch = DirectoryWatch(directory, functools.partial(hear_of, directory))
             watches.enter_context(contextlib.closing(watch))
-        # What happened between the last look and the start of the watch is found by looking once more.
+        # A change between the last look and the start of the watch is found by looking once more.
         stirred.set()
         while await asyncio.to_thread(watch_targets, path) == targets:
             with contextlib.suppress(TimeoutError):

@@ -1,4 +1,4 @@
-"""Which containers have ended and start again because the manifest changed, whatever their policy says. Pure.
+"""Containers that have ended and start again because the manifest changed, whatever their policy says. Pure.
 
 Upstream has no such thing: its API server forbids the edits that need another container. The workers decide that they
 start (``workers/compute/regular_containers.py``); the status has to know it, or the pod would be taken for one that is

@@ -111,6 +111,7 @@ class Dispatcher:
             objects=objects,
             actuated=dict(parts.allocations.actuated(state.uid)),
             devices=parts.devices.given(state.uid),
+            known_devices=parts.devices.known(state.pod),
             unsure_resources=parts.allocations.is_unsure(state.uid),
             restarts=dict(parts.restarts.of_pod(state.uid)),
             freeze=parts.pauses.wish(state.uid) if flight.kind is WorkType.SYNC else Freeze.NONE,

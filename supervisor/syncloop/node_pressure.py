@@ -11,7 +11,7 @@ container of each name stays (`supervisor.managers.container_gc`).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Set
 from typing import Final
 
 import msgspec
@@ -62,6 +62,7 @@ class _Reclaiming(msgspec.Struct, frozen=True):
     until: float
     """Monotonic seconds."""
     resource: str
+    ways: frozenset[Reclaim]
     containers: dict[str, tuple[str, ...]]
     """UID -> ids."""
     round: int
@@ -73,6 +74,7 @@ class _Measuring(msgspec.Struct, frozen=True):
 
     until: float
     number: int
+    reclaimed: frozenset[Reclaim]
 
 
 class _CleaningUp(msgspec.Struct, frozen=True):
@@ -121,7 +123,7 @@ class NodePressureManager:
         stage = self._stage
         if isinstance(stage, _Measuring) and stage.number == seen.answers:
             self._stage = None
-            self._choose(seen, now)
+            self._choose(seen, stage.reclaimed, now)
         elif stage is None and due and self._may_act() and not self._waits_for_others(due[0], now):
             self._begin(due[0], now)
 
@@ -191,7 +193,7 @@ class NodePressureManager:
         ways = ways_to_reclaim(threshold.signal, self._layout)
         self._evictions += 1
         dead = self._remove_dead_containers(now) if Reclaim.CONTAINERS in ways else {}
-        self._stage = _Reclaiming(now.mono + RECLAIM_S, resource, dead, self._evictions)
+        self._stage = _Reclaiming(now.mono + RECLAIM_S, resource, frozenset(ways), dead, self._evictions)
         if Reclaim.IMAGES in ways:
             number = self._images_pending = self._evictions
             self._collect_images(lambda _: self._images_collected(number), now)
@@ -215,9 +217,9 @@ class NodePressureManager:
         stage = self._stage
         is_late = stage is not None and stage.until <= now.mono
         match stage:
-            case _Reclaiming(resource=resource) if is_late or not self._is_reclaiming(stage):
+            case _Reclaiming(resource=resource, ways=ways) if is_late or not self._is_reclaiming(stage):
                 self._number += 1
-                self._stage = _Measuring(now.mono + MEASURE_S, self._number)
+                self._stage = _Measuring(now.mono + MEASURE_S, self._number, ways)
                 self._parts.out.to_node(ObserveNode(number=self._number, resource=resource))
             case _Measuring() if is_late:
                 self._stage = None
@@ -245,10 +247,14 @@ class NodePressureManager:
         state = self._parts.pod_table.get(uid)
         return state is None or (state.lifecycle.finished and not self._parts.kills.is_awaited(uid))
 
-    def _choose(self, seen: NodeObserved, now: Instant) -> None:
-        """Evict one pod, unless there is enough of everything by now, or nobody knows what pods use."""
+    def _choose(self, seen: NodeObserved, reclaimed: Set[Reclaim], now: Instant) -> None:
+        """Evict one pod, unless there is enough of everything by now, or nobody knows what pods use. Where something
+        else is short by now, of which nothing was reclaimed, that comes first."""
         due = most_urgent_first(self._state.met)
         if not due or seen.pods is None or not self._may_act():
+            return
+        if not reclaimed >= set(ways_to_reclaim(due[0].signal, self._layout)):
+            self._begin(due[0], now)
             return
         usage = {each.uid: each for each in seen.pods}
         found = self._eviction(due, usage)

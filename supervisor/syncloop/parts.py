@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import msgspec
+
 from ipc.api.v1.pod import Pod
 from ipc.eviction.signals import NodePressure
 from ipc.kubecontainer.cluster_values import ClusterValues
+from ipc.messages.cluster import NodeStated
 from ipc.podresources.node_resources import NodeResources
 from supervisor.admission.node_usage import NodeUsage
 from supervisor.config.settings import Settings
@@ -31,7 +34,7 @@ from supervisor.syncloop.pod_pauses import PodPauses
 
 
 class LoopParts:
-    """Made once; only the settings are ever replaced."""
+    """Made once; only the settings are ever replaced, and what a cluster says of the node."""
 
     def __init__(self, settings: Settings, pod_rows: int, host_ips: tuple[str, ...], node: NodeResources) -> None:
         self.settings = settings
@@ -73,6 +76,11 @@ class LoopParts:
         self.settings = settings
         self.pod_table.limit_workers(worker_limits(settings))
         self.statuses.settings_changed(settings)
+
+    def node_stated(self, stated: NodeStated) -> None:
+        """The cluster has told of its Node: pods that come are held against that."""
+        no_execute = tuple(taint for taint in stated.taints if taint.effect == "NoExecute")
+        self.node = msgspec.structs.replace(self.node, labels=stated.labels, no_execute=no_execute)
 
     def pressures_changed(self, pressures: tuple[NodePressure, ...]) -> None:
         """Other conditions of pressure hold on the node."""

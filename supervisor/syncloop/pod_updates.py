@@ -11,6 +11,7 @@ import math
 from collections import deque
 from collections.abc import Callable, Iterable
 
+from ipc.api.annotations import API_SOURCE
 from ipc.api.v1.pod import Pod
 from ipc.host.clock import Instant
 from ipc.kubecontainer.pod_failure import PodFailure
@@ -67,7 +68,7 @@ class PodUpdates:
         self._stopped: tuple[str, ...] = ()
         self._handlers: dict[PodOperation, Callable[[Pod, str, Instant], None]] = {
             PodOperation.ADD: self.add,
-            PodOperation.RESTORE: self.add,
+            PodOperation.RESTORE: self._restore,
             PodOperation.UPDATE: self._update,
             PodOperation.RECONCILE: self._reconcile,
             PodOperation.REMOVE: self._remove,
@@ -139,6 +140,10 @@ class PodUpdates:
             self._warn(state, admission.warnings, now)
         self._announcer.report(state, now)
 
+    def _restore(self, stated: Pod, source: str, now: Instant) -> None:
+        self._parts.statuses.restored(stated.metadata.uid)
+        self.add(stated, source, now)
+
     def _begin_going_down(self, pod: Pod, stated: Pod, source: str, now: Instant) -> None:
         """A pod of a cluster that has ended for good, or is deleted, as it comes to be known here: it is not admitted,
         and what may be there of it ends (pkg/kubelet/pod_workers.go, UpdatePod)."""
@@ -166,6 +171,10 @@ class PodUpdates:
         state = self._pod_table.get(stated.metadata.uid)
         if state is None or state.lifecycle.removed:
             self.add(stated, source, now)
+            return
+        if source == API_SOURCE and self._parts.statuses.is_rejected(state.uid):
+            self._pod_table.update(state, stated)  # it has failed for good: its cluster makes another one
+            self._announcer.report(state, now)
             return
         pod = self._parts.allocations.allocated(stated)
         admission = self.admission.admit(pod)

@@ -19,7 +19,7 @@ SHORTEST_S: Final = 0.1
 """After a sync that failed as a whole, however soon it may be tried again."""
 MIN_TICKS: Final = 12
 """Into so many moments at least a sync period is divided, at which pods are synced that need nothing."""
-SYNCS_TOGETHER: Final = 8
+SYNCS_TOGETHER: Final = 25
 """Pods that are synced together at such a moment; with many pods there are more moments, not more pods at each."""
 
 

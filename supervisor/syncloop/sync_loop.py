@@ -20,7 +20,7 @@ from ipc.kubecontainer.pod_failure import EVICTED, PodFailure
 from ipc.kubecontainer.probe_results import ProbeResults
 from ipc.messages import event_reasons
 from ipc.messages.base import EventReport, PullEnded, PullProgress
-from ipc.messages.cluster import PodValuesStated
+from ipc.messages.cluster import NodeStated, PodValuesStated
 from ipc.messages.node_worker import (
     ImagesCollected,
     LogsCollected,
@@ -47,6 +47,7 @@ from supervisor.protocol.events import (
     BindingsRestored,
     ContainerRestartRequested,
     ContainerRestartsRestored,
+    DevicesChanged,
     EventsRestored,
     EvictionsRestored,
     FreezeRequest,
@@ -101,12 +102,10 @@ class SyncLoop:
     ) -> None:
         self._rng = rng
         self._parts = parts = LoopParts(settings, pod_rows, host_ips, node)
-        self._pod_table, self._observation_requests, self._cache, self._out = (
-            parts.pod_table,
-            parts.observation_requests,
-            parts.cache,
-            parts.out,
-        )
+        self._pod_table = parts.pod_table
+        self._observation_requests = parts.observation_requests
+        self._cache = parts.cache
+        self._out = parts.out
         self._announcer = parts.announcer
         self._shutdown = NodeShutdown(parts)
         self._resizes = Resizes(parts)
@@ -128,6 +127,7 @@ class SyncLoop:
         table.on(PodUpdate, self._updates.on_pod_update)
         table.on(ObjectUpdate, self._objects.on_object_update)
         table.on(PodValuesStated, self._objects.on_pod_values)
+        table.on(NodeStated, self._on_node_stated)
         table.on(ObjectsExpected, self._objects.on_objects_expected)
         table.on(SourcesReady, self._on_sources_ready)
         table.on(KillPod, self._updates.on_kill_pod)
@@ -163,6 +163,7 @@ class SyncLoop:
         table.on(BindingsRestored, self._objects.on_bindings_restored)
         table.on(HostAddressesChanged, self._on_host_addresses_changed)
         table.on(SettingsChanged, self._on_settings_changed)
+        table.on(DevicesChanged, self._on_devices_changed)
         return table
 
     def handle(self, event: LoopEvent, now: Instant) -> list[LoopCommand]:
@@ -306,6 +307,8 @@ class SyncLoop:
         flight = state.lifecycle.done(done)
         with_effect = flight.kind is not WorkType.SYNC or _may_have_touched(done)
         self._observation_requests.acted(state.uid, now.mono, with_effect=with_effect)
+        if with_effect:
+            self._pod_table.stir(state)
         self._parts.pulls.set_failures(state.uid, done.pull_failures)
         statuses.sync_ended(state, done)
         if not done.cancelled and done.error is not SyncError.STALE_VIEW:
@@ -359,10 +362,17 @@ class SyncLoop:
     def _on_settings_changed(self, change: SettingsChanged, now: Instant) -> None:
         self._parts.settings_changed(change.settings)
 
+    def _on_node_stated(self, stated: NodeStated, now: Instant) -> None:
+        """Pods that were admitted stay."""
+        self._parts.node_stated(stated)
+
     def _on_host_addresses_changed(self, change: HostAddressesChanged, now: Instant) -> None:
         self._parts.statuses.host_addresses_changed(change.ips)
         for state in self._pod_table:
             self._announcer.report(state, now)
+
+    def _on_devices_changed(self, change: DevicesChanged, now: Instant) -> None:
+        self._pod_table.touch(self._parts.devices.recount(change.devices))
 
     # --- time ----------------------------------------------------------------------------------------------------
 

@@ -17,7 +17,8 @@ from ipc.messages.base import EventReport
 from ipc.messages.event_reasons import EventReason
 from ipc.messages.node_worker import DeleteVolume, VolumeDeleted
 from ipc.messages.pod_worker import WorkType
-from supervisor.admission.node_affinity import node_labels, selects_node
+from ipc.podresources.node_affinity import selects_node
+from supervisor.admission.node_labels import node_labels
 from supervisor.persistentvolume.controller import PersistentVolumeController
 from supervisor.podworkers.pod_worker_state import PodWorkerState
 from supervisor.protocol.manifests import created_at
@@ -51,8 +52,8 @@ class VolumeUpdates:
         """CheckNodeAffinity."""
         affinity = volume.spec.node_affinity
         nodes = affinity.required if affinity is not None else None
-        settings = self._parts.settings
-        return nodes is None or selects_node(nodes, node_labels(settings), settings.node_name)
+        settings, node = self._parts.settings, self._parts.node
+        return nodes is None or selects_node(nodes, node_labels(settings, node), settings.node_name)
 
     def restore(self, bindings: Iterable[Binding], now: Instant) -> ObjectUpdate:
         """Bindings of the agent before this one hold from the beginning."""

@@ -79,7 +79,7 @@ class WorkerUpdates:
 
     def move_pods(self, now: Instant) -> None:
         """Move pods to other workers: their number has changed, or their load, or a pod goes to or from quarantine."""
-        self._pod_table.fit_workers()
+        self._pod_table.fit_workers(now.mono)
         for state in self._pod_table.move(self._out.is_up, self._poison_pods.convicts()):
             self._pod_table.touch((state.uid,))
             self._parts.announcer.report(state, now)

@@ -20,13 +20,13 @@ def _nothing(_ground: Ground) -> None:
 
 
 class Attack(NamedTuple):
-    """What is done, and what may come of it."""
+    """An act, and what may come of it."""
 
     name: str
     deed: str
     """One sentence: who does what."""
     own: str
-    """What may happen to the attack's own pod, or to its client."""
+    """Reactions that the attack's own pod, or its client, may show."""
     strike: Strike = _nothing
     """Carries it out, after the manifests are written, and asserts what is expected of its own pod."""
     manifests: tuple[Json, ...] = ()
@@ -46,7 +46,7 @@ def all_of(*strikes: Strike) -> Strike:
 
 
 def ready(*names: str) -> Strike:
-    """These pods are Ready all the same."""
+    """A strike after which these pods are Ready all the same."""
     return lambda ground: ground.agent.until_ready(names)
 
 

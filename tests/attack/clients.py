@@ -89,7 +89,7 @@ def _malformed(ground: Ground) -> None:
 
 
 def _large_body(ground: Ground) -> None:
-    """It is refused before it is there."""
+    """The body is refused before it is there."""
     head = b"POST /rootlet/v1/apply HTTP/1.1\r\nHost: x\r\nContent-Length: 1000000000\r\n\r\n"
     answer = _ask(ground, head, *([b"x" * (1 << 20)] * 100))
     assert _status(answer) in (0, 400, 413), answer[:100]

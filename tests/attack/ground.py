@@ -47,7 +47,7 @@ class Ground:
         self._conf = write_conf(PodmanSettings(), directory, os.environ)
         self.registry = HostileRegistry()
         self.port, self.read_only_port = free_ports(2)
-        """Of the kubelet's server; a token that nobody knows is let in."""
+        """Ports of the kubelet's server; a token that nobody knows is let in."""
         tokens = directory / "tokens"
         tokens.write_text(f"{secrets.token_hex()},admin,1\n")
         server = {

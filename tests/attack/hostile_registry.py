@@ -44,14 +44,14 @@ HOSTILE_CONFIG: Final[Mapping[str, Any]] = {
 
 
 class Image(NamedTuple):
-    """What the registry has of an image, by digest, and its manifest."""
+    """Content of the registry for an image, by digest, and its manifest."""
 
     manifest: bytes
     blobs: Mapping[str, bytes]
 
 
 class HostileRegistry:
-    """Its images are ``<address>/<what it does>:<tag>``."""
+    """A registry whose images are ``<address>/<what it does>:<tag>``."""
 
     def __init__(self) -> None:
         self.closing = threading.Event()

@@ -45,7 +45,7 @@ def _not_pulled(*whats: str) -> Strike:
 
 
 def _hostile_config(ground: Ground) -> None:
-    """It is told what is wrong, or it runs."""
+    """The pod is told what is wrong, or it runs."""
     ground.write(_pulled("hostile-config", ground.registry.image("hostile-config")))
     ground.until(
         lambda: bool({"Failed", "Started"} & ground.agent.reasons("hostile-config").keys()), "it runs or is told about"
@@ -62,7 +62,7 @@ def _escapes(ground: Ground) -> None:
 
 
 def _hostile_labels(ground: Ground) -> None:
-    """Its container runs, and stops without the image's hook when the manifest names another."""
+    """The container runs, and stops without the image's hook when the manifest names another."""
     name, directory = "localhost/rootlet-attack-labels:latest", ground.directory / "labels"
     directory.mkdir(exist_ok=True)
     labels = {

@@ -61,7 +61,7 @@ def _served(handlers: Mapping[str, Handler], kind: str) -> Strike:
 
 
 def _is_told(ground: Ground, name: str) -> bool:
-    """Of its probe, once there has been a server."""
+    """Whether the pod is told about its probe, once there has been a server."""
     return bool({"Unhealthy", "ProbeWarning"} & ground.agent.reasons(name).keys()) or name.endswith(
         ("drips", "redirects")
     )

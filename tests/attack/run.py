@@ -15,7 +15,7 @@ MAX_GAP_S: Final = 3.0
 """The canary is probed each second."""
 LINES: Final = 12
 LINE_CHARS: Final = 300
-"""Of what is told about an error: the agent's log is part of it."""
+"""Length of what is told about an error: the agent's log is part of it."""
 GIVEN_BACK_S: Final = 10.0
 """How long memory may take to be given back."""
 
@@ -23,16 +23,16 @@ Say = Callable[[str], None]
 
 
 class Outcome(NamedTuple):
-    """Of one attack."""
+    """Outcome of one attack."""
 
     name: str
     gap_s: float
     """The longest between two probes of the canary, from the attack's beginning to the end of its clearing up."""
     growth_bytes: int
-    """Of the process of the agent that has grown most."""
+    """Growth of the process of the agent that has grown most."""
     took_s: float
     faults: tuple[str, ...]
-    """What was broken; empty if everything held."""
+    """Promises that were broken; empty if everything held."""
 
     def __str__(self) -> str:
         words = f"gap {self.gap_s:5.2f} s  growth {self.growth_bytes / MIB:+6.1f} MiB  took {self.took_s:5.1f} s"
@@ -40,7 +40,7 @@ class Outcome(NamedTuple):
 
 
 class _Before(NamedTuple):
-    """What must be the same afterwards."""
+    """State that must be the same afterwards."""
 
     since: float
     processes: Mapping[str, int]

@@ -60,7 +60,7 @@ def _host_path(ground: Ground) -> None:
 
 
 def _leaves_nothing(ground: Ground) -> None:
-    """Its directory goes with it, whatever lies there."""
+    """The pod's directory goes with it, whatever lies there."""
     agent = ground.agent
     ground.until(lambda: "made" in agent.output("strange"), "it is made")
     directory = agent.state / "pods" / str(agent.pods()["strange"]["metadata"]["uid"])

@@ -43,7 +43,7 @@ HELPERS_S: Final = 60.0
 
 
 def _labelled(ground: Ground) -> None:
-    """They are told about and left alone."""
+    """Strangers with labels are told about and left alone."""
     ids = [
         ground.stranger({"rootlet.dev/instance": ground.agent.instance, **LABELS, "rootlet.dev/attempt": attempt})
         for attempt in ("9" * 5000, "9" * 23, "-1")

@@ -147,7 +147,7 @@ class Arrivals:
         self._servers.append(server)
 
     def count(self, begin: float, end: float) -> int:
-        """Of all probes between the two moments."""
+        """Number of all probes between the two moments."""
         return sum(begin <= time <= end for times in self.times.values() for time in times)
 
     def lateness(self, period_s: float, begin: float, end: float) -> list[float]:

@@ -1,4 +1,4 @@
-"""What it costs to be a node of a cluster: the way of a pod from the server to its start, and what an idle node takes.
+"""Costs of being a node of a cluster: the way of a pod from the server to its start, and what an idle node takes.
 
     python -m tests.bench.cluster --pods 110 --idle 30
 
@@ -91,9 +91,9 @@ def processes(agent: Agent) -> list[psutil.Process]:
 
 def idle(agent: Agent, seconds: float) -> str:
     """CPU and memory of an agent that nobody asks for anything."""
-    time.sleep(SETTLE_S)
+    time.sleep(SETTLE_S)  # what was begun with the start ends meanwhile, or is part of being idle
     before = _cpu_s(agent)
-    time.sleep(seconds)
+    time.sleep(seconds)  # the time that is measured
     after = _cpu_s(agent)
     percent = 100 * sum(after[pid] - spent for pid, spent in before.items() if pid in after) / seconds
     taken = [taken_by(process.pid) for process in processes(agent)]

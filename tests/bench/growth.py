@@ -1,4 +1,4 @@
-"""What the agent's processes take after each round of pods that are made and removed, on Podman: does anything grow?
+"""Memory of the agent's processes after each round of pods that are made and removed, on Podman: does anything grow?
 
     python -m tests.bench.growth --pods 60 --rounds 8
 

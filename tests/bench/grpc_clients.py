@@ -54,7 +54,7 @@ async def by_ours(port: int, timeout_s: int) -> str:
 
 
 async def by_grpclib(port: int, timeout_s: int) -> str:
-    """Its Channel takes an address only: the connected socket goes in by overriding a private method.
+    """One probe by grpclib, whose Channel takes an address only: the connected socket goes in by a private method.
 
     The user agent is its own: metadata with that name is refused.
     """
@@ -140,7 +140,7 @@ async def _bounded(say: Say, port: int) -> str:
 
 
 def cpu_us(say: Say, port: int, probes: int) -> float:
-    """Of one probe, in a process of its own."""
+    """CPU time of one probe, in a process of its own."""
 
     async def run() -> float:
         for _ in range(probes // 10):
@@ -162,7 +162,7 @@ def _cpu_s() -> float:
 
 
 def pss_kib(say: Say | None, port: int) -> float:
-    """Of a process forked from one that has imported what every worker has, after one probe (or none)."""
+    """Memory of a process forked from one that has imported what every worker has, after one probe (or none)."""
 
     async def run() -> float:
         if say is not None:

@@ -132,7 +132,7 @@ CLIENTS: Final[Mapping[str, Client]] = {
 
 
 def cpu_us(client: Client, path: str, calls: int) -> float:
-    """Of a call and of decoding its answer, in a process of its own."""
+    """CPU time of a call and of decoding its answer, in a process of its own."""
 
     async def run() -> float:
         async with client(path) as call:
@@ -152,7 +152,7 @@ def _cpu_s() -> float:
 
 
 def pss_kib(client: Client | None, path: str) -> float:
-    """Of a process forked from one that has imported what every worker has, after twenty calls (or none)."""
+    """Memory of a process forked from one that has imported what every worker has, after twenty calls (or none)."""
 
     async def run() -> float:
         if client is not None:

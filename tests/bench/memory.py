@@ -1,12 +1,13 @@
-"""What the agent's processes take while somebody looks, and when nobody has for long: PSS, on the simulated service.
+"""Memory of the agent's processes while somebody looks, and when nobody has for long: PSS, on the simulated service.
 
     python -m tests.bench.memory --pods 10,60 --rounds 3
 
 Beside each process stands its budget (docs/performance.md), and whether it is met. *Anonymous* is the part of PSS that
 is no file's: what others on the host run with the same Python does not show in it, so two trees are compared by that.
 
-Every size and round is a fresh service and a fresh agent. Who looks keeps the API server: so after the first look
-nothing is asked of the agent any more, and its processes are known by their names.
+Every size and round is a fresh service and a fresh agent. Who looks keeps the API server; it is looked at until the
+pods have been quiet for so long that a pod worker of the starts has left. After that nothing is asked of the agent any
+more, and its processes are known by their names.
 """
 
 from __future__ import annotations
@@ -26,8 +27,10 @@ from tests.bench.simulated import manifests, simulated_node
 
 READY_DEADLINE_S: Final = 120.0
 IDLE_TIMEOUT_S: Final = 20.0
-SETTLE_S: Final = 5.0
-"""After the last pod was Ready; less than the time after which nobody is there who need not be."""
+LOOKED_S: Final = 1.5 * IDLE_TIMEOUT_S
+"""After the last pod was Ready: quiet pods are so by then."""
+LOOK_EVERY_S: Final = 5.0
+"""Less than the time after which nobody is there who need not be."""
 LEFT_S: Final = 2.2 * IDLE_TIMEOUT_S
 PREFIX: Final = "rootlet-"
 KIB: Final = 1024
@@ -42,7 +45,7 @@ BUDGETS: Final[Mapping[str, Mapping[str, float]]] = {
 }
 """MiB of PSS without a pod; together the aims, 85 and 60."""
 KIB_PER_POD: Final[Mapping[str, float]] = {MASTER: 15, NODE: 15, API: 15, PODS: 15}
-"""What a pod may add to each."""
+"""Memory that a pod may add to each."""
 
 
 class Taken(msgspec.Struct, frozen=True):
@@ -62,14 +65,16 @@ def measure(pods: int) -> dict[str, Memory]:
         node.start()
         node.state_pods(manifests(pods))
         node.until(lambda: node.ready_pods() == pods, READY_DEADLINE_S)
-        time.sleep(SETTLE_S)
+        for _ in range(int(LOOKED_S / LOOK_EVERY_S)):
+            time.sleep(LOOK_EVERY_S)
+            node.workers()
         looked_at = memory(node.agent.pid)
         time.sleep(LEFT_S)
         return {LOOKED_AT: looked_at, LEFT_ALONE: memory(node.agent.pid)}
 
 
 def memory(agent_pid: int) -> Memory:
-    """Of every process of the agent whose master that is, and of all."""
+    """Memory of every process of the agent whose master that is, and of all."""
     found: Memory = {}
     master = psutil.Process(agent_pid)
     for process in (master, *master.children(recursive=True)):

@@ -50,7 +50,7 @@ MAX_COUNTS: Final = 24
 MIB: Final = 1024 * 1024
 NAMESPACE: Final = "default"
 PROGRAM: Final = ("/bin/sh", "-c", "echo up; trap 'exit 0' TERM; while :; do sleep 3600 & wait $!; done")
-"""Its first instruction of its own is that line; it ends at once when told to."""
+"""A program whose first instruction of its own is that line; it ends at once when told to."""
 
 
 class Windows(msgspec.Struct, frozen=True):
@@ -93,7 +93,7 @@ class Bench:
         self._wanted: Mapping[str, Any] = {}
         """The plan's pods that run, by name."""
         self.warnings: list[str] = []
-        """Of starts that have failed: then the figures have a pause in them."""
+        """Warnings of starts that have failed: then the figures have a pause in them."""
         self._recorder = recorder
 
     def run(self, step: Step) -> None:
@@ -297,7 +297,7 @@ class Bench:
         self._record(Side.ROOTLET, f"{phase}.calls", made / (pods or self._plan.pods))
 
     def _counted(self, counter: str) -> int:
-        """Of all workers, once it stays the same for a heartbeat. Fails where it does not."""
+        """Sum over all workers, once it stays the same for a heartbeat. Fails where it does not."""
         found = self._count(counter)
         for _ in range(MAX_COUNTS):
             sleep(COUNT_EVERY_S)

@@ -34,7 +34,7 @@ class Panel(msgspec.Struct, frozen=True):
 
 
 def panels(runs: Sequence[Json]) -> list[Panel]:
-    """What is worth a look, out of the figures of the runs."""
+    """Panels that are worth a look, out of the figures of the runs."""
 
     def line(value: Callable[[Json, Json], float], phase: str) -> list[Point]:
         return [(run["pods"], value(run, run["phases"][phase])) for run in runs if phase in run["phases"]]

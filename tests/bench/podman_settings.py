@@ -1,4 +1,4 @@
-"""What Podman's own settings cost: ``python -m tests.bench.podman_settings [--variants a,b]``.
+"""Costs of Podman's own settings: ``python -m tests.bench.podman_settings [--variants a,b]``.
 
 Each variant is a private ``podman system service`` with a storage, a database and a /dev/shm (where Podman's locks lie)
 of its own, below ``--directory``. Raw libpod calls start PODS pods on it and remove them; baseline and variants take
@@ -51,13 +51,13 @@ Patch = Mapping[str, Any]
 
 
 class Variant(msgspec.Struct, frozen=True, kw_only=True):
-    """What differs from the baseline, which has what our own service has, but for the late clean-up."""
+    """Differences from the baseline, which has what our own service has, but for the late clean-up."""
 
     gives_up: str
     conf: Conf = {}
     """Tables of containers.conf."""
     storage_options: tuple[str, ...] = ()
-    """Of the storage driver."""
+    """Options of the storage driver."""
     env: Mapping[str, str] = {}
     prefix: tuple[str, ...] = ()
     """Command before ``podman system service``."""
@@ -154,7 +154,7 @@ class Round(msgspec.Struct, frozen=True):
     start: Cost
     remove: Cost
     pss_kib: int
-    """Of the service, before the removal."""
+    """Memory of the service, before the removal."""
 
 
 class Service:
@@ -295,7 +295,7 @@ def _cpu_s(pid: int) -> float:
 
 
 def _tree_cpu_s(root: int) -> float:
-    """Of what ``root`` has started, itself left out."""
+    """CPU time of what ``root`` has started, itself left out."""
     _reap()
     return _stat(root)[1] + sum(sum(_stat(pid)) for pid in _tree(root) if pid != root)
 

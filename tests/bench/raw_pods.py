@@ -90,7 +90,7 @@ def start_pod(
 
 
 def first_place(container: Container, instance: str, sandbox_id: str, logs: Path) -> ContainerConfig:
-    """Of a container that has not been made before, in a pod that has just been made."""
+    """Place of a container that has not been made before, in a pod that has just been made."""
     return ContainerConfig(
         ownership=ownership(instance),
         sandbox_id=sandbox_id,

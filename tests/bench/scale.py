@@ -43,13 +43,13 @@ class Phase(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     cpu_s: dict[str, float] = msgspec.field(name="cpuSeconds")
     """By process."""
     calls: dict[str, int]
-    """Of Podman, by name."""
+    """Calls of Podman, by name."""
     pss_bytes: dict[str, int]
     """By process, at the end."""
 
 
 class Meter:
-    """What the agent has used between two moments."""
+    """Resources that the agent has used between two moments."""
 
     def __init__(self, node: SimulatedNode) -> None:
         self._node = node

@@ -45,7 +45,7 @@ BESIDE_OTHERS: Final = (Phase.RAW, Phase.PLAIN, Phase.START, Phase.RESTART, Phas
 
 
 MAKING: Final = frozenset({Phase.START, Phase.STOP})
-"""They make and remove the pods that the others need."""
+"""Phases that make and remove the pods that the others need."""
 
 
 def schedules(

@@ -34,7 +34,7 @@ Json = dict[str, Any]
 
 
 class ServiceState(msgspec.Struct, frozen=True):
-    """What the simulated service says of itself."""
+    """Words of the simulated service about itself."""
 
     calls: dict[str, int]
     running: int
@@ -134,7 +134,7 @@ class SimulatedNode:
         return {worker["name"]: worker for worker in self.get("/rootlet/v1/workers")["items"]}
 
     def get(self, path: str) -> Json:
-        """Of the agent's API. Raises OSError or HTTPException while nobody answers."""
+        """Answer of the agent's API. Raises OSError or HTTPException while nobody answers."""
         found: Json = json.loads(_get(self.admin_socket, path))
         return found
 

@@ -18,7 +18,7 @@ MIB_PER_KIB: Final = 1 / 1024
 
 
 class Side(enum.StrEnum):
-    """Who does the work that is measured."""
+    """The side that does the work that is measured."""
 
     RAW = "raw"
     ROOTLET = "rootlet"
@@ -72,7 +72,7 @@ class Row(msgspec.Struct, frozen=True, kw_only=True):
     better: Better = Better.LOWER
     aim: Aim | None = None
     part: float = 0.5
-    """Which quantile of a round's samples counts."""
+    """The quantile of a round's samples that counts."""
 
     @property
     def phase(self) -> str:
@@ -109,7 +109,7 @@ def _plain_removal(plan: Plan) -> Row:
 
 
 def _calls(plan: Plan, phase: str, done: str) -> Row:
-    """They are counted in that phase."""
+    """Row of calls that are counted in that phase."""
     return Row(name=f"Podman calls per pod {done}", plan=plan, figure=f"{phase}.calls", unit="calls")
 
 
@@ -184,7 +184,7 @@ class Outcome(msgspec.Struct, frozen=True, kw_only=True):
     raw: Spread | None
     rootlet: Spread | None
     ratio: float | None
-    """Of Rootlet to raw: the median of the rounds' ratios, as both were measured in turns."""
+    """Ratio of Rootlet to raw: the median of the rounds' ratios, as both were measured in turns."""
     aim: str
     met: bool | None
     """None without an aim, or without a figure."""
@@ -199,7 +199,7 @@ class _Rows(msgspec.Struct, frozen=True):
 
 
 def outcome(row: Row, figures: Figures) -> Outcome:
-    """What the figures say about a row."""
+    """Outcome that the figures give a row."""
     raw, rootlet = (spread(figures.get(side, {}).get(row.figure, ()), row.part) for side in Side)
     ratio = _ratio(raw, rootlet)
     return Outcome(
@@ -215,7 +215,7 @@ def outcome(row: Row, figures: Figures) -> Outcome:
 
 
 def spread(rounds: Sequence[Sequence[float]], part: float) -> Spread | None:
-    """Of each round that quantile, and of these the median; None without samples."""
+    """Median over the rounds of that quantile of each; None without samples."""
     values = tuple(quantile(samples, part) for samples in rounds if samples)
     return Spread(statistics.median(values), min(values), max(values), values) if values else None
 

@@ -1,4 +1,4 @@
-"""What one command in a container costs, by each way, side by side: wall time, CPU of all processes, and litter.
+"""Costs of one command in a container, by each way, side by side: wall time, CPU of all processes, and litter.
 
 In a cgroup of its own with a Podman service of its own, so that the CPU of everything that a command takes is counted:
 this process, the service, monitors, OCI runtimes, clean-ups, and the command.
@@ -77,7 +77,7 @@ async def target(podman_service: PodmanService, cgroup: Path, tmp_path: Path) ->
 
 
 def cpu_ms(cgroup: Path) -> float:
-    """Of all that has ever been in it."""
+    """CPU time of all that has ever been in it."""
     usage = next(line for line in (cgroup / "cpu.stat").read_text().splitlines() if line.startswith("usage_usec"))
     return int(usage.split()[1]) / 1000
 
@@ -109,7 +109,7 @@ async def measure(way: Way, container: InspectedContainer, cgroup: Path) -> dict
 
 
 def bare(target: oci_exec.Target, process: Path) -> Way:
-    """What the direct way runs, and nothing around it."""
+    """The process that the direct way runs, and nothing around it."""
     process.write_bytes(target.process_json(["true"], ProcessTag(os.getpid(), 0, 0)))
 
     def run() -> None:

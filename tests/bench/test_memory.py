@@ -1,4 +1,4 @@
-"""What the agent's processes take beside their budgets (tests.bench.memory)."""
+"""Memory of the agent's processes beside their budgets (tests.bench.memory)."""
 
 from __future__ import annotations
 

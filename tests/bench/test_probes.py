@@ -1,4 +1,4 @@
-"""What probes cost: one of each kind beside a bare loop that does the same, many pods probed each second, and litter.
+"""Costs of probes: one of each kind beside a bare loop that does the same, many pods probed each second, and litter.
 
 Prober, server and dialer are processes of their own, so that each one's CPU time can be told. The ratios count.
 """
@@ -54,7 +54,7 @@ from workers.prober.outcome import Answer, ProbeOutcome, ProbeTarget
 pytestmark = [pytest.mark.bench, pytest.mark.podman, pytest.mark.timeout(7200)]
 
 PROBES = int(os.environ.get("ROOTLET_BENCH_PROBES", "1000"))
-"""Of each kind in one round."""
+"""Number of probes of each kind in one round."""
 ROUNDS = int(os.environ.get("ROOTLET_BENCH_ROUNDS", "3"))
 PODS = int(os.environ.get("ROOTLET_BENCH_PODS", "30"))
 """Real pods with one HTTP probe a second each."""
@@ -103,7 +103,7 @@ class Attempts:
         return await attempt(probe, target, self._dialer, self._runtime)
 
     async def probe(self, probe: Probe, network: PodNetwork, id: str = "") -> None:
-        """It must succeed."""
+        """One probe, which must succeed."""
         outcome = await self.carry_out(
             probe, ProbeTarget(container=Container(name="main"), container_id=id, network=network)
         )
@@ -158,7 +158,7 @@ def test_one_probe(podman_service: PodmanService, dialer: DialerProcess, capsys:
 
 
 class Servers(NamedTuple):
-    """Their listening sockets."""
+    """Servers that are probed, and their listening sockets."""
 
     http: socket.socket
     grpc: socket.socket
@@ -274,7 +274,7 @@ async def _nobody_is_told(report: ProberReport) -> None:
 
 
 async def _observed(dialer_path: str, networks: Sequence[PodNetwork], pids: Mapping[str, int]) -> str:
-    """What those processes use while all is probed, and how late the probes come."""
+    """CPU time of those processes while all is probed, and how late the probes come."""
     arrivals = Arrivals()
     client = DialerClient(dialer_path)
     for number, network in enumerate(networks):
@@ -412,7 +412,7 @@ async def _commands(command: Sequence[str]) -> AsyncIterator[Run]:
 
 
 def _oci_command(id: str) -> list[str]:
-    """What enters Podman's namespaces and runs a command there, as bare as it can be."""
+    """A program that enters Podman's namespaces and runs a command there, as bare as it can be."""
     monitor = podman("inspect", id, "--format", "{{.State.ConmonPid}}").strip()
     enter = ["nsenter", "--target", monitor, "--user", "--mount", "--preserve-credentials"]
     root = f"{os.environ['XDG_RUNTIME_DIR']}/crun"
@@ -432,7 +432,7 @@ def _processes(id: str) -> int:
 
 
 def _cpu_with_podman_s(service: PodmanService) -> float:
-    """Of this process, of what it has waited for, and of Podman's service with what that has waited for."""
+    """CPU time of this process, of what it has waited for, and of Podman's service with what that has waited for."""
     used = sum(resource.getrusage(who).ru_utime + resource.getrusage(who).ru_stime for who in _WHO)
     for process in psutil.process_iter(["cmdline"]):
         if any(service.socket in word for word in process.info["cmdline"] or ()):

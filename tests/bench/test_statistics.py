@@ -38,7 +38,7 @@ ROUNDS: Final = 12
 PERIOD_S: Final = 12.5
 """From 10 to 15 s."""
 BUDGET: Final = 0.01
-"""Of one CPU."""
+"""Part of one CPU."""
 
 
 @pytest.fixture(scope="module")

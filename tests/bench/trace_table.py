@@ -1,4 +1,4 @@
-"""What one start, restart and stop wait for, out of a trace of `rootlet load-test --trace FILE`.
+"""Waiting of one start, restart and stop, out of a trace of `rootlet load-test --trace FILE`.
 
     python -m tests.bench.trace_table trace.json
 
@@ -27,7 +27,7 @@ What = tuple[str, str]
 
 
 class Part(NamedTuple):
-    """What a pod met of one sort within one act."""
+    """Waiting of one sort that a pod met within one act."""
 
     first_ms: float
     """From the begin of the act until the first began."""

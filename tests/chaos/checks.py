@@ -1,4 +1,4 @@
-"""What has to be so when the storm is over. Every check gives sentences about what is not."""
+"""Checks of what has to be so when the storm is over. Every check gives sentences about what is not."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ SPARE_DESCRIPTORS: Final = 30
 MEMORY_FACTOR: Final = 1.5
 SPARE_BYTES: Final = 30 << 20
 MAX_LINES: Final = 5
-"""Of the log, in one finding."""
+"""Lines of the log in one finding."""
 _STATUSES: Final = ("containerStatuses", "initContainerStatuses")
 _ENTRY: Final = re.compile(r"^(?=\d{4}-\d\d-\d\dT)", re.MULTILINE)
 _STARVED: Final = re.compile(r"Errno 24|OSError\(24|Too many open files")
@@ -32,7 +32,7 @@ _BUG: Final = re.compile(r"Traceback \(most recent call last\)|internal error|ne
 
 
 class Size(NamedTuple):
-    """Of one process."""
+    """Size of one process."""
 
     descriptors: int
     bytes: int
@@ -83,7 +83,7 @@ def lies(agent: Agent, wanted: Wanted) -> list[str]:
 
 
 def sizes(agent: Agent) -> dict[str, Size]:
-    """Of every process of the agent's own."""
+    """Size of every process of the agent's own."""
     return {
         role: Size(found[-1].num_fds(), found[-1].memory_full_info().pss)
         for role, found in procs.roles(agent).items()
@@ -112,7 +112,7 @@ def strangers(agent: Agent) -> list[str]:
 
 
 def bugs(agent: Agent) -> list[str]:
-    """What nobody has foreseen writes such words to the log.
+    """Lines of the log that only a case which nobody has foreseen writes.
 
     A master that starves, and workers that are born to a zygote that does, end with what the system has told them, and
     are started again.

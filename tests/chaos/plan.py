@@ -1,4 +1,4 @@
-"""Which fault happens when, made from a seed before the run. Pure: the same seed gives the same plan."""
+"""Faults and when they happen, made from a seed before the run. Pure: the same seed gives the same plan."""
 
 from __future__ import annotations
 
@@ -143,7 +143,7 @@ def _container(kind: Kind, longest_s: float = 0.0) -> Callable[[_Draw], Fault]:
 
 
 def _own_container(by: _Draw) -> Fault:
-    """Its process is found by its environment, which an infra container does not have."""
+    """A fault for a process that is found by its environment, which an infra container does not have."""
     pod = by.pod()
     return Fault(by.at_s, Kind.KILL_CONTAINER, pod, by.random.choice(parts_of(pod)))
 

@@ -42,7 +42,7 @@ class Poison:
         return meanwhile(self._kill_until, "poison")
 
     def findings(self) -> list[str]:
-        """What is wrong, in sentences. An innocent pod may be isolated beside it, for a moment."""
+        """Mistakes, in sentences. An innocent pod may be isolated beside it, for a moment."""
         isolated = self._agent.log_text().count(f"default/{POISON}: {SYNC_CRASH_LOOP_BACK_OFF}")
         most = max(self._kills_in_life.values(), default=0)
         if not self.kills:

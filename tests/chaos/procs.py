@@ -1,4 +1,4 @@
-"""What truly runs, from /proc: Podman's word is what the storm makes doubtful."""
+"""Processes that truly run, from /proc: Podman's word is what the storm makes doubtful."""
 
 from __future__ import annotations
 

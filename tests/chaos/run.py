@@ -35,7 +35,7 @@ Check = Callable[[], list[str]]
 
 
 class Outcome(NamedTuple):
-    """What survived."""
+    """Outcome of a run."""
 
     plan: Plan
     hits: Counter[str]
@@ -147,7 +147,7 @@ def _agent(instance: str) -> Iterator[tuple[Agent, Path]]:
 
 
 def _remove(place: Path) -> None:
-    """What is mounted there is gone."""
+    """Remove the place; what is mounted there is gone."""
     (place / "seen" / "state").unlink(missing_ok=True)
     for directory in (place / "seen", place / "disk", place):
         directory.rmdir()

@@ -25,7 +25,7 @@ from tests.podman_service import COMMAND_DEADLINE_S
 
 TURN_S: Final = 0.1
 SPARE_DESCRIPTORS: Final = 2
-"""What a starved process may still open."""
+"""Number of files that a starved process may still open."""
 
 Undo = Callable[[], None]
 
@@ -134,7 +134,7 @@ class Storm:
         return f"{name}, {what}", undo
 
     def kill_container(self, fault: Fault) -> tuple[str, Undo | None]:
-        """Its process, behind everybody's back."""
+        """Kill its process, behind everybody's back."""
         found = [r for r in procs.running(self._agent.instance) if (r.pod, r.part) == (fault.target, fault.part)]
         if not found:
             raise Missed("it does not run")
@@ -178,7 +178,7 @@ class Storm:
         return "", lambda: disk.empty(self._disk)
 
     def starve(self, fault: Fault) -> tuple[str, Undo | None]:
-        """It may open two files more; what it has, it keeps."""
+        """Let it open two files more; what it has, it keeps."""
         hit = self._role(fault.target)[-1]
         if hit in self._limits:
             raise Missed("starves already")

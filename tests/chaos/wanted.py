@@ -24,7 +24,7 @@ class Wanted:
     def __init__(self, agent: Agent) -> None:
         self._agent = agent
         self.editions: dict[str, int] = {}
-        """Of the pods that are wanted: how often their main container was changed."""
+        """Number of changes of the main container of each pod that is wanted."""
         self._labels: dict[str, dict[str, str]] = {}
 
     def add(self, *names: str) -> None:
@@ -48,7 +48,7 @@ class Wanted:
         self._agent.remove(name)
 
     def spoil(self, name: str) -> None:
-        """Its file is no manifest any more; what is wanted stays."""
+        """Replace its file by what is no manifest; what is wanted stays."""
         self._agent.write_file(f"{name}.yaml", "apiVersion: v1\nkind: Pod\nmetadata: {name: [\n")
 
     def mend(self, name: str) -> None:
@@ -57,7 +57,7 @@ class Wanted:
             self._write(name)
 
     def containers(self) -> dict[tuple[str, str], int]:
-        """What has to run in the end: editions by pod and container."""
+        """Containers that have to run in the end: editions by pod and container."""
         return {
             (name, part): edition if part == "main" else 0
             for name, edition in self.editions.items()

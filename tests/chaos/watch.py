@@ -19,7 +19,7 @@ _STATUSES: Final = ("containerStatuses", "initContainerStatuses")
 
 
 class Watch:
-    """Its findings are sentences; none is good."""
+    """A watch whose findings are sentences; none is good."""
 
     def __init__(self, agent: Agent, calm: tuple[str, ...]) -> None:
         self._agent = agent

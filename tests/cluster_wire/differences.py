@@ -12,11 +12,11 @@ class Difference(NamedTuple):
     """One fact that is true of one side only."""
 
     kind: str
-    """Of request."""
+    """Kind of the request."""
     what: str
     """``never asked``, or a query parameter, content type or field of the body."""
     side: str
-    """Whose it is: ``kubelet`` or ``ours``."""
+    """Side that makes it: ``kubelet`` or ``ours``."""
 
 
 def differences(theirs: Shapes, ours: Shapes) -> Iterator[Difference]:

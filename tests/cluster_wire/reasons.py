@@ -38,7 +38,8 @@ _NODE_STATUS: Final = "^PATCH .*/nodes/{name}/status$"
 
 REASONS: Final[tuple[Reason, ...]] = (
     Reason("no device of a DRA driver is offered, so no slice of an earlier start is to be deleted", "resourceslices"),
-    Reason("no CSI drivers: no CSINode is made, and none is waited for", "csinodes|csidrivers"),
+    Reason("no CSI drivers run here, so none is looked up", "csidrivers"),
+    Reason("a kubelet looks for it in a cache first: it is not Ready before it is there", "^GET .*csinodes", "queries"),
     Reason(
         "the copy that the watch keeps is compared instead; the UID in the patch protects another pod of that name",
         "^GET .*/pods/{name}$",

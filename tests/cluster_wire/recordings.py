@@ -1,4 +1,4 @@
-"""What a real kubelet 1.36 and a real API server said to each other, where the recordings lie beside the checkout."""
+"""Talk of a real kubelet 1.36 and a real API server, where the recordings lie beside the checkout."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class Recorded(NamedTuple):
     path: str
     query: Mapping[str, str]
     headers: Mapping[str, str]
-    """Of the request, by lower-case names."""
+    """Headers of the request, by lower-case names."""
     body: Any
     """Decoded where it is JSON; None without one."""
     code: int
@@ -73,5 +73,5 @@ def recordings() -> tuple[Recorded, ...]:
 
 
 def scenes(prefix: str) -> tuple[Recorded, ...]:
-    """Those whose scene begins so."""
+    """Recordings whose scene begins so."""
     return tuple(found for found in recordings() if found.scene.startswith(prefix))

@@ -111,7 +111,7 @@ class Player:
             self._server.store.create({"kind": "Pod", "apiVersion": "v1", "metadata": metadata, "spec": spec})
 
     def _prepare(self, found: Recorded) -> None:
-        """What others have created, changed or deleted, and nobody watched."""
+        """Objects that others have created, changed or deleted, and nobody watched."""
         answer, store = found.answer, self._server.store
         if found.path.endswith("/token"):
             self._bound(found)
@@ -132,7 +132,7 @@ _OBJECT: Final = re.compile(r"/(namespaces/(?P<namespace>[^/]+)/)?(?P<plural>[a-
 _OF_OTHERS: Final = frozenset(
     {".spec.taints", ".spec.podCIDR", ".spec.podCIDRs", ".spec.unschedulable", ".metadata.annotations"}
 )
-"""Of nodes: written by controllers and users that nobody watched."""
+"""Fields of nodes that controllers and users have written, whom nobody watched."""
 _VOLATILE: Final = frozenset(
     {"uid", "resourceVersion", "creationTimestamp", "deletionTimestamp", "managedFields", "name"}
 )

@@ -40,7 +40,7 @@ NOT_SERVED: Final = {
     "400-wrong-kind": "ends with the names of Go types",
     "504-rv": "has revisions in its words: test_lists",
 }
-"""What the fake does not do, by the beginning of the scene."""
+"""Scenes that the fake does not play, by their beginning."""
 
 
 def _world(server: KubeApiServer) -> None:

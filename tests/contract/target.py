@@ -1,4 +1,4 @@
-"""What the contract suite runs against, and the little that it needs around the verbs."""
+"""Targets of the contract suite, and the little that it needs around the verbs."""
 
 from __future__ import annotations
 

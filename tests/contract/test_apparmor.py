@@ -1,4 +1,4 @@
-"""What admission takes for granted: Podman gives a rootless container no AppArmor profile, whatever is loaded."""
+"""A fact that admission relies on: Podman gives a rootless container no AppArmor profile, whatever is loaded."""
 
 from __future__ import annotations
 

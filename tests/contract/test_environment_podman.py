@@ -1,4 +1,4 @@
-"""What a container's process is given by way of Podman: its environment, byte by byte, and its command."""
+"""Gifts of Podman to a container's process: its environment, byte by byte, and its command."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def environ(pid: int) -> str:
 
 
 async def environment(host: PodmanHost, of: Container, **request: Any) -> dict[str, str]:
-    """Of the container's first process, once it says that it is ready."""
+    """Environment of the container's first process, once it says that it is ready."""
     done = await host.sync(host.pod(of), **request)
     assert (done.error, errors(done)) == ("", [])
     await host.logged("main", 0, "ready")

@@ -1,4 +1,4 @@
-"""What Podman really says when a call fails, and the kind that it gets.
+"""Answers of a real Podman when a call fails, and the kind that each gets.
 
 ``ROOTLET_RECORD_ERRORS=DIR`` writes the answers down as ``DIR/<version>.json``: the data of the unit tests.
 """
@@ -19,7 +19,7 @@ from tests.harness.raw_libpod import Libpod
 from tests.podman_service import PodmanService
 from workers.kubecontainer.labels import INSTANCE
 from workers.kubecontainer.runtime import ErrorKind
-from workers.libpod import decode
+from workers.libpod import failures
 
 pytestmark = [pytest.mark.podman]
 
@@ -146,5 +146,5 @@ def test_the_kind_of_a_real_answer(case: str, world: World, record: dict[str, An
     status, body = CASES[case].provoke(world)
     assert status >= 400, body
     record[case] = {"status": status, "body": body.decode(), "kind": CASES[case].kind.value}
-    error = decode.call_error(case, status, body)
+    error = failures.call_error(case, status, body)
     assert error.kind is CASES[case].kind, (status, body)

@@ -81,7 +81,7 @@ async def kind_of_failure(
 
 
 def processes(word: str) -> list[psutil.Process]:
-    """Whose last argument is that word."""
+    """Processes whose last argument is that word."""
     return [p for p in psutil.process_iter(["cmdline"]) if p.info["cmdline"] and p.info["cmdline"][-1] == word]
 
 
@@ -124,7 +124,7 @@ $busybox grep -E '^(Uid|Gid|Groups|Cap...|NoNewPrivs|Seccomp|SigBlk|Umask):' /pr
 $busybox readlink /proc/{0}/cwd /proc/{0}/root /proc/{0}/ns/*
 $busybox grep -v '^Max file locks' /proc/{0}/limits
 """
-"""What a process is; the limit that is left out carries the mark."""
+"""Traits of a process; the limit that is left out carries the mark."""
 
 
 @pytest.mark.parametrize("spec", OWN.values(), ids=OWN)

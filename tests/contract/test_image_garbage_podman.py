@@ -1,4 +1,4 @@
-"""What Podman does when images are listed and removed: the facts that image garbage collection is built on."""
+"""Podman's listing and removal of images: the facts that image garbage collection is built on."""
 
 from __future__ import annotations
 

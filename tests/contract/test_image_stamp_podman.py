@@ -16,7 +16,7 @@ pytestmark = pytest.mark.podman
 
 @pytest.fixture
 def name(podman_service: PodmanService) -> Iterator[str]:
-    """Of an image that this test may make; gone in the end."""
+    """Name of an image that this test may make; gone in the end."""
     made = f"localhost/{unique('stamp', PodmanTarget(podman_service))}"
     yield made
     podman("rmi", "--force", "--ignore", f"{made}:one", f"{made}:two", f"{made}:built")

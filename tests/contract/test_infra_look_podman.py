@@ -16,7 +16,7 @@ from workers.proc.pidfd import open_pidfd, wait_ended
 pytestmark = pytest.mark.podman
 
 UNTOLD = {"image": "", "image_id": "", "image_digest": "", "stop_signal": "", "user": None, "layer": ""}
-"""What an infra container's files do not tell, or nobody wants to know of one."""
+"""Facts that an infra container's files do not tell, or nobody wants to know of one."""
 FILE_CLOCK_S: Final = 0.02
 """Dates of files are those of the kernel's last tick."""
 
@@ -79,7 +79,7 @@ async def test_of_what_does_not_run_the_files_tell_nothing(target: PodmanTarget,
 
 
 async def test_an_ordinary_file_for_a_pid_file(target: PodmanTarget, tmp_path: Path) -> None:
-    """It may be empty, no number, or name a process that is no monitor."""
+    """The pid file may be empty, no number, or name a process that is no monitor."""
     spec = {"infra_name": "some_infra", "labels": {}}
     for text in ("", "monitor", "1", "-1", "9" * 30, "\0"):
         pid_file = tmp_path / "infra.pid"

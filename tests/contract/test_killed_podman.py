@@ -28,7 +28,7 @@ pytestmark = pytest.mark.podman
 
 SEEDS = (1, *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(2, 6)))
 KILLS = 3
-"""Of Podman, for each seed."""
+"""Number of kills of Podman, for each seed."""
 PODS = 6
 LATEST_KILL_S = 0.9
 """All of the pods are started by then, most of the time."""
@@ -78,7 +78,7 @@ class ManyPods(Host):
             look.close()
 
     async def until_podman_answers(self) -> None:
-        """Whoever has seen it dead calls it again only after a ping."""
+        """Wait as a caller does that has seen it dead: the next call comes only after a ping."""
         async with asyncio.timeout(DEADLINE_S):
             while True:
                 try:

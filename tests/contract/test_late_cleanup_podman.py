@@ -74,7 +74,7 @@ def test_a_monitor_that_is_killed_before_the_clean_up_takes_nothing_along(
 
 
 def test_another_container_starts_while_one_that_ended_waits(libpod: Libpod, podman_service: PodmanService) -> None:
-    """Its clean-up, which comes later, is its own alone."""
+    """The clean-up of the one that ended, which comes later, is its own alone."""
     first = start(libpod, podman_service, "true")
     second = start(libpod, podman_service, "sh", "-c", "while :; do true; sleep 0.1; done")
     wait_until(lambda: state(libpod, first)["Status"] == "exited", DEADLINE_S)

@@ -1,4 +1,4 @@
-"""What containers on real Podman see of a volume that the agent writes while they run."""
+"""Sight that containers on real Podman have of a volume that the agent writes while they run."""
 
 from __future__ import annotations
 
@@ -153,7 +153,7 @@ while [ ! -e /said/enough ]; do
 done
 echo last ${{text%%x*}}
 """
-"""Who holds a version by its directory sees one payload, as long as it is there. By the names that users know each file
+"""Readers of a version by its directory see one payload, as long as it is there. By the names that users know each file
 is there at any time."""
 
 

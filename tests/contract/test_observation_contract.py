@@ -38,7 +38,7 @@ async def test_one_pod_and_everything_show_the_same(target: Target) -> None:
     for command in (["true"], ["sh", "-c", "exit 3"]):
         id = await target.runtime.create_container(container_spec(target, container.pod_id, command))
         await target.runtime.start_container(id)
-        await exited(target, id, "exited")  # What Podman calls stopped becomes that when its clean-up has run.
+        await exited(target, id, "exited")  # Podman calls it stopped until its clean-up has run.
     await target.runtime.create_container(container_spec(target, container.pod_id))
     await target.runtime.create_pod(pod_spec(target))
 

@@ -30,7 +30,7 @@ def services_of(program: Path) -> list[psutil.Process]:
 
 
 def words_of(process: psutil.Process) -> list[str]:
-    """Its command line; empty when it has ended."""
+    """Command line of the process; empty when it has ended."""
     try:
         return process.cmdline()
     except psutil.Error:

@@ -1,4 +1,4 @@
-"""What Podman does with pulls: the facts that the puller is built on."""
+"""Podman's pulls: the facts that the puller is built on."""
 
 from __future__ import annotations
 

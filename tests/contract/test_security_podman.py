@@ -1,4 +1,4 @@
-"""What security contexts rely on: how Podman takes users, groups, capabilities, sysctls and user namespaces."""
+"""Facts that security contexts rely on: how Podman takes users, groups, capabilities, sysctls and user namespaces."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def maps(container: InspectedContainer) -> IdRanges:
 
 
 def owner(container: InspectedContainer) -> int:
-    """Whom the host takes its process for."""
+    """User for whom the host takes the container's process."""
     return Path(f"/proc/{container.pid}").stat().st_uid
 
 

@@ -181,7 +181,7 @@ def free_port() -> int:
 
 
 async def fetch(port: int) -> bytes:
-    """What a web server there answers, once there is one."""
+    """Answer of a web server there, once there is one."""
     async with asyncio.timeout(DEADLINE_S):
         while True:
             try:

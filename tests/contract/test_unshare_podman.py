@@ -16,6 +16,10 @@ import workers
 from tests.podman_service import COMMAND_DEADLINE_S, PodmanService, podman
 from workers.userns.remove import remove_below
 from workers.userns.unshare import DEFAULT, Step, UnshareError
+from workers.volumemanager.plugins.atomic_writer import write_payload
+from workers.volumemanager.plugins.ownership import WrittenOwner
+from workers.volumemanager.plugins.payload import FileProjection
+from workers.volumemanager.plugins.places import VolumeDirectory, volume_directory
 
 pytestmark = pytest.mark.podman
 
@@ -81,7 +85,6 @@ def mounts() -> str:
 def test_a_tmpfs_is_mounted_once_and_goes_with_its_directory(place: Path) -> None:
     target = place / "held" / "with space"
     target.mkdir(parents=True)
-    target.chmod(0o777)
     step = ("mount_tmpfs", {"target": str(target), "size_bytes": 2**20})
     DEFAULT.run([step])
     inside("touch", str(target / "file"))
@@ -90,7 +93,7 @@ def test_a_tmpfs_is_mounted_once_and_goes_with_its_directory(place: Path) -> Non
         "tmpfs",
         str(2**20 // os.sysconf("SC_PAGESIZE")),
     ]
-    assert inside("stat", "-c", "%a", str(target)).strip() == "777"
+    assert inside("stat", "-c", "%a", str(target)).strip() == "1777"
     assert inside("ls", str(target)).strip() == "file"
     assert os.listdir(target) == [], "nobody outside sees it"
     target.rmdir()
@@ -215,3 +218,37 @@ def test_a_group_is_given_to_all_and_to_nothing_else(place: Path) -> None:
     inside("chgrp", "-h", "0", str(volume / "in"))
     DEFAULT.run([(step[0], {**step[1], "only_on_root_mismatch": True})])
     assert inside("stat", "-c", "%g", str(volume / "in")).strip() == "0"
+
+
+def test_a_user_is_given_plain_files_and_nothing_else(place: Path) -> None:
+    (place / "link").symlink_to("/etc/passwd")
+    (place / "file").write_text("x")
+    for path in ("link", "../outside", "missing"):
+        with pytest.raises(UnshareError):
+            DEFAULT.run([("give_to_user", {"directory": str(place), "paths": ["file", path], "uid": 1000})])
+    assert inside("stat", "-c", "%u %g", str(place / "file")).split() == ["1000", "0"]
+
+
+def test_files_of_the_containers_user_are_written_once_and_anew_when_they_change(place: Path) -> None:
+    where = VolumeDirectory(str(place), "uid", "projected", "token")
+
+    def write(token: bytes, group: int | None = None) -> bool:
+        mode = 0o600 if group is None else 0o640
+        payload = {"a/token": FileProjection(token, mode, 1000), "ca.crt": FileProjection(b"ca", 0o644)}
+        owner = WrittenOwner(place=where, group=group, unshare=DEFAULT, foreign={"a/token": payload["a/token"]})
+        with volume_directory(where) as directory:
+            return write_payload(directory, payload, 1.0, is_owned=owner.is_owned, set_owner=owner.set_owner)
+
+    def found() -> list[str]:
+        paths = (str(where.path / "..data" / name) for name in ("a/token", "ca.crt"))
+        return inside("stat", "-L", "-c", "%u:%g:%a", *paths).split()
+
+    assert [write(b"first"), write(b"first")] == [True, False]
+    assert found() == ["1000:0:600", "0:0:644"]
+    assert inside("cat", str(where.path / "a" / "token")) == "first"
+    assert [write(b"other"), write(b"other")] == [True, False], "of the same size"
+    assert inside("cat", str(where.path / "a" / "token")) == "other"
+    inside("chown", "0", str(where.path / "..data" / "a" / "token"))
+    assert [write(b"other"), write(b"other")] == [True, False]
+    assert [write(b"other", 2000), write(b"other", 2000)] == [True, False]
+    assert found() == ["1000:2000:640", "0:2000:644"]

@@ -69,13 +69,13 @@ async def test_an_end_without_a_monitor_is_never_noticed_by_podman_and_at_once_b
     assert target.runtime.has_monitor(container.process)
     await target.kill_monitor(container)
     assert not target.runtime.has_monitor(container.process)
-    # It lives: nobody makes anything of it yet.
+    # The container lives: nobody makes anything of it yet.
     assert only(await eyes.observer.observe("u1")) == (ContainerState.RUNNING, 0, "")
     status = await eyes.until(lambda status: only(status) == LOST)
     assert [s.state for s in status.sandboxes] == [SandboxState.READY]
     shown = await target.runtime.inspect_container(id)
     assert (shown.state, shown.pid) == ("running", container.pid)
-    # Whoever looks for the first time sees the same, in a list and alone.
+    # A first look finds the same, in a list and alone.
     fresh = Eyes(target)
     assert only(await fresh.until(lambda status: only(status) == LOST)) == LOST
     assert only((await fresh.observer.relist(await fresh.observer.list_all())).statuses["u1"]) == LOST

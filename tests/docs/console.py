@@ -17,6 +17,7 @@ from typing import Final, NamedTuple
 import psutil
 
 from ipc.host.clock import monotonic
+from tests.docs.typed import typed_into
 
 COMMAND_DEADLINE_S: Final = 90.0
 END_DEADLINE_S: Final = 30.0
@@ -26,16 +27,22 @@ SHOWN_CHARS: Final = 1000
 _BLOCK: Final = re.compile(r"^(?:```|<!-- )(console|yaml|run)\n(.*?)^(?:```|-->)$", re.MULTILINE | re.DOTALL)
 _FILE: Final = re.compile(r"# ([\w./-]+\.\w+)\n")
 _END: Final = "-- the end of a command --"
-_JOB: Final = re.compile(r"^bash: line \d+: +\d+ Killed .*\n", re.MULTILINE)
+_JOB: Final = re.compile(r"^bash: line \d+: +\d+ (?:Killed|Terminated) .*\n", re.MULTILINE)
 """The shell's own word on a job that was killed."""
+_CELL: Final = re.compile(r" {3,}")
+_OF_THE_MOMENT: Final = frozenset({"PID", "HEARTBEAT", "STEP"})
+"""Columns whose cells are others at every look."""
 _PLAIN: Final = (
     (re.compile(r"\b[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}\b|\b[0-9a-f]{12,64}\b"), "ID"),
-    (re.compile(r"\b\d+\.\d+\.\d+\.\d+(?:\]?:\d+)?"), "ADDRESS"),
+    (re.compile(r"\b\d+\.\d+\.\d+\.\d+(?:\]?:\d+)?|\[::1\]:\d+"), "ADDRESS"),
+    (re.compile(r"\(pid \d+\)|\bconnection for \d+"), "NUMBER"),
+    (re.compile(r"\b\d+\.\d+ s\b"), "AGE"),
     (re.compile(r"\b\d{4}-\d\d-\d\dT[\d:.]+Z"), "TIME"),
     (re.compile(r"\b\w{3}, \d\d \w{3} \d{4} [\d:]{8} \+0000"), "TIME"),
     (re.compile(r"\b(?:\d+[dhms])+\b"), "AGE"),
     (re.compile(r"AGE \(x\d+ over AGE\)"), "AGE"),
     (re.compile(r"\bnode/[\w.-]+"), "NODE"),
+    (re.compile(r"^BusyBox v\S+ \(.*?\)", re.MULTILINE), "BusyBox"),
     (re.compile(r" {2,}"), "  "),
 )
 """Parts of an output that differ from run to run, and what stands for them in a comparison; columns move with them."""
@@ -128,8 +135,8 @@ def perform(page: str, shell: Shell, directory: Path) -> list[Command]:
                 (directory / path).write_text(content)
             case Unseen(lines):
                 shell.run(lines)
-            case Command(line):
-                done.append(Command(line, shell.run(line)))
+            case Command(line, output):
+                done.append(Command(line, shell.run(typed_into(line, output))))
     return done
 
 
@@ -153,6 +160,20 @@ def rewritten(page: str, done: Sequence[Command]) -> str:
 
 def plain(output: str) -> str:
     """An output without the parts that differ from run to run."""
+    output = _without_moments(output)
     for pattern, word in _PLAIN:
         output = pattern.sub(word, output)
     return "\n".join(line.rstrip() for line in output.splitlines())
+
+
+def _without_moments(output: str) -> str:
+    """A table with the names of columns in place of those cells that are others at every look."""
+    lines = output.splitlines()
+    titles = _CELL.split(lines[0]) if lines else []
+    if not _OF_THE_MOMENT.intersection(titles):
+        return output
+    rows = [_CELL.split(line) for line in lines[1:]]
+    kept = [
+        [title if title in _OF_THE_MOMENT else cell for title, cell in zip(titles, row, strict=False)] for row in rows
+    ]
+    return "\n".join("   ".join(row) for row in (titles, *kept))

@@ -1,10 +1,9 @@
-"""The pages whose commands are run, and those captures of other pages that are not."""
+"""The pages whose commands are run."""
 
 from __future__ import annotations
 
 import platform
 import subprocess
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
 
@@ -15,21 +14,12 @@ from tests.docs.fresh_user import FreshUser, fresh_user
 ROOT: Final = Path(__file__).parents[2]
 PAGES: Final = ("docs/tutorial.md", "README.md", "docs/debugging.md", "docs/logging.md", "docs/shutdown.md")
 QUICK: Final = ("docs/logging.md",)
-"""Those that are run always; the others are among the slow tests."""
+"""Pages that are run always; the others are among the slow tests."""
 INSTANCES: Final = ("shop", "demo")
 """The agents of all pages."""
 NODE: Final = "vm"
 """The host of all pages."""
 STOP_DEADLINE_S: Final = 60.0
-_TERMINAL: Final = "somebody types into a terminal: tests/e2e/test_exec_attach.py"
-_TWO_TERMINALS: Final = "takes two terminals: tests/e2e/test_port_forward.py, tests/e2e/test_exec_attach.py"
-_MOMENT: Final = "PIDs, heartbeats and steps are those of one moment: tests/e2e/test_command_line.py"
-NOT_RUN: Final[Mapping[tuple[str, str], str]] = {
-    ("README.md", "rootlet exec -it web -- sh"): _TERMINAL,
-    ("README.md", "rootlet port-forward web :8080"): _TWO_TERMINALS,
-    ("docs/debugging.md", "rootlet get workers"): _MOMENT,
-}
-"""Page and first command of each capture that is typed by hand -> why, and the test that shows the same."""
 _PRELUDE: Final = f"""\
 export ROOTLET_INSTANCE={INSTANCES[0]}
 agent() {{
@@ -40,7 +30,7 @@ agent() {{
   until rootlet get pods >/dev/null 2>&1; do sleep 0.1; done
 }}
 """
-"""What unseen commands may use."""
+"""Names that unseen commands may use."""
 
 
 def renewed(page: str) -> str:
@@ -63,7 +53,7 @@ def _shown(output: str, user: FreshUser) -> str:
 
 
 def _stop_agents(user: FreshUser) -> None:
-    """Those that a page has left running; a page that failed, too."""
+    """Stop the agents that a page has left running; a page that failed, too."""
     for instance in INSTANCES:
         if admin_socket_path(instance).exists():
             stop = ["rootlet", "--instance", instance, "stop", "--pods"]

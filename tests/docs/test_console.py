@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import os
+import sys
 from pathlib import Path
 
 import pytest
 
 from tests.docs.console import Command, File, Shell, Unseen, perform, plain, rewritten, steps
+from tests.docs.pages import ROOT
 
 PAGE = """# A page
 
@@ -85,6 +87,12 @@ def test_a_command_that_does_not_end_is_named(tmp_path: Path, monkeypatch: pytes
         ("7s (x2 over 8s)", "9s (x11 over 10s)"),
         ("Finished: Mon, 23 Nov 2026 20:04:59 +0000", "Finished: Tue, 24 Nov 2026 07:00:00 +0000"),
         ("web_default(45d3bf1a-3322-842e-ba46-3586add50a9e)", "web_default(e2e44694-ed1f-8169-a2bc-511d3742764d)"),
+        (
+            "NAME   DEATHS   PID   HEARTBEAT   STEP\nnode   0        71    0.1s ago    waiting\n",
+            "NAME   DEATHS   PID      HEARTBEAT   STEP\nnode   0        123456   <none>      looks at default/web\n",
+        ),
+        ("slot 4 (pid 13694): no heartbeat for 4.3 s", "slot 4 (pid 7): no heartbeat for 10.0 s"),
+        ("Forwarding from [::1]:35981 -> 8080", "Forwarding from [::1]:42 -> 8080"),
         ("at 2026-11-20T13:21:18Z", "at 2026-11-23T07:00:00.5Z"),
     ],
 )
@@ -94,7 +102,25 @@ def test_what_differs_from_run_to_run_is_no_difference(one: str, other: str) -> 
 
 @pytest.mark.parametrize(
     ("one", "other"),
-    [("web   1/1   Running   0", "web   0/1   Running   0"), ("restarts: 1", "restarts: 2"), ("a", "")],
+    [
+        ("web   1/1   Running   0", "web   0/1   Running   0"),
+        ("NAME   DEATHS   PID\nnode   0        71\n", "NAME   DEATHS   PID\nnode   1        71\n"),
+        ("restarts: 1", "restarts: 2"),
+        ("a", ""),
+    ],
 )
 def test_everything_else_is_one(one: str, other: str) -> None:
     assert plain(one) != plain(other)
+
+
+def test_what_stands_behind_prompts_is_typed(tmp_path: Path) -> None:
+    (tmp_path / "rootlet").write_text("#!/bin/sh\nPS1='/ # ' exec sh -i\n")
+    (tmp_path / "rootlet").chmod(0o700)
+    capture = "```console\n$ rootlet exec -it web -- sh\n/ # stty size\n24 80\n/ # exit 3\n```\n"
+    paths = {"CHECKOUT": str(ROOT), "PATH": f"{tmp_path}:{Path(sys.executable).parent}:{os.environ['PATH']}"}
+    shell = Shell(tmp_path, {**os.environ, **paths})
+    try:
+        done = perform(capture, shell, tmp_path)
+    finally:
+        shell.close()
+    assert rewritten(capture, done) == capture

@@ -15,7 +15,7 @@ from tests.docs.pictures.pod_life import ACTORS, STEPS
 
 PICTURES = drawn()
 MAX_CHARS = 34
-"""Of a line in a box of a step."""
+"""Longest line in a box of a step."""
 
 
 @pytest.mark.parametrize("name", PICTURES)

@@ -58,7 +58,7 @@ def test_comments_have_the_ranges_and_choices_of_the_code() -> None:
 
 def test_every_command_and_option_is_on_the_page() -> None:
     page = PAGES["commands.md"]
-    for context in commands.walk():
+    for context in commands.every_command():
         section = page.partition(f"# {context.command_path}\n")[2].partition("\n## ")[0]
         assert section, context.command_path
         names = [name for option in commands.options(context) for name in option.opts]

@@ -20,7 +20,7 @@ import yaml
 
 from tests.e2e.status_observer import Eye
 from tests.harness.deep_trees import remove_deep
-from tests.podman_service import wait_until
+from tests.podman_service import PATIENCE, wait_until
 
 Json = dict[str, Any]
 
@@ -43,7 +43,7 @@ LOGS_VARIABLE: Final = "ROOTLET_TEST_LOGS"
 POD_PROCESSES: Final = frozenset(
     {"conmon", "crun", "runc", "slirp4netns", "pasta", "pasta.avx2", "rootlessport", "exe"}
 )
-"""They belong to containers and stay when the agent goes."""
+"""Programs that belong to containers and stay when the agent goes."""
 _STATUSES: Final = ("containerStatuses", "initContainerStatuses", "ephemeralContainerStatuses")
 SHARED_MEMORY: Final = Path("/dev/shm")
 MEMORY: Final = Path(os.environ.get("XDG_RUNTIME_DIR", "/run/user/0")) / "rootlet-e2e"
@@ -59,7 +59,7 @@ class Done(NamedTuple):
 
 
 class House(NamedTuple):
-    """What an agent occupies beside its containers."""
+    """Possessions of an agent beside its containers."""
 
     processes: frozenset[str]
     files: frozenset[str]
@@ -115,7 +115,7 @@ class Agent:
         self.state = Path(self.settings["stateDir"])
         self.memory = Path(self.settings["memoryDir"])
         self.program: tuple[str, ...] = ("rootlet",)
-        """What is run as the agent."""
+        """Command that is run as the agent."""
         self._process: subprocess.Popen[bytes] | None = None
 
     # --- life ---
@@ -168,7 +168,7 @@ class Agent:
         return self._process
 
     def wait_end(self, deadline_s: float = STOP_DEADLINE_S) -> int:
-        """Its exit code, once it has ended of its own accord or because somebody killed it."""
+        """Exit code, once it has ended of its own accord or because somebody killed it."""
         code = self.process.wait(deadline_s)
         self._process = None
         return code
@@ -221,7 +221,12 @@ class Agent:
     def cli(self, *arguments: str, stdin: str = "") -> Done:
         """Run a command of the command line against this agent."""
         done = subprocess.run(
-            self.command(*arguments), input=stdin, capture_output=True, text=True, timeout=CLI_DEADLINE_S, check=False
+            self.command(*arguments),
+            input=stdin,
+            capture_output=True,
+            text=True,
+            timeout=CLI_DEADLINE_S * PATIENCE,
+            check=False,
         )
         return Done(done.returncode, done.stdout, done.stderr)
 
@@ -260,7 +265,7 @@ class Agent:
         return [e for e in self.get("/api/v1/events")["items"] if name in ("", e["involvedObject"]["name"])]
 
     def messages(self, name: str, reason: str) -> list[str]:
-        """Of the events about a pod that have this reason."""
+        """Messages of the events about a pod that have this reason."""
         return [event["message"] for event in self.events(name) if event["reason"] == reason]
 
     def reasons(self, name: str) -> dict[str, str]:
@@ -276,7 +281,7 @@ class Agent:
         return self.cli("describe", "pod", name).out
 
     def next_try(self, name: str) -> str:
-        """Of the container ``main``, as `describe` tells it: with the time at which it comes."""
+        """Next try of the container ``main``, as `describe` tells it: with the time at which it comes."""
         described = self.describe(name).partition("Next Try:\n")[2]
         return described.partition("\n")[0].partition("main:")[2].strip()
 
@@ -285,13 +290,13 @@ class Agent:
         return {worker["name"]: worker for worker in self.get("/rootlet/v1/workers")["items"]}
 
     def output(self, name: str, container: str = "main") -> str:
-        """What a pod's container has written, all attempts, out of the log files: quicker than asking the agent."""
+        """Output of a pod's container, all attempts, out of the log files: quicker than asking the agent."""
         files = sorted(Path(self.settings["podLogsDir"]).glob(f"*_{name}_*/{container}/*.log"))
         lines = (line.split(" ", 3) for file in files for line in file.read_text().splitlines())
         return "".join(words[3] + ("\n" if words[2] == "F" else "") for words in lines if len(words) == 4)
 
     def inside(self, name: str, script: str, container: str = "main") -> str:
-        """What a shell script says in a pod's container, beside what runs there; with its complaints, or those of the
+        """Output of a shell script in a pod's container, beside what runs there; with its complaints, or those of the
         command line if there is nothing to run it in."""
         done = self.cli("exec", name, "-c", container, "--", "sh", "-c", f"{{ {script}; }} 2>&1")
         return done.out.strip() or done.err.strip()
@@ -405,7 +410,7 @@ class Agent:
         return [process for process in psutil.process_iter() if _is_marked(process, self.instance)]
 
     def house(self) -> House:
-        """What it occupies now. Names only: pids change."""
+        """Possessions of the agent now. Names only: pids change."""
         roles = {pid: role for role, pid in self.processes().items()} if self._process is not None else {}
         processes = (roles.get(p.pid, f"stranger {p.pid} {_command_line(p)}") for p in self.marked_processes())
         runtime = self.socket.parent
@@ -416,7 +421,7 @@ class Agent:
         )
 
     def story(self) -> str:
-        """What one needs to know when a test has failed."""
+        """Facts that one needs to know when a test has failed."""
         lines = self.log_text().splitlines()
         return "\n".join([f"--- the end of the log of {self.instance}:", *lines[-LOG_LINES_SHOWN:]])
 
@@ -437,7 +442,7 @@ def files_of_this_user(directory: Path) -> list[str]:
 
 class _UnixConnection(http.client.HTTPConnection):
     def __init__(self, path: Path) -> None:
-        super().__init__("agent", timeout=GET_DEADLINE_S)
+        super().__init__("agent", timeout=GET_DEADLINE_S * PATIENCE)
         self._path = path
 
     def connect(self) -> None:
@@ -464,7 +469,7 @@ def is_ready(pod: Mapping[str, Any]) -> bool:
 
 
 def container_status(pod: Mapping[str, Any], name: str = "main") -> Json:
-    """Of one container of whatever kind; empty before the first report."""
+    """Status of one container of whatever kind; empty before the first report."""
     statuses = (status for field in _STATUSES for status in pod["status"].get(field, ()))
     found: Json = next((status for status in statuses if status["name"] == name), {})
     return found

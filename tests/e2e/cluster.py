@@ -7,13 +7,13 @@ import contextlib
 import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any, Final, TypeVar
+from typing import Final, TypeVar
 
 from tests.e2e.agent import Agent
+from tests.e2e.manifests import Json
 from tests.servers.kube_api.requests import Request
 from tests.servers.kube_api.server import KubeApiServer
 
-Json = dict[str, Any]
 T = TypeVar("T")
 
 NODE: Final = "e2e"
@@ -49,7 +49,7 @@ class Cluster:
         asyncio.run_coroutine_threadsafe(self._server.stop(), self._loop).result(CALL_DEADLINE_S)
 
     def start(self) -> None:
-        """It is back, at the same address."""
+        """Have it back, at the same address."""
         asyncio.run_coroutine_threadsafe(self._server.start(), self._loop).result(CALL_DEADLINE_S)
 
     def schedule(self, manifest: Json) -> Json:
@@ -59,6 +59,16 @@ class Cluster:
 
     def delete(self, name: str, grace_s: int | None = None) -> None:
         self.do(lambda server: server.delete_pod(name, grace_s=grace_s))
+
+    def label_node(self, **labels: str) -> None:
+        """Give the Node labels, as its cluster's people do."""
+
+        def give(server: KubeApiServer) -> None:
+            found = server.store.get("nodes", "", NODE)
+            found["metadata"]["labels"] |= labels
+            server.store.update(found)
+
+        self.do(give)
 
     def pods(self) -> dict[str, Json]:
         """Every pod by name."""
@@ -78,7 +88,7 @@ class Cluster:
         return self.condition(name, "Ready") == "True"
 
     def requests(self, test: Callable[[Request], bool]) -> list[Request]:
-        """What the server was asked so far."""
+        """Requests that the server has had so far."""
         return self.do(lambda server: [request for request in server.requests if test(request)])
 
     def lease_version(self) -> int:
@@ -92,7 +102,7 @@ class Cluster:
         return {event["reason"] for event in found if event["involvedObject"]["name"] == name}
 
     def patches(self, name: str) -> list[Request]:
-        """Of a pod's status, in the default namespace."""
+        """Patches of a pod's status, in the default namespace."""
         path = f"/api/v1/namespaces/default/pods/{name}/status"
         return self.requests(lambda request: request.verb == "PATCH" and request.path == path)
 

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from tests.e2e.agent import Agent
+from tests.e2e.cluster import Cluster, running_cluster
 from tests.e2e.pod_servers import PodServers
 from tests.podman_service import PodmanService
 
@@ -56,3 +57,19 @@ def servers(agent: Agent) -> Iterator[PodServers]:
     made = PodServers(agent)
     yield made
     made.close()
+
+
+@pytest.fixture(scope="module")
+def cluster() -> Iterator[Cluster]:
+    """A cluster without any object, for all tests of a file."""
+    with running_cluster() as made:
+        yield made
+
+
+@pytest.fixture(scope="module")
+def node(cluster: Cluster, new_shared_agent: NewAgent, tmp_path_factory: pytest.TempPathFactory) -> Agent:
+    """A running agent that is a node of the cluster, for all tests of a file."""
+    joined = new_shared_agent()
+    cluster.join(joined, tmp_path_factory.mktemp("kubeconfig"))
+    joined.start()
+    return joined

@@ -101,7 +101,7 @@ class PodServers:
         self._run(self._connect_few(stack, self._network(pod), port, clients))
 
     def stop(self, pod: str, port: int) -> None:
-        """Whoever is there now; clients are refused from then on."""
+        """Stop the server that is there now; clients are refused from then on."""
         self._run(self._serving.pop((pod, port)).aclose())
 
     def close(self) -> None:

@@ -32,7 +32,7 @@ class Kind(NamedTuple):
     refused: str
     complaint: str
     late: str
-    """What is told when nobody is there, of the sick and of the mute server."""
+    """Words about a probe when nobody is there, about the sick and about the mute server."""
 
 
 def saying(told: bytes) -> Handler:

@@ -35,7 +35,7 @@ class Terminal:
         os.write(self._master, keys)
 
     def until(self, shown: bytes) -> bytes:
-        """What was shown up to and with these bytes."""
+        """Output up to and with these bytes."""
         deadline = monotonic() + DEADLINE_S
         while shown not in self.screen:
             left_s = deadline - monotonic()
@@ -58,7 +58,7 @@ class Terminal:
         return not local & (termios.ICANON | termios.ECHO | termios.ISIG)
 
     def wait(self) -> int:
-        """Its exit code; the screen has all that it said."""
+        """Exit code; the screen has all that the command said."""
         deadline = monotonic() + DEADLINE_S
         while self.process.poll() is None:
             assert monotonic() < deadline, f"it did not end: {self.screen!r}"
@@ -78,11 +78,11 @@ class Terminal:
 
 
 @contextlib.contextmanager
-def terminal(command: Sequence[str]) -> Iterator[Terminal]:
-    """Run the command with a terminal of its own as all of its streams."""
+def terminal(command: Sequence[str], size: tuple[int, int] = SIZE) -> Iterator[Terminal]:
+    """Run the command with a terminal of its own, of so many lines and columns, as all of its streams."""
     master, slave = pty.openpty()
     try:
-        fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", *SIZE, 0, 0))
+        fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", *size, 0, 0))
         process = subprocess.Popen(["setsid", "--ctty", *command], stdin=slave, stdout=slave, stderr=slave)
         try:
             yield Terminal(master, process)

@@ -85,27 +85,6 @@ def test_a_container_is_restarted_and_its_neighbours_go_on(agent: Agent) -> None
     assert [line["code"] for line in lines if line["path"].endswith("/containers/first/restart")] == [202]
 
 
-def test_a_pod_is_paused_or_told_why_it_cannot_be(agent: Agent) -> None:
-    """Its containers need cgroups that this user may freeze."""
-    agent.run(pod("still", container(script=TARGET), terminationGracePeriodSeconds=1))
-    done = agent.cli("pause", "pod", "still")
-    if done.code:
-        assert done.err.startswith('Error from server (Conflict): pod "still" cannot be paused: Podman says: ')
-        assert "its containers need cgroups (v2) of their own below one that is delegated to this user" in done.err
-        assert is_ready(agent.pods()["still"])
-        resumed = agent.cli("resume", "pod", "still")
-        assert (resumed.code, resumed.err) == (1, 'Error from server (Conflict): pod "still" is not paused\n')
-        return
-    assert done.out == "pod/still paused\n"
-    agent.until(lambda: agent.pods()["still"]["status"].get("reason") == "Paused", "its status says so")
-    agent.restart()
-    agent.until(lambda: agent.pods()["still"]["status"].get("reason") == "Paused", "it is paused over a restart")
-    assert agent.cli("resume", "pod", "still") == (0, "pod/still resumed\n", "")
-    agent.until_ready(["still"])
-    assert agent.cli("pause", "pod", "still").code == 0
-    assert agent.cli("restart", "pod", "still", "--timeout=60s").code == 0
-
-
 def test_apply_takes_a_kustomization_and_a_url(agent: Agent, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "kustomize").write_text('#!/bin/sh\nexec cat "$3/made.json"\n')
     (tmp_path / "kustomize").chmod(0o700)

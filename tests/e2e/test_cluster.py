@@ -4,30 +4,14 @@ from __future__ import annotations
 
 import os
 import signal
-from collections.abc import Iterator
 
 import pytest
 
 from tests.e2e.agent import Agent
-from tests.e2e.cluster import NODE, Cluster, running_cluster
-from tests.e2e.conftest import NewAgent
+from tests.e2e.cluster import NODE, Cluster
 from tests.e2e.manifests import container, pod
 
 pytestmark = [pytest.mark.e2e, pytest.mark.podman]
-
-
-@pytest.fixture(scope="module")
-def cluster() -> Iterator[Cluster]:
-    with running_cluster() as made:
-        yield made
-
-
-@pytest.fixture(scope="module")
-def node(cluster: Cluster, new_shared_agent: NewAgent, tmp_path_factory: pytest.TempPathFactory) -> Agent:
-    agent = new_shared_agent()
-    cluster.join(agent, tmp_path_factory.mktemp("kubeconfig"))
-    agent.start()
-    return agent
 
 
 def test_a_bound_pod_runs_and_goes_when_it_is_deleted(cluster: Cluster, node: Agent) -> None:
@@ -150,11 +134,32 @@ def test_a_partition_and_the_death_of_the_cluster_s_process_restart_nothing(clus
     node.until(lambda: node.workers()["cluster"]["pid"] not in (0, pid), "there is another process")
     assert node.pods()["apart"]["status"]["phase"] == "Running"
     cluster.do(lambda server: server.faults.heal())
-    cluster.delete("apart")
     assert node.eye.pod_table("apart") == running
+    cluster.delete("apart")
     node.until(lambda: "apart" not in cluster.pods(), "what was deleted after the partition goes")
     node.until_gone(["apart"])
 
 
 def _uid(cluster: Cluster, name: str) -> str:
     return str(cluster.pods().get(name, {}).get("metadata", {}).get("uid", ""))
+
+
+def test_labels_that_the_cluster_gives_the_node_decide_also_after_a_start_without_the_server(
+    cluster: Cluster, node: Agent
+) -> None:
+    cluster.label_node(pool="a")
+    cluster.schedule(pod("picky", nodeSelector={"pool": "a"}))
+    cluster.schedule(pod("elsewhere", nodeSelector={"pool": "b"}))
+    node.until(lambda: cluster.is_ready("picky"), "the label that came just before is seen")
+    node.until(lambda: cluster.status("elsewhere").get("reason") == "NodeAffinity", "the other pod was rejected")
+    running = node.eye.pod_table("picky")
+    cluster.stop()
+    node.stop()
+    node.start(sources_ready=False)
+    node.until_ready(["picky"])
+    assert node.eye.pod_table("picky") == running
+    cluster.start()
+    node.until(lambda: bool(node.get("/version")["sourcesReady"]), "the server was read")
+    for name in ("picky", "elsewhere"):
+        cluster.delete(name)
+    node.until(lambda: cluster.pods().keys().isdisjoint({"picky", "elsewhere"}), "the server has forgotten both")

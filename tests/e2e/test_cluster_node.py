@@ -2,33 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Final
 
 import pytest
 
 from tests.e2e.agent import Agent
-from tests.e2e.cluster import NODE, Cluster, running_cluster
-from tests.e2e.conftest import NewAgent
+from tests.e2e.cluster import NODE, Cluster
 from tests.e2e.manifests import Json, pod
 
 pytestmark = [pytest.mark.e2e, pytest.mark.podman]
 
 EVENTS: Final = "/api/v1/namespaces/default/events"
-
-
-@pytest.fixture(scope="module")
-def cluster() -> Iterator[Cluster]:
-    with running_cluster() as made:
-        yield made
-
-
-@pytest.fixture(scope="module")
-def node(cluster: Cluster, new_shared_agent: NewAgent, tmp_path_factory: pytest.TempPathFactory) -> Agent:
-    agent = new_shared_agent()
-    cluster.join(agent, tmp_path_factory.mktemp("kubeconfig"))
-    agent.start()
-    return agent
 
 
 def the_node(cluster: Cluster) -> Json:

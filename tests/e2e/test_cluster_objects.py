@@ -1,4 +1,4 @@
-"""What a pod of a cluster gets from there, as its containers see it: ConfigMaps, Secrets, services, tokens, volumes."""
+"""Gifts of a cluster to a pod, as its containers see them: ConfigMaps, Secrets, services, tokens, volumes."""
 
 from __future__ import annotations
 
@@ -10,7 +10,6 @@ import pytest
 
 from tests.e2e.agent import Agent
 from tests.e2e.cluster import Cluster, running_cluster
-from tests.e2e.conftest import NewAgent
 from tests.e2e.manifests import Json, config_map, container, pod
 from tests.servers.kube_api.server import KubeApiServer
 
@@ -26,14 +25,6 @@ def cluster() -> Iterator[Cluster]:
         made.create(config_map("kube-root-ca.crt", **{"ca.crt": "PEM"}), config_map("settings", COLOUR="red"))
         made.create(service("kubernetes", "10.96.0.1"), service("db", "10.96.0.2"))
         yield made
-
-
-@pytest.fixture(scope="module")
-def node(cluster: Cluster, new_shared_agent: NewAgent, tmp_path_factory: pytest.TempPathFactory) -> Agent:
-    agent = new_shared_agent()
-    cluster.join(agent, tmp_path_factory.mktemp("kubeconfig"))
-    agent.start()
-    return agent
 
 
 def service(name: str, address: str) -> Json:
@@ -57,7 +48,7 @@ def with_access(name: str, **fields: Any) -> Json:
 
 
 def test_pod_reaches_what_a_client_in_a_cluster_needs(cluster: Cluster, node: Agent) -> None:
-    """What client-go's InClusterConfig reads: address, token, authority; and the variables of a service."""
+    """Files and variables that client-go's InClusterConfig reads: address, token, authority; and those of a service."""
     cluster.schedule(with_access("client", envFrom=[{"configMapRef": {"name": "settings"}}]))
     node.until(lambda: cluster.is_ready("client"), "the pod is ready")
     assert node.inside("client", f"ls {ACCESS}").split() == ["ca.crt", "namespace", "token"]
@@ -68,6 +59,21 @@ def test_pod_reaches_what_a_client_in_a_cluster_needs(cluster: Cluster, node: Ag
     assert cluster.do(lambda server: _user_of(server, token)) == "system:serviceaccount:default:default"
     assert token not in node.log_text()
     assert token not in node.describe("client")
+
+
+def test_token_belongs_to_the_user_as_whom_all_containers_run(cluster: Cluster, node: Agent) -> None:
+    manifest = with_access("owned")
+    manifest["spec"]["securityContext"] = {"runAsUser": 1234}
+    cluster.schedule(manifest)
+    node.until(lambda: cluster.is_ready("owned"), "the pod is ready")
+    (token,) = node.inside("owned", f"stat -L -c %u:%a {ACCESS}/token").split()
+    assert token == "1234:600"
+    assert node.inside("owned", f"id -u; cat {ACCESS}/token").split()[0] == "1234"
+    assert node.inside("owned", f"stat -L -c %u:%a {ACCESS}/ca.crt").strip() == "0:644"
+    before = node.inside("owned", f"readlink {ACCESS}/..data")
+    node.kill_and_recover("pods-0")
+    node.until_ready(["owned"])
+    assert node.inside("owned", f"readlink {ACCESS}/..data") == before, "what is right is not written again"
 
 
 def _user_of(server: KubeApiServer, token: str) -> str:

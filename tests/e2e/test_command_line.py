@@ -21,7 +21,7 @@ TALKS = "n=0; while true; do n=$((n + 1)); echo line $n; sleep 0.1; done"
 
 
 def read_until(process: subprocess.Popen[str], wanted: str) -> list[str]:
-    """Its lines up to the first that contains the words; the test's own deadline ends what never comes."""
+    """Lines up to the first that contains the words; the test's own deadline ends what never comes."""
     assert process.stdout is not None
     lines: list[str] = []
     for line in process.stdout:
@@ -48,7 +48,7 @@ def test_apply_wait_get_and_delete(agent: Agent) -> None:
     row = agent.cli("get", "pod", "applied").out.splitlines()
     assert row[0].split() == ["NAME", "READY", "STATUS", "RESTARTS", "AGE"]
     assert row[1].split()[:4] == ["applied", "1/1", "Running", "0"]
-    # What was applied is there after a restart of the agent, and the same containers run.
+    # The applied pod is there after a restart of the agent, and the same containers run.
     agent.restart()
     agent.until_ready(["applied"])
     assert agent.eye.pod_table("applied") == before

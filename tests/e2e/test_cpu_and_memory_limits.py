@@ -33,7 +33,7 @@ def with_resources(script: str, limits: dict[str, str], requests: dict[str, str]
 
 
 def in_cgroup(agent: Agent, name: str, *files: str) -> dict[str, str]:
-    """What a container finds in files of its cgroup; the empty string where there is no such file."""
+    """Content of files in the cgroup of a container; the empty string where there is no such file."""
     script = "; ".join(f"echo {file}: $(cat /sys/fs/cgroup/{file} 2>/dev/null)" for file in files)
     said = [line.partition(":") for line in agent.inside(name, script).splitlines()]
     return {file: content.strip() for file, _, content in said}

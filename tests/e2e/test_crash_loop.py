@@ -18,7 +18,7 @@ BACK_OFF_S = 10
 
 
 def until_backing_off(agent: Agent, name: str, restarts: int) -> None:
-    """Its container has been restarted so often, not once more, and waits."""
+    """Wait until the container has been restarted so often, not once more, and waits."""
 
     def is_backing_off() -> bool:
         status = container_status(agent.pods().get(name, {"status": {}}))

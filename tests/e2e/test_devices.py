@@ -97,3 +97,37 @@ def test_devices_are_given_out_one_by_one(new_agent: NewAgent, tmp_path: Path) -
     assert device_of(agent, "four") == "b"
     agent.write(pod("none", container(resources={"limits": {NULL: "2"}})))
     agent.until(lambda: "UnexpectedAdmissionError" in agent.reasons("none"), "one of them is not there")
+
+
+def amounts(agent: Agent, resource: str) -> list[str]:
+    """Capacity and allocatable."""
+    status = agent.get("/api/v1/nodes")["items"][0]["status"]
+    return [status[what][resource] for what in ("capacity", "allocatable")]
+
+
+def test_a_device_that_is_plugged_in_is_given_out_and_one_that_is_pulled_is_not(
+    new_agent: NewAgent, tmp_path: Path
+) -> None:
+    """A CDI spec comes, as a vendor's tool writes it when it has found the hardware, and goes again."""
+    agent = new_agent(devices={ZERO: [f"{ZERO}=a", f"{ZERO}=b"]}, cdiSpecDirs=[str(tmp_path)])
+    agent.start()
+    assert amounts(agent, ZERO) == ["2", "0"]
+    agent.write(pod("early", asking()))
+    agent.until(lambda: "UnexpectedAdmissionError" in agent.reasons("early"), "there is none")
+    agent.remove("early")
+    cdi_spec(tmp_path)
+    agent.until(lambda: amounts(agent, ZERO) == ["2", "2"], "both are there")
+    agent.run(pod("one", asking()))
+    assert device_of(agent, "one") == "a"
+    before = agent.eye.container("one", "main").id
+    (tmp_path / "zero.json").unlink()
+    agent.until(lambda: amounts(agent, ZERO) == ["2", "0"], "they are gone")
+    assert "no CDI spec of cdiSpecDirs has it" in agent.messages("e2e", "DeviceNotHealthy")[0]
+    assert device_of(agent, "one") == "a", "who has it goes on"
+    agent.write(pod("late", asking()))
+    agent.until(lambda: "UnexpectedAdmissionError" in agent.reasons("late"), "none is given out")
+    agent.remove("late")
+    cdi_spec(tmp_path)
+    agent.until(lambda: amounts(agent, ZERO) == ["2", "2"], "both are there again")
+    agent.run(pod("two", asking()))
+    assert (device_of(agent, "two"), agent.eye.container("one", "main").id) == ("b", before)

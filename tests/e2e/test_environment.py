@@ -18,7 +18,7 @@ pytestmark = [pytest.mark.e2e, pytest.mark.podman]
 END: Final = "that was all"
 TELL: Final = f"env; echo '{END}'; {STAY}"
 OF_PODMAN: Final = frozenset({"PATH", "TERM", "container", "HOSTNAME", "HOME", "SHLVL", "PWD"})
-"""What Podman and the shell add."""
+"""Variables that Podman and the shell add."""
 
 
 def literal(name: str, value: str) -> Json:

@@ -21,7 +21,7 @@ def ephemeral(name: str, script: str, target: str = "") -> Json:
 
 
 def state(agent: Agent, pod_name: str, name: str) -> Json:
-    """Of an ephemeral container; empty before there is one."""
+    """Status of an ephemeral container; empty before there is one."""
     statuses = agent.pods()[pod_name]["status"].get("ephemeralContainerStatuses", ())
     found: Json = next((s["state"] for s in statuses if s["name"] == name), {})
     return found

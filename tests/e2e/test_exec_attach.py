@@ -25,7 +25,7 @@ pytestmark = [pytest.mark.e2e, pytest.mark.podman]
 LARGE_BYTES: Final = 100 * 1024 * 1024
 MANY: Final = 20
 GROWTH_BYTES: Final = 40 * 1024 * 1024
-"""What an API server may grow by while a client reads nothing of 100 MB."""
+"""Growth that an API server may have while a client reads nothing of 100 MB."""
 CTRL_C, CTRL_D = b"\x03", b"\x04"
 
 
@@ -246,7 +246,7 @@ def test_an_interrupt_without_a_terminal(agent: Agent) -> None:
 
 @pytest.mark.parametrize("options", [(), ("-i",)])
 def test_a_client_that_is_killed(agent: Agent, options: tuple[str, ...]) -> None:
-    """Its command goes too, with what that has started, whether it reads its input or not."""
+    """The client's command goes too, with what that has started, whether it reads its input or not."""
     server = api_server(agent)
     before = server.num_fds()
     script = "sleep 1001 & echo there; exec sleep 1001"
@@ -276,7 +276,7 @@ def test_a_terminal_whose_client_is_killed(agent: Agent) -> None:
 
 
 def sleepers() -> list[psutil.Process]:
-    """What the commands here leave running if nobody ends it."""
+    """Processes that the commands here leave running if nobody ends them."""
     return [found for found in psutil.process_iter(["cmdline"]) if found.info["cmdline"] == ["sleep", "1001"]]
 
 

@@ -96,7 +96,7 @@ def until_told(agent: Agent, strangers: Strangers) -> None:
 
 
 def test_an_image_with_our_labels_changes_nothing(agent: Agent, hostile_image: str) -> None:
-    """Its container runs, restarts, and stops without the image's hook, also when the manifest names another."""
+    """The container runs, restarts, and stops without the image's hook, also when the manifest names another."""
 
     def manifest(name: str) -> Json:
         main = {**container(name, **SHARED), "image": hostile_image}

@@ -1,4 +1,4 @@
-"""What nobody needs any more goes: dead containers by policy, directories of pods that are gone. The rest stays."""
+"""Garbage goes: dead containers by policy, directories of pods that are gone. The rest stays."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def dead(agent: Agent, name: str) -> list[Seen]:
 
 
 def kill(agent: Agent, name: str) -> None:
-    """Its container, behind the agent's back; back when the next one runs."""
+    """Kill its container, behind the agent's back; back when the next one runs."""
     before = agent.eye.container(name, "main")
     podman("kill", "--signal", "KILL", before.id)
     agent.until(lambda: container_status(agent.pods()[name]).get("restartCount") == before.attempt + 1, "restarted")
@@ -48,7 +48,7 @@ def test_beyond_the_nodes_maximum_only_what_is_needed_stays(new_agent: NewAgent)
     agent.until(lambda: agent.pods()["job"]["status"]["phase"] == "Succeeded", "the job is done")
     kill(agent, "again")
     pod_table = agent.eye.pod_table()
-    agent.restart()  # It looks for garbage of the whole node when it starts, and then once a minute.
+    agent.restart()  # The node worker looks for garbage of the whole node when it starts, and then once a minute.
     agent.until(lambda: dead(agent, "again") == [], "the predecessor of a running container goes")
     assert len([c for c in dead(agent, "job") if c.name == "main"]) == 1, "without it the job would run again"
     assert agent.cli("logs", "again", "--previous").out == "life\n", "logs do not depend on containers"

@@ -1,4 +1,4 @@
-"""What a container does after its start and before its end, and in which order a pod's containers go."""
+"""Hooks of a container after its start and before its end, and the order in which a pod's containers go."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def pre_stop(handler: Json) -> dict[str, Any]:
 
 
 class Listener:
-    """What the containers of one pod have said, also when their logs have gone with the pod."""
+    """Words of the containers of one pod, also when their logs have gone with the pod."""
 
     def __init__(self, agent: Agent, name: str) -> None:
         self._agent, self._name = agent, name

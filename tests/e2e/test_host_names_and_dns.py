@@ -1,4 +1,4 @@
-"""What a pod is called and whom it finds by which name: host name, hosts file, resolver."""
+"""Names of a pod, and whom it finds by which name: host name, hosts file, resolver."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ SLIRP_FORWARDER: Final = "10.0.2.3"
 
 
 def told(agent: Agent, name: str, container_name: str = "main") -> tuple[str, str, str]:
-    """Of a container that runs TELL: host name, hosts file, resolv.conf."""
+    """Words of a container that runs TELL: host name, hosts file, resolv.conf."""
     agent.until(lambda: "===" in agent.output(name, container_name), f"{name} has told")
     hostname, _, rest = agent.output(name, container_name).partition("\n")
     hosts, _, resolv_conf = rest.partition("---\n")
@@ -103,15 +103,16 @@ def test_a_domain_name_that_the_kernel_cannot_hold(agent: Agent) -> None:
 
 
 def test_the_nodes_hosts_file_in_its_network(agent: Agent) -> None:
-    agent.run(pod("node", container(script=TELL), hostNetwork=True, hostAliases=ALIASES))
-    hostname, hosts, _ = told(agent, "node")
+    name = "longer-than-any-host-name-that-the-kernel-takes-with-the-namespace"
+    agent.run(pod(name, container(script=TELL), hostNetwork=True, hostAliases=ALIASES))
+    hostname, hosts, _ = told(agent, name)
     assert hostname == socket.gethostname()
     assert hosts == (
         "# Kubernetes-managed hosts file (host network).\n"
         + Path("/etc/hosts").read_text()
         + "\n# Entries added by HostAliases.\n203.0.113.1\tfoo\tbar\n"
     )
-    status = agent.pods()["node"]["status"]
+    status = agent.pods()[name]["status"]
     assert status["podIP"] == status["hostIP"]
 
 

@@ -27,7 +27,7 @@ with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as server:
         words, whose = server.recvfrom(100)
         server.sendto(words, whose)
 """
-"""It ends with its standard input: no signal reaches what `podman unshare` has started."""
+"""A server that ends with its standard input: no signal reaches what `podman unshare` has started."""
 ECHO_LEAVES_S = 20.0
 
 
@@ -36,14 +36,14 @@ def port(number: int, host_port: int, **fields: str) -> Json:
 
 
 def said_by(address: str, number: int) -> bytes:
-    """What a TCP server says first; nothing when there is none."""
+    """First words of a TCP server; nothing when there is none."""
     with contextlib.suppress(OSError), socket.create_connection((address, number), 2.0) as connection:
         return connection.recv(100)
     return b""
 
 
 def echoed_by(number: int) -> bytes:
-    """What comes back over UDP from the host's loopback; nothing when nothing does."""
+    """Answer over UDP from the host's loopback; nothing when nothing comes."""
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as client, contextlib.suppress(OSError):
         client.settimeout(1.0)
         client.connect(("127.0.0.1", number))

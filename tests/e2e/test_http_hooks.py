@@ -43,7 +43,7 @@ def asked(agent: Agent, name: str) -> list[str]:
 
 def test_hooks_are_requests_to_the_pod(agent: Agent) -> None:
     hooks = {"postStart": get("/hook/started"), "preStop": get("/hook/stopping")}
-    # Whatever it answers, here 404, the hook has succeeded.
+    # A hook has succeeded whatever the server answers, here 404.
     agent.run(pod("asks", server(), container(lifecycle=hooks), terminationGracePeriodSeconds=3))
     agent.until(lambda: asked(agent, "asks") == ["/hook/started"], "the postStart hook was run")
     seen: list[str] = []
@@ -112,7 +112,7 @@ class AppState(BaseHTTPRequestHandler):
 
 @pytest.fixture
 def site() -> Iterator[int]:
-    """Its port."""
+    """Port of a site."""
     AppState.paths.clear()
     with ThreadingHTTPServer(("0.0.0.0", 0), AppState) as running:
         thread = threading.Thread(target=running.serve_forever, daemon=True)

@@ -45,7 +45,7 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
 
 @pytest.fixture(scope="module")
 def agent(world: World, tmp_path_factory: pytest.TempPathFactory, new_shared_agent: NewAgent) -> Agent:
-    """Its Podman speaks plain HTTP with the registries and has logins, without touching the user's files."""
+    """An agent whose Podman speaks plain HTTP with the registries and has logins, without touching the user's files."""
     directory, made = tmp_path_factory.mktemp("podman-env"), new_shared_agent()
     made.environment |= registry.registries_conf(directory, *(place.address for place in world))
     made.environment |= registry.logins(
@@ -57,7 +57,7 @@ def agent(world: World, tmp_path_factory: pytest.TempPathFactory, new_shared_age
 
 @pytest.fixture(autouse=True)
 def _no_pods_left(agent: Agent) -> Iterator[None]:
-    """They go while the next tests run."""
+    """Have the pods go while the next tests run."""
     yield
     for manifest in agent.manifests.glob("*.yaml"):
         manifest.unlink()
@@ -81,7 +81,7 @@ def waiting(agent: Agent, name: str) -> tuple[str, str]:
 
 
 def until_waiting(agent: Agent, name: str, reason: str) -> str:
-    """Its message."""
+    """Message of the container that waits."""
     agent.until(lambda: waiting(agent, name)[0] == reason, f"{name} waits with {reason}")
     return waiting(agent, name)[1]
 

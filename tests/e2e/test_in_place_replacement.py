@@ -35,7 +35,7 @@ def other_image(podman_service: PodmanService) -> Iterator[str]:
 
 @pytest.fixture(scope="module")
 def agent(other_image: str, new_shared_agent: NewAgent) -> Agent:
-    """It ends, with its containers, before the image does."""
+    """An agent that ends, with its containers, before the image does."""
     shared = new_shared_agent()
     shared.start()
     return shared

@@ -36,7 +36,7 @@ def until_status(agent: Agent, name: str, word: str) -> None:
 
 
 def identity(agent: Agent, name: str, container: str = "setup") -> tuple[str, str, int]:
-    """Of the newest container of that name, as the agent tells it."""
+    """Identity of the newest container of that name, as the agent tells it."""
     status = container_status(agent.pods()[name], container)
     ended = status["state"]["terminated"]
     return status["containerID"], ended["startedAt"], status["restartCount"]

@@ -86,7 +86,7 @@ def serving(new_agent: NewAgent, directory: Path, **changes: Any) -> Server:
 
 @pytest.fixture(scope="module")
 def server(new_shared_agent: NewAgent, tmp_path_factory: pytest.TempPathFactory) -> Server:
-    """It serves, and runs a pod of two containers."""
+    """An agent that serves, and runs a pod of two containers."""
     made = serving(new_shared_agent, tmp_path_factory.mktemp("server"))
     made.agent.start()
     made.agent.run(pod("web", container("main", script="echo out; echo err >&2; exec sleep 3600"), container("side")))
@@ -298,7 +298,7 @@ def test_a_connection_to_a_port_brings_the_api_server_back(new_agent: NewAgent, 
 
 
 def api_servers(agent: Agent) -> list[psutil.Process]:
-    """Its API server, found without asking it."""
+    """API servers of the agent, found without asking it."""
     found = []
     for process in psutil.Process(agent.process.pid).children(recursive=True):
         with contextlib.suppress(psutil.Error):

@@ -33,7 +33,7 @@ ROTATED_OFTEN = {
 
 
 def files(agent: Agent, name: str) -> list[Path]:
-    """Of its newest life: the log first, then those that were rotated, the oldest first."""
+    """Log files of the pod's newest life: the log first, then those that were rotated, the oldest first."""
     (directory,) = (agent.directory / "logs").glob(f"*_{name}_*/main")
     found = [file for file in directory.iterdir() if ".log" in file.name and file.suffix != ".tmp"]
     newest = max(int(file.name.partition(".")[0]) for file in found)
@@ -65,7 +65,7 @@ def until_settled(agent: Agent, name: str) -> None:
 
 
 def kubelets_log(agent: Agent, path: str) -> str:
-    """What the kubelet's path answers."""
+    """Answer of the kubelet's path."""
     connection = http.client.HTTPConnection("localhost")
     connection.sock = socket.socket(socket.AF_UNIX)
     connection.sock.connect(str(agent.socket))

@@ -23,7 +23,7 @@ def saying(words: str) -> str:
 
 
 def says(agent: Agent, name: str, *container: str) -> str:
-    """Its whole log."""
+    """Log of the container, whole."""
     return agent.cli("logs", name, *(f"--container={each}" for each in container)).out
 
 
@@ -95,7 +95,7 @@ def test_a_bad_edit_changes_nothing_until_it_is_mended(agent: Agent, kind: str) 
     before = agent.eye.pod_table(name)
     agent.write_file(f"{name}.yaml", edit(name))
     agent.until(lambda: any(words in event["message"] for event in agent.events()), "it is told")
-    # Whoever comes later is started, and the pod is as it was.
+    # A pod that comes later is started, and this one is as it was.
     agent.run(pod(f"after-{kind}"))
     assert agent.eye.pod_table(name) == before
     agent.until_ready([name])
@@ -113,7 +113,7 @@ def test_a_refused_edit_and_a_restart_of_the_agent_change_nothing(agent: Agent) 
     agent.until(lambda: any(words in event["message"] for event in agent.events()), "it is told")
     agent.restart()
     agent.until(lambda: any(words in e["message"] and e["count"] > 1 for e in agent.events()), "it is told again")
-    # Whoever comes later is started: this set was read and acted on.
+    # A pod that comes later is started: this set was read and acted on.
     agent.run(pod("after-refused"))
     agent.until_ready([name])
     assert agent.eye.pod_table(name) == before

@@ -31,6 +31,7 @@ LEAST: Final = 150
 INTERNAL: Final = re.compile(r"\b(slots?|incarnations?|stated|states|looks?|looked|Traceback|Errno|errno)\b")
 HEAD: Final = "apiVersion: rootlet.dev/v1alpha1\nkind: RootletConfiguration\n"
 POD: Final = "apiVersion: v1\nkind: Pod\nmetadata: {name: mistake}\n"
+LIMITS: Final = "resources: {limits:"
 FILES: Final = {
     "web.yaml": f"{POD}spec: {{containers: [{{name: main, image: busybox}}]}}\n",
     "empty.yaml": "",
@@ -52,6 +53,8 @@ FILES: Final = {
     "noimage.yaml": f"{POD}spec: {{containers: [{{name: main}}]}}\n",
     "held.yaml": POD.replace("mistake", "held") + "spec: {containers: [{name: main, image: busybox}]}\n",
     "memory.yaml": f"{POD}spec: {{containers: [{{name: main, image: b, resources: {{limits: {{memory: 64q}}}}}}]}}\n",
+    "thousandth.yaml": f"{POD}spec: {{containers: [{{name: m, image: b, {LIMITS} {{ephemeral-storage: 64m}}}}}}]}}\n",
+    "gpu.yaml": f"{POD}spec: {{containers: [{{name: m, image: b, {LIMITS} {{example.org/gpu: 1}}}}}}]}}\n",
     "volume.yaml": f"{POD}spec: {{containers: [{{name: m, image: b}}], volumes: [{{name: v, nfs: {{server: s}}}}]}}\n",
     "nosuch-pod.yaml": POD.replace("mistake", "nosuch") + "spec: {containers: [{name: main, image: busybox}]}\n",
     "settings-kind.yaml": "apiVersion: v1\nkind: Pod\n",
@@ -98,7 +101,7 @@ def directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]
 
 @contextlib.contextmanager
 def another_program(path: str) -> Iterator[None]:
-    """It listens, and speaks no HTTP."""
+    """A program that listens, and speaks no HTTP."""
 
     def serve(listener: socket.socket) -> None:
         with contextlib.suppress(OSError):
@@ -183,28 +186,105 @@ def test_streams(ready: Agent, line: str, code: int, err: str) -> None:
     assert (done.returncode, done.stderr) == (code, err)
 
 
+ABSENT: Final = "log in (su and sudo make none), or set XDG_RUNTIME_DIR to that of the agent"
+LOGGED: Final = re.compile(r"\S+Z (?:INFO|WARNING|ERROR) master: ")
+OF_ROOT: Final = "only its own user can ask it: run the command as that user, or start an agent of your own"
+
+
 @pytest.mark.parametrize(
-    ("line", "signum", "ends_well"),
+    ("place", "words", "err"),
     [
-        (("get", "pods", "-w"), signal.SIGINT, False),
-        (("logs", "web", "-f"), signal.SIGTERM, False),
-        (("port-forward", "web", ":80"), signal.SIGHUP, False),
-        (("port-forward", "web", ":80"), signal.SIGINT, True),
+        (
+            "XDG_RUNTIME_DIR=DIR/nowhere",
+            "get pods",
+            f"no agent runs: there is no runtime directory DIR/nowhere: {ABSENT}",
+        ),
+        (
+            "XDG_RUNTIME_DIR=DIR/nowhere",
+            "logs web -f",
+            f"no agent runs: there is no runtime directory DIR/nowhere: {ABSENT}",
+        ),
+        (
+            "XDG_RUNTIME_DIR=DIR/web.yaml",
+            "get pods",
+            "DIR/web.yaml/rootlet/rootlet.sock is no path of a socket: a part of it is not a directory",
+        ),
+        (
+            "XDG_RUNTIME_DIR=/root",
+            "get pods",
+            "the agent at /root/rootlet/rootlet.sock is not yours: /root belongs to root; " + OF_ROOT,
+        ),
+        (
+            "XDG_RUNTIME_DIR=DIR",
+            "get pods",
+            "no agent answers on DIR/rootlet/rootlet.sock: start one with 'rootlet run', "
+            "or choose one that runs with --instance: shop",
+        ),
+        (
+            "XDG_RUNTIME_DIR=/etc/passwd",
+            "run",
+            "the agent cannot start: /etc/passwd/rootlet: a part of the path is not a directory",
+        ),
+        (
+            "XDG_CONFIG_HOME=DIR/closed",
+            "run",
+            "the agent cannot start: DIR/closed/containers/containers.conf.d: this user may not read or change it",
+        ),
+        (
+            "XDG_STATE_HOME=DIR/closed",
+            "run",
+            "the agent cannot start: DIR/closed/rootlet/rootlet/conmon: this user may not read or change it",
+        ),
+        (
+            "XDG_STATE_HOME=DIR/web.yaml",
+            "run",
+            "the agent cannot start: DIR/web.yaml/rootlet/rootlet: a part of the path is not a directory",
+        ),
     ],
 )
-def test_signals_end_it_without_a_traceback(
-    ready: Agent, line: tuple[str, ...], signum: signal.Signals, ends_well: bool
-) -> None:
-    """At whatever moment: the first is while Python itself begins. Ctrl-C is how a forwarding that has begun ends.
+def test_places(directory: Path, place: str, words: str, err: str) -> None:
+    with contextlib.ExitStack() as stack:
+        Path("rootlet").mkdir()
+        stack.enter_context(another_program("rootlet/shop.sock"))
+        done = subprocess.run(
+            ["env", place.replace("=DIR", f"={directory}"), "rootlet", *words.split()],
+            capture_output=True,
+            text=True,
+            timeout=60,
+            check=False,
+        )
+    assert done.returncode == 1
+    *logged, said = done.stderr.replace(str(directory), "DIR").splitlines()
+    assert said == f"rootlet: {err}"
+    assert [line for line in logged if not LOGGED.match(line)] == []
+
+
+LASTING: Final = (
+    *("get pods -w", "get events --watch-only", "events -w", "logs web -f", "top pods -w", "wait --for=delete pod/web"),
+    *("attach web", "exec web -- sleep 60", "exec -i web -- cat", "apply -f -", "port-forward web :80"),
+)
+"""Commands that go on until somebody ends them; standard input stays open."""
+OURS: Final = re.compile(rb'File "[^"]*/(?:supervisor|workers)/')
+"""Our files in a traceback: before the first of them is imported Python itself answers Ctrl-C with one."""
+
+
+@pytest.mark.parametrize("signum", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+@pytest.mark.parametrize("pause_s", [0.1, 0.8])
+def test_a_signal_anywhere_ends_it_without_a_traceback(ready: Agent, signum: signal.Signals, pause_s: float) -> None:
+    """Python itself begins, modules are imported, the agent is asked, it answers. Ctrl-C is how a forwarding that has
+    begun ends.
 
     Signals are as a shell leaves them to a command in the foreground: whoever runs the tests may ignore some."""
-    command = ["env", "--default-signal", *ready.command(*line)]
-    for pause_s in (0.05, 0.3):
-        with subprocess.Popen(command, stderr=subprocess.PIPE, stdout=subprocess.DEVNULL) as process:
-            try:
-                process.wait(pause_s)
-            except subprocess.TimeoutExpired:
-                process.send_signal(signum)
-            _, err = process.communicate(timeout=30)
-        assert b"supervisor" not in err, err
-        assert process.returncode != 0 or ends_well
+    pipe, null = subprocess.PIPE, subprocess.DEVNULL
+    with contextlib.ExitStack() as stack:
+        begun = {}
+        for line in LASTING:
+            command = ["env", "--default-signal", *ready.command(*line.split())]
+            begun[line] = stack.enter_context(subprocess.Popen(command, stdin=pipe, stdout=null, stderr=pipe))
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            begun[LASTING[0]].wait(pause_s)
+        for process in begun.values():
+            process.send_signal(signum)
+        told = {line: process.communicate(timeout=30)[1] for line, process in begun.items()}
+    assert {line: err for line, err in told.items() if OURS.search(err)} == {}
+    assert {line for line, process in begun.items() if process.returncode == 0} <= {"port-forward web :80"}

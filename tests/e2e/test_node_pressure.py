@@ -12,7 +12,7 @@ import signal
 import subprocess
 import tarfile
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, Final
 
@@ -36,7 +36,7 @@ EVICTED_S: Final = 90.0
 
 
 def available(signal: Signal, directory: str = "") -> int:
-    """What the agent would observe now."""
+    """Amount that the agent would observe now."""
     return observe_node({signal}, Places(directories=(directory,) if directory else ()), 0.0).signals[signal].available
 
 
@@ -85,7 +85,7 @@ class Crowd:
 
 
 def until_evicted(agent: Agent, name: str) -> Json:
-    """Its status."""
+    """Status of the evicted pod."""
 
     def failed() -> bool:
         return bool(agent.pods().get(name, {}).get("status", {}).get("phase") == "Failed")
@@ -266,13 +266,27 @@ def assert_told_of_disk(agent: Agent, status: Json, resource: str) -> None:
     assert f"Attempting to reclaim {resource}" in agent.messages("e2e", "EvictionThresholdMet")
 
 
+MOMENTS: Final[Mapping[str, Callable[[Agent], bool]]] = {
+    "there is pressure": lambda agent: node_condition(agent, "DiskPressure").get("status") == "True",
+    "it is told": lambda agent: "Evicted" in agent.reasons("filler"),
+    "it is written down": lambda agent: bool(list((agent.state / "pods").glob("*/evicted"))),
+    "nothing of it runs": lambda agent: not agent.eye.running("filler"),
+    "nothing of it is left": lambda agent: not agent.eye.containers("filler"),
+}
+"""Steps of an eviction, as they show from outside."""
+
+
 @pytest.mark.slow
-def test_an_agent_that_is_killed_while_it_evicts_comes_to_the_same_end(new_agent: NewAgent, in_memory: Path) -> None:
+@pytest.mark.parametrize("moment", MOMENTS)
+def test_an_agent_that_is_killed_while_it_evicts_comes_to_the_same_end(
+    new_agent: NewAgent, in_memory: Path, moment: str
+) -> None:
     free = available(Signal.NODEFS_AVAILABLE, str(in_memory))
     agent = disk_agent(new_agent, in_memory, {"nodefs.available": str(free - 64 * MIB)})
     crowd = Crowd(agent)
     agent.write(with_volume("dd if=/dev/zero of=file bs=1M count=128 2>/dev/null"))
-    agent.until(lambda: "Evicted" in agent.reasons("filler"), "it is being evicted", EVICTED_S, 0.02)
+    agent.until(lambda: bool(agent.eye.running("filler")), "it runs")
+    agent.until(lambda: MOMENTS[moment](agent), moment, EVICTED_S, 0.02)
     os.kill(agent.process.pid, signal.SIGKILL)
     agent.wait_end()
     agent.start()

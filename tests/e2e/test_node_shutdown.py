@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import signal
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, Final
 
@@ -16,6 +16,7 @@ from tests.harness.login1 import Login1, needs_bus, system_bus
 
 pytestmark = [pytest.mark.e2e, pytest.mark.podman]
 
+ROLES: Final = ("master", "pods-0", "node")
 CRITICAL: Final = "system-node-critical"
 LATE: Final = "trap 'sleep 1; exit 0' TERM; while :; do sleep 0.1; done"
 """Ends a second after it was asked to."""
@@ -65,15 +66,37 @@ def test_drain_and_uncordon(new_agent: Any) -> None:
     assert "SchedulingDisabled" not in agent.cli("get", "nodes").out
 
 
-@pytest.mark.parametrize("role", ["master", "pods-0", "node"])
-def test_a_process_that_dies_in_the_midst_delays_the_drain_alone(new_agent: Any, role: str) -> None:
+MOMENTS: Final[Mapping[str, Callable[[Agent], bool]]] = {
+    "it has begun": lambda agent: True,
+    "one has ended": lambda agent: not jobs_run(agent, 3),
+    "all have ended": lambda agent: not jobs_run(agent, 1),
+}
+"""Steps of a drain, as they show from outside."""
+
+
+def jobs_run(agent: Agent, at_least: int) -> bool:
+    return sum(bool(agent.eye.running(f"job-{number}")) for number in range(3)) >= at_least
+
+
+@pytest.mark.parametrize(
+    ("role", "moment"),
+    [
+        *((role, "it has begun") for role in ROLES),
+        *(
+            pytest.param(role, moment, marks=pytest.mark.slow)
+            for role in ROLES
+            for moment in ("one has ended", "all have ended")
+        ),
+    ],
+)
+def test_a_process_that_dies_in_the_midst_delays_the_drain_alone(new_agent: Any, role: str, moment: str) -> None:
     agent = new_agent(workers={"count": 1})
     agent.start()
     agent.run(*(job(f"job-{number}") for number in range(3)))
     with subprocess.Popen(agent.command("drain"), stdout=subprocess.PIPE, text=True) as draining:
         assert draining.stdout is not None
         assert draining.stdout.readline() == "node/e2e cordoned\n"
-        agent.kill_and_recover(role)
+        agent.kill_and_recover(role, lambda: MOMENTS[moment](agent))
         draining.terminate()
     agent.until(lambda: {p for p, _ in phases(agent).values()} == {"Failed"}, "every pod has ended")
     agent.cli("uncordon")

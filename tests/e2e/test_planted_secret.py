@@ -62,7 +62,7 @@ def answering(status: str, *headers: str) -> Json:
 
 
 def unhealthy(agent: Agent, name: str) -> bool:
-    """Its probe has said so, in words that had the value in them."""
+    """Whether the pod's probe has said so, in words that had the value in them."""
     said = [*agent.messages(name, "Unhealthy"), *agent.messages(name, "ProbeWarning")]
     return any("<secret>" in message for message in said)
 

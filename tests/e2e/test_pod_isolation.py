@@ -98,7 +98,7 @@ def test_a_link_to_what_the_kernel_makes_up_as_it_is_read(unharmed: Agent) -> No
 
 
 def test_an_answer_to_a_probe_that_has_no_encoding(unharmed: Agent) -> None:
-    """It is probed on, and what it said is told as far as that goes."""
+    """The pod is probed on, and what it said is told as far as that goes."""
     probe = {"httpGet": {"port": PORT}, **EVERY_SECOND}
     unharmed.run(pod("answers", container(livenessProbe={**probe, "initialDelaySeconds": 3, "failureThreshold": 1000})))
     servers = PodServers(unharmed)

@@ -50,7 +50,7 @@ class UsersService:
         self.process.send_signal(signal.SIGCONT)
 
     def go(self) -> None:
-        """Its socket file stays: who connects is refused."""
+        """End the service and leave its socket file: who connects is refused."""
         self.process.kill()
         self.process.wait()
 
@@ -172,6 +172,6 @@ def test_our_own_service_is_replaced_when_it_hangs(new_agent: NewAgent) -> None:
 
 
 def breakers(agent: Agent, *names: str) -> set[str]:
-    """Of these workers, or of all that speak to Podman."""
+    """Breakers of these workers, or of all that speak to Podman."""
     workers = agent.workers()
     return {workers[name]["breaker"] for name in names or ("node", *POD_WORKERS)}

@@ -25,7 +25,7 @@ from tests.servers.local_servers import Handler, answering, response, silent, un
 pytestmark = [pytest.mark.e2e, pytest.mark.podman, pytest.mark.timeout(600)]
 
 START_DEADLINE_S: Final = 300.0
-"""Of all pods, on a machine that has a lot else to do; alone it takes seconds."""
+"""Deadline for all pods, on a machine that has a lot else to do; alone it takes seconds."""
 DEADLINE_S: Final = 120.0
 ROUNDING_S: Final = 1.0
 """The agent's timestamps have whole seconds."""
@@ -40,14 +40,14 @@ LIVENESS: Final = "liveness"
 READINESS: Final = "readiness"
 TYPES: Final = (STARTUP, LIVENESS, READINESS)
 KILLING: Final = (STARTUP, LIVENESS)
-"""Those that get a container killed."""
+"""Kinds of probes that get a container killed."""
 
 
 # The table of numbers
 
 
 class Seen(NamedTuple):
-    """What the agent tells of one container with one probe that never succeeds."""
+    """Words of the agent about one container with one probe that never succeeds."""
 
     agent: Agent
     kind: str
@@ -105,7 +105,7 @@ def failures_per_restart(seen: Seen) -> float | None:
 
 
 def life_s(seen: Seen) -> float | None:
-    """Of a container that is killed by its first failure and does not heed it. By default the pod decides: an hour."""
+    """Seconds that a container lives which is killed at once and heeds nothing. By default the pod decides: an hour."""
     ended = seen.status()["lastState"].get("terminated")
     return parse_rfc3339(ended["finishedAt"]) - parse_rfc3339(ended["startedAt"]) if ended else None
 
@@ -182,7 +182,7 @@ HANDLERS: Final = {
 }
 """By kind and name of the parameter."""
 SPARED: Final = ("httpGet", "redirected")
-"""Its server stays, and it does, whatever becomes of the other containers of its pod."""
+"""Servers that stay, as their pod does, whatever becomes of its other containers."""
 
 Ports = dict[tuple[str, str], int]
 
@@ -228,14 +228,14 @@ def absent_pod(image: str) -> Json:
 
 @pytest.fixture(scope="module")
 def ports() -> Ports:
-    """Of the servers of the table of handlers. On the node others have servers too."""
+    """Ports of the servers of the table of handlers. On the node others have servers too."""
     inside = range(WEB, WEB + len(HANDLERS))
     return {row: unused_port() if HANDLERS[row].on_node else port for row, port in zip(HANDLERS, inside, strict=True)}
 
 
 @pytest.fixture(scope="module")
 def agent(new_shared_agent: NewAgent, ports: Ports, tmp_path_factory: pytest.TempPathFactory) -> Agent:
-    """It runs all pods of this file."""
+    """An agent that runs all pods of this file."""
     image = ensure_one_binary_image(tmp_path_factory.mktemp("image"))
     shared = new_shared_agent()
     shared.start()
@@ -247,7 +247,7 @@ def agent(new_shared_agent: NewAgent, ports: Ports, tmp_path_factory: pytest.Tem
 
 @pytest.fixture(scope="module")
 def servers(agent: Agent) -> Iterator[PodServers]:
-    """Those of the tables' pods that do not answer serve from the beginning."""
+    """Servers of the tables' pods; those that do not answer serve from the beginning."""
     made = PodServers(agent)
     for parameter, number in NUMBERS.items():
         for kind in KINDS if number.mute else ():
@@ -298,7 +298,7 @@ def test_each_parameter_of_each_handler(agent: Agent, servers: PodServers, ports
         servers.serve(where[row], ports[row], counted[row], tls=asked.tls, own_network=not asked.on_node)
 
     def is_content(pods: dict[str, Json], row: tuple[str, str]) -> bool:
-        """Its liveness probe has asked too: one of the startup probe's, two of the others'."""
+        """Whether the liveness probe has asked too: one of the startup probe's, two of the others'."""
         return container_status(pods[where[row]], row[1])["ready"] and counted[row].clients >= 5
 
     until_all(agent, "their probes are content", HANDLERS, is_content)

@@ -14,11 +14,11 @@ from tests.e2e.status_observer import INFRA
 pytestmark = [pytest.mark.e2e, pytest.mark.podman]
 
 PODS = 12
-"""That run, and as many that start."""
+"""Number of pods that run, and of pods that start."""
 STARTED_BEFORE_THE_KILL = 2
 ROLES = ("master", "zygote", "pods-0", "pods-1", "node", "api", "dialer", "podman")
 SELDOM = frozenset({"zygote", "pods-1", "api", "dialer"})
-"""Their deaths while pods start are not tried in every run."""
+"""Processes whose deaths while pods start are not tried in every run."""
 WITH_PODMAN = ("master", "zygote", "podman")
 """Podman's service goes with them."""
 MOST_CUT_OFF = 4

@@ -31,7 +31,7 @@ def shop(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Registry]:
 
 @pytest.fixture(scope="module")
 def agent(shop: Registry, tmp_path_factory: pytest.TempPathFactory, new_shared_agent: NewAgent) -> Agent:
-    """Its Podman speaks plain HTTP with the registry, and its user has no login for it."""
+    """An agent whose Podman speaks plain HTTP with the registry, and whose user has no login for it."""
     made = new_shared_agent()
     made.environment |= registry.registries_conf(tmp_path_factory.mktemp("podman-env"), shop.address)
     made.start()

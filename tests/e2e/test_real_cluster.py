@@ -57,3 +57,14 @@ def test_node_registers_and_runs_a_pod_until_it_is_deleted(server: RealApiServer
     assert server.ask("DELETE", f"{PODS}/bound")[0] == 200
     node.until(lambda: not found(server, f"{PODS}/bound"), "the server has forgotten the pod")
     node.until_gone(["bound"])
+
+
+def test_a_pod_that_never_began_is_gone_after_its_deletion(server: RealApiServer, node: Agent) -> None:
+    """The server writes nulls into the status of such a pod's containers, which are no difference."""
+    handler = {"kind": "RuntimeClass", "metadata": {"name": "absent"}, "handler": "nobody-has-it"}
+    assert server.ask("POST", "/apis/node.k8s.io/v1/runtimeclasses", handler)[0] == 201
+    assert server.ask("POST", PODS, pod("never", nodeName=NODE, runtimeClassName="absent"))[0] == 201
+    began = "PodReadyToStartContainers"
+    node.until(lambda: condition(found(server, f"{PODS}/never"), began) == "False", "the node has told of it")
+    assert server.ask("DELETE", f"{PODS}/never")[0] == 200
+    node.until(lambda: not found(server, f"{PODS}/never"), "the server has forgotten the pod")

@@ -3,7 +3,9 @@ elsewhere. Each test says what is true on its host, whichever that is."""
 
 from __future__ import annotations
 
+import itertools
 import os
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, Final
 
@@ -115,7 +117,8 @@ def test_memory_does_not_shrink_below_what_is_used(agent: Agent) -> None:
     failed = condition(agent, "holds", "PodResizeInProgress")
     assert failed is not None
     assert failed["reason"] == "Error"
-    assert failed["message"].startswith('cannot decrease memory limits: attempting to set container "main"')
+    assert failed["message"].startswith("cannot decrease memory limits: attempting to set pod memory limit (16777216)")
+    assert 'attempting to set container "main" memory limit (16777216) below current usage' in failed["message"]
     assert limits_inside(agent, "holds") == expected_limits(200, 128)
     assert container_status(agent.pods()["holds"])["resources"]["limits"]["memory"] == "128Mi"
     agent.write(holding("96Mi"))
@@ -173,14 +176,40 @@ def test_a_resize_waits_until_there_is_room(agent: Agent) -> None:
     agent.remove("second")
 
 
-def test_an_agent_that_dies_with_the_edit_loses_nothing(agent: Agent) -> None:
-    """At whatever step it dies: here as soon as it has told that it begins."""
+MOMENTS: Final[Mapping[str, Callable[[Agent], bool]]] = {
+    "it is told": lambda agent: "ResizeStarted" in agent.reasons("edited"),
+    "it is allocated": lambda agent: "80Mi" in (agent.state / ALLOCATED_FILE).read_text(),
+    "memory is another": lambda agent: limits_of(agent, "memory.max") in ("", str(80 * MIB)),
+    "all is another": lambda agent: limits_of(agent, "cpu.max") in ("", "30000 100000"),
+    "it has ended": lambda agent: "ResizeCompleted" in agent.reasons("edited"),
+}
+"""Steps of a resize, as they show from outside."""
+
+
+def limits_of(agent: Agent, file: str) -> str:
+    """As the kernel has it; empty where the container has no such limit."""
+    try:
+        own = Path(f"/proc/{agent.eye.container('edited', 'main').pid}/cgroup").read_text().rpartition("::")[2].strip()
+        return Path(f"/sys/fs/cgroup{own}", file).read_text().strip()
+    except (OSError, KeyError):
+        return ""
+
+
+VICTIMS: Final = ("master", "pods-0")
+
+
+@pytest.mark.parametrize(
+    ("moment", "victim"),
+    [
+        ("it is told", "master"),
+        *(pytest.param(*each, marks=pytest.mark.slow) for each in itertools.product(MOMENTS, VICTIMS)),
+    ],
+)
+def test_an_agent_that_dies_with_the_edit_loses_nothing(agent: Agent, moment: str, victim: str) -> None:
+    """At whatever step it dies, or a worker does."""
     agent.run(sized("edited", "200m", "64Mi"))
     agent.write(sized("edited", "300m", "80Mi"))
-    agent.until(lambda: "ResizeStarted" in agent.reasons("edited"), "it begins")
-    agent.process.kill()
-    agent.wait_end()
-    agent.start()
+    agent.kill_and_recover(victim, lambda: MOMENTS[moment](agent))
 
     def has_it() -> bool:
         limits = container_status(agent.pods()["edited"])["resources"]["limits"]
@@ -196,6 +225,7 @@ def test_an_agent_that_dies_with_the_edit_loses_nothing(agent: Agent) -> None:
         assert limits_inside(agent, "edited") == expected_limits(300, 80)
     assert restart_count(agent.pods()["edited"]) == restarts
     agent.remove("edited")
+    agent.until_gone(["edited"])
 
 
 def cgroup_of_pod(agent: Agent, name: str) -> Path | None:

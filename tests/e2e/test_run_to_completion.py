@@ -46,7 +46,7 @@ EXPECTED = {
 
 
 Remains = dict[tuple[str, str, int], Seen]
-"""What is in Podman of pods that are done, by pod, container and attempt."""
+"""Containers of pods that are done, as Podman has them, by pod, container and attempt."""
 
 
 @pytest.fixture(scope="module")

@@ -145,7 +145,7 @@ def agent(images: dict[str, str], new_shared_agent: NewAgent) -> Agent:
 
 
 def crash_trace(agent: Agent, of: str, name: str = "") -> str:
-    """What the container ``of`` that pod has left when it ended."""
+    """Trace that the container ``of`` that pod has left when it ended."""
     name = name or POD_OF.get(of, of)
     found: list[str] = []
 

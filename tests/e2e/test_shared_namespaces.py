@@ -20,7 +20,7 @@ LEAVES_ONE: Final = "sleep 987654 & echo started; sleep 1; exit 3"
 
 
 def namespace(agent: Agent, name: str, kind: str, container_name: str = "main") -> str:
-    """Of a container's first process."""
+    """Namespace of a container's first process."""
     return os.readlink(f"/proc/{agent.eye.container(name, container_name).pid}/ns/{kind}")
 
 

@@ -148,7 +148,7 @@ def test_counters_go_on_when_the_node_worker_dies(agent: Agent, busy: str) -> No
 @pytest.mark.timeout(300)
 @pytest.mark.slow
 def test_files_of_a_pod_are_counted(agent: Agent) -> None:
-    """What an init container has written is there when the pod is first looked at; if not, it is counted again."""
+    """Bytes of an init container are there when the pod is first looked at; if not, it is counted again."""
     mounted: Json = {"volumeMounts": [{"name": "data", "mountPath": "/data"}]}
     writes = container("writes", "head -c 3000000 /dev/zero > /data/x", **mounted)
     agent.run(pod("files", container(**mounted), initContainers=[writes], volumes=[{"name": "data", "emptyDir": {}}]))
@@ -274,6 +274,9 @@ def test_top_shows_pods_containers_node_and_workers(agent: Agent, busy: str) -> 
     header, *rows = lines_of(agent, "top", "pods", busy, "--containers", "-A")
     assert header[:3] == ["NAMESPACE", "POD", "NAME"]
     assert rows[0][:3] == ["default", busy, "main"]
+    *_, line, summed = lines_of(agent, "top", "pods", "--sum", "--field-selector", f"metadata.name={busy}")
+    assert line == ["________", "________"]
+    assert re.fullmatch(r"[1-9][0-9]*m", summed[0])
     header, row = lines_of(agent, "top", "node")
     assert header == ["NAME", "CPU(cores)", "CPU(%)", "MEMORY(bytes)", "MEMORY(%)"]
     assert row[0] == "e2e"

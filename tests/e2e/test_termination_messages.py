@@ -1,4 +1,4 @@
-"""What containers say when they end, as the status tells it."""
+"""Messages of containers when they end, as the status tells them."""
 
 from __future__ import annotations
 

@@ -66,7 +66,7 @@ def test_volumes_belong_to_the_group(agent: Agent, disk: str) -> None:
     )
     assert says.split("\n") == [
         f"/written/name {GROUP} 440",
-        f"/memory {GROUP} 2777",
+        f"/memory {GROUP} 3777",
         f"/new {GROUP} 2775",
         f"/disk {GROUP} 2775",
         f"/disk/in {GROUP} 2775",

@@ -113,7 +113,7 @@ def test_memory_is_limited_and_shared(agent: Agent) -> None:
     too_much = agent.inside("memory", "busybox dd if=/dev/zero of=/data/big bs=64k count=32; rm /data/big")
     assert "No space left on device" in too_much
 
-    # It outlives a container, Podman's service and the agent.
+    # The volume outlives a container, Podman's service and the agent.
     agent.kill_and_recover("podman")
     agent.restart()
     before = container_status(agent.pods()["memory"], "other")["containerID"]

@@ -123,7 +123,7 @@ def test_a_pod_that_goes_down_without_any_monitor(agent: Agent) -> None:
 
 
 def test_a_removal_that_was_broken_off(agent: Agent) -> None:
-    """Whatever state the container is in then."""
+    """The removal is repeated, whatever state the container is in then."""
     agent.run(pod("half-gone"))
     main = agent.eye.container("half-gone", "main")
     with subprocess.Popen(["podman", "rm", "--force", "--time", "0", main.id]) as removal:

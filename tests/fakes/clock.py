@@ -19,9 +19,9 @@ from typing import Any, TypeVar
 from ipc.host.clock import Instant
 
 START_MONO = 1000.0
-"""What the simulated CLOCK_MONOTONIC shows at the start, in seconds."""
+"""Reading of the simulated CLOCK_MONOTONIC at the start, in seconds."""
 START_WALL = 1_800_000_000.0
-"""What the simulated wall clock shows at the start, in epoch seconds."""
+"""Reading of the simulated wall clock at the start, in epoch seconds."""
 STUCK_S = 10.0
 """Real seconds to wait for I/O with no timer set before the simulation is called stuck."""
 
@@ -70,7 +70,7 @@ class SimLoop(asyncio.SelectorEventLoop):
     for debug mode, a search for slow callbacks, and sleep.
     """
 
-    # What `asyncio.BaseEventLoop` has, and typeshed does not say.
+    # Attributes that `asyncio.BaseEventLoop` has, and typeshed does not say.
     _ready: deque[asyncio.Handle]
     _stopping: bool
     _selector: selectors.BaseSelector
@@ -118,7 +118,7 @@ class SimLoop(asyncio.SelectorEventLoop):
         return future
 
     def _run_once(self) -> None:
-        """What is ready, what I/O has made ready, and what is due then."""
+        """Run the callbacks that are ready, that I/O has made ready, and that are due then."""
         self._drop_cancelled()
         ready, timers = self._ready, self._timers
         wait_s = 0.0 if ready or self._stopping else timers[0] - self._mono if timers else None
@@ -153,6 +153,17 @@ class SimLoop(asyncio.SelectorEventLoop):
         handle = heapq.heappop(self._timers).handle
         handle._scheduled = False
         return handle
+
+
+class HandClock:
+    """A clock that stands still until a test moves it. Both times are in seconds."""
+
+    def __init__(self, *, mono: float = 1000.0, wall: float = 1000.0) -> None:
+        self.mono = mono
+        self.wall = wall
+
+    def now(self) -> Instant:
+        return Instant(mono=self.mono, wall=self.wall)
 
 
 class SimClock:

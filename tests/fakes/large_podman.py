@@ -19,7 +19,7 @@ from workers.kubecontainer.runtime import ErrorKind, RuntimeCallError, SpecDict
 
 
 class Processes(enum.Enum):
-    """What stands behind the pid of a running container."""
+    """Kinds of processes behind the pid of a running container."""
 
     REAL = "real"
     """A process of its own that does nothing; it ends with the container, and the container with it."""
@@ -88,7 +88,7 @@ class LargePodman(FakePodman):
         return list(self._containers.groups.get(pod.id, {}).values())
 
     def create_container(self, spec: SpecDict) -> str:
-        """What runs is the entry point with the command as its arguments."""
+        """Specification of a container that runs the entry point with the command as its arguments."""
         command = [*spec.get("entrypoint", ()), *spec.get("command", ())]
         return super().create_container({**spec, "command": command})
 

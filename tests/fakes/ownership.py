@@ -1,4 +1,4 @@
-"""Who tests are to Podman: an instance with a key that is no secret."""
+"""Identity of tests to Podman: an instance with a key that is no secret."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def ownership(instance: str) -> Ownership:
 
 
 def signed_container(spec: SpecDict) -> dict[str, Any]:
-    """What that spec makes is the container of the instance that it names, whatever it is called."""
+    """Specification whose container is of the instance that it names, whatever it is called."""
     own = spec["labels"]
     return {**spec, "labels": ownership(own.get(labels.INSTANCE, "")).signed_container(spec["name"], own)}
 

@@ -21,7 +21,7 @@ import msgspec
 
 from ipc.host.clock import Clock
 from ipc.kubecontainer.registry_login import RegistryLogin
-from ipc.podresources.cgroup_config import CgroupConfig
+from ipc.podresources.cgroup_config import NO_LIMIT, CgroupConfig
 from workers.kubecontainer import labels
 from workers.kubecontainer.runtime import (
     ContainerProcess,
@@ -49,7 +49,7 @@ RUNNING = frozenset({"running", "paused", "stopping"})
 
 
 class Program(msgspec.Struct, frozen=True):
-    """What a container's command does."""
+    """Behaviour of a container's command."""
 
     runs_s: float = math.inf
     exit_code: int = 0
@@ -57,7 +57,7 @@ class Program(msgspec.Struct, frozen=True):
     """How it ends on ``term_signal``; None ignores it, as a process 1 without a handler does."""
     term_signal: str = "TERM"
     output: bytes = b""
-    """Of a command that is run beside the container's own."""
+    """Output of a command that is run beside the container's own."""
     ends_container: bool = False
     """Such a command's end is the end of the container's own too."""
 
@@ -120,11 +120,13 @@ class FakeContainer:
     finished_at: float = 0.0
     stop_signal: str = "SIGTERM"
     signals: list[str] = field(default_factory=list)
-    """Those that it was sent."""
+    """Signals that it was sent."""
     resources: dict[str, dict[str, Any]] = field(default_factory=dict)
     """Limits and weights by controller, as it was made and updated."""
     cgroup_parent: str = ""
     """Slice that its cgroup is to be in."""
+    sources: tuple[str, ...] = ()
+    """Paths of the host that are mounted into it."""
     memory_usage: int | None = 0
     """Bytes; None where nobody can tell."""
     end: asyncio.TimerHandle | None = None
@@ -132,9 +134,9 @@ class FakeContainer:
     is_leftover: bool = False
     """The OCI runtime has a process of it, and Podman does not know."""
     monitored: bool = True
-    """Its conmon lives; without it Podman does not notice the end of the process."""
+    """Whether its conmon lives; without it Podman does not notice the end of the process."""
     is_dead: bool = False
-    """Its process has ended, and Podman says that it runs."""
+    """Whether its process has ended while Podman says that it runs."""
     is_exiting: bool = False
     """The kernel is taking its process down, and waits for others of its PID namespace."""
     pending: list[str] = field(default_factory=list)
@@ -149,7 +151,7 @@ class Executed(msgspec.Struct, frozen=True):
     """A command that was begun in a container."""
 
     container: str
-    """Its name within the pod."""
+    """Name of the container within the pod."""
     command: tuple[str, ...]
     at: float
     """Monotonic seconds."""
@@ -166,15 +168,15 @@ class FakePodman:
         self.images = {reference: _image(reference) for reference in images}
         self.registry = set(registry)
         self.slices: dict[str, CgroupConfig] = {}
-        """Of the user's systemd, by name."""
+        """Slices of the user's systemd, by name."""
         self.image_bytes: dict[str, int] = {}
         """Size of images, by name."""
         self.mounted_images: dict[str, str] = {}
         """Container id -> image that is mounted into it."""
         self.capacity: int | None = 1 << 40
-        """Of the images' file system; None: nobody knows."""
+        """Capacity of the images' file system; None: nobody knows."""
         self.other_bytes = 0
-        """What something else occupies of it."""
+        """Bytes of it that something else occupies."""
         self.volumes: dict[str, VolumeInfo] = {}
         self.logins: dict[str, set[RegistryLogin]] = {}
         """Images of the registry that are not for everybody, with the logins that get them."""
@@ -194,7 +196,7 @@ class FakePodman:
         self.lost: dict[str, str] = {}
         """Processes of containers that were removed without it: names, and the instances that they are of."""
         self.commands: dict[tuple[str, ...], Program] = {}
-        """What commands do that `program_of` does not know."""
+        """Behaviour of commands that `program_of` does not know."""
         self.execs: deque[Executed] = deque(maxlen=10_000)
         """Commands run in containers, newest last."""
         self.mute = False
@@ -341,6 +343,7 @@ class FakePodman:
         container = self._add(pod, name, image, spec.get("labels", {}), self._program(spec.get("command", ())))
         container.resources = {part: dict(values) for part, values in spec.get("resource_limits", {}).items()}
         container.cgroup_parent = spec.get("cgroup_parent", "")
+        container.sources = tuple(str(mount.get("source", "")) for mount in spec.get("mounts", ()))
         container.stop_signal = signal_name(spec.get("stop_signal", self.images[image].stop_signal)) or "SIGTERM"
         return container.id
 
@@ -377,8 +380,9 @@ class FakePodman:
         self._run(container, container.program)
 
     def start_slice(self, name: str, config: CgroupConfig) -> None:
-        """With these values, or what is there with them instead of its own."""
+        """With these values, or what is there with them instead of its own. No limit is none that shows."""
         given = {f: value for f in config.__struct_fields__ if (value := getattr(config, f)) is not None}
+        given = {f: value if value != NO_LIMIT else None for f, value in given.items()}
         self.slices[name] = msgspec.structs.replace(self.slices.get(name, CgroupConfig()), **given)
 
     def stop_slice(self, name: str) -> None:
@@ -435,7 +439,7 @@ class FakePodman:
             container.resources[section] = {**container.resources.get(section, {}), **values}
 
     def begin_exec(self, id: str, command: Sequence[str]) -> tuple[FakeContainer, Program]:
-        """What that command will do in that container."""
+        """Begin that command in that container; the result is what it will do."""
         container, program = self.container(id), self._program(command)
         if container.state != "running":
             refuse(ErrorKind.WRONG_STATE, "can only create exec sessions on running containers")

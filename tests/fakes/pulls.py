@@ -35,7 +35,7 @@ class LocalPulls:
         self._puller = ImagePuller(runtime, clock, rights, ImageRecords("", clock), self._from_node)
 
     async def pull(self, uid: str, what: Pull, hear: Callable[[str], None]) -> PullEnded:
-        """What an image manager is given."""
+        """Pull as the image manager of a worker does."""
         return await self._wishes.pull(uid, what, hear)
 
     async def _to_master(self, request: PullImage | AbandonPull) -> None:

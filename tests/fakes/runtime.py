@@ -190,6 +190,12 @@ class FakeRuntime:
         config = CgroupConfig(memory=memory.get("limit"), cpu_quota=cpu.get("quota"), cpu_period=cpu.get("period"))
         return CgroupReading(config=config, memory_usage=container.memory_usage)
 
+    def cgroup_of(self, process: ContainerProcess) -> str:
+        return ""
+
+    def oom_kills(self, directory: str) -> int | None:
+        return None
+
     async def exec_container(self, id: str, command: Sequence[str], timeout_s: float) -> ExecResult:
         container, program = await self._call("exec_container", lambda: self.podman.begin_exec(id, command))
         try:
@@ -258,7 +264,7 @@ class FakeRuntime:
     def look_at_infra(
         self, name: str, pod_id: str, pid_file: Path, labels: Mapping[str, str], *, host_network: bool
     ) -> InspectedContainer | None:
-        """Its monitors have no files."""
+        """Report no process: monitors of this container have no files."""
         return None
 
     def open_process(self, container: InspectedContainer) -> int | None:

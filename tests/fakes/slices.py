@@ -15,7 +15,7 @@ Call = Callable[[str, Callable[[], None]], Awaitable[Any]]
 
 
 class FakeSlices:
-    """What one process sees of them."""
+    """Sight that one process has of the slices."""
 
     def __init__(self, podman: FakePodman, call: Call) -> None:
         self._podman = podman
@@ -33,6 +33,9 @@ class FakeSlices:
 
     def pods(self) -> tuple[str, ...]:
         return tuple(name for name in self._podman.slices if parse_slice(name)[-1].startswith(POD_PREFIX))
+
+    def directory_of(self, uid: str) -> str:
+        return ""
 
     async def start(self, name: str, config: CgroupConfig) -> None:
         await self._call("start_slice", lambda: self._podman.start_slice(name, config))

@@ -28,7 +28,7 @@ FAILURE: Final = {"cause": "database is locked", "message": "database is locked"
 
 
 class Lie(enum.Enum):
-    """What is wrong with every answer to a list or an inspect."""
+    """Mistake in every answer to a list or an inspect."""
 
     NONE = "nothing"
     EMPTY_LIST = "lists are empty"
@@ -96,7 +96,7 @@ class LyingPodman:
                 return 404, NOT_FOUND
 
     def _pods(self, query: str) -> list[Json]:
-        """Of the uid that is asked for; none to the question for pods without containers."""
+        """Pods of the uid that is asked for; none to the question for pods without containers."""
         filters = json.loads(unquote(query).partition("filters=")[2].partition("&")[0] or "{}")
         uids = [text.partition("=")[2] for text in filters.get("label", []) if text.startswith(f"{labels.POD_UID}=")]
         infra = [c for c in self._containers.values() if c["IsInfra"] and c["Labels"][labels.POD_UID] in uids]
@@ -192,7 +192,7 @@ class LyingPodman:
         await end.wait()
 
     def let_go(self) -> None:
-        """Of everything that never ends."""
+        """Let go of everything that never ends."""
         for end in self._streams:
             end.set()
         self._streams.clear()

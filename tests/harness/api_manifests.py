@@ -7,8 +7,11 @@ from typing import Any
 import msgspec
 from hypothesis import strategies as st
 
+from ipc.api.decode import decode_pod
+from ipc.api.defaults import default_pod
 from ipc.api.schema import Kind, Shape, literal_values, shape_of, struct_fields
 from ipc.api.v1.pod import Pod
+from ipc.api.validation.pod import validate_pod
 
 MAX_OPTIONAL_FIELDS = 3
 """Optional fields that a random struct sets: more makes pods of thousands of values."""
@@ -26,6 +29,14 @@ def manifest(
         "metadata": {"name": "web", **(metadata or {})},
         "spec": {"containers": [{"name": "main", "image": "busybox:1.36", **(container or {})}], **(spec or {})},
     }
+
+
+def findings(obj: dict[str, Any]) -> list[str]:
+    """Findings of validation for a manifest; the same before and after defaulting."""
+    plain = decode_pod(obj)
+    defaulted = [str(error) for error in validate_pod(default_pod(plain))]
+    assert [str(error) for error in validate_pod(plain)] == defaulted
+    return defaulted
 
 
 def pods() -> st.SearchStrategy[Pod]:

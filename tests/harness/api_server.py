@@ -42,7 +42,7 @@ from workers.podhttp.pod_network import Dialer
 DEADLINE_S: Final = 10.0
 SLOT: Final = 1
 IDLE_TIMEOUT_S: Final = 3600.0
-"""It stays."""
+"""Long enough for the API server to stay."""
 PODMAN_SOCKET: Final = "podman.sock"
 """In the server's directory; nobody listens there unless a test does."""
 STARTED: Final = 1_700_000_000.0
@@ -164,7 +164,7 @@ class Master:
         self.introduced_as = 0
         """The pid in the API server's Ready."""
         self.server: asyncio.Task[int] | None = None
-        """Its life; the result is its exit code."""
+        """Life of the server; the result is its exit code."""
         self.answer: Callable[[Any], Reply | None] = lambda request: Reply(request_id=request.request_id, code=200)
         self.ports: Mapping[Port, int] = {}
         """Numbers of the TCP ports that it serves."""

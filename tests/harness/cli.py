@@ -20,7 +20,7 @@ ROOT: Final = Path(__file__).resolve().parents[2]
 
 
 class Outcome(msgspec.Struct, frozen=True):
-    """What a command did."""
+    """Outcome of a command."""
 
     code: int
     out: str

@@ -109,7 +109,7 @@ POD_SLOT = FIRST_POD_SLOT
 CHILDREN = (NODE_SLOT, API_SLOT, POD_SLOT)
 STARTED = SyncResult(action=SyncAction.START_CONTAINER, target="main")
 PULL = SyncResult(action=SyncAction.START_CONTAINER, target="main", error=SyncError.IMAGE_PULL)
-"""What became of a container's start."""
+"""Outcome of a container's start."""
 
 
 def pod(
@@ -143,7 +143,7 @@ def running(uid: str) -> RuntimePodStatus:
 
 
 def exited(uid: str, exit_code: int = 0) -> RuntimePodStatus:
-    """Its container and its sandbox are down."""
+    """Status of a pod whose container and sandbox are down."""
     return _view(uid, SandboxState.NOT_READY, ContainerState.EXITED, exit_code)
 
 
@@ -189,14 +189,14 @@ class Talk:
         """The newest of every pod."""
         self.told: dict[str, PodChanged] = {}
         self.objects: dict[str, ObjectSummary] = {}
-        """What is told of ConfigMaps and Secrets, by name."""
+        """ConfigMaps and Secrets as they are told, by name."""
         self.events: list[str] = []
         """``Reason pod``"""
         self.logs: list[str] = []
         self.levels: list[str] = []
-        """Of the lines of the log."""
+        """Levels of the lines of the log."""
         self.collected: list[tuple[str, ...]] = []
-        """Whose directories stay, every time that the others are collected."""
+        """Pods whose directories stay, every time that the others are collected."""
         self.asked = 0
         """Number of the newest request for signals of the node."""
         self.image_requests: list[CollectImages] = []
@@ -206,7 +206,7 @@ class Talk:
         self.slots: dict[str, int] = {}
         """Where the newest sync of every pod went."""
         self.probing: dict[str, tuple[int, ProbePod]] = {}
-        """Who probes which pod, and as what it was told last."""
+        """Workers that probe pods, and as what each was told last."""
         self._in_flight: dict[str, SyncPod] = {}
         for slot in up:
             self.up(slot)
@@ -229,11 +229,11 @@ class Talk:
         return self.update(*pods, op=PodOperation.REMOVE)
 
     def state(self, *objects: ConfigObject) -> list[str]:
-        """These ConfigMaps and Secrets came or changed."""
+        """State that these ConfigMaps and Secrets came or changed."""
         return self.say(ObjectUpdate(stated=tuple(DesiredObject(source=FILE_SOURCE, object=each) for each in objects)))
 
     def retract(self, *objects: ConfigObject) -> list[str]:
-        """They are gone."""
+        """State that they are gone."""
         return self.say(ObjectUpdate(gone=tuple(map(object_key, objects))))
 
     def ready(self) -> list[str]:
@@ -246,7 +246,7 @@ class Talk:
     def relist(
         self, *statuses: RuntimePodStatus, row: int = 0, age_s: float = 0.5, unseen: tuple[str, ...] = ()
     ) -> list[str]:
-        """Of all pods only these have changed, or nobody tracks them; the unseen could not be looked at."""
+        """Relist: of all pods only these have changed, or nobody tracks them; the unseen could not be looked at."""
         return self.say(Observations(self._observed(statuses, row, age_s), self.mono + 1.0 - age_s, unseen))
 
     def unreadable(self, uid: str) -> list[str]:
@@ -274,7 +274,7 @@ class Talk:
         return self.say(WorkerDown(slot, orderly, pod_digest(at) if at else 0))
 
     def leave(self, slot: int) -> list[str]:
-        """It is asked to."""
+        """Ask a worker to leave."""
         del self._up[slot]
         return self.say(WorkerLeaving(slot))
 
@@ -303,7 +303,7 @@ class Talk:
     def verdict(
         self, uid: str, probe: ProbeType, result: ProbeResult, *, id: str = "", name: str = "main"
     ) -> list[str]:
-        """Of its container as `running` has it."""
+        """Report a probe of its container, as `running` has it."""
         return self.say(
             ProbeResultChanged(uid=uid, name=name, container_id=id or f"c-{uid}", probe=probe, result=result)
         )

@@ -55,7 +55,7 @@ _DISCOVERY: Final = {
     b"/apis": {"kind": "APIGroupList", "apiVersion": "v1", "groups": []},
     b"/api/v1": {"kind": "APIResourceList", "groupVersion": "v1", "resources": _RESOURCES},
 }
-"""What kubectl asks before anything else, and our API server does not have."""
+"""Paths that kubectl asks before anything else, and our API server does not have."""
 DEADLINE_S: Final = 60.0
 WEBSOCKET: Final = {"KUBECTL_REMOTE_COMMAND_WEBSOCKETS": "true", "KUBECTL_PORT_FORWARD_WEBSOCKETS": "true"}
 SPDY: Final = {"KUBECTL_REMOTE_COMMAND_WEBSOCKETS": "false", "KUBECTL_PORT_FORWARD_WEBSOCKETS": "false"}

@@ -70,13 +70,13 @@ class Login1:
 
     def __init__(self, address: str, loop: asyncio.AbstractEventLoop, manager: _Manager) -> None:
         self.address = address
-        """Of the bus: DBUS_SYSTEM_BUS_ADDRESS."""
+        """Address of the bus: DBUS_SYSTEM_BUS_ADDRESS."""
         self._loop = loop
         self._manager = manager
 
     @property
     def asked(self) -> list[tuple[str, str, str]]:
-        """What was inhibited, by whom, how."""
+        """Inhibitions: what, by whom, how."""
         return self._manager.asked
 
     @property

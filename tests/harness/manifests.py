@@ -42,7 +42,7 @@ def pod(name: str = "web", *, origin: Origin = ORIGIN, **fields: Any) -> Pod:
 
 
 def pod_updates(updates: Iterable[Update]) -> list[PodUpdate]:
-    """Those of pods."""
+    """Updates of pods."""
     return [update for update in updates if isinstance(update, PodUpdate)]
 
 

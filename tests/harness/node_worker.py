@@ -82,7 +82,7 @@ class Master:
         return found[0]
 
     def status(self, seen: Observation) -> RuntimePodStatus:
-        """What an observation says, from the message or the board as it is now."""
+        """Observation, from the message or the board as it is now."""
         if seen.status is not None:
             return seen.status
         status = self.row(seen.row)
@@ -90,7 +90,7 @@ class Master:
         return status
 
     def row(self, number: int) -> RuntimePodStatus | None:
-        """What lies on a row, dated as readers date it."""
+        """Status on a row, dated as readers date it."""
         row = self.board.read_pod(number)
         if row is None:
             return None
@@ -215,7 +215,7 @@ async def asked(master: Master, uid: str) -> Any:
 
 
 async def gaps_between_relists(master: Master, count: int) -> list[float]:
-    """Of so many from now on."""
+    """Gaps between so many relists from now on."""
     before = len(master.reports)
     while sum(isinstance(report, Relisted) for report in master.reports[before:]) < count:
         await master.first(Relisted, after=len(master.reports))

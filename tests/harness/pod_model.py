@@ -1,4 +1,4 @@
-"""What the actions of a decision do to what is observed, one effect at a time, with faults; and a watch over it.
+"""Effects of a decision's actions on what is observed, one at a time, with faults; and a watch over them.
 
 The steps are those of ``workers.kuberuntime.sync_pod``. The model remembers what a runtime would not show any more
 (which init container came to its end in which sandbox, which attempts had a log), so the watch does not believe the
@@ -66,7 +66,7 @@ class Model:
     forgets: bool = False
     """The master is another one at each sync, and knows nothing of a restart that has begun."""
     restarting: bool = False
-    """What the master reports: AllContainersRestarting."""
+    """Whether the master reports AllContainersRestarting."""
     is_over: bool = False
     """The pod was stopped for good."""
     started: list[str] = field(default_factory=list)

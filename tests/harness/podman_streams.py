@@ -15,7 +15,7 @@ from typing import Any, Final
 import orjson
 
 Program = Callable[["Process"], Awaitable[int]]
-"""What a process does; its exit code."""
+"""Behaviour of a process; its exit code."""
 
 NOBODY: Final = 2**22 + 1
 """A pid that no process can have (PID_MAX_LIMIT)."""
@@ -47,10 +47,10 @@ class PodmanEnd:
     def __init__(self) -> None:
         self.program: Program = _ends_at_once
         self.state = "running"
-        """Of every container."""
+        """State of every container."""
         self.exit_code: int | None = None
         self.pid = NOBODY
-        """Of every command that runs."""
+        """Pid of every command that runs."""
         self.started: list[dict[str, Any]] = []
         """Bodies of exec starts."""
         self.resized: list[str] = []

@@ -1,4 +1,4 @@
-"""What a runtime shows, for the tests of observation."""
+"""Answers of a runtime, for the tests of observation."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ UID = "0c3ad6a8-0000-4000-8000-000000000001"
 
 
 def own_labels(uid: str = UID, **more: str) -> dict[str, str]:
-    """Of a pod named after its uid."""
+    """Labels of a pod named after its uid."""
     return {
         labels.INSTANCE: INSTANCE,
         labels.POD_UID: uid,

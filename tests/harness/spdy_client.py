@@ -22,7 +22,7 @@ class SpdyClient:
         self.writer = writer
         self.connection = Connection(client=True)
         self.events: list[Event] = []
-        """What has come and was not asked for."""
+        """Events that have come and were not asked for."""
         self._reader = reader
 
     async def open(self, **headers: str) -> int:
@@ -44,7 +44,7 @@ class SpdyClient:
         await self.write(self.connection.reset(stream))
 
     async def write(self, data: bytes) -> None:
-        """Whatever bytes."""
+        """Write whatever bytes."""
         self.writer.write(data)
         await self.writer.drain()
 
@@ -77,7 +77,7 @@ class SpdyClient:
         return found
 
     async def rest(self, stream: int) -> bytes:
-        """What comes until the stream's end."""
+        """Bytes that come until the stream's end."""
         found = []
         while isinstance(event := await self.first(Data, RstStream, stream=stream), Data) and not event.fin:
             found.append(event.data)

@@ -180,7 +180,7 @@ class Host:
         return done
 
     async def start(self, pod: Pod, name: str, attempt: int = 0) -> tuple[bool, SyncDone]:
-        """That container alone, in the sandbox that is there or in a new one: what the step says, and its record."""
+        """Start that container alone, in the sandbox there or in a new one: what the step says, and its record."""
         view = await self.observe(pod.metadata.uid)
         request = SyncPod(
             uid=pod.metadata.uid,
@@ -202,7 +202,7 @@ class Host:
         return started, run.record.done(self.clock.now().wall)
 
     def reasons(self) -> list[str]:
-        """Of the events so far; they are forgotten."""
+        """Reasons of the events so far; they are forgotten."""
         seen = [f"{event.reason} {event.field_path}".strip() for event in self.events]
         self.events.clear()
         return seen
@@ -232,7 +232,7 @@ class WatchedPodman(FakePodman):
         assert max(names.values(), default=0) <= 1, f"twice at once: {names}"
 
     def running(self) -> list[FakeContainer]:
-        """Those of pods, without infra containers."""
+        """Containers of pods that run, without infra containers."""
         return [c for c in self.containers.values() if c.state == "running" and not (c.is_infra or c.is_dead)]
 
 
@@ -250,7 +250,7 @@ class FakeHost(Host):
 
     @property
     def runtime(self) -> FakeRuntime:
-        """Of the present worker."""
+        """Runtime of the present worker."""
         runtime = self.context.services.runtime
         assert isinstance(runtime, FakeRuntime)
         return runtime

@@ -21,7 +21,7 @@ class Step(msgspec.Struct, frozen=True):
     """A command and its answer."""
 
     command: str
-    """Its words behind the program's name."""
+    """Words of the command line behind the program's name."""
     out: str
     err: str
     code: int
@@ -37,7 +37,7 @@ class Step(msgspec.Struct, frozen=True):
 
 
 def read_transcript(text: str) -> Iterator[Step | str]:
-    """Its steps, and headings without their mark. Raises ValueError for a step without an end."""
+    """Steps of a transcript, and headings without their mark. Raises ValueError for a step without an end."""
     lines = iter(text.splitlines())
     for line in lines:
         if line.startswith("# "):

@@ -80,7 +80,7 @@ def _compare_threshold_value(case: Json) -> Result:
 
 
 def _containerfs_thresholds(case: Json) -> Result:
-    """That one of its own is stated and overridden is told by the documentation, not by an error."""
+    """Thresholds; the documentation tells, not an error, that one of its own is stated and overridden."""
     layout = layout_of(has_image_fs=case["image_fs"], is_split=case["container_fs"])
     assert isinstance(case["expect_err"], bool)
     return _listed(_stated(case["expected"])), _listed(with_containerfs(_stated(case["thresholds"]), layout))
@@ -102,7 +102,7 @@ def _sort_thresholds(case: Json) -> Result:
 
 
 def threshold(data: Json) -> Threshold:
-    """Of a case."""
+    """Threshold of a case."""
     return Threshold(
         signal=Signal(data["signal"]),
         value=value(data["value"]),
@@ -112,7 +112,7 @@ def threshold(data: Json) -> Threshold:
 
 
 def value(data: Json) -> ThresholdValue:
-    """Of a case."""
+    """Value of a case."""
     quantity = data["quantity"]
     return ThresholdValue(quantity=str(parse_amount(quantity)) if quantity else NOWHERE, percentage=data["percentage"])
 
@@ -147,7 +147,7 @@ def _signal_observations(case: Json) -> Result:
 
 
 def of_node(node: Json, time: float) -> dict[Signal, SignalObservation]:
-    """Of stats/v1alpha1 NodeStats."""
+    """Observations of stats/v1alpha1 NodeStats."""
     runtime = node.get("runtime") or {}
     pods: Json = next((c for c in node.get("systemContainers") or () if c["name"] == "pods"), {})
     limit = node.get("rlimit") or {}
@@ -266,7 +266,7 @@ def _pod(data: Json) -> Pod:
 
 
 def usage_of(stats: Json) -> PodUsage:
-    """Of stats/v1alpha1 PodStats."""
+    """Usage of stats/v1alpha1 PodStats."""
     return PodUsage(
         uid=stats["podRef"]["uid"],
         memory=(stats.get("memory") or {}).get("workingSetBytes"),

@@ -1,4 +1,4 @@
-"""What is known of groups, fields and cases beside what their adapters do with them."""
+"""Knowledge of groups, fields and cases beside what their adapters do with them."""
 
 from __future__ import annotations
 
@@ -9,6 +9,8 @@ ABOUT_A_CASE: Final = frozenset(
     {"name", "source", "source_test", "note", "also_run_from", "feature_gates", "feature_gates_verified"}
 )
 """Fields that say where a case is from; a gate that matters is read by the group's adapter."""
+
+_OF_THE_NEW_OBJECT: Final = "they are about the new object alone"
 
 UNREAD: Final[Mapping[str, Mapping[str, str]]] = {
     "convert_to_api_container_statuses": {"has_init_containers": "the pod says so"},
@@ -32,6 +34,9 @@ UNREAD: Final[Mapping[str, Mapping[str, str]]] = {
         "pod_level_current": "current_pod says it",
         "pod_level_resize": "the steps are the same",
     },
+    "validate_pod_update": {"options": _OF_THE_NEW_OBJECT},
+    "validate_pod_status_update": {"options": _OF_THE_NEW_OBJECT},
+    "validate_pod_ephemeral_containers_update": {"options": _OF_THE_NEW_OBJECT},
     "validate_pod_resize": {"errors": "ours are fewer: other fields may change too", "options": "all gates are on"},
     "label_selector_parse": {"requirements": "null where an error is expected"},
     "node_machine_info": {
@@ -41,6 +46,7 @@ UNREAD: Final[Mapping[str, Mapping[str, str]]] = {
         "expected_high": "actual_in_go lies between",
         "expected_low": "actual_in_go lies between",
     },
+    "status_set_pod_status": {"pod": "the cached status is of it", "now": "it dates only what is not cached yet"},
     "status_merge_pod_status": {
         "now": "conditions are generated with the phase that they fit",
         "pod": "conditions are generated with the phase that they fit",
@@ -60,11 +66,8 @@ NOT_BUILT: Final[Mapping[str, str]] = {
     "label_sets": "label maps of workload controllers",
     "label_selector_string": "selectors that are printed: none is",
     "label_requirement": "selectors in the fields of workload controllers",
-    "validate_pod_": "updates through the API: its server decides on them, and a changed manifest is an update",
-    "status_": "a status that is kept between two syncs and told to an API server",
+    "status_": "a status that is kept and edited: here each one is generated anew from what was observed",
     "hugepage_": "the hugetlb controller, which systemd delegates to no user",
-    "image_pulling_": "pulling time as a metric",
-    "is_stateful_": "start-up latency as a metric",
     "pod_full_name": "full names: pods are found by namespace and name, and nothing parses the two in one",
     "deployment_": "workload controllers",
     "cronjob_": "workload controllers",

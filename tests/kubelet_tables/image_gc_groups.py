@@ -22,7 +22,7 @@ from workers.images.garbage import (
 )
 
 ZERO: Final = 1e12
-"""What 0 ns of a table is here: null is before everything."""
+"""A time for 0 ns of a table: null is before everything."""
 NS_PER_S: Final = 1e9
 
 

@@ -1,4 +1,4 @@
-"""What adapters share."""
+"""Parts that adapters share."""
 
 from __future__ import annotations
 

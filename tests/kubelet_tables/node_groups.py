@@ -28,7 +28,7 @@ def _shown(value: Any) -> Any:
 
 
 def _set_fields(status: NodeStatus) -> Json:
-    """What is empty is unset."""
+    """Fields of a status that are set: what is empty is unset."""
     return {name: value for name, value in _shown(status).items() if value}
 
 

@@ -61,7 +61,7 @@ def _attempt(case: Json, make: Callable[[], Json]) -> Result:
 
 
 def _document(value: Any) -> JsonObject:
-    """What a case says is not JSON is not read as such."""
+    """Document of a case; what it says is not JSON is not read as such."""
     if isinstance(value, dict) and "$not_json" in value:
         return parse_object(value["$not_json"])
     found: JsonObject = value or {}

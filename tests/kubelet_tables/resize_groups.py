@@ -215,7 +215,7 @@ def _admission(of: Pod, others: list[Pod]) -> tuple[bool, str, str]:
 
 
 def _allocation_can_admit(case: Json) -> Result:
-    """Of a resize, before it is said whether it is deferred; upstream's handler of what is infeasible has no part."""
+    """Admission of a resize, before it is said whether it is deferred; upstream's handler has no part."""
     expected = case["expected"]
     got = _admission(pod(case["pod"]), [pod(other) for other in case["allocated_pods"]])
     return (expected["admit"], expected["reason"], expected["message"]), got

@@ -113,8 +113,6 @@ def _resource_config_for_pod(case: Json) -> Result:
         raise Later("never: MemoryQoS is an alpha feature, off by default")
     cfs = CfsQuota(enforced=case["enforce_cpu_limits"], period_us=case["cpu_period_us"])
     assert case["pod_level_resources"] == ("resources" in case["pod"]["spec"])
-    if not case["pod_level_resources"] and case["expected"].keys() - {"cpu_shares"}:
-        raise Later("never: limits of all containers are not added up for their pod, each container has its own")
     return case["expected"], _set_fields(cgroup_config.pod_cgroup_config(to_pod(case["pod"]), cfs))
 
 

@@ -10,6 +10,7 @@ from typing import Any, Final
 import msgspec
 
 from tests.kubelet_tables import (
+    api_groups,
     describing_groups,
     environment_groups,
     eviction_groups,
@@ -59,6 +60,7 @@ _MODULES: Final = (
     resource_groups,
     eviction_groups,
     shutdown_groups,
+    api_groups,
 )
 
 
@@ -141,7 +143,7 @@ def run_group(group: str, cases: Iterable[Any], adapter: Adapter | None) -> Grou
 
 
 def not_built(group: str) -> str:
-    """What a group without an adapter waits for."""
+    """Reason why a group without an adapter waits."""
     return next((work for prefix, work in NOT_BUILT.items() if group.startswith(prefix)), "no adapter knows this group")
 
 

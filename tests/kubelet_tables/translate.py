@@ -90,7 +90,7 @@ def _sandbox(data: Json, hash: str, resources: ResourceRequirements) -> SandboxS
 
 
 def container_status(data: Json) -> RuntimeContainerStatus:
-    """Of a case that is about one container only."""
+    """Container of a case that is about one only."""
     return _container({"id": "", "name": "", "restart_count": 0, **data}, {}, "")
 
 

@@ -63,7 +63,7 @@ from workers.specgen.oom_score import oom_score_adj
 from workers.specgen.sandbox_namespaces import make_port_mappings
 
 _ALLOWED_SYSCTLS: Final = ("kernel.msg*", "kernel.sem", "net.b.*")
-"""Of every case of that group."""
+"""Sysctls that every case of that group allows."""
 _GATE_OFF: Final = ("with FG disabled", "pod resize disabled")
 _CONTROLLERS: Final = frozenset({"cpu", "memory"})
 

@@ -1,4 +1,4 @@
-"""Which of the kubelet's behaviours Rootlet has, and the test that shows each.
+"""Behaviours of the kubelet that Rootlet has, and the test that shows each.
 
 `docs/parity.toml` holds the rows; `python -m tests.parity > docs/parity.md` makes the page of them.
 """

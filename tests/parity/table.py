@@ -35,7 +35,7 @@ class Row(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True)
     title: str
     state: State
     note: str = ""
-    """What is missing, or why it is not here; of a row that is done, what differs on purpose."""
+    """Gap, or why it is not here; of a row that is done, what differs on purpose."""
     tests: tuple[str, ...] = ()
     """Each ``path::name``, the path from the project's root; a parametrised test without its parameters."""
 

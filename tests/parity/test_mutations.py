@@ -22,7 +22,7 @@ COPIED: Final = ("supervisor", "workers", "ipc", "tests", "docs", "configs", "py
 RUN_DEADLINE_S: Final = 500.0
 GREEN: Final = 0
 RED: Final = 1
-"""Of pytest: tests have failed. Other codes say that they could not be run."""
+"""Exit code of pytest: tests have failed. Other codes say that they could not be run."""
 
 
 @pytest.fixture(scope="module")

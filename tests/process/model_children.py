@@ -47,7 +47,7 @@ Life = Callable[[ChildContext, Path], int]
 
 
 class Line(NamedTuple):
-    """What a pod worker has noted of a sync."""
+    """A pod worker's note of a sync."""
 
     what: str
     """begin, end, or died."""
@@ -72,7 +72,7 @@ class _Link:
         self._context.link.sendall(encode_frame(msgspec.msgpack.encode(message)))
 
     def turn(self) -> list[Any] | None:
-        """What has come in a while; None at the end."""
+        """Message that has come in a while; None at the end."""
         self._row.beat(clock.monotonic())
         if not select.select([self._context.link], [], [], TURN_S)[0]:
             return []
@@ -126,7 +126,7 @@ def hang_in_python(context: ChildContext, journal: Path) -> int:
 
 
 def block_the_loop_here() -> None:
-    """Its name is in the stack."""
+    """Block the loop; this name is in the stack."""
     select.select([], [], [])
 
 
@@ -233,7 +233,7 @@ class Agent:
         return [event for event in self.client.get("/api/v1/events")["items"] if event["reason"] == reason]
 
     def is_running(self, names: Iterable[str]) -> bool:
-        """These workers, and no others, beside the node worker, the API server and the dialer."""
+        """Whether these workers, and no others, run beside the node worker, the API server and the dialer."""
         states = {name: worker["state"] for name, worker in self.workers().items()}
         return states == dict.fromkeys(("node", "api", "dialer", *names), "Running")
 

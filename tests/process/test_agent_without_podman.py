@@ -327,7 +327,7 @@ def test_no_child_holds_what_was_left_open_for_the_agent(instance: Instance) -> 
 
 
 def descriptors(pid: int) -> list[str]:
-    """What those of a process lead to."""
+    """Files that the descriptors of a process lead to."""
     return [os.readlink(f"/proc/{pid}/fd/{fd}") for fd in os.listdir(f"/proc/{pid}/fd")]
 
 

@@ -201,7 +201,7 @@ def test_stopped_writer_never_holds_a_reader_up() -> None:
 
 
 def shared_mappings(pid: int, size: int) -> list[str]:
-    """What the kernel calls the writable shared mappings of that size in bytes."""
+    """Names that the kernel gives the writable shared mappings of that size in bytes."""
     lines = Path(f"/proc/{pid}/maps").read_text().splitlines()
     fields = [line.split(maxsplit=5) for line in lines]
     return [field[5] for field in fields if field[1] == "rw-s" and _length(field[0]) == size]

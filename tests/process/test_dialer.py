@@ -167,7 +167,7 @@ async def test_a_pod_that_has_ended_is_refused(client: DialerClient, dialer: Dia
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="root may enter it")
 async def test_the_hosts_network_is_no_pods(client: DialerClient, dialer: DialerProcess) -> None:
-    """That of a process of ours that is in no pod."""
+    """The network of a process of ours that is in no pod is refused."""
     with pytest.raises(DialError, match="is the host's"):
         await client.socket(network_of(os.getpid()), socket.AF_INET)
 

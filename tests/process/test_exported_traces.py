@@ -40,7 +40,7 @@ class Collector(http.server.BaseHTTPRequestHandler):
 
 @pytest.fixture
 def collector() -> Iterator[tuple[str, list[Any]]]:
-    """Its URL, and the spans that have come."""
+    """URL of a collector, and the spans that have come."""
     spans: list[Any] = []
     handler = type("Handler", (Collector,), {"spans": spans})
     with http.server.HTTPServer(("127.0.0.1", 0), handler) as server:

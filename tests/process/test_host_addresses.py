@@ -28,7 +28,7 @@ def status(agent: Agent, name: str) -> dict[str, Any]:
 
 
 def addresses(agent: Agent, name: str) -> tuple[list[str], list[str]]:
-    """Of the host and of the pod; the first of each is the single one."""
+    """Addresses of the host and of the pod; the first of each is the single one."""
     shown = status(agent, name)
     host, own = ([each["ip"] for each in shown.get(field, ())] for field in ("hostIPs", "podIPs"))
     assert (shown.get("hostIP", ""), shown.get("podIP", "")) == (next(iter(host), ""), next(iter(own), ""))

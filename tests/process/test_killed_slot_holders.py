@@ -93,7 +93,7 @@ def test_a_bell_is_heard_in_another_process(shared: MutationSlots) -> None:
 
 
 def test_a_forked_stranger_holds_nothing(shared: MutationSlots) -> None:
-    """What a worker forks has none of its slots once it is another program: the file closes on exec."""
+    """A process that a worker forks has none of its slots once it is another program: the file closes on exec."""
     member: SlotMember = shared.member(0)
     assert member.acquire()
     pid = os.fork()

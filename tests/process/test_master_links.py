@@ -354,7 +354,7 @@ def test_a_sync_that_no_link_takes_is_the_failure_of_its_pod_alone() -> None:
 
 
 async def _sync_two(zygote: socket.socket) -> list[SyncDone]:
-    """What is said of a pod that is too large, and of the next one of the same worker."""
+    """Words about a pod that is too large, and about the next one of the same worker."""
     told = Told()
     async with served(zygote, told, ChildSpec(FIRST_POD_SLOT, Role.POD_WORKER, "pods-0")) as children:
         for uid, size_bytes in (("large", MAX_FRAME_BYTES), ("small", 1)):

@@ -43,7 +43,7 @@ def agent() -> Iterator[Agent]:
 
 
 def children(agent: Agent) -> dict[str, psutil.Process]:
-    """Of the zygote, by name."""
+    """Children of the zygote, by name."""
     found = {}
     for process in psutil.Process(agent.pid).children(recursive=True):
         try:
@@ -113,7 +113,7 @@ def test_who_comes_at_any_moment_is_answered(agent: Agent) -> None:
 
 
 def test_one_that_is_killed_as_soon_as_somebody_asks_is_replaced_and_the_request_answered(agent: Agent) -> None:
-    """It has not taken the connection yet: it stands in the backlog. What it takes with it is asked again."""
+    """The killed one has not taken the connection yet: it stands in the backlog. Its own is asked again."""
     with ThreadPoolExecutor(1) as asking:
         answer = asking.submit(agent.client.get, "/api/v1/pods")
         agent.until(lambda: API in children(agent), "it is born")

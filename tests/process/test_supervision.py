@@ -156,7 +156,7 @@ def test_a_poison_pod_is_isolated_and_the_agent_and_the_rest_of_its_shard_go_on(
     line = len(agent.journal())
     agent.until(lambda: all(syncs_since(agent, line)[uid, A] >= 2 for uid in PODS), "the others are synced")
     assert "died" not in {entry.what for entry in agent.journal()[line:]}
-    # Its back-off is over: it gets another try, and what it does then does not count against the agent.
+    # Back-off is over: the worker gets another try, and what it does then does not count against the agent.
     agent.until(lambda: "died" in {entry.what for entry in agent.journal()[line:]}, "it gets another try")
     agent.until(
         lambda: any(event["message"].endswith("20 s") for event in agent.events(SYNC_CRASH_LOOP_BACK_OFF.reason)),
@@ -302,7 +302,7 @@ FEW_TRIES = 8
 
 @contextlib.contextmanager
 def starved(process: psutil.Process, spare: int) -> Iterator[None]:
-    """It may open only so many files more."""
+    """Starve a process, which may open only so many files more."""
     before = process.rlimit(psutil.RLIMIT_NOFILE)
     process.rlimit(psutil.RLIMIT_NOFILE, (process.num_fds() + spare, before[1]))
     yield

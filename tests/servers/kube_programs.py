@@ -67,18 +67,19 @@ def real_api_server(directory: Path) -> Iterator[RealApiServer]:
     authority, store, peer, port = Authority(), unused_port(), unused_port(), unused_port()
     with contextlib.ExitStack() as children:
         children.enter_context(_running(directory, "etcd", _etcd(directory, store, peer)))
-        children.enter_context(_running(directory, "kube-apiserver", _server(directory, authority, store, port)))
+        arguments = _server(directory, authority, store, port)
+        program = children.enter_context(_running(directory, "kube-apiserver", arguments))
         server = RealApiServer(port, authority, directory)
-        _until_ready(server, directory / "kube-apiserver.log")
+        _until_ready(server, program, directory / "kube-apiserver.log")
         yield server
 
 
 @contextlib.contextmanager
-def _running(directory: Path, program: str, arguments: list[str]) -> Iterator[None]:
+def _running(directory: Path, program: str, arguments: list[str]) -> Iterator[subprocess.Popen[bytes]]:
     with (directory / f"{program}.log").open("wb") as log:
         child = subprocess.Popen([program, *arguments], cwd=directory, stdout=log, stderr=log)
         try:
-            yield
+            yield child
         finally:
             child.kill()
             child.wait()
@@ -98,12 +99,13 @@ def _etcd(directory: Path, port: int, peer: int) -> list[str]:
 
 
 def _server(directory: Path, authority: Authority, store: int, port: int) -> list[str]:
+    # The server reads the public half from the same file, which it does not find in a PKCS #8 key of this kind.
     certificate, ca, key = directory / "server.pem", directory / "ca.pem", directory / "accounts.pem"
     certificate.write_bytes(authority.issue(User("kube-apiserver"), addresses=[ADDRESS]))
     ca.write_bytes(authority.pem)
     key.write_bytes(
         authority.key.private_bytes(
-            serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
+            serialization.Encoding.PEM, serialization.PrivateFormat.TraditionalOpenSSL, serialization.NoEncryption()
         )
     )
     return [
@@ -123,10 +125,10 @@ def _server(directory: Path, authority: Authority, store: int, port: int) -> lis
     ]
 
 
-def _until_ready(server: RealApiServer, log: Path) -> None:
+def _until_ready(server: RealApiServer, program: subprocess.Popen[bytes], log: Path) -> None:
     """Raises AssertionError with the end of its log."""
     deadline = monotonic() + START_DEADLINE_S
-    while monotonic() < deadline:
+    while monotonic() < deadline and program.poll() is None:
         with contextlib.suppress(OSError):
             if server.ask("GET", "/readyz")[0] == 200:
                 return

@@ -63,7 +63,7 @@ class DeadDialer(LocalDialer):
 
 
 def unused_port(kind: socket.SocketKind = socket.SOCK_STREAM, address: str = LOOPBACK) -> int:
-    """Of the host, at this moment. An empty address is all of them."""
+    """A port of the host that is free at this moment. An empty address is all of them."""
     with socket.socket(socket.AF_INET, kind) as briefly:
         briefly.bind((address, 0))
         port: int = briefly.getsockname()[1]
@@ -113,7 +113,7 @@ async def handling(handler: Handler, **where: Any) -> AsyncIterator[asyncio.Serv
 
 
 async def _turns() -> None:
-    """What is begun begins, what is closed closes: an accepted connection takes four."""
+    """Work that is begun begins, what is closed closes: an accepted connection takes four."""
     for _ in range(10):
         await asyncio.sleep(0)
 
@@ -146,7 +146,7 @@ async def probed(probe: Probe, whom: ProbeTarget | None = None, dialer: Dialer |
 
 
 class Held(NamedTuple):
-    """What this process holds."""
+    """Things that this process holds."""
 
     files: int
     tasks: int
@@ -175,7 +175,7 @@ async def nothing_left() -> AsyncIterator[None]:
     assert not is_more(), f"{held()} is held, before it was {before}"
 
 
-# What servers do
+# Behaviour of servers
 
 
 async def request_of(reader: asyncio.StreamReader) -> bytes:

@@ -10,6 +10,8 @@ import math
 import sys
 import time
 
+from tests.sim.cluster.mutations import CLUSTER_MUTATIONS
+from tests.sim.cluster.simulation import ClusterOptions
 from tests.sim.mutations import MUTATIONS
 from tests.sim.processes import available_cpus, outcomes
 from tests.sim.simulation import Options, Outcome
@@ -19,11 +21,14 @@ def main() -> int:
     arguments = _arguments()
     # The trace says everything; `tests.sim.faults` listens to the log of unexpected errors.
     logging.getLogger().addHandler(logging.NullHandler())
-    options = Options(pods=arguments.pods, verbose=arguments.verbose)
+    options: Options | ClusterOptions = Options(pods=arguments.pods, verbose=arguments.verbose)
+    if arguments.cluster:
+        options = ClusterOptions(verbose=arguments.verbose)
     jobs = 1 if arguments.verbose else arguments.jobs
     first, last = arguments.seeds
     if arguments.mutation:
-        names = list(MUTATIONS) if arguments.mutation == "all" else [arguments.mutation]
+        known = CLUSTER_MUTATIONS if arguments.cluster else MUTATIONS
+        names = list(known) if arguments.mutation == "all" else [arguments.mutation]
         return max(_try_mutation(name, range(first, last + 1), options, jobs) for name in names)
     began_at = time.monotonic()
     end_at = began_at + arguments.minutes * 60.0 if arguments.minutes else math.inf
@@ -42,7 +47,7 @@ def main() -> int:
     return 1 if failed or not done else 0
 
 
-def _try_mutation(name: str, seeds: range, options: Options, jobs: int) -> int:
+def _try_mutation(name: str, seeds: range, options: Options | ClusterOptions, jobs: int) -> int:
     found = [outcome for outcome in outcomes(seeds, options, jobs, name) if outcome.broken]
     example = f", first by seed {found[0].seed}: {found[0].broken}" if found else ""
     print(f"{name}: found by {len(found)} of {len(seeds)} seeds{example}", flush=True)
@@ -60,6 +65,7 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--minutes", type=float, default=0.0, help="stop beginning new seeds after that time")
     parser.add_argument("--jobs", type=int, default=available_cpus(), help="how many processes run seeds")
     parser.add_argument("--pods", type=int, default=Options().pods)
+    parser.add_argument("--cluster", action="store_true", help="a node of a cluster whose API server fails")
     parser.add_argument("--tail", type=int, default=60, help="lines of the trace of a seed that fails")
     parser.add_argument("--keep-going", action="store_true", help="do not stop at the first seed that fails")
     parser.add_argument("--break", dest="mutation", default="", help="a rule to break on purpose, or `all`")

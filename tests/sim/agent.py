@@ -16,12 +16,13 @@ from ipc.api.v1.config_objects import ConfigMap
 from ipc.api.v1.pod import Pod
 from ipc.host.clock import Clock
 from ipc.host.eviction_marks import evicted
-from ipc.kubecontainer.config_objects import object_key
+from ipc.kubecontainer.config_objects import ObjectKey, object_key
 from ipc.kubecontainer.pod_failure import EVICTED, decode_failure
 from ipc.kubecontainer.probe_results import ProbeResults
 from ipc.messages.api_server import FeedSynced, PodChanged, PodGone
 from ipc.messages.base import EventReport, PullEnded, PullProgress, Ready
 from ipc.messages.node_worker import (
+    DeleteVolume,
     ImagesCollected,
     LogsCollected,
     NodeObserved,
@@ -64,6 +65,8 @@ from supervisor.protocol.commands import (
     WorkersWanted,
 )
 from supervisor.protocol.events import (
+    BindingsRestored,
+    ContainerRestartsRestored,
     EvictionsRestored,
     FreezeRequest,
     HousekeepingTick,
@@ -82,12 +85,15 @@ from supervisor.protocol.events import (
     WorkerUp,
 )
 from supervisor.protocol.manifests import FILE_SOURCE, DesiredObject
+from supervisor.protocol.refusals import RequestRefused
 from supervisor.protocol.source_updates import ObjectUpdate, PodOperation, PodUpdate
 from supervisor.state.probe_checkpoint import worth_keeping
 from supervisor.state.resources_checkpoint import PodResources
+from supervisor.state.volume_bindings import Binding
 from supervisor.syncloop.pod_kills import MIN_WAIT_S
 from supervisor.syncloop.sync_loop import SyncLoop
 from tests.sim.children import Child
+from tests.sim.claims import Document, SimClaims
 from tests.sim.host import SimHost
 from tests.sim.loop import NOBODY
 from tests.sim.objects import SimObjects, wrong_objects
@@ -103,7 +109,7 @@ from tests.sim.watch import TERMINAL, Watch
 
 POD_SLOTS: Final = (FIRST_POD_SLOT, FIRST_POD_SLOT + 1)
 SLOTS: Final = (NODE_SLOT, *POD_SLOTS)
-"""Whose children are killed at random."""
+"""Slots whose children are killed at random."""
 ALL_SLOTS: Final = (*SLOTS, QUARANTINE_SLOT)
 TICK_S: Final = 1.0
 HOUSEKEEPING_S: Final = 2.0
@@ -118,7 +124,7 @@ BOOT_S: Final = 1.0
 
 
 class Given(msgspec.Struct, frozen=True, kw_only=True):
-    """What outlives the agent, or what it is configured with."""
+    """Gifts that outlive the agent, or with which it is configured."""
 
     rng: random.Random
     trace: Trace
@@ -126,6 +132,7 @@ class Given(msgspec.Struct, frozen=True, kw_only=True):
     podman: SimPodman
     probes: SimProbes
     poison: Poison | None
+    claims: SimClaims | None = None
     objects: SimObjects
     host: SimHost
     marks: Marks
@@ -146,17 +153,20 @@ class Agent:
         probe_results: Mapping[str, ProbeResults] | None = None,
         resources: Mapping[str, PodResources] | None = None,
         *,
+        bindings: tuple[Binding, ...] = (),
+        restarts: Mapping[str, dict[str, int | None]] | None = None,
         drained: bool = False,
     ) -> None:
         """``restored``: the checkpoint. ``verdicts``: what probes have said to the agent before it, which may have been
-        ``drained``. ``resources``: what that has allocated."""
+        ``drained``. ``resources``: what that has allocated; ``bindings``: what it has bound; ``restarts``: of
+        containers, which it was asked for."""
         self.alive = True
         self.stated = dict(restored)
-        """What the loop was told to keep running, by uid."""
+        """Pods that the loop was told to keep running, by uid."""
         self.refused: dict[str, Pod] = {}
-        """What pods stay whose edit was not admitted."""
+        """Pods that stay because their edit was not admitted."""
         self.told: dict[str, PodChanged] = {}
-        """What the API server knows."""
+        """Pods as the API server knows them."""
         self.in_flight: dict[str, SyncPod] = {}
         """Sent and not answered."""
         self.newest: dict[str, SyncPod] = {}
@@ -189,13 +199,17 @@ class Agent:
         self._seen_at: dict[str, float] = {}
         self._relisted_at = 0.0
         self._relisted_before: dict[str, float] = {}
-        """Of those that the newest relist could not look at: when one last did."""
+        """Times when a relist last looked at those that the newest one could not look at."""
         self._late_answers: dict[str, SyncDone] = {}
-        """Of the dead, by pod."""
+        """Syncs of the dead, by pod."""
         self._api_up = False
         self._probe_results = dict(probe_results or {})
         self._resources = dict(resources or {})
-        """Of pods, as they are on disk."""
+        """Resources of pods, as they are on disk."""
+        self._bindings = bindings
+        self._restarts = dict(restarts or {})
+        self._claims: dict[ObjectKey, Document] = {}
+        """Volumes and claims that the loop knows."""
         self.pressure = PressureWatch(given.trace, given.clock, given.podman, given.host)
         self._loop = SyncLoop(
             given.settings, given.pod_rows, ("10.0.0.1",), random.Random(given.rng.random()), given.node
@@ -214,6 +228,10 @@ class Agent:
             self._feed(ProbeResultsRestored(self._probe_results))
         if self._resources:
             self._feed(ResourcesRestored(dict(self._resources)))
+        if self._bindings:
+            self._feed(BindingsRestored(self._bindings))
+        if self._restarts:
+            self._feed(ContainerRestartsRestored(self._restarts))
         if self.drained:
             self._feed(NodeShutdownBegan(ShutdownCause.DRAIN))
         if self.stated:
@@ -245,17 +263,36 @@ class Agent:
         return {uid: self.refused.get(uid, pod) for uid, pod in self.stated.items()}
 
     def kept_verdicts(self) -> dict[str, ProbeResults]:
-        """What the next agent is told of them."""
+        """Results that the next agent is told of them."""
         return worth_keeping(self._loop.probe_results_by_id())
 
     def kept_resources(self) -> Mapping[str, PodResources]:
-        """What the next agent is told of them: what was written last."""
+        """Resources that the next agent is told of: those that were written last."""
         return self._resources
+
+    def kept_bindings(self) -> tuple[Binding, ...]:
+        """Bindings that the next agent is told of: they are written at once."""
+        return self._loop.persistent_volumes.bindings
+
+    def kept_restarts(self) -> Mapping[str, dict[str, int | None]]:
+        """Restarts that the next agent is told of: they are written at once."""
+        return self._loop.requested_restarts.everything()
 
     def _write_resources(self) -> None:
         self._resources = dict(self._loop.allocations.all_resources())
 
     # --- what is wanted ---
+
+    def restart_container(self, pod: Pod, name: str) -> bool:
+        """Somebody wants a container restarted. False when that is refused."""
+        try:
+            request = self._loop.container_restarts.request(pod.metadata.namespace, pod.metadata.name, name, None)
+        except RequestRefused as refused:
+            self._given.trace.note(f"no restart of {pod.metadata.uid[:8]} {name}: {refused}")
+            return False
+        self._given.trace.note(f"restart {pod.metadata.uid[:8]} {name}")
+        self._feed(request)
+        return True
 
     def freeze(self, pod: Pod, freeze: Freeze) -> None:
         """Somebody pauses a pod or resumes it."""
@@ -291,6 +328,7 @@ class Agent:
         if came:
             stated = tuple(DesiredObject(source=FILE_SOURCE, object=found) for found in came)
             self._feed_objects(ObjectUpdate(stated=stated))
+        self._state_claims()
         for uid in sorted(self.stated.keys() - desired.keys()):
             self._given.marks.gone(uid)
             self._update(PodOperation.REMOVE, self.stated.pop(uid))
@@ -310,6 +348,15 @@ class Agent:
             self._feed_objects(ObjectUpdate(gone=tuple(map(object_key, gone.values()))))
         if not self.sources_ready:
             self._later(LAST_SOURCE_S, self._sources_read)
+
+    def _state_claims(self) -> None:
+        wanted = dict(self._given.claims.stated) if self._given.claims is not None else {}
+        came = [document for key, document in wanted.items() if self._claims.get(key) != document]
+        gone = tuple(key for key in self._claims if key not in wanted)
+        self._claims = wanted
+        if came or gone:
+            stated = tuple(DesiredObject(source=FILE_SOURCE, object=found) for found in came)
+            self._feed_objects(ObjectUpdate(stated=stated, gone=gone))
 
     def _sources_read(self) -> None:
         """The last of them, too, which has stated nothing."""
@@ -384,7 +431,7 @@ class Agent:
         self._later(REAP_S, self._reap, child)
 
     def _reap(self, child: Child) -> None:
-        """What has not arrived by now comes too late."""
+        """Forget what has not arrived by now: it comes too late."""
         self.children[child.slot] = None
         self.in_flight = {uid: sync for uid, sync in self.in_flight.items() if self._in_flight_slots[uid] != child.slot}
         self.probers = {uid: slot for uid, slot in self.probers.items() if slot != child.slot}
@@ -490,6 +537,8 @@ class Agent:
         try:
             commands = self._loop.handle(event, self._given.clock.now())
             self._weigh()
+            if self._given.claims is not None:
+                self._given.claims.look(self.kept_bindings())
             if self.pressure.is_possible:
                 self.pressure.conditions(self._loop.node_conditions)
                 self._look_for_evictions()
@@ -542,6 +591,10 @@ class Agent:
             self._check(child, message)
             self.in_flight[message.uid] = message
             self._in_flight_slots[message.uid] = slot
+            if self._given.claims is not None:
+                self._given.claims.sync(message, self.kept_bindings())
+        if isinstance(message, DeleteVolume) and self._given.claims is not None:
+            self._given.claims.deletes(message)
         if isinstance(message, ProbePod):
             self._check_prober(slot, message)
         if isinstance(message, Track):
@@ -580,8 +633,12 @@ class Agent:
         is_last = sync.pod is not None and is_critical(sync.pod)
         if self.drained and sync.kind is WorkType.SYNC and (self.is_down or not is_last):
             trace.broke(f"{uid[:8]} is synced to run on a drained node")
-        if sync.remove and uid not in self.stated and not self.sources_ready:
+        if sync.remove and not self._may_remove(uid):
             trace.broke(f"{uid[:8]} is removed before the sources were read")
+
+    def _may_remove(self, uid: str) -> bool:
+        """Nothing is concluded from what is missing before every source was read."""
+        return uid in self.stated or self.sources_ready
 
     def _waited_for(self) -> dict[str, SyncPod]:
         """Syncs of preempted pods, but for those whose end takes longer than anybody waits."""

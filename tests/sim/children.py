@@ -111,7 +111,7 @@ class Child:
         self._running.clear()
 
     def strike(self, pod: int, *, hangs: bool) -> None:
-        """It hangs or dies in a step for that pod."""
+        """Strike a worker, which hangs or dies in a step for that pod."""
         self.current_pod = pod
         if hangs:
             self.hang()

@@ -66,7 +66,7 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Left(msgspec.Struct, frozen=True, kw_only=True):
-    """What there is when no pod is."""
+    """Remains that there are when no pod is."""
 
     objects: int
     """Held by the master's loop and by the workers."""
@@ -233,7 +233,7 @@ class Day:
 
 
 class _Podman(SimPodman):
-    """It counts, and its containers write."""
+    """A Podman that counts, and whose containers write."""
 
     starts = pulls = written = 0
 

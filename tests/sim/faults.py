@@ -29,17 +29,17 @@ class Place(enum.StrEnum):
     """Where it is thrown."""
 
     DECODE = enum.auto()
-    """What Podman tells of a container."""
+    """Podman's words about a container."""
     OBSERVE = enum.auto()
-    """What that makes of its pod."""
+    """Observation of the container's pod."""
     SYNC = enum.auto()
     """In its worker."""
     STATUS = enum.auto()
-    """What is told of it."""
+    """Words about the pod."""
     DELIVER = enum.auto()
-    """What goes along with its sync."""
+    """Objects that go along with the pod's sync."""
     COLLECT = enum.auto()
-    """Its dead containers."""
+    """Dead containers of the pod."""
 
 
 ERRORS: Final = (RuntimeError, ValueError, KeyError, UnicodeEncodeError, RecursionError)
@@ -63,7 +63,7 @@ def _error(kind: type[Exception]) -> Exception:
 
 
 class Faults:
-    """Which pods meet one now. Made for one simulation."""
+    """Pods that meet one now. Made for one simulation."""
 
     def __init__(self, trace: Trace, clock: Clock) -> None:
         self._trace = trace
@@ -79,7 +79,7 @@ class Faults:
         return self._clock.now().mono if is_broken else self._ended_at.get(uid, 0.0)
 
     def excuses(self, uid: str) -> bool:
-        """What is told of it may be old: it meets one, or has not been tried again."""
+        """Whether what is told of it may be old: it meets one, or has not been tried again."""
         return self._clock.now().mono - self.last_met(uid) < RETRIED_S
 
     def begin(self, place: Place, uid: str, kind: type[Exception]) -> None:
@@ -128,7 +128,7 @@ _HOOKS: Final[tuple[tuple[Any, str, Place, Callable[..., Collection[str]]], ...]
     (ObjectDelivery, "load", Place.DELIVER, lambda _, state, __: (state.uid,)),
     (container_gc, "dead_beyond_maximum", Place.COLLECT, lambda views, *_: _uids_of(views)),
 )
-"""Whose function, its name, what that is a place of, and the pods that a call is about."""
+"""Owner of a function, its name, the place that it is, and the pods that a call is about."""
 
 
 def _uids_of(views: Mapping[str, Any]) -> Collection[str]:

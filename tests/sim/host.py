@@ -37,7 +37,7 @@ MAX_SNAPSHOT: Final = 64 * 1024
 
 
 class Taken(enum.StrEnum):
-    """What a pod may take too much of."""
+    """Things that a pod may take too much of."""
 
     MEMORY = enum.auto()
     PROCESSES = enum.auto()
@@ -78,7 +78,7 @@ class SimHost:
         self._podman = podman
         self._clock = clock
         self._others: dict[Signal, int] = {}
-        """Of each signal: what somebody takes who is no pod."""
+        """Part of each signal that somebody takes who is no pod."""
         self._pods: defaultdict[str, dict[Taken, int]] = defaultdict(dict)
 
     # --- what is taken ---
@@ -127,7 +127,7 @@ class SimHost:
         return _OF_IMAGES[self.layout][0]
 
     def available(self, signal: Signal) -> int:
-        """What is left now, of a signal that has a capacity."""
+        """Rest of a signal that has a capacity."""
         used = self._others.get(signal, 0)
         used += sum(
             amount
@@ -174,7 +174,7 @@ class SimHost:
         return tuple(self._of_disk(pod) for pod in pods)
 
     def _of_disk(self, pod: PodTarget) -> PodUsage:
-        """Its first container has written everything."""
+        """Usage of a pod whose first container has written everything."""
         taken = self.of_pod(pod.uid)
         layer = DiskUsage(taken.get(Taken.LAYER, 0), taken.get(Taken.FILES_IN_LAYER, 0))
         logs = DiskUsage(taken.get(Taken.LOG, 0), 0)

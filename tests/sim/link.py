@@ -32,12 +32,12 @@ class Mailbox(Generic[M]):
         return len(self._under_way)
 
     def cut(self, kept: int) -> None:
-        """Its sender is dead: only so many still arrive."""
+        """Cut the link of a dead sender: only so many still arrive."""
         while len(self._under_way) > kept:
             self._under_way.pop()
 
     def hold(self, delay_s: float) -> None:
-        """What is under way takes that much longer."""
+        """Hold the link: what is under way takes that much longer."""
         held = tuple(self._under_way)
         self._under_way.clear()
         for message in held:

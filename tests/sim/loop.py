@@ -13,7 +13,7 @@ T = TypeVar("T")
 
 
 class Owner(Protocol):
-    """Whose tasks they are, so that they can die with it."""
+    """Owner of tasks, so that they can die with it."""
 
     tasks: dict[asyncio.Task[Any], None]
 

@@ -27,8 +27,10 @@ from supervisor.podworkers.observation_requests import ObservationRequests
 from supervisor.podworkers.pod_cache import PodCache
 from supervisor.podworkers.pod_lifecycle import PodLifecycle
 from supervisor.podworkers.poison_pods import PoisonPods
+from supervisor.protocol.source_updates import ObjectUpdate
 from supervisor.syncloop import pod_admission, resizes
 from supervisor.syncloop.announcer import Announcer
+from supervisor.syncloop.container_restarts import ContainerRestarts, RequestedRestarts
 from supervisor.syncloop.dispatcher import Dispatcher
 from supervisor.syncloop.node_pressure import NodePressureManager
 from supervisor.syncloop.object_updates import ObjectUpdates
@@ -36,6 +38,7 @@ from supervisor.syncloop.pod_admission import PodAdmission
 from supervisor.syncloop.pod_updates import PodUpdates
 from supervisor.syncloop.removals import Removals
 from supervisor.syncloop.sync_loop import SyncLoop
+from supervisor.syncloop.volume_updates import VolumeUpdates
 from workers.cm import pod_cgroup
 from workers.compute import crash_loop_backoff
 from workers.compute.init_containers import InitActions
@@ -53,7 +56,7 @@ from workers.prober import state as probe_state
 Mutation = Callable[[], AbstractContextManager[Any]]
 
 
-def _replace(owner: Any, name: str, new: Any) -> Mutation:
+def replaced(owner: Any, name: str, new: Any) -> Mutation:
     return partial(patch.object, owner, name, new)
 
 
@@ -157,51 +160,60 @@ def _fails_all(self: Observer, *wanted: Any, original: Any = Observer._status_of
         raise ValueError(error) from error
 
 
+OF_CLAIMS: Final[Mapping[str, Mutation]] = {
+    "release claims that are used": replaced(VolumeUpdates, "_used", lambda self: frozenset()),
+    "give a claim for one to everybody": replaced(VolumeUpdates, "_holder", lambda self, key, asking: asking),
+    "forget bindings with the agent": replaced(VolumeUpdates, "restore", lambda self, bound, now: ObjectUpdate()),
+    "delete nothing": replaced(VolumeUpdates, "_delete", lambda self, now: None),
+}
+"""Found only where there are claims."""
 MUTATIONS: Final[Mapping[str, Mutation]] = {
-    "evict the critical, too": _replace(victim, "is_critical", lambda pod: False),
-    "evict several at a time": _replace(NodePressureManager, "_is_cleaned_up", lambda self, uid: True),
-    "evict before images were removed": _replace(NodePressureManager, "_is_reclaiming", lambda self, stage: False),
-    "evict whoever comes first": _replace(victim, "rank", lambda pods, *_: tuple(pods)),
-    "end conditions at once": _replace(rounds, "observed_since", _only_now),
-    "let everybody in under pressure": _replace(pod_admission, "pressure_problem", lambda pod, conditions: None),
-    "forget who was evicted": _replace(PodUpdates, "on_evictions_restored", lambda self, restored, now: None),
-    "start the critical pod at once": _replace(PodAdmission, "is_waiting", lambda self, uid: False),
-    "take any answer for the right one": _replace(PodLifecycle, "answered_by", _any_answer),
-    "after a sync any view will do": _replace(ObservationRequests, "acted", _forgets),
-    "keep to oneself what an act has touched": _replace(ObservationRequests, "touched", _tells_nothing),
-    "take a view that knows nothing of the act": _replace(GenericPLEG, "_record", _answers_everything),
-    "after a death any view will do": _replace(ObservationRequests, "lost", _forgets),
-    "date an observation by its end": _replace(Observer, "_status", _dated_late),
-    "take a monitor's note for a look": _replace(Observer, "with_records", _dated_by_note),
-    "ignore the crash-loop back-off": _replace(crash_loop_backoff, "in_backoff", _no_backoff),
-    "start mains before init containers": _replace(InitActions, "initialized", lambda self: True),
-    "stop sidecars with the others": _replace(TerminationOrder, "must_wait", lambda self, name: False),
-    "wait for nobody's turn": _replace(TerminationOrder, "wait_turn", _now),
-    "never cancel a sync": _replace(PodWorker, "_cancel", lambda self, command: None),
-    "count attempts by what is seen alone": _replace(ContainerStarter, "_attempt", _attempt_of_view),
-    "leave terminal phases": _replace(supervisor.status.generate, "TERMINAL_PHASES", frozenset()),
-    "remove before the sources were read": _replace(Removals, "take_due", _hasty_removals),
-    "believe every label": _replace(Ownership, "_owns", lambda self, kind, name, found, created_at: True),
-    "leave orphans": _replace(PodCache, "orphans", lambda self, known: []),
-    "wait for answers of the dead": _replace(PodLifecycle, "lost", lambda self: None),
-    "do not remove sandboxes": _replace(sync_terminating, "remove_sandbox", _removed_nothing),
-    "begin no pull anew": _replace(ImagePulls, "node_up", _no_pull_again),
-    "lose rows": _replace(RowAllocator, "give_back", lambda self, row: None),
-    "fail a probe at its first failure": _replace(manager, "answer", _any_failure),
-    "count containers as started that run": _replace(ProbeResults, "has_started", _never_gated),
-    "hand a pod's probes over at once": _replace(probe_manager._Prober, "leave", _has_stopped),
-    "let containers inherit a verdict": _replace(probe_state, "_take_up", _inherits),
-    "sync nobody when a ConfigMap changes": _replace(ObjectUpdates, "_sync", lambda self, states, now: None),
-    "take a late ConfigMap for an absent one": _replace(ObjectStore, "of_pod", _nothing_is_late),
-    "let one pod's status end the agent": _replace(Announcer, "report", _unfenced_status),
-    "let one pod's view fail the relist": _replace(Observer, "_status_of", _fails_all),
-    "never try a status again": _replace(Announcer, "due_again", lambda self, now: []),
-    "convict nobody": _replace(PoisonPods, "_convict", lambda self, uid, shard, now: None),
-    "stop a convict by its manifest": _replace(Dispatcher, "_kills_going_down", lambda self, state: False),
-    "restart whatever is resized": _replace(ResizeJudge, "needs_restart", lambda self, container, update: True),
-    "resize nothing": _replace(ResizeJudge, "update_of", lambda self, container, made: None),
-    "find room for every resize": _replace(resizes, "resize_problem", lambda before, pod, others, node: None),
-    "miss no slice": _replace(pod_cgroup, "is_missing", lambda run, node, pod: False),
-    "forget what was given to a container": _replace(AllocationManager, "actuate", lambda self, uid, given: None),
-    "never look again by the clock": _replace(SyncLoop, "_on_sync_tick", lambda self, tick, now: None),
+    "restart nothing that somebody asks for": replaced(RequestedRestarts, "ask", lambda self, *request: None),
+    "forget with the agent who was to restart": replaced(ContainerRestarts, "on_restored", lambda self, *event: None),
+    "evict the critical, too": replaced(victim, "is_critical", lambda pod: False),
+    "evict several at a time": replaced(NodePressureManager, "_is_cleaned_up", lambda self, uid: True),
+    "evict before images were removed": replaced(NodePressureManager, "_is_reclaiming", lambda self, stage: False),
+    "evict whoever comes first": replaced(victim, "rank", lambda pods, *_: tuple(pods)),
+    "end conditions at once": replaced(rounds, "observed_since", _only_now),
+    "let everybody in under pressure": replaced(pod_admission, "pressure_problem", lambda pod, conditions: None),
+    "forget who was evicted": replaced(PodUpdates, "on_evictions_restored", lambda self, restored, now: None),
+    "start the critical pod at once": replaced(PodAdmission, "is_waiting", lambda self, uid: False),
+    "take any answer for the right one": replaced(PodLifecycle, "answered_by", _any_answer),
+    "after a sync any view will do": replaced(ObservationRequests, "acted", _forgets),
+    "keep to oneself what an act has touched": replaced(ObservationRequests, "touched", _tells_nothing),
+    "take a view that knows nothing of the act": replaced(GenericPLEG, "_record", _answers_everything),
+    "after a death any view will do": replaced(ObservationRequests, "lost", _forgets),
+    "date an observation by its end": replaced(Observer, "_status", _dated_late),
+    "take a monitor's note for a look": replaced(Observer, "with_records", _dated_by_note),
+    "ignore the crash-loop back-off": replaced(crash_loop_backoff, "in_backoff", _no_backoff),
+    "start mains before init containers": replaced(InitActions, "initialized", lambda self: True),
+    "stop sidecars with the others": replaced(TerminationOrder, "must_wait", lambda self, name: False),
+    "wait for nobody's turn": replaced(TerminationOrder, "wait_turn", _now),
+    "never cancel a sync": replaced(PodWorker, "_cancel", lambda self, command: None),
+    "count attempts by what is seen alone": replaced(ContainerStarter, "_attempt", _attempt_of_view),
+    "leave terminal phases": replaced(supervisor.status.generate, "TERMINAL_PHASES", frozenset()),
+    "remove before the sources were read": replaced(Removals, "take_due", _hasty_removals),
+    "believe every label": replaced(Ownership, "_owns", lambda self, kind, name, found, created_at: True),
+    "leave orphans": replaced(PodCache, "orphans", lambda self, known: []),
+    "wait for answers of the dead": replaced(PodLifecycle, "lost", lambda self: None),
+    "do not remove sandboxes": replaced(sync_terminating, "remove_sandbox", _removed_nothing),
+    "begin no pull anew": replaced(ImagePulls, "node_up", _no_pull_again),
+    "lose rows": replaced(RowAllocator, "give_back", lambda self, row: None),
+    "fail a probe at its first failure": replaced(manager, "answer", _any_failure),
+    "count containers as started that run": replaced(ProbeResults, "has_started", _never_gated),
+    "hand a pod's probes over at once": replaced(probe_manager._Prober, "leave", _has_stopped),
+    "let containers inherit a verdict": replaced(probe_state, "_take_up", _inherits),
+    "sync nobody when a ConfigMap changes": replaced(ObjectUpdates, "_sync", lambda self, states, now: None),
+    "take a late ConfigMap for an absent one": replaced(ObjectStore, "of_pod", _nothing_is_late),
+    "let one pod's status end the agent": replaced(Announcer, "report", _unfenced_status),
+    "let one pod's view fail the relist": replaced(Observer, "_status_of", _fails_all),
+    "never try a status again": replaced(Announcer, "due_again", lambda self, now: []),
+    "convict nobody": replaced(PoisonPods, "_convict", lambda self, uid, shard, now: None),
+    "stop a convict by its manifest": replaced(Dispatcher, "_kills_going_down", lambda self, state: False),
+    "restart whatever is resized": replaced(ResizeJudge, "needs_restart", lambda self, container, update: True),
+    "resize nothing": replaced(ResizeJudge, "update_of", lambda self, container, made: None),
+    "find room for every resize": replaced(resizes, "resize_problem", lambda before, pod, others, node: None),
+    "miss no slice": replaced(pod_cgroup, "is_missing", lambda run, node, pod: False),
+    "forget what was given to a container": replaced(AllocationManager, "actuate", lambda self, uid, given: None),
+    "never look again by the clock": replaced(SyncLoop, "_on_sync_tick", lambda self, tick, now: None),
 }

@@ -13,7 +13,7 @@ from ipc.api.v1.container import Container
 from ipc.api.v1.env import ConfigMapEnvSource, EnvFromSource
 from ipc.api.v1.meta import ObjectMeta
 from ipc.api.v1.pod import Pod
-from ipc.kubecontainer.config_objects import ConfigObjects, referenced_objects
+from ipc.kubecontainer.config_objects import ConfigObjects, ObjectKind, referenced_objects
 from ipc.messages.api_server import PodChanged
 from ipc.messages.pod_worker import SyncPod, WorkType
 from tests.sim.watch import TERMINAL
@@ -26,7 +26,7 @@ REFERRING: Final = 0.5
 
 
 class SimObjects:
-    """What the manifests state of them, by name."""
+    """Objects as the manifests state them, by name."""
 
     def __init__(self, rng: random.Random) -> None:
         self.stated: dict[str, ConfigMap] = {}
@@ -65,19 +65,24 @@ class SimObjects:
 
 
 def wrong_objects(sync: SyncPod, stated: Mapping[str, ConfigMap], *, sources_ready: bool) -> str:
-    """What a sync has got that it should not have, or the other way round; empty when all is well."""
-    references = frozenset() if sync.pod is None or sync.kind is not WorkType.SYNC else referenced_objects(sync.pod)
+    """Objects that a sync has got and should not have, or the other way round; empty when all is well."""
+    every = frozenset() if sync.pod is None or sync.kind is not WorkType.SYNC else referenced_objects(sync.pod)
+    references = {ref for ref in every if ref.kind is ObjectKind.CONFIG_MAP}
+    got = msgspec.structs.replace(  # claims are `tests.sim.claims`' business
+        sync.objects, claims={}, unknown=frozenset(ref for ref in sync.objects.unknown if ref in references)
+    )
     wanted = ConfigObjects(
         config_maps={ref.name: stated[ref.name] for ref in sorted(references) if ref.name in stated},
         unknown=frozenset(ref for ref in references if ref.name not in stated and not sources_ready),
+        cluster=sync.objects.cluster,
     )
-    return "" if sync.objects == wanted else f"{_words(sync.objects)} instead of {_words(wanted)}"
+    return "" if got == wanted else f"{_words(got)} instead of {_words(wanted)}"
 
 
 def stale_objects(
     pod: Pod, told: PodChanged | None, newest: SyncPod | None, stated: Mapping[str, ConfigMap]
 ) -> Iterator[str]:
-    """Whoever runs has been synced with the ConfigMaps as they are now."""
+    """Running pods have been synced with the ConfigMaps as they are now."""
     if told is None or told.status.phase in TERMINAL or not referenced_objects(pod):
         return
     if newest is None or newest.kind is not WorkType.SYNC:

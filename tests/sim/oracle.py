@@ -1,4 +1,4 @@
-"""What a quiet host must come to: every pod as its manifest wants it, told as it is. Says what is wrong, for people."""
+"""State of a quiet host: every pod as its manifest wants it, told as it is. Says what is wrong, for people."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def _is_outside(container: FakeContainer, podman: SimPodman) -> bool:
 
 
 def _readiness(pod: Pod, told: PodChanged, long_alive: Set[str]) -> Iterator[str]:
-    """What a running container's probes find in quiet times is told."""
+    """Findings of a running container's probes in quiet times are told."""
     statuses = {c.name: c for c in every_status(told)}
     for container in (*pod.spec.containers, *filter(is_restartable_init, pod.spec.init_containers)):
         status = statuses.get(container.name)
@@ -104,7 +104,7 @@ def _wrong_end(pod: Pod, phase: str, reason: str) -> Iterator[str]:
 def _missing(
     pod: Pod, podman: SimPodman, told: PodChanged, alive: dict[str, FakeContainer], now_wall: float
 ) -> Iterator[str]:
-    """What should run and has no excuse."""
+    """Containers that should run and have no excuse."""
     if _is_lost(pod, podman):
         return
     ready = {c.pod_id for c in podman.containers.values() if c.is_infra and c.state == "running"}
@@ -139,7 +139,7 @@ def _missing(
 
 
 def _never_starts(sidecar: Container) -> bool:
-    """It runs and holds up what is behind it, until its startup probe has failed often enough, again and again."""
+    """Whether it runs and holds up what is behind it, until its startup probe has failed often enough."""
     return sidecar.startup_probe is not None and health_of(sidecar.startup_probe) == NEVER
 
 
@@ -150,7 +150,7 @@ def _is_over(newest: FakeContainer, container: Container, pod: Pod) -> bool:
 
 
 def _is_lost(pod: Pod, podman: SimPodman) -> bool:
-    """It has lost the sandbox in which it had begun, and restarts nothing or is done: it gets no other one
+    """Whether it has lost the sandbox in which it had begun, and restarts nothing or is done: it gets no other one
     (kuberuntime_manager.go, computePodActions)."""
     made = podman.of_pod(pod.metadata.uid)
     infra = [c for c in podman.containers.values() if c.is_infra and uid_of(c) == pod.metadata.uid]
@@ -163,7 +163,7 @@ def _is_lost(pod: Pod, podman: SimPodman) -> bool:
 
 
 def _asks_for_all(container: Container, ended: FakeContainer) -> bool:
-    """Its pod waits for the restart of all its containers; what it had to wait for itself is on no label then."""
+    """Whether its pod waits for the restart of all containers; what it had to wait for itself is on no label then."""
     rule = find_matching_restart_rule(container, ended.exit_code)
     return rule is not None and rule.action == RESTART_ALL_CONTAINERS
 
@@ -190,7 +190,7 @@ def _no_excuse(container: Container, pod: Pod, podman: SimPodman, told: PodChang
 
 
 def _has_failed_for_good(container: Container, pod: Pod, made: FakeContainer, told: PodChanged) -> bool:
-    """Its start failed, which is told as an end, and its policy does not try again."""
+    """Whether its start failed, which is told as an end, and its policy does not try again."""
     ends = [c.state.terminated for c in every_status(told) if c.container_id.endswith(made.id)]
     return any(end and not container_should_restart(container, pod.spec, end.exit_code) for end in ends)
 

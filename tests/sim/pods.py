@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Final
 
 import msgspec
@@ -64,16 +64,18 @@ class PodMaker:
         probing: random.Random | None = None,
         objects: SimObjects | None = None,
         sizes: Sizes | None = None,
+        claiming: Callable[[Pod], Pod] = lambda pod: pod,
     ) -> None:
         """``probing``: for probes; None when there are to be none. ``objects``: what pods may refer to. ``sizes``: of
-        their resources."""
+        their resources. ``claiming`` gives a pod claims, or none."""
         self._rng = rng
         self._probing = probing
         self._objects = objects
         self._sizes = sizes
+        self._claiming = claiming
 
     def make(self, uid: str) -> Pod:
-        pod = self._without_sizes(uid)
+        pod = self._claiming(self._without_sizes(uid))
         return never_policies(self._sizes.sized(pod)) if self._sizes else pod
 
     def _without_sizes(self, uid: str) -> Pod:

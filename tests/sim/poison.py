@@ -41,7 +41,7 @@ class Poison:
         """As long as the agent knows of the pod."""
 
     def pod(self) -> Pod:
-        """What there is to do for it is done soon, and again."""
+        """A pod for which work is done soon, and again."""
         probe = Probe(exec=ExecAction(command=(ProbeType.READINESS.value, HEALTHY)), period_seconds=3)
         main = Container(name="one", image=PRESENT, args=("fail",), readiness_probe=probe)
         spec = PodSpec(containers=(main,), termination_grace_period_seconds=5)
@@ -57,7 +57,7 @@ class Poison:
             self._strike(child, request.kind.value)
 
     def attempts(self, child: Child, attempt: Attempt) -> Attempt:
-        """Those of one worker."""
+        """Attempts of one worker."""
 
         async def poisoned(probe: Probe, target: ProbeTarget) -> ProbeOutcome:
             await child.turn()
@@ -70,7 +70,7 @@ class Poison:
         return poisoned
 
     def _strike(self, child: Child, place: str) -> None:
-        """That a worker hangs is known when it is killed."""
+        """Strike a worker, of which it is known that it hangs when it is killed."""
         felt = [other for other in self._struck if other.slot != QUARANTINE_SLOT and not other.alive]
         self._trace.note(f"{child.name} is struck: {place}")
         child.strike(pod_digest(UID), hangs=self._rng.random() < HANGS)

@@ -35,7 +35,7 @@ LEAST: Final[Mapping[Signal, int]] = {
 }
 """Below which there is pressure at once."""
 SOFT: Final = 300 * MIB
-"""Of memory: below which there is pressure, and after `GRACE_S` somebody goes."""
+"""Memory below which there is pressure, and after `GRACE_S` somebody goes."""
 GRACE_S: Final = 25.0
 RECLAIM: Final = 50 * MIB
 """So much more has to be free on nodefs."""
@@ -78,7 +78,7 @@ def with_thresholds(settings: Settings) -> Settings:
 
 
 def simple_pod(uid: str, *, priority: int = 0, image: str = PRESENT, memory: str = "") -> Pod:
-    """It runs for ever and does nothing."""
+    """A pod that runs for ever and does nothing."""
     resources = ResourceRequirements(requests={"memory": memory} if memory else {})
     spec = PodSpec(
         containers=(Container(name="one", image=image, args=("serve",), resources=resources),),
@@ -104,7 +104,7 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
     """When the first of them goes."""
 
     def amounts(self, host: SimHost) -> dict[str, int]:
-        """What each hog takes: one of them is enough for pressure. The one that has the higher priority takes more."""
+        """Memory of each hog: one of them is enough for pressure. The one that has the higher priority takes more."""
         signal = host.signal_of(self.taken)
         needed = host.available(signal) - LEAST[signal] + 1
         return {uid: needed + number * LEAST[signal] // 8 for number, uid in enumerate(self.hogs)}
@@ -173,7 +173,7 @@ class PressureWatch:
         self.restored: set[str] = set()
         """Evicted by an agent before."""
         self._evicted_uids: set[str] = set()
-        """Of those that are still there."""
+        """Evicted pods out of those that are still there."""
         self._going: _Going | None = None
         self._came_at: dict[str, float] = {}
         """Pods that were stated and not synced yet."""
@@ -216,7 +216,7 @@ class PressureWatch:
         return found
 
     def conditions(self, conditions: tuple[NodeCondition, ...]) -> None:
-        """Those of the node, after every event."""
+        """Take the conditions of the node, after every event."""
         self._note_met()
         now = self._now
         actual = {NodePressure(each.type) for each in conditions if each.status == "True"}

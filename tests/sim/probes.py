@@ -96,7 +96,7 @@ def kind_of(probe: Probe) -> ProbeType:
 
 
 def health_of(probe: Probe) -> str:
-    """What it finds in a container that runs."""
+    """Health that it finds in a container that runs."""
     assert probe.exec is not None
     return probe.exec.command[1]
 

@@ -12,9 +12,12 @@ from concurrent.futures import Future, ProcessPoolExecutor
 from functools import partial
 from typing import Final
 
+from tests.sim.cluster.mutations import CLUSTER_MUTATIONS
+from tests.sim.cluster.simulation import ClusterOptions, simulate_cluster
 from tests.sim.mutations import MUTATIONS
 from tests.sim.simulation import Options, Outcome, simulate_seed
 
+ALL_MUTATIONS: Final = {**MUTATIONS, **CLUSTER_MUTATIONS}
 AHEAD: Final = 4
 """Seeds that are given out per process: a long one holds nobody up."""
 GARBAGE: Final = 50_000
@@ -22,12 +25,14 @@ GARBAGE: Final = 50_000
 
 
 def available_cpus() -> int:
-    """Those that this process may run on."""
+    """CPUs that this process may run on."""
     return len(os.sched_getaffinity(0))
 
 
-def outcomes(seeds: Iterable[int], options: Options, jobs: int, mutation: str = "") -> Generator[Outcome, None, None]:
-    """Of each seed, with a rule broken on purpose if one is named. No further seed is taken from ``seeds`` when nobody
+def outcomes(
+    seeds: Iterable[int], options: Options | ClusterOptions, jobs: int, mutation: str = ""
+) -> Generator[Outcome, None, None]:
+    """Outcome of each seed, with a rule broken if one is named. No further seed is taken from ``seeds`` when nobody
     asks for the next outcome; with one job they run in this process."""
     simulate = partial(_simulate, options=options, mutation=mutation)
     if jobs == 1:
@@ -51,6 +56,6 @@ def _prepare() -> None:
     gc.set_threshold(GARBAGE)
 
 
-def _simulate(seed: int, options: Options, mutation: str) -> Outcome:
-    with MUTATIONS[mutation]() if mutation else contextlib.nullcontext():
-        return simulate_seed(seed, options)
+def _simulate(seed: int, options: Options | ClusterOptions, mutation: str) -> Outcome:
+    with ALL_MUTATIONS[mutation]() if mutation else contextlib.nullcontext():
+        return simulate_seed(seed, options) if isinstance(options, Options) else simulate_cluster(seed, options)

@@ -46,7 +46,7 @@ class Sizes:
         return self._with(pod, self._sized)
 
     def edited(self, before: Pod, after: Pod) -> Pod:
-        """Of some edits nothing is left but other resources."""
+        """Edition of a pod; of some edits nothing is left but other resources."""
         return self._with(before, self._resized) if self._rng.random() < 0.3 else after
 
     def _with(self, pod: Pod, change: object) -> Pod:
@@ -104,7 +104,7 @@ def unasked_restart(report: EventReport, pod: Pod | None) -> str:
 
 
 def overcommitted(pods: Iterable[Pod]) -> str:
-    """What was allocated is never above what is allocatable; says what is wrong."""
+    """Allocated resources are never above what is allocatable; says what is wrong."""
     totals = {CPU: 0, MEMORY: 0}
     for pod in pods:
         for name, asked in pod_requests(pod).items():

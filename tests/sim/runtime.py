@@ -32,9 +32,9 @@ T = TypeVar("T")
 
 INSTANCE: Final = "sim"
 FULL_DISK_BYTES: Final = 1000
-"""Of the disk with the images, which something else has filled: images that nobody uses are removed."""
+"""Bytes of a disk with the images that something else has filled: images that nobody uses are removed."""
 BIND_ERRORS: Final = (ErrorKind.INTERNAL, ErrorKind.INTERNAL, ErrorKind.WRONG_STATE)
-"""What a call fails with that has no effect: 500 mostly, 409 now and then."""
+"""Error of a call that has no effect: 500 mostly, 409 now and then."""
 
 
 class Odds(msgspec.Struct, frozen=True, kw_only=True):
@@ -80,7 +80,7 @@ MAX_DOWN_S: Final = 8.0
 
 
 class Caller(Protocol):
-    """Who makes a call."""
+    """The one that makes a call."""
 
     name: str
 
@@ -121,7 +121,7 @@ class SimPodman(FakePodman):
         self.rng = rng
         self.odds = QUIET
         self.caller: Caller | None = None
-        """Whose call takes effect in this moment."""
+        """Caller whose call takes effect in this moment."""
         self.is_down = False
         self.pod_table = 1
         """How often the service was started."""
@@ -132,7 +132,7 @@ class SimPodman(FakePodman):
         self._logs: dict[str, Path] = {}
 
     def of_pod(self, uid: str) -> list[FakeContainer]:
-        """Its containers, without infra containers; newest first."""
+        """Containers of the pod, without infra containers; newest first."""
         found = [c for c in self._made_by_agent() if not c.is_infra and uid_of(c) == uid]
         return found[::-1]
 
@@ -152,7 +152,7 @@ class SimPodman(FakePodman):
         self.watcher.note(f"{made.name} has the labels of {of.name}")
 
     def harmed_strangers(self) -> list[str]:
-        """Those that are gone, or that somebody has signalled or ended."""
+        """Strangers that are gone, or that somebody has signalled or ended."""
         there = {id: self.containers[id] for id in self.strangers & self.containers.keys()}
         gone = sorted(self.strangers - there.keys())
         return gone + [c.name for c in there.values() if c.signals or c.state != "running"]
@@ -198,7 +198,7 @@ class SimPodman(FakePodman):
         return not self.is_down and self.pod_table == lifecycle
 
     def happen_late(self, effect: Callable[[], object]) -> None:
-        """What nobody waits for any more; it may be refused as any call."""
+        """Carry out what nobody waits for any more; it may be refused as any call."""
         with contextlib.suppress(RuntimeCallError):
             effect()
 

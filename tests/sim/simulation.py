@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import os
 import random
 import shutil
 import tempfile
@@ -31,9 +32,11 @@ from supervisor.syncloop.pod_admission import PREEMPTED
 from tests.fakes.clock import SimClock
 from tests.fakes.ownership import LABEL_KEY, ownership
 from tests.fakes.podman import FakeContainer
-from tests.sim import preemption, pressure
+from tests.sim import preemption, pressure, restarts
 from tests.sim.agent import POD_SLOTS, SLOTS, Agent, Given
 from tests.sim.children import HUNG_S
+from tests.sim.claim_scenario import ClaimScenario
+from tests.sim.claims import VOLUME_OF, SimClaims
 from tests.sim.faults import ERRORS, RETRIED_S, Faults, Place
 from tests.sim.host import CAPACITY, SimHost, Taken
 from tests.sim.loop import NOBODY, run_alone
@@ -110,6 +113,10 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
     """Memory, processes and disks that run short, and a critical pod."""
     pauses: bool = False
     """Somebody pauses pods and resumes them."""
+    restarts: bool = True
+    """Somebody has single containers restarted."""
+    claims: bool = False
+    """PersistentVolumes and claims, which come and go and which pods have."""
     verbose: bool = False
 
 
@@ -129,10 +136,11 @@ def simulate_seed(seed: int, options: Options) -> Outcome:
     """Run one seed from its beginning to its end."""
     memory = Path("/dev/shm")
     directory = Path(tempfile.mkdtemp(prefix="rootlet-sim-", dir=memory if memory.is_dir() else None))
+    scratch = Path(f"/tmp/rootlet-sim-claims-{os.getpid()}-{seed}")  # the same in every run of a process
     trace = Trace(verbose=options.verbose)
 
     async def main() -> None:
-        await Simulation(seed, options, trace, directory).run()
+        await Simulation(seed, options, trace, directory, scratch).run()
 
     broken = ""
     try:
@@ -141,13 +149,15 @@ def simulate_seed(seed: int, options: Options) -> Outcome:
         broken = str(violation)
     finally:
         shutil.rmtree(directory, ignore_errors=True)
+        shutil.rmtree(scratch, ignore_errors=True)
     return Outcome(seed=seed, digest=trace.digest(), broken=broken, tail=tuple(trace.lines), noted=trace.noted)
 
 
 class Simulation:
     """The driver."""
 
-    def __init__(self, seed: int, options: Options, trace: Trace, directory: Path) -> None:
+    def __init__(self, seed: int, options: Options, trace: Trace, directory: Path, scratch: Path) -> None:
+        """``scratch``: a directory below /tmp."""
         self._rng = random.Random(seed)
         self._options = options
         self._trace = trace
@@ -156,11 +166,13 @@ class Simulation:
         self._directory = directory
         probing = random.Random(seed) if options.probes else None
         self._objects = SimObjects(random.Random(seed + 2))
+        self._claims: SimClaims | None = None
         self._maker = PodMaker(
             random.Random(self._rng.random()),
             probing,
             self._objects if options.objects else None,
             Sizes(random.Random(seed + 4)) if options.resizes else None,
+            lambda pod: self._claims.refer(pod) if self._claims is not None else pod,
         )
         self._uids = [f"{n:08x}-sim" for n in range(1, options.pods + 1)]
         self._desired: dict[str, Pod] = {}
@@ -170,6 +182,8 @@ class Simulation:
         self._podman = SimPodman(
             self._clock, self._rng, self._watch, images=[PRESENT], registry=[*PULLED, pressure.LARGE_IMAGE]
         )
+        if options.claims:
+            self._claims = SimClaims(random.Random(seed + 6), trace, self._podman, scratch)
         self._watch.excused = self._faults.excuses
         self._podman.commands.update(PROGRAMS)
         self._watch.podman = self._podman
@@ -194,6 +208,7 @@ class Simulation:
             podman=self._podman,
             probes=self._probes,
             poison=self._poison,
+            claims=self._claims,
             objects=self._objects,
             host=self._host,
             marks=self._marks,
@@ -226,6 +241,10 @@ class Simulation:
             await self._settle()
             if self._options.pressure:
                 await (self._fill_with_images() if self._rng.random() < FILLED else self._press())
+            if self._options.restarts:
+                await self._restart_one()
+            if self._claims is not None:
+                await ClaimScenario(_World(self), self._claims, self._trace, random.Random(self._rng.random())).run()
             await self._rotate()
             await self._misreport()
             await self._answer_late()
@@ -250,6 +269,8 @@ class Simulation:
         left_out = set() if self._options.objects else {Simulation.change_object}
         left_out |= set() if self._options.pressure else {Simulation.swell, Simulation.squeeze}
         left_out |= set() if self._options.pauses else {Simulation.pause, Simulation.resume}
+        left_out |= set() if self._options.restarts else {Simulation.restart_container}
+        left_out |= set() if self._options.claims else {Simulation.change_claim}
         acts = [act for act in NOISE if act not in left_out]
         weights = [NOISE[act] for act in acts]
         while self._now < end_at:
@@ -270,12 +291,51 @@ class Simulation:
                 child.go_on()
         self._agent.uncordon()
         self._objects.settle()
+        if self._claims is not None:
+            await self._settle_claims(self._claims)
         self._agent.state(self._desired)
         if self._options.pauses:
             await self._resume_all()
         if self._options.pressure:
             await self._recover()
         await self._come_to_rest()
+
+    async def _settle_claims(self, claims: SimClaims) -> None:
+        """Volumes whose claims were gone are nobody's until their own documents are."""
+        claims.state(*VOLUME_OF, volumes=())
+        self._agent.state(self._desired)
+        await self._until(lambda: self._agent.sources_ready, "the agent knows what is wanted", SETTLE_S)
+        claims.state(*VOLUME_OF)
+
+    async def _restart_one(self) -> None:
+        """Somebody has a container restarted: nothing but that happens, whoever dies meanwhile."""
+        pod, name = restarts.steady_pod(), self._rng.choice(restarts.NAMES)
+        await self._replace((), {restarts.UID: pod})
+        told = self._agent.told
+        await self._until(lambda: len(restarts.runs(self._agent.told.get(restarts.UID))) == 2, "both containers run")
+        before = restarts.runs(told.get(restarts.UID))
+        if not self._agent.restart_container(pod, name):
+            self._trace.broke(f"a restart of {name} is refused, and it runs")
+        if self._rng.random() < KILLED:
+            await self._step(self._rng.uniform(0.0, restarts.LASTS_S))
+            self._kill_agent_alone() if self._rng.random() < 0.5 else self.kill_worker()
+        why = "not looked at"
+
+        def is_restarted() -> bool:
+            nonlocal why
+            self.read_sources()
+            why = restarts.wrong_restart(before, restarts.runs(self._agent.told.get(restarts.UID)), name)
+            return not why
+
+        await self._until(is_restarted, f"only {name} is restarted, once", restarts.RESTARTED_S)
+        await self._step(restarts.AFTERWARDS_S)
+        if not is_restarted():
+            self._trace.broke(f"after a restart: {why}")
+        await self._replace((restarts.UID,), {})
+
+    def _kill_agent_alone(self) -> None:
+        self._agent.die("killed")
+        self._restart_agent(drained=self._agent.drained, lost=False)
 
     async def _resume_all(self) -> None:
         """A paused pod stays paused, over deaths of the agent too, until somebody resumes it or it goes."""
@@ -299,7 +359,7 @@ class Simulation:
         await self._replace({}, lost)
 
     async def _replace(self, gone: Iterable[str], come: Mapping[str, Pod]) -> None:
-        """These go, and nothing is left of them; then those come."""
+        """Replace pods: these go, and nothing is left of them; then those come."""
         for uid in gone:
             del self._desired[uid]
         self._agent.state(self._desired)
@@ -473,7 +533,7 @@ class Simulation:
         return is_told and preemption.runs(self._podman, preemption.UID)
 
     def _is_out(self, uid: str) -> bool:
-        """It gave way, or there was no place for it."""
+        """Whether it gave way, or there was no place for it."""
         told = self._agent.told.get(uid)
         return told is not None and told.status.reason in (PREEMPTED.reason, "OutOfpods")
 
@@ -604,6 +664,18 @@ class Simulation:
             del self._desired[uid]
         self.read_sources()
 
+    def change_claim(self) -> None:
+        if self._claims is not None:
+            self._claims.change()
+            self.read_sources()
+
+    def restart_container(self) -> None:
+        """Restart a container of any pod, in any state: perhaps it is refused."""
+        if wanted := [pod for uid, pod in sorted(self._desired.items()) if uid != POISON]:
+            pod = self._rng.choice(wanted)
+            containers = (*pod.spec.containers, *pod.spec.init_containers)
+            self._agent.restart_container(pod, self._rng.choice(containers).name)
+
     def change_object(self) -> None:
         self._objects.change()
         self.read_sources()
@@ -723,7 +795,15 @@ class Simulation:
         restored, verdicts, resources = (
             ({}, None, None) if lost else (before.accepted(), before.kept_verdicts(), before.kept_resources())
         )
-        self._agent = Agent(self._given, restored, verdicts, resources, drained=drained)
+        self._agent = Agent(
+            self._given,
+            restored,
+            verdicts,
+            resources,
+            bindings=before.kept_bindings(),
+            restarts=before.kept_restarts(),
+            drained=drained,
+        )
         self._agent.start()
 
     def _later(self, seconds: float, act: Callable[[], None]) -> None:
@@ -732,6 +812,22 @@ class Simulation:
 
 def _said_to_run(told: PodChanged) -> list[ContainerStatus]:
     return [status for status in every_status(told) if status.state.running is not None]
+
+
+class _World:
+    """Part of a simulation that a scenario of its own module sees."""
+
+    def __init__(self, simulation: Simulation) -> None:
+        self._simulation = simulation
+        self.until = simulation._until
+        self.replace = simulation._replace
+        self.step = simulation._step
+        self.kill_agent_alone = simulation._kill_agent_alone
+        self.state = simulation.read_sources
+
+    @property
+    def agent(self) -> Agent:
+        return self._simulation._agent
 
 
 NOISE: Final[dict[Callable[[Simulation], None], float]] = {
@@ -748,6 +844,8 @@ NOISE: Final[dict[Callable[[Simulation], None], float]] = {
     Simulation.squeeze: 0.5,
     Simulation.drain: 0.5,
     Simulation.uncordon: 1,
+    Simulation.restart_container: 3,
+    Simulation.change_claim: 6,
     Simulation.pause: 4,
     Simulation.resume: 4,
     Simulation.kill_worker: 4,
@@ -757,6 +855,6 @@ NOISE: Final[dict[Callable[[Simulation], None], float]] = {
     Simulation.kill_agent: 1,
     Simulation.reboot: 0.3,
 }
-"""What happens, and how often relative to one another."""
+"""Events that happen, and how often relative to one another."""
 
 __all__ = ["ABSENT", "Options", "Outcome", "simulate_seed"]

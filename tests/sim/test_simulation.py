@@ -1,4 +1,4 @@
-"""Whatever happens in whatever order: the promises hold, and once it is quiet everything comes to what is wanted."""
+"""Events in whatever order: the promises hold, and once it is quiet everything comes to what is wanted."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import msgspec
 import pytest
 
 from ipc.host.clock import SystemClock
-from tests.sim.mutations import MUTATIONS
+from tests.sim.mutations import MUTATIONS, OF_CLAIMS
 from tests.sim.processes import AHEAD, outcomes
 from tests.sim.simulation import Options, simulate_seed
 
@@ -22,6 +22,8 @@ BUDGET_S = 40.0
 """When this much time has passed, no further seed begins."""
 QUICK = Options(pods=4, noise_s=45.0)
 PAUSED_SEEDS = 6
+CLAIMING = Options(pods=4, noise_s=45.0, pressure=False, claims=True)
+CLAIMING_SEEDS = 6
 FOUND = (67, 209, 1398)
 """Restart counts that fell; a pod that was gone, which a new node worker's relist passed over."""
 HANGS_BEFORE_A_CHANGE = 324
@@ -31,7 +33,7 @@ REPLAYED = "7"
 MAX_SEEDS = 300
 """Within which every broken rule is found."""
 WEIGHED = (1, 2, 3, 4)
-MAX_CALLS = 680
+MAX_CALLS = 710
 """Calls of Python functions for each line of a trace. A seed is worth what happens in it, and costs calls."""
 
 
@@ -53,6 +55,13 @@ def test_pods_that_somebody_pauses_and_resumes_keep_every_promise() -> None:
         assert not outcome.broken, "\n".join((*outcome.tail[-40:], f"seed {seed}: {outcome.broken}"))
 
 
+@pytest.mark.timeout(600)
+def test_claims_that_come_and_go_while_pods_have_them_keep_every_promise() -> None:
+    for seed in range(CLAIMING_SEEDS):
+        outcome = simulate_seed(seed, CLAIMING)
+        assert not outcome.broken, "\n".join((*outcome.tail[-40:], f"seed {seed}: {outcome.broken}"))
+
+
 def test_a_seed_is_replayed_exactly_also_in_another_process() -> None:
     """Nothing in it hangs on the hashes of strings, on addresses or on the time of day."""
     traces = [_trace_in_process(hash_seed) for hash_seed in HASH_SEEDS]
@@ -71,13 +80,13 @@ def _trace_in_process(hash_seed: str) -> str:
 @pytest.mark.parametrize("seed", FOUND)
 def test_a_seed_that_has_found_something_holds(seed: int) -> None:
     assert not simulate_seed(
-        seed, Options(probes=False, objects=False, poison=False, resizes=False, pressure=False)
+        seed, Options(probes=False, objects=False, poison=False, resizes=False, pressure=False, restarts=False)
     ).broken
 
 
 def test_a_config_map_that_changes_while_a_worker_hangs_waits_for_its_death() -> None:
     """In this seed the poison pod's worker hangs just before, and in it the sync of another pod."""
-    assert not simulate_seed(HANGS_BEFORE_A_CHANGE, Options(resizes=False, pressure=False)).broken
+    assert not simulate_seed(HANGS_BEFORE_A_CHANGE, Options(resizes=False, pressure=False, restarts=False)).broken
 
 
 def test_what_happens_costs_no_more_calls_than_it_did() -> None:
@@ -119,7 +128,7 @@ def test_no_seed_begins_when_nobody_asks_for_more() -> None:
 
 def test_what_a_relist_passes_over_is_not_forgotten_by_a_new_agent() -> None:
     """In this seed a container of a pod that no source has stated yet ends while a relist is under way."""
-    assert not simulate_seed(PASSED_OVER, Options(pressure=False)).broken
+    assert not simulate_seed(PASSED_OVER, Options(pressure=False, restarts=False)).broken
 
 
 @pytest.mark.slow
@@ -130,3 +139,11 @@ def test_a_broken_rule_is_found(name: str) -> None:
     with MUTATIONS[name]():
         seeds = itertools.product(range(1, MAX_SEEDS + 1), (False, True))
         assert any(simulate_seed(seed, Options(probes=probes)).broken for seed, probes in seeds)
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(600)
+@pytest.mark.parametrize("name", OF_CLAIMS)
+def test_a_broken_rule_of_claims_is_found(name: str) -> None:
+    with OF_CLAIMS[name]():
+        assert any(simulate_seed(seed, CLAIMING).broken for seed in range(1, MAX_SEEDS + 1))

@@ -1,4 +1,4 @@
-"""What happened, for people and for comparing two runs."""
+"""Trace of what happened, for people and for comparing two runs."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class Trace:
             print(dated)
 
     def broke(self, promise: str) -> None:
-        """It is raised by whoever drives the simulation: here it would be caught by who broke it."""
+        """Note it; it is raised by the driver of the simulation: here it would be caught by the one that broke it."""
         self.note(f"BROKEN: {promise}")
         self.broken = self.broken or promise
 

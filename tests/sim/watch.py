@@ -58,7 +58,7 @@ class Watch:
         self._acted_at: dict[str, float] = {}
         """When somebody last changed something of a pod on the agent's behalf, monotonic seconds."""
         self._views: dict[str, RuntimePodStatus] = {}
-        """What the newest sync of each pod acts on, and since when."""
+        """Observations that the newest sync of each pod acts on, and since when."""
         self._began_at: dict[str, float] = {}
         self._done: set[tuple[str, str]] = set()
         """(sandbox, init container): it came to its end there, or as a sidecar has started."""
@@ -116,7 +116,7 @@ class Watch:
         self._began_at[request.uid] = self._mono
 
     def is_edited(self, before: Pod) -> None:
-        """Who had no startup probe until now may count as started, told or not: the API server may be away."""
+        """Take an edit: a container without a startup probe may count as started, even untold (no API server)."""
         free = {found.container.name for found in every_container(before.spec) if found.container.startup_probe is None}
         self.probes.may_have_started(c.id for c in self.podman.of_pod(before.metadata.uid) if name_of(c) in free)
 
@@ -139,7 +139,7 @@ class Watch:
         self.began_anew(uid)
 
     def began_anew(self, uid: str) -> None:
-        """Whatever comes under that uid is another pod; the master knows that nothing is left of the one before."""
+        """Forget the pod: another may come under that uid, as the master knows that nothing is left of this one."""
         self._acted_at.pop(uid, None)
         self._count_anew(uid)
 
@@ -179,7 +179,7 @@ class Watch:
         return None
 
     def made_sandbox(self, caller: Caller | None, id: str) -> None:
-        """What is written before a container that has begun is as if it had run and been removed."""
+        """A file that is written before a container that has begun is as if that had run and been removed."""
         pod = caller.request.pod if caller is not None and caller.request is not None else None
         if pod is not None:
             self._planned[id] = frozenset(container.name for container in pod.spec.init_containers)
@@ -203,7 +203,8 @@ class Watch:
         others = [c for c in self.podman.of_pod(uid) if name_of(c) == name and c.id != container.id]
         newest = max(others, key=attempt_of, default=None)
         made_before = self._made.get((uid, name), -1)
-        if newest is not None and attempt_of(container) != made_before:
+        is_asked_for = newest is not None and newest.id in caller.request.restarts
+        if newest is not None and attempt_of(container) != made_before and not is_asked_for:
             self._check_backoff(newest, container)
         self._made[uid, name] = attempt_of(container)
 
@@ -329,7 +330,7 @@ class Watch:
             del self._restarts[uid]
 
     def _check_restarts(self, uid: str, before: PodChanged | None, message: PodChanged) -> None:
-        """They never fall, also over a restart of the agent, until the pod goes. Who knows of none may tell none; of a
+        """Counts never fall, also over a restart of the agent, until the pod goes. A status may tell none; of a
         container that never ran, but was made twice over a Podman that died, nothing is left to tell. As little of an
         init container that is gone and has nothing to do any more: the kubelet's count begins anew with the kubelet.
         A new agent does not repeat that one is to be restarted when that has never come."""

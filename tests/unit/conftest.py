@@ -79,7 +79,7 @@ def pytest_runtest_protocol(item: pytest.Item) -> Iterator[None]:
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_teardown(nextitem: pytest.Item | None) -> Iterator[None]:
-    """What was tried fails the test, whoever caught the error. With the last unit test of a process, fixtures of other
+    """An attempt fails the test, whoever caught the error. With the last unit test of a process, fixtures of other
     directories' tests may end."""
     if nextitem is None or not nextitem.path.is_relative_to(HERE):
         _GUARD.watches = False

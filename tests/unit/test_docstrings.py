@@ -1,4 +1,5 @@
-"""Reads the source: a docstring begins with the name of its subject or with a verb, never with a pronoun or with "Of".
+"""Reads the source: a docstring or comment begins with the name of its subject or with a verb, not with a pronoun or
+with "Of".
 
 A string that is a statement is a docstring: of a module, class or function, or of the attribute above it.
 """
@@ -6,7 +7,9 @@ A string that is a statement is a docstring: of a module, class or function, or 
 from __future__ import annotations
 
 import ast
+import io
 import re
+import tokenize
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
@@ -16,22 +19,27 @@ import pytest
 ROOT: Final = Path(__file__).parents[2]
 PACKAGES: Final = ("ipc", "supervisor", "workers")
 PRONOUNS: Final = (
-    *("What", "Whatever", "Who", "Whoever", "Whom", "Whose", "It", "Its"),
+    *("What", "Whatever", "Which", "Who", "Whoever", "Whom", "Whose", "It", "Its"),
     *("They", "Them", "Their", "That", "Those", "These"),
     "Of",
 )
-_PRONOUN: Final = re.compile(rf"\s*(?:{'|'.join(PRONOUNS)})\b")
+_PRONOUN: Final = re.compile(rf"#?\s*(?:{'|'.join(PRONOUNS)})\b")
+_PRONOUN_IN_COMMENT: Final = re.compile(rf"#\s*(?:{'|'.join(PRONOUNS)})\b")
 
 
-@pytest.mark.parametrize("package", PACKAGES)
-def test_docstrings_name_their_subject(package: str) -> None:
-    found = {f"{path}:{line}: {text}" for path, tree in _modules(package) for line, text in begun_with_pronoun(tree)}
+@pytest.mark.parametrize("package", [*PACKAGES, "tests"])
+def test_docstrings_and_comments_name_their_subject(package: str) -> None:
+    found = {
+        f"{path}:{line}: {text}"
+        for path, source in _modules(package)
+        for line, text in (*begun_with_pronoun(ast.parse(source)), *comments_begun_with_pronoun(source))
+    }
     assert found == set()
 
 
 @pytest.mark.parametrize("package", PACKAGES)
 def test_public_modules_have_a_docstring(package: str) -> None:
-    bare = {path for path, tree in _modules(package) if is_public(path) and not ast.get_docstring(tree)}
+    bare = {path for path, source in _modules(package) if is_public(path) and not ast.get_docstring(ast.parse(source))}
     assert bare == set()
 
 
@@ -65,6 +73,15 @@ def test_other_beginnings_and_plain_strings_are_free(source: str) -> None:
     assert list(begun_with_pronoun(ast.parse(source))) == []
 
 
+@pytest.mark.parametrize("source", ["# It runs.", "pods = 3  # Of each node.", "a = 1  # one\n# What\n# it says"])
+def test_pronoun_is_found_in_a_comment(source: str) -> None:
+    assert len(list(comments_begun_with_pronoun(source))) == 1
+
+
+def test_later_lines_of_a_comment_are_free() -> None:
+    assert list(comments_begun_with_pronoun("# Pods that run.\n# It may be none.\nwhat = '# It'")) == []
+
+
 def begun_with_pronoun(tree: ast.Module) -> Iterator[tuple[int, str]]:
     """Line and first line of each docstring that begins with one of `PRONOUNS`."""
     for node in ast.walk(tree):
@@ -73,11 +90,26 @@ def begun_with_pronoun(tree: ast.Module) -> Iterator[tuple[int, str]]:
                 yield node.lineno, text.strip().splitlines()[0]
 
 
+def comments_begun_with_pronoun(source: str) -> Iterator[tuple[int, str]]:
+    """Line and text of each comment that begins with one of `PRONOUNS`. A line below another continues it."""
+    if not _PRONOUN_IN_COMMENT.search(source):
+        return  # most modules: the tokens need not be read
+    goes_on_at = 0
+    for token in tokenize.generate_tokens(io.StringIO(source).readline):
+        if token.type != tokenize.COMMENT:
+            continue
+        line, stands_alone = token.start[0], not token.line[: token.start[1]].strip()
+        if _PRONOUN.match(token.string) and not (stands_alone and line == goes_on_at):
+            yield line, token.string
+        goes_on_at = line + 1 if stands_alone else 0
+
+
 def is_public(path: str) -> bool:
     """Whether no part of the path is private; ``__init__`` and ``__main__`` are not."""
     return not any(part.startswith("_") and not part.startswith("__") for part in Path(path).parts)
 
 
-def _modules(package: str) -> Iterator[tuple[str, ast.Module]]:
+def _modules(package: str) -> Iterator[tuple[str, str]]:
+    """Path and source of each."""
     for path in sorted((ROOT / package).rglob("*.py")):
-        yield str(path.relative_to(ROOT)), ast.parse(path.read_text())
+        yield str(path.relative_to(ROOT)), path.read_text()

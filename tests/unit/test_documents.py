@@ -35,7 +35,7 @@ _LINK: Final = re.compile(r"\]\(([^)#\s]+)\)")
 _MODULE: Final = re.compile(r"python -m (tests\.[\w.]+)")
 _URL: Final = re.compile(r"`(/[^`]*)`")
 _PATTERN: Final = re.compile(r":[^/]*\}|:\[\^/\]\*\}")
-"""Of a part of a route's path."""
+"""Pattern of a part of a route's path."""
 _HOME: Final = re.compile(r"`([\w./-]+?)(?:#(\w+))?` \|$")
 
 

@@ -144,6 +144,8 @@ ORDER: Final[Mapping[str, tuple[str, ...]]] = {
 OTHER_SIZES: Final[Mapping[str, str]] = {
     "ipc.api.v1": "a module for each subject of Kubernetes' types",
     "supervisor.syncloop": "a module for each kind of event, and what they share",
+    "supervisor.config": "a module for each section with rules of its own, and for each file beside the configuration",
+    "ipc.podresources": "a module for each thing that pods ask of the node",
     "ipc.host": "a module for each thing of the host that both sides touch",
     "ipc.api.validation": "a module for each subject of Kubernetes' validation",
     "ipc.kubecontainer": "a module for each part of a pod's state, and each policy that both sides decide by",
@@ -265,7 +267,7 @@ def test_the_clock_is_read_in_one_file(sources: Sources) -> None:
 
 
 def reads_a_clock_s_time(tree: ast.Module) -> bool:
-    """That of whatever has a method of that name, such as an event loop."""
+    """Whether it calls the method of that name of anything, such as an event loop."""
     calls = (node.func for node in ast.walk(tree) if isinstance(node, ast.Call))
     return any(isinstance(called, ast.Attribute) and called.attr == "time" for called in calls)
 

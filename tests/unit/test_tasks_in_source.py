@@ -48,7 +48,7 @@ def _functions(tree: ast.Module) -> Iterator[Function]:
 
 
 def _in_groups(function: Function) -> Iterator[ast.Call]:
-    """Its calls on task groups: those that it opens, and those that it is handed."""
+    """Calls on task groups: those that it opens, and those that it is handed."""
     groups = {
         item.optional_vars.id
         for node in ast.walk(function)

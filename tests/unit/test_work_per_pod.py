@@ -24,7 +24,7 @@ from workers.pleg.observer import Observer, Relisting
 
 FEW, MANY = 10, 40
 SLACK = 1.1
-"""What is not the same in both: a table that grows, a number with one more digit."""
+"""Words that are not the same in both: a table that grows, a number with one more digit."""
 
 
 def as_much(few: int, many: int) -> bool:

@@ -35,7 +35,7 @@ def leave_client_out() -> None:
         raise ImportError(f"no package {PACKAGE}", name=PACKAGE)
     package = importlib.util.module_from_spec(spec)
     package.__class__ = _ServerHalf
-    # Its modules ask for the version, for the header Server, which is not sent.
+    # Modules of aiohttp ask for the version, for the header Server, which is not sent.
     package.__dict__["__version__"] = ""
     sys.modules[PACKAGE] = package
 

@@ -19,6 +19,7 @@ from ipc.kubeconfig.client_tls import read_file
 from ipc.kubeconfig.decode import decode_kubeconfig
 from ipc.kubeconfig.encode import encode_node_kubeconfig
 from ipc.kubeconfig.types import CLIENT_CERTIFICATE, SERVING_CERTIFICATE, ClusterAccess, KubeconfigError
+from ipc.log.last_words import LastWords
 from ipc.wire.cluster_settings import ClusterSettings
 from workers.certificates.manager import CertificateKind, CertificateManager
 from workers.certificates.signing_request import CLIENT_SIGNER, CLIENT_USAGES, SERVING_SIGNER, SERVING_USAGES
@@ -61,7 +62,7 @@ class NodeIdentity:
     async def client(self) -> ApiClient:
         """The node's client. Waits, for as long as it takes, for a kubeconfig that can be used, and for the certificate
         where it has to be asked for with a bootstrap token."""
-        told = ""
+        failures = LastWords()
         while True:
             try:
                 if not self._needs_bootstrap():
@@ -69,9 +70,8 @@ class NodeIdentity:
                 await self._bootstrap()
                 return self._client_of(self._access())
             except (KubeconfigError, OSError, UntrustedFile) as error:
-                if (why := str(error)) != told:
-                    _log.error("there is no way into the cluster yet: %s", why)
-                told = why
+                if failures.are_new(str(error)):
+                    _log.error("there is no way into the cluster yet: %s", error)
             await asyncio.sleep(RETRY_S)
 
     async def run(self, client: ApiClient, names: Callable[[], tuple[str, ...]]) -> NoReturn:
@@ -93,7 +93,10 @@ class NodeIdentity:
             ):
                 return client
             with contextlib.suppress(KubeconfigError, OSError, UntrustedFile):
-                bootstrap[:] = [self._client_of(self._bootstrap_access())]
+                access = self._bootstrap_access()
+                for before in bootstrap:
+                    before.close()
+                bootstrap[:] = [self._client_of(access)]
             return bootstrap[0] if bootstrap else client
 
         if self._settings.rotate_certificates and self._is_ours(self._access()):
@@ -127,7 +130,7 @@ class NodeIdentity:
         access = self._bootstrap_access()
         client = self._client_of(access)
         try:
-            await self._manager.obtain(client)
+            await self._manager.obtain(lambda: client)
         finally:
             client.close()
         path = Path(self._settings.kubeconfig)

@@ -29,6 +29,8 @@ MAX_PAUSE_S: Final = 32.0
 """Pauses between tries, in seconds, doubling."""
 LOOK_PERIOD_S: Final = 10.0
 """How often the clock and the names are looked at: a host that slept has not counted."""
+SHORTEST_PERIOD_S: Final = 10.0
+"""How long a new certificate is kept at least, in seconds, whatever the clocks of server and node say."""
 _ENDS_AT: Final = "# ends at "
 
 _log: Final = logging.getLogger(__name__)
@@ -72,12 +74,12 @@ class CertificateManager:
         except (OSError, UntrustedFile, CertificateFormatError):
             return None
 
-    async def obtain(self, client: Client) -> None:
-        """Ask until there is a new one."""
+    async def obtain(self, client: Callable[[], Client]) -> None:
+        """Ask until there is a new one. ``client``: who asks at that try, for an identity may end meanwhile."""
         pause_s = FIRST_PAUSE_S
         while True:
             try:
-                return await self._once(client)
+                return await self._once(client())
             except (ClusterError, RequestRefused, KeyPairError, OSError, ValueError) as error:
                 _log.error("no new %s yet: %s", self._kind.words, safe_line(str(error)))
             await asyncio.sleep(pause_s * (1.0 + 0.1 * self._chance()))
@@ -85,11 +87,13 @@ class CertificateManager:
 
     async def run(self, client: Callable[[], Client]) -> NoReturn:
         """Have one for ever. ``client``: who asks, now."""
+        earliest = 0.0
         while True:
             validity, names = self.validity(), self._names()
             if validity is not None and self._made_for() == names:
-                await self._until(validity.rotates_at(self._chance()), names)
-            await self.obtain(client())
+                await self._until(max(validity.rotates_at(self._chance()), earliest), names)
+            await self.obtain(client)
+            earliest = self._clock.now().wall + SHORTEST_PERIOD_S
 
     async def _until(self, at: float, names: tuple[str, ...]) -> None:
         """Wait until that time, or until the names are others."""

@@ -13,6 +13,7 @@ import msgspec
 
 from ipc.api.annotations import API_SOURCE
 from ipc.api.v1.event import Event
+from ipc.api.v1.pod import Pod
 from ipc.host.clock import Clock
 from ipc.host.tasks import restarted
 from ipc.messages.api_server import (
@@ -27,13 +28,14 @@ from ipc.messages.api_server import (
 )
 from ipc.messages.base import Ready, Shutdown
 from ipc.messages.cluster import ClusterCommand, ClusterReport, NodeStated, PodsTaken, RatesChanged
+from ipc.podresources.node_affinity import matches_node
 from ipc.shm.board import WorkerRowWriter
 from ipc.wire.boot import ChildContext
 from ipc.wire.channel import Channel
 from ipc.wire.cluster_settings import ClusterSettings
 from workers.certificates.identity import NodeIdentity
 from workers.cluster.events.sender import EventSender
-from workers.cluster.identity import EventualClient
+from workers.cluster.eventual_client import EventualClient
 from workers.cluster.node.keeper import NodeKeeper
 from workers.cluster.node.observer import NodeObserver
 from workers.cluster.node.types import ClusterNode
@@ -106,7 +108,7 @@ class ClusterAgent:
             self._mirrors,
             clock,
             self._up.put_nowait,
-            self._objects.need,
+            self._need,
             self._objects.forget,
             self._writer.wake,
         )
@@ -174,12 +176,20 @@ class ClusterAgent:
         stated = NodeStated(
             labels=dict(node.metadata.labels),
             annotations=dict(node.metadata.annotations),
+            taints=node.spec.taints,
             unschedulable=node.spec.unschedulable,
             pod_cidrs=node.spec.pod_cidrs,
         )
         if stated != self._stated:
             self._stated = stated
             self._up.put_nowait(stated)
+
+    async def _need(self, pod: Pod) -> None:
+        """Return when what the pod refers to was read, and labels that it wants of the Node: a scheduler may have seen
+        some that the watch has not told yet (predicate.go, generalFilter)."""
+        if not matches_node(pod.spec, self._stated.labels, self._context.settings.node_name):
+            await self._node.refresh()
+        await self._objects.need(pod)
 
     async def _report(self) -> NoReturn:
         """Send up whatever is to go there, in order."""

@@ -6,13 +6,14 @@ GetPodCgroupConfig, SetPodCgroupConfig) as SyncPod and SyncTerminatedPod call it
 
 from __future__ import annotations
 
-from typing import Protocol
+import os
+from typing import Final, NoReturn, Protocol
 
 from ipc.api.v1.pod import Pod
 from ipc.kubecontainer.pod_status import SandboxStatus
 from ipc.messages import event_reasons
 from ipc.messages.sync_error import SyncError
-from ipc.podresources.cgroup_config import CgroupConfig
+from ipc.podresources.cgroup_config import CgroupConfig, is_given, without_lost_limits
 from ipc.podresources.node_resources import NodeResources
 from ipc.podresources.pod_cgroups import pod_slice
 from workers.kubecontainer.cgroup_reading import CgroupReading
@@ -21,6 +22,9 @@ from workers.proc import cgroups
 from workers.specgen.container_resources import pod_cgroup_values
 from workers.sync.record import SyncEnded
 from workers.sync.run import SyncRun
+
+PAGE_BYTES: Final = os.sysconf("SC_PAGE_SIZE")
+"""A cgroup limits memory in pages of so many bytes."""
 
 
 def is_missing(run: SyncRun, node: NodeResources, pod: Pod) -> bool:
@@ -36,10 +40,33 @@ async def create(run: SyncRun, node: NodeResources, pod: Pod) -> None:
     try:
         await run.read(run.runtime.slices.start, pod_slice(node.pod_cgroups, pod), pod_cgroup_values(pod, node))
     except RuntimeCallError as error:
-        message = f"unable to ensure pod container exists: {error}"
-        await run.event(event_reasons.FAILED_TO_CREATE_POD_CONTAINER, message)
-        words = f"failed to ensure that the pod: {run.pod.uid} cgroups exist and are correctly applied: {error}"
-        raise SyncEnded(SyncError.POD_CGROUP, words) from error
+        await _refused(run, error, error)
+
+
+async def follow(run: SyncRun, node: NodeResources, pod: Pod, sandbox: SandboxStatus) -> None:
+    """Give the pod's cgroup, which is there, what its containers have together now, before some of them start: one
+    that an edit replaces may have other resources. An event says why that cannot be. Raises SyncEnded."""
+    of_pod = pod_cgroup(run, node, pod, sandbox)
+    if of_pod is None:
+        return
+    seen = of_pod.read().config
+    desired = without_lost_limits(seen, pod_cgroup_values(pod, node))
+    if is_given(seen, desired, PAGE_BYTES):
+        return
+    try:
+        await of_pod.write(desired)
+    except RuntimeCallError as error:
+        await _refused(run, error, error)
+    except OSError as error:
+        await _refused(run, error.strerror or error, error)
+
+
+async def _refused(run: SyncRun, why: object, error: Exception) -> NoReturn:
+    """Raises SyncEnded."""
+    message = f"unable to ensure pod container exists: {why}"
+    await run.event(event_reasons.FAILED_TO_CREATE_POD_CONTAINER, message)
+    words = f"failed to ensure that the pod: {run.pod.uid} cgroups exist and are correctly applied: {why}"
+    raise SyncEnded(SyncError.POD_CGROUP, words) from error
 
 
 async def destroy(run: SyncRun, node: NodeResources, pod: Pod) -> None:

@@ -29,6 +29,6 @@ def _numbers(config: CgroupConfig) -> Iterator[tuple[str, int]]:
         yield "CPUQuotaPeriodUSec", config.cpu_period
         yield "CPUQuotaPerSecUSec", config.cpu_quota * _US_PER_S // config.cpu_period if is_limited else NO_MAXIMUM
     if config.memory is not None:
-        yield "MemoryMax", config.memory
+        yield "MemoryMax", config.memory if config.memory != NO_LIMIT else NO_MAXIMUM
     if config.pids_limit is not None:
         yield "TasksMax", config.pids_limit

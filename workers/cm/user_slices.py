@@ -21,11 +21,13 @@ from ipc.podresources.node_resources import PodCgroups
 from ipc.podresources.pod_cgroups import (
     BEST_EFFORT,
     BURSTABLE,
+    POD_PREFIX,
     CgroupName,
     pod_slice_uid,
     root_name,
     slice_directory,
     systemd_basename,
+    uid_in_name,
 )
 from ipc.shm.metric_cells import METERS
 from workers.cm.properties import slice_properties
@@ -77,6 +79,11 @@ class UserSlices:
         except FileNotFoundError:
             return
 
+    def directory_of(self, uid: str) -> str:
+        root, pod = root_name(self._of), POD_PREFIX + uid_in_name(uid)
+        names = (systemd_basename((*root, *qos, pod)) for qos in ((), (BURSTABLE,), (BEST_EFFORT,)))
+        return next((slice_directory(self._of, name) for name in names if self.exists(name)), "")
+
     async def start(self, name: str, config: CgroupConfig) -> None:
         """Make the slice with these values, or give them to the one that is there. Raises RuntimeCallError."""
         properties, is_there = slice_properties(config), self.exists(name)
@@ -85,7 +92,7 @@ class UserSlices:
                 problem = await _try("StartTransientUnit", "ssa(sv)a(sa(sv))", name, _IF_THERE, *properties, "0")
                 if not problem:
                     return
-                # It is there without a cgroup: stopped a moment ago, or its cgroup was removed under it.
+                # A slice may be there without a cgroup: stopped a moment ago, or its cgroup was removed under it.
                 await _call("StartUnit", "ss", name, _IF_THERE)
             await _call("SetUnitProperties", "sba(sv)", name, "true", *properties)
 

@@ -14,7 +14,7 @@ import msgspec
 
 from ipc.kubecontainer.resize import ContainerUpdate, changed_resources
 from ipc.podresources.allocation import ResourceAmounts
-from ipc.podresources.cgroup_config import CgroupConfig
+from ipc.podresources.cgroup_config import NO_LIMIT, CgroupConfig
 from ipc.podresources.pod_requests import CPU, MEMORY
 
 
@@ -87,8 +87,8 @@ class ResizeStep(msgspec.Struct, frozen=True):
 
 def resize_steps(resize: PodResize, current: CgroupConfig | None, desired: CgroupConfig) -> tuple[ResizeStep, ...]:
     """Memory, then cpu. The pod's cgroup grows before its containers do and shrinks after them, limits outside of
-    requests. ``current`` is None where the pod has no cgroup. A limit that is wanted no more stays: upstream removes
-    none."""
+    requests. ``current`` is None where the pod has no cgroup. A limit that ``desired`` says nothing of stays: upstream
+    removes none."""
     return tuple(
         step for name in (MEMORY, CPU) if resize.concerns(name) for step in _steps(resize, name, current, desired)
     )
@@ -119,7 +119,9 @@ def _change(name: str, part: Part, current: CgroupConfig | None, desired: Cgroup
     if current is None or (name, part) == (MEMORY, Part.REQUEST):
         return 0
     old, new = (_value(name, part, config) for config in (current, desired))
-    return 0 if new is None else new - (old or 0)
+    if new is None or (old is None and new == NO_LIMIT):
+        return 0
+    return new - (old or 0) if new != NO_LIMIT else 1
 
 
 def _value(name: str, part: Part, config: CgroupConfig) -> int | None:

@@ -14,7 +14,8 @@ from collections.abc import Awaitable, Callable, Sequence
 from typing import Final
 
 from ipc.eviction.file_systems import layout_of, with_containerfs
-from ipc.eviction.observations import thresholds_met
+from ipc.eviction.observations import SignalObservation, of_memory, thresholds_met
+from ipc.eviction.signals import Signal
 from ipc.eviction.thresholds import Threshold
 from ipc.eviction.usage import PodUsage
 from ipc.host.clock import Clock
@@ -42,12 +43,14 @@ class NodePressure:
         *,
         image_root: Callable[[], str],
         pods_cgroup: str = "",
+        pods_memory: int = 0,
         targets: Callable[[], Sequence[PodTarget]],
         statistics: Callable[[], Awaitable[bytes | None]],
         report: Callable[[NodeObserved], Awaitable[None]],
     ) -> None:
         """``image_root``: a directory of Podman's storage; empty while it is not known. ``pods_cgroup``: of all pods,
-        empty where there is none. ``targets``: pods of which something runs. ``statistics``: a new snapshot; None when
+        empty where there is none. ``pods_memory``: bytes that they may have together where no cgroup holds them to it;
+        0: they are not counted. ``targets``: pods of which something runs. ``statistics``: a new snapshot; None when
         there is none."""
         self._thresholds = tuple(thresholds)
         self._directories = directories
@@ -55,6 +58,7 @@ class NodePressure:
         self._unshare = unshare
         self._image_root = image_root
         self._pods_cgroup = pods_cgroup
+        self._pods_memory = pods_memory
         self._targets = targets
         self._statistics = statistics
         self._report = report
@@ -88,6 +92,8 @@ class NodePressure:
         request, self._request = self._request, None
         pods = await self._usage(request.resource) if request is not None and request.resource else None
         found = await asyncio.to_thread(self._observe, self._image_root())
+        if self._pods_memory:
+            found.signals.update(await self._memory_of_pods())
         is_met = self._is_met(found)
         if request is None and not is_met and self._is_told_of_none:
             return
@@ -111,6 +117,14 @@ class NodePressure:
         )
         return observe_node(wanted, places, self._clock.now().wall)
 
+    async def _memory_of_pods(self) -> dict[Signal, SignalObservation]:
+        """Memory that pods may have together, without their working sets by their statistics. Nothing is observed where
+        those do not come in time."""
+        packed = await self._statistics()
+        used = await asyncio.to_thread(_memory_used, packed) if packed is not None else None
+        found = of_memory(self._pods_memory, used, self._clock.now().wall)
+        return {Signal.ALLOCATABLE_MEMORY_AVAILABLE: found} if found is not None else {}
+
     def _is_met(self, found: NodeSignals) -> bool:
         """Whether a threshold is met, or not everything that is to be reclaimed is there yet."""
         layout = layout_of(has_image_fs=found.has_image_fs, is_split=found.is_split)
@@ -132,6 +146,10 @@ class NodePressure:
             log.warning("no statistics in time: no pod can be chosen for eviction")
             return None
         return await asyncio.to_thread(_decoded, packed)
+
+
+def _memory_used(packed: bytes) -> int:
+    return sum(pod.memory or sum(each.memory or 0 for each in pod.containers) for pod in _decoded(packed))
 
 
 def _decoded(packed: bytes) -> tuple[PodUsage, ...]:

@@ -31,7 +31,7 @@ class ProcessTag(msgspec.Struct, frozen=True):
     owner: int
     """Pid of the process that began it."""
     number: int
-    """Which of that process's commands, modulo 2**32."""
+    """Number of the command among that process's commands, modulo 2**32."""
     deadline: int
     """When it is ended at the latest, in whole epoch seconds."""
 

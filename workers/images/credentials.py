@@ -59,7 +59,7 @@ class KeyedLogin(msgspec.Struct, frozen=True):
 def logins_for(image: ImageReference, logins: Iterable[KeyedLogin]) -> tuple[RegistryLogin, ...]:
     """The logins for that image, in the order in which they are tried."""
     known = list(logins)
-    matching = [keyed for keyed in known if _matches(keyed.key, image)]
+    matching = [keyed for keyed in known if is_key_for(keyed.key, image)]
     if not matching and image.domain == _HUB:
         matching = [keyed for keyed in known if keyed.key.partition("/")[0] == _HUB_KEY]
     matching.sort(key=lambda keyed: keyed.key, reverse=True)
@@ -73,12 +73,17 @@ def read_pull_secret(secret: Secret) -> tuple[KeyedLogin, ...]:
     """
     where = f"{secret.metadata.namespace}/{secret.metadata.name}"
     try:
-        logins = [KeyedLogin(_key(registry), _login(entry)) for registry, entry in _entries(secret).items()]
+        logins = [keyed_login(registry, _login(entry)) for registry, entry in _entries(secret).items()]
     except (msgspec.DecodeError, ValueError):
         raise PullSecretError(
             f"secret {where} has no registry logins: {_WANTED.get(secret.type, 'its type is another')}"
         ) from None
     return tuple(keyed for keyed in logins if keyed.key)
+
+
+def keyed_login(registry: str, login: RegistryLogin) -> KeyedLogin:
+    """The login for what the entry's name says (BasicDockerKeyring.Add)."""
+    return KeyedLogin(_key(registry), login)
 
 
 def _entries(secret: Secret) -> Mapping[str, _Entry]:
@@ -112,8 +117,9 @@ def _key(registry: str) -> str:
     return key
 
 
-def _matches(key: str, image: ImageReference) -> bool:
-    """URLsMatch: the same number of labels, each one matching; the same port; a path that the image's begins with."""
+def is_key_for(key: str, image: ImageReference) -> bool:
+    """Whether a key names the image's registry, or a part of it that the image lies in (URLsMatch): the same number of
+    labels, each one matching; the same port; a path that the image's begins with."""
     wanted, found = _split(key), _split(f"{image.domain}/{image.path}")
     wanted_host, wanted_port = _host_and_port(wanted)
     host, port = _host_and_port(found)

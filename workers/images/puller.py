@@ -15,6 +15,7 @@ from ipc.log.entry import line_about
 from ipc.messages.base import PullEnded, PullProgress
 from workers.images.image_records import ImageRecords
 from workers.images.pull_records import PullRecords
+from workers.kubecontainer.image_reference import ImageReference, parse_image_reference
 from workers.kubecontainer.runtime import ErrorKind, Runtime, RuntimeCallError
 
 PROGRESS_PERIOD_S: Final = 5.0
@@ -26,15 +27,34 @@ MAX_PULLS: Final = 100
 """Pulls under way. Each has a connection and a thread of its own; how many there are is the master's decision."""
 
 Send = Callable[[PullProgress | PullEnded], Awaitable[None]]
+FindNodeLogins = Callable[[ImageReference], Awaitable[tuple[RegistryLogin, ...]]]
+"""The node's own logins for an image (`workers.images.provider_logins`)."""
+
+_Try = tuple[RegistryLogin | None, RegistryLogin | None]
+"""A login, and the same where it is the pods' own."""
 
 log = logging.getLogger(__name__)
+
+
+async def no_node_logins(image: ImageReference) -> tuple[RegistryLogin, ...]:
+    """Logins of a node without credential providers: none."""
+    return ()
 
 
 class ImagePuller:
     """The pulls under way, one per image. Each one begun is answered by exactly one PullEnded."""
 
-    def __init__(self, runtime: Runtime, clock: Clock, records: PullRecords, images: ImageRecords, send: Send) -> None:
+    def __init__(
+        self,
+        runtime: Runtime,
+        clock: Clock,
+        records: PullRecords,
+        images: ImageRecords,
+        send: Send,
+        find_node_logins: FindNodeLogins = no_node_logins,
+    ) -> None:
         self._runtime = runtime
+        self._find_node_logins = find_node_logins
         self._clock = clock
         self._records = records
         self._images = images
@@ -96,25 +116,36 @@ class ImagePuller:
 
     async def _pull_by_any(self, pull: Pull, on_progress: Callable[[str], None]) -> str:
         """With several logins each is tried until one is good (pullImage,
-        pkg/kubelet/kuberuntime/kuberuntime_image.go)."""
-        *others, last = pull.logins or (None,)
-        for login in others:
+        pkg/kubelet/kuberuntime/kuberuntime_image.go): the pods' own first, then those of the node's providers, and
+        without any what Podman knows of the agent's user."""
+        providers = await self._find_node_logins(parse_image_reference(pull.reference))
+        tries: list[_Try] = [(login, login) for login in pull.logins]
+        tries += [(login, None) for login in providers]
+        *others, last = tries or [(None, None)]
+        for login, of_pods in others:
             try:
-                return await self._pulled_by(pull.reference, on_progress, login)
+                return await self._pulled_by(pull.reference, on_progress, login, of_pods)
             except RuntimeCallError as error:
                 if error.kind is not ErrorKind.PULL:
                     raise
-        return await self._pulled_by(pull.reference, on_progress, last)
+        return await self._pulled_by(pull.reference, on_progress, *last)
 
-    async def _pulled_by(self, reference: str, on_progress: Callable[[str], None], login: RegistryLogin | None) -> str:
-        """The image's id. Its record is written before the pull is reported. Raises RuntimeCallError."""
-        self._records.intend(reference, login)
+    async def _pulled_by(
+        self,
+        reference: str,
+        on_progress: Callable[[str], None],
+        login: RegistryLogin | None,
+        of_pods: RegistryLogin | None,
+    ) -> str:
+        """The image's id. Its record is written before the pull is reported: for those that have the login, where it is
+        pods' own. Raises RuntimeCallError."""
+        self._records.intend(reference, of_pods)
         try:
             id = await self._runtime.pull_image(reference, on_progress, login)
         except (RuntimeCallError, asyncio.CancelledError):
-            self._records.withdraw(reference, login)
+            self._records.withdraw(reference, of_pods)
             raise
-        self._records.grant(reference, id, login)
+        self._records.grant(reference, id, of_pods)
         return id
 
     async def _prune_records(self) -> None:

@@ -12,7 +12,8 @@ from urllib.parse import urlencode, urlsplit
 from ipc.host.clock import Clock
 from ipc.host.loop_clock import loop_time
 from ipc.kubeconfig.types import ClusterAccess
-from workers.kubeclient.connection import Address, Connection, TooLargeError
+from ipc.wire.http_answer import TooLargeError
+from workers.kubeclient.connection import Address, Connection
 from workers.kubeclient.connection_pool import ConnectionPool
 from workers.kubeclient.credentials import CredentialsError, CredentialSource, Identity
 from workers.kubeclient.errors import Unreachable, api_error

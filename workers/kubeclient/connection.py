@@ -15,7 +15,7 @@ from typing import Final, cast
 import msgspec
 
 from ipc.host.loop_clock import loop_time
-from ipc.wire.http_answer import NO_HTTP, HttpAnswer
+from ipc.wire.http_answer import HttpAnswer, whole_body
 
 MAX_HEAD_BYTES: Final = 64 * 1024
 """Largest head of an answer that is taken."""
@@ -39,10 +39,6 @@ _SOCKET_OPTIONS: Final = (
 )
 
 
-class TooLargeError(Exception):
-    """The answer's body is larger than the caller takes."""
-
-
 class UntrustedServerError(OSError):
     """The server's certificate is not of the cluster, or not for that name."""
 
@@ -63,12 +59,11 @@ class Connection(asyncio.Protocol):
     """
 
     def __init__(self) -> None:
-        self._answer = HttpAnswer()
+        self._answer = HttpAnswer(MAX_HEAD_BYTES)
         self._transport: asyncio.Transport | None = None
         self._waiter: asyncio.Future[None] | None = None
         self._lost: OSError | None = None
         self._ahead = 0
-        self._received = 0
         self.used_at = loop_time()
         """When its last exchange has begun, in seconds of the loop's clock."""
 
@@ -90,14 +85,14 @@ class Connection(asyncio.Protocol):
     @property
     def received_bytes(self) -> int:
         """Bytes that have come since the last request."""
-        return self._received
+        return self._answer.received_bytes
 
     def send(self, request: bytes) -> None:
         """Begin an exchange with a whole request. Raises OSError when the connection has ended before."""
         if self._lost is not None or self._transport is None:
             raise self._lost or ConnectionResetError("the connection is closed")
         self._answer.begin()
-        self._ahead = self._received = 0
+        self._ahead = 0
         self.used_at = loop_time()
         self._transport.write(request)
 
@@ -105,8 +100,6 @@ class Connection(asyncio.Protocol):
         """Status of the answer."""
         while not self._answer.status:
             await self._more()
-            if self._received > MAX_HEAD_BYTES and not self._answer.status:
-                raise ConnectionResetError(f"{NO_HTTP}: its head has more than {MAX_HEAD_BYTES} bytes")
         return self._answer.status
 
     async def parts(self) -> AsyncGenerator[bytes, None]:
@@ -123,14 +116,7 @@ class Connection(asyncio.Protocol):
 
     async def body(self, max_bytes: int) -> bytes:
         """The whole body. Raises TooLargeError, before much more than that was read."""
-        kept: list[bytes] = []
-        size = 0
-        async for part in self.parts():
-            size += len(part)
-            if size > max_bytes:
-                raise TooLargeError(f"an answer of more than {max_bytes} bytes")
-            kept.append(part)
-        return kept[0] if len(kept) == 1 else b"".join(kept)
+        return await whole_body(self.parts(), max_bytes)
 
     def close(self) -> None:
         """End it; whoever waits for it finds it broken."""
@@ -150,7 +136,6 @@ class Connection(asyncio.Protocol):
 
     def data_received(self, data: bytes) -> None:
         """Parse what has come, and have the server wait when nobody takes it."""
-        self._received += len(data)
         self._ahead += len(data)
         self._answer.feed(data)
         if self._ahead > MAX_AHEAD_BYTES and self._transport is not None:

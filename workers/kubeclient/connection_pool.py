@@ -26,7 +26,7 @@ class ConnectionPool:
         self._address = address
         self._context: ssl.SSLContext | None = None
         self._kept: list[Connection] = []
-        self._in_use: set[Connection] = set()
+        self._in_use: dict[Connection, None] = {}
 
     def use(self, context: ssl.SSLContext | None) -> None:
         """Credentials of new connections. Connections with other ones are closed, those in use too, so that nobody
@@ -44,12 +44,12 @@ class ConnectionPool:
             async with asyncio.timeout(CONNECT_DEADLINE_S):
                 connection = await connect(self._address, self._context)
         context = self._context
-        self._in_use.add(connection)
+        self._in_use[connection] = None
         try:
             connection.send(request)
             yield connection
         finally:
-            self._in_use.discard(connection)
+            self._in_use.pop(connection, None)
             if connection.is_reusable and len(self._kept) < MAX_KEPT and context is self._context:
                 self._kept.append(connection)
             else:

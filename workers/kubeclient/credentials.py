@@ -15,6 +15,7 @@ from ipc.host.clock import Clock
 from ipc.kubeconfig.client_tls import client_context, read_file
 from ipc.kubeconfig.exec_credential import PluginCredentials, PluginError
 from ipc.kubeconfig.types import ClusterAccess
+from ipc.log.last_words import LastWords
 from workers.kubeclient.exec_plugin import PluginRunner
 
 CHECK_PERIOD_S: Final = 1.0
@@ -58,7 +59,7 @@ class CredentialSource:
         self._token = access.credentials.token
         self._token_marks: Marks | None = None
         self._checked_at = float("-inf")
-        self._told = ""
+        self._failures = LastWords()
 
     async def identity(self) -> Identity:
         """Raises CredentialsError."""
@@ -92,11 +93,10 @@ class CredentialSource:
             why = _words(error)
             if (self._access.is_tls and self._context is None) or self._token_is_missing():
                 raise CredentialsError(why) from None
-            if why != self._told:
+            if self._failures.are_new(why):
                 _log.error("the cluster's credentials cannot be read, those before them stay: %s", why)
-            self._told = why
         else:
-            self._told = ""
+            self._failures.forget()
 
     def _token_is_missing(self) -> bool:
         return bool(self._access.credentials.token_file) and not self._token

@@ -145,11 +145,6 @@ class ApiError(ClusterError):
         """410: the resourceVersion lies before the server's history; list anew (IsResourceExpired, IsGone)."""
         return self.reason in (EXPIRED, GONE) or self.code == 410
 
-    @property
-    def is_invalid(self) -> bool:
-        """422: the server does not take what the request says."""
-        return self.reason == INVALID or self.code == 422
-
     def has_cause(self, reason: str) -> bool:
         """Whether a cause has that reason (apimachinery HasStatusCause)."""
         return any(cause.reason == reason for cause in self.causes)

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
-import os
-import signal
 from typing import Final
 
 from ipc.host.clock import Clock
+from ipc.host.plugin_process import PluginProcessError, ask_program
 from ipc.kubeconfig.exec_credential import (
     MAX_OUTPUT_BYTES,
     VARIABLE,
@@ -45,41 +43,16 @@ class PluginRunner:
         self._known = None
 
     async def _run(self) -> bytes:
+        """Output of the plugin. Raises PluginError."""
         plugin = self._plugin
-        environment = {**os.environ, **dict(plugin.env), VARIABLE: exec_info(plugin, self._access)}
         try:
-            process = await asyncio.create_subprocess_exec(
-                plugin.command,
-                *plugin.args,
-                env=environment,
-                stdin=asyncio.subprocess.DEVNULL,
-                stdout=asyncio.subprocess.PIPE,
-                stderr=asyncio.subprocess.DEVNULL,
-                start_new_session=True,
+            return await ask_program(
+                (plugin.command, *plugin.args),
+                {**dict(plugin.env), VARIABLE: exec_info(plugin, self._access)},
+                b"",
+                deadline_s=DEADLINE_S,
+                max_bytes=MAX_OUTPUT_BYTES,
             )
-        except OSError as error:
+        except PluginProcessError as error:
             hint = f": {plugin.install_hint}" if plugin.install_hint else ""
-            raise PluginError(f"exec: {plugin.command}: {error.strerror or error}{hint}") from None
-        try:
-            async with asyncio.timeout(DEADLINE_S):
-                output = await _read_bounded(process)
-                code = await process.wait()
-        except TimeoutError:
-            raise PluginError(f"exec: {plugin.command}: no credentials within {DEADLINE_S:g} s") from None
-        finally:
-            with contextlib.suppress(ProcessLookupError):  # all of them have ended
-                os.killpg(process.pid, signal.SIGKILL)
-            await process.wait()
-        if code:
-            raise PluginError(f"exec: executable {plugin.command} failed with exit code {code}")
-        return output
-
-
-async def _read_bounded(process: asyncio.subprocess.Process) -> bytes:
-    assert process.stdout is not None
-    output = bytearray()
-    while part := await process.stdout.read(1 << 16):
-        output += part
-        if len(output) > MAX_OUTPUT_BYTES:
-            raise PluginError(f"the plugin has printed more than {MAX_OUTPUT_BYTES} bytes")
-    return bytes(output)
+            raise PluginError(f"exec: {error}{hint}") from None

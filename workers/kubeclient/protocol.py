@@ -11,7 +11,6 @@ Verb = Literal["GET", "POST", "PUT", "PATCH", "DELETE"]
 
 JSON: Final = "application/json"
 STRATEGIC_MERGE_PATCH: Final = "application/strategic-merge-patch+json"
-MERGE_PATCH: Final = "application/merge-patch+json"
 
 DEFAULT_DEADLINE_S: Final = 10.0
 """How long one request may take, its repetitions included, in seconds."""

@@ -11,6 +11,7 @@ from typing import Final, Generic, NoReturn, TypeVar
 
 from ipc.host.loop_clock import loop_time
 from ipc.host.tasks import first_of
+from ipc.log.last_words import LastWords
 from workers.kubeclient.errors import ClusterError
 from workers.kubeclient.protocol import Client, ReflectorSink
 from workers.kubeclient.reflector_state import Changed, Deleted, Delta, NextRequest, ReflectorState, Replaced, Way
@@ -39,20 +40,23 @@ class Reflector(Generic[T]):
         decode: Callable[[bytes], T],
         sink: ReflectorSink[T],
         says_timeout: bool = True,
+        versions_fell: Callable[[], None] = lambda: None,
         chance: Callable[[], float] = random.random,
     ) -> None:
         """``name``: that object alone. Objects of a list have neither kind nor apiVersion. ``says_timeout``: see
-        `ReflectorState`."""
+        `ReflectorState`. ``versions_fell``: called before the sink is given a list that shows that the server's store
+        was restored from a backup."""
         if name:
             field_selector = ",".join(part for part in (f"metadata.name={name}", field_selector) if part)
         self._client = client
         self._path = resource.path(namespace)
         self._decode = decode
         self._sink = sink
+        self._versions_fell = versions_fell
         self._state = ReflectorState(
             field_selector=field_selector, label_selector=label_selector, chance=chance, timeout=says_timeout
         )
-        self._told = ""
+        self._failures = LastWords()
         self._restored = asyncio.Event()
         self.synced = asyncio.Event()
         """Set once the sink has had everything."""
@@ -75,7 +79,7 @@ class Reflector(Generic[T]):
                 self._state.failed(error, loop_time())
                 self._tell(request, error)
             else:
-                self._told = ""
+                self._failures.forget()
 
     def begin_anew(self) -> None:
         """End the watch, and list everything whatever its version: for whoever has seen that the server's store was
@@ -98,6 +102,8 @@ class Reflector(Generic[T]):
     def _give(self, delta: Delta | None) -> None:
         match delta:
             case Replaced(objects):
+                if self._state.has_fallen:
+                    self._versions_fell()
                 self._sink.replaced([item for each in objects for item in self._decoded(each)])
                 self.synced.set()
             case Changed(each):
@@ -118,6 +124,6 @@ class Reflector(Generic[T]):
     def _tell(self, request: NextRequest, error: ClusterError) -> None:
         """The same words once in a row; a fallback that upstream makes too is no warning."""
         words = f"{request.way.value} of {self._path}: {error}"
-        level = logging.DEBUG if words == self._told else logging.WARNING
-        _log.log(level, "%s", words)
-        self._told = words
+        is_fallback = request.way is Way.STREAMING_LIST and self._state.falls_back
+        is_news = self._failures.are_new(words) and not is_fallback
+        _log.log(logging.WARNING if is_news else logging.DEBUG, "%s", words)

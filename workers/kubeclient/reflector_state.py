@@ -150,11 +150,18 @@ class ReflectorState:
         self._began_at = 0.0
         self.is_synced = False
         """Whether the copy was complete once."""
+        self.has_fallen = False
+        """Whether the newest list is of a lower version than was seen before: the server's store was restored."""
 
     @property
     def version(self) -> str:
         """The newest resourceVersion that was seen."""
         return self._version
+
+    @property
+    def falls_back(self) -> bool:
+        """Whether a list comes next: the server has refused to stream one, as those without progress of etcd do."""
+        return self._way is Way.LIST
 
     def next_request(self, now: float) -> NextRequest:
         """The next request; its answer is expected to begin after the pause."""
@@ -243,6 +250,7 @@ class ReflectorState:
         return None
 
     def _synced(self, version: str) -> None:
+        self.has_fallen = _falls(self._version, version)
         self._version = version
         self._version_is_unknown = False
         self._way = Way.WATCH

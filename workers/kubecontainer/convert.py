@@ -114,7 +114,7 @@ def _container(found: InspectedContainer) -> RuntimeContainerStatus:
     container = _as_told(found)
     if not found.started_at or container.state not in (ContainerState.CREATED, ContainerState.EXITED):
         return container
-    # What was started and counts as created again has ended, like everything, with a reboot: Podman resets its state
+    # A container that was started and counts as created again has ended, with a reboot: Podman resets its state
     # and keeps its dates. Then there is no exit code, or that of an earlier end; nor where Podman found none (-1).
     if found.exit_code < 0 or (container.state is ContainerState.CREATED and found.finished_at < found.started_at):
         return lost_end(container, found.finished_at)

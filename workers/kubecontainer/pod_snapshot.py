@@ -7,7 +7,7 @@ import msgspec
 from ipc.api.v1.pod import Pod
 from ipc.kubecontainer.config_objects import ConfigObjects
 from ipc.kubecontainer.pod_status import RuntimePodStatus
-from ipc.podresources.devices import NOTHING, Allocated
+from ipc.podresources.devices import NOTHING, Allocated, Devices
 
 
 class PodSnapshot(msgspec.Struct, frozen=True, kw_only=True):
@@ -17,3 +17,4 @@ class PodSnapshot(msgspec.Struct, frozen=True, kw_only=True):
     objects: ConfigObjects = ConfigObjects()
     status: RuntimePodStatus
     devices: Allocated = NOTHING
+    known_devices: Devices = msgspec.field(default_factory=dict)

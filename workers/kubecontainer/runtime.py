@@ -321,6 +321,13 @@ class Runtime(Protocol):
     def read_cgroup(self, process: ContainerProcess) -> CgroupReading:
         """The container's own cgroup, without asking Podman. Reads a few small files."""
 
+    def cgroup_of(self, process: ContainerProcess) -> str:
+        """Directory of the container's own cgroup; empty without one, and when the process has ended."""
+
+    def oom_kills(self, directory: str) -> int | None:
+        """Processes that the kernel has killed for want of memory in that cgroup and below; None without the memory
+        controller, or without the cgroup."""
+
     @property
     def slices(self) -> Slices:
         """Slices of pods, where the node gives them any."""

@@ -23,6 +23,9 @@ class Slices(Protocol):
     def pods(self) -> tuple[str, ...]:
         """Slices of pods, of all QoS classes. Raises OSError."""
 
+    def directory_of(self, uid: str) -> str:
+        """Directory of the slice of the pod with that UID; empty when it has none."""
+
     async def start(self, name: str, config: CgroupConfig) -> None:
         """Make the slice with these values, or give them to the one that is there."""
 

@@ -81,6 +81,7 @@ async def generate_container_config(
         files=files,
         node=node.resources,
         devices=inputs.of.devices.get(container.name, {}),
+        known_devices=inputs.of.known_devices,
         oci_runtime=oci_runtime,
         user=user,
         seccomp=node.seccomp,

@@ -106,22 +106,35 @@ async def _kill_in_turn(run: SyncRun, handlers: HandlerRunner, target: Container
 
 async def _kill_sandbox(run: SyncRun, sandbox: SandboxStatus) -> None:
     """Kill the sandbox's infra container, without a grace period: it only holds namespaces."""
+    process = _infra_process(sandbox)
     try:
-        process = ContainerProcess(
-            container_id=sandbox.infra_id,
-            pid=sandbox.infra_pid,
-            start_ticks=sandbox.infra_start_ticks,
-            monitor_pid=sandbox.infra_monitor_pid,
-        )
         await _kill(run, process)
         if not await _ended(run, process):
-            # It would show as ready for ever; its containers are dead, and their logs are kept by the agent.
+            # The sandbox would show as ready for ever; its containers are dead, and their logs are kept by the agent.
             await remove_id(run, run.runtime.remove_pod, sandbox.id)
     except RuntimeCallError as error:
         run.record.failed(SyncAction.KILL_SANDBOX, run.pod.name, SyncError.KILL_POD_SANDBOX, error.message)
         raise SyncEnded(SyncError.KILL_POD_SANDBOX, f"sandbox {sandbox.attempt}: {error.message}") from error
     run.record.succeeded(SyncAction.KILL_SANDBOX, run.pod.name)
     run.record.did(f"stopped sandbox {sandbox.attempt}")
+
+
+async def end_before_removal(run: SyncRun, sandbox: SandboxStatus) -> None:
+    """SIGKILL to the infra container of a sandbox that is about to be removed: Podman's removal takes half as long for
+    one that has ended, of which its monitor has noted that, as for one that it kills itself. Where it cannot be done
+    past Podman the removal does it."""
+    process = _infra_process(sandbox)
+    if sandbox.state is SandboxState.READY and await run.signal(process, "SIGKILL", SIGNAL_HOLD_S):
+        await _is_recorded(run, process)
+
+
+def _infra_process(sandbox: SandboxStatus) -> ContainerProcess:
+    return ContainerProcess(
+        container_id=sandbox.infra_id,
+        pid=sandbox.infra_pid,
+        start_ticks=sandbox.infra_start_ticks,
+        monitor_pid=sandbox.infra_monitor_pid,
+    )
 
 
 async def wait_freed(run: SyncRun, sandboxes: Sequence[SandboxStatus]) -> None:
@@ -208,13 +221,18 @@ async def _signal(run: SyncRun, process: ContainerProcess, signal: str, timeout_
 async def _ended(run: SyncRun, process: ContainerProcess) -> bool:
     """Wait until Podman shows the end of a process that has ended; False when it does not within NOTICE_WAIT_S. It does
     when the monitor has recorded the end: then it is not asked, and its own clean-up not waited for."""
+    return await _is_recorded(run, process) or await _noticed(run, process.container_id, _ENDED)
+
+
+async def _is_recorded(run: SyncRun, process: ContainerProcess) -> bool:
+    """Wait until the monitor has recorded the end of a process; False when it does not in time, or has gone."""
     for pause_s in RECORD_PAUSES_S:
         if run.runtime.recorded_end(process) is not None:
             return True
         if not run.runtime.has_monitor(process):
             break
         await asyncio.sleep(pause_s)
-    return await _noticed(run, process.container_id, _ENDED)
+    return False
 
 
 async def _noticed(run: SyncRun, id: str, states: Container[str]) -> bool:

@@ -6,9 +6,8 @@ step that fails ends the resize; a later sync goes on with what is left of it. E
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping
-from typing import Any, Final
+from typing import Any
 
 import msgspec
 
@@ -20,17 +19,15 @@ from ipc.kubecontainer.resize import ContainerUpdate
 from ipc.messages.pod_worker import SyncAction
 from ipc.messages.sync_error import SyncError
 from ipc.podresources.allocation import RESIZABLE, resizable_part
-from ipc.podresources.cgroup_config import CgroupConfig
+from ipc.podresources.cgroup_config import NO_LIMIT, CgroupConfig, without_lost_limits
 from ipc.podresources.node_resources import NodeResources
 from ipc.podresources.pod_requests import MEMORY
-from workers.cm.pod_cgroup import PodCgroup, pod_cgroup
+from workers.cm.pod_cgroup import PAGE_BYTES, PodCgroup, pod_cgroup
 from workers.compute.resize import PodResize, ResizeStep, limit_problem, resize_steps
 from workers.kubecontainer.cgroup_reading import CgroupReading
 from workers.kubecontainer.runtime import ContainerProcess, RuntimeCallError
 from workers.specgen.container_resources import container_resources, pod_cgroup_values
 from workers.sync.run import SyncRun
-
-PAGE_BYTES: Final = os.sysconf("SC_PAGE_SIZE")
 
 
 class _Failed(Exception):
@@ -111,6 +108,8 @@ class _Resizing:
         of_pod = pod_cgroup(self._run, self._node, self._pod, self._sandbox)
         seen = of_pod.read() if of_pod is not None else None
         desired = pod_cgroup_values(self._pod, self._node)
+        if self._resize.restarted and seen is not None:
+            desired = without_lost_limits(seen.config, desired)
         self._check_memory(seen, desired)
         for step in resize_steps(self._resize, seen.config if seen is not None else None, desired):
             await self._step(of_pod, step)
@@ -127,7 +126,8 @@ class _Resizing:
             ).memory_usage
             for update in updates
         }
-        limits = (seen.config.memory, desired.memory) if seen is not None else (None, None)
+        wanted = desired.memory if desired.memory != NO_LIMIT else None
+        limits = (seen.config.memory, wanted) if seen is not None else (None, None)
         problem = limit_problem(updates, usage, limits, seen.memory_usage if seen is not None else None)
         if problem:
             raise _Failed(problem)

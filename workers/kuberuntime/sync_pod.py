@@ -70,6 +70,8 @@ async def sync_pod(context: SyncContext, run: SyncRun, request: SyncPod, of: Pod
         sandbox = await create_sandbox(run, node, host.pods_dir, of, actions.attempt)
     else:
         sandbox = use_sandbox(run, node, host.pods_dir, of, actions.sandbox_id)
+        if actions.resize == NO_RESIZE and _starts(actions):
+            await pod_cgroup.follow(run, node.resources, pod, status.sandboxes[0])
     await context.shaper.shape(run, pod, sandbox.network)
     starter = ContainerStarter(run, context, PodInputs(of=of, volumes=volumes, sandbox=sandbox))
     # 7. Start ephemeral containers, 8. init containers: one after the other.
@@ -89,6 +91,10 @@ async def sync_pod(context: SyncContext, run: SyncRun, request: SyncPod, of: Pod
     # 12. When nothing was to do: end the pod if it takes more of the disk than it may.
     if not run.record.changed:
         await evict_if_beyond_limits(run, host, node.logs(run.pod), pod, status)
+
+
+def _starts(actions: PodActions) -> bool:
+    return bool(actions.init_containers_to_start or actions.containers_to_start)
 
 
 async def _kill_without_cgroup(run: SyncRun, handlers: HandlerRunner, of: PodSnapshot) -> None:

@@ -20,7 +20,7 @@ from workers.eviction.manager import keep_evicted
 from workers.fs.directories import is_name
 from workers.fs.tree_removal import Stuck
 from workers.kuberuntime.context import SyncContext
-from workers.kuberuntime.kill_container import kill_pod
+from workers.kuberuntime.kill_container import end_before_removal, kill_pod
 from workers.kuberuntime.leftover_processes import end_leftover_processes
 from workers.kuberuntime.pause_pod import thaw
 from workers.kuberuntime.remove import remove_container, remove_dead_containers, remove_sandbox
@@ -104,7 +104,10 @@ async def _remove_containers(run: SyncRun, status: RuntimePodStatus) -> None:
     run.step("removing")
     sandbox_ids = {sandbox.id for sandbox in status.sandboxes}
     outside = [container for container in status.containers if container.sandbox_id not in sandbox_ids]
-    removed = [await remove_sandbox(run, sandbox) for sandbox in status.sandboxes]
+    removed = []
+    for sandbox in status.sandboxes:
+        await end_before_removal(run, sandbox)
+        removed.append(await remove_sandbox(run, sandbox))
     removed += [await remove_container(run, container) for container in outside]
     if not all(removed):
         raise SyncEnded(SyncError.REMOVE, f"{removed.count(False)} of {len(removed)} removals failed")

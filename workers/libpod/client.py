@@ -17,9 +17,10 @@ from urllib.parse import quote, urlencode
 import msgspec
 
 from ipc.shm.breaker_state import BreakerState
+from ipc.wire.http_answer import TooLargeError
 from workers.kubecontainer.runtime import CallCounts, ErrorKind, RuntimeCallError
-from workers.libpod import decode
-from workers.libpod.connection import Connection, NothingSentError, TooLargeError
+from workers.libpod import failures
+from workers.libpod.connection import Connection, NothingSentError
 from workers.libpod.connection_pool import ConnectionPool
 from workers.libpod.health import Listener, ServiceWatch
 
@@ -117,7 +118,7 @@ class LibpodClient:
             async with self._turns[request.kind], self._watch.call(request.call):
                 answer = await self._answer(request)
                 if answer.status >= 400 and answer.status not in request.accept:
-                    raise decode.call_error(request.call, answer.status, answer.body)
+                    raise failures.call_error(request.call, answer.status, answer.body)
         except RuntimeCallError as error:
             self._count(errors=int(error.kind is not ErrorKind.NOT_FOUND))
             raise
@@ -137,7 +138,7 @@ class LibpodClient:
             await connection.send(message(request))
             status = await connection.head()
             if status >= 400:
-                raise decode.call_error(request.call, status, await connection.body(MAX_ANSWER_BYTES))
+                raise failures.call_error(request.call, status, await connection.body(MAX_ANSWER_BYTES))
             yield connection.parts()
         except (OSError, TooLargeError) as error:
             raise transport_error(request, error) from None

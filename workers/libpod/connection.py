@@ -12,7 +12,7 @@ from collections.abc import AsyncIterator, Mapping
 from typing import Final
 
 from ipc.wire.duplex import Duplex
-from ipc.wire.http_answer import NO_HTTP, SWITCHING_PROTOCOLS, HttpAnswer
+from ipc.wire.http_answer import SWITCHING_PROTOCOLS, HttpAnswer, whole_body
 
 MAX_HEAD_BYTES: Final = 16 * 1024
 """Largest head of an answer that is taken."""
@@ -24,10 +24,6 @@ class NothingSentError(ConnectionError):
     """The service has not got a byte of the request: it may be sent again, whatever it is."""
 
 
-class TooLargeError(Exception):
-    """The answer's body is larger than the caller takes."""
-
-
 class Connection:
     """One connection: one exchange at a time, each begun by `send`. Raises OSError when it breaks off.
 
@@ -37,7 +33,7 @@ class Connection:
     def __init__(self, path: str) -> None:
         """Raises NothingSentError. Connecting to a Unix socket succeeds or fails at once (unix(7))."""
         self._loop = asyncio.get_running_loop()
-        self._answer = HttpAnswer()
+        self._answer = HttpAnswer(MAX_HEAD_BYTES)
         self._is_read = False
         self._sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM | socket.SOCK_NONBLOCK)
         try:
@@ -81,11 +77,8 @@ class Connection:
 
     async def head(self) -> int:
         """Status of the final answer: what announces it (100, 103) is passed over."""
-        received = 0
         while not self._answer.status:
-            received += await self._read()
-            if received > MAX_HEAD_BYTES and not self._answer.status:
-                raise ConnectionResetError(f"{NO_HTTP}: its head has more than {MAX_HEAD_BYTES} bytes")
+            await self._read()
         return self._answer.status
 
     @property
@@ -104,14 +97,7 @@ class Connection:
 
     async def body(self, max_bytes: int) -> bytes:
         """The whole body. Raises TooLargeError, before much more than that was read."""
-        kept: list[bytes] = []
-        size = 0
-        async for part in self.parts():
-            size += len(part)
-            if size > max_bytes:
-                raise TooLargeError(f"an answer of more than {max_bytes} bytes")
-            kept.append(part)
-        return kept[0] if len(kept) == 1 else b"".join(kept)
+        return await whole_body(self.parts(), max_bytes)
 
     def take_over(self) -> tuple[Duplex, bytes]:
         """The connection itself, which is no HTTP any more after this answer's head, and what was read beyond that.
@@ -143,7 +129,7 @@ class Connection:
         self._answer.forget()
         self._sock.close()
 
-    async def _read(self) -> int:
+    async def _read(self) -> None:
         if self._answer.broken is not None:
             raise self._answer.broken
         self._is_read = True
@@ -155,4 +141,3 @@ class Connection:
             self._answer.feed(data)
         else:
             self._answer.end()
-        return len(data)

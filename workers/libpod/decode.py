@@ -1,5 +1,6 @@
-"""Decodes answers of the libpod API: JSON bodies to `workers.kubecontainer.runtime` structs, failures to their kind.
-Pure.
+"""Decodes answers of the libpod API: JSON bodies to `workers.kubecontainer.runtime` structs. Pure.
+
+Answers about images are decoded in `workers.libpod.decode_images`, failures in `workers.libpod.failures`.
 
 Only the fields that are used are named here; msgspec skips the rest while parsing, so that 200 containers become
 checked structs in 0.3 ms, which is what a parser needs for the bare dictionaries. The shapes are those of API version
@@ -8,10 +9,9 @@ checked structs in 0.3 ms, which is what a parser needs for the bare dictionarie
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from datetime import datetime
-from typing import Any, Final, TypeVar
+from typing import Final
 
 import msgspec
 
@@ -20,26 +20,18 @@ from ipc.host.id_ranges import IdRange, IdRanges, merged
 from workers.kubecontainer.runtime import (
     ErrorKind,
     ExecResult,
-    ImageInfo,
-    ImageUser,
     InspectedContainer,
     InspectedPod,
     ListedContainer,
-    ListedImage,
     ListedPod,
     RuntimeCallError,
     RuntimeEvent,
     VolumeInfo,
 )
 from workers.kubecontainer.signal_names import signal_name
+from workers.libpod.failures import MAX_MESSAGE_CHARS, kind_by_cause
+from workers.libpod.go_json import GoObject, decode_list, decode_value
 
-_DIGEST: Final = "sha256:"
-MAX_MESSAGE_CHARS: Final = 4096
-"""Longest error text kept of an answer, in characters: a registry or an OCI runtime chose its words."""
-
-MAX_PROGRESS_CHARS: Final = 256
-"""Longest text kept of a pull's progress, in characters."""
-_USERINFO: Final = re.compile(r"//[^/@\s]*@")
 _STARTED_TWICE: Final = "container is running"
 """Error that Podman 5.4 notes for good for a container that is started again while it runs."""
 
@@ -48,19 +40,13 @@ _EXEC_ERROR: Final = b"Error: "
 """How the service begins what it has to say in the output of an exec session."""
 _NOT_STARTED: Final = frozenset({126, 127})
 
-T = TypeVar("T")
 
-
-class _Wire(msgspec.Struct, frozen=True, rename="pascal"):
-    """A JSON object of Go's: absent and null fields are its zero values."""
-
-
-class _PodMember(_Wire, frozen=True):
+class _PodMember(GoObject, frozen=True):
     id: str
     status: str = ""
 
 
-class _ListPod(_Wire, frozen=True):
+class _ListPod(GoObject, frozen=True):
     id: str
     name: str = ""
     infra_id: str = ""
@@ -69,7 +55,7 @@ class _ListPod(_Wire, frozen=True):
     containers: tuple[_PodMember, ...] | None = None
 
 
-class _ListContainer(_Wire, frozen=True):
+class _ListContainer(GoObject, frozen=True):
     id: str
     state: str
     names: tuple[str, ...] | None = None
@@ -86,7 +72,7 @@ class _ListContainer(_Wire, frozen=True):
     labels: dict[str, str] | None = None
 
 
-class _ListedIdentity(_Wire, frozen=True):
+class _ListedIdentity(GoObject, frozen=True):
     """Fields of a `_ListContainer` that have to be right in any case: they say whose it is."""
 
     id: str
@@ -96,7 +82,7 @@ class _ListedIdentity(_Wire, frozen=True):
     labels: dict[str, str] | None = None
 
 
-class _State(_Wire, frozen=True):
+class _State(GoObject, frozen=True):
     status: str
     pid: int = 0
     conmon_pid: int = 0
@@ -107,21 +93,21 @@ class _State(_Wire, frozen=True):
     finished_at: str = ""
 
 
-class _Config(_Wire, frozen=True):
+class _Config(GoObject, frozen=True):
     labels: dict[str, str] | None = None
     stop_signal: int | str = 0
     """A number up to API version 4, a name from 5 on."""
 
 
-class _LogConfig(_Wire, frozen=True):
+class _LogConfig(GoObject, frozen=True):
     path: str = ""
 
 
-class _HostConfig(_Wire, frozen=True):
+class _HostConfig(GoObject, frozen=True):
     log_config: _LogConfig | None = None
 
 
-class _Network(_Wire, frozen=True):
+class _Network(GoObject, frozen=True):
     ip_address: str = msgspec.field(default="", name="IPAddress")
     ipv6_address: str = msgspec.field(default="", name="GlobalIPv6Address")
 
@@ -130,11 +116,11 @@ class _NetworkSettings(_Network, frozen=True):
     networks: dict[str, _Network] | None = None
 
 
-class _GraphDriver(_Wire, frozen=True):
+class _GraphDriver(GoObject, frozen=True):
     data: dict[str, str] | None = None
 
 
-class _InspectContainer(_Wire, frozen=True):
+class _InspectContainer(GoObject, frozen=True):
     id: str
     state: _State
     name: str = ""
@@ -152,12 +138,12 @@ class _InspectContainer(_Wire, frozen=True):
     graph_driver: _GraphDriver | None = None
 
 
-class _InspectPodMember(_Wire, frozen=True):
+class _InspectPodMember(GoObject, frozen=True):
     id: str
     state: str = ""
 
 
-class _InspectPod(_Wire, frozen=True):
+class _InspectPod(GoObject, frozen=True):
     id: str
     name: str = ""
     created: str = ""
@@ -166,49 +152,7 @@ class _InspectPod(_Wire, frozen=True):
     containers: tuple[_InspectPodMember, ...] | None = None
 
 
-class _ImageConfig(_Wire, frozen=True):
-    user: str = ""
-    stop_signal: str = ""
-
-
-class _Image(_Wire, frozen=True):
-    id: str
-    repo_digests: tuple[str, ...] | None = None
-    user: str = ""
-    size: int = 0
-    config: _ImageConfig | None = None
-
-
-class _ListImage(_Wire, frozen=True):
-    id: str
-    names: tuple[str, ...] | None = None
-    repo_tags: tuple[str, ...] | None = None
-    repo_digests: tuple[str, ...] | None = None
-    size: int = 0
-    read_only: bool = False
-
-
-class _ImageUser(_Wire, frozen=True):
-    id: str
-    names: tuple[str, ...] | None = None
-    image_id: str = msgspec.field(default="", name="ImageID")
-    labels: dict[str, str] | None = None
-
-
-class _Mount(_Wire, frozen=True):
-    type: str = ""
-    source: str = ""
-
-
-class _Mounts(_Wire, frozen=True):
-    mounts: tuple[_Mount, ...] | None = None
-
-
-class _ImagesRemoved(_Wire, frozen=True):
-    errors: tuple[str, ...] | None = None
-
-
-class _Volume(_Wire, frozen=True):
+class _Volume(GoObject, frozen=True):
     name: str
     driver: str = ""
     mountpoint: str = ""
@@ -240,11 +184,11 @@ class _Info(msgspec.Struct, frozen=True):
     store: _StoreInfo = _StoreInfo()
 
 
-class _Created(_Wire, frozen=True):
+class _Created(GoObject, frozen=True):
     id: str
 
 
-class _Report(_Wire, frozen=True):
+class _Report(GoObject, frozen=True):
     """One target of a DELETE. ``Err`` is a Go error: null, or whatever its type shows as JSON, often just ``{}``."""
 
     id: str = ""
@@ -253,20 +197,13 @@ class _Report(_Wire, frozen=True):
     """Errors of a pod's members by id, from 4.5 on."""
 
 
-class _ExecSession(_Wire, frozen=True):
+class _ExecSession(GoObject, frozen=True):
     running: bool = False
     exit_code: int = 0
     pid: int = 0
 
 
-class _PullReport(msgspec.Struct, frozen=True):
-    id: str = ""
-    images: tuple[str, ...] | None = None
-    error: str = ""
-    stream: str = ""
-
-
-class _Actor(_Wire, frozen=True):
+class _Actor(GoObject, frozen=True):
     id: str = msgspec.field(default="", name="ID")
     attributes: dict[str, str] | None = None
 
@@ -277,27 +214,22 @@ class _Event(msgspec.Struct, frozen=True):
     time_ns: int = msgspec.field(default=0, name="timeNano")
 
 
-class _Failure(msgspec.Struct, frozen=True):
-    cause: str = ""
-    message: str = ""
-
-
 def decode_pods(body: bytes) -> tuple[ListedPod, ...]:
     """GET pods/json. Like every decode function here it raises msgspec.DecodeError or ValueError."""
-    return tuple(_listed_pod(pod) for pod in _decode_list(_ListPod, body))
+    return tuple(_listed_pod(pod) for pod in decode_list(_ListPod, body))
 
 
 def decode_containers(body: bytes) -> tuple[ListedContainer, ...]:
     """GET containers/json. A container with invalid fields has an empty ``state`` and must be inspected."""
     try:
-        return tuple(_listed_container(c) for c in _decode_list(_ListContainer, body))
+        return tuple(_listed_container(c) for c in decode_list(_ListContainer, body))
     except (msgspec.ValidationError, ValueError, OverflowError):
-        return tuple(_one_listed(entry) for entry in _decode_list(msgspec.Raw, body))
+        return tuple(_one_listed(entry) for entry in decode_list(msgspec.Raw, body))
 
 
 def decode_container(body: bytes) -> InspectedContainer:
     """GET containers/{id}/json."""
-    sock = _decode(_InspectContainer, body)
+    sock = decode_value(_InspectContainer, body)
     state = sock.state
     log_config = sock.host_config.log_config if sock.host_config else None
     return InspectedContainer(
@@ -329,7 +261,7 @@ def decode_container(body: bytes) -> InspectedContainer:
 
 def decode_pod(body: bytes) -> InspectedPod:
     """GET pods/{id}/json."""
-    sock = _decode(_InspectPod, body)
+    sock = decode_value(_InspectPod, body)
     return InspectedPod(
         id=sock.id,
         name=sock.name,
@@ -340,71 +272,15 @@ def decode_pod(body: bytes) -> InspectedPod:
     )
 
 
-def decode_image(body: bytes) -> ImageInfo:
-    """GET images/{name}/json."""
-    sock = _decode(_Image, body)
-    config = sock.config or _ImageConfig()
-    return ImageInfo(
-        id=sock.id,
-        digests=sock.repo_digests or (),
-        user=sock.user or config.user,
-        stop_signal=config.stop_signal,
-        size_bytes=sock.size,
-    )
-
-
-def decode_images(body: bytes) -> tuple[ListedImage, ...]:
-    """GET images/json."""
-    return tuple(
-        ListedImage(
-            id=sock.id.removeprefix(_DIGEST),
-            names=sock.names or sock.repo_tags or (),
-            digests=sock.repo_digests or (),
-            size_bytes=sock.size,
-            is_read_only=sock.read_only,
-        )
-        for sock in _decode_list(_ListImage, body)
-    )
-
-
-def decode_image_users(body: bytes) -> tuple[tuple[ImageUser, Mapping[str, str]], ...]:
-    """GET containers/json?external=true: each container as a user of its image, with its labels."""
-    return tuple(
-        (
-            ImageUser(
-                id=sock.id,
-                name=next(iter(sock.names or ()), sock.id),
-                images=(sock.image_id.removeprefix(_DIGEST),),
-            ),
-            sock.labels or {},
-        )
-        for sock in _decode_list(_ImageUser, body)
-    )
-
-
-def decode_mounted_images(body: bytes) -> tuple[str, ...]:
-    """GET containers/{id}/json: images that are mounted into it, as whoever made it has named them."""
-    return tuple(mount.source for mount in _decode(_Mounts, body).mounts or () if mount.type == "image")
-
-
-def check_images_removed(call: str, body: bytes) -> None:
-    """DELETE images/remove, which answers 200 in any case. Raises RuntimeCallError for its errors but those of images
-    that are gone."""
-    for error in _decode(_ImagesRemoved, body).errors or ():
-        kind = _by_cause(error) or ErrorKind.INTERNAL
-        if kind is not ErrorKind.IMAGE_UNKNOWN:
-            raise RuntimeCallError(kind, call, error[:MAX_MESSAGE_CHARS])
-
-
 def decode_store(body: bytes) -> tuple[str, str]:
     """GET info: root and driver of the storage."""
-    store = _decode(_Info, body).store
+    store = decode_value(_Info, body).store
     return store.graph_root, store.graph_driver_name
 
 
 def decode_volume(body: bytes) -> VolumeInfo:
     """GET volumes/{name}/json and POST volumes/create."""
-    sock = _decode(_Volume, body)
+    sock = decode_value(_Volume, body)
     return VolumeInfo(
         name=sock.name,
         mount_point=sock.mountpoint,
@@ -416,7 +292,7 @@ def decode_volume(body: bytes) -> VolumeInfo:
 
 def decode_id_ranges(body: bytes) -> IdRanges:
     """GET info. A Podman that has no map of its own has all ids."""
-    maps = _decode(_Info, body).host.id_mappings
+    maps = decode_value(_Info, body).host.id_mappings
     return IdRanges(users=_id_ranges(maps.uidmap), groups=_id_ranges(maps.gidmap))
 
 
@@ -426,12 +302,12 @@ def _id_ranges(maps: tuple[_IdMap, ...] | None) -> tuple[IdRange, ...]:
 
 def decode_created_id(body: bytes) -> str:
     """POST pods/create and containers/create."""
-    return _decode(_Created, body).id
+    return decode_value(_Created, body).id
 
 
 def decode_removal_errors(body: bytes) -> tuple[str, ...]:
     """DELETE containers/{id} (a list of reports) and pods/{id} (one): what went wrong, although the status is 200."""
-    reports = (_decode(_Report, body),) if body.startswith(b"{") else _decode_list(_Report, body or b"null")
+    reports = (decode_value(_Report, body),) if body.startswith(b"{") else decode_list(_Report, body or b"null")
     errors = [found for report in reports for found in ((report.id, report.err), *report.removed.items())]
     return tuple(f"{id[:12]}: {bytes(error).decode()}" for id, error in errors if bytes(error) != b"null")
 
@@ -442,32 +318,12 @@ class _FreezeReport(msgspec.Struct, frozen=True):
 
 def decode_freeze_errors(body: bytes) -> tuple[str, ...]:
     """POST pods/{id}/pause and unpause: what went wrong, as far as it is told apart."""
-    return tuple(dict.fromkeys(_decode(_FreezeReport, body).errors or ()))
-
-
-def decode_progress(line: bytes) -> str:
-    """One line of POST images/pull before its last: what is being done; empty when it does not say."""
-    try:
-        words = _decode(_PullReport, line).stream
-    except msgspec.DecodeError:
-        return ""  # The last line tells; this one is only for people.
-    return " ".join(words.split())[:MAX_PROGRESS_CHARS]
-
-
-def decode_pull(line: bytes) -> str:
-    """The last line of POST images/pull, which answers 200 in any case: the image id. Raises PULL for its error."""
-    report = _decode(_PullReport, line) if line else _PullReport()
-    if report.error:
-        raise RuntimeCallError(ErrorKind.PULL, "pull image", without_userinfo(report.error)[:MAX_MESSAGE_CHARS])
-    image_id = report.id or next(iter(report.images or ()), "")
-    if not image_id:
-        raise RuntimeCallError(ErrorKind.PULL, "pull image", "the pull ended without an image and without an error")
-    return image_id
+    return tuple(dict.fromkeys(decode_value(_FreezeReport, body).errors or ()))
 
 
 def decode_exec_pid(body: bytes) -> int:
     """GET exec/{id}/json: the pid of its process in the host's pid namespace; 0 when it does not run."""
-    session = _decode(_ExecSession, body)
+    session = decode_value(_ExecSession, body)
     return session.pid if session.running else 0
 
 
@@ -477,13 +333,13 @@ def decode_exec_result(body: bytes, framed: bytes, max_output_bytes: int) -> Exe
     Then the service writes the OCI runtime's message into the output, and an exit code that the command might have had
     itself: 126, 127.
     """
-    session = _decode(_ExecSession, body)
+    session = decode_value(_ExecSession, body)
     if session.running:
         raise RuntimeCallError(ErrorKind.UNAVAILABLE, "exec", "the output broke off, and the command still runs")
     output = _unframe(framed)
     if session.exit_code in _NOT_STARTED and output.startswith(_EXEC_ERROR):
         words = output.removeprefix(_EXEC_ERROR).partition(b"\n")[0].decode(errors="replace")
-        if _by_cause(words) is ErrorKind.COMMAND:
+        if kind_by_cause(words) is ErrorKind.COMMAND:
             raise RuntimeCallError(ErrorKind.COMMAND, "exec", words[:MAX_MESSAGE_CHARS])
     kept = output[:max_output_bytes]
     return ExecResult(exit_code=session.exit_code, output=kept, limited=len(output) > max_output_bytes)
@@ -499,86 +355,15 @@ def _unframe(framed: bytes) -> bytes:
     return b"".join(parts)
 
 
-def without_userinfo(text: str) -> str:
-    """URLs without user and password: those of a proxy may be in an error."""
-    return _USERINFO.sub("//", text)
-
-
 def decode_event(line: bytes) -> RuntimeEvent:
     """One line of GET events."""
-    sock = _decode(_Event, line)
+    sock = decode_value(_Event, line)
     return RuntimeEvent(
         action=sock.action,
         container_id=sock.actor.id,
         labels=sock.actor.attributes or {},
         time=sock.time_ns / 1e9,
     )
-
-
-# The root cause that libpod names, not the status, says what happened: 4.3 answers 500 to a missing image and to a name
-# in use. First match wins. Sources: libpod/define/errors.go; measured on 4.3.1 and 5.4.2.
-_KIND_BY_CAUSE: Final = (
-    ("image not known", ErrorKind.IMAGE_UNKNOWN),
-    ("no such image", ErrorKind.IMAGE_UNKNOWN),
-    ("image is in use", ErrorKind.WRONG_STATE),
-    ("image used by", ErrorKind.WRONG_STATE),
-    ("name is already in use", ErrorKind.NAME_IN_USE),
-    ("pod already exists", ErrorKind.NAME_IN_USE),
-    ("container already exists", ErrorKind.NAME_IN_USE),
-    ("volume already exists", ErrorKind.NAME_IN_USE),
-    ("no such container", ErrorKind.NOT_FOUND),
-    ("no such pod", ErrorKind.NOT_FOUND),
-    ("no such volume", ErrorKind.NOT_FOUND),
-    ("has already been removed", ErrorKind.NOT_FOUND),
-    ("state improper", ErrorKind.WRONG_STATE),
-    ("no such exec session", ErrorKind.NOT_FOUND),
-    ("invoke a command that was not found", ErrorKind.COMMAND),
-    ("OCI permission denied", ErrorKind.COMMAND),
-    ("OCI runtime permission denied", ErrorKind.COMMAND),
-    ("no matching entries in passwd file", ErrorKind.COMMAND),
-    ('workdir "', ErrorKind.COMMAND),
-    ("invalid argument", ErrorKind.INVALID),
-    ("invalid configuration", ErrorKind.INVALID),
-    ("invalid pod spec", ErrorKind.INVALID),
-    ("invalid container config", ErrorKind.INVALID),
-    ("invalid signal", ErrorKind.INVALID),
-    ("no command or entrypoint provided", ErrorKind.INVALID),
-    ("json: cannot unmarshal", ErrorKind.INVALID),
-)
-# No sentinel error of libpod's stands behind these: the OCI runtime's words, and how libpod reports any failed command.
-_LEFTOVER: Final = re.compile(r"already exists: OCI runtime error|/[a-z]+ start [0-9a-f]{64}` failed: exit status")
-# Whoever ends Podman ends what it has just run as well: that says nothing about the container.
-_BROKEN_OFF: Final = re.compile(r"` failed: signal: (?:terminated|killed)")
-_KIND_BY_STATUS: Final = {400: ErrorKind.INVALID, 404: ErrorKind.NOT_FOUND, 409: ErrorKind.WRONG_STATE}
-
-
-def call_error(call: str, status: int, body: bytes) -> RuntimeCallError:
-    """The error behind an answer of 400 or more.
-
-    Only the first JSON document counts: 4.3 writes a second one after some (pkg/api/handlers/utils/errors.go).
-    """
-    try:
-        failure = _decode(_Failure, body.partition(b"\n")[0])
-    except (msgspec.DecodeError, ValueError):
-        failure = _Failure()
-    text = (
-        failure.message or failure.cause or body.decode(errors="replace") or f"Podman gives no reason (HTTP {status})"
-    )
-    return RuntimeCallError(_kind(status, failure), call, text[:MAX_MESSAGE_CHARS])
-
-
-def _kind(status: int, failure: _Failure) -> ErrorKind:
-    """Kind of a failure: by the cause, else by the message, and last by the status."""
-    kind = _by_cause(failure.cause)
-    if kind is None and _LEFTOVER.search(failure.message):
-        kind = ErrorKind.LEFTOVER
-    if kind is None and _BROKEN_OFF.search(failure.message):
-        kind = ErrorKind.UNAVAILABLE
-    return kind or _KIND_BY_STATUS.get(status, ErrorKind.INTERNAL)
-
-
-def _by_cause(cause: str) -> ErrorKind | None:
-    return next((kind for fragment, kind in _KIND_BY_CAUSE if fragment in cause), None)
 
 
 def _listed_pod(sock: _ListPod) -> ListedPod:
@@ -594,9 +379,9 @@ def _listed_pod(sock: _ListPod) -> ListedPod:
 
 def _one_listed(entry: bytes) -> ListedContainer:
     try:
-        return _listed_container(_decode(_ListContainer, entry))
+        return _listed_container(decode_value(_ListContainer, entry))
     except (msgspec.ValidationError, ValueError, OverflowError):
-        found = _decode(_ListedIdentity, entry)
+        found = decode_value(_ListedIdentity, entry)
     return _listed_container(
         _ListContainer(
             id=found.id,
@@ -640,14 +425,3 @@ def _ips(settings: _NetworkSettings | None) -> tuple[str, ...]:
 def _epoch_s(text: str) -> float:
     """Go's time as JSON to epoch seconds; its zero value and nothing at all are 0.0."""
     return parse_rfc3339(text) if text else 0.0
-
-
-def _decode(shape: type[T], body: bytes) -> T:
-    return msgspec.json.decode(body, type=shape)
-
-
-def _decode_list(item: type[T], body: bytes) -> tuple[T, ...]:
-    """Go's empty slice is null."""
-    shape: Any = tuple[item, ...] | None  # type: ignore[valid-type]
-    found: tuple[T, ...] | None = msgspec.json.decode(body, type=shape)
-    return found or ()

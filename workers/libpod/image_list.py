@@ -8,10 +8,11 @@ from typing import Final
 import msgspec
 
 from ipc.nodestatus.images import StoredImage
+from ipc.wire.http_answer import TooLargeError
 from workers.kubecontainer.runtime import ErrorKind, RuntimeCallError
-from workers.libpod import decode
+from workers.libpod import failures
 from workers.libpod.client import Kind, Request, message, transport_error
-from workers.libpod.connection import Connection, TooLargeError
+from workers.libpod.connection import Connection
 
 TIMEOUT_S: Final = 30.0
 """For the whole list, in seconds."""
@@ -57,5 +58,5 @@ async def list_images(socket_path: str) -> tuple[StoredImage, ...]:
         if connection is not None:
             connection.close()
     if status >= 400:
-        raise decode.call_error(_LIST.call, status, body)
+        raise failures.call_error(_LIST.call, status, body)
     return decode_image_list(body)

@@ -63,7 +63,7 @@ class LineStream:
                     await self._finished.wait()
                 return
             except TimeoutError:
-                continue  # It was about to send its request, or nothing ends it: a daemon cannot keep the process.
+                continue  # The thread was about to send its request, or nothing ends it: no daemon keeps the process.
 
     # --- in the thread ---
 
@@ -73,7 +73,7 @@ class LineStream:
             for line in self._read():
                 self._keep(line)
         except Exception as error:
-            failure = error  # Whatever it is, it belongs to whoever waits for lines.
+            failure = error  # Any error belongs to those who wait for lines.
         with self._lock:
             self._failure = failure
             self._ended = True

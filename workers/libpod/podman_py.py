@@ -20,7 +20,7 @@ from podman.api.client import APIClient
 from podman.api.uds import UDSAdapter, UDSConnection, UDSConnectionPool
 
 from workers.kubecontainer.runtime import ErrorKind, RuntimeCallError
-from workers.libpod import decode
+from workers.libpod import failures
 from workers.libpod.client import API_VERSION
 from workers.libpod.lines import LineSplitter
 
@@ -83,7 +83,7 @@ class PodmanPyCall:
             with contextlib.closing(answer):
                 try:
                     if answer.status_code >= 400:
-                        raise decode.call_error(call, answer.status_code, answer.raw.read(READ_BYTES))
+                        raise failures.call_error(call, answer.status_code, answer.raw.read(READ_BYTES))
                     yield from answer.iter_content(READ_BYTES)
                 except urllib3.exceptions.HTTPError as error:  # those of requests are OSErrors
                     raise ConnectionResetError(str(error)) from error

@@ -21,12 +21,12 @@ import orjson
 
 from ipc.nodestatus.images import StoredImage
 from ipc.wire.duplex import Duplex
-from ipc.wire.http_answer import SWITCHING_PROTOCOLS
+from ipc.wire.http_answer import SWITCHING_PROTOCOLS, TooLargeError
 from ipc.wire.stream_channels import CHUNK_BYTES, Channel, TerminalSize
 from workers.kubecontainer.runtime import ErrorKind, InspectedContainer, RuntimeCallError
-from workers.libpod import decode
+from workers.libpod import decode, failures
 from workers.libpod.client import Kind, Request, message, transport_error
-from workers.libpod.connection import Connection, TooLargeError
+from workers.libpod.connection import Connection
 from workers.libpod.image_list import decode_image_list
 
 CALL_TIMEOUT_S: Final = 30.0
@@ -192,7 +192,7 @@ class PodmanStreams:
             found = connection.headers.get(PATH_STAT, "")
             connection.close()
             if status >= 400:
-                raise decode.call_error(request.call, status, b"")
+                raise failures.call_error(request.call, status, b"")
             return found
 
         return await self._asked(request, _NO_REUSE, stat)
@@ -205,7 +205,7 @@ class PodmanStreams:
         async def begun(connection: Connection) -> Connection:
             status = await connection.head()
             if status >= 400:
-                raise decode.call_error(request.call, status, await _refusal(connection))
+                raise failures.call_error(request.call, status, await _refusal(connection))
             return connection
 
         connection = await self._asked(request, _NO_REUSE, begun)
@@ -236,7 +236,7 @@ class PodmanStreams:
             async with asyncio.timeout(CALL_TIMEOUT_S):
                 status = await connection.head()
                 if status >= 400:
-                    raise decode.call_error(request.call, status, await _refusal(connection))
+                    raise failures.call_error(request.call, status, await _refusal(connection))
         except BaseException as error:
             raise _failure(request, error) from None
         finally:
@@ -252,7 +252,7 @@ class PodmanStreams:
             body = await connection.body(MAX_ANSWER_BYTES)
             connection.close()
             if status >= 400:
-                raise decode.call_error(request.call, status, body)
+                raise failures.call_error(request.call, status, body)
             return body
 
         return await self._asked(request, _NO_REUSE, whole)
@@ -261,7 +261,7 @@ class PodmanStreams:
         async def taken_over(connection: Connection) -> ProcessStreams:
             status = await connection.head()
             if status not in _SWITCHED:
-                raise decode.call_error(request.call, status, await _refusal(connection))
+                raise failures.call_error(request.call, status, await _refusal(connection))
             streams, ahead = connection.take_over()
             return ProcessStreams(streams, ahead, tty=tty)
 

@@ -10,13 +10,14 @@ from __future__ import annotations
 import asyncio
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence, Set
-from typing import Final
+from typing import Final, TypeVar
 
 import msgspec
 
 from ipc.host.clock import Clock
 from ipc.host.tasks import FailureLog
 from ipc.kubecontainer.pod_status import UNKNOWN_EXIT_CODE, ContainerState, RuntimeContainerStatus, RuntimePodStatus
+from workers.cm.oom_kills import KILLED, OomKills
 from workers.kubecontainer import labels
 from workers.kubecontainer.convert import container_state, pod_status, sandbox_behind
 from workers.kubecontainer.label_signatures import Ownership
@@ -55,6 +56,8 @@ from workers.pleg.unknown_containers import UnknownContainers
 PODS_PER_YIELD: Final = 100
 """Pods of a relist that are evaluated before other tasks of the process run, the heartbeat among them: ten thousand in
 one go were half a second of CPU time, and much more on a host that is busy."""
+
+T = TypeVar("T", InspectedContainer, RecordedEnd)
 
 
 class Relisting(msgspec.Struct, frozen=True, kw_only=True):
@@ -104,6 +107,7 @@ class Observer:
         self._on_inspect = on_inspect
         self._stuck_slack_s = stuck_slack_s
         self._exits = ExitWatch(runtime, clock, on_exit, on_record=on_record)
+        self._oom_kills = OomKills(runtime)
         self._lost: LostAttempts | None = None
         self._inspected: dict[str, InspectedContainer] = {}
         self._ours: dict[str, frozenset[str]] = {}
@@ -312,6 +316,8 @@ class Observer:
         self._exits.retain(ids)
         relisting = await self._relisting(listing, failures, self._lost.uids - newer)
         self.touched.listed_all(listing.doubts, relisting.failures.keys())
+        self._oom_kills.adopted()
+        self._oom_kills.drop_gone()
         return msgspec.structs.replace(relisting, passed_over=newer)
 
     async def _recall(self, listing: Listing) -> None:
@@ -475,6 +481,7 @@ class Observer:
             self._disown(uid, id)
         if ours and state is ContainerState.RUNNING:
             self._exits.watch(found, uid)
+            self._oom_kills.runs(uid, found.process, is_infra=found.is_infra)
         else:
             self._exits.forget(id)
         if found.state == "stopping":
@@ -486,6 +493,12 @@ class Observer:
             state = ContainerState.EXITED
         if ours and state is ContainerState.EXITED and not found.is_infra:
             self._messages[id] = read_termination_message(found, self._pods_dir, self._pod_logs_dir)
+            self._inspected[id] = self._with_oom_kill(uid, id, found)
+
+    def _with_oom_kill(self, uid: str, id: str, end: T) -> T:
+        """An end of a container as Podman or its monitor tells it, with what these may not know."""
+        is_killed = self._oom_kills.has_killed(uid, id) and end.exit_code == KILLED
+        return msgspec.structs.replace(end, oom_killed=True) if is_killed else end
 
     def _unexpected(self, call: str, id: str, error: Exception) -> RuntimeCallError:
         """An unexpected error as a failed call. ``id``: of the container or pod; a row of the same errors is logged
@@ -539,6 +552,7 @@ class Observer:
             if self._exits.is_alive(id):
                 self._on_forgotten(uid)
             self._disown(uid, id)
+            self._oom_kills.forget(uid, id)
             self._messages.pop(id, None)
             self._unexplained.pop(id, None)
             self._stopping.pop(id, None)
@@ -570,7 +584,8 @@ class Observer:
 
     def _records(self, containers: Iterable[InspectedContainer]) -> dict[str, RecordedEnd]:
         """Recorded ends by id, of containers whose end Podman does not show yet."""
-        return {c.id: end for c in containers if (end := self._exits.record_of(c.id, c.pid)) is not None}
+        ends = {c.id: end for c in containers if (end := self._exits.record_of(c.id, c.pid)) is not None}
+        return {id: self._with_oom_kill(read_uid(self._inspected[id].labels), id, end) for id, end in ends.items()}
 
     def _read_messages(self, records: Mapping[str, RecordedEnd]) -> None:
         """Termination messages of containers with recorded ends."""

@@ -51,6 +51,12 @@ def memory_usage(directory: str) -> int | None:
     return _number(_read(directory, "memory.current"))
 
 
+def oom_kills(directory: str) -> int | None:
+    """Processes that were killed for want of memory, in it and below; None where that is not counted."""
+    words = _read(directory, "memory.events").split()
+    return _number(dict(zip(words[::2], words[1::2], strict=False)).get("oom_kill", ""))
+
+
 def read_config(directory: str) -> CgroupConfig:
     """Limits and weight as they are; None where there is no controller or no limit."""
     quota, _, period = _read(directory, "cpu.max").partition(" ")
@@ -77,7 +83,7 @@ def write_config(directory: str, config: CgroupConfig) -> None:
 
 def _files(config: CgroupConfig) -> Iterator[tuple[str, str]]:
     if config.memory is not None:
-        yield "memory.max", str(config.memory)
+        yield "memory.max", "max" if config.memory == NO_LIMIT else str(config.memory)
     if config.cpu_quota is not None:
         yield "cpu.max", f"{'max' if config.cpu_quota == NO_LIMIT else config.cpu_quota} {config.cpu_period}"
     if config.cpu_shares is not None:

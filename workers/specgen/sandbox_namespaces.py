@@ -13,7 +13,7 @@ import msgspec
 from ipc.api.v1.container import Container
 from ipc.api.v1.pod import Pod
 from ipc.podresources.network_settings import BRIDGE, NetworkSettings
-from workers.network.hostnames import kernel_hostname, pod_names
+from workers.network.hostnames import kernel_hostname, pod_names, truncate_hostname
 
 _HOST: Final = {"nsmode": "host"}
 
@@ -32,7 +32,7 @@ def sandbox_namespaces(pod: Pod, settings: NetworkSettings) -> dict[str, Any]:
 
     Podman keeps no hosts file: the pod's is ours (`workers.network.etc_mounts`).
     """
-    network = {"netns": _HOST} if pod.spec.host_network else _own_network(pod, settings)
+    network = _hosts_network(pod) if pod.spec.host_network else _own_network(pod, settings)
     return {"shared_namespaces": _shared(pod), "no_manage_hosts": True, **network}
 
 
@@ -66,6 +66,12 @@ def _shared(pod: Pod) -> list[str]:
         "pid": bool(spec.share_process_namespace) and not spec.host_pid,
     }
     return [name for name, is_shared in shared.items() if is_shared]
+
+
+def _hosts_network(pod: Pod) -> dict[str, Any]:
+    """The host name is that of the infra container alone, which nobody sees. Without one Podman gives it the name of
+    the sandbox, and the kernel refuses a long one."""
+    return {"netns": _HOST, "hostname": truncate_hostname(pod.metadata.name)}
 
 
 def _own_network(pod: Pod, settings: NetworkSettings) -> dict[str, Any]:

@@ -17,6 +17,7 @@ from ipc.api.v1.pod import Pod
 from ipc.api.v1.probe import LifecycleHandler
 from ipc.kubecontainer.hashing import hash_in, sandbox_hash
 from ipc.podresources.allocation import resizable_part
+from ipc.podresources.devices import Devices
 from ipc.podresources.network_settings import NetworkSettings
 from ipc.podresources.node_resources import NodeResources
 from workers.env.expansion import expand_all
@@ -113,6 +114,7 @@ class ContainerConfig(msgspec.Struct, frozen=True, kw_only=True):
     node: NodeResources = NodeResources()
     devices: Mapping[str, tuple[str, ...]] = {}
     """Names of the devices that it is given, by extended resource."""
+    known_devices: Devices = {}
     oci_runtime: str = ""
     """Path of the OCI runtime that is to run it; empty: Podman's."""
     user: str = ""
@@ -130,7 +132,7 @@ def container_spec(pod: Pod, container: Container, config: ContainerConfig) -> d
     Podman adds the environment of the image below that of the config. Raises ConfigError.
     """
     name = container_name(pod, container.name, config.attempt)
-    edits = device_edits(container, config.devices, config.node.devices)
+    edits = device_edits(container, config.devices, config.known_devices)
     return {
         "name": name,
         "pod": config.sandbox_id,
@@ -195,7 +197,7 @@ def _host_name(config: ContainerConfig) -> dict[str, Any]:
 _NS_PER_S: Final = 10**9
 _NO_ACTIONS_OF_PODMAN: Final = {
     "restart_policy": "no",
-    # Its times are Podman's defaults: 5.4 checks them whenever limits of the container are changed.
+    # Times of a health check are Podman's defaults: 5.4 checks them whenever limits of the container are changed.
     "healthconfig": {"Test": ["NONE"], "Interval": 30 * _NS_PER_S, "Timeout": 30 * _NS_PER_S, "Retries": 3},
     "sdnotifyMode": "ignore",
     "systemd": "false",

@@ -27,11 +27,12 @@ from workers.userns.steps.mounts import bind, mount_tmpfs
 from workers.userns.steps.reading import read_file
 from workers.userns.steps.removal import remove
 from workers.userns.steps.syscalls import Refused
+from workers.userns.steps.user import give_to_user
 
 STEPS: Final[Mapping[str, Callable[..., Any]]] = {
     step.__name__: step
     for step in (
-        *(mount_tmpfs, bind, bind_image, give_to_group, read_file, remove),
+        *(mount_tmpfs, bind, bind_image, give_to_group, give_to_user, read_file, remove),
         *(used_bytes, used_bytes_and_inodes, bytes_and_inodes_at_least),
     )
 }

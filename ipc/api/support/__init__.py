@@ -1,1 +1,1 @@
-"""Which fields are acted on, and how: the table, its page, and findings about one object."""
+"""Support of fields: the table of those that are acted on, and how; its page, and findings about one object."""

@@ -1,4 +1,4 @@
-"""Fields of a pod that only a cluster can give anything to: the table of support speaks of pods without one. Pure."""
+"""Fields of a pod of which the table of support does not speak when the pod is a cluster's. Pure."""
 
 from __future__ import annotations
 
@@ -7,11 +7,16 @@ from typing import Final
 
 CLUSTER_FIELDS: Final = frozenset(
     {
+        "spec.os.name",  # admission rejects such a pod, as upstream; a manifest's author is told at once
+        "spec.securityContext.windowsOptions",  # means nothing on Linux, as upstream: pods for both systems have it
+        "spec.containers[*].securityContext.windowsOptions",
+        "spec.initContainers[*].securityContext.windowsOptions",
+        "spec.ephemeralContainers[*].securityContext.windowsOptions",
         "spec.volumes[*].projected.sources[*].serviceAccountToken",
         "spec.volumes[*].projected.sources[*].clusterTrustBundle",
     }
 )
-"""Paths of rows of the table."""
+"""Paths of rows of the table: what only a cluster can give something to, and what is decided later."""
 _INDEX: Final = re.compile(r"\[\d+\]")
 
 

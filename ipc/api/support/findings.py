@@ -1,4 +1,4 @@
-"""Which fields of a pod Rootlet does not act on: the table of support held against a pod. Pure."""
+"""Findings about fields of a pod that Rootlet does not act on: the table of support held against a pod. Pure."""
 
 import functools
 import re

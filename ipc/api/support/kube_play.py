@@ -48,7 +48,7 @@ def kube_play(path: str) -> str:
     """``yes``, ``partly`` (something below the field is acted on) or ``no``: ignored without a word."""
     known = ACTED_ON - _LISTED_BY_PART
     if path.startswith(ANNOTATION):
-        return "no"  # It passes annotations on, and acts on none of the table's.
+        return "no"  # Podman passes annotations on, and acts on none of the table's.
     if path in ACTED_ON or any(_is_below(path, parent) for parent in known):
         return "yes"
     return "partly" if any(_is_below(field, path) for field in known) else "no"

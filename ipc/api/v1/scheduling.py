@@ -1,12 +1,14 @@
 """Placement, which a single host decodes and validates, nothing more, and priority (scheduling/v1)."""
 
-from typing import Literal
+from typing import Final, Literal
 
 from msgspec import field
 
 from ipc.api.v1.base import ApiStruct, Empty, Int32, Int64, ResourceList, always
 from ipc.api.v1.meta import LabelSelector, ObjectMeta
 
+NODE_NAME_FIELD: Final = "metadata.name"
+"""The one field of nodes that a selector may name."""
 NodeSelectorOperator = Literal["In", "NotIn", "Exists", "DoesNotExist", "Gt", "Lt"]
 TolerationOperator = Literal["Exists", "Equal", "Lt", "Gt"]
 TaintEffect = Literal["NoSchedule", "PreferNoSchedule", "NoExecute"]
@@ -44,7 +46,7 @@ class PreferredSchedulingTerm(ApiStruct, frozen=True, kw_only=True):
 
 
 class NodeAffinity(ApiStruct, frozen=True, kw_only=True):
-    """Which nodes."""
+    """Selection of nodes."""
 
     required_during_scheduling_ignored_during_execution: NodeSelector | None = None
     preferred_during_scheduling_ignored_during_execution: tuple[PreferredSchedulingTerm, ...] = ()

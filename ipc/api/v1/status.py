@@ -150,7 +150,7 @@ class PodResourceClaimStatus(ApiStruct, frozen=True, kw_only=True):
 
 
 class ContainerExtendedResourceRequest(ApiStruct, frozen=True, kw_only=True):
-    """Which request backs an extended resource."""
+    """Request that backs an extended resource."""
 
     container_name: str
     resource_name: str

@@ -10,12 +10,11 @@ from typing import Final
 
 from ipc.api.errors import forbidden, invalid, not_supported, required
 from ipc.api.v1.pod import PodSpec
-from ipc.api.v1.scheduling import NodeSelector, NodeSelectorRequirement, PodResourceClaim, Toleration
+from ipc.api.v1.scheduling import NODE_NAME_FIELD, NodeSelector, NodeSelectorRequirement, PodResourceClaim, Toleration
 from ipc.api.validation.checks import Errors, exactly_one, if_set, indexed, unique, well_formed
 from ipc.api.validation.metadata import validate_labels
 from ipc.api.validation.names import DNS_LABEL, DNS_SUBDOMAIN, LABEL_VALUE, qualified_name_problem
 
-NODE_NAME_FIELD: Final = "metadata.name"
 _FIELD_OPERATORS: Final = ("In", "NotIn")
 _NUMBER_OF_VALUES: Final[Mapping[str, str]] = {
     "In": "some",

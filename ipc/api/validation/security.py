@@ -48,8 +48,6 @@ def _profiles(context: SecurityContext | PodSecurityContext, path: str) -> Error
         yield from _localhost_profile(context.seccomp_profile, f"{path}.seccompProfile")
     if context.app_armor_profile is not None:
         yield from _localhost_profile(context.app_armor_profile, f"{path}.appArmorProfile")
-    if context.windows_options is not None:
-        yield forbidden(f"{path}.windowsOptions", "may not be set on Linux")
 
 
 def _localhost_profile(profile: SeccompProfile | AppArmorProfile, path: str) -> Errors:
@@ -92,7 +90,7 @@ def validate_host_sysctls(spec: PodSpec, path: str) -> Errors:
 
 
 def validate_host_namespaces(spec: PodSpec, path: str) -> Errors:
-    """Which of the host's namespaces may be shared together."""
+    """Combinations of the host's namespaces that may be shared."""
     if spec.host_pid and spec.share_process_namespace:
         yield invalid(f"{path}.shareProcessNamespace", True, "may not be true together with hostPID")
     if spec.host_users is not False:

@@ -9,7 +9,7 @@ import click
 import msgspec
 
 from ipc.resources.registry import APPLIED, BY_PLURAL
-from supervisor.cli.manifests import RESOURCES, Target, manifest_options, objects_in, read_manifests
+from supervisor.cli.manifests import RESOURCES, Target, manifest_options, objects_in, read_manifests, recursive_option
 from supervisor.cli.options import DEFAULT_NAMESPACE, Failure, agent_options
 from supervisor.client.errors import RequestFailed
 from supervisor.client.http import WITHOUT_NAMESPACE, ActionResult, AgentClient, config_objects_path, pods_path
@@ -40,9 +40,6 @@ output_option: Final = click.option(
     default="",
     metavar="FORMAT",
     help="json, yaml or name of what was changed.",
-)
-recursive_option: Final = click.option(
-    "-R", "--recursive", is_flag=True, help="Look for manifests below the directories of -f, too."
 )
 stated_namespace_option: Final = click.option(
     "-n", "--namespace", default="", help="Namespace of the objects.  [default: default]"

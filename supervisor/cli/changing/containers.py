@@ -16,6 +16,8 @@ from supervisor.cli.options import Failure, agent
 Json = Mapping[str, Any]
 ContainerPatch = Callable[[Json, Sequence[str], Mapping[str, Any]], Json]
 """From a container, the command's pairs and its options to the changes of the container; empty for none."""
+PairsCheck = Callable[[Sequence[str], Json], None]
+"""Holds the command's pairs against the pod's spec. Raises Failure."""
 LISTS: Final = ("initContainers", "containers")
 
 containers_option: Final = click.option(
@@ -24,9 +26,15 @@ containers_option: Final = click.option(
 
 
 def change_containers(
-    ctx: click.Context, words: Sequence[str], options: Mapping[str, Any], done: str, patch: ContainerPatch
+    ctx: click.Context,
+    words: Sequence[str],
+    options: Mapping[str, Any],
+    done: str,
+    patch: ContainerPatch,
+    *,
+    check: PairsCheck = lambda pairs, spec: None,
 ) -> None:
-    """Carry out the command. Raises Failure and click.UsageError."""
+    """Carry out the command; ``done`` is what was done, for the user. Raises Failure and click.UsageError."""
     named, pairs = split_pairs(words)
     fields = ("files", "recursive", "selector", "everything", "namespace", "all_namespaces")
     choice = Choice(words=named, **{name: options[name] for name in fields})
@@ -42,7 +50,7 @@ def change_containers(
             if options.get("listed"):
                 click.echo(_listed(target, spec, options["pattern"]), nl=False)
                 return
-            found = _spec_patch(spec, pairs, options, patch)
+            found = _spec_patch(spec, pairs, options, patch, check)
             result = patch_object(client, target, {"spec": found}, told)
             if not result.results[0].endswith(" unchanged"):
                 told.show([told.line(object_name(target), done)], result.objects)
@@ -50,12 +58,14 @@ def change_containers(
         each(chosen(client, choice), act)
 
 
-def _spec_patch(spec: Json, pairs: Sequence[str], options: Mapping[str, Any], patch: ContainerPatch) -> Json:
-    """Raises Failure when no container is meant."""
+def _spec_patch(
+    spec: Json, pairs: Sequence[str], options: Mapping[str, Any], patch: ContainerPatch, check: PairsCheck
+) -> Json:
+    """Raises Failure when no container is meant, and what ``check`` raises."""
     meant = [(name, each) for name in LISTS for each in spec.get(name, ()) if _is_meant(each, options)]
     if not meant:
         raise Failure(f'there are no containers that match "{options.get("pattern", "*")}"', prefix="error: ")
-    _check_names(pairs, spec, patch)
+    check(pairs, spec)
     found: dict[str, list[Json]] = {}
     for name, container in meant:
         if changes := patch(container, pairs, options):
@@ -67,10 +77,8 @@ def _is_meant(container: Json, options: Mapping[str, Any]) -> bool:
     return fnmatch.fnmatchcase(container["name"], options.get("pattern", "*"))
 
 
-def _check_names(pairs: Sequence[str], spec: Json, patch: ContainerPatch) -> None:
+def check_containers_of_images(pairs: Sequence[str], spec: Json) -> None:
     """Images are of containers: each must be there. Raises Failure."""
-    if patch is not image_patch:
-        return
     there = {each["name"] for name in LISTS for each in spec.get(name, ())} | {"*"}
     for key in parse_changes(pairs, "image").stated:
         if key not in there:

@@ -18,7 +18,7 @@ _BREAK: Final = re.compile(r"[\f\n\r]")
 
 
 class TableStyle(msgspec.Struct, frozen=True, kw_only=True):
-    """Which columns are shown of what the server has said."""
+    """Choice of what is shown of the columns that the server has said."""
 
     wide: bool = False
     headers: bool = True

@@ -23,6 +23,7 @@ STATS_HEADER: Final = (
 MIB: Final = 1024 * 1024
 NANO: Final = 1_000_000_000
 _NOT_SORTED: Final = -1.0
+_RULE: Final = "________"
 
 
 def cores(nano_cores: float | None) -> str:
@@ -73,6 +74,13 @@ def in_order(samples: Iterable[Json], sort_by: str) -> list[Json]:
 def pod_row(pod: Json) -> tuple[str, ...]:
     """One row under POD_HEADER; of a container too."""
     return pod["name"], cores(rate_of(pod)), mebibytes(working_set_of(pod))
+
+
+def sum_rows(pods: Sequence[Json], columns: int) -> Sequence[tuple[str, ...]]:
+    """Two rows below those of pods or their containers: a line, and the sum of what is known."""
+    rate, size = sum(rate_of(pod) or 0 for pod in pods), sum(working_set_of(pod) or 0 for pod in pods)
+    empty = ("",) * (columns - 2)
+    return (*empty, _RULE, _RULE), (*empty, cores(rate), mebibytes(size))
 
 
 def node_row(node: Json, cpus: int | None) -> tuple[str, ...]:

@@ -1,69 +1,98 @@
-"""JSON values as YAML in blocks, as kubectl shows them: written by libyaml, quoted as go-yaml does. Pure.
+"""JSON values as YAML in blocks, as kubectl shows them (sigs.k8s.io/yaml, goyaml.v2/emitterc.go). Pure, linear.
 
-libyaml is in PyYAML's wheels. Without it the same is written by PyYAML's own emitter, in ten times the time.
+PyYAML is not used: its import and libyaml's emitter take half of what a list of 300 pods may cost. Other than kubectl's
+a long text stays on its line, where a search finds the whole of it.
 """
 
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable
-from typing import Any, Final
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Final, NamedTuple
 
-import yaml
+from supervisor.cli.printers.yaml_keys import in_order
+from supervisor.cli.printers.yaml_scalars import written_lines, written_number, written_text
 
-from ipc.text.safe_text import safe_text
+STEP: Final = 2
+"""Spaces of an indentation."""
+MAX_SIMPLE_KEY_BYTES: Final = 128
+"""A longer key, or one of several lines, stands behind a question mark (yaml_emitter_check_simple_key)."""
 
-ONE_LINE: Final = 2**31 - 1
-"""Characters of a line that is never folded."""
-_TEXT: Final = "tag:yaml.org,2002:str"
-_END: Final = "\n...\n"
-"""Mark of the end of a document; within a text it is indented."""
-_SHORT_BOOLEANS: Final = frozenset(("y", "Y", "n", "N"))
-"""YAML 1.1 has them, PyYAML reads them as texts."""
+Write = Callable[[str], None]
 
 
-_resolve: Callable[[type[yaml.Node], str, tuple[bool, bool]], str] = yaml.resolver.Resolver().resolve
+class _Key(NamedTuple):
+    """A key of a mapping."""
 
-
-@functools.lru_cache(maxsize=4096)
-def _tag_of(text: str, implicit: tuple[bool, bool]) -> str:
-    """As what a plain text reads. Of most texts there are many of the same."""
-    return _resolve(yaml.ScalarNode, text, implicit)
-
-
-class _Dumper(getattr(yaml, "CSafeDumper", yaml.SafeDumper)):  # type: ignore[misc]
-    """Texts that would read as something else are quoted doubly; which of the others are quoted the emitter knows."""
-
-    def represent_text(self, text: str) -> yaml.ScalarNode:
-        writable = text if text.isascii() else text.encode(errors="replace").decode()
-        node: yaml.ScalarNode = self.represent_scalar(_TEXT, writable, _style_of(text))
-        return node
-
-    def resolve(self, kind: type[yaml.Node], value: Any, implicit: Any) -> str:
-        tag: str = _tag_of(value, implicit) if kind is yaml.ScalarNode else super().resolve(kind, value, implicit)
-        return tag
-
-    def ignore_aliases(self, data: Any) -> bool:
-        return True
-
-
-_Dumper.add_representer(str, _Dumper.represent_text)
+    key: str
+    written: str
+    is_simple: bool
 
 
 def as_yaml(value: Any) -> str:
     """A document of dicts, lists, texts, numbers, booleans and None: it reads back as it was, but for halves of
-    surrogate pairs. Where something does not print, all that is not ASCII is escaped."""
-    written = _dump(value, allow_unicode=True)
-    return written if safe_text(written) == written else _dump(value, allow_unicode=False)
+    surrogate pairs."""
+    parts: list[str] = []
+    if _is_in_block(value):
+        _write(parts.append, value, "", 0)
+    else:
+        parts.append(f"{_scalar(value, STEP)}\n")
+    return "".join(parts)
 
 
-def _style_of(text: str) -> str | None:
-    if "\n" in text:
-        return "|"
-    return '"' if text in _SHORT_BOOLEANS or _tag_of(text, (True, False)) != _TEXT else None
+def _is_in_block(value: Any) -> bool:
+    return isinstance(value, dict | list) and bool(value)
 
 
-def _dump(value: Any, *, allow_unicode: bool) -> str:
-    """The mark at the end of a document that ends in empty lines is left out: nothing follows."""
-    text: str = yaml.dump(value, Dumper=_Dumper, allow_unicode=allow_unicode, default_flow_style=False, width=ONE_LINE)
-    return text.removesuffix(_END) + "\n" if text.endswith(_END) else text
+def _write(write: Write, value: Any, begun: str, indent: int) -> None:
+    """Write a value into the line begun; its further lines stand behind ``indent`` spaces."""
+    if isinstance(value, dict) and value:
+        _write_mapping(write, value, begun, indent)
+    elif isinstance(value, list) and value:
+        _write_sequence(write, value, begun, indent)
+    else:
+        write(f"{begun}{_scalar(value, indent)}\n")
+
+
+def _write_mapping(write: Write, mapping: Mapping[str, Any], begun: str, indent: int) -> None:
+    margin = " " * indent
+    for key, written, is_simple in _keys(tuple(mapping)):
+        value = mapping[key]
+        if not is_simple:
+            write(f"{begun}? {_scalar(key, indent + STEP)}\n")
+            _write(write, value, f"{margin}: ", indent + STEP)
+        elif isinstance(value, dict) and value:
+            write(f"{begun}{written}:\n")
+            _write_mapping(write, value, f"{margin}  ", indent + STEP)
+        elif isinstance(value, list) and value:
+            write(f"{begun}{written}:\n")
+            _write_sequence(write, value, margin, indent)
+        else:
+            write(f"{begun}{written}: {_scalar(value, indent + STEP)}\n")
+        begun = margin
+
+
+def _write_sequence(write: Write, sequence: Sequence[Any], begun: str, indent: int) -> None:
+    margin = " " * indent
+    for value in sequence:
+        _write(write, value, f"{begun}- ", indent + STEP)
+        begun = margin
+
+
+def _scalar(value: Any, indent: int) -> str:
+    """A value that needs no block. Lines of a text of several stand behind ``indent`` spaces."""
+    if isinstance(value, str):
+        return written_lines(value, indent) if "\n" in value else written_text(value)
+    if isinstance(value, dict | list):
+        return "{}" if isinstance(value, dict) else "[]"
+    return written_number(value)
+
+
+@functools.lru_cache(maxsize=1024)
+def _keys(keys: tuple[str, ...]) -> Sequence[_Key]:
+    """Keys of a mapping in order. Most mappings have the same as many others."""
+    return [_Key(key, written_text(key), _is_simple(key)) for key in in_order(keys)]
+
+
+def _is_simple(key: str) -> bool:
+    return "\n" not in key and len(key.encode(errors="replace")) <= MAX_SIMPLE_KEY_BYTES

@@ -1,4 +1,4 @@
-"""What reaches what in each network mode: the table of docs/network.md as a picture."""
+"""Reach of each network mode: the table of docs/network.md as a picture."""
 
 from __future__ import annotations
 

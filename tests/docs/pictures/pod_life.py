@@ -15,7 +15,7 @@ STATUS: Final[Mapping[WorkType, str]] = {
     WorkType.TERMINATING: "Terminating",
     WorkType.TERMINATED: "Succeeded or Failed, or gone",
 }
-"""What `rootlet get pods` says meanwhile."""
+"""Words of `rootlet get pods` meanwhile."""
 
 
 class Step(NamedTuple):

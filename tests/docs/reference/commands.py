@@ -9,7 +9,7 @@ from typing import Final
 
 import click
 
-from supervisor.cli.main import rootlet
+from supervisor.cli.main import root_context, subcommands, walk
 from tests.docs.reference.pages import note, plain, table
 
 _INTRODUCTION: Final = f"""\
@@ -32,32 +32,17 @@ _DEFAULT: Final = re.compile(r"\s*\[default: (.*?)\]")
 
 def render() -> str:
     """The page, Markdown."""
-    return _INTRODUCTION + "".join(map(_section, walk()))
+    return _INTRODUCTION + "".join(map(_section, every_command()))
 
 
-def walk() -> Iterator[click.Context]:
+def every_command() -> Iterator[click.Context]:
     """Every command below `rootlet`, those of groups behind their group."""
-    context = click.Context(rootlet, info_name="rootlet", **rootlet.context_settings)
-    for child in _children(context):
-        yield from _below(child)
-
-
-def _below(context: click.Context) -> Iterator[click.Context]:
-    yield context
-    for child in _children(context):
-        yield from _below(child)
-
-
-def _children(context: click.Context) -> list[click.Context]:
-    group = context.command
-    if not isinstance(group, click.Group):
-        return []
-    found = ((name, group.get_command(context, name)) for name in group.list_commands(context))
-    return [click.Context(command, info_name=name, parent=context) for name, command in found if command is not None]
+    for child in subcommands(root_context()):
+        yield from walk(child)
 
 
 def options(context: click.Context) -> list[click.Option]:
-    """Those that not every command has."""
+    """Options that not every command has."""
     every = (param for param in context.command.get_params(context) if isinstance(param, click.Option))
     return [option for option in every if not (option.hidden or _EVERYWHERE.intersection(option.opts))]
 

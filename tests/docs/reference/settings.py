@@ -64,7 +64,7 @@ class Comment(NamedTuple):
     name: str
     """Dotted."""
     notes: tuple[str, ...]
-    """What is said of all settings from here on; a heading begins with ``## ``."""
+    """Note about all settings from here on; a heading begins with ``## ``."""
     words: str
 
 

@@ -134,7 +134,7 @@ async def test_watch_resumes_or_is_too_old(server: KubeApiServer, admin: Client)
 
 
 async def test_server_without_watch_lists(server: KubeApiServer, admin: Client) -> None:
-    server.watch_list = False
+    server.api.watch_list = False
     query = {"watch": "true", "sendInitialEvents": "true", "resourceVersionMatch": "NotOlderThan"}
     code, answer = await admin.ask("GET", MAPS, params=query)
     assert (code, answer["reason"]) == (422, "Invalid")

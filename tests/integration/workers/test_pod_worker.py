@@ -49,7 +49,7 @@ from workers.prober.outcome import Answer, ProbeOutcome, ProbeTarget
 MASTER_WAIT_S = 5.0
 SLOT = 2
 LATENCY_S = 0.005
-"""Of each fake runtime call, so that a sync takes longer than a message."""
+"""Latency of each fake runtime call, so that a sync takes longer than a message."""
 
 
 async def attempt(probe: Probe, target: ProbeTarget) -> ProbeOutcome:

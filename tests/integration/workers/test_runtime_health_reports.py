@@ -1,4 +1,4 @@
-"""What a worker tells about Podman: on the board, and the node worker to the master."""
+"""Reports of a worker about Podman: on the board, and of the node worker to the master."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Who may do what: the node authorizer (plugin/pkg/auth/authorizer/node), and rules that a test gives to others."""
+"""Rights: the node authorizer (plugin/pkg/auth/authorizer/node), and rules that a test gives to others."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ LEASES: Final = "kube-node-lease"
 
 @dataclass(frozen=True)
 class Attributes:
-    """What is asked, as authorizers see it."""
+    """A question, as authorizers see it."""
 
     user: User
     verb: str
-    """Of Kubernetes: get, list, watch, create, …"""
+    """Verb of Kubernetes: get, list, watch, create, …"""
     resource: str = ""
     subresource: str = ""
     group: str = ""
@@ -31,7 +31,7 @@ class Attributes:
     fields: str = ""
     """Field selector of a list or watch."""
     path: str = ""
-    """Of what is no resource."""
+    """Path of what is no resource."""
 
 
 class Access:
@@ -172,7 +172,7 @@ _NODE_RULES: Final = {
     ("tokenreviews", "create"),
     ("subjectaccessreviews", "create"),
 }
-"""What a node may, whatever its name: role system:node and what the node authorizer adds."""
+"""Rights of a node, whatever its name: role system:node and what the node authorizer adds."""
 
 
 def references(spec: JsonObject) -> Iterator[tuple[str, str]]:

@@ -34,7 +34,7 @@ class _Fault:
 
 @dataclass
 class Faults:
-    """What the server does wrong. Patterns: an HTTP verb (empty: any) and a regular expression of paths."""
+    """Faults of the server. Patterns: an HTTP verb (empty: any) and a regular expression of paths."""
 
     store: Store
     break_watches: Callable[[], None]
@@ -113,7 +113,7 @@ class Faults:
         self.break_watches()
 
     async def before(self, request: Request) -> bool:
-        """What is planned for a request. True: its answer is to be dropped. Raises Dropped and Refusal."""
+        """Carry out what is planned for a request. True: its answer is to be dropped. Raises Dropped and Refusal."""
         if self.is_partitioned:
             await self._reachable.wait()
             raise Dropped

@@ -1,4 +1,4 @@
-"""What admission refuses to a node beyond the authorizer (plugin/pkg/admission/noderestriction)."""
+"""Refusals of admission to a node beyond the authorizer (plugin/pkg/admission/noderestriction)."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Final
 from tests.servers.kube_api import failures
 from tests.servers.kube_api.access import LEASES, references
 from tests.servers.kube_api.failures import JsonObject, forbidden
-from tests.servers.kube_api.pods import MIRROR
+from tests.servers.kube_api.pod_updates import MIRROR
 from tests.servers.kube_api.store import Store
 
 _KUBELET_LABELS: Final = frozenset(
@@ -93,7 +93,7 @@ def check_pod_status(node: str, before: JsonObject, after: JsonObject) -> None:
 
 
 def check_node(node: str, before: JsonObject | None, after: JsonObject) -> None:
-    """Its own, and of that not its taints or what labels others rely on. Raises Refusal."""
+    """Admit a node's own object, and of that not its taints or what labels others rely on. Raises Refusal."""
     name = after["metadata"].get("name", "")
     if name != node:
         raise forbidden("nodes", name, f'node "{node}" is not allowed to modify node "{name}"')

@@ -12,7 +12,7 @@ from tests.servers.kube_api.failures import Cause, JsonObject, Refusal, bad_requ
 
 @dataclass(frozen=True)
 class ListOptions:
-    """Of lists and watches."""
+    """Options of lists and watches."""
 
     watch: bool
     version: int | None

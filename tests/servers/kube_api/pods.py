@@ -1,17 +1,18 @@
-"""What the API server does with pods: defaults, deletion with grace, bindings, evictions, and what may change
+"""Acts of the API server on pods: defaults, deletion with grace, bindings, evictions, and what may change
 (pkg/registry/core/pod/strategy.go, storage/storage.go, storage/eviction.go)."""
 
 from __future__ import annotations
 
 import copy
+from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from typing import Any, Final
 
 from tests.servers.kube_api import failures
-from tests.servers.kube_api.failures import Cause, JsonObject, invalid, not_permitted, required
+from tests.servers.kube_api.failures import Cause, JsonObject, invalid, required
+from tests.servers.kube_api.pod_updates import MIRROR, ephemeral_problems, status_problems, update_problems
 from tests.servers.kube_api.store import Store
 
-MIRROR: Final = "kubernetes.io/config.mirror"
 _TOLERATIONS: Final = [
     {"key": f"node.kubernetes.io/{key}", "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": 300}
     for key in ("not-ready", "unreachable")
@@ -32,7 +33,6 @@ _CONTAINER_DEFAULTS: Final[JsonObject] = {
     "terminationMessagePolicy": "File",
 }
 _CONTAINERS: Final = ("initContainers", "containers")
-_MUTABLE: Final = ("activeDeadlineSeconds", "tolerations", "terminationGracePeriodSeconds", "schedulingGates")
 
 
 def with_defaults(pod: JsonObject) -> JsonObject:
@@ -92,22 +92,14 @@ def updated(before: JsonObject, after: JsonObject) -> JsonObject:
     """A plain update: the status stays, of the spec little may change. Raises Refusal."""
     made = copy.deepcopy(after)
     made["status"] = copy.deepcopy(before.get("status", {}))
-    if _fixed(before["spec"]) != _fixed(made["spec"]):
-        said = (
-            "pod updates may not change fields other than `spec.containers[*].image`,`spec.initContainers[*].image`,"
-            "`spec.activeDeadlineSeconds`,`spec.tolerations` (only additions to existing tolerations),"
-            "`spec.terminationGracePeriodSeconds` (allow it to be set to 1 if it was previously negative)"
-        )
-        raise invalid("Pod", before["metadata"]["name"], [not_permitted("spec", said)])
+    _refuse(before, update_problems(before, made))
     return with_generation(before, made)
 
 
-def _fixed(spec: JsonObject) -> JsonObject:
-    found = {name: value for name, value in spec.items() if name not in _MUTABLE}
-    for kind in _CONTAINERS:
-        if kind in found:
-            found[kind] = [{name: value for name, value in one.items() if name != "image"} for one in found[kind]]
-    return found
+def _refuse(pod: JsonObject, problems: Iterator[Cause]) -> None:
+    """Raises Refusal where there are any."""
+    if causes := list(problems):
+        raise invalid("Pod", pod["metadata"]["name"], causes)
 
 
 def with_generation(before: JsonObject, after: JsonObject) -> JsonObject:
@@ -125,24 +117,8 @@ def status_updated(before: JsonObject, after: JsonObject) -> JsonObject:
         made["metadata"].pop(name, None)
         if name in before["metadata"]:
             made["metadata"][name] = before["metadata"][name]
-    old, new = before.get("status", {}), made.get("status", {})
-    if old.get("phase") in ("Succeeded", "Failed") and new.get("phase") in ("Pending", "Running"):
-        # ValidatePodStatusUpdate forbids no phase, but containers of a pod that may not restart stay terminated.
-        _check_terminated(before["metadata"]["name"], old, new, made["spec"])
+    _refuse(before, status_problems(before, made))
     return made
-
-
-def _check_terminated(name: str, old: JsonObject, new: JsonObject, spec: JsonObject) -> None:
-    """ValidateContainerStateTransition."""
-    if spec.get("restartPolicy") == "Always":
-        return
-    states = {found["name"]: found.get("state", {}) for found in new.get("containerStatuses") or ()}
-    for index, found in enumerate(old.get("containerStatuses") or ()):
-        ended = found.get("state", {}).get("terminated")
-        may = spec.get("restartPolicy") == "OnFailure" and ended and ended.get("exitCode")
-        if ended and not may and "terminated" not in states.get(found["name"], {}):
-            said = "may not be transitioned to non-terminated state"
-            raise invalid("Pod", name, [not_permitted(f"status.containerStatuses[{index}].state", said)])
 
 
 def deleted(store: Store, pod: JsonObject, grace_s: int | None, now: datetime) -> JsonObject:
@@ -214,11 +190,8 @@ def resized(before: JsonObject, after: JsonObject) -> JsonObject:
 
 def with_ephemeral_containers(before: JsonObject, after: JsonObject) -> JsonObject:
     """An update of the ephemeralcontainers subresource: none goes, none changes. Raises Refusal."""
-    old = before["spec"].get("ephemeralContainers") or []
+    _refuse(before, ephemeral_problems(before, after))
     new = after["spec"].get("ephemeralContainers") or []
-    if new[: len(old)] != old:
-        said = "existing ephemeral containers may not be changed"
-        raise invalid("Pod", before["metadata"]["name"], [not_permitted("spec.ephemeralContainers", said)])
     made = copy.deepcopy(before)
     made["spec"]["ephemeralContainers"] = [
         _CONTAINER_DEFAULTS | {"imagePullPolicy": _pull_policy(one.get("image", ""))} | one for one in new

@@ -10,7 +10,7 @@ from typing import Any
 
 @dataclass(frozen=True)
 class User:
-    """Who asks."""
+    """The user that asks."""
 
     name: str
     groups: tuple[str, ...] = ()
@@ -29,7 +29,7 @@ class Request:
     """One request; its code is filled in when the answer begins."""
 
     verb: str
-    """Of HTTP."""
+    """Verb of HTTP."""
     path: str
     query: Mapping[str, str]
     content_type: str
@@ -40,7 +40,7 @@ class Request:
     """Seconds on the loop's clock."""
     code: int = 0
     has_ended: bool = False
-    """Of a watch: the stream is over, whoever has ended it."""
+    """Whether the stream of a watch is over, whoever has ended it."""
 
     @property
     def json(self) -> Any:

@@ -1,4 +1,4 @@
-"""What the server serves: groups, versions, plural names, kinds, and the rules that differ between them."""
+"""Resources that the server serves: groups, versions, plural names, kinds, and the rules that differ between them."""
 
 from __future__ import annotations
 

@@ -15,23 +15,17 @@ from typing import Self
 from aiohttp import web
 
 from tests.servers.kube_api import failures
-from tests.servers.kube_api.access import Access, Attributes
+from tests.servers.kube_api.access import Attributes
+from tests.servers.kube_api.api import ADMIN, Api
 from tests.servers.kube_api.authority import Authority, shared_authority, user_of
 from tests.servers.kube_api.failures import JsonObject, Refusal
 from tests.servers.kube_api.faults import Dropped, Faults
 from tests.servers.kube_api.kubeconfig import write_kubeconfig
-from tests.servers.kube_api.options import DeleteOptions, delete_options, list_options
 from tests.servers.kube_api.requests import Request, User
-from tests.servers.kube_api.resources import BY_PLURAL
-from tests.servers.kube_api.routes import Route, route_of
-from tests.servers.kube_api.signing import Signing
-from tests.servers.kube_api.store import Store
-from tests.servers.kube_api.tokens import Tokens
-from tests.servers.kube_api.watching import Scope, Watch, line, listed
-from tests.servers.kube_api.writes import Writes
+from tests.servers.kube_api.routes import route_of
+from tests.servers.kube_api.watching import Watch, line
 
 _ADDRESS = "127.0.0.1"
-ADMIN = User("kubernetes-admin", ("system:masters", "system:authenticated"))
 ANONYMOUS = User("system:anonymous", ("system:unauthenticated",))
 _VERSION = {"major": "1", "minor": "36", "gitVersion": "v1.36.2", "platform": "linux/amd64"}
 
@@ -53,16 +47,11 @@ class KubeApiServer:
     ) -> None:
         """Without TLS, who has no token is `plain_user`. `now` dates objects and ends tokens."""
         self.authority = authority or shared_authority()
-        self.store = Store(now)
-        self.access = Access(self.store)
-        self.tokens = Tokens(now)
-        self.signing = Signing(self.store, self.authority)
-        self.writes = Writes(self.store, self.access, self.tokens, self.signing, now)
+        self.api = Api(self.authority, now)
+        self.store, self.access, self.tokens = self.api.store, self.api.access, self.api.tokens
+        self.signing, self.writes = self.api.signing, self.api.writes
         self.requests: list[Request] = []
         self.faults = Faults(self.store, self._break_watches, self._expire_watches)
-        self.bookmark_interval_s = 60.0
-        self.watch_list = True
-        """Whether it takes sendInitialEvents, as servers from 1.34 on do."""
         self._tls = tls
         self._plain_user = plain_user
         self._watches: dict[Watch, web.StreamResponse] = {}
@@ -110,17 +99,12 @@ class KubeApiServer:
         return write_kubeconfig(self, directory, User(user, groups), credential)
 
     def schedule(self, pod: JsonObject, node: str = "n1") -> JsonObject:
-        """Creates a pod as a user and binds it as the scheduler does; the pod as it is then. Raises Refusal."""
-        metadata = {"namespace": "default"} | pod.get("metadata", {})
-        body = {"kind": "Pod", "apiVersion": "v1"} | pod | {"metadata": metadata}
-        made = self.writes.create(BY_PLURAL["pods"], metadata["namespace"], body, ADMIN)
-        binding = {"kind": "Binding", "apiVersion": "v1", "target": {"kind": "Node", "name": node}}
-        self.writes.below_pod(metadata["namespace"], made["metadata"]["name"], "binding", binding, ADMIN)
-        return self.store.get("pods", metadata["namespace"], made["metadata"]["name"])
+        """See `Api.schedule`."""
+        return self.api.schedule(pod, node)
 
     def delete_pod(self, name: str, namespace: str = "default", grace_s: int | None = None) -> JsonObject:
-        """Deletes a pod as a user; the pod as it is then, or was. Raises Refusal."""
-        return self.writes.delete(BY_PLURAL["pods"], namespace, name, DeleteOptions(grace_s, "", ""), ADMIN)
+        """See `Api.delete_pod`."""
+        return self.api.delete_pod(name, namespace, grace_s)
 
     def bookmark(self) -> None:
         """Sends one to every watch that takes them."""
@@ -217,71 +201,15 @@ class KubeApiServer:
         route = route_of(request)
         if route is None:
             return await self._other(request, user)
-        resource = route.resource
-        fields = request.query.get("fieldSelector", "")
-        self.access.check(
-            Attributes(
-                user=user,
-                verb=route.verb,
-                resource=resource.plural,
-                subresource=route.below,
-                group=resource.group,
-                namespace=route.namespace,
-                name=route.name,
-                fields=fields,
-            )
-        )
-        route.check()
-        _check_accepted(request)
-        if route.verb in ("list", "watch"):
-            return await self._listed(raw, request, route)
-        code, body = self._done(request, route, user)
-        answer = await self._answered_with(request, code, body)
-        if resource.plural == "certificatesigningrequests" and route.verb == "create":
-            self.signing.settle(body["metadata"]["name"])
+        found = self.api.answer(request, route, user)
+        if isinstance(found, Watch):
+            return await self._watched(raw, request, found)
+        answer = await self._answered_with(request, *found)
+        if route.resource.plural == "certificatesigningrequests" and route.verb == "create":
+            self.signing.settle(found[1]["metadata"]["name"])
         return answer
 
-    def _done(self, request: Request, route: Route, user: User) -> tuple[int, JsonObject]:
-        """Whatever answers with one object. Raises Refusal."""
-        resource, namespace, name, below = route.resource, route.namespace, route.name, route.below
-        match route.verb:
-            case "get":
-                return 200, self.store.get(resource.plural, namespace, name)
-            case "create":
-                return 201, self._created(route, _decoded(request, resource.kind), user)
-            case "update":
-                return self.writes.update(resource, namespace, name, below, _decoded(request, resource.kind), user)
-            case "patch":
-                media = request.content_type.partition(";")[0]
-                return 200, self.writes.patch(resource, namespace, name, below, request.body, media, user)
-            case "deletecollection":
-                scope = Scope(resource, namespace, list_options(request.query))
-                found = listed(self.store, scope)
-                for item in found["items"]:
-                    options = delete_options(request.query, _deletion(request))
-                    self.writes.delete(resource, namespace, item["metadata"]["name"], options, user)
-                return 200, found
-        return 200, self.writes.delete(
-            resource, namespace, name, delete_options(request.query, _deletion(request)), user
-        )
-
-    def _created(self, route: Route, body: JsonObject, user: User) -> JsonObject:
-        if route.below == "token":
-            return self.writes.token(route.namespace, route.name, body, user)
-        if route.below:
-            return self.writes.below_pod(route.namespace, route.name, route.below, body, user)
-        return self.writes.create(route.resource, route.namespace, body, user)
-
-    async def _listed(self, raw: web.BaseRequest, request: Request, route: Route) -> web.StreamResponse:
-        options = list_options(request.query)
-        if options.initial_events and not self.watch_list:
-            said = "sendInitialEvents is forbidden for watch unless the WatchList feature gate is enabled"
-            cause = failures.not_permitted("sendInitialEvents", said)
-            raise failures.invalid("ListOptions", "", [cause], "meta.k8s.io")
-        scope = Scope(route.resource, route.namespace, options)
-        if route.verb == "list":
-            return await self._answered_with(request, 200, listed(self.store, scope))
-        watch = Watch(self.store, scope, self.bookmark_interval_s)
+    async def _watched(self, raw: web.BaseRequest, request: Request, watch: Watch) -> web.StreamResponse:
         response = web.StreamResponse(
             headers={"Content-Type": "application/json", "Cache-Control": "no-cache, private"}
         )
@@ -319,31 +247,3 @@ def _abort(response: web.StreamResponse) -> None:
     request = response._req
     if request is not None and request.transport is not None:
         request.transport.abort()
-
-
-def _check_accepted(request: Request) -> None:
-    accepted = [part.partition(";")[0].strip() for part in request.headers.get("accept", "*/*").split(",")]
-    if not {"application/json", "*/*", "application/*"} & set(accepted):
-        raise failures.not_acceptable()
-
-
-def _decoded(request: Request, kind: str) -> JsonObject:
-    """Raises Refusal."""
-    if len(request.body) > failures.MAX_BODY:
-        raise failures.too_large()
-    if request.content_type.partition(";")[0] not in ("application/json", ""):
-        raise failures.unknown_body()
-    try:
-        found = json.loads(request.body)
-    except ValueError:
-        said = (
-            f"the object provided is unrecognized (must be of type {kind}): couldn't get version/kind; json parse error"
-        )
-        raise failures.bad_request(said) from None
-    if not isinstance(found, dict):
-        raise failures.bad_request(f"the object provided is unrecognized (must be of type {kind})")
-    return found
-
-
-def _deletion(request: Request) -> JsonObject | None:
-    return _decoded(request, "DeleteOptions") if request.body else None

@@ -6,7 +6,7 @@ from __future__ import annotations
 import base64
 import copy
 from dataclasses import dataclass, field
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from typing import Final
 
 from cryptography import x509
@@ -36,7 +36,9 @@ class Signing:
     approves: set[str] = field(default_factory=lambda: {CLIENT})
     """Signers whose requests are approved at once; as in a cluster, serving certificates wait for somebody."""
     lifetime: timedelta = DAY
-    """Of the next certificate."""
+    """Lifetime of the next certificate."""
+    begins_now: bool = False
+    """A certificate begins when it is signed, and not some minutes before."""
 
     def created(self, request: JsonObject, user: User) -> JsonObject:
         """Stores a new request. Raises Refusal."""
@@ -48,7 +50,7 @@ class Signing:
         return self.store.create(request | {"spec": spec, "status": {}})
 
     def settle(self, name: str) -> None:
-        """What the controllers do about a new request."""
+        """Act on a new request as the controllers do."""
         if self.store.get("certificatesigningrequests", "", name)["spec"]["signerName"] in self.approves:
             self.approve(name)
 
@@ -72,7 +74,9 @@ class Signing:
         found = self.store.get("certificatesigningrequests", "", name)
         request = x509.load_pem_x509_csr(base64.b64decode(found["spec"]["request"]))
         lifetime = min(self.lifetime, timedelta(seconds=found["spec"].get("expirationSeconds", 1 << 30)))
-        signed = self.authority.sign(request, server=found["spec"]["signerName"] == SERVING, lifetime=lifetime)
+        begins = datetime.now(UTC) if self.begins_now else None
+        is_server = found["spec"]["signerName"] == SERVING
+        signed = self.authority.sign(request, server=is_server, lifetime=lifetime, begins=begins)
         found["status"]["certificate"] = b64(signed)
         self.store.update(found)
 

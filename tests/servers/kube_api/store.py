@@ -1,13 +1,12 @@
-"""What the cluster's objects were and are: one history under one rising resourceVersion, as etcd keeps it."""
+"""Objects of the cluster as they were and are: one history under one rising resourceVersion, as etcd keeps it."""
 
 from __future__ import annotations
 
-import copy
 import uuid
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Final, Literal
+from typing import Any, Final, Literal, TypeVar, cast
 
 from tests.servers.kube_api import failures
 from tests.servers.kube_api.failures import JsonObject
@@ -32,17 +31,35 @@ class Change:
     before: JsonObject | None
 
 
+T = TypeVar("T")
+
+
+def copied(value: T) -> T:
+    """A copy of JSON data, made faster than by `copy.deepcopy`."""
+    found: Any = value
+    if isinstance(found, dict):
+        found = {name: copied(each) for name, each in found.items()}
+    elif isinstance(found, list):
+        found = [copied(each) for each in found]
+    return cast(T, found)
+
+
+def random_uid() -> str:
+    return str(uuid.uuid4())
+
+
 class Store:
     """Objects and their history. What goes in and comes out is copied: nobody shares a dictionary with it."""
 
-    def __init__(self, now: Callable[[], datetime]) -> None:
+    def __init__(self, now: Callable[[], datetime], new_uid: Callable[[], str] = random_uid) -> None:
         self._now = now
+        self._new_uid = new_uid
         self.revision = FIRST_REVISION
         self.compacted = 0
-        """What happened up to this revision is forgotten: watches and lists from before are expired."""
+        """Forget what happened up to this revision: watches and lists from before are expired."""
         self._objects: dict[Key, JsonObject] = {}
         self._history: list[Change] = []
-        self._listeners: set[Callable[[], None]] = set()
+        self._listeners: dict[Callable[[], None], None] = {}
         for name in NAMESPACES:
             self.create({"kind": "Namespace", "apiVersion": "v1", "metadata": {"name": name}})
             account = {"metadata": {"name": "default", "namespace": name}}
@@ -56,7 +73,7 @@ class Store:
         """Adds an object as it would be after admission: name, uid and dates are filled in where they are missing.
         Raises Refusal when it exists."""
         resource = type_of(object_)
-        made = copy.deepcopy(object_)
+        made = copied(object_)
         metadata = made.setdefault("metadata", {})
         if resource.namespaced:
             metadata.setdefault("namespace", "default")
@@ -65,7 +82,7 @@ class Store:
         key = key_of(resource, made)
         if key in self._objects:
             raise failures.already_exists(resource.plural, metadata["name"], resource.group)
-        metadata["uid"] = metadata.get("uid") or str(uuid.uuid4())
+        metadata["uid"] = metadata.get("uid") or self._new_uid()
         metadata.setdefault("creationTimestamp", self.now())
         if resource.has_generation:
             metadata.setdefault("generation", 1)
@@ -76,7 +93,7 @@ class Store:
         found = self._objects.get((plural, namespace, name))
         if found is None:
             raise failures.not_found(plural, name, BY_PLURAL[plural].group)
-        return copy.deepcopy(found)
+        return copied(found)
 
     def has(self, plural: str, namespace: str, name: str) -> bool:
         return (plural, namespace, name) in self._objects
@@ -85,7 +102,7 @@ class Store:
         """Replaces an object; one that does not differ is not written. A resourceVersion that it has must be the
         newest. Raises Refusal (404, 409)."""
         resource = type_of(object_)
-        made = copy.deepcopy(object_)
+        made = copied(object_)
         if resource.namespaced:
             made["metadata"].setdefault("namespace", "default")
         key = key_of(resource, made)
@@ -100,14 +117,14 @@ class Store:
         """Takes an object away at once, whatever its grace period; `last` is what is told of it then. Raises Refusal
         (404)."""
         found = self.get(plural, namespace, name)
-        return self._write("DELETED", (plural, namespace, name), copy.deepcopy(last or found))
+        return self._write("DELETED", (plural, namespace, name), copied(last or found))
 
     def all(self, plural: str) -> list[JsonObject]:
-        """Of all namespaces, in the order of namespace and name."""
-        return [copy.deepcopy(self._objects[key]) for key in sorted(self._objects) if key[0] == plural]
+        """Objects of all namespaces, in the order of namespace and name."""
+        return [copied(self._objects[key]) for key in sorted(self._objects) if key[0] == plural]
 
     def at(self, revision: int) -> Mapping[Key, JsonObject]:
-        """What there was at a revision; not to be changed."""
+        """Objects as they were at a revision; not to be changed."""
         if revision >= self.revision:
             return dict(self._objects)
         found: dict[Key, JsonObject] = {}
@@ -131,7 +148,7 @@ class Store:
 
     def restore(self, revision: int) -> None:
         """Goes back to what there was at a revision, as after a restore of an older backup: revisions fall."""
-        self._objects = {key: copy.deepcopy(found) for key, found in self.at(revision).items()}
+        self._objects = {key: copied(found) for key, found in self.at(revision).items()}
         self._history = [change for change in self._history if change.revision <= revision]
         self.revision = revision
         self.compacted = min(self.compacted, revision)
@@ -139,8 +156,8 @@ class Store:
 
     def listen(self, listener: Callable[[], None]) -> Callable[[], None]:
         """Calls after every change, until the returned function was called."""
-        self._listeners.add(listener)
-        return lambda: self._listeners.discard(listener)
+        self._listeners[listener] = None
+        return lambda: self._listeners.pop(listener, None)
 
     def _write(self, type_: Literal["ADDED", "MODIFIED", "DELETED"], key: Key, made: JsonObject) -> JsonObject:
         self.revision += 1
@@ -149,7 +166,7 @@ class Store:
         self._history.append(change)
         _take(self._objects, change)
         self._tell()
-        return copy.deepcopy(made)
+        return copied(made)
 
     def _tell(self) -> None:
         for listener in tuple(self._listeners):

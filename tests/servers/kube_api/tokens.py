@@ -39,7 +39,7 @@ class Tokens:
         self._users.pop(token, None)
 
     def user(self, token: str, audience: str = AUDIENCE) -> User | None:
-        """Whose token it is, if it is one now and for that audience."""
+        """Owner of the token, if it is one now and for that audience."""
         user, ends, audiences = self._users.get(token, (None, None, ()))
         if (ends is not None and self._now() >= ends) or audience not in audiences:
             return None

@@ -17,7 +17,7 @@ from tests.servers.kube_api.store import Change, Key, Store
 
 @dataclass(frozen=True)
 class Scope:
-    """Which objects are asked for."""
+    """Selection of objects."""
 
     resource: ResourceType
     namespace: str
@@ -169,7 +169,7 @@ class Watch:
         return None
 
     def _last(self, change: Change) -> JsonObject:
-        """What left the selection, with the revision at which it did."""
+        """Object as it left the selection, with the revision at which it did."""
         if change.type == "DELETED" or change.before is None:
             return change.object
         metadata = change.before["metadata"] | {"resourceVersion": str(change.revision)}

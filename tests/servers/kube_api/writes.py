@@ -1,4 +1,4 @@
-"""What the server does for requests that change something, after the request was authorized."""
+"""Acts of the server for requests that change something, after the request was authorized."""
 
 from __future__ import annotations
 
@@ -117,7 +117,7 @@ class Writes:
         return stored
 
     def _of_subresource(self, resource: ResourceType, below: str, before: JsonObject, made: JsonObject) -> JsonObject:
-        """What of an update counts there."""
+        """Part of an update that counts there."""
         match resource.plural, below:
             case "pods", "":
                 return pods.updated(before, made)

@@ -1,4 +1,4 @@
-"""What the sync loop's input and output count."""
+"""Counts of the sync loop's input and output."""
 
 from __future__ import annotations
 
@@ -18,9 +18,10 @@ from ipc.messages.sync_error import SyncError
 from ipc.metrics import kubelet, rootlet
 from ipc.metrics.table import LAYOUT
 from ipc.shm.metric_cells import METERS
-from supervisor.metering import LoopMeter, end_of, merged_s
+from supervisor.metering import LoopMeter, end_of, is_stateful, merged_s
 from supervisor.protocol.events import LoopEvent, Observations, PullRequest
 from supervisor.protocol.source_updates import PodOperation, PodUpdate
+from tests.harness.manifests import pod as stated_pod
 
 UID, WALL = "uid-web", 1_700_000_000.0
 SLOT = 4
@@ -158,6 +159,12 @@ def test_a_pull_that_is_given_up_counts_as_long_as_it_was_waited_for(loop: Loop)
     loop.took(2.0, PullRequest(SLOT, AbandonPull(uid=UID, reference="busybox")))
     loop.observed(5.0, container(started_at=WALL + 4.0))
     assert seconds_of(kubelet.POD_START_SLI_DURATION) == pytest.approx(4.0)
+
+
+def test_a_pod_with_a_volume_of_others_is_no_part_of_the_indicator() -> None:
+    own = [{"name": "own", "emptyDir": {}}, {"name": "objects", "projected": {"sources": []}}]
+    assert not is_stateful(stated_pod(volumes=own))
+    assert is_stateful(stated_pod(volumes=[*own, {"name": "of-the-host", "hostPath": {"path": "/srv"}}]))
 
 
 def test_a_pod_that_ran_before_the_agent_has_not_started_now(loop: Loop) -> None:

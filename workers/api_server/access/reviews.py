@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Hashable
-from typing import Any, Final, Generic, TypeVar
+from typing import Final, Generic, TypeVar
 
 import msgspec
 
@@ -81,7 +81,7 @@ def reviewed_user(answer: bytes) -> User | None:
 
 def access_review(user: User, wanted: Attributes, node_name: str) -> bytes:
     """Body of the question whether the user may do that to the node."""
-    spec: dict[str, Any] = {
+    spec: dict[str, object] = {
         "resourceAttributes": {
             "verb": wanted.verb,
             "version": "v1",

@@ -212,7 +212,7 @@ class SpdySession:
             async with asyncio.timeout(timeout_s):
                 await self._bytes.write(self._connection.leave())
                 while await self._bytes.read():
-                    pass  # What it still sends would break the connection off before all of ours was read.
+                    pass  # Unread bytes would break the connection off before the client has read all of ours.
         except (ConnectionError, TimeoutError):
             self._bytes.abort()
         finally:

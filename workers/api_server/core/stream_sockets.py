@@ -16,17 +16,27 @@ from ipc.wire.stream_channels import (
     GOING_AWAY,
     MAX_MESSAGE_BYTES,
     OK,
+    SUCCESS,
     Channel,
     ChannelSocket,
     Message,
     StreamStatus,
     encode_status,
 )
+from workers.api_server.core.base64_socket import Base64Socket
 from workers.api_server.core.byte_streams import ByteStream, MessageBytes, TakenOver
 from workers.api_server.core.frame_guard import FrameGuard
 from workers.api_server.core.spdy_session import IDLE_TIMEOUT_S, SpdySession
 from workers.api_server.core.status_errors import bad_request
-from workers.api_server.core.upgrades import PROTOCOL_HEADER, SPDY_UPGRADE, Carrier, Upgrade
+from workers.api_server.core.upgrades import (
+    BASE64_PROTOCOLS,
+    PROTOCOL_HEADER,
+    SPDY_UPGRADE,
+    STATUS_PROTOCOLS,
+    UNNAMED,
+    Carrier,
+    Upgrade,
+)
 
 PING_PERIOD_S: Final = 5.0
 """How often a client is looked for that has gone while nothing of it was read. It need not answer: a stream may be idle
@@ -79,6 +89,13 @@ def _take_over(request: web.Request) -> TakenOver:
 Carried = tuple[ByteStream, web.StreamResponse]
 
 
+def ending(protocol: str, status: StreamStatus) -> bytes:
+    """Text of the end for a client of that protocol; empty for nothing."""
+    if protocol in STATUS_PROTOCOLS:
+        return encode_status(status)
+    return b"" if status.status == SUCCESS else status.message.encode()
+
+
 class Pinged(Protocol):
     """A client that is looked for."""
 
@@ -120,7 +137,9 @@ class StreamSocket(ChannelSocket):
     """Channels of a WebSocket."""
 
     def __init__(self, socket: web.WebSocketResponse, idle_timeout_s: float) -> None:
-        super().__init__(socket, socket.ws_protocol or "")
+        protocol = socket.ws_protocol or UNNAMED
+        super().__init__(Base64Socket(socket) if protocol in BASE64_PROTOCOLS else socket, protocol)
+        self._protocol = protocol
         self.response: web.StreamResponse = socket
         self.close_code = OK
         self._idle_timeout_s = idle_timeout_s
@@ -145,7 +164,8 @@ class StreamSocket(ChannelSocket):
         return True
 
     async def say(self, status: StreamStatus) -> None:
-        await self.send(Channel.ERROR, encode_status(status))
+        if text := ending(self._protocol, status):
+            await self.send(Channel.ERROR, text)
 
     def going_away(self) -> None:
         self.close_code = GOING_AWAY
@@ -155,7 +175,7 @@ async def _opened(request: web.Request, protocol: str) -> web.WebSocketResponse:
     _begin_frames(request)
     response = web.WebSocketResponse(
         timeout=CLOSE_TIMEOUT_S,
-        protocols=(protocol,),
+        protocols=(protocol,) if protocol else (),
         compress=False,
         max_msg_size=MAX_MESSAGE_BYTES,
         writer_limit=SOCKET_BUFFER_BYTES,

@@ -1,4 +1,4 @@
-"""Which protocol a stream is to speak: what its request asks for, held against what its handler has. Pure."""
+"""Choice of the protocol of a stream: what its request asks for, held against what its handler has. Pure."""
 
 from __future__ import annotations
 
@@ -22,6 +22,15 @@ COMMAND_V3: Final = "v3.channel.k8s.io"
 COMMAND_V2: Final = "v2.channel.k8s.io"
 COMMAND_V1: Final = "channel.k8s.io"
 """apimachinery pkg/util/remotecommand, constants.go."""
+COMMAND_V4_BASE64: Final = "v4.base64.channel.k8s.io"
+COMMAND_V1_BASE64: Final = "base64.channel.k8s.io"
+UNNAMED: Final = ""
+"""A WebSocket of a client that names no protocol: as v1."""
+BASE64_PROTOCOLS: Final = frozenset((COMMAND_V4_BASE64, COMMAND_V1_BASE64))
+STATUS_PROTOCOLS: Final = frozenset((*PROTOCOLS, COMMAND_V4_BASE64))
+"""The end of a command is a v1 Status; in the others it is the text of a failure or nothing."""
+COMMAND_PROTOCOLS: Final = (*PROTOCOLS, COMMAND_V4_BASE64, COMMAND_V1, COMMAND_V1_BASE64, UNNAMED)
+"""Protocols of WebSockets (cri-streaming pkg/streaming/remotecommand, websocket.go)."""
 PORT_FORWARD: Final = "portforward.k8s.io"
 TUNNEL: Final = f"{SPDY_UPGRADE}+{PORT_FORWARD}"
 """SPDY's bytes in the messages of a WebSocket (apimachinery pkg/util/portforward, constants.go)."""
@@ -42,7 +51,7 @@ class Offer(msgspec.Struct, frozen=True):
     spdy: Sequence[str]
 
 
-COMMANDS: Final = Offer(PROTOCOLS, (COMMAND_V4, COMMAND_V3, COMMAND_V2, COMMAND_V1))
+COMMANDS: Final = Offer(COMMAND_PROTOCOLS, (COMMAND_V4, COMMAND_V3, COMMAND_V2, COMMAND_V1))
 PORTS: Final = Offer((TUNNEL, *PROTOCOLS), (PORT_FORWARD,))
 
 
@@ -57,7 +66,7 @@ def negotiated(request: web.BaseRequest, offer: Offer) -> Upgrade:
     """Raises ApiError 400 without a word of an upgrade, 400 or 403 without a common protocol."""
     asked = request.headers.get(hdrs.UPGRADE, "").lower()
     if asked == "websocket" and request.method == hdrs.METH_GET:
-        return _websocket(_words(request, hdrs.SEC_WEBSOCKET_PROTOCOL), offer.websocket)
+        return _websocket(_words(request, hdrs.SEC_WEBSOCKET_PROTOCOL) or [UNNAMED], offer.websocket)
     if asked == SPDY_UPGRADE.lower():
         return _spdy(_words(request, PROTOCOL_HEADER), offer.spdy)
     raise bad_request("Upgrade request required")

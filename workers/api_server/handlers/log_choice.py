@@ -1,4 +1,4 @@
-"""Which log file answers a request, decided from the pod's status alone. Pure."""
+"""The log file that answers a request, decided from the pod's status alone. Pure."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which lines the agent's processes log: shown and changed while they run."""
+"""Log levels of the agent's processes: shown and changed while they run."""
 
 from __future__ import annotations
 

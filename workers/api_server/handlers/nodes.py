@@ -90,7 +90,7 @@ class Nodes:
             addresses=node_addresses(site.board.host_ips, site.settings.node_name),
             daemon_endpoints=daemon_endpoints(site.settings.server.secure_port),
         )
-        limits = node_limits(site.settings.node, site.settings.max_pods)
+        limits = node_limits(site.settings.node, site.settings.max_pods, agent.unhealthy_devices)
         status, _ = set_machine_info(status, usable_machine(machine), limits, site.settings.node_name)
         status = set_versions(
             status,

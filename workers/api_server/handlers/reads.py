@@ -199,7 +199,7 @@ def _wanted(request: web.Request, stored: _Stored[M]) -> Wanted[M]:
         return (
             (namespace is None or found.namespace == namespace)
             and all_hold(labels, found.labels)
-            and all_hold(fields, found.fields)
+            and (not fields or all_hold(fields, found.fields))
         )
 
     return wanted

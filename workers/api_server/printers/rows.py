@@ -1,4 +1,4 @@
-"""Which function makes the cells of which kind."""
+"""Functions that make the cells of each kind."""
 
 from __future__ import annotations
 

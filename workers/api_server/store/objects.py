@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Final, Generic, TypeVar
+from typing import Final, Generic, TypeVar, cast
 
 import msgspec
 
@@ -30,23 +30,33 @@ class WatchedObject(msgspec.Struct, Generic[M], frozen=True, kw_only=True):
     resource_version: int
     terminating: bool = False
     labels: Mapping[str, str] = {}
-    fields: Mapping[str, str] = {}
-    """Values of the fields that its kind can be selected by (`ipc.resources.registry`)."""
+    kept_fields: Mapping[str, str] | None = None
+    """The `fields`, unless they are read from the JSON each time: of events, of which there are many."""
     observed_at: float = 0.0
     """Monotonic seconds at which the observation began that this status tells of; 0.0 when unknown."""
     json: bytes
     kind: type[M]
 
+    @property
+    def fields(self) -> Mapping[str, str]:
+        """Values of the fields that its kind can be selected by (`ipc.resources.registry`)."""
+        return _event_fields(self.json) if self.kept_fields is None else self.kept_fields
+
 
 class StoredObject(WatchedObject[M], Generic[M], frozen=True, kw_only=True):
     """One object as it is."""
 
-    packed: bytes
-    """The message that says all this, as msgpack: a third of what its objects take, and asked for by few."""
+    packed: bytes = b""
+    """The message that says all this, as msgpack: a third of what its objects take, and asked for by few. Empty for an
+    event, whose JSON says the same."""
 
     @property
     def message(self) -> M:
         """Unpacked anew each time."""
+        if not self.packed:
+            event = msgspec.json.decode(self.json, type=Event)
+            message: object = EventChanged(resource_version=self.resource_version, event=event)
+            return cast(M, message)
         return msgspec.msgpack.decode(self.packed, type=self.kind)
 
     def watched(self) -> WatchedObject[M]:
@@ -65,7 +75,7 @@ def pod_object(message: PodChanged, resource_version: int) -> StoredObject[PodCh
         resource_version=resource_version,
         terminating=bool(meta.deletion_timestamp),
         labels=meta.labels,
-        fields={
+        kept_fields={
             "metadata.name": meta.name,
             "metadata.namespace": meta.namespace,
             "spec.nodeName": pod.spec.node_name,
@@ -104,33 +114,35 @@ def _reported_pod(message: PodChanged, resource_version: int) -> Pod:
 
 def event_object(message: EventChanged, resource_version: int) -> StoredObject[EventChanged]:
     """A v1 Event, under that resourceVersion."""
-    event: Event = message.event
-    meta: ObjectMeta = msgspec.structs.replace(event.metadata, resource_version=str(resource_version))
-    about: ObjectReference = event.involved_object
+    meta: ObjectMeta = msgspec.structs.replace(message.event.metadata, resource_version=str(resource_version))
     return StoredObject(
         key=meta.name,
         namespace=meta.namespace,
         name=meta.name,
         resource_version=resource_version,
         labels=meta.labels,
-        fields={
-            "metadata.name": meta.name,
-            "metadata.namespace": meta.namespace,
-            "involvedObject.kind": about.kind,
-            "involvedObject.name": about.name,
-            "involvedObject.namespace": about.namespace,
-            "involvedObject.uid": about.uid,
-            "involvedObject.fieldPath": about.field_path,
-            "involvedObject.apiVersion": about.api_version,
-            "reason": event.reason,
-            "reportingComponent": event.reporting_component,
-            "source": event.source.component or event.reporting_component,
-            "type": event.type,
-        },
-        json=msgspec.json.encode(msgspec.structs.replace(event, metadata=meta)),
-        packed=msgspec.msgpack.encode(message),
+        json=msgspec.json.encode(msgspec.structs.replace(message.event, metadata=meta)),
         kind=EventChanged,
     )
+
+
+def _event_fields(json: bytes) -> Mapping[str, str]:
+    event = msgspec.json.decode(json, type=Event)
+    about: ObjectReference = event.involved_object
+    return {
+        "metadata.name": event.metadata.name,
+        "metadata.namespace": event.metadata.namespace,
+        "involvedObject.kind": about.kind,
+        "involvedObject.name": about.name,
+        "involvedObject.namespace": about.namespace,
+        "involvedObject.uid": about.uid,
+        "involvedObject.fieldPath": about.field_path,
+        "involvedObject.apiVersion": about.api_version,
+        "reason": event.reason,
+        "reportingComponent": event.reporting_component,
+        "source": event.source.component or event.reporting_component,
+        "type": event.type,
+    }
 
 
 def config_object(message: ObjectChanged, resource_version: int) -> StoredObject[ObjectChanged]:
@@ -143,7 +155,7 @@ def config_object(message: ObjectChanged, resource_version: int) -> StoredObject
         name=meta.name,
         resource_version=resource_version,
         labels=meta.labels,
-        fields={"metadata.name": meta.name, "metadata.namespace": meta.namespace, "type": summary.type},
+        kept_fields={"metadata.name": meta.name, "metadata.namespace": meta.namespace, "type": summary.type},
         json=msgspec.json.encode(
             msgspec.structs.replace(summary.object, metadata=meta)
             if summary.object is not None

@@ -134,11 +134,11 @@ class ObjectView(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     data_sizes: dict[str, int]
     """Key to the size of its value in bytes; of very many keys the first."""
     keys: int
-    """How many there are."""
+    """Number of all keys."""
     size_bytes: int
     """Bytes of all values."""
     source: str
-    """Which source states it, and where."""
+    """The source that states the object, and where."""
 
 
 class ActionResult(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):

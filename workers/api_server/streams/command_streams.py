@@ -15,9 +15,9 @@ from typing import Final
 from aiohttp import web
 
 from ipc.host.tasks import BackgroundTasks, first_of
-from ipc.wire.stream_channels import SUCCESS, Channel, Message, StreamStatus, encode_status
+from ipc.wire.stream_channels import Channel, Message, StreamStatus
 from workers.api_server.core.spdy_session import Inbox, Route, SpdySession
-from workers.api_server.core.stream_sockets import Channels, StreamSockets
+from workers.api_server.core.stream_sockets import Channels, StreamSockets, ending
 from workers.api_server.core.upgrades import COMMAND_V1, COMMAND_V3, COMMAND_V4, Carrier, Upgrade
 from workers.api_server.streams.stream_target import Streams
 from workers.spdy.connection import StreamClosedError
@@ -38,7 +38,6 @@ _BY_TYPE: Final[Mapping[str, Channel]] = {
     "error": Channel.ERROR,
     "resize": Channel.RESIZE,
 }
-_WITH_STATUS: Final = frozenset((COMMAND_V4,))
 _WITH_SIZES: Final = frozenset((COMMAND_V4, COMMAND_V3))
 _OUTPUT: Final = (Channel.STDOUT, Channel.STDERR)
 
@@ -132,15 +131,10 @@ class CommandStreams:
     async def say(self, status: StreamStatus) -> None:
         for channel in _OUTPUT:
             await self.end(channel)
-        if text := self._text(status):
+        if text := ending(self._protocol, status):
             await self.send(Channel.ERROR, text)
         for stream in self._ids.values():
             await self._session.finish(stream)
-
-    def _text(self, status: StreamStatus) -> bytes:
-        if self._protocol in _WITH_STATUS:
-            return encode_status(status)
-        return b"" if status.status == SUCCESS else status.message.encode()
 
     def going_away(self) -> None:
         self._session.going_away()

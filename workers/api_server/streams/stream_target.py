@@ -1,4 +1,4 @@
-"""Which container, and which of its streams, an exec or attach means. Decided from the pod's status alone. Pure."""
+"""The container, and its streams, that an exec or attach means. Decided from the pod's status alone. Pure."""
 
 from __future__ import annotations
 

@@ -6,7 +6,7 @@ once and patched from then on (client-go tools/record, event.go, recordEvent).
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Final
 
 import msgspec
 
@@ -24,7 +24,7 @@ def event_body(event: Event, node_name: str) -> bytes:
     """JSON of the Event."""
     of = event.involved_object
     annotations = {key: value for key, value in event.metadata.annotations.items() if key != CONFIG_SEEN}
-    reference: dict[str, Any] = {
+    reference: dict[str, str] = {
         "kind": of.kind,
         "namespace": "" if of.kind == NODE else of.namespace,
         "name": of.name,

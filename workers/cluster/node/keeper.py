@@ -1,7 +1,8 @@
 """Keeps the Node in the cluster: registered, with a lease, its status as it is here (kubelet_node_status.go).
 
 As upstream, a Node that somebody deletes is not made again until the agent starts anew: who deletes it wants the host
-out of the cluster. Its pods run on until the cluster says otherwise.
+out of the cluster. Its pods run on until the cluster says otherwise. A Node that an older backup of the server lacks is
+made again: nobody has deleted it.
 """
 
 from __future__ import annotations
@@ -15,11 +16,13 @@ from typing import Final, NoReturn
 import msgspec
 
 from ipc.host.clock import Clock, rfc3339
+from ipc.log.last_words import LastWords
 from ipc.messages.api_server import AgentChanged
 from ipc.messages.base import EventReport, node_event
 from ipc.messages.event_reasons import node_status
 from ipc.nodestatus.conditions import READY, TRUE, statuses_of
 from ipc.wire.cluster_settings import ClusterSettings
+from workers.cluster.node.csi_node import CsiNodeKeeper
 from workers.cluster.node.facts import NodeFacts, status_of
 from workers.cluster.node.initial_node import initial_node
 from workers.cluster.node.lease import LeaseKeeper
@@ -80,8 +83,14 @@ class NodeKeeper:
         self._wake = asyncio.Event()
         self._node: ClusterNode | None = None
         self._was_unschedulable = False
-        self._told = ""
-        self._reflector = Reflector(client, NODES, name=node_name, decode=decode_node, sink=self)
+        self._was_restored = False
+        """The server's store was restored, and has not told of the Node since."""
+        self._must_register = settings.register_node
+        self._failures = LastWords()
+        self._csi = CsiNodeKeeper(client)
+        self._reflector = Reflector(
+            client, NODES, name=node_name, decode=decode_node, sink=self, versions_fell=self._see_restore
+        )
         self._lease = LeaseKeeper(
             client,
             node_name,
@@ -110,6 +119,10 @@ class NodeKeeper:
 
     def _begin_anew(self) -> None:
         self._reflector.begin_anew()
+        self._see_restore()
+
+    def _see_restore(self) -> None:
+        self._was_restored = True
         self._versions_fell()
 
     def take(self, agent: AgentChanged) -> None:
@@ -125,6 +138,11 @@ class NodeKeeper:
             self.changed(items[0])
         else:
             self._node = None
+            if self._was_restored and self._settings.register_node:
+                _log.warning("the server's store was restored and lacks node %s: it is registered again", self._name)
+                self._must_register = True
+                self._wake.set()
+        self._was_restored = False
 
     def changed(self, item: ClusterNode) -> None:
         """A state of the Node: of a cordon an event, as upstream; pods stay."""
@@ -135,6 +153,15 @@ class NodeKeeper:
         if item.metadata.deletion_timestamp and not (before and before.metadata.deletion_timestamp):
             _log.warning("node %s is being deleted in the cluster; its pods run on until they are deleted", self._name)
         self._node_seen(item)
+
+    async def refresh(self) -> None:
+        """Ask for the Node, and tell of it. One that cannot be read stays as it was told."""
+        try:
+            found = decode_node(await self._client.request("GET", NODES.path(name=self._name), query=QUERY))
+        except (ClusterError, ValueError) as error:
+            _log.warning("the Node cannot be read anew: %s", error)
+        else:
+            self._node_seen(found)
 
     def deleted(self, item: ClusterNode) -> None:
         """The Node is gone."""
@@ -147,15 +174,18 @@ class NodeKeeper:
     # --- the status ---
 
     async def _keep_status(self) -> NoReturn:
-        if self._settings.register_node:
-            await register(self._client, self._initial)
         fast_until = self._clock.now().mono + FAST_TIME_S
         while True:
+            if self._must_register:
+                self._must_register = False
+                await register(self._client, self._initial)
+                fast_until = self._clock.now().mono + FAST_TIME_S
             self._wake.clear()
-            await self.sync()
+            was_sent = await self.sync()
             if self._is_ready():
                 fast_until = 0.0
-            await self._pause(FAST_PERIOD_S if self._clock.now().mono < fast_until else self._period_s())
+            is_fast = was_sent and self._clock.now().mono < fast_until
+            await self._pause(FAST_PERIOD_S if is_fast else self._period_s())
 
     async def _initial(self) -> ClusterNode:
         return initial_node(await self._observer.facts(), self._settings, self._now())
@@ -174,8 +204,9 @@ class NodeKeeper:
     def _is_ready(self) -> bool:
         return self._node is not None and statuses_of(self._node.status.conditions).get(READY) == TRUE
 
-    async def sync(self) -> None:
-        """Send the status if it has to be sent (updateNodeStatus). Never fails: the next period tries again."""
+    async def sync(self) -> bool:
+        """Send the status if it has to be sent (updateNodeStatus); False when the server did not take it: then the next
+        period tries again."""
         facts = await self._observer.facts()
         for tries in range(MAX_UPDATES):
             try:
@@ -183,17 +214,19 @@ class NodeKeeper:
             except (ClusterError, ValueError) as error:
                 self._log_failure(str(error))
                 if isinstance(error, ApiError) and error.is_not_found:
-                    return
+                    return False
                 if tries:
                     self._close_connections()
             else:
-                self._told = ""
-                return
+                self._failures.forget()
+                await self._csi.ensure(self._node)
+                return True
+        return False
 
     def _log_failure(self, words: str) -> None:
         """The same words once in a row: a server may be away for hours."""
-        _log.log(logging.DEBUG if words == self._told else logging.WARNING, "the node's status is not sent: %s", words)
-        self._told = words
+        level = logging.WARNING if self._failures.are_new(words) else logging.DEBUG
+        _log.log(level, "the node's status is not sent: %s", words)
 
     async def _update(self, facts: NodeFacts, *, from_cache: bool) -> None:
         path = NODES.path(name=self._name)

@@ -10,6 +10,7 @@ from typing import Final
 
 from ipc.host.clock import Clock
 from ipc.host.network_addresses import addresses_of
+from ipc.log.last_words import LastWords
 from ipc.messages.api_server import AgentChanged
 from ipc.nodestatus.conditions import TRUE
 from ipc.nodestatus.images import StoredImage
@@ -54,7 +55,7 @@ class NodeObserver:
         self._host_at = 0.0
         self._images: tuple[StoredImage, ...] = ()
         self._images_due_at = 0.0
-        self._told = ""
+        self._problems = LastWords()
 
     def take(self, agent: AgentChanged) -> bool:
         """The agent's state as the master tells it; whether the node's status is another one now."""
@@ -73,7 +74,7 @@ class NodeObserver:
             name=self._settings.node_name,
             host=versions,
             machine=machine,
-            limits=node_limits(self._settings.node, self._settings.max_pods),
+            limits=node_limits(self._settings.node, self._settings.max_pods, agent.unhealthy_devices),
             addresses=self._addresses(),
             port=self._settings.server.secure_port,
             runtime_version=agent.runtime_version,
@@ -112,12 +113,12 @@ class NodeObserver:
         present = addresses_of(os.getpid()) if self._cluster.node_ips else ()
         problems = [node_ip_on_host_problem(each, present) for each in self._cluster.node_ips]
         problem = next(filter(None, problems), "")
-        if problem and problem != self._told:
+        if self._problems.are_new(problem):
             _log.error("the node's addresses stay as they are: %s", problem)
-        self._told = problem
         return None if problem else self._board.host_ips
 
 
 def _relevant(agent: AgentChanged) -> tuple[object, ...]:
     pressures = tuple((each.type, each.status) for each in agent.conditions)
-    return agent.runtime_healthy, agent.runtime_message, agent.runtime_version, agent.going_down, pressures
+    devices = dict(agent.unhealthy_devices)
+    return agent.runtime_healthy, agent.runtime_message, agent.runtime_version, agent.going_down, pressures, devices

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Final
+from typing import Final
 
 import msgspec
 
+from ipc.api.nulls import without_nulls
 from ipc.nodestatus.node import NodeSpec, NodeStatus
 
 MAX_NODE_BYTES: Final = 3 << 20
@@ -39,7 +40,7 @@ def decode_node(data: bytes) -> ClusterNode:
     if len(data) > MAX_NODE_BYTES:
         raise ValueError(f"a Node of {len(data)} bytes")
     try:
-        return msgspec.convert(_without_nulls(msgspec.json.decode(data)), ClusterNode)
+        return msgspec.convert(without_nulls(msgspec.json.decode(data)), ClusterNode)
     except RecursionError:
         raise ValueError("a Node that is nested too deeply") from None
 
@@ -47,13 +48,3 @@ def decode_node(data: bytes) -> ClusterNode:
 def encode_node(node: ClusterNode) -> bytes:
     """JSON of the Node."""
     return msgspec.json.encode(node)
-
-
-def _without_nulls(value: Any) -> Any:
-    """Go writes null for a time that is not set, and for a list that is nil."""
-    match value:
-        case dict():
-            return {key: _without_nulls(item) for key, item in value.items() if item is not None}
-        case list():
-            return [_without_nulls(item) for item in value]
-    return value

@@ -81,7 +81,7 @@ class Objects:
         PATIENCE_S."""
         uid = pod.metadata.uid
         self._pods[uid] = pod
-        keys = {ref.key_in(pod.metadata.namespace) for ref in referenced_objects(pod)}
+        keys = sorted(ref.key_in(pod.metadata.namespace) for ref in referenced_objects(pod))
         self._apply(self._references.state(uid, keys))
         self._tokens.state(pod, token_wishes(pod))
         if trust_wishes(pod) and not self._follows_bundles:
@@ -109,12 +109,12 @@ class Objects:
             self._tell(PodValuesStated(uid=uid, values=None))
 
     def _apply(self, difference: Difference) -> None:
-        for key in difference.unwanted:
+        for key in sorted(difference.unwanted):
             if key.kind in WATCHED:
                 self._watches.end(key)
             elif key.kind is ObjectKind.PERSISTENT_VOLUME_CLAIM:
                 self._claims.end(key)
-        for key in difference.wanted:
+        for key in sorted(difference.wanted):
             if key.kind in WATCHED:
                 self._watches.begin(key)
             elif key.kind is ObjectKind.PERSISTENT_VOLUME_CLAIM:

@@ -1,4 +1,4 @@
-"""Which objects the pods of this node refer to, counted (pkg/kubelet/util/manager, objectCache). Pure state."""
+"""Objects that the pods of this node refer to, counted (pkg/kubelet/util/manager, objectCache). Pure state."""
 
 from __future__ import annotations
 

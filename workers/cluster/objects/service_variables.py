@@ -31,7 +31,7 @@ class ServiceSpec(msgspec.Struct, frozen=True, rename="camel"):
 
 
 class ServiceMeta(msgspec.Struct, frozen=True):
-    """Which service it is."""
+    """Name of the service."""
 
     name: str
     namespace: str

@@ -27,6 +27,11 @@ LONGEST_SLEEP_S: Final = 60.0
 """How often the host's clock is looked at while a token is good: it may be set, and the host may sleep."""
 
 
+SHORTEST_PERIOD_S: Final = 60.0
+"""How long a new token is kept at least, in seconds, whatever the clocks of server and node say (the kubelet asks when
+it syncs the pod, about once a minute)."""
+
+
 class _Status(msgspec.Struct, frozen=True, rename="camel"):
     token: str
     expiration_timestamp: str
@@ -100,7 +105,8 @@ class Tokens:
                 continue
             try:
                 known, attempts = await self._request(pod, wish), Attempts()
-                renew_at = known.renew_at(self._chance() * MAX_JITTER_S)
+                earliest = self._clock.now().wall + SHORTEST_PERIOD_S
+                renew_at = max(known.renew_at(self._chance() * MAX_JITTER_S), earliest)
                 self._note(pod, PodToken(wish=wish, token=known.token))
             except (ClusterError, ValueError) as error:
                 self._failed(pod, wish, known, error)

@@ -20,7 +20,7 @@ _BLOCK: Final = re.compile(r"-----BEGIN CERTIFICATE-----[^-]*-----END CERTIFICAT
 
 
 class BundleMeta(msgspec.Struct, frozen=True):
-    """Which bundle it is."""
+    """Name of the bundle."""
 
     name: str
     labels: Mapping[str, str] = msgspec.field(default_factory=dict)

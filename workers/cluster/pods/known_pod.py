@@ -7,6 +7,7 @@ from typing import Any, Final
 import msgspec
 
 from ipc.api.annotations import CONFIG_MIRROR
+from ipc.api.nulls import without_nulls
 
 
 class KnownMeta(msgspec.Struct, frozen=True, rename="camel"):
@@ -48,8 +49,8 @@ class KnownPod(msgspec.Struct, frozen=True):
         return self.metadata.deletion_timestamp is not None
 
     def status_value(self) -> dict[str, Any]:
-        """The status as plain data."""
-        value = msgspec.json.decode(self.status)
+        """The status as plain data, in which what is not set is absent."""
+        value = without_nulls(msgspec.json.decode(self.status))
         return value if isinstance(value, dict) else {}
 
     def means_the_same(self, other: KnownPod) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Mapping
+from collections.abc import Awaitable, Mapping
 from typing import Any, Final, NoReturn
 
 import msgspec
@@ -17,6 +17,7 @@ from workers.cluster.pods.known_pod import KnownPod
 from workers.cluster.pods.mirror_pod import STATIC_SOURCES, mirror_name, mirror_pod, mirrors
 from workers.cluster.pods.status_manager import StatusManager
 from workers.cluster.pods.status_writer import delete_now
+from workers.cluster.pods.wanted_status import TERMINAL_PHASES
 from workers.kubeclient.errors import ApiError, ClusterError
 from workers.kubeclient.protocol import Client
 from workers.kubeclient.resources import NODES, PODS
@@ -44,14 +45,16 @@ class MirrorKeeper:
         self._is_listed = self._is_settled = False
         self._wake = asyncio.Event()
         self._told: dict[str, str] = {}
-        """Static UID to what was said of its mirror last."""
+        """Words that were said of a mirror last, by UID of its static pod; by its own where there is none."""
 
     # --- the server (Mirrors) ------------------------------------------------------------------------------------
 
     def known(self, uid: str, pod: KnownPod | None) -> None:
         """The server has that mirror; None: no longer."""
         if pod is None:
-            self._known.pop(self._keys.pop(uid, ("", "")), None)
+            key = self._keys.pop(uid, ("", ""))
+            if (there := self._known.get(key)) is not None and there.uid == uid:  # else there is another one by now
+                del self._known[key]
             self._statuses.released(uid)
         else:
             self._keys[uid] = pod.metadata.namespace, pod.metadata.name
@@ -74,7 +77,7 @@ class MirrorKeeper:
         before, self._static[uid] = self._static.get(uid), changed
         if (known := self._known.get(self._key(changed.pod))) is not None:
             self._report(known)
-        if before is None or before.pod is not changed.pod:
+        if before is None or before.pod is not changed.pod or before.status.phase != changed.status.phase:
             self._wake.set()
         return True
 
@@ -125,30 +128,29 @@ class MirrorKeeper:
         has_failed = False
         for uid, changed in list(self._static.items()):
             if not changed.deletion_timestamp:
-                has_failed |= await self._attempt(uid, changed.pod)
+                has_failed |= await self._has_failed(uid, self._keep(changed))
         if self._is_settled:
             wanted = {self._key(changed.pod) for changed in self._static.values()}
             for key, known in list(self._known.items()):
                 if key not in wanted:
-                    has_failed |= await self._attempt(known.uid, None, known)
+                    has_failed |= await self._has_failed(known.uid, self._delete(known))
         return has_failed
 
-    async def _attempt(self, uid: str, pod: Pod | None, orphan: KnownPod | None = None) -> bool:
+    async def _has_failed(self, uid: str, act: Awaitable[None]) -> bool:
+        """Carry it out; a failure is told, of the static pod or the mirror of that UID."""
         try:
-            if orphan is not None:
-                await self._delete(orphan)
-            elif pod is not None:
-                await self._keep(pod)
+            await act
         except ClusterError as error:
             self._tell(uid, str(error))
             return True
         self._told.pop(uid, None)
         return False
 
-    async def _keep(self, pod: Pod) -> None:
+    async def _keep(self, changed: PodChanged) -> None:
         """A mirror like the pod (pkg/kubelet/kubelet.go, tryReconcileMirrorPods)."""
+        pod = changed.pod
         known = self._known.get(self._key(pod))
-        if known is not None and mirrors(known, pod) and not known.is_deleted:
+        if known is not None and mirrors(known, pod) and not known.is_deleted and not _has_outlived(changed, known):
             return
         if known is not None:
             await self._delete(known)
@@ -163,8 +165,8 @@ class MirrorKeeper:
                 raise
             return  # the watch brings it
         known = msgspec.json.decode(made, type=KnownPod)
-        self.known(known.uid, known)
         self._statuses.changed(known)
+        self._report(known)  # that it is there the watch says: it may have been deleted by now
 
     async def _delete(self, known: KnownPod) -> None:
         """Take a mirror away; one that is gone, or another one, is none of our business."""
@@ -180,6 +182,12 @@ class MirrorKeeper:
         if self._told.get(uid) != words:
             self._told[uid] = words
             log.warning("mirror of static pod %s: %s", uid, words)
+
+
+def _has_outlived(changed: PodChanged, mirror: KnownPod) -> bool:
+    """Whether a static pod came again, as the same, after its mirror had ended: no server takes that of one pod."""
+    is_over = mirror.status_value().get("phase") in TERMINAL_PHASES
+    return is_over and changed.is_observed and changed.status.phase not in TERMINAL_PHASES
 
 
 def _node_uid(node: Mapping[str, Any]) -> str:

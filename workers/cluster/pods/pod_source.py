@@ -119,13 +119,18 @@ class PodSource:
         self._known[pod.uid] = pod
         if pod.is_mirror:
             self._mirrors.known(pod.uid, pod)
-        elif pod.uid not in self._bringing and self._is_news(pod):
+        elif pod.uid not in self._bringing and self._is_news(pod) and not self._is_over(pod):
             self._bringing[pod.uid] = self._tasks.spawn(self._bring(pod), name="pod of the cluster")
 
     def _is_news(self, pod: KnownPod) -> bool:
         """Whether the master has to know of it: of a status only what others have put there, or that it is final."""
         before = self._stated.get(pod.uid)
         return before is None or not before.means_the_same(pod) or _said_by_others(before) != _said_by_others(pod)
+
+    def _is_over(self, pod: KnownPod) -> bool:
+        """Whether nothing of a deleted pod is left here, so that it only waits for its last DELETE: an edit of it must
+        not begin its end anew."""
+        return pod.is_deleted and self._statuses.is_released(pod.uid)
 
     async def _bring(self, pod: KnownPod) -> None:
         """State it as it is when all that it needs is there: it may be another version by then."""

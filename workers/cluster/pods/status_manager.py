@@ -9,14 +9,14 @@ what is due follows from the two copies, which is the reconciliation of a status
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any, Final
+from typing import Final
 
 import msgspec
 
 from ipc.messages.api_server import PodChanged
 from workers.cluster.pods.known_pod import KnownPod
-from workers.cluster.pods.status_patch import status_patch
-from workers.cluster.pods.wanted_status import TERMINAL_PHASES, Value, plain_status, wanted_status
+from workers.cluster.pods.status_patch import Value, status_patch
+from workers.cluster.pods.wanted_status import TERMINAL_PHASES, plain_status, wanted_status
 
 RETRY_S: Final = 10.0
 """After which a request that has failed is tried again, in seconds (syncPeriod)."""
@@ -42,6 +42,10 @@ class DeletePodFinally(msgspec.Struct, frozen=True):
 Action = PatchStatus | DeletePodFinally
 
 
+_Versions = tuple[str, Value]
+"""The server's version of a pod, and the status as it was true then."""
+
+
 class _Entry:
     def __init__(self) -> None:
         self.known: KnownPod | None = None
@@ -56,6 +60,10 @@ class _Entry:
         """When the status began to differ, monotonic seconds."""
         self.not_before = 0.0
         """When the next request may be made, monotonic seconds."""
+        self.asked: _Versions | None = None
+        """Versions that the patch under way was made of."""
+        self.unchanged_by: _Versions | None = None
+        """Versions that the last patch was made of that has changed nothing."""
 
 
 class StatusManager:
@@ -63,11 +71,12 @@ class StatusManager:
 
     def __init__(self) -> None:
         self._entries: dict[str, _Entry] = {}
-        self._changed: set[str] = set()
+        self._changed: dict[str, None] = {}
+        """In the order in which they changed."""
 
-    def take_changed(self) -> set[str]:
+    def take_changed(self) -> tuple[str, ...]:
         """UIDs of pods of which something has changed since the last time."""
-        changed, self._changed = self._changed, set()
+        changed, self._changed = tuple(self._changed), {}
         return changed
 
     def uids(self) -> tuple[str, ...]:
@@ -107,13 +116,15 @@ class StatusManager:
     def _know(self, pod: KnownPod) -> None:
         entry = self._entries.setdefault(pod.uid, _Entry())
         entry.known, entry.is_lost, entry.not_before = pod, False, 0.0
-        self._changed.add(pod.uid)
+        self._changed[pod.uid] = None
 
     # --- what is true --------------------------------------------------------------------------------------------
 
     def report(self, uid: str, changed: PodChanged, now: float, *, is_static: bool = False) -> None:
-        """The status of a pod is that now."""
-        self.report_plain(uid, plain_status(changed.status, is_static=is_static), now)
+        """The status of a pod is that now. One that nobody has observed since the agent began is older than that of the
+        server, unless it is final."""
+        if changed.is_observed or changed.status.phase in TERMINAL_PHASES:
+            self.report_plain(uid, plain_status(changed.status, is_static=is_static), now)
 
     def report_plain(self, uid: str, status: Value, now: float) -> None:
         """Likewise, as plain data."""
@@ -122,7 +133,7 @@ class StatusManager:
             return
         entry.own, entry.is_released = status, False
         entry.since = entry.since or now
-        self._changed.add(uid)
+        self._changed[uid] = None
 
     def released(self, uid: str) -> None:
         """Nothing of the pod is left here."""
@@ -131,7 +142,12 @@ class StatusManager:
         if entry.known is None:
             del self._entries[uid]
             return
-        self._changed.add(uid)
+        self._changed[uid] = None
+
+    def is_released(self, uid: str) -> bool:
+        """Whether nothing of a pod is left here that was."""
+        entry = self._entries.get(uid)
+        return entry is not None and entry.is_released
 
     def release_unknown(self, reported: Iterable[str]) -> None:
         """Take pods that the master has not reported by now for ones of which nothing is here."""
@@ -139,7 +155,7 @@ class StatusManager:
         for uid, entry in self._entries.items():
             if uid not in there and entry.own is None:
                 entry.is_released = True
-                self._changed.add(uid)
+                self._changed[uid] = None
 
     # --- what to do ----------------------------------------------------------------------------------------------
 
@@ -156,7 +172,7 @@ class StatusManager:
             if wait_s > 0.0:
                 return None, wait_s
         if patch:
-            entry.is_busy = True
+            entry.is_busy, entry.asked = True, _versions(entry, entry.known)
             return PatchStatus(entry.known, patch), 0.0
         entry.since = 0.0
         if entry.is_released and entry.known.is_deleted and not entry.known.is_mirror:
@@ -167,17 +183,19 @@ class StatusManager:
     @staticmethod
     def _patch(entry: _Entry, known: KnownPod) -> tuple[Value, bool]:
         """The difference, and whether somebody waits for it."""
-        if entry.own is None:
+        if entry.own is None or entry.unchanged_by == _versions(entry, known):
             return {}, False
         server = known.status_value()
         wanted = wanted_status(server, entry.own)
         return status_patch(server, wanted), _is_prompt(server, wanted)
 
-    def patched(self, uid: str, answer: KnownPod | None) -> None:
-        """The server has taken the patch; the pod as it is there now, if that can be read."""
-        self._ended(uid, 0.0)
-        if answer is not None:
-            self.changed(answer)
+    def patched(self, uid: str, answer: KnownPod) -> None:
+        """The server has taken the patch; the pod as it is there now. Where that is the version from before, the server
+        keeps something of the status in another form: the same patch would change nothing again."""
+        entry = self._ended(uid, 0.0)
+        if entry is not None and entry.asked is not None and entry.asked[0] == answer.metadata.resource_version:
+            entry.unchanged_by = entry.asked
+        self.changed(answer)
 
     def lost(self, uid: str) -> None:
         """The server has no such pod, or another one of that name: whatever it watches will say so."""
@@ -193,11 +211,15 @@ class StatusManager:
         entry = self._entries.get(uid)
         if entry is not None:
             entry.is_busy, entry.not_before = False, not_before
-            self._changed.add(uid)
+            self._changed[uid] = None
         return entry
 
 
-def _is_prompt(server: dict[str, Any], wanted: dict[str, Any]) -> bool:
+def _versions(entry: _Entry, known: KnownPod) -> _Versions:
+    return known.metadata.resource_version, entry.own or {}
+
+
+def _is_prompt(server: Value, wanted: Value) -> bool:
     """Whether a change is one that others wait for: the first status, the phase, readiness, a new generation."""
     if not server.get("startTime") or wanted.get("phase") in TERMINAL_PHASES:
         return True
@@ -205,5 +227,5 @@ def _is_prompt(server: dict[str, Any], wanted: dict[str, Any]) -> bool:
     return any(server.get(name) != wanted.get(name) for name in same) or _ready(server) != _ready(wanted)
 
 
-def _ready(status: dict[str, Any]) -> list[str]:
+def _ready(status: Value) -> list[str]:
     return [item.get("status", "") for item in status.get("conditions") or () if item["type"] in _PROMPT]

@@ -80,10 +80,12 @@ class StatusWriter:
         except ClusterError as error:
             self._failed(uid, action, error)
         else:
-            if isinstance(action, PatchStatus):
-                self._statuses.patched(uid, answer)
-            else:
+            if isinstance(action, DeletePodFinally):
                 self._statuses.lost(uid)
+            elif answer is None:
+                self._statuses.failed(uid, self._clock.now().mono)
+            else:
+                self._statuses.patched(uid, answer)
         self.wake()
 
     def _failed(self, uid: str, action: Action, error: ClusterError) -> None:

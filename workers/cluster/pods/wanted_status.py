@@ -3,12 +3,13 @@ updateStatusInternal, pkg/kubelet/status/status_manager.go). Pure."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Final
 
 import msgspec
 
 from ipc.api.v1.status import PodStatus
+from workers.cluster.pods.status_patch import Value
 
 OWNED_CONDITIONS: Final = frozenset(
     {
@@ -44,8 +45,6 @@ _OWNED_FIELDS: Final = (
 _PHASE_FIELDS: Final = ("phase", "reason", "message")
 TERMINAL_PHASES: Final = frozenset({"Succeeded", "Failed"})
 
-Value = dict[str, Any]
-
 
 def plain_status(status: PodStatus, *, is_static: bool = False) -> Value:
     """The status as plain JSON data. A static pod has no generation, and its status observes none."""
@@ -68,13 +67,13 @@ def wanted_status(server: Mapping[str, Any], own: Mapping[str, Any]) -> Value:
         wanted["qosClass"] = server["qosClass"]
     if server.get("startTime"):
         wanted["startTime"] = server["startTime"]
-    if server.get("phase") in TERMINAL_PHASES and own.get("phase") not in TERMINAL_PHASES:
+    if server.get("phase") in TERMINAL_PHASES and own.get("phase") != server["phase"]:
         wanted |= {name: server.get(name) for name in _PHASE_FIELDS}
     wanted["conditions"] = list(_conditions(server.get("conditions") or (), own.get("conditions") or ()))
     return {name: value for name, value in wanted.items() if value not in (None, [], {}, "")}
 
 
-def _conditions(server: Any, own: Any) -> Iterator[Value]:
+def _conditions(server: Iterable[Value], own: Iterable[Value]) -> Iterator[Value]:
     """The node's, in its order, then those of others."""
     there = {condition["type"]: condition for condition in server}
     for condition in own:
@@ -82,8 +81,8 @@ def _conditions(server: Any, own: Any) -> Iterator[Value]:
         if known is not None and condition["type"] == SCHEDULED:
             observed = condition.get("observedGeneration")
             yield known if observed is None else {**known, "observedGeneration": observed}
-        elif known is not None and known.get("status") == condition["status"]:
-            yield {**condition, "lastTransitionTime": known.get("lastTransitionTime")}
+        elif known is not None and known.get("status") == condition["status"] and known.get("lastTransitionTime"):
+            yield {**condition, "lastTransitionTime": known["lastTransitionTime"]}
         else:
             yield condition
     ours = {condition["type"] for condition in own}

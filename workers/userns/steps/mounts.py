@@ -31,13 +31,13 @@ MAX_STACKED_MOUNTS: Final = 64
 def mount_tmpfs(target: str, size_bytes: int) -> None:
     """A tmpfs on a directory, unless one is there. ``size_bytes`` 0 leaves the size to the kernel: half of the memory.
 
-    The mode is the directory's.
+    The mode is the kernel's for a tmpfs, 01777, which upstream leaves as it is too (setupDir,
+    pkg/volume/emptydir/empty_dir.go).
     """
-    below = os.lstat(target)
-    if below.st_dev != os.lstat(os.path.dirname(target)).st_dev:
+    if os.lstat(target).st_dev != os.lstat(os.path.dirname(target)).st_dev:
         return
-    size = f",size={size_bytes}" if size_bytes else ""
-    _mount("tmpfs", target, "tmpfs", MS_NOSUID | MS_NODEV, f"mode={stat.S_IMODE(below.st_mode):o}{size}")
+    size = f"size={size_bytes}" if size_bytes else ""
+    _mount("tmpfs", target, "tmpfs", MS_NOSUID | MS_NODEV, size)
 
 
 def bind(

@@ -7,9 +7,10 @@ there can give a file to it: each time costs one, and it is done only where some
 from __future__ import annotations
 
 import errno
+import hashlib
 import itertools
 import os
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, Final
 
@@ -22,7 +23,9 @@ from ipc.messages import event_reasons
 from workers.kubecontainer.mounted_volume import VolumeError
 from workers.sync.run import SyncRun
 from workers.userns.steps.group import give_to_group
+from workers.userns.steps.user import give_to_user
 from workers.userns.unshare import Step, Unshare, UnshareError
+from workers.volumemanager.plugins.payload import FileProjection
 from workers.volumemanager.plugins.places import VolumeDirectory
 
 ON_ROOT_MISMATCH: Final = "OnRootMismatch"
@@ -82,32 +85,64 @@ async def _give(run: SyncRun, unshare: Unshare, volume: str, arguments: Mapping[
 
 
 class WrittenOwner(msgspec.Struct, frozen=True, kw_only=True):
-    """Group ownership of a volume whose files the agent rewrites; for `write_payload`. Blocks.
+    """Owners of a volume whose files the agent rewrites; for `write_payload`. Blocks.
 
-    Their modes are right already. Whether they belong to the group is known without a process: a file beside the volume
-    holds the group, and files written since belong to the agent's own.
+    Modes are right already. Whether the files belong to the group is known without a process: a file beside the volume
+    holds the group, and files written since belong to the agent's own. Files that belong to the containers' user cannot
+    be read any more: another file beside the volume holds the version's name and a digest of them.
     """
 
     place: VolumeDirectory
     group: int | None
     unshare: Unshare
+    foreign: Mapping[str, FileProjection] = {}
+    """Files of the containers' user, by path."""
 
     def is_owned(self, version: str) -> bool:
         """Raises OSError."""
+        if self.foreign and _text(self._digest_file) != self._digest(version):
+            return False
         if self.group is None:
             return True
         return group_given(self.place.ready_file) == self.group and self._has_group(version)
 
     def set_owner(self, version: str) -> None:
-        """Give the whole volume to the group, before that version is shown. Raises OSError."""
-        if self.group is None:
+        """Give the whole volume to the group, and files to the containers' user, before that version is shown. Raises
+        OSError."""
+        steps = [*self._to_group(), *self._to_user(version)]
+        if not steps:
             return
-        arguments = {"path": os.path.realpath(self.place.path), "gid": self.group, "read_only": True}
         try:
-            self.unshare.run([(give_to_group.__name__, arguments)])
+            self.unshare.run(steps)
         except UnshareError as error:
             raise OSError(errno.EPERM, f"applyFSGroup failed for vol {self.place.name}: {error}") from error
-        note_group(self.place.ready_file, self.group)
+        if self.group is not None:
+            note_group(self.place.ready_file, self.group)
+        if self.foreign:
+            make_private(self._digest_file.parent)
+            self._digest_file.write_text(self._digest(version))
+
+    def _to_group(self) -> Iterator[Step]:
+        if self.group is not None:
+            path = os.path.realpath(self.place.path)
+            yield give_to_group.__name__, {"path": path, "gid": self.group, "read_only": True}
+
+    def _to_user(self, version: str) -> Iterator[Step]:
+        if self.foreign:
+            (user,) = {file.user for file in self.foreign.values()}
+            directory = os.path.realpath(self.place.path / version)
+            yield give_to_user.__name__, {"directory": directory, "paths": sorted(self.foreign), "uid": user}
+
+    @property
+    def _digest_file(self) -> Path:
+        return self.place.ready_file.with_name("foreign")
+
+    def _digest(self, version: str) -> str:
+        """Version's name, and SHA-256 of its files of another user."""
+        digest = hashlib.sha256()
+        for path, file in sorted(self.foreign.items()):
+            digest.update(msgspec.json.encode((path, file.user, hashlib.sha256(file.data).hexdigest())))
+        return f"{version} {digest.hexdigest()}"
 
     def _has_group(self, version: str) -> bool:
         """Group 0 is the agent's own (its id in Podman's user namespace)."""
@@ -118,11 +153,16 @@ class WrittenOwner(msgspec.Struct, frozen=True, kw_only=True):
 
 def group_given(note: Path) -> int | None:
     """The group in a volume's ready file; None when there is none."""
-    try:
-        text = note.read_text()
-    except OSError:
-        return None
+    text = _text(note)
     return int(text) if text.isascii() and text.isdigit() else None
+
+
+def _text(note: Path) -> str:
+    """Content of a file beside a volume; empty when it cannot be read."""
+    try:
+        return note.read_text(errors="replace")
+    except OSError:
+        return ""
 
 
 def note_group(note: Path, group: int | None) -> None:

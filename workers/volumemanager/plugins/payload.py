@@ -45,7 +45,8 @@ each of ten thousand paths would fill the node."""
 MAX_PATH_NAMES: Final = 100
 """Names in one path. Upstream has no such limit."""
 OWNER_MODE: Final = 0o600
-"""Mode bits of a token, and of trust anchors, in a pod with an fsGroup (pkg/volume/projected/projected.go)."""
+"""Mode bits of a token, and of trust anchors, in a pod with an fsGroup or with one user for all of its containers
+(pkg/volume/projected/projected.go)."""
 _NO_SERVER: Final = "there is no API server to ask for that source"
 GROUP_MODE: Final = 0o440
 """Mode bits that an fsGroup adds to a read-only file."""
@@ -57,6 +58,13 @@ class FileProjection(msgspec.Struct, frozen=True):
     data: bytes
     mode: int
     """Permission bits."""
+    user: int | None = None
+    """The owner as the pod's containers see him; None: the agent."""
+
+    @property
+    def is_foreign(self) -> bool:
+        """Whether it belongs to somebody else than the agent, who is root in Podman's user namespace."""
+        return bool(self.user)
 
     def __repr__(self) -> str:
         return f"FileProjection({len(self.data)} bytes, {self.mode:#o})"
@@ -105,7 +113,7 @@ def _for_group(payload: Payload, pod: Pod) -> Payload:
     context = pod.spec.security_context
     if context is None or context.fs_group is None:
         return payload
-    return {path: FileProjection(file.data, file.mode | GROUP_MODE) for path, file in payload.items()}
+    return {path: FileProjection(file.data, file.mode | GROUP_MODE, file.user) for path, file in payload.items()}
 
 
 def holds_secrets(volume: Volume) -> bool:
@@ -224,7 +232,7 @@ def _token(source: ServiceAccountTokenProjection, mode: int, sources: PayloadSou
     found = sources.objects.cluster.token(token_wish(source))
     if found is None or found.problem:
         raise PayloadError(found.problem if found is not None else "failed to fetch token: it was not asked for yet")
-    return {source.path: FileProjection(found.token.encode(), _private(mode, sources.pod))}
+    return {source.path: _private(found.token.encode(), mode, sources.pod)}
 
 
 def _trust_anchors(source: ClusterTrustBundleProjection, mode: int, sources: PayloadSources) -> Payload:
@@ -234,14 +242,25 @@ def _trust_anchors(source: ClusterTrustBundleProjection, mode: int, sources: Pay
     found = sources.objects.cluster.anchors(source)
     if found is None or found.problem:
         raise PayloadError(found.problem if found is not None else "its trust anchors were not asked for yet")
-    return {source.path: FileProjection(found.pem.encode(), _private(mode, sources.pod))}
+    return {source.path: _private(found.pem.encode(), mode, sources.pod)}
 
 
-def _private(mode: int, pod: Pod) -> int:
-    """With an fsGroup nobody but that group reads the file. Upstream also gives it to the user as whom all containers
-    run; here the mode stays then, for the volume is nobody's but the pod's."""
-    context = pod.spec.security_context
-    return OWNER_MODE if context is not None and context.fs_group is not None else mode
+def _private(data: bytes, mode: int, pod: Pod) -> FileProjection:
+    """A file that nobody reads but the fsGroup and the user as whom all containers run, where the pod has either."""
+    context, user = pod.spec.security_context, common_user(pod)
+    is_private = user is not None or (context is not None and context.fs_group is not None)
+    return FileProjection(data, OWNER_MODE if is_private else mode, user)
+
+
+def common_user(pod: Pod) -> int | None:
+    """The user as whom all containers run by the manifest; None when one says none or they differ (FsUserFrom,
+    pkg/volume/util/util.go)."""
+    of_pod = pod.spec.security_context.run_as_user if pod.spec.security_context is not None else None
+    users = {
+        of_pod if (own := container.security_context) is None or own.run_as_user is None else own.run_as_user
+        for container in (*pod.spec.init_containers, *pod.spec.containers)
+    }
+    return users.pop() if len(users) == 1 else None
 
 
 _MAKERS: Final[Mapping[type[msgspec.Struct], Callable[[Any, int, PayloadSources], Payload]]] = {

@@ -53,7 +53,8 @@ async def set_up_object_volume(run: SyncRun, host: VolumeHost, of: PodSnapshot, 
     pod, place = of.pod, _place(host, of.pod, volume)
     try:
         payload = make_payload(volume, PayloadSources(pod=pod, objects=of.objects, node=host.node))
-        owner = WrittenOwner(place=place, group=fs_group(pod), unshare=host.unshare)
+        foreign = {path: file for path, file in payload.items() if file.is_foreign}
+        owner = WrittenOwner(place=place, group=fs_group(pod), unshare=host.unshare, foreign=foreign)
         if await run.in_files(volume.name, _write, place, payload, run.clock.now().wall, pod, volume, owner):
             run.record.did(f"wrote volume {volume.name}")
     except (PayloadError, OSError) as error:

@@ -14,10 +14,9 @@ from supervisor.cli.changing.changes import (
     Told,
     dry_run_option,
     output_option,
-    recursive_option,
     stated_namespace_option,
 )
-from supervisor.cli.manifests import Manifest, manifest_options, read_manifests
+from supervisor.cli.manifests import Manifest, manifest_options, read_manifests, recursive_option
 from supervisor.cli.options import agent, agent_options
 
 F = TypeVar("F", bound=Callable[..., Any])

@@ -10,11 +10,10 @@ from supervisor.cli.changing.changes import (
     Told,
     dry_run_option,
     object_name,
-    recursive_option,
     resource_named,
 )
 from supervisor.cli.changing.deleting import FORCE_WARNING, Deletion, delete_targets
-from supervisor.cli.manifests import Target, manifest_options, objects_in, read_manifests
+from supervisor.cli.manifests import Target, manifest_options, objects_in, read_manifests, recursive_option
 from supervisor.cli.options import (
     FOREVER_S,
     Failure,

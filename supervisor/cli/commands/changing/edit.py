@@ -21,10 +21,9 @@ from supervisor.cli.changing.changes import (
     output_option,
     patch_object,
     read_object,
-    recursive_option,
     stated_namespace_option,
 )
-from supervisor.cli.manifests import Target, manifest_options, parse_document
+from supervisor.cli.manifests import Target, manifest_options, parse_document, recursive_option
 from supervisor.cli.options import Failure, agent, agent_options
 from supervisor.client.errors import RequestFailed
 from supervisor.client.http import AgentClient

@@ -16,10 +16,9 @@ from supervisor.cli.changing.changes import (
     object_name,
     output_option,
     patch_object,
-    recursive_option,
     stated_namespace_option,
 )
-from supervisor.cli.manifests import Target, manifest_options, parse_document, read_manifests
+from supervisor.cli.manifests import Target, manifest_options, parse_document, read_manifests, recursive_option
 from supervisor.cli.options import agent, agent_options
 
 _TYPES: Final = ("json", "merge", "strategic")

@@ -10,11 +10,10 @@ from supervisor.cli.changing.changes import (
     Told,
     dry_run_option,
     output_option,
-    recursive_option,
     stated_namespace_option,
 )
 from supervisor.cli.changing.deleting import delete_targets
-from supervisor.cli.manifests import manifest_options, objects_in, read_manifests
+from supervisor.cli.manifests import manifest_options, objects_in, read_manifests, recursive_option
 from supervisor.cli.options import DEFAULT_NAMESPACE, agent, agent_options, duration_s
 
 
@@ -54,7 +53,7 @@ def replace(
         if not force or told.is_dry:
             apply_manifests(client, manifests, told, verb="replace", namespace=namespace)
             return
-        # What would be refused is found before anything is deleted.
+        # A document that would be refused is found before anything is deleted.
         apply_manifests(client, manifests, Told(dry_run=SERVER), namespace=namespace, quiet=True)
         targets = [target for manifest in manifests for target in objects_in(manifest, namespace or DEFAULT_NAMESPACE)]
         grace_period_s = grace_period if grace_period >= 0 else None

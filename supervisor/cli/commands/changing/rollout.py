@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import click
 
-from supervisor.cli.changing.changes import Choice, recursive_option, stated_namespace_option
+from supervisor.cli.changing.changes import Choice, stated_namespace_option
 from supervisor.cli.changing.restarts import Restart, restart_pods
-from supervisor.cli.manifests import manifest_options
+from supervisor.cli.manifests import manifest_options, recursive_option
 from supervisor.cli.options import FOREVER_S, agent, agent_options, duration_s
 
 

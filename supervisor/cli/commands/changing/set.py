@@ -7,6 +7,7 @@ import click
 from supervisor.cli.changing.changes import changing_options
 from supervisor.cli.changing.containers import (
     change_containers,
+    check_containers_of_images,
     containers_option,
     env_patch,
     image_patch,
@@ -29,7 +30,7 @@ def image(ctx: click.Context, /, words: tuple[str, ...], **options: object) -> N
     \b
     rootlet set image pod/web app=docker.io/library/nginx:1.27
     """
-    change_containers(ctx, words, options, "image updated", image_patch)
+    change_containers(ctx, words, options, "image updated", image_patch, check=check_containers_of_images)
 
 
 @set.command()

@@ -21,6 +21,7 @@ BOOTSTRAP_KUBECONFIG: Final = "bootstrap-kubelet.conf"
 CA_FILE: Final = "ca.crt"
 """In ``stateDir`` and its directory of certificates, unless the configuration names another. kubeadm's names."""
 RETRY_S: Final = 2.0
+"""Between two questions to a cluster that does not answer or has not signed, in seconds: nothing tells when it will."""
 _SETTINGS: Final = """\
 cluster:
   bootstrapKubeconfig: {kubeconfig}

@@ -12,7 +12,7 @@ import click
 import msgspec
 
 from supervisor.cli.configuration import config_option, load_configuration
-from supervisor.cli.options import Failure
+from supervisor.cli.options import Failure, chosen_socket, is_agent_chosen
 from supervisor.client.errors import AgentUnreachable
 from supervisor.client.http import AgentClient
 
@@ -39,7 +39,8 @@ class Made(msgspec.Struct, frozen=True):
 @config_option
 @click.option("--all", "everything", is_flag=True, help="Remove the configuration file and the manifests, too.")
 @click.option("-y", "--yes", is_flag=True, help="Do not ask.")
-def uninstall(config_path: Path | None, everything: bool, yes: bool) -> None:
+@click.pass_context
+def uninstall(ctx: click.Context, config_path: Path | None, everything: bool, yes: bool) -> None:
     """End the agent and its pods, and remove all that this instance has made; ask before.
 
     Pods and containers, state, logs, sockets, and systemd's unit of the user go. The configuration file and the
@@ -47,6 +48,9 @@ def uninstall(config_path: Path | None, everything: bool, yes: bool) -> None:
     is removed by what has installed it.
     """
     settings = load_configuration(config_path)
+    if is_agent_chosen(ctx) and settings.admin_socket != chosen_socket(ctx):
+        message = f"this configuration is of the instance {settings.instance_name}, and another agent was named"
+        raise Failure(f"{message}: name that one's configuration file with --config")
     yours = [config_path, settings.static_pod_path] if everything else []
     made = find_made(settings, [path for path in yours if path is not None])
     if not (made.pods or made.paths or made.unit):

@@ -10,7 +10,7 @@ import click
 from ipc.host import clock
 from ipc.resources import registry
 from supervisor.cli.arguments import Selection, select
-from supervisor.cli.manifests import manifest_options
+from supervisor.cli.manifests import manifest_options, recursive_option
 from supervisor.cli.options import (
     DEFAULT_NAMESPACE,
     Failure,
@@ -41,6 +41,7 @@ Json = Mapping[str, Any]
 @click.command()
 @click.argument("words", nargs=-1, metavar="TYPE [NAME...] | TYPE/NAME...")
 @manifest_options
+@recursive_option
 @place_options
 @click.option("--show-events/--no-show-events", default=True, help="With the events of each.  [default: show-events]")
 @click.option("--chunk-size", type=int, default=500, hidden=True, help="Taken as kubectl's, and not needed.")
@@ -50,6 +51,7 @@ def describe(
     ctx: click.Context,
     words: tuple[str, ...],
     files: tuple[str, ...],
+    recursive: bool,
     namespace: str,
     all_namespaces: bool,
     selector: str,
@@ -69,7 +71,7 @@ def describe(
     if not words and not files:
         message = 'You must specify the type of resource to describe. Use "rootlet api-resources" for a complete list.'
         raise Failure(f"{message}\n\nerror: Required resource not specified.", prefix="")
-    selections = select(words, files, None if all_namespaces else namespace)
+    selections = select(words, files, None if all_namespaces else namespace, recursive=recursive)
     if selector and any(each.names for each in selections):
         raise Failure("name cannot be provided when a selector is specified", prefix="error: ")
     with agent(ctx) as client:

@@ -13,8 +13,8 @@ from typing import Any, Final
 
 import click
 
-from supervisor.cli.changing.changes import read_object, recursive_option, stated_namespace_option
-from supervisor.cli.manifests import Manifest, Target, manifest_options, objects_in, read_manifests
+from supervisor.cli.changing.changes import read_object, stated_namespace_option
+from supervisor.cli.manifests import Manifest, Target, manifest_options, objects_in, read_manifests, recursive_option
 from supervisor.cli.messages import EXIT_TROUBLE, file_words
 from supervisor.cli.options import DEFAULT_NAMESPACE, Failure, agent, agent_options
 from supervisor.client.errors import RequestFailed

@@ -13,7 +13,7 @@ import msgspec
 from ipc.resources.registry import CONFIG_MAPS, PODS, SECRETS, WORKERS
 from ipc.resources.resource import CORE, Resource
 from supervisor.cli.arguments import Selection, are_several_kinds, select
-from supervisor.cli.manifests import manifest_options
+from supervisor.cli.manifests import manifest_options, recursive_option
 from supervisor.cli.options import (
     Failure,
     agent,
@@ -48,7 +48,7 @@ class Found(msgspec.Struct, frozen=True):
 
 
 class View(msgspec.Struct, frozen=True, kw_only=True):
-    """Which objects are shown, and how."""
+    """Choice of the objects that are shown, and of their form."""
 
     selections: tuple[Selection, ...]
     labels: str
@@ -82,6 +82,7 @@ class View(msgspec.Struct, frozen=True, kw_only=True):
 @click.argument("words", nargs=-1, metavar="[TYPE[,TYPE...] [NAME...] | TYPE/NAME...]")
 @listing_options
 @manifest_options
+@recursive_option
 @click.option(
     "-o",
     "--output",
@@ -115,6 +116,7 @@ def get(
     selector: str,
     field_selector: str,
     files: tuple[str, ...],
+    recursive: bool,
     output_text: str,
     template: str,
     allow_missing_template_keys: bool,
@@ -151,13 +153,8 @@ def get(
         return
     if not words and not files:
         raise Failure(NO_TYPE, prefix="")
-    selections = select(words, files, None if all_namespaces else namespace)
-    if any(each.names for each in selections) and (selector or field_selector):
-        raise Failure("name cannot be provided when a selector is specified", prefix="error: ")
-    if watch or watch_only:
-        _refuse_several(selections)
-    if show_values and not all(each.names for each in selections if each.resource is SECRETS):
-        raise Failure("name the Secrets whose values are to be shown", prefix="error: ")
+    selections = select(words, files, None if all_namespaces else namespace, recursive=recursive)
+    _check(selections, is_filtered=bool(selector or field_selector), is_watch=watch or watch_only, values=show_values)
     output = parse_output(output_text, template)
     view = View(
         selections=tuple(selections),
@@ -184,6 +181,16 @@ def get(
         if output.is_table and any(each.resource is PODS for each in selections):
             warn_if_stale(client)
         (_watch if watch or watch_only else _list)(client, view)
+
+
+def _check(selections: Sequence[Selection], *, is_filtered: bool, is_watch: bool, values: bool) -> None:
+    """Raises Failure for selections that do not go with these options."""
+    if is_filtered and any(each.names for each in selections):
+        raise Failure("name cannot be provided when a selector is specified", prefix="error: ")
+    if is_watch:
+        _refuse_several(selections)
+    if values and not all(each.names for each in selections if each.resource is SECRETS):
+        raise Failure("name the Secrets whose values are to be shown", prefix="error: ")
 
 
 def _refuse_several(selections: Sequence[Selection]) -> None:

@@ -107,11 +107,7 @@ def logs(
     rootlet logs web --all-containers -f  all of them as they come
     rootlet logs -l app=web --prefix      of all pods with that label
     """
-    if container and container_argument:
-        raise click.UsageError("only one of -c or an inline [CONTAINER] arg is allowed")
-    chosen = container or container_argument
-    if chosen and all_containers:
-        raise click.UsageError(f"--all-containers should not be specified with container name {chosen}")
+    chosen = _chosen_container(container, container_argument, all_containers)
     if pod and (selector or all_pods):
         raise Failure("only a selector (-l) or a POD name is allowed", prefix="error: ")
     if not (pod or selector or all_pods):
@@ -134,12 +130,8 @@ def logs(
         found = list(_containers(_pods(client, namespace, wanted), wanted))
         if not found:
             click.echo(f"No resources found in {namespace} namespace.", err=True)
-        if follow and len(found) > max_log_requests:
-            raise Failure(
-                f"you are attempting to follow {len(found)} log streams, but maximum allowed concurrency is"
-                f" {max_log_requests}, use --max-log-requests to increase the limit",
-                prefix="error: ",
-            )
+        if follow:
+            _check_number(len(found), max_log_requests)
         streams = [
             LogStream(
                 pieces=client.stream_log(namespace, name, {**options, "container": each}),
@@ -148,6 +140,26 @@ def logs(
             for name, each in found
         ]
         print_streams(streams, together=follow and len(streams) > 1, ignore_errors=ignore_errors)
+
+
+def _chosen_container(option: str, argument: str, all_containers: bool) -> str:
+    """The container that was named, one way or the other; empty without one. Raises UsageError."""
+    if option and argument:
+        raise click.UsageError("only one of -c or an inline [CONTAINER] arg is allowed")
+    chosen = option or argument
+    if chosen and all_containers:
+        raise click.UsageError(f"--all-containers should not be specified with container name {chosen}")
+    return chosen
+
+
+def _check_number(streams: int, most: int) -> None:
+    """Raises Failure for more streams that are followed than are allowed."""
+    if streams > most:
+        raise Failure(
+            f"you are attempting to follow {streams} log streams, but maximum allowed concurrency is"
+            f" {most}, use --max-log-requests to increase the limit",
+            prefix="error: ",
+        )
 
 
 def _check(since: float | None, since_time: str | None, tail: int | None) -> None:

@@ -14,7 +14,7 @@ from supervisor.cli.options import (
     Failure,
     agent,
     agent_options,
-    place_options,
+    listing_options,
     split_pod_name,
 )
 from supervisor.cli.printers import usage
@@ -45,7 +45,8 @@ def top() -> None:
 @top.command(name="pods")
 @click.argument("names", nargs=-1, metavar="[NAME]...")
 @click.option("--containers", is_flag=True, help="Show containers instead of pods.")
-@place_options
+@click.option("--sum", "with_sum", is_flag=True, help="The sum of all rows below them.")
+@listing_options
 @_sort_option
 @_watch_option
 @_headers_option
@@ -58,6 +59,8 @@ def pods(
     namespace: str,
     all_namespaces: bool,
     selector: str,
+    field_selector: str,
+    with_sum: bool,
     sort_by: str,
     watch: bool,
     no_headers: bool,
@@ -74,14 +77,17 @@ def pods(
     def table(client: AgentClient) -> str:
         samples = client.get(STATISTICS_PATH).get("pods", [])
         found = [pod for pod in samples if all_namespaces or pod["namespace"] == namespace]
-        if selector:
+        if selector or field_selector:
+            query = {"labelSelector": selector or None, "fieldSelector": field_selector or None}
             path = pods_path(None if all_namespaces else namespace)
-            uids = {pod["metadata"]["uid"] for pod in client.get(path, {"labelSelector": selector})["items"]}
+            uids = {pod["metadata"]["uid"] for pod in client.get(path, query)["items"]}
             found = [pod for pod in found if pod["uid"] in uids]
         if missing := wanted - {pod["name"] for pod in found}:
             raise Failure(f"no statistics of pod {', '.join(sorted(missing))}: it is not there or runs nothing")
         shown = [pod for pod in found if not wanted or pod["name"] in wanted]
         rows = _container_rows(shown, sort_by) if containers else _pod_rows(shown, sort_by)
+        if with_sum and rows:
+            rows += [("", row) for row in usage.sum_rows(shown, len(header))]
         full = ("NAMESPACE", *header) if all_namespaces else header
         return TablePrinter(full, show_header=not no_headers).format(
             (namespace_of, *row) if all_namespaces else row for namespace_of, row in rows

@@ -106,6 +106,7 @@ def _json_path_goal(text: str) -> Callable[[Json | None], bool]:
 @click.command()
 @click.argument("words", nargs=-1, metavar="[TYPE/NAME...]")
 @files_option
+@click.option("-R", "--recursive/--no-recursive", default=True, help="Manifests below the directories of -f, too.")
 @click.option(
     "--for",
     "goal_text",
@@ -122,6 +123,7 @@ def wait(
     ctx: click.Context,
     words: tuple[str, ...],
     files: tuple[str, ...],
+    recursive: bool,
     goal_text: str,
     everything: bool,
     timeout: float,
@@ -140,7 +142,7 @@ def wait(
     """
     goal = parse_goal(goal_text)
     selected = bool(everything or selector or field_selector)
-    selections = _selections(words, files, None if all_namespaces else namespace)
+    selections = _selections(words, files, None if all_namespaces else namespace, recursive=recursive)
     if any(each.names for each in selections) == selected:
         raise click.UsageError("name the objects, or give --all or a selector")
     query = {"labelSelector": selector or None, "fieldSelector": field_selector or None}
@@ -153,11 +155,13 @@ def wait(
         raise Failure("\n".join(problems), prefix="")
 
 
-def _selections(words: Sequence[str], files: Sequence[str], namespace: str | None) -> Sequence[Selection]:
+def _selections(
+    words: Sequence[str], files: Sequence[str], namespace: str | None, *, recursive: bool
+) -> Sequence[Selection]:
     """Pods where no kind is said: as bare names, or of a selector."""
     if not files and not any("/" in word for word in words) and (not words or not _is_kind(words[0])):
         words = (PODS.plural, *words)
-    return select(words, files, namespace)
+    return select(words, files, namespace, recursive=recursive)
 
 
 def _is_kind(word: str) -> bool:

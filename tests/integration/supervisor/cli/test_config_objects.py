@@ -65,7 +65,7 @@ async def test_one_by_name(master: Master) -> None:
 
 
 async def test_values_are_shown_to_who_asks_for_them(master: Master) -> None:
-    """Of Secrets by name and with a flag only: no list has them."""
+    """Values of Secrets are shown by name and with a flag only: no list has them."""
     ready(master)
 
     def answer(request: Any) -> Reply:

@@ -1,4 +1,4 @@
-"""What the processes of commands import, of other projects and of the standard library's large parts."""
+"""Imports of the processes of commands, of other projects and of the standard library's large parts."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from tests.harness.cli import ROOT
 ALWAYS: Final = frozenset({"click", "msgspec", "h11", "typing_extensions"})
 """Third-party packages that a command may import which asks something and prints the answer."""
 HEAVY: Final = frozenset({"asyncio", "concurrent", "email", "http", "importlib.metadata", "logging", "ssl"})
-"""Of the standard library: 5 to 40 ms each."""
+"""Modules of the standard library: 5 to 40 ms each."""
 NAMES: Final = tuple(name for commands in COMMANDS.values() for name in commands)
 MODULES: Final[Mapping[str, str]] = {
     name: f"supervisor.cli.commands.{room}.{name.replace('-', '_')}"

@@ -1,4 +1,4 @@
-"""What is installed beside the program: man pages, completions, configuration, documentation."""
+"""Files that are installed beside the program: man pages, completions, configuration, documentation."""
 
 from __future__ import annotations
 

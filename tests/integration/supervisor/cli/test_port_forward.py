@@ -60,7 +60,7 @@ class Forwarding:
             writer.close()
 
     async def end(self, signum: int = signal.SIGINT) -> tuple[int, str]:
-        """Its exit code and what it has said went wrong."""
+        """Exit code and complaints of the command."""
         with contextlib.suppress(ProcessLookupError):
             self.process.send_signal(signum)
         return await self.ended()

@@ -56,6 +56,22 @@ async def names(master: Master, *arguments: str) -> list[str]:
     return (await out(master, "get", *arguments, "-o", "name")).split()
 
 
+async def test_manifests_below_a_directory_name_objects_too(told: Master, tmp_path: Path) -> None:
+    below = tmp_path / "manifests" / "front"
+    below.mkdir(parents=True)
+    manifest = "apiVersion: v1\nkind: Pod\nmetadata: {{name: {name}}}\n"
+    (below / "web.yaml").write_text(manifest.format(name="web"))
+    (below.parent / "db.yaml").write_text(manifest.format(name="db"))
+    files = ("-f", str(below.parent))
+    assert await names(told, *files) == ["pod/db"]
+    assert await names(told, *files, "-R") == ["pod/db", "pod/web"]
+    assert (await out(told, "describe", *files, "--recursive")).count("Namespace:") == 2
+    assert (await out(told, "describe", *files)).count("Namespace:") == 1
+    goal = "--for=jsonpath={.metadata.name}"
+    assert await out(told, "wait", *files, goal) == "pod/db condition met\npod/web condition met\n"
+    assert await out(told, "wait", *files, goal, "-R=false") == "pod/db condition met\n"
+
+
 async def test_several_kinds_and_names(told: Master) -> None:
     assert await names(told, "pods,ev") == ["pod/db", "pod/web", "event/db.1", "event/web.1", "event/web.2"]
     assert await names(told, "po/web", "ev/web.1", "event/db.1") == ["pod/web", "event/web.1", "event/db.1"]

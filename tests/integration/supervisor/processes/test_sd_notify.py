@@ -1,4 +1,4 @@
-"""What systemd is told, as its own socket receives it."""
+"""Notifications of systemd, as its own socket receives them."""
 
 from __future__ import annotations
 

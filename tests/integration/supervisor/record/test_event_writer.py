@@ -13,13 +13,14 @@ import pytest
 from ipc.api.v1.event import Event
 from ipc.api.v1.meta import ObjectMeta, ObjectReference
 from ipc.host.atomic_file import write_atomically
-from ipc.host.clock import Instant, rfc3339
+from ipc.host.clock import rfc3339
 from ipc.host.private_directories import make_private
 from ipc.messages.base import EventReport
 from ipc.messages.event_reasons import EventType
 from supervisor.record.event_log import EventLog
 from supervisor.record.event_writer import RETRY_S, EventWriter
 from supervisor.record.recorder import EventRecorder
+from tests.fakes.clock import HandClock
 
 WALL = 1_800_000_000.0
 
@@ -62,15 +63,6 @@ def messages(path: Path) -> list[str]:
     return [event.message for event in EventLog(path).load()]
 
 
-class HandClock:
-    """Stands still until it is moved."""
-
-    mono = 1000.0
-
-    def now(self) -> Instant:
-        return Instant(mono=self.mono, wall=WALL)
-
-
 class Disk(EventLog):
     """Takes nothing while ``is_full``; counts the tries."""
 
@@ -94,7 +86,7 @@ async def ticks(keeper: EventWriter, history: EventRecorder, until: Callable[[],
 
 async def test_what_happens_is_on_disk_soon_and_nothing_is_written_for_nothing(path: Path) -> None:
     disk = Disk(path)
-    keeper, history = EventWriter(disk, HandClock()), recorder_of("a")
+    keeper, history = EventWriter(disk, HandClock(wall=WALL)), recorder_of("a")
     assert keeper.restore() == ()
     await ticks(keeper, history, lambda: messages(path) == ["a"])
     record(history, "b")
@@ -106,12 +98,12 @@ async def test_what_happens_is_on_disk_soon_and_nothing_is_written_for_nothing(p
 
 
 async def test_the_end_waits_for_the_last_ones(path: Path) -> None:
-    keeper, history = EventWriter(EventLog(path), HandClock()), recorder_of("a")
+    keeper, history = EventWriter(EventLog(path), HandClock(wall=WALL)), recorder_of("a")
     keeper.keep(history)
     record(history, "b")
     await keeper.close(history)
     assert messages(path) == ["a", "b"]
-    successor = EventWriter(EventLog(path), HandClock())
+    successor = EventWriter(EventLog(path), HandClock(wall=WALL))
     assert [event.message for event in successor.restore()] == ["a", "b"]
     await successor.close(recorder_of())
 
@@ -121,7 +113,7 @@ async def test_a_file_that_cannot_be_used_is_told_and_does_not_matter(
 ) -> None:
     make_private(path.parent)
     write_atomically(path, b"rubbish\n")
-    keeper, history = EventWriter(EventLog(path), HandClock()), recorder_of("a")
+    keeper, history = EventWriter(EventLog(path), HandClock(wall=WALL)), recorder_of("a")
     assert keeper.restore() == ()
     assert "moved to events.jsonl.refused" in caplog.text
     await keeper.close(history)
@@ -132,7 +124,7 @@ async def test_a_full_disk_is_told_once_and_what_was_missed_is_written_later(
     path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.INFO, "supervisor.record.event_writer")
-    clock, disk, history = HandClock(), Disk(path), recorder_of("a")
+    clock, disk, history = HandClock(wall=WALL), Disk(path), recorder_of("a")
     keeper, disk.is_full = EventWriter(disk, clock), True
     await ticks(keeper, history, lambda: "not kept" in caplog.text)
     record(history, "b")

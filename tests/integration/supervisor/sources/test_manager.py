@@ -1,4 +1,4 @@
-"""What `rootlet delete` answers and hands on, by who states the pod; refused edits; a start without a checkpoint."""
+"""Answers of `rootlet delete` and updates of it, by who states the pod; refused edits; a start without a checkpoint."""
 
 from __future__ import annotations
 
@@ -112,6 +112,43 @@ async def test_a_damaged_checkpoint_is_put_aside_and_said(tmp_path: Path, caplog
     assert "moved to desired.json.refused" in caplog.text
 
 
+@pytest.mark.parametrize(
+    ("kept", "is_ready"),
+    [("", True), ("{", False), ("a pod of a file", False)],
+    ids=["nothing before", "nobody knows of what was before", "a pod before"],
+)
+async def test_a_directory_that_is_not_there_counts_as_read_when_nothing_was_in_it(
+    tmp_path: Path, kept: str, is_ready: bool
+) -> None:
+    sources = Sources(tmp_path)
+    if kept == "a pod of a file":
+        sources = await _kept_one(tmp_path, sources)
+    elif kept:
+        sources.state.mkdir()
+        (sources.state / CHECKPOINT_FILE).write_text(kept)
+    for file in sources.manifests.iterdir():
+        file.unlink()
+    sources.manifests.rmdir()
+    sources.desired.restore()
+    async with contextlib.aclosing(sources.changes):  # type: ignore[type-var]
+        for _ in SOURCES:
+            await sources.next_change()
+        assert sources.desired.all_ready is is_ready
+        sources.manifests.mkdir()
+        await sources.next_change()
+        assert sources.desired.all_ready
+
+
+async def _kept_one(directory: Path, before: Sources) -> Sources:
+    """Sources that an agent before has read, with one file."""
+    (before.manifests / "a.yaml").write_bytes(text(manifest("of-a-file")))
+    async with contextlib.aclosing(before.changes):  # type: ignore[type-var]
+        for _ in SOURCES:
+            await before.next_change()
+        await before.desired.apply("-", text(manifest("applied")))  # answered when the checkpoint is written
+    return Sources(directory)
+
+
 async def test_pods_that_were_taken_down_on_request_are_not_restored(sources: Sources) -> None:
     file = sources.state / CHECKPOINT_FILE
     assert file.exists()
@@ -178,7 +215,7 @@ async def test_a_refused_edit_changes_nothing_also_over_a_restart(sources: Sourc
 
 
 async def test_an_edit_that_was_not_admitted_does_not_reach_the_checkpoint(sources: Sources, tmp_path: Path) -> None:
-    """Its pod goes on as it was, also over a restart; then the edit comes again and may be admitted."""
+    """The pod goes on as it was, also over a restart; then the edit comes again and may be admitted."""
     running = restored(Sources(tmp_path))["of-a-file"]
     (sources.manifests / "a.yaml").write_bytes(text(manifest("of-a-file", image="new")))
     change = await sources.next_change()
@@ -210,12 +247,12 @@ async def test_an_edit_that_is_refused_right_before_the_end_does_not_reach_the_c
 
 
 def restored(sources: Sources) -> dict[str, Pod]:
-    """What a start restores, by name."""
+    """Pods that a start restores, by name."""
     return {pod.metadata.name: pod for update in pod_updates(sources.desired.restore()) for pod in update.pods}
 
 
 async def images_after_restart(directory: Path) -> tuple[dict[str, str], list[str]]:
-    """What the next start restores, by name, and what its sources then update."""
+    """Pods that the next start restores, by name, and what its sources then update."""
     restarted = Sources(directory)
     async with contextlib.aclosing(restarted.changes):  # type: ignore[type-var]
         before = restored(restarted)

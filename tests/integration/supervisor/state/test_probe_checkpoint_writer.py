@@ -8,24 +8,15 @@ from pathlib import Path
 
 import pytest
 
-from ipc.host.clock import Instant
 from ipc.kubecontainer.probe_results import ProbeResult, ProbeResults
 from supervisor.state.probe_checkpoint import WRITE_PERIOD_S, ProbeCheckpoint, load
+from tests.fakes.clock import HandClock
 
 SUCCESS, FAILURE = ProbeResult.SUCCESS, ProbeResult.FAILURE
 READY = {"a": ProbeResults(startup=SUCCESS, readiness=SUCCESS)}
 
 
 LOOKS = 1000
-
-
-class HandClock:
-    """Stands still until it is moved."""
-
-    mono = 1000.0
-
-    def now(self) -> Instant:
-        return Instant(mono=self.mono, wall=0.0)
 
 
 async def until_kept(path: Path, probe_results: dict[str, ProbeResults]) -> None:

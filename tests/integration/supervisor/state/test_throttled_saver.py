@@ -8,19 +8,10 @@ import threading
 
 import pytest
 
-from ipc.host.clock import Instant
 from supervisor.state.throttled_saver import ThrottledSaver, Write
+from tests.fakes.clock import HandClock
 
 log = logging.getLogger("test")
-
-
-class HandClock:
-    """Stands still until it is moved."""
-
-    mono = 1000.0
-
-    def now(self) -> Instant:
-        return Instant(mono=self.mono, wall=0.0)
 
 
 class Disk:

@@ -80,7 +80,7 @@ async def _echo_through(server_tls: ssl.SSLContext | None, client_tls: ssl.SSLCo
         async def take() -> bool:
             return all([await reader.readexactly(len(CHUNK)) == CHUNK for _ in range(TIMES)])
 
-        # Its answer says that it is taken over: until then all bytes are aiohttp's.
+        # An answer of the server says that it is taken over: until then all bytes are aiohttp's.
         while not made or made[0].echoing is None:  # noqa: ASYNC110
             await asyncio.sleep(0)
         await asyncio.sleep(0)

@@ -75,7 +75,7 @@ class Client(StreamClient):
         connection.transport.abort()
 
     async def rest(self) -> tuple[dict[int, bytes], StreamStatus | None]:
-        """What came on each channel until the end, and how it ended."""
+        """Bytes that came on each channel until the end, and how it ended."""
         shown: dict[int, list[bytes]] = {}
         status = None
         while status is None and (message := await self.next()) is not None:
@@ -90,14 +90,23 @@ class Client(StreamClient):
 async def opened(
     master: Master, path: str = "exec", query: tuple[tuple[str, str], ...] = EXEC, protocol: str = V5
 ) -> AsyncIterator[Client]:
-    connector = aiohttp.UnixConnector(str(master.socket_path))
-    timeout = aiohttp.ClientWSTimeout(ws_close=DEADLINE_S)
-    async with (
-        aiohttp.ClientSession("http://rootlet", connector=connector) as session,
-        session.ws_connect(f"{POD}/{path}", params=query, protocols=(protocol,), timeout=timeout) as socket,
-    ):
+    async with _socket(master, path, query, protocol) as socket:
         assert socket.protocol == protocol
         yield Client(socket)
+
+
+@contextlib.asynccontextmanager
+async def _socket(
+    master: Master, path: str, query: tuple[tuple[str, str], ...], protocol: str
+) -> AsyncIterator[aiohttp.ClientWebSocketResponse]:
+    connector = aiohttp.UnixConnector(str(master.socket_path))
+    timeout = aiohttp.ClientWSTimeout(ws_close=DEADLINE_S)
+    protocols = (protocol,) if protocol else ()
+    async with (
+        aiohttp.ClientSession("http://rootlet", connector=connector) as session,
+        session.ws_connect(f"{POD}/{path}", params=query, protocols=protocols, timeout=timeout) as socket,
+    ):
+        yield socket
 
 
 async def echo(process: Process) -> int:
@@ -175,6 +184,32 @@ async def test_the_older_protocol_cannot_end_the_input(master: Master, podman: P
         await client.channels.end(Channel.STDIN)
         await client.channels.send(Channel.STDIN, b"on")
         assert await client.next() == Message(Channel.STDOUT, b"on")
+
+
+@pytest.mark.parametrize("protocol", ["channel.k8s.io", ""])
+async def test_the_oldest_protocols_tell_a_failure_as_text(master: Master, podman: PodmanEnd, protocol: str) -> None:
+    async def fails(process: Process) -> int:
+        await process.say(await process.input.read(2))
+        return 3
+
+    podman.program = fails
+    master.ready(web())
+    async with _socket(master, "exec", EXEC, protocol) as socket:
+        assert socket.protocol == (protocol or None)
+        await socket.send_bytes(b"\x00on")
+        assert await socket.receive_bytes() == b"\x01on"
+        assert await socket.receive_bytes() == b"\x03command terminated with non-zero exit code: 3"
+
+
+async def test_messages_as_text(master: Master, podman: PodmanEnd) -> None:
+    podman.program = echo
+    master.ready(web())
+    async with _socket(master, "exec", EXEC, "v4.base64.channel.k8s.io") as socket:
+        await socket.send_str("0b24=")
+        assert await socket.receive_str() == "1b24="
+    async with _socket(master, "exec", EXEC, "base64.channel.k8s.io") as socket:
+        await socket.send_str("0no Base64")
+        assert (await socket.receive()).type is aiohttp.WSMsgType.CLOSE
 
 
 async def test_only_the_streams_that_are_wanted(master: Master, podman: PodmanEnd) -> None:

@@ -39,7 +39,7 @@ def is_there(master: Master) -> bool:
 
 
 async def after(seconds: float) -> None:
-    """What is shown is that nothing happens in that time."""
+    """Wait that long, to show that nothing happens in that time."""
     await asyncio.sleep(seconds)
 
 
@@ -89,7 +89,7 @@ async def test_a_watch_keeps_it_for_as_long_as_it_is_open(tmp_path: Path) -> Non
 
 
 async def test_a_connection_that_is_kept_for_later_does_not_keep_it(tmp_path: Path) -> None:
-    """It is closed after the same time."""
+    """A connection is closed after the same time."""
     async with api_server(tmp_path, idle_timeout_s=SHORT_S) as master:
         master.ready()
         code, _ = await master.get(PODS)

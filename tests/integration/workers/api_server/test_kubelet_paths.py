@@ -248,7 +248,7 @@ async def test_lists_have_the_shape_of_the_recorded_ones(master: Master) -> None
 
 
 async def test_every_other_answer_has_the_recorded_code_type_and_shape(master: Master) -> None:
-    """Of metrics and statistics their own tests tell; the files below /logs/ are the host's."""
+    """Metrics and statistics have tests of their own; files below /logs/ are the host's."""
     master.answer = lambda request: Reply(request_id=request.request_id, code=200, message=json.dumps({"kind": "ours"}))
     world(master)
     master.feed(agent_changed(pid=os.getpid()))
@@ -276,7 +276,7 @@ async def test_every_other_answer_has_the_recorded_code_type_and_shape(master: M
 
 
 def shape(answer: Any) -> Any:
-    """Of an object its keys; of a page its heading, of checks their marks, of short texts all."""
+    """Shape of an answer: keys of an object, heading of a page, marks of checks, all of short texts."""
     if isinstance(answer, str) and answer.startswith("{"):
         answer = json.loads(answer)
     if isinstance(answer, Mapping):
@@ -400,7 +400,7 @@ async def test_a_connection_that_is_no_websocket_is_told_so(master: Master, podm
     world(master)
     headers = {"Upgrade": "websocket", "Connection": "Upgrade"}
     code, text = await text_of(master, "/exec/default/web/c?command=id&output=1", headers=headers)
-    assert (code, "unable to negotiate protocol" in text) == (400, True)
+    assert (code, "Unsupported version" in text) == (400, True)
     assert isinstance(master.http, aiohttp.ClientSession)
 
 

@@ -31,7 +31,7 @@ async def next_state(watch: Watch) -> tuple[str, str]:
 
 @pytest.fixture
 async def node(master: Master) -> Master:
-    """Its API server knows everything, and no test waits for statistics."""
+    """A node whose API server knows everything, while no test waits for statistics."""
     master.ready()
     now, statistics = SystemClock().now(), master.board.statistics
     master.board.record_relist(now.mono)

@@ -92,7 +92,7 @@ def make_directory(path: Path) -> None:
 
 
 def modes(directory: Path) -> list[int]:
-    """Of a directory and of all in it."""
+    """Modes of a directory and of all in it."""
     return [path.stat().st_mode & 0o777 for path in (directory, *directory.iterdir())]
 
 

@@ -543,7 +543,7 @@ async def test_a_foreign_user_is_refused(master: Master) -> None:
 
 
 def test_on_uvloop(tmp_path: Path) -> None:
-    """Its transports and servers are other ones: the same conversation must work there."""
+    """On uvloop transports and servers are other ones: the same conversation must work there."""
 
     async def conversation() -> None:
         async with api_server(tmp_path) as master:

@@ -1,4 +1,4 @@
-"""What nobody has switched on is not in anybody's memory."""
+"""A server that nobody has switched on is not in anybody's memory."""
 
 from __future__ import annotations
 

@@ -218,7 +218,7 @@ async def test_a_client_that_goes_is_an_end_for_the_pod(master: Master, pod_end:
 
 
 async def test_clients_without_request_ids(master: Master, pod_end: PodEnd) -> None:
-    """Of Kubernetes before 1.2: the error stream comes first, the data stream next."""
+    """Clients of Kubernetes before 1.2: the error stream comes first, the data stream next."""
     async with alone(master) as client:
         await client.open(streamtype="error", port=str(pod_end.port))
         data = await client.open(streamtype="data", port=str(pod_end.port))

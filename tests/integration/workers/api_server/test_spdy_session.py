@@ -74,7 +74,7 @@ class Ends:
         return stream
 
     def received(self) -> list[Event]:
-        """What the client reads."""
+        """Events that the client reads."""
         data = bytes(self.bytes.written)
         self.bytes.written.clear()
         return list(self.client.receive(data))

@@ -153,9 +153,9 @@ async def test_no_pod_ends_because_of_the_server(
                     server.delete_pod(name)
                 case _:
                     some_fault(server, chance)
-            await asyncio.sleep(0.02 * chance.random())
+            await asyncio.sleep(0.02 * chance.random())  # the next step meets the last one at any point of it
         server.faults.partition()
-        await asyncio.sleep(0.1)
+        await asyncio.sleep(0.1)  # a while without a server
         server.faults.heal()
 
         def is_settled() -> bool:

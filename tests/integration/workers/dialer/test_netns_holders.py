@@ -24,7 +24,7 @@ def infras() -> Iterator[InfraProcesses]:
 
 @contextlib.contextmanager
 def process() -> Iterator[int]:
-    """Its pid; it ends with the context."""
+    """Pid of a process; it ends with the context."""
     with subprocess.Popen(["sleep", "1000"]) as child:
         try:
             yield child.pid

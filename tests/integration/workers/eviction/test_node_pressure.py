@@ -15,6 +15,7 @@ from ipc.eviction.thresholds import Threshold, ThresholdValue
 from ipc.host.clock import SystemClock
 from ipc.messages.node_worker import NodeObserved, ObserveNode
 from ipc.stats.values import (
+    ContainerSample,
     Memory,
     NodeSample,
     PodSample,
@@ -39,7 +40,13 @@ DEADLINE_S = 20.0
 class Observer:
     """The real one, on this host; what it tells goes into a queue."""
 
-    def __init__(self, directory: Path, thresholds: Sequence[Threshold], snapshot: Snapshot | None = None) -> None:
+    def __init__(
+        self,
+        directory: Path,
+        thresholds: Sequence[Threshold],
+        snapshot: Snapshot | None = None,
+        pods_memory: int = 0,
+    ) -> None:
         self.told: asyncio.Queue[NodeObserved] = asyncio.Queue()
         self._snapshot = snapshot
         self.asked_for_statistics = 0
@@ -55,6 +62,7 @@ class Observer:
             SystemClock(),
             Unshare(),
             image_root=lambda: str(directory),
+            pods_memory=pods_memory,
             targets=lambda: [self._pod],
             statistics=self._statistics,
             report=self.told.put,
@@ -151,6 +159,26 @@ def test_memory_and_processes_are_the_statistics(tmp_path: Path) -> None:
         assert [(pod.uid, pod.memory, pod.processes) for pod in seen.pods] == [("a", 123, 4)]
 
     run(lambda: Observer(tmp_path, [NEVER], snapshot), scenario)
+
+
+def test_memory_of_all_pods_is_counted_where_no_cgroup_does(tmp_path: Path) -> None:
+    """Pods may have so much together without their working sets; of a pod without a figure those of its containers."""
+    memory = Memory(source=Source.CONTAINERS, time=1.0, working_set=300)
+    whole = PodSample(uid="a", name="a", namespace="n", memory=memory)
+    parts = PodSample(uid="b", name="b", namespace="n", containers=(ContainerSample(name="c", id="c", memory=memory),))
+    snapshot = Snapshot(time=1.0, mono=1.0, node=NodeSample(name="n"), pods=(whole, parts))
+    least = Threshold(signal=Signal.ALLOCATABLE_MEMORY_AVAILABLE, value=ThresholdValue(quantity="500"))
+
+    async def scenario(observer: Observer) -> None:
+        seen = (await observer.next()).signals[Signal.ALLOCATABLE_MEMORY_AVAILABLE]
+        assert (seen.available, seen.capacity) == (400, 1000)
+
+    run(lambda: Observer(tmp_path, [least], snapshot, pods_memory=1000), scenario)
+
+    async def without(observer: Observer) -> None:
+        assert Signal.ALLOCATABLE_MEMORY_AVAILABLE not in (await observer.next()).signals
+
+    run(lambda: Observer(tmp_path, [least, ALWAYS], pods_memory=1000), without)
 
 
 def test_without_statistics_nothing_is_known_of_pods(tmp_path: Path) -> None:

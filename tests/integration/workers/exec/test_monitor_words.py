@@ -1,4 +1,4 @@
-"""What the command line of a container's monitor tells."""
+"""Facts that the command line of a container's monitor tells."""
 
 from __future__ import annotations
 

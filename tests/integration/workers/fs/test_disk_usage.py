@@ -17,7 +17,7 @@ KIB = 1024
 
 
 def du_bytes(path: Path) -> int:
-    """What du(1) says."""
+    """Bytes that du(1) counts."""
     done = subprocess.run(["du", "-sxB1", str(path)], capture_output=True, text=True, check=True, timeout=30)
     return int(done.stdout.split()[0])
 

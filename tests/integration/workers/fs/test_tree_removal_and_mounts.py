@@ -63,7 +63,7 @@ with root_directory(tree) as parent:
 
 
 def in_mount_namespace(*arguments: str) -> str:
-    """What the script above says in mount and user namespaces of its own."""
+    """Output of the script above in mount and user namespaces of its own."""
     command = ["unshare", "--user", "--map-root-user", "--mount", sys.executable, "-c", _MOUNTED, *arguments]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=60, check=False)
     if "unshare:" in done.stderr:

@@ -32,7 +32,7 @@ Answer = Callable[[Asked, asyncio.StreamWriter], Awaitable[None]]
 
 
 class SmallServer:
-    """What it was asked, and where it is."""
+    """A small server: its address, and the requests that it had."""
 
     def __init__(self, answer: Answer) -> None:
         self.answer = answer

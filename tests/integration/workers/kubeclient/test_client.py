@@ -29,7 +29,7 @@ from workers.kubeclient import client as client_module
 from workers.kubeclient import exec_plugin
 from workers.kubeclient.client import ApiClient
 from workers.kubeclient.errors import ApiError, Unreachable
-from workers.kubeclient.protocol import STRATEGIC_MERGE_PATCH, WatchEvent
+from workers.kubeclient.protocol import STRATEGIC_MERGE_PATCH, Verb, WatchEvent
 from workers.kubeclient.rate_limit import RateLimit
 
 pytestmark = pytest.mark.timeout(60)
@@ -101,7 +101,7 @@ async def test_errors_are_the_servers() -> None:
 
 
 @pytest.mark.parametrize("verb", ["GET", "POST"])
-async def test_a_server_that_says_when_is_asked_again_then(verb: Any) -> None:
+async def test_a_server_that_says_when_is_asked_again_then(verb: Verb) -> None:
     busy = saying("429 Too Many Requests", b"{}", "Retry-After: 1")
     async with asking(busy, saying("200 OK", b"[]")) as (server, client):
         began = monotonic()

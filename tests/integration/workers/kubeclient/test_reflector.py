@@ -91,7 +91,7 @@ def decode(data: bytes) -> dict[str, Any]:
 @contextlib.asynccontextmanager
 async def following(directory: Path, *, watch_list: bool = True) -> AsyncIterator[Followed]:
     async with KubeApiServer() as server:
-        server.watch_list = watch_list
+        server.api.watch_list = watch_list
         followed = Followed(server, directory)
         followed.put("a", "1")
         tasks = BackgroundTasks()
@@ -104,7 +104,7 @@ async def following(directory: Path, *, watch_list: bool = True) -> AsyncIterato
 
 
 @pytest.mark.parametrize("watch_list", [True, False])
-async def test_a_copy_follows(tmp_path: Path, watch_list: bool) -> None:
+async def test_a_copy_follows(tmp_path: Path, watch_list: bool, caplog: pytest.LogCaptureFixture) -> None:
     async with following(tmp_path, watch_list=watch_list) as followed:
         await followed.follows(a="1")
         followed.put("b", "1")
@@ -113,6 +113,7 @@ async def test_a_copy_follows(tmp_path: Path, watch_list: bool) -> None:
         followed.server.store.delete("configmaps", "default", "a")
         await followed.follows(b="1")
         assert followed.copy.replacements == 1
+    assert not caplog.messages, "a server without streaming lists is no fault"
 
 
 async def test_a_watch_that_breaks_goes_on_where_it_was(tmp_path: Path) -> None:
@@ -131,7 +132,7 @@ async def test_a_server_that_is_away_is_followed_when_it_is_back(tmp_path: Path)
         await followed.server.stop()
         followed.server.store.delete("configmaps", "default", "a")
         followed.put("b", "1")
-        await asyncio.sleep(0.3)
+        await asyncio.sleep(0.3)  # time to make a deletion up
         assert followed.copy.values == {"a": "1"}, "nothing is deleted while nobody says so"
         await followed.server.start()
         await followed.follows(b="1")

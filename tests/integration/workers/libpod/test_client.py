@@ -212,7 +212,7 @@ async def test_a_cancelled_call_closes_its_connection_and_gives_its_turn_to_the_
 
 
 async def test_no_event_is_lost_on_a_slow_reader(path: Path) -> None:
-    """What is not read waits in the service."""
+    """An event that is not read waits in the service."""
     many = 20_000
     line = b'{"Action":"start","Type":"container","Actor":{"ID":"c%05d","Attributes":{}}}\n'
 

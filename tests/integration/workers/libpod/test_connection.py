@@ -17,8 +17,9 @@ import uvloop
 from hypothesis import given
 from hypothesis import strategies as st
 
+from ipc.wire.http_answer import TooLargeError
 from tests.servers.local_servers import Handler, handling
-from workers.libpod.connection import MAX_HEAD_BYTES, Connection, NothingSentError, TooLargeError
+from workers.libpod.connection import MAX_HEAD_BYTES, Connection, NothingSentError
 from workers.libpod.connection_pool import MAX_KEPT, ConnectionPool
 
 pytestmark = pytest.mark.timeout(60)
@@ -289,7 +290,7 @@ async def test_a_request_that_is_not_read_waits_and_can_be_cancelled(tmp_path: P
 def test_a_call_cancelled_at_any_moment_closes_its_connection(
     tmp_path_factory: pytest.TempPathFactory, loop: str, said: bytes, cut: int
 ) -> None:
-    """Whatever of the answer had come: the service sees the end, and the next call gets the answer to its own."""
+    """An answer may have come in part: the service sees the end, and the next call gets the answer to its own."""
     begun = said[: min(cut, len(said) - 1)]
     directory = tmp_path_factory.mktemp("cancelled")
 

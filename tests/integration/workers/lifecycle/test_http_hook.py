@@ -231,7 +231,7 @@ async def test_the_sandbox_is_looked_up_by_ids(world: World) -> None:
 
 
 async def test_a_pod_without_a_sandbox(tmp_path: Path) -> None:
-    """It went down in the meantime: the host's network is not its own."""
+    """A pod whose sandbox went down in the meantime: the host's network is not its own."""
     dialer = LocalDialer()
     with pytest.raises(HookFailed):
         await World(tmp_path, dialer).hook(port=unused_port())

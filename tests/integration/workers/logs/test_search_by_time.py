@@ -95,7 +95,7 @@ def test_few_bytes_of_a_long_log_are_read(tmp_path: Path, reads: Reads) -> None:
 
 
 def test_the_search_begins_in_the_file_that_the_time_lies_in(tmp_path: Path, reads: Reads) -> None:
-    """Of a compressed file all is unpacked, and no line is looked at that needs not be; of the next ones nothing is."""
+    """A compressed file is unpacked whole, and no line is looked at that needs not be; of the next ones nothing is."""
     log = tmp_path / "0.log"
     names = ("0.log.20260101-000001.gz", "0.log.20260101-000002.gz", "0.log.20260101-000003", "0.log")
     for part, name in enumerate(names):

@@ -1,4 +1,4 @@
-"""What the node worker is apart from its looks: boot, board, pulls, end. On a fake Podman, in simulated time."""
+"""The node worker apart from its looks: boot, board, pulls, end. On a fake Podman, in simulated time."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the node worker shows of pods, and where. On a fake Podman, in simulated time."""
+"""Pods as the node worker shows them, and where. On a fake Podman, in simulated time."""
 
 from __future__ import annotations
 

@@ -31,7 +31,7 @@ async def test_without_any_doubt_relists_are_rare_after_the_first_that_was_due()
 
 @simulated
 async def test_an_act_of_which_the_end_is_not_known_makes_relists_frequent_again() -> None:
-    """What was given up may still be carried out, also when nobody looks after its pod any more."""
+    """A call that was given up may still be carried out, also when nobody looks after its pod any more."""
     host = Host()
     async with host.worker() as master:
         master.send(Track(uid="u1", row=0))

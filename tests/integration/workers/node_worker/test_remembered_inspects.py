@@ -91,7 +91,7 @@ def test_what_ended_meanwhile_is_told_as_it_ended(tmp_path: Path) -> None:
 
 
 def test_what_was_renamed_is_a_strangers(tmp_path: Path) -> None:
-    """Its labels are signed with its name."""
+    """A renamed container's labels are signed with its old name."""
     _, status, _ = seen_after(tmp_path, lambda host, id: setattr(host.podman.container(id), "name", "other"))
     assert status.containers == ()
 

@@ -1,4 +1,4 @@
-"""What makes the node worker look at a pod that nobody asked about. On a fake Podman, in simulated time."""
+"""Reasons of the node worker to look at a pod that nobody asked about. On a fake Podman, in simulated time."""
 
 from __future__ import annotations
 

@@ -102,7 +102,7 @@ async def test_when_the_breaker_closes_nobody_waits_for_the_next_try() -> None:
 
 @simulated
 async def test_a_podman_that_lists_nothing_for_ever_is_told_of_now_and_then() -> None:
-    """It answers `version`, so that the breaker stays closed, and pings. One that is only slow is left alone."""
+    """The service answers `version`, so that the breaker stays closed, and pings. A slow one is left alone."""
     host = Host()
     host.running("u1")
     slow_s = 0.0

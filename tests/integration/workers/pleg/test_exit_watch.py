@@ -1,4 +1,4 @@
-"""What ends, who says so, and what is believed when Podman says something else."""
+"""Ends, who says so, and what is believed when Podman says something else."""
 
 from __future__ import annotations
 

@@ -20,7 +20,7 @@ TRIES = 2
 """Looks at a service that lies."""
 DEADLINE_S = 20.0
 ADDED = frozenset({Lie.TWO_BODIES})
-"""What may be read as if the rest were not there: the first document is whole and true."""
+"""Mistakes that may be read as if the rest were not there: the first document is whole and true."""
 
 
 def assert_all_run(master: Master) -> None:

@@ -104,7 +104,7 @@ async def test_a_monitor_that_hangs_has_its_time_and_may_still_tell() -> None:
         ended_at = host.now()
         await news(master, is_lost)
         assert PATIENCE_S <= host.now() - ended_at < PATIENCE_S + 5
-        # It goes on.
+        # The pod goes on.
         fake.state, fake.pid, fake.exit_code, fake.is_dead = "exited", 0, 5, False
         fake.finished_at = host.clock.now().wall
         master.send(Relist())
@@ -337,7 +337,7 @@ def test_after_an_end_that_nobody_saw_its_policy_decides(tmp_path: Path, policy:
         newest = status.newest("main")
         assert newest is not None
         assert newest.attempt == int(again)
-        # What everybody else would take for a twin goes as soon as it is not needed any more.
+        # A container that everybody else would take for a twin goes as soon as it is not needed any more.
         assert len(status.containers) == 1
 
     lied_to(tmp_path, test)

@@ -50,7 +50,7 @@ TIMEOUT_S = 1
 
 
 class Fault(NamedTuple):
-    """What a server does, and what is said about it."""
+    """A server's fault, and what is said about it."""
 
     handler: Handler
     says: str

@@ -76,7 +76,7 @@ def test_nobody_listens(run: Run) -> None:
 
 
 def test_a_server_that_accepts_no_more_takes_the_timeout_of_its_own_probe_only(run: Run) -> None:
-    """Its queue is full: the kernel drops what asks for more."""
+    """The server's queue is full: the kernel drops what asks for more."""
 
     async def scenario() -> None:
         with contextlib.ExitStack() as stack:

@@ -1,4 +1,4 @@
-"""Whose monitor it is, and what ending one does: with real processes that look like conmon."""
+"""Owners of monitors, and what ending one does: with real processes that look like conmon."""
 
 from __future__ import annotations
 
@@ -91,7 +91,7 @@ async def test_a_pid_that_has_passed_to_another_process_is_left_alone(
 
 
 def test_a_container_cannot_speak_as_a_monitor(tmp_path: Path) -> None:
-    """What it names as its OCI runtime would be run on the host. Its root tells it apart."""
+    """The program that it names as its OCI runtime would be run on the host. Its root tells it apart."""
     (tmp_path / "root").mkdir()
     leaves = f"import ctypes, os, time; ctypes.CDLL(None).unshare(1 << 28); os.chroot({str(tmp_path / 'root')!r})"
     argv = ["conmon", "-c", f"{leaves}; time.sleep(60)", "-r", "/evil", "-n", "x", "-l", f"k8s-file:{tmp_path}/0.log"]

@@ -1,4 +1,4 @@
-"""Whose process a pid is, on real processes."""
+"""Owners of pids, on real processes."""
 
 from __future__ import annotations
 
@@ -129,7 +129,7 @@ def noting(tmp_path: Path) -> Iterator[int]:
 
 
 def test_a_process_in_a_container_notes_no_ends(tmp_path: Path) -> None:
-    """It may have the pid that the monitor had, and would name a FIFO for whoever reads what it notes."""
+    """The process may have the pid that the monitor had, and would name a FIFO for whoever reads what it notes."""
     (tmp_path / "root").mkdir()
     os.mkfifo(tmp_path / ID)
     leaves = f"import ctypes, os, time; ctypes.CDLL(None).unshare(1 << 28); os.chroot({str(tmp_path / 'root')!r})"

@@ -1,4 +1,4 @@
-"""What a process takes, as the kernel tells it."""
+"""Resources of a process, as the kernel tells them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whose step the event loop carries out: of every task that comes of a command, and of nobody in between."""
+"""Attribution of the event loop's steps: to every task that comes of a command, and to nobody in between."""
 
 from __future__ import annotations
 

@@ -24,7 +24,7 @@ DEADLINE_S = 0.2
 
 
 class Server:
-    """What a file system waits for."""
+    """A server that a file system waits for."""
 
     def __init__(self) -> None:
         self.answers = threading.Event()

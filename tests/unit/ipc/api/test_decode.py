@@ -1,4 +1,4 @@
-"""What the decoder refuses, with which path and words."""
+"""Refusals of the decoder, with their paths and words."""
 
 import datetime
 from typing import Any

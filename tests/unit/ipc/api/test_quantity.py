@@ -173,7 +173,7 @@ def test_format_and_parse_are_inverse(amount: tuple[int, Notation]) -> None:
 
 @given(nanos_and_notation)
 def test_a_canonical_form_is_its_own(amount: tuple[int, Notation]) -> None:
-    """Whatever is read from it: no digit after a point, nothing that a larger suffix would take. A binary amount that
+    """Texts have no digit after a point, and nothing that a larger suffix would take. A binary amount that
     has no suffix is read as a decimal one, as upstream."""
     text = format_quantity(Fraction(amount[0], 10**9), amount[1])
     assert "." not in text

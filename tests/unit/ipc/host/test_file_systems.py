@@ -1,4 +1,4 @@
-"""Which file system something lies on."""
+"""The file system that something lies on."""
 
 from __future__ import annotations
 

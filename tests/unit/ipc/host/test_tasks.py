@@ -84,7 +84,7 @@ async def test_expected_errors_and_cancellation_are_no_failures() -> None:
 
 @simulated
 async def test_a_task_that_is_cancelled_by_nobody_has_failed() -> None:
-    """What it awaited was cancelled, by whoever shared that with it."""
+    """A task that it awaited was cancelled, by whoever shared that with it."""
     failed: list[BaseException] = []
     shared: asyncio.Future[None] = asyncio.get_running_loop().create_future()
 

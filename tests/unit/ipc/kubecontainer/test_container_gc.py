@@ -1,4 +1,4 @@
-"""Which dead containers go. Upstream's tables are in tests/kubelet_tables; here is what they do not say."""
+"""Dead containers that go. Upstream's tables are in tests/kubelet_tables; here is what they do not say."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is another container or another sandbox, and what is not."""
+"""Changes that make another container or another sandbox, and those that do not."""
 
 from __future__ import annotations
 

@@ -114,7 +114,7 @@ def test_a_representation_says_nothing() -> None:
 
 @pytest.mark.parametrize("piece", ["a", "%61", r"\x61", r"\\\\", "+", "\n", "ab"])
 def test_the_work_is_linear_in_the_text(piece: str) -> None:
-    """Whatever the values are: here every place of the text may be the beginning of blocks of every size."""
+    """Values may be any: here every place of the text may be the beginning of blocks of every size."""
     values = {f"k{size}": b"a" * (size - 1) + b"b" for size in range(MIN_VALUE_CHARS, 3 * BLOCK_BYTES)}
     known = (blocks_of(Secret(data=values)),)
     few, many = (work_of(partial(redacted, piece * count, known)) for count in (500, 1000))

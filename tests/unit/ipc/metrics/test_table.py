@@ -21,7 +21,7 @@ from tests.kubelet_tables.runner import SHARED
 
 REPOSITORY = Path(__file__).resolve().parents[4]
 RECORDED = SHARED / "kubelet_metrics.json"
-"""What a kubelet 1.36 serves; not part of the repository."""
+"""Metrics that a kubelet 1.36 serves; not part of the repository."""
 NOT_SERVED = tuple(name for _, names in REASONS for name in names)
 
 

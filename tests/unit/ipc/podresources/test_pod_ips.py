@@ -1,4 +1,4 @@
-"""Which of a sandbox's addresses are the pod's; what upstream's own cases leave out."""
+"""Addresses of a sandbox that are the pod's; what upstream's own cases leave out."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a pod takes of the node, over all its containers (component-helpers resource/helpers.go, PodRequests)."""
+"""Requests of a pod, over all its containers (component-helpers resource/helpers.go, PodRequests)."""
 
 from __future__ import annotations
 

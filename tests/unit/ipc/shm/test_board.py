@@ -31,7 +31,7 @@ pytestmark = pytest.mark.timeout(60)
 ROW_BYTES = 256
 """A small pod row, so that random payloads fall on both sides of its size."""
 ROW_OVERHEAD_BYTES = 36
-"""Of a pod row: sequence, header, length of the uid."""
+"""Bytes of a pod row: sequence, header, length of the uid."""
 
 times = st.floats(min_value=0, max_value=1e9)
 uids = st.text(max_size=40).filter(lambda text: text.isprintable())
@@ -462,7 +462,7 @@ def test_next_writer_repairs_whatever_is_left(name: str) -> None:
 
 @pytest.mark.parametrize("name", ACTS)
 def test_stores_seen_in_another_order_never_mix(name: str) -> None:
-    """What a CPU with weak memory ordering may show to another process."""
+    """Orders that a CPU with weak memory ordering may show to another process."""
     torn = tear(name)
     values = [*torn.values(), None]
     for order in permutations(torn.stores):

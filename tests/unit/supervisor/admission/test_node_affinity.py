@@ -1,14 +1,18 @@
-"""Which nodes a pod asks for."""
+"""Nodes that a pod asks for."""
 
 from __future__ import annotations
 
 from typing import Any
 
+import msgspec
 import pytest
 
+from ipc.api.annotations import API_SOURCE, CONFIG_SOURCE
+from ipc.api.v1.pod import Pod
+from ipc.api.v1.scheduling import Taint
 from ipc.podresources.node_resources import NodeResources
-from supervisor.admission import node_affinity
-from supervisor.admission.node_affinity import node_labels
+from supervisor.admission import node_labels as labels_of_node
+from supervisor.admission.node_labels import node_labels
 from supervisor.admission.node_usage import NodeUsage
 from supervisor.admission.predicates import Admitted, Rejected, admit
 from supervisor.config.settings import Settings
@@ -36,11 +40,14 @@ def named(operator: str, name: str) -> dict[str, Any]:
 
 
 def test_the_labels_of_the_node(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(node_affinity, "HOST_ARCH", "amd64")
+    monkeypatch.setattr(labels_of_node, "HOST_ARCH", "amd64")
     own = {"kubernetes.io/hostname": "node-1", "kubernetes.io/os": "linux", "kubernetes.io/arch": "amd64"}
-    assert node_labels(Settings(node_name="node-1")) == own
-    assert node_labels(SETTINGS) == own | {"disk": "ssd", "cores": "8", "empty": ""}
-    assert node_labels(Settings(node_labels={"kubernetes.io/arch": "other"}))["kubernetes.io/arch"] == "other"
+    assert node_labels(Settings(node_name="node-1"), NodeResources()) == own
+    assert node_labels(SETTINGS, NodeResources()) == own | {"disk": "ssd", "cores": "8", "empty": ""}
+    assert (
+        node_labels(Settings(node_labels={"kubernetes.io/arch": "other"}), NodeResources())["kubernetes.io/arch"]
+        == "other"
+    )
 
 
 @pytest.mark.parametrize(
@@ -100,3 +107,55 @@ def test_what_is_only_preferred_is_no_condition() -> None:
     preferred = {"weight": 1, "preference": where("missing", "Exists")}
     affinity = {"nodeAffinity": {"preferredDuringSchedulingIgnoredDuringExecution": [preferred]}}
     assert isinstance(decide(affinity=affinity), Admitted)
+
+
+# --- a node of a cluster --------------------------------------------------------------------------------------------
+
+OF_CLUSTER = {CONFIG_SOURCE: API_SOURCE}
+AWAY = Taint(key="away", value="now", effect="NoExecute")
+TAINTED = Rejected(
+    "TaintToleration", "Predicate TaintToleration failed: node(s) had taints that the pod didn't tolerate"
+)
+
+
+def of_cluster(**fields: Any) -> Pod:
+    wanted = pod(**fields)
+    return msgspec.structs.replace(wanted, metadata=msgspec.structs.replace(wanted.metadata, annotations=OF_CLUSTER))
+
+
+def in_cluster(wanted: Pod, labels: dict[str, str] | None, *taints: Taint) -> Admitted | Rejected:
+    return admit(wanted, NodeUsage(), SETTINGS, NodeResources(labels=labels, no_execute=taints))
+
+
+def test_labels_of_the_cluster_s_node_count_before_the_configuration_s() -> None:
+    for wanted in (of_cluster(nodeSelector={"pool": "a"}), pod(nodeSelector={"pool": "a"})):
+        assert isinstance(in_cluster(wanted, {"pool": "a"}), Admitted)
+        assert in_cluster(wanted, {"pool": "b"}) == REJECTED
+    assert in_cluster(of_cluster(nodeSelector={"disk": "ssd"}), {}) == REJECTED
+
+
+def test_before_the_cluster_has_told_its_pods_stay_where_its_scheduler_put_them() -> None:
+    assert isinstance(in_cluster(of_cluster(nodeSelector={"pool": "a"}), None), Admitted)
+    assert in_cluster(pod(nodeSelector={"pool": "a"}), None) == REJECTED
+
+
+def test_a_taint_that_drives_pods_away_is_for_those_of_the_cluster() -> None:
+    assert in_cluster(of_cluster(), {}, AWAY) == TAINTED
+    assert isinstance(in_cluster(pod(), {}, AWAY), Admitted)
+
+
+@pytest.mark.parametrize(
+    ("toleration", "tolerated"),
+    [
+        ({"operator": "Exists"}, True),
+        ({"key": "away", "operator": "Exists"}, True),
+        ({"key": "away", "operator": "Exists", "effect": "NoExecute"}, True),
+        ({"key": "away", "operator": "Exists", "effect": "NoSchedule"}, False),
+        ({"key": "away", "value": "now"}, True),
+        ({"key": "away", "operator": "Equal", "value": "later"}, False),
+        ({"key": "other", "operator": "Exists"}, False),
+    ],
+)
+def test_which_tolerations_meet_a_taint(toleration: dict[str, str], tolerated: bool) -> None:
+    decided = in_cluster(of_cluster(tolerations=[toleration]), {}, AWAY)
+    assert isinstance(decided, Admitted) if tolerated else decided == TAINTED

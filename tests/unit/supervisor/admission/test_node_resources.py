@@ -1,4 +1,4 @@
-"""What the node has."""
+"""Resources that the node has."""
 
 from __future__ import annotations
 
@@ -11,8 +11,9 @@ import pytest
 
 from ipc.api.quantity import parse_quantity
 from ipc.podresources.node_resources import PodCgroups
+from ipc.podresources.pod_requests import amount
 from supervisor.admission.node_resources import Machine, node_resources, read_machine
-from supervisor.config.settings import Settings, SettingsError, node_thresholds
+from supervisor.config.settings import Settings, SettingsError, node_thresholds, pods_memory
 
 MACHINE = Machine(cpus=2, memory_bytes=4_051_288 << 10, storage_bytes=64 << 30)
 NOTHING_RESERVED = Settings(eviction_hard={})
@@ -70,6 +71,27 @@ def test_memory_of_all_pods_is_watched_where_it_is_limited(
     found = node_thresholds(settings, node_resources(machine, settings))
     assert [each.signal for each in found] == ["memory.available", "allocatableMemory.available"][:signals]
     assert len(node_thresholds(settings, node_resources(MACHINE, settings))) == 1
+
+
+@pytest.mark.parametrize(
+    ("kept", "enforced", "counted"),
+    [
+        ({"kube_reserved": {"memory": "1Gi"}}, ("pods",), True),
+        ({"system_reserved": {"memory": "1Gi"}, "kube_reserved": {"cpu": "1"}}, ("pods",), True),
+        ({"kube_reserved": {"memory": "1Gi"}}, ("none",), False),
+        ({"kube_reserved": {"cpu": "1"}}, ("pods",), False),
+    ],
+)
+def test_memory_of_all_pods_is_counted_where_no_cgroup_holds_them_and_some_is_reserved(
+    kept: dict[str, Any], enforced: tuple[str, ...], *, counted: bool
+) -> None:
+    settings = Settings(enforce_node_allocatable=enforced, eviction_hard={"memory.available": "100Mi"}, **kept)
+    node = node_resources(MACHINE, settings)
+    expected = amount(node.capacity, "memory") - (1 << 30) if counted else 0
+    assert pods_memory(settings, node) == expected
+    assert len(node_thresholds(settings, node)) == 1 + counted
+    managed = msgspec.structs.replace(MACHINE, managed_cgroup="/x", controllers=frozenset({"memory"}))
+    assert pods_memory(settings, node_resources(managed, settings)) == 0
 
 
 def test_of_this_machine(tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""What pods have of the node together."""
+"""Resources of the node that its pods have together."""
 
 from __future__ import annotations
 

@@ -39,7 +39,7 @@ OVERWRITTEN = frozenset(
         "generateName",
     )
 ) | {"status"}
-"""What upstream, too, drops or overwrites when an object is created or a static pod is read, without a word."""
+"""Fields that upstream, too, drops or overwrites when an object is created or a static pod is read, without a word."""
 NOT_READ_BY_NAME = frozenset({"api_version", "stdin_once"})
 """Validation allows one value of the first; the second is part of what makes a container another one."""
 ACTING = ("workers", "supervisor", "ipc")

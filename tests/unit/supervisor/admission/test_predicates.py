@@ -52,6 +52,11 @@ def test_a_plain_pod_is_admitted_without_a_word() -> None:
             "PodOSSelectorNodeLabelDoesNotMatch",
             "Failed to admit pod as the `kubernetes.io/os` label doesn't match node label",
         ),
+        (
+            {"os": {"name": "windows"}},
+            "PodOSNotSupported",
+            "Failed to admit pod as the OS field doesn't match node OS",
+        ),
     ],
 )
 def test_pods_for_elsewhere_are_rejected(fields: dict[str, Any], reason: str, message: str) -> None:

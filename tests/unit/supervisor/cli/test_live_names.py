@@ -1,4 +1,4 @@
-"""Which names each command is completed with."""
+"""Names with which each command is completed."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _MEANT = {"_pods": POD, "_typed_pods": TYPED, "_workers": WORKER, "_containers":
 
 
 def completes(command: click.Command, param: str) -> str:
-    """What a parameter of that command is completed with; empty for nothing."""
+    """Names with which a parameter of that command is completed; empty for nothing."""
     found = next(each for each in command.params if each.name == param)
     complete = found.__dict__.get("shell_complete")
     return _MEANT[complete.args[0].__name__] if complete is not None else ""

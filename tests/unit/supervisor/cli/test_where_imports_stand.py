@@ -1,4 +1,4 @@
-"""What a command needs each time it is used stands at its module's top; the rest, where it is used, before all else."""
+"""Imports that each use of a command needs stand at its module's top; others, where they are used, before all else."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which kernel parameters pods may set (cases of pkg/kubelet/sysctl/allowlist_test.go among them)."""
+"""Kernel parameters that pods may set (cases of pkg/kubelet/sysctl/allowlist_test.go among them)."""
 
 from __future__ import annotations
 

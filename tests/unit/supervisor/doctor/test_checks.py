@@ -1,4 +1,4 @@
-"""What is said of a host and of its manifests, fact by fact."""
+"""Findings about a host and its manifests, fact by fact."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What does not fit is refused with the number that does; a pod that is not Ready has its newest warning."""
+"""Pods that do not fit are refused with the number that does; a pod that is not Ready has its newest warning."""
 
 from __future__ import annotations
 

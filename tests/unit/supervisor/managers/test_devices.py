@@ -111,7 +111,7 @@ def test_what_has_ended_says_nothing() -> None:
 
 
 def test_an_edit_waits_for_nothing_that_runs() -> None:
-    """Its old container has one device, the next one has two; one that asks for none has none."""
+    """The old container has one device, the next one has two; one that asks for none has none."""
     node = Node()
     node.admit(pod("a"))
     node.observe(running("a", "g0"))
@@ -130,3 +130,27 @@ def test_a_container_that_nobody_wants_keeps_its_device_while_it_runs() -> None:
     node.observe(running("orphan", "g0"))
     node.admit(pod("a"))
     assert node.given() == {"a": ("g1",)}
+
+
+def test_a_device_that_comes_is_given_out_and_one_that_goes_stays_with_who_has_it() -> None:
+    node = Node()
+    node.manager.recount({GPU: {"g0": Device(), "g1": Device(problem="gone")}})
+    words = f"Allocate failed due to requested number of devices unavailable for {GPU}. Requested: 1, Available: 0"
+    assert node.admit(pod("a"), pod("b")) == ["", f"{words}, which is unexpected"]
+    node.manager.recount({GPU: {"g0": Device(problem="gone"), "g1": Device()}})
+    assert node.admit(pod("b")) == [""]
+    assert node.given() == {"a": ("g0",), "b": ("g1",)}
+    assert node.manager.known(node.pods["a"]) == {GPU: {"g0": Device(problem="gone")}}
+    assert node.manager.known(pod("none", 0)) == {}
+    assert node.manager.known(None) == {}
+
+
+def test_a_pod_that_waits_for_a_device_takes_one_that_comes() -> None:
+    node = Node()
+    node.manager.recount({GPU: {"g0": Device(), "g1": Device(problem="gone")}})
+    node.admit(pod("a"))
+    node.observe(running("a", "g0"))
+    node.manager.allocate(pod("c"))
+    assert node.manager.is_waiting("c")
+    assert node.manager.recount({GPU: {"g0": Device(), "g1": Device()}}) == ("c",)
+    assert node.given() == {"a": ("g0",), "c": ("g1",)}

@@ -1,4 +1,4 @@
-"""Which volume a claim gets (k8s.io/component-helpers/storage/volume, FindMatchingVolume)."""
+"""Volumes that claims get (k8s.io/component-helpers/storage/volume, FindMatchingVolume)."""
 
 from __future__ import annotations
 

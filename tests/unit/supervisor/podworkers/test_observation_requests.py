@@ -1,4 +1,4 @@
-"""Which views count: only those that are newer than the last act, and what is asked for while there is none."""
+"""Views that count: only those that are newer than the last act, and what is asked for while there is none."""
 
 from __future__ import annotations
 

@@ -58,7 +58,7 @@ def answer(
 
 @pytest.mark.parametrize(("unwanted", "phase"), [(False, WorkType.TERMINATING), (True, WorkType.TERMINATED)])
 def test_a_sandbox_alone_holds_up_only_a_pod_that_stays(unwanted: bool, phase: WorkType) -> None:
-    """That of an unwanted one ends with its removal."""
+    """The sandbox of an unwanted pod ends with its removal."""
     one = lifecycle()
     if unwanted:
         one.remove(None, 1.0)

@@ -1,4 +1,4 @@
-"""Which pod killed the worker: tables of deaths, in whose step and with which pods in flight, and a worker that one pod
+"""Pods that kill their worker: tables of deaths, in whose step and with which pods in flight, and a worker that one pod
 kills."""
 
 from __future__ import annotations

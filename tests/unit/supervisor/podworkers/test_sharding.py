@@ -1,4 +1,4 @@
-"""Which slot a pod belongs to, and where it moves when their number changes."""
+"""Slots that pods belong to, and where pods move when their number changes."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ def everywhere(slot: int) -> bool:
 
 
 def test_the_slot_with_the_fewest_pods_the_first_of_several() -> None:
-    assert least_loaded((A, B), {A: 1, B: 1}) == A
-    assert least_loaded((A, B), {A: 1}) == B
+    assert least_loaded((A, B), {A: 1, B: 1}.__getitem__) == A
+    assert least_loaded((A, B), {A: 1, B: 0}.__getitem__) == B
 
 
 def test_pods_are_dealt_out_evenly() -> None:
@@ -115,3 +115,59 @@ def test_the_pod_that_is_one_too_many_is_the_first_of_a_new_worker() -> None:
     assert shards.workers == 1
     assert list(shards.vacated()) == []
     assert shards.better_slot(B, everywhere) == A
+
+
+def test_quiet_pods_need_fewer_workers_and_are_given_to_those_that_stay() -> None:
+    shards = Shards(WorkerLimits(2, 3, quiet_after_s=10.0))
+    for _ in range(6):
+        shards.assign()
+    assert shards.pods_per_slot() == {A: 3, B: 3}
+    shards.quieten(A, 3)
+    shards.fit()
+    assert shards.workers == 2, "three busy ones and three quiet ones are more than one worker has"
+    shards.quieten(B, 3)
+    shards.fit()
+    assert shards.workers == 1
+    assert shards.better_slot(B, everywhere, is_quiet=True) == A
+    for _ in range(3):
+        shards.move(B, A, is_quiet=True)
+    assert list(shards.vacated()) == [B]
+    assert shards.pods_per_slot() == {A: 6}
+
+
+def test_a_quiet_pod_stays_where_it_is_while_busy_ones_share_the_workers_out() -> None:
+    shards = Shards(WorkerLimits(2, 2, quiet_after_s=10.0))
+    for _ in range(2):
+        shards.assign()
+    shards.quieten(A, 2)
+    assert [shards.assign() for _ in range(4)] == [A, B, B, A]
+    assert not shards.uneven(everywhere)
+    shards.release(B)
+    shards.release(B)
+    assert shards.uneven(everywhere)
+    assert shards.better_slot(A, everywhere, is_quiet=True) == A
+    assert shards.better_slot(A, everywhere) == B
+
+
+def test_quiet_pods_alone_are_not_uneven() -> None:
+    shards = Shards(WorkerLimits(2, 1, quiet_after_s=10.0))
+    for _ in range(20):
+        shards.assign()
+    for slot in (A, B):
+        shards.quieten(slot, 10)
+    for _ in range(8):
+        shards.release(B, is_quiet=True)
+    assert shards.workers == 2
+    assert not shards.uneven(everywhere)
+
+
+def test_where_all_workers_are_there_always_a_quiet_pod_is_a_pod_as_any_other() -> None:
+    shards = Shards(WorkerLimits(2, 0, quiet_after_s=10.0))
+    for _ in range(2):
+        shards.assign()
+    shards.assign()
+    shards.quieten(A, 2)
+    assert shards.assign() == B
+    shards.release(B)
+    shards.release(B)
+    assert shards.better_slot(A, everywhere, is_quiet=True) == B

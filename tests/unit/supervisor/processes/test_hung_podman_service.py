@@ -1,4 +1,4 @@
-"""Which service is ours to end when it answers no ping."""
+"""Services that are ours to end when they answer no ping."""
 
 from __future__ import annotations
 

@@ -1,25 +1,16 @@
-"""What is told of Podman's absence, and how often."""
+"""Words about Podman's absence, and how often they are said."""
 
 from __future__ import annotations
 
 import pytest
 
-from ipc.host.clock import Instant
 from ipc.messages.event_reasons import CONTAINER_RUNTIME_DOWN, CONTAINER_RUNTIME_UP, EventReason
 from ipc.messages.node_worker import RuntimeHealth
 from supervisor.processes.podman_health import PodmanHealth
+from tests.fakes.clock import HandClock
 
 UP = RuntimeHealth(healthy=True, version="4.3.1")
 DOWN = RuntimeHealth(healthy=False, message="no answer")
-
-
-class HandClock:
-    """Stands still until it is moved."""
-
-    wall = 1000.0
-
-    def now(self) -> Instant:
-        return Instant(mono=0.0, wall=self.wall)
 
 
 class Heard:

@@ -1,4 +1,4 @@
-"""Which Podman service, and with which containers.conf."""
+"""Choice of the Podman service, and of its containers.conf."""
 
 from __future__ import annotations
 

@@ -48,7 +48,7 @@ def kills(commands: list[PoolCommand]) -> list[KillChild]:
 
 
 def died(pool: WorkerPool, slot: int, incarnation: int, now: float) -> PoolCommand:
-    """What follows its death, the pause before it over."""
+    """Commands that follow its death, the pause before it over."""
     (answer,) = pool.exited(exited(slot, incarnation), now)
     if isinstance(answer, RespawnLater):
         (answer,) = pool.respawn(slot, now + answer.after_s)
@@ -96,7 +96,7 @@ ON_DEMAND = ChildSpec(1, Role.API_SERVER, "api", on_demand=True)
 
 
 def idle_pool() -> WorkerPool:
-    """Its API server has left because nobody asked it anything."""
+    """A pool whose API server has left because nobody asked it anything."""
     pool = WorkerPool((*SPECS, ON_DEMAND), heartbeat_timeout_s=10.0, max_deaths=1, period_s=60.0)
     pool.start(0.0)
     for spec in (*SPECS, ON_DEMAND):

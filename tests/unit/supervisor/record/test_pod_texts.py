@@ -1,4 +1,4 @@
-"""What workers report about a pod has none of its Secrets' values, in events, statuses and the log."""
+"""Reports of workers about a pod have none of its Secrets' values, in events, statuses and the log."""
 
 from __future__ import annotations
 

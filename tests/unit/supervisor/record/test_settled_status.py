@@ -21,7 +21,7 @@ def generated_by(talk: Talk, *, host_ip: str = "10.0.0.1") -> int:
 
 
 def talk_of(wanted: Pod) -> Talk:
-    """That pod runs, and nothing is new of it."""
+    """Talk in which that pod runs, and nothing is new of it."""
     made, uid = Talk(), wanted.metadata.uid
     made.add(wanted)
     made.see(absent(uid))

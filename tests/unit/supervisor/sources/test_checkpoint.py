@@ -9,10 +9,14 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from ipc.api.annotations import API_SOURCE
+from ipc.api.v1.base import Empty
+from ipc.api.v1.status import PodPhase, PodStatus
 from ipc.host import atomic_file
 from supervisor.protocol.manifests import DesiredPod, ManifestPod, SourceSnapshot
 from supervisor.sources import checkpoint
@@ -172,3 +176,13 @@ def test_no_bytes_are_taken_for_a_checkpoint(tmp_path_factory: pytest.TempPathFa
     path.write_bytes(data)
     with pytest.raises(CheckpointError):
         load(path)
+
+
+@pytest.mark.parametrize(("phase", "kept"), [("Failed", "Failed"), ("Succeeded", "Succeeded"), ("Running", "")])
+def test_of_a_pod_s_status_in_the_cluster_only_its_end_is_kept(
+    path: Path, phase: PodPhase, kept: PodPhase | Empty
+) -> None:
+    ended = msgspec.structs.replace(pod("a"), status=PodStatus(phase=phase))
+    save(path, [DesiredPod(source=API_SOURCE, pod=ended)])
+    (loaded,) = load(path) or ()
+    assert loaded.pod.status == PodStatus(phase=kept)

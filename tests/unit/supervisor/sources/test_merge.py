@@ -178,6 +178,20 @@ def test_an_incomplete_set_adds_and_updates_but_removes_nothing_and_is_not_ready
     assert not other.all_ready()
 
 
+def test_an_absent_source_is_read_as_long_as_it_had_nothing() -> None:
+    config = PodConfig([FILE])
+    absent = SourceSnapshot(source=FILE, complete=False, absent=True)
+    assert told(config.merge(absent, NOW)) == [("ADD", [])]
+    assert config.all_ready()
+    merge(config, stated("a"))
+    assert told(config.merge(absent, NOW)) == []
+    assert accepted(config) == {"a": "a.yaml"}
+    other = PodConfig([FILE])
+    other.restore(config.desired())
+    assert told(other.merge(absent, NOW)) == []
+    assert not other.all_ready()
+
+
 # --- files with errors ------------------------------------------------------------------------------------------
 
 
@@ -330,7 +344,7 @@ def snapshots(draw: st.DrawFn) -> SourceSnapshot:
 
 
 def replay(world: dict[str, Pod], updates: Iterable[PodUpdate]) -> None:
-    """What the sync loop is left with; an operation on a pod in the wrong state is an error."""
+    """Pods that the sync loop is left with; an operation on a pod in the wrong state is an error."""
     for update in updates:
         for item in update.pods:
             uid = item.metadata.uid

@@ -222,7 +222,7 @@ def test_a_secrets_type_stays_too(config: PodConfig) -> None:
 
 
 def expected(updates: Iterable[Update]) -> list[list[str]]:
-    """What is expected from then on, of each update that says so."""
+    """Objects that are expected from then on, of each update that says so."""
     return [sorted(key.name for key in update.keys) for update in updates if isinstance(update, ObjectsExpected)]
 
 
@@ -310,7 +310,7 @@ def test_no_damage_makes_an_error_repeat_a_value(damage: list[tuple[int, str]], 
     body = plain.replace("PPPP", PLANTED).replace("QQQQ", encoded)
     decoded = decode_manifest(body.encode(), "web.yaml", ORIGIN)
     told = [message for message in messages(decoded) if PLANTED in message or encoded in message]
-    # What damage has made a key of is named.
+    # A key that damage has made is named.
     assert [message for message in told if f".{PLANTED}" not in message and f"[{PLANTED}" not in message] == []
 
 

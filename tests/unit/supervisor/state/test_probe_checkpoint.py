@@ -1,4 +1,4 @@
-"""What was ready stays ready over a restart of the agent: what is kept, and when."""
+"""Readiness stays over a restart of the agent: what is kept, and when."""
 
 from __future__ import annotations
 

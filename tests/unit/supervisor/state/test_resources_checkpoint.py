@@ -58,7 +58,7 @@ def test_what_cannot_be_trusted_is_put_aside(tmp_path: Path, content: bytes, cap
 def test_a_kill_between_the_two_files_loses_what_was_given_alone(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """What runs is looked at when the agent has begun; what a pod was allocated nothing else knows."""
+    """Containers that run are looked at when the agent has begun; what a pod was allocated nothing else knows."""
     save(tmp_path, {"a": PLAIN})
     written = write_atomically
 

@@ -81,7 +81,7 @@ def test_the_tick_ends_a_pod_with_its_normal_grace() -> None:
 
 
 def test_a_sync_in_flight_is_cancelled() -> None:
-    """It may wait for an image."""
+    """A sync in flight may wait for an image."""
     talk = Talk()
     talk.ready()
     talk.relist()

@@ -32,7 +32,7 @@ RENAMED = msgspec.structs.replace(POD, spec=msgspec.structs.replace(POD.spec, ho
 def seen(
     state: ContainerState, *, sandbox: SandboxState = SandboxState.READY, newer_sandbox: Pod | None = None
 ) -> RuntimePodStatus:
-    """What was made of POD, perhaps with a sandbox above it that was made of an edited one."""
+    """Observation of what was made of POD, perhaps with a sandbox above it that was made of an edited one."""
     first = SandboxStatus(id="s0", name="s", infra_id="i", attempt=0, state=sandbox, hash=sandbox_hash(POD))
     sandboxes: tuple[SandboxStatus, ...] = (first,)
     if newer_sandbox is not None:
@@ -74,7 +74,7 @@ def test_what_ended_for_the_manifest_s_sake_starts_again(
 
 
 def test_what_was_done_before_this_agent_began_does_not_run_again() -> None:
-    """Its sandbox was stopped when it was done, and its manifest edited since."""
+    """The pod's sandbox was stopped when it was done, and its manifest edited since."""
     done = seen(EXITED, sandbox=SandboxState.NOT_READY)
     assert names(RENAMED, done, was_observed_before=False) == set()
 

@@ -96,7 +96,7 @@ def test_one_that_was_only_made_is_no_restart_yet() -> None:
 
 
 def test_an_init_container_that_goes_before_the_others_is_restarted_once() -> None:
-    """It is removed first; while the regular ones are still there each new status must not count it again."""
+    """An init container is removed first; while the regular ones are there each new status must not count it again."""
     first = Container(name="first")
     pod = Pod(metadata=ObjectMeta(name="web", uid="u"), spec=PodSpec(init_containers=(first,), containers=(MAIN,)))
     done = RuntimeContainerStatus(id="i", name="first", attempt=0, state=EXITED, created_at=1.0, started_at=1.0)
@@ -124,7 +124,7 @@ def test_an_init_container_that_never_ran_is_not_restarted_with_the_others() -> 
 
 @pytest.mark.parametrize("state", [RUNNING, EXITED])
 def test_a_late_init_container_of_a_pod_that_is_past_it_does_not_start_again(state: ContainerState) -> None:
-    """Whatever has become of the regular one: in this sandbox it was made."""
+    """The init container was made in this sandbox, whatever has become of the regular one."""
     pod = Pod(
         metadata=ObjectMeta(name="web", uid="u"),
         spec=PodSpec(init_containers=(Container(name="late"),), containers=POD.spec.containers),

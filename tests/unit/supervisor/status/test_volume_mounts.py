@@ -1,4 +1,4 @@
-"""What a status tells of mounts."""
+"""Words of a status about mounts."""
 
 from __future__ import annotations
 

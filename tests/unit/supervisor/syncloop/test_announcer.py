@@ -1,4 +1,4 @@
-"""What people see and read of a pod: its status, `describe`, and the log."""
+"""Outputs that people see and read of a pod: its status, `describe`, and the log."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the sync loop's own parts count: rejections, orphans, restarts, events, the queue."""
+"""Counts of the sync loop's own parts: rejections, orphans, restarts, events, the queue."""
 
 from __future__ import annotations
 

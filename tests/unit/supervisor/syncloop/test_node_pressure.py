@@ -68,7 +68,7 @@ class Node:
 
     @property
     def conditions(self) -> list[str]:
-        """Those that are True."""
+        """Conditions that are True."""
         return [c.type for c in self.talk.loop.node_conditions if c.status == "True"]
 
 
@@ -224,7 +224,7 @@ def test_what_is_reclaimed_at_least() -> None:
 
 
 def with_dead(uid: str) -> RuntimePodStatus:
-    """It runs in its second attempt; the first has left something."""
+    """Observation of a pod that runs in its second attempt; the first has left something."""
     found = running(uid)
     [main] = found.containers
     dead = msgspec.structs.replace(main, id=f"old-{uid}", state=ContainerState.EXITED)
@@ -268,6 +268,17 @@ def test_images_that_take_long_are_not_waited_for() -> None:
 def test_memory_needs_no_images_removed() -> None:
     node = Node("a")
     assert node.memory(1) == ["observe node memory"]
+
+
+def test_unused_images_go_first_also_when_the_disk_becomes_short_while_pods_are_measured_for_memory() -> None:
+    node = Node("a")
+    assert node.memory(1) == ["observe node memory"]
+    assert node.disk(5 * GIB, pods={"a": GIB}) == []
+    assert node.talk.image_requests[-1].all_unused
+    assert "Evicted a" not in node.events
+    assert node.images_collected() == ["observe node ephemeral-storage"]
+    node.disk(5 * GIB, pods={"a": GIB})
+    assert node.events[-1] == "Evicted a"
 
 
 def test_the_pod_with_most_on_the_disk_goes() -> None:

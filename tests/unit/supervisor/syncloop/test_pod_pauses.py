@@ -96,7 +96,7 @@ def test_while_it_is_paused_nothing_of_it_is_synced_and_no_probe_runs() -> None:
     talk.probing_stopped("a")
     assert [talk.tick(after_s=200.0) for _ in range(3)] == [[], [], []]
     assert "sync a" not in talk.update(pod("a", image="v2"))
-    # It goes on: first the processes, then the edit and the probes.
+    # The pod goes on: first the processes, then the edit and the probes.
     assert "sync a" in ask(talk, Freeze.RESUME, ticket=2) + talk.see(frozen("a"))
     assert talk.syncs["a"].freeze is Freeze.RESUME
     assert "freeze 2: done" in talk.done("a", changed=True, results=(RESUMED,))

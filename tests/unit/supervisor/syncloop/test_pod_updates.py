@@ -1,4 +1,4 @@
-"""What the sync loop makes of what is wanted: additions, updates, removals, orphans (kubelet.go's handlers)."""
+"""Changes of what is wanted, in the sync loop: additions, updates, removals, orphans (kubelet.go's handlers)."""
 
 from __future__ import annotations
 

@@ -49,7 +49,7 @@ def runs(uid: str, cpu: str, id: str = "") -> RuntimePodStatus:
 
 
 def started(*cpus: tuple[str, str]) -> Talk:
-    """These pods run, each with its cpu."""
+    """Talk in which these pods run, each with its cpu."""
     talk = Talk(node=NODE)
     talk.ready()
     talk.add(*(asking(uid, cpu) for uid, cpu in cpus))

@@ -1,4 +1,4 @@
-"""What the sync loop answers: one pod's way to its syncs (upstream: syncLoopIteration, pod_workers.go)."""
+"""Answers of the sync loop: one pod's way to its syncs (upstream: syncLoopIteration, pod_workers.go)."""
 
 from __future__ import annotations
 

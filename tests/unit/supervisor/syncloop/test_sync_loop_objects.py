@@ -28,7 +28,7 @@ from tests.harness.dialogue import POD_SLOT, Talk, pod, running
 
 MIB = 1 << 20
 LONGEST_HEADER_BYTES = 32
-"""Of what a field adds to a message beside its text."""
+"""Bytes that a field adds to a message beside its text."""
 WAITS = SyncResult(action=SyncAction.START_CONTAINER, target="main", error=SyncError.CREATE_CONTAINER_CONFIG)
 
 
@@ -169,7 +169,7 @@ def test_sources_that_stay_unreadable_hold_up_nothing() -> None:
 
 
 def test_what_is_expected_after_a_restart_is_not_absent() -> None:
-    """Its file cannot be read; what is missing beside it is absent."""
+    """A file cannot be read; what is missing beside it is absent."""
     talk = Talk()
     key = ObjectKey(ObjectKind.CONFIG_MAP, "default", "mine")
     talk.say(ObjectsExpected(frozenset({key})))

@@ -1,4 +1,4 @@
-"""Who is told to probe a pod and when, and what the master makes of what probes say."""
+"""Workers that are told to probe a pod and when, and what the master makes of what probes say."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def at_rest(*probes: ProbeType, **settings: Any) -> Talk:
 
 
 def state_of(talk: Talk) -> tuple[bool | None, bool, str]:
-    """Of its container: started, ready; and the pod's condition Ready."""
+    """State of its container: started, ready; and the pod's condition Ready."""
     status = talk.told["a"].status
     [main] = status.container_statuses
     ready = next(condition.status for condition in status.conditions if condition.type == "Ready")

@@ -9,10 +9,13 @@ from ipc.api.v1.probe import ExecAction, Probe
 from ipc.kubecontainer.probe_results import ProbeResult, ProbeType
 from ipc.messages.event_reasons import SYNC_CRASH_LOOP_BACK_OFF
 from ipc.messages.pod_worker import WorkType
+from supervisor.config.settings import WorkersSettings
 from supervisor.podworkers.pod_lifecycle import PodLifecycle
 from supervisor.podworkers.poison_pods import INITIAL_BACK_OFF_S, MEMORY_S, POISON_DEATHS, PROBATION_S
 from supervisor.processes.worker_pool import API_SLOT, FIRST_POD_SLOT, NODE_SLOT, QUARANTINE_SLOT
 from tests.harness.dialogue import Talk, absent, exited, pod, running
+
+IDLE_TIMEOUT_S = float(WorkersSettings().idle_timeout_s)
 
 A, B = FIRST_POD_SLOT, FIRST_POD_SLOT + 1
 EVENT = f"{SYNC_CRASH_LOOP_BACK_OFF} a"
@@ -169,6 +172,27 @@ def test_pods_that_come_while_a_worker_goes_keep_it() -> None:
     talk.done("c", changed=True)
     assert talk.tick() == []
     assert sum(loads(talk).values()) == 3
+
+
+def test_a_worker_goes_when_pods_have_been_quiet_for_long_and_comes_back_with_those_that_are_busy() -> None:
+    talk = Talk(workers=2, pods_per_worker=3)
+    talk.start("a", "b", "c")
+    talk.add("d")
+    talk.up(B)
+    talk.done("d", changed=True)
+    talk.see(running("d"))
+    talk.done("d")
+    talk.tick()
+    assert loads(talk) == {A: 2, B: 2}
+    talk.mono += IDLE_TIMEOUT_S
+    assert talk.tick()[:2] == ["1 workers", f"vacated {B}"]
+    assert loads(talk) == {A: 4}
+    for uid in "abcd":
+        talk.done(uid)
+    for uid in "abc":
+        talk.update(pod(uid, image="v2"))
+        talk.done(uid, changed=True)
+    assert "2 workers" in talk.tick(), "three busy ones and a quiet one"
 
 
 # --- a worker that is asked to leave -----------------------------------------------------------------------------

@@ -1,4 +1,4 @@
-"""What the sync loop answers when processes come and go: one actor per pod, and nothing forgotten."""
+"""Answers of the sync loop when processes come and go: one actor per pod, and nothing forgotten."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the node worker makes of plans: values of the slices that pods share, and the end of slices without a pod."""
+"""Plans that the node worker carries out: values of the slices that pods share, and the end of slices without a pod."""
 
 from __future__ import annotations
 

@@ -17,7 +17,7 @@ OF = pod("a", restart_policy="OnFailure")
 
 
 def lifecycle(attempt: int, state: ContainerState, exit_code: int = 1) -> RuntimeContainerStatus:
-    """Of container ``a``, a minute after the one before it."""
+    """Lifecycle of container ``a``, a minute after the one before it."""
     return RuntimeContainerStatus(
         id=f"a-{attempt}",
         name="a",

@@ -124,7 +124,7 @@ def converge(model: Model) -> int:
 
 
 def is_as_expected(model: Model, name: str) -> bool:
-    """What never starts again may be missing."""
+    """Whether it is as expected: what never starts again may be missing."""
     _, _, expected = SCENARIOS[name]
     once = {"debug"} if model.failed_starts else set[str]()
     return set(expected) - once <= set(model.running()) <= set(expected)
@@ -257,7 +257,7 @@ def test_many_interruptions_converge(data: st.DataObject) -> None:
 
 @st.composite
 def statuses(draw: st.DrawFn, of: Pod) -> RuntimePodStatus:
-    """Whatever a history of crashes, edits and people could leave behind."""
+    """Observations that a history of crashes, edits and people could leave behind."""
     attempts = draw(st.lists(st.integers(0, 2), max_size=2, unique=True))
     boxes = [
         sandbox(of, n, state=draw(st.sampled_from(SandboxState)), hash=draw(st.sampled_from([sandbox_hash(of), "old"])))

@@ -312,7 +312,7 @@ NAMES = ("a", "b", "gone")
 
 @st.composite
 def statuses(draw: st.DrawFn, of: Pod) -> RuntimePodStatus:
-    """Whatever a history of crashes, edits and people could leave behind."""
+    """Observations that a history of crashes, edits and people could leave behind."""
     attempts = draw(st.lists(st.integers(0, 4), max_size=3, unique=True))
     hashes = st.sampled_from([sandbox_hash(of), "old"])
     sandboxes = [

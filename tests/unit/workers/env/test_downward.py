@@ -92,7 +92,7 @@ def test_subscripts(path: str, parts: tuple[str, str | None]) -> None:
 
 
 def told(resource: str, divisor: Any = None, of: Pod | None = None, **resources: Any) -> str:
-    """Of the first container, which has these resources."""
+    """Value of the first container, which has these resources."""
     given = of or pod(container("main", resources=ResourceRequirements(**resources)))
     selector = ResourceFieldSelector(resource=resource, divisor=divisor)
     return resource_value(selector, given, given.spec.containers[0], NODE)

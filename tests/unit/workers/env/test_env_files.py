@@ -113,7 +113,7 @@ def test_what_is_no_file(tmp_path: Path, name: str) -> None:
 
 
 def test_no_symlink_leads_out_of_the_volume(tmp_path: Path) -> None:
-    """It leads to where it would lead in a container that sees nothing but the volume."""
+    """A symlink leads to where it would lead in a container that sees nothing but the volume."""
     (tmp_path / "outside.env").write_text("K='outside'\n")
     volume = tmp_path / "volume"
     (volume / "deep" / "er").mkdir(parents=True)

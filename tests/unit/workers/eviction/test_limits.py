@@ -1,4 +1,4 @@
-"""What a pod may take of the disk, and what is said of one that takes more."""
+"""Disk that a pod may take, and what is said of one that takes more."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def pod(*parts: Volume | Container, init: tuple[Container, ...] = ()) -> Pod:
 
 
 def usage(**bytes_: int | None) -> StorageUsage:
-    """Of volumes, whose names begin with v, and containers."""
+    """Usage of volumes, whose names begin with v, and containers."""
     return StorageUsage(
         volumes={name: used for name, used in bytes_.items() if name.startswith("v")},
         containers={name: used for name, used in bytes_.items() if not name.startswith("v")},

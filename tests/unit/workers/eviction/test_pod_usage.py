@@ -1,4 +1,4 @@
-"""What pods have on the disk, counted when one of them is to be chosen."""
+"""Disk that pods have, counted when one of them is to be chosen."""
 
 from __future__ import annotations
 

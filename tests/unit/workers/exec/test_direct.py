@@ -1,4 +1,4 @@
-"""What is made of a monitor's command line, of a container's own process, and of an OCI runtime's words."""
+"""Readings of a monitor's command line, of a container's own process, and of an OCI runtime's words."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which logins a pod's Secrets have for an image (pkg/credentialprovider/keyring_test.go has the kinds of cases)."""
+"""Logins that a pod's Secrets have for an image (pkg/credentialprovider/keyring_test.go has the kinds of cases)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which images are garbage, beyond upstream's tables (`tests.kubelet_tables`)."""
+"""Images that are garbage, beyond upstream's tables (`tests.kubelet_tables`)."""
 
 from __future__ import annotations
 

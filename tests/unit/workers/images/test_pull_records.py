@@ -1,4 +1,4 @@
-"""Whose an image is that a pod's login has pulled, also when whoever pulled it died."""
+"""Owners of an image that a pod's login has pulled, also when whoever pulled it died."""
 
 from __future__ import annotations
 

@@ -10,7 +10,15 @@ from tests.fakes.podman import FakePodman
 from tests.fakes.runtime import FakeRuntime, Flavour
 from workers.images.image_records import ImageRecords
 from workers.images.pull_records import PullRecords
-from workers.images.puller import MAX_PULLS, PROGRESS_PERIOD_S, PRUNED_PER_PULL, ImagePuller
+from workers.images.puller import (
+    MAX_PULLS,
+    PROGRESS_PERIOD_S,
+    PRUNED_PER_PULL,
+    FindNodeLogins,
+    ImagePuller,
+    no_node_logins,
+)
+from workers.kubecontainer.image_reference import ImageReference
 
 REMOTE = "quay.io/a/remote:1"
 OTHER = "quay.io/a/other:1"
@@ -19,12 +27,13 @@ OTHER = "quay.io/a/other:1"
 class Kit:
     """A puller on a fake Podman where a pull takes a minute."""
 
-    def __init__(self, rights_dir: str = "") -> None:
+    def __init__(self, rights_dir: str = "", find_node_logins: FindNodeLogins = no_node_logins) -> None:
         clock = SimClock()
         self.podman = FakePodman(clock, registry=[REMOTE, OTHER])
         self.podman.pull_s = 60.0
         self.runtime = FakeRuntime(self.podman, "one")
-        self.puller = ImagePuller(self.runtime, clock, PullRecords(rights_dir), ImageRecords("", clock), self._send)
+        records = PullRecords(rights_dir)
+        self.puller = ImagePuller(self.runtime, clock, records, ImageRecords("", clock), self._send, find_node_logins)
         self.said: list[PullProgress | PullEnded] = []
 
     async def _send(self, report: PullProgress | PullEnded) -> None:
@@ -167,5 +176,28 @@ def test_a_record_is_kept_while_podman_does_not_say_that_its_image_is_gone(tmp_p
         await asyncio.sleep(61)
         assert [end.error for end in kit.ends()] == [""]
         assert f"{1:064x}" in PullRecords(str(tmp_path)).oldest(99)
+
+    simulate(main)
+
+
+def test_logins_of_the_node_come_after_the_pod_s_and_what_they_bring_is_for_all(tmp_path: Path) -> None:
+    async def main() -> None:
+        mine, nodes = RegistryLogin(username="a", password="1"), RegistryLogin(username="b", password="2")
+        asked: list[str] = []
+
+        async def find_node_logins(image: ImageReference) -> tuple[RegistryLogin, ...]:
+            asked.append(str(image))
+            return (nodes,)
+
+        kit = Kit(str(tmp_path), find_node_logins)
+        kit.podman.logins |= {REMOTE: {nodes}, OTHER: {mine, nodes}}
+        for reference in (REMOTE, OTHER):
+            await kit.puller.start(Pull(reference=reference, logins=(mine,)))
+        await asyncio.sleep(121)
+        assert [end.error for end in kit.ends()] == ["", ""]
+        assert sorted(asked) == sorted((REMOTE, OTHER))
+        rights = PullRecords(str(tmp_path))
+        for_all = {name: rights.allows(name, kit.podman.images[name].id, []) for name in (REMOTE, OTHER)}
+        assert for_all == {REMOTE: True, OTHER: False}
 
     simulate(main)

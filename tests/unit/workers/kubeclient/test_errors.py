@@ -27,7 +27,6 @@ def test_a_status_is_taken_as_it_is() -> None:
     assert not error.has_cause("FieldValueRequired")
     assert error.details is not None
     assert error.details.name == "web"
-    assert error.is_invalid
 
 
 def test_the_header_goes_before_the_body() -> None:

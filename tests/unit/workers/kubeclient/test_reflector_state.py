@@ -189,6 +189,16 @@ def test_a_store_that_was_restored_is_listed_whatever_its_version() -> None:
     assert state.version == "7"
 
 
+@pytest.mark.parametrize(("listed", "has_fallen"), [(4, True), (5, False), (6, False)])
+def test_a_list_of_a_lower_version_shows_that_the_store_was_restored(listed: int, has_fallen: bool) -> None:
+    state = synced(5)
+    state.next_request(1.0)
+    state.failed(EXPIRED, 1.0)
+    state.next_request(2.0)
+    assert names(state.received(bookmark(listed, end=True))) == []
+    assert state.has_fallen is has_fallen
+
+
 def test_versions_that_are_no_numbers_are_not_compared() -> None:
     state = synced(5)
     state.received(WatchEvent("ADDED", json.dumps(of("a", 0) | {"metadata": {"resourceVersion": "x9"}}).encode()))

@@ -1,4 +1,4 @@
-"""Which requests are repeated, and when (client-go rest/with_retry.go)."""
+"""Requests that are repeated, and when (client-go rest/with_retry.go)."""
 
 from __future__ import annotations
 

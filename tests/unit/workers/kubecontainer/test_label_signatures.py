@@ -1,4 +1,4 @@
-"""Whose labels are believed: what this agent has signed under that name, and what is older than its key."""
+"""Labels that are believed: what this agent has signed under that name, and what is older than its key."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ OLD, NEW = 999.0, 1001.0
 def owns(
     found: dict[str, str], name: str = CONTAINER_NAME, created_at: float = NEW, ownership: Ownership = ONE
 ) -> bool:
-    """What is said of a container in a list is said of it in an inspect, too."""
+    """Words about a container in a list are also those in an inspect."""
     shown = (
         ownership.owns(listed("c", name=name, labels=found, created_at=created_at)),
         ownership.owns(inspected("c", name=name, labels=found, created_at=created_at)),

@@ -1,4 +1,4 @@
-"""What a container's environment is made of when a sync makes the container."""
+"""Environment of a container when a sync makes it."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def field(name: str, path: str) -> dict[str, Any]:
 
 
 class WatchedHost(FakeHost):
-    """Its sandboxes have an address. Notes what is made and whose address is looked at."""
+    """A host whose sandboxes have an address. Notes what is made and whose address is looked at."""
 
     def __init__(self, logs_dir: Path) -> None:
         self.made: list[SpecDict] = []
@@ -151,7 +151,7 @@ def test_a_container_waits_for_its_objects(tmp_path: Path, source: Mapping[str, 
 
 
 def test_a_container_that_only_has_variables_of_an_object_goes_on_when_that_changes(tmp_path: Path) -> None:
-    """Its hash covers what its manifest refers to, not what it found there: it sees the change when it starts again."""
+    """The hash covers what its manifest refers to, not what it found there: it sees the change when it starts again."""
     of = pods.pod(container(envFrom=[{"configMapRef": {"name": "c"}}]))
     changed = ConfigObjects(config_maps={"c": ConfigMap(data={"GREETING": "good bye"})})
 

@@ -1,4 +1,4 @@
-"""What a sync does about its pod's names."""
+"""Acts of a sync for its pod's names."""
 
 from __future__ import annotations
 

@@ -20,7 +20,7 @@ OF = pod("main", "other", share_process_namespace=True, restart_policy="Never")
 
 
 class Processes:
-    """What looking for marked processes finds."""
+    """Finds of a look for marked processes."""
 
     def __init__(self) -> None:
         self.left: list[ContainerTag] = []

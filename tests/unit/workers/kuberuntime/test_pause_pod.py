@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from ipc.api.v1.pod import Pod
 from ipc.kubecontainer.frozen import is_frozen
 from ipc.messages.pod_worker import Freeze, WorkType
 from tests.harness.pods import UID, container, pod
@@ -62,13 +63,19 @@ def test_one_that_is_paused_in_part_goes_on_as_a_whole(tmp_path: Path) -> None:
     on_host(tmp_path, scenario)
 
 
+async def paused(host: FakeHost) -> Pod:
+    """A pod whose container ends when it is asked to, paused."""
+    of = pod(container("a", args=POLITE))
+    await host.settle(of)
+    await host.sync(of, freeze=Freeze.PAUSE)
+    return of
+
+
 def test_a_paused_pod_ends_in_order(tmp_path: Path) -> None:
-    """It gets its stop signal, and is not killed at the end of its grace period."""
+    """A paused pod gets its stop signal, and is not killed at the end of its grace period."""
 
     async def scenario(host: FakeHost) -> None:
-        of = pod(container("a", args=POLITE))
-        await host.settle(of)
-        await host.sync(of, freeze=Freeze.PAUSE)
+        of = await paused(host)
         await host.settle(of, WorkType.TERMINATING, grace_period_s=30)
         assert [c.exit_code for c in (await host.observe(UID)).containers] == [7]
 
@@ -77,9 +84,7 @@ def test_a_paused_pod_ends_in_order(tmp_path: Path) -> None:
 
 def test_a_paused_orphan_ends_by_its_labels_alone(tmp_path: Path) -> None:
     async def scenario(host: FakeHost) -> None:
-        of = pod(container("a", args=POLITE))
-        await host.settle(of)
-        await host.sync(of, freeze=Freeze.PAUSE)
+        await paused(host)
         host.next_worker()
         await host.settle(None, WorkType.TERMINATING, uid=UID)
         assert [c.exit_code for c in (await host.observe(UID)).containers] == [7]
@@ -89,9 +94,7 @@ def test_a_paused_orphan_ends_by_its_labels_alone(tmp_path: Path) -> None:
 
 def test_one_whose_cgroups_stay_frozen_is_killed_as_it_is(tmp_path: Path) -> None:
     async def scenario(host: FakeHost) -> None:
-        of = pod(container("a", args=POLITE))
-        await host.settle(of)
-        await host.sync(of, freeze=Freeze.PAUSE)
+        of = await paused(host)
 
         def stuck(id: str) -> None:
             raise RuntimeCallError(ErrorKind.INTERNAL, "resume pod", "cgroup.freeze: input/output error")

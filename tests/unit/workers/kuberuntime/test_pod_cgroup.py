@@ -5,6 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from ipc.api.v1.container import ContainerRestartRule, ContainerRestartRuleOnExitCodes, ResourceRequirements
 from ipc.api.v1.pod import Pod
 from ipc.messages.pod_worker import SyncDone, WorkType
@@ -147,5 +149,50 @@ def test_a_resize_reaches_the_slice_through_systemd(tmp_path: Path) -> None:
         (config,) = slices(host).values()
         assert (config.memory, config.cpu_quota, config.cpu_shares) == (128 * MIB, 40_000, 409)
         assert (config.pids_limit, host.running()) == (50, before)
+
+    on_host(tmp_path, scenario)
+
+
+def limited(memory: str | None, image: str = "") -> Pod:
+    amounts = ResourceRequirements(limits={"memory": memory}, requests={"memory": "8Mi"}) if memory else None
+    fields: dict[str, Any] = {"resources": amounts} if amounts is not None else {}
+    return pod(container("a", command=["run", image], **fields), container("b", resources=of_memory("32Mi")))
+
+
+def of_memory(memory: str) -> ResourceRequirements:
+    return ResourceRequirements(limits={"memory": memory}, requests={"memory": "8Mi"})
+
+
+@pytest.mark.parametrize(("after", "expected"), [("128Mi", 160 * MIB), ("16Mi", 48 * MIB), (None, None)])
+def test_a_container_that_is_replaced_has_room_for_its_new_limits(
+    tmp_path: Path, after: str | None, expected: int | None
+) -> None:
+    """The slice had those of both containers together, and follows before the new one starts."""
+
+    async def scenario(host: FakeHost) -> None:
+        of = limited("64Mi")
+        await prepared(host).sync(of)
+        assert slices(host)[pod_slice(OURS, of)].memory == 96 * MIB
+        host.runtime.calls.clear()
+        assert all(not error for *_, error in results(await host.sync(limited(after, "another"))))
+        assert slices(host)[pod_slice(OURS, of)].memory == expected
+        calls = list(host.runtime.calls)
+        assert calls.index("start_slice") < calls.index("start_container")
+        host.runtime.calls.clear()
+        await host.settle(limited(after, "another"))
+        assert "start_slice" not in host.runtime.calls
+
+    on_host(tmp_path, scenario)
+
+
+def test_a_slice_that_systemd_does_not_change_keeps_the_container_from_starting(tmp_path: Path) -> None:
+    async def scenario(host: FakeHost) -> None:
+        await prepared(host).sync(limited("64Mi"))
+        host.runtime.calls.clear()
+        host.runtime.fail(1, Flavour.FAILED, "start_slice")
+        done = await host.sync(limited("128Mi", "another"))
+        assert done.error == "PodCgroupError"
+        assert [e.reason for e in host.events if e.type == "Warning"] == ["FailedCreatePodContainer"]
+        assert "start_container" not in host.runtime.calls
 
     on_host(tmp_path, scenario)

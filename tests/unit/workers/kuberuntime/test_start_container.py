@@ -137,7 +137,7 @@ def test_what_expands_to_more_than_a_process_can_be_given_is_a_wrong_configurati
 
 
 def specs_made(host: FakeHost) -> list[SpecDict]:
-    """Of the containers that are created from now on."""
+    """Specifications of the containers that are created from now on."""
     made: list[SpecDict] = []
     create = host.podman.create_container
 

@@ -84,7 +84,7 @@ def test_an_init_container_that_fails_for_good_stops_the_pod(tmp_path: Path) -> 
 
 
 def test_a_sidecar_that_does_not_start_does_not_keep_others_from_starting(tmp_path: Path) -> None:
-    """It was replaced while regular containers were due; an init container would have kept them waiting."""
+    """A sidecar was replaced while regular containers were due; an init container would have kept them waiting."""
 
     async def scenario(host: FakeHost) -> None:
         before = pod("main", init_containers=(sidecar("s1"), sidecar("s2")))

@@ -12,6 +12,7 @@ import pytest
 from ipc.api.v1.container import Container
 from ipc.api.v1.pod import Pod
 from ipc.messages.pod_worker import SyncDone, WorkType
+from ipc.messages.sync_error import SyncError
 from tests.fakes.runtime import Flavour
 from tests.harness.pods import UID, container, pod
 from tests.harness.sync import MUTATIONS, FakeHost, on_host, targets
@@ -106,6 +107,37 @@ def test_one_call_takes_an_unwanted_pod_away(tmp_path: Path) -> None:
         assert (removed.changed, removed.touched, removed.removed, removed.unsure) == (True, (), (sandbox,), False)
         acts = [verb for verb in host.runtime.calls if verb in ("kill_container", "wait_exit", "remove_pod")]
         assert acts == ["remove_pod"]
+
+    on_host(tmp_path, scenario)
+
+
+def test_the_infra_container_has_ended_when_the_call_that_takes_the_pod_away_begins(tmp_path: Path) -> None:
+    async def scenario(host: FakeHost) -> None:
+        of = pod("a")
+        await host.sync(of)
+        (infra,) = [c for c in host.podman.containers.values() if c.is_infra]
+        await host.sync(of, WorkType.TERMINATING, grace_period_s=0, remove=True)
+        assert infra.state == "running", "an unwanted pod's network stays until the status has told of its ends"
+        host.runtime.fail(1, Flavour.FAILED, "remove_pod")
+        host.runtime.fail(2, Flavour.FAILED, "remove_pod")
+        done = await host.sync(of, WorkType.TERMINATED, remove=True)
+        assert (done.error, infra.state, infra.exit_code) == (SyncError.REMOVE, "exited", 137)
+        assert (await host.sync(of, WorkType.TERMINATED, remove=True)).error == ""
+        assert not host.podman.pods
+
+    on_host(tmp_path, scenario)
+
+
+def test_where_nothing_can_be_signalled_past_podman_its_removal_ends_the_infra_container(tmp_path: Path) -> None:
+    async def scenario(host: FakeHost) -> None:
+        of = pod(polite("a"))
+        await host.sync(of)
+        await host.sync(of, WorkType.TERMINATING, remove=True)
+        host.runtime.signal_process = lambda process, signal: False  # type: ignore[method-assign]
+        host.runtime.calls.clear()
+        assert (await host.sync(of, WorkType.TERMINATED, remove=True)).error == ""
+        assert list(host.runtime.calls) == ["remove_pod"]
+        assert not host.podman.pods
 
     on_host(tmp_path, scenario)
 
@@ -229,7 +261,7 @@ def test_what_cannot_be_removed_is_tried_again_and_the_logs_wait(tmp_path: Path)
 
 
 def test_a_container_whose_end_podman_missed_is_removed(tmp_path: Path) -> None:
-    """Its process is gone, Podman shows it as running for ever."""
+    """The process is gone, and Podman shows it as running for ever."""
 
     async def scenario(host: FakeHost) -> None:
         of = pod("a")

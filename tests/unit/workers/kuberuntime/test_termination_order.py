@@ -1,4 +1,4 @@
-"""Who waits for whom, beside upstream's table."""
+"""Order of ends: who waits for whom, beside upstream's table."""
 
 from __future__ import annotations
 

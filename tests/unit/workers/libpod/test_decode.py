@@ -9,7 +9,7 @@ import pytest
 
 from ipc.host.id_ranges import shown
 from workers.kubecontainer.runtime import ErrorKind, RuntimeCallError
-from workers.libpod import decode
+from workers.libpod import decode, decode_images, failures
 
 INFRA = b"""{"AutoRemove":false,"Command":null,"Created":"2026-11-20T09:52:54.399710182Z","CreatedAt":"","Exited":false,
 "ExitedAt":-62135596800,"ExitCode":0,"Id":"49d1","Image":"localhost/podman-pause:4.3.1-0","ImageID":"c265",
@@ -125,7 +125,7 @@ def test_the_ids_that_there_are(body: bytes, users: str, groups: str) -> None:
 
 
 def test_an_image() -> None:
-    found = decode.decode_image(
+    found = decode_images.decode_image(
         b'{"Id":"aed7","RepoDigests":["localhost/t@sha256:ab"],"User":"","Size":1997895,'
         b'"Config":{"User":"nobody","StopSignal":"SIGINT"}}'
     )
@@ -139,7 +139,7 @@ def test_an_image() -> None:
 
 
 def test_an_image_without_any_configuration() -> None:
-    assert decode.decode_image(b'{"Id":"aed7","RepoDigests":null,"Config":{}}').digests == ()
+    assert decode_images.decode_image(b'{"Id":"aed7","RepoDigests":null,"Config":{}}').digests == ()
 
 
 @pytest.mark.parametrize(
@@ -160,14 +160,14 @@ def test_removal_reports_say_what_went_wrong(body: bytes, errors: tuple[str, ...
 
 
 def test_a_pull_ends_with_its_report() -> None:
-    assert decode.decode_pull(b'{"images":["aed7"],"id":"aed7"}\n') == "aed7"
-    assert decode.decode_pull(b'{"images":["aed7"]}') == "aed7"
+    assert decode_images.decode_pull(b'{"images":["aed7"],"id":"aed7"}\n') == "aed7"
+    assert decode_images.decode_pull(b'{"images":["aed7"]}') == "aed7"
 
 
 def test_progress_is_what_is_being_done() -> None:
-    assert decode.decode_progress(b'{"stream":"Copying blob  sha256:ab\\n"}') == "Copying blob sha256:ab"
-    assert decode.decode_progress(b'{"images":["aed7"],"id":"aed7"}') == ""
-    assert decode.decode_progress(b"no JSON") == ""
+    assert decode_images.decode_progress(b'{"stream":"Copying blob  sha256:ab\\n"}') == "Copying blob sha256:ab"
+    assert decode_images.decode_progress(b'{"images":["aed7"],"id":"aed7"}') == ""
+    assert decode_images.decode_progress(b"no JSON") == ""
 
 
 @pytest.mark.parametrize(
@@ -182,7 +182,7 @@ def test_progress_is_what_is_being_done() -> None:
 )
 def test_a_failed_pull_says_why(body: bytes, words: str) -> None:
     with pytest.raises(RuntimeCallError, match=words) as caught:
-        decode.decode_pull(body)
+        decode_images.decode_pull(body)
     assert caught.value.kind is ErrorKind.PULL
 
 
@@ -276,7 +276,7 @@ def test_an_event() -> None:
 )
 def test_the_cause_decides_on_the_kind_then_the_status(status: int, cause: str, kind: ErrorKind) -> None:
     body = msgspec.json.encode({"cause": cause, "message": f"words: {cause}", "response": status})
-    error = decode.call_error("create container", status, body)
+    error = failures.call_error("create container", status, body)
     assert error.kind is kind
     assert str(error) == f"create container: words: {cause}"
 
@@ -297,27 +297,27 @@ def test_the_cause_decides_on_the_kind_then_the_status(status: int, cause: str, 
 )
 def test_what_podman_died_over_shows_in_the_words(cause: str, message: str, kind: ErrorKind) -> None:
     body = msgspec.json.encode({"cause": cause, "message": message, "response": 500})
-    assert decode.call_error("start container", 500, body).kind is kind
+    assert failures.call_error("start container", 500, body).kind is kind
 
 
 def test_only_the_first_of_two_documents_counts() -> None:
     body = b'{"cause":"image not known","message":"m","response":500}\n{"cause":"no such pod","message":"n"}\n'
-    error = decode.call_error("inspect image", 500, body)
+    error = failures.call_error("inspect image", 500, body)
     assert (error.kind, error.message) == (ErrorKind.IMAGE_UNKNOWN, "m")
 
 
 @pytest.mark.parametrize("body", [b"", b"<html>", b"[1]", b'{"cause":5}', b"\xff\xfe"])
 def test_an_error_without_a_readable_body_goes_by_its_status(body: bytes) -> None:
-    assert decode.call_error("ping", 404, body).kind is ErrorKind.NOT_FOUND
+    assert failures.call_error("ping", 404, body).kind is ErrorKind.NOT_FOUND
 
 
 def test_endless_words_are_cut() -> None:
-    error = decode.call_error("ping", 500, msgspec.json.encode({"cause": "x", "message": "y" * 100_000}))
-    assert len(error.message) < decode.MAX_MESSAGE_CHARS + 50
+    error = failures.call_error("ping", 500, msgspec.json.encode({"cause": "x", "message": "y" * 100_000}))
+    assert len(error.message) < failures.MAX_MESSAGE_CHARS + 50
 
 
 @pytest.mark.parametrize("signal", ["terminated", "killed"])
 def test_an_oci_runtime_that_was_ended_from_outside_says_nothing_about_its_container(signal: str) -> None:
     words = f"`/usr/bin/crun start {'5' * 64}` failed: signal: {signal}"
     body = json.dumps({"cause": f"signal: {signal}", "message": words, "response": 500}).encode()
-    assert decode.call_error("start container", 500, body).kind is ErrorKind.UNAVAILABLE
+    assert failures.call_error("start container", 500, body).kind is ErrorKind.UNAVAILABLE

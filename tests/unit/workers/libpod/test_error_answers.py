@@ -12,7 +12,7 @@ from typing import Any, Final
 import pytest
 
 from workers.kubecontainer.runtime import ErrorKind
-from workers.libpod import decode
+from workers.libpod import failures
 
 DIRECTORY: Final = Path(__file__).with_name("error_answers")
 FILES: Final = sorted(DIRECTORY.glob("*.json"))
@@ -29,7 +29,7 @@ def test_there_are_answers_of_the_oldest_and_of_a_newer_podman() -> None:
 
 @pytest.mark.parametrize("answer", ANSWERS)
 def test_the_kind_of_an_answer(answer: dict[str, Any]) -> None:
-    error = decode.call_error("call", answer["status"], answer["body"].encode())
+    error = failures.call_error("call", answer["status"], answer["body"].encode())
     assert error.kind is ErrorKind(answer["kind"])
 
 
@@ -38,4 +38,4 @@ def test_the_cause_alone_is_enough(answer: dict[str, Any]) -> None:
     """Neither the status, which changes from version to version, nor the words for people decide."""
     cause = json.loads(answer["body"].splitlines()[0])["cause"]
     body = json.dumps({"cause": cause, "message": "some words", "response": 500}).encode()
-    assert decode.call_error("call", 500, body).kind is ErrorKind(answer["kind"])
+    assert failures.call_error("call", 500, body).kind is ErrorKind(answer["kind"])

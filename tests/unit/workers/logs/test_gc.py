@@ -34,7 +34,7 @@ def made(directory: Path) -> Path:
 
 
 def log_directory(logs: Path, uid: str = UID, *files: str) -> Path:
-    """Of a pod ``web`` with two lives of one container."""
+    """Log directory of a pod ``web`` with two lives of one container."""
     directory = layout.pod_directory(str(logs), "default", "web", uid)
     for name in files or ("main/0.log", "main/1.log", "main/1.log.20260101-000000.gz", "main/0.start-error"):
         (directory / name).parent.mkdir(parents=True, exist_ok=True)

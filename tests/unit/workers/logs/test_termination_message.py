@@ -1,4 +1,4 @@
-"""What a container leaves to be read when it ends, whatever it makes of its file."""
+"""Messages that a container leaves to be read when it ends, whatever it makes of its file."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a pod is called, beyond upstream's own cases."""
+"""Names of a pod, beyond upstream's own cases."""
 
 from __future__ import annotations
 

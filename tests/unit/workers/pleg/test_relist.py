@@ -96,7 +96,7 @@ def test_what_carries_no_uid_is_nobodys() -> None:
 
 
 def test_a_pod_that_is_listed_twice_is_one() -> None:
-    """It was empty when the empty pods were listed, and had its infra container when the containers were."""
+    """A pod was empty when the empty pods were listed, and had its infra container when the containers were."""
     listing = Listing(
         started_at=1.0,
         containers=(listed("i1", is_infra=True, labels=own_labels("u1")),),

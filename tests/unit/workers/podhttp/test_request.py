@@ -1,4 +1,4 @@
-"""What an httpGet handler asks: its target and headers, and where a redirect leads."""
+"""Requests of an httpGet handler: target and headers, and where a redirect leads."""
 
 from __future__ import annotations
 

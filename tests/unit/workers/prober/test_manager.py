@@ -30,7 +30,7 @@ SUCCESS, FAILURE = ProbeResult.SUCCESS, ProbeResult.FAILURE
 YES, NO = ProbeOutcome(Answer.SUCCESS), ProbeOutcome(Answer.FAILURE, "it is ill")
 RUNNING, EXITED = ContainerState.RUNNING, ContainerState.EXITED
 Carried = Callable[[float], Awaitable[ProbeOutcome]]
-"""What comes of an attempt, by the time of its beginning."""
+"""Result of an attempt, by the time of its beginning."""
 
 
 def probe(kind: ProbeType, **fields: Any) -> Probe:
@@ -564,7 +564,7 @@ def test_words_without_an_encoding_are_told_with_one() -> None:
 
 def test_a_prober_that_dies_outside_its_guard_begins_again_and_says_so() -> None:
     class Deaf(Stage):
-        """Whoever takes the reports fails at the first ones."""
+        """A stage whose taker of reports fails at the first ones."""
 
         failures = 2
 

@@ -54,7 +54,7 @@ def taken_up(of: ProbeSpec, **scene: object) -> Step:
 
 
 def answers(of: ProbeSpec, words: str, state: ProbeState | None = None) -> tuple[str, ProbeState]:
-    """What is said after each answer of one container: ``.`` for nothing."""
+    """Words after each answer of one container: ``.`` for nothing."""
     state = state or taken_up(of).state
     said = ""
     for n, word in enumerate(words):

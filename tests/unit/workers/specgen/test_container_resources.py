@@ -77,12 +77,17 @@ def test_the_pods_cgroup_weighs_what_its_containers_ask_for_together() -> None:
     assert pod_resources(pod(*asked), NodeResources()) == {}
 
 
-def test_the_pods_cgroup_has_the_limits_of_the_pod_and_not_of_its_containers() -> None:
+def test_the_pods_cgroup_has_the_limits_of_the_pod_or_those_of_all_its_containers_together() -> None:
     one = container("one", resources=resources({"cpu": "1", "memory": "1Mi"}, {"cpu": "1"}))
     whole = resources({"cpu": "500m", "memory": "64Mi"}, {"cpu": "100m"})
     limits = {"cpu": {"shares": 102, "quota": 50000, "period": 100000}, "memory": {"limit": 64 << 20}}
     assert pod_resources(pod(one, resources=whole), NODE) == {"resource_limits": limits}
-    assert pod_resources(pod(one), NODE) == {"resource_limits": {"cpu": {"shares": 1024}}}
+    own = {"cpu": {"shares": 1024, "quota": 100_000, "period": 100_000}, "memory": {"limit": 1 << 20}}
+    assert pod_resources(pod(one), NODE) == {"resource_limits": own}
+    other = container("other", resources=resources({"cpu": "500m"}, {"cpu": "500m"}))
+    both = {"cpu": {"shares": 1536, "quota": 150_000, "period": 100_000}}
+    assert pod_resources(pod(one, other), NODE) == {"resource_limits": both}, "one has no limit of memory"
+    assert pod_resources(pod(one, "free"), NODE) == {"resource_limits": {"cpu": {"shares": 1024}}}
 
 
 def test_quotas_follow_the_settings() -> None:

@@ -1,4 +1,4 @@
-"""What devices make of a container's specification."""
+"""Devices in a container's specification."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ import msgspec
 import pytest
 
 from ipc.podresources.devices import Device, DeviceEdits, DeviceMount, Devices
-from ipc.podresources.node_resources import NodeResources
 from tests.harness.pods import container, pod
 from tests.unit.workers.specgen.test_spec import PLACE
 from workers.kubecontainer.config_error import ConfigError
@@ -36,7 +35,7 @@ def spec_with(*names: str, number: int | None = None) -> dict[str, Any]:
     place = msgspec.structs.replace(
         PLACE,
         environment={"A": "own", "B": "own"},
-        node=NodeResources(devices=KNOWN),
+        known_devices=KNOWN,
         devices={GPU: names} if names else {},
     )
     return container_spec(of, of.spec.containers[0], place)

@@ -1,4 +1,4 @@
-"""Which mounts a container gets, in libpod's words, and which it is refused."""
+"""Mounts that a container gets, in libpod's words, and those that it is refused."""
 
 from __future__ import annotations
 

@@ -56,4 +56,4 @@ def test_network_modes(settings: dict[str, Any], expected: dict[str, Any]) -> No
     assert {key: spec[key] for key in ("netns", "Networks") if key in spec} == expected
     of_host = sandbox_namespaces(pod(host_network=True), NetworkSettings(**settings))
     assert of_host["netns"] == HOST
-    assert not {"Networks", "hostname", "portmappings"} & of_host.keys()
+    assert not {"Networks", "portmappings"} & of_host.keys()

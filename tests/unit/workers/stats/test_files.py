@@ -1,4 +1,4 @@
-"""Which file system a pod's directories are on."""
+"""The file system that a pod's directories are on."""
 
 from __future__ import annotations
 

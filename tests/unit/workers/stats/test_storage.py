@@ -1,4 +1,4 @@
-"""What directories use: rarely counted, within bounds."""
+"""Usage of directories: rarely counted, within bounds."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What volumes do to the files of the host: nothing outside of them, whatever lies within."""
+"""Effects of volumes on the files of the host: nothing outside of them, whatever lies within."""
 
 from __future__ import annotations
 
@@ -228,7 +228,7 @@ def test_a_note_of_a_group(tmp_path: Path) -> None:
     ("group", "noted", "expected"), [(None, None, True), (0, 0, True), (0, None, False), (2000, 2000, False)]
 )
 def test_whose_a_written_file_is(tmp_path: Path, group: int | None, noted: int | None, expected: bool) -> None:
-    """It is of the agent's own group, which is 0 for containers."""
+    """A written file is of the agent's own group, which is 0 for containers."""
     place = VolumeDirectory(str(tmp_path), "uid", "configmap", "v")
     (place.path / "..1").mkdir(parents=True)
     (place.path / "..1" / "key").write_text("x")

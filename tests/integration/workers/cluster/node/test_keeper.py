@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from typing import Any
 
 import msgspec
@@ -13,6 +14,7 @@ from tests.integration.workers.cluster.node.conftest import QUICK, Started, pres
 from tests.servers.kube_api.failures import Refusal
 from tests.servers.kube_api.requests import Request
 from tests.servers.kube_api.server import KubeApiServer
+from workers.cluster.node.csi_node import MIGRATED_ANNOTATION
 
 LEASE = "/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases/n1"
 NODE = "/api/v1/nodes/n1"
@@ -172,6 +174,23 @@ async def test_a_deleted_node_is_not_made_again(server: KubeApiServer, started: 
         await server.asked(lambda request: request.verb == "POST" and request.path == "/api/v1/nodes", times=2)
 
 
+async def test_a_node_that_an_older_backup_lacks_is_made_again(server: KubeApiServer, started: Started) -> None:
+    """Nobody has deleted it. Its lease is not there either."""
+    before = server.store.revision
+    async with started() as node:
+        await server.asked(renewal)
+        uid = server.store.get("nodes", "", "n1")["metadata"]["uid"]
+        server.faults.restore(before)
+        made = await server.asked(
+            lambda request: (request.verb, request.path, request.code) == ("POST", "/api/v1/nodes", 201), times=2
+        )
+        assert made[-1].json["metadata"]["name"] == "n1"
+        renewed = len(server.requests)
+        await server.asked(lambda request: renewal(request) and request in server.requests[renewed:])
+        assert server.store.get("nodes", "", "n1")["metadata"]["uid"] != uid
+        assert node.keeper.node is not None
+
+
 async def test_a_conflict_reads_the_lease_again(server: KubeApiServer, started: Started) -> None:
     async with started():
         await server.asked(renewal)
@@ -204,3 +223,42 @@ async def test_two_nodes_of_one_name_share_the_node(server: KubeApiServer, start
         await server.asked(lambda request: status_patch(request) and "192.0.2.2" in request.body.decode())
     assert len(server.store.all("nodes")) == 1
     assert len(server.store.all("leases")) == 1
+
+
+async def test_the_node_is_asked_for_when_a_pod_wants_labels_that_the_watch_has_not_told(
+    server: KubeApiServer, started: Started, caplog: pytest.LogCaptureFixture
+) -> None:
+    async with started() as node:
+        await server.asked(renewal)
+        asked = len([request for request in server.requests if (request.verb, request.path) == ("GET", NODE)])
+        await node.keeper.refresh()
+        assert len([request for request in server.requests if (request.verb, request.path) == ("GET", NODE)]) > asked
+        assert node.seen[-1].metadata.labels["disk"] == "ssd"
+        server.faults.answer(403, "GET", f"{NODE}$", times=99)
+        with caplog.at_level(logging.WARNING):
+            await node.keeper.refresh()
+        assert "the Node cannot be read anew" in caplog.text
+
+
+async def test_a_csi_node_without_drivers_belongs_to_the_node_and_is_made_once(
+    server: KubeApiServer, started: Started
+) -> None:
+    path = "/apis/storage.k8s.io/v1/csinodes"
+    server.faults.answer(500, "POST", f"{path}$", times=1)
+
+    def makes(request: Request) -> bool:
+        return (request.verb, request.path) == ("POST", path)
+
+    async with started():
+        await server.asked(makes, times=2)
+        made = server.store.get("csinodes", "", "n1")
+        node = server.store.get("nodes", "", "n1")
+    assert made["metadata"]["ownerReferences"] == [
+        {"apiVersion": "v1", "kind": "Node", "name": "n1", "uid": node["metadata"]["uid"]}
+    ]
+    assert made["metadata"]["annotations"][MIGRATED_ANNOTATION].startswith("kubernetes.io/aws-ebs,")
+    assert not made["spec"]["drivers"]
+    async with started():
+        await server.asked(lambda request: (request.verb, request.path) == ("GET", f"{path}/n1"), times=3)
+        await server.asked(renewal, times=4)
+    assert len([request for request in server.requests if makes(request)]) == 2

@@ -2,26 +2,17 @@
 
 from __future__ import annotations
 
-from ipc.host.clock import Instant
 from ipc.nodestatus.images import StoredImage
 from ipc.podresources.node_resources import NodeResources
 from ipc.shm.board import Board
 from ipc.wire.boot import WorkerSettings
+from tests.fakes.clock import HandClock
 from tests.fakes.ownership import LABEL_KEY
 from tests.integration.workers.cluster.node.conftest import AGENT, QUICK
 from workers.cluster.node.observer import IMAGES_PERIOD_S, IMAGES_RETRY_S, NodeObserver
 from workers.kubecontainer.runtime import ErrorKind, RuntimeCallError
 
 IMAGE = StoredImage(id="a", size=7, repo_tags=("localhost/a:1",))
-
-
-class HandClock:
-    """A clock that somebody else moves."""
-
-    mono = 1000.0
-
-    def now(self) -> Instant:
-        return Instant(mono=self.mono, wall=self.mono)
 
 
 async def test_images_that_could_not_be_listed_are_asked_for_again_soon() -> None:

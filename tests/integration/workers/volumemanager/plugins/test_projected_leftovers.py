@@ -1,4 +1,4 @@
-"""What of a projected volume cannot be removed."""
+"""Remains of a projected volume that cannot be removed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What `podman kube play` does with a field, beside what Rootlet does."""
+"""Acts of `podman kube play` on a field, beside those of Rootlet."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What objects look like. Layout and wording were compared with what kubectl 1.32 prints for the same objects."""
+"""Looks of objects. Layout and wording were compared with what kubectl 1.32 prints for the same objects."""
 
 from __future__ import annotations
 

@@ -54,6 +54,12 @@ def test_order() -> None:
     assert next(s["name"] for s in usage.in_order(samples, "memory")) == "d"
 
 
+def test_a_sum_leaves_out_what_is_not_known() -> None:
+    line, summed = usage.sum_rows([sample("a", 2_000_000, 3 * 1024**2), sample("b", 1), sample("c")], 4)
+    assert line == ("", "", "________", "________")
+    assert summed == ("", "", "3m", "3Mi")
+
+
 def test_rows() -> None:
     assert usage.pod_row(sample("web")) == ("web", UNKNOWN, UNKNOWN)
     node = {**sample("n", 500_000_000, 10), "memory": {"working_set": 10, "limit": 40}}

@@ -1,4 +1,4 @@
-"""Who is asking, and whether they may."""
+"""Users that ask, and whether they may."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the health check of the sync loop says, and when."""
+"""Words of the health check of the sync loop, and when it says them."""
 
 from __future__ import annotations
 

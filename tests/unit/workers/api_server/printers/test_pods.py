@@ -74,7 +74,7 @@ DELETED = {"deletionTimestamp": rfc3339(NOW)}
             "Running",
         ),
         (pod(phase="Running", containerStatuses=[container(state=ended(0, "Completed")), READY]), "1/1", "NotReady"),
-        # What failed counts more than what is done, the first of it, but not more than a pod that is Ready.
+        # A failure counts more than what is done, the first of it, but not more than a pod that is Ready.
         (pod(phase="Failed", containers=2, containerStatuses=[DONE, FAILED]), "0/2", "Error"),
         (
             pod(phase="Failed", containers=3, containerStatuses=[DONE, container(state=ended(3)), FAILED]),

@@ -31,7 +31,7 @@ def test_an_object_is_told_of_from_its_begin_to_its_end() -> None:
 
 
 def test_only_what_is_there_keeps_its_message() -> None:
-    """It is as large as the JSON beside it, and nobody asks for that of an object as it was."""
+    """A feed's JSON would be as large as the object beside it, and nobody asks for that of an object as it was."""
     store = Store(EPOCH)
     for message in (FeedSynced(), pod_changed(1, "a"), pod_changed(2, "a"), PodGone(resource_version=3, uid="uid-a")):
         store.take(message)

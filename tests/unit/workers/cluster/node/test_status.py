@@ -1,4 +1,4 @@
-"""What the Node says: its status from facts, when it goes, and the patch that it goes as."""
+"""Words of the Node: its status from facts, when it goes, and the patch that it goes as."""
 
 from __future__ import annotations
 

@@ -43,6 +43,18 @@ def test_what_is_known_and_not_done_is_refused_in_words() -> None:
     assert broken.message == "spec.containers: expected array, got string"
 
 
+def test_a_pod_for_another_system_is_left_to_admission() -> None:
+    pod = stated_pod(with_spec(os={"name": "windows"}))
+    assert isinstance(pod, Pod)
+    assert pod.spec.os is not None
+
+
+def test_what_is_for_windows_alone_means_nothing() -> None:
+    context = {"windowsOptions": {"runAsUserName": "ContainerUser"}}
+    container = {"name": "main", "image": "busybox", "securityContext": context}
+    assert isinstance(stated_pod(with_spec(securityContext=context, containers=[container])), Pod)
+
+
 def test_a_version_differs_by_what_is_meant() -> None:
     pod = known(1, labels={"a": "b"})
     assert pod.means_the_same(known(2, labels={"a": "b"}, status={"phase": "Running"}))

@@ -1,4 +1,4 @@
-"""What the server is told of pods, and when."""
+"""Statuses of pods that the server is told, and when."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def patch(statuses: StatusManager, now: float = 0.0) -> dict[str, Any]:
 
 def test_a_first_status_is_told_at_once(statuses: StatusManager) -> None:
     statuses.report_plain("u1", RUNNING, 0.0)
-    assert statuses.take_changed() == {"u1"}
+    assert statuses.take_changed() == ("u1",)
     assert patch(statuses) == {"phase": "Running", "startTime": STARTED}
 
 
@@ -62,6 +62,33 @@ def test_a_status_that_somebody_else_has_changed_is_put_right(statuses: StatusMa
     assert patch(statuses) == {}
     statuses.changed(known(3, status={"phase": "Unknown", "startTime": STARTED}))
     assert patch(statuses) == {"phase": "Running"}
+
+
+def test_a_time_that_the_server_writes_as_null_is_no_difference(statuses: StatusManager) -> None:
+    lost = {"exitCode": 137, "reason": "ContainerStatusUnknown"}
+    status = {"phase": "Running", "startTime": STARTED}
+    own = {**status, "containerStatuses": [{"name": "main", "state": {"terminated": lost}}]}
+    there = [{"name": "main", "state": {"terminated": {**lost, "startedAt": None, "finishedAt": None}}}]
+    statuses.report_plain("u1", own, 0.0)
+    statuses.changed(known(2, status={**status, "containerStatuses": there}))
+    assert patch(statuses, SETTLE_S) == {}
+
+
+def test_a_patch_that_changes_nothing_is_not_repeated_until_a_copy_differs(statuses: StatusManager) -> None:
+    kept = known(2, deletionTimestamp=STARTED, status={"phase": "Failed", "startTime": STARTED, "message": "cut"})
+    own = {**RUNNING, "phase": "Failed", "message": "cut short"}
+    statuses.changed(kept)
+    statuses.report_plain("u1", own, 0.0)
+    statuses.released("u1")
+    assert patch(statuses) == {"message": "cut short"}
+    statuses.patched("u1", kept)
+    assert statuses.due("u1", 0.0)[0] == DeletePodFinally(kept)
+    statuses.failed("u1", 0.0)
+    statuses.report_plain("u1", {**own, "message": "longer"}, 0.0)
+    assert patch(statuses, RETRY_S) == {"message": "longer"}
+    statuses.patched("u1", kept)
+    statuses.changed(known(3, status={"phase": "Failed", "startTime": STARTED, "message": "other"}))
+    assert patch(statuses, RETRY_S) == {"message": "longer"}
 
 
 def test_an_older_version_than_the_last_answer_says_nothing(statuses: StatusManager) -> None:

@@ -18,6 +18,12 @@ RESIZING = {"type": "PodResizeInProgress", "status": "True"}
     ("old", "new", "patch"),
     [
         pytest.param({"phase": "Pending"}, {"phase": "Pending"}, {}, id="nothing"),
+        pytest.param(
+            {"conditions": [READY], "resources": {}},
+            {"conditions": [READY | {"lastProbeTime": None}], "resources": {"limits": None}},
+            {},
+            id="a null is nothing",
+        ),
         pytest.param({"phase": "Pending"}, {"phase": "Running"}, {"phase": "Running"}, id="scalar"),
         pytest.param({"reason": "Evicted"}, {}, {"reason": None}, id="gone"),
         pytest.param(

@@ -48,7 +48,7 @@ def test_a_terminal_phase_is_never_left_and_a_start_never_moved() -> None:
     wanted = wanted_status(server, {"phase": "Running", "startTime": LATE, "conditions": []})
     assert wanted == server
     ended = wanted_status({"phase": "Failed"}, {"phase": "Succeeded", "conditions": []})
-    assert ended["phase"] == "Succeeded"
+    assert ended["phase"] == "Failed"
 
 
 def test_a_static_pod_s_status_observes_no_generation() -> None:

@@ -43,7 +43,7 @@ def volume(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def outside(tmp_path: Path) -> Iterator[Path]:
-    """What nobody may touch."""
+    """A directory that nobody may touch."""
     directory = tmp_path / "outside"
     (directory / "below").mkdir(parents=True)
     (directory / "a").write_text("outside")
@@ -73,13 +73,13 @@ def texts(files: Payload) -> dict[str, str]:
 
 
 def snapshot(directory: Path) -> Mapping[str, tuple[int, int, int]]:
-    """What changes with every write, by path."""
+    """Numbers that change with every write, by path."""
     found = ((path, path.lstat()) for path in (directory, *directory.rglob("*")))
     return {str(path): (of.st_ino, of.st_ctime_ns, of.st_mode) for path, of in found}
 
 
 def assert_holds(volume: Path, files: Payload) -> None:
-    """Those files and nothing else; what users do not see may have the version before, too."""
+    """Assert that it has those files and nothing else; what users do not see may have the version before, too."""
     assert shown(volume) == texts(files)
     [*before] = {name for name in os.listdir(volume) if name.startswith("..")} - {DATA, os.readlink(volume / DATA)}
     assert len(before) <= 1
@@ -190,7 +190,7 @@ def test_an_owner_is_set_before_anybody_sees_it(volume: Path) -> None:
 
 
 def assert_no_mixture(volume: Path) -> None:
-    """What a reader may rely on at any moment."""
+    """Assert what a reader may rely on at any moment."""
     version = volume / os.readlink(volume / DATA)
     files = {str(path.relative_to(version)): path.read_text() for path in version.rglob("*") if path.is_file()}
     assert files in (texts(OLD), texts(NEW)), "the version is neither the old one nor the new one"
@@ -291,7 +291,7 @@ def names_below(version: Path) -> set[str]:
 
 
 def newest_shown(volume: Path, payloads: list[Payload], oldest: int) -> int:
-    """Which of them is shown, the last one if there are equal ones. Fails when it is older than that."""
+    """Version that is shown, the last one if there are equal ones. Fails when it is older than that."""
     if not (volume / DATA).is_symlink():
         return 0
     version = volume / os.readlink(volume / DATA)

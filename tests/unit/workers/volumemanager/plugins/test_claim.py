@@ -1,4 +1,4 @@
-"""What a pod mounts for a claim: what it is bound to, or nothing yet."""
+"""Mounts of a pod for a claim: what it is bound to, or nothing yet."""
 
 from __future__ import annotations
 

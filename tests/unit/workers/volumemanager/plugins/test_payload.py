@@ -1,4 +1,4 @@
-"""Which files a volume shows: keys, items, modes, what is optional, what is missing, which paths are refused."""
+"""Files that a volume shows: keys, items, modes, what is optional, what is missing, which paths are refused."""
 
 from __future__ import annotations
 
@@ -8,10 +8,11 @@ import msgspec
 import pytest
 
 from ipc.api.v1.config_objects import ConfigMap, Secret
+from ipc.api.v1.container import Container
 from ipc.api.v1.meta import ObjectMeta
-from ipc.api.v1.pod import Pod
+from ipc.api.v1.pod import Pod, PodSpec
 from ipc.api.v1.projected import ClusterTrustBundleProjection
-from ipc.api.v1.security import PodSecurityContext
+from ipc.api.v1.security import PodSecurityContext, SecurityContext
 from ipc.api.v1.volume import Volume
 from ipc.kubecontainer.cluster_values import ClusterValues, PodToken, TokenWish, TrustAnchors
 from ipc.kubecontainer.config_objects import ConfigObjects
@@ -316,6 +317,38 @@ def test_token_and_trust_anchors_are_files() -> None:
 def test_group_alone_reads_a_token() -> None:
     of = pod(security_context=PodSecurityContext(fs_group=1000))
     assert {mode for _, mode in files(ACCESS, of, objects=from_cluster()).values()} == {0o640}
+
+
+def runs_as(pods: int | None, *containers: int | None, group: int | None = None) -> Pod:
+    """A pod, and containers after an init container that says what the pod says."""
+
+    def context(user: int | None) -> SecurityContext | None:
+        return None if user is None else SecurityContext(run_as_user=user)
+
+    made = [Container(name=f"c{n}", image="i", security_context=context(user)) for n, user in enumerate(containers)]
+    spec = PodSpec(
+        init_containers=(Container(name="first", image="i"),),
+        containers=tuple(made),
+        security_context=PodSecurityContext(run_as_user=pods, fs_group=group),
+    )
+    return msgspec.structs.replace(pod(), spec=spec)
+
+
+@pytest.mark.parametrize(
+    ("of", "user", "mode"),
+    [
+        (runs_as(1000, None, None), 1000, 0o600),
+        (runs_as(1000, 1000), 1000, 0o600),
+        (runs_as(1000, 1001), None, 0o644),
+        (runs_as(None, 1000), None, 0o644),
+        (runs_as(None, None), None, 0o644),
+        (runs_as(0, None), 0, 0o600),
+        (runs_as(1000, None, group=2000), 1000, 0o640),
+    ],
+)
+def test_a_token_belongs_to_the_user_as_whom_all_containers_run(of: Pod, user: int | None, mode: int) -> None:
+    made = make_payload(volume(**ACCESS), PayloadSources(pod=of, objects=from_cluster()))
+    assert {(file.user, file.mode) for file in made.values()} == {(user, mode)}
 
 
 def test_token_that_could_not_be_fetched_says_why() -> None:

@@ -1,4 +1,4 @@
-"""Whether this node is one of those that a pod asks for: nodeSelector and required node affinity. Pure.
+"""Whether a node is one of those that a pod asks for: nodeSelector and required node affinity. Pure.
 
 Mirrors k8s.io/component-helpers scheduling/corev1/nodeaffinity (RequiredNodeAffinity.Match) and the matching of
 k8s.io/apimachinery pkg/labels (Requirement.Matches). What cannot be parsed matches nothing; validation refuses it
@@ -7,41 +7,13 @@ before (`ipc.api.validation.scheduling`).
 
 from __future__ import annotations
 
-import platform
 from collections.abc import Callable, Mapping, Sequence
 from typing import Final
 
 from ipc.api.v1.pod import PodSpec
-from ipc.api.v1.scheduling import NodeSelector, NodeSelectorRequirement, NodeSelectorTerm
-from ipc.api.validation.scheduling import NODE_NAME_FIELD
-from supervisor.config.settings import Settings
+from ipc.api.v1.scheduling import NODE_NAME_FIELD, NodeSelector, NodeSelectorRequirement, NodeSelectorTerm
 
-OS_LABEL: Final = "kubernetes.io/os"
-ARCH_LABEL: Final = "kubernetes.io/arch"
-HOSTNAME_LABEL: Final = "kubernetes.io/hostname"
-HOST_OS: Final = "linux"
 _MAX_INT64_CHARS: Final = 20
-_GO_ARCHITECTURES: Final[Mapping[str, str]] = {
-    "x86_64": "amd64",
-    "i386": "386",
-    "i486": "386",
-    "i586": "386",
-    "i686": "386",
-    "aarch64": "arm64",
-    "armv6l": "arm",
-    "armv7l": "arm",
-    "armv8l": "arm",
-    "loongarch64": "loong64",
-}
-"""Go's names (GOARCH) of what the kernel calls otherwise."""
-HOST_ARCH: Final = _GO_ARCHITECTURES.get(platform.machine(), platform.machine())
-
-
-def node_labels(settings: Settings) -> dict[str, str]:
-    """Labels that a kubelet gives its node (pkg/kubelet/kubelet_node_status.go, initialNode), and the configured ones,
-    which count before them."""
-    own = {HOSTNAME_LABEL: settings.node_name, OS_LABEL: HOST_OS, ARCH_LABEL: HOST_ARCH}
-    return own | dict(settings.node_labels)
 
 
 def matches_node(spec: PodSpec, labels: Mapping[str, str], node_name: str) -> bool:

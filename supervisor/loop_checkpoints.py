@@ -1,0 +1,81 @@
+"""Knowledge of the sync loop that outlives the agent: read from its files at the start, written as it changes, and a
+last time at the end."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from ipc.host.clock import Clock
+from ipc.host.eviction_marks import evicted
+from ipc.kubecontainer.pod_failure import decode_failure
+from supervisor.config.settings import PODS_DIR, Settings
+from supervisor.protocol.events import (
+    BindingsRestored,
+    ContainerRestartsRestored,
+    EventsRestored,
+    EvictionsRestored,
+    LoopEvent,
+    ProbeResultsRestored,
+    ResourcesRestored,
+)
+from supervisor.record.event_log import EventLog
+from supervisor.record.event_writer import EventWriter
+from supervisor.state.container_restarts_checkpoint import ContainerRestartsCheckpoint
+from supervisor.state.probe_checkpoint import ProbeCheckpoint
+from supervisor.state.resources_checkpoint import ResourcesCheckpoint
+from supervisor.state.volume_bindings import VolumeBindingsCheckpoint
+from supervisor.syncloop.sync_loop import SyncLoop
+
+EVENTS_FILE = "events.jsonl"
+"""Below ``stateDir``."""
+PROBES_FILE = "probes.json"
+"""Likewise."""
+
+
+class LoopCheckpoints:
+    """All files of the sync loop, below ``stateDir``. Evictions are read only: a pod's worker writes them."""
+
+    def __init__(self, settings: Settings, loop: SyncLoop, clock: Clock) -> None:
+        directory = settings.state_dir
+        self._loop = loop
+        self._pods_dir = directory / PODS_DIR
+        self._events = EventWriter(EventLog(directory / EVENTS_FILE), clock)
+        self._probes = ProbeCheckpoint(directory / PROBES_FILE, clock)
+        self._resources = ResourcesCheckpoint(directory, clock)
+        self._restarts = ContainerRestartsCheckpoint(directory, clock)
+        self._bindings = VolumeBindingsCheckpoint(directory, clock)
+
+    def restore(self) -> Iterator[LoopEvent]:
+        """Events for the loop, as an earlier run of the agent has left its files; the history comes first. A file that
+        cannot be used is logged, and costs what is in it."""
+        yield EventsRestored(self._events.restore())
+        yield EvictionsRestored({uid: decode_failure(text) for uid, text in evicted(self._pods_dir).items()})
+        yield ProbeResultsRestored(self._probes.restore())
+        yield ResourcesRestored(self._resources.restore())
+        yield ContainerRestartsRestored(self._restarts.restore())
+        yield BindingsRestored(self._bindings.restore())
+
+    def keep_at_once(self) -> None:
+        """Write what a worker acts on at this moment: resources that pods were allocated, volumes that claims have, and
+        containers that are to begin anew. To be called after every event."""
+        allocations, volumes = self._loop.allocations, self._loop.persistent_volumes
+        restarts = self._loop.requested_restarts
+        self._restarts.keep(restarts.version, restarts.everything)
+        self._resources.keep(allocations.version, allocations.all_resources)
+        self._bindings.keep(volumes.version, lambda: volumes.bindings)
+
+    def keep(self) -> None:
+        """Write everything that is new. To be called every second."""
+        self._events.keep(self._loop.event_history)
+        self._probes.keep(self._loop.probe_results_by_id)
+        self.keep_at_once()
+
+    async def close(self) -> None:
+        """Write the last of everything, as far as the disk takes it in time."""
+        await self._events.close(self._loop.event_history)
+        await self._probes.close(self._loop.probe_results_by_id())
+        allocations = self._loop.allocations
+        await self._resources.close(allocations.version, allocations.all_resources)
+        volumes, restarts = self._loop.persistent_volumes, self._loop.requested_restarts
+        await self._restarts.close(restarts.version, restarts.everything)
+        await self._bindings.close(volumes.version, lambda: volumes.bindings)

@@ -1,0 +1,105 @@
+"""Images behind a login that only a program of the node knows."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+import yaml
+
+from tests import registry
+from tests.e2e.agent import Agent
+from tests.e2e.conftest import NewAgent
+from tests.e2e.test_pull_secrets import WRONG_PASSWORD, gets_nothing, pull_secret, wanting
+from tests.registry import PASSWORD, USER, Registry
+
+pytestmark = [pytest.mark.e2e, pytest.mark.podman]
+
+V1 = "credentialprovider.kubelet.k8s.io/v1"
+
+
+@pytest.fixture(scope="module")
+def shop(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Registry]:
+    if reason := registry.why_not():
+        pytest.skip(reason)
+    with contextlib.ExitStack() as stack:
+        yield stack.enter_context(registry.registry(tmp_path_factory.mktemp("closed"), login=True))
+
+
+@pytest.fixture(scope="module")
+def programs(shop: Registry, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A directory with a provider, its configuration, and ``asked``, where it keeps what it was asked."""
+    directory = tmp_path_factory.mktemp("providers")
+    answer = {
+        "kind": "CredentialProviderResponse",
+        "apiVersion": V1,
+        "cacheKeyType": "Image",
+        "auth": {shop.address: {"username": USER, "password": PASSWORD}},
+    }
+    (directory / "answer").write_text(json.dumps(answer))
+    program = directory / "shop-login"
+    program.write_text(f'#!/bin/sh\ncat >> {directory}/asked\ntest "$1" = get || exit 1\ncat "$ANSWER"\n')
+    program.chmod(0o700)
+    stated = {
+        "name": program.name,
+        "apiVersion": V1,
+        "matchImages": [f"{shop.address}/known"],
+        "defaultCacheDuration": "1h",
+        "args": ["get"],
+        "env": [{"name": "ANSWER", "value": str(directory / "answer")}],
+    }
+    config = {"apiVersion": "kubelet.config.k8s.io/v1", "kind": "CredentialProviderConfig", "providers": [stated]}
+    (directory / "config.yaml").write_text(yaml.safe_dump(config))
+    return directory
+
+
+@pytest.fixture(scope="module")
+def agent(
+    shop: Registry, programs: Path, tmp_path_factory: pytest.TempPathFactory, new_shared_agent: NewAgent
+) -> Agent:
+    """An agent whose user has no login for the registry."""
+    made = new_shared_agent(
+        imageCredentialProviderConfig=str(programs / "config.yaml"), imageCredentialProviderBinDir=str(programs)
+    )
+    made.environment |= registry.registries_conf(tmp_path_factory.mktemp("podman-env"), shop.address)
+    made.start()
+    return made
+
+
+def test_a_pod_without_a_secret_gets_the_images_that_the_program_has_logins_for(
+    agent: Agent, shop: Registry, programs: Path
+) -> None:
+    for name in ("known/one", "known/two", "unknown"):
+        shop.push(name, "1")
+    known = f"{shop.address}/known/one:1"
+    agent.write(
+        wanting("plain", known, policy="Always"),
+        wanting("stranger", f"{shop.address}/unknown:1"),
+        pull_secret("wrong", shop.address, WRONG_PASSWORD),
+        wanting("after-a-secret", f"{shop.address}/known/two:1", "wrong"),
+    )
+    agent.until_running(["plain", "after-a-secret"])
+    agent.until(lambda: gets_nothing(agent, "stranger"), "the program is not asked for other images")
+    agent.write(wanting("again", known, policy="Always"), wanting("never", known, policy="Never"))
+    agent.until_running(["again", "never"])
+    asked = [json.loads(line)["image"] for line in (programs / "asked").read_text().splitlines()]
+    assert sorted(asked) == [f"{shop.address}/known/one", f"{shop.address}/known/two"], "its answers are kept"
+
+
+def test_nobody_tells_the_passwords(agent: Agent) -> None:
+    told = [agent.log_text(), json.dumps(agent.events()), json.dumps(agent.pods()), agent.cli("config", "show").out]
+    told += [path.read_text(errors="replace") for path in agent.state.rglob("*") if path.is_file()]
+    assert not [text for text in told if PASSWORD in text or WRONG_PASSWORD in text]
+
+
+def test_an_agent_whose_provider_is_not_there_does_not_start(new_agent: NewAgent, tmp_path: Path) -> None:
+    (tmp_path / "config.yaml").write_text("kind: CredentialProviderConfig\napiVersion: kubelet.config.k8s.io/v1\n")
+    agent = new_agent(
+        imageCredentialProviderConfig=str(tmp_path / "config.yaml"), imageCredentialProviderBinDir=str(tmp_path)
+    )
+    agent.respawn()
+    assert agent.wait_end() == 2
+    assert "providers: at least 1 item in plugins is required" in agent.log_text()

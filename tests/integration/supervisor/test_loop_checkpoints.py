@@ -1,0 +1,66 @@
+"""Knowledge of the sync loop over a restart of the agent, on a real disk."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+from pathlib import Path
+
+from ipc.host.clock import SystemClock
+from ipc.messages import event_reasons
+from ipc.messages.base import node_event
+from supervisor.loop_checkpoints import LoopCheckpoints
+from supervisor.protocol.events import (
+    BindingsRestored,
+    ContainerRestartsRestored,
+    EventsRestored,
+    EvictionsRestored,
+    LoopEvent,
+    ProbeResultsRestored,
+    ResourcesRestored,
+)
+from tests.harness.dialogue import Talk
+
+DEADLINE_S = 10.0
+
+
+def checkpoints_of(talk: Talk) -> LoopCheckpoints:
+    return LoopCheckpoints(talk.settings, talk.loop, SystemClock())
+
+
+def restored(directory: Path) -> Mapping[type[LoopEvent], LoopEvent]:
+    """Events that the next agent's loop gets, in their order."""
+    return {type(event): event for event in checkpoints_of(Talk(state_dir=directory)).restore()}
+
+
+def test_the_history_of_events_is_restored_before_anything_that_adds_to_it(tmp_path: Path) -> None:
+    assert list(restored(tmp_path)) == [
+        EventsRestored,
+        EvictionsRestored,
+        ProbeResultsRestored,
+        ResourcesRestored,
+        ContainerRestartsRestored,
+        BindingsRestored,
+    ]
+
+
+async def test_the_last_of_it_is_there_for_the_next_agent(tmp_path: Path) -> None:
+    talk = Talk(state_dir=tmp_path)
+    talk.start("a")
+    talk.say(node_event("n1", event_reasons.PREFLIGHT, "no cgroups"))
+    await checkpoints_of(talk).close()
+    events, resources = restored(tmp_path)[EventsRestored], restored(tmp_path)[ResourcesRestored]
+    assert isinstance(events, EventsRestored)
+    assert "no cgroups" in [event.message for event in events.events]
+    assert isinstance(resources, ResourcesRestored)
+    assert list(resources.pods) == ["a"]
+
+
+async def test_allocations_do_not_wait_for_the_next_second(tmp_path: Path) -> None:
+    talk = Talk(state_dir=tmp_path)
+    talk.start("a")
+    checkpoints_of(talk).keep_at_once()
+    async with asyncio.timeout(DEADLINE_S):
+        while not (tmp_path / "allocated_pods_state").exists():  # noqa: ASYNC110 - a file is written
+            await asyncio.sleep(0.01)
+    assert not (tmp_path / "events.jsonl").exists()

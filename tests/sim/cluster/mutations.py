@@ -1,0 +1,52 @@
+"""Rules of a node in a cluster, each broken on purpose: the simulation has to find out."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+from supervisor.sources.api_source import ApiSource
+from tests.sim.mutations import Mutation, replaced
+from workers.cluster.node.keeper import NodeKeeper
+from workers.cluster.pods.known_pod import KnownPod
+from workers.cluster.pods.pod_source import PodSource
+from workers.cluster.pods.status_manager import StatusManager
+from workers.cluster.pods.wanted_status import plain_status
+
+
+def _two_at_a_time(self: StatusManager, uid: str, now: float, original: Any = StatusManager.due) -> Any:
+    if (entry := self._entries.get(uid)) is not None:
+        entry.is_busy = False
+    return original(self, uid, now)
+
+
+def _released_with_its_deletion(self: StatusManager, pod: KnownPod, original: Any = StatusManager.changed) -> None:
+    original(self, pod)
+    if pod.is_deleted:
+        self.released(pod.uid)
+
+
+def _takes_mirrors(self: PodSource, pod: KnownPod) -> None:
+    self._known[pod.uid] = pod
+    if pod.uid not in self._bringing and self._is_news(pod):
+        self._bringing[pod.uid] = self._tasks.spawn(self._bring(pod), name="pod of the cluster")
+
+
+def _believes_half_a_list(self: ApiSource) -> None:
+    self._listed, self._reading = type(self._listed)(), None
+    self._changed.set()
+
+
+def _always_observed(self: StatusManager, uid: str, changed: Any, now: float, *, is_static: bool = False) -> None:
+    self.report_plain(uid, plain_status(changed.status, is_static=is_static), now)
+
+
+CLUSTER_MUTATIONS: Final[Mapping[str, Mutation]] = {
+    "patch a status twice at a time": replaced(StatusManager, "due", _two_at_a_time),
+    "take a deleted pod for one that has gone": replaced(StatusManager, "changed", _released_with_its_deletion),
+    "run mirrors": replaced(PodSource, "_take", _takes_mirrors),
+    "believe half a list": replaced(ApiSource, "begin", _believes_half_a_list),
+    "tell what nobody has observed": replaced(StatusManager, "report", _always_observed),
+    "begin an end anew": replaced(PodSource, "_is_over", lambda self, pod: False),
+    "miss a restored backup": replaced(NodeKeeper, "_see_restore", lambda self: None),
+}

@@ -1,0 +1,516 @@
+"""A node of a cluster whose API server fails in every way: one seed, one thread, no time of its own.
+
+    python -m tests.sim --cluster --seeds 1..40
+
+The real process that speaks to the cluster, the real source, merge, checkpoint, sync loop and workers, on simulated
+time. Noise first; then the server is well and everything has to agree; then the server is away for long, perhaps with
+a death of the agent; then it is restored from an older backup; then all pods are deleted.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import random
+import shutil
+import tempfile
+from collections.abc import Callable, Iterator
+from datetime import datetime
+from pathlib import Path
+from typing import Final
+
+import msgspec
+
+from ipc.api.annotations import CONFIG_HASH
+from ipc.api.v1.pod import Pod
+from ipc.messages.api_server import PodChanged
+from ipc.messages.event_reasons import UNSUPPORTED_FIELD
+from ipc.podresources.node_resources import NodeResources
+from ipc.wire.boot import WorkerSettings
+from ipc.wire.cluster_settings import ClusterSettings
+from supervisor.config.settings import CrashLoopBackOffSettings, Seconds, Settings, WorkersSettings
+from supervisor.processes.worker_pool import CLUSTER_SLOT
+from tests.fakes.clock import SimClock
+from tests.fakes.ownership import LABEL_KEY
+from tests.servers.kube_api.failures import JsonObject, Refusal
+from tests.servers.kube_api.pod_updates import MIRROR
+from tests.sim.agent import POD_SLOTS, SLOTS, Given
+from tests.sim.children import HUNG_S
+from tests.sim.cluster.master import NodeAgent
+from tests.sim.cluster.network import CALM, STORM, Reach, SimNetwork
+from tests.sim.cluster.process import machine_installed
+from tests.sim.cluster.rules import ServerRules, differences
+from tests.sim.cluster.server import LEASES, NODE, SimServer
+from tests.sim.faults import Faults
+from tests.sim.host import SimHost
+from tests.sim.loop import NOBODY, run_alone
+from tests.sim.objects import SimObjects
+from tests.sim.oracle import MAX_BACKOFF_S, complaints
+from tests.sim.pods import PRESENT, PROGRAMS, PULLED, PodMaker
+from tests.sim.pressure import Marks
+from tests.sim.probes import SimProbes
+from tests.sim.runtime import INSTANCE, NOISY, QUIET, SimPodman
+from tests.sim.simulation import DOWN_S, PODS_PER_WORKER, SETTLE_S, STEP_S, WALL, Outcome
+from tests.sim.trace import Trace, Violation
+from tests.sim.watch import Watch
+
+HOUR_S: Final = 3600.0
+AN_HOUR: Final = 0.3
+"""Part of the simulations in which the server is away for an hour; in the others it is for some minutes."""
+MINUTES_S: Final = 400.0
+KILLED: Final = 0.5
+"""Part of them in which the agent dies meanwhile."""
+CUT_OFF_S: Final = 60.0
+DEAD_S: Final = 20.0
+"""Longest partition and longest death of the server in the noise."""
+BACKUP_PERIOD_S: Final = 30.0
+LEASE_S: Final = 40
+NAMES: Final = ("kube-a", "kube-b", "kube-c")
+"""A name may come again, with another UID."""
+CAPACITY: Final = NodeResources(capacity={"cpu": "2", "memory": "1Gi", "ephemeral-storage": "10Gi"})
+CONFIG: Final = "config"
+STEADY: Final = ("serve",)
+"""Arguments of a program that runs as long as nobody stops it."""
+
+
+class ClusterOptions(msgspec.Struct, frozen=True, kw_only=True):
+    """How wild. What is None is drawn by the seed."""
+
+    noise_s: float = 90.0
+    away_s: float | None = None
+    """How long the server is away, seconds."""
+    skew_s: float | None = None
+    """How far the server's clock is ahead, seconds."""
+    verbose: bool = False
+
+
+def simulate_cluster(seed: int, options: ClusterOptions) -> Outcome:
+    """Run one seed from its beginning to its end."""
+    memory = Path("/dev/shm")
+    directory = Path(tempfile.mkdtemp(prefix="rootlet-sim-", dir=memory if memory.is_dir() else None))
+    trace = Trace(verbose=options.verbose)
+    random.seed(seed)  # what the process draws jitter from
+
+    async def main() -> None:
+        await ClusterSimulation(seed, options, trace, directory).run()
+
+    broken = ""
+    try:
+        run_alone(main)
+    except Violation as violation:
+        broken = str(violation)
+    finally:
+        shutil.rmtree(directory, ignore_errors=True)
+    return Outcome(seed=seed, digest=trace.digest(), broken=broken, tail=tuple(trace.lines), noted=trace.noted)
+
+
+class ClusterSimulation:
+    """The driver."""
+
+    def __init__(self, seed: int, options: ClusterOptions, trace: Trace, directory: Path) -> None:
+        self._rng = rng = random.Random(seed)
+        self._options = options
+        self._trace = trace
+        self._directory = directory
+        self._clock = SimClock()
+        self._clock.wall_offset_s = WALL
+        self._maker = PodMaker(random.Random(rng.random()))
+        self._static: dict[str, Pod] = {}
+        self._made = 0
+        self._faults = Faults(trace, self._clock)
+        watch = Watch(trace, self._clock, lambda uid: self._agent.in_flight.get(uid))
+        watch.excused = self._faults.excuses
+        self._podman = SimPodman(self._clock, rng, watch, images=[PRESENT], registry=PULLED)
+        self._podman.commands.update(PROGRAMS)
+        watch.podman = self._podman
+        self._rules = ServerRules(trace, self._podman)
+        self._server = SimServer(rng, self._clock, self._rules)
+        if options.skew_s is not None:
+            self._server.skew_s = options.skew_s
+        self._network = SimNetwork(rng, self._server, trace.note)
+        self._host = SimHost(rng, self._podman, self._clock)
+        self._host.is_quiet = True
+        self._backups: list[tuple[float, int]] = []
+        settings = Settings(
+            workers=WorkersSettings(count=len(POD_SLOTS), pods_per_worker=PODS_PER_WORKER),
+            crash_loop_back_off=CrashLoopBackOffSettings(max_container_restart_period_s=Seconds(MAX_BACKOFF_S)),
+        )
+        cluster = ClusterSettings(
+            kubeconfig=self._server.kubeconfig(directory),
+            pki_dir=str(directory / "pki"),
+            lease_duration_s=LEASE_S,
+            kubernetes_service=("192.0.2.1", 6443),
+        )
+        self._given = Given(
+            rng=rng,
+            trace=trace,
+            watch=watch,
+            podman=self._podman,
+            probes=SimProbes(self._podman, rng, watch.probes),
+            poison=None,
+            objects=SimObjects(rng),
+            host=self._host,
+            marks=Marks(trace),
+            clock=self._clock,
+            settings=settings,
+            worker_settings=WorkerSettings(
+                instance=INSTANCE,
+                label_key=LABEL_KEY,
+                node_name=NODE,
+                podman_socket="",
+                pod_logs_dir=str(directory / "pod-logs"),
+                pods_dir=str(directory / "pods"),
+                inspect_file=str(directory / "inspects"),
+                image_records_file=str(directory / "images.json"),
+                max_container_restart_period_s=MAX_BACKOFF_S,
+                node=CAPACITY,
+                cluster=cluster,
+            ),
+            pod_rows=len(NAMES) + 1,
+        )
+        self._agent = self._new_agent()
+
+    async def run(self) -> None:
+        """Raises Violation."""
+        asyncio.get_running_loop().set_exception_handler(self._on_internal_error)
+        with self._faults.installed(), self._host.installed(), self._network.installed(), machine_installed():
+            self._server.put("configmaps", self._config())
+            self._agent.start()
+            await self._make_noise()
+            await self._settle()
+            await self._be_away()
+            await self._restore()
+            await self._take_down()
+            self._agent.die("the end")
+
+    def _on_internal_error(self, _: asyncio.AbstractEventLoop, context: dict[str, object]) -> None:
+        self._trace.broke(f"internal error: {context.get('message')} {context.get('exception')!r}")
+
+    # --- the parts ---
+
+    async def _make_noise(self) -> None:
+        self._podman.odds, self._network.weather = NOISY, STORM
+        end_at = self._now + self._options.noise_s
+        acts, weights = list(NOISE), list(NOISE.values())
+        while self._now < end_at:
+            await self._step(self._rng.uniform(0.0, 2 * STEP_S))
+            self._rng.choices(acts, weights)[0](self)
+
+    async def _settle(self) -> None:
+        self._trace.note("quiet from here")
+        self._podman.odds, self._network.weather = QUIET, CALM
+        self._podman.revive()
+        self._faults.clear()
+        self._network.become(Reach.FINE)
+        for child in self._agent.children.values():
+            if child is not None:
+                child.go_on()
+        self._agent.state(self._static)
+        await self._come_to_rest()
+
+    async def _be_away(self) -> None:
+        """Nobody answers for long: what runs goes on, also in the next agent; what was wanted meanwhile comes after."""
+        steady = self._steady()
+        away_s = HOUR_S if self._rng.random() < AN_HOUR else self._rng.uniform(0.0, MINUTES_S)
+        away_s = away_s if self._options.away_s is None else self._options.away_s
+        self._network.become(self._rng.choice((Reach.SILENT, Reach.DEAD)))
+        await self._step(self._rng.uniform(0.0, away_s))
+        if self._rng.random() < KILLED:
+            self._agent.die("killed while the server is away")
+            self._restart_agent()
+            self._agent.state(self._static)
+        self.change_pod()
+        self.change_config()
+        await self._step(away_s)
+        self._compare(steady, self._steady(), "while the server was away")
+        self._network.become(Reach.FINE)
+        await self._come_to_rest()
+        self._compare(steady, self._steady(), "when the server was back")
+
+    async def _restore(self) -> None:
+        """An older backup takes the place of the server's store; the lease shows it."""
+        lease = self._server.lease_revision()
+        found = [revision for at, revision in self._backups if revision < lease]
+        if not found:
+            return
+        before, steady = self._server.pods(), self._steady()
+        revision = self._rng.choice(found)
+        self._trace.note(f"the store of {self._server.store.revision} is that of {revision} again")
+        self._server.restore(revision)
+        self._network.break_all()
+        self._backups.clear()
+        await self._come_to_rest()
+        same = {uid for uid, pod in self._server.pods().items() if uid in before and pod["spec"] == before[uid]["spec"]}
+        kept = {uid: ids for uid, ids in steady.items() if uid in same}
+        self._compare(kept, self._steady(), "by the restore")
+
+    async def _take_down(self) -> None:
+        self._trace.note("everything goes")
+        self._static.clear()
+        self._agent.state({})
+        for pod in self._server.pods().values():
+            with contextlib.suppress(Refusal):
+                self._server.delete(pod["metadata"]["name"])
+        await self._until(lambda: not self._server.pods(), "the server has no pods", DOWN_S)
+        await self._until(lambda: not (self._podman.uids() or self._agent.told), "nothing is left", DOWN_S)
+
+    async def _come_to_rest(self) -> None:
+        """Within the bound there is a moment for each pod at which all agree."""
+        wrong = {"all": "not looked at"}
+        end_at = self._now + SETTLE_S
+        while wrong and self._now < end_at:
+            await self._step(STEP_S)
+            wrong = self._wrong()
+        if wrong:
+            words = "; ".join(f"{uid[:8]}: {why}" for uid, why in wrong.items())
+            self._trace.broke(f"after {SETTLE_S:g} quiet seconds: {words}")
+        self._trace.check()
+
+    def _wrong(self) -> dict[str, str]:
+        pods = self._server.pods()
+        mirrors = {pod["metadata"]["name"]: pod for pod in pods.values() if _is_mirror(pod)}
+        found = {uid: "; ".join(self._wrong_pod(uid, pod)) for uid, pod in pods.items() if not _is_mirror(pod)}
+        found |= {uid: "; ".join(self._wrong_static(uid, mirrors)) for uid in self._static}
+        wanted = {f"{pod.metadata.name}-{NODE}" for pod in self._static.values()}
+        found |= {f"mirror {name}": "it mirrors nothing" for name in sorted(mirrors.keys() - wanted)}
+        known = pods.keys() | self._static.keys()
+        found |= dict.fromkeys(sorted(self._podman.uids() - known), "it is there and nobody wants it")
+        found["node"] = "; ".join(self._wrong_node())
+        return {uid: why for uid, why in found.items() if why}
+
+    def _wrong_pod(self, uid: str, there: JsonObject) -> Iterator[str]:
+        pod, told = self._agent.stated.get(uid), self._agent.told.get(uid)
+        if there["metadata"].get("deletionTimestamp"):
+            yield "it is deleted, and the server still has it"
+            return
+        if there["status"].get("reason") == UNSUPPORTED_FIELD.reason:  # it never gets to the master
+            return
+        if pod is None:
+            yield "the agent does not know it"
+            return
+        if pod.metadata.labels != (there["metadata"].get("labels") or {}):
+            yield "its labels are others"
+        yield from self._complaints(pod, told)
+        yield from differences(there, told, is_static=False)
+        if told is not None and told.status.phase == "Running":
+            yield from self._wrong_config(uid)
+
+    def _wrong_config(self, uid: str) -> Iterator[str]:
+        newest = self._agent.newest.get(uid)
+        config = self._server.store.get("configmaps", "default", CONFIG)
+        given = None if newest is None else newest.objects.config_maps.get(CONFIG)
+        if given is None or dict(given.data) != config["data"]:
+            yield f"its last sync had {given} for {config['data']}"
+
+    def _wrong_static(self, uid: str, mirrors: dict[str, JsonObject]) -> Iterator[str]:
+        pod, told = self._static[uid], self._agent.told.get(uid)
+        yield from self._complaints(self._agent.refused.get(uid, pod), told)
+        mirror = mirrors.get(f"{pod.metadata.name}-{NODE}")
+        if mirror is None:
+            yield "it has no mirror"
+        else:
+            yield from differences(mirror, told, is_static=True)
+
+    def _complaints(self, pod: Pod, told: PodChanged | None) -> Iterator[str]:
+        return complaints(pod, self._podman, told, self._clock.now().wall, edited=True)
+
+    def _wrong_node(self) -> Iterator[str]:
+        """The Node is there and ready, its lease was renewed, by the clock of the node."""
+        try:
+            node = self._server.store.get("nodes", "", NODE)
+            lease = self._server.store.get("leases", LEASES, NODE)
+        except Refusal as refusal:
+            yield str(refusal)
+            return
+        ready = [each["status"] for each in node["status"].get("conditions", ()) if each["type"] == "Ready"]
+        if ready != ["True"]:
+            yield f"Ready is {ready}"
+        age_s = self._clock.now().wall - datetime.fromisoformat(lease["spec"]["renewTime"]).timestamp()
+        if age_s > LEASE_S:
+            yield f"its lease was renewed {age_s:.0f} s ago"
+
+    def _steady(self) -> dict[str, frozenset[str]]:
+        """Containers by pod, of pods all of whose containers run for ever, as long as the pod may."""
+        found = {}
+        for uid, pod in self._agent.stated.items():
+            told = self._agent.told.get(uid)
+            running = frozenset(c.id for c in self._podman.of_pod(uid) if c.state == "running")
+            every = (*pod.spec.init_containers, *pod.spec.containers)
+            is_running = told is not None and told.status.phase == "Running"
+            if is_running and pod.spec.active_deadline_seconds is None and all(c.args == STEADY for c in every):
+                found[uid] = running
+        return found
+
+    def _compare(self, before: dict[str, frozenset[str]], after: dict[str, frozenset[str]], when: str) -> None:
+        """Nobody restarts, but for pods that somebody wanted otherwise."""
+        lost = [
+            uid
+            for uid, ids in before.items()
+            if uid not in self._rules.unwanted and not ids <= after.get(uid, frozenset())
+        ]
+        if lost:
+            self._trace.broke(f"containers of {lost} have ended {when}")
+        self._trace.check()
+
+    async def _until(self, is_so: Callable[[], bool], what: str, within_s: float) -> None:
+        end_at = self._now + within_s
+        while not is_so():
+            if self._now >= end_at:
+                self._trace.broke(f"not within {within_s:g} s: {what}")
+            await self._step(STEP_S)
+
+    async def _step(self, seconds: float) -> None:
+        await asyncio.sleep(seconds)
+        if not self._backups or self._now > self._backups[-1][0] + BACKUP_PERIOD_S:
+            self._backups.append((self._now, self._server.store.revision))
+        self._trace.check()
+
+    @property
+    def _now(self) -> float:
+        return self._clock.now().mono
+
+    # --- what people do ---
+
+    def change_pod(self) -> None:
+        name = self._rng.choice(NAMES)
+        pod = next((pod for pod in self._server.pods().values() if pod["metadata"]["name"] == name), None)
+        if pod is None:
+            self._trace.note(f"somebody makes {name}")
+            self._server.schedule(self._manifest(name))
+        elif self._rng.random() < 0.5:
+            self._trace.note(f"somebody deletes {name}, {pod['metadata']['uid'][:8]}")
+            self._server.delete(name, self._rng.choice((None, None, 1, 60)))
+        else:
+            self._trace.note(f"somebody labels {name}")
+            self._server.edit(name, self._label)
+
+    def _label(self, pod: JsonObject) -> None:
+        pod["metadata"]["labels"] = {"edit": str(self._rng.randrange(1000))}
+
+    def _manifest(self, name: str) -> JsonObject:
+        pod = self._maker.make("")
+        found: JsonObject = msgspec.json.decode(msgspec.json.encode(pod))
+        for container in found["spec"]["containers"]:
+            container["envFrom"] = [{"configMapRef": {"name": CONFIG}}]
+        for each in (*found["spec"].get("initContainers", ()), *found["spec"]["containers"]):
+            each["image"] = PRESENT
+        found["spec"].pop("ephemeralContainers", None)
+        return {"kind": "Pod", "apiVersion": "v1", "metadata": {"name": name}, "spec": found["spec"]}
+
+    def change_config(self) -> None:
+        self._server.put("configmaps", self._config())
+
+    def _config(self) -> JsonObject:
+        self._made += 1
+        metadata = {"name": CONFIG, "namespace": "default"}
+        return {"kind": "ConfigMap", "apiVersion": "v1", "metadata": metadata, "data": {"edit": str(self._made)}}
+
+    def change_manifest(self) -> None:
+        """A static pod comes, changes or goes."""
+        uid = "00000001-file"
+        if uid in self._static and self._rng.random() < 0.5:
+            del self._static[uid]
+        else:
+            pod = self._maker.make(uid)
+            self._made += 1
+            metadata = msgspec.structs.replace(pod.metadata, annotations={CONFIG_HASH: str(self._made)})
+            containers = tuple(msgspec.structs.replace(each, image=PRESENT) for each in pod.spec.containers)
+            self._static[uid] = msgspec.structs.replace(
+                pod,
+                metadata=metadata,
+                spec=msgspec.structs.replace(pod.spec, containers=containers, ephemeral_containers=()),
+            )
+        self.read_sources()
+
+    def read_sources(self) -> None:
+        if self._agent.alive:
+            self._agent.state(self._static)
+
+    def delete_mirror(self) -> None:
+        for pod in self._server.pods().values():
+            if _is_mirror(pod):
+                self._trace.note(f"somebody deletes mirror {pod['metadata']['name']}")
+                self._server.delete(pod["metadata"]["name"], self._rng.choice((None, 0)))
+
+    def write_status(self) -> None:
+        """Somebody else, who should not."""
+        for pod in self._server.pods().values():
+            if pod["status"].get("phase") == "Running":
+                self._server.store.update(pod | {"status": pod["status"] | {"phase": "Pending", "podIP": "192.0.2.9"}})
+                return
+
+    def renew_for_another(self) -> None:
+        """A second node of this name renews the lease."""
+        with contextlib.suppress(Refusal):
+            lease = self._server.store.get("leases", LEASES, NODE)
+            lease["metadata"]["labels"] = {"renewed": str(self._rng.randrange(1000))}
+            self._server.store.update(lease)
+
+    # --- what fails ---
+
+    def cut_off(self) -> None:
+        self._become(Reach.SILENT, CUT_OFF_S)
+
+    def kill_server(self) -> None:
+        self._become(Reach.DEAD, DEAD_S)
+
+    def _become(self, reach: Reach, most_s: float) -> None:
+        self._network.become(reach)
+        delay_s = self._rng.uniform(0.1, most_s)
+        asyncio.get_running_loop().call_later(delay_s, self._network.become, Reach.FINE, context=NOBODY)
+
+    def break_connections(self) -> None:
+        self._network.break_all()
+
+    def expire(self) -> None:
+        self._trace.note("the server forgets its history")
+        self._server.expire()
+
+    def kill_worker(self) -> None:
+        self._agent.kill(self._rng.choice((*SLOTS, CLUSTER_SLOT, CLUSTER_SLOT)))
+
+    def hang_cluster(self) -> None:
+        child = self._agent.children[CLUSTER_SLOT]
+        if child is not None and child.alive and not child.hangs:
+            child.hang()
+            asyncio.get_running_loop().call_later(self._rng.uniform(0.5, HUNG_S), child.go_on, context=NOBODY)
+
+    def end_a_process(self) -> None:
+        if running := [c for c in self._podman.containers.values() if c.state == "running"]:
+            self._podman.exit(self._rng.choice(running).id, self._rng.choice((0, 1, 137)))
+
+    def kill_agent(self) -> None:
+        self._agent.die("killed")
+        self._restart_agent()
+
+    def _restart_agent(self) -> None:
+        self._agent = self._new_agent(self._agent)
+        self._agent.start()
+
+    def _new_agent(self, before: NodeAgent | None = None) -> NodeAgent:
+        verdicts, resources = (None, None) if before is None else (before.kept_verdicts(), before.kept_resources())
+        return NodeAgent(self._given, self._rules, self._directory / "desired.json", verdicts, resources)
+
+
+def _is_mirror(pod: JsonObject) -> bool:
+    return MIRROR in (pod["metadata"].get("annotations") or {})
+
+
+NOISE: Final[dict[Callable[[ClusterSimulation], None], float]] = {
+    ClusterSimulation.change_pod: 20,
+    ClusterSimulation.change_config: 4,
+    ClusterSimulation.change_manifest: 4,
+    ClusterSimulation.read_sources: 4,
+    ClusterSimulation.delete_mirror: 2,
+    ClusterSimulation.write_status: 2,
+    ClusterSimulation.renew_for_another: 2,
+    ClusterSimulation.cut_off: 2,
+    ClusterSimulation.kill_server: 1,
+    ClusterSimulation.break_connections: 2,
+    ClusterSimulation.expire: 2,
+    ClusterSimulation.kill_worker: 4,
+    ClusterSimulation.hang_cluster: 1,
+    ClusterSimulation.end_a_process: 6,
+    ClusterSimulation.kill_agent: 1,
+}
+"""Acts, and how often each happens relative to the others."""

@@ -1,0 +1,135 @@
+"""Conversation with one credential provider, and which of its answers still hold. Pure.
+
+Mirrors pkg/credentialprovider/plugin/plugin.go (pluginProvider, execPlugin). A provider is asked for the name of an
+image without tag and digest, with which its answers are kept, too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+import msgspec
+
+from ipc.kubecontainer.registry_login import RegistryLogin
+from ipc.text.durations import parse_duration
+from ipc.wire.credential_provider import CredentialProvider
+from workers.images.credentials import KeyedLogin, is_key_for, keyed_login
+from workers.kubecontainer.image_reference import ImageReference
+
+MAX_KEPT: Final = 1_000
+"""Most answers of one provider that are kept: the newest."""
+REQUEST: Final = "CredentialProviderRequest"
+RESPONSE: Final = "CredentialProviderResponse"
+_GLOBAL: Final = "<global>"
+"""Key of an answer for every image; no image has such a name."""
+
+Logins = tuple[KeyedLogin, ...]
+
+
+class ProviderError(Exception):
+    """An answer that cannot be used; the text has nothing of it but its version and its kind of key."""
+
+
+class _Auth(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    username: str = ""
+    password: str = ""
+
+
+class _Response(msgspec.Struct, frozen=True, rename="camel", forbid_unknown_fields=True):
+    kind: str = ""
+    api_version: str = ""
+    cache_key_type: str = ""
+    cache_duration: str | None = None
+    auth: dict[str, _Auth] | None = None
+
+
+class _Version(msgspec.Struct, frozen=True, rename="camel"):
+    api_version: str = ""
+
+
+class Answer(msgspec.Struct, frozen=True):
+    """Logins that a provider gave for an image."""
+
+    logins: Logins
+    key: str
+    """Images that it is for: one of `keys_of`."""
+    cache_s: float
+    """How long it may be kept, in seconds; 0 or less: not at all."""
+
+
+class _Kept(msgspec.Struct, frozen=True):
+    logins: Logins
+    expires_at: float
+    """Monotonic seconds."""
+
+
+def is_for(provider: CredentialProvider, image: ImageReference) -> bool:
+    """Whether the provider is asked for that image (isImageAllowed)."""
+    return any(is_key_for(key, image) for key in provider.match_images)
+
+
+def keys_of(image: ImageReference) -> tuple[str, str, str]:
+    """Keys of answers that are for that image: its own, its registry's, that of all. They are looked up in this
+    order."""
+    return f"{image.domain}/{image.path}", image.domain, _GLOBAL
+
+
+def request(provider: CredentialProvider, image: ImageReference) -> bytes:
+    """Bytes that the provider reads."""
+    name, _, _ = keys_of(image)
+    return msgspec.json.encode({"kind": REQUEST, "apiVersion": provider.api_version, "image": name}) + b"\n"
+
+
+def read_answer(provider: CredentialProvider, image: ImageReference, output: bytes) -> Answer:
+    """Meaning of what the provider has printed. Raises ProviderError."""
+    try:
+        version = msgspec.json.decode(output, type=_Version).api_version
+    except (msgspec.DecodeError, RecursionError):
+        raise ProviderError("its output is no JSON object") from None
+    if version != provider.api_version:
+        raise ProviderError(
+            f"apiVersion from credential plugin response did not match expected apiVersion:{provider.api_version}, "
+            f"actual apiVersion:{version[:64]}"
+        )
+    try:
+        response = msgspec.json.decode(output, type=_Response)
+        cache_s = (
+            provider.default_cache_s if response.cache_duration is None else parse_duration(response.cache_duration)
+        )
+    except (ValueError, RecursionError):  # msgspec's errors are ValueErrors, too
+        raise ProviderError("error decoding credential provider plugin response from stdout") from None
+    if response.kind != RESPONSE:
+        raise ProviderError("error decoding credential provider plugin response from stdout")
+    keys = dict(zip(("Image", "Registry", "Global"), keys_of(image), strict=True))
+    if response.cache_key_type not in keys:
+        kind = response.cache_key_type[:64]
+        raise ProviderError(f"credential provider plugin did not return a valid cacheKeyType: {kind}")
+    found = (
+        keyed_login(registry, RegistryLogin(username=auth.username, password=auth.password))
+        for registry, auth in (response.auth or {}).items()
+    )
+    return Answer(tuple(keyed for keyed in found if keyed.key), keys[response.cache_key_type], cache_s)
+
+
+class KeptAnswers:
+    """Answers of one provider that still hold."""
+
+    def __init__(self) -> None:
+        self._kept: dict[str, _Kept] = {}
+
+    def find(self, image: ImageReference, now: float) -> Logins | None:
+        """Logins that were given for that image, or for its registry, or for all; None when they have to be asked for.
+        ``now`` in monotonic seconds."""
+        found = (self._kept.get(key) for key in keys_of(image))
+        return next((kept.logins for kept in found if kept is not None and kept.expires_at >= now), None)
+
+    def keep(self, answer: Answer, now: float) -> None:
+        """Keep an answer for as long as it says, and drop those that have ended."""
+        if answer.cache_s <= 0:
+            return
+        holding: Mapping[str, _Kept] = {
+            key: kept for key, kept in self._kept.items() if kept.expires_at >= now and key != answer.key
+        }
+        newest = [*holding.items(), (answer.key, _Kept(answer.logins, now + answer.cache_s))][-MAX_KEPT:]
+        self._kept = dict(newest)

@@ -1,0 +1,89 @@
+"""Logins of the node's credential providers: each that is for an image is run, unless it has answered already.
+
+Mirrors pkg/credentialprovider/plugin: NewExternalCredentialProviderDockerKeyring and what it asks. A provider that
+fails is told in the log, and the image is pulled without it. Providers are asked beside one another, upstream one
+after the other; the order of their logins is that of the configuration in both.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Sequence
+from typing import Final
+
+from ipc.host.clock import Clock
+from ipc.host.plugin_process import PluginProcessError, ask_program
+from ipc.host.tasks import BackgroundTasks
+from ipc.kubecontainer.registry_login import RegistryLogin
+from ipc.wire.credential_provider import CredentialProvider
+from workers.images.credentials import logins_for
+from workers.images.provider_answers import KeptAnswers, Logins, ProviderError, is_for, keys_of, read_answer, request
+from workers.kubecontainer.image_reference import ImageReference
+
+DEADLINE_S: Final = 60.0
+"""How long a provider may run, in seconds, as upstream."""
+MAX_OUTPUT_BYTES: Final = 1 << 20
+"""Largest answer that is read."""
+
+log = logging.getLogger(__name__)
+
+
+class ProviderLogins:
+    """Asks the providers of this node. For one event loop."""
+
+    def __init__(self, providers: Sequence[CredentialProvider], clock: Clock) -> None:
+        self._tasks = BackgroundTasks()
+        self._providers = [_Asked(provider, clock, self._tasks) for provider in providers]
+
+    async def find(self, image: ImageReference) -> tuple[RegistryLogin, ...]:
+        """Logins that they have for that image, in the order in which they are tried."""
+        asked = [provider for provider in self._providers if is_for(provider.provider, image)]
+        answers = await asyncio.gather(*(provider.logins(image) for provider in asked))
+        return logins_for(image, (login for answer in answers for login in answer))
+
+    async def close(self) -> None:
+        """End the providers that run."""
+        await self._tasks.close()
+
+
+class _Asked:
+    """One provider, its answers, and the images that it is asked for now."""
+
+    def __init__(self, provider: CredentialProvider, clock: Clock, tasks: BackgroundTasks) -> None:
+        self.provider = provider
+        self._clock = clock
+        self._tasks = tasks
+        self._kept = KeptAnswers()
+        self._asking: dict[str, asyncio.Task[Logins]] = {}
+
+    async def logins(self, image: ImageReference) -> Logins:
+        """Logins by what they are for. One run answers all who ask for the same image meanwhile, and goes on without
+        them: its answer is kept."""
+        found = self._kept.find(image, self._clock.now().mono)
+        if found is not None:
+            return found
+        name = keys_of(image)[0]
+        if name not in self._asking:
+            self._asking[name] = self._tasks.spawn(self._ask(image, name), name=f"credential provider for {name}")
+        return await asyncio.shield(self._asking[name])
+
+    async def _ask(self, image: ImageReference, name: str) -> Logins:
+        """Run the provider; no logins when it has failed."""
+        provider = self.provider
+        try:
+            output = await ask_program(
+                (provider.program, *provider.args),
+                dict(provider.env),
+                request(provider, image),
+                deadline_s=DEADLINE_S,
+                max_bytes=MAX_OUTPUT_BYTES,
+            )
+            answer = read_answer(provider, image, output)
+        except (PluginProcessError, ProviderError) as error:
+            log.warning("credential provider %s gave no logins for %s: %s", provider.name, name, error)
+            return ()
+        finally:
+            del self._asking[name]
+        self._kept.keep(answer, self._clock.now().mono)
+        return answer.logins
