@@ -44,6 +44,9 @@ FAST_PERIOD_S: Final = 0.1
 """Between looks at the node until it is ready for the first time (fastStatusUpdateOnce)."""
 FAST_TIME_S: Final = 120.0
 """How long that goes on (nodeReadyGracePeriod)."""
+RUNTIME_WAIT_S: Final = 5.0
+"""How long a registration waits for Podman, whose version and images a new Node tells. Upstream's kubelet does not start
+at all without its runtime (pkg/kubelet/kubelet.go, PreInitRuntimeService); here the Node is made, and is not ready."""
 NODE_SCHEDULABLE: Final = "NodeSchedulable"
 NODE_NOT_SCHEDULABLE: Final = "NodeNotSchedulable"
 QUERY: Final[Mapping[str, str]] = {"timeout": "10s"}
@@ -178,6 +181,7 @@ class NodeKeeper:
         while True:
             if self._must_register:
                 self._must_register = False
+                await self._observer.wait_for_runtime(RUNTIME_WAIT_S)
                 await register(self._client, self._initial)
                 fast_until = self._clock.now().mono + FAST_TIME_S
             self._wake.clear()

@@ -51,6 +51,7 @@ class NodeObserver:
         self._clock = clock
         self._agent: AgentChanged | None = None
         self._known = asyncio.Event()
+        self._runtime_answers = asyncio.Event()
         self._host: tuple[MachineInfo, HostVersions] | None = None
         self._host_at = 0.0
         self._images: tuple[StoredImage, ...] = ()
@@ -61,7 +62,18 @@ class NodeObserver:
         """The agent's state as the master tells it; whether the node's status is another one now."""
         before, self._agent = self._agent, agent
         self._known.set()
+        if agent.runtime_healthy and not self._runtime_answers.is_set():
+            self._runtime_answers.set()
+            self._images_due_at = 0.0
         return before is None or _relevant(before) != _relevant(agent)
+
+    async def wait_for_runtime(self, seconds: float) -> None:
+        """Return once Podman has answered the agent, or after so many seconds."""
+        try:
+            async with asyncio.timeout(seconds):
+                await self._runtime_answers.wait()
+        except TimeoutError:
+            return
 
     async def facts(self) -> NodeFacts:
         """Facts of this moment. Waits until the agent has told of itself."""

@@ -103,7 +103,9 @@ def started(server: KubeApiServer, tmp_path: Path) -> Started:
     """A node that runs as long as the block, as its own user."""
 
     @contextlib.asynccontextmanager
-    async def start(settings: ClusterSettings = QUICK, user: str = "system:node:n1") -> AsyncIterator[Node]:
+    async def start(
+        settings: ClusterSettings = QUICK, user: str = "system:node:n1", runtime_healthy: bool = True
+    ) -> AsyncIterator[Node]:
         config = server.kubeconfig(tmp_path, user, "token")
         access = decode_kubeconfig(config.read_bytes(), str(tmp_path))
         clock = SystemClock()
@@ -111,7 +113,7 @@ def started(server: KubeApiServer, tmp_path: Path) -> Started:
         node = Node(client, settings, clock)
         async with asyncio.TaskGroup() as group:
             work = [group.create_task(loop()) for loop in node.keeper.loops().values()]
-            node.take()
+            node.take(runtime_healthy=runtime_healthy)
             try:
                 yield node
             finally:

@@ -28,6 +28,10 @@ def renewal(request: Request) -> bool:
     return (request.verb, request.path) == ("PUT", LEASE)
 
 
+def registration(request: Request) -> bool:
+    return (request.verb, request.path) == ("POST", "/api/v1/nodes")
+
+
 def patched(kind: str, status: str) -> Any:
     """A patch that gives a condition a status."""
 
@@ -47,7 +51,7 @@ async def test_a_new_node_has_everything_at_once(server: KubeApiServer, started:
         QUICK, taints=(Taint(key="a", effect="NoSchedule"),), provider_id="x://1", network_scope=NetworkScope.NODE
     )
     async with started(settings) as node:
-        await server.asked(lambda request: request.verb == "POST" and request.path == "/api/v1/nodes")
+        await server.asked(registration)
         await node.keeper.synced.wait()
         await server.asked(renewal)
     made = server.store.get("nodes", "", "n1")
@@ -72,6 +76,14 @@ async def test_a_new_node_has_everything_at_once(server: KubeApiServer, started:
     lease = server.store.get("leases", "kube-node-lease", "n1")
     assert lease["metadata"]["ownerReferences"][0]["uid"] == made["metadata"]["uid"]
     assert lease["spec"]["holderIdentity"] == "n1"
+
+
+async def test_a_node_is_registered_once_podman_has_answered(server: KubeApiServer, started: Started) -> None:
+    async with started(runtime_healthy=False) as node:
+        await node.keeper.synced.wait()
+        assert not any(map(registration, server.requests))
+        node.take()
+        await server.asked(registration)
 
 
 async def test_a_status_without_a_change_is_not_sent(server: KubeApiServer, started: Started) -> None:
