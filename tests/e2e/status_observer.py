@@ -115,12 +115,14 @@ def batched(ids: Sequence[str], size: int) -> list[Sequence[str]]:
 
 
 def by_name(containers: Iterable[Seen]) -> dict[tuple[str, str], Seen]:
-    """By pod and container name. Fails when there are two of one name."""
+    """By pod and container name. Fails when there are two of one name, and both live: Podman lists one container after
+    the other, so that an earlier one may have ended, and its successor begun, before it has come to the later one."""
     found = list(containers)
     counts = Counter((c.pod, c.name) for c in found)
-    twice = [c for c in found if counts[c.pod, c.name] > 1]
-    assert not twice, f"running twice: {twice}"
-    return {(c.pod, c.name): c for c in found}
+    live = [c for c in found if counts[c.pod, c.name] == 1 or psutil.pid_exists(c.pid)]
+    named = {(c.pod, c.name): c for c in live}
+    assert len(named) == len(live), f"running twice: {[c for c in live if named[c.pod, c.name] is not c]}"
+    return named
 
 
 def _seen(shown: Mapping[str, Any]) -> Seen:
