@@ -79,6 +79,7 @@ ORDER: Final[Mapping[str, tuple[str, ...]]] = {
         "supervisor.eviction",
         "supervisor.record",
         "supervisor.syncloop",
+        "supervisor.control",
         "supervisor.doctor",
         "supervisor.cli",
         "supervisor.cli.printers",
