@@ -43,7 +43,7 @@ log = logging.getLogger(__name__)
 
 
 class AgentControl:
-    """Turns a command into events of the sync loop. Owns the futures of the loop's answers, and the levels of the log."""
+    """Turns commands into events of the sync loop. Owns the answers that are awaited, and the levels of the log."""
 
     def __init__(
         self,
