@@ -58,10 +58,9 @@ from ipc.wire.boot import Role
 from supervisor.admission.node_resources import node_resources, read_machine
 from supervisor.admission.predicates import admitted
 from supervisor.agent_report import AgentReport, start_line
-from supervisor.config.cluster_section import cluster_settings
+from supervisor.config.child_settings import worker_settings
 from supervisor.config.credential_providers import read_credential_providers
-from supervisor.config.server_section import server_settings
-from supervisor.config.settings import Settings, worker_settings
+from supervisor.config.settings import Settings
 from supervisor.control.admin_requests import AdminRequests
 from supervisor.control.agent_control import AgentControl
 from supervisor.control.configuration import Configuration
@@ -164,9 +163,7 @@ class Master:
                 str(service.socket),
                 label_key,
                 node,
-                server_settings(self._settings),
                 service.env,
-                cluster_settings(self._settings),
                 providers,
             ),
         )
