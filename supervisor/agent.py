@@ -23,6 +23,7 @@ from ipc.shm.trace import TRACER
 from ipc.wire.boot import LoadWorkerMain, Role
 from supervisor.config.server_section import listening_addresses
 from supervisor.config.settings import Settings
+from supervisor.control.configuration import Configuration
 from supervisor.podworkers.board_rows import SPARE_ROWS
 from supervisor.processes import listeners
 from supervisor.processes.podman_service import choose_service
@@ -75,11 +76,12 @@ def run_agent(settings: Settings, load: LoadWorkerMain, config_path: Path | None
     forbid_core_dumps()
     TRACER.attach(board.trace, SLOTS, "master")
     METERS.attach(board.metrics, SLOTS)
+    configuration = Configuration(settings, config_path)
     try:
         # After the fork, while the zygote imports what children run: so neither has what only the other one needs.
         from supervisor.master import Master
 
-        return uvloop.run(Master(settings, config_path, board, zygote, listening, service, label_key).run())
+        return uvloop.run(Master(configuration, board, zygote, listening, service, label_key).run())
     finally:
         zygote.close()
         os.waitpid(zygote_pid, 0)

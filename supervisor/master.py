@@ -1,56 +1,31 @@
 """The master: an I/O shell around the sync loop. Never calls Podman, never forks.
 
 Input (children, sources, timers, signals) becomes an event for the loop; the commands that the loop answers are carried
-out here, or by the child manager.
+out here, or by the child manager. What users ask of the agent: `supervisor.control.agent_control`.
 """
 
 from __future__ import annotations
 
 import asyncio
-import itertools
 import logging
 import os
 import random
 import signal
 import socket
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from pathlib import Path
 from typing import Any, assert_never
 
 import msgspec
 
 from ipc.host.clock import SystemClock, process_cpu
-from ipc.host.network_addresses import node_ips
 from ipc.host.spare_memory import SpareMemory
 from ipc.host.tasks import BackgroundTasks, ignored
-from ipc.kubecontainer.config_objects import ConfigObject, ObjectKey
 from ipc.kubecontainer.label_key import LabelKey
-from ipc.log import message_ids, verbosity
+from ipc.log import message_ids
 from ipc.log.entry import line_about
 from ipc.log.message_ids import line_of_kind
-from ipc.log.verbosity import Verbosity
 from ipc.messages import event_reasons
-from ipc.messages.api_server import (
-    AgentChanged,
-    ApplyManifests,
-    CollectGarbage,
-    DeleteObject,
-    DeletePod,
-    DrainNode,
-    FreezePod,
-    PatchObject,
-    PostManifests,
-    ReadConfiguration,
-    ReadObject,
-    ReadProfile,
-    ReloadSettings,
-    RestartContainer,
-    RestartPod,
-    RestartWorker,
-    SetLogLevel,
-    StopAgent,
-    UncordonNode,
-)
+from ipc.messages.api_server import Request
 from ipc.messages.base import EventReport, ProfileTaken, PullEnded, PullProgress, node_event
 from ipc.messages.catalogue import ChildEvent
 from ipc.messages.cluster import (
@@ -64,7 +39,6 @@ from ipc.messages.cluster import (
     PodWithdrawn,
 )
 from ipc.messages.event_reasons import EventReason
-from ipc.messages.garbage_report import GarbageReport
 from ipc.messages.node_worker import (
     ImagesCollected,
     LogsCollected,
@@ -74,32 +48,27 @@ from ipc.messages.node_worker import (
     Relisted,
     RuntimeHealth,
     ServiceSilent,
-    SetLogRotation,
     VolumeDeleted,
 )
-from ipc.messages.pod_worker import AbandonPull, Freeze, ProbeResultChanged, ProbingStopped, PullImage, SyncDone
+from ipc.messages.pod_worker import AbandonPull, ProbeResultChanged, ProbingStopped, PullImage, SyncDone
 from ipc.metrics import rootlet as metrics
-from ipc.nodestatus.conditions import statuses_of
-from ipc.nodestatus.node_ip import chosen_node_ips
-from ipc.podresources.devices import Devices
 from ipc.shm.board import Board
 from ipc.shm.metric_cells import METERS
 from ipc.wire.boot import Role
-from supervisor.admin_requests import AdminRequests
-from supervisor.admission.node_devices import device_problems, not_healthy, read_devices
 from supervisor.admission.node_resources import node_resources, read_machine
 from supervisor.admission.predicates import admitted
-from supervisor.cluster_link import ClusterLink, rates
-from supervisor.config.cluster_section import cluster_settings, stated_node_ips
-from supervisor.config.config_file import load_settings
+from supervisor.agent_report import AgentReport, start_line
+from supervisor.config.child_settings import worker_settings
 from supervisor.config.credential_providers import read_credential_providers
-from supervisor.config.server_section import server_settings
-from supervisor.config.settings import Settings, SettingsError, worker_settings
-from supervisor.config.settings_reload import changed_settings, diff_reload
-from supervisor.config.shown_settings import shown_settings
+from supervisor.config.settings import Settings
+from supervisor.control.admin_requests import AdminRequests
+from supervisor.control.agent_control import AgentControl
+from supervisor.control.configuration import Configuration
+from supervisor.control.shutdown_control import ShutdownControl
 from supervisor.doctor.checks import check_host, skipped_manifests
 from supervisor.doctor.findings import Finding, Level
 from supervisor.doctor.host import gather
+from supervisor.host_watch import HostWatch, host_ips
 from supervisor.loop_checkpoints import LoopCheckpoints
 from supervisor.metering import LoopMeter
 from supervisor.podworkers import board_views
@@ -110,7 +79,7 @@ from supervisor.processes.child_specs import child_specs
 from supervisor.processes.podman_health import PodmanHealth
 from supervisor.processes.podman_service import PodmanService, cgroup_manager
 from supervisor.processes.slowness import HOUSEKEEPING_WARNING_S, warn_if_slow
-from supervisor.processes.worker_pool import API_SLOT, CLUSTER_SLOT, NODE_SLOT, PODMAN_SLOT, ChildSpec, WorkerPool
+from supervisor.processes.worker_pool import CLUSTER_SLOT, PODMAN_SLOT, ChildSpec, WorkerPool
 from supervisor.protocol.commands import (
     DeathExplained,
     FreezeAnswered,
@@ -125,52 +94,30 @@ from supervisor.protocol.commands import (
     WorkersWanted,
 )
 from supervisor.protocol.events import (
-    DevicesChanged,
-    FreezeRequest,
-    GarbageRequest,
-    HostAddressesChanged,
     HousekeepingTick,
     LoopEvent,
-    NodeShutdownBegan,
-    NodeShutdownCalledOff,
     Observations,
     PullRequest,
-    SettingsChanged,
-    ShutdownCause,
     SourcesReady,
-    StopPods,
     SyncTick,
     WorkerDown,
-    WorkerLeaving,
     WorkerUp,
 )
 from supervisor.protocol.manifests import ManifestError
-from supervisor.protocol.refusals import RequestRefused
 from supervisor.record.node_events import NodeEvents
-from supervisor.shutdown_control import ShutdownControl
+from supervisor.sources.api_source import ApiSource
 from supervisor.sources.manager import SourceManager
 from supervisor.syncloop.sync_loop import SyncLoop
 from supervisor.tracing import trace_sent, traced_event
-from supervisor.version import VERSION
 
 log = logging.getLogger(__name__)
 _LOOP_LOG = logging.getLogger("supervisor.syncloop")
 
 SYNC_TICK_S = 1.0
 """pkg/kubelet/kubelet.go, syncLoop."""
-NO_ADDRESS = "the host has no address but loopback's: pods have no hostIP, and those in its network no podIP"
 BOOT_FILE = "boot-id"
 """Below ``stateDir``: the host's boot, when the agent last started."""
 _STARTED = line_of_kind(message_ids.STARTED)
-
-
-def start_words(settings: Settings, config_path: Path | None, service: PodmanService) -> str:
-    """The agent in one line."""
-    return (
-        f"Rootlet v{VERSION} starts: configuration {config_path or 'all defaults'}, instance {settings.instance_name}, "
-        f"node {settings.node_name}, pid {os.getpid()}, socket {settings.admin_socket}, "
-        f"Podman's service {'of its own' if service.argv else service.socket}"
-    )
 
 
 class Master:
@@ -178,31 +125,27 @@ class Master:
 
     def __init__(
         self,
-        settings: Settings,
-        config_path: Path | None,
+        configuration: Configuration,
         board: Board,
         zygote: socket.socket,
         listening: Mapping[Role, Sequence[socket.socket]],
         service: PodmanService,
         label_key: LabelKey,
     ) -> None:
-        self._settings = settings
-        self._config_path = config_path
+        settings = configuration.settings
+        self._configuration = configuration
         self._board = board
         self._service = service
         self._clock = SystemClock()
         machine = read_machine(settings, cgroup_manager({**os.environ, **service.env}))
-        node, found = node_resources(machine, settings), self._host_ips()
+        node, found = node_resources(machine, settings), host_ips(settings)
         board.record_host_ips(found)
         rows = settings.max_pods + SPARE_ROWS
         providers = read_credential_providers(settings)
         self._loop = SyncLoop(settings, rows, found, random.Random(), node)
-        self._cluster = ClusterLink() if settings.cluster.is_configured else None
+        self._cluster = ApiSource() if settings.cluster.is_configured else None
         self._sources = SourceManager(
-            settings,
-            self._clock,
-            self._cluster.api if self._cluster else None,
-            warnings_of=lambda pod: admitted(pod, node).warnings,
+            settings, self._clock, self._cluster, warnings_of=lambda pod: admitted(pod, node).warnings
         )
         self._checkpoints = LoopCheckpoints(settings, self._loop, self._clock)
         self._podman = PodmanHealth(self._clock, self._node_event)
@@ -217,33 +160,46 @@ class Master:
             listening,
             lambda: worker_settings(
                 self._settings,
-                str(self._service.socket),
+                str(service.socket),
                 label_key,
                 node,
-                server_settings(self._settings),
                 service.env,
-                cluster_settings(self._settings),
                 providers,
             ),
         )
-        self._requests = AdminRequests(self, self._sources, self._children)
-        self._garbage: dict[int, asyncio.Future[GarbageReport]] = {}
-        """Collections that somebody has asked for, by ticket."""
-        self._freezes: dict[int, asyncio.Future[FreezeAnswered]] = {}
-        """Requests to pause or resume a pod, likewise."""
-        self._tickets = itertools.count(1)
         self._spare_memory = SpareMemory(process_cpu)
         self._adopted_told = False
-        self._verbosity = settings.logging.levels
-        self._started_at = self._clock.now().wall
         self._ending = asyncio.Event()
         self._exit_code = 0
         self._shutdown = ShutdownControl(settings, self._feed, self._end)
+        self._host = HostWatch(configuration, board, machine.devices, self._feed, self._node_event)
+        self._report = AgentReport(
+            configuration,
+            self._loop,
+            self._sources,
+            self._children,
+            self._podman,
+            self._shutdown,
+            self._host,
+            started_at=self._clock.now().wall,
+        )
+        self._control = AgentControl(
+            configuration,
+            self._loop,
+            self._children,
+            board,
+            self._shutdown,
+            feed=self._feed,
+            end=self._end,
+            report_agent=self._report.send,
+        )
+        self._requests = AdminRequests(self._control, self._sources, self._children)
         self._watchdog = sd_notify.Watchdog(sd_notify.watchdog_timeout_s(os.environ, os.getpid()), SYNC_TICK_S)
         self._tasks = BackgroundTasks(self._on_task_error)
-        self._conditions_told: Mapping[str, str] = {}
-        """The node's, as the API server has them."""
-        self._devices = machine.devices
+
+    @property
+    def _settings(self) -> Settings:
+        return self._configuration.settings
 
     def _worker_pool(self) -> WorkerPool:
         workers = self._settings.workers
@@ -262,14 +218,13 @@ class Master:
         loop.set_exception_handler(self._on_internal_error)
         for signum in (signal.SIGTERM, signal.SIGINT):
             loop.add_signal_handler(signum, self._shutdown.end_after_pods)
-        loop.add_signal_handler(signal.SIGHUP, self._on_hangup)
-        log.info("%s", start_words(self._settings, self._config_path, self._service), extra=_STARTED)
+        loop.add_signal_handler(signal.SIGHUP, self._control.hang_up)
+        log.info("%s", start_line(self._configuration, self._service), extra=_STARTED)
         self._children.start()
         for restored in self._checkpoints.restore():
             self._feed(restored)
         self._node_events.started()
-        if not self._board.host_ips:
-            self._report_addresses(())
+        self._host.started()
         self._shutdown.restore()
         for update in self._sources.restore():
             self._feed(update)
@@ -281,7 +236,7 @@ class Master:
         spawn(every(lambda: self._settings.housekeeping_period_s, self._housekeeping), name="housekeeping")
         spawn(every(lambda: self._settings.node_status_update_frequency_s, self._report_node), name="node status")
         if self._settings.devices:
-            spawn(self._watch_devices(), name="devices")
+            spawn(self._host.watch_devices(self._report.send), name="devices")
         await self._ending.wait()
         await self._shut_down()
         return self._exit_code
@@ -329,8 +284,7 @@ class Master:
         self._checkpoints.keep()
         self._children.check_heartbeats()
         self._spare_memory.look()
-        if self._conditions_told != statuses_of(self._loop.node_conditions):
-            self._report_agent()
+        self._report.send_if_stale()
 
     def _housekeeping(self) -> None:
         with warn_if_slow(self._clock, "housekeeping", HOUSEKEEPING_WARNING_S):
@@ -366,16 +320,16 @@ class Master:
                     self._children.declare(self._child_specs(count, quarantine=quarantine))
                 case SlotVacated(slot):
                     self._children.retire(slot, self._settings.workers.stop_timeout_s)
-                case GarbageCollected(ticket, report):
-                    self._garbage.pop(ticket).set_result(report)
-                case FreezeAnswered(ticket):
-                    self._freezes.pop(ticket).set_result(command)
+                case GarbageCollected():
+                    self._control.garbage_collected(command)
+                case FreezeAnswered():
+                    self._control.freeze_answered(command)
                 case PodsStopped():
                     self._sources.forget()
                     self._end()
                 case ShutdownChanged():
                     self._shutdown.changed(command)
-                    self._report_agent()
+                    self._report.send()
                 case _:
                     assert_never(command)
 
@@ -404,16 +358,16 @@ class Master:
 
     def on_child_up(self, slot: int, incarnation: int, *, running: bool) -> None:
         if slot == CLUSTER_SLOT and self._cluster is not None:
-            self._cluster.begins()
+            self._cluster.begin()
         if running:
             self._feed(WorkerUp(slot, incarnation))
-        self._report_agent()
+        self._report.send()
 
     def on_child_down(self, slot: int, *, orderly: bool, current_pod: int) -> None:
         self._feed(WorkerDown(slot, orderly, current_pod))
 
     def on_children_changed(self) -> None:
-        self._report_agent()
+        self._report.send()
 
     def on_message(self, slot: int, message: ChildEvent) -> None:
         match message:
@@ -432,23 +386,10 @@ class Master:
             case RuntimeHealth():
                 self._podman.take(message)
                 self._node_events.ready(is_ready=message.healthy)
-                self._report_agent()
+                self._report.send()
             case ServiceSilent(message=why):
                 self._replace_if_hung(why)
-            case ApplyManifests() | PatchObject() | RestartPod() | DeletePod() | DeleteObject() | RestartWorker():
-                self._requests.take(message)
-            case RestartContainer() | FreezePod() | SetLogLevel() | StopAgent():
-                self._requests.take(message)
-            case (
-                PostManifests()
-                | ReadConfiguration()
-                | ReadObject()
-                | ReadProfile()
-                | DrainNode()
-                | UncordonNode()
-                | CollectGarbage()
-                | ReloadSettings()
-            ):
+            case Request():
                 self._requests.take(message)
             case PodStated() | PodWithdrawn() | PodsListed() | ObjectStated() | ObjectWithdrawn():
                 assert self._cluster is not None, "only a child that this link declares says it"
@@ -492,7 +433,7 @@ class Master:
             if self._sources.all_ready and not announced:
                 announced = True
                 self._feed(SourcesReady())
-                self._report_agent()
+                self._report.send()
             if self._sources.own_ready and not notified:
                 notified = True
                 sd_notify.notify("READY=1")
@@ -502,158 +443,11 @@ class Master:
         log.warning("manifest refused: %s", error, extra=line_of_kind(message_ids.MANIFEST_REFUSED))
         self._node_event(event_reasons.FAILED_VALIDATION, str(error))
 
-    # --- what the command line asks for (AgentControl) -----------------------------------------------------------
-
-    def is_going_down(self, namespace: str, name: str) -> bool:
-        return self._loop.is_going_down(namespace, name)
-
-    def restart_container(self, namespace: str, name: str, container: str, grace_period_s: int | None) -> None:
-        self._feed(self._loop.container_restarts.request(namespace, name, container, grace_period_s))
-
-    async def freeze_pod(self, namespace: str, name: str, freeze: Freeze) -> None:
-        ticket, answer = next(self._tickets), asyncio.get_running_loop().create_future()
-        self._freezes[ticket] = answer
-        self._feed(FreezeRequest(ticket=ticket, namespace=namespace, name=name, freeze=freeze))
-        answered = await asyncio.shield(answer)
-        if answered.code >= 400:
-            raise RequestRefused(answered.code, answered.reason, answered.message)
-
-    def restart_worker(self, slot: int) -> None:
-        self._feed(WorkerLeaving(slot))
-        self._children.end(slot, self._settings.workers.stop_timeout_s)
-        self._report_agent()
-
-    async def collect_garbage(self, *, dry_run: bool) -> GarbageReport:
-        ticket, answer = next(self._tickets), asyncio.get_running_loop().create_future()
-        self._garbage[ticket] = answer
-        self._feed(GarbageRequest(ticket, dry_run))
-        return await asyncio.shield(answer)
-
-    def configuration(self) -> str:
-        return shown_settings(self._settings)
-
-    def config_object(self, key: ObjectKey) -> ConfigObject | None:
-        return self._loop.config_object(key)
-
-    def set_log_level(self, area: str, level: str) -> Verbosity:
-        self._log_like(self._verbosity.changed(area, level))
-        log.info("log levels were changed to: %s", ", ".join(self._verbosity.words))
-        return self._verbosity
-
-    def _log_like(self, wanted: Verbosity) -> None:
-        """Here at once; children read it on the board at their next heartbeat."""
-        self._verbosity = wanted
-        verbosity.apply(wanted)
-        self._board.record_verbosity(wanted)
-
-    def drain(self) -> bool:
-        is_first = not self._shutdown.is_under_way
-        self._feed(NodeShutdownBegan(ShutdownCause.DRAIN))
-        return is_first
-
-    def uncordon(self) -> bool:
-        is_drained = self._shutdown.is_under_way
-        self._feed(NodeShutdownCalledOff())
-        return is_drained
-
-    def stop(self, *, pods: bool) -> None:
-        if pods:
-            self._feed(StopPods())
-        else:
-            self._end()
-
     # --- the agent about itself ----------------------------------------------------------------------------------
 
-    def _on_hangup(self) -> None:
-        """SIGHUP."""
-        try:
-            self.reload()
-        except SettingsError as error:
-            log.error("configuration not reloaded: %s", error)
-
-    def reload(self) -> tuple[str, ...]:
-        """Take over what can change; what did, and what needs a restart. Raises SettingsError."""
-        if self._config_path is None:
-            raise SettingsError("", "", "the agent was started without a configuration file: there is nothing to read")
-        sd_notify.notify("RELOADING=1")
-        try:
-            before, wanted = self._settings, load_settings(self._config_path)
-        finally:
-            sd_notify.notify("READY=1")
-        self._settings, fixed = diff_reload(before, wanted)
-        self._log_like(self._settings.logging.levels)
-        self._children.send(NODE_SLOT, SetLogRotation(policy=self._settings.log_rotation))
-        if (changed := rates(self._settings)) is not None:
-            self._children.send(CLUSTER_SLOT, changed)
-        self._feed(SettingsChanged(self._settings))
-        self._report_agent()
-        changes = (*changed_settings(before, self._settings), *(f"{name}: needs a restart" for name in fixed))
-        words = "; ".join(changes) or "nothing in it changed"
-        log.info("configuration reloaded: %s", words, extra=line_of_kind(message_ids.RELOADED))
-        return changes
-
     def _report_node(self) -> None:
-        """tryUpdateNodeStatus: its addresses may be others by now."""
-        found = self._host_ips()
-        if found != self._board.host_ips:
-            self._board.record_host_ips(found)
-            self._feed(HostAddressesChanged(found))
-            self._report_addresses(found)
-        self._report_agent()
-
-    async def _watch_devices(self) -> None:
-        """Look again at the devices of the configuration, as often as the node's status is told, for ever: one that
-        was plugged in is given out, and one that is gone is not."""
-        while True:
-            await asyncio.sleep(self._settings.node_status_update_frequency_s)
-            found = await asyncio.to_thread(read_devices, self._settings)
-            if found != self._devices:
-                self._devices_changed(found)
-
-    def _devices_changed(self, found: Devices) -> None:
-        before, now = set(device_problems(self._devices)), set(device_problems(found))
-        self._devices = found
-        for problem in sorted(now - before):
-            log.warning("a device is not healthy any more: %s", problem)
-            self._node_event(event_reasons.DEVICE_NOT_HEALTHY, problem)
-        for problem in sorted(before - now):
-            log.info("a device is healthy again, which was not: %s", problem)
-        self._feed(DevicesChanged(found))
-        self._report_agent()
-
-    def _host_ips(self) -> tuple[str, ...]:
-        return chosen_node_ips(stated_node_ips(self._settings), node_ips())
-
-    def _report_addresses(self, found: tuple[str, ...]) -> None:
-        if found:
-            self._node_event(event_reasons.NODE_ADDRESSES, f"the host's addresses are {', '.join(found)}")
-        else:
-            self._node_event(event_reasons.NODE_WITHOUT_ADDRESS, NO_ADDRESS)
-
-    def _report_agent(self) -> None:
-        podman, conditions = self._podman.newest, self._loop.node_conditions
-        self._conditions_told = statuses_of(conditions)
-        changed = AgentChanged(
-            version=VERSION,
-            instance=self._settings.instance_name,
-            node_name=self._settings.node_name,
-            pid=os.getpid(),
-            started_at=self._started_at,
-            runtime_version=podman.version,
-            runtime_healthy=podman.healthy,
-            runtime_message=podman.message,
-            runtime_silent_since=self._podman.silent_since,
-            config_file="" if self._config_path is None else str(self._config_path),
-            sources_ready=self._sources.all_ready,
-            going_down=self._shutdown.cause,
-            sync_frequency_s=float(self._settings.sync_frequency_s),  # msgspec encodes no subclass of float
-            workers=self._children.infos(self._loop.pods_per_slot()),
-            conditions=conditions,
-            unhealthy_devices=not_healthy(self._devices),
-        )
-        self._children.send(API_SLOT, changed)
-        if self._cluster is not None:
-            self._children.send(CLUSTER_SLOT, changed)
+        self._host.look_at_addresses()
+        self._report.send()
 
 
 def _write(line: Log) -> None:

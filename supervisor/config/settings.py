@@ -8,7 +8,7 @@ such a file, `resolved_settings` says what it means on a host.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Annotated, Any, Final, Literal
 
@@ -17,23 +17,15 @@ import msgspec
 from ipc.api.default_resources import is_extended
 from ipc.api.quantity import QuantityError, parse_amount
 from ipc.api.validation.names import DNS_LABEL, LABEL_VALUE, qualified_name_problem
-from ipc.eviction.thresholds import DEFAULT_HARD, EvictionSettings, Threshold, parse_thresholds, with_allocatable
+from ipc.eviction.thresholds import DEFAULT_HARD, EvictionSettings, Threshold, parse_thresholds
 from ipc.kubecontainer.container_gc import GcPolicy
 from ipc.kubecontainer.image_gc import ImageGcPolicy, ImageGcScope
-from ipc.kubecontainer.label_key import LabelKey
 from ipc.kubecontainer.log_rotate_policy import NO_ROTATION, LogRotatePolicy
 from ipc.log.setup import LogTarget
 from ipc.log.verbosity import MAX_AREAS, Verbosity, area_problem, level_named
 from ipc.nodestatus.node_ip import node_ip_problem, socket_address_problem
-from ipc.podresources.network_settings import HOSTS_RESOLV_CONF, NetworkSettings
-from ipc.podresources.node_resources import NodeResources
-from ipc.podresources.pod_requests import MEMORY
-from ipc.podresources.pod_requests import amount as amount_of
+from ipc.podresources.network_settings import HOSTS_RESOLV_CONF
 from ipc.text.durations import format_duration, parse_duration
-from ipc.wire.boot import TracingSettings, WorkerSettings
-from ipc.wire.cluster_settings import ClusterSettings
-from ipc.wire.credential_provider import CredentialProvider
-from ipc.wire.server_settings import ServerSettings
 from supervisor.config.cdi_specs import CDI_NAME
 from supervisor.config.sysctl_allowlist import pattern_problem
 
@@ -48,8 +40,6 @@ MAX_DEVICES: Final = 256
 """Most devices of one extended resource."""
 MAX_CDI_DIRS: Final = 16
 _DEVICE_NODE: Final = re.compile(r"/dev(/(?!\.\.?(/|$))[^/:,\0]+)+")
-BEATS_PER_TIMEOUT: Final = 8
-"""Heartbeats of a worker within ``workers.heartbeatTimeout``. Each wakes a process that has nothing else to do."""
 MAX_CLUSTER_DNS: Final = 3
 """As many name servers as a resolv.conf holds (pkg/apis/core/validation/validation.go, MaxDNSNameservers)."""
 MIN_LOG_BYTES: Final = 4 << 10
@@ -61,16 +51,8 @@ MAX_TAINTS: Final = 64
 """Most taints that a node registers with."""
 MAX_PINNED: Final = 1_000
 """Most patterns of pinned images."""
-PULLED_IMAGES_DIR: Final = "pulled-images"
-"""Below ``stateDir``: a file per image that was pulled with a pod's login (`workers.images.pull_records`)."""
-IMAGE_RECORDS_FILE: Final = "images.json"
-"""Below ``stateDir``: when images were seen and used, and which were pulled (`workers.images.image_records`)."""
-SECCOMP_DIR: Final = "seccomp"
-"""Below ``stateDir``: seccomp profiles of type Localhost, as below the kubelet's root directory."""
 PODS_DIR: Final = "pods"
 """Below ``stateDir``: one directory per pod UID, as below the kubelet's root directory."""
-INSPECT_FILE: Final = "inspects.msgpack"
-"""Below ``memoryDir``: what Podman has said of containers (`workers.pleg.inspect_file`)."""
 
 
 class SettingsError(Exception):
@@ -557,87 +539,3 @@ class Settings(_Section, frozen=True, kw_only=True):
     def thresholds(self) -> tuple[Threshold, ...]:
         """Thresholds of eviction. Raises ThresholdError."""
         return parse_thresholds(self.eviction)
-
-
-_UNKNOWN_NODE: Final = NodeResources()
-_NO_SERVER: Final = ServerSettings()
-
-
-def node_thresholds(settings: Settings, node: NodeResources) -> tuple[Threshold, ...]:
-    """Thresholds of eviction on that node: where pods may have less memory together than there is, or one cgroup holds
-    them to a limit, that of their memory, too."""
-    is_limited = has_limited_pods(node) or bool(pods_memory(settings, node))
-    return with_allocatable(settings.thresholds) if is_limited else settings.thresholds
-
-
-def has_limited_pods(node: NodeResources) -> bool:
-    """Whether one cgroup holds all pods to a limit of memory."""
-    return node.pod_cgroups is not None and node.pod_cgroups.enforced and "memory" in node.controllers
-
-
-def pods_memory(settings: Settings, node: NodeResources) -> int:
-    """Memory that all pods may have together where no cgroup holds them to it, in bytes. 0: nothing is reserved for
-    others, and the host runs short before; or a cgroup holds them, or nothing is to."""
-    reserved = any(amount_of(kept, MEMORY) for kept in (settings.kube_reserved, settings.system_reserved))
-    if has_limited_pods(node) or "pods" not in settings.enforce_node_allocatable or not reserved:
-        return 0
-    return amount_of(node.pods_limit, MEMORY)
-
-
-def worker_settings(
-    settings: Settings,
-    podman_socket: str,
-    label_key: LabelKey,
-    node: NodeResources = _UNKNOWN_NODE,
-    server: ServerSettings = _NO_SERVER,
-    podman_environment: Mapping[str, str] = {},
-    cluster: ClusterSettings | None = None,
-    credential_providers: tuple[CredentialProvider, ...] = (),
-) -> WorkerSettings:
-    """The children's part of resolved settings, and what the master has found out for them."""
-    return WorkerSettings(
-        instance=settings.instance_name,
-        label_key=label_key,
-        node_name=settings.node_name,
-        podman_socket=podman_socket,
-        podman_path=settings.podman.path,
-        podman_environment=dict(podman_environment),
-        runtimes=settings.runtimes,
-        dialer_socket=str(settings.dialer_socket),
-        node=node,
-        pod_logs_dir=str(settings.pod_logs_dir),
-        pods_dir=str(settings.state_dir / PODS_DIR),
-        pulled_images_dir=str(settings.state_dir / PULLED_IMAGES_DIR),
-        credential_providers=credential_providers,
-        image_records_file=str(settings.state_dir / IMAGE_RECORDS_FILE),
-        memory_dir=str(settings.memory_dir / PODS_DIR),
-        inspect_file=str(settings.memory_dir / INSPECT_FILE),
-        seccomp_default=settings.seccomp_default,
-        seccomp_dir=str(settings.state_dir / SECCOMP_DIR),
-        runtime_request_timeout_s=float(settings.runtime_request_timeout_s),
-        image_pull_timeout_s=float(settings.image_pull_timeout_s),
-        network=NetworkSettings(
-            mode=settings.pod_network.mode,
-            bridge=settings.pod_network.bridge,
-            cluster_dns=settings.cluster_dns,
-            cluster_domain=settings.cluster_domain,
-            resolv_conf=settings.resolv_conf,
-        ),
-        max_mutations=settings.podman.max_concurrent_mutations,
-        relist_period_s=float(settings.relist_period_s),
-        quiet_relist_period_s=float(settings.quiet_relist_period_s),
-        heartbeat_period_s=float(settings.workers.heartbeat_timeout_s) / BEATS_PER_TIMEOUT,
-        idle_timeout_s=float(settings.workers.idle_timeout_s),
-        max_container_restart_period_s=float(settings.crash_loop_back_off.max_container_restart_period_s),
-        max_pods=settings.max_pods,
-        gc=settings.container_garbage_collection.policy,
-        thresholds=node_thresholds(settings, node),
-        pods_memory=pods_memory(settings, node),
-        log_rotation=settings.log_rotation,
-        log=settings.logging.target,
-        tracing=TracingSettings(
-            endpoint=settings.tracing.endpoint, sampling_rate_per_million=settings.tracing.sampling_rate_per_million
-        ),
-        server=server,
-        cluster=cluster,
-    )

@@ -27,7 +27,7 @@ from ipc.host.memory_directory import NotMemory, make_memory_directory
 from ipc.host.private_directories import make_private
 from ipc.kubecontainer.config_objects import ConfigObject, ObjectKey, ObjectKind
 from ipc.messages.api_server import ApplyVerb
-from supervisor.patching.values import PatchError
+from ipc.patching.values import PatchError
 from supervisor.protocol.manifests import (
     ManifestError,
     ManifestErrorKind,

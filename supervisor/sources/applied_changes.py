@@ -24,7 +24,7 @@ API_VERSION = "rootlet.dev/v1alpha1"
 
 def changed_object(present: Value, patch_type: str, patch: bytes, origin: Origin) -> Value:
     """The object after the patch, decoded and valid. Raises PatchError and FieldErrors."""
-    from supervisor.patching.patches import patched  # for the few who need it: this process is small
+    from ipc.patching.patches import patched  # for the few who need it: this process is small
 
     found = patched(_plain(present), patch, patch_type, present.kind)
     found.pop("status", None)
@@ -36,10 +36,10 @@ def changed_object(present: Value, patch_type: str, patch: bytes, origin: Origin
 def merged(last: Value, item: Item, present: Value, origin: Origin) -> Item:
     """The item with what commands have changed of the present object since ``last`` was applied, as kubectl's apply
     keeps it: three-way merge patches, strategic ones for pods. Raises PatchError and FieldErrors."""
-    from supervisor.patching.json_merge import json_merge, three_way_json_merge_patch
-    from supervisor.patching.patches import schema_of_kind
-    from supervisor.patching.strategic_diff import three_way_patch
-    from supervisor.patching.strategic_merge import strategic_merge
+    from ipc.patching.json_merge import json_merge, three_way_json_merge_patch
+    from ipc.patching.patches import schema_of_kind
+    from ipc.patching.strategic_diff import three_way_patch
+    from ipc.patching.strategic_merge import strategic_merge
 
     original, modified, current = _plain(last), _plain(item.value), _plain(present)
     if isinstance(item, ManifestPod):

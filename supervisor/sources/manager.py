@@ -23,9 +23,9 @@ from ipc.host.memory_directory import NotMemory, make_memory_directory
 from ipc.host.tasks import BackgroundTasks, restarted, to_the_end
 from ipc.kubecontainer.config_objects import ObjectKey
 from ipc.messages.api_server import Reply
+from ipc.patching.values import PatchError
 from supervisor.config.settings import Settings
 from supervisor.config.shown_settings import shown_url
-from supervisor.patching.values import PatchError
 from supervisor.protocol.events import KillPod
 from supervisor.protocol.manifests import (
     APPLY_SOURCE,

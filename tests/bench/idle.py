@@ -51,14 +51,14 @@ def measure(pods: int, seconds: float, settings: Mapping[str, object]) -> Idle:
         node.start()
         node.state_pods(manifests(pods))
         node.until(lambda: node.ready_pods() == pods, READY_DEADLINE_S)
-        time.sleep(SETTLE_S)
+        time.sleep(SETTLE_S)  # what was begun with the start ends meanwhile
         return window(node, seconds)
 
 
 def window(node: SimulatedNode, seconds: float) -> Idle:
     """Waits for so long; what was spent and called meanwhile."""
     calls, before = node.service().calls, spent_by_name(node.agent.pid)
-    time.sleep(seconds)
+    time.sleep(seconds)  # the time that is measured
     after, calls_after = spent_by_name(node.agent.pid), node.service().calls
     zero = Spent(0.0, 0)
     spent = {

@@ -66,10 +66,10 @@ def measure(pods: int) -> dict[str, Memory]:
         node.state_pods(manifests(pods))
         node.until(lambda: node.ready_pods() == pods, READY_DEADLINE_S)
         for _ in range(int(LOOKED_S / LOOK_EVERY_S)):
-            time.sleep(LOOK_EVERY_S)
+            time.sleep(LOOK_EVERY_S)  # as a person who looks again and again
             node.workers()
         looked_at = memory(node.agent.pid)
-        time.sleep(LEFT_S)
+        time.sleep(LEFT_S)  # the API server leaves, and memory that was spare is given back
         return {LOOKED_AT: looked_at, LEFT_ALONE: memory(node.agent.pid)}
 
 

@@ -6,9 +6,9 @@ import asyncio
 import contextlib
 import json
 import socket
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Coroutine, Mapping
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 import aiohttp
 import msgspec
@@ -30,14 +30,18 @@ from ipc.messages.api_server import (
     WorkerInfo,
 )
 from ipc.messages.base import Ready, Shutdown
+from ipc.metrics.kubelet import HTTP_REQUESTS
 from ipc.podresources.node_resources import NodeResources
 from ipc.shm.board import Board
+from ipc.shm.metric_cells import METERS
 from ipc.wire.boot import ChildContext, Role, WorkerSettings
 from ipc.wire.channel import Channel
 from ipc.wire.server_settings import Port, ServerSettings
 from tests.fakes.ownership import LABEL_KEY
 from workers.api_server.server import run_api_server
 from workers.podhttp.pod_network import Dialer
+
+T = TypeVar("T")
 
 DEADLINE_S: Final = 10.0
 SLOT: Final = 1
@@ -228,6 +232,22 @@ class Watch:
         """(type, name) of the next events."""
         events = [await self.next() for _ in range(count)]
         return [(e["type"], e["object"]["metadata"]["name"]) for e in events if e is not None]
+
+
+@contextlib.asynccontextmanager
+async def waiting_client(command: Coroutine[Any, Any, T], requests: int = 2) -> AsyncIterator[asyncio.Task[T]]:
+    """Start a command that watches, and hand it out when its watch has begun, which is the last of that many requests
+    for objects."""
+    before = _reads()
+    task = asyncio.create_task(command)
+    await eventually(lambda: task.done() or _reads() >= before + requests, "the command watches")
+    assert not task.done()
+    yield task
+
+
+def _reads() -> float:
+    """How many requests for objects have begun in this process."""
+    return METERS.value(HTTP_REQUESTS, "false", "api", "GET", "admin")
 
 
 @contextlib.asynccontextmanager

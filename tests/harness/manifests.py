@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Iterable
+from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -12,8 +13,9 @@ from ipc.api.decode import decode_pod
 from ipc.api.defaults import default_pod
 from ipc.api.v1.pod import Pod
 from ipc.host.clock import Instant, monotonic
-from supervisor.protocol.manifests import FILE_SOURCE
+from supervisor.protocol.manifests import FILE_SOURCE, SourceSnapshot
 from supervisor.protocol.source_updates import PodUpdate, Update
+from supervisor.sources.directory import ManifestReader, list_manifests
 from supervisor.sources.identity import Origin, identify
 
 ORIGIN = Origin(instance="test", node_name="node-1", source=FILE_SOURCE)
@@ -34,6 +36,15 @@ def manifest(name: str = "web", *, image: str = "busybox", metadata: Any = None,
 def text(*manifests: dict[str, Any]) -> bytes:
     """One file with these documents; JSON is YAML."""
     return b"\n---\n".join(b"# a comment, so that this is read as YAML\n" + msgspec.json.encode(m) for m in manifests)
+
+
+def read(directory: Path) -> SourceSnapshot:
+    """The first reading of a manifest directory."""
+    return ManifestReader(directory, ORIGIN).read(list_manifests(directory))
+
+
+def errors(snapshot: SourceSnapshot) -> list[str]:
+    return [str(error) for error in snapshot.errors]
 
 
 def pod(name: str = "web", *, origin: Origin = ORIGIN, **fields: Any) -> Pod:

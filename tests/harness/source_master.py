@@ -11,8 +11,8 @@ from typing import Any, Final
 from ipc.api.v1.pod import Pod
 from ipc.host.clock import SystemClock
 from ipc.messages.api_server import Reply
-from supervisor.admin_requests import AdminRequests
 from supervisor.config.settings import Seconds, Settings
+from supervisor.control.admin_requests import AdminRequests
 from supervisor.protocol.source_updates import PodUpdate
 from supervisor.sources.manager import Change, SourceManager
 from tests.harness.api_server import Master

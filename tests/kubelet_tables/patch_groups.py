@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
-from supervisor.patching.json_merge import keep_or_delete_null, three_way_json_merge_patch
-from supervisor.patching.strategic_diff import three_way_patch, two_way_patch
-from supervisor.patching.strategic_merge import DELETE_SCALARS, MERGE, RETAIN_KEYS, SET_ORDER, strategic_merge
-from supervisor.patching.strategic_schema import FieldPatch, MapOf, Opaque, Schema
-from supervisor.patching.values import JsonObject, PatchError, parse_object, shown
+from ipc.patching.json_merge import keep_or_delete_null, three_way_json_merge_patch
+from ipc.patching.strategic_diff import three_way_patch, two_way_patch
+from ipc.patching.strategic_merge import DELETE_SCALARS, MERGE, RETAIN_KEYS, SET_ORDER, strategic_merge
+from ipc.patching.strategic_schema import FieldPatch, MapOf, Opaque, Schema
+from ipc.patching.values import JsonObject, PatchError, parse_object, shown
 from tests.kubelet_tables.later import Result
 from tests.kubelet_tables.translate import Json
 

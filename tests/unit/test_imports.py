@@ -49,6 +49,7 @@ ORDER: Final[Mapping[str, tuple[str, ...]]] = {
         "ipc.resources",
         "ipc.api.v1",
         "ipc.api",
+        "ipc.patching",
         "ipc.kubeconfig",
         "ipc.podresources",
         "ipc.api.validation",
@@ -65,7 +66,6 @@ ORDER: Final[Mapping[str, tuple[str, ...]]] = {
     "supervisor": (
         "supervisor.state",
         "supervisor.client",
-        "supervisor.patching",
         "supervisor.status",
         "supervisor.sources.documents",
         "supervisor.config",
@@ -79,6 +79,7 @@ ORDER: Final[Mapping[str, tuple[str, ...]]] = {
         "supervisor.eviction",
         "supervisor.record",
         "supervisor.syncloop",
+        "supervisor.control",
         "supervisor.doctor",
         "supervisor.cli",
         "supervisor.cli.printers",

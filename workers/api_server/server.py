@@ -67,24 +67,8 @@ async def run_api_server(
     """
     if context.listen is None:
         raise ValueError("the API server needs a listening socket")
-    store = Store(epoch=int(clock.now().wall * 1_000_000))
-    changed, master = Notifier(), MasterRequests(channel)
-    podman, dialing = PodmanStreams(context.settings.podman_socket), DialerClient(context.settings.dialer_socket)
-    site = AppState(
-        store=store,
-        changed=changed,
-        master=master,
-        clock=clock,
-        board=context.board,
-        logs_dir=Path(context.settings.pod_logs_dir),
-        podman=podman,
-        dialer=dialer or dialing,
-        sockets=StreamSockets(idle_timeout_s=context.settings.server.streaming_idle_timeout_s),
-        quiet_relist_period_s=context.settings.quiet_relist_period_s,
-        statistics=Statistics(context.board.statistics, clock),
-        heartbeat_timeout_s=context.settings.heartbeat_period_s * MISSED_BEATS,
-        settings=context.settings,
-    )
+    dialing = DialerClient(context.settings.dialer_socket)
+    site = _state(context, MasterRequests(channel), clock, dialer or dialing)
     context.board.trace.stop()  # who has started one was a client of an earlier incarnation
     idle_timeout_s = context.settings.idle_timeout_s
     routes = kubelet_routes(site)
@@ -97,16 +81,38 @@ async def run_api_server(
         row_writer.step("serving the admin socket")
         await channel.send(Ready(pid=os.getpid()))
         doors: list[Door] = [door, *(ports.listeners if ports is not None else ())]
-        return await first_of(_take_feed(channel, store, changed, master), _until_idle(doors, idle_timeout_s))
+        return await first_of(
+            _take_feed(channel, site.store, site.changed, site.master), _until_idle(doors, idle_timeout_s)
+        )
     finally:
         door.close()
-        master.abandon()
+        site.master.abandon()
         if ports is not None:
             await ports.close()
         await runner.cleanup()
         dialing.close()
         await site.statistics.close()
         context.board.trace.stop()
+
+
+def _state(context: ChildContext, master: MasterRequests, clock: Clock, dialer: Dialer) -> AppState:
+    """Everything that handlers share, before the master has told anything."""
+    settings = context.settings
+    return AppState(
+        store=Store(epoch=int(clock.now().wall * 1_000_000)),
+        changed=Notifier(),
+        master=master,
+        clock=clock,
+        board=context.board,
+        logs_dir=Path(settings.pod_logs_dir),
+        podman=PodmanStreams(settings.podman_socket),
+        dialer=dialer,
+        sockets=StreamSockets(idle_timeout_s=settings.server.streaming_idle_timeout_s),
+        quiet_relist_period_s=settings.quiet_relist_period_s,
+        statistics=Statistics(context.board.statistics, clock),
+        heartbeat_timeout_s=settings.heartbeat_period_s * MISSED_BEATS,
+        settings=settings,
+    )
 
 
 async def _running(app: web.Application, keepalive_timeout_s: float) -> web.AppRunner:

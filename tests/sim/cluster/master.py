@@ -28,11 +28,11 @@ from ipc.messages.cluster import (
 )
 from ipc.messages.node_worker import Relisted
 from ipc.messages.pod_worker import SyncPod
-from supervisor.cluster_link import ClusterLink
 from supervisor.processes.worker_pool import CLUSTER_SLOT
 from supervisor.protocol.manifests import FILE_SOURCE, ManifestPod, SourceSnapshot
 from supervisor.protocol.source_updates import ObjectUpdate, PodOperation, PodUpdate, Update
 from supervisor.sources import checkpoint
+from supervisor.sources.api_source import ApiSource
 from supervisor.sources.merge import PodConfig
 from supervisor.state.resources_checkpoint import PodResources
 from tests.sim.agent import BOOT_S, Agent, Given
@@ -58,7 +58,7 @@ class NodeAgent(Agent):
     ) -> None:
         """``saved``: the checkpoint's file."""
         super().__init__(given, {}, probe_results, resources)
-        self.link = ClusterLink()
+        self.link = ApiSource()
         self.config = PodConfig((FILE_SOURCE, API_SOURCE))
         self._rules = rules
         self._saved = saved
@@ -89,9 +89,9 @@ class NodeAgent(Agent):
     async def _follow(self) -> None:
         """The set of the cluster, as `SourceManager` follows it."""
         while True:
-            snapshot = await self.link.api.changed()
+            snapshot = await self.link.changed()
             self._merge(snapshot)
-            if self.link.api.take_listed():
+            if self.link.take_listed():
                 self._send(CLUSTER_SLOT, PodsTaken())
 
     def _merge(self, snapshot: SourceSnapshot) -> None:
@@ -163,7 +163,7 @@ class NodeAgent(Agent):
             case PodValuesStated() | NodeStated():
                 self._feed(message)
             case Ready() if child.slot == CLUSTER_SLOT:
-                self.link.begins()
+                self.link.begin()
                 super()._hear(child, message)
                 self._report_agent()
             case Relisted(started_at=started_at):

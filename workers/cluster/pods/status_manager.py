@@ -14,8 +14,9 @@ from typing import Final
 import msgspec
 
 from ipc.messages.api_server import PodChanged
+from ipc.patching.values import JsonObject
 from workers.cluster.pods.known_pod import KnownPod
-from workers.cluster.pods.status_patch import Value, status_patch
+from workers.cluster.pods.status_patch import status_patch
 from workers.cluster.pods.wanted_status import TERMINAL_PHASES, plain_status, wanted_status
 
 RETRY_S: Final = 10.0
@@ -30,7 +31,7 @@ class PatchStatus(msgspec.Struct, frozen=True):
     """Have the server merge that into the pod's status."""
 
     known: KnownPod
-    status: Value
+    status: JsonObject
 
 
 class DeletePodFinally(msgspec.Struct, frozen=True):
@@ -42,14 +43,14 @@ class DeletePodFinally(msgspec.Struct, frozen=True):
 Action = PatchStatus | DeletePodFinally
 
 
-_Versions = tuple[str, Value]
+_Versions = tuple[str, JsonObject]
 """The server's version of a pod, and the status as it was true then."""
 
 
 class _Entry:
     def __init__(self) -> None:
         self.known: KnownPod | None = None
-        self.own: Value | None = None
+        self.own: JsonObject | None = None
         """The status as it is; None before the first."""
         self.is_released = False
         """Nothing of the pod is left on this node."""
@@ -126,7 +127,7 @@ class StatusManager:
         if changed.is_observed or changed.status.phase in TERMINAL_PHASES:
             self.report_plain(uid, plain_status(changed.status, is_static=is_static), now)
 
-    def report_plain(self, uid: str, status: Value, now: float) -> None:
+    def report_plain(self, uid: str, status: JsonObject, now: float) -> None:
         """Likewise, as plain data."""
         entry = self._entries.setdefault(uid, _Entry())
         if entry.own == status and not entry.is_released:
@@ -181,7 +182,7 @@ class StatusManager:
         return None, 0.0
 
     @staticmethod
-    def _patch(entry: _Entry, known: KnownPod) -> tuple[Value, bool]:
+    def _patch(entry: _Entry, known: KnownPod) -> tuple[JsonObject, bool]:
         """The difference, and whether somebody waits for it."""
         if entry.own is None or entry.unchanged_by == _versions(entry, known):
             return {}, False
@@ -219,7 +220,7 @@ def _versions(entry: _Entry, known: KnownPod) -> _Versions:
     return known.metadata.resource_version, entry.own or {}
 
 
-def _is_prompt(server: Value, wanted: Value) -> bool:
+def _is_prompt(server: JsonObject, wanted: JsonObject) -> bool:
     """Whether a change is one that others wait for: the first status, the phase, readiness, a new generation."""
     if not server.get("startTime") or wanted.get("phase") in TERMINAL_PHASES:
         return True
@@ -227,5 +228,5 @@ def _is_prompt(server: Value, wanted: Value) -> bool:
     return any(server.get(name) != wanted.get(name) for name in same) or _ready(server) != _ready(wanted)
 
 
-def _ready(status: Value) -> list[str]:
+def _ready(status: JsonObject) -> list[str]:
     return [item.get("status", "") for item in status.get("conditions") or () if item["type"] in _PROMPT]

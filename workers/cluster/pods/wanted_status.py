@@ -4,12 +4,12 @@ updateStatusInternal, pkg/kubelet/status/status_manager.go). Pure."""
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from typing import Any, Final
+from typing import Final
 
 import msgspec
 
 from ipc.api.v1.status import PodStatus
-from workers.cluster.pods.status_patch import Value
+from ipc.patching.values import Json, JsonObject
 
 OWNED_CONDITIONS: Final = frozenset(
     {
@@ -46,9 +46,9 @@ _PHASE_FIELDS: Final = ("phase", "reason", "message")
 TERMINAL_PHASES: Final = frozenset({"Succeeded", "Failed"})
 
 
-def plain_status(status: PodStatus, *, is_static: bool = False) -> Value:
+def plain_status(status: PodStatus, *, is_static: bool = False) -> JsonObject:
     """The status as plain JSON data. A static pod has no generation, and its status observes none."""
-    value: Value = msgspec.json.decode(msgspec.json.encode(status))
+    value: JsonObject = msgspec.json.decode(msgspec.json.encode(status))
     if is_static:
         value.pop("observedGeneration", None)
         value["conditions"] = [
@@ -58,7 +58,7 @@ def plain_status(status: PodStatus, *, is_static: bool = False) -> Value:
     return value
 
 
-def wanted_status(server: Mapping[str, Any], own: Mapping[str, Any]) -> Value:
+def wanted_status(server: Mapping[str, Json], own: Mapping[str, Json]) -> JsonObject:
     """The server's status with everything in it that is the node's to say. A terminal phase is never left, a start time
     never changed."""
     wanted = {name: value for name, value in server.items() if name not in _OWNED_FIELDS}
@@ -73,7 +73,7 @@ def wanted_status(server: Mapping[str, Any], own: Mapping[str, Any]) -> Value:
     return {name: value for name, value in wanted.items() if value not in (None, [], {}, "")}
 
 
-def _conditions(server: Iterable[Value], own: Iterable[Value]) -> Iterator[Value]:
+def _conditions(server: Iterable[JsonObject], own: Iterable[JsonObject]) -> Iterator[JsonObject]:
     """The node's, in its order, then those of others."""
     there = {condition["type"]: condition for condition in server}
     for condition in own:

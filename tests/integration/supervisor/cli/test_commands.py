@@ -17,8 +17,8 @@ from supervisor.version import VERSION
 from tests.harness.api_server import (
     Master,
     agent_changed,
-    eventually,
     pod_changed,
+    waiting_client,
 )
 from tests.harness.cli import ROOT, rootlet, run_here
 
@@ -61,12 +61,9 @@ async def test_apply_what_is_wrong(master: Master, tmp_path: Path) -> None:
 
 async def test_delete_waits_for_the_end(master: Master) -> None:
     master.ready(pod_changed(1, "web"))
-    deleting = asyncio.create_task(rootlet(master, "delete", "pod", "web", "--grace-period=1"))
-    await eventually(lambda: bool(master.requests), "the deletion came")
-    assert master.requests == [DeletePod(request_id=1, namespace="default", name="web", grace_period_s=1)]
-    await asyncio.sleep(0.2)
-    assert not deleting.done()
-    master.gone(2, "web")
+    async with waiting_client(rootlet(master, "delete", "pod", "web", "--grace-period=1"), 3) as deleting:
+        assert master.requests == [DeletePod(request_id=1, namespace="default", name="web", grace_period_s=1)]
+        master.gone(2, "web")
     found = await deleting
     assert (found.code, found.out) == (0, 'pod "web" deleted from default namespace\n')
 

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import asyncio
-
 import pytest
 
 from tests.harness.api_server import (
     Master,
     pod_changed,
     status_of,
+    waiting_client,
 )
 from tests.harness.cli import rootlet
 
@@ -18,10 +17,8 @@ PENDING = status_of(phase="Pending", conditions=[{"type": "Ready", "status": "Fa
 
 async def test_wait_for_a_condition(master: Master) -> None:
     master.ready(pod_changed(1, "web", status=PENDING), pod_changed(2, "db"))
-    waiting = asyncio.create_task(rootlet(master, "wait", "--for=condition=Ready", "pod/web", "pod/db"))
-    await asyncio.sleep(0.2)
-    assert not waiting.done()
-    master.feed(pod_changed(3, "web"))
+    async with waiting_client(rootlet(master, "wait", "--for=condition=Ready", "pod/web", "pod/db")) as waiting:
+        master.feed(pod_changed(3, "web"))
     found = await waiting
     assert (found.code, found.out, found.err) == (0, "pod/db condition met\npod/web condition met\n", "")
 
@@ -40,10 +37,8 @@ async def test_wait_in_vain(master: Master) -> None:
 
 async def test_wait_for_the_end(master: Master) -> None:
     master.ready(pod_changed(1, "web"))
-    waiting = asyncio.create_task(rootlet(master, "wait", "--for=delete", "pod/web"))
-    await asyncio.sleep(0.2)
-    assert not waiting.done()
-    master.gone(2, "web")
+    async with waiting_client(rootlet(master, "wait", "--for=delete", "pod/web")) as waiting:
+        master.gone(2, "web")
     assert (await waiting).code == 0
     never = await rootlet(master, "wait", "--for=delete", "pod/never", "--timeout=0")
     assert (never.code, never.out) == (0, "")
@@ -59,10 +54,8 @@ async def test_wait_for_nonsense(master: Master, goal: str) -> None:
 async def test_wait_for_what_a_path_finds(master: Master) -> None:
     master.ready(pod_changed(1, "web", status=PENDING))
     arguments = ("--for=jsonpath={.status.phase}=Running", "pods", "--all")
-    waiting = asyncio.create_task(rootlet(master, "wait", *arguments))
-    await asyncio.sleep(0.2)
-    assert not waiting.done()
-    master.feed(pod_changed(3, "web"))
+    async with waiting_client(rootlet(master, "wait", *arguments)) as waiting:
+        master.feed(pod_changed(3, "web"))
     found = await waiting
     assert (found.code, found.out, found.err) == (0, "pod/web condition met\n", "")
     there = await rootlet(master, "wait", "--for=jsonpath={.metadata.name}", "pod/web", "--timeout=0")
@@ -75,10 +68,8 @@ async def test_wait_for_what_a_path_finds(master: Master) -> None:
 
 async def test_wait_for_what_is_not_there_yet(master: Master) -> None:
     master.ready(pod_changed(1, "db"))
-    waiting = asyncio.create_task(rootlet(master, "wait", "--for=create", "pod/web"))
-    await asyncio.sleep(0.2)
-    assert not waiting.done()
-    master.feed(pod_changed(3, "web"))
+    async with waiting_client(rootlet(master, "wait", "--for=create", "pod/web")) as waiting:
+        master.feed(pod_changed(3, "web"))
     found = await waiting
     assert (found.code, found.out, found.err) == (0, "pod/web condition met\n", "")
     late = await rootlet(master, "wait", "--for=create", "pod/never", "--timeout=0")

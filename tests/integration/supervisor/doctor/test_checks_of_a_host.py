@@ -3,50 +3,15 @@
 from __future__ import annotations
 
 import socket
-from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 import msgspec
 import pytest
 
-from supervisor.config.config_file import default_settings
 from supervisor.config.settings import Settings
 from supervisor.doctor.checks import check_host
-from supervisor.doctor.findings import Finding, Level
-from supervisor.doctor.host import HostFacts, PodmanFacts, with_answers
-
-SETTINGS = default_settings()
-PODMAN = PodmanFacts(
-    version="4.3.1",
-    mapped_ids=65537,
-    storage_driver="overlay",
-    images=frozenset({"quay.io/a/there:1"}),
-)
-GOOD = HostFacts(
-    podman=PODMAN,
-    user="somebody",
-    sysctls={
-        "kernel/keys/maxkeys": 10_000,
-        "fs/inotify/max_user_instances": 1024,
-        "user/max_user_namespaces": 10_000,
-    },
-    controllers=frozenset({"cpu", "memory", "pids"}),
-    free_bytes={"stateDir": 1 << 40},
-    programs=frozenset({"crun", "nsenter", "pasta", "newuidmap", "newgidmap"}),
-)
-
-
-def but(**facts: Any) -> HostFacts:
-    return msgspec.structs.replace(GOOD, **facts)
-
-
-def podman(**facts: Any) -> HostFacts:
-    return but(podman=msgspec.structs.replace(PODMAN, **facts))
-
-
-def bad(findings: Sequence[Finding]) -> list[tuple[str, str]]:
-    return [(finding.level, finding.subject) for finding in findings if finding.level is not Level.OK]
+from supervisor.doctor.host import with_answers
+from tests.harness.host_facts import GOOD, SETTINGS, bad
 
 
 def test_a_host_without_podman_or_agent_can_be_asked(tmp_path: Path) -> None:

@@ -11,9 +11,7 @@ from pathlib import Path
 import pytest
 
 from ipc.api.v1.event import Event
-from ipc.api.v1.meta import ObjectMeta, ObjectReference
 from ipc.host.atomic_file import write_atomically
-from ipc.host.clock import rfc3339
 from ipc.host.private_directories import make_private
 from ipc.messages.base import EventReport
 from ipc.messages.event_reasons import EventType
@@ -21,22 +19,7 @@ from supervisor.record.event_log import EventLog
 from supervisor.record.event_writer import RETRY_S, EventWriter
 from supervisor.record.recorder import EventRecorder
 from tests.fakes.clock import HandClock
-
-WALL = 1_800_000_000.0
-
-
-def event(name: str, count: int = 1, message: str = "m") -> Event:
-    at = rfc3339(WALL)
-    return Event(
-        metadata=ObjectMeta(name=name, namespace="default", creation_timestamp=at),
-        involved_object=ObjectReference(kind="Pod", namespace="default", name="p", uid="u"),
-        reason="R",
-        message=message,
-        type=EventType.NORMAL,
-        first_timestamp=at,
-        last_timestamp=at,
-        count=count,
-    )
+from tests.harness.events import WALL
 
 
 @pytest.fixture

@@ -10,29 +10,10 @@ from pathlib import Path
 
 import pytest
 
-from ipc.api.v1.event import Event
-from ipc.api.v1.meta import ObjectMeta, ObjectReference
-from ipc.host.clock import rfc3339
-from ipc.messages.event_reasons import EventType
 from supervisor.record.event_log import EventLog
 from tests.podman_service import wait_until
 
 TREE = Path(__file__).parents[4]
-WALL = 1_800_000_000.0
-
-
-def event(name: str, count: int = 1, message: str = "m") -> Event:
-    at = rfc3339(WALL)
-    return Event(
-        metadata=ObjectMeta(name=name, namespace="default", creation_timestamp=at),
-        involved_object=ObjectReference(kind="Pod", namespace="default", name="p", uid="u"),
-        reason="R",
-        message=message,
-        type=EventType.NORMAL,
-        first_timestamp=at,
-        last_timestamp=at,
-        count=count,
-    )
 
 
 @pytest.fixture
@@ -40,14 +21,11 @@ def path(tmp_path: Path) -> Path:
     return tmp_path / "state" / "events.jsonl"
 
 
-# --- when it is written ------------------------------------------------------------------------------------------
-
-
 WRITER = """
 import sys
 from pathlib import Path
 from supervisor.record.event_log import EventLog
-from tests.unit.supervisor.record.test_event_log import event
+from tests.harness.events import event
 log = EventLog(Path(sys.argv[1]))
 live = {e.metadata.name: e for e in log.load()}
 while True:

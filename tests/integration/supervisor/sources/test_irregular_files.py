@@ -8,9 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from supervisor.protocol.manifests import SourceSnapshot
-from supervisor.sources.directory import ManifestReader, list_manifests
-from tests.harness.manifests import ORIGIN
+from tests.harness.manifests import errors, read
 
 
 @pytest.fixture
@@ -18,14 +16,6 @@ def manifests(tmp_path: Path) -> Path:
     path = tmp_path / "manifests"
     path.mkdir()
     return path
-
-
-def read(path: Path) -> SourceSnapshot:
-    return ManifestReader(path, ORIGIN).read(list_manifests(path))
-
-
-def errors(snapshot: SourceSnapshot) -> list[str]:
-    return [str(error) for error in snapshot.errors]
 
 
 def test_what_is_no_regular_file_is_never_waited_for(manifests: Path) -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -15,19 +14,6 @@ from workers.fs.directories import root_directory
 from workers.fs.tree_removal import remove_tree
 
 ROOT = Path(__file__).parents[4]
-
-
-@pytest.fixture
-def parent(tmp_path: Path) -> Iterator[int]:
-    """Where ``tree`` lies, beside ``outside``."""
-    (tmp_path / "tree" / "a" / "b").mkdir(parents=True)
-    (tmp_path / "tree" / "a" / "b" / "file").write_text("x")
-    (tmp_path / "outside" / "below").mkdir(parents=True)
-    (tmp_path / "outside" / "file").write_text("stays")
-    with root_directory(str(tmp_path)) as fd:
-        yield fd
-    assert (tmp_path / "outside" / "file").read_text() == "stays"
-    assert (tmp_path / "outside" / "below").is_dir()
 
 
 def test_depth_costs_neither_stack_nor_descriptors(deep_path: Path) -> None:

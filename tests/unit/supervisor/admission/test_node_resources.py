@@ -13,7 +13,8 @@ from ipc.api.quantity import parse_quantity
 from ipc.podresources.node_resources import PodCgroups
 from ipc.podresources.pod_requests import amount
 from supervisor.admission.node_resources import Machine, node_resources, read_machine
-from supervisor.config.settings import Settings, SettingsError, node_thresholds, pods_memory
+from supervisor.config.node_thresholds import node_thresholds, pods_memory
+from supervisor.config.settings import Settings, SettingsError
 
 MACHINE = Machine(cpus=2, memory_bytes=4_051_288 << 10, storage_bytes=64 << 30)
 NOTHING_RESERVED = Settings(eviction_hard={})

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import cProfile
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -13,51 +12,17 @@ import pytest
 from ipc.host.clock import SystemClock
 from ipc.podresources.devices import Device
 from ipc.podresources.node_resources import NodeResources, PodCgroups
-from supervisor.config.config_file import default_settings
 from supervisor.config.settings import Settings
 from supervisor.doctor import host
 from supervisor.doctor.checks import check_host
-from supervisor.doctor.findings import Finding, Level
-from supervisor.doctor.host import HostFacts, PodmanFacts, gather
+from supervisor.doctor.host import HostFacts, gather
 from supervisor.doctor.manifests import check_manifests, read_manifests
-
-SETTINGS = default_settings()
-PODMAN = PodmanFacts(
-    version="4.3.1",
-    mapped_ids=65537,
-    storage_driver="overlay",
-    images=frozenset({"quay.io/a/there:1"}),
-)
-GOOD = HostFacts(
-    podman=PODMAN,
-    user="somebody",
-    sysctls={
-        "kernel/keys/maxkeys": 10_000,
-        "fs/inotify/max_user_instances": 1024,
-        "user/max_user_namespaces": 10_000,
-    },
-    controllers=frozenset({"cpu", "memory", "pids"}),
-    free_bytes={"stateDir": 1 << 40},
-    disk_bytes={"stateDir": 2 << 40},
-    programs=frozenset({"crun", "nsenter", "pasta", "newuidmap", "newgidmap"}),
-)
-
-
-def but(**facts: Any) -> HostFacts:
-    return msgspec.structs.replace(GOOD, **facts)
-
-
-def podman(**facts: Any) -> HostFacts:
-    return but(podman=msgspec.structs.replace(PODMAN, **facts))
+from tests.harness.host_facts import GOOD, SETTINGS, bad, but, podman
 
 
 def sysctl(name: str, value: int) -> HostFacts:
     """A host with a Podman service of its user's."""
     return but(sysctls={**GOOD.sysctls, name: value}, own_service=False)
-
-
-def bad(findings: Sequence[Finding]) -> list[tuple[str, str]]:
-    return [(finding.level, finding.subject) for finding in findings if finding.level is not Level.OK]
 
 
 def test_of_a_good_host_nothing_bad_is_said() -> None:

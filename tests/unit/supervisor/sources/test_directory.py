@@ -11,7 +11,7 @@ import pytest
 from supervisor.protocol.manifests import ManifestErrorKind, SourceSnapshot
 from supervisor.sources import directory
 from supervisor.sources.directory import MAX_FILES, ManifestReader, changed_files, list_manifests
-from tests.harness.manifests import ORIGIN, manifest, text
+from tests.harness.manifests import ORIGIN, errors, manifest, read, text
 
 
 @pytest.fixture
@@ -21,16 +21,8 @@ def manifests(tmp_path: Path) -> Path:
     return path
 
 
-def read(path: Path) -> SourceSnapshot:
-    return ManifestReader(path, ORIGIN).read(list_manifests(path))
-
-
 def names(snapshot: SourceSnapshot) -> list[str]:
     return [item.pod.metadata.name for item in snapshot.pods]
-
-
-def errors(snapshot: SourceSnapshot) -> list[str]:
-    return [str(error) for error in snapshot.errors]
 
 
 def forbid(path: Path) -> None:

@@ -11,8 +11,8 @@ from typing import Final
 
 import msgspec
 
-from supervisor.patching.strategic_schema import FieldPatch, Schema
-from supervisor.patching.values import (
+from ipc.patching.strategic_schema import FieldPatch, Schema
+from ipc.patching.values import (
     Json,
     JsonObject,
     PatchError,

@@ -8,7 +8,7 @@ from collections.abc import Hashable, Sequence
 
 import msgspec
 
-from supervisor.patching.strategic_merge import (
+from ipc.patching.strategic_merge import (
     DELETE,
     DELETE_SCALARS,
     DIRECTIVE,
@@ -20,8 +20,8 @@ from supervisor.patching.strategic_merge import (
     element_kind,
     merge_maps,
 )
-from supervisor.patching.strategic_schema import FieldPatch, Schema
-from supervisor.patching.values import (
+from ipc.patching.strategic_schema import FieldPatch, Schema
+from ipc.patching.values import (
     Json,
     JsonObject,
     PatchError,

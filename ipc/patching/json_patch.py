@@ -7,7 +7,7 @@ from typing import Final
 import jsonpatch
 import jsonpointer
 
-from supervisor.patching.values import Json, PatchError
+from ipc.patching.values import Json, PatchError
 
 MAX_OPERATIONS: Final = 10_000
 """Most operations of one patch."""

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Final, Protocol
+from typing import Final, Protocol
 
 import msgspec
 
 from ipc.api.schema import Kind, Shape, shape_of, struct_fields
-from supervisor.patching.values import PatchError
+from ipc.patching.values import PatchError
 
 
 class FieldPatch(msgspec.Struct, frozen=True, kw_only=True):
@@ -48,7 +48,7 @@ class MapOf:
 
 
 class StructSchema:
-    """One of `ipc.api.v1`."""
+    """A type of core/v1, by its name and the names of its fields there."""
 
     def __init__(self, struct: type[msgspec.Struct]) -> None:
         self._struct = struct
@@ -88,7 +88,7 @@ def _container(name: str) -> dict[tuple[str, str], _Tag]:
     }
 
 
-_TAGS: Final[Mapping[tuple[str, str], Any]] = {
+_TAGS: Final[Mapping[tuple[str, str], _Tag]] = {
     ("ObjectMeta", "ownerReferences"): ("merge", "uid", False),
     ("ObjectMeta", "finalizers"): ("merge", "", False),
     ("PodSpec", "volumes"): _RETAIN_BY_NAME,
@@ -102,7 +102,9 @@ _TAGS: Final[Mapping[tuple[str, str], Any]] = {
     ("PodSpec", "resourceClaims"): _RETAIN_BY_NAME,
     ("PodStatus", "conditions"): ("merge", "type", False),
     ("PodStatus", "podIPs"): ("merge", "ip", False),
+    ("PodStatus", "hostIPs"): ("merge", "ip", False),
     ("PodStatus", "resourceClaimStatuses"): _RETAIN_BY_NAME,
+    ("NodeStatus", "conditions"): ("merge", "type", False),
     **_container("Container"),
     **_container("EphemeralContainer"),
 }

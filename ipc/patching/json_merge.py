@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from supervisor.patching.values import Json, JsonObject, same
+from ipc.patching.values import Json, JsonObject, same
 
 
 def json_merge(original: Json, patch: Json) -> Json:

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Coroutine
-from typing import Any, Protocol, assert_never
+from typing import Any, assert_never
 
 import msgspec
 
 from ipc.host.tasks import BackgroundTasks
-from ipc.kubecontainer.config_objects import ConfigObject, ObjectKey, ObjectKind
-from ipc.log.verbosity import Verbosity
+from ipc.kubecontainer.config_objects import ObjectKey, ObjectKind
 from ipc.messages.api_server import (
     AdminRequest,
     ApplyManifests,
@@ -32,55 +31,14 @@ from ipc.messages.api_server import (
     StopAgent,
     UncordonNode,
 )
-from ipc.messages.garbage_report import GarbageReport
-from ipc.messages.pod_worker import Freeze
 from supervisor.config.settings import SettingsError
+from supervisor.control.agent_control import AgentControl
+from supervisor.control.profiles import Profiles
 from supervisor.processes.child_manager import ChildManager
 from supervisor.processes.worker_pool import API_SLOT
-from supervisor.profiles import Profiles
 from supervisor.protocol.refusals import RequestRefused
 from supervisor.sources.applied import ApplyOptions
 from supervisor.sources.manager import SourceManager
-
-
-class AgentControl(Protocol):
-    """Commands to the agent as a whole."""
-
-    def is_going_down(self, namespace: str, name: str) -> bool:
-        """Whether a pod of that name is on its way out."""
-
-    def restart_container(self, namespace: str, name: str, container: str, grace_period_s: int | None) -> None:
-        """Begin to replace one container of a pod. Raises RequestRefused."""
-
-    async def freeze_pod(self, namespace: str, name: str, freeze: Freeze) -> None:
-        """Pause a pod, or resume it. Raises RequestRefused."""
-
-    def restart_worker(self, slot: int) -> None:
-        """Ask a worker to leave; its successor follows."""
-
-    def configuration(self) -> str:
-        """The configuration in effect, as JSON."""
-
-    def config_object(self, key: ObjectKey) -> ConfigObject | None:
-        """An object beside pods with its values; None when there is none."""
-
-    def set_log_level(self, area: str, level: str) -> Verbosity:
-        """Change which lines are logged. Raises ValueError for an unknown area or level."""
-
-    def reload(self) -> tuple[str, ...]:
-        """Read the configuration file again; what changed. Raises SettingsError."""
-
-    def drain(self) -> bool:
-        """Begin to end the pods in order; False when the node goes down already."""
-
-    def uncordon(self) -> bool:
-        """Give a drained node its pods back; False when it is not drained."""
-
-    async def collect_garbage(self, *, dry_run: bool) -> GarbageReport:
-        """Collect garbage, or only look for it."""
-
-    def stop(self, *, pods: bool) -> None:
-        """Begin to end; with ``pods`` when all of them are gone."""
 
 
 class AdminRequests:

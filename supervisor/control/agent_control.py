@@ -1,0 +1,194 @@
+"""Commands to the agent as a whole, as users give them: by a request on the admin socket, or by SIGHUP."""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+import logging
+from collections.abc import Callable
+
+from ipc.kubecontainer.config_objects import ConfigObject, ObjectKey
+from ipc.log import message_ids, verbosity
+from ipc.log.message_ids import line_of_kind
+from ipc.log.verbosity import Verbosity
+from ipc.messages.cluster import RatesChanged
+from ipc.messages.garbage_report import GarbageReport
+from ipc.messages.node_worker import SetLogRotation
+from ipc.messages.pod_worker import Freeze
+from ipc.shm.board import Board
+from supervisor.config.cluster_section import cluster_settings
+from supervisor.config.settings import Settings, SettingsError
+from supervisor.config.shown_settings import shown_settings
+from supervisor.control.configuration import Configuration
+from supervisor.control.shutdown_control import ShutdownControl
+from supervisor.processes import sd_notify
+from supervisor.processes.child_manager import ChildManager
+from supervisor.processes.worker_pool import CLUSTER_SLOT, NODE_SLOT
+from supervisor.protocol.commands import FreezeAnswered, GarbageCollected
+from supervisor.protocol.events import (
+    FreezeRequest,
+    GarbageRequest,
+    LoopEvent,
+    NodeShutdownBegan,
+    NodeShutdownCalledOff,
+    SettingsChanged,
+    ShutdownCause,
+    StopPods,
+    WorkerLeaving,
+)
+from supervisor.protocol.refusals import RequestRefused
+from supervisor.syncloop.sync_loop import SyncLoop
+
+log = logging.getLogger(__name__)
+
+
+class AgentControl:
+    """Turns commands into events of the sync loop. Owns the answers that are awaited, and the levels of the log."""
+
+    def __init__(
+        self,
+        configuration: Configuration,
+        loop: SyncLoop,
+        children: ChildManager,
+        board: Board,
+        shutdown: ShutdownControl,
+        *,
+        feed: Callable[[LoopEvent], None],
+        end: Callable[[], None],
+        report_agent: Callable[[], None],
+    ) -> None:
+        self._configuration = configuration
+        self._loop = loop
+        self._children = children
+        self._board = board
+        self._shutdown = shutdown
+        self._feed = feed
+        self._end = end
+        self._report_agent = report_agent
+        self._verbosity = configuration.settings.logging.levels
+        self._tickets = itertools.count(1)
+        self._garbage: dict[int, asyncio.Future[GarbageReport]] = {}
+        """Collections that somebody has asked for, by ticket."""
+        self._freezes: dict[int, asyncio.Future[FreezeAnswered]] = {}
+        """Requests to pause or resume a pod, likewise."""
+
+    # --- pods ----------------------------------------------------------------------------------------------------
+
+    def is_going_down(self, namespace: str, name: str) -> bool:
+        """Whether a pod of that name is on its way out."""
+        return self._loop.is_going_down(namespace, name)
+
+    def restart_container(self, namespace: str, name: str, container: str, grace_period_s: int | None) -> None:
+        """Begin to replace one container of a pod. Raises RequestRefused."""
+        self._feed(self._loop.container_restarts.request(namespace, name, container, grace_period_s))
+
+    async def freeze_pod(self, namespace: str, name: str, freeze: Freeze) -> None:
+        """Pause a pod, or resume it. Raises RequestRefused."""
+        ticket, answer = next(self._tickets), asyncio.get_running_loop().create_future()
+        self._freezes[ticket] = answer
+        self._feed(FreezeRequest(ticket=ticket, namespace=namespace, name=name, freeze=freeze))
+        answered = await asyncio.shield(answer)
+        if answered.code >= 400:
+            raise RequestRefused(answered.code, answered.reason, answered.message)
+
+    def freeze_answered(self, answer: FreezeAnswered) -> None:
+        """The sync loop is done with such a request."""
+        self._freezes.pop(answer.ticket).set_result(answer)
+
+    def config_object(self, key: ObjectKey) -> ConfigObject | None:
+        """An object beside pods with its values; None when there is none."""
+        return self._loop.config_object(key)
+
+    async def collect_garbage(self, *, dry_run: bool) -> GarbageReport:
+        """Collect garbage, or only look for it."""
+        ticket, answer = next(self._tickets), asyncio.get_running_loop().create_future()
+        self._garbage[ticket] = answer
+        self._feed(GarbageRequest(ticket, dry_run))
+        return await asyncio.shield(answer)
+
+    def garbage_collected(self, collected: GarbageCollected) -> None:
+        """The sync loop is done with such a collection."""
+        self._garbage.pop(collected.ticket).set_result(collected.report)
+
+    # --- node, workers, agent ------------------------------------------------------------------------------------
+
+    def drain(self) -> bool:
+        """Begin to end the pods in order; False when the node goes down already."""
+        is_first = not self._shutdown.is_under_way
+        self._feed(NodeShutdownBegan(ShutdownCause.DRAIN))
+        return is_first
+
+    def uncordon(self) -> bool:
+        """Give a drained node its pods back; False when it is not drained."""
+        is_drained = self._shutdown.is_under_way
+        self._feed(NodeShutdownCalledOff())
+        return is_drained
+
+    def restart_worker(self, slot: int) -> None:
+        """Ask a worker to leave; its successor follows."""
+        self._feed(WorkerLeaving(slot))
+        self._children.end(slot, self._configuration.settings.workers.stop_timeout_s)
+        self._report_agent()
+
+    def stop(self, *, pods: bool) -> None:
+        """Begin to end; with ``pods`` when all of them are gone."""
+        if pods:
+            self._feed(StopPods())
+        else:
+            self._end()
+
+    # --- configuration -------------------------------------------------------------------------------------------
+
+    def configuration(self) -> str:
+        """The configuration in effect, as JSON."""
+        return shown_settings(self._configuration.settings)
+
+    def set_log_level(self, area: str, level: str) -> Verbosity:
+        """Change which lines are logged. Raises ValueError for an unknown area or level."""
+        self._log_like(self._verbosity.changed(area, level))
+        log.info("log levels were changed to: %s", ", ".join(self._verbosity.words))
+        return self._verbosity
+
+    def _log_like(self, wanted: Verbosity) -> None:
+        """Here at once; children read it on the board at their next heartbeat."""
+        self._verbosity = wanted
+        verbosity.apply(wanted)
+        self._board.record_verbosity(wanted)
+
+    def hang_up(self) -> None:
+        """SIGHUP: reload, or say in the log why not."""
+        try:
+            self.reload()
+        except SettingsError as error:
+            log.error("configuration not reloaded: %s", error)
+
+    def reload(self) -> tuple[str, ...]:
+        """Read the configuration file again; what changed, and what needs a restart. Raises SettingsError."""
+        sd_notify.notify("RELOADING=1")
+        try:
+            changes = self._configuration.reload()
+        finally:
+            sd_notify.notify("READY=1")
+        settings = self._configuration.settings
+        self._log_like(settings.logging.levels)
+        self._children.send(NODE_SLOT, SetLogRotation(policy=settings.log_rotation))
+        if (changed := _rates(settings)) is not None:
+            self._children.send(CLUSTER_SLOT, changed)
+        self._feed(SettingsChanged(settings))
+        self._report_agent()
+        words = "; ".join(changes) or "nothing in it changed"
+        log.info("configuration reloaded: %s", words, extra=line_of_kind(message_ids.RELOADED))
+        return changes
+
+
+def _rates(settings: Settings) -> RatesChanged | None:
+    """The rates of requests in the settings; None without a cluster."""
+    cluster = cluster_settings(settings)
+    if cluster is None:
+        return None
+    return RatesChanged(
+        api_qps=cluster.api_qps,
+        api_burst=cluster.api_burst,
+        event_qps=cluster.event_qps,
+        event_burst=cluster.event_burst,
+    )
