@@ -381,7 +381,7 @@ class GenericPLEG:
     async def _answer(self, waiting: Sequence[str], relisting: Relisting) -> None:
         """Send Observed for the pods that were requested, and Relisted. Failed pods are reported, and soon observed
         again."""
-        tracked = self.published.tracked
+        tracked, blank = self.published.tracked, self.published.blank()
         uids = sorted({*waiting, *tracked, *relisting.statuses} - relisting.failures.keys() - relisting.passed_over)
         seen, unpublished = await self._record_each(relisting, uids)
         failed = {**{uid: str(error) for uid, error in relisting.failures.items()}, **unpublished}
@@ -394,10 +394,12 @@ class GenericPLEG:
         if answers:
             await self._send(Observed(observations=within_one_message(answers)))
         changed = {uid for uid in news if seen[uid].changed}
+        # Something in a pod that had nothing was made by one of our workers: the end of its sync, or its death, tells.
+        surprises = changed - set(waiting) - blank
         self._schedule.plan(
             self._now(),
             started_at=relisting.started_at,
-            is_surprise=bool(relisting.failures or changed - set(waiting)),
+            is_surprise=bool(relisting.failures or surprises),
             is_settled=self._is_settled(relisting),
             again_in_s=self._queue.retry_delay_s(failed),
         )

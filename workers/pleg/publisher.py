@@ -76,6 +76,11 @@ class Publisher:
         """Newest status of a tracked pod."""
         return self._known.get(uid) if uid in self._rows else None
 
+    def blank(self) -> frozenset[str]:
+        """Tracked pods of which nothing is known to be there."""
+        known = ((uid, self._known.get(uid)) for uid in self._rows)
+        return frozenset(uid for uid, status in known if status is None or status.is_empty())
+
     def retain(self, existing: Set[str]) -> None:
         """Forget untracked pods that are not among these."""
         for uid in self._known.keys() - existing - self.tracked:

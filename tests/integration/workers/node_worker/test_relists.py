@@ -215,6 +215,30 @@ async def test_what_was_missed_makes_the_next_relist_come_sooner() -> None:
 
 
 @simulated
+async def test_a_pod_that_begins_during_a_relist_is_no_reason_for_doubt() -> None:
+    """A worker has made it, and says so at the end of its sync."""
+    host = Host()
+    async with host.worker() as master:
+        host.podman.mute = True
+        master.send(Track(uid="u1", row=0), Track(uid="u2", row=1), Observe(uids=("u2",)))
+        await master.observation("u2", lambda seen: seen.is_empty())
+        for uid in ("u1", "u2"):
+            host.running(uid)
+        found, *later = await gaps_between_relists(master, 3)
+        assert found <= 12.01
+        assert min(later) >= 240.0
+
+
+@simulated
+async def test_a_pod_that_nobody_wants_is_a_reason_for_doubt() -> None:
+    host = Host()
+    async with host.worker() as master:
+        host.podman.mute = True
+        host.running("u1")
+        assert max(await gaps_between_relists(master, 2)) <= 12.01
+
+
+@simulated
 async def test_relists_that_somebody_asks_for_say_nothing_of_quiet() -> None:
     host = Host()
     async with host.worker() as master:
