@@ -13,13 +13,17 @@ import contextlib
 import functools
 import tempfile
 import time
-from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
+import msgspec
 import psutil
 
+from ipc.host.clock import monotonic
+from ipc.shm.trace import Span, Trace
+from supervisor.client.http import AgentClient
 from tests.bench.default_periods import set_default_periods
 from tests.bench.memory import PREFIX, Taken, taken_by
 from tests.bench.own_storage import own_storage
@@ -29,6 +33,8 @@ from tests.e2e.cluster import Cluster, running_cluster
 from tests.podman_service import IMAGE
 from tests.servers.kube_api.requests import Request
 
+import os
+DUMP=os.environ.get("DUMP","")
 READY_DEADLINE_S: Final = 300.0
 SETTLE_S: Final = 10.0
 """After the start, before an idle node is looked at."""
@@ -38,11 +44,11 @@ PROGRAM: Final = ("/bin/sh", "-c", "trap 'exit 0' TERM; while :; do sleep 3600 &
 
 
 def bind(cluster: Cluster, manifests: Mapping[str, Any]) -> dict[str, float]:
-    """Bind pods at once; when each was, in seconds of the server's clock."""
+    """Bind pods at once; when each was, in monotonic seconds."""
     bound = {}
     for name, manifest in manifests.items():
+        bound[name] = monotonic()
         cluster.schedule(manifest)
-        bound[name] = cluster.time()
     return bound
 
 
@@ -66,6 +72,38 @@ def peak_qps(requests: Sequence[Request]) -> int:
     return max(Counter(int(request.at) for request in requests if not request.is_watch).values(), default=0)
 
 
+def _at(process: str, name: str) -> Callable[[Span], float | None]:
+    def at(span: Span) -> float | None:
+        return span.begin if span.process.startswith(process) and span.name.startswith(name) else None
+
+    return at
+
+
+STAGES: Final[Mapping[str, Callable[[Span], float | None]]] = {
+    "its event was read": _at("cluster", "the server tells of it"),
+    "it is stated to the master": _at("cluster", "goes up"),
+    "the master has taken it": _at("master", "handles PodUpdate"),
+    "its worker is told": _at("master", "its worker has it"),
+    "its sync begins": _at("pods", "sync: sync"),
+    "first step of the sync": _at("pods", "files: "),
+    "its sandbox is asked for": _at("pods", "Podman: "),
+}
+
+
+def way(cluster: Cluster, bound: Mapping[str, float], spans: Sequence[Span]) -> Iterator[str]:
+    """When each pod came to each stage, since it was bound."""
+    pods = cluster.pods()
+    by_uid: dict[str, list[Span]] = defaultdict(list)
+    for span in spans:
+        by_uid[span.pod].append(span)
+    for stage, at in STAGES.items():
+        found = []
+        for name, bound_at in bound.items():
+            times = [time for span in by_uid[pods[name]["metadata"]["uid"]] if (time := at(span)) is not None]
+            found += [min(times) - bound_at] if times else []
+        yield milliseconds(f"  {stage}", sorted(found)) if found else f"  {stage}: not told"
+
+
 def start_pods(cluster: Cluster, agent: Agent, pods: int) -> Iterator[str]:
     """Pods one at a time, then all at once."""
     single: list[float] = []
@@ -74,11 +112,22 @@ def start_pods(cluster: Cluster, agent: Agent, pods: int) -> Iterator[str]:
         agent.until(functools.partial(cluster.is_ready, name), "the pod is ready", READY_DEADLINE_S)
         single += first_actions_s(cluster, bound)
     yield milliseconds("one at a time, binding to first action", sorted(single))
+    client = AgentClient(str(agent.socket))
+    client.start_trace()
     began = cluster.time()
     bound = bind(cluster, sleepers("all", pods, PROGRAM, IMAGE))
-    agent.until(lambda: all(map(cluster.is_ready, bound)), "all pods are ready", READY_DEADLINE_S, 1.0)
+
+    def are_ready() -> bool:
+        client.get("/version")  # the API server leaves when it is idle, and a trace ends with it
+        return all(map(cluster.is_ready, bound))
+
+    agent.until(are_ready, "all pods are ready", READY_DEADLINE_S, 2.0)
     yield f"{pods} at once: all ready after {cluster.time() - began:.1f} s"
     yield milliseconds("  binding to first action", first_actions_s(cluster, bound))
+    trace = msgspec.json.decode(client.take_trace(), type=Trace)
+    if DUMP:
+        Path(DUMP).write_bytes(msgspec.json.encode((bound, {n: p["metadata"]["uid"] for n, p in cluster.pods().items()}, trace)))
+    yield from way(cluster, bound, trace.spans)
     patches = sorted(len(cluster.patches(name)) for name in bound)
     yield f"  status patches of a pod: p50 {quantile(patches, 0.5)}, most {patches[-1]}"
     yield f"  most requests in a second: {peak_qps(cluster.requests(lambda request: request.at >= began))}"
@@ -96,8 +145,9 @@ def idle(agent: Agent, seconds: float) -> str:
     time.sleep(seconds)  # the time that is measured
     after = _cpu_s(agent)
     percent = 100 * sum(after[pid] - spent for pid, spent in before.items() if pid in after) / seconds
-    taken = [taken_by(process.pid) for process in processes(agent)]
-    return f"{percent:.2f} % of a CPU, {_sum(taken)}"
+    taken = {process.name(): taken_by(process.pid) for process in processes(agent)}
+    each = ", ".join(f"{name.removeprefix(PREFIX)} {of.pss:.1f}" for name, of in taken.items())
+    return f"{percent:.2f} % of a CPU, {_sum(list(taken.values()))}\n  PSS: {each}"
 
 
 def _cpu_s(agent: Agent) -> dict[int, float]:
@@ -116,19 +166,21 @@ def main() -> None:
     options = parser.parse_args()
     with own_storage() as run_name, contextlib.ExitStack() as stack:
         print(load(), flush=True)
-        alone = Agent(f"{run_name}-alone")
-        stack.callback(alone.close)
-        set_default_periods(alone, {"idleTimeout": "8s"})
-        alone.start()
-        print(f"idle without a cluster: {idle(alone, options.idle)}", flush=True)
-        alone.stop()
+        if options.idle:
+            alone = Agent(f"{run_name}-alone")
+            stack.callback(alone.close)
+            set_default_periods(alone, {"idleTimeout": "8s"})
+            alone.start()
+            print(f"idle without a cluster: {idle(alone, options.idle)}", flush=True)
+            alone.stop()
         cluster = stack.enter_context(running_cluster())
         node = Agent(f"{run_name}-node")
         stack.callback(node.close)
         set_default_periods(node, {"idleTimeout": "8s"})
         cluster.join(node, Path(stack.enter_context(tempfile.TemporaryDirectory())))
         node.start()
-        print(f"idle in a cluster: {idle(node, options.idle)}", flush=True)
+        if options.idle:
+            print(f"idle in a cluster: {idle(node, options.idle)}", flush=True)
         for line in start_pods(cluster, node, options.pods):
             print(line, flush=True)
 
