@@ -179,9 +179,9 @@ async def test_deletions_at_once_share_checkpoints_and_each_is_in_one(
     monkeypatch.setattr(checkpoint, "save", counted)
     assert all(await asyncio.gather(*map(one, names)))
     assert saved[-1] == {"of-a-file", "applied"}
-    pod = await held_back_pod(sources)
+    held = await held_back_pod(sources)
     saved.clear()
-    await asyncio.gather(*(sources.desired.hold_back(pod) for _ in range(6)))
+    await asyncio.gather(*(sources.desired.hold_back(held) for _ in range(6)))
     assert len(saved) < 6, "all that wait for the first have one"
 
 
@@ -227,9 +227,9 @@ async def held_back_pod(sources: Sources) -> Pod:
     assert (await sources.desired.apply("-", text(manifest("held")))).code == 200
     while True:
         for update in pod_updates((await sources.next_change()).updates):
-            for pod in update.pods:
-                if pod.metadata.name == "held":
-                    return pod
+            for found in update.pods:
+                if found.metadata.name == "held":
+                    return found
 
 
 async def test_a_refused_edit_changes_nothing_also_over_a_restart(sources: Sources, tmp_path: Path) -> None:

@@ -57,7 +57,11 @@ def test_a_closed_slot_gives_all_away_and_is_named_once_when_it_is_empty() -> No
         shards.assign(everywhere)
     shards.limit(WorkerLimits(1))
     assert list(shards.vacated()) == []
-    assert (shards.assign(everywhere), shards.better_slot(A, everywhere), shards.better_slot(B, everywhere)) == (A, A, A)
+    assert (shards.assign(everywhere), shards.better_slot(A, everywhere), shards.better_slot(B, everywhere)) == (
+        A,
+        A,
+        A,
+    )
     shards.move(B, A)
     assert shards.uneven(everywhere)
     shards.release(B)
