@@ -16,6 +16,7 @@ from ipc.host.clock import Clock, rfc3339
 from ipc.host.tasks import BackgroundTasks
 from ipc.messages.base import EventReport
 from ipc.messages.cluster import PodsListed, PodStated, PodWithdrawn
+from ipc.shm.trace import TRACER
 from workers.cluster.pods.known_pod import KnownPod
 from workers.cluster.pods.stated_pod import Refusal, stated_pod
 from workers.cluster.pods.status_manager import StatusManager
@@ -92,6 +93,7 @@ class PodSource:
 
     def changed(self, item: KnownPod) -> None:
         """See `ReflectorSink`."""
+        TRACER.instant("the server tells of it", item.uid)
         self._statuses.changed(item)
         self._take(item)
         self._wake()
@@ -163,6 +165,7 @@ class PodSource:
             log.warning("pod %s/%s begins before all that it refers to was read", *_name(pod))
         if self._known.get(pod.uid) is not None:
             self._stated[pod.uid] = pod
+            TRACER.instant("goes up", pod.uid)
             self._tell(PodStated(pod=found))
 
     async def _tell_listed(self, pods: Sequence[asyncio.Task[None]]) -> None:
