@@ -62,9 +62,9 @@ from workers.libpod.bundle import read_user
 from workers.libpod.client import PING, Answer, Kind, LibpodClient, Request
 from workers.libpod.health import Listener
 from workers.libpod.image_store import ImageStore
-from workers.libpod.infra_look import look_at_infra
 from workers.libpod.line_stream import LineStream
 from workers.libpod.lines import LineSplitter
+from workers.libpod.started_look import StartedLook
 from workers.oci_runtimes import OciRuntimes, RuntimeServices
 from workers.proc import cgroups, orphaned_monitors, procfs, signals
 from workers.proc.pidfd import wait_ended
@@ -130,6 +130,7 @@ class PodmanRuntime:
         self.slices = UserSlices(pod_cgroups)
         self._execs = Execs(ExecSessions(self._client), self.inspect_container)
         self._images = ImageStore()
+        self._look = StartedLook(self._images.learn)
         self._pull_timeout_s = pull_timeout_s
         self._auth_file = auth_file
         self._instance = instance
@@ -434,7 +435,11 @@ class PodmanRuntime:
     def look_at_infra(
         self, name: str, pod_id: str, pid_file: Path, labels: Mapping[str, str], *, host_network: bool
     ) -> InspectedContainer | None:
-        return look_at_infra(name, pod_id, pid_file, labels, host_network=host_network, on_monitor=self._images.learn)
+        return self._look.at_infra(name, pod_id, pid_file, labels, host_network=host_network)
+
+    def look_at_container(self, id: str, spec: SpecDict, image: ImageInfo) -> InspectedContainer | None:
+        # Another OCI runtime need not keep to what Podman's own one does with the process.
+        return None if spec.get("oci_runtime") else self._look.at_container(id, spec, image)
 
     def open_process(self, container: InspectedContainer) -> int | None:
         return procfs.open_process(container)

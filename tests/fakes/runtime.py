@@ -267,6 +267,13 @@ class FakeRuntime:
         """Report no process: monitors of this container have no files."""
         return None
 
+    def look_at_container(self, id: str, spec: SpecDict, image: ImageInfo) -> InspectedContainer | None:
+        """Report what an inspect would show while it runs."""
+        container = self.podman.containers.get(id)
+        if container is None or container.state != "running" or container.is_dead or id in self.podman.unreadable:
+            return None
+        return self.podman.inspected(id)
+
     def open_process(self, container: InspectedContainer) -> int | None:
         return self.podman.open_process(container)
 

@@ -22,6 +22,8 @@ from workers.kubecontainer import labels
 from workers.kubecontainer.runtime import (
     ContainerProcess,
     ErrorKind,
+    ImageInfo,
+    ImageStamp,
     InspectedContainer,
     RuntimeCallError,
     RuntimeEvent,
@@ -54,6 +56,8 @@ class Odds(msgspec.Struct, frozen=True, kw_only=True):
     event_late: float = 0.0
     event_repeated: float = 0.0
     no_pidfd: float = 0.0
+    no_look: float = 0.0
+    """A container that was started has to be inspected."""
 
 
 QUIET: Final = Odds()
@@ -69,6 +73,7 @@ NOISY: Final = Odds(
     event_late=0.2,
     event_repeated=0.1,
     no_pidfd=0.1,
+    no_look=0.2,
 )
 LATENCY_S: Final = 0.02
 SLOW_S: Final = 4.0
@@ -313,6 +318,13 @@ class SimRuntime(FakeRuntime):
             await asyncio.sleep(self.podman.rng.uniform(0.1, 10.0))
             raise RuntimeCallError(fate, "pull_image", "an injected failure of the registry")
         return await super().pull_image(reference, on_progress, login)
+
+    def image_stamp(self, having: str = "") -> ImageStamp | None:
+        return frozenset((name, image.id) for name, image in self.podman.images.items())
+
+    def look_at_container(self, id: str, spec: SpecDict, image: ImageInfo) -> InspectedContainer | None:
+        podman = self.podman
+        return None if podman.rng.random() < podman.odds.no_look else super().look_at_container(id, spec, image)
 
     def signal_process(self, process: ContainerProcess, signal: str) -> bool:
         """Now and then it is not permitted."""

@@ -146,6 +146,19 @@ class ImageManager:
             await send_event(event_reasons.FAILED_TO_INSPECT_IMAGE, message)
             raise ImageError(SyncError.INVALID_IMAGE_NAME, message) from error
 
+    def certain(self, reference: str) -> ImageInfo | None:
+        """The image by that name, if Podman's list of images says for certain that it is what was inspected. The very
+        same object, asked for before and after an act, was the image in between, too. Looks at one file."""
+        try:
+            image = parse_image_reference(reference)
+        except ValueError:
+            return None
+        seen = self._seen.get(str(image))
+        # Podman resolves a name with a digest to another one.
+        if seen is None or seen.stamp is None or image.digest or seen.stamp != self._runtime.image_stamp():
+            return None
+        return seen.info
+
     def forget(self, reference: str) -> None:
         """Drop the cached inspect of an image that turned out to be gone."""
         self._seen.pop(str(parse_image_reference(reference)), None)

@@ -182,6 +182,10 @@ class ImageInfo(msgspec.Struct, frozen=True, kw_only=True):
     user: str
     stop_signal: str
     size_bytes: int = 0
+    digest: str = ""
+    """Digest of its manifest, ``sha256:...``."""
+    labels: Mapping[str, str] = {}
+    """Labels that its containers have, unless they are given others of the same names."""
 
 
 class ImageUsage(msgspec.Struct, frozen=True, kw_only=True):
@@ -356,6 +360,10 @@ class Runtime(Protocol):
     ) -> InspectedContainer | None:
         """An infra container that was just started, without asking Podman; ``pid_file`` is its monitor's, the rest what
         it was made with. None when only an inspect tells. Reads a few small files. Without image and start."""
+
+    def look_at_container(self, id: str, spec: SpecDict, image: ImageInfo) -> InspectedContainer | None:
+        """The container of that id, made with that spec of that image and just started, without asking Podman. None
+        when only an inspect tells. Reads a few small files."""
 
     def open_process(self, container: InspectedContainer) -> int | None:
         """A file descriptor, the caller's, that becomes readable when that container's process ends.

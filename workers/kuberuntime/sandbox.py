@@ -108,7 +108,7 @@ async def _look(run: SyncRun, pod: Pod, made: _Made) -> InspectedContainer | Non
     if found is None and not in_hosts:
         found = await run.read(run.runtime.inspect_container, made.infra)
     if found is not None:
-        run.record.looked(Look(found, at))
+        run.record.looked(made.infra, Look(found, at))
     return found
 
 

@@ -21,6 +21,7 @@ from workers.compute.types import ContainerStart
 from workers.images.manager import ImageError
 from workers.kubecontainer.config_error import ConfigError
 from workers.kubecontainer.labels import read_container
+from workers.kubecontainer.look import Look
 from workers.kubecontainer.runtime import ErrorKind, ImageInfo, InspectedContainer, RuntimeCallError
 from workers.kuberuntime.container_config import PodInputs, generate_container_config
 from workers.kuberuntime.container_images import PodImages
@@ -41,6 +42,14 @@ class _Failed(Exception):
         self.message = message
 
 
+class _Made(msgspec.Struct, frozen=True):
+    """Spec and image of a container, for a look at it once it runs."""
+
+    spec: dict[str, Any]
+    image: ImageInfo
+    """For certain the image of that name before it was made."""
+
+
 class ContainerStarter:
     """Starts containers of one pod, in one sync and one sandbox."""
 
@@ -54,6 +63,8 @@ class ContainerStarter:
         self._pod = inputs.of.pod
         self._logs = context.node.logs(run.pod)
         self._images = PodImages(run, context.images, inputs.of)
+        self._made: dict[str, _Made] = {}
+        """By id, of containers that were not started yet."""
 
     async def start(self, start: ContainerStart) -> bool:
         """Start one container and record how it went; True when it was started and its hook, if it has one, has
@@ -84,6 +95,7 @@ class ContainerStarter:
             start = msgspec.structs.replace(start, attempt=await self._attempt(container, start))
             start = await self._create(container, start, image)
         id = await self._start(container, start, image)
+        self._look(container, id)
         await self._post_start(container, id)
         return start.attempt
 
@@ -120,12 +132,12 @@ class ContainerStarter:
         """Raises RuntimeCallError, ImageError, SyncEnded."""
         run = self._run
         try:
-            return await run.act(run.runtime.create_container, spec)
+            return await self._make(container, spec)
         except RuntimeCallError as error:
             if error.kind is ErrorKind.IMAGE_UNKNOWN:
                 self._manager.forget(container.image)  # removed since it was seen
                 await self._images.ensure_own(container)
-                return await run.act(run.runtime.create_container, spec)
+                return await self._make(container, spec)
             if error.kind is not ErrorKind.NAME_IN_USE:
                 raise
             # An earlier create, given up as lost, happened after all, or half of it.
@@ -136,7 +148,25 @@ class ContainerStarter:
                 raise
         # A layer that belongs to no container keeps the name.
         await remove_named(run, run.runtime.remove_container, spec["name"])
-        return await run.act(run.runtime.create_container, spec)
+        return await self._make(container, spec)
+
+    async def _make(self, container: Container, spec: dict[str, Any]) -> str:
+        """Raises RuntimeCallError, SyncEnded."""
+        image = self._manager.certain(container.image)
+        id = await self._run.act(self._run.runtime.create_container, spec)
+        if image is not None:
+            self._made[id] = _Made(spec, image)
+        return id
+
+    def _look(self, container: Container, id: str) -> None:
+        """See a container that this sync has made and started: then the node worker need not inspect it."""
+        run, made = self._run, self._made.get(id)
+        if made is None or self._manager.certain(container.image) is not made.image:
+            return
+        at = run.clock.now().mono
+        found = run.runtime.look_at_container(id, made.spec, made.image)
+        if found is not None:
+            run.record.looked(id, Look(found, at))
 
     def _is_the_same(self, found: InspectedContainer, container: Container, config: ContainerConfig) -> bool:
         own = read_container(found.labels)

@@ -1,5 +1,5 @@
-"""The OCI runtime's config.json of a container, as Podman has written it: among other things the user of its first
-process.
+"""The OCI runtime's config.json of a container, as Podman has written it: the user of its first process, mounts, and
+annotations with what Podman knows of it.
 
 Upstream has the user from its runtime (CRI, ContainerStatus.user). The process may have become another user since.
 """
@@ -32,11 +32,24 @@ class _Mount(msgspec.Struct, frozen=True):
     source: str = ""
 
 
+class _Root(msgspec.Struct, frozen=True):
+    path: str = ""
+
+
+class _Annotations(msgspec.Struct, frozen=True):
+    """Podman's own (libpod, container_internal_common.go, generateSpec)."""
+
+    created: str = msgspec.field(default="", name="io.kubernetes.cri-o.Created")
+    stop_signal: str = msgspec.field(default="", name="org.opencontainers.image.stopSignal")
+
+
 class RuntimeConfig(msgspec.Struct, frozen=True):
     """The fields of a config.json that are used."""
 
     process: _Process = _Process()
+    root: _Root = _Root()
     mounts: tuple[_Mount, ...] = ()
+    annotations: _Annotations = _Annotations()
 
 
 _DECODER: Final = msgspec.json.Decoder(RuntimeConfig)
@@ -48,9 +61,14 @@ def read_user(config: str) -> LinuxContainerUser | None:
     if not config:
         return None
     try:
-        user = read_config(config).process.user
+        return user_in(read_config(config))
     except (OSError, msgspec.DecodeError):
         return None
+
+
+def user_in(config: RuntimeConfig) -> LinuxContainerUser:
+    """The user of the container's first process."""
+    user = config.process.user
     return LinuxContainerUser(uid=user.uid, gid=user.gid, supplemental_groups=user.additional_gids)
 
 

@@ -26,6 +26,8 @@ class _ImageConfig(GoObject, frozen=True):
 class _Image(GoObject, frozen=True):
     id: str
     repo_digests: tuple[str, ...] | None = None
+    digest: str = ""
+    labels: dict[str, str] | None = None
     user: str = ""
     size: int = 0
     config: _ImageConfig | None = None
@@ -77,6 +79,8 @@ def decode_image(body: bytes) -> ImageInfo:
         user=sock.user or config.user,
         stop_signal=config.stop_signal,
         size_bytes=sock.size,
+        digest=sock.digest,
+        labels=sock.labels or {},
     )
 
 

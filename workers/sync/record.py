@@ -66,10 +66,10 @@ class SyncRecord:
         self._touched[id] = None
         self._looks.pop(id, None)
 
-    def looked(self, look: Look) -> None:
-        """A container that was touched was seen after that, until it is touched again: by the name it has."""
-        self._touched.pop(look.container.name, None)
-        self._looks[look.container.name] = encode_look(look)
+    def looked(self, reference: str, look: Look) -> None:
+        """A container that was touched, by that id or name, was seen after that, until it is touched again by it."""
+        self._touched.pop(reference, None)
+        self._looks[reference] = encode_look(look)
 
     def removed(self, id: str) -> None:
         """Podman has answered that the container, or the sandbox with everything in it, of that id was removed."""

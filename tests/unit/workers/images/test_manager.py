@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import asyncio
+import copy
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 
@@ -185,6 +186,33 @@ def test_an_inspect_holds_as_long_as_no_image_has_changed() -> None:
             assert inspects() == expected
         await asyncio.sleep(SEEN_FOR_S)
         assert await kit.images.known_image(THERE, "IfNotPresent", kit.tell, lambda image: ()) is None
+
+    simulate(main)
+
+
+def test_an_image_is_certain_as_long_as_the_list_of_images_is_the_same() -> None:
+    async def main() -> None:
+        kit = Kit()
+        by_digest = f"{THERE}@sha256:{'0' * 64}"
+        await kit.ensure(THERE)
+        assert kit.images.certain(THERE) is None, "there is no such list"
+        kit.runtime.image_list = "first"
+        await asyncio.sleep(SEEN_FOR_S)
+        kit.podman.images[by_digest] = kit.podman.images[THERE]
+        for reference in (THERE, by_digest):
+            await kit.ensure(reference)
+        first = kit.images.certain(THERE)
+        assert first == kit.podman.images[THERE]
+        assert kit.images.certain(THERE) is first
+        assert kit.images.certain(by_digest) is None, "Podman shows it under another name"
+        assert kit.images.certain("not a:reference:") is None
+        kit.runtime.image_list = "second"
+        assert kit.images.certain(THERE) is None
+        kit.podman.images[THERE] = copy.copy(kit.podman.images[THERE])
+        await kit.ensure(THERE)
+        second = kit.images.certain(THERE)
+        assert second == first
+        assert second is not first, "seen by another inspect"
 
     simulate(main)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import base64
+import itertools
 import json
 from collections.abc import Awaitable, Callable
 from pathlib import Path
@@ -29,6 +30,7 @@ from workers.env.expansion import MAX_EXPANSION_CHARS
 from workers.images.credentials import DOCKER_CONFIG_JSON
 from workers.images.manager import SEEN_FOR_S
 from workers.kubecontainer import labels
+from workers.kubecontainer.look import decode_looks
 from workers.kubecontainer.runtime import SpecDict
 from workers.logs.termination_message import termination_log
 
@@ -71,6 +73,39 @@ def test_a_container_of_any_kind_is_started_and_told_of(tmp_path: Path, name: st
             f"Created: Container created ({path})",
             f"Started: Container started ({path})",
         ]
+
+    on_host(tmp_path, scenario)
+
+
+def test_a_container_that_was_started_of_a_known_image_is_looked_at_instead_of_inspected(tmp_path: Path) -> None:
+    async def scenario(host: FakeHost) -> None:
+        host.runtime.image_list = "first"
+        started, done = await host.start(pod("main"), "main")
+        looks = {look.container.id: look.container for look in decode_looks(done.looks)}
+        id = host.running()["main"]
+        assert started
+        assert looks[id] == host.podman.inspected(id)
+        assert id not in done.touched
+
+    on_host(tmp_path, scenario)
+
+
+@pytest.mark.parametrize("verb", ["create_container", "start_container"])
+def test_one_whose_image_may_have_changed_meanwhile_is_inspected(tmp_path: Path, verb: str) -> None:
+    async def scenario(host: FakeHost) -> None:
+        runtime, act, lists = host.runtime, getattr(host.podman, verb), itertools.count()
+        runtime.image_list = next(lists)
+
+        def change(*args: Any) -> Any:
+            runtime.image_list = next(lists)
+            return act(*args)
+
+        setattr(host.podman, verb, change)
+        started, done = await host.start(pod("main"), "main")
+        id = host.running()["main"]
+        assert started
+        assert id not in [look.container.id for look in decode_looks(done.looks)]
+        assert id in done.touched
 
     on_host(tmp_path, scenario)
 

@@ -1,0 +1,133 @@
+"""A container that was just started, as its monitor's files show it and as Podman does."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Iterator
+from pathlib import Path
+from typing import Any, Final
+
+import msgspec
+import pytest
+
+from tests.contract.target import DEADLINE_S, PodmanTarget, container_spec, pod_spec, unique
+from tests.podman_service import IMAGE, PodmanService, podman
+from workers.kubecontainer.runtime import InspectedContainer
+from workers.proc.pidfd import open_pidfd, wait_ended
+
+pytestmark = pytest.mark.podman
+
+STARTS: Final = 20
+"""Starts until one has ended in the second in which it began, on a host however busy."""
+RECIPE: Final = f"""FROM {IMAGE}
+LABEL a=image b=image
+STOPSIGNAL SIGINT
+USER 7:8
+"""
+
+
+@pytest.fixture
+async def target(podman_service: PodmanService) -> AsyncIterator[PodmanTarget]:
+    made = PodmanTarget(podman_service)
+    yield made
+    await made.clean()
+
+
+@pytest.fixture
+def image(podman_service: PodmanService, tmp_path: Path) -> Iterator[str]:
+    """An image with labels, a stop signal and a user; gone in the end."""
+    name = f"localhost/{unique('look', PodmanTarget(podman_service))}:latest"
+    (tmp_path / "Dockerfile").write_text(RECIPE)
+    podman("build", "--quiet", "--tag", name, str(tmp_path))
+    yield name
+    podman("rmi", "--force", "--ignore", name)
+
+
+async def sandbox(target: PodmanTarget, pid_file: Path) -> str:
+    """Id of a pod whose infra container runs and was looked at."""
+    spec = pod_spec(target, infra_conmon_pid_file=str(pid_file))
+    spec["infra_name"] = f"{spec['name']}_infra"
+    id = await target.runtime.create_pod(spec)
+    await target.runtime.start_container(spec["infra_name"])
+    assert target.runtime.look_at_infra(spec["infra_name"], id, pid_file, spec["labels"], host_network=False)
+    return id
+
+
+async def looked(target: PodmanTarget, spec: dict[str, Any]) -> InspectedContainer | None:
+    """A container, made and started, as the files tell."""
+    image = await target.runtime.inspect_image(spec["image"])
+    assert image is not None
+    id = await target.runtime.create_container(spec)
+    await target.runtime.start_container(id)
+    return target.runtime.look_at_container(id, spec, image)
+
+
+@pytest.mark.parametrize("more", [{}, {"stop_signal": 10, "user": "9"}], ids=["the image's", "its own"])
+async def test_files_tell_what_an_inspect_tells(
+    target: PodmanTarget, tmp_path: Path, image: str, more: dict[str, Any]
+) -> None:
+    pod = await sandbox(target, tmp_path / "infra.pid")
+    log = {"driver": "k8s-file", "path": str(tmp_path / "log")}
+    for _ in range(STARTS):
+        spec = container_spec(target, pod, image=image, log_configuration=log, **more)
+        spec["labels"]["b"] = "own"
+        seen = await looked(target, spec)
+        if seen is not None:
+            break
+    assert seen is not None, f"none of {STARTS} starts was within a second"
+    shown = await target.runtime.inspect_container(seen.id)
+    assert seen.started_at <= shown.started_at, "the pid file is older than the start"
+    assert int(seen.started_at) == int(shown.started_at)
+    assert (seen.labels["a"], seen.labels["b"], seen.image) == ("image", "own", image)
+    expected = msgspec.structs.replace(shown, started_at=seen.started_at, resolv_conf="")
+    assert msgspec.structs.asdict(seen) == msgspec.structs.asdict(expected)
+
+
+async def test_of_what_does_not_run_the_files_tell_nothing(target: PodmanTarget, tmp_path: Path) -> None:
+    pod = await sandbox(target, tmp_path / "infra.pid")
+    spec = container_spec(target, pod)
+    info = await target.runtime.inspect_image(spec["image"])
+    assert info is not None
+    id = await target.runtime.create_container(spec)
+    assert target.runtime.look_at_container(id, spec, info) is None, "it was not started"
+    await target.runtime.start_container(id)
+    assert target.runtime.look_at_container(id, {**spec, "name": "another"}, info) is None
+    assert target.runtime.look_at_container("0" * 64, spec, info) is None
+    assert target.runtime.look_at_container(id, {**spec, "oci_runtime": "/bin/another"}, info) is None
+    shown = await target.runtime.inspect_container(id)
+    pidfd = open_pidfd(shown.pid)
+    assert pidfd is not None
+    await target.kill_process(shown)
+    assert await wait_ended(pidfd, DEADLINE_S)
+    assert target.runtime.look_at_container(id, spec, info) is None
+
+
+async def test_a_start_in_an_earlier_second_is_not_told(
+    target: PodmanTarget, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pod = await sandbox(target, tmp_path / "infra.pid")
+    for _ in range(STARTS):
+        spec = container_spec(target, pod)
+        seen = await looked(target, spec)
+        if seen is not None:
+            break
+    assert seen is not None
+    info = await target.runtime.inspect_image(spec["image"])
+    assert info is not None
+    at = seen.started_at
+    for now, is_told in ((at, True), (float(int(at)) + 0.99, True), (float(int(at)) + 1.0, False)):
+        monkeypatch.setattr("workers.libpod.started_look.wall", lambda now=now: now)
+        assert (target.runtime.look_at_container(seen.id, spec, info) is not None) == is_told
+
+
+async def test_before_the_first_infra_container_nobody_knows_where_the_files_are(
+    target: PodmanTarget, tmp_path: Path
+) -> None:
+    await sandbox(target, tmp_path / "infra.pid")
+    (listed,) = await target.runtime.list_pods()
+    spec = container_spec(target, listed.id)
+    other = target.stranger()
+    info = await other.inspect_image(spec["image"])
+    assert info is not None
+    id = await target.runtime.create_container(spec)
+    await target.runtime.start_container(id)
+    assert other.look_at_container(id, spec, info) is None
