@@ -431,7 +431,8 @@ class Master:
                 self._feed(Observations(board_views.resolve(self._board, changed), started_at, unseen))
             case RuntimeHealth():
                 self._podman.take(message)
-                self._node_events.ready(is_ready=message.healthy)
+                self._node_events.ready(is_ready=message.healthy and not message.network_problem)
+                self._feed(message)
                 self._report_agent()
             case ServiceSilent(message=why):
                 self._replace_if_hung(why)
@@ -643,6 +644,7 @@ class Master:
             runtime_healthy=podman.healthy,
             runtime_message=podman.message,
             runtime_silent_since=self._podman.silent_since,
+            network_problem=podman.network_problem,
             config_file="" if self._config_path is None else str(self._config_path),
             sources_ready=self._sources.all_ready,
             going_down=self._shutdown.cause,
