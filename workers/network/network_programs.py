@@ -49,7 +49,7 @@ def network_problem(mode: str, version: str, programs: NetworkPrograms) -> str:
 
 
 def find_program(name: str) -> str:
-    """Its path in PATH or Podman's own places; empty when it is in none."""
+    """Path of that program in PATH or in Podman's own places; empty when none of them has it."""
     path = os.pathsep.join((os.environ.get("PATH", os.defpath), *HELPER_DIRS))
     return shutil.which(name, path=path) or ""
 
