@@ -74,6 +74,7 @@ class AgentReport:
             runtime_healthy=podman.healthy,
             runtime_message=podman.message,
             runtime_silent_since=self._podman.silent_since,
+            network_problem=podman.network_problem,
             config_file=str(self._configuration.path or ""),
             sources_ready=self._sources.all_ready,
             going_down=self._shutdown.cause,

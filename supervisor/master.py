@@ -385,7 +385,8 @@ class Master:
                 self._feed(Observations(board_views.resolve(self._board, changed), started_at, unseen))
             case RuntimeHealth():
                 self._podman.take(message)
-                self._node_events.ready(is_ready=message.healthy)
+                self._node_events.ready(is_ready=message.healthy and not message.network_problem)
+                self._feed(message)
                 self._report.send()
             case ServiceSilent(message=why):
                 self._replace_if_hung(why)

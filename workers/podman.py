@@ -49,6 +49,7 @@ from workers.kubecontainer.runtime import (
     ListedContainer,
     ListedImage,
     ListedPod,
+    NetworkPrograms,
     RecordedEnd,
     RuntimeCallError,
     RuntimeEvent,
@@ -250,6 +251,9 @@ class PodmanRuntime:
             )
             self._id_ranges.add_done_callback(self._keep_id_ranges)
         return await asyncio.shield(self._id_ranges)
+
+    async def network_programs(self) -> NetworkPrograms:
+        return await self._inspect("info", "info", libpod.decode_network_programs)
 
     def _keep_id_ranges(self, asked: asyncio.Task[IdRanges]) -> None:
         """Forget ID ranges whose query failed, so that they are asked for again."""

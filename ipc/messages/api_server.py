@@ -124,6 +124,8 @@ class AgentChanged(Message, frozen=True, kw_only=True):
     runtime_message: str
     runtime_silent_since: float = 0.0
     """Wall time at which Podman was found not to answer; 0.0 while it does."""
+    network_problem: str = ""
+    """Why no pod can get a network of its own."""
     sources_ready: bool
     config_file: str = ""
     """Path of the configuration file; empty when there is none."""

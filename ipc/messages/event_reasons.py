@@ -73,6 +73,9 @@ FAILED_CREATE_POD_SANDBOX: Final = EventReason(
 FAILED_TO_CREATE_POD_CONTAINER: Final = EventReason(
     "FailedCreatePodContainer", EventType.WARNING, f"{_EVENTS}, FailedToCreatePodContainer"
 )
+NETWORK_NOT_READY: Final = EventReason(
+    SyncError.NETWORK_NOT_READY.value, EventType.WARNING, f"{_EVENTS}, NetworkNotReady"
+)
 POD_PAUSED: Final = EventReason("Paused", EventType.NORMAL, "")
 POD_RESUMED: Final = EventReason("Resumed", EventType.NORMAL, "")
 FAILED_TO_KILL_POD: Final = EventReason("FailedKillPod", EventType.WARNING, f"{_EVENTS}, FailedToKillPod")

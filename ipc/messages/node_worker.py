@@ -207,11 +207,13 @@ class ObservationFailed(Message, frozen=True, kw_only=True):
 
 
 class RuntimeHealth(Message, frozen=True, kw_only=True):
-    """Whether Podman answers; sent when that changes."""
+    """Whether Podman answers, and has what it gives pods a network with; sent when that changes."""
 
     healthy: bool
     version: str = ""
     message: str = ""
+    network_problem: str = ""
+    """Why no pod can get a network of its own, as it was known last."""
 
 
 class ServiceSilent(Message, frozen=True, kw_only=True):

@@ -127,6 +127,8 @@ class SyncPod(Message, frozen=True, kw_only=True):
     in seconds."""
     freeze: Freeze = Freeze.NONE
     """SYNC: do this and nothing else."""
+    network_problem: str = ""
+    """Why no pod can get a network of its own now."""
 
 
 class CancelSync(Message, frozen=True, kw_only=True):

@@ -32,6 +32,8 @@ class SyncError(enum.StrEnum):
     """A container, a sandbox or a directory could not be removed."""
 
     # pods
+    NETWORK_NOT_READY = "NetworkNotReady"
+    """The host lacks what a network for the pod is made with (pkg/kubelet/events/event.go)."""
     CREATE_POD_SANDBOX = "CreatePodSandboxError"
     KILL_POD_SANDBOX = "KillPodSandboxError"
     POD_CGROUP = "PodCgroupError"

@@ -13,12 +13,18 @@ MIN_RELIST_WINDOW_S: Final = 180.0
 
 
 def ready_errors(
-    *, runtime_problem: str, going_down: str, relist_age_s: float | None, quiet_period_s: float
+    *,
+    runtime_problem: str,
+    network_problem: str,
+    going_down: str,
+    relist_age_s: float | None,
+    quiet_period_s: float,
 ) -> tuple[str, ...]:
-    """Errors of runtime, shutdown and observation. ``going_down``: the cause, as the agent tells it."""
+    """Errors of runtime, network, shutdown and observation. ``going_down``: the cause, as the agent tells it."""
     shutdown = SHUTTING_DOWN if going_down == "shutdown" else ""
     relist = relist_problem(relist_age_s, quiet_period_s)
-    return tuple(filter(None, (runtime_problem, shutdown, f"PLEG is not healthy: {relist}" if relist else "")))
+    observation = f"PLEG is not healthy: {relist}" if relist else ""
+    return tuple(filter(None, (runtime_problem, network_problem, shutdown, observation)))
 
 
 def relist_problem(age_s: float | None, quiet_period_s: float) -> str:

@@ -27,16 +27,23 @@ class PodmanHealth:
         """Wall time at which Podman was found not to answer; 0.0 while it does, and before it was asked."""
 
     def take(self, health: RuntimeHealth) -> None:
+        """Write and tell what is news of it."""
+        if (health.healthy, health.version) != (self.newest.healthy, self.newest.version) or health.message:
+            self._log(health)
+        if health.network_problem != self.newest.network_problem:
+            _log_network(health.network_problem)
+        self.silent_since = 0.0 if health.healthy else self.silent_since or self._clock.now().wall
+        if health.healthy is not self.newest.healthy:
+            self._tell_node(health)
+        self.newest = msgspec.structs.replace(health, version=health.version or self.newest.version)
+
+    def _log(self, health: RuntimeHealth) -> None:
         """Our own Podman service takes a moment to answer for the first time: no reason to warn."""
         if health.healthy:
             log.info("Podman answers (API %s)", health.version)
         else:
             level = logging.WARNING if self.newest.version else logging.INFO
             log.log(level, "Podman does not answer: %s", health.message)
-        self.silent_since = 0.0 if health.healthy else self.silent_since or self._clock.now().wall
-        if health.healthy is not self.newest.healthy:
-            self._tell_node(health)
-        self.newest = msgspec.structs.replace(health, version=health.version or self.newest.version)
 
     def _tell_node(self, health: RuntimeHealth) -> None:
         """Record a change of Podman's health: an event of the node, once, but not for the first answer of all."""
@@ -46,3 +53,10 @@ class PodmanHealth:
             self._node_event(event_reasons.CONTAINER_RUNTIME_UP, "Podman answers again")
         else:
             self._node_event(event_reasons.CONTAINER_RUNTIME_DOWN, f"Podman does not answer: {health.message}")
+
+
+def _log_network(problem: str) -> None:
+    if problem:
+        log.error("pods in the host's network alone can start: %s", problem)
+    else:
+        log.info("pods can have a network of their own again")

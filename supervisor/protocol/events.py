@@ -22,6 +22,7 @@ from ipc.messages.node_worker import (
     NodeObserved,
     Observation,
     ObservationFailed,
+    RuntimeHealth,
     VolumeDeleted,
 )
 from ipc.messages.pod_worker import AbandonPull, Freeze, ProbeResultChanged, ProbingStopped, PullImage, SyncDone
@@ -212,6 +213,7 @@ LoopEvent = (
     | EventReport
     | ObservationFailed
     | NodeObserved
+    | RuntimeHealth
     | PullRequest
     | PullProgress
     | PullEnded

@@ -115,6 +115,7 @@ class Dispatcher:
             unsure_resources=parts.allocations.is_unsure(state.uid),
             restarts=dict(parts.restarts.of_pod(state.uid)),
             freeze=parts.pauses.wish(state.uid) if flight.kind is WorkType.SYNC else Freeze.NONE,
+            network_problem=parts.network_problem,
         )
 
     def _is_left_alone(self, state: PodWorkerState, now: Instant) -> bool:

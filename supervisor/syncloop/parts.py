@@ -6,8 +6,10 @@ import msgspec
 
 from ipc.api.v1.pod import Pod
 from ipc.eviction.signals import NodePressure
+from ipc.host.clock import Instant
 from ipc.kubecontainer.cluster_values import ClusterValues
 from ipc.messages.cluster import NodeStated
+from ipc.messages.node_worker import RuntimeHealth
 from ipc.podresources.node_resources import NodeResources
 from supervisor.admission.node_usage import NodeUsage
 from supervisor.config.settings import Settings
@@ -69,6 +71,8 @@ class LoopParts:
         self.pauses = PodPauses(self.pod_table, self.cache, self.statuses, self.announcer, self.out)
         self.node_pressures: tuple[NodePressure, ...] = ()
         """Conditions of pressure that the node has: its manager sets them, admission asks."""
+        self.network_problem = ""
+        """Why no pod can get a network of its own (pkg/kubelet/runtime.go, networkErrors)."""
         self.kills = PodKills(self.pod_table, self.statuses, self.announcer, self.out)
 
     def settings_changed(self, settings: Settings) -> None:
@@ -81,6 +85,10 @@ class LoopParts:
         """The cluster has told of its Node: pods that come are held against that."""
         no_execute = tuple(taint for taint in stated.taints if taint.effect == "NoExecute")
         self.node = msgspec.structs.replace(self.node, labels=stated.labels, no_execute=no_execute)
+
+    def runtime_health_changed(self, health: RuntimeHealth, now: Instant) -> None:
+        """Syncs that failed for want of a network are tried again when their pause is over."""
+        self.network_problem = health.network_problem
 
     def pressures_changed(self, pressures: tuple[NodePressure, ...]) -> None:
         """Other conditions of pressure hold on the node."""

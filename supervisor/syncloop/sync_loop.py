@@ -27,6 +27,7 @@ from ipc.messages.node_worker import (
     NodeObserved,
     Observation,
     ObservationFailed,
+    RuntimeHealth,
     VolumeDeleted,
 )
 from ipc.messages.pod_worker import ProbeResultChanged, ProbingStopped, SyncDone, WorkType
@@ -141,6 +142,7 @@ class SyncLoop:
         table.on(Observations, self._on_views)
         table.on(ObservationFailed, self._on_observation_failed)
         table.on(NodeObserved, self._node_pressure.on_node_observed)
+        table.on(RuntimeHealth, self._parts.runtime_health_changed)
         table.on(SyncDone, self._on_sync_done)
         table.on(EventReport, self._announcer.event)
         table.on(PullRequest, self._pull)

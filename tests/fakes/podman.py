@@ -31,6 +31,7 @@ from workers.kubecontainer.runtime import (
     InspectedContainer,
     Leftovers,
     ListedImage,
+    NetworkPrograms,
     RecordedEnd,
     RuntimeCallError,
     RuntimeEvent,
@@ -171,6 +172,7 @@ class FakePodman:
         """Slices of the user's systemd, by name."""
         self.image_bytes: dict[str, int] = {}
         """Size of images, by name."""
+        self.network_programs = NetworkPrograms(found=frozenset({"slirp4netns", "pasta"}))
         self.mounted_images: dict[str, str] = {}
         """Container id -> image that is mounted into it."""
         self.capacity: int | None = 1 << 40

@@ -38,6 +38,7 @@ from workers.kubecontainer.runtime import (
     ListedContainer,
     ListedImage,
     ListedPod,
+    NetworkPrograms,
     RecordedEnd,
     RuntimeCallError,
     RuntimeEvent,
@@ -157,6 +158,9 @@ class FakeRuntime:
 
     async def id_ranges(self) -> IdRanges:
         return await self._call("id_ranges", lambda: ID_RANGES)
+
+    async def network_programs(self) -> NetworkPrograms:
+        return await self._call("network_programs", lambda: self.podman.network_programs)
 
     async def create_pod(self, spec: SpecDict) -> str:
         cut = partial(self.podman.cut_create_pod, spec)

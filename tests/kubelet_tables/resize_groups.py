@@ -112,7 +112,7 @@ def _update(data: Json, name: str = "") -> ContainerUpdate:
 def _resize_do_pod_action(case: Json) -> Result:
     """Errors come of the calls, which are others here: the steps up to the one that fails."""
     if case["runtime_errors"] or case["cgroup_error"]:
-        raise Later("errors of calls that are made otherwise here")
+        raise Later("never: an error of UpdatePodSandboxResources, a call of CRI's that Podman has not")
     of, now = pod(case["pod"]), case["current_pod"]
     updates = {
         name: tuple(_update(update, update["container"]) for update in listed)

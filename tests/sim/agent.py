@@ -478,6 +478,7 @@ class Agent:
             case Relisted(started_at=started_at, changed=changed, unseen=unseen):
                 self._feed(Observations(board_views.resolve(self.board, changed), started_at, unseen))
             case RuntimeHealth(healthy=healthy):
+                self._feed(message)
                 self._given.trace.note(f"podman is {'healthy' if healthy else 'ill'}")
                 self.disturbed_at = self._given.clock.now().mono
             case ServiceSilent(message=why):

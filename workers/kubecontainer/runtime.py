@@ -260,6 +260,14 @@ class RuntimeEvent(msgspec.Struct, frozen=True, kw_only=True):
     """Epoch seconds at which Podman wrote it down."""
 
 
+class NetworkPrograms(msgspec.Struct, frozen=True, kw_only=True):
+    """Programs that Podman has found, and the one that it takes (GET info)."""
+
+    default: str = ""
+    """Empty: it does not say, as before version 5."""
+    found: frozenset[str] = frozenset()
+
+
 class CallCounts(msgspec.Struct, frozen=True, kw_only=True):
     """Counts of calls of one runtime client."""
 
@@ -279,6 +287,9 @@ class Runtime(Protocol):
 
         Podman is asked once, because it takes 0.4 s over it; for other ids it has to be started anew itself.
         """
+
+    async def network_programs(self) -> NetworkPrograms:
+        """GET info: programs that make the network of a rootless pod. As slow as `id_ranges`, and asked each time."""
 
     async def list_pods(self, uid: str = "") -> tuple[ListedPod, ...]:
         """GET pods/json, ours only; with a uid only those that carry it. Podman goes through all pods for

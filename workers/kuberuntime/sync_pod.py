@@ -55,6 +55,8 @@ async def sync_pod(context: SyncContext, run: SyncRun, request: SyncPod, of: Pod
     # 2. Decide what is to be done.
     actions = _decide(context, run, request, of)
     run.record.found(actions.reason)
+    if actions.create_sandbox:
+        await _check_network(run, pod, request.network_problem)
     # 3. Stop the whole pod, or those containers that are in the way, and what their processes have left.
     await _kill(run, context.handlers, of, actions)
     ended = _ended(status, actions)
@@ -103,6 +105,15 @@ async def _kill_without_cgroup(run: SyncRun, handlers: HandlerRunner, of: PodSna
     run.record.found("the pod's cgroup is missing")
     run.step("stopping the pod, whose cgroup is missing")
     await kill_pod(run, handlers, of.pod, kill_all(of.pod, of.status), of.status.sandboxes)
+
+
+async def _check_network(run: SyncRun, pod: Pod, problem: str) -> None:
+    """Refuse to make a sandbox that could have no network (pkg/kubelet/kubelet.go, SyncPod). Upstream leaves every pod
+    alone meanwhile; here containers of a sandbox that has its network go on, and start again. Raises SyncEnded."""
+    if problem and not pod.spec.host_network:
+        message = f"network is not ready: {problem}"
+        await run.event(event_reasons.NETWORK_NOT_READY, message)
+        raise SyncEnded(SyncError.NETWORK_NOT_READY, message)
 
 
 def _decide(context: SyncContext, run: SyncRun, request: SyncPod, of: PodSnapshot) -> PodActions:

@@ -24,6 +24,7 @@ from workers.kubecontainer.runtime import (
     InspectedPod,
     ListedContainer,
     ListedPod,
+    NetworkPrograms,
     RuntimeCallError,
     RuntimeEvent,
     VolumeInfo,
@@ -175,8 +176,15 @@ class _StoreInfo(msgspec.Struct, frozen=True, rename="camel"):
     graph_driver_name: str = ""
 
 
+class _Program(msgspec.Struct, frozen=True):
+    executable: str = ""
+
+
 class _Host(msgspec.Struct, frozen=True):
     id_mappings: _IdMappings = msgspec.field(default=_IdMappings(), name="idMappings")
+    rootless_network_cmd: str = msgspec.field(default="", name="rootlessNetworkCmd")
+    slirp4netns: _Program = _Program()
+    pasta: _Program = _Program()
 
 
 class _Info(msgspec.Struct, frozen=True):
@@ -294,6 +302,14 @@ def decode_id_ranges(body: bytes) -> IdRanges:
     """GET info. A Podman that has no map of its own has all ids."""
     maps = decode_value(_Info, body).host.id_mappings
     return IdRanges(users=_id_ranges(maps.uidmap), groups=_id_ranges(maps.gidmap))
+
+
+def decode_network_programs(body: bytes) -> NetworkPrograms:
+    """GET info. Before version 5 Podman says nothing of pasta and of its default."""
+    host = decode_value(_Info, body).host
+    programs = {"slirp4netns": host.slirp4netns, "pasta": host.pasta}
+    found = frozenset(name for name, program in programs.items() if program.executable)
+    return NetworkPrograms(default=host.rootless_network_cmd, found=found)
 
 
 def _id_ranges(maps: tuple[_IdMap, ...] | None) -> tuple[IdRange, ...]:

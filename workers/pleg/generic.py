@@ -45,6 +45,7 @@ from workers.kubecontainer.label_signatures import Ownership
 from workers.kubecontainer.look import decode_looks
 from workers.kubecontainer.overrides import is_in_motion
 from workers.kubecontainer.runtime import CallCounts, ErrorKind, Runtime, RuntimeCallError, unexpected
+from workers.network.network_programs import NetworkCheck
 from workers.pleg.exit_watch import RECORD_HOLDS_S
 from workers.pleg.inspect_file import InspectFile
 from workers.pleg.observe_queue import ObserveQueue
@@ -121,6 +122,7 @@ class GenericPLEG:
         """By uid: the number that the newest observation answers."""
         self._listing_s = 0.0
         """How long the newest listing of everything took."""
+        self._network = NetworkCheck(settings.network.mode, clock, runtime.network_programs)
         self._runtime_state = RuntimeState(settings.runtime_request_timeout_s, clock.now().mono)
         self._has_relisted = False
         """A relist has succeeded since the stream of events last broke. At first Podman may be about to start."""
@@ -318,7 +320,7 @@ class GenericPLEG:
         except RuntimeCallError as error:
             await self._fail(error)
             return
-        await self._send_each(self._runtime_state.answered(version))
+        await self._send_each(self._runtime_state.answered(version, await self._network.problem(version)))
 
     async def _relist(self) -> None:
         """Observe everything; requests that wait are answered by it."""
@@ -343,7 +345,7 @@ class GenericPLEG:
         self._schedule.answered(now)
         self._has_relisted = True
         self._orphans.relisted()
-        await self._send_each(self._runtime_state.relisted(now, version))
+        await self._send_each(self._runtime_state.relisted(now, version, await self._network.problem(version)))
         await self._report_unknown_containers()
         await self._answer(waiting, relisting)
 

@@ -30,19 +30,20 @@ class RuntimeState:
         """Version of Podman's API as reported last; empty while Podman does not answer."""
         return self._reported.version
 
-    def relisted(self, now: float, version: str) -> tuple[RuntimeHealth, ...]:
+    def relisted(self, now: float, version: str, network_problem: str = "") -> tuple[RuntimeHealth, ...]:
         """A relist has succeeded."""
         self._relisted_at = now
-        return self.answered(version)
+        return self.answered(version, network_problem)
 
-    def answered(self, version: str) -> tuple[RuntimeHealth, ...]:
-        """Podman has answered a ping."""
-        return self._changed(RuntimeHealth(healthy=True, version=version))
+    def answered(self, version: str, network_problem: str = "") -> tuple[RuntimeHealth, ...]:
+        """Podman has answered a ping. ``network_problem``: why it can give no pod a network."""
+        return self._changed(RuntimeHealth(healthy=True, version=version, network_problem=network_problem))
 
     def failed(self, now: float, error: RuntimeCallError) -> tuple[RuntimeHealth | ServiceSilent, ...]:
         """Podman did not answer. It is stuck when it takes requests, answers pings too, and no relist succeeds for
         longer than any call may take: then a lock of its own never comes free."""
-        health = self._changed(RuntimeHealth(healthy=False, message=error.message))
+        known = self._reported.network_problem
+        health = self._changed(RuntimeHealth(healthy=False, message=error.message, network_problem=known))
         silence_s = now - self._relisted_at
         if error.kind is not ErrorKind.TIMEOUT or silence_s < self._stuck_s:
             return health

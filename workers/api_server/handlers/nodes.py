@@ -126,6 +126,7 @@ class Nodes:
         last = self._site.board.last_relist
         errors = ready_errors(
             runtime_problem="" if agent.runtime_healthy else agent.runtime_message or "Podman does not answer",
+            network_problem=agent.network_problem,
             going_down=agent.going_down,
             relist_age_s=self._site.clock.now().mono - last if last else None,
             quiet_period_s=self._site.quiet_relist_period_s,

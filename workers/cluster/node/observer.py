@@ -96,6 +96,7 @@ class NodeObserver:
             pressures=frozenset(each.type for each in agent.conditions if each.status == TRUE),
             errors=ready_errors(
                 runtime_problem="" if agent.runtime_healthy else agent.runtime_message or "Podman does not answer",
+                network_problem=agent.network_problem,
                 going_down=agent.going_down,
                 relist_age_s=now - last if last else None,
                 quiet_period_s=self._settings.quiet_relist_period_s,
@@ -133,4 +134,5 @@ class NodeObserver:
 def _relevant(agent: AgentChanged) -> tuple[object, ...]:
     pressures = tuple((each.type, each.status) for each in agent.conditions)
     devices = dict(agent.unhealthy_devices)
-    return agent.runtime_healthy, agent.runtime_message, agent.runtime_version, agent.going_down, pressures, devices
+    runtime = agent.runtime_healthy, agent.runtime_message, agent.runtime_version, agent.network_problem
+    return runtime, agent.going_down, pressures, devices

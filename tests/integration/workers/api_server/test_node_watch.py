@@ -45,6 +45,8 @@ async def test_a_watch_begins_with_the_node_and_tells_when_it_is_not_ready_any_m
         assert await next_state(watch) == ("ADDED", "kubelet is posting ready status")
         node.feed(SILENT)
         assert await next_state(watch) == ("MODIFIED", "no answer")
+        node.feed(msgspec.structs.replace(agent_changed(), network_problem="no pasta"))
+        assert await next_state(watch) == ("MODIFIED", "no pasta")
 
 
 async def test_who_knows_the_present_version_hears_nothing_and_who_knows_another_is_told(node: Master) -> None:

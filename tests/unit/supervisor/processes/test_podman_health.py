@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import logging
+
+import msgspec
 import pytest
 
 from ipc.messages.event_reasons import CONTAINER_RUNTIME_DOWN, CONTAINER_RUNTIME_UP, EventReason
@@ -52,3 +55,19 @@ def test_the_silence_counts_from_its_beginning() -> None:
     assert heard.health.silent_since == 1000.0
     heard.health.take(UP)
     assert heard.health.silent_since == 0.0
+
+
+def test_a_network_that_is_missing_is_told_once_and_podman_answers_all_the_same(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    without = msgspec.structs.replace(UP, network_problem="no pasta")
+    with caplog.at_level(logging.INFO):
+        heard = Heard(UP, without, msgspec.structs.replace(DOWN, network_problem="no pasta"), without, UP)
+    said = [record.getMessage() for record in caplog.records if "network" in record.getMessage()]
+    assert said == [
+        "pods in the host's network alone can start: no pasta",
+        "pods can have a network of their own again",
+    ]
+    answers = [record for record in caplog.records if record.getMessage() == "Podman answers (API 4.3.1)"]
+    assert len(answers) == 2
+    assert heard.events == [CONTAINER_RUNTIME_DOWN, CONTAINER_RUNTIME_UP]

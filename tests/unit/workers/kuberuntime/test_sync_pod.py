@@ -172,6 +172,28 @@ def test_an_image_is_pulled_and_pulled_again_when_it_was_removed_meanwhile(tmp_p
     on_host(tmp_path, scenario)
 
 
+def test_without_a_network_no_sandbox_is_made_but_in_that_of_the_host(tmp_path: Path) -> None:
+    async def scenario(host: FakeHost) -> None:
+        done = await host.sync(pod("a"), network_problem="no pasta")
+        assert (done.error, done.message) == ("NetworkNotReady", "network is not ready: no pasta")
+        assert [(e.type, e.reason, e.message) for e in host.events] == [("Warning", "NetworkNotReady", done.message)]
+        assert (await host.observe(UID)).is_empty()
+        assert not (await host.sync(pod("a", host_network=True), network_problem="no pasta")).error
+        assert list(host.running()) == ["a"]
+
+    on_host(tmp_path, scenario)
+
+
+def test_a_sandbox_that_has_its_network_goes_on_when_no_other_could_be_made(tmp_path: Path) -> None:
+    async def scenario(host: FakeHost) -> None:
+        await host.settle(pod("a"))
+        host.podman.kill_container(host.running()["a"], "SIGKILL")
+        await host.settle(pod("a"), network_problem="no pasta")
+        assert list(host.running()) == ["a"]
+
+    on_host(tmp_path, scenario)
+
+
 def test_a_sandbox_that_cannot_be_made_ends_the_sync_and_is_taken_away(tmp_path: Path) -> None:
     async def scenario(host: FakeHost) -> None:
         host.runtime.fail(1, Flavour.FAILED, "start_container")

@@ -8,9 +8,10 @@ import msgspec
 import pytest
 
 from ipc.host.id_ranges import shown
-from workers.kubecontainer.runtime import ErrorKind, RuntimeCallError
+from workers.kubecontainer.runtime import ErrorKind, NetworkPrograms, RuntimeCallError
 from workers.libpod import decode, decode_images, failures
 
+SLIRP = frozenset({"slirp4netns"})
 INFRA = b"""{"AutoRemove":false,"Command":null,"Created":"2026-11-20T09:52:54.399710182Z","CreatedAt":"","Exited":false,
 "ExitedAt":-62135596800,"ExitCode":0,"Id":"49d1","Image":"localhost/podman-pause:4.3.1-0","ImageID":"c265",
 "IsInfra":true,"Labels":{"io.kubernetes.pod.uid":"u0"},"Mounts":[],"Names":["36f8-infra"],"Namespaces":{},
@@ -122,6 +123,22 @@ IDS = b"""{"host":{"arch":"amd64","idMappings":{"gidmap":[{"container_id":0,"hos
 def test_the_ids_that_there_are(body: bytes, users: str, groups: str) -> None:
     found = decode.decode_id_ranges(body)
     assert (shown(found.users), shown(found.groups)) == (users, groups)
+
+
+@pytest.mark.parametrize(
+    ("body", "programs"),
+    [
+        (b'{"host":{"slirp4netns":{"executable":"/usr/bin/slirp4netns"}}}', NetworkPrograms(found=SLIRP)),
+        (b'{"host":{"slirp4netns":{}}}', NetworkPrograms()),
+        (
+            b'{"host":{"slirp4netns":{"executable":"/s"},"pasta":{"executable":""},"rootlessNetworkCmd":"pasta"}}',
+            NetworkPrograms(default="pasta", found=SLIRP),
+        ),
+    ],
+    ids=["4.3", "4.3 without", "5"],
+)
+def test_programs_for_the_network(body: bytes, programs: NetworkPrograms) -> None:
+    assert decode.decode_network_programs(body) == programs
 
 
 def test_an_image() -> None:

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import msgspec
 import pytest
 
 from ipc.messages.node_worker import RuntimeHealth, ServiceSilent
@@ -27,6 +28,16 @@ def test_only_news_is_told() -> None:
     assert state.failed(3.0, LATE) == (SICK,)
     assert state.version == ""
     assert state.failed(4.0, LATE) == ()
+
+
+def test_the_network_is_news_of_its_own_and_known_while_podman_is_silent() -> None:
+    state = fresh()
+    state.relisted(1.0, "4.3.1")
+    without = RuntimeHealth(healthy=True, version="4.3.1", network_problem="no pasta")
+    assert state.answered("4.3.1", "no pasta") == (without,)
+    assert state.relisted(2.0, "4.3.1", "no pasta") == ()
+    assert state.failed(3.0, LATE) == (msgspec.structs.replace(SICK, network_problem="no pasta"),)
+    assert state.answered("4.3.1") == (WELL,)
 
 
 @pytest.mark.parametrize(

@@ -101,6 +101,15 @@ async def test_a_status_without_a_change_is_not_sent(server: KubeApiServer, star
     assert (ready["type"], ready["reason"], ready["message"]) == ("Ready", "KubeletNotReady", "no answer")
 
 
+async def test_a_node_that_can_give_pods_no_network_is_not_ready(server: KubeApiServer, started: Started) -> None:
+    async with started() as node:
+        await server.asked(renewal)
+        node.take(network_problem="no pasta")
+        await server.asked(patched("Ready", "False"))
+    ready = server.store.get("nodes", "", "n1")["status"]["conditions"][-1]
+    assert (ready["type"], ready["reason"], ready["message"]) == ("Ready", "KubeletNotReady", "no pasta")
+
+
 async def test_heartbeats_go_when_the_period_is_over(server: KubeApiServer, started: Started) -> None:
     async with started(msgspec.structs.replace(QUICK, status_report_s=0.2, network_scope=NetworkScope.CLUSTER)):
         (patch,) = await server.asked(lambda request: status_patch(request) and not has_news(request))
