@@ -45,8 +45,8 @@ FAST_PERIOD_S: Final = 0.1
 FAST_TIME_S: Final = 120.0
 """How long that goes on (nodeReadyGracePeriod)."""
 RUNTIME_WAIT_S: Final = 5.0
-"""How long a registration waits for Podman, whose version and images a new Node tells. Upstream's kubelet does not start
-at all without its runtime (pkg/kubelet/kubelet.go, PreInitRuntimeService); here the Node is made, and is not ready."""
+"""How long a registration waits for Podman, whose version and images a new Node tells. Upstream's kubelet does not
+start at all without its runtime (pkg/kubelet/kubelet.go, PreInitRuntimeService); here the Node is made, not ready."""
 NODE_SCHEDULABLE: Final = "NodeSchedulable"
 NODE_NOT_SCHEDULABLE: Final = "NodeNotSchedulable"
 QUERY: Final[Mapping[str, str]] = {"timeout": "10s"}
