@@ -643,7 +643,7 @@ class Master:
             runtime_healthy=podman.healthy,
             runtime_message=podman.message,
             runtime_silent_since=self._podman.silent_since,
-            config_file="" if self._config_path is None else str(self._config_path),
+            config_file="" if self._config_path is None else os.path.abspath(self._config_path),
             sources_ready=self._sources.all_ready,
             going_down=self._shutdown.cause,
             sync_frequency_s=float(self._settings.sync_frequency_s),  # msgspec encodes no subclass of float
