@@ -5,13 +5,13 @@ from __future__ import annotations
 import os
 import sys
 from errno import EPIPE
-from typing import TYPE_CHECKING, Final, NoReturn
+from typing import TYPE_CHECKING, NoReturn
+
+from ipc.host import interrupts
 
 if TYPE_CHECKING:
     from ipc.wire.boot import LoadWorkerMain, WorkerMain
     from supervisor.agent_command import RunOptions
-
-EXIT_INTERRUPTED: Final = 130
 
 
 def load_worker_main() -> WorkerMain:
@@ -26,12 +26,13 @@ def main() -> int:
 
     Modules are loaded within it, so that Ctrl-C ends it without a word while they are.
     """
+    interrupts.end_the_process()
     try:
         if sys.stdout is not None:
             sys.stdout.reconfigure(errors="backslashreplace")  # type: ignore[union-attr]  # of a text that is no UTF-8
         leave(run_command(sys.argv[1:], load_worker_main, is_whole_process=True))
     except KeyboardInterrupt:
-        os._exit(EXIT_INTERRUPTED)
+        interrupts.die()
 
 
 def run_command(arguments: list[str], load: LoadWorkerMain, *, is_whole_process: bool = False) -> int:
@@ -54,6 +55,7 @@ def run_command(arguments: list[str], load: LoadWorkerMain, *, is_whole_process:
 def _run_agent(options: RunOptions, load: LoadWorkerMain) -> int:
     from supervisor.agent_command import run_with
 
+    interrupts.raise_in_commands()
     try:
         return run_with(options, load)
     except Exception as error:

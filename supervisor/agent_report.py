@@ -75,7 +75,7 @@ class AgentReport:
             runtime_message=podman.message,
             runtime_silent_since=self._podman.silent_since,
             network_problem=podman.network_problem,
-            config_file=str(self._configuration.path or ""),
+            config_file="" if self._configuration.path is None else os.path.abspath(self._configuration.path),
             sources_ready=self._sources.all_ready,
             going_down=self._shutdown.cause,
             sync_frequency_s=float(settings.sync_frequency_s),  # msgspec encodes no subclass of float

@@ -1,7 +1,7 @@
-"""Entry point of the command `rootlet`: makes sure that the packages that it is about to import are Rootlet's.
+"""Makes sure that the packages that the command `rootlet` is about to import are Rootlet's.
 
 Their names are short, and others have them too: Supervisor, the process manager, above all. It stands in a package that
-Supervisor does not have. Nothing is imported here that takes time: Ctrl-C is not caught yet, so not even typing.
+Supervisor does not have.
 """
 
 from __future__ import annotations
@@ -15,7 +15,6 @@ PACKAGES = ("supervisor", "workers")
 FOREIGN_FILE = os.path.join("supervisor", "supervisord.py")
 """In Rootlet's directory when Supervisor was installed into the same one."""
 ADVICE = "install Rootlet into an environment of its own, such as: pipx install rootlet"
-EXIT_INTERRUPTED = 130
 
 
 def foreign_package(home: str) -> str:
@@ -33,13 +32,10 @@ def foreign_package(home: str) -> str:
 
 
 def main() -> int:
-    """Run the command; its exit code, where it returns at all."""
-    try:
-        if words := foreign_package(os.path.realpath(os.path.join(os.path.dirname(__file__), os.pardir, os.pardir))):
-            print(f"error: {words}: {ADVICE}", file=sys.stderr)
-            return 1
-        # By its name: nothing in this package depends on what stands above it.
-        run: int = importlib.import_module("supervisor.__main__").main()
-    except KeyboardInterrupt:
-        os._exit(EXIT_INTERRUPTED)
+    """Run the command, or say why it cannot be run; its exit code, where it returns at all."""
+    if words := foreign_package(os.path.realpath(os.path.join(os.path.dirname(__file__), os.pardir, os.pardir))):
+        print(f"error: {words}: {ADVICE}", file=sys.stderr)
+        return 1
+    # By its name: nothing in this package depends on what stands above it.
+    run: int = importlib.import_module("supervisor.__main__").main()
     return run

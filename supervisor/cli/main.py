@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Final
 
 import click
 
+from ipc.host import interrupts
 from ipc.text.safe_text import safe_text
 from supervisor.cli.messages import EXIT_FAILURE, file_words, usage_code, usage_words
 from supervisor.cli.options import Failure, agent_options, namespace_before_command
@@ -18,8 +19,6 @@ if TYPE_CHECKING:
     from click.shell_completion import CompletionItem
 
     from ipc.wire.boot import LoadWorkerMain
-
-EXIT_INTERRUPTED: Final = 130
 
 COMMANDS: Final[Mapping[str, Mapping[str, str]]] = {
     "reading": {
@@ -118,6 +117,7 @@ class _CommandTable(click.Group):
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
         name, command, rest = super().resolve_command(ctx, args)
+        interrupts.raise_in_commands()  # its modules are loaded
         return name, command, rest if command is None else normalized(command, rest)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
@@ -173,7 +173,7 @@ def subcommands(context: click.Context) -> list[click.Context]:
 def run_cli(arguments: Sequence[str], load_worker_main: LoadWorkerMain) -> int:
     """Run one command; its exit code. Errors are told on stderr in one line, without a traceback.
 
-    Raises SystemExit(1), without a word, when nobody reads the output any more.
+    Raises SystemExit(1), without a word, when nobody reads the output any more, and KeyboardInterrupt.
     """
     try:
         code = rootlet.main(list(arguments), "rootlet", standalone_mode=False, obj=load_worker_main)
@@ -192,8 +192,10 @@ def tell(error: Exception) -> int:
             return 0
         case click.UsageError():
             return _failed(usage_words(error), usage_code(error))
+        case click.Abort() if isinstance(error.__context__, KeyboardInterrupt):
+            raise error.__context__
         case click.Abort():
-            return EXIT_INTERRUPTED
+            return _failed("\nerror: there was a question, and the input has ended without an answer", EXIT_FAILURE)
         case UnicodeEncodeError():
             return _failed(f"error: {error.object!a} is not text in UTF-8", EXIT_FAILURE)
         case OSError():

@@ -21,6 +21,8 @@ PODS: Final = "pods"
 KINDS: Final[Mapping[str, str]] = {resource: kind for kind, resource in RESOURCES.items()}
 """Resources that can be applied, and their kinds."""
 ALIASES: Final[Mapping[str, str]] = {name: resource.plural for resource in APPLIED for name in resource.names}
+NO_TYPE: Final = "You must provide one or more resources by argument or filename"
+NO_NAME: Final = "resource(s) were provided, but no name was specified"
 NONE, CLIENT, SERVER = "none", "client", "server"
 _DRY_RUNS: Final[Mapping[str, str]] = {NONE: "", CLIENT: " (dry run)", SERVER: " (server dry run)"}
 
@@ -144,18 +146,26 @@ def chosen(client: AgentClient, choice: Choice) -> list[Target]:
         namespace = choice.namespace or DEFAULT_NAMESPACE
         return [target for manifest in found for target in objects_in(manifest, namespace)]
     if not choice.words:
-        raise click.UsageError("You must provide one or more resources by argument or filename")
-    if "/" in choice.words[0]:
-        return [_pair(word, choice.namespace) for word in choice.words]
-    resources, names = [resource_named(word) for word in choice.words[0].split(",")], choice.words[1:]
-    if names:
-        return [_target(resource, choice.namespace, name) for resource in resources for name in names]
+        raise click.UsageError(NO_TYPE)
+    resources, named = types_and_objects(choice.words, choice.namespace)
+    if named:
+        return named
     if not (choice.selector or choice.everything):
-        raise Failure("resource(s) were provided, but no name was specified", prefix="error: ")
+        raise Failure(NO_NAME, prefix="error: ")
     found_targets = [target for resource in resources for target in _listed(client, resource, choice)]
     if not found_targets:
         raise Failure("no objects passed to it", prefix="error: ")
     return found_targets
+
+
+def types_and_objects(words: Sequence[str], namespace: str) -> tuple[list[str], list[Target]]:
+    """Types that are meant, and the objects that are named: ``pods``, ``pod,cm web db``, ``pod/web cm/app``. A word
+    without a type is a type, never a pod. Raises Failure."""
+    if "/" in words[0]:
+        pairs = [_pair(word, namespace) for word in words]
+        return [target.resource for target in pairs], pairs
+    resources = [resource_named(word) for word in words[0].split(",")]
+    return resources, [_target(resource, namespace, name) for resource in resources for name in words[1:]]
 
 
 def resource_named(word: str) -> str:

@@ -151,7 +151,8 @@ def _with_container(containers: list[dict[str, Any]], wanted: Debugging, name: s
 
 
 def join(client: AgentClient, socket: Path, wanted: Debugging, pod: str, container: str) -> int:
-    """Wait until the container runs, and join its streams: its exit code. Raises Failure."""
+    """Wait until the container runs, and join its streams: its exit code. Of one that has ended meanwhile the log is
+    shown, as kubectl does. Raises Failure."""
     from supervisor.cli.streams.remote_command import Remote, run_remote, stream_query, usable_terminal
 
     pods = Reflector(client, pods_path(wanted.namespace), {"fieldSelector": f"metadata.name={pod}"})
@@ -160,7 +161,7 @@ def join(client: AgentClient, socket: Path, wanted: Debugging, pod: str, contain
     if not pods.wait_until(lambda: bool(_state(pods, pod, container)), deadline - monotonic()):
         raise Failure(f"timed out waiting for container {container} to start", prefix="error: ")
     if "terminated" in _state(pods, pod, container):
-        raise Failure(f"container {container} has ended already: see 'rootlet logs {pod} -c {container}'")
+        return _show_log(client, wanted.namespace, pod, container)
     terminal = usable_terminal(stdin=wanted.stdin, tty=wanted.tty, quiet=wanted.quiet)
     if not wanted.quiet:
         click.echo("If you don't see a command prompt, try pressing enter.", err=True)
@@ -173,6 +174,12 @@ def join(client: AgentClient, socket: Path, wanted: Debugging, pod: str, contain
             tty=terminal,
         )
     )
+
+
+def _show_log(client: AgentClient, namespace: str, pod: str, container: str) -> int:
+    for piece in client.stream_log(namespace, pod, {"container": container}):
+        click.echo(piece, nl=False)
+    return 0
 
 
 def _state(pods: Reflector, pod: str, container: str) -> Json:

@@ -19,9 +19,10 @@ _INTRODUCTION: Final = f"""\
 Every command with its options. `rootlet COMMAND --help` says the same, and so do the man pages of an installed wheel.
 [Beside kubectl](kubectl.md) holds each option against that of kubectl's.
 
-A command ends with 0 when all was done, with 1 when something was not or the command was used wrongly, with 130 after
-Ctrl-C. `exec` and `attach` end with the code of the container's process; `run` and `config check` with 2 when the
-configuration is wrong; `diff` with 1 when there is a difference and with 2 when it could not compare.
+A command ends with 0 when all was done, with 1 when something was not or the command was used wrongly. Ctrl-C ends it
+as it ends `kubectl`: the shell says 130, and ends the loop that it was in. `exec` and `attach` end with the code of the
+container's process; `run` and `config check` with 2 when the configuration is wrong; `diff` with 1 when there is a
+difference and with 2 when it could not compare.
 
 Every command has `--help`. Every command that speaks to an agent has `--socket` (the agent's admin socket; variable
 `ROOTLET_SOCKET`) and `--instance` (the agent's name; variable `ROOTLET_INSTANCE`). A flag without a default is off.

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Final
 
 import click
 
 from supervisor.cli.installed_files import installed_file
 from supervisor.cli.options import Failure
 from supervisor.cli.suggestions import did_you_mean
+
+NO_PAGE: Final = ": 'rootlet docs' has their names"
 
 
 @click.command()
@@ -29,7 +32,7 @@ def docs(page: str) -> None:
     elif (path := pages.get(page.removesuffix(".md"))) is not None:
         click.echo_via_pager(path.read_text())
     else:
-        raise Failure(f'there is no page "{page}"{did_you_mean(page, pages)}', prefix="error: ")
+        raise Failure(f'there is no page "{page}"{did_you_mean(page, pages) or NO_PAGE}', prefix="error: ")
 
 
 def _title(path: Path) -> str:

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 import click
 
 from supervisor.cli.changing.changes import (
-    ALIASES,
-    PODS,
+    NO_NAME,
+    NO_TYPE,
     Told,
     dry_run_option,
     object_name,
-    resource_named,
+    types_and_objects,
 )
 from supervisor.cli.changing.deleting import FORCE_WARNING, Deletion, delete_targets
 from supervisor.cli.manifests import Target, manifest_options, objects_in, read_manifests, recursive_option
@@ -23,7 +25,8 @@ from supervisor.cli.options import (
     everything_option,
     listing_options,
 )
-from supervisor.client.http import WITHOUT_NAMESPACE
+
+ONE_WAY: Final = "say which by name, or give a manifest with -f, or --all or a selector"
 
 
 @click.command()
@@ -71,19 +74,14 @@ def delete(
     rootlet delete -f web.yaml
     rootlet delete pods -l app=web --grace-period=5
     """
-    resource = PODS
-    if names[:1] and names[0] in ALIASES:
-        resource, names = ALIASES[names[0]], names[1:]
-    listed = everything or bool(selector) or bool(field_selector)
-    if (bool(names) + bool(files) + listed) != 1:
-        raise click.UsageError("say which by name, or give a manifest with -f, or --all or a selector")
+    listed = everything or bool(selector or field_selector)
+    resources, targets = _meant(names, namespace, is_listed=listed, has_files=bool(files))
     told = Told(output=output, dry_run=dry_run)
     grace_period_s = _grace_period_s(grace_period, now=now, force=force)
-    targets = [_named(text, resource, namespace) for text in names]
     manifests = read_manifests(files, recursive=recursive)
     targets += [target for manifest in manifests for target in objects_in(manifest, namespace)]
     with agent(ctx) as client:
-        resources = [target.resource for target in targets] or [resource]
+        resources = [target.resource for target in targets] or resources
         query = {"labelSelector": selector or None, "fieldSelector": field_selector or None}
         deletion = Deletion(client, resources, None if files or all_namespaces else namespace, query)
         targets = targets or deletion.found()
@@ -101,6 +99,22 @@ def delete(
             force=force,
             deletion=deletion,
         )
+
+
+def _meant(
+    names: tuple[str, ...], namespace: str, *, is_listed: bool, has_files: bool
+) -> tuple[list[str], list[Target]]:
+    """Types and objects of the words. Raises Failure and click.UsageError unless objects are meant in just one way."""
+    if has_files and (names or is_listed):
+        raise click.UsageError(ONE_WAY)
+    if not names and not has_files:
+        raise click.UsageError(NO_TYPE)
+    resources, targets = types_and_objects(names, namespace) if names else ([], [])
+    if targets and is_listed:
+        raise click.UsageError(ONE_WAY)
+    if not (targets or has_files or is_listed):
+        raise Failure(NO_NAME, prefix="error: ")
+    return resources, targets
 
 
 def _grace_period_s(grace_period: int, *, now: bool, force: bool) -> int | None:
@@ -125,12 +139,3 @@ def _confirmed(targets: list[Target]) -> bool:
     if answer != "y":
         click.echo("deletion is cancelled")
     return answer == "y"
-
-
-def _named(text: str, resource: str, namespace: str) -> Target:
-    """``web``, ``pod/web`` or ``cm/web``. Raises Failure and click.UsageError."""
-    alias, slash, name = text.rpartition("/")
-    if not name:
-        raise click.UsageError(f"{text!r} names nothing")
-    named = resource_named(alias) if slash else resource
-    return Target(named, "" if named in WITHOUT_NAMESPACE else namespace, name)

@@ -112,7 +112,7 @@ def _in_editor(text: str) -> str:
         try:
             done = subprocess.run([*shlex.split(command), str(file)], check=False)
         except (OSError, ValueError) as error:
-            raise Failure(f"unable to launch the editor {command!r}: {error}", prefix="error: ") from None
+            raise Failure(f"unable to launch the editor {command!r}: {_why(error)}", prefix="error: ") from None
         if done.returncode:
             raise Failure(f"there was a problem with the editor {command!r}", prefix="error: ")
         return file.read_text()
@@ -129,3 +129,7 @@ def _kept(text: str) -> str:
     with os.fdopen(handle, "w") as file:
         file.write(text)
     return f'A copy of your changes has been stored to "{path}"'
+
+
+def _why(error: OSError | ValueError) -> str:
+    return (isinstance(error, OSError) and error.strerror) or str(error)

@@ -30,6 +30,7 @@ from supervisor.client.tables import TABLE, columns_in, objects_in
 
 POLL_PERIOD_S: Final = 1.0
 """How often kinds are looked at that cannot be watched, in seconds."""
+VALUES_LEFT_OUT: Final = "Warning: values of Secrets are left out: --show-values shows those of Secrets that are named"
 NO_TYPE: Final = (
     'You must specify the type of resource to get. Use "rootlet api-resources" for a complete list of supported'
     " resources.\n\nerror: Required resource not specified.\n"
@@ -177,6 +178,8 @@ def get(
         show_values=show_values,
     )
     form_of(view)  # a wrong template is told before anything is asked
+    if not (show_values or output.is_table or output.format == NAME) and any(s.resource is SECRETS for s in selections):
+        click.echo(VALUES_LEFT_OUT, err=True)
     with agent(ctx) as client:
         if output.is_table and any(each.resource is PODS for each in selections):
             warn_if_stale(client)

@@ -178,6 +178,9 @@ async def test_edit_opens_what_was_refused_again(
     assert (await shown(master, "pod/web"))["spec"]["containers"][0]["image"] == "web:2"
     monkeypatch.setenv("KUBE_EDITOR", "true")
     assert (await rootlet(master, "edit", "pod", "web")).out == "Edit cancelled, no changes made.\n"
+    monkeypatch.setenv("KUBE_EDITOR", "no-such-editor --wait")
+    missing = "error: unable to launch the editor 'no-such-editor --wait': No such file or directory\n"
+    assert await rootlet(master, "edit", "pod", "web") == Outcome(1, "", missing)
 
 
 async def test_create(master: Master, agent: SourceMaster, tmp_path: Path) -> None:

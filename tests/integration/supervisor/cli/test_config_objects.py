@@ -82,8 +82,11 @@ async def test_values_are_shown_to_who_asks_for_them(master: Master) -> None:
     assert [item["data"] for item in listed["items"]] == [{"a": "b"}], "the other one has gone meanwhile"
     secret = await rootlet(master, "get", "secret", "login", "-o", "json", "--show-values")
     assert json.loads(secret.out)["data"] == {"password": "aHVudGVyMg=="}
+    assert secret.err == ""
     for arguments in (["login", "-o", "json"], ["-o", "json"]):
-        hidden = json.loads((await rootlet(master, "get", "secret", *arguments)).out)
+        found = await rootlet(master, "get", "secret", *arguments)
+        assert "--show-values shows those" in found.err
+        hidden = json.loads(found.out)
         assert "aHVudGVyMg" not in json.dumps(hidden)
     refused = await rootlet(master, "get", "secrets", "-o", "json", "--show-values")
     assert (refused.code, refused.err) == (1, "error: name the Secrets whose values are to be shown\n")
@@ -179,6 +182,23 @@ async def test_the_timeout_is_that_of_the_whole_deletion(master: Master) -> None
         "error: timed out waiting for the end of pods/web",
         "error: timed out waiting for the end of secrets/login",
     ]
+
+
+async def test_delete_of_two_kinds_takes_the_names_of_both(master: Master) -> None:
+    master.ready(pod_changed(1, "app"), changed(2, CONFIG_MAP, "app"))
+    found = await rootlet(master, "delete", "pod,cm", "app", "--no-wait")
+    assert found.code == 0, found.err
+    assert found.out == 'pod "app" deleted from default namespace\nconfigmap "app" deleted from default namespace\n'
+
+
+@pytest.mark.parametrize("word", ["web", "service", "secrets,services"])
+async def test_a_word_that_is_no_type_deletes_nothing(master: Master, word: str) -> None:
+    """``delete service web`` must not be taken for two pods, of which one is there."""
+    master.ready(pod_changed(1, "web"))
+    found = await rootlet(master, "delete", word, "web")
+    assert found.code == 1
+    assert f'the server doesn\'t have a resource type "{word.split(",")[-1]}"' in found.err
+    assert master.requests == []
 
 
 async def test_delete_by_label_and_a_refusal(master: Master) -> None:

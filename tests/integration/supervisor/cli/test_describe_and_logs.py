@@ -7,11 +7,16 @@ import signal
 
 import pytest
 
+from supervisor.cli.streams.debugging import Debugging, join
+from supervisor.client.http import AgentClient
 from tests.harness.api_server import (
     DEADLINE_S,
+    DONE,
     Master,
+    container_status,
     event_changed,
     pod_changed,
+    status_of,
 )
 from tests.harness.cli import rootlet, start
 
@@ -125,6 +130,17 @@ async def test_all_logs_are_followed_at_once(master: Master) -> None:
     assert (process.returncode, out, err) == (0, b"", b"")
 
 
+async def test_a_debugging_container_that_has_ended_shows_its_log(
+    master: Master, capsysbinary: pytest.CaptureFixture[bytes]
+) -> None:
+    ended = container_status("app", ready=False, state=DONE)
+    master.ready(pod_changed(1, "web", status=status_of(phase="Running", containerStatuses=[ended])))
+    write_log(master, "app", "2026-01-01T00:00:00Z stdout F seen\n")
+    client, wanted = AgentClient(master.socket_path), Debugging(pod="web", namespace="default")
+    code = await asyncio.to_thread(join, client, master.socket_path, wanted, "web", "app")
+    assert (code, capsysbinary.readouterr().out) == (0, b"seen\n")
+
+
 async def test_an_interrupt_ends_what_is_followed(master: Master) -> None:
     master.ready(pod_changed(1, "web", containers=("app", "side")))
     for name in ("app", "side"):
@@ -135,7 +151,7 @@ async def test_an_interrupt_ends_what_is_followed(master: Master) -> None:
         assert [await process.stdout.readline() for _ in range(2)] == [b"said\n", b"said\n"]
         process.send_signal(signal.SIGINT)
         out, err = await process.communicate()
-    assert (process.returncode, out, err.strip()) == (130, b"", b"")
+    assert (process.returncode, out, err.strip()) == (-signal.SIGINT, b"", b"")
 
 
 async def test_logs_follow_until_the_end(master: Master) -> None:

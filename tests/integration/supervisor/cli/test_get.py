@@ -140,7 +140,7 @@ async def test_watch_prints_rows_as_they_change(master: Master) -> None:
         assert b"Running" in await process.stdout.readline()
         process.send_signal(signal.SIGINT)
         out, err = await process.communicate()
-    assert (process.returncode, out, err.strip()) == (130, b"", b"")
+    assert (process.returncode, out, err.strip()) == (-signal.SIGINT, b"", b"")
 
 
 async def test_a_watch_survives_the_api_server(tmp_path: Path) -> None:
