@@ -46,6 +46,10 @@ UNREAD: Final[Mapping[str, Mapping[str, str]]] = {
         "expected_high": "actual_in_go lies between",
         "expected_low": "actual_in_go lies between",
     },
+    "status_set_container_readiness": {"now": "times are kept by `status_update_last_transition_time`"},
+    "status_terminate_pod": {
+        "now": "the start time is there when a pod ends: its sandbox or its first status dates it"
+    },
     "status_set_pod_status": {"pod": "the cached status is of it", "now": "it dates only what is not cached yet"},
     "status_merge_pod_status": {
         "now": "conditions are generated with the phase that they fit",
@@ -66,9 +70,11 @@ NOT_BUILT: Final[Mapping[str, str]] = {
     "label_sets": "label maps of workload controllers",
     "label_selector_string": "selectors that are printed: none is",
     "label_requirement": "selectors in the fields of workload controllers",
-    "status_": "a status that is kept and edited: here each one is generated anew from what was observed",
     "hugepage_": "the hugetlb controller, which systemd delegates to no user",
-    "pod_full_name": "full names: pods are found by namespace and name, and nothing parses the two in one",
+    "status_set_container_startup": "flags of containers that do not run, on a status of the past: here a flag is"
+    " generated with the state (`supervisor/status/containers`), and a container that does not run has not started",
+    "pod_full_name": "names of the form NAME_NAMESPACE: upstream finds the mirror of a static pod by one, and nothing"
+    " else reads it; here the mirror is found by namespace and name, which are not joined, so nothing takes them apart",
     "deployment_": "workload controllers",
     "cronjob_": "workload controllers",
     "job_": "workload controllers",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Final
 
 from msgspec import to_builtins
@@ -17,6 +17,7 @@ from supervisor.status import conditions
 from supervisor.status.containers import Surroundings, container_statuses
 from supervisor.status.phase import get_phase
 from supervisor.status.report import merge_pod_status, normalize_status
+from supervisor.status.termination import terminate_pod
 from supervisor.status.transitions import with_transition_times
 from tests.kubelet_tables.later import Later, Result
 from tests.kubelet_tables.translate import Json, convert, pod, pod_status
@@ -140,6 +141,42 @@ def _by_name(status: PodStatus) -> PodStatus:
     return replace(status, **{name: tuple(sorted(getattr(status, name), key=lambda s: s.name)) for name in lists})
 
 
+def _terminate_pod(case: Json) -> Result:
+    """Without the start time, which upstream sets with the first status of a pod, of whatever kind."""
+    of = case["pod"]
+    status = convert(case["cached"] or of["status"], PodStatus)
+    got = replace(terminate_pod(pod(of).spec, status), start_time=None)
+    return _plain(replace(convert(case["expected"], PodStatus), start_time=None)), _plain(got)
+
+
+def _plain(status: PodStatus) -> PodStatus:
+    """Without ``started``: upstream leaves what it was, and here a container that has ended has not started."""
+    lists = ("init_container_statuses", "container_statuses")
+    return replace(
+        status, **{name: tuple(replace(one, started=None) for one in getattr(status, name)) for name in lists}
+    )
+
+
+def _set_container_readiness(case: Json) -> Result:
+    """What follows from the flag; here a sync that sees the probe's result sets it (`supervisor/status/containers`)."""
+    spec, cached, expected = pod(case["pod"]).spec, *(convert(case[name], PodStatus) for name in ("cached", "expected"))
+    statuses = tuple(
+        replace(status, ready=case["ready"]) if status.container_id == case["container_id"] else status
+        for status in cached.container_statuses
+    )
+    if statuses == cached.container_statuses:
+        raise Later("never: conditions that do not follow from the flags beside them, left alone as no flag changes")
+    made = (
+        conditions.pod_ready(spec, cached.conditions, statuses, cached.phase),
+        conditions.containers_ready(spec, statuses, cached.phase),
+    )
+    return (expected.container_statuses, _told(expected.conditions)), (statuses, _told(made))
+
+
+def _told(made: Iterable[PodCondition]) -> list[tuple[str, ...]]:
+    return [(one.type, one.status, one.reason, one.message) for one in made]
+
+
 def _update_last_transition_time(case: Json) -> Result:
     before = [convert(case["old_condition"], PodCondition)] if case["old_condition"] else []
     made = [convert(case["condition"], PodCondition)] if case["condition"] else []
@@ -159,5 +196,7 @@ ADAPTERS: Final[Mapping[str, Callable[[Json], Result]]] = {
     "effective_grace_period": _effective_grace_period,
     "status_merge_pod_status": _merge_pod_status,
     "status_normalize": _normalize_status,
+    "status_terminate_pod": _terminate_pod,
+    "status_set_container_readiness": _set_container_readiness,
     "status_update_last_transition_time": _update_last_transition_time,
 }

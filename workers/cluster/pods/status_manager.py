@@ -4,10 +4,12 @@ Sans-I/O.
 Pods as the server has them and as the master reports them go in; `due` says what to do for one pod. At most one request
 of a pod is under way, so what changes meanwhile is told at once by the next one. There is no queue that could go stale:
 what is due follows from the two copies, which is the reconciliation of a status that somebody else has changed, too.
+A status in which a container has left an end that is final is withheld: the server would refuse it.
 """
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterable
 from typing import Final
 
@@ -15,6 +17,7 @@ import msgspec
 
 from ipc.messages.api_server import PodChanged
 from ipc.patching.values import JsonObject
+from workers.cluster.pods.container_transitions import forbidden_transition
 from workers.cluster.pods.known_pod import KnownPod
 from workers.cluster.pods.status_patch import status_patch
 from workers.cluster.pods.wanted_status import TERMINAL_PHASES, plain_status, wanted_status
@@ -25,6 +28,9 @@ SETTLE_S: Final = 1.0
 """How long a change that nobody waits for may wait for others, in seconds."""
 _PROMPT: Final = frozenset({"Ready"})
 """Conditions whose change others wait for."""
+
+
+log = logging.getLogger(__name__)
 
 
 class PatchStatus(msgspec.Struct, frozen=True):
@@ -65,6 +71,8 @@ class _Entry:
         """Versions that the patch under way was made of."""
         self.unchanged_by: _Versions | None = None
         """Versions that the last patch was made of that has changed nothing."""
+        self.withheld_for = ""
+        """The container because of which the status is withheld."""
 
 
 class StatusManager:
@@ -188,6 +196,8 @@ class StatusManager:
             return {}, False
         server = known.status_value()
         wanted = wanted_status(server, entry.own)
+        if _is_withheld(entry, known, server, wanted):
+            return {}, False
         return status_patch(server, wanted), _is_prompt(server, wanted)
 
     def patched(self, uid: str, answer: KnownPod) -> None:
@@ -218,6 +228,17 @@ class StatusManager:
 
 def _versions(entry: _Entry, known: KnownPod) -> _Versions:
     return known.metadata.resource_version, entry.own or {}
+
+
+def _is_withheld(entry: _Entry, known: KnownPod, server: JsonObject, wanted: JsonObject) -> bool:
+    """Whether the server's status stays, as a container has left an end that is final. Said once (STAT-04)."""
+    name = forbidden_transition(known, server, wanted)
+    if name and name != entry.withheld_for:
+        pod = f"{known.metadata.namespace}/{known.metadata.name}"
+        why = f"terminated container {name} attempted illegal transition to non-terminated state"
+        log.error("status update on pod %s aborted: %s", pod, why)
+    entry.withheld_for = name
+    return bool(name)
 
 
 def _is_prompt(server: JsonObject, wanted: JsonObject) -> bool:

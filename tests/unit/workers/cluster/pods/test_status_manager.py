@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
+import msgspec
 import pytest
 
 from tests.unit.workers.cluster.pods.pods import known
+from workers.cluster.pods.known_pod import KnownPod
 from workers.cluster.pods.status_manager import (
     RETRY_S,
     SETTLE_S,
@@ -151,3 +153,69 @@ def test_a_mirror_s_delete_is_not_the_status_manager_s_business() -> None:
     statuses.changed(known(deletionTimestamp=STARTED, annotations={"kubernetes.io/config.mirror": "h"}))
     statuses.released("u1")
     assert statuses.due("u1", 0.0) == (None, 0.0)
+
+
+ENDED = {"phase": "Failed", "startTime": STARTED}
+
+
+def ended_pod(version: int, exit_code: int, **spec: Any) -> KnownPod:
+    status = {**ENDED, "containerStatuses": [main("terminated", exitCode=exit_code)]}
+    container = {"name": "main", "image": "busybox", **spec.pop("container", {})}
+    found = msgspec.json.encode({"containers": [container], **spec})
+    return msgspec.structs.replace(known(version, status=status), spec=msgspec.Raw(found))
+
+
+def main(state: str, **detail: Any) -> dict[str, Any]:
+    return {"name": "main", "state": {state: detail}}
+
+
+RULE = {"action": "Restart", "exitCodes": {"operator": "In", "values": [3]}}
+RULED = {"restartPolicy": "Never", "restartPolicyRules": [RULE]}
+
+
+@pytest.mark.parametrize(
+    ("exit_code", "spec", "is_told"),
+    [
+        (0, {"restartPolicy": "Never"}, False),
+        (1, {"restartPolicy": "Never"}, False),
+        (0, {"restartPolicy": "OnFailure"}, False),
+        (1, {"restartPolicy": "OnFailure"}, True),
+        (0, {"restartPolicy": "Always"}, True),
+        (3, {"restartPolicy": "Never", "container": RULED}, True),
+        (4, {"restartPolicy": "Never", "container": RULED}, False),
+    ],
+)
+def test_an_end_that_is_final_is_not_left(
+    exit_code: int, spec: dict[str, Any], *, is_told: bool, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Upstream keeps the status that the server has, and says so; the server would refuse the other one."""
+    statuses = StatusManager()
+    statuses.changed(ended_pod(1, exit_code, **spec))
+    for state in ("waiting", "running"):
+        statuses.report_plain("u1", {**ENDED, "hostIP": "192.0.2.1", "containerStatuses": [main(state)]}, 0.0)
+        action, again_s = statuses.due("u1", SETTLE_S)
+        assert isinstance(action, PatchStatus) is is_told
+        assert again_s == 0.0, "nothing is tried again before something changes"
+        statuses.failed("u1", 0.0 - RETRY_S)
+    said = [record.message for record in caplog.records if "illegal transition" in record.message]
+    assert len(said) == (0 if is_told else 1), "once"
+
+
+def test_a_status_that_was_withheld_is_told_when_the_container_has_ended_again() -> None:
+    statuses = StatusManager()
+    statuses.changed(ended_pod(1, 0, restartPolicy="Never"))
+    statuses.report_plain("u1", {**ENDED, "containerStatuses": [main("running")]}, 0.0)
+    assert statuses.due("u1", SETTLE_S) == (None, 0.0)
+    statuses.report_plain("u1", {**ENDED, "containerStatuses": [main("terminated", exitCode=137)]}, 0.0)
+    assert "containerStatuses" in patch(statuses, SETTLE_S)
+
+
+def test_a_withheld_status_does_not_keep_a_deleted_pod() -> None:
+    statuses = StatusManager()
+    pod = ended_pod(1, 0, restartPolicy="Never")
+    metadata = msgspec.structs.replace(pod.metadata, deletion_timestamp=STARTED)
+    statuses.changed(msgspec.structs.replace(pod, metadata=metadata))
+    statuses.report_plain("u1", {**ENDED, "containerStatuses": [main("running")]}, 0.0)
+    statuses.released("u1")
+    action, _ = statuses.due("u1", SETTLE_S)
+    assert isinstance(action, DeletePodFinally)
