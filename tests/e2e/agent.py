@@ -26,7 +26,7 @@ Json = dict[str, Any]
 
 START_DEADLINE_S: Final = 30.0
 DEADLINE_S: Final = 45.0
-STOP_DEADLINE_S: Final = 60.0
+STOP_DEADLINE_S: Final = 60.0 * PATIENCE
 CLI_DEADLINE_S: Final = 90.0
 LEAVE_DEADLINE_S: Final = 20.0
 GET_DEADLINE_S: Final = 20.0
