@@ -65,9 +65,15 @@ def _forgets(self: ObservationRequests, *act: Any, **what: Any) -> None:
 
 
 def _tells_nothing(
-    self: ObservationRequests, uid: str, ids: Any, *, unsure: bool, original: Any = ObservationRequests.touched
+    self: ObservationRequests,
+    uid: str,
+    ids: Any,
+    *,
+    removed: Any = (),
+    unsure: bool,
+    original: Any = ObservationRequests.touched,
 ) -> None:
-    original(self, uid, (), unsure=unsure)
+    original(self, uid, (), removed=removed, unsure=unsure)
 
 
 def _answers_everything(self: GenericPLEG, status: Any, answers: int, original: Any = GenericPLEG._record) -> Any:
