@@ -55,10 +55,9 @@ class PodTable:
         touched, self._touched = sorted(self._touched), set()
         return touched
 
-    def begin(self, uid: str, name: str, pod: Pod | None, source: str, is_up: Callable[[int], bool]) -> PodWorkerState:
-        """Enter a pod; without ``pod`` it is an orphan. ``is_up``: whether a slot has a worker."""
-        slot, row = self._shards.assign(is_up), self._rows.take()
-        state = self._states[uid] = PodWorkerState(uid, name, pod, source, slot, row)
+    def begin(self, uid: str, name: str, pod: Pod | None, source: str) -> PodWorkerState:
+        """Enter a pod; without ``pod`` it is an orphan."""
+        state = self._states[uid] = PodWorkerState(uid, name, pod, source, self._shards.assign(), self._rows.take())
         self._quiet_pods.stir(uid)
         self._note_deadline(state)
         return state

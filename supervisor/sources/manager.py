@@ -60,9 +60,6 @@ _AS_STATED = ApplyOptions()
 _CODES = {ManifestErrorKind.EXISTS: 409, ManifestErrorKind.ABSENT: 404}
 MAX_TOLD_SKIPPED = 1_000
 """After so many names in a life of the agent nobody is told of more."""
-BURST_S = 0.2
-"""How long pods of a cluster are gathered for one checkpoint, in seconds: to write it takes the interpreter from the
-loop that begins them."""
 SHORTEST_GRACE_S = 1
 """kubectl sends 1 for ``--grace-period=0`` too."""
 
@@ -125,7 +122,7 @@ class SourceManager:
         self._saves_asked = self._saves_begun = 0
         """How many times a checkpoint was asked for, and how many of these the newest one answers."""
         self._is_unsaved = False
-        """Something was held back since the checkpoint was written, or came from a cluster."""
+        """Something was held back since the checkpoint was written."""
         self._told: dict[str, frozenset[ManifestError]] = {}
         self._told_skipped: set[str] = set()
         self._tasks = BackgroundTasks()
@@ -175,8 +172,7 @@ class SourceManager:
         await self._save()
 
     async def close(self) -> None:
-        """Write down what was held back in the last moment, as the checkpoint may have the edit that was refused, and
-        what a cluster has stated."""
+        """Write down what was held back in the last moment: the checkpoint may have the edit that was refused."""
         if self._is_unsaved:
             await self._save()
 
@@ -360,17 +356,13 @@ class SourceManager:
                 await self._save()
 
     async def _follow_cluster(self, api: ApiSource) -> None:
-        """Pods begin before they are in the checkpoint: a burst of them is merged in parts, and saved once."""
+        """Pods begin before they are in the checkpoint: a burst of them is merged in parts, and saved when there is
+        time."""
         while True:
             snapshot = await api.changed()
             self._merge(snapshot, lists_cluster=api.take_listed())
-            if not self._is_unsaved:  # else the checkpoint that is due will have this, too
-                self._is_unsaved = True
-                self._tasks.spawn(self._save_burst(), name="checkpoint of the cluster's pods")
-
-    async def _save_burst(self) -> None:
-        await asyncio.sleep(BURST_S)
-        await self._save()
+            if self._saves_asked == self._saves_begun:  # else one that waits for its turn will have this, too
+                self._tasks.spawn(self._save(), name="checkpoint of the cluster's pods")
 
     def _merge(self, snapshot: SourceSnapshot, kill: KillPod | None = None, *, lists_cluster: bool = False) -> None:
         updates = self._config.merge(snapshot, self._clock.now())

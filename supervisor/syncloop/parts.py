@@ -96,7 +96,7 @@ class LoopParts:
 
     def begin(self, uid: str, name: str, pod: Pod | None, source: str, acted_at: float) -> PodWorkerState:
         """Track a pod from now on. ``acted_at``: no view observed before that (monotonic) may be acted on."""
-        state = self.pod_table.begin(uid, name, pod, source, self.out.is_up)
+        state = self.pod_table.begin(uid, name, pod, source)
         self.observation_requests.track(uid, acted_at)
         self.probes.recall(state, self.cache.get(uid))
         self.pod_table.touch((uid,))

@@ -78,7 +78,7 @@ class Stage(NamedTuple):
     words: str
     process: str
     span: str
-    """What its name begins with."""
+    """Begin of the span's name."""
 
 
 STAGES: Final = (

@@ -12,15 +12,13 @@ import pytest
 from ipc.api.v1.pod import Pod
 from ipc.host.clock import SystemClock
 from ipc.kubecontainer.config_objects import ObjectKey, ObjectKind
-from ipc.messages.cluster import PodsListed, PodStated
 from supervisor.config.settings import Seconds, Settings
 from supervisor.protocol.events import KillPod
 from supervisor.protocol.manifests import APPLY_SOURCE, FILE_SOURCE, HTTP_SOURCE, DesiredPod
 from supervisor.protocol.source_updates import ObjectUpdate, PodOperation
-from supervisor.sources import checkpoint, manager
-from supervisor.sources.api_source import ApiSource
+from supervisor.sources import checkpoint
 from supervisor.sources.manager import CHECKPOINT_FILE, NAMES_FILE, Change, SourceManager
-from tests.harness.manifests import DEADLINE_S, eventually, manifest, pod, pod_updates, text
+from tests.harness.manifests import DEADLINE_S, manifest, pod_updates, text
 
 LOOK_PERIOD = Seconds(0.2)
 SOURCES = (FILE_SOURCE, APPLY_SOURCE, HTTP_SOURCE)
@@ -30,7 +28,7 @@ SOURCES = (FILE_SOURCE, APPLY_SOURCE, HTTP_SOURCE)
 class Sources:
     """Real sources below a directory, and the changes that they give."""
 
-    def __init__(self, directory: Path, api: ApiSource | None = None) -> None:
+    def __init__(self, directory: Path) -> None:
         self.manifests = directory / "manifests"
         self.manifests.mkdir(exist_ok=True)
         self.state = directory / "state"
@@ -41,7 +39,7 @@ class Sources:
             memory_dir=directory / "memory",
             file_check_frequency_s=LOOK_PERIOD,
         )
-        self.desired = SourceManager(settings, SystemClock(), api)
+        self.desired = SourceManager(settings, SystemClock())
         self.changes: AsyncIterator[Change] = self.desired.watch()
 
     async def next_change(self) -> Change:
@@ -179,57 +177,19 @@ async def test_deletions_at_once_share_checkpoints_and_each_is_in_one(
     monkeypatch.setattr(checkpoint, "save", counted)
     assert all(await asyncio.gather(*map(one, names)))
     assert saved[-1] == {"of-a-file", "applied"}
-    held = await held_back_pod(sources)
+    pod = await held_back_pod(sources)
     saved.clear()
-    await asyncio.gather(*(sources.desired.hold_back(held) for _ in range(6)))
+    await asyncio.gather(*(sources.desired.hold_back(pod) for _ in range(6)))
     assert len(saved) < 6, "all that wait for the first have one"
-
-
-async def test_a_burst_of_a_clusters_pods_is_one_checkpoint_and_the_end_of_the_agent_loses_none(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    api = ApiSource()
-    sources = Sources(tmp_path, api)
-    writes: list[int] = []
-    save = checkpoint.save
-
-    def counted(path: Path, desired: Iterable[DesiredPod]) -> None:
-        items = tuple(desired)
-        writes.append(len(items))
-        save(path, items)
-
-    monkeypatch.setattr(checkpoint, "save", counted)
-    monkeypatch.setattr(manager, "BURST_S", 1.0)  # longer than this burst takes on the busiest machine
-    async with contextlib.aclosing(sources.changes):  # type: ignore[type-var]
-        for _ in SOURCES:
-            await sources.next_change()
-        api.take(PodsListed())
-        await sources.next_change()
-        await eventually(lambda: is_true(bool(writes)))
-        writes.clear()
-        for number in range(5):
-            api.take(PodStated(pod=pod(f"p{number}")))
-            await sources.next_change()
-            await asyncio.sleep(0.02)  # a checkpoint that were begun with the pod would be written meanwhile
-        await eventually(lambda: is_true(5 in writes))
-        assert writes == [5], "one for all of them"
-        api.take(PodStated(pod=pod("last")))
-        await sources.next_change()
-    await sources.desired.close()
-    assert "last" in restored(Sources(tmp_path, ApiSource()))
-
-
-async def is_true(value: bool) -> bool:
-    return value
 
 
 async def held_back_pod(sources: Sources) -> Pod:
     assert (await sources.desired.apply("-", text(manifest("held")))).code == 200
     while True:
         for update in pod_updates((await sources.next_change()).updates):
-            for found in update.pods:
-                if found.metadata.name == "held":
-                    return found
+            for pod in update.pods:
+                if pod.metadata.name == "held":
+                    return pod
 
 
 async def test_a_refused_edit_changes_nothing_also_over_a_restart(sources: Sources, tmp_path: Path) -> None:

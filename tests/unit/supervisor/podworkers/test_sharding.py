@@ -21,26 +21,18 @@ def test_the_slot_with_the_fewest_pods_the_first_of_several() -> None:
 
 def test_pods_are_dealt_out_evenly() -> None:
     shards = Shards(WorkerLimits(2))
-    assert [shards.assign(everywhere) for _ in range(4)] == [A, B, A, B]
+    assert [shards.assign() for _ in range(4)] == [A, B, A, B]
     shards.release(B)
     shards.release(B)
-    assert [shards.assign(everywhere) for _ in range(2)] == [B, B]
-
-
-def test_a_pod_does_not_wait_for_a_worker_that_is_not_up_while_another_is() -> None:
-    shards = Shards(WorkerLimits(2))
-    assert [shards.assign(lambda slot: slot == A) for _ in range(3)] == [A, A, A]
-    assert shards.better_slot(A, everywhere) == B, "it gets its part when it is up"
-    assert [shards.assign(everywhere) for _ in range(2)] == [B, B]
-    assert shards.assign(lambda _: False) == B, "where nobody is, all wait"
+    assert [shards.assign() for _ in range(2)] == [B, B]
 
 
 def test_a_new_slot_gets_new_pods_and_then_its_part_of_the_others() -> None:
     shards = Shards(WorkerLimits(1))
     for _ in range(5):
-        shards.assign(everywhere)
+        shards.assign()
     shards.limit(WorkerLimits(2))
-    assert shards.assign(everywhere) == B
+    assert shards.assign() == B
     assert not shards.uneven(lambda slot: slot == A), "nobody moves to where nobody is"
     moved = 0
     while shards.uneven(everywhere):
@@ -54,14 +46,10 @@ def test_a_new_slot_gets_new_pods_and_then_its_part_of_the_others() -> None:
 def test_a_closed_slot_gives_all_away_and_is_named_once_when_it_is_empty() -> None:
     shards = Shards(WorkerLimits(2))
     for _ in range(4):
-        shards.assign(everywhere)
+        shards.assign()
     shards.limit(WorkerLimits(1))
     assert list(shards.vacated()) == []
-    assert (shards.assign(everywhere), shards.better_slot(A, everywhere), shards.better_slot(B, everywhere)) == (
-        A,
-        A,
-        A,
-    )
+    assert (shards.assign(), shards.better_slot(A, everywhere), shards.better_slot(B, everywhere)) == (A, A, A)
     shards.move(B, A)
     assert shards.uneven(everywhere)
     shards.release(B)
@@ -74,8 +62,8 @@ def test_a_closed_slot_gives_all_away_and_is_named_once_when_it_is_empty() -> No
 
 def test_without_anybody_to_take_them_pods_stay_where_they_are() -> None:
     shards = Shards(WorkerLimits(2))
-    shards.assign(everywhere)
-    shards.assign(everywhere)
+    shards.assign()
+    shards.assign()
     shards.limit(WorkerLimits(1))
     assert shards.better_slot(B, lambda slot: False) == B
 
@@ -119,7 +107,7 @@ def test_all_workers_are_there_always_when_no_number_of_pods_is_given() -> None:
 def test_the_pod_that_is_one_too_many_is_the_first_of_a_new_worker() -> None:
     shards = Shards(WorkerLimits(2, 3))
     assert shards.workers == 1
-    assert [shards.assign(everywhere) for _ in range(4)] == [A, A, A, B]
+    assert [shards.assign() for _ in range(4)] == [A, A, A, B]
     assert shards.workers == 2
     shards.release(A)
     shards.release(A)
@@ -132,7 +120,7 @@ def test_the_pod_that_is_one_too_many_is_the_first_of_a_new_worker() -> None:
 def test_quiet_pods_need_fewer_workers_and_are_given_to_those_that_stay() -> None:
     shards = Shards(WorkerLimits(2, 3, quiet_after_s=10.0))
     for _ in range(6):
-        shards.assign(everywhere)
+        shards.assign()
     assert shards.pods_per_slot() == {A: 3, B: 3}
     shards.quieten(A, 3)
     shards.fit()
@@ -150,9 +138,9 @@ def test_quiet_pods_need_fewer_workers_and_are_given_to_those_that_stay() -> Non
 def test_a_quiet_pod_stays_where_it_is_while_busy_ones_share_the_workers_out() -> None:
     shards = Shards(WorkerLimits(2, 2, quiet_after_s=10.0))
     for _ in range(2):
-        shards.assign(everywhere)
+        shards.assign()
     shards.quieten(A, 2)
-    assert [shards.assign(everywhere) for _ in range(4)] == [A, B, B, A]
+    assert [shards.assign() for _ in range(4)] == [A, B, B, A]
     assert not shards.uneven(everywhere)
     shards.release(B)
     shards.release(B)
@@ -164,7 +152,7 @@ def test_a_quiet_pod_stays_where_it_is_while_busy_ones_share_the_workers_out() -
 def test_quiet_pods_alone_are_not_uneven() -> None:
     shards = Shards(WorkerLimits(2, 1, quiet_after_s=10.0))
     for _ in range(20):
-        shards.assign(everywhere)
+        shards.assign()
     for slot in (A, B):
         shards.quieten(slot, 10)
     for _ in range(8):
@@ -176,10 +164,10 @@ def test_quiet_pods_alone_are_not_uneven() -> None:
 def test_where_all_workers_are_there_always_a_quiet_pod_is_a_pod_as_any_other() -> None:
     shards = Shards(WorkerLimits(2, 0, quiet_after_s=10.0))
     for _ in range(2):
-        shards.assign(everywhere)
-    shards.assign(everywhere)
+        shards.assign()
+    shards.assign()
     shards.quieten(A, 2)
-    assert shards.assign(everywhere) == B
+    assert shards.assign() == B
     shards.release(B)
     shards.release(B)
     assert shards.better_slot(A, everywhere, is_quiet=True) == B
