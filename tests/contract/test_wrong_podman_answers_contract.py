@@ -14,7 +14,7 @@ from ipc.kubecontainer.pod_status import CONTAINER_STATUS_UNKNOWN, ContainerStat
 from tests.contract.target import DEADLINE_S, LyingTarget, container_spec, exited, pod_spec, remove, running
 from tests.fakes.ownership import ownership
 from workers.kubecontainer import labels
-from workers.pleg.observer import Observer
+from workers.pleg.observer import Observer, with_end
 
 pytestmark = pytest.mark.parametrize(
     "target", ["fake", pytest.param("podman", marks=pytest.mark.podman)], indirect=True
@@ -163,6 +163,9 @@ async def test_what_the_monitor_notes_of_an_end_is_what_podman_says_of_it(target
     assert shown.state in ("stopped", "exited")
     assert (shown.exit_code, shown.oom_killed) == (noted.exit_code, noted.oom_killed) == (137, False)
     assert shown.finished_at == pytest.approx(noted.finished_at, abs=1e-5)
+    believed = with_end(container, noted)
+    expected = msgspec.structs.replace(shown, state="exited", finished_at=believed.finished_at)
+    assert msgspec.structs.asdict(believed) == msgspec.structs.asdict(expected)
 
 
 async def test_without_a_monitor_nobody_notes_an_end(target: LyingTarget) -> None:

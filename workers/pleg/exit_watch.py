@@ -30,8 +30,8 @@ RECORD_PAUSES_S: Final = (0.001, 0.001, 0.002, 0.004, 0.008, 0.016, 0.032)
 """Pauses before each read of the monitor's record of an end, the first one counted from the end, in seconds. A read
 costs 0.1 ms. When there is no record after all of them, Podman is asked."""
 RECORD_HOLDS_S: Final = 10.0
-"""How long a record stands for what Podman would say, in seconds. Later Podman is asked once, after its clean-up: most
-containers were removed by then, and of all others that is time enough, because it says the same."""
+"""How long a record stands beside what Podman said before the end, in seconds. Later it counts as an inspect: most
+containers were removed by then, and Podman, which has cleaned up after all others, says the same."""
 MAX_PAUSE_S: Final = 2.0
 """Between two checks at a container that Podman says runs, while its process has ended, in seconds. The first pause is
 SETTLE_S, each next one twice as long."""

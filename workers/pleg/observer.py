@@ -224,6 +224,7 @@ class Observer:
     async def _inspect_pod(self, uid: str, doubts: Doubts, started_at: float) -> RuntimePodStatus:
         """Status of the containers that are known of the pod and of those that were touched since."""
         gone = doubts.removed | self._forget_removed(uid, doubts.removed)
+        self._believe_old_records(uid)
         await self._inspect_ours(uid, self._doubtful(uid, doubts.touched - gone))
         hinted = {id for id, wall in doubts.hinted if not self.has_inspected_since(id, wall)}
         await self._inspect_ours(uid, hinted - gone)
@@ -239,6 +240,15 @@ class Observer:
         gone = {container.id for container in known if removed & {container.id, container.pod_id}}
         self._forget(gone)
         return gone
+
+    def _believe_old_records(self, uid: str) -> None:
+        """Take records that have stood for what Podman says as an inspect. It notes an end from the same file: an
+        inspect would say the same, and a list that shows another run has it inspected."""
+        for id in self._exits.unconfirmed & self._ours.get(uid, frozenset()) & self._inspected.keys():
+            end = self._exits.record_of(id, self._inspected[id].pid)
+            if end is not None and not self._exits.is_told(id):
+                self._inspected[id] = with_end(self._inspected[id], end)
+                self._inspect_ended(id, self._inspected[id])
 
     def _doubtful(self, uid: str, touched: Set[str]) -> Set[str]:
         """Containers of a pod to inspect, each by its id if that is known, else by what was touched."""
@@ -611,6 +621,21 @@ class Observer:
             return with_start_errors(msgspec.structs.replace(status, lost_attempts=lost), self._pod_logs_dir)
         except OSError as error:
             raise RuntimeCallError(ErrorKind.INTERNAL, "read the logs", str(error)) from error
+
+
+def with_end(container: InspectedContainer, end: RecordedEnd) -> InspectedContainer:
+    """The container as Podman shows it after that end of its process, when it has cleaned up."""
+    return msgspec.structs.replace(
+        container,
+        state="exited",
+        pid=0,
+        conmon_pid=0,
+        start_ticks=0,
+        exit_code=end.exit_code,
+        oom_killed=end.oom_killed,
+        finished_at=end.finished_at,
+        ips=(),
+    )
 
 
 def _of_container(

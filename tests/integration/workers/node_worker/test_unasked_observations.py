@@ -20,7 +20,7 @@ from workers.pleg.relist_schedule import RETRY_MAX_S
 
 
 @simulated
-async def test_the_end_of_a_process_is_told_as_its_monitor_has_noted_it_and_podman_is_asked_later() -> None:
+async def test_the_end_of_a_process_is_told_as_its_monitor_has_noted_it_and_podman_is_not_asked() -> None:
     host = Host()
     container = host.running("u1")
     async with host.worker(relist_period_s=NEVER_S) as master:
@@ -50,9 +50,32 @@ async def test_the_end_of_a_process_is_told_as_its_monitor_has_noted_it_and_podm
         assert "inspect_container" not in list(host.runtime.calls)[calls:], "beside a list as well"
         confirmed = await master.observation("u1", is_over, len(master.reports))
         assert confirmed.observed_at >= ended_at + RECORD_HOLDS_S
-        assert list(host.runtime.calls)[calls:].count("inspect_container") == 1
+        assert "inspect_container" not in list(host.runtime.calls)[calls:], "the record is what Podman says of the end"
         (shown,) = master.status(confirmed).containers
         assert shown == told
+        inspects, before = list(host.runtime.calls).count("inspect_container"), len(master.reports)
+        master.send(Relist())
+        await master.first(Relisted, after=before)
+        assert list(host.runtime.calls).count("inspect_container") == inspects, "the list shows the same run"
+
+
+@simulated
+async def test_a_container_that_was_touched_since_its_end_is_inspected() -> None:
+    host = Host()
+    container = host.running("u1")
+    async with host.worker(relist_period_s=NEVER_S) as master:
+        master.send(Track(uid="u1", row=0))
+        before = len(master.reports)
+        master.send(Observe(uids=("u1",)))
+        await master.observation("u1", after=before)
+        await asyncio.sleep(1)
+        before = len(master.reports)
+        host.podman.exit(container, 3)
+        await master.observation("u1", is_over, before)
+        calls = len(host.runtime.calls)
+        master.send(Observe(uids=(), touched={"u1": (container,)}))
+        await asyncio.sleep(RECORD_HOLDS_S + 1)
+        assert list(host.runtime.calls)[calls:].count("inspect_container") == 1
 
 
 def is_over(status: RuntimePodStatus) -> bool:
