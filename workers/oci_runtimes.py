@@ -56,7 +56,7 @@ class OciRuntimes:
         self._services: dict[str, _Service] = {}
 
     async def call(self, oci_runtime: str, request: Request) -> Answer:
-        """Have it answered by a service of that runtime. Raises RuntimeCallError."""
+        """Have the call answered by a service of that runtime. Raises RuntimeCallError."""
         if not self._how.directory:
             raise RuntimeCallError(ErrorKind.INTERNAL, request.call, f"no service of {oci_runtime} can be started")
         service = self._services.setdefault(oci_runtime, _Service(self._how, oci_runtime, self._make_client))

@@ -53,7 +53,7 @@ def read_bounded(path: Path, max_bytes: int) -> bytes:
 
 
 def move_aside(path: Path) -> str:
-    """Rename it to ``<name>.refused``, for people to inspect. Returns the outcome as the end of a log line."""
+    """Rename the file to ``<name>.refused``, for people to inspect. Returns the outcome as the end of a log line."""
     aside = path.with_name(f"{path.name}.refused")
     try:
         path.replace(aside)

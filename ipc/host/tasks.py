@@ -87,7 +87,7 @@ class BackgroundTasks:
         expected: Errors = (),
         on_failure: OnFailure | None = None,
     ) -> asyncio.Task[T]:
-        """Begin it. ``expected`` exceptions are for whoever awaits the task, if anybody does: they are no failures."""
+        """Begin the work. ``expected`` exceptions are for those who await the task, if any: they are no failures."""
         task = asyncio.get_running_loop().create_task(work, name=name)
         self._tasks.add(task)
 

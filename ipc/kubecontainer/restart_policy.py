@@ -30,7 +30,7 @@ def _matches(rule: ContainerRestartRule, exit_code: int) -> bool:
 
 
 def container_should_restart(container: Container, spec: PodSpec, exit_code: int) -> bool:
-    """May it start again after that exit code (pkg/api/v1/pod/util.go, ContainerShouldRestart).
+    """Whether the container may start again after that exit code (pkg/api/v1/pod/util.go, ContainerShouldRestart).
 
     The first matching rule wins, but only where the container has a policy of its own; without one the pod's counts,
     and an empty one is Always.
@@ -42,7 +42,7 @@ def container_should_restart(container: Container, spec: PodSpec, exit_code: int
 
 
 def is_container_restartable(spec: PodSpec, container: Container) -> bool:
-    """May it start again after some exit (pkg/api/v1/pod/util.go, IsContainerRestartable)."""
+    """Whether the container may start again after some exit (pkg/api/v1/pod/util.go, IsContainerRestartable)."""
     if container.restart_policy is None:
         return spec.restart_policy != "Never"
     return container.restart_policy != "Never" or any(

@@ -90,7 +90,7 @@ class Metric(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def counted(self) -> bool:
-        """Whether it has cells."""
+        """Whether the metric has cells."""
         return self.source is not Source.SCRAPE
 
     @property

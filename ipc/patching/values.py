@@ -25,7 +25,7 @@ def parse_object(text: bytes | str) -> JsonObject:
 
 
 def parse_json(text: bytes | str) -> Json:
-    """Raises PatchError."""
+    """Any JSON value. Raises PatchError."""
     try:
         return json.loads(text)
     except (ValueError, RecursionError):

@@ -86,7 +86,7 @@ class Cell:
         return True
 
     def clear(self) -> None:
-        """Leave it empty."""
+        """Leave the cell empty."""
         self._store(_EMPTY)
 
     def sequence(self) -> int:

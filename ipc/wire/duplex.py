@@ -39,10 +39,10 @@ class Duplex:
         self._sock.shutdown(socket.SHUT_WR)
 
     def reset(self) -> None:
-        """Close it so that the other side (of TCP) sees that it broke off."""
+        """Close the connection so that the other side (of TCP) sees that it broke off."""
         self._sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _RESET)
         self._sock.close()
 
     def close(self) -> None:
-        """Close it; written bytes are still sent. No task may be reading or writing any more."""
+        """Close the connection; written bytes are still sent. No task may be reading or writing any more."""
         self._sock.close()

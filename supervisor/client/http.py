@@ -189,7 +189,7 @@ class AgentClient:
         self._ask("POST", TRACE_PATH)
 
     def take_trace(self) -> bytes:
-        """End it, and return what they have told: an `ipc.shm.trace.Trace` as JSON."""
+        """End the trace, and return what the processes have told: an `ipc.shm.trace.Trace` as JSON."""
         found = self._get(TRACE_PATH, MAX_READ_ATTEMPTS)
         self._ask("DELETE", TRACE_PATH)
         return found

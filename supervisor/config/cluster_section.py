@@ -33,7 +33,7 @@ _OPEN_LABELS: Final = frozenset(
 
 
 def check_cluster_section(settings: Settings, file: str) -> None:
-    """Raises SettingsError."""
+    """Hold the section against its rules. Raises SettingsError."""
     for field, message in _problems(settings):
         raise SettingsError(file, field, message)
 

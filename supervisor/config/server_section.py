@@ -32,7 +32,7 @@ _NOBODY: Final = (
 
 
 def check_server_section(settings: Settings, file: str) -> None:
-    """Raises SettingsError."""
+    """Hold the section against its rules. Raises SettingsError."""
     for field, message in _problems(settings.server, settings.cluster.is_configured):
         raise SettingsError(file, f"server.{field}", message)
 

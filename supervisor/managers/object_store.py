@@ -74,7 +74,7 @@ class ObjectStore:
         return answered
 
     def take(self, update: ObjectUpdate) -> frozenset[ObjectKey]:
-        """Note it; the keys of those whose content came, changed or went."""
+        """Note what is stated; the keys of those whose content came, changed or went."""
         changed = {key for key in update.gone if self._drop(key)}
         for item in update.stated:
             known = self._stored.get(item.key)

@@ -152,7 +152,8 @@ class ObservationRequests:
     # --- answers -------------------------------------------------------------------------------------------------
 
     def take(self, observation: Observation) -> RuntimePodStatus | None:
-        """Store it; the status if that of a tracked pod changed. A row that could not be read is requested again."""
+        """Store the observation; the status if that of a tracked pod changed. One that could not be read is requested
+        again."""
         uid, status, tracked = observation.uid, observation.status, observation.uid in self._acts
         if status is None:
             if tracked:

@@ -167,7 +167,7 @@ class PodLifecycle:
         return self.in_flight
 
     def answered_by(self, done: SyncDone) -> bool:
-        """Is that the answer to what is in flight? A stale generation or incarnation is not."""
+        """Whether a result answers the sync in flight. A stale generation or incarnation is not."""
         flight = self.in_flight
         return flight is not None and (done.generation, done.incarnation) == (flight.generation, flight.incarnation)
 

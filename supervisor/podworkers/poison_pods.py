@@ -104,7 +104,7 @@ class PoisonPods:
     # --- what may be done for a pod ------------------------------------------------------------------------------
 
     def may_sync(self, slot: int, uid: str, now: float) -> bool:
-        """Whether it is not isolated, and no other suspect of that slot is on trial."""
+        """Whether the pod is not isolated, and no other suspect of that slot is on trial."""
         if not self._of(uid).suspect:
             return True
         trial = self._trials.get(slot)

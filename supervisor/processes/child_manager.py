@@ -96,11 +96,11 @@ class ChildManager:
         self._carry_out(self._pool.declare(specs, self._now))
 
     def end(self, slot: int, within_s: float) -> None:
-        """Ask it to leave within so many seconds; its next incarnation follows its exit."""
+        """Ask the child to leave within so many seconds; its next incarnation follows its exit."""
         self._carry_out(self._pool.end(slot, self._now, within_s))
 
     def retire(self, slot: int, within_s: float) -> None:
-        """Ask it to leave within so many seconds; no incarnation follows."""
+        """Ask the child to leave within so many seconds; no incarnation follows."""
         self._carry_out(self._pool.retire(slot, self._now, within_s))
 
     def replace(self, slot: int, why: str) -> None:

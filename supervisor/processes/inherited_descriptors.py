@@ -13,7 +13,7 @@ STANDARD: Final = range(3)
 
 
 def close_inherited() -> tuple[int, ...]:
-    """Close them; which they were.
+    """Close the descriptors that were inherited; their numbers.
 
     Python opens everything close-on-exec (PEP 446), so what is not has come from the program that was here before.
     """

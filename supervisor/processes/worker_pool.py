@@ -91,7 +91,7 @@ class KillChild(msgspec.Struct, frozen=True):
 
 
 class ShutDownChild(msgspec.Struct, frozen=True):
-    """Ask it over its link to finish the step in hand and leave."""
+    """Ask the child over its link to finish the step in hand and leave."""
 
     slot: int
     incarnation: int

@@ -37,7 +37,7 @@ class Validity(msgspec.Struct, frozen=True):
     ends_at: float
 
     def is_over(self, now: float) -> bool:
-        """Whether it has ended; ``now`` in epoch seconds."""
+        """Whether the certificate has ended; ``now`` in epoch seconds."""
         return now >= self.ends_at
 
     def rotates_at(self, chance: float) -> float:

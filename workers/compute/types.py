@@ -42,7 +42,7 @@ class Given(msgspec.Struct, frozen=True, kw_only=True):
         return self.status.sandboxes[0]
 
     def is_inside(self, container: RuntimeContainerStatus) -> bool:
-        """Whether it lies in the newest sandbox."""
+        """Whether the container lies in the newest sandbox."""
         return bool(self.status.sandboxes) and container.sandbox_id == self.sandbox.id
 
     def inside(self, name: str) -> RuntimeContainerStatus | None:

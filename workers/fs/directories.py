@@ -74,7 +74,7 @@ def made_below(parent: int, *names: str, mode: int = PRIVATE_MODE) -> Iterator[i
 
 
 def is_name(text: str) -> bool:
-    """Whether it can be the name of something in a directory, and of nothing else."""
+    """Whether the text can be the name of something in a directory, and of nothing else."""
     is_plain = text not in ("", ".", "..") and "/" not in text and "\0" not in text
     return is_plain and len(os.fsencode(text)) <= MAX_NAME_BYTES
 

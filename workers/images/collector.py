@@ -229,7 +229,7 @@ class _Store:
         return found
 
     async def remove(self, image: ListedImage) -> int:
-        """Remove it with its records: the bytes that this has freed. Raises RuntimeCallError."""
+        """Remove the image with its records: the bytes that this has freed. Raises RuntimeCallError."""
         usage = await self.usage()
         await self._runtime.remove_image(image)
         self._records.removed(image.id)

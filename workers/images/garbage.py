@@ -74,13 +74,13 @@ def in_eviction_order(candidates: Iterable[Candidate]) -> list[Candidate]:
 
 
 def is_young(image: Candidate | ImageRecord, min_age_s: float, now: float) -> bool:
-    """Whether it may have just been pulled, for a container that comes right away."""
+    """Whether the image may have just been pulled, for a container that comes right away."""
     return now - image.first_detected < min_age_s
 
 
 def is_old(image: Candidate | ImageRecord, max_age_s: float, now: float) -> bool:
-    """Whether it was not used for longer than that. Different on purpose: one that never was counts from its detection,
-    where upstream would remove at once what was pulled and not yet used."""
+    """Whether the image was not used for longer than that. Different on purpose: one that never was counts from its
+    detection, where upstream would remove at once what was pulled and not yet used."""
     return now - max(image.last_used, image.first_detected) > max_age_s
 
 

@@ -119,7 +119,7 @@ class Connection(asyncio.Protocol):
         return await whole_body(self.parts(), max_bytes)
 
     def close(self) -> None:
-        """End it; whoever waits for it finds it broken."""
+        """End the connection; whoever waits for it finds it broken."""
         if self._transport is not None:
             self._transport.abort()
         self._end(ConnectionAbortedError("the connection was closed here"))

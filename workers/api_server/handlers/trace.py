@@ -13,7 +13,7 @@ from workers.api_server.store.site import AppState, json_answer, status_answer
 
 
 class Traces:
-    """The handlers."""
+    """Handlers of requests for a trace."""
 
     def __init__(self, site: AppState) -> None:
         self._board = site.board

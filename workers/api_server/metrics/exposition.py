@@ -66,7 +66,7 @@ def histogram(
 
 
 def render(families: Iterable[Family], form: Format) -> bytes:
-    """The whole answer."""
+    """The whole answer to a scrape."""
     lines = [line for family in families if family.samples for line in _lines(family, form)]
     end = "# EOF\n" if form is Format.OPENMETRICS else ""
     return ("".join(lines) + end).encode(errors="replace")

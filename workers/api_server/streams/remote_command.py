@@ -77,7 +77,7 @@ class Asked(msgspec.Struct, frozen=True):
 
 
 class RemoteCommand:
-    """The handlers."""
+    """Handlers of exec and attach."""
 
     def __init__(self, site: AppState) -> None:
         self._site = site

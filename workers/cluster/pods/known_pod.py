@@ -40,7 +40,7 @@ class KnownPod(msgspec.Struct, frozen=True):
 
     @property
     def is_mirror(self) -> bool:
-        """Whether it stands for a static pod of this node (pkg/kubelet/types, IsMirrorPod)."""
+        """Whether the pod stands for a static pod of this node (pkg/kubelet/types, IsMirrorPod)."""
         return CONFIG_MIRROR in (self.metadata.annotations or {})
 
     @property
@@ -71,8 +71,8 @@ class KnownPod(msgspec.Struct, frozen=True):
         )
 
     def is_older_than(self, other: KnownPod) -> bool:
-        """Whether it lies before another version of the same pod (KEP-5504: the versions of one resource compare as
-        numbers; of others nothing is known, and then the answer is no)."""
+        """Whether this version lies before another one of the same pod (KEP-5504: the versions of one resource compare
+        as numbers; of others nothing is known, and then the answer is no)."""
         ours, theirs = self.metadata.resource_version, other.metadata.resource_version
         return ours.isdecimal() and theirs.isdecimal() and (len(ours), ours) < (len(theirs), theirs)
 
