@@ -41,6 +41,7 @@ from tests.sim.cluster.network import CALM, STORM, Reach, SimNetwork
 from tests.sim.cluster.process import machine_installed
 from tests.sim.cluster.rules import ServerRules, differences
 from tests.sim.cluster.server import LEASES, NODE, SimServer
+from tests.sim.cluster.values import PodValues
 from tests.sim.faults import Faults
 from tests.sim.host import SimHost
 from tests.sim.loop import NOBODY, run_alone
@@ -49,7 +50,7 @@ from tests.sim.oracle import MAX_BACKOFF_S, complaints
 from tests.sim.pods import PRESENT, PROGRAMS, PULLED, PodMaker
 from tests.sim.pressure import Marks
 from tests.sim.probes import SimProbes
-from tests.sim.runtime import INSTANCE, NOISY, QUIET, SimPodman
+from tests.sim.runtime import INSTANCE, NOISY, QUIET, SimPodman, uid_of
 from tests.sim.simulation import DOWN_S, PODS_PER_WORKER, SETTLE_S, STEP_S, WALL, Outcome
 from tests.sim.trace import Trace, Violation
 from tests.sim.watch import Watch
@@ -68,7 +69,6 @@ LEASE_S: Final = 40
 NAMES: Final = ("kube-a", "kube-b", "kube-c")
 """A name may come again, with another UID."""
 CAPACITY: Final = NodeResources(capacity={"cpu": "2", "memory": "1Gi", "ephemeral-storage": "10Gi"})
-CONFIG: Final = "config"
 STEADY: Final = ("serve",)
 """Arguments of a program that runs as long as nobody stops it."""
 
@@ -128,8 +128,11 @@ class ClusterSimulation:
         if options.skew_s is not None:
             self._server.skew_s = options.skew_s
         self._network = SimNetwork(rng, self._server, trace.note)
+        self._values = PodValues(self._server, self._network, trace)
         self._host = SimHost(rng, self._podman, self._clock)
         self._host.is_quiet = True
+        self._return: asyncio.TimerHandle | None = None
+        """When the server of the noise is back."""
         self._backups: list[tuple[float, int]] = []
         settings = Settings(
             workers=WorkersSettings(count=len(POD_SLOTS), pods_per_worker=PODS_PER_WORKER),
@@ -173,8 +176,11 @@ class ClusterSimulation:
     async def run(self) -> None:
         """Raises Violation."""
         asyncio.get_running_loop().set_exception_handler(self._on_internal_error)
-        with self._faults.installed(), self._host.installed(), self._network.installed(), machine_installed():
-            self._server.put("configmaps", self._config())
+        installed = (self._faults.installed(), self._host.installed(), self._network.installed(), machine_installed())
+        with contextlib.ExitStack() as stack:
+            for context in (*installed, self._values.silent()):
+                stack.enter_context(context)
+            self._values.begin()
             self._agent.start()
             await self._make_noise()
             await self._settle()
@@ -201,6 +207,7 @@ class ClusterSimulation:
         self._podman.odds, self._network.weather = QUIET, CALM
         self._podman.revive()
         self._faults.clear()
+        self._forget_return()
         self._network.become(Reach.FINE)
         for child in self._agent.children.values():
             if child is not None:
@@ -221,6 +228,7 @@ class ClusterSimulation:
             self._agent.state(self._static)
         self.change_pod()
         self.change_config()
+        self.change_secret()
         await self._step(away_s)
         self._compare(steady, self._steady(), "while the server was away")
         self._network.become(Reach.FINE)
@@ -276,6 +284,7 @@ class ClusterSimulation:
         known = pods.keys() | self._static.keys()
         found |= dict.fromkeys(sorted(self._podman.uids() - known), "it is there and nobody wants it")
         found["node"] = "; ".join(self._wrong_node())
+        found["values"] = "; ".join(self._values.wrong())
         return {uid: why for uid, why in found.items() if why}
 
     def _wrong_pod(self, uid: str, there: JsonObject) -> Iterator[str]:
@@ -293,14 +302,8 @@ class ClusterSimulation:
         yield from self._complaints(pod, told)
         yield from differences(there, told, is_static=False)
         if told is not None and told.status.phase == "Running":
-            yield from self._wrong_config(uid)
-
-    def _wrong_config(self, uid: str) -> Iterator[str]:
-        newest = self._agent.newest.get(uid)
-        config = self._server.store.get("configmaps", "default", CONFIG)
-        given = None if newest is None else newest.objects.config_maps.get(CONFIG)
-        if given is None or dict(given.data) != config["data"]:
-            yield f"its last sync had {given} for {config['data']}"
+            newest = self._agent.newest.get(uid)
+            yield from self._values.wrong_pod(None if newest is None else newest.objects)
 
     def _wrong_static(self, uid: str, mirrors: dict[str, JsonObject]) -> Iterator[str]:
         pod, told = self._static[uid], self._agent.told.get(uid)
@@ -330,14 +333,18 @@ class ClusterSimulation:
             yield f"its lease was renewed {age_s:.0f} s ago"
 
     def _steady(self) -> dict[str, frozenset[str]]:
-        """Containers by pod, of pods all of whose containers run for ever, as long as the pod may."""
+        """Containers by pod, of pods all of whose containers run for ever, as long as the pod may. One whose sandbox is
+        dead begins anew as soon as the agent sees it, whatever the server does."""
         found = {}
+        infra = [each for each in self._podman.containers.values() if each.is_infra]
+        broken = {uid_of(each) for each in infra if each.state != "running"}
         for uid, pod in self._agent.stated.items():
             told = self._agent.told.get(uid)
             running = frozenset(c.id for c in self._podman.of_pod(uid) if c.state == "running")
             every = (*pod.spec.init_containers, *pod.spec.containers)
             is_running = told is not None and told.status.phase == "Running"
-            if is_running and pod.spec.active_deadline_seconds is None and all(c.args == STEADY for c in every):
+            is_bounded = pod.spec.active_deadline_seconds is not None or uid in broken
+            if is_running and not is_bounded and all(c.args == STEADY for c in every):
                 found[uid] = running
         return found
 
@@ -391,19 +398,17 @@ class ClusterSimulation:
         pod = self._maker.make("")
         found: JsonObject = msgspec.json.decode(msgspec.json.encode(pod))
         for container in found["spec"]["containers"]:
-            container["envFrom"] = [{"configMapRef": {"name": CONFIG}}]
+            PodValues.refer(container)
         for each in (*found["spec"].get("initContainers", ()), *found["spec"]["containers"]):
             each["image"] = PRESENT
         found["spec"].pop("ephemeralContainers", None)
         return {"kind": "Pod", "apiVersion": "v1", "metadata": {"name": name}, "spec": found["spec"]}
 
     def change_config(self) -> None:
-        self._server.put("configmaps", self._config())
+        self._values.change_config()
 
-    def _config(self) -> JsonObject:
-        self._made += 1
-        metadata = {"name": CONFIG, "namespace": "default"}
-        return {"kind": "ConfigMap", "apiVersion": "v1", "metadata": metadata, "data": {"edit": str(self._made)}}
+    def change_secret(self) -> None:
+        self._values.change_secret()
 
     def change_manifest(self) -> None:
         """A static pod comes, changes or goes."""
@@ -455,9 +460,16 @@ class ClusterSimulation:
         self._become(Reach.DEAD, DEAD_S)
 
     def _become(self, reach: Reach, most_s: float) -> None:
+        self._forget_return()
         self._network.become(reach)
         delay_s = self._rng.uniform(0.1, most_s)
-        asyncio.get_running_loop().call_later(delay_s, self._network.become, Reach.FINE, context=NOBODY)
+        back = self._network.become, Reach.FINE
+        self._return = asyncio.get_running_loop().call_later(delay_s, *back, context=NOBODY)
+
+    def _forget_return(self) -> None:
+        """Nothing of the noise ends a later partition."""
+        if self._return is not None:
+            self._return.cancel()
 
     def break_connections(self) -> None:
         self._network.break_all()
@@ -499,6 +511,7 @@ def _is_mirror(pod: JsonObject) -> bool:
 NOISE: Final[dict[Callable[[ClusterSimulation], None], float]] = {
     ClusterSimulation.change_pod: 20,
     ClusterSimulation.change_config: 4,
+    ClusterSimulation.change_secret: 4,
     ClusterSimulation.change_manifest: 4,
     ClusterSimulation.read_sources: 4,
     ClusterSimulation.delete_mirror: 2,
