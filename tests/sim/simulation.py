@@ -26,11 +26,10 @@ from ipc.messages.api_server import PodChanged
 from ipc.messages.pod_worker import Freeze, WorkType
 from ipc.podresources.node_resources import NodeResources, PodCgroups
 from ipc.podresources.pod_cgroups import pod_slice_uid
-from ipc.wire.boot import WorkerSettings
 from supervisor.config.settings import CrashLoopBackOffSettings, Seconds, Settings, WorkersSettings
 from supervisor.syncloop.pod_admission import PREEMPTED
 from tests.fakes.clock import SimClock
-from tests.fakes.ownership import LABEL_KEY, ownership
+from tests.fakes.ownership import ownership
 from tests.fakes.podman import FakeContainer
 from tests.sim import preemption, pressure, restarts
 from tests.sim.agent import POD_SLOTS, SLOTS, Agent, Given
@@ -51,6 +50,7 @@ from tests.sim.resizes import NODE, Sizes
 from tests.sim.runtime import INSTANCE, NOISY, QUIET, SimPodman, uid_of
 from tests.sim.trace import Trace, Violation
 from tests.sim.watch import Watch, every_status
+from tests.sim.worker_settings import worker_settings
 from workers.kubecontainer import labels
 from workers.kubecontainer.runtime import ErrorKind, RuntimeCallError
 from workers.specgen.spec import pod_spec
@@ -214,15 +214,8 @@ class Simulation:
             marks=self._marks,
             clock=self._clock,
             settings=settings,
-            worker_settings=WorkerSettings(
-                instance=INSTANCE,
-                label_key=LABEL_KEY,
-                node_name="sim",
-                podman_socket="",
-                pod_logs_dir=str(directory / "pod-logs"),
-                pods_dir=str(directory / "pods"),
-                inspect_file=str(directory / "inspects"),
-                image_records_file=str(directory / "images.json"),
+            worker_settings=msgspec.structs.replace(
+                worker_settings(directory),
                 max_container_restart_period_s=MAX_BACKOFF_S,
                 node=NODE if options.resizes else NodeResources(),
                 thresholds=settings.thresholds if options.pressure else (),

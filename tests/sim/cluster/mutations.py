@@ -6,6 +6,8 @@ import logging
 from collections.abc import Mapping
 from typing import Any, Final
 
+import msgspec
+
 from ipc.api.v1.config_objects import ConfigMap, Secret
 from supervisor.sources.api_source import ApiSource
 from tests.sim.mutations import Mutation, replaced
@@ -50,8 +52,7 @@ def _believes_the_first(self: _Watch, item: ConfigMap | Secret, original: Any = 
 
 
 def _watches_for_ever(self: _Watch, item: ConfigMap | Secret, original: Any = _Watch.changed) -> None:
-    original(self, item)
-    self.is_immutable.clear()
+    original(self, msgspec.structs.replace(item, immutable=False))
 
 
 def _says_the_secret(self: _Watch, item: ConfigMap | Secret, original: Any = _Watch.changed) -> None:

@@ -26,12 +26,10 @@ from ipc.api.v1.pod import Pod
 from ipc.messages.api_server import PodChanged
 from ipc.messages.event_reasons import UNSUPPORTED_FIELD
 from ipc.podresources.node_resources import NodeResources
-from ipc.wire.boot import WorkerSettings
 from ipc.wire.cluster_settings import ClusterSettings
 from supervisor.config.settings import CrashLoopBackOffSettings, Seconds, Settings, WorkersSettings
 from supervisor.processes.worker_pool import CLUSTER_SLOT
 from tests.fakes.clock import SimClock
-from tests.fakes.ownership import LABEL_KEY
 from tests.servers.kube_api.failures import JsonObject, Refusal
 from tests.servers.kube_api.pod_updates import MIRROR
 from tests.sim.agent import POD_SLOTS, SLOTS, Given
@@ -50,10 +48,11 @@ from tests.sim.oracle import MAX_BACKOFF_S, complaints
 from tests.sim.pods import PRESENT, PROGRAMS, PULLED, PodMaker
 from tests.sim.pressure import Marks
 from tests.sim.probes import SimProbes
-from tests.sim.runtime import INSTANCE, NOISY, QUIET, SimPodman, uid_of
+from tests.sim.runtime import NOISY, QUIET, SimPodman, uid_of
 from tests.sim.simulation import DOWN_S, PODS_PER_WORKER, SETTLE_S, STEP_S, WALL, Outcome
 from tests.sim.trace import Trace, Violation
 from tests.sim.watch import Watch
+from tests.sim.worker_settings import worker_settings
 
 HOUR_S: Final = 3600.0
 AN_HOUR: Final = 0.3
@@ -156,15 +155,8 @@ class ClusterSimulation:
             marks=Marks(trace),
             clock=self._clock,
             settings=settings,
-            worker_settings=WorkerSettings(
-                instance=INSTANCE,
-                label_key=LABEL_KEY,
-                node_name=NODE,
-                podman_socket="",
-                pod_logs_dir=str(directory / "pod-logs"),
-                pods_dir=str(directory / "pods"),
-                inspect_file=str(directory / "inspects"),
-                image_records_file=str(directory / "images.json"),
+            worker_settings=msgspec.structs.replace(
+                worker_settings(directory),
                 max_container_restart_period_s=MAX_BACKOFF_S,
                 node=CAPACITY,
                 cluster=cluster,
