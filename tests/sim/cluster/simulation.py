@@ -12,9 +12,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import random
-import shutil
-import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from datetime import datetime
 from pathlib import Path
 from typing import Final
@@ -41,16 +39,17 @@ from tests.sim.cluster.rules import ServerRules, differences
 from tests.sim.cluster.server import LEASES, NODE, SimServer
 from tests.sim.cluster.values import PodValues
 from tests.sim.faults import Faults
+from tests.sim.frame import DOWN_S, STEP_S, Frame, Outcome, outcome_of
 from tests.sim.host import SimHost
-from tests.sim.loop import NOBODY, run_alone
+from tests.sim.loop import NOBODY
 from tests.sim.objects import SimObjects
 from tests.sim.oracle import MAX_BACKOFF_S, complaints
 from tests.sim.pods import PRESENT, PROGRAMS, PULLED, PodMaker
 from tests.sim.pressure import Marks
 from tests.sim.probes import SimProbes
 from tests.sim.runtime import NOISY, QUIET, SimPodman, uid_of
-from tests.sim.simulation import DOWN_S, PODS_PER_WORKER, SETTLE_S, STEP_S, WALL, Outcome
-from tests.sim.trace import Trace, Violation
+from tests.sim.simulation import PODS_PER_WORKER, WALL
+from tests.sim.trace import Trace
 from tests.sim.watch import Watch
 from tests.sim.worker_settings import worker_settings
 
@@ -85,34 +84,25 @@ class ClusterOptions(msgspec.Struct, frozen=True, kw_only=True):
 
 def simulate_cluster(seed: int, options: ClusterOptions) -> Outcome:
     """Run one seed from its beginning to its end."""
-    memory = Path("/dev/shm")
-    directory = Path(tempfile.mkdtemp(prefix="rootlet-sim-", dir=memory if memory.is_dir() else None))
     trace = Trace(verbose=options.verbose)
     random.seed(seed)  # what the process draws jitter from
-
-    async def main() -> None:
-        await ClusterSimulation(seed, options, trace, directory).run()
-
-    broken = ""
-    try:
-        run_alone(main)
-    except Violation as violation:
-        broken = str(violation)
-    finally:
-        shutil.rmtree(directory, ignore_errors=True)
-    return Outcome(seed=seed, digest=trace.digest(), broken=broken, tail=tuple(trace.lines), noted=trace.noted)
+    return outcome_of(seed, trace, lambda directory: _run(seed, options, trace, directory))
 
 
-class ClusterSimulation:
+async def _run(seed: int, options: ClusterOptions, trace: Trace, directory: Path) -> None:
+    await ClusterSimulation(seed, options, trace, directory).run()
+
+
+class ClusterSimulation(Frame):
     """The driver."""
 
     def __init__(self, seed: int, options: ClusterOptions, trace: Trace, directory: Path) -> None:
         self._rng = rng = random.Random(seed)
         self._options = options
-        self._trace = trace
+        clock = SimClock()
+        clock.wall_offset_s = WALL
+        super().__init__(trace, clock)
         self._directory = directory
-        self._clock = SimClock()
-        self._clock.wall_offset_s = WALL
         self._maker = PodMaker(random.Random(rng.random()))
         self._static: dict[str, Pod] = {}
         self._made = 0
@@ -167,7 +157,7 @@ class ClusterSimulation:
 
     async def run(self) -> None:
         """Raises Violation."""
-        asyncio.get_running_loop().set_exception_handler(self._on_internal_error)
+        self._listen_for_errors()
         installed = (self._faults.installed(), self._host.installed(), self._network.installed(), machine_installed())
         with contextlib.ExitStack() as stack:
             for context in (*installed, self._values.silent()):
@@ -180,9 +170,6 @@ class ClusterSimulation:
             await self._restore()
             await self._take_down()
             self._agent.die("the end")
-
-    def _on_internal_error(self, _: asyncio.AbstractEventLoop, context: dict[str, object]) -> None:
-        self._trace.broke(f"internal error: {context.get('message')} {context.get('exception')!r}")
 
     # --- the parts ---
 
@@ -254,17 +241,9 @@ class ClusterSimulation:
         await self._until(lambda: not self._server.pods(), "the server has no pods", DOWN_S)
         await self._until(lambda: not (self._podman.uids() or self._agent.told), "nothing is left", DOWN_S)
 
-    async def _come_to_rest(self) -> None:
-        """Within the bound there is a moment for each pod at which all agree."""
-        wrong = {"all": "not looked at"}
-        end_at = self._now + SETTLE_S
-        while wrong and self._now < end_at:
-            await self._step(STEP_S)
-            wrong = self._wrong()
-        if wrong:
-            words = "; ".join(f"{uid[:8]}: {why}" for uid, why in wrong.items())
-            self._trace.broke(f"after {SETTLE_S:g} quiet seconds: {words}")
-        self._trace.check()
+    def _unsettled(self, before: Mapping[str, str] | None) -> Mapping[str, str]:
+        """There is a moment at which all agree."""
+        return {"all": "not looked at"} if before is None else self._wrong()
 
     def _wrong(self) -> dict[str, str]:
         pods = self._server.pods()
@@ -351,22 +330,9 @@ class ClusterSimulation:
             self._trace.broke(f"containers of {lost} have ended {when}")
         self._trace.check()
 
-    async def _until(self, is_so: Callable[[], bool], what: str, within_s: float) -> None:
-        end_at = self._now + within_s
-        while not is_so():
-            if self._now >= end_at:
-                self._trace.broke(f"not within {within_s:g} s: {what}")
-            await self._step(STEP_S)
-
-    async def _step(self, seconds: float) -> None:
-        await asyncio.sleep(seconds)
+    def _look(self) -> None:
         if not self._backups or self._now > self._backups[-1][0] + BACKUP_PERIOD_S:
             self._backups.append((self._now, self._server.store.revision))
-        self._trace.check()
-
-    @property
-    def _now(self) -> float:
-        return self._clock.now().mono
 
     # --- what people do ---
 
