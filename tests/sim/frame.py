@@ -1,4 +1,4 @@
-"""What every simulation is run in: its directory, its trace, its outcome, and the steps of its time."""
+"""Frame of every simulation: its directory, its trace, its outcome, and the steps of its time."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from typing import Final
 
 import msgspec
 
-from ipc.host.clock import Clock
+from tests.fakes.clock import SimClock
 from tests.sim.loop import run_alone
 from tests.sim.trace import Trace, Violation
 
@@ -54,7 +54,7 @@ def outcome_of(seed: int, trace: Trace, run: Callable[[Path], Coroutine[object, 
 class Frame(ABC):
     """The part of a driver that knows nothing of what it drives."""
 
-    def __init__(self, trace: Trace, clock: Clock) -> None:
+    def __init__(self, trace: Trace, clock: SimClock) -> None:
         self._trace = trace
         self._clock = clock
 
