@@ -13,7 +13,7 @@ NODE_NAME: Final = "sim"
 
 
 def worker_settings(directory: Path) -> WorkerSettings:
-    """What every simulation has; all that a worker writes lies below the directory."""
+    """Settings of every simulation; all that a worker writes lies below the directory."""
     return WorkerSettings(
         instance=INSTANCE,
         label_key=LABEL_KEY,
