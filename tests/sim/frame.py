@@ -72,7 +72,7 @@ class Frame(ABC):
 
     @abstractmethod
     def _unsettled(self, before: Mapping[str, str] | None) -> Mapping[str, str]:
-        """Pods that are not as they are wanted, each with the reason; ``before``: those of the last time, None at first."""
+        """Pods that are not as they are wanted, each with the reason; ``before``: those of before, or None."""
 
     async def _come_to_rest(self) -> None:
         """Within the bound everything is as it is wanted: each at some moment of its own, or all at one."""
