@@ -76,7 +76,8 @@ def _undated(status: Json) -> Json:
         for condition in status.get("conditions") or ()
     ]
     undated = {name: value for name, value in status.items() if name not in ("startTime", "conditions")}
-    return without_nulls({**undated, "conditions": conditions})
+    found: Json = without_nulls({**undated, "conditions": conditions})
+    return found
 
 
 def _image_pulling_time(case: Json) -> Result:

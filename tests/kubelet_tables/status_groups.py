@@ -158,7 +158,7 @@ def _plain(status: PodStatus) -> PodStatus:
 
 
 def _set_container_readiness(case: Json) -> Result:
-    """What follows from the flag; here a sync that sees the probe's result sets it (`supervisor/status/containers`)."""
+    """Conditions that follow from the flag, which here a sync sets (`supervisor/status/containers`)."""
     spec, cached, expected = pod(case["pod"]).spec, *(convert(case[name], PodStatus) for name in ("cached", "expected"))
     statuses = tuple(
         replace(status, ready=case["ready"]) if status.container_id == case["container_id"] else status

@@ -12,9 +12,10 @@ import time
 
 from tests.sim.cluster.mutations import CLUSTER_MUTATIONS
 from tests.sim.cluster.simulation import ClusterOptions
+from tests.sim.frame import Outcome
 from tests.sim.mutations import MUTATIONS
 from tests.sim.processes import available_cpus, outcomes
-from tests.sim.simulation import Options, Outcome
+from tests.sim.simulation import Options
 
 
 def main() -> int:

@@ -181,7 +181,17 @@ class Child:
         seed: int,
     ) -> Coroutine[Any, Any, None]:
         role = Role.NODE_WORKER if self.slot == NODE_SLOT else Role.POD_WORKER
-        context = ChildContext(
+        context = self._context(role, settings, board)
+        writer = board.worker_writer(self.slot)
+        writer.begin(1, self.incarnation)
+        runtime, channel = SimRuntime(podman, self), cast(Any, self)
+        rng = random.Random(seed)
+        if role is Role.NODE_WORKER:
+            return run_node_worker(context, channel, runtime, clock, writer, rng)
+        return run_pod_worker(context, channel, runtime, clock, writer, FakeDialer(), attempt, rng)
+
+    def _context(self, role: Role, settings: WorkerSettings, board: Board) -> ChildContext:
+        return ChildContext(
             slot=self.slot,
             incarnation=self.incarnation,
             role=role,
@@ -190,13 +200,6 @@ class Child:
             listen=None,
             board=board,
         )
-        writer = board.worker_writer(self.slot)
-        writer.begin(1, self.incarnation)
-        runtime, channel = SimRuntime(podman, self), cast(Any, self)
-        rng = random.Random(seed)
-        if role is Role.NODE_WORKER:
-            return run_node_worker(context, channel, runtime, clock, writer, rng)
-        return run_pod_worker(context, channel, runtime, clock, writer, FakeDialer(), attempt, rng)
 
     def _ended(self, task: asyncio.Task[None]) -> None:
         if self.alive:

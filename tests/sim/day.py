@@ -28,10 +28,8 @@ import msgspec
 from ipc.api.v1.container import Container
 from ipc.api.v1.pod import Pod, PodSpec
 from ipc.kubecontainer.registry_login import RegistryLogin
-from ipc.wire.boot import WorkerSettings
 from supervisor.config.settings import Seconds, Settings
 from tests.fakes.clock import SimClock
-from tests.fakes.ownership import LABEL_KEY
 from tests.fakes.podman import FakeContainer, Program
 from tests.sim.agent import SLOTS, Agent, Given
 from tests.sim.host import MIB, SimHost
@@ -40,9 +38,10 @@ from tests.sim.objects import SimObjects
 from tests.sim.pods import PRESENT, PROGRAMS, PULLED, PodMaker
 from tests.sim.pressure import Marks, with_thresholds
 from tests.sim.probes import SimProbes
-from tests.sim.runtime import INSTANCE, SimPodman
+from tests.sim.runtime import SimPodman
 from tests.sim.trace import Trace, Violation
 from tests.sim.watch import Watch
+from tests.sim.worker_settings import worker_settings
 
 WALL: Final = 2e9
 """After any real file was made: the collector of directories takes what is older than its list."""
@@ -122,7 +121,6 @@ class Day:
         self._desired: dict[str, Pod] = {}
         self._made = 0
         settings = with_thresholds(Settings(image_maximum_gc_age_s=Seconds(HOUR_S)))
-        paths = {name: str(directory / name) for name in ("pod-logs", "pods", "inspects", "images.json")}
         self._agent = Agent(
             Given(
                 rng=rng,
@@ -136,15 +134,8 @@ class Day:
                 marks=Marks(trace),
                 clock=self._clock,
                 settings=settings,
-                worker_settings=WorkerSettings(
-                    instance=INSTANCE,
-                    label_key=LABEL_KEY,
-                    node_name="sim",
-                    podman_socket="",
-                    pod_logs_dir=paths["pod-logs"],
-                    pods_dir=paths["pods"],
-                    inspect_file=paths["inspects"],
-                    image_records_file=paths["images.json"],
+                worker_settings=msgspec.structs.replace(
+                    worker_settings(directory),
                     thresholds=settings.thresholds,
                 ),
                 pod_rows=options.at_once * 2,

@@ -68,8 +68,8 @@ def wrong_objects(sync: SyncPod, stated: Mapping[str, ConfigMap], *, sources_rea
     """Objects that a sync has got and should not have, or the other way round; empty when all is well."""
     every = frozenset() if sync.pod is None or sync.kind is not WorkType.SYNC else referenced_objects(sync.pod)
     references = {ref for ref in every if ref.kind is ObjectKind.CONFIG_MAP}
-    got = msgspec.structs.replace(  # claims are `tests.sim.claims`' business
-        sync.objects, claims={}, unknown=frozenset(ref for ref in sync.objects.unknown if ref in references)
+    got = msgspec.structs.replace(  # claims are `tests.sim.claims`' business, Secrets `tests.sim.cluster.values`'
+        sync.objects, claims={}, secrets={}, unknown=frozenset(ref for ref in sync.objects.unknown if ref in references)
     )
     wanted = ConfigObjects(
         config_maps={ref.name: stated[ref.name] for ref in sorted(references) if ref.name in stated},

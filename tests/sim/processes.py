@@ -14,8 +14,9 @@ from typing import Final
 
 from tests.sim.cluster.mutations import CLUSTER_MUTATIONS
 from tests.sim.cluster.simulation import ClusterOptions, simulate_cluster
+from tests.sim.frame import Outcome
 from tests.sim.mutations import MUTATIONS
-from tests.sim.simulation import Options, Outcome, simulate_seed
+from tests.sim.simulation import Options, simulate_seed
 
 ALL_MUTATIONS: Final = {**MUTATIONS, **CLUSTER_MUTATIONS}
 AHEAD: Final = 4

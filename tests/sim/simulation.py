@@ -12,7 +12,6 @@ import contextlib
 import os
 import random
 import shutil
-import tempfile
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Final
@@ -26,11 +25,10 @@ from ipc.messages.api_server import PodChanged
 from ipc.messages.pod_worker import Freeze, WorkType
 from ipc.podresources.node_resources import NodeResources, PodCgroups
 from ipc.podresources.pod_cgroups import pod_slice_uid
-from ipc.wire.boot import WorkerSettings
 from supervisor.config.settings import CrashLoopBackOffSettings, Seconds, Settings, WorkersSettings
 from supervisor.syncloop.pod_admission import PREEMPTED
 from tests.fakes.clock import SimClock
-from tests.fakes.ownership import LABEL_KEY, ownership
+from tests.fakes.ownership import ownership
 from tests.fakes.podman import FakeContainer
 from tests.sim import preemption, pressure, restarts
 from tests.sim.agent import POD_SLOTS, SLOTS, Agent, Given
@@ -38,8 +36,9 @@ from tests.sim.children import HUNG_S
 from tests.sim.claim_scenario import ClaimScenario
 from tests.sim.claims import VOLUME_OF, SimClaims
 from tests.sim.faults import ERRORS, RETRIED_S, Faults, Place
+from tests.sim.frame import DOWN_S, SETTLE_S, STEP_S, Frame, Outcome, outcome_of
 from tests.sim.host import CAPACITY, SimHost, Taken
-from tests.sim.loop import NOBODY, run_alone
+from tests.sim.loop import NOBODY
 from tests.sim.objects import SimObjects, stale_objects
 from tests.sim.oracle import MAX_BACKOFF_S, complaints
 from tests.sim.pods import ABSENT, PRESENT, PROGRAMS, PULLED, PodMaker
@@ -49,8 +48,9 @@ from tests.sim.pressure import EVICTED_S, LEAST
 from tests.sim.probes import CALM, ROUGH, SimProbes
 from tests.sim.resizes import NODE, Sizes
 from tests.sim.runtime import INSTANCE, NOISY, QUIET, SimPodman, uid_of
-from tests.sim.trace import Trace, Violation
+from tests.sim.trace import Trace
 from tests.sim.watch import Watch, every_status
+from tests.sim.worker_settings import worker_settings
 from workers.kubecontainer import labels
 from workers.kubecontainer.runtime import ErrorKind, RuntimeCallError
 from workers.specgen.spec import pod_spec
@@ -60,18 +60,11 @@ PODS_PER_WORKER: Final = 2
 WALL: Final = 1_500_000_000.0
 """Before any real file was made: what the collector of directories compares with file dates never is older than those
 until the clock jumps (`Simulation._collect_directories`)."""
-STEP_S: Final = 1.0
-"""How often the slow checks look."""
 PULL_S: Final = (0.5, 3.0, 40.0)
 """How long pulls take; the first while nothing is wrong, lest a pod that pulls for each of its restarts only waits."""
-SETTLE_S: Final = 400.0
-"""Within which a quiet host comes to what is wanted: the longest back-offs of images and containers, hooks that hang,
-grace periods, a resync."""
 ROTATION_S: Final = 10.0
 """Within which a changed ConfigMap is given to those that refer to it, from the end of the sync that was under way: it
 may last as long, when its worker hangs until it is killed (`HUNG_S`)."""
-DOWN_S: Final = 200.0
-"""Within which everything is taken down."""
 STALE_S: Final = 45.0
 """How long something may be said to run that has ended, while nobody disturbs the agent's eyes."""
 UNSLICED: Final = 0.25
@@ -120,49 +113,30 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
     verbose: bool = False
 
 
-class Outcome(msgspec.Struct, frozen=True, kw_only=True):
-    """How one seed came out."""
-
-    seed: int
-    digest: str
-    broken: str
-    """The promise that was broken, or empty."""
-    tail: tuple[str, ...]
-    noted: int
-    """Lines of its whole trace."""
-
-
 def simulate_seed(seed: int, options: Options) -> Outcome:
     """Run one seed from its beginning to its end."""
-    memory = Path("/dev/shm")
-    directory = Path(tempfile.mkdtemp(prefix="rootlet-sim-", dir=memory if memory.is_dir() else None))
     scratch = Path(f"/tmp/rootlet-sim-claims-{os.getpid()}-{seed}")  # the same in every run of a process
     trace = Trace(verbose=options.verbose)
-
-    async def main() -> None:
-        await Simulation(seed, options, trace, directory, scratch).run()
-
-    broken = ""
     try:
-        run_alone(main)
-    except Violation as violation:
-        broken = str(violation)
+        return outcome_of(seed, trace, lambda directory: _run(seed, options, trace, directory, scratch))
     finally:
-        shutil.rmtree(directory, ignore_errors=True)
         shutil.rmtree(scratch, ignore_errors=True)
-    return Outcome(seed=seed, digest=trace.digest(), broken=broken, tail=tuple(trace.lines), noted=trace.noted)
 
 
-class Simulation:
+async def _run(seed: int, options: Options, trace: Trace, directory: Path, scratch: Path) -> None:
+    await Simulation(seed, options, trace, directory, scratch).run()
+
+
+class Simulation(Frame):
     """The driver."""
 
     def __init__(self, seed: int, options: Options, trace: Trace, directory: Path, scratch: Path) -> None:
         """``scratch``: a directory below /tmp."""
         self._rng = random.Random(seed)
         self._options = options
-        self._trace = trace
-        self._clock = SimClock()
-        self._clock.wall_offset_s = WALL
+        clock = SimClock()
+        clock.wall_offset_s = WALL
+        super().__init__(trace, clock)
         self._directory = directory
         probing = random.Random(seed) if options.probes else None
         self._objects = SimObjects(random.Random(seed + 2))
@@ -214,15 +188,8 @@ class Simulation:
             marks=self._marks,
             clock=self._clock,
             settings=settings,
-            worker_settings=WorkerSettings(
-                instance=INSTANCE,
-                label_key=LABEL_KEY,
-                node_name="sim",
-                podman_socket="",
-                pod_logs_dir=str(directory / "pod-logs"),
-                pods_dir=str(directory / "pods"),
-                inspect_file=str(directory / "inspects"),
-                image_records_file=str(directory / "images.json"),
+            worker_settings=msgspec.structs.replace(
+                worker_settings(directory),
                 max_container_restart_period_s=MAX_BACKOFF_S,
                 node=NODE if options.resizes else NodeResources(),
                 thresholds=settings.thresholds if options.pressure else (),
@@ -234,7 +201,7 @@ class Simulation:
 
     async def run(self) -> None:
         """Raises Violation."""
-        asyncio.get_running_loop().set_exception_handler(self._on_internal_error)
+        self._listen_for_errors()
         with self._faults.installed(), self._host.installed():
             self._agent.start()
             await self._make_noise()
@@ -255,9 +222,6 @@ class Simulation:
             await self._preempt()
             await self._take_down()
             self._agent.die("the end")
-
-    def _on_internal_error(self, _: asyncio.AbstractEventLoop, context: dict[str, object]) -> None:
-        self._trace.broke(f"internal error: {context.get('message')} {context.get('exception')!r}")
 
     # --- the three parts ---
 
@@ -367,13 +331,6 @@ class Simulation:
         self._desired |= come
         self._agent.state(self._desired)
 
-    async def _until(self, is_so: Callable[[], bool], what: str, within_s: float = DOWN_S) -> None:
-        end_at = self._now + within_s
-        while not is_so():
-            if self._now >= end_at:
-                self._trace.broke(f"not within {within_s:g} s: {what}")
-            await self._step(STEP_S)
-
     def _is_evicted(self, uid: str) -> bool:
         told = self._agent.told.get(uid)
         return told is not None and told.status.phase == "Failed" and told.status.reason == EVICTED
@@ -430,17 +387,11 @@ class Simulation:
     def _runs(self, uid: str) -> bool:
         return any(container.state == "running" for container in self._podman.of_pod(uid))
 
-    async def _come_to_rest(self) -> None:
-        """Every pod is as it is wanted, at some moment, within the bound."""
-        wrong = dict.fromkeys((*self._desired, *sorted(self._existing())), "not looked at")
-        end_at = self._now + SETTLE_S
-        while wrong and self._now < end_at:
-            await self._step(STEP_S)
-            wrong = {uid: why for uid in wrong if (why := self._complaint(uid))}
-        if wrong:
-            words = "; ".join(f"{uid[:8]}: {why}" for uid, why in wrong.items())
-            self._trace.broke(f"after {SETTLE_S:g} quiet seconds: {words}")
-        self._trace.check()
+    def _unsettled(self, before: Mapping[str, str] | None) -> Mapping[str, str]:
+        """Every pod is as it is wanted, at some moment."""
+        if before is None:
+            return dict.fromkeys((*self._desired, *sorted(self._existing())), "not looked at")
+        return {uid: why for uid in before if (why := self._complaint(uid))}
 
     async def _rotate(self) -> None:
         """A ConfigMap changes while all is quiet: who refers to it is synced with it soon, not when it is due."""
@@ -605,12 +556,7 @@ class Simulation:
         if left:
             self._trace.broke(f"directories are left: {left}")
 
-    async def _step(self, seconds: float) -> None:
-        await asyncio.sleep(seconds)
-        self._check_staleness()
-        self._trace.check()
-
-    def _check_staleness(self) -> None:
+    def _look(self) -> None:
         """Nothing is said to run for long that has ended."""
         is_blind = self._podman.is_down or self._podman.unreadable
         children = [self._agent.children[slot] for slot in SLOTS]
@@ -640,10 +586,6 @@ class Simulation:
                 *stale_objects(pod, told, newest, self._objects.stated),
             )
         )
-
-    @property
-    def _now(self) -> float:
-        return self._clock.now().mono
 
     def _pull_fate(self, reference: str) -> ErrorKind | None:
         self._podman.pull_s = self._rng.choice(PULL_S)

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Mapping
 from typing import Any, Final
 
+import msgspec
+
+from ipc.api.v1.config_objects import ConfigMap, Secret
 from supervisor.sources.api_source import ApiSource
 from tests.sim.mutations import Mutation, replaced
 from workers.cluster.node.keeper import NodeKeeper
+from workers.cluster.objects.object_watches import _Watch
 from workers.cluster.pods.known_pod import KnownPod
 from workers.cluster.pods.pod_source import PodSource
 from workers.cluster.pods.status_manager import StatusManager
@@ -41,6 +46,20 @@ def _always_observed(self: StatusManager, uid: str, changed: Any, now: float, *,
     self.report_plain(uid, plain_status(changed.status, is_static=is_static), now)
 
 
+def _believes_the_first(self: _Watch, item: ConfigMap | Secret, original: Any = _Watch.changed) -> None:
+    if not self.is_read.is_set():
+        original(self, item)
+
+
+def _watches_for_ever(self: _Watch, item: ConfigMap | Secret, original: Any = _Watch.changed) -> None:
+    original(self, msgspec.structs.replace(item, immutable=False))
+
+
+def _says_the_secret(self: _Watch, item: ConfigMap | Secret, original: Any = _Watch.changed) -> None:
+    original(self, item)
+    logging.getLogger("workers").warning("%s", dict(item.data))
+
+
 CLUSTER_MUTATIONS: Final[Mapping[str, Mutation]] = {
     "patch a status twice at a time": replaced(StatusManager, "due", _two_at_a_time),
     "take a deleted pod for one that has gone": replaced(StatusManager, "changed", _released_with_its_deletion),
@@ -48,5 +67,8 @@ CLUSTER_MUTATIONS: Final[Mapping[str, Mutation]] = {
     "believe half a list": replaced(ApiSource, "begin", _believes_half_a_list),
     "tell what nobody has observed": replaced(StatusManager, "report", _always_observed),
     "begin an end anew": replaced(PodSource, "_is_over", lambda self, pod: False),
+    "keep the first content": replaced(_Watch, "changed", _believes_the_first),
+    "watch what is immutable": replaced(_Watch, "changed", _watches_for_ever),
+    "log a Secret": replaced(_Watch, "changed", _says_the_secret),
     "miss a restored backup": replaced(NodeKeeper, "_see_restore", lambda self: None),
 }

@@ -125,6 +125,10 @@ class SimNetwork:
         if self._reach is Reach.SILENT:
             connection.fail(OSError(errno.ETIMEDOUT, "timed out"))
 
+    def watches_of(self, name: str) -> int:
+        """How many watches of objects of that name are open."""
+        return sum(connection.watches(name) for connection in self.connections)
+
     async def reachable(self) -> None:
         """Returns when packets arrive."""
         await self._reachable.wait()
@@ -166,6 +170,13 @@ class SimConnection:
         self._news = asyncio.Event()
         self._serving: asyncio.Task[None] | None = None
         self._request: Request | None = None
+
+    def watches(self, name: str) -> bool:
+        """Whether the exchange under way is a watch of one object, of that name."""
+        request = self._request
+        if request is None or not request.is_watch or self._is_whole:
+            return False
+        return request.query.get("fieldSelector") == f"metadata.name={name}"
 
     # --- the client's side ---
 

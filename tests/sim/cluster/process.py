@@ -10,7 +10,7 @@ from unittest.mock import patch
 from ipc.host.clock import Clock
 from ipc.nodestatus.images import StoredImage
 from ipc.shm.board import Board
-from ipc.wire.boot import ChildContext, Role, WorkerSettings
+from ipc.wire.boot import Role, WorkerSettings
 from tests.sim.children import Child
 from tests.sim.runtime import SimPodman
 from workers.cluster import agent
@@ -31,15 +31,7 @@ class ClusterChild(Child):
         settings: WorkerSettings,
         seed: int,
     ) -> Coroutine[Any, Any, Any]:
-        context = ChildContext(
-            slot=self.slot,
-            incarnation=self.incarnation,
-            role=Role.CLUSTER,
-            settings=settings,
-            link=cast(Any, None),
-            listen=None,
-            board=board,
-        )
+        context = self._context(Role.CLUSTER, settings, board)
         return agent.run_cluster(context, cast(Any, self), clock, cast(Any, None))
 
 

@@ -12,9 +12,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import random
-import shutil
-import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from datetime import datetime
 from pathlib import Path
 from typing import Final
@@ -26,12 +24,10 @@ from ipc.api.v1.pod import Pod
 from ipc.messages.api_server import PodChanged
 from ipc.messages.event_reasons import UNSUPPORTED_FIELD
 from ipc.podresources.node_resources import NodeResources
-from ipc.wire.boot import WorkerSettings
 from ipc.wire.cluster_settings import ClusterSettings
 from supervisor.config.settings import CrashLoopBackOffSettings, Seconds, Settings, WorkersSettings
 from supervisor.processes.worker_pool import CLUSTER_SLOT
 from tests.fakes.clock import SimClock
-from tests.fakes.ownership import LABEL_KEY
 from tests.servers.kube_api.failures import JsonObject, Refusal
 from tests.servers.kube_api.pod_updates import MIRROR
 from tests.sim.agent import POD_SLOTS, SLOTS, Given
@@ -41,18 +37,21 @@ from tests.sim.cluster.network import CALM, STORM, Reach, SimNetwork
 from tests.sim.cluster.process import machine_installed
 from tests.sim.cluster.rules import ServerRules, differences
 from tests.sim.cluster.server import LEASES, NODE, SimServer
+from tests.sim.cluster.values import PodValues
 from tests.sim.faults import Faults
+from tests.sim.frame import DOWN_S, STEP_S, Frame, Outcome, outcome_of
 from tests.sim.host import SimHost
-from tests.sim.loop import NOBODY, run_alone
+from tests.sim.loop import NOBODY
 from tests.sim.objects import SimObjects
 from tests.sim.oracle import MAX_BACKOFF_S, complaints
 from tests.sim.pods import PRESENT, PROGRAMS, PULLED, PodMaker
 from tests.sim.pressure import Marks
 from tests.sim.probes import SimProbes
-from tests.sim.runtime import INSTANCE, NOISY, QUIET, SimPodman
-from tests.sim.simulation import DOWN_S, PODS_PER_WORKER, SETTLE_S, STEP_S, WALL, Outcome
-from tests.sim.trace import Trace, Violation
+from tests.sim.runtime import NOISY, QUIET, SimPodman, uid_of
+from tests.sim.simulation import PODS_PER_WORKER, WALL
+from tests.sim.trace import Trace
 from tests.sim.watch import Watch
+from tests.sim.worker_settings import worker_settings
 
 HOUR_S: Final = 3600.0
 AN_HOUR: Final = 0.3
@@ -68,7 +67,6 @@ LEASE_S: Final = 40
 NAMES: Final = ("kube-a", "kube-b", "kube-c")
 """A name may come again, with another UID."""
 CAPACITY: Final = NodeResources(capacity={"cpu": "2", "memory": "1Gi", "ephemeral-storage": "10Gi"})
-CONFIG: Final = "config"
 STEADY: Final = ("serve",)
 """Arguments of a program that runs as long as nobody stops it."""
 
@@ -86,34 +84,25 @@ class ClusterOptions(msgspec.Struct, frozen=True, kw_only=True):
 
 def simulate_cluster(seed: int, options: ClusterOptions) -> Outcome:
     """Run one seed from its beginning to its end."""
-    memory = Path("/dev/shm")
-    directory = Path(tempfile.mkdtemp(prefix="rootlet-sim-", dir=memory if memory.is_dir() else None))
     trace = Trace(verbose=options.verbose)
     random.seed(seed)  # what the process draws jitter from
-
-    async def main() -> None:
-        await ClusterSimulation(seed, options, trace, directory).run()
-
-    broken = ""
-    try:
-        run_alone(main)
-    except Violation as violation:
-        broken = str(violation)
-    finally:
-        shutil.rmtree(directory, ignore_errors=True)
-    return Outcome(seed=seed, digest=trace.digest(), broken=broken, tail=tuple(trace.lines), noted=trace.noted)
+    return outcome_of(seed, trace, lambda directory: _run(seed, options, trace, directory))
 
 
-class ClusterSimulation:
+async def _run(seed: int, options: ClusterOptions, trace: Trace, directory: Path) -> None:
+    await ClusterSimulation(seed, options, trace, directory).run()
+
+
+class ClusterSimulation(Frame):
     """The driver."""
 
     def __init__(self, seed: int, options: ClusterOptions, trace: Trace, directory: Path) -> None:
         self._rng = rng = random.Random(seed)
         self._options = options
-        self._trace = trace
+        clock = SimClock()
+        clock.wall_offset_s = WALL
+        super().__init__(trace, clock)
         self._directory = directory
-        self._clock = SimClock()
-        self._clock.wall_offset_s = WALL
         self._maker = PodMaker(random.Random(rng.random()))
         self._static: dict[str, Pod] = {}
         self._made = 0
@@ -128,8 +117,11 @@ class ClusterSimulation:
         if options.skew_s is not None:
             self._server.skew_s = options.skew_s
         self._network = SimNetwork(rng, self._server, trace.note)
+        self._values = PodValues(self._server, self._network, trace)
         self._host = SimHost(rng, self._podman, self._clock)
         self._host.is_quiet = True
+        self._return: asyncio.TimerHandle | None = None
+        """When the server of the noise is back."""
         self._backups: list[tuple[float, int]] = []
         settings = Settings(
             workers=WorkersSettings(count=len(POD_SLOTS), pods_per_worker=PODS_PER_WORKER),
@@ -153,15 +145,8 @@ class ClusterSimulation:
             marks=Marks(trace),
             clock=self._clock,
             settings=settings,
-            worker_settings=WorkerSettings(
-                instance=INSTANCE,
-                label_key=LABEL_KEY,
-                node_name=NODE,
-                podman_socket="",
-                pod_logs_dir=str(directory / "pod-logs"),
-                pods_dir=str(directory / "pods"),
-                inspect_file=str(directory / "inspects"),
-                image_records_file=str(directory / "images.json"),
+            worker_settings=msgspec.structs.replace(
+                worker_settings(directory),
                 max_container_restart_period_s=MAX_BACKOFF_S,
                 node=CAPACITY,
                 cluster=cluster,
@@ -172,9 +157,12 @@ class ClusterSimulation:
 
     async def run(self) -> None:
         """Raises Violation."""
-        asyncio.get_running_loop().set_exception_handler(self._on_internal_error)
-        with self._faults.installed(), self._host.installed(), self._network.installed(), machine_installed():
-            self._server.put("configmaps", self._config())
+        self._listen_for_errors()
+        installed = (self._faults.installed(), self._host.installed(), self._network.installed(), machine_installed())
+        with contextlib.ExitStack() as stack:
+            for context in (*installed, self._values.silent()):
+                stack.enter_context(context)
+            self._values.begin()
             self._agent.start()
             await self._make_noise()
             await self._settle()
@@ -182,9 +170,6 @@ class ClusterSimulation:
             await self._restore()
             await self._take_down()
             self._agent.die("the end")
-
-    def _on_internal_error(self, _: asyncio.AbstractEventLoop, context: dict[str, object]) -> None:
-        self._trace.broke(f"internal error: {context.get('message')} {context.get('exception')!r}")
 
     # --- the parts ---
 
@@ -201,6 +186,7 @@ class ClusterSimulation:
         self._podman.odds, self._network.weather = QUIET, CALM
         self._podman.revive()
         self._faults.clear()
+        self._forget_return()
         self._network.become(Reach.FINE)
         for child in self._agent.children.values():
             if child is not None:
@@ -221,6 +207,7 @@ class ClusterSimulation:
             self._agent.state(self._static)
         self.change_pod()
         self.change_config()
+        self.change_secret()
         await self._step(away_s)
         self._compare(steady, self._steady(), "while the server was away")
         self._network.become(Reach.FINE)
@@ -254,17 +241,9 @@ class ClusterSimulation:
         await self._until(lambda: not self._server.pods(), "the server has no pods", DOWN_S)
         await self._until(lambda: not (self._podman.uids() or self._agent.told), "nothing is left", DOWN_S)
 
-    async def _come_to_rest(self) -> None:
-        """Within the bound there is a moment for each pod at which all agree."""
-        wrong = {"all": "not looked at"}
-        end_at = self._now + SETTLE_S
-        while wrong and self._now < end_at:
-            await self._step(STEP_S)
-            wrong = self._wrong()
-        if wrong:
-            words = "; ".join(f"{uid[:8]}: {why}" for uid, why in wrong.items())
-            self._trace.broke(f"after {SETTLE_S:g} quiet seconds: {words}")
-        self._trace.check()
+    def _unsettled(self, before: Mapping[str, str] | None) -> Mapping[str, str]:
+        """There is a moment at which all agree."""
+        return {"all": "not looked at"} if before is None else self._wrong()
 
     def _wrong(self) -> dict[str, str]:
         pods = self._server.pods()
@@ -276,6 +255,7 @@ class ClusterSimulation:
         known = pods.keys() | self._static.keys()
         found |= dict.fromkeys(sorted(self._podman.uids() - known), "it is there and nobody wants it")
         found["node"] = "; ".join(self._wrong_node())
+        found["values"] = "; ".join(self._values.wrong())
         return {uid: why for uid, why in found.items() if why}
 
     def _wrong_pod(self, uid: str, there: JsonObject) -> Iterator[str]:
@@ -293,14 +273,8 @@ class ClusterSimulation:
         yield from self._complaints(pod, told)
         yield from differences(there, told, is_static=False)
         if told is not None and told.status.phase == "Running":
-            yield from self._wrong_config(uid)
-
-    def _wrong_config(self, uid: str) -> Iterator[str]:
-        newest = self._agent.newest.get(uid)
-        config = self._server.store.get("configmaps", "default", CONFIG)
-        given = None if newest is None else newest.objects.config_maps.get(CONFIG)
-        if given is None or dict(given.data) != config["data"]:
-            yield f"its last sync had {given} for {config['data']}"
+            newest = self._agent.newest.get(uid)
+            yield from self._values.wrong_pod(None if newest is None else newest.objects)
 
     def _wrong_static(self, uid: str, mirrors: dict[str, JsonObject]) -> Iterator[str]:
         pod, told = self._static[uid], self._agent.told.get(uid)
@@ -330,14 +304,18 @@ class ClusterSimulation:
             yield f"its lease was renewed {age_s:.0f} s ago"
 
     def _steady(self) -> dict[str, frozenset[str]]:
-        """Containers by pod, of pods all of whose containers run for ever, as long as the pod may."""
+        """Containers by pod, of pods all of whose containers run for ever, as long as the pod may. One whose sandbox is
+        dead begins anew as soon as the agent sees it, whatever the server does."""
         found = {}
+        infra = [each for each in self._podman.containers.values() if each.is_infra]
+        broken = {uid_of(each) for each in infra if each.state != "running"}
         for uid, pod in self._agent.stated.items():
             told = self._agent.told.get(uid)
             running = frozenset(c.id for c in self._podman.of_pod(uid) if c.state == "running")
             every = (*pod.spec.init_containers, *pod.spec.containers)
             is_running = told is not None and told.status.phase == "Running"
-            if is_running and pod.spec.active_deadline_seconds is None and all(c.args == STEADY for c in every):
+            is_bounded = pod.spec.active_deadline_seconds is not None or uid in broken
+            if is_running and not is_bounded and all(c.args == STEADY for c in every):
                 found[uid] = running
         return found
 
@@ -352,22 +330,9 @@ class ClusterSimulation:
             self._trace.broke(f"containers of {lost} have ended {when}")
         self._trace.check()
 
-    async def _until(self, is_so: Callable[[], bool], what: str, within_s: float) -> None:
-        end_at = self._now + within_s
-        while not is_so():
-            if self._now >= end_at:
-                self._trace.broke(f"not within {within_s:g} s: {what}")
-            await self._step(STEP_S)
-
-    async def _step(self, seconds: float) -> None:
-        await asyncio.sleep(seconds)
+    def _look(self) -> None:
         if not self._backups or self._now > self._backups[-1][0] + BACKUP_PERIOD_S:
             self._backups.append((self._now, self._server.store.revision))
-        self._trace.check()
-
-    @property
-    def _now(self) -> float:
-        return self._clock.now().mono
 
     # --- what people do ---
 
@@ -391,19 +356,17 @@ class ClusterSimulation:
         pod = self._maker.make("")
         found: JsonObject = msgspec.json.decode(msgspec.json.encode(pod))
         for container in found["spec"]["containers"]:
-            container["envFrom"] = [{"configMapRef": {"name": CONFIG}}]
+            PodValues.refer(container)
         for each in (*found["spec"].get("initContainers", ()), *found["spec"]["containers"]):
             each["image"] = PRESENT
         found["spec"].pop("ephemeralContainers", None)
         return {"kind": "Pod", "apiVersion": "v1", "metadata": {"name": name}, "spec": found["spec"]}
 
     def change_config(self) -> None:
-        self._server.put("configmaps", self._config())
+        self._values.change_config()
 
-    def _config(self) -> JsonObject:
-        self._made += 1
-        metadata = {"name": CONFIG, "namespace": "default"}
-        return {"kind": "ConfigMap", "apiVersion": "v1", "metadata": metadata, "data": {"edit": str(self._made)}}
+    def change_secret(self) -> None:
+        self._values.change_secret()
 
     def change_manifest(self) -> None:
         """A static pod comes, changes or goes."""
@@ -455,9 +418,16 @@ class ClusterSimulation:
         self._become(Reach.DEAD, DEAD_S)
 
     def _become(self, reach: Reach, most_s: float) -> None:
+        self._forget_return()
         self._network.become(reach)
         delay_s = self._rng.uniform(0.1, most_s)
-        asyncio.get_running_loop().call_later(delay_s, self._network.become, Reach.FINE, context=NOBODY)
+        back = self._network.become, Reach.FINE
+        self._return = asyncio.get_running_loop().call_later(delay_s, *back, context=NOBODY)
+
+    def _forget_return(self) -> None:
+        """Nothing of the noise ends a later partition."""
+        if self._return is not None:
+            self._return.cancel()
 
     def break_connections(self) -> None:
         self._network.break_all()
@@ -499,6 +469,7 @@ def _is_mirror(pod: JsonObject) -> bool:
 NOISE: Final[dict[Callable[[ClusterSimulation], None], float]] = {
     ClusterSimulation.change_pod: 20,
     ClusterSimulation.change_config: 4,
+    ClusterSimulation.change_secret: 4,
     ClusterSimulation.change_manifest: 4,
     ClusterSimulation.read_sources: 4,
     ClusterSimulation.delete_mirror: 2,

@@ -15,7 +15,7 @@ from ipc.kubecontainer.restart_policy import all_containers_could_restart, conta
 from workers.cluster.pods.known_pod import KnownPod
 
 _LISTS: Final = (("containerStatuses", "containers"), ("initContainerStatuses", "init_containers"))
-"""Of a status, and of the spec. An ephemeral container never starts again, and the server does not look."""
+"""Lists of a status, each with that of the spec. An ephemeral container never starts again."""
 
 
 def forbidden_transition(known: KnownPod, server: Mapping[str, Any], own: Mapping[str, Any]) -> str:
