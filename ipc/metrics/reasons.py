@@ -15,7 +15,14 @@ CANCELLED: Final = "Cancelled"
 INTERNAL: Final = "Internal"
 SYNC_ERRORS: Final = (
     *("", *START_ERRORS[:-1], "CrashLoopBackOff", "KillContainerError", "EndStraysError", "RemoveError"),
-    *("CreatePodSandboxError", "KillPodSandboxError", "EtcFileError", "FailedMount", "FailedUnMount"),
+    *(
+        "NetworkNotReady",
+        "CreatePodSandboxError",
+        "KillPodSandboxError",
+        "EtcFileError",
+        "FailedMount",
+        "FailedUnMount",
+    ),
     *("PodCgroupError", "ResizePodInPlaceError", "FreezePodError"),
     *("Timeout", "Unavailable", "StaleView", "TooLarge", "Unencodable", INTERNAL, CANCELLED),
 )

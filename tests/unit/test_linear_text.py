@@ -588,6 +588,7 @@ NO_PARSER: Final[Mapping[str, tuple[str, ...]]] = {
         "supervisor/managers/node_shutdown.py",
         "supervisor/processes/logind.py",
         "workers/kubeclient/client.py",
+        "workers/network/network_programs.py",
     ),
     "the kernel's texts": (
         "ipc/host/file_systems.py",

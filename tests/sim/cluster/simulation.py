@@ -421,8 +421,8 @@ class ClusterSimulation(Frame):
         self._forget_return()
         self._network.become(reach)
         delay_s = self._rng.uniform(0.1, most_s)
-        back = self._network.become, Reach.FINE
-        self._return = asyncio.get_running_loop().call_later(delay_s, *back, context=NOBODY)
+        loop = asyncio.get_running_loop()
+        self._return = loop.call_later(delay_s, self._network.become, Reach.FINE, context=NOBODY)
 
     def _forget_return(self) -> None:
         """Nothing of the noise ends a later partition."""
