@@ -124,7 +124,7 @@ class SyncRecord:
 
     def _summary(self, ended: SyncEnded | None) -> str:
         """Summary: observed state, acts, time of the next try."""
-        nothing = "nothing to do" if ended is None else "nothing could be done yet"
+        nothing = "nothing to do" if ended is None else f"nothing could be done yet ({ended.error or 'cancelled'})"
         tries = [result.retry_at for result in self._results if result.retry_at]
         back = f"; next try at {rfc3339(min(tries))}" if tries else ""
         return f"found {self._found or 'nothing'}; {', '.join(self._did) or nothing}{back}"

@@ -66,3 +66,4 @@ def test_a_pod_waits_for_what_cannot_be_mounted(tmp_path: Path, claim: PodClaim,
 def test_a_pod_waits_while_nobody_knows_whether_there_is_a_claim(tmp_path: Path) -> None:
     done = synced(tmp_path, {}, UNKNOWN)
     assert (done.error, 'claim "data" is not known' in done.message) == ("FailedMount", True)
+    assert done.summary.endswith("nothing could be done yet (FailedMount)")
