@@ -26,7 +26,12 @@ def end_the_process() -> None:
 
 def raise_in_commands() -> None:
     """After `end_the_process`: from now on an interrupt raises KeyboardInterrupt, or ends the process where the
-    interpreter could only print it (in a destructor, in a callback of a weak reference)."""
+    interpreter could only print it (in a destructor, in a callback of a weak reference). A command on another thread
+    than the main one has no interrupts to raise."""
+    import threading
+
+    if threading.current_thread() is not threading.main_thread():
+        return
     if _signal.getsignal(_signal.SIGINT) == _signal.SIG_DFL:
         sys.unraisablehook = _end_by_unraisable
         _signal.signal(_signal.SIGINT, _signal.default_int_handler)

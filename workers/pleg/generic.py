@@ -275,7 +275,7 @@ class GenericPLEG:
         except TimeoutError:
             for uid in late:
                 self._retry(uid, f"not within {ROUND_S} s")
-        if self.observer.has_unwatched:
+        if self.observer.has_unwatched or self.observer.unknown_containers.is_list_due:
             self._resync()
 
     async def _observe_one(self, uid: str, late: dict[str, None]) -> None:

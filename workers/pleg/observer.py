@@ -487,8 +487,10 @@ class Observer:
         uid, ours, state = read_uid(found.labels), self._ownership.owns(found), container_state(found.state)
         if ours:
             self._ours[uid] = self._ours.get(uid, frozenset()) | {id}
-        elif self._is_ours(id):  # it was renamed
-            self._disown(uid, id)
+        else:
+            self.unknown_containers.inspected(id)
+            if self._is_ours(id):  # it was renamed
+                self._disown(uid, id)
         if ours and state is ContainerState.RUNNING:
             self._exits.watch(found, uid)
             self._oom_kills.runs(uid, found.process, is_infra=found.is_infra)

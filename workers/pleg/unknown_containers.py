@@ -24,6 +24,12 @@ class UnknownContainers:
         self._known: dict[str, tuple[str, bool]] = {}
         """By id: the name, and whether the agent has made it. Of the last full list."""
         self._unreported: list[str] = []
+        self.is_list_due = False
+        """Somebody else's container was inspected, and there was no full list since: only a list reports it."""
+
+    def inspected(self, id: str) -> None:
+        """The agent has not made that container."""
+        self.is_list_due |= id not in self
 
     def __contains__(self, id: str) -> bool:
         """Whether the last full list showed that id as unknown."""
@@ -34,7 +40,7 @@ class UnknownContainers:
         self, containers: Iterable[ListedContainer], pods: Iterable[ListedPod]
     ) -> tuple[tuple[ListedContainer, ...], tuple[ListedPod, ...]]:
         """Containers and pods of a full list that the agent has made."""
-        before, self._known = self._known, {}
+        before, self._known, self.is_list_due = self._known, {}, False
         return (
             tuple(found for found in containers if self._is_known(found, before, self._ownership.owns)),
             tuple(found for found in pods if self._is_known(found, before, self._ownership.owns_pod)),

@@ -10,10 +10,11 @@ from functools import partial
 from itertools import pairwise
 
 from ipc.kubecontainer.pod_status import ContainerState
+from ipc.messages.base import EventReport
 from ipc.messages.node_worker import ObservationFailed, Observe, Observed, Relist, Relisted, Track, Untrack
 from tests.fakes.clock import simulate, simulated
 from tests.fakes.runtime import FakeRuntime
-from tests.harness.node_worker import GROWN, NEVER_S, Host, Master, asked, gaps_between_relists, to_list
+from tests.harness.node_worker import FOREVER, GROWN, IMAGE, NEVER_S, Host, Master, asked, gaps_between_relists, to_list
 from workers.kubecontainer import labels
 from workers.kubecontainer.overrides import STUCK_SLACK_S
 from workers.kubecontainer.runtime import InspectedContainer, ListedContainer
@@ -227,6 +228,18 @@ async def test_a_pod_that_begins_during_a_relist_is_no_reason_for_doubt() -> Non
         found, *later = await gaps_between_relists(master, 3)
         assert found <= 12.01
         assert min(later) >= 240.0
+
+
+@simulated
+async def test_somebody_elses_container_with_our_labels_is_reported_soon_after_its_start() -> None:
+    host = Host()
+    async with host.worker() as master:
+        await gaps_between_relists(master, GROWN)
+        spec = {"name": "stranger", "image": IMAGE, "labels": host.labels("u1"), "command": list(FOREVER)}
+        host.podman.start_container(host.podman.create_container(spec))
+        started_at = host.now()
+        event = await master.first(EventReport)
+        assert (event.reason, host.now() <= started_at + 12.01) == ("UnknownContainer", True)
 
 
 @simulated
