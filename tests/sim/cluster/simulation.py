@@ -20,6 +20,7 @@ from typing import Final
 import msgspec
 
 from ipc.api.annotations import CONFIG_HASH
+from ipc.api.v1.container import Container
 from ipc.api.v1.pod import Pod
 from ipc.messages.api_server import PodChanged
 from ipc.messages.event_reasons import UNSUPPORTED_FIELD
@@ -315,7 +316,7 @@ class ClusterSimulation(Frame):
             every = (*pod.spec.init_containers, *pod.spec.containers)
             is_running = told is not None and told.status.phase == "Running"
             is_bounded = pod.spec.active_deadline_seconds is not None or uid in broken
-            if is_running and not is_bounded and all(c.args == STEADY for c in every):
+            if is_running and not is_bounded and all(map(_is_steady, every)):
                 found[uid] = running
         return found
 
@@ -460,6 +461,12 @@ class ClusterSimulation(Frame):
     def _new_agent(self, before: NodeAgent | None = None) -> NodeAgent:
         verdicts, resources = (None, None) if before is None else (before.kept_verdicts(), before.kept_resources())
         return NodeAgent(self._given, self._rules, self._directory / "desired.json", verdicts, resources)
+
+
+def _is_steady(container: Container) -> bool:
+    """Whether it ends by nothing of its own: a hook that fails has its container killed."""
+    has_hook = container.lifecycle is not None and container.lifecycle.post_start is not None
+    return container.args == STEADY and not has_hook
 
 
 def _is_mirror(pod: JsonObject) -> bool:
