@@ -26,7 +26,7 @@ def no_worker() -> WorkerMain:
         ["--config", "a.yaml"],
         ["--config=a=b.yaml"],
         ["--config", "a.yaml", "--allow-root"],
-        ["--allow-root", "--config=/dev/fd/517"],
+        ["--allow-root", "--config=/dev/fd/999999"],
     ],
 )
 def test_plain_options_are_read_alike(arguments: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
