@@ -2,24 +2,28 @@
 
 from __future__ import annotations
 
+import tarfile
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from tests.contract.target import PodmanTarget, pod_spec, unique
-from tests.podman_service import IMAGE, PodmanService, podman
+from tests.podman_service import PodmanService, podman
 from workers.kubecontainer.runtime import ImageStamp
 
 pytestmark = pytest.mark.podman
 
 
 @pytest.fixture
-def name(podman_service: PodmanService) -> Iterator[str]:
-    """Name of an image that this test may make; gone in the end."""
+def name(podman_service: PodmanService, tmp_path: Path) -> Iterator[str]:
+    """Name of an image that this test has made, and may give more tags: no other test uses it. Gone in the end."""
     made = f"localhost/{unique('stamp', PodmanTarget(podman_service))}"
+    with tarfile.open(tmp_path / "root.tar", "w") as tar:
+        tar.add(__file__, "test")
+    podman("import", "--quiet", "--change", f"LABEL name={made}", str(tmp_path / "root.tar"), f"{made}:own")
     yield made
-    podman("rmi", "--force", "--ignore", f"{made}:one", f"{made}:two", f"{made}:built")
+    podman("rmi", "--force", "--ignore", *(f"{made}:{tag}" for tag in ("own", "one", "two", "built")))
 
 
 async def test_every_change_of_an_image_is_another_stamp(
@@ -40,16 +44,16 @@ async def test_every_change_of_an_image_is_another_stamp(
         await runtime.start_container(spec["infra_name"])
         runtime.look_at_infra(spec["infra_name"], id, pid_file, spec["labels"], host_network=False)
         assert has_changed()
-        image = await runtime.inspect_image(IMAGE)
+        image = await runtime.inspect_image(f"{name}:own")
         assert image is not None
         assert runtime.image_stamp(image.id) is not None
         assert runtime.image_stamp("0" * 64) is None
 
-        podman("tag", IMAGE, f"{name}:one")
+        podman("tag", f"{name}:own", f"{name}:one")
         assert has_changed()
-        podman("tag", IMAGE, f"{name}:two")
+        podman("tag", f"{name}:own", f"{name}:two")
         assert has_changed()
-        podman("untag", IMAGE, f"{name}:two")
+        podman("untag", f"{name}:own", f"{name}:two")
         assert has_changed()
         (tmp_path / "Dockerfile").write_text("FROM scratch\nCOPY Dockerfile /\n")
         podman("build", "--quiet", "--tag", f"{name}:built", str(tmp_path))
