@@ -39,6 +39,7 @@ from supervisor.sources.directory import list_manifests
 
 PODMAN_DEADLINE_S: Final = 30.0
 """Deadline of one question to Podman, in seconds: it starts helpers to answer."""
+MAX_FAILED_LISTS: Final = 4
 CONNECT_DEADLINE_S: Final = 1.0
 DEFAULT_NUM_LOCKS: Final = 2048
 """containers.conf(5), num_locks."""
@@ -263,7 +264,7 @@ def _ask_podman(program: str) -> PodmanFacts:
     try:
         with asking_environment() as environ:
             info = _json(environ, program, "info", "--format", "json")
-            images = _json(environ, program, "images", "--format", "json")
+            images = _images(environ, program)
             others = sum(len(_run(environ, (program, kind, "ls", "-q")).splitlines()) for kind in ("pod", "volume"))
         return _facts(info, images, others)
     except (OSError, ValueError, subprocess.SubprocessError) as error:
@@ -283,6 +284,16 @@ def _facts(info: dict[str, Any], images: list[dict[str, Any]], others: int) -> P
         locks=store["containerStore"]["number"] + others,
         images=frozenset(name for image in images for name in image.get("Names") or ()),
     )
+
+
+def _images(environ: Mapping[str, str], program: str) -> Any:
+    """Podman's images. The list fails while somebody removes one of them: Podman is asked a few times."""
+    for _ in range(MAX_FAILED_LISTS):
+        try:
+            return _json(environ, program, "images", "--format", "json")
+        except ValueError:
+            continue
+    return _json(environ, program, "images", "--format", "json")
 
 
 def _json(environ: Mapping[str, str], *argv: str) -> Any:
