@@ -199,7 +199,7 @@ def claiming(agent: Agent) -> Iterator[Path]:
 
 @pytest.mark.timeout(300)
 def test_claims_have_statistics_with_their_names(agent: Agent, claiming: Path) -> None:
-    """Of hostPath volumes there are none, of local ones those of the file system, of the others what is in them."""
+    """HostPath volumes have none, local ones those of the file system, the others those of the files in them."""
     names = {"local": "stats-local", "podman": f"{agent.instance}-stats", "scratch": "claiming-scratch"}
 
     def told() -> dict[str, Json]:

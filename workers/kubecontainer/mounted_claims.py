@@ -22,7 +22,7 @@ MAX_BYTES: Final = 4 << 20
 
 
 class ClaimKind(enum.StrEnum):
-    """What a claim's files lie on. Of a hostPath upstream measures nothing (MetricsNil, pkg/volume/hostpath)."""
+    """Kind of a claim's storage. A hostPath has no statistics, as upstream (MetricsNil, pkg/volume/hostpath)."""
 
     LOCAL = "kubernetes.io~local-volume"
     """A directory of the user's, perhaps a file system of its own, as whose use is told (MetricsStatFS,
