@@ -16,7 +16,7 @@ from tests.e2e.agent import Agent
 from tests.e2e.conftest import NewAgent
 from tests.e2e.manifests import STAY, container, pod
 from tests.e2e.pressure import EVICTED_S, MIB, Crowd, assert_told, imagefs_agent, node_condition, until_evicted
-from tests.podman_service import podman
+from tests.podman_service import image_exists
 from tests.registry import Registry
 
 pytestmark = [pytest.mark.e2e, pytest.mark.podman, pytest.mark.slow, pytest.mark.timeout(400)]
@@ -58,8 +58,7 @@ def image_of(shop: Registry, name: str) -> str:
 
 def stored(shop: Registry, *names: str) -> set[str]:
     """Those whose images are there."""
-    listed = podman("images", "--format", "{{.Repository}}").split()
-    return {name for name in names if f"{shop.address}/{name}" in listed}
+    return {name for name in names if image_exists(image_of(shop, name))}
 
 
 def evicted(agent: Agent) -> set[str]:

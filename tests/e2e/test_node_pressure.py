@@ -32,6 +32,7 @@ from tests.e2e.pressure import (
     node_condition,
     until_evicted,
 )
+from tests.podman_service import image_exists
 
 pytestmark = [pytest.mark.e2e, pytest.mark.podman]
 
@@ -142,7 +143,7 @@ def test_unused_images_that_fill_their_disk_go_and_no_pod_does(
     agent = imagefs_agent(new_agent, store_in_memory, in_memory, imageGCScope="AllImages", imageMinimumGCAge="1s")
     crowd = Crowd(agent)
     (store_in_memory / "of somebody else").write_bytes(bytes(256 * MIB))
-    agent.until(lambda: not is_image(UNUSED), "the unused image is gone", EVICTED_S)
+    agent.until(lambda: not image_exists(UNUSED), "the unused image is gone", EVICTED_S)
     assert "Attempting to reclaim ephemeral-storage" in agent.messages("e2e", "EvictionThresholdMet")
     agent.until(lambda: node_condition(agent, "DiskPressure")["status"] == "False", "there is room again", 60)
     crowd.assert_undisturbed()
@@ -162,10 +163,6 @@ def import_image(name: str, size: int) -> None:
         with process.stdin, tarfile.open(fileobj=process.stdin, mode="w|") as tar:
             tar.addfile(layer, zeros)
     assert process.returncode == 0
-
-
-def is_image(name: str) -> bool:
-    return subprocess.run(["podman", "image", "exists", name], check=False, timeout=60).returncode == 0
 
 
 MOMENTS: Final[Mapping[str, Callable[[Agent], bool]]] = {

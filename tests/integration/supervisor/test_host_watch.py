@@ -12,7 +12,7 @@ import pytest
 
 from ipc.shm.board import Board
 from supervisor.admission.node_devices import not_healthy, read_devices
-from supervisor.config.settings import Settings
+from supervisor.config.settings import Seconds, Settings
 from supervisor.control.configuration import Configuration
 from supervisor.host_watch import HostWatch
 from supervisor.protocol.events import DevicesChanged, LoopEvent
@@ -29,7 +29,7 @@ def node() -> Iterator[Path]:
 
 
 async def test_a_node_is_given_out_while_it_is_a_device(node: Path) -> None:
-    settings = Settings(devices={RESOURCE: (str(node), "/dev/null")}, node_status_update_frequency_s=0.01)
+    settings = Settings(devices={RESOURCE: (str(node), "/dev/null")}, node_status_update_frequency_s=Seconds(0.01))
     told: asyncio.Queue[LoopEvent] = asyncio.Queue()
     problems: list[str] = []
     changes: list[None] = []
