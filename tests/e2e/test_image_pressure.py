@@ -57,7 +57,7 @@ def image_of(shop: Registry, name: str) -> str:
 
 
 def stored(shop: Registry, *names: str) -> set[str]:
-    """Those whose images are there."""
+    """Names of those images that the storage has."""
     return {name for name in names if image_exists(image_of(shop, name))}
 
 

@@ -151,8 +151,8 @@ def test_a_host_path_of_another_type_waits(agent: Agent, host: Path) -> None:
 
 
 def test_a_mount_that_fails_again_is_tried_after_growing_pauses_and_an_edit_ends_them(agent: Agent, host: Path) -> None:
-    """Of each failed try the event's count and dates tell: the second is half a second after the first, and each pause
-    is twice the one before. The edit comes in the sixth, of 16 s; the container runs before that is over."""
+    """The event's count and dates show every try: the second is half a second after the first, and each pause is twice
+    the one before. The edit comes in the sixth, of 16 s; the container runs before that is over."""
     wrong, right = host / "file", host / "directory"
     tries: dict[int, float] = {}
 

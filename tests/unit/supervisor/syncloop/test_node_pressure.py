@@ -149,7 +149,7 @@ def test_only_critical_pods() -> None:
 
 
 def test_the_image_of_a_pod_that_was_evicted_is_not_wanted_any_more() -> None:
-    """It would stay as long as the manifest does, and cost the next pod its place."""
+    """Else the image stays as long as the manifest does, and the next pod is evicted for it."""
     node = Node(pod("a", image="v1"), pod("b", image="v2"))
     node.images_collected()
     node.disk(5 * GIB)
