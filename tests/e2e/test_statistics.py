@@ -194,6 +194,7 @@ def claiming(agent: Agent) -> Iterator[Path]:
         agent.run(pod("claiming", container(volumeMounts=mounts), initContainers=[writes], volumes=volumes))
         yield local
         agent.remove("claiming", "stats-local", "stats-host", "stats-pv-local", "stats-pv-host")
+        agent.until_gone(["claiming"])
         podman("volume", "rm", "--force", podman_claim)
 
 
