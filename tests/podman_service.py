@@ -35,6 +35,8 @@ IMAGE: Final = "localhost/rootlet-test:latest"
 SOCKET: Final = "podman.sock"
 START_DEADLINE_S: Final = 30.0
 COMMAND_DEADLINE_S: Final = 120.0
+EXISTS_TRIES: Final = 5
+"""Podman cannot tell while another image goes, whose layer it has just read of."""
 PATIENCE: Final = float(os.environ.get("ROOTLET_TEST_PATIENCE", "1"))
 """So many times its deadline a condition may take: an emulated machine is slow (tests/hosts/vm)."""
 APPLETS: Final = "sh sleep true false cat echo ls httpd wget nc kill ps touch mkdir rm id env hostname date head"
@@ -164,6 +166,17 @@ def remove_objects(is_ours: Callable[[str], bool]) -> None:
         ids = [thing["Id"] for thing in found if is_ours((thing["Labels"] or {}).get(INSTANCE, ""))]
         if ids:
             podman(*remover, "--force", "--time", "0", *ids)
+
+
+def image_exists(image: str) -> bool:
+    """Whether the storage has an image of that name. It is asked for by its name: a list fails when an image goes
+    meanwhile."""
+    for _ in range(EXISTS_TRIES):
+        done = subprocess.run(["podman", "image", "exists", image], timeout=COMMAND_DEADLINE_S, check=False)
+        if done.returncode in (0, 1):
+            break
+    assert done.returncode in (0, 1)
+    return done.returncode == 0
 
 
 def podman(*arguments: str) -> str:

@@ -80,7 +80,14 @@ REASONS: Final[tuple[tuple[str, tuple[str, ...]], ...]] = (
             *("volume_operation_total_seconds", "kubelet_image_volume_*"),
         ),
     ),
-    ("statistics of claims need a storage that reports them", ("kubelet_volume_*",)),
+    (
+        "CSI drivers report it, and there are none",
+        ("kubelet_volume_stats_health_status_abnormal",),
+    ),
+    (
+        "the volumes of all pods are counted together, in a round of statistics",
+        ("kubelet_volume_metric_collection_duration_seconds",),
+    ),
     ("Podman labels what it mounts", ("volume_manager_selinux_*",)),
     (
         "the queue is one of due times: nothing works on an item, and nothing is put back",

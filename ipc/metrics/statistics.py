@@ -12,7 +12,7 @@ from typing import Final, Generic, TypeVar
 import msgspec
 
 from ipc.metrics.model import Endpoint, Metric, MetricType, Source, Stability
-from ipc.stats.values import ContainerSample, Cpu, Interface, Io, Memory, NodeSample, PodSample, Pressure
+from ipc.stats.values import ContainerSample, Cpu, FileSystem, Interface, Io, Memory, NodeSample, PodSample, Pressure
 
 S = TypeVar("S")
 _NS: Final = 1e-9
@@ -297,11 +297,33 @@ LOG_BYTES: Final = Metric(
     label_names=("container", "namespace", "pod", "uid"),
 )
 
+
+def _claim(name: str, help: str) -> Metric:
+    return Metric(
+        name=f"kubelet_volume_stats_{name}",
+        type=_GAUGE,
+        help=help,
+        stability=Stability.ALPHA,
+        source=Source.SCRAPE,
+        label_names=("namespace", "persistentvolumeclaim"),
+    )
+
+
+CLAIM_FIGURES: Final[tuple[Figure[FileSystem], ...]] = (
+    Figure(_claim("capacity_bytes", "Capacity in bytes of the volume"), lambda fs: fs.capacity),
+    Figure(_claim("available_bytes", "Number of available bytes in the volume"), lambda fs: fs.available),
+    Figure(_claim("used_bytes", "Number of used bytes in the volume"), lambda fs: fs.used),
+    Figure(_claim("inodes", "Maximum number of inodes in the volume"), lambda fs: fs.inodes),
+    Figure(_claim("inodes_free", "Number of free inodes in the volume"), lambda fs: fs.inodes_free),
+    Figure(_claim("inodes_used", "Number of used inodes in the volume"), lambda fs: fs.inodes_used),
+)
+
 METRICS: Final[tuple[Metric, ...]] = (
     *(figure.metric for figure in (*NODE_FIGURES, *POD_FIGURES)),
     *(figure.metric for figure in (*CONTAINER_FIGURES, *CADVISOR_FIGURES, *DEVICE_FIGURES)),
     *(figure.metric for figure in IO_FIGURES),
     *(figure.metric for figure in INTERFACE_FIGURES),
+    *(figure.metric for figure in CLAIM_FIGURES),
     *(SCRAPE_ERROR, CPU_USAGE, LAST_SEEN, MEMORY_FAILURES, CADVISOR_ERROR, LOG_BYTES),
 )
 """All of this module."""

@@ -91,8 +91,14 @@ class FsStats(_Shape, frozen=True, kw_only=True):
     inodes_used: int | None = None
 
 
+class PvcReference(_Shape, frozen=True, kw_only=True):
+    name: str
+    namespace: str
+
+
 class VolumeStats(FsStats, frozen=True, kw_only=True):
     name: str
+    pvc_ref: PvcReference | None = None
 
 
 class RuntimeStats(_Shape, frozen=True, kw_only=True):
@@ -215,7 +221,7 @@ def _pod(pod: values.PodSample, is_whole: bool) -> PodStats:
         stats,
         io=_io(pod.io),
         network=_network(pod.network),
-        volume=tuple(_volumes(pod.volumes)) or None,
+        volume=tuple(_volumes(pod)) or None,
         ephemeral_storage=_fs(pod.ephemeral_storage),
         process_stats=ProcessStats(process_count=processes.count)
         if processes and processes.count is not None
@@ -320,7 +326,8 @@ def _fs(fs: values.FileSystem | None) -> FsStats | None:
     )
 
 
-def _volumes(volumes: Iterable[values.VolumeSample]) -> Iterable[VolumeStats]:
-    for volume in volumes:
+def _volumes(pod: values.PodSample) -> Iterable[VolumeStats]:
+    for volume in pod.volumes:
         if (fs := _fs(volume.fs)) is not None:
-            yield VolumeStats(name=volume.name, **msgspec.structs.asdict(fs))
+            claim = PvcReference(name=volume.claim, namespace=pod.namespace) if volume.claim else None
+            yield VolumeStats(name=volume.name, pvc_ref=claim, **msgspec.structs.asdict(fs))

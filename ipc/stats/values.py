@@ -173,6 +173,8 @@ class VolumeSample(_Value, frozen=True, kw_only=True):
     plugin: str
     """The kind, e.g. ``kubernetes.io~empty-dir``."""
     fs: FileSystem
+    claim: str = ""
+    """Name of the claim that it is, or stands for, in the pod's namespace; empty of any other volume."""
 
 
 class PodSample(_Value, frozen=True, kw_only=True):

@@ -1,4 +1,4 @@
-"""Devices of this node: those of the configuration, as they are found when the agent starts.
+"""Devices of this node: those of the configuration, as they are found at each look.
 
 A device that is not there, or that this user may not open, is one that is not healthy to a kubelet: it counts in the
 capacity and not in what is allocatable.

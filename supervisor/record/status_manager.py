@@ -39,6 +39,7 @@ from supervisor.record.recorder import EventRecorder
 from supervisor.state.resources_checkpoint import PodResources
 from supervisor.status.active_deadline import DEADLINE_EXCEEDED, DEADLINE_EXCEEDED_MESSAGE, past_active_deadline
 from supervisor.status.generate import StatusInput, generate_pod_status
+from supervisor.status.phase import TERMINAL_PHASES
 from supervisor.status.replaced import replaced_containers
 from supervisor.status.report import merge_pod_status
 
@@ -236,6 +237,10 @@ class StatusManager:
         """Phase of that status; empty before the first."""
         status = self.status(uid)
         return status.phase if status is not None else ""
+
+    def has_ended(self, uid: str) -> bool:
+        """Whether the pod, as it is stated now, starts nothing any more: it is terminal, or was not admitted."""
+        return self.is_rejected(uid) or self.phase(uid) in TERMINAL_PHASES
 
     def is_past_deadline(self, state: PodWorkerState, now: Instant) -> bool:
         """Whether activeDeadlineSeconds are over and the pod does not go down yet (active_deadline.go, ShouldSync)."""

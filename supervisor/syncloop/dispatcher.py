@@ -50,7 +50,7 @@ class Dispatcher:
             state,
             self._parts.cache.entry(state.uid),
             self._out.is_up,
-            has_ended=statuses.is_rejected(state.uid) or statuses.phase(state.uid) in TERMINAL_PHASES,
+            has_ended=statuses.has_ended(state.uid),
             is_left_alone=self._is_left_alone(state, now),
         )
         self._out.send_all(messages)

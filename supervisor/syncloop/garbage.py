@@ -5,11 +5,12 @@ Containers go with the next syncs of their pods; images and directories are the 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Final
 
 import msgspec
 
+from ipc.api.v1.pod import Pod
 from ipc.host.clock import Instant
 from ipc.messages.garbage_report import DeadContainer, GarbageReport
 from ipc.messages.node_worker import ImagesCollected, LogsCollected
@@ -55,14 +56,22 @@ class Garbage:
     def collect_images(self, then: Collected, now: Instant, *, all_unused: bool = False, report: bool = False) -> None:
         """Have images collected. ``then`` is called once with the end, at the latest when the node worker dies."""
         parts = self._parts
-        pods = ((state.name, pod) for state in parts.pod_table for pod in (state.pod, state.successor) if pod)
         request = parts.image_gc.begin(
-            parts.settings.image_gc, wanted_images(pods), then, all_unused=all_unused, report=report
+            parts.settings.image_gc, wanted_images(self._wanted_pods()), then, all_unused=all_unused, report=report
         )
         if parts.out.is_up(NODE_SLOT):
             parts.out.to_node(request)
         else:
             parts.image_gc.ended(ImagesCollected(number=request.number, error=NO_NODE_WORKER), now)
+
+    def _wanted_pods(self) -> Iterator[tuple[str, Pod]]:
+        """Pods that may yet start a container, by name. One that has ended or was evicted does not: its image is of no
+        use but to a container that is left of it, and would cost another pod its place."""
+        for state in self._parts.pod_table:
+            if state.pod is not None and not self._parts.statuses.has_ended(state.uid):
+                yield state.name, state.pod
+            if state.successor is not None:
+                yield state.name, state.successor
 
     def on_images_collected(self, collected: ImagesCollected, now: Instant) -> None:
         self._parts.image_gc.ended(collected, now)

@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 import contextlib
+import os
+import shutil
+import tempfile
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.e2e.agent import Agent
+from tests.bench.own_storage import VARIABLE, own_config
+from tests.e2e.agent import MEMORY, Agent
 from tests.e2e.cluster import Cluster, running_cluster
 from tests.e2e.pod_servers import PodServers
-from tests.podman_service import PodmanService
+from tests.podman_service import PodmanService, ensure_image, podman
 
 NewAgent = Callable[..., Agent]
 
@@ -57,6 +62,27 @@ def servers(agent: Agent) -> Iterator[PodServers]:
     made = PodServers(agent)
     yield made
     made.close()
+
+
+@pytest.fixture
+def in_memory() -> Iterator[Path]:
+    """A directory on a file system that is memory."""
+    MEMORY.mkdir(parents=True, exist_ok=True)
+    directory = Path(tempfile.mkdtemp(prefix="pressure-", dir=MEMORY))
+    yield directory
+    shutil.rmtree(directory, ignore_errors=True)
+
+
+@pytest.fixture
+def store_in_memory(monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """A Podman storage of its own on a file system that is memory, for this process and its children."""
+    store = Path(tempfile.mkdtemp(prefix="rootlet-store-", dir="/dev/shm"))
+    run = Path(tempfile.mkdtemp(prefix="store-", dir=os.environ["XDG_RUNTIME_DIR"]))
+    with monkeypatch.context() as environment:
+        environment.setenv(VARIABLE, str(own_config(store, store / "graph", run)))
+        ensure_image(store)
+        yield store
+    podman("unshare", "rm", "-rf", str(store), str(run))
 
 
 @pytest.fixture(scope="module")

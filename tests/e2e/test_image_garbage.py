@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import itertools
-import subprocess
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, Final
@@ -16,16 +15,13 @@ from tests import registry
 from tests.e2e.agent import Agent
 from tests.e2e.conftest import NewAgent
 from tests.e2e.manifests import Json, container, pod
-from tests.podman_service import IMAGE, podman
+from tests.podman_service import IMAGE, image_exists, podman
 from tests.registry import Registry
 
 pytestmark = [pytest.mark.e2e, pytest.mark.podman]
 
 FULL = {"imageGCHighThresholdPercent": 1, "imageGCLowThresholdPercent": 0, "imageMinimumGCAge": "0s"}
 """Every disk is fuller than that."""
-COMMAND_DEADLINE_S = 60.0
-EXISTS_TRIES = 5
-"""Podman cannot tell while another image goes, whose layer it has just read of."""
 NEVER = {"imageGCHighThresholdPercent": 100, "imageMinimumGCAge": "0s"}
 
 
@@ -56,7 +52,7 @@ class Images:
         return f"{self._shop.address}/{name}:1"
 
     def exist(self, *names: str) -> list[bool]:
-        return [exists(f"{self._shop.address}/{name}:1") for name in names]
+        return [image_exists(f"{self._shop.address}/{name}:1") for name in names]
 
     def pull(self, image: str) -> None:
         """As the user does, beside the agent."""
@@ -85,16 +81,6 @@ def new_puller(shop: Registry, tmp_path: Path, new_agent: NewAgent) -> NewAgent:
         return agent
 
     return make
-
-
-def exists(image: str) -> bool:
-    """Asked for by its name: a list fails when an image goes meanwhile."""
-    for _ in range(EXISTS_TRIES):
-        done = subprocess.run(["podman", "image", "exists", image], timeout=COMMAND_DEADLINE_S, check=False)
-        if done.returncode in (0, 1):
-            break
-    assert done.returncode in (0, 1)
-    return done.returncode == 0
 
 
 def one(name: str, image: str) -> Json:
@@ -155,7 +141,7 @@ def test_only_what_the_agent_has_pulled_and_nobody_uses_goes(new_puller: NewAgen
     assert told.startswith("Insufficient free disk space on the node's image filesystem (")
     assert images.exist(*made) == [name != "unused" for name in made]
     assert agent.eye.pod_table() == processes
-    assert exists(IMAGE)
+    assert image_exists(IMAGE)
 
 
 MOMENTS: Final[Mapping[str, Callable[[list[bool]], bool]]] = {
@@ -215,6 +201,6 @@ def test_an_image_whose_puller_was_killed_is_the_agents_all_the_same(
             agent.remove("slow")
             agent.until_gone(["slow"])
             assert agent.cli("gc").code == 0
-            assert not exists(image)
+            assert not image_exists(image)
         finally:
             registry.forget_images(proxy.address)

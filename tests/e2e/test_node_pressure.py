@@ -7,114 +7,36 @@ lies in memory, where hardly anybody else writes.
 from __future__ import annotations
 
 import os
-import shutil
 import signal
 import subprocess
 import tarfile
-import tempfile
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, Final
 
 import pytest
 
 from ipc.eviction.signals import Signal
-from tests.bench.own_storage import VARIABLE, own_config
-from tests.e2e.agent import MEMORY, Agent, Json
+from tests.e2e.agent import Agent, Json
 from tests.e2e.conftest import NewAgent
-from tests.e2e.manifests import STAY, container, pod, pods
-from tests.podman_service import ensure_image, podman
-from workers.eviction.node_signals import Places, observe_node
+from tests.e2e.manifests import STAY, container, pod
+from tests.e2e.pressure import (
+    EVICTED_S,
+    MIB,
+    Crowd,
+    assert_told,
+    assert_told_of_disk,
+    available,
+    disk_agent,
+    imagefs_agent,
+    node_condition,
+    until_evicted,
+)
+from tests.podman_service import image_exists
 
 pytestmark = [pytest.mark.e2e, pytest.mark.podman]
 
-MIB: Final = 1024 * 1024
-INNOCENT: Final = 10
 UNUSED: Final = "localhost/rootlet-test-unused:latest"
-EVICTED_S: Final = 90.0
-"""A round every ten seconds, a measurement, and a machine that has other work."""
-
-
-def available(signal: Signal, directory: str = "") -> int:
-    """Amount that the agent would observe now."""
-    return observe_node({signal}, Places(directories=(directory,) if directory else ()), 0.0).signals[signal].available
-
-
-@pytest.fixture
-def in_memory() -> Iterator[Path]:
-    """A directory on a file system that is memory."""
-    MEMORY.mkdir(parents=True, exist_ok=True)
-    directory = Path(tempfile.mkdtemp(prefix="pressure-", dir=MEMORY))
-    yield directory
-    shutil.rmtree(directory, ignore_errors=True)
-
-
-@pytest.fixture
-def store_in_memory(monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
-    """A Podman storage of its own on a file system that is memory, for this process and its children."""
-    store = Path(tempfile.mkdtemp(prefix="rootlet-store-", dir="/dev/shm"))
-    run = Path(tempfile.mkdtemp(prefix="store-", dir=os.environ["XDG_RUNTIME_DIR"]))
-    with monkeypatch.context() as environment:
-        environment.setenv(VARIABLE, str(own_config(store, store / "graph", run)))
-        ensure_image(store)
-        yield store
-    podman("unshare", "rm", "-rf", str(store), str(run))
-
-
-class Crowd:
-    """Ten pods that want nothing but to be left alone, and what is known of them."""
-
-    def __init__(self, agent: Agent) -> None:
-        self._agent = agent
-        self._pods = pods("innocent", INNOCENT)
-        agent.run(*self._pods.values())
-        self._before = self._containers()
-
-    def _containers(self) -> dict[str, tuple[str, ...]]:
-        """By pod: ids of the containers that run."""
-        found: dict[str, tuple[str, ...]] = {}
-        for name in self._pods:
-            statuses = self._agent.pods()[name]["status"]["containerStatuses"]
-            found[name] = tuple(f"{s['containerID']} {s['restartCount']} {s['ready']}" for s in statuses)
-        return found
-
-    def assert_undisturbed(self) -> None:
-        assert self._containers() == self._before
-        for name in self._pods:
-            assert not {"Evicted", "Killing", "Unhealthy"} & self._agent.reasons(name).keys(), name
-
-
-def until_evicted(agent: Agent, name: str) -> Json:
-    """Status of the evicted pod."""
-
-    def failed() -> bool:
-        return bool(agent.pods().get(name, {}).get("status", {}).get("phase") == "Failed")
-
-    agent.until(failed, f"{name} is evicted", EVICTED_S)
-    status: Json = agent.pods()[name]["status"]
-    assert status["reason"] == "Evicted", status
-    return status
-
-
-def node_condition(agent: Agent, kind: str) -> Json:
-    [node] = agent.get("/api/v1/nodes")["items"]
-    found: Json = next((c for c in node["status"]["conditions"] if c["type"] == kind), {})
-    return found
-
-
-def assert_told(agent: Agent, name: str, status: Json, resource: str, kind: str) -> None:
-    """Status, events and conditions say why."""
-    assert status["message"].startswith(f"The node was low on resource: {resource}. Threshold quantity: ")
-    [target] = [c for c in status["conditions"] if c["type"] == "DisruptionTarget"]
-    assert (target["status"], target["reason"]) == ("True", "TerminationByKubelet")
-    assert target["message"] == status["message"]
-    [event] = [event for event in agent.events(name) if event["reason"] == "Evicted"]
-    assert (event["type"], event["message"]) == ("Warning", status["message"])
-    assert event["metadata"]["annotations"]["starved_resource"] == resource
-    assert f"Attempting to reclaim {resource}" in agent.messages("e2e", "EvictionThresholdMet")
-    # The node's status follows within nodeStatusUpdateFrequency.
-    agent.until(lambda: node_condition(agent, kind).get("status") == "True", f"the node has {kind}")
-    agent.until(lambda: not agent.eye.containers(name), "its containers are gone")
 
 
 def hog(share: int) -> Json:
@@ -158,18 +80,6 @@ def test_a_fork_bomb_goes(new_agent: NewAgent) -> None:
 def with_volume(script: str) -> Json:
     main = container(script=f"cd /v; {script}; {STAY}", volumeMounts=[{"name": "v", "mountPath": "/v"}])
     return pod("filler", main, volumes=[{"name": "v", "emptyDir": {}}])
-
-
-def disk_agent(new_agent: NewAgent, directory: Path, threshold: dict[str, str], **more: Any) -> Agent:
-    agent = new_agent(
-        stateDir=str(directory / "state"),
-        podLogsDir=str(directory / "logs"),
-        evictionHard=threshold,
-        evictionPressureTransitionPeriod="5s",
-        **more,
-    )
-    agent.start()
-    return agent
 
 
 @pytest.mark.parametrize(
@@ -233,16 +143,11 @@ def test_unused_images_that_fill_their_disk_go_and_no_pod_does(
     agent = imagefs_agent(new_agent, store_in_memory, in_memory, imageGCScope="AllImages", imageMinimumGCAge="1s")
     crowd = Crowd(agent)
     (store_in_memory / "of somebody else").write_bytes(bytes(256 * MIB))
-    agent.until(lambda: not is_image(UNUSED), "the unused image is gone", EVICTED_S)
+    agent.until(lambda: not image_exists(UNUSED), "the unused image is gone", EVICTED_S)
     assert "Attempting to reclaim ephemeral-storage" in agent.messages("e2e", "EvictionThresholdMet")
     agent.until(lambda: node_condition(agent, "DiskPressure")["status"] == "False", "there is room again", 60)
     crowd.assert_undisturbed()
     assert not [event for name in agent.pods() for event in agent.events(name) if event["reason"] == "Evicted"]
-
-
-def imagefs_agent(new_agent: NewAgent, store: Path, state: Path, **more: Any) -> Agent:
-    free = available(Signal.NODEFS_AVAILABLE, str(store))
-    return disk_agent(new_agent, state, {Signal.IMAGEFS_AVAILABLE.value: str(free - 128 * MIB)}, **more)
 
 
 def import_image(name: str, size: int) -> None:
@@ -258,15 +163,6 @@ def import_image(name: str, size: int) -> None:
         with process.stdin, tarfile.open(fileobj=process.stdin, mode="w|") as tar:
             tar.addfile(layer, zeros)
     assert process.returncode == 0
-
-
-def is_image(name: str) -> bool:
-    return subprocess.run(["podman", "image", "exists", name], check=False, timeout=60).returncode == 0
-
-
-def assert_told_of_disk(agent: Agent, status: Json, resource: str) -> None:
-    assert status["message"].startswith(f"The node was low on resource: {resource}. ")
-    assert f"Attempting to reclaim {resource}" in agent.messages("e2e", "EvictionThresholdMet")
 
 
 MOMENTS: Final[Mapping[str, Callable[[Agent], bool]]] = {

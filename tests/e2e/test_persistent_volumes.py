@@ -12,28 +12,10 @@ from typing import Any
 import pytest
 
 from tests.e2e.agent import Agent, Json
-from tests.e2e.volumes import claim, mount, mounting
+from tests.e2e.volumes import HERE, claim, mount, mounting, volume, wish
 from tests.podman_service import podman
 
 pytestmark = [pytest.mark.e2e, pytest.mark.podman]
-
-HERE = {
-    "required": {
-        "nodeSelectorTerms": [
-            {"matchExpressions": [{"key": "kubernetes.io/os", "operator": "In", "values": ["linux"]}]}
-        ]
-    }
-}
-
-
-def volume(name: str, size: str = "1Gi", modes: tuple[str, ...] = ("ReadWriteOnce",), **spec: Any) -> Json:
-    of = {"capacity": {"storage": size}, "accessModes": list(modes), **spec}
-    return {"apiVersion": "v1", "kind": "PersistentVolume", "metadata": {"name": name}, "spec": of}
-
-
-def wish(name: str, size: str = "1Gi", modes: tuple[str, ...] = ("ReadWriteOnce",), **spec: Any) -> Json:
-    of = {"accessModes": list(modes), "resources": {"requests": {"storage": size}}, **spec}
-    return {"apiVersion": "v1", "kind": "PersistentVolumeClaim", "metadata": {"name": name}, "spec": of}
 
 
 def using(name: str, of: str) -> Json:

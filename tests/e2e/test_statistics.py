@@ -7,7 +7,9 @@ import functools
 import json
 import os
 import re
+import tempfile
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any, Final
 
 import psutil
@@ -15,7 +17,9 @@ import pytest
 
 from tests.e2e.agent import Agent, Json
 from tests.e2e.manifests import STAY, container, pod
+from tests.e2e.volumes import HERE, claim, ephemeral, mount, volume, wish
 from tests.kubelet_tables.runner import SHARED
+from tests.podman_service import podman
 
 pytestmark = [pytest.mark.e2e, pytest.mark.podman]
 
@@ -162,6 +166,66 @@ def test_files_of_a_pod_are_counted(agent: Agent) -> None:
 
     agent.until(is_counted, "the volume's size", COUNTED_DEADLINE_S)
     agent.remove("files")
+
+
+WRITTEN: Final = 5 << 20
+"""Bytes in each volume of a pod with claims."""
+
+
+@pytest.fixture
+def claiming(agent: Agent) -> Iterator[Path]:
+    """A pod that has written to a volume of each kind; where its local volume is."""
+    podman_claim = f"{agent.instance}-stats"
+    with tempfile.TemporaryDirectory(prefix="rootlet-stats-", dir="/tmp") as directory:
+        local, host = Path(directory, "local"), Path(directory, "host")
+        volumes = [claim("local", "stats-local"), claim("host", "stats-host"), claim("podman", podman_claim)]
+        volumes.append(ephemeral("scratch"))
+        for path in (local, host):
+            path.mkdir()
+        agent.write(
+            volume("stats-pv-local", local={"path": str(local)}, nodeAffinity=HERE, storageClassName="stats-a"),
+            volume("stats-pv-host", hostPath={"path": str(host)}, storageClassName="stats-b"),
+            wish("stats-local", storageClassName="stats-a"),
+            wish("stats-host", storageClassName="stats-b"),
+        )
+        mounts = [mount(each["name"], f"/{each['name']}") for each in volumes]
+        script = " && ".join(f"head -c {WRITTEN} /dev/zero > {each['mountPath']}/x" for each in mounts)
+        writes = container("writes", script, volumeMounts=mounts)
+        agent.run(pod("claiming", container(volumeMounts=mounts), initContainers=[writes], volumes=volumes))
+        yield local
+        agent.remove("claiming", "stats-local", "stats-host", "stats-pv-local", "stats-pv-host")
+        agent.until_gone(["claiming"])
+        podman("volume", "rm", "--force", podman_claim)
+
+
+@pytest.mark.timeout(300)
+def test_claims_have_statistics_with_their_names(agent: Agent, claiming: Path) -> None:
+    """HostPath volumes have none, local ones those of the file system, the others those of the files in them."""
+    names = {"local": "stats-local", "podman": f"{agent.instance}-stats", "scratch": "claiming-scratch"}
+
+    def told() -> dict[str, Json]:
+        pods = agent.get("/stats/summary")["pods"]
+        found: Json = next((each for each in pods if each["podRef"]["name"] == "claiming"), {})
+        return {each["pvcRef"]["name"]: each for each in found.get("volume", ()) if "pvcRef" in each}
+
+    def is_counted() -> bool:
+        return all(told().get(name, {}).get("usedBytes", 0) >= WRITTEN for name in names.values())
+
+    agent.until(is_counted, "the sizes of the claims", COUNTED_DEADLINE_S)
+    found, fs = told(), os.statvfs(claiming)
+    assert {each["name"]: name for name, each in found.items()} == names
+    assert {each["pvcRef"]["namespace"] for each in found.values()} == {"default"}
+    assert found["stats-local"]["capacityBytes"] == fs.f_blocks * fs.f_frsize
+    for name in (names["podman"], names["scratch"]):
+        assert found[name]["usedBytes"] < 2 * WRITTEN
+        assert found[name]["inodesUsed"] == 2
+    metrics = agent.cli("get", "--raw", "/metrics").out
+    for name, each in found.items():
+        labels = f'{{namespace="default",persistentvolumeclaim="{name}"}}'
+        sizes = re.findall(rf"^kubelet_volume_stats_used_bytes{re.escape(labels)} (\S+)$", metrics, re.MULTILINE)
+        assert [float(size) >= WRITTEN for size in sizes] == [True]
+        assert f"kubelet_volume_stats_capacity_bytes{labels}" in metrics, each
+    assert "stats-host" not in metrics
 
 
 def test_container_info_and_machine_info(agent: Agent, busy: str) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import socket
 from collections.abc import Iterator
+from datetime import datetime
 from pathlib import Path
 
 import pytest
@@ -22,6 +23,7 @@ from tests.e2e.volumes import (
     unshare,
 )
 from tests.podman_service import IMAGE, podman
+from workers.volumemanager.plugins.back_off import INITIAL_PAUSE_S
 
 pytestmark = [pytest.mark.e2e, pytest.mark.podman]
 
@@ -146,6 +148,33 @@ def test_a_host_path_of_another_type_waits(agent: Agent, host: Path) -> None:
     (place / "here").write_text("at last")
     agent.until_ready(["typed"])
     assert agent.inside("typed", "cat /data/here") == "at last"
+
+
+def test_a_mount_that_fails_again_is_tried_after_growing_pauses_and_an_edit_ends_them(agent: Agent, host: Path) -> None:
+    """The event's count and dates show every try: the second is half a second after the first, and each pause is twice
+    the one before. The edit comes in the sixth, of 16 s; the container runs before that is over."""
+    wrong, right = host / "file", host / "directory"
+    tries: dict[int, float] = {}
+
+    def count_tries() -> int:
+        told = [event for event in agent.events("paused") if event["reason"] == "FailedMount"]
+        for event in told:
+            first, last = (datetime.fromisoformat(event[f"{which}Timestamp"]) for which in ("first", "last"))
+            tries.setdefault(event["count"], (last - first).total_seconds())
+        return max(tries, default=0)
+
+    agent.write(mounting("paused", [host_path("data", wrong, "Directory")], mount("data", "/data")))
+    agent.until(lambda: count_tries() >= 6, "it was tried six times")
+    for count, after_s in tries.items():
+        pauses_s = [INITIAL_PAUSE_S * 2**number for number in range(count - 1)]
+        assert after_s >= sum(pauses_s) - 1, f"try {count}: dates are of whole seconds"
+    (event,) = (event for event in agent.events("paused") if event["reason"] == "FailedMount")
+    assert event["count"] == 6
+    agent.run(mounting("paused", [host_path("data", right, "Directory")], mount("data", "/data")))
+    assert agent.inside("paused", "cat /data/inner") == "inner"
+    state = container_status(agent.pods()["paused"], "main")["state"]
+    began, failed = map(datetime.fromisoformat, (state["running"]["startedAt"], event["lastTimestamp"]))
+    assert (began - failed).total_seconds() < INITIAL_PAUSE_S * 2**5
 
 
 def test_what_types_make_and_take(agent: Agent, host: Path) -> None:

@@ -10,6 +10,14 @@ from tests.e2e.agent import Agent, Json
 from tests.e2e.manifests import container, pod
 
 UNSHARE_DEADLINE_S = 60
+HERE = {
+    "required": {
+        "nodeSelectorTerms": [
+            {"matchExpressions": [{"key": "kubernetes.io/os", "operator": "In", "values": ["linux"]}]}
+        ]
+    }
+}
+"""Node affinity of a local volume: this host."""
 
 
 def empty_dir(name: str, **source: Any) -> Json:
@@ -27,6 +35,18 @@ def host_path(name: str, path: Path, type: str = "") -> Json:
 
 def claim(name: str, of: str, **source: Any) -> Json:
     return {"name": name, "persistentVolumeClaim": {"claimName": of, **source}}
+
+
+def volume(name: str, size: str = "1Gi", modes: tuple[str, ...] = ("ReadWriteOnce",), **spec: Any) -> Json:
+    """PersistentVolume."""
+    of = {"capacity": {"storage": size}, "accessModes": list(modes), **spec}
+    return {"apiVersion": "v1", "kind": "PersistentVolume", "metadata": {"name": name}, "spec": of}
+
+
+def wish(name: str, size: str = "1Gi", modes: tuple[str, ...] = ("ReadWriteOnce",), **spec: Any) -> Json:
+    """PersistentVolumeClaim."""
+    of = {"accessModes": list(modes), "resources": {"requests": {"storage": size}}, **spec}
+    return {"apiVersion": "v1", "kind": "PersistentVolumeClaim", "metadata": {"name": name}, "spec": of}
 
 
 def mount(name: str, path: str, **fields: Any) -> Json:

@@ -121,7 +121,7 @@ class NodePressure:
         """Memory that pods may have together, without their working sets by their statistics. Nothing is observed where
         those do not come in time."""
         packed = await self._statistics()
-        used = await asyncio.to_thread(_memory_used, packed) if packed is not None else None
+        used = await asyncio.to_thread(memory_used, packed) if packed is not None else None
         found = of_memory(self._pods_memory, used, self._clock.now().wall)
         return {Signal.ALLOCATABLE_MEMORY_AVAILABLE: found} if found is not None else {}
 
@@ -148,7 +148,8 @@ class NodePressure:
         return await asyncio.to_thread(_decoded, packed)
 
 
-def _memory_used(packed: bytes) -> int:
+def memory_used(packed: bytes) -> int:
+    """Working sets of all pods of a snapshot, in bytes."""
     return sum(pod.memory or sum(each.memory or 0 for each in pod.containers) for pod in _decoded(packed))
 
 

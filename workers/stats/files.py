@@ -11,10 +11,11 @@ import msgspec
 from ipc.host.clock import Clock
 from ipc.host.file_systems import mount_id
 from ipc.stats.values import ContainerSample, FileSystem, VolumeSample
+from workers.kubecontainer.mounted_claims import ClaimKind, read_mounted_claims
 from workers.libpod.image_store import ImageStore
 from workers.logs import layout
 from workers.stats import flat_files
-from workers.stats.storage import PERIOD_S, DiskUsage, file_system, sum_of, used_on, volumes_in
+from workers.stats.storage import PERIOD_S, DiskUsage, UserFileSystems, file_system, sum_of, used_on, volumes_in
 from workers.stats.targets import ContainerTarget, PodTarget
 from workers.userns.unshare import Unshare
 
@@ -36,6 +37,13 @@ class _Volume(NamedTuple):
     path: str
     on: str
     """The directory whose file system it is on: that of all pods, or its own."""
+    claim: str = ""
+    """Name of the claim that it is; empty of any other volume."""
+
+    @property
+    def is_counted(self) -> bool:
+        """Whether its files are counted; a local volume's use is that of its whole file system."""
+        return self.plugin != ClaimKind.LOCAL
 
 
 class Files:
@@ -46,6 +54,7 @@ class Files:
         self._clock = clock
         self._disk = DiskUsage(unshare)
         self._images = ImageStore()
+        self._users = UserFileSystems()
         self._fs: dict[str, FileSystem | None] = {}
         """File systems of this round, by path."""
         self._began = clock.now()
@@ -80,9 +89,9 @@ class Files:
     def volumes(self, pod: PodTarget) -> Iterable[VolumeSample]:
         """Volumes of a pod of which something is known."""
         for volume in self._volumes(pod):
-            fs = self._used(volume.path, volume.on)
+            fs = self._used(volume.path, volume.on) if volume.is_counted else self._of_user(volume.path)
             if fs is not None:
-                yield VolumeSample(name=volume.name, plugin=volume.plugin, fs=fs)
+                yield VolumeSample(name=volume.name, plugin=volume.plugin, fs=fs, claim=volume.claim)
 
     def ephemeral(
         self, pod: PodTarget, containers: Collection[ContainerSample], volumes: Collection[VolumeSample]
@@ -110,7 +119,7 @@ class Files:
         for pod in pods:
             for target in pod.containers:
                 yield from filter(None, (target.layer, self._log_directory(pod, target)))
-            yield from (volume.path for volume in self._volumes(pod))
+            yield from (volume.path for volume in self._volumes(pod) if volume.is_counted)
 
     def _log_directory(self, pod: PodTarget, target: ContainerTarget) -> str:
         """Empty for the infra container."""
@@ -129,13 +138,20 @@ class Files:
             return ()
         known = self._volumes_of.get(pod.uid)
         if known is None or self._began.mono - known[0] > PERIOD_S:
-            roots = filter(None, (self._places.pods_dir, self._places.memory_dir))
-            known = self._began.mono, tuple(volume for root in roots for volume in _volumes_below(root, pod.uid))
+            root, memory = self._places.pods_dir, self._places.memory_dir
+            below = (volume for each in (root, memory) if each for volume in _volumes_below(each, pod.uid))
+            known = self._began.mono, (*below, *_claims(root, pod.uid))
             self._volumes_of[pod.uid] = known
         return known[1]
 
     def _used(self, path: str, on: str) -> FileSystem | None:
         return used_on(self._file_system(on), self._disk.of(path), path)
+
+    def _of_user(self, path: str) -> FileSystem | None:
+        """A directory of the user's, whose file system need not answer; asked once in a round."""
+        if path not in self._fs:
+            self._fs[path] = self._users.of(path, self._began.wall)
+        return self._fs[path]
 
     def _file_system(self, path: str) -> FileSystem | None:
         if path not in self._fs:
@@ -152,6 +168,11 @@ def _volumes_below(root: str, uid: str) -> Iterator[_Volume]:
     for plugin, name in volumes_in(root, uid):
         path = os.path.join(root, uid, "volumes", plugin, name)
         yield _Volume(plugin, name, path, root if _is_on_one_device(path, root) else path)
+
+
+def _claims(pods_dir: str, uid: str) -> Iterator[_Volume]:
+    for each in read_mounted_claims(pods_dir, uid):
+        yield _Volume(each.kind, each.volume, each.path, each.path, each.claim)
 
 
 def _is_on_one_device(*paths: str) -> bool:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import threading
 from collections.abc import Callable, Iterable
 from typing import Final
 
@@ -31,6 +32,10 @@ MAX_FILES: Final = 20_000
 MAX_CLOSED: Final = 500
 """Most directories that are counted inside Podman's namespaces at once."""
 CLOSED_DEADLINE_S: Final = 20.0
+ANSWER_S: Final = 0.2
+"""A file system of the user's is waited for so long, in seconds."""
+MAX_HANGING: Final = 16
+"""Most threads that wait for file systems which do not answer."""
 
 Usage = tuple[int, int]
 """Bytes and inodes."""
@@ -126,6 +131,28 @@ def file_system(path: str, time: float) -> FileSystem | None:
         inodes_free=found.f_ffree,
         inodes_used=found.f_files - found.f_ffree,
     )
+
+
+class UserFileSystems:
+    """File systems of directories that are the user's, perhaps on a network whose server is gone: each is asked in a
+    thread, and while one has not answered it is not asked again. For one thread at a time."""
+
+    def __init__(self, ask: Callable[[str, float], FileSystem | None] = file_system) -> None:
+        self._ask = ask
+        self._hanging: dict[str, threading.Thread] = {}
+
+    def of(self, path: str, time: float) -> FileSystem | None:
+        """As `file_system`; None too when it does not answer within `ANSWER_S`, or so many hang already."""
+        self._hanging = {path: thread for path, thread in self._hanging.items() if thread.is_alive()}
+        if path in self._hanging or len(self._hanging) >= MAX_HANGING:
+            return None
+        found: list[FileSystem | None] = []
+        asking = threading.Thread(target=lambda: found.append(self._ask(path, time)), name="statvfs", daemon=True)
+        asking.start()
+        asking.join(ANSWER_S)
+        if not found:
+            self._hanging[path] = asking
+        return found[0] if found else None
 
 
 def used_on(fs: FileSystem | None, usage: Usage | None, path: str) -> FileSystem | None:

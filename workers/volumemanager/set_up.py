@@ -16,6 +16,7 @@ from workers.kubecontainer.mounted_volume import MountedVolume, VolumeError, why
 from workers.kubecontainer.pod_snapshot import PodSnapshot
 from workers.sync.record import SyncEnded
 from workers.sync.run import SyncRun
+from workers.volumemanager.claims_record import note_claims
 from workers.volumemanager.plugins.back_off import Failure
 from workers.volumemanager.plugins.claim import set_up_claim
 from workers.volumemanager.plugins.empty_dir import set_up_empty_dir
@@ -40,6 +41,7 @@ async def set_up_volumes(run: SyncRun, host: VolumeHost, of: PodSnapshot) -> dic
             failures.append(found)
         else:
             mounted[volume.name] = found
+    await note_claims(run, host, of, mounted)
     if failures:
         words, retry_at = "; ".join(each.words for each in failures), min(each.retry_at for each in failures)
         raise SyncEnded(SyncError.FAILED_MOUNT, words, retry_at=retry_at)

@@ -116,3 +116,4 @@ class Metrics:
             yield read.inflight_family(inflight())
             if snapshot is not None:
                 yield statistics.log_family(snapshot)
+                yield from statistics.claim_families(snapshot)

@@ -1,4 +1,4 @@
-"""Families of a snapshot of statistics: resource metrics, cAdvisor's, and the sizes of logs. Pure.
+"""Families of a snapshot of statistics: resource metrics, cAdvisor's, and the sizes of logs and claims. Pure.
 
 Every sample has the time of its measurement, as the kubelet's have. cAdvisor's ``id`` is a cgroup; here it is the
 container's own id, below ``/``, because a rootless container need not have a cgroup.
@@ -12,7 +12,7 @@ from typing import TypeVar
 from ipc.metrics import statistics as table
 from ipc.metrics.model import Metric
 from ipc.metrics.statistics import Figure
-from ipc.stats.values import ContainerSample, PodSample, Snapshot
+from ipc.stats.values import ContainerSample, FileSystem, PodSample, Snapshot
 from workers.api_server.metrics.exposition import Family, Sample, label_text
 
 S = TypeVar("S")
@@ -90,6 +90,20 @@ def log_family(snapshot: Snapshot) -> Family:
             if container.logs is not None and container.logs.used is not None
         ],
     )
+
+
+def claim_families(snapshot: Snapshot) -> Iterator[Family]:
+    """pkg/kubelet/metrics/collectors/volume_stats.go. A claim that several pods have mounted counts once."""
+    claims: dict[tuple[str, str], FileSystem] = {}
+    for pod in snapshot.pods:
+        for volume in pod.volumes:
+            if volume.claim:
+                claims.setdefault((pod.namespace, volume.claim), volume.fs)
+    for figure in table.CLAIM_FIGURES:
+        names, of = figure.metric.label_names, figure.of
+        values = ((key, of(fs)) for key, fs in claims.items())
+        samples: list[Sample] = [("", label_text(names, key), value, 0.0) for key, value in values if value is not None]
+        yield Family(figure.metric, samples)
 
 
 def no_statistics(metric: Metric) -> list[Family]:

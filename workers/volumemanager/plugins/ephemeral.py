@@ -57,8 +57,13 @@ async def remove_ephemeral_volumes(run: SyncRun, host: VolumeHost) -> None:
 
 
 def podman_volume_name(pod: PodRef, volume: str) -> str:
-    """Name in Podman; the first part is what the claim is called upstream."""
-    return f"{pod.name}-{volume}_{pod.namespace}_{pod.uid}"
+    """Name in Podman; the first part is the claim's."""
+    return f"{claim_name(pod.name, volume)}_{pod.namespace}_{pod.uid}"
+
+
+def claim_name(pod: str, volume: str) -> str:
+    """Name of the claim that upstream would make (VolumeClaimName)."""
+    return f"{pod}-{volume}"
 
 
 def _mark(pods_dir: str, uid: str, name: str) -> None:

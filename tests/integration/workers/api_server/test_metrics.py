@@ -19,6 +19,7 @@ from ipc.shm.metric_cells import METERS
 from ipc.stats.values import (
     ContainerSample,
     Cpu,
+    FileSystem,
     Interface,
     Memory,
     Network,
@@ -26,6 +27,7 @@ from ipc.stats.values import (
     PodSample,
     Snapshot,
     Source,
+    VolumeSample,
     encode_snapshot,
 )
 from tests.harness.api_server import SLOT, STARTED, Master, agent_changed, pod_changed
@@ -138,6 +140,11 @@ def snapshot(now: float) -> Snapshot:
     container = ContainerSample(id="c0ffee", name="app", image="busybox", started_at=STARTED, cpu=cpu, memory=memory)
     received = {"rx_bytes": 1, "rx_packets": 2, "rx_errors": 3, "rx_dropped": 4}
     interface = Interface(name="eth0", **received, tx_bytes=5, tx_packets=6, tx_errors=7, tx_dropped=8)
+    fs = FileSystem(time=STARTED, capacity=100, available=60, used=40, inodes=9, inodes_free=5)
+    volumes = (
+        VolumeSample(name="disk", plugin="podman", fs=fs, claim="data"),
+        VolumeSample(name="scratch", plugin="kubernetes.io~empty-dir", fs=fs),
+    )
     pod = PodSample(
         uid="uid-web",
         name="web",
@@ -145,8 +152,10 @@ def snapshot(now: float) -> Snapshot:
         containers=(container,),
         cpu=cpu,
         network=Network(time=STARTED, interfaces=(interface,)),
+        volumes=volumes,
     )
-    return Snapshot(time=STARTED, mono=now, number=1, node=NodeSample(name="node-1", cpu=cpu), pods=(pod,))
+    other = PodSample(uid="uid-other", name="other", namespace="default", volumes=volumes)
+    return Snapshot(time=STARTED, mono=now, number=1, node=NodeSample(name="node-1", cpu=cpu), pods=(pod, other))
 
 
 def publish(master: Master) -> None:
@@ -180,6 +189,23 @@ async def test_cadvisors_metrics(master: Master, accept: str) -> None:
     assert found["container_memory_usage_bytes", "app"] == 4096.0
     assert found["container_network_transmit_packets_dropped_total", ""] == 8.0
     assert ("container_memory_rss", "app") not in found
+
+
+@pytest.mark.parametrize("accept", ["", OPENMETRICS])
+async def test_a_claim_is_told_once_however_many_pods_have_it(master: Master, accept: str) -> None:
+    master.ready()
+    publish(master)
+    found = await scrape(master, accept=accept)
+    labels = (("namespace", "default"), ("persistentvolumeclaim", "data"))
+    told = {name: value for (name, of), value in found.items() if name.startswith("kubelet_volume_stats_")}
+    assert told == {
+        "kubelet_volume_stats_capacity_bytes": 100.0,
+        "kubelet_volume_stats_available_bytes": 60.0,
+        "kubelet_volume_stats_used_bytes": 40.0,
+        "kubelet_volume_stats_inodes": 9.0,
+        "kubelet_volume_stats_inodes_free": 5.0,
+    }, "what is not known is not told"
+    assert {of for name, of in found if name in told} == {labels}
 
 
 async def test_an_answer_is_compressed_on_request(master: Master) -> None:

@@ -43,7 +43,10 @@ POD = values.PodSample(
     memory=MEMORY,
     network=NETWORK,
     processes=values.Processes(source=Source.CONTAINERS, count=3),
-    volumes=(values.VolumeSample(name="data", plugin="kubernetes.io~empty-dir", fs=FS),),
+    volumes=(
+        values.VolumeSample(name="data", plugin="kubernetes.io~empty-dir", fs=FS),
+        values.VolumeSample(name="disk", plugin="podman", fs=FS, claim="of-disk"),
+    ),
     ephemeral_storage=FS,
 )
 NODE = values.NodeSample(name="n", started_at=T, cpu=CPU, memory=MEMORY, network=NETWORK, fs=FS)
@@ -63,8 +66,9 @@ def test_a_pod() -> None:
     assert pod["startTime"] == "2027-01-15T08:00:00Z"
     assert pod["process_stats"] == {"process_count": 3}
     assert pod["ephemeral-storage"]["usedBytes"] == 30
-    (volume,) = pod["volume"]
-    assert (volume["name"], volume["inodesUsed"]) == ("data", 4)
+    volume, claim = pod["volume"]
+    assert (volume["name"], volume["inodesUsed"], "pvcRef" in volume) == ("data", 4, False)
+    assert (claim["name"], claim["pvcRef"]) == ("disk", {"name": "of-disk", "namespace": "default"})
     assert pod["network"]["rxBytes"] == 1
     assert pod["network"]["interfaces"] == [{"name": "eth0", "rxBytes": 1, "rxErrors": 3, "txBytes": 5, "txErrors": 7}]
 

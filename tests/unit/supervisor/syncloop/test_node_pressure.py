@@ -15,6 +15,7 @@ from ipc.eviction.usage import ContainerUsage, DiskUsage, PodUsage
 from ipc.kubecontainer.pod_failure import PodFailure
 from ipc.kubecontainer.pod_status import ContainerState, RuntimePodStatus
 from ipc.messages.node_worker import ImagesCollected, NodeObserved
+from supervisor.managers.image_gc import IMAGE_GC_PERIOD_S
 from supervisor.protocol.events import EvictionsRestored
 from tests.harness.dialogue import Talk, exited, pod, running
 
@@ -145,6 +146,20 @@ def test_only_critical_pods() -> None:
     assert node.memory(1, pods={"critical": 3 * GIB}) == []
     assert "Evicted critical" not in node.events
     assert node.memory(1) == ["observe node memory"], "the next round looks again"
+
+
+def test_the_image_of_a_pod_that_was_evicted_is_not_wanted_any_more() -> None:
+    """Else the image stays as long as the manifest does, and the next pod is evicted for it."""
+    node = Node(pod("a", image="v1"), pod("b", image="v2"))
+    node.images_collected()
+    node.disk(5 * GIB)
+    assert node.talk.image_requests[-1].wanted == {"v1": "default/a", "v2": "default/b"}
+    node.images_collected()
+    node.disk(5 * GIB, pods={"a": MIB, "b": GIB})
+    assert node.events[-1] == "Evicted b"
+    node.end("b")
+    node.talk.tick(IMAGE_GC_PERIOD_S)
+    assert node.talk.image_requests[-1].wanted == {"v1": "default/a"}
 
 
 def test_what_is_unknown_evicts_nobody() -> None:

@@ -16,6 +16,7 @@ from ipc.messages.pod_worker import SyncDone
 from tests.fakes.clock import simulate
 from tests.harness.pods import container, pod
 from tests.harness.sync import FakeHost
+from workers.kubecontainer.mounted_claims import ClaimKind, read_mounted_claims, write_mounted_claims
 
 NO_DIRECTORY = HostPathVolumeSource(path="/dev/null", type="Directory")
 UNKNOWN = frozenset({ObjectRef(ObjectKind.PERSISTENT_VOLUME_CLAIM, "data")})
@@ -67,3 +68,19 @@ def test_a_pod_waits_while_nobody_knows_whether_there_is_a_claim(tmp_path: Path)
     done = synced(tmp_path, {}, UNKNOWN)
     assert (done.error, 'claim "data" is not known' in done.message) == ("FailedMount", True)
     assert done.summary.endswith("nothing could be done yet (FailedMount)")
+
+
+def test_where_a_claims_files_lie_is_noted_for_the_statistics(tmp_path: Path) -> None:
+    """Also when a running container uses the volume, and what was noted is gone."""
+
+    async def scenario() -> None:
+        host, uid = FakeHost(tmp_path / "logs"), using_data().metadata.uid
+        await host.sync(using_data(), objects=ConfigObjects())
+        (first,) = noted = read_mounted_claims(str(host.pods_dir), uid)
+        assert (first.volume, first.claim, first.kind) == ("v", "data", ClaimKind.PODMAN)
+        assert first.path
+        write_mounted_claims(str(host.pods_dir), uid, ())
+        await host.sync(using_data(), objects=ConfigObjects())
+        assert read_mounted_claims(str(host.pods_dir), uid) == noted
+
+    simulate(scenario)

@@ -1,0 +1,103 @@
+"""Pods fill the image store by what they have pulled: images that nobody uses go, and a pod only when all are in use.
+
+Podman's storage is a small part of a file system that is memory, the registry the test's own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Final
+
+import pytest
+
+from tests import registry
+from tests.e2e.agent import Agent
+from tests.e2e.conftest import NewAgent
+from tests.e2e.manifests import STAY, container, pod
+from tests.e2e.pressure import EVICTED_S, MIB, Crowd, assert_told, imagefs_agent, node_condition, until_evicted
+from tests.podman_service import image_exists
+from tests.registry import Registry
+
+pytestmark = [pytest.mark.e2e, pytest.mark.podman, pytest.mark.slow, pytest.mark.timeout(400)]
+
+SMALL: Final = 32 * MIB
+LARGE: Final = 64 * MIB
+"""Three small images and a large one are more than the node has (`imagefs_agent`), the large one alone is not, nor are
+the small ones."""
+
+
+@pytest.fixture
+def shop(store_in_memory: Path, tmp_path: Path) -> Iterator[Registry]:
+    if reason := registry.why_not():
+        pytest.skip(reason)
+    with registry.registry(tmp_path) as made:
+        yield made
+
+
+@pytest.fixture
+def filling(store_in_memory: Path, shop: Registry, in_memory: Path, tmp_path: Path, new_agent: NewAgent) -> Agent:
+    environment = registry.registries_conf(tmp_path, shop.address)
+
+    def make(**changes: object) -> Agent:
+        agent = new_agent(**changes)
+        agent.environment |= environment
+        return agent
+
+    return imagefs_agent(make, store_in_memory, in_memory, imageMinimumGCAge="1s")
+
+
+def run_from(agent: Agent, shop: Registry, name: str, size: int, script: str = STAY) -> None:
+    shop.push(name, "1", layer_bytes=size)
+    agent.run(pod(name, container(script=script, image=image_of(shop, name), imagePullPolicy="IfNotPresent")))
+
+
+def image_of(shop: Registry, name: str) -> str:
+    return f"{shop.address}/{name}:1"
+
+
+def stored(shop: Registry, *names: str) -> set[str]:
+    """Names of those images that the storage has."""
+    return {name for name in names if image_exists(image_of(shop, name))}
+
+
+def evicted(agent: Agent) -> set[str]:
+    return {event["involvedObject"]["name"] for event in agent.events() if event["reason"] == "Evicted"}
+
+
+def test_images_of_pods_that_are_gone_go_and_no_pod_does(filling: Agent, shop: Registry) -> None:
+    crowd, gone = Crowd(filling), ("gone-1", "gone-2", "gone-3")
+    for name in gone:
+        run_from(filling, shop, name, SMALL)
+        filling.remove(name)
+        filling.until_gone([name])
+    assert stored(shop, *gone) == set(gone), "there is room for them"
+    run_from(filling, shop, "stays", LARGE)
+    filling.until(lambda: not stored(shop, *gone), "the unused images are gone", EVICTED_S)
+    assert "Attempting to reclaim ephemeral-storage" in filling.messages("e2e", "EvictionThresholdMet")
+    filling.until(lambda: node_condition(filling, "DiskPressure").get("status") == "False", "there is room again", 60)
+    assert stored(shop, "stays") == {"stays"}
+    filling.until_ready(["stays"])
+    crowd.assert_undisturbed()
+    assert evicted(filling) == set()
+
+
+def test_of_pods_whose_images_are_all_in_use_the_one_with_the_largest_layer_goes(
+    filling: Agent, shop: Registry
+) -> None:
+    """Images are nobody's use: the pods are ranked by what they have written. That of the pod that went is unused."""
+    crowd, small = Crowd(filling), ("small-1", "small-2", "small-3")
+    for name in small:
+        run_from(filling, shop, name, SMALL)
+    writes = f"busybox head -c {8 * MIB} /dev/zero > /written; {STAY}"
+    run_from(filling, shop, "large", LARGE, writes)
+    status = until_evicted(filling, "large")
+    assert_told(filling, "large", status, "ephemeral-storage", "DiskPressure")
+    assert "Container main was using" in status["message"]
+    assert "request is 0, has larger consumption of ephemeral-storage" in status["message"]
+    filling.until(lambda: not stored(shop, "large"), "its image is gone", EVICTED_S)
+    filling.until(lambda: node_condition(filling, "DiskPressure").get("status") == "False", "there is room again", 60)
+    filling.until_ready(small)
+    assert stored(shop, *small) == set(small)
+    crowd.assert_undisturbed()
+    assert evicted(filling) == {"large"}
