@@ -53,3 +53,33 @@ def test_pods_reach_each_other(agent: Agent) -> None:
     for name in ("web", "web.team.default.svc"):
         assert ips["server"] in agent.inside("client", f"busybox nslookup {name}")
     assert f"{ips['server']}\tweb.team.default.svc\tweb" in agent.inside("server", "cat /etc/hosts").splitlines()
+
+
+SERVICE: Final = "10.96.201.7"
+"""The address of a service, which no interface has."""
+
+
+@contextlib.contextmanager
+def proxied(address: str, pod_ip: str) -> Iterator[None]:
+    """Podman's network namespace with the rules that a kube-proxy in it would make (docs/howto/cluster-network.md)."""
+    in_namespace = ("unshare", "--rootless-netns", "nft")
+    table = f"table ip proxy-{pod_ip.replace('.', '-')}"
+    rules = {
+        "prerouting": f"type nat hook prerouting priority dstnat; ip daddr {address} dnat to {pod_ip}",
+        # A pod of the same bridge would answer past these rules.
+        "postrouting": f"type nat hook postrouting priority srcnat - 5; ct original ip daddr {address} masquerade",
+    }
+    chains = "".join(f"chain {name} {{ {rule}; }}; " for name, rule in rules.items())
+    podman(*in_namespace, f"{table} {{ {chains} }}")
+    try:
+        yield
+    finally:
+        podman(*in_namespace, f"delete {table}")
+
+
+def test_services_of_a_proxy_in_podmans_network_are_reached(agent: Agent) -> None:
+    agent.run(pod("server", container(script=SERVE), hostname="web", terminationGracePeriodSeconds=1), pod("client"))
+    pod_ip = agent.pods()["server"]["status"]["podIP"]
+    fetch = f"nc -w 2 {SERVICE} {PORT} </dev/null"
+    with proxied(SERVICE, pod_ip):
+        agent.until(lambda: agent.inside("client", fetch) == "web", "a client reaches the service's address")
