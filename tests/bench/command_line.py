@@ -73,7 +73,7 @@ AGENT_COMMANDS: Final[Sequence[tuple[str, ...]]] = (
     ("rollout", "restart", "pod/applied"),
     ("doctor", "--config", "{directory}/rootlet.yaml"),
 )
-"""What a whole agent answers. `doctor` has no aim: it is not asked in passing, and reads everything."""
+"""Commands that a whole agent answers. `doctor` has no aim: it is not asked in passing, and reads everything."""
 
 
 class Taken(NamedTuple):

@@ -350,7 +350,7 @@ class Bench:
                 self._record(side, f"start.cpu_ms.{process}", 1000 * used_s[process] / self._plan.pods)
 
     def _record_raw_calls(self, phase: str, **operations: int) -> None:
-        """What a raw pod takes."""
+        """Calls that a raw pod takes, by operation."""
         self._record(Side.RAW, f"{phase}.calls", sum(operations.values()))
         for operation, made in operations.items():
             self._record(Side.RAW, f"{phase}.calls.{operation}", made)
