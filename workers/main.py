@@ -52,6 +52,9 @@ from workers.sync.traced_runtime import traced
 AUTH_FILE_VARIABLE: Final = "REGISTRY_AUTH_FILE"
 """Environment variable that Podman's command line knows (podman-login(1)): where the user keeps registry logins."""
 
+SERVICE_STARTS_WITHIN_S: Final = 2.0
+"""How long the first call waits for the agent's own Podman service to listen, in seconds."""
+
 log = logging.getLogger(__name__)
 
 NodeWorkerLink = Channel[NodeWorkerReport, NodeWorkerCommand]
@@ -242,6 +245,7 @@ async def _podman(context: ChildContext, listener: Listener) -> AsyncIterator[Ru
             settings.podman_path, settings.podman_environment, os.path.dirname(settings.dialer_socket)
         ),
         pod_cgroups=settings.node.pod_cgroups or NO_SLICES,
+        starting_s=SERVICE_STARTS_WITHIN_S if settings.podman_environment else 0.0,
     )
     try:
         yield traced(runtime)

@@ -59,6 +59,7 @@ from workers.specgen.seccomp import SeccompSettings
 from workers.sync.attribution import on_behalf_of
 from workers.sync.mutation_limiter import MutationLimiter, OwnSlots, Slots
 from workers.sync.record import SyncEnded, SyncRecord
+from workers.sync.removal_gate import RemovalGate
 from workers.sync.run import PodRef, SyncRun, SyncServices
 from workers.userns.unshare import Unshare
 from workers.volumemanager.plugins.volume_host import VolumeHost
@@ -66,6 +67,8 @@ from workers.volumemanager.plugins.volume_host import VolumeHost
 MAX_PODS_IN_FLIGHT: Final = 5000
 """Most syncs under way in one worker: as many as maxPods allows, because a sync that waits for its image for half an
 hour must not keep another pod from being stopped. The runtime has its own, smaller bounds for its calls."""
+DOWN_PER_PERMIT: Final = 2
+"""Pods that are down or on their way, for each call that removes one: the next are ready when a permit is free."""
 SHUTDOWN_WAIT_S: Final = 5.0
 """How long syncs in flight get to finish their current step, in seconds."""
 
@@ -133,6 +136,7 @@ class PodWorker:
             runtime=runtime,
             clock=clock,
             mutations=MutationLimiter(_slots(context)),
+            removals=RemovalGate(DOWN_PER_PERMIT * context.settings.max_mutations),
             order=itertools.count(),
             report=self._send,
             step=row_writer.step,
@@ -187,6 +191,7 @@ class PodWorker:
                 task.cancel()
             await asyncio.gather(*late, return_exceptions=True)
         self._context.services.mutations.close()
+        self._context.services.removals.close()
         self._context.services.files.close()
 
     def _start(self, request: SyncPod) -> None:

@@ -104,11 +104,12 @@ class PodmanRuntime:
         listener: Listener | None = None,
         runtime_services: RuntimeServices = NO_SERVICES,
         pod_cgroups: PodCgroups = NO_SLICES,
+        starting_s: float = 0.0,
     ) -> None:
         """Connects to nothing yet. ``instance`` is the label value of what is ours; the maxima are calls in flight.
 
         ``auth_file`` holds registry logins for the pulls, instead of those that the service finds by itself. The
-        listener gets changes of the service's health.
+        listener gets changes of the service's health. ``starting_s``: how long a service may take until it listens.
         """
         self._socket_path = socket_path
         self._client = LibpodClient(
@@ -117,6 +118,7 @@ class PodmanRuntime:
             max_reads=max_reads,
             request_timeout_s=request_timeout_s,
             listener=listener or Listener(),
+            starting_s=starting_s,
         )
         self._oci_runtimes = OciRuntimes(
             runtime_services,
@@ -450,6 +452,9 @@ class PodmanRuntime:
 
     def has_monitor(self, process: ContainerProcess) -> bool:
         return procfs.has_monitor(process)
+
+    def will_record(self, process: ContainerProcess) -> bool:
+        return procfs.will_record(process)
 
     def is_exiting(self, container: InspectedContainer) -> bool:
         return procfs.is_exiting(container)

@@ -77,10 +77,15 @@ def _decode(data: bytes) -> tuple[DesiredPod, ...]:
 def _pod(entry: _Entry) -> Pod:
     """A pod of a cluster has a status, too, if that says that the pod has ended for good: nothing of it may be left to
     say so. Any other is older than what will be observed."""
-    if entry.source != API_SOURCE:
-        return decode_pod(_plain(entry.pod))
-    pod = msgspec.json.decode(entry.pod, type=Pod)
-    return pod if pod.status.phase in TERMINAL_PHASES else msgspec.structs.replace(pod, status=PodStatus())
+    try:
+        pod = msgspec.json.decode(entry.pod, type=Pod)
+    except msgspec.ValidationError:
+        if entry.source == API_SOURCE:
+            raise
+        return decode_pod(_plain(entry.pod))  # what is wrong with it, in words
+    if entry.source == API_SOURCE and pod.status.phase in TERMINAL_PHASES:
+        return pod
+    return msgspec.structs.replace(pod, status=PodStatus())
 
 
 def _plain(raw: msgspec.Raw) -> Any:

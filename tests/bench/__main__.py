@@ -37,7 +37,7 @@ CUT_OFF: Final = 130
 """Exit code after Ctrl-C or SIGTERM, as of a shell."""
 PLAIN: Final = PodmanSettings(cleanup_delay_s=seconds("0s"))
 """Podman as it is without us."""
-QUICK: Final = Windows(idle_timeout_s=2.0, idle_s=2.0, restarts=2, gets=1)
+QUICK: Final = Windows(idle_timeout_s=2.0, idle_s=2.0, resync_s=0.0, restarts=2, gets=1)
 
 
 def main(arguments: Sequence[str]) -> int:

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import json
 import os
 import statistics
 import subprocess
@@ -22,6 +23,8 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 from ipc.messages.api_server import WorkerInfo
+from tests.bench.simulated import manifests, simulated_node
+from tests.fakes.libpod_server import IMAGE
 from tests.harness.api_server import Master, agent_changed, api_server, event_changed, pod_changed
 
 TREE: Final = Path(__file__).parents[2]
@@ -29,6 +32,7 @@ AIM_S: Final = 0.1
 """CPU time of a command that prints."""
 ENTRY: Final = "import sys; from supervisor.__main__ import main; sys.exit(main())"
 """As the console script of an installed package has it."""
+READY_DEADLINE_S: Final = 120.0
 NOTHING: Final = "python -c pass"
 COMMANDS: Final[Sequence[tuple[str, ...]]] = (
     ("get", "pods"),
@@ -46,12 +50,30 @@ COMMANDS: Final[Sequence[tuple[str, ...]]] = (
     ("logs", "web-7"),
     ("wait", "--for=condition=Ready", "pod/web-7"),
     ("explain", "pod.spec.containers"),
+    ("api-resources",),
+    ("auth", "whoami"),
+    ("config", "default"),
     ("delete", "pod", "web-7", "--no-wait"),
     ("version",),
     ("--help",),
     ("run", "--help"),
     ("exec", "--help"),
 )
+
+MANIFEST: Final = "{directory}/applied.yaml"
+"""A pod, in the directory of the node."""
+AGENT_COMMANDS: Final[Sequence[tuple[str, ...]]] = (
+    ("top", "pods"),
+    ("stats",),
+    ("images",),
+    ("status",),
+    ("config", "view"),
+    ("apply", "-f", MANIFEST),
+    ("diff", "-f", MANIFEST),
+    ("rollout", "restart", "pod/applied"),
+    ("doctor", "--config", "{directory}/rootlet.yaml"),
+)
+"""Commands that a whole agent answers. `doctor` has no aim: it is not asked in passing, and reads everything."""
 
 
 class Taken(NamedTuple):
@@ -84,12 +106,12 @@ def time_taken(arguments: Sequence[str], environment: Mapping[str, str]) -> Take
     return Taken(usage.ru_utime + usage.ru_stime, time.monotonic() - begun_s)
 
 
-def in_turns(socket: Path, trees: Sequence[Path], runs: int) -> Found:
+def in_turns(socket: Path, trees: Sequence[Path], runs: int, commands: Sequence[tuple[str, ...]] = COMMANDS) -> Found:
     """Every command of every tree once in each round, after a round that does not count."""
     found: Found = {}
     for _ in range(runs + 1):
         _note(found, NOTHING, time_taken(["-c", "pass"], os.environ))
-        for command in COMMANDS:
+        for command in commands:
             for tree in trees:
                 environment = {**os.environ, "ROOTLET_SOCKET": str(socket), "PYTHONPATH": str(tree)}
                 _note(found, _name(command, tree, trees), time_taken(["-c", ENTRY, *command], environment))
@@ -109,6 +131,19 @@ async def measure(directory: Path, pods: int, trees: Sequence[Path], runs: int) 
     async with api_server(directory) as master:
         _fill(master, pods)
         return await asyncio.to_thread(in_turns, master.socket_path, trees, runs)
+
+
+def measure_agent(pods: int, trees: Sequence[Path], runs: int) -> Found:
+    """Beside a whole agent on the simulated service."""
+    with simulated_node(pods + 1, instant=True) as node:
+        node.start()
+        node.state_pods(manifests(pods))
+        node.until(lambda: node.ready_pods() == pods, READY_DEADLINE_S)
+        pod = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "applied"}}
+        container = {"name": "main", "image": IMAGE, "imagePullPolicy": "IfNotPresent"}
+        (node.directory / "applied.yaml").write_text(json.dumps({**pod, "spec": {"containers": [container]}}))
+        commands = [tuple(word.format(directory=node.directory) for word in words) for words in AGENT_COMMANDS]
+        return in_turns(node.admin_socket, trees, runs, commands)
 
 
 def _fill(master: Master, pods: int) -> None:
@@ -132,6 +167,7 @@ def report(pods: int, trees: Sequence[Path], runs: int) -> str:
     """Measures all commands of all trees in each round. Each is held against the aim."""
     with tempfile.TemporaryDirectory() as directory:
         found = asyncio.run(measure(Path(directory), pods, trees, runs))
+    found |= {what: taken for what, taken in measure_agent(pods, trees, runs).items() if what not in found}
     lines = [
         f"{pods} pods, {runs} runs of each in turns, ms of CPU: median (lowest to highest); aim {1000 * AIM_S:.0f};"
         " then ms by the clock: quickest"

@@ -16,8 +16,9 @@ from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
 from supervisor.client.http import AgentClient
+from tests.bench.budgets import ALL, ROLES
 from tests.bench.default_periods import set_default_periods
-from tests.bench.memory import ALL, ROLES, Memory, memory
+from tests.bench.memory import Memory, memory
 from tests.bench.own_storage import own_storage
 from tests.bench.sleepers import load, sleepers
 from tests.e2e.agent import Agent, is_ready

@@ -16,13 +16,14 @@ import argparse
 import platform
 import statistics
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Final
 
 import msgspec
 import psutil
 
+from tests.bench.budgets import ALL, BUDGETS, KIB, LEFT_ALONE, LOOKED_AT, ROLES, budget
 from tests.bench.simulated import manifests, simulated_node
 
 READY_DEADLINE_S: Final = 120.0
@@ -33,19 +34,6 @@ LOOK_EVERY_S: Final = 5.0
 """Less than the time after which nobody is there who need not be."""
 LEFT_S: Final = 2.2 * IDLE_TIMEOUT_S
 PREFIX: Final = "rootlet-"
-KIB: Final = 1024
-"""In a MiB."""
-ALL: Final = "all"
-MASTER, ZYGOTE, NODE, API, DIALER, PODS = ROLES = ("master", "zygote", "node", "api", "dial", "pods")
-LOOKED_AT: Final = "looked at"
-LEFT_ALONE: Final = "left alone"
-BUDGETS: Final[Mapping[str, Mapping[str, float]]] = {
-    LOOKED_AT: {MASTER: 18, ZYGOTE: 8, NODE: 12, API: 25, DIALER: 9, PODS: 13},
-    LEFT_ALONE: {MASTER: 20, ZYGOTE: 12, NODE: 14, PODS: 14},
-}
-"""MiB of PSS without a pod; together the aims, 85 and 60."""
-KIB_PER_POD: Final[Mapping[str, float]] = {MASTER: 15, NODE: 15, API: 15, PODS: 15}
-"""Memory that a pod may add to each."""
 
 
 class Taken(msgspec.Struct, frozen=True):
@@ -94,13 +82,6 @@ def taken_by(pid: int) -> Taken:
 def _sum(parts: Iterable[Taken]) -> Taken:
     every = list(parts)
     return Taken(sum(each.pss for each in every), sum(each.anonymous for each in every))
-
-
-def budget(state: str, role: str, pods: int) -> float:
-    """MiB of PSS that a role may take with so many pods, or all of them."""
-    if role == ALL:
-        return sum(budget(state, each, pods) for each in BUDGETS[state])
-    return BUDGETS[state].get(role, 0.0) + KIB_PER_POD.get(role, 0.0) * pods / KIB
 
 
 def report(sizes: Sequence[int], rounds: int) -> str:

@@ -7,13 +7,18 @@ that kills.
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import http.client
 import json
 import os
+import re
 import resource
+import shutil
 import signal
+import statistics
 import subprocess
+import sys
 import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -28,11 +33,15 @@ from ipc.api.v1.pod import Pod
 from ipc.host.clock import monotonic, parse_rfc3339, wall
 from supervisor.client.http import AgentClient, pods_path
 from supervisor.load_test.processes import read_usage, take_snapshot
+from tests.bench.budgets import ALL
+from tests.bench.memory import taken_by
 from tests.bench.raw_pods import first_place, in_flight, make_pods, pods_of, remove_pod, start_pod
 from tests.bench.schedule import Phase, Step
+from tests.bench.simulated import text_of
 from tests.bench.sleepers import CONTAINER, sleepers
-from tests.bench.table import PROCESSES, Plan, Side
+from tests.bench.table import OPERATIONS, PROCESSES, Plan, Side
 from tests.e2e.agent import MOMENT_POLL_S, START_DEADLINE_S, Agent, is_ready, restart_count
+from tests.harness.kubectl import kubectl_at
 from tests.harness.raw_libpod import Libpod
 from tests.podman_service import IMAGE, wait_until
 from workers.kubecontainer.naming import sandbox_name
@@ -47,7 +56,7 @@ RESTART_DEADLINE_S: Final = 120.0
 COUNT_EVERY_S: Final = 2.5
 """Longer than a worker's heartbeat: calls that were counted by then are on the board."""
 MAX_COUNTS: Final = 24
-MIB: Final = 1024 * 1024
+CALLS: Final = re.compile(r'^kubelet_runtime_operations_total\{operation_type="(\w+)"\} (\S+)$', re.MULTILINE)
 NAMESPACE: Final = "default"
 PROGRAM: Final = ("/bin/sh", "-c", "echo up; trap 'exit 0' TERM; while :; do sleep 3600 & wait $!; done")
 """A program whose first instruction of its own is that line; it ends at once when told to."""
@@ -59,9 +68,20 @@ class Windows(msgspec.Struct, frozen=True):
     idle_timeout_s: float = 15.0
     """``workers.idleTimeout`` of the agent: after it processes that are there on demand have left."""
     idle_s: float = 30.0
+    resync_s: float = 120.0
+    """How long the first round waits for a periodic sync of as many pods as there are; 0 for no wait."""
     restarts: int = 20
     """Containers that are killed in a round, at most: each waits until Podman has cleaned up after the one before."""
     gets: int = 5
+
+
+class _Restart(msgspec.Struct, frozen=True):
+    """A container that was started in a sandbox that runs."""
+
+    first_s: float
+    """Until its first instruction."""
+    service_s: float
+    """CPU time of Podman's service."""
 
 
 class Recorder:
@@ -112,12 +132,12 @@ class Bench:
             self._start_raw(pods, instance, logs)
             self._record_starts(Side.RAW, begun, [_first_line(file) for file in logs.glob("*.log")])
             self._record_cpu(Side.RAW, {"service": self._service_s() - before_s})
-            self._record(Side.RAW, "start.calls", 4.0)
+            self._record_raw_calls("start", run_podsandbox=1, create_container=1, start_container=2)
             before_s, began = self._service_s(), monotonic()
             self._remove_raw(instance)
             self._record(Side.RAW, "stop.rate", self._plan.pods / (monotonic() - began))
             self._record(Side.RAW, "stop.service_s", self._service_s() - before_s)
-            self._record(Side.RAW, "stop.calls", 1.0)
+            self._record_raw_calls("stop", remove_podsandbox=1)
 
     def plain(self) -> None:
         """As `raw` on a service whose monitors have no late clean-up, from the start on: the removal counts."""
@@ -145,7 +165,7 @@ class Bench:
         """The plan's pods by one request."""
         wanted = self._wanted = sleepers(f"{self._name}-{self._round}", self._plan.pods, PROGRAM, IMAGE)
         body = "".join(f"---\n{json.dumps(pod)}\n" for pod in wanted.values()).encode()
-        before, calls = self._cpu_s(), self._counted("runtime_calls")
+        calls, before = self._calls(), self._cpu_s()
         begun = wall()
         result = self._client.apply(body, "bench")
         assert not result.failed, result
@@ -156,14 +176,13 @@ class Bench:
         self._record_cpu(Side.ROOTLET, _used_between(before, used))
         self._record(Side.ROOTLET, "start.ready_s", *ready_s)
         self._record_calls("start", calls)
-        for name, mib in self._pss_mib().items():
-            self._record(Side.ROOTLET, f"looked.pss.{name}", mib)
+        self._record_memory("looked")
 
     def stop(self) -> None:
         """All of them, by one request each."""
         self.warnings = sorted({event["message"] for event in self._agent.events() if event["reason"] == "Failed"})
         names = list(self._wanted)
-        before_s, calls = self._service_s(), self._counted("runtime_calls")
+        calls, before_s = self._calls(), self._service_s()
         events = self._client.watch(pods_path(NAMESPACE), {})
         left = set(names)
         began = monotonic()
@@ -184,48 +203,82 @@ class Bench:
         self._record_calls("stop", calls)
 
     def restarts(self) -> None:
-        """Containers are killed, each pod's once; between two kills one is created and started raw in a sandbox that
-        runs. A pod's first restart knows no back-off. Podman cleans up after an end a while later
-        (`podman.cleanupDelay`): that is over before anything else is begun."""
+        """Containers are killed, each pod's once; before each kill one is created and started raw in a sandbox that
+        runs, and removed. A pod's first restart knows no back-off. Podman cleans up after an end a while later
+        (`podman.cleanupDelay`): both clean-ups are over before anything else is begun."""
         pids = {pod: c.pid for (pod, name), c in self._agent.eye.running().items() if name == CONTAINER}
         killed = list(self._wanted)[: self._windows.restarts]
-        calls = self._counted("runtime_calls")
-        taken: dict[Side, list[float]] = {side: [] for side in Side}
+        calls = self._calls()
+        taken: dict[Side, list[_Restart]] = {side: [] for side in Side}
         with _directory() as logs, contextlib.closing(Libpod(self._service)) as libpod:
             instance = f"{self._run_name}-restarts"
             (pod,) = self._pods(f"s{self._round}", 1)
             self._start_raw([pod], instance, logs)
             for number, name in enumerate(killed, start=1):
-                with _cleaned_up_after(pids[name]):
-                    begun = wall()
-                    os.kill(pids[name], signal.SIGKILL)
-                    taken[Side.ROOTLET].append(self._successor_appears(name, begun) - begun)
-                taken[Side.RAW].append(_start_another(libpod, pod, instance, number, logs))
+                with contextlib.ExitStack() as clean_ups:
+                    taken[Side.RAW].append(self._start_another(libpod, pod, instance, number, logs, clean_ups))
+                    clean_ups.enter_context(_cleaned_up_after(pids[name]))
+                    taken[Side.ROOTLET].append(self._kill(name, pids[name]))
             self._remove_raw(instance)
         for side, samples in taken.items():
-            self._record(side, "restart.first_s", *samples)
-        self._agent.until(lambda: self._restarted(killed), "every restart is told", DEADLINE_S)
-        self._record(Side.RAW, "restart.calls", 2.0)
+            self._record(side, "restart.first_s", *(sample.first_s for sample in samples))
+            self._record(side, "restart.service_ms", 1000 * statistics.mean(sample.service_s for sample in samples))
+        self._record_raw_calls("restart", create_container=1, start_container=1)
         self._record_calls("restart", calls, len(killed))
 
+    def _kill(self, name: str, pid: int) -> _Restart:
+        """kill -9, and wait until the successor runs and the status says so."""
+        before_s, begun = self._service_s(), wall()
+        os.kill(pid, signal.SIGKILL)
+        first = self._successor_appears(name, begun)
+        self._agent.until(lambda: self._restarted([name]), "the restart is told", RESTART_DEADLINE_S, MOMENT_POLL_S)
+        return _Restart(first - begun, self._service_s() - before_s)
+
+    def _start_another(
+        self, libpod: Libpod, pod: Pod, instance: str, number: int, logs: Path, clean_ups: contextlib.ExitStack
+    ) -> _Restart:
+        """Create and start a container beside those that run in the pod, and remove it."""
+        (container,) = pod.spec.containers
+        log_file = logs / f"another-{number}.log"
+        place = msgspec.structs.replace(
+            first_place(container, instance, sandbox_name(pod, 0), logs), attempt=number, log_file=log_file
+        )
+        before_s, begun = self._service_s(), wall()
+        id = libpod.call("POST", "containers/create", container_spec(pod, container, place))["Id"]
+        libpod.call("POST", f"containers/{id}/start")
+        taken = _Restart(_appears(log_file) - begun, self._service_s() - before_s)
+        clean_ups.enter_context(_cleaned_up_after(libpod.call("GET", f"containers/{id}/json")["State"]["Pid"]))
+        libpod.call("DELETE", f"containers/{id}?force=true&timeout=0")
+        return taken
+
     def get(self) -> None:
-        """`rootlet get pods`, as a user runs it."""
-        wall_s, cpu_s = [], []
-        for _ in range(self._windows.gets):
-            before, began = resource.getrusage(resource.RUSAGE_CHILDREN), monotonic()
-            command = self._agent.command("get", "pods")
-            done = subprocess.run(command, capture_output=True, text=True, timeout=LINE_DEADLINE_S, check=True)
-            wall_s.append(monotonic() - began)
-            after = resource.getrusage(resource.RUSAGE_CHILDREN)
-            cpu_s.append(after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime)
-            assert len(done.stdout.splitlines()) == 1 + len(self._wanted)
-        self._record(Side.ROOTLET, "get.wall_s", *wall_s)
-        self._record(Side.ROOTLET, "get.cpu_s", *cpu_s)
+        """`rootlet get pods`, as a user runs it, in turns with a Python that does nothing, and with kubectl where there
+        is one."""
+        taken = asyncio.run(self._gets())
+        for prefix, other in (("", "python"), ("kubectl_", "kubectl")):
+            for side, name in ((Side.RAW, other), (Side.ROOTLET, "rootlet")) if other in taken else ():
+                self._record(side, f"get.{prefix}wall_s", *(each.wall_s for each in taken[name]))
+                self._record(side, f"get.{prefix}cpu_s", *(each.cpu_s for each in taken[name]))
+
+    async def _gets(self) -> dict[str, list[_Command]]:
+        """By what ran. The first run of each does not count: kubectl's has the discovery to cache."""
+        commands = {"rootlet": self._agent.command("get", "pods"), "python": [sys.executable, "-c", "pass"]}
+        taken: dict[str, list[_Command]] = {}
+        with _directory() as home:
+            async with kubectl_at(self._agent.socket, home) as kubectl:
+                if shutil.which("kubectl") is not None:
+                    commands["kubectl"] = [*kubectl.command, "get", "pods"]
+                for _ in range(1 + self._windows.gets):
+                    for name, words in commands.items():
+                        done = await asyncio.to_thread(_run, words, {**os.environ, **kubectl.environment({})})
+                        assert name == "python" or len(done.output.splitlines()) == 1 + len(self._wanted), done.output
+                        taken.setdefault(name, []).append(done)
+        return {name: runs[1:] for name, runs in taken.items()}
 
     def idle(self) -> None:
         """Begins when the processes have left that are there on demand: in the first minute after the starts. Nothing
-        is asked of the agent meanwhile."""
-        calls, syncs = self._counted("runtime_calls"), self._count("syncs")
+        is asked of the agent meanwhile. The first round then waits for as many syncs as there are pods."""
+        calls, syncs = self._calls(), self._count("syncs")
         names = self._names()
         sleep(self._windows.idle_timeout_s + COUNT_EVERY_S)
         before, began = self._cpu_s(names), monotonic()
@@ -234,10 +287,15 @@ class Bench:
         percent = {name: 100 * used_s / took_s for name, used_s in _used_between(before, after).items()}
         self._record(Side.ROOTLET, "idle.rootlet", sum(percent.values()) - percent["service"])
         self._record(Side.ROOTLET, "idle.service", percent["service"])
-        for name, mib in self._pss_mib(names).items():
-            self._record(Side.ROOTLET, f"idle.pss.{name}", mib)
-        if synced := self._count("syncs") - syncs:
-            self._record(Side.ROOTLET, "idle.calls", (self._counted("runtime_calls") - calls) / synced)
+        self._record_memory("idle", names)
+        if self._round == 1 and self._windows.resync_s:
+            self._agent.until(
+                lambda: self._count("syncs") - syncs >= len(self._wanted),
+                "resyncs",
+                self._windows.resync_s,
+                COUNT_EVERY_S,
+            )
+            self._record_calls("idle", calls, self._count("syncs") - syncs)
 
     def respawn(self) -> None:
         """kill -9 of the agent and its service, and the next start."""
@@ -291,10 +349,25 @@ class Bench:
             if process in used_s:
                 self._record(side, f"start.cpu_ms.{process}", 1000 * used_s[process] / self._plan.pods)
 
-    def _record_calls(self, phase: str, before: int, pods: int = 0) -> None:
+    def _record_raw_calls(self, phase: str, **operations: int) -> None:
+        """Calls that a raw pod takes, by operation."""
+        self._record(Side.RAW, f"{phase}.calls", sum(operations.values()))
+        for operation, made in operations.items():
+            self._record(Side.RAW, f"{phase}.calls.{operation}", made)
+
+    def _record_calls(self, phase: str, before: Mapping[str, int], pods: int = 0) -> None:
         """For each of the plan's pods, or of so many."""
-        made = self._counted("runtime_calls") - before
-        self._record(Side.ROOTLET, f"{phase}.calls", made / (pods or self._plan.pods))
+        made = {what: (count - before[what]) / (pods or self._plan.pods) for what, count in self._calls().items()}
+        self._record(Side.ROOTLET, f"{phase}.calls", made.pop(ALL))
+        for operation, count in made.items():
+            if count:
+                self._record(Side.ROOTLET, f"{phase}.calls.{operation}", count)
+
+    def _calls(self) -> dict[str, int]:
+        """Calls of Podman that the workers have made, all and by operation, once they stay the same."""
+        every = self._counted("runtime_calls")
+        counts = {name: int(float(count)) for name, count in CALLS.findall(text_of(self._agent.socket, "/metrics"))}
+        return {ALL: every} | {operation: counts.get(operation, 0) for operation in OPERATIONS}
 
     def _counted(self, counter: str) -> int:
         """Sum over all workers, once it stays the same for a heartbeat. Fails where it does not."""
@@ -321,13 +394,19 @@ class Bench:
             used[_kind(usage.name)] = used.get(_kind(usage.name), 0.0) + usage.cpu_seconds
         return used | {"service": self._service_s()}
 
-    def _pss_mib(self, workers: Sequence[Any] | None = None) -> dict[str, float]:
-        """By process, and of all; none for what has just left."""
+    def _record_memory(self, phase: str, workers: Sequence[Any] | None = None) -> None:
+        """By process, and of all; none for what has just left. Asks nothing of the agent when the workers are given."""
         snapshot = take_snapshot(self._agent.process.pid, self._names() if workers is None else workers)
         found: dict[str, float] = {}
         for usage in snapshot.agent:
-            found[_kind(usage.name)] = found.get(_kind(usage.name), 0.0) + usage.pss_bytes / MIB
-        return found | {"all": sum(found.values())}
+            with contextlib.suppress(ProcessLookupError, FileNotFoundError):
+                taken = taken_by(usage.pid)
+                for what, mib in (("pss", taken.pss), ("anonymous", taken.anonymous)):
+                    for role in (_kind(usage.name), ALL):
+                        figure = f"{phase}.{what}.{role}"
+                        found[figure] = found.get(figure, 0.0) + mib
+        for figure, mib in found.items():
+            self._record(Side.ROOTLET, figure, mib)
 
     def _service_s(self) -> float:
         family = psutil.Process(self._agent.process.pid).children(recursive=True)
@@ -380,20 +459,21 @@ def _until_ready(client: AgentClient, names: set[str], begun: float) -> list[flo
     return list(taken.values())
 
 
-def _start_another(libpod: Libpod, pod: Pod, instance: str, number: int, logs: Path) -> float:
-    """Create and start a container beside those that run in the pod; seconds until its first instruction."""
-    (container,) = pod.spec.containers
-    log_file = logs / f"another-{number}.log"
-    place = msgspec.structs.replace(
-        first_place(container, instance, sandbox_name(pod, 0), logs), attempt=number, log_file=log_file
+class _Command(msgspec.Struct, frozen=True):
+    """A command that ended well."""
+
+    wall_s: float
+    cpu_s: float
+    output: str
+
+
+def _run(words: Sequence[str], environment: Mapping[str, str]) -> _Command:
+    before, began = resource.getrusage(resource.RUSAGE_CHILDREN), monotonic()
+    done = subprocess.run(
+        words, capture_output=True, text=True, timeout=LINE_DEADLINE_S, check=True, env=dict(environment)
     )
-    begun = wall()
-    id = libpod.call("POST", "containers/create", container_spec(pod, container, place))["Id"]
-    libpod.call("POST", f"containers/{id}/start")
-    took_s = _appears(log_file) - begun
-    with _cleaned_up_after(libpod.call("GET", f"containers/{id}/json")["State"]["Pid"]):
-        libpod.call("DELETE", f"containers/{id}?force=true&timeout=0")
-    return took_s
+    wall_s, after = monotonic() - began, resource.getrusage(resource.RUSAGE_CHILDREN)
+    return _Command(wall_s, after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime, done.stdout)
 
 
 @contextlib.contextmanager

@@ -284,6 +284,9 @@ class FakeRuntime:
     def has_monitor(self, process: ContainerProcess) -> bool:
         return self.podman.has_monitor(process)
 
+    def will_record(self, process: ContainerProcess) -> bool:
+        return self.podman.has_monitor(process)
+
     def is_exiting(self, container: InspectedContainer) -> bool:
         return self.podman.is_exiting(container)
 

@@ -45,6 +45,7 @@ from workers.pod_worker import answer
 from workers.podhttp.pod_network import Dialer
 from workers.sync.mutation_limiter import MutationLimiter, OwnSlots
 from workers.sync.record import SyncRecord
+from workers.sync.removal_gate import RemovalGate
 from workers.sync.run import PodRef, SyncRun, SyncServices
 from workers.userns.unshare import DEFAULT, Unshare
 from workers.volumemanager.plugins.volume_host import VolumeHost
@@ -97,6 +98,7 @@ class Host:
                 runtime=runtime,
                 clock=self.clock,
                 mutations=MutationLimiter(OwnSlots(MUTATIONS)),
+                removals=RemovalGate(2 * MUTATIONS),
                 order=itertools.count(),
                 report=self._take_event,
                 step=lambda text: None,

@@ -7,6 +7,7 @@ import json
 import msgspec
 import pytest
 
+from tests.bench.budgets import BUDGETS, DIALER, LEFT_ALONE, LOOKED_AT, budget
 from tests.bench.table import (
     BESIDE,
     EMPTY,
@@ -72,6 +73,22 @@ def test_a_plan_of_which_nothing_was_measured_is_not_shown() -> None:
     text = as_text([measured(RATE, [[1.0]], []), measured(beside, [], [])])
     assert EMPTY.name in text
     assert BESIDE.name not in text
+
+
+def test_a_detail_is_shown_where_it_has_a_figure() -> None:
+    detail = msgspec.structs.replace(MEMORY, name="of it", detail=True)
+    shown = as_text([measured(RATE, [[1.0]], [[1.0]]), measured(detail, [], [[1.0]])])
+    hidden = as_text([measured(RATE, [[1.0]], [[1.0]]), measured(detail, [], [])])
+    assert ("of it" in shown, "of it" in hidden) == (True, False)
+
+
+@pytest.mark.parametrize(("name", "state"), [("nobody looking", LEFT_ALONE), ("being looked at", LOOKED_AT)])
+def test_the_memory_of_a_process_has_its_budget_beside_it(name: str, state: str) -> None:
+    budgets = {row.name.rpartition(": ")[2]: row.aim for row in TABLE if row.name.startswith(f"PSS, {name}: ")}
+    with_budget = {role: aim.limit_of(EMPTY) for role, aim in budgets.items() if aim is not None}
+    assert with_budget == pytest.approx(
+        {role: budget(state, role, EMPTY.pods) for role in BUDGETS[state] if role != DIALER}
+    )
 
 
 def test_a_quantile_counts_within_each_round() -> None:

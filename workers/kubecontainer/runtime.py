@@ -388,6 +388,9 @@ class Runtime(Protocol):
     def is_exiting(self, container: InspectedContainer) -> bool:
         """Whether that container's process is being taken down by the kernel, or has been. Reads one file."""
 
+    def will_record(self, process: ContainerProcess) -> bool:
+        """Whether the monitor of that run lives and records its end where `recorded_end` can read it."""
+
     def recorded_end(self, process: ContainerProcess) -> RecordedEnd | None:
         """How the process of that run has ended, without asking Podman; None while its monitor has not recorded it, and
         after Podman's clean-up."""

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import itertools
 from collections.abc import Container, Sequence
 from typing import Final
 
@@ -38,11 +39,13 @@ NOTICE_WAIT_S: Final = 5.0
 NOTICE_POLL_S: Final = 0.02
 """Pause between the first two inspects, in seconds; each next pause is twice as long."""
 SIGNAL_HOLD_S: Final = 0.05
-"""How long a stop signal keeps its permit while the process ends, in seconds: many pods are not taken down faster than
+"""How long a stop signal keeps its turn while the process ends, in seconds: many pods are not taken down faster than
 Podman removes them, because its clean-ups after all their ends would be in the way of the removals."""
 RECORD_PAUSES_S: Final = (0.001, 0.002, 0.004, 0.008, 0.016, 0.032, 0.064)
-"""Pauses after each look for the monitor's record of an end, in seconds. It writes that within 5 ms, unless the host is
-busy."""
+"""Pauses after each look for the monitor's record of an end, in seconds; the last one is repeated. It writes that
+within 5 ms, unless the host is busy."""
+RECORD_WAIT_S: Final = 3.0
+"""How long a monitor that lives may take for it, in seconds, before Podman is asked, which reads the same record."""
 
 _ENDED: Final = frozenset({"stopped", "exited"})
 """Podman's states of a container whose end it has noticed."""
@@ -226,10 +229,11 @@ async def _ended(run: SyncRun, process: ContainerProcess) -> bool:
 
 async def _is_recorded(run: SyncRun, process: ContainerProcess) -> bool:
     """Wait until the monitor has recorded the end of a process; False when it does not in time, or has gone."""
-    for pause_s in RECORD_PAUSES_S:
+    began = run.clock.now().mono
+    for pause_s in itertools.chain(RECORD_PAUSES_S, itertools.repeat(RECORD_PAUSES_S[-1])):
         if run.runtime.recorded_end(process) is not None:
             return True
-        if not run.runtime.has_monitor(process):
+        if run.clock.now().mono - began >= RECORD_WAIT_S or not run.runtime.will_record(process):
             break
         await asyncio.sleep(pause_s)
     return False

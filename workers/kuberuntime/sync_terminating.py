@@ -105,10 +105,13 @@ async def _remove_containers(run: SyncRun, status: RuntimePodStatus) -> None:
     sandbox_ids = {sandbox.id for sandbox in status.sandboxes}
     outside = [container for container in status.containers if container.sandbox_id not in sandbox_ids]
     removed = []
-    for sandbox in status.sandboxes:
-        await end_before_removal(run, sandbox)
-        removed.append(await remove_sandbox(run, sandbox))
-    removed += [await remove_container(run, container) for container in outside]
+    try:
+        for sandbox in status.sandboxes:
+            await end_before_removal(run, sandbox)
+            removed.append(await remove_sandbox(run, sandbox))
+        removed += [await remove_container(run, container) for container in outside]
+    finally:
+        run.leave_removal_gate()
     if not all(removed):
         raise SyncEnded(SyncError.REMOVE, f"{removed.count(False)} of {len(removed)} removals failed")
 

@@ -100,11 +100,19 @@ class LibpodClient:
     """Calls of one process. For one event loop."""
 
     def __init__(
-        self, socket_path: str, *, max_mutations: int, max_reads: int, request_timeout_s: float, listener: Listener
+        self,
+        socket_path: str,
+        *,
+        max_mutations: int,
+        max_reads: int,
+        request_timeout_s: float,
+        listener: Listener,
+        starting_s: float = 0.0,
     ) -> None:
-        """Connects to nothing yet. The maxima are calls in flight, by kind."""
+        """Connects to nothing yet. The maxima are calls in flight, by kind. ``starting_s``: how long the service may
+        take until it listens, from the first call on."""
         self._socket_path = socket_path
-        self._connections = ConnectionPool(socket_path)
+        self._connections = ConnectionPool(socket_path, starting_s)
         self._streams: set[Connection] = set()
         self._timeouts_s = {kind: min(limit_s, request_timeout_s) for kind, limit_s in DEADLINE_S.items()}
         self._turns = _turns(max_mutations, max_reads)

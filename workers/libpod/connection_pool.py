@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 from collections.abc import AsyncIterator
 from typing import Final
 
 from workers.libpod.connection import Connection, NothingSentError
 
+STARTING_POLL_S: Final = 0.02
+"""Between two tries to connect to a service that is being started, in seconds."""
 MAX_KEPT: Final = 4
 """Connections that are kept while nothing is asked; each costs Podman's service a goroutine."""
 
@@ -15,8 +18,11 @@ MAX_KEPT: Final = 4
 class ConnectionPool:
     """For one event loop."""
 
-    def __init__(self, path: str) -> None:
+    def __init__(self, path: str, starting_s: float = 0.0) -> None:
+        """``starting_s``: how long the service may take, from the first exchange on, until it listens."""
         self._path = path
+        self._starting_s = starting_s
+        """0 from then on, or when it has not."""
         self._kept: list[Connection] = []
         self._in_use: set[Connection] = set()
         self._is_closed = False
@@ -27,7 +33,7 @@ class ConnectionPool:
 
         Raises NothingSentError, and OSError when it broke off later.
         """
-        connection = self._take()
+        connection = await self._listening() if self._starting_s else self._take()
         try:
             try:
                 await connection.send(request)
@@ -49,6 +55,23 @@ class ConnectionPool:
         self._is_closed = True
         while self._kept:
             self._kept.pop().close()
+
+    async def _listening(self) -> Connection:
+        """A connection to a service that may have been started this moment: nobody has to find out by a failed call,
+        whose repetitions get rarer."""
+        loop = asyncio.get_running_loop()
+        until = loop.time() + self._starting_s
+        while True:
+            try:
+                connection = self._take()
+            except NothingSentError:
+                if not self._starting_s or loop.time() >= until:
+                    self._starting_s = 0.0
+                    raise
+            else:
+                self._starting_s = 0.0
+                return connection
+            await asyncio.sleep(STARTING_POLL_S)
 
     def _take(self) -> Connection:
         """The one that was used last, of those that still stand, or a new one."""

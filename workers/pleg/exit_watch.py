@@ -28,7 +28,11 @@ Not longer: some 30 ms after the end comes `podman container cleanup`, which con
 lock for 50 to 100 ms. An observation that comes in time does not wait for that."""
 RECORD_PAUSES_S: Final = (0.001, 0.001, 0.002, 0.004, 0.008, 0.016, 0.032)
 """Pauses before each read of the monitor's record of an end, the first one counted from the end, in seconds. A read
-costs 0.1 ms. When there is no record after all of them, Podman is asked."""
+costs 0.1 ms."""
+RECORD_WAIT_S: Final = 3.0
+"""How long a monitor that lives is waited for after that, with the last of these pauses between two reads, in seconds:
+on a busy host it takes longer, and an inspect, which reads the same record, would make it busier. Then, or at once
+where no monitor will record anything, Podman is asked."""
 RECORD_HOLDS_S: Final = 10.0
 """How long a record stands beside what Podman said before the end, in seconds. Later it counts as an inspect: most
 containers were removed by then, and Podman, which has cleaned up after all others, says the same."""
@@ -49,6 +53,8 @@ class Processes(Protocol):
     def open_process(self, container: InspectedContainer) -> int | None: ...
 
     def has_monitor(self, process: ContainerProcess) -> bool: ...
+
+    def will_record(self, process: ContainerProcess) -> bool: ...
 
     def recorded_end(self, process: ContainerProcess) -> RecordedEnd | None: ...
 
@@ -217,10 +223,15 @@ class ExitWatch:
         if record is not None:
             self._ends[container.id] = msgspec.structs.replace(end, record=record)
             on_record(uid)
-        elif checks < len(RECORD_PAUSES_S):
-            self._loop.call_later(RECORD_PAUSES_S[checks], self._read_record, container, uid, on_record, checks + 1)
+        elif checks < len(RECORD_PAUSES_S) or self._is_worth_waiting(end):
+            pause_s = RECORD_PAUSES_S[min(checks, len(RECORD_PAUSES_S) - 1)]
+            self._loop.call_later(pause_s, self._read_record, container, uid, on_record, checks + 1)
         else:
             self._on_exit(uid)
+
+    def _is_worth_waiting(self, end: _End) -> bool:
+        waited_s = self._clock.now().mono - end.seen.mono
+        return waited_s < RECORD_WAIT_S and self._processes.will_record(end.container.process)
 
     def _recheck(self, container: InspectedContainer, uid: str, end: _End) -> None:
         """Podman was asked once more and shows the container as running. A monitor that was dead before the inspect

@@ -139,6 +139,13 @@ def is_exiting(container: InspectedContainer) -> bool:
     return len(fields) <= _FLAGS or bool(int(fields[_FLAGS]) & _PF_EXITING)
 
 
+def will_record(process: ContainerProcess) -> bool:
+    """Whether the container's monitor lives, and `recorded_end` can read what it writes."""
+    words = _words_of_its_monitor(process.container_id, process.monitor_pid)
+    directory, bundle = monitor_option(words, "--exit-dir"), monitor_option(words, "-b")
+    return bool(directory) and os.access(directory, os.X_OK) and (not bundle or os.access(bundle, os.X_OK))
+
+
 def recorded_end(process: ContainerProcess) -> RecordedEnd | None:
     """End of the container as its monitor, which lives, has recorded it; None while it has not.
 

@@ -21,6 +21,7 @@ from workers.kubecontainer.runtime import ContainerProcess, ErrorKind, Runtime, 
 from workers.sync.fs_executor import FsExecutor
 from workers.sync.mutation_limiter import MutationLimiter
 from workers.sync.record import SyncEnded, SyncRecord
+from workers.sync.removal_gate import RemovalGate
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -41,6 +42,8 @@ class SyncServices(msgspec.Struct, frozen=True, kw_only=True):
     clock: Clock
     mutations: MutationLimiter
     """Permits for calls that change something, across all syncs of this worker."""
+    removals: RemovalGate
+    """Turns of pods to be taken down before they are removed."""
     files: FsExecutor = msgspec.field(default_factory=FsExecutor)
     """Threads for work in file systems, which may hang."""
     order: Iterator[int]
@@ -86,6 +89,8 @@ class SyncRun:
         self._spec = spec
         self._cancel = cancel
         self._order = next(services.order)
+        self._is_removal = False
+        """Whether this sync or the next one of its pod removes it."""
 
     @property
     def runtime(self) -> Runtime:
@@ -101,6 +106,7 @@ class SyncRun:
     def keep_place(self) -> None:
         """The pod's removal, a later sync, waits no longer for permits than this one: of many pods that go, the first
         are gone while the last still run, instead of all being down and waiting for Podman's removals."""
+        self._is_removal = True
         places = self._services.places
         places.pop(self.pod.uid, None)
         if len(places) >= MAX_PLACES:
@@ -108,21 +114,42 @@ class SyncRun:
         places[self.pod.uid] = self._order
 
     def take_kept_place(self) -> None:
-        """Go on in the place that was kept."""
+        """Go on in the place that was kept, to remove the pod."""
+        self._is_removal = True
         self._order = self._services.places.pop(self.pod.uid, self._order)
 
     async def signal(self, process: ContainerProcess, signal: str, hold_s: float) -> bool:
         """Signal a process past Podman, in the sync's turn, which lasts until it has ended, ``hold_s`` at the longest.
+        The turn of a pod that is to be removed is no permit, which a removal needs, and lasts until it is removed.
 
         False when it could not be signalled. Raises as `act`.
         """
+        if self._is_removal:
+            return await self._signal_before_removal(process, signal, hold_s)
         async with self._services.mutations.permit(self._order):
-            self.checkpoint()
-            self.record.changed = True
-            if not self.runtime.signal_process(process, signal):
-                return False
-            await self.unless_cancelled(self.runtime.wait_exit, process, hold_s)
-        return True
+            return await self._signal(process, signal, hold_s) is not None
+
+    async def _signal_before_removal(self, process: ContainerProcess, signal: str, hold_s: float) -> bool:
+        await self._services.removals.enter(self.pod.uid, self._order)
+        has_ended = None
+        try:
+            has_ended = await self._signal(process, signal, hold_s)
+        finally:
+            if not has_ended:
+                self.leave_removal_gate()
+        return has_ended is not None
+
+    async def _signal(self, process: ContainerProcess, signal: str, wait_s: float) -> bool | None:
+        """Whether the process has ended in time; None when it could not be signalled."""
+        self.checkpoint()
+        self.record.changed = True
+        if not self.runtime.signal_process(process, signal):
+            return None
+        return await self.unless_cancelled(self.runtime.wait_exit, process, wait_s)
+
+    def leave_removal_gate(self) -> None:
+        """The pod was removed, or is not yet down: another one may go down for its removal."""
+        self._services.removals.leave(self.pod.uid)
 
     async def act(self, verb: Callable[P, Awaitable[T]], *args: P.args, **kwargs: P.kwargs) -> T:
         """Run a verb that changes the runtime, unless the sync was cancelled.

@@ -20,7 +20,7 @@ from hypothesis import strategies as st
 from ipc.wire.http_answer import TooLargeError
 from tests.servers.local_servers import Handler, handling
 from workers.libpod.connection import MAX_HEAD_BYTES, Connection, NothingSentError
-from workers.libpod.connection_pool import MAX_KEPT, ConnectionPool
+from workers.libpod.connection_pool import MAX_KEPT, STARTING_POLL_S, ConnectionPool
 
 pytestmark = pytest.mark.timeout(60)
 
@@ -353,3 +353,24 @@ async def accepted(listener: socket.socket) -> socket.socket:
     peer, _ = await asyncio.to_thread(listener.accept)
     peer.settimeout(DEADLINE_S)
     return peer
+
+
+@on_both_loops
+async def test_a_service_that_has_just_been_started_is_waited_for(tmp_path: Path) -> None:
+    with contextlib.closing(ConnectionPool(str(tmp_path / "s"), starting_s=DEADLINE_S)) as pool:
+        asked = asyncio.create_task(ask(pool))
+        await asyncio.sleep(3 * STARTING_POLL_S)
+        assert not asked.done()
+        async with service(tmp_path):
+            assert await asked == (200, b"OK")
+
+
+@on_both_loops
+async def test_a_service_that_does_not_come_is_waited_for_once(tmp_path: Path) -> None:
+    loop, starting_s = asyncio.get_running_loop(), 3 * STARTING_POLL_S
+    with contextlib.closing(ConnectionPool(str(tmp_path / "s"), starting_s)) as pool:
+        for waits in (True, False):
+            began = loop.time()
+            with pytest.raises(NothingSentError):
+                await ask(pool)
+            assert (loop.time() - began >= starting_s) is waits

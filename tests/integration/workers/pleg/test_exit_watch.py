@@ -20,6 +20,7 @@ from workers.pleg.exit_watch import (
     PATIENCE_S,
     RECORD_HOLDS_S,
     RECORD_PAUSES_S,
+    RECORD_WAIT_S,
     SETTLE_S,
     ExitWatch,
     raise_file_limit,
@@ -34,6 +35,7 @@ class Host:
 
     def __init__(self) -> None:
         self.monitored = True
+        self.is_readable = True
         self.is_out_of_files = False
         self.record: RecordedEnd | None = None
         self.looks_for_records = 0
@@ -45,6 +47,9 @@ class Host:
 
     def has_monitor(self, process: ContainerProcess) -> bool:
         return self.monitored
+
+    def will_record(self, process: ContainerProcess) -> bool:
+        return self.monitored and self.is_readable
 
     def recorded_end(self, process: ContainerProcess) -> RecordedEnd | None:
         self.looks_for_records += 1
@@ -157,14 +162,36 @@ async def test_what_the_monitor_has_noted_is_told_instead_of_the_need_to_look() 
 
 
 @simulated
-async def test_without_a_note_podman_is_asked_and_that_is_soon() -> None:
+async def test_a_monitor_that_lives_is_waited_for_on_a_busy_host_instead_of_asking_podman() -> None:
+    watched = Watched(wants_notes=True)
+    watched.watch.watch(GONE, "u1")
+    await asyncio.sleep(RECORD_WAIT_S / 2)
+    assert (watched.noted.empty(), watched.told.empty()) == (True, True)
+    watched.host.record = RecordedEnd(exit_code=3, finished_at=5.0)
+    assert await watched.noted.get() == "u1"
+    assert watched.told.empty()
+
+
+@simulated
+async def test_a_monitor_that_records_nothing_is_not_waited_for_for_ever() -> None:
     watched = Watched(wants_notes=True)
     began = watched.clock.now().mono
     watched.watch.watch(GONE, "u1")
     assert await watched.next() == "u1"
-    assert watched.clock.now().mono - began == pytest.approx(sum(RECORD_PAUSES_S))
-    assert watched.host.looks_for_records == len(RECORD_PAUSES_S)
-    assert watched.noted.empty()
+    assert watched.clock.now().mono - began == pytest.approx(RECORD_WAIT_S, abs=2 * RECORD_PAUSES_S[-1])
+
+
+@simulated
+async def test_without_a_note_podman_is_asked_and_that_is_soon() -> None:
+    for attribute in ("monitored", "is_readable"):
+        watched = Watched(wants_notes=True)
+        setattr(watched.host, attribute, False)
+        began = watched.clock.now().mono
+        watched.watch.watch(GONE, "u1")
+        assert await watched.next() == "u1"
+        assert watched.clock.now().mono - began == pytest.approx(sum(RECORD_PAUSES_S))
+        assert watched.host.looks_for_records == len(RECORD_PAUSES_S)
+        assert watched.noted.empty()
 
 
 @simulated

@@ -16,7 +16,15 @@ from tests.harness.open_files import open_files, open_files_before
 from tests.harness.runtime_values import inspected
 from tests.podman_service import wait_until
 from workers.proc import procfs
-from workers.proc.procfs import START_SLACK_S, has_monitor, is_process_of, monitor_words, open_process, recorded_end
+from workers.proc.procfs import (
+    START_SLACK_S,
+    has_monitor,
+    is_process_of,
+    monitor_words,
+    open_process,
+    recorded_end,
+    will_record,
+)
 
 ID = "5619b1a64b4a9392e42f6c5da3acab914f88f81c83ff719235e3ce71096f4c40"
 AS_CONMON = "sleep 1000 & echo $!; wait"
@@ -163,6 +171,14 @@ def test_an_end_is_what_its_monitor_has_written_and_when(noting: int, tmp_path: 
     end = recorded_end(container.process)
     assert end is not None
     assert end.oom_killed
+
+
+def test_a_monitor_will_record_an_end_only_where_that_can_be_read(noting: int, tmp_path: Path) -> None:
+    process = inspected(ID, pid=1, conmon_pid=noting).process
+    assert not will_record(process), "a bundle that is closed to us, or gone with its container"
+    (tmp_path / "bundle").mkdir()
+    assert will_record(process)
+    assert not will_record(inspected(ID, pid=1, conmon_pid=os.getpid()).process), "the monitor is gone"
 
 
 def test_a_note_that_says_nothing_is_none(noting: int, tmp_path: Path) -> None:

@@ -18,6 +18,7 @@ from tests.harness.pods import UID, container, pod
 from tests.harness.sync import MUTATIONS, FakeHost, on_host, targets
 from workers.kubecontainer.runtime import ContainerProcess
 from workers.logs import layout
+from workers.sync.removal_gate import REMOVED_WITHIN_S, RemovalGate
 
 POLITE = 'trap "exit 7" TERM; sleep 1000000'
 """Leaves at once on SIGTERM."""
@@ -158,12 +159,14 @@ def test_what_cannot_be_signalled_past_podman_is_signalled_by_it(tmp_path: Path,
 
 
 def test_the_pods_that_went_down_first_are_removed_before_others_are_stopped(tmp_path: Path) -> None:
+    """Nor do the stops of many pods take the permits of removals."""
+
     async def scenario(host: FakeHost) -> None:
+        host.configure("services", removals=RemovalGate(1))
         services = host.context.services
         first, second = pod(polite("a")), pod(polite("b"), uid="second", name="second")
         for of in (first, second):
             await host.sync(of)
-        await host.sync(first, WorkType.TERMINATING, remove=True)
         order: list[str] = []
 
         async def hurried(of: Pod, kind: WorkType) -> None:
@@ -173,13 +176,17 @@ def test_the_pods_that_went_down_first_are_removed_before_others_are_stopped(tmp
         async with contextlib.AsyncExitStack() as stack:
             for _ in range(MUTATIONS):
                 await stack.enter_async_context(services.mutations.permit(0))
+            await hurried(first, WorkType.TERMINATING)
             stopping = asyncio.create_task(hurried(second, WorkType.TERMINATING))
-            await asyncio.sleep(1)
             removing = asyncio.create_task(hurried(first, WorkType.TERMINATED))
-            await asyncio.sleep(1)
+            await asyncio.sleep(REMOVED_WITHIN_S / 2)
             assert len(host.podman.pods) == 2
         await asyncio.gather(stopping, removing)
-        assert order == [f"{first.metadata.name} {WorkType.TERMINATED}", f"second {WorkType.TERMINATING}"]
+        assert order == [
+            f"{first.metadata.name} {WorkType.TERMINATING}",
+            f"{first.metadata.name} {WorkType.TERMINATED}",
+            f"second {WorkType.TERMINATING}",
+        ]
 
     on_host(tmp_path, scenario)
 
