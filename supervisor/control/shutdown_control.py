@@ -36,16 +36,21 @@ class ShutdownControl:
         return self._state.cause or ""
 
     @property
-    def is_under_way(self) -> bool:
-        """The node goes down or is down, and admits no pod."""
-        return self._state.cause is not None
+    def is_drained(self) -> bool:
+        """Somebody has drained the node."""
+        return self._state.drained
 
     def restore(self) -> None:
-        """Go on with what an earlier agent has begun since the host's start."""
+        """Go on with what an earlier agent has begun since the host's start. Whether the host still goes down is said
+        by logind, as soon as it can be reached."""
         stored = restore_shutdown(self._directory)
         _measure(stored.start_time, stored.end_time)
-        if stored.cause == ShutdownCause.DRAIN and stored.boot_id == self._boot_id:
+        if stored.boot_id != self._boot_id:
+            return
+        if stored.drained:
             self._feed(NodeShutdownBegan(ShutdownCause.DRAIN))
+        if stored.cause == ShutdownCause.HOST and self._watch is not None:
+            self._feed(NodeShutdownBegan(ShutdownCause.HOST))
 
     async def watch(self) -> None:
         """Hold on to logind for good, where the configuration wants that."""
@@ -57,7 +62,7 @@ class ShutdownControl:
         self._state = state
         log.info("%s", _words(state))
         _measure(state.started_at, state.ended_at)
-        stored = StoredShutdown(state.started_at, state.ended_at, self.cause, self._boot_id)
+        stored = StoredShutdown(state.started_at, state.ended_at, self.cause, self._boot_id, state.drained)
         try:
             save_shutdown(self._directory, stored)
         except OSError as error:
@@ -80,7 +85,7 @@ class ShutdownControl:
 
     def _noticed(self, available_s: float | None) -> None:
         if available_s is None:
-            self._feed(NodeShutdownCalledOff())
+            self._feed(NodeShutdownCalledOff(ShutdownCause.HOST))
         else:
             self._feed(NodeShutdownBegan(ShutdownCause.HOST, available_s))
 
