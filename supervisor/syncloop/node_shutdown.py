@@ -65,8 +65,8 @@ class NodeShutdown:
 
     @property
     def is_gathering(self) -> bool:
-        """What runs is not known yet: an agent before this one was killed in the midst of it. Nothing starts and nothing
-        ends before that is known."""
+        """What runs is not known yet, as an agent before this one was killed in the midst of it. Until then nothing
+        starts and nothing ends."""
         return self._gathers_until is not None
 
     def comes(self, uid: str) -> None:

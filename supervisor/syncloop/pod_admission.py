@@ -59,7 +59,7 @@ class PodAdmission:
         """UID to those of the victims that the pod waits for."""
 
     def is_waiting(self, uid: str) -> bool:
-        """Whether the room that the pod was admitted to is not free yet, or the node goes down and it may have to end."""
+        """Whether the room that the pod was admitted to is not free yet, or it may have to end with the node."""
         return uid in self._waiting or self._shutdown.is_gathering
 
     def admit(self, pod: Pod) -> Admitted | Rejected:
