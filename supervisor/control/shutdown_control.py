@@ -28,7 +28,7 @@ class ShutdownControl:
         self._state = ShutdownChanged()
         self._ends_with_it = False
         wanted_s = sum(item.shutdown_grace_period_seconds for item in shutdown_classes(settings))
-        self._watch = ShutdownWatch(wanted_s, self._noticed) if wanted_s else None
+        self._watch = ShutdownWatch(wanted_s, self.noticed) if wanted_s else None
 
     @property
     def cause(self) -> str:
@@ -77,17 +77,18 @@ class ShutdownControl:
         else:
             self._end()
 
+    def noticed(self, available_s: float | None) -> None:
+        """logind says that the host goes down, and how long it waits, or (None) that it stays up."""
+        if available_s is None:
+            self._feed(NodeShutdownCalledOff(ShutdownCause.HOST))
+        else:
+            self._feed(NodeShutdownBegan(ShutdownCause.HOST, available_s))
+
     def _pods_have_ended(self) -> None:
         if self._watch is not None and self._state.cause is ShutdownCause.HOST:
             self._watch.release()
         if self._ends_with_it:
             self._end()
-
-    def _noticed(self, available_s: float | None) -> None:
-        if available_s is None:
-            self._feed(NodeShutdownCalledOff(ShutdownCause.HOST))
-        else:
-            self._feed(NodeShutdownBegan(ShutdownCause.HOST, available_s))
 
 
 def _measure(started_at: float, ended_at: float) -> None:

@@ -56,7 +56,7 @@ class NodeShutdown:
         self._gathers_until: float | None = None
         """Monotonic time at which groups are made, whatever is known by then; None: they are made."""
         self._newcomers: set[str] = set()
-        """UIDs of pods that came before that."""
+        """UIDs of pods that came before that. They may have begun to end: no sync may start anything of them again."""
 
     @property
     def is_under_way(self) -> bool:
@@ -68,6 +68,10 @@ class NodeShutdown:
         """What runs is not known yet, as an agent before this one was killed in the midst of it. Until then nothing
         starts and nothing ends."""
         return self._gathers_until is not None
+
+    def holds(self, uid: str) -> bool:
+        """Whether the pod is not synced until its turn to end has come."""
+        return self.is_gathering or uid in self._newcomers
 
     def comes(self, uid: str) -> None:
         """A pod is stated meanwhile. It has a place in its group if it runs, and is not admitted else."""
@@ -102,7 +106,9 @@ class NodeShutdown:
             return False
         self._groups.clear()
         self._left.clear()
-        self._end_gathering()
+        self._newcomers.clear()
+        self._gathers_until = None
+        self._parts.pod_table.touch(self._parts.pod_table.uids())
         self._change(ShutdownChanged())
         return True
 
@@ -129,11 +135,12 @@ class NodeShutdown:
         """Make the groups of the pods that there are."""
         for uid in sorted(self._newcomers):
             self._take_in(uid, now)
+        self._gathers_until = None
         settings, is_host = self._parts.settings, self._state.cause is ShutdownCause.HOST
         classes = fitted(shutdown_classes(settings), self._available_s) if is_host else drain_classes(settings)
         priorities = {s.uid: pod_priority(s.pod) for s in self._parts.pod_table if s.pod and s.lifecycle.active}
         self._groups = deque(group_by_priority(classes, priorities))
-        self._end_gathering()
+        self._parts.pod_table.touch(self._parts.pod_table.uids())
 
     def _take_in(self, uid: str, now: Instant) -> None:
         """What has ended before, ends; what was never there, is not admitted."""
@@ -148,11 +155,6 @@ class NodeShutdown:
         else:
             self._parts.kills.end(state, _FAILURE, None, evict=False)
         self._parts.announcer.report(state, now)
-
-    def _end_gathering(self) -> None:
-        self._gathers_until = None
-        self._newcomers.clear()
-        self._parts.pod_table.touch(self._parts.pod_table.uids())
 
     def _end_group(self, group: ShutdownGroup, now: Instant) -> None:
         self._until = now.mono + group.grace_period_s

@@ -60,7 +60,7 @@ class PodAdmission:
 
     def is_waiting(self, uid: str) -> bool:
         """Whether the room that the pod was admitted to is not free yet, or it may have to end with the node."""
-        return uid in self._waiting or self._shutdown.is_gathering
+        return uid in self._waiting or self._shutdown.holds(uid)
 
     def admit(self, pod: Pod) -> Admitted | Rejected:
         """Admission of an edit: nobody gives way to it. Beside every pod of which something is left; if that rejects
