@@ -107,7 +107,8 @@ class Logind:
 
     async def until_gone(self) -> None:
         """Wait for the end of the connection, or of the logind that it was made to."""
-        await self._bus.wait_for_disconnect()  # type: ignore[no-untyped-call]
+        with contextlib.suppress(OSError, EOFError):
+            await self._bus.wait_for_disconnect()  # type: ignore[no-untyped-call]
 
     async def close(self) -> None:
         """Release the inhibitor and end the connection."""
