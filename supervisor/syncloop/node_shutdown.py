@@ -36,8 +36,8 @@ from supervisor.syncloop.parts import LoopParts
 from supervisor.syncloop.pod_kills import PodKill
 
 _FAILURE = PodFailure(reason=NODE_SHUTDOWN_REASON, message=NODE_SHUTDOWN_MESSAGE, disruption=NODE_SHUTDOWN_MESSAGE)
-GATHERING_S: Final = 5.0
-"""Longest wait for what sources state and Podman runs."""
+GATHERING_S: Final = 10.0
+"""Longest wait for what sources state and Podman runs, from the agent's start on."""
 NOT_ADMITTED = Rejected(NOT_ADMITTED_REASON, NOT_ADMITTED_MESSAGE)
 
 
@@ -51,6 +51,8 @@ class NodeShutdown:
         self._left: set[str] = set()
         self._until = 0.0
         """Monotonic time at which the next group begins, whatever is left of this one."""
+        self._started_at: float | None = None
+        """When the first event was handled, monotonic seconds."""
         self._are_sources_ready = False
         self._available_s = math.inf
         self._gathers_until: float | None = None
@@ -91,7 +93,7 @@ class NodeShutdown:
             return
         self._groups.clear()
         self._left, self._until = set(), 0.0
-        self._gathers_until = now.mono + GATHERING_S
+        self._gathers_until = self._start(now) + GATHERING_S
         self._change(ShutdownChanged(begun.cause, started_at=now.wall, drained=drained))
         self.advance(now)
 
@@ -119,6 +121,7 @@ class NodeShutdown:
 
     def advance(self, now: Instant) -> None:
         """Begin with the next group when nothing is left of this one, or when its time is over."""
+        self._start(now)
         if not self.is_under_way or self._state.ended_at:
             return
         if self._gathers_until is not None:
@@ -130,6 +133,11 @@ class NodeShutdown:
             self._end_group(self._groups.popleft(), now)
         if not self._groups and (not self._left or self._until <= now.mono):
             self._change(msgspec.structs.replace(self._state, ended_at=now.wall))
+
+    def _start(self, now: Instant) -> float:
+        if self._started_at is None:
+            self._started_at = now.mono
+        return self._started_at
 
     def _gather(self, now: Instant) -> None:
         """Make the groups of the pods that there are."""

@@ -184,6 +184,17 @@ def test_the_next_agent_does_not_wait_for_good_for_its_sources() -> None:
     assert "terminating low" in talk.tick(after_s=GATHERING_S)
 
 
+def test_a_source_that_nobody_can_read_delays_nothing_later() -> None:
+    talk = Talk(shutdown_grace_period_s=Seconds(30.0), rows=8)
+    talk.add(pod("low"))
+    talk.relist()
+    talk.tick(after_s=GATHERING_S)
+    talk.done("low")
+    assert talk.say(NodeShutdownBegan(HOST)) == ["shutdown", "observe low"]
+    talk.see(running("low"))
+    assert talk.syncs["low"].kind == "terminating"
+
+
 def test_the_next_agent_starts_nothing() -> None:
     talk = next_agent(HOST)
     talk.add("late")
