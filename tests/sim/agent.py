@@ -213,7 +213,7 @@ class Agent:
         )
         self._shutdown: ShutdownControl | None = None
         if given.shutdown is not None:
-            self._shutdown = ShutdownControl(given.settings, self._feed, lambda: None)
+            self._shutdown = ShutdownControl(given.settings, self._take, lambda: None)
             self._listens_to_logind = False
             given.shutdown.agent_begins()
         self._closed = {*POD_SLOTS[self._loop.workers :], QUARANTINE_SLOT}
@@ -507,6 +507,9 @@ class Agent:
             self._given.trace.broke(f"an answer of the dead for {done.uid[:8]}, #{done.generation}, has consequences")
 
     # --- events in, commands out ---
+
+    def _take(self, event: LoopEvent) -> None:
+        self._feed(event)
 
     def _feed(self, event: LoopEvent) -> bool:
         """Whether that has consequences."""

@@ -22,6 +22,7 @@ from supervisor.eviction import rounds, victim
 from supervisor.managers import probe_manager
 from supervisor.managers.allocation import AllocationManager
 from supervisor.managers.image_pulls import ImagePulls
+from supervisor.managers.node_shutdown import group_by_priority
 from supervisor.managers.object_store import ObjectStore
 from supervisor.podworkers.board_rows import RowAllocator
 from supervisor.podworkers.observation_requests import ObservationRequests
@@ -167,7 +168,7 @@ def _fails_all(self: Observer, *wanted: Any, original: Any = Observer._status_of
         raise ValueError(error) from error
 
 
-def _one_group(classes: Any, priorities: Any, original: Any = node_shutdown.group_by_priority) -> Any:
+def _one_group(classes: Any, priorities: Any, original: Any = group_by_priority) -> Any:
     return original(tuple(classes)[:1], priorities)
 
 
