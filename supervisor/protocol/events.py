@@ -159,7 +159,7 @@ class NodeShutdownBegan(msgspec.Struct, frozen=True):
 
 
 class NodeShutdownCalledOff(msgspec.Struct, frozen=True):
-    """What was to take the node down is over. While the other cause holds it goes on going down."""
+    """The cause to take the node down is over. While the other cause holds it goes on going down."""
 
     cause: ShutdownCause
 

@@ -67,7 +67,7 @@ class NodeShutdown:
 
     @property
     def is_gathering(self) -> bool:
-        """What runs is not known yet, as an agent before this one was killed in the midst of it. Until then nothing
+        """Whether it is not known yet what runs, as an agent before this one was killed in the midst of it. Until then nothing
         starts and nothing ends."""
         return self._gathers_until is not None
 
@@ -98,7 +98,7 @@ class NodeShutdown:
         self.advance(now)
 
     def call_off(self, cause: ShutdownCause) -> bool:
-        """That is no cause any more. True when pods are admitted again: there was no other one."""
+        """Forget that cause. True when pods are admitted again: there was no other one."""
         drained = self._state.drained and cause is not ShutdownCause.DRAIN
         left = ShutdownCause.DRAIN if drained else None
         if self._state.cause is ShutdownCause.HOST and cause is not ShutdownCause.HOST:
@@ -151,7 +151,7 @@ class NodeShutdown:
         self._parts.pod_table.touch(self._parts.pod_table.uids())
 
     def _take_in(self, uid: str, now: Instant) -> None:
-        """What has ended before, ends; what was never there, is not admitted."""
+        """Have a pod end that has ended before, and reject one that was never there."""
         state, view = self._parts.pod_table.get(uid), self._parts.cache.get(uid)
         if state is None or not state.lifecycle.active or self._parts.statuses.is_rejected(uid):
             return

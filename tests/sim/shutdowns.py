@@ -95,7 +95,7 @@ class SimShutdown:
         return self.available_s
 
     def reboot(self) -> None:
-        """What was drained is so no longer."""
+        """The host comes up again: a drain is over."""
         self.available_s = None
         stored = restore_shutdown(self._directory)
         save_shutdown(self._directory, msgspec.structs.replace(stored, boot_id="another"))
