@@ -67,8 +67,8 @@ class NodeShutdown:
 
     @property
     def is_gathering(self) -> bool:
-        """Whether it is not known yet what runs, as an agent before this one was killed in the midst of it. Until then nothing
-        starts and nothing ends."""
+        """Whether it is not known yet what runs, as an agent before this one was killed in the midst of it. Meanwhile
+        nothing starts and nothing ends."""
         return self._gathers_until is not None
 
     def holds(self, uid: str) -> bool:

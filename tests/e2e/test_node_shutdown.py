@@ -82,7 +82,7 @@ STEPS: Final = [
         for moment in ("one has ended", "all have ended")
     ),
 ]
-"""Who dies, and when. The first moment is tried always."""
+"""Roles that die, and moments. The first moment is tried always."""
 MOMENTS: Final[Mapping[str, Callable[[Agent], bool]]] = {
     "it has begun": lambda agent: True,
     "one has ended": lambda agent: not jobs_run(agent, 3),

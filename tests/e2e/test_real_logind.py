@@ -116,7 +116,7 @@ def test_logind_waits_for_the_pods_and_calls_the_shutdown_off(host_going_down: A
 
 
 def test_an_agent_that_is_killed_meanwhile_learns_that_the_host_stays_up(host_going_down: Agent) -> None:
-    """Its inhibitor ends with it, so logind goes on, and here that calls the shutdown off."""
+    """The inhibitor ends with the agent, so logind goes on, and here that calls the shutdown off."""
     agent = host_going_down
     agent.kill_and_recover("master")
     agent.until_ready(("low", "high"), BACK_S)

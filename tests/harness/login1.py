@@ -103,7 +103,7 @@ class Login1:
         return self._manager.is_held()
 
     def reload(self, delay_s: float) -> None:
-        """It has read its configuration again: nobody is told."""
+        """Read the configuration again: nobody is told."""
         self._manager.delay_s = delay_s
 
     def tell(self, *, active: bool) -> None:

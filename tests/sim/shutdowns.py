@@ -26,7 +26,7 @@ from tests.sim.watch import Watch
 GRACE_S: Final = {0: 20, 1000: 12, SYSTEM_CRITICAL_PRIORITY: 8}
 """Time of each group, by its least priority."""
 PRIORITIES: Final = (0, 0, 0, 500, 1000, 1001)
-"""Those of the random pods."""
+"""Priorities of the random pods."""
 AVAILABLE_S: Final = (3.0, 15.0, 60.0, 60.0)
 """Time that logind gives."""
 CONNECTS_S: Final = 2.0
@@ -77,7 +77,7 @@ class SimShutdown:
         self._seen: dict[str, float] = {}
         """Since when the present agent ends those of them, monotonic seconds."""
         self._fresh: set[str] = set()
-        """Those whose end was decided with the event at hand: a sync that went out just before is cancelled."""
+        """Pods whose end was decided with the event at hand: a sync that went out just before is cancelled."""
         self._began_at: dict[int, float] = {}
         """When the present agent began to end a group, monotonic seconds."""
 
