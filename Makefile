@@ -17,11 +17,12 @@ test: ## everything that is quick enough to run always
 # What the virtual machine has and the other hosts lack; emulated it is too slow for more.
 vm_tests := tests/e2e/test_cpu_and_memory_limits.py tests/e2e/test_resources.py tests/e2e/test_doctor.py \
 	tests/e2e/test_resize.py tests/e2e/test_statistics.py tests/e2e/test_systemd.py tests/e2e/test_pauses.py \
-	tests/e2e/test_node_pressure.py tests/contract/test_apparmor.py tests/contract/test_slices_podman.py \
-	tests/contract/test_pauses_contract.py
+	tests/e2e/test_node_pressure.py tests/e2e/test_real_logind.py tests/contract/test_apparmor.py \
+	tests/contract/test_slices_podman.py tests/contract/test_pauses_contract.py
 
-test-slow: ## the long tests, the attacks, the simulation for 20 minutes, new examples of the properties, routes to pods, the Podman tests also on Podman 5, and in a machine (root only)
+test-slow: ## the long tests, the attacks, the simulation for 20 minutes and a day, new examples of the properties, routes to pods, the Podman tests also on Podman 5, and in a machine (root only)
 	@configs/host/enter python -m tests.sim --seeds 1..1000000 --minutes 20
+	@configs/host/enter python -m tests.sim.day --pods 1000 --hours 24
 	@configs/host/enter pytest -n 2 --hypothesis-profile explore tests/unit
 	@configs/host/enter python -m tests.attack
 	@configs/host/enter pytest -m "slow and not bench" --ignore tests/attack

@@ -113,15 +113,15 @@ class AgentControl:
     # --- node, workers, agent ------------------------------------------------------------------------------------
 
     def drain(self) -> bool:
-        """Begin to end the pods in order; False when the node goes down already."""
-        is_first = not self._shutdown.is_under_way
+        """Begin to end the pods in order; False when the node is drained already."""
+        is_first = not self._shutdown.is_drained
         self._feed(NodeShutdownBegan(ShutdownCause.DRAIN))
         return is_first
 
     def uncordon(self) -> bool:
-        """Give a drained node its pods back; False when it is not drained."""
-        is_drained = self._shutdown.is_under_way
-        self._feed(NodeShutdownCalledOff())
+        """Give a drained node its pods back, unless its host goes down; False when it is not drained."""
+        is_drained = self._shutdown.is_drained
+        self._feed(NodeShutdownCalledOff(ShutdownCause.DRAIN))
         return is_drained
 
     def restart_worker(self, slot: int) -> None:

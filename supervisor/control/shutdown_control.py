@@ -28,7 +28,7 @@ class ShutdownControl:
         self._state = ShutdownChanged()
         self._ends_with_it = False
         wanted_s = sum(item.shutdown_grace_period_seconds for item in shutdown_classes(settings))
-        self._watch = ShutdownWatch(wanted_s, self._noticed) if wanted_s else None
+        self._watch = ShutdownWatch(wanted_s, self.noticed) if wanted_s else None
 
     @property
     def cause(self) -> str:
@@ -36,16 +36,21 @@ class ShutdownControl:
         return self._state.cause or ""
 
     @property
-    def is_under_way(self) -> bool:
-        """The node goes down or is down, and admits no pod."""
-        return self._state.cause is not None
+    def is_drained(self) -> bool:
+        """Somebody has drained the node."""
+        return self._state.drained
 
     def restore(self) -> None:
-        """Go on with what an earlier agent has begun since the host's start."""
+        """Go on with what an earlier agent has begun since the host's start. Whether the host still goes down is said
+        by logind, as soon as it can be reached."""
         stored = restore_shutdown(self._directory)
         _measure(stored.start_time, stored.end_time)
-        if stored.cause == ShutdownCause.DRAIN and stored.boot_id == self._boot_id:
+        if stored.boot_id != self._boot_id:
+            return
+        if stored.drained:
             self._feed(NodeShutdownBegan(ShutdownCause.DRAIN))
+        if stored.cause == ShutdownCause.HOST and self._watch is not None:
+            self._feed(NodeShutdownBegan(ShutdownCause.HOST))
 
     async def watch(self) -> None:
         """Hold on to logind for good, where the configuration wants that."""
@@ -57,7 +62,7 @@ class ShutdownControl:
         self._state = state
         log.info("%s", _words(state))
         _measure(state.started_at, state.ended_at)
-        stored = StoredShutdown(state.started_at, state.ended_at, self.cause, self._boot_id)
+        stored = StoredShutdown(state.started_at, state.ended_at, self.cause, self._boot_id, state.drained)
         try:
             save_shutdown(self._directory, stored)
         except OSError as error:
@@ -72,17 +77,18 @@ class ShutdownControl:
         else:
             self._end()
 
+    def noticed(self, available_s: float | None) -> None:
+        """logind says that the host goes down, and how long it waits, or (None) that it stays up."""
+        if available_s is None:
+            self._feed(NodeShutdownCalledOff(ShutdownCause.HOST))
+        else:
+            self._feed(NodeShutdownBegan(ShutdownCause.HOST, available_s))
+
     def _pods_have_ended(self) -> None:
         if self._watch is not None and self._state.cause is ShutdownCause.HOST:
             self._watch.release()
         if self._ends_with_it:
             self._end()
-
-    def _noticed(self, available_s: float | None) -> None:
-        if available_s is None:
-            self._feed(NodeShutdownCalledOff())
-        else:
-            self._feed(NodeShutdownBegan(ShutdownCause.HOST, available_s))
 
 
 def _measure(started_at: float, ended_at: float) -> None:

@@ -25,6 +25,8 @@ MANAGER: Final = "org.freedesktop.login1.Manager"
 SIGNAL: Final = "PrepareForShutdown"
 DEADLINE_S: Final = 5.0
 """Deadline of each call, in seconds."""
+DELAY_DEADLINE_S: Final = 1.0
+"""Deadline of the question for the time that there is: it costs a part of that."""
 FIRST_PAUSE_S: Final = 1.0
 MAX_PAUSE_S: Final = 60.0
 """Between attempts to reach a bus that is not there (upstream's dbusReconnectPeriod is one second)."""
@@ -65,8 +67,9 @@ class Logind:
         return cls(bus, owner)
 
     async def inhibit_delay_s(self) -> float:
-        """Seconds for which logind waits for us at most: its InhibitDelayMaxSec. Raises LogindError."""
-        return int(await self._property("InhibitDelayMaxUSec")) / 1_000_000
+        """Seconds for which logind waits for us at most: its InhibitDelayMaxSec. Root may change that at any time, and
+        logind tells nobody. Raises LogindError."""
+        return int(await self._property("InhibitDelayMaxUSec", DELAY_DEADLINE_S)) / 1_000_000
 
     async def is_preparing(self) -> bool:
         """Whether the host goes down already. Raises LogindError."""
@@ -89,7 +92,8 @@ class Logind:
         await _call(self._bus, "org.freedesktop.DBus", "AddMatch", "s", rule)
 
     async def inhibit(self) -> None:
-        """Have the shutdown wait until `release`. Raises LogindError."""
+        """Have the shutdown wait until `release`. Raises LogindError, also while the host goes down already: then
+        logind gives nobody an inhibitor."""
         if self._inhibitor >= 0:
             return
         answer = await _call(self._bus, MANAGER, "Inhibit", "ssss", "shutdown", _WHO, _WHY, "delay")
@@ -103,15 +107,17 @@ class Logind:
 
     async def until_gone(self) -> None:
         """Wait for the end of the connection, or of the logind that it was made to."""
-        await self._bus.wait_for_disconnect()  # type: ignore[no-untyped-call]
+        with contextlib.suppress(OSError, EOFError):
+            await self._bus.wait_for_disconnect()  # type: ignore[no-untyped-call]
 
     async def close(self) -> None:
         """Release the inhibitor and end the connection."""
         self.release()
         await _disconnect(self._bus)
 
-    async def _property(self, name: str) -> Any:
-        answer = await _call(self._bus, "org.freedesktop.DBus.Properties", "Get", "ss", MANAGER, name)
+    async def _property(self, name: str, deadline_s: float = DEADLINE_S) -> Any:
+        what = ("org.freedesktop.DBus.Properties", "Get", "ss", MANAGER, name)
+        answer = await _call(self._bus, *what, deadline_s=deadline_s)
         return answer.body[0].value
 
 
@@ -123,7 +129,9 @@ async def _disconnect(bus: MessageBus) -> None:
             await bus.wait_for_disconnect()  # type: ignore[no-untyped-call]
 
 
-async def _call(bus: MessageBus, interface: str, member: str, signature: str, *body: Any) -> Message:
+async def _call(
+    bus: MessageBus, interface: str, member: str, signature: str, *body: Any, deadline_s: float = DEADLINE_S
+) -> Message:
     from dbus_fast import Message, MessageType
 
     is_bus = interface == "org.freedesktop.DBus"
@@ -136,10 +144,10 @@ async def _call(bus: MessageBus, interface: str, member: str, signature: str, *b
         body=list(body),
     )
     try:
-        async with asyncio.timeout(DEADLINE_S):
+        async with asyncio.timeout(deadline_s):
             answer = await bus.call(message)
     except TimeoutError as error:
-        raise LogindError(f"{member}: no answer within {DEADLINE_S:g} s") from error
+        raise LogindError(f"{member}: no answer within {deadline_s:g} s") from error
     except (OSError, EOFError) as error:
         raise LogindError(f"{member}: {error}") from error
     if answer.message_type is MessageType.ERROR:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Final
 
 from ipc.host.tasks import BackgroundTasks, ignored
@@ -19,11 +20,13 @@ DELAY_TOO_SHORT: Final = (
 
 
 class ShutdownWatch:
-    """One task of the master. ``notice`` is called with the seconds that logind gives, or None: called off."""
+    """One task of the master. ``notice`` is called with the seconds that logind gives, or None: the host stays up."""
 
     def __init__(self, wanted_s: float, notice: Callable[[float | None], None]) -> None:
         self._wanted_s = wanted_s
         self._notice = notice
+        self._available_s = wanted_s
+        """Seconds that logind gives, as far as it has said."""
         self._logind: Logind | None = None
         self._complaint = ""
         self._tasks = BackgroundTasks()
@@ -49,26 +52,43 @@ class ShutdownWatch:
         """From one connection to its end. Raises LogindError."""
         self._logind = logind = await Logind.connect()
         try:
-            available_s = await logind.inhibit_delay_s()
-            if available_s < self._wanted_s:
-                self._tell(DELAY_TOO_SHORT.format(available=available_s, wanted=self._wanted_s))
+            await self._ask_delay(logind)
             notices: asyncio.Queue[bool | None] = asyncio.Queue()
             self._tasks.spawn(_end(logind, notices), name="end of the system bus", on_failure=ignored)
             await logind.listen(notices.put_nowait)
-            await logind.inhibit()
-            if await logind.is_preparing():
-                notices.put_nowait(True)
-            await self._follow(logind, notices, available_s)
+            is_preparing = await self._inhibit(logind)
+            if notices.empty():  # else something newer was said meanwhile
+                notices.put_nowait(is_preparing)
+            await self._follow(logind, notices)
         finally:
             self._tasks.cancel()
             self._logind = None
             await logind.close()
 
-    async def _follow(self, logind: Logind, notices: asyncio.Queue[bool | None], available_s: float) -> None:
+    async def _inhibit(self, logind: Logind) -> bool:
+        """Take the inhibitor; whether the host goes down already, and there is none to be had. Raises LogindError."""
+        try:
+            await logind.inhibit()
+        except LogindError:
+            if not await logind.is_preparing():
+                raise
+            return True
+        return await logind.is_preparing()
+
+    async def _follow(self, logind: Logind, notices: asyncio.Queue[bool | None]) -> None:
         while (is_active := await notices.get()) is not None:
-            if not is_active:
+            if is_active:
+                with suppress(LogindError):  # what it has said before has to do
+                    await self._ask_delay(logind)
+            else:
                 await logind.inhibit()
-            self._notice(available_s if is_active else None)
+            self._notice(self._available_s if is_active else None)
+
+    async def _ask_delay(self, logind: Logind) -> None:
+        """Ask anew for every shutdown: a logind that reads its configuration again says nothing. Raises LogindError."""
+        self._available_s = await logind.inhibit_delay_s()
+        if self._available_s < self._wanted_s:
+            self._tell(DELAY_TOO_SHORT.format(available=self._available_s, wanted=self._wanted_s))
 
     def _tell(self, complaint: str) -> None:
         if complaint != self._complaint:

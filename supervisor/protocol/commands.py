@@ -76,6 +76,8 @@ class ShutdownChanged(msgspec.Struct, frozen=True):
     """Wall time, in seconds, of the newest one."""
     ended_at: float = 0.0
     """Likewise, of its last pod's end; 0.0 before."""
+    drained: bool = False
+    """Somebody wants it drained, also when the host goes down besides."""
 
 
 class Log(msgspec.Struct, frozen=True):

@@ -159,7 +159,9 @@ class NodeShutdownBegan(msgspec.Struct, frozen=True):
 
 
 class NodeShutdownCalledOff(msgspec.Struct, frozen=True):
-    """The node is wanted again."""
+    """The cause to take the node down is over. While the other cause holds it goes on going down."""
+
+    cause: ShutdownCause
 
 
 class GarbageRequest(msgspec.Struct, frozen=True):

@@ -3,7 +3,8 @@
 Upstream keeps it for its metrics. Here an agent that was killed meanwhile goes on with it: a drained node stays drained
 until the host starts anew.
 
-Format: one JSON object ``{"startTime", "endTime", "cause", "bootID"}``, replaced as a whole; times in epoch seconds.
+Format: one JSON object ``{"startTime", "endTime", "cause", "bootID", "drained"}``, replaced as a whole; times in epoch
+seconds.
 """
 
 from __future__ import annotations
@@ -33,6 +34,8 @@ class StoredShutdown(msgspec.Struct, frozen=True, rename="camel"):
     cause: str = ""
     """Empty: it was called off, or there was none."""
     boot_id: str = msgspec.field(name="bootID", default="")
+    drained: bool = False
+    """Somebody wants the node drained, whatever becomes of the host's shutdown."""
 
 
 def save_shutdown(directory: Path, shutdown: StoredShutdown) -> None:

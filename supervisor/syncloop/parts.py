@@ -8,10 +8,14 @@ from ipc.api.v1.pod import Pod
 from ipc.eviction.signals import NodePressure
 from ipc.host.clock import Instant
 from ipc.kubecontainer.cluster_values import ClusterValues
+from ipc.messages import event_reasons
 from ipc.messages.cluster import NodeStated
 from ipc.messages.node_worker import RuntimeHealth
+from ipc.metrics import kubelet as metrics
 from ipc.podresources.node_resources import NodeResources
+from ipc.shm.metric_cells import METERS
 from supervisor.admission.node_usage import NodeUsage
+from supervisor.admission.predicates import Rejected
 from supervisor.config.settings import Settings
 from supervisor.managers.allocation import AllocationManager
 from supervisor.managers.devices import DeviceManager
@@ -102,6 +106,14 @@ class LoopParts:
         self.pod_table.touch((uid,))
         self.out.track(state)
         return state
+
+    def reject(self, state: PodWorkerState, why: Rejected, now: Instant) -> None:
+        """The pod was not admitted: it has failed (rejectPod and recordAdmissionRejection, pkg/kubelet/kubelet.go)."""
+        known = why.reason if why.reason in metrics.ADMISSION_REASONS else "Other"
+        METERS.counter(metrics.ADMISSION_REJECTIONS, known).inc()
+        self.statuses.reject(state.uid, why.reason, why.message)
+        state.lifecycle.terminate()
+        self.announcer.pod_event(state, event_reasons.rejected(why.reason), why.message, now)
 
     def resync(self, state: PodWorkerState) -> None:
         """Have the pod synced though nothing of it has changed (pkg/kubelet/kubelet.go, syncCh)."""

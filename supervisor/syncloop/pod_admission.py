@@ -59,8 +59,8 @@ class PodAdmission:
         """UID to those of the victims that the pod waits for."""
 
     def is_waiting(self, uid: str) -> bool:
-        """Whether the room that the pod was admitted to is not free yet."""
-        return uid in self._waiting
+        """Whether the room that the pod was admitted to is not free yet, or it may have to end with the node."""
+        return uid in self._waiting or self._shutdown.holds(uid)
 
     def admit(self, pod: Pod) -> Admitted | Rejected:
         """Admission of an edit: nobody gives way to it. Beside every pod of which something is left; if that rejects
@@ -80,6 +80,9 @@ class PodAdmission:
     def admit_new(self, pod: Pod, now: Instant) -> Admitted | Rejected:
         """Admission of a pod that comes: not while the node goes down or is short of something, unless it runs already,
         and others give way to a critical one."""
+        if self._shutdown.is_gathering:
+            self._shutdown.comes(pod.metadata.uid)
+            return self.admit(pod)
         if self._shutdown.is_under_way:
             return NOT_ADMITTED
         is_running = self._parts.cache.get(pod.metadata.uid).is_running()

@@ -131,10 +131,7 @@ class PodUpdates:
         state = self._track(pod, source)
         state.state(stated)
         if isinstance(admission, Rejected):
-            _count_rejection(admission.reason)
-            self._parts.statuses.reject(state.uid, admission.reason, admission.message)
-            state.lifecycle.terminate()
-            self._announcer.pod_event(state, event_reasons.rejected(admission.reason), admission.message, now)
+            self._parts.reject(state, admission, now)
         else:
             self._allocate(state, pod, stated)
             self._warn(state, admission.warnings, now)
@@ -233,6 +230,7 @@ class PodUpdates:
 
     def on_sources_ready(self, _: SourcesReady, now: Instant) -> None:
         self._removals.sources_ready()
+        self._shutdown.sources_ready()
         self._evicted = {}
         self._parts.allocations.retain(self._pod_table.uids())
         self._resizes.wake()
@@ -282,10 +280,10 @@ class PodUpdates:
         self.stop_next_group(now)
         self._out.to_node(Relist())
 
-    def on_shutdown_called_off(self, _: NodeShutdownCalledOff, now: Instant) -> None:
+    def on_shutdown_called_off(self, off: NodeShutdownCalledOff, now: Instant) -> None:
         """Pods that have ended with the node, or were not admitted meanwhile, begin anew; but for those of which a
         source has said that they go."""
-        if not self._shutdown.call_off():
+        if not self._shutdown.call_off(off.cause):
             return
         for state in list(self._pod_table):
             is_wanted = not state.lifecycle.removed and state.uid not in self._removals
@@ -335,9 +333,3 @@ class PodUpdates:
         about = Subject(namespace=status.namespace, name=status.name, uid=uid)
         words = f"removing {status.namespace}/{status.name} ({uid}): no source wants it"
         self._announcer.log("info", words, about)
-
-
-def _count_rejection(reason: str) -> None:
-    """recordAdmissionRejection (pkg/kubelet/kubelet.go)."""
-    known = reason if reason in metrics.ADMISSION_REASONS else "Other"
-    METERS.counter(metrics.ADMISSION_REJECTIONS, known).inc()

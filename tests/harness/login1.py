@@ -6,6 +6,7 @@ The bus is Debian's dbus-daemon; only logind is played, because the real one nee
 from __future__ import annotations
 
 import asyncio
+import functools
 import os
 import shutil
 import subprocess
@@ -16,7 +17,7 @@ from pathlib import Path
 from typing import Any, Final
 
 import pytest
-from dbus_fast import PropertyAccess
+from dbus_fast import DBusError, PropertyAccess
 from dbus_fast.aio import MessageBus
 from dbus_fast.service import ServiceInterface, dbus_property, method, signal
 
@@ -37,14 +38,26 @@ class _Manager(ServiceInterface):
 
     def __init__(self, delay_s: float, *, preparing: bool) -> None:
         super().__init__(MANAGER)
-        self._delay_s = delay_s
-        self._preparing = preparing
+        self.delay_s = delay_s
+        self.preparing = preparing
         self.given: list[int] = []
         """The read end of each inhibitor's pipe."""
         self.asked: list[tuple[str, str, str]] = []
 
+    def is_held(self) -> bool:
+        """Whether somebody holds the newest inhibitor: nobody has its pipe's other end otherwise."""
+        if not self.given:
+            return False
+        try:
+            return bool(os.read(self.given[-1], 1))
+        except BlockingIOError:
+            return True
+
     @method()
     def Inhibit(self, what: "s", who: "s", why: "s", mode: "s") -> "h":  # type: ignore[name-defined]  # noqa: F821, UP037
+        if self.preparing:
+            words = "The operation inhibition has been requested for is already running"
+            raise DBusError("org.freedesktop.login1.OperationInProgress", words)
         self.asked.append((what, who, mode))
         mine, theirs = os.pipe()
         os.set_blocking(mine, False)
@@ -54,15 +67,20 @@ class _Manager(ServiceInterface):
 
     @dbus_property(access=PropertyAccess.READ)
     def InhibitDelayMaxUSec(self) -> "t":  # type: ignore[name-defined]  # noqa: F821, UP037
-        return int(self._delay_s * 1_000_000)
+        return int(self.delay_s * 1_000_000)
 
     @dbus_property(access=PropertyAccess.READ)
     def PreparingForShutdown(self) -> "b":  # type: ignore[name-defined]  # noqa: F821, UP037
-        return self._preparing
+        return self.preparing
 
     @signal()
     def PrepareForShutdown(self, active: bool) -> "b":  # type: ignore[name-defined]  # noqa: F821, UP037
         return active
+
+    def tell(self, *, active: bool) -> None:
+        """The property has its value before the signal goes out."""
+        self.preparing = active
+        self.PrepareForShutdown(active)
 
 
 class Login1:
@@ -81,17 +99,16 @@ class Login1:
 
     @property
     def is_held(self) -> bool:
-        """Whether somebody holds the newest inhibitor: nobody has its pipe's other end otherwise."""
-        if not self._manager.given:
-            return False
-        try:
-            return bool(os.read(self._manager.given[-1], 1))
-        except BlockingIOError:
-            return True
+        """Whether somebody holds the newest inhibitor."""
+        return self._manager.is_held()
+
+    def reload(self, delay_s: float) -> None:
+        """Read the configuration again: nobody is told."""
+        self._manager.delay_s = delay_s
 
     def tell(self, *, active: bool) -> None:
-        """PrepareForShutdown."""
-        self._loop.call_soon_threadsafe(self._manager.PrepareForShutdown, active)
+        """PrepareForShutdown: the host is about to go down, or it stays up after all."""
+        self._loop.call_soon_threadsafe(functools.partial(self._manager.tell, active=active))
 
 
 @contextmanager

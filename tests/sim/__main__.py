@@ -13,7 +13,7 @@ import time
 from tests.sim.cluster.mutations import CLUSTER_MUTATIONS
 from tests.sim.cluster.simulation import ClusterOptions
 from tests.sim.frame import Outcome
-from tests.sim.mutations import MUTATIONS
+from tests.sim.mutations import MUTATIONS, OF_CLAIMS
 from tests.sim.processes import available_cpus, outcomes
 from tests.sim.simulation import Options
 
@@ -22,13 +22,19 @@ def main() -> int:
     arguments = _arguments()
     # The trace says everything; `tests.sim.faults` listens to the log of unexpected errors.
     logging.getLogger().addHandler(logging.NullHandler())
-    options: Options | ClusterOptions = Options(pods=arguments.pods, verbose=arguments.verbose)
+    options: Options | ClusterOptions = Options(
+        pods=arguments.pods,
+        pauses=arguments.pauses,
+        claims=arguments.claims,
+        shutdown=arguments.shutdown,
+        verbose=arguments.verbose,
+    )
     if arguments.cluster:
         options = ClusterOptions(verbose=arguments.verbose)
     jobs = 1 if arguments.verbose else arguments.jobs
     first, last = arguments.seeds
     if arguments.mutation:
-        known = CLUSTER_MUTATIONS if arguments.cluster else MUTATIONS
+        known = CLUSTER_MUTATIONS if arguments.cluster else {**MUTATIONS, **OF_CLAIMS}
         names = list(known) if arguments.mutation == "all" else [arguments.mutation]
         return max(_try_mutation(name, range(first, last + 1), options, jobs) for name in names)
     began_at = time.monotonic()
@@ -66,6 +72,10 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--minutes", type=float, default=0.0, help="stop beginning new seeds after that time")
     parser.add_argument("--jobs", type=int, default=available_cpus(), help="how many processes run seeds")
     parser.add_argument("--pods", type=int, default=Options().pods)
+    on_or_off = argparse.BooleanOptionalAction
+    parser.add_argument("--claims", action=on_or_off, help="claims and volumes, in all seeds or in none")
+    parser.add_argument("--pauses", action=on_or_off, help="pods that are paused, likewise")
+    parser.add_argument("--shutdown", action=on_or_off, default=True, help="the node is drained, its host goes down")
     parser.add_argument("--cluster", action="store_true", help="a node of a cluster whose API server fails")
     parser.add_argument("--tail", type=int, default=60, help="lines of the trace of a seed that fails")
     parser.add_argument("--keep-going", action="store_true", help="do not stop at the first seed that fails")

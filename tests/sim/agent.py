@@ -44,13 +44,12 @@ from ipc.messages.pod_worker import (
     PullImage,
     SyncDone,
     SyncPod,
-    WorkType,
 )
 from ipc.podresources.node_resources import NodeResources
-from ipc.podresources.priority import is_critical
 from ipc.shm.board import Board
 from ipc.wire.boot import WorkerSettings
 from supervisor.config.settings import Settings
+from supervisor.control.shutdown_control import ShutdownControl
 from supervisor.podworkers import board_views
 from supervisor.processes.worker_pool import API_SLOT, FIRST_POD_SLOT, NODE_SLOT, QUARANTINE_SLOT
 from supervisor.protocol.commands import (
@@ -104,6 +103,7 @@ from tests.sim.pressure import Marks, PressureWatch, has_conditions
 from tests.sim.probes import SimProbes
 from tests.sim.resizes import overcommitted, unasked_restart
 from tests.sim.runtime import SimPodman
+from tests.sim.shutdowns import CONNECTS_S, SimShutdown
 from tests.sim.trace import Trace
 from tests.sim.watch import TERMINAL, Watch
 
@@ -133,6 +133,7 @@ class Given(msgspec.Struct, frozen=True, kw_only=True):
     probes: SimProbes
     poison: Poison | None
     claims: SimClaims | None = None
+    shutdown: SimShutdown | None = None
     objects: SimObjects
     host: SimHost
     marks: Marks
@@ -155,11 +156,9 @@ class Agent:
         *,
         bindings: tuple[Binding, ...] = (),
         restarts: Mapping[str, dict[str, int | None]] | None = None,
-        drained: bool = False,
     ) -> None:
-        """``restored``: the checkpoint. ``verdicts``: what probes have said to the agent before it, which may have been
-        ``drained``. ``resources``: what that has allocated; ``bindings``: what it has bound; ``restarts``: of
-        containers, which it was asked for."""
+        """``restored``: the checkpoint. ``verdicts``: what probes have said to the agent before it. ``resources``: what
+        that has allocated; ``bindings``: what it has bound; ``restarts``: of containers, which it was asked for."""
         self.alive = True
         self.stated = dict(restored)
         """Pods that the loop was told to keep running, by uid."""
@@ -179,14 +178,12 @@ class Agent:
         """Rows of the board, as they were given out."""
         self.children: dict[int, Child | None] = dict.fromkeys(ALL_SLOTS)
         self.sources_ready = False
-        self.drained = drained
-        """Somebody has drained the node, and nobody has uncordoned it."""
         self._preempted_at: dict[str, float] = {}
         """By uid: when its first sync for that went out, monotonic seconds."""
         self._weighed: tuple[Pod, ...] = ()
         """Active pods when they were weighed last."""
         self.is_down = False
-        """The loop has said that the pods of the drained node have ended."""
+        """The loop has said that the pods of the node that goes down have ended."""
         self.answers_late = ""
         """The pod whose worker dies with its next answer: that comes when a successor works for the same pod."""
         self.disturbed_at = 0.0
@@ -214,6 +211,11 @@ class Agent:
         self._loop = SyncLoop(
             given.settings, given.pod_rows, ("10.0.0.1",), random.Random(given.rng.random()), given.node
         )
+        self._shutdown: ShutdownControl | None = None
+        if given.shutdown is not None:
+            self._shutdown = ShutdownControl(given.settings, self._take, lambda: None)
+            self._listens_to_logind = False
+            given.shutdown.agent_begins()
         self._closed = {*POD_SLOTS[self._loop.workers :], QUARANTINE_SLOT}
         """Slots in which nobody is to be."""
 
@@ -232,8 +234,9 @@ class Agent:
             self._feed(BindingsRestored(self._bindings))
         if self._restarts:
             self._feed(ContainerRestartsRestored(self._restarts))
-        if self.drained:
-            self._feed(NodeShutdownBegan(ShutdownCause.DRAIN))
+        if self._shutdown is not None:
+            self._shutdown.restore()
+            self._later(CONNECTS_S, self._connect_to_logind)
         if self.stated:
             self._feed(PodUpdate(op=PodOperation.RESTORE, source=FILE_SOURCE, pods=tuple(self.stated.values())))
         for slot in SLOTS:
@@ -308,16 +311,24 @@ class Agent:
         return sum(state is not None and state.lifecycle.active for state in states)
 
     def drain(self) -> None:
-        if self.alive and not self.drained:
+        if self.alive:
             self._given.trace.note("the node is drained")
-            self.drained = True
             self._feed(NodeShutdownBegan(ShutdownCause.DRAIN))
 
     def uncordon(self) -> None:
-        if self.alive and self.drained:
+        if self.alive:
             self._given.trace.note("the node is uncordoned")
-            self.drained = False
-            self._feed(NodeShutdownCalledOff())
+            self._feed(NodeShutdownCalledOff(ShutdownCause.DRAIN))
+
+    def hear_of_host(self) -> None:
+        """logind says whether the host goes down, to whoever has reached it."""
+        if self.alive and self._shutdown is not None and self._given.shutdown is not None and self._listens_to_logind:
+            self._given.shutdown.announced(self._given.shutdown.available_s)
+            self._shutdown.noticed(self._given.shutdown.available_s)
+
+    def _connect_to_logind(self) -> None:
+        self._listens_to_logind = True
+        self.hear_of_host()
 
     def state(self, desired: Mapping[str, Pod]) -> None:
         """The sources were read: this is what they state now."""
@@ -497,6 +508,9 @@ class Agent:
 
     # --- events in, commands out ---
 
+    def _take(self, event: LoopEvent) -> None:
+        self._feed(event)
+
     def _feed(self, event: LoopEvent) -> bool:
         """Whether that has consequences."""
         if not self.alive:
@@ -526,15 +540,16 @@ class Agent:
                 case SlotVacated(slot):
                     self._closed.add(slot)
                     self.kill(slot)
-                case ShutdownChanged(ended_at=ended_at):
-                    self.is_down = bool(ended_at)
-                    self._given.trace.note(f"pods of the drained node have ended: {self.is_down}")
+                case ShutdownChanged():
+                    self._goes_down(command)
                 case PodsStopped():
                     raise AssertionError("nobody has asked for that")
         return bool(commands)
 
     def _handle(self, event: LoopEvent) -> list[LoopCommand]:
         """The loop raises nothing: that would end the agent."""
+        if self._given.shutdown is not None:
+            self._given.shutdown.next_event()
         try:
             commands = self._loop.handle(event, self._given.clock.now())
             self._weigh()
@@ -543,11 +558,21 @@ class Agent:
             if self.pressure.is_possible:
                 self.pressure.conditions(self._loop.node_conditions)
                 self._look_for_evictions()
+            if self._given.shutdown is not None:
+                self._given.shutdown.look(self._loop)
             return commands
         except Exception as error:
             self._given.trace.note(traceback.format_exc())
             self._given.trace.broke(f"the agent ends by {error!r}")
             return []
+
+    def _goes_down(self, change: ShutdownChanged) -> None:
+        assert self._shutdown is not None
+        assert self._given.shutdown is not None
+        self.is_down = bool(change.ended_at)
+        self._given.trace.note(f"goes down: {change.cause}, drained: {change.drained}, is down: {self.is_down}")
+        self._shutdown.changed(change)
+        self._given.shutdown.changed(change, self._loop)
 
     def _look_for_evictions(self) -> None:
         """The pods that end because of pressure."""
@@ -605,6 +630,8 @@ class Agent:
             self._given.watch.forgotten(message.uid, self._newest_look(message.uid))
             self._given.marks.gone(message.uid)
             self.pressure.gone(message.uid)
+            if self._given.shutdown is not None:
+                self._given.shutdown.gone(message.uid)
             if self._given.poison is not None and message.uid == POISON:
                 self._given.poison.begins_anew()
         if child is not None and child.alive:
@@ -631,9 +658,8 @@ class Agent:
             self._preempted_at.setdefault(uid, self._given.clock.now().mono)
         if other := early_start(sync, self._waited_for(), self._given.podman):
             trace.broke(f"the critical pod starts while {other[:8]}, which gives way to it, runs")
-        is_last = sync.pod is not None and is_critical(sync.pod)
-        if self.drained and sync.kind is WorkType.SYNC and (self.is_down or not is_last):
-            trace.broke(f"{uid[:8]} is synced to run on a drained node")
+        if self._given.shutdown is not None:
+            self._given.shutdown.check_sync(sync)
         if sync.remove and not self._may_remove(uid):
             trace.broke(f"{uid[:8]} is removed before the sources were read")
 

@@ -17,10 +17,12 @@ import supervisor.status.generate
 from ipc.kubecontainer.probe_results import ProbeResults
 from ipc.kubecontainer.resize import ResizeJudge
 from ipc.messages.node_worker import EVERY_REQUEST
+from supervisor.control.shutdown_control import ShutdownControl
 from supervisor.eviction import rounds, victim
 from supervisor.managers import probe_manager
 from supervisor.managers.allocation import AllocationManager
 from supervisor.managers.image_pulls import ImagePulls
+from supervisor.managers.node_shutdown import group_by_priority
 from supervisor.managers.object_store import ObjectStore
 from supervisor.podworkers.board_rows import RowAllocator
 from supervisor.podworkers.observation_requests import ObservationRequests
@@ -28,7 +30,7 @@ from supervisor.podworkers.pod_cache import PodCache
 from supervisor.podworkers.pod_lifecycle import PodLifecycle
 from supervisor.podworkers.poison_pods import PoisonPods
 from supervisor.protocol.source_updates import ObjectUpdate
-from supervisor.syncloop import pod_admission, resizes
+from supervisor.syncloop import node_shutdown, pod_admission, resizes
 from supervisor.syncloop.announcer import Announcer
 from supervisor.syncloop.container_restarts import ContainerRestarts, RequestedRestarts
 from supervisor.syncloop.dispatcher import Dispatcher
@@ -166,6 +168,15 @@ def _fails_all(self: Observer, *wanted: Any, original: Any = Observer._status_of
         raise ValueError(error) from error
 
 
+def _one_group(classes: Any, priorities: Any, original: Any = group_by_priority) -> Any:
+    return original(tuple(classes)[:1], priorities)
+
+
+def _admits_late(self: PodAdmission, pod: Any, now: Any, original: Any = PodAdmission.admit_new) -> Any:
+    admission = original(self, pod, now)
+    return self.admit(pod) if admission is node_shutdown.NOT_ADMITTED else admission
+
+
 OF_CLAIMS: Final[Mapping[str, Mutation]] = {
     "release claims that are used": replaced(VolumeUpdates, "_used", lambda self: frozenset()),
     "give a claim for one to everybody": replaced(VolumeUpdates, "_holder", lambda self, key, asking: asking),
@@ -176,6 +187,9 @@ OF_CLAIMS: Final[Mapping[str, Mutation]] = {
 MUTATIONS: Final[Mapping[str, Mutation]] = {
     "restart nothing that somebody asks for": replaced(RequestedRestarts, "ask", lambda self, *request: None),
     "forget with the agent who was to restart": replaced(ContainerRestarts, "on_restored", lambda self, *event: None),
+    "end all groups at once": replaced(node_shutdown, "group_by_priority", _one_group),
+    "admit while the node goes down": replaced(PodAdmission, "admit_new", _admits_late),
+    "forget with the agent that the node goes down": replaced(ShutdownControl, "restore", lambda self: None),
     "evict the critical, too": replaced(victim, "is_critical", lambda pod: False),
     "evict several at a time": replaced(NodePressureManager, "_is_cleaned_up", lambda self, uid: True),
     "evict before images were removed": replaced(NodePressureManager, "_is_reclaiming", lambda self, stage: False),

@@ -15,10 +15,10 @@ from typing import Final
 from tests.sim.cluster.mutations import CLUSTER_MUTATIONS
 from tests.sim.cluster.simulation import ClusterOptions, simulate_cluster
 from tests.sim.frame import Outcome
-from tests.sim.mutations import MUTATIONS
+from tests.sim.mutations import MUTATIONS, OF_CLAIMS
 from tests.sim.simulation import Options, simulate_seed
 
-ALL_MUTATIONS: Final = {**MUTATIONS, **CLUSTER_MUTATIONS}
+ALL_MUTATIONS: Final = {**MUTATIONS, **OF_CLAIMS, **CLUSTER_MUTATIONS}
 AHEAD: Final = 4
 """Seeds that are given out per process: a long one holds nobody up."""
 GARBAGE: Final = 50_000

@@ -30,7 +30,7 @@ from supervisor.syncloop.pod_admission import PREEMPTED
 from tests.fakes.clock import SimClock
 from tests.fakes.ownership import ownership
 from tests.fakes.podman import FakeContainer
-from tests.sim import preemption, pressure, restarts
+from tests.sim import preemption, pressure, restarts, shutdowns
 from tests.sim.agent import POD_SLOTS, SLOTS, Agent, Given
 from tests.sim.children import HUNG_S
 from tests.sim.claim_scenario import ClaimScenario
@@ -48,6 +48,7 @@ from tests.sim.pressure import EVICTED_S, LEAST
 from tests.sim.probes import CALM, ROUGH, SimProbes
 from tests.sim.resizes import NODE, Sizes
 from tests.sim.runtime import INSTANCE, NOISY, QUIET, SimPodman, uid_of
+from tests.sim.shutdowns import SimShutdown, with_shutdown_grace
 from tests.sim.trace import Trace
 from tests.sim.watch import Watch, every_status
 from tests.sim.worker_settings import worker_settings
@@ -69,8 +70,10 @@ STALE_S: Final = 45.0
 """How long something may be said to run that has ended, while nobody disturbs the agent's eyes."""
 UNSLICED: Final = 0.25
 """Part of the simulations in which the slice of a pod vanishes under it."""
-DRAINED: Final = 0.3
+DRAINED: Final = 0.2
 """Part of the simulations in which the quiet node is drained."""
+HOST_DOWN: Final = 0.2
+"""Part of the simulations in which the quiet host goes down."""
 CHECKPOINT_LOST: Final = 0.3
 UNTOLD_S: Final = 5.0
 """How long a status cannot be generated while a container of its pod ends: until that was seen and acted on."""
@@ -90,6 +93,11 @@ UNREADABLE_S: Final = 30.0
 """Longest time that a container cannot be inspected."""
 
 
+CLAIMS: Final = 0.3
+PAUSES: Final = 0.3
+"""Parts of the seeds that choose these."""
+
+
 class Options(msgspec.Struct, frozen=True, kw_only=True):
     """How large and how wild."""
 
@@ -104,17 +112,31 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
     """One pod more, in whose steps workers hang and die."""
     pressure: bool = True
     """Memory, processes and disks that run short, and a critical pod."""
-    pauses: bool = False
-    """Somebody pauses pods and resumes them."""
+    pauses: bool | None = False
+    """Somebody pauses pods and resumes them; None: the seed chooses."""
     restarts: bool = True
     """Somebody has single containers restarted."""
-    claims: bool = False
-    """PersistentVolumes and claims, which come and go and which pods have."""
+    claims: bool | None = False
+    """PersistentVolumes and claims, which come and go and which pods have; None: the seed chooses."""
+    shutdown: bool = True
+    """The node is drained, and the host goes down."""
     verbose: bool = False
+
+
+def chosen_by(seed: int, options: Options) -> Options:
+    """The options with what is left to the seed."""
+    rng = random.Random(seed + 8)
+    claims, pauses = (rng.random() < part for part in (CLAIMS, PAUSES))
+    return msgspec.structs.replace(
+        options,
+        claims=claims if options.claims is None else options.claims,
+        pauses=pauses if options.pauses is None else options.pauses,
+    )
 
 
 def simulate_seed(seed: int, options: Options) -> Outcome:
     """Run one seed from its beginning to its end."""
+    options = chosen_by(seed, options)
     scratch = Path(f"/tmp/rootlet-sim-claims-{os.getpid()}-{seed}")  # the same in every run of a process
     trace = Trace(verbose=options.verbose)
     try:
@@ -146,7 +168,7 @@ class Simulation(Frame):
             probing,
             self._objects if options.objects else None,
             Sizes(random.Random(seed + 4)) if options.resizes else None,
-            lambda pod: self._claims.refer(pod) if self._claims is not None else pod,
+            self._with_extras,
         )
         self._uids = [f"{n:08x}-sim" for n in range(1, options.pods + 1)]
         self._desired: dict[str, Pod] = {}
@@ -175,6 +197,11 @@ class Simulation(Frame):
             crash_loop_back_off=CrashLoopBackOffSettings(max_container_restart_period_s=Seconds(MAX_BACKOFF_S)),
         )
         settings = pressure.with_thresholds(settings) if options.pressure else settings
+        self._shutdown: SimShutdown | None = None
+        if options.shutdown:
+            settings = with_shutdown_grace(settings, directory)
+            rng = random.Random(seed + 7)
+            self._shutdown = SimShutdown(rng, trace, self._podman, self._watch, self._clock, directory)
         self._given = Given(
             rng=self._rng,
             trace=trace,
@@ -183,6 +210,7 @@ class Simulation(Frame):
             probes=self._probes,
             poison=self._poison,
             claims=self._claims,
+            shutdown=self._shutdown,
             objects=self._objects,
             host=self._host,
             marks=self._marks,
@@ -217,8 +245,11 @@ class Simulation(Frame):
             await self._answer_late()
             if self._rng.random() < UNSLICED:
                 await self._lose_slice()
-            if self._rng.random() < DRAINED:
-                await self._drain()
+            if self._shutdown is not None:
+                if self._rng.random() < DRAINED:
+                    await self._drain()
+                if self._rng.random() < HOST_DOWN:
+                    await self._go_down(self._shutdown)
             await self._preempt()
             await self._take_down()
             self._agent.die("the end")
@@ -234,6 +265,8 @@ class Simulation(Frame):
         left_out |= set() if self._options.pressure else {Simulation.swell, Simulation.squeeze}
         left_out |= set() if self._options.pauses else {Simulation.pause, Simulation.resume}
         left_out |= set() if self._options.restarts else {Simulation.restart_container}
+        if not self._options.shutdown:
+            left_out |= {Simulation.drain, Simulation.uncordon, Simulation.go_down, Simulation.stay_up}
         left_out |= set() if self._options.claims else {Simulation.change_claim}
         acts = [act for act in NOISE if act not in left_out]
         weights = [NOISE[act] for act in acts]
@@ -253,7 +286,8 @@ class Simulation(Frame):
         for child in self._agent.children.values():
             if child is not None:
                 child.go_on()
-        self._agent.uncordon()
+        self.uncordon()
+        self.stay_up()
         self._objects.settle()
         if self._claims is not None:
             await self._settle_claims(self._claims)
@@ -299,7 +333,7 @@ class Simulation(Frame):
 
     def _kill_agent_alone(self) -> None:
         self._agent.die("killed")
-        self._restart_agent(drained=self._agent.drained, lost=False)
+        self._restart_agent(lost=False)
 
     async def _resume_all(self) -> None:
         """A paused pod stays paused, over deaths of the agent too, until somebody resumes it or it goes."""
@@ -452,6 +486,31 @@ class Simulation(Frame):
         self._agent.uncordon()
         await self._come_to_rest()
 
+    async def _go_down(self, shutdown: SimShutdown) -> None:
+        """The host goes down, whoever dies meanwhile: every pod ends. Then it stays up after all, or comes up again."""
+        self.go_down()
+        if shutdown.rng.random() < shutdowns.KILLED:
+            await self._step(shutdown.rng.uniform(0.0, shutdowns.TAKES_S))
+            self._kill_agent_alone() if shutdown.rng.random() < 0.6 else self.kill_worker()
+        if shutdown.rng.random() < shutdowns.CALLED_OFF:
+            await self._step(shutdown.rng.uniform(0.0, shutdowns.TAKES_S))
+        else:
+            await self._until(self._is_down, "every pod has ended with the host")
+        if shutdown.rng.random() < shutdowns.REBOOTS:
+            self.reboot()
+        else:
+            self.stay_up()
+        await self._until(self._has_read_sources, "the agent knows what is wanted")
+        await self._come_to_rest()
+
+    def _is_down(self) -> bool:
+        self.read_sources()
+        return self._agent.is_down and not self._left()
+
+    def _has_read_sources(self) -> bool:
+        self.read_sources()
+        return self._agent.sources_ready
+
     async def _preempt(self) -> None:
         """A critical pod comes while there is no place: one of the others gives it its own."""
         places = self._agent.active_pods()
@@ -508,6 +567,11 @@ class Simulation(Frame):
 
         await self._until(is_killed, f"{uid[:8]} does not run outside of its slice", SETTLE_S)
         await self._come_to_rest()
+
+    def _with_extras(self, pod: Pod) -> Pod:
+        """The random pod with a claim or a priority, where there are such."""
+        pod = self._claims.refer(pod) if self._claims is not None else pod
+        return self._shutdown.ranked(pod) if self._shutdown is not None else pod
 
     def _any_running(self) -> FakeContainer | None:
         """A container of a pod that is wanted and has not ended."""
@@ -696,6 +760,17 @@ class Simulation(Frame):
     def uncordon(self) -> None:
         self._agent.uncordon()
 
+    def go_down(self) -> None:
+        if self._shutdown is not None and self._shutdown.available_s is None:
+            self._shutdown.begin()
+            self._agent.hear_of_host()
+
+    def stay_up(self) -> None:
+        if self._shutdown is not None and self._shutdown.available_s is not None:
+            self._trace.note("the host stays up")
+            self._shutdown.available_s = None
+            self._agent.hear_of_host()
+
     # --- what processes do ---
 
     def kill_worker(self) -> None:
@@ -721,16 +796,18 @@ class Simulation(Frame):
     def kill_agent(self) -> None:
         """And start it again: it knows the checkpoint, and reads its sources when it can."""
         self._agent.die("killed")
-        self._restart_agent(drained=self._agent.drained)
+        self._restart_agent()
 
     def reboot(self) -> None:
         self._trace.note("the host reboots")
         self._agent.die("reboot")
         self._podman.reboot()
+        if self._shutdown is not None:
+            self._shutdown.reboot()
         self._restart_agent()
 
-    def _restart_agent(self, *, drained: bool = False, lost: bool | None = None) -> None:
-        """A checkpoint may be lost: then what runs is only known by its labels. A reboot ends a drain."""
+    def _restart_agent(self, *, lost: bool | None = None) -> None:
+        """A checkpoint may be lost: then what runs is only known by its labels."""
         if lost is None:
             lost = self._rng.random() < CHECKPOINT_LOST
         before = self._agent
@@ -744,7 +821,6 @@ class Simulation(Frame):
             resources,
             bindings=before.kept_bindings(),
             restarts=before.kept_restarts(),
-            drained=drained,
         )
         self._agent.start()
 
@@ -786,6 +862,8 @@ NOISE: Final[dict[Callable[[Simulation], None], float]] = {
     Simulation.squeeze: 0.5,
     Simulation.drain: 0.5,
     Simulation.uncordon: 1,
+    Simulation.go_down: 0.5,
+    Simulation.stay_up: 1,
     Simulation.restart_container: 3,
     Simulation.change_claim: 6,
     Simulation.pause: 4,

@@ -80,13 +80,18 @@ def _trace_in_process(hash_seed: str) -> str:
 @pytest.mark.parametrize("seed", FOUND)
 def test_a_seed_that_has_found_something_holds(seed: int) -> None:
     assert not simulate_seed(
-        seed, Options(probes=False, objects=False, poison=False, resizes=False, pressure=False, restarts=False)
+        seed,
+        Options(
+            probes=False, objects=False, poison=False, resizes=False, pressure=False, restarts=False, shutdown=False
+        ),
     ).broken
 
 
 def test_a_config_map_that_changes_while_a_worker_hangs_waits_for_its_death() -> None:
     """In this seed the poison pod's worker hangs just before, and in it the sync of another pod."""
-    assert not simulate_seed(HANGS_BEFORE_A_CHANGE, Options(resizes=False, pressure=False, restarts=False)).broken
+    assert not simulate_seed(
+        HANGS_BEFORE_A_CHANGE, Options(resizes=False, pressure=False, restarts=False, shutdown=False)
+    ).broken
 
 
 def test_what_happens_costs_no_more_calls_than_it_did() -> None:
@@ -128,7 +133,7 @@ def test_no_seed_begins_when_nobody_asks_for_more() -> None:
 
 def test_what_a_relist_passes_over_is_not_forgotten_by_a_new_agent() -> None:
     """In this seed a container of a pod that no source has stated yet ends while a relist is under way."""
-    assert not simulate_seed(PASSED_OVER, Options(pressure=False, restarts=False)).broken
+    assert not simulate_seed(PASSED_OVER, Options(pressure=False, restarts=False, shutdown=False)).broken
 
 
 @pytest.mark.slow

@@ -125,6 +125,10 @@ class Watch:
         if done.error is SyncError.INTERNAL:
             self._broke(f"an error of the worker's own: {done.message}")
 
+    def is_made_late(self, uid: str) -> bool:
+        """Whether a call that nobody waited for any more ever had an effect on that pod."""
+        return uid in self._made_late_at
+
     def forgotten(self, uid: str, seen_at: float) -> None:
         """The master says that nothing of the pod is left, as was seen then (monotonic seconds).
 

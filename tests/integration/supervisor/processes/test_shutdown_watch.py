@@ -42,13 +42,14 @@ async def test_the_host_waits_until_the_pods_have_ended(login1: Login1) -> None:
     async with watching(5.0, told.append) as watch:
         await eventually(lambda: login1.is_held, "the inhibitor is held")
         assert login1.asked == [("shutdown", "rootlet", "delay")]
+        await eventually(lambda: told == [None], "the host stays up")
         login1.tell(active=True)
-        await eventually(lambda: told == [5.0], "that was told")
+        await eventually(lambda: told == [None, 5.0], "that was told")
         assert login1.is_held
         watch.release()
         await eventually(lambda: not login1.is_held, "the inhibitor is released")
         login1.tell(active=False)
-        await eventually(lambda: told == [5.0, None], "that was told")
+        await eventually(lambda: told == [None, 5.0, None], "that was told")
         await eventually(lambda: login1.is_held, "the inhibitor is held")
     await eventually(lambda: not login1.is_held, "the inhibitor is released")
 
@@ -91,12 +92,27 @@ async def test_a_delay_that_is_too_short_is_told(login1: Login1, caplog: pytest.
     assert "InhibitDelayMaxSec=30" in caplog.text
 
 
+async def test_a_delay_that_root_has_changed_meanwhile(login1: Login1, caplog: pytest.LogCaptureFixture) -> None:
+    told: list[float | None] = []
+    async with watching(5.0, told.append):
+        await eventually(lambda: told == [None], "the host stays up")
+        login1.reload(2.0)
+        login1.tell(active=True)
+        await eventually(lambda: told == [None, 2.0], "that was told")
+    assert "logind waits for 2s, shutdownGracePeriod is 5s" in caplog.text
+
+
 async def test_a_host_that_goes_down_already(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """logind gives no inhibitor then, and another one when the host stays up after all."""
     told: list[float | None] = []
     with system_bus(tmp_path, preparing=True) as login1:
         monkeypatch.setenv("DBUS_SYSTEM_BUS_ADDRESS", login1.address)
         async with watching(5.0, told.append):
             await eventually(lambda: told == [5.0], "that was told")
+            assert not login1.asked
+            login1.tell(active=False)
+            await eventually(lambda: told == [5.0, None], "that was told")
+            await eventually(lambda: login1.is_held, "the inhibitor is held")
 
 
 async def test_a_bus_that_goes_and_comes_back(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -109,7 +125,7 @@ async def test_a_bus_that_goes_and_comes_back(tmp_path: Path, monkeypatch: pytes
         with system_bus(tmp_path) as login1:
             await eventually(lambda: login1.is_held, "the inhibitor is held")
             login1.tell(active=True)
-            await eventually(lambda: told == [5.0], "that was told")
+            await eventually(lambda: told == [None, None, 5.0], "that was told")
 
 
 async def test_no_bus(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> None:

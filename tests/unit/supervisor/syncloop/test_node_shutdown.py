@@ -9,6 +9,7 @@ import pytest
 
 from supervisor.config.settings import Seconds
 from supervisor.protocol.events import NodeShutdownBegan, NodeShutdownCalledOff, ShutdownCause
+from supervisor.syncloop.node_shutdown import GATHERING_S
 from tests.harness.dialogue import Talk, absent, exited, pod, running
 
 CRITICAL = 2_000_000_000
@@ -84,7 +85,7 @@ def test_an_edit_meanwhile_is_there_when_the_pod_comes_back() -> None:
     end(talk, "low")
     talk.done("low")
     talk.see(exited("low", 137))
-    talk.say(NodeShutdownCalledOff())
+    talk.say(NodeShutdownCalledOff(DRAIN))
     talk.done("low")
     talk.see(absent("low"))
     newest = talk.syncs["low"].pod
@@ -108,7 +109,7 @@ def test_called_off_every_pod_comes_back() -> None:
     talk.done("low")
     talk.see(exited("low", 137))
     talk.add("late")
-    assert talk.say(NodeShutdownCalledOff()) == ["shutdown called off", "terminated low"]
+    assert talk.say(NodeShutdownCalledOff(DRAIN)) == ["shutdown called off", "terminated low"]
     talk.done("low")
     assert "sync low" in talk.see(absent("low"))
     talk.done("late")
@@ -136,6 +137,83 @@ def test_a_second_notice_changes_nothing_and_the_hosts_makes_a_drain_urgent() ->
     assert talk.say(NodeShutdownBegan(HOST)) == []
 
 
+def test_a_drained_node_stays_drained_when_the_host_stays_up() -> None:
+    talk = talk_of(pod("low"))
+    talk.say(NodeShutdownBegan(DRAIN))
+    talk.say(NodeShutdownBegan(HOST))
+    end(talk, "low")
+    assert talk.say(NodeShutdownCalledOff(HOST)) == ["drain is over"]
+    talk.add("late")
+    assert talk.told["late"].status.reason == "NodeShutdown"
+    assert talk.say(NodeShutdownCalledOff(HOST)) == []
+    assert talk.say(NodeShutdownCalledOff(DRAIN))[0] == "shutdown called off"
+
+
+def test_nobody_comes_back_by_an_uncordon_while_the_host_goes_down() -> None:
+    talk = talk_of(pod("low"))
+    talk.say(NodeShutdownBegan(HOST))
+    assert talk.say(NodeShutdownBegan(DRAIN)) == ["shutdown"], "and the node is drained when it was called off"
+    assert talk.say(NodeShutdownCalledOff(DRAIN)) == ["shutdown"]
+    end(talk, "low")
+    talk.add("late")
+    assert talk.told["late"].status.reason == "NodeShutdown"
+    assert "shutdown called off" in talk.say(NodeShutdownCalledOff(HOST))
+
+
+def next_agent(cause: ShutdownCause) -> Talk:
+    """An agent before it was killed in the midst, while both pods ran."""
+    talk = Talk(shutdown_grace_period_s=Seconds(30.0), shutdown_grace_period_critical_pods_s=Seconds(10.0), rows=8)
+    assert talk.say(NodeShutdownBegan(cause))[0] in ("shutdown", "drain")
+    talk.add(*two())
+    return talk
+
+
+@pytest.mark.parametrize("cause", [HOST, DRAIN])
+def test_the_next_agent_goes_on_in_order(cause: ShutdownCause) -> None:
+    talk = next_agent(cause)
+    assert [word for word in talk.ready() if word.startswith("term")] == []
+    assert "terminating low" in talk.relist(running("low"), running("high"))
+    assert "terminating high" in end(talk, "low"), "it was not synced before"
+    assert end(talk, "high")[-1].endswith("is over")
+    assert {talk.told[uid].status.reason for uid in ("low", "high")} == {"Terminated"}
+
+
+def test_the_next_agent_does_not_wait_for_good_for_its_sources() -> None:
+    talk = next_agent(HOST)
+    talk.relist(running("low"), running("high"))
+    assert "terminating low" in talk.tick(after_s=GATHERING_S)
+
+
+def test_a_source_that_nobody_can_read_delays_nothing_later() -> None:
+    talk = Talk(shutdown_grace_period_s=Seconds(30.0), rows=8)
+    talk.add(pod("low"))
+    talk.relist()
+    talk.tick(after_s=GATHERING_S)
+    talk.done("low")
+    assert talk.say(NodeShutdownBegan(HOST)) == ["shutdown", "observe low"]
+    talk.see(running("low"))
+    assert talk.syncs["low"].kind == "terminating"
+
+
+def test_the_next_agent_starts_nothing() -> None:
+    talk = next_agent(HOST)
+    talk.add("late")
+    assert [word for word in talk.relist(running("low"), exited("high")) if word.startswith("sync")] == []
+    assert [word for word in talk.ready() if word.startswith("sync")] == []
+    assert {uid: talk.told[uid].status.reason for uid in ("high", "late")} == {
+        "high": "Terminated",
+        "late": "NodeShutdown",
+    }
+    end(talk, "low")
+    assert talk.tick() == ["shutdown is over"]
+
+
+def test_the_next_agent_is_told_that_the_host_stays_up() -> None:
+    talk = next_agent(HOST)
+    talk.relist(running("low"), running("high"))
+    assert "sync low" in talk.say(NodeShutdownCalledOff(HOST))
+
+
 def test_stop_of_all_pods_ends_critical_ones_last() -> None:
     talk = talk_of(*two())
     assert talk.stop_pods() == ["relist", "observe low"]
@@ -156,4 +234,4 @@ def test_critical_pods_begin_first() -> None:
 
 def test_an_empty_node_is_down_at_once() -> None:
     assert talk_of().say(NodeShutdownBegan(HOST)) == ["shutdown", "shutdown is over"]
-    assert talk_of().say(NodeShutdownCalledOff()) == []
+    assert talk_of().say(NodeShutdownCalledOff(DRAIN)) == []
