@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator
 from datetime import datetime
 from pathlib import Path
@@ -37,6 +38,7 @@ from tests.e2e.pressure import (
 
 pytestmark = [pytest.mark.e2e, pytest.mark.podman, pytest.mark.timeout(TEST_S)]
 
+NODEFS: Final = Signal.NODEFS_AVAILABLE.value
 DISK: Final = "ephemeral-storage"
 LITTLE: Final = {DISK: "16Mi"}
 """Request of the innocents for disk: their logs are within it."""
@@ -60,9 +62,10 @@ def until_written(agent: Agent, *names: str) -> None:
         agent.until(lambda name=name: "done" in agent.output(name), f"{name} has written")  # type: ignore[misc]
 
 
-def begin_eviction(agent: Agent, **settings: object) -> None:
-    """From now on, and not before everybody has what they want."""
-    agent.configure(settings)
+def begin_eviction(agent: Agent, threshold: int, **settings: object) -> None:
+    """From now on, and not before everybody has what they want. A soft threshold: what pods may request does not become
+    less by it, as it does by a hard one."""
+    agent.configure({"evictionSoft": {NODEFS: str(threshold)}, "evictionSoftGracePeriod": {NODEFS: "1s"}, **settings})
     agent.restart()
 
 
@@ -84,14 +87,14 @@ def test_of_many_fillers_one_goes_after_the_other_by_request_priority_and_use(
     )
     until_written(agent, "within", "critical", "plain", "low")
     order = ("low", "plain", "within")
-    begin_eviction(agent, evictionHard={"nodefs.available": str(threshold)})
+    begin_eviction(agent, threshold)
     steps = {"short": lambda: True, **of_condition(agent, "DiskPressure")}
     for name in order:
         steps |= of_eviction(agent, name)
     seen = follow(agent, steps, 120)
     until_relieved(agent, "DiskPressure")
     assert evicted(agent) == list(order)
-    for first, second in zip(order, order[1:], strict=False):
+    for first, second in itertools.pairwise(order):
         assert seen[f"{second} evicted"] - seen[f"{first} gone"] > PAUSE_S - LATE_S, "one at a time"
     assert agent.row("critical")[1:4] == ["1/1", "Running", "0"]
     crowd.assert_undisturbed()
@@ -110,7 +113,7 @@ def test_a_larger_hog_within_its_request_outlives_one_that_takes_more_than_it_as
     room = limit_memory(agent)
     with memory_told(agent), memory_taken(room.left + room.gap // 2) as let_go:
         steps = of_eviction(agent, "over")
-        before = follow(agent, {"short": lambda: room.is_short, **of_condition(agent, "MemoryPressure")})
+        follow(agent, {"short": lambda: room.is_short, **of_condition(agent, "MemoryPressure")})
         is_told, is_gone = steps.values()
         agent.until(lambda: is_told() or evicted(agent) != [], "somebody goes", 60, 0.02)
         let_go()
@@ -118,7 +121,6 @@ def test_a_larger_hog_within_its_request_outlives_one_that_takes_more_than_it_as
         agent.until(is_gone, "nothing is left of it")
         until_relieved(agent, "MemoryPressure")
         assert evicted(agent) == ["over"]
-        assert before
         assert agent.row("within")[1:4] == ["1/1", "Running", "0"]
         crowd.assert_undisturbed()
 
@@ -131,8 +133,8 @@ def test_a_soft_threshold_waits_for_its_grace_and_gives_pods_time_to_stop(new_ag
         new_agent,
         in_memory,
         {},
-        evictionSoft={"nodefs.available": str(threshold)},
-        evictionSoftGracePeriod={"nodefs.available": f"{SOFT_GRACE_S:.0f}s"},
+        evictionSoft={NODEFS: str(threshold)},
+        evictionSoftGracePeriod={NODEFS: f"{SOFT_GRACE_S:.0f}s"},
         evictionMaxPodGracePeriod=POD_GRACE_S,
     )
     crowd = Crowd(agent)
@@ -171,15 +173,11 @@ def test_a_minimum_reclaim_takes_a_second_pod(new_agent: NewAgent, in_memory: Pa
     threshold = available(Signal.NODEFS_AVAILABLE, str(in_memory)) - 50 * MIB
     agent.run(with_volume("large", writes(40)), with_volume("small", writes(28)))
     until_written(agent, "large", "small")
-    begin_eviction(
-        agent,
-        evictionHard={"nodefs.available": str(threshold)},
-        evictionMinimumReclaim={"nodefs.available": str(36 * MIB)},
-    )
-    first = follow(agent, of_eviction(agent, "large"))
-    assert available(Signal.NODEFS_AVAILABLE, str(in_memory)) > threshold, "the threshold is met no more"
+    begin_eviction(agent, threshold, evictionMinimumReclaim={NODEFS: str(36 * MIB)})
+    follow(agent, of_eviction(agent, "large"))
+    agent.until(lambda: available(Signal.NODEFS_AVAILABLE, str(in_memory)) > threshold, "the threshold is met no more")
+    assert evicted(agent) == ["large"]
     follow(agent, of_eviction(agent, "small"))
-    assert first
     assert evicted(agent) == ["large", "small"]
     until_relieved(agent, "DiskPressure")
     crowd.assert_undisturbed()
