@@ -94,7 +94,7 @@ def kill_while_it_goes(agent: Agent, offender: Json, condition: str, victim: str
     until_relieved(agent, condition)
 
 
-@pytest.mark.parametrize(("moment", "victim"), itertools.product(MOMENTS, VICTIMS))
+@pytest.mark.parametrize(("moment", "victim"), list(itertools.product(MOMENTS, VICTIMS)))
 def test_whoever_dies_while_a_pod_is_evicted_for_the_disk(scene: Scene, moment: str, victim: str) -> None:
     name = f"filler-{victim}-{moment.replace(' ', '-')}"
     kill_while_it_goes(scene.agent, with_volume(name, writes(128)), "DiskPressure", victim, moment)
