@@ -11,7 +11,7 @@ from typing import Final
 import pytest
 
 from ipc.eviction.signals import Signal
-from tests.e2e.agent import Agent
+from tests.e2e.agent import Agent, Json
 from tests.e2e.conftest import NewAgent
 from tests.e2e.innocents import Crowd
 from tests.e2e.manifests import IGNORE_TERM, container, pod
@@ -62,6 +62,11 @@ def until_written(agent: Agent, *names: str) -> None:
         agent.until(lambda name=name: "done" in agent.output(name), f"{name} has written")  # type: ignore[misc]
 
 
+def asks(resource: str, amount: str) -> Json:
+    """Field of a container."""
+    return {"resources": {"requests": {resource: amount}}}
+
+
 def begin_eviction(agent: Agent, threshold: int, **settings: object) -> None:
     """From now on, and not before everybody has what they want. A soft threshold: what pods may request does not become
     less by it, as it does by a hard one."""
@@ -78,9 +83,8 @@ def test_of_many_fillers_one_goes_after_the_other_by_request_priority_and_use(
     agent = disk_agent(new_agent, in_memory, {})
     crowd = Crowd(agent, requests=LITTLE)
     threshold = available(Signal.NODEFS_AVAILABLE, str(in_memory)) - 50 * MIB
-    asks = {"resources": {"requests": {DISK: "64Mi"}}}
     agent.run(
-        with_volume("within", writes(48), priority=-20, fields=asks),
+        with_volume("within", writes(48), priority=-20, fields=asks(DISK, "64Mi")),
         with_volume("critical", writes(32), priorityClassName="system-node-critical"),
         with_volume("plain", writes(32)),
         with_volume("low", writes(24), priority=-10),
@@ -107,7 +111,7 @@ def test_a_larger_hog_within_its_request_outlives_one_that_takes_more_than_it_as
     agent = new_agent(evictionPressureTransitionPeriod="5s")
     agent.start()
     crowd = Crowd(agent)
-    within, over = ({"resources": {"requests": {"memory": amount}}} for amount in ("768Mi", "64Mi"))
+    within, over = asks("memory", "768Mi"), asks("memory", "64Mi")
     # It takes a second to stop, time enough for the other one to let go.
     agent.run(pod("within", hog(512 * MIB, **within)), pod("over", hog(256 * MIB, then=IGNORE_TERM, **over)))
     room = limit_memory(agent)

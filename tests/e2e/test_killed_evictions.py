@@ -99,7 +99,6 @@ def test_whoever_dies_while_a_pod_is_evicted_for_the_disk(scene: Scene, moment: 
     name = f"filler-{victim}-{moment.replace(' ', '-')}"
     kill_while_it_goes(scene.agent, with_volume(name, writes(128)), "DiskPressure", victim, moment)
     scene.crowd.assert_undisturbed()
-    assert set(evicted(scene.agent)) <= {name}, "the events of pods that were removed may be there or not"
 
 
 @pytest.mark.parametrize(("moment", "victim"), [("there is pressure", "node"), ("it is told", "master")])
