@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 from ipc.host.clock import wall
+from supervisor.loop_checkpoints import PROBES_FILE
 from tests.e2e.agent import Agent, Json
 from tests.e2e.manifests import container, pods
 from tests.podman_service import PATIENCE
@@ -64,6 +65,17 @@ class Crowd:
                 datetime.fromisoformat(ready["lastTransitionTime"]).timestamp() <= self._since,
             )
         return found
+
+    def until_remembered(self) -> None:
+        """Wait until it is on the disk that they are ready, seconds later: an agent that is killed before that begins
+        with unready ones."""
+        file = self._agent.state / PROBES_FILE
+        ids = [id.removeprefix("podman://") for seen in self._before.values() for id, *_ in seen.containers]
+
+        def are_known() -> bool:
+            return file.exists() and all(id in file.read_text() for id in ids)
+
+        self._agent.until(are_known, "it is written down who is ready")
 
     def assert_undisturbed(self) -> None:
         """None was restarted, became unready, or stood still."""

@@ -11,7 +11,7 @@ import pytest
 from ipc.eviction.signals import Signal
 from tests.e2e.agent import Agent, Json
 from tests.e2e.conftest import NewAgent
-from tests.e2e.innocents import Crowd
+from tests.e2e.innocents import INNOCENT, Crowd
 from tests.e2e.manifests import STAY, container, pod
 from tests.e2e.pressure import (
     COLLECTS_ALL,
@@ -74,7 +74,13 @@ def scene(new_shared_agent: NewAgent) -> Iterator[Scene]:
     with directory_in_memory() as directory:
         threshold = available(Signal.NODEFS_AVAILABLE, str(directory)) - 64 * MIB
         agent = disk_agent(new_shared_agent, directory, {"nodefs.available": str(threshold)}, **ONE_WORKER)
-        yield Scene(agent, Crowd(agent))
+        yield Scene(agent, crowd_of(agent, INNOCENT))
+
+
+def crowd_of(agent: Agent, count: int) -> Crowd:
+    crowd = Crowd(agent, count)
+    crowd.until_remembered()
+    return crowd
 
 
 def kill_while_it_goes(agent: Agent, offender: Json, condition: str, victim: str, moment: str) -> None:
@@ -105,7 +111,7 @@ def test_whoever_dies_while_a_pod_is_evicted_for_the_disk(scene: Scene, moment: 
 def test_whoever_dies_while_a_pod_is_evicted_for_memory(new_agent: NewAgent, moment: str, victim: str) -> None:
     agent = new_agent(evictionPressureTransitionPeriod="5s", **ONE_WORKER)
     agent.start()
-    crowd = Crowd(agent, FEW)
+    crowd = crowd_of(agent, FEW)
     room = limit_memory(agent)
     with memory_told(agent):
         kill_while_it_goes(agent, pod("hog", hog(room.left + room.gap)), "MemoryPressure", victim, moment)
@@ -116,7 +122,7 @@ def test_whoever_dies_while_a_pod_is_evicted_for_memory(new_agent: NewAgent, mom
 def test_whoever_dies_while_a_pod_is_evicted_for_pids(new_agent: NewAgent, moment: str, victim: str) -> None:
     agent = new_agent(evictionPressureTransitionPeriod="5s", **ONE_WORKER)
     agent.start()
-    crowd = Crowd(agent, FEW)
+    crowd = crowd_of(agent, FEW)
     agent.configure({"evictionHard": {"pid.available": str(available(Signal.PID_AVAILABLE) - 800)}})
     agent.restart()
     bomb = pod("bomb", container(script=f"for i in $(seq 1600); do sleep 3600 & done; {STAY}"))
@@ -133,7 +139,7 @@ def test_whoever_dies_while_images_are_reclaimed(
         for number, name in enumerate(UNUSED):
             import_image(name, (64 + number) * MIB)  # no two with the same layer
         agent, _ = imagefs_agent(new_agent, store, state, **COLLECTS_ALL, **ONE_WORKER)
-        crowd = Crowd(agent, FEW)
+        crowd = crowd_of(agent, FEW)
         (store / "of somebody else").write_bytes(bytes(256 * MIB))
         agent.kill_and_recover(victim, lambda: not all(map(is_image, UNUSED)))
         agent.until(lambda: not any(map(is_image, UNUSED)), "the unused images are gone", EVICTED_S)
