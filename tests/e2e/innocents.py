@@ -21,6 +21,8 @@ from tests.podman_service import PATIENCE
 INNOCENT: Final = 10
 MAX_GAP_S: Final = 5.0 * PATIENCE
 """A heartbeat comes every second, on a machine that has other work a little later."""
+TIMEOUT_S: Final = round(3 * PATIENCE)
+"""Of a probe. A command is a process that begins: where thirty others want a CPU that may take a second."""
 PORT: Final = 8080
 BEATS: Final = f"httpd -p {PORT} -h /; trap 'exit 0' TERM; while true; do echo beat; sleep 1; done"
 BY_COMMAND: Final[Json] = {"exec": {"command": ["true"]}}
@@ -109,5 +111,5 @@ class Crowd:
 
 
 def _container(handler: Mapping[str, Any], requests: Mapping[str, str]) -> Json:
-    probe = {**handler, "periodSeconds": 1, "timeoutSeconds": round(PATIENCE), "failureThreshold": 3}
+    probe = {**handler, "periodSeconds": 1, "timeoutSeconds": TIMEOUT_S, "failureThreshold": 3}
     return container(script=BEATS, readinessProbe=probe, livenessProbe=probe, resources={"requests": dict(requests)})
