@@ -22,7 +22,7 @@ INNOCENT: Final = 10
 MAX_GAP_S: Final = 5.0 * PATIENCE
 """A heartbeat comes every second, on a machine that has other work a little later."""
 TIMEOUT_S: Final = round(3 * PATIENCE)
-"""Of a probe. A command is a process that begins: where thirty others want a CPU that may take a second."""
+"""Patience of a probe. A command is a process that begins: a second is little where thirty others want a CPU."""
 PORT: Final = 8080
 BEATS: Final = f"httpd -p {PORT} -h /; trap 'exit 0' TERM; while true; do echo beat; sleep 1; done"
 BY_COMMAND: Final[Json] = {"exec": {"command": ["true"]}}
@@ -39,7 +39,7 @@ class Seen(NamedTuple):
     ready: str
     """Status of the condition Ready."""
     is_ready_for_long: bool
-    """That has not changed since all of them were ready; an agent that begins anew may date it earlier."""
+    """No change of the condition since all of them were ready; an agent that begins anew may date it earlier."""
 
 
 class Crowd:

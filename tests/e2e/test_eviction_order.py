@@ -112,7 +112,7 @@ def test_a_larger_hog_within_its_request_outlives_one_that_takes_more_than_it_as
     agent.start()
     crowd = Crowd(agent)
     within, over = asks("memory", "768Mi"), asks("memory", "64Mi")
-    # It takes a second to stop, time enough for the other one to let go.
+    # A pod that stops within a second leaves the other one time to let go.
     agent.run(pod("within", hog(512 * MIB, **within)), pod("over", hog(256 * MIB, then=IGNORE_TERM, **over)))
     room = limit_memory(agent)
     with memory_told(agent), memory_taken(room.left + room.gap // 2) as let_go:
