@@ -15,7 +15,7 @@ from tests.e2e.agent import Agent, Json
 from tests.e2e.conftest import NewAgent
 from tests.e2e.innocents import Crowd
 from tests.e2e.manifests import IGNORE_TERM, container, pod
-from tests.e2e.pressure import (
+from tests.e2e.short_node import (
     MIB,
     TEST_S,
     available,

@@ -13,7 +13,7 @@ from tests.e2e.agent import Agent, Json
 from tests.e2e.conftest import NewAgent
 from tests.e2e.innocents import INNOCENT, Crowd
 from tests.e2e.manifests import STAY, container, pod
-from tests.e2e.pressure import (
+from tests.e2e.short_node import (
     COLLECTS_ALL,
     EVICTED_S,
     MIB,

@@ -1,6 +1,6 @@
 """The node runs short of something because of one pod: that pod goes, the others notice nothing.
 
-Each test prints a line of what it measured (`tests/e2e/pressure.py`), for docs/eviction.md.
+Each test prints a line of what it measured (`tests/e2e/short_node.py`), for docs/eviction.md.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from tests.e2e.agent import Agent
 from tests.e2e.conftest import NewAgent
 from tests.e2e.innocents import Crowd
 from tests.e2e.manifests import STAY, container, pod
-from tests.e2e.pressure import (
+from tests.e2e.short_node import (
     COLLECTS_ALL,
     MIB,
     TEST_S,
