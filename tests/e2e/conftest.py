@@ -3,20 +3,17 @@
 from __future__ import annotations
 
 import contextlib
-import os
-import shutil
-import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.bench.own_storage import VARIABLE, own_config
-from tests.e2e.agent import MEMORY, Agent
+from tests.e2e.agent import Agent
 from tests.e2e.cluster import Cluster, running_cluster
 from tests.e2e.pod_servers import PodServers
-from tests.podman_service import PodmanService, ensure_image, podman
+from tests.e2e.short_node import directory_in_memory, storage_in_memory
+from tests.podman_service import PodmanService
 
 NewAgent = Callable[..., Agent]
 
@@ -67,22 +64,15 @@ def servers(agent: Agent) -> Iterator[PodServers]:
 @pytest.fixture
 def in_memory() -> Iterator[Path]:
     """A directory on a file system that is memory."""
-    MEMORY.mkdir(parents=True, exist_ok=True)
-    directory = Path(tempfile.mkdtemp(prefix="pressure-", dir=MEMORY))
-    yield directory
-    shutil.rmtree(directory, ignore_errors=True)
+    with directory_in_memory() as directory:
+        yield directory
 
 
 @pytest.fixture
 def store_in_memory(monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     """A Podman storage of its own on a file system that is memory, for this process and its children."""
-    store = Path(tempfile.mkdtemp(prefix="rootlet-store-", dir="/dev/shm"))
-    run = Path(tempfile.mkdtemp(prefix="store-", dir=os.environ["XDG_RUNTIME_DIR"]))
-    with monkeypatch.context() as environment:
-        environment.setenv(VARIABLE, str(own_config(store, store / "graph", run)))
-        ensure_image(store)
+    with storage_in_memory(monkeypatch) as store:
         yield store
-    podman("unshare", "rm", "-rf", str(store), str(run))
 
 
 @pytest.fixture(scope="module")

@@ -14,8 +14,18 @@ import pytest
 from tests import registry
 from tests.e2e.agent import Agent
 from tests.e2e.conftest import NewAgent
+from tests.e2e.innocents import Crowd
 from tests.e2e.manifests import STAY, container, pod
-from tests.e2e.pressure import EVICTED_S, MIB, Crowd, assert_told, imagefs_agent, node_condition, until_evicted
+from tests.e2e.short_node import (
+    EVICTED_S,
+    MIB,
+    assert_told,
+    evicted,
+    has_condition,
+    imagefs_agent,
+    until_evicted,
+    until_relieved,
+)
 from tests.podman_service import image_exists
 from tests.registry import Registry
 
@@ -44,7 +54,8 @@ def filling(store_in_memory: Path, shop: Registry, in_memory: Path, tmp_path: Pa
         agent.environment |= environment
         return agent
 
-    return imagefs_agent(make, store_in_memory, in_memory, imageMinimumGCAge="1s")
+    agent, _ = imagefs_agent(make, store_in_memory, in_memory, imageMinimumGCAge="1s")
+    return agent
 
 
 def run_from(agent: Agent, shop: Registry, name: str, size: int, script: str = STAY) -> None:
@@ -61,10 +72,6 @@ def stored(shop: Registry, *names: str) -> set[str]:
     return {name for name in names if image_exists(image_of(shop, name))}
 
 
-def evicted(agent: Agent) -> set[str]:
-    return {event["involvedObject"]["name"] for event in agent.events() if event["reason"] == "Evicted"}
-
-
 def test_images_of_pods_that_are_gone_go_and_no_pod_does(filling: Agent, shop: Registry) -> None:
     crowd, gone = Crowd(filling), ("gone-1", "gone-2", "gone-3")
     for name in gone:
@@ -75,11 +82,11 @@ def test_images_of_pods_that_are_gone_go_and_no_pod_does(filling: Agent, shop: R
     run_from(filling, shop, "stays", LARGE)
     filling.until(lambda: not stored(shop, *gone), "the unused images are gone", EVICTED_S)
     assert "Attempting to reclaim ephemeral-storage" in filling.messages("e2e", "EvictionThresholdMet")
-    filling.until(lambda: node_condition(filling, "DiskPressure").get("status") == "False", "there is room again", 60)
+    until_relieved(filling, "DiskPressure")
     assert stored(shop, "stays") == {"stays"}
     filling.until_ready(["stays"])
     crowd.assert_undisturbed()
-    assert evicted(filling) == set()
+    assert evicted(filling) == []
 
 
 def test_of_pods_whose_images_are_all_in_use_the_one_with_the_largest_layer_goes(
@@ -92,12 +99,13 @@ def test_of_pods_whose_images_are_all_in_use_the_one_with_the_largest_layer_goes
     writes = f"busybox head -c {8 * MIB} /dev/zero > /written; {STAY}"
     run_from(filling, shop, "large", LARGE, writes)
     status = until_evicted(filling, "large")
-    assert_told(filling, "large", status, "ephemeral-storage", "DiskPressure")
+    assert_told(filling, "large", "ephemeral-storage")
+    filling.until(lambda: has_condition(filling, "DiskPressure"), "the node says so")
     assert "Container main was using" in status["message"]
     assert "request is 0, has larger consumption of ephemeral-storage" in status["message"]
     filling.until(lambda: not stored(shop, "large"), "its image is gone", EVICTED_S)
-    filling.until(lambda: node_condition(filling, "DiskPressure").get("status") == "False", "there is room again", 60)
+    until_relieved(filling, "DiskPressure")
     filling.until_ready(small)
     assert stored(shop, *small) == set(small)
     crowd.assert_undisturbed()
-    assert evicted(filling) == {"large"}
+    assert evicted(filling) == ["large"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import os
 from collections.abc import Callable, Mapping
@@ -88,17 +89,19 @@ MOMENTS: Final[Mapping[str, Callable[[Agent], bool]]] = {
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("moment", MOMENTS)
-def test_an_agent_that_is_killed_while_it_preempts_comes_to_the_same_end(new_agent: NewAgent, moment: str) -> None:
+@pytest.mark.parametrize(("moment", "victim"), list(itertools.product(MOMENTS, ("master", "pods-0", "node"))))
+def test_whoever_dies_while_a_pod_is_preempted_it_comes_to_the_same_end(
+    new_agent: NewAgent, moment: str, victim: str
+) -> None:
     """The pod that was chosen goes, for good, the critical one runs, and the third notices nothing."""
-    agent = new_agent(maxPods=2)
+    agent = new_agent(maxPods=2, workers={"count": 1})  # pods-0 has every pod
     agent.start()
     asks = container(resources={"requests": {"cpu": "10m"}})
     slow = container(script="trap 'echo stopping; sleep 2; exit 0' TERM; while true; do sleep 0.1; done")
     agent.run(pod("stays", asks), pod("gives-way", slow))
     before = agent.eye.pod_table("stays")
     agent.write(pod("critical", priorityClassName="system-node-critical"))
-    agent.kill_and_recover("master", lambda: MOMENTS[moment](agent))
+    agent.kill_and_recover(victim, lambda: MOMENTS[moment](agent))
     agent.until_running(["stays", "critical"])
 
     def has_given_way() -> bool:

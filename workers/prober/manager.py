@@ -125,7 +125,22 @@ class _ProbedPod:
 
     def take(self, command: ProbePod) -> None:
         self.command = command
-        self.probe_results = {**command.probe_results, **self.probe_results}
+        self.learn(command.probe_results)
+
+    def learn(self, known: Mapping[str, ProbeResults]) -> None:
+        """Results from before this worker: each counts until it has found one itself, also for a container that it has
+        seen on the board before they came."""
+        for id, results in known.items():
+            found = self.probe_results.get(id, NO_PROBE_RESULTS)
+            news = {probe: results.of(probe) for probe in ProbeType if found.of(probe) is ProbeResult.UNKNOWN}
+            news = {probe: result for probe, result in news.items() if result is not ProbeResult.UNKNOWN}
+            for probe, result in news.items():
+                found = found.changed(probe, result)
+            self.probe_results[id] = found
+            for prober in self.probers.values():
+                target = prober.state.target
+                if target is not None and target.id == id and prober.type in news:
+                    prober.state = msgspec.structs.replace(prober.state, result=news[prober.type])
 
     def forget_all_but(self, ids: Set[str]) -> None:
         self.probe_results = {id: probe_results for id, probe_results in self.probe_results.items() if id in ids}
@@ -184,6 +199,7 @@ class PodProber:
         pod = self._pods.get(command.uid)
         if pod is None:
             return
+        pod.learn(command.probe_results)
         pod.wake()
         await self._resend(pod, command.probe_results)
 

@@ -22,7 +22,7 @@ from tests.fakes.clock import START_MONO, SimClock, simulate
 from tests.harness.pods import UID, container, observed, pod, seen
 from workers.prober import manager
 from workers.prober.events import MAX_OUTPUT_CHARS
-from workers.prober.manager import MAX_TRIES, OVERTIME_S, PodProber
+from workers.prober.manager import MAX_TRIES, OVERTIME_S, UNREADABLE_RETRY_S, PodProber
 from workers.prober.outcome import Answer, ProbeError, ProbeOutcome, ProbeTarget
 
 STARTUP, LIVENESS, READINESS = ProbeType.STARTUP, ProbeType.LIVENESS, ProbeType.READINESS
@@ -400,6 +400,22 @@ def test_the_next_worker_goes_on_from_what_the_last_one_said() -> None:
     assert stage.times("startup") == stage.times("liveness") == []
     [(told_at, _, result)] = stage.probe_results
     assert (told_at, result) == (stage.times("readiness")[2], FAILURE), "three failures make it unready, as ever"
+
+
+def test_a_container_that_is_seen_before_its_results_come_goes_on_from_them() -> None:
+    """A new worker reads on the board what runs; what an agent before this one knew of it comes a moment later."""
+
+    async def scene(stage: Stage) -> None:
+        await stage.begin(probe_results={})
+        await stage.show(stage.runs(for_s=60.0), tell=False)
+        await asyncio.sleep(1.5 * UNREADABLE_RETRY_S)
+        known = {"a-0": ProbeResults(readiness=SUCCESS)}
+        await stage.prober.containers_changed(ContainersChanged(uid=UID, probe_results=known))
+        await asyncio.sleep(60.0)
+
+    stage = play(pod(probed(readiness=probe(READINESS))), scene)
+    assert stage.times("readiness") != []
+    assert stage.probe_results == [], "it was ready all the time"
 
 
 def test_a_verdict_that_the_master_does_not_know_is_said_again() -> None:
