@@ -1,6 +1,6 @@
 """Lines that warn of a pod: by event where it is admitted, and by the answer to whoever applies it. Pure."""
 
-from ipc.api.annotations import API_SOURCE, CONFIG_SOURCE
+from ipc.api.annotations import is_api_pod
 from ipc.api.support.findings import unsupported_fields
 from ipc.api.support.table import Support
 from ipc.api.v1.pod import Pod
@@ -12,6 +12,6 @@ def field_warnings(pod: Pod) -> tuple[str, ...]:
     findings = unsupported_fields(pod)
     warned = tuple(f"{finding.path}: {finding.why}" for finding in findings if finding.support is Support.WARNED)
     cluster = [finding.path for finding in findings if finding.support is Support.NOT_APPLICABLE]
-    if not cluster or pod.metadata.annotations.get(CONFIG_SOURCE) == API_SOURCE:
+    if not cluster or is_api_pod(pod):
         return warned
     return (*warned, f"{', '.join(cluster)}: these fields speak to a cluster, and have no effect on a single host")

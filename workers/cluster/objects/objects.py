@@ -10,8 +10,9 @@ from typing import Final
 from ipc.api.v1.pod import Pod
 from ipc.host.clock import Clock, SystemClock
 from ipc.host.tasks import BackgroundTasks, restarted
-from ipc.kubecontainer.cluster_values import ClusterValues, token_wishes, trust_wishes
-from ipc.kubecontainer.config_objects import ObjectKind, referenced_objects
+from ipc.kubecontainer.cluster_values import NO_VALUES, ClusterValues, token_wishes, trust_wishes
+from ipc.kubecontainer.config_objects import ObjectKey, ObjectKind, referenced_objects
+from ipc.kubecontainer.pod_claims import PodClaim, claim_name
 from ipc.messages.cluster import ObjectStated, ObjectWithdrawn, PodValuesStated
 from workers.cluster.objects.claims import Claims
 from workers.cluster.objects.object_watches import WATCHED, ObjectWatches
@@ -53,7 +54,7 @@ class Objects:
         self._told: dict[str, ClusterValues] = {}
         self._references = References()
         self._watches = ObjectWatches(client, tell, self._tasks)
-        self._claims = Claims(client, tell, self._tasks)
+        self._claims = Claims(client, self._claim_changed, self._tasks)
         self._classes = RuntimeClasses(client, tell)
         self._services = Services(client, self._services_changed)
         self._tokens = Tokens(client, clock or SystemClock(), self._tell_values, self._tasks)
@@ -79,10 +80,12 @@ class Objects:
     async def need(self, pod: Pod) -> None:
         """Follow what a pod refers to. Returns when the server has said of each whether it is there, or after
         PATIENCE_S."""
-        uid = pod.metadata.uid
+        uid, is_new = pod.metadata.uid, pod.metadata.uid not in self._pods
         self._pods[uid] = pod
-        keys = sorted(ref.key_in(pod.metadata.namespace) for ref in referenced_objects(pod))
+        keys = _keys(pod)
         self._apply(self._references.state(uid, keys))
+        for key in _claim_keys(pod).values() if is_new else ():
+            self._claims.begin(key)
         self._tokens.state(pod, token_wishes(pod))
         if trust_wishes(pod) and not self._follows_bundles:
             self._follows_bundles = True
@@ -117,8 +120,6 @@ class Objects:
         for key in sorted(difference.wanted):
             if key.kind in WATCHED:
                 self._watches.begin(key)
-            elif key.kind is ObjectKind.PERSISTENT_VOLUME_CLAIM:
-                self._claims.begin(key)
 
     def _follow(self, run: Callable[[], Awaitable[None]], name: str) -> None:
         self._tasks.spawn(restarted(run, name=name), name=name)
@@ -135,10 +136,28 @@ class Objects:
             ),
             tokens=self._tokens.of_pod(uid),
             trust_anchors=tuple(self._bundles.anchors(wish) for wish in trust_wishes(pod)),
+            claims=self._claims_of(pod),
         )
         if values != self._told.get(uid):
             self._told[uid] = values
             self._tell(PodValuesStated(uid=uid, values=values))
+
+    def _claims_of(self, pod: Pod) -> dict[str, PodClaim]:
+        """By volume. What a pod was given once stays while the server does not answer."""
+        told, found = self._told.get(pod.metadata.uid, NO_VALUES).claims, {}
+        keys = _claim_keys(pod)
+        for volume in pod.spec.volumes:
+            if volume.name not in keys:
+                continue
+            newest, before = self._claims.find(keys[volume.name]), told.get(volume.name)
+            keeps = before is not None and not before.problem and not newest.is_answer
+            found[volume.name] = before if before is not None and keeps else newest.of(pod, volume)
+        return found
+
+    def _claim_changed(self, key: ObjectKey) -> None:
+        for uid, pod in tuple(self._pods.items()):
+            if key in _claim_keys(pod).values():
+                self._tell_values(uid)
 
     def _services_changed(self, namespaces: Collection[str]) -> None:
         if not self._settling:
@@ -155,3 +174,16 @@ class Objects:
         for uid, pod in tuple(self._pods.items()):
             if trust_wishes(pod):
                 self._tell_values(uid)
+
+
+def _claim_keys(pod: Pod) -> dict[str, ObjectKey]:
+    """Claims of a pod, by volume."""
+    namespace, names = pod.metadata.namespace, {each.name: claim_name(pod, each) for each in pod.spec.volumes}
+    kind = ObjectKind.PERSISTENT_VOLUME_CLAIM
+    return {volume: ObjectKey(kind, namespace, name) for volume, name in names.items() if name}
+
+
+def _keys(pod: Pod) -> list[ObjectKey]:
+    """Everything that a pod refers to."""
+    others = (ref.key_in(pod.metadata.namespace) for ref in referenced_objects(pod))
+    return sorted({*others, *_claim_keys(pod).values()})
