@@ -7,12 +7,12 @@ import contextlib
 import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Final, TypeVar
+from typing import Any, Final, TypeVar
 
 from tests.e2e.agent import Agent
 from tests.e2e.manifests import Json
 from tests.servers.kube_api.requests import Request
-from tests.servers.kube_api.server import KubeApiServer
+from tests.servers.kube_api.server import LOOPBACK, KubeApiServer
 
 T = TypeVar("T")
 
@@ -106,10 +106,11 @@ class Cluster:
         path = f"/api/v1/namespaces/default/pods/{name}/status"
         return self.requests(lambda request: request.verb == "PATCH" and request.path == path)
 
-    def join(self, agent: Agent, directory: Path) -> None:
-        """Make an agent that was not started yet the node."""
+    def join(self, agent: Agent, directory: Path, **settings: Any) -> None:
+        """Make an agent that was not started yet the node, with these settings of the cluster."""
         path = self.do(lambda server: server.kubeconfig(directory, f"system:node:{NODE}"))
-        agent.configure({"nodeName": NODE, "cluster": {"kubeconfig": str(path), "nodeLeaseDurationSeconds": 4}})
+        own = {"kubeconfig": str(path), "nodeLeaseDurationSeconds": 4}
+        agent.configure({"nodeName": NODE, "cluster": own | settings})
 
     def bootstrap(self, agent: Agent, directory: Path) -> None:
         """Have an agent that was not started yet ask for a certificate and register itself."""
@@ -133,12 +134,12 @@ def _bootstrap_file(server: KubeApiServer, directory: Path) -> Path:
 
 
 @contextlib.contextmanager
-def running_cluster() -> Iterator[Cluster]:
-    """A server until the block ends."""
+def running_cluster(address: str = LOOPBACK) -> Iterator[Cluster]:
+    """A server until the block ends, at that address of the host."""
     loop = asyncio.new_event_loop()
     thread = threading.Thread(target=loop.run_forever, name="API server", daemon=True)
     thread.start()
-    server = KubeApiServer()
+    server = KubeApiServer(address=address)
     try:
         asyncio.run_coroutine_threadsafe(server.__aenter__(), loop).result(CALL_DEADLINE_S)
         yield Cluster(server, loop)
