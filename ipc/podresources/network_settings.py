@@ -23,4 +23,4 @@ class NetworkSettings(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=T
     resolv_conf: str = HOSTS_RESOLV_CONF
     """The file that ``dnsPolicy: Default`` goes by; empty means no name servers at all."""
     kubernetes_service_ip: str = ""
-    """Address at which pods of a cluster find its API server, in place of the service's; empty where they do by that."""
+    """Where pods of a cluster find its API server in place of its service; empty where they do by that."""

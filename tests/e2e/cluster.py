@@ -84,6 +84,17 @@ class Cluster:
         conditions = self.status(name).get("conditions", ())
         return next((str(each["status"]) for each in conditions if each["type"] == type_), "")
 
+    def set_condition(self, name: str, type_: str, status: str) -> None:
+        """Write a condition of a pod, as a controller of the cluster does."""
+
+        def write(server: KubeApiServer) -> None:
+            found = server.store.get("pods", "default", name)
+            others = [each for each in found["status"].get("conditions", ()) if each["type"] != type_]
+            found["status"]["conditions"] = [*others, {"type": type_, "status": status, "lastProbeTime": None}]
+            server.store.update(found)
+
+        self.do(write)
+
     def is_ready(self, name: str) -> bool:
         return self.condition(name, "Ready") == "True"
 
