@@ -90,9 +90,7 @@ def _reached_by_others(found: PodNetworkFacts, subnets: Sequence[str]) -> Iterat
     """networkScope says that pods of other nodes reach those of this one."""
     if found.pod_cidrs and set(found.pod_cidrs).isdisjoint(subnets):
         what = f"the cluster routes {', '.join(found.pod_cidrs)} to this node, and pods have {', '.join(subnets)}"
-        yield warning(
-            _SUBJECT, what, f"podman network create --subnet {found.pod_cidrs[0]} NAME, and podNetwork.bridge"
-        )
+        yield warning(_SUBJECT, what, f"podman network create --subnet {found.pod_cidrs[0]} NAME; podNetwork.bridge")
     unrouted = [subnet for subnet in subnets if not any(_covers(route, subnet) for route in found.routes)]
     if unrouted and len(unrouted) == len(subnets):
         what = f"networkScope is Cluster, and this host has no route to {', '.join(unrouted)}"

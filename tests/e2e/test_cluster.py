@@ -179,3 +179,12 @@ def test_ready_follows_the_conditions_of_its_gates(cluster: Cluster, node: Agent
         assert cluster.condition("gated", gate) == status, "the controller's condition stays"
     assert not [event for event in node.events("gated") if "readinessGates" in event["message"]]
     assert cluster.status("gated")["containerStatuses"][0]["restartCount"] == 0
+
+
+def test_a_pod_learns_its_place_from_the_labels_that_the_server_gives_it(cluster: Cluster, node: Agent) -> None:
+    zone = "topology.kubernetes.io/zone"
+    cluster.label_node(**{zone: "attic"})
+    source = {"fieldRef": {"fieldPath": f"metadata.labels['{zone}']"}}
+    cluster.schedule(pod("placed", container(env=[{"name": "ZONE", "valueFrom": source}])))
+    node.until(lambda: cluster.is_ready("placed"), "the pod is ready")
+    assert node.inside("placed", "echo $ZONE") == "attic"

@@ -174,7 +174,7 @@ def _set_container_readiness(case: Json) -> Result:
 
 
 def _set_container_startup(case: Json) -> Result:
-    """The flag, which here a probe's result sets (`supervisor/status/containers`); Ready does not follow from it alone."""
+    """Here a probe's result sets the flag (`supervisor/status/containers`); Ready does not follow from it alone."""
     spec, cached, expected = pod(case["pod"]).spec, *(convert(case[name], PodStatus) for name in ("cached", "expected"))
     statuses = tuple(
         replace(status, started=case["started"]) if status.container_id == case["container_id"] else status
