@@ -14,6 +14,7 @@ import msgspec
 from ipc.api.v1.pod import Pod
 from ipc.api.v1.projected import ClusterTrustBundleProjection, ServiceAccountTokenProjection, VolumeProjection
 from ipc.kubecontainer.pod_claims import PodClaim
+from ipc.kubecontainer.registry_login import PullAccount
 
 DEFAULT_EXPIRATION_S: Final = 3600
 """Lifetime of a token whose projection says none, in seconds (core/v1 defaults.go,
@@ -57,6 +58,9 @@ class ClusterValues(msgspec.Struct, frozen=True, kw_only=True):
     trust_anchors: tuple[TrustAnchors, ...] = ()
     claims: Mapping[str, PodClaim] = msgspec.field(default_factory=dict)
     """What stands behind the claims of its volumes, by the volume's name."""
+
+    account: PullAccount | None = None
+    """The pod's service account, where a provider of logins for its images wants to know it."""
 
     def token(self, wish: TokenWish) -> PodToken | None:
         """None while nobody has asked for it."""
