@@ -140,7 +140,8 @@ class Access:
         return _unless((asked.namespace, name) in claims, _unrelated(node, "this object"))
 
     def _tokens(self, asked: Attributes, node: str, name: str) -> str | None:
-        if asked.subresource != "token" or asked.verb != "create":
+        is_read = asked.verb == "get" and not asked.subresource
+        if not is_read and (asked.subresource != "token" or asked.verb != "create"):
             return "can only create tokens for individual service accounts"
         found = ("serviceaccounts", asked.namespace, name) in set(self._references(node))
         return _unless(found, _unrelated(node, "this object"))

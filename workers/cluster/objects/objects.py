@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Collection
+from collections.abc import Awaitable, Callable, Collection, Sequence
 from typing import Final
 
 from ipc.api.v1.pod import Pod
@@ -14,6 +14,8 @@ from ipc.kubecontainer.cluster_values import NO_VALUES, ClusterValues, token_wis
 from ipc.kubecontainer.config_objects import ObjectKey, ObjectKind, referenced_objects
 from ipc.kubecontainer.pod_claims import PodClaim, claim_name
 from ipc.messages.cluster import ObjectStated, ObjectWithdrawn, PodValuesStated
+from ipc.wire.credential_provider import CredentialProvider
+from workers.cluster.objects.accounts import Accounts
 from workers.cluster.objects.claims import Claims
 from workers.cluster.objects.object_watches import WATCHED, ObjectWatches
 from workers.cluster.objects.references import Difference, References
@@ -45,8 +47,10 @@ class Objects:
         clock: Clock | None = None,
         *,
         master: Service | None = None,
+        providers: Sequence[CredentialProvider] = (),
     ) -> None:
-        """``tell``: a message to the master. ``master``: the master service, in place of the cluster's."""
+        """``tell``: a message to the master. ``master``: the master service, in place of the cluster's. ``providers``:
+        the node's, of logins for images."""
         self._master = () if master is None else (master,)
         self._tell = tell
         self._tasks = BackgroundTasks()
@@ -58,6 +62,7 @@ class Objects:
         self._classes = RuntimeClasses(client, tell)
         self._services = Services(client, self._services_changed)
         self._tokens = Tokens(client, clock or SystemClock(), self._tell_values, self._tasks)
+        self._accounts = Accounts(client, providers, self._tell_values, self._tasks)
         self._bundles = TrustBundles(client, self._bundles_changed)
         self._follows_bundles = False
         self._settling: set[str] = set()
@@ -86,7 +91,8 @@ class Objects:
         self._apply(self._references.state(uid, keys))
         for key in _claim_keys(pod).values() if is_new else ():
             self._claims.begin(key)
-        self._tokens.state(pod, token_wishes(pod))
+        self._tokens.state(pod, (*token_wishes(pod), *self._accounts.wishes(pod)))
+        self._accounts.state(pod)
         if trust_wishes(pod) and not self._follows_bundles:
             self._follows_bundles = True
             self._follow(self._bundles.run, "copy of the trust bundles")
@@ -94,6 +100,7 @@ class Objects:
             async with asyncio.timeout(PATIENCE_S):
                 await self._services.synced.wait()
                 await self._tokens.tried(uid)
+                await self._accounts.tried(uid)
                 for key in keys:
                     await self._watches.read(key)
                     await self._claims.read(key)
@@ -108,6 +115,7 @@ class Objects:
             return
         self._apply(self._references.state(uid, ()))
         self._tokens.forget(uid)
+        self._accounts.forget(uid)
         if self._told.pop(uid, None) is not None:
             self._tell(PodValuesStated(uid=uid, values=None))
 
@@ -137,6 +145,7 @@ class Objects:
             tokens=self._tokens.of_pod(uid),
             trust_anchors=tuple(self._bundles.anchors(wish) for wish in trust_wishes(pod)),
             claims=self._claims_of(pod),
+            account=self._accounts.of_pod(pod, self._tokens.of_pod(uid)),
         )
         if values != self._told.get(uid):
             self._told[uid] = values

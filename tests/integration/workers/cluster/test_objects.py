@@ -20,6 +20,7 @@ from ipc.kubeconfig.decode import decode_kubeconfig
 from ipc.kubecontainer.cluster_values import NO_VALUES, ClusterValues
 from ipc.kubecontainer.pod_claims import PodClaim
 from ipc.messages.cluster import ObjectStated, ObjectWithdrawn, PodValuesStated
+from ipc.wire.credential_provider import CredentialProvider, TokenAttributes
 from tests.servers.kube_api.requests import Request
 from tests.servers.kube_api.server import KubeApiServer
 from tests.servers.kube_api.store import Store
@@ -51,11 +52,18 @@ class Node:
         self.clock = MovableClock()
         self.told: list[Message] = []
         self._news = asyncio.Event()
+        self._client = client
         self.objects = Objects(client, self._tell, self.clock)
+        self.running = [asyncio.ensure_future(self.objects.run())]
 
     def _tell(self, message: Message) -> None:
         self.told.append(message)
         self._news.set()
+
+    def begin_with(self, *providers: CredentialProvider) -> None:
+        """Another life, with these providers of logins; beside the first."""
+        self.objects = Objects(self._client, self._tell, self.clock, providers=providers)
+        self.running.append(asyncio.ensure_future(self.objects.run()))
 
     def schedule(self, name: str, **spec: Any) -> Pod:
         manifest = {"metadata": {"name": name}, "spec": {"containers": [{"name": "c", "image": "x"}]} | spec}
@@ -95,11 +103,11 @@ async def node(tmp_path: Path) -> AsyncIterator[Node]:
         access = decode_kubeconfig(path.read_bytes(), str(tmp_path))
         client = ApiClient(access, SystemClock(), user_agent="test", limit=RateLimit(1000.0, 1000))
         made = Node(server, client)
-        running = asyncio.ensure_future(made.objects.run())
         yield made
-        running.cancel()
-        with contextlib.suppress(asyncio.CancelledError):
-            await running
+        for running in made.running:
+            running.cancel()
+            with contextlib.suppress(asyncio.CancelledError):
+                await running
         client.close()
 
 
@@ -367,3 +375,45 @@ async def test_restored_backup_is_read_anew(node: Node) -> None:
     node.server.store.restore(backup)
     node.objects.begin_anew()
     await node.until(lambda: node.stated() == {"a": {"key": "old"}, "fixed": {"key": "old"}})
+
+
+async def test_account_of_a_pod_is_told_where_a_provider_asks_for_it(node: Node, tmp_path: Path) -> None:
+    tokens = TokenAttributes(audience="shop", requires_account=True, optional_annotations=("shop/team",))
+    provider = CredentialProvider(
+        name="shop",
+        program="/shop",
+        api_version="credentialprovider.kubelet.k8s.io/v1",
+        match_images=("shop.example",),
+        default_cache_s=0.0,
+        tokens=tokens,
+    )
+    node.begin_with(provider)
+    account = node.server.store.get("serviceaccounts", "default", "default")
+    account["metadata"]["annotations"] = {"shop/team": "red", "other": "x"}
+    uid = node.server.store.update(account)["metadata"]["uid"]
+    mine = node.schedule("mine", containers=[{"name": "c", "image": "shop.example/a/b:1"}])
+    other = node.schedule("other")
+    for pod in (mine, other):
+        await node.objects.need(pod)
+    told = node.values(mine.metadata.uid).account
+    assert told is not None
+    assert (told.namespace, told.name, told.uid, told.annotations) == (
+        "default",
+        "default",
+        uid,
+        (("shop/team", "red"),),
+    )
+    ((audience, token),) = told.tokens
+    user = node.server.tokens.user(token, audience)
+    assert user is not None
+    assert (audience, user.name) == ("shop", "system:serviceaccount:default:default")
+    assert token not in repr(node.told)
+    assert node.values(other.metadata.uid).account is None
+    (request,) = [found for found in node.server.requests if found.path.endswith("/token")]
+    assert request.json["spec"]["boundObjectRef"]["uid"] == mine.metadata.uid
+    node.server.store.delete("serviceaccounts", "default", "default")
+    late = node.schedule("late", containers=[{"name": "c", "image": "shop.example/a/b:1"}])
+    await node.objects.need(late)
+    told = node.values(late.metadata.uid).account
+    assert told is not None
+    assert told.problem == 'serviceaccounts "default" not found'

@@ -80,10 +80,8 @@ async def test_who_stops_waiting_takes_the_answer_from_nobody(tmp_path: Path) ->
 
 async def test_logins_of_several_providers_have_the_configuration_s_order(tmp_path: Path) -> None:
     two = [provider(tmp_path, ANSWERS, name=name) for name in ("first", "another")]
-    assert [found.login.username for found in await ProviderLogins(two, SystemClock()).find(IMAGE)] == [
-        "first",
-        "another",
-    ]
+    found = await ProviderLogins(two, SystemClock()).find(IMAGE)
+    assert [each.login.username for each in found] == ["first", "another"]
 
 
 @pytest.mark.parametrize(
