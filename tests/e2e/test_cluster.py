@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import os
 import signal
 
@@ -165,6 +166,10 @@ def test_labels_that_the_cluster_gives_the_node_decide_also_after_a_start_withou
     node.until(lambda: cluster.pods().keys().isdisjoint({"picky", "elsewhere"}), "the server has forgotten both")
 
 
+def _ready_is(cluster: Cluster, name: str, status: str) -> bool:
+    return cluster.condition(name, "Ready") == status
+
+
 def test_ready_follows_the_conditions_of_its_gates(cluster: Cluster, node: Agent) -> None:
     """A controller of the cluster opens and closes the gate; nothing of the pod starts anew for it."""
     gate = "www.example.com/load-balancer"
@@ -175,7 +180,7 @@ def test_ready_follows_the_conditions_of_its_gates(cluster: Cluster, node: Agent
     assert (ready["status"], ready["reason"], ready["message"]) == ("False", "ReadinessGatesNotReady", words)
     for status in ("True", "False", "True"):
         cluster.set_condition("gated", gate, status)
-        node.until(lambda wanted=status: cluster.condition("gated", "Ready") == wanted, f"Ready is {status}")
+        node.until(functools.partial(_ready_is, cluster, "gated", status), f"Ready is {status}")
         assert cluster.condition("gated", gate) == status, "the controller's condition stays"
     assert not [event for event in node.events("gated") if "readinessGates" in event["message"]]
     assert cluster.status("gated")["containerStatuses"][0]["restartCount"] == 0

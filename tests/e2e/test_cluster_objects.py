@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Final
@@ -185,6 +186,10 @@ def test_claim_that_is_bound_later_to_a_local_volume(cluster: Cluster, node: Age
     no_volume_of_podmans("later")
 
 
+def _is_told(node: Agent, name: str, words: str) -> bool:
+    return any(words in each for each in node.messages(name, "FailedMount"))
+
+
 def test_claims_that_no_rootless_host_mounts_are_told_in_words(cluster: Cluster, node: Agent) -> None:
     """And never replaced by an empty volume."""
     csi = {"driver": "ebs.csi.aws.com", "volumeHandle": "vol-1", "fsType": "ext4", "volumeAttributes": {"a": "b"}}
@@ -199,7 +204,7 @@ def test_claims_that_no_rootless_host_mounts_are_told_in_words(cluster: Cluster,
         "on-nothing": 'persistentvolumeclaims "nothing" not found',
     }
     for name, words in expected.items():
-        node.until(lambda n=name, w=words: any(w in each for each in node.messages(n, "FailedMount")), f"{name} waits")
+        node.until(functools.partial(_is_told, node, name, words), f"{name} waits")
         assert cluster.status(name)["phase"] == "Pending"
         cluster.delete(name)
     no_volume_of_podmans("disk", "share", "nothing", "vol-1")
