@@ -57,7 +57,7 @@ class ClusterValues(msgspec.Struct, frozen=True, kw_only=True):
     tokens: tuple[PodToken, ...] = ()
     trust_anchors: tuple[TrustAnchors, ...] = ()
     claims: Mapping[str, PodClaim] = msgspec.field(default_factory=dict)
-    """What stands behind the claims of its volumes, by the volume's name."""
+    """Volumes behind the claims of the pod, by the name of the pod's volume."""
 
     account: PullAccount | None = None
     """The pod's service account, where a provider of logins for its images wants to know it."""

@@ -85,7 +85,7 @@ class ConfigObjects(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tru
     config_maps: Mapping[str, ConfigMap] = msgspec.field(default_factory=dict)
     secrets: Mapping[str, Secret] = msgspec.field(default_factory=dict)
     claims: Mapping[str, PodClaim] = msgspec.field(default_factory=dict)
-    """Those that have documents."""
+    """Claims that have documents."""
     runtime_classes: Mapping[str, RuntimeClass] = msgspec.field(default_factory=dict)
     cluster: ClusterValues | None = None
     """Values that a cluster gives to the pod beside objects; None for a pod that is not of one."""

@@ -46,7 +46,7 @@ class PullAccount(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True)
 
 
 PullOwner = RegistryLogin | PullAccount
-"""Whose an image is that was pulled: pods with that login, or of that account."""
+"""Owner of an image that was pulled: pods with that login, or of that account."""
 
 
 class PullParts(TypedDict):
@@ -65,7 +65,7 @@ class Pull(msgspec.Struct, frozen=True, kw_only=True):
     logins: tuple[RegistryLogin, ...] = ()
     """Tried in this order; without any those of the agent's user count."""
     account: PullAccount | None = None
-    """Of a cluster's pod, where a provider of the node wants to know it."""
+    """Account of a cluster's pod, where a provider of the node wants to know it."""
 
     @property
     def parts(self) -> PullParts:

@@ -17,7 +17,7 @@ TOKEN_VERSION: Final = RESPONSE_VERSIONS[0]
 
 
 class TokenAttributes(msgspec.Struct, frozen=True, kw_only=True):
-    """What a provider wants to know of the pod's service account (ServiceAccountTokenAttributes)."""
+    """Knowledge of the pod's service account that a provider wants (ServiceAccountTokenAttributes)."""
 
     audience: str
     requires_account: bool

@@ -72,7 +72,7 @@ def bridge_name(settings: Settings) -> str:
 
 
 def check_pod_network(found: PodNetworkFacts, settings: Settings) -> Iterator[Finding]:
-    """What the answers mean for the pods of the cluster."""
+    """Findings about the answers, for the pods of the cluster."""
     name = bridge_name(settings)
     if found.subnets is None:
         what = f"podNetwork.bridge: Podman has no network {name}: no pod of its own network starts"
@@ -143,6 +143,6 @@ def parse_routes(text: str) -> tuple[str, ...]:
 
 
 def _network(destination: str, mask: str) -> IPv4Network:
-    """Of two numbers in the byte order of the host."""
+    """Network of two numbers in the byte order of the host."""
     address, bits = (int(number, 16).to_bytes(4, "little") for number in (destination, mask))
     return IPv4Network((IPv4Address(address), str(IPv4Address(bits))), strict=False)

@@ -37,7 +37,7 @@ class NodeLogin(msgspec.Struct, frozen=True):
 
     login: RegistryLogin
     owner: PullAccount | None = None
-    """Whose the image is that it brings, where the provider was told of the pod's account; None: all pods'."""
+    """Account whose image it is that the login brings, where the provider was told of it; None: it is all pods'."""
 
 
 class _Auth(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

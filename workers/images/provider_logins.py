@@ -54,7 +54,7 @@ class ProviderLogins:
         answers = await asyncio.gather(*(provider.logins(image, who) for provider, who in runs))
         owners: dict[RegistryLogin, PullAccount | None] = {}
         for (_, who), answer in zip(runs, answers, strict=True):
-            # What one gives whoever asks is for all, also where another gives the same for the account.
+            # A login that one provider gives to all is for all, also where another gives it to the account.
             owners |= {each.login: who.account if owners.get(each.login, who.account) else None for each in answer}
         found = logins_for(image, (each for answer in answers for each in answer))
         return tuple(NodeLogin(login, owners[login]) for login in found)

@@ -38,7 +38,7 @@ CLUSTER_FIELDS: Final[Mapping[str, str]] = {
     "spec.volumes[*].projected.sources[*].serviceAccountToken": "a token of the pod, asked for and renewed in time",
     "spec.volumes[*].projected.sources[*].clusterTrustBundle": "the bundles' certificates, as they are now",
 }
-"""What becomes of fields that only a cluster can give something to, or that are decided later: by path of a row."""
+"""Treatment of fields that only a cluster can give something to, or that are decided later: by path of a row."""
 _INDEX: Final = re.compile(r"\[\d+\]")
 
 

@@ -97,7 +97,7 @@ class Accounts:
         return msgspec.structs.replace(account, tokens=mine)
 
     def _wanted(self, pod: Pod) -> list[TokenAttributes]:
-        """What the providers of its images want to know. Without such providers nothing is imported."""
+        """Wishes of the providers of its images. Without such providers nothing is imported."""
         if not self._providers:
             return []
         from workers.images.provider_answers import is_for

@@ -40,7 +40,7 @@ class Found(msgspec.Struct, frozen=True, kw_only=True):
     """False when the server has not said anything: what it said before may still hold."""
 
     def of(self, pod: Pod, volume: Volume) -> PodClaim:
-        """What a pod gets of it for that volume."""
+        """Mount of a pod for that volume."""
         problem = owner_problem(pod, self.claim, volume) if self.claim is not None else ""
         return PodClaim(problem=problem) if problem else self.mounted
 
