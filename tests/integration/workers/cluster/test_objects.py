@@ -25,6 +25,7 @@ from tests.servers.kube_api.requests import Request
 from tests.servers.kube_api.server import KubeApiServer
 from tests.servers.kube_api.store import Store
 from workers.cluster.objects import objects as objects_module
+from workers.cluster.objects.claims import UNREAD
 from workers.cluster.objects.objects import Message, Objects
 from workers.kubeclient.client import ApiClient
 from workers.kubeclient.rate_limit import RateLimit
@@ -311,20 +312,21 @@ def _of_cluster(pod: Pod) -> Pod:
     return msgspec.structs.replace(pod, metadata=metadata)
 
 
-async def test_server_that_is_away_takes_no_volume_and_gives_none(node: Node, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_server_that_is_away_takes_no_volume_and_gives_none(node: Node) -> None:
     """A pod keeps what it was given; one that comes then waits, and gets its volume when the server is back."""
-    monkeypatch.setattr(objects_module, "PATIENCE_S", 0.5)
     store = node.server.store
     store.create(claim("data"))
     bind(store, "data", local={"path": "/srv"})
     early, late = node.schedule("early", **using("data")), node.schedule("late", **using("data"))
     await node.objects.need(early)
-    node.server.faults.partition()
+    node.server.faults.drop("GET", "/persistentvolumeclaims/data", times=1000)
     await node.objects.need(late)
     there = PodClaim(volume="pv-data", local_path="/srv")
+    said = node.values(late.metadata.uid).claims["v"].problem
+    assert said.startswith("error processing PVC default/data: failed to fetch PVC from API server: ")
+    assert UNREAD not in said, "the server was asked"
     assert node.values(early.metadata.uid).claims["v"] == there
-    assert "failed to fetch PVC from API server: " in node.values(late.metadata.uid).claims["v"].problem
-    node.server.faults.heal()
+    node.server.faults.relent()
     await node.until(lambda: node.values(late.metadata.uid).claims["v"] == there)
 
 
