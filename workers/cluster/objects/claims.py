@@ -45,7 +45,7 @@ class Found(msgspec.Struct, frozen=True, kw_only=True):
         return PodClaim(problem=problem) if problem else self.mounted
 
 
-UNREAD: Final = "failed to fetch PVC from API server: it was not asked yet"
+UNREAD: Final = "failed to fetch PVC from API server: there is no answer yet"
 
 
 class Claims:

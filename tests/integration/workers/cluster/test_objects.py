@@ -25,7 +25,6 @@ from tests.servers.kube_api.requests import Request
 from tests.servers.kube_api.server import KubeApiServer
 from tests.servers.kube_api.store import Store
 from workers.cluster.objects import objects as objects_module
-from workers.cluster.objects.claims import UNREAD
 from workers.cluster.objects.objects import Message, Objects
 from workers.kubeclient.client import ApiClient
 from workers.kubeclient.rate_limit import RateLimit
@@ -313,18 +312,18 @@ def _of_cluster(pod: Pod) -> Pod:
 
 
 async def test_server_that_is_away_takes_no_volume_and_gives_none(node: Node) -> None:
-    """A pod keeps what it was given; one that comes then waits, and gets its volume when the server is back."""
+    """A pod keeps what it was given; one that comes then waits, and gets its volume when the server says more. What is
+    refused is known at once; a silence lasts for the request's deadline."""
     store = node.server.store
     store.create(claim("data"))
     bind(store, "data", local={"path": "/srv"})
     early, late = node.schedule("early", **using("data")), node.schedule("late", **using("data"))
     await node.objects.need(early)
-    node.server.faults.drop("GET", "/persistentvolumeclaims/data", times=1000)
+    node.server.faults.answer(403, "GET", "/persistentvolumeclaims/data", times=1000)
     await node.objects.need(late)
     there = PodClaim(volume="pv-data", local_path="/srv")
-    said = node.values(late.metadata.uid).claims["v"].problem
-    assert said.startswith("error processing PVC default/data: failed to fetch PVC from API server: ")
-    assert UNREAD not in said, "the server was asked"
+    words = "error processing PVC default/data: failed to fetch PVC from API server: fault 403"
+    assert node.values(late.metadata.uid).claims["v"] == PodClaim(problem=words)
     assert node.values(early.metadata.uid).claims["v"] == there
     node.server.faults.relent()
     await node.until(lambda: node.values(late.metadata.uid).claims["v"] == there)
