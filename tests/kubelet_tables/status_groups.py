@@ -175,10 +175,10 @@ def _set_container_readiness(case: Json) -> Result:
 
 def _set_container_startup(case: Json) -> Result:
     """Here a probe's result sets the flag (`supervisor/status/containers`); Ready does not follow from it alone."""
+    flag, of = case["started"], case["container_id"]
     spec, cached, expected = pod(case["pod"]).spec, *(convert(case[name], PodStatus) for name in ("cached", "expected"))
     statuses = tuple(
-        replace(status, started=case["started"]) if status.container_id == case["container_id"] else status
-        for status in cached.container_statuses
+        replace(status, started=flag) if status.container_id == of else status for status in cached.container_statuses
     )
     made = conditions.pod_ready(spec, cached.conditions, statuses, cached.phase)
     wanted = [(one.type, one.status) for one in expected.conditions]
