@@ -2,6 +2,8 @@
 
 from typing import Final
 
+from ipc.api.v1.pod import Pod
+
 CONFIG_SOURCE: Final = "kubernetes.io/config.source"
 API_SOURCE: Final = "api"
 """Value for a pod that a cluster has bound to this node (pkg/kubelet/types/pod_update.go, ApiserverSource)."""
@@ -11,3 +13,8 @@ CONFIG_SEEN: Final = "kubernetes.io/config.seen"
 CONFIG_MIRROR: Final = "kubernetes.io/config.mirror"
 LAST_APPLIED: Final = "kubectl.kubernetes.io/last-applied-configuration"
 """Written by `kubectl apply`: the whole object once more, its values too."""
+
+
+def is_api_pod(pod: Pod) -> bool:
+    """Whether a cluster has bound the pod to this node."""
+    return pod.metadata.annotations.get(CONFIG_SOURCE) == API_SOURCE

@@ -63,6 +63,22 @@ def decode_server_pod(obj: object) -> Pod:
     return _decode(obj, Pod, drops_unknown=True)
 
 
+def decode_server_object(data: bytes, struct: type[_S]) -> _S:
+    """Make an object of the JSON that an API server has sent for it, as `decode_server_pod` does: also of a list's
+    item, which says neither apiVersion nor kind. `managedFields` are left out. Raises ValueError, which repeats no
+    value of a Secret."""
+    value = msgspec.json.decode(data)
+    if not isinstance(value, dict):
+        raise ValueError("no object")
+    metadata = value.get("metadata")
+    if isinstance(metadata, dict):
+        metadata.pop("managedFields", None)
+    try:
+        return _converted(value, struct, drops_unknown=True)
+    except FieldErrors as error:
+        raise ValueError(str(error)) from error
+
+
 def decode_rest_of_pod(obj: object) -> Pod | None:
     """Pod of those fields of a wrong one that are known and of their types, so that more can be said of it at once;
     None when something in it is worse than an unknown or a missing field."""
@@ -119,8 +135,15 @@ def _decode(
         raise FieldErrors([_wrong_type("", "object", obj)])
     if wrong := _type_meta_errors(obj, {"apiVersion": version, "kind": struct.__name__}):
         raise FieldErrors(wrong)
+    return _converted(
+        {key: item for key, item in obj.items() if key not in ignored}, struct, drops_unknown=drops_unknown
+    )
+
+
+def _converted(obj: Mapping[Any, Any], struct: type[_S], *, drops_unknown: bool) -> _S:
+    """Raises FieldErrors."""
     walk = _Walk(drops_unknown=drops_unknown)
-    value = walk.run({key: item for key, item in obj.items() if key not in ignored}, struct)
+    value = walk.run(obj, struct)
     if walk.errors:
         raise FieldErrors(walk.errors)
     try:

@@ -1,4 +1,5 @@
-"""Values that a pod gets from its cluster beside objects: variables of services, tokens, trust anchors. Pure.
+"""Values that a pod gets from its cluster beside objects: variables of services, tokens, trust anchors, and the
+volumes of its claims. Pure.
 
 They are made in the process that speaks to the cluster and travel as messages. No repr says a token.
 """
@@ -12,6 +13,8 @@ import msgspec
 
 from ipc.api.v1.pod import Pod
 from ipc.api.v1.projected import ClusterTrustBundleProjection, ServiceAccountTokenProjection, VolumeProjection
+from ipc.kubecontainer.pod_claims import PodClaim
+from ipc.kubecontainer.registry_login import PullAccount
 
 DEFAULT_EXPIRATION_S: Final = 3600
 """Lifetime of a token whose projection says none, in seconds (core/v1 defaults.go,
@@ -53,6 +56,11 @@ class ClusterValues(msgspec.Struct, frozen=True, kw_only=True):
     """Environment variables that name services (pkg/kubelet/kubelet_pods.go, getServiceEnvVarMap)."""
     tokens: tuple[PodToken, ...] = ()
     trust_anchors: tuple[TrustAnchors, ...] = ()
+    claims: Mapping[str, PodClaim] = msgspec.field(default_factory=dict)
+    """Volumes behind the claims of the pod, by the name of the pod's volume."""
+
+    account: PullAccount | None = None
+    """The pod's service account, where a provider of logins for its images wants to know it."""
 
     def token(self, wish: TokenWish) -> PodToken | None:
         """None while nobody has asked for it."""
@@ -64,7 +72,7 @@ class ClusterValues(msgspec.Struct, frozen=True, kw_only=True):
 
     def same_files(self, other: ClusterValues) -> bool:
         """Whether no volume differs: variables are read when a container starts."""
-        return (self.tokens, self.trust_anchors) == (other.tokens, other.trust_anchors)
+        return (self.tokens, self.trust_anchors, self.claims) == (other.tokens, other.trust_anchors, other.claims)
 
 
 NO_VALUES: Final = ClusterValues()

@@ -11,6 +11,7 @@ from collections.abc import Iterator, Mapping
 
 import msgspec
 
+from ipc.api.annotations import is_api_pod
 from ipc.api.v1.config_objects import ConfigMap, Secret
 from ipc.api.v1.container import Container
 from ipc.api.v1.persistent_volume import PersistentVolume, PersistentVolumeClaim
@@ -84,6 +85,7 @@ class ConfigObjects(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tru
     config_maps: Mapping[str, ConfigMap] = msgspec.field(default_factory=dict)
     secrets: Mapping[str, Secret] = msgspec.field(default_factory=dict)
     claims: Mapping[str, PodClaim] = msgspec.field(default_factory=dict)
+    """Claims that have documents."""
     runtime_classes: Mapping[str, RuntimeClass] = msgspec.field(default_factory=dict)
     cluster: ClusterValues | None = None
     """Values that a cluster gives to the pod beside objects; None for a pod that is not of one."""
@@ -99,7 +101,8 @@ class ConfigObjects(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tru
 
 def referenced_objects(pod: Pod) -> frozenset[ObjectRef]:
     """Everything that a pod refers to, optional or not (VisitPodConfigmapNames and VisitPodSecretNames,
-    pkg/api/v1/pod/util.go), claims too."""
+    pkg/api/v1/pod/util.go), claims too, but for a cluster's (`ipc.kubecontainer.pod_claims`)."""
+    is_document = not is_api_pod(pod)
     return frozenset(
         ref
         for refs in (
@@ -109,7 +112,7 @@ def referenced_objects(pod: Pod) -> frozenset[ObjectRef]:
             *map(_of_volume, pod.spec.volumes),
         )
         for ref in refs
-        if ref.name
+        if ref.name and (is_document or ref.kind is not ObjectKind.PERSISTENT_VOLUME_CLAIM)
     )
 
 

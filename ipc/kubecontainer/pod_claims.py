@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import msgspec
 
-from ipc.api.v1.volume import HostPathVolumeSource
+from ipc.api.annotations import is_api_pod
+from ipc.api.v1.pod import Pod
+from ipc.api.v1.scheduling import NodeSelector
+from ipc.api.v1.volume import HostPathVolumeSource, Volume
 
 
 class PodClaim(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -19,3 +22,15 @@ class PodClaim(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """Directory of a local volume."""
     podman_volume: str = ""
     """Name of a volume in Podman."""
+    nodes: NodeSelector | None = None
+    """Nodes that reach the volume of a cluster's claim; the master looks whether this is one."""
+    is_for_one_pod: bool = False
+    """Whether a cluster's claim is ReadWriteOncePod; the master looks who has it."""
+
+
+def claim_name(pod: Pod, volume: Volume) -> str:
+    """Name of the claim that a volume of the pod stands for; empty when it stands for none. An `ephemeral` one does in
+    a cluster only, whose controller makes the claim (k8s.io/component-helpers, storage/ephemeral, VolumeClaimName)."""
+    if volume.persistent_volume_claim is not None:
+        return volume.persistent_volume_claim.claim_name
+    return f"{pod.metadata.name}-{volume.name}" if volume.ephemeral is not None and is_api_pod(pod) else ""

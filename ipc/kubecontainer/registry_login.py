@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from typing import TypedDict
 
 import msgspec
 
@@ -23,6 +24,39 @@ class RegistryLogin(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tru
         return hashlib.sha256(msgspec.json.encode(self)).hexdigest()
 
 
+class PullAccount(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """Service account of a cluster's pod, as providers of logins are told of it. Its repr says no token."""
+
+    namespace: str
+    name: str
+    uid: str = ""
+    annotations: tuple[tuple[str, str], ...] = ()
+    tokens: tuple[tuple[str, str], ...] = ()
+    """By audience."""
+    problem: str = ""
+    """Why it could not be read."""
+
+    def __repr__(self) -> str:
+        return f"PullAccount({self.namespace}/{self.name}, {len(self.tokens)} tokens)"
+
+    def fingerprint(self) -> str:
+        """SHA-256 of what stays the same as long as the account is there (ServiceAccountCoordinates,
+        pkg/credentialprovider/keyring.go)."""
+        return hashlib.sha256(msgspec.json.encode((self.namespace, self.name, self.uid))).hexdigest()
+
+
+PullOwner = RegistryLogin | PullAccount
+"""Owner of an image that was pulled: pods with that login, or of that account."""
+
+
+class PullParts(TypedDict):
+    """A pull as keywords."""
+
+    reference: str
+    logins: tuple[RegistryLogin, ...]
+    account: PullAccount | None
+
+
 class Pull(msgspec.Struct, frozen=True, kw_only=True):
     """Equal for two pods exactly when one pull serves both: none gets an image by another one's login."""
 
@@ -30,3 +64,10 @@ class Pull(msgspec.Struct, frozen=True, kw_only=True):
     """Complete: registry, path and tag or digest."""
     logins: tuple[RegistryLogin, ...] = ()
     """Tried in this order; without any those of the agent's user count."""
+    account: PullAccount | None = None
+    """Account of a cluster's pod, where a provider of the node wants to know it."""
+
+    @property
+    def parts(self) -> PullParts:
+        """Keywords of a message about it."""
+        return {"reference": self.reference, "logins": self.logins, "account": self.account}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
-from ipc.kubecontainer.registry_login import Pull, RegistryLogin
+from ipc.kubecontainer.registry_login import Pull, PullAccount, RegistryLogin
 from ipc.messages.event_reasons import EventReason, EventType
 
 
@@ -70,16 +70,17 @@ class ProfileTaken(Message, frozen=True, kw_only=True):
 
 
 class OfPull(Message, frozen=True, kw_only=True):
-    """Subject of the messages about one pull: image and registry logins."""
+    """Subject of the messages about one pull: image, registry logins, and the pod's account."""
 
     reference: str
     """Complete: registry, path and tag or digest."""
     logins: tuple[RegistryLogin, ...] = ()
+    account: PullAccount | None = None
 
     @property
     def pull(self) -> Pull:
         """Key of the pull."""
-        return Pull(reference=self.reference, logins=self.logins)
+        return Pull(reference=self.reference, logins=self.logins, account=self.account)
 
 
 class PullProgress(OfPull, frozen=True, kw_only=True):

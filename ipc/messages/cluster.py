@@ -11,9 +11,8 @@ from __future__ import annotations
 import msgspec
 
 from ipc.api.v1.config_objects import ConfigMap, Secret
-from ipc.api.v1.persistent_volume import PersistentVolume, PersistentVolumeClaim
 from ipc.api.v1.pod import Pod
-from ipc.api.v1.scheduling import PriorityClass, RuntimeClass, Taint
+from ipc.api.v1.scheduling import RuntimeClass, Taint
 from ipc.kubecontainer.cluster_values import ClusterValues
 from ipc.kubecontainer.config_objects import ConfigObject, ObjectKind
 from ipc.messages.api_server import FeedMessage
@@ -59,10 +58,7 @@ class ObjectStated(Message, frozen=True, kw_only=True):
 
     config_map: ConfigMap | None = None
     secret: Secret | None = None
-    priority_class: PriorityClass | None = None
     runtime_class: RuntimeClass | None = None
-    persistent_volume: PersistentVolume | None = None
-    persistent_volume_claim: PersistentVolumeClaim | None = None
 
     def __repr__(self) -> str:
         """Without its values: it may be a Secret."""
@@ -71,14 +67,7 @@ class ObjectStated(Message, frozen=True, kw_only=True):
     @property
     def object(self) -> ConfigObject:
         """The object itself. Raises ValueError for a message without one."""
-        found = (
-            self.config_map
-            or self.secret
-            or self.priority_class
-            or self.runtime_class
-            or self.persistent_volume
-            or self.persistent_volume_claim
-        )
+        found = self.config_map or self.secret or self.runtime_class
         if found is None:
             raise ValueError("a message about no object")
         return found
@@ -93,7 +82,8 @@ class ObjectWithdrawn(Message, frozen=True, kw_only=True):
 
 
 class PodValuesStated(Message, frozen=True, kw_only=True):
-    """Values that a pod gets from the cluster beside objects: service variables, tokens, trust anchors."""
+    """Values that a pod gets from the cluster beside objects: service variables, tokens, trust anchors, volumes of its
+    claims."""
 
     uid: str
     values: ClusterValues | None

@@ -22,3 +22,5 @@ class NetworkSettings(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=T
     cluster_domain: str = ""
     resolv_conf: str = HOSTS_RESOLV_CONF
     """The file that ``dnsPolicy: Default`` goes by; empty means no name servers at all."""
+    kubernetes_service_ip: str = ""
+    """Where pods of a cluster find its API server in place of its service; empty where they do by that."""

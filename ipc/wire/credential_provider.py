@@ -12,6 +12,23 @@ RESPONSE_VERSIONS: Final = tuple(
 """Versions of the conversation with a provider; their requests and answers are the same."""
 
 
+TOKEN_VERSION: Final = RESPONSE_VERSIONS[0]
+"""The one version whose requests have tokens."""
+
+
+class TokenAttributes(msgspec.Struct, frozen=True, kw_only=True):
+    """Knowledge of the pod's service account that a provider wants (ServiceAccountTokenAttributes)."""
+
+    audience: str
+    requires_account: bool
+    """Without an account it is not asked."""
+    required_annotations: tuple[str, ...] = ()
+    """Without one of these the provider is not asked."""
+    optional_annotations: tuple[str, ...] = ()
+    is_kept_by_token: bool = False
+    """An answer holds for that token alone, and not for all of the account's."""
+
+
 class CredentialProvider(msgspec.Struct, frozen=True, kw_only=True):
     """One program that gives logins for images (kubelet.config.k8s.io, CredentialProvider). Its repr has neither its
     arguments nor its variables, which may be secrets."""
@@ -27,6 +44,7 @@ class CredentialProvider(msgspec.Struct, frozen=True, kw_only=True):
     """How long an answer that does not say it is kept, in seconds; 0: not at all."""
     args: tuple[str, ...] = ()
     env: tuple[tuple[str, str], ...] = ()
+    tokens: TokenAttributes | None = None
 
     def __repr__(self) -> str:
         return f"CredentialProvider({self.name!r}, ...)"

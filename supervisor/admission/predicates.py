@@ -15,7 +15,7 @@ from typing import Final
 
 import msgspec
 
-from ipc.api.annotations import API_SOURCE, CONFIG_SOURCE
+from ipc.api.annotations import is_api_pod
 from ipc.api.support.warnings import field_warnings
 from ipc.api.v1.pod import Pod
 from ipc.podresources.node_affinity import matches_node
@@ -110,19 +110,15 @@ def _os_field(pod: Pod, others: NodeUsage, settings: Settings, node: NodeResourc
 def _node_affinity(pod: Pod, others: NodeUsage, settings: Settings, node: NodeResources) -> Rejected | None:
     """Pods of a cluster that has not told of its Node yet, after a restart without it, are where its scheduler put
     them."""
-    if _is_of_cluster(pod) and node.labels is None:
+    if is_api_pod(pod) and node.labels is None:
         return None
     if matches_node(pod.spec, node_labels(settings, node), settings.node_name):
         return None
     return _predicate_failed("NodeAffinity", "node(s) didn't match Pod's node affinity/selector")
 
 
-def _is_of_cluster(pod: Pod) -> bool:
-    return pod.metadata.annotations.get(CONFIG_SOURCE) == API_SOURCE
-
-
 def _taints(pod: Pod, others: NodeUsage, settings: Settings, node: NodeResources) -> Rejected | None:
-    if not _is_of_cluster(pod) or tolerates_all(pod.spec.tolerations, node.no_execute):
+    if not is_api_pod(pod) or tolerates_all(pod.spec.tolerations, node.no_execute):
         return None
     return _predicate_failed("TaintToleration", "node(s) had taints that the pod didn't tolerate")
 

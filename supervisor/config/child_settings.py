@@ -10,7 +10,7 @@ from ipc.podresources.network_settings import NetworkSettings
 from ipc.podresources.node_resources import NodeResources
 from ipc.wire.boot import TracingSettings, WorkerSettings
 from ipc.wire.credential_provider import CredentialProvider
-from supervisor.config.cluster_section import cluster_settings
+from supervisor.config.cluster_section import cluster_settings, kubernetes_service
 from supervisor.config.node_thresholds import node_thresholds, pods_memory
 from supervisor.config.server_section import server_settings
 from supervisor.config.settings import PODS_DIR, Settings
@@ -37,6 +37,7 @@ def worker_settings(
     credential_providers: tuple[CredentialProvider, ...] = (),
 ) -> WorkerSettings:
     """The children's part of resolved settings, and what the master has found out for them."""
+    api_server = kubernetes_service(settings)
     return WorkerSettings(
         instance=settings.instance_name,
         label_key=label_key,
@@ -64,6 +65,7 @@ def worker_settings(
             cluster_dns=settings.cluster_dns,
             cluster_domain=settings.cluster_domain,
             resolv_conf=settings.resolv_conf,
+            kubernetes_service_ip=api_server[0] if api_server is not None else "",
         ),
         max_mutations=settings.podman.max_concurrent_mutations,
         relist_period_s=float(settings.relist_period_s),

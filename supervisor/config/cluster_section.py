@@ -71,6 +71,12 @@ def stated_node_ips(settings: Settings) -> tuple[str, ...]:
     return parse_node_ips(settings.cluster.node_ip) if settings.cluster.is_configured else ()
 
 
+def kubernetes_service(settings: Settings) -> tuple[str, int] | None:
+    """Address and port of the API server, where pods are told of another one than the cluster's service."""
+    address = settings.cluster.kubernetes_service if settings.cluster.is_configured else ""
+    return parse_socket_address(address) if address else None
+
+
 def cluster_settings(settings: Settings) -> ClusterSettings | None:
     """The cluster's part of resolved settings; None without a cluster."""
     cluster = settings.cluster
@@ -95,5 +101,5 @@ def cluster_settings(settings: Settings) -> ClusterSettings | None:
         event_qps=cluster.event_record_qps,
         event_burst=cluster.event_burst,
         network_scope=NetworkScope(cluster.network_scope),
-        kubernetes_service=parse_socket_address(cluster.kubernetes_service) if cluster.kubernetes_service else None,
+        kubernetes_service=kubernetes_service(settings),
     )

@@ -1,8 +1,9 @@
 """Reads the configuration of credential providers (kubelet.config.k8s.io, CredentialProviderConfig).
 
 Mirrors pkg/credentialprovider/plugin/config.go: one file, or every file of a directory, in the order of their names.
-On purpose stricter: a provider that wants service account tokens (``tokenAttributes``) is refused, as the agent has
-none to give; and a configuration is refused that others than its owner and root can write, since it names programs.
+On purpose stricter: a provider that wants service account tokens (``tokenAttributes``) is refused without a cluster,
+which alone has some to give; and a configuration is refused that others than its owner and root can write, since it
+names programs.
 """
 
 from __future__ import annotations
@@ -11,12 +12,13 @@ import os
 import stat
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 import msgspec
 
+from ipc.api.validation.names import qualified_name_problem
 from ipc.text.durations import parse_duration
-from ipc.wire.credential_provider import RESPONSE_VERSIONS, CredentialProvider
+from ipc.wire.credential_provider import RESPONSE_VERSIONS, TOKEN_VERSION, CredentialProvider, TokenAttributes
 from supervisor.config.settings import Settings, SettingsError
 from supervisor.sources.documents.reader import read_documents
 
@@ -24,6 +26,8 @@ CONFIG: Final = "imageCredentialProviderConfig"
 BIN_DIR: Final = "imageCredentialProviderBinDir"
 KIND: Final = "CredentialProviderConfig"
 CONFIG_VERSIONS: Final = tuple(f"kubelet.config.k8s.io/{version}" for version in ("v1", "v1alpha1", "v1beta1"))
+BY_TOKEN: Final = "Token"
+CACHE_TYPES: Final = ("ServiceAccount", BY_TOKEN)
 MAX_FILE_BYTES: Final = 1 << 20
 MAX_FILES: Final = 100
 MAX_PROVIDERS: Final = 64
@@ -40,6 +44,14 @@ class _Variable(_Strict, frozen=True):
     value: str
 
 
+class _TokenAttributes(_Strict, frozen=True):
+    service_account_token_audience: str = ""
+    require_service_account: bool | None = None
+    cache_type: str = ""
+    required_service_account_annotation_keys: tuple[str, ...] = ()
+    optional_service_account_annotation_keys: tuple[str, ...] = ()
+
+
 class _Provider(_Strict, frozen=True):
     name: str
     match_images: tuple[str, ...] = ()
@@ -47,7 +59,7 @@ class _Provider(_Strict, frozen=True):
     api_version: str = ""
     args: tuple[str, ...] = ()
     env: tuple[_Variable, ...] = ()
-    token_attributes: Any = None
+    token_attributes: _TokenAttributes | None = None
 
 
 class _Config(_Strict, frozen=True):
@@ -67,6 +79,9 @@ def read_credential_providers(settings: Settings) -> tuple[CredentialProvider, .
         raise SettingsError(where, "providers", f"duplicate provider name {duplicates[0]!r} found")
     if len(found) > MAX_PROVIDERS:
         raise SettingsError(where, "providers", f"{len(found)} are more than {MAX_PROVIDERS}")
+    if not settings.cluster.is_configured and (of_accounts := [it.name for it in found if it.tokens is not None]):
+        words = f"provider {of_accounts[0]!r} wants tokens of service accounts, which only a cluster has"
+        raise SettingsError(where, "providers", words)
     for provider in found:
         if not os.access(provider.program, os.X_OK) or not os.path.isfile(provider.program):
             raise SettingsError("", BIN_DIR, f"plugin binary executable {provider.program} did not exist")
@@ -140,11 +155,44 @@ def _problems(provider: _Provider) -> Iterator[tuple[str, str]]:
     except ValueError as error:
         yield "defaultCacheDuration", str(error)
     if provider.token_attributes is not None:
-        yield "tokenAttributes", "tokens of service accounts are not given to credential providers here"
+        for field, problem in _token_problems(provider.token_attributes, provider.api_version):
+            yield f"tokenAttributes{field}", problem
     if any("\0" in text for variable in provider.env for text in (variable.name, variable.value)):
         yield "env", "a variable has a NUL"
     if any("\0" in text for text in provider.args):
         yield "args", "an argument has a NUL"
+
+
+def _token_problems(wanted: _TokenAttributes, api_version: str) -> Iterator[tuple[str, str]]:
+    required = wanted.required_service_account_annotation_keys
+    optional = wanted.optional_service_account_annotation_keys
+    if not wanted.service_account_token_audience:
+        yield ".serviceAccountTokenAudience", "is required"
+    if wanted.require_service_account is None:
+        yield ".requireServiceAccount", "is required"
+    if api_version != TOKEN_VERSION:
+        yield "", f"is only supported for {TOKEN_VERSION} API version"
+    if wanted.require_service_account is False and required:
+        words = "requireServiceAccount cannot be false when requiredServiceAccountAnnotationKeys is set"
+        yield ".requiredServiceAccountAnnotationKeys", words
+    if any(qualified_name_problem(key.lower()) for key in (*required, *optional)):
+        yield "", "an annotation key is no qualified name"
+    if len({*required, *optional}) != len(required) + len(optional):
+        yield "", "annotation keys cannot be there twice, nor both required and optional"
+    if wanted.cache_type not in CACHE_TYPES:
+        yield ".cacheType", f"must be one of {', '.join(CACHE_TYPES)}"
+
+
+def _tokens(wanted: _TokenAttributes | None) -> TokenAttributes | None:
+    if wanted is None:
+        return None
+    return TokenAttributes(
+        audience=wanted.service_account_token_audience,
+        requires_account=bool(wanted.require_service_account),
+        required_annotations=wanted.required_service_account_annotation_keys,
+        optional_annotations=wanted.optional_service_account_annotation_keys,
+        is_kept_by_token=wanted.cache_type == BY_TOKEN,
+    )
 
 
 def _made(provider: _Provider, directory: str) -> CredentialProvider:
@@ -157,4 +205,5 @@ def _made(provider: _Provider, directory: str) -> CredentialProvider:
         default_cache_s=parse_duration(provider.default_cache_duration),
         args=provider.args,
         env=tuple((variable.name, variable.value) for variable in provider.env),
+        tokens=_tokens(provider.token_attributes),
     )

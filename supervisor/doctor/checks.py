@@ -20,6 +20,7 @@ from supervisor.admission.node_devices import device_problems
 from supervisor.config.settings import Settings
 from supervisor.doctor.findings import Finding, failed, ok, warning
 from supervisor.doctor.host import HostFacts, PodmanFacts
+from supervisor.doctor.pod_network import check_pod_network
 from supervisor.sources.directory import MANIFEST_SUFFIXES
 
 OLDEST_PODMAN: Final = (4, 3)
@@ -239,6 +240,8 @@ def _cluster(facts: HostFacts, settings: Settings) -> Iterator[Finding]:
         yield warning(subject, what, "podNetwork: {mode: bridge}")
     elif cluster.network_scope == "Node":
         yield warning(subject, "pods of other nodes do not reach the pods of this one", "docs/cluster.md")
+    if facts.pod_network is not None:
+        yield from check_pod_network(facts.pod_network, settings)
 
 
 def _skipped(facts: HostFacts, settings: Settings) -> Iterator[Finding]:

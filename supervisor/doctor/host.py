@@ -27,6 +27,7 @@ from supervisor.admission.node_devices import read_devices
 from supervisor.admission.node_resources import existing_part, node_resources, read_machine
 from supervisor.config.settings import Settings
 from supervisor.doctor.fresh_storage import asking_environment
+from supervisor.doctor.pod_network import PodNetworkFacts, read_pod_network
 from supervisor.processes.podman_service import (
     BrokenContainersConf,
     cgroup_manager,
@@ -107,6 +108,8 @@ class HostFacts(msgspec.Struct, frozen=True, kw_only=True):
     """Settings whose files others than this user can read."""
     host_ips: tuple[str, ...] = ()
     """Addresses of this host."""
+    pod_network: PodNetworkFacts | None = None
+    """None: not asked."""
     agent_runs: bool = False
     """Somebody answers on the admin socket."""
 
@@ -148,6 +151,7 @@ def with_answers(facts: HostFacts, settings: Settings) -> HostFacts:
     return msgspec.structs.replace(
         facts,
         podman=_ask_podman(settings.podman.path),
+        pod_network=_pod_network(settings),
         listening=_listening(),
         node=node_resources(read_machine(settings, cgroup_manager(os.environ)), settings),
         agent_runs=_answers(settings.admin_socket),
@@ -271,6 +275,16 @@ def _ask_podman(program: str) -> PodmanFacts:
         return PodmanFacts(error=_words(error))
     except (LookupError, TypeError):
         return PodmanFacts(error=f"{program} does not describe itself as Podman does")
+
+
+def _pod_network(settings: Settings) -> PodNetworkFacts | None:
+    """None also when Podman does not list its networks: what it has is told by `_ask_podman`."""
+    program = settings.podman.path
+    try:
+        with asking_environment() as environ:
+            return read_pod_network(settings, lambda: _json(environ, program, "network", "ls", "--format", "json"))
+    except (OSError, ValueError, LookupError, AttributeError, TypeError, subprocess.SubprocessError):
+        return None
 
 
 def _facts(info: dict[str, Any], images: list[dict[str, Any]], others: int) -> PodmanFacts:

@@ -227,7 +227,7 @@ class ImagePulls:
             if pull.paid or self._bucket.try_accept(now_mono):
                 pull.state = _State.RUNNING
                 busy += 1
-                commands.append(Send(NODE_SLOT, StartPull(reference=what.reference, logins=what.logins)))
+                commands.append(Send(NODE_SLOT, StartPull(**what.parts)))
             else:
                 del self._pulls[what]
                 commands += [Send(slot, _refused(what, QPS_EXCEEDED)) for slot in pull.slots()]
@@ -237,7 +237,7 @@ class ImagePulls:
         """Nobody waits for it."""
         if pull.state is _State.RUNNING:
             pull.state = _State.CANCELLING
-            return [Send(NODE_SLOT, CancelPull(reference=what.reference, logins=what.logins))]
+            return [Send(NODE_SLOT, CancelPull(**what.parts))]
         if pull.state is not _State.CANCELLING:
             del self._pulls[what]
         return []
@@ -249,8 +249,8 @@ class ImagePulls:
             return []
         before = list(self._pulls).index(what)
         words = f"waiting for its turn, {before} before it"
-        return [Send(slot, PullProgress(reference=what.reference, logins=what.logins, words=words))]
+        return [Send(slot, PullProgress(**what.parts, words=words))]
 
 
 def _refused(what: Pull, why: str) -> PullEnded:
-    return PullEnded(reference=what.reference, logins=what.logins, error=PULL_FAILED, message=why)
+    return PullEnded(**what.parts, error=PULL_FAILED, message=why)

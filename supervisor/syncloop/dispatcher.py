@@ -30,7 +30,7 @@ class Dispatcher:
         self._updates = updates
         self._pod_table = parts.pod_table
         self._out = parts.out
-        self._delivery = ObjectDelivery(parts.objects, volumes.claims_of, parts.cluster_values.get)
+        self._delivery = ObjectDelivery(parts.objects, volumes.claims_of, volumes.cluster_values)
 
     def dispatch_touched(self, now: Instant) -> None:
         """Decide for the pods that this event concerns; all the others cost nothing."""

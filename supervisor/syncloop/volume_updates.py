@@ -5,13 +5,17 @@ Bindings themselves are decided in `supervisor.persistentvolume`.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from typing import Final
 
+import msgspec
+
 from ipc.api.v1.persistent_volume import PersistentVolume
+from ipc.api.v1.scheduling import NodeSelector
 from ipc.host.clock import Instant, parse_rfc3339, rfc3339
+from ipc.kubecontainer.cluster_values import ClusterValues
 from ipc.kubecontainer.config_objects import ObjectKey, ObjectKind
-from ipc.kubecontainer.pod_claims import PodClaim
+from ipc.kubecontainer.pod_claims import PodClaim, claim_name
 from ipc.messages import event_reasons
 from ipc.messages.base import EventReport
 from ipc.messages.event_reasons import EventReason
@@ -24,22 +28,23 @@ from supervisor.podworkers.pod_worker_state import PodWorkerState
 from supervisor.protocol.manifests import created_at
 from supervisor.protocol.source_updates import ObjectUpdate
 from supervisor.state.volume_bindings import Binding, ClaimKey
+from supervisor.syncloop.claim_holders import ClaimHolders
 from supervisor.syncloop.parts import LoopParts
 
 ASK_AGAIN_S: Final = 120.0
 """A deletion that is not answered for so long is asked for again, in seconds: the node worker may have died."""
 _ONE_POD: Final = ("ReadWriteOncePod",)
+_NO_MATCH: Final = "no matching NodeSelectorTerms"
 _IN_USE: Final = "volume uses the ReadWriteOncePod access mode and is already in use by another pod"
 
 
 class VolumeUpdates:
-    """Knows which pod holds a claim that only one may use, and which deletions are under way."""
+    """Knows which deletions are under way."""
 
     def __init__(self, parts: LoopParts) -> None:
         self._parts = parts
         self._controller = PersistentVolumeController(self._is_reachable)
-        self._holders: dict[ClaimKey, str] = {}
-        """UIDs of the pods that use claims of ReadWriteOncePod."""
+        self._holders = ClaimHolders(parts)
         self._asked_at: dict[str, float] = {}
         """Monotonic time of the deletions under way, by volume."""
 
@@ -51,7 +56,9 @@ class VolumeUpdates:
     def _is_reachable(self, volume: PersistentVolume) -> bool:
         """CheckNodeAffinity."""
         affinity = volume.spec.node_affinity
-        nodes = affinity.required if affinity is not None else None
+        return self._selects_us(affinity.required if affinity is not None else None)
+
+    def _selects_us(self, nodes: NodeSelector | None) -> bool:
         settings, node = self._parts.settings, self._parts.node
         return nodes is None or selects_node(nodes, node_labels(settings, node), settings.node_name)
 
@@ -91,11 +98,7 @@ class VolumeUpdates:
 
     def tick(self, now: Instant) -> ObjectUpdate:
         """Look whether pods have let go of claims: of those whose document is gone, and of those for one pod."""
-        for key, uid in list(self._holders.items()):
-            if not self._uses(uid, key):
-                del self._holders[key]
-                for state in self._users(key):
-                    self._parts.resync(state)
+        self._holders.tick()
         if self._controller.has_leaving_claims:
             return self.refresh(now)
         self._delete(now)
@@ -121,6 +124,25 @@ class VolumeUpdates:
         }
         return {name: claim for name, claim in found.items() if claim is not None}
 
+    def cluster_values(self, uid: str) -> ClusterValues | None:
+        """Values that a cluster gives to a pod, without the volumes that this node or this pod may not have."""
+        values, state = self._parts.cluster_values.get(uid), self._parts.pod_table.get(uid)
+        if values is None or not values.claims or state is None or state.pod is None:
+            return values
+        names = {volume.name: claim_name(state.pod, volume) for volume in state.pod.spec.volumes}
+        claims = {volume: self._of_cluster(state, names[volume], claim) for volume, claim in values.claims.items()}
+        return msgspec.structs.replace(values, claims=claims)
+
+    def _of_cluster(self, state: PodWorkerState, name: str, claim: PodClaim) -> PodClaim:
+        assert state.pod is not None
+        if claim.problem:
+            return claim
+        if not self._selects_us(claim.nodes):
+            return PodClaim(problem=f'NodeAffinity check failed for volume "{claim.volume}" : {_NO_MATCH}')
+        if claim.is_for_one_pod and not self._holders.holds(state, state.pod.metadata.namespace, name):
+            return PodClaim(problem=_IN_USE)
+        return claim
+
     def _claim(self, state: PodWorkerState, namespace: str, name: str) -> PodClaim | None:
         mounted = self._controller.mounted(namespace, name)
         if mounted is None or mounted.problem:
@@ -132,24 +154,9 @@ class VolumeUpdates:
         deleted_at = claim.metadata.deletion_timestamp
         if deleted_at and created_at(state.pod) > parse_rfc3339(deleted_at):
             return PodClaim(problem=f"error processing PVC {namespace}/{name}: PVC is being deleted")
-        if claim.status.access_modes == _ONE_POD and self._holder((namespace, name), state.uid) != state.uid:
+        if claim.status.access_modes == _ONE_POD and not self._holders.holds(state, namespace, name):
             return PodClaim(problem=_IN_USE)
         return mounted
-
-    def _holder(self, key: ClaimKey, asking: str) -> str:
-        """The pod that has the claim for itself: the one that has asked first, or that ran before the agent began."""
-        if not self._uses(self._holders.get(key, ""), key):
-            running = (state.uid for state in self._users(key) if self._parts.cache.get(state.uid).is_running())
-            self._holders[key] = next(running, asking)
-        return self._holders[key]
-
-    def _uses(self, uid: str, key: ClaimKey) -> bool:
-        return any(state.uid == uid for state in self._users(key)) if uid else False
-
-    def _users(self, key: ClaimKey) -> Iterator[PodWorkerState]:
-        """Pods that refer to the claim and of which something may run."""
-        referring = self._parts.pod_table.referring_to((ObjectKey(ObjectKind.PERSISTENT_VOLUME_CLAIM, *key),))
-        return (state for state in referring if state.lifecycle.phase is not WorkType.TERMINATED)
 
     def _used(self) -> frozenset[ClaimKey]:
         """Claims with a volume that pods use."""

@@ -7,12 +7,12 @@ import contextlib
 import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Final, TypeVar
+from typing import Any, Final, TypeVar
 
 from tests.e2e.agent import Agent
 from tests.e2e.manifests import Json
 from tests.servers.kube_api.requests import Request
-from tests.servers.kube_api.server import KubeApiServer
+from tests.servers.kube_api.server import LOOPBACK, KubeApiServer
 
 T = TypeVar("T")
 
@@ -84,6 +84,17 @@ class Cluster:
         conditions = self.status(name).get("conditions", ())
         return next((str(each["status"]) for each in conditions if each["type"] == type_), "")
 
+    def set_condition(self, name: str, type_: str, status: str) -> None:
+        """Write a condition of a pod, as a controller of the cluster does."""
+
+        def write(server: KubeApiServer) -> None:
+            found = server.store.get("pods", "default", name)
+            others = [each for each in found["status"].get("conditions", ()) if each["type"] != type_]
+            found["status"]["conditions"] = [*others, {"type": type_, "status": status, "lastProbeTime": None}]
+            server.store.update(found)
+
+        self.do(write)
+
     def is_ready(self, name: str) -> bool:
         return self.condition(name, "Ready") == "True"
 
@@ -106,10 +117,11 @@ class Cluster:
         path = f"/api/v1/namespaces/default/pods/{name}/status"
         return self.requests(lambda request: request.verb == "PATCH" and request.path == path)
 
-    def join(self, agent: Agent, directory: Path) -> None:
-        """Make an agent that was not started yet the node."""
+    def join(self, agent: Agent, directory: Path, **settings: Any) -> None:
+        """Make an agent that was not started yet the node, with these settings of the cluster."""
         path = self.do(lambda server: server.kubeconfig(directory, f"system:node:{NODE}"))
-        agent.configure({"nodeName": NODE, "cluster": {"kubeconfig": str(path), "nodeLeaseDurationSeconds": 4}})
+        own = {"kubeconfig": str(path), "nodeLeaseDurationSeconds": 4}
+        agent.configure({"nodeName": NODE, "cluster": own | settings})
 
     def bootstrap(self, agent: Agent, directory: Path) -> None:
         """Have an agent that was not started yet ask for a certificate and register itself."""
@@ -133,12 +145,12 @@ def _bootstrap_file(server: KubeApiServer, directory: Path) -> Path:
 
 
 @contextlib.contextmanager
-def running_cluster() -> Iterator[Cluster]:
-    """A server until the block ends."""
+def running_cluster(address: str = LOOPBACK) -> Iterator[Cluster]:
+    """A server until the block ends, at that address of the host."""
     loop = asyncio.new_event_loop()
     thread = threading.Thread(target=loop.run_forever, name="API server", daemon=True)
     thread.start()
-    server = KubeApiServer()
+    server = KubeApiServer(address=address)
     try:
         asyncio.run_coroutine_threadsafe(server.__aenter__(), loop).result(CALL_DEADLINE_S)
         yield Cluster(server, loop)

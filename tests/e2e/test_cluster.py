@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import os
 import signal
 
@@ -163,3 +164,32 @@ def test_labels_that_the_cluster_gives_the_node_decide_also_after_a_start_withou
     for name in ("picky", "elsewhere"):
         cluster.delete(name)
     node.until(lambda: cluster.pods().keys().isdisjoint({"picky", "elsewhere"}), "the server has forgotten both")
+
+
+def _ready_is(cluster: Cluster, name: str, status: str) -> bool:
+    return cluster.condition(name, "Ready") == status
+
+
+def test_ready_follows_the_conditions_of_its_gates(cluster: Cluster, node: Agent) -> None:
+    """A controller of the cluster opens and closes the gate; nothing of the pod starts anew for it."""
+    gate = "www.example.com/load-balancer"
+    cluster.schedule(pod("gated", readinessGates=[{"conditionType": gate}]))
+    node.until(lambda: cluster.condition("gated", "ContainersReady") == "True", "its containers are ready")
+    (ready,) = [each for each in cluster.status("gated")["conditions"] if each["type"] == "Ready"]
+    words = f'corresponding condition of pod readiness gate "{gate}" does not exist.'
+    assert (ready["status"], ready["reason"], ready["message"]) == ("False", "ReadinessGatesNotReady", words)
+    for status in ("True", "False", "True"):
+        cluster.set_condition("gated", gate, status)
+        node.until(functools.partial(_ready_is, cluster, "gated", status), f"Ready is {status}")
+        assert cluster.condition("gated", gate) == status, "the controller's condition stays"
+    assert not [event for event in node.events("gated") if "readinessGates" in event["message"]]
+    assert cluster.status("gated")["containerStatuses"][0]["restartCount"] == 0
+
+
+def test_a_pod_learns_its_place_from_the_labels_that_the_server_gives_it(cluster: Cluster, node: Agent) -> None:
+    zone = "topology.kubernetes.io/zone"
+    cluster.label_node(**{zone: "attic"})
+    source = {"fieldRef": {"fieldPath": f"metadata.labels['{zone}']"}}
+    cluster.schedule(pod("placed", container(env=[{"name": "ZONE", "valueFrom": source}])))
+    node.until(lambda: cluster.is_ready("placed"), "the pod is ready")
+    assert node.inside("placed", "echo $ZONE") == "attic"

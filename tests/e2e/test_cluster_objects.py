@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Final
@@ -11,6 +12,7 @@ import pytest
 from tests.e2e.agent import Agent
 from tests.e2e.cluster import Cluster, running_cluster
 from tests.e2e.manifests import Json, config_map, container, pod
+from tests.podman_service import podman
 from tests.servers.kube_api.server import KubeApiServer
 
 pytestmark = [pytest.mark.e2e, pytest.mark.podman]
@@ -105,27 +107,137 @@ def test_pod_without_a_token_says_why(cluster: Cluster, node: Agent) -> None:
     node.until(lambda: cluster.is_ready("tokenless"), "the pod has its token")
 
 
-def test_claim_of_a_host_path_volume(cluster: Cluster, node: Agent, tmp_path: Path) -> None:
-    (tmp_path / "file").write_text("from the host")
-    tmp_path.chmod(0o755)
+# --- claims ------------------------------------------------------------------------------------------------------
+
+
+def claiming(name: str, claim: str) -> Json:
+    volumes = [{"name": "d", "persistentVolumeClaim": {"claimName": claim}}]
+    return pod(name, container(volumeMounts=[{"name": "d", "mountPath": "/d"}]), volumes=volumes)
+
+
+def pending(cluster: Cluster, name: str, **metadata: Any) -> None:
+    """A claim that nothing was found for yet."""
+    found = {"name": name, "finalizers": ["kubernetes.io/pvc-protection"], **metadata}
+    wanted = {
+        "accessModes": ["ReadWriteOnce"],
+        "resources": {"requests": {"storage": "1Mi"}},
+        "volumeMode": "Filesystem",
+    }
+    claim = {"kind": "PersistentVolumeClaim", "apiVersion": "v1", "metadata": found, "spec": wanted}
+    cluster.create(claim | {"status": {"phase": "Pending"}})
+
+
+def bind(cluster: Cluster, name: str, **source: Any) -> None:
+    """A volume for the claim, and what the controllers of Kubernetes 1.36 write into both."""
+    claim = cluster.do(lambda server: server.store.get("persistentvolumeclaims", "default", name))
+    ref = {"kind": "PersistentVolumeClaim", "namespace": "default", "name": name, "uid": claim["metadata"]["uid"]}
     spec: Json = {
-        "hostPath": {"path": str(tmp_path)},
         "capacity": {"storage": "1Mi"},
         "accessModes": ["ReadWriteOnce"],
-        "claimRef": {"kind": "PersistentVolumeClaim", "namespace": "default", "name": "data"},
+        "claimRef": {**ref, "apiVersion": "v1", "resourceVersion": claim["metadata"]["resourceVersion"]},
         "persistentVolumeReclaimPolicy": "Delete",
+        "volumeMode": "Filesystem",
+        **source,
     }
-    volume = {"kind": "PersistentVolume", "apiVersion": "v1", "metadata": {"name": "pv"}, "spec": spec}
-    claim = {"kind": "PersistentVolumeClaim", "apiVersion": "v1", "metadata": {"name": "data"}}
-    wanted = {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Mi"}}, "volumeName": "pv"}
-    made = cluster.do(lambda server: server.store.create(claim | {"spec": wanted, "status": {"phase": "Bound"}}))
-    spec["claimRef"]["uid"] = made["metadata"]["uid"]
-    cluster.do(lambda server: server.store.create(volume))
-    mount = {"name": "d", "mountPath": "/d"}
-    volumes = [{"name": "d", "persistentVolumeClaim": {"claimName": "data"}}]
-    cluster.schedule(pod("claiming", container(volumeMounts=[mount]), volumes=volumes))
+    metadata = {"name": f"pv-{name}", "finalizers": ["kubernetes.io/pv-protection"]}
+    status = {"phase": "Bound", "lastPhaseTransitionTime": "2026-11-26T10:00:01Z"}
+    cluster.create(
+        {"kind": "PersistentVolume", "apiVersion": "v1", "metadata": metadata, "spec": spec, "status": status}
+    )
+    condition = {"type": "FileSystemResizePending", "status": "True", "lastProbeTime": None, "lastTransitionTime": None}
+    told = {"phase": "Bound", "capacity": {"storage": "1Mi"}, "allocatedResources": {"storage": "2Mi"}}
+    spec = {**claim["spec"], "volumeName": f"pv-{name}"}
+    bound = {**claim, "spec": spec, "status": {**told, "conditions": [condition]}}
+    cluster.do(lambda server: server.store.update(bound))
+
+
+def with_file(directory: Path) -> Path:
+    (directory / "file").write_text("from the host")
+    directory.chmod(0o755)
+    return directory
+
+
+def no_volume_of_podmans(*names: str) -> None:
+    found = podman("volume", "ls", "--format", "{{.Name}}").split()
+    assert not set(names) & set(found)
+
+
+def test_claim_of_a_host_path_volume(cluster: Cluster, node: Agent, tmp_path: Path) -> None:
+    pending(cluster, "data")
+    bind(cluster, "data", hostPath={"path": str(with_file(tmp_path)), "type": ""})
+    cluster.schedule(claiming("claiming", "data"))
     node.until(lambda: cluster.is_ready("claiming"), "the pod has its volume")
     assert node.inside("claiming", "cat /d/file") == "from the host"
     cluster.delete("claiming")
     node.until_gone(["claiming"])
     assert (tmp_path / "file").exists(), "the volume's end is the cluster's business"
+
+
+def test_claim_that_is_bound_later_to_a_local_volume(cluster: Cluster, node: Agent, tmp_path: Path) -> None:
+    pending(cluster, "later")
+    cluster.schedule(claiming("patient", "later"))
+    words = "error processing PVC default/later: PVC is not bound"
+    node.until(lambda: any(words in each for each in node.messages("patient", "FailedMount")), "the pod waits")
+    term = {"matchExpressions": [{"key": "kubernetes.io/hostname", "operator": "Exists"}]}
+    on_this = {"required": {"nodeSelectorTerms": [term]}}
+    bind(cluster, "later", local={"path": str(with_file(tmp_path))}, nodeAffinity=on_this)
+    node.until(lambda: cluster.is_ready("patient"), "the pod has its volume")
+    assert node.inside("patient", "cat /d/file") == "from the host"
+    no_volume_of_podmans("later")
+
+
+def _is_told(node: Agent, name: str, words: str) -> bool:
+    return any(words in each for each in node.messages(name, "FailedMount"))
+
+
+def test_claims_that_no_rootless_host_mounts_are_told_in_words(cluster: Cluster, node: Agent) -> None:
+    """And never replaced by an empty volume."""
+    csi = {"driver": "ebs.csi.aws.com", "volumeHandle": "vol-1", "fsType": "ext4", "volumeAttributes": {"a": "b"}}
+    for name, source in (("disk", {"csi": csi}), ("share", {"nfs": {"server": "nfs.example", "path": "/"}})):
+        pending(cluster, name)
+        bind(cluster, name, **source)
+        cluster.schedule(claiming(f"on-{name}", name))
+    cluster.schedule(claiming("on-nothing", "nothing"))
+    expected = {
+        "on-disk": "of kind csi: a host without root mounts only hostPath and local",
+        "on-share": "of kind nfs: a host without root mounts only hostPath and local",
+        "on-nothing": 'persistentvolumeclaims "nothing" not found',
+    }
+    for name, words in expected.items():
+        node.until(functools.partial(_is_told, node, name, words), f"{name} waits")
+        assert cluster.status(name)["phase"] == "Pending"
+        cluster.delete(name)
+    no_volume_of_podmans("disk", "share", "nothing", "vol-1")
+    node.until_gone(list(expected))
+
+
+def test_ephemeral_volume_is_the_clusters_claim(cluster: Cluster, node: Agent, tmp_path: Path) -> None:
+    template = {"spec": {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Mi"}}}}
+    volume = {"name": "d", "ephemeral": {"volumeClaimTemplate": template}}
+    mount = {"name": "d", "mountPath": "/d"}
+    made = cluster.schedule(pod("scratching", container(volumeMounts=[mount]), volumes=[volume]))
+    owner = {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "name": "scratching",
+        "uid": made["metadata"]["uid"],
+        "controller": True,
+    }
+    pending(cluster, "scratching-d", ownerReferences=[owner])
+    bind(cluster, "scratching-d", local={"path": str(with_file(tmp_path))})
+    node.until(lambda: cluster.is_ready("scratching"), "the pod has its volume")
+    assert node.inside("scratching", "cat /d/file") == "from the host"
+
+
+def test_partition_between_binding_and_reading(cluster: Cluster, node: Agent, tmp_path: Path) -> None:
+    """The pod is bound, and the server falls silent before the node has read its claim."""
+    pending(cluster, "cut")
+    bind(cluster, "cut", hostPath={"path": str(with_file(tmp_path))})
+    cluster.do(lambda server: server.faults.drop("GET", "/persistentvolumeclaims/cut", times=1000))
+    cluster.schedule(claiming("severed", "cut"))
+    words = "error processing PVC default/cut: failed to fetch PVC from API server"
+    node.until(lambda: any(words in each for each in node.messages("severed", "FailedMount")), "the pod waits")
+    cluster.do(lambda server: server.faults.relent())
+    node.until(lambda: cluster.is_ready("severed"), "the pod has its volume")
+    assert node.inside("severed", "cat /d/file") == "from the host"
+    no_volume_of_podmans("cut")

@@ -47,6 +47,7 @@ UNREAD: Final[Mapping[str, Mapping[str, str]]] = {
         "expected_low": "actual_in_go lies between",
     },
     "status_set_container_readiness": {"now": "times are kept by `status_update_last_transition_time`"},
+    "status_set_container_startup": {"now": "times are kept by `status_update_last_transition_time`"},
     "status_terminate_pod": {
         "now": "the start time is there when a pod ends: its sandbox or its first status dates it"
     },
@@ -71,8 +72,6 @@ NOT_BUILT: Final[Mapping[str, str]] = {
     "label_selector_string": "selectors that are printed: none is",
     "label_requirement": "selectors in the fields of workload controllers",
     "hugepage_": "the hugetlb controller, which systemd delegates to no user",
-    "status_set_container_startup": "flags of containers that do not run, on a status of the past: here a flag is"
-    " generated with the state (`supervisor/status/containers`), and a container that does not run has not started",
     "pod_full_name": "names of the form NAME_NAMESPACE: upstream finds the mirror of a static pod by one, and nothing"
     " else reads it; here the mirror is found by namespace and name, which are not joined, so nothing takes them apart",
     "deployment_": "workload controllers",

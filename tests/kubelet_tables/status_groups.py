@@ -173,6 +173,18 @@ def _set_container_readiness(case: Json) -> Result:
     return (expected.container_statuses, _told(expected.conditions)), (statuses, _told(made))
 
 
+def _set_container_startup(case: Json) -> Result:
+    """Here a probe's result sets the flag (`supervisor/status/containers`); Ready does not follow from it alone."""
+    flag, of = case["started"], case["container_id"]
+    spec, cached, expected = pod(case["pod"]).spec, *(convert(case[name], PodStatus) for name in ("cached", "expected"))
+    statuses = tuple(
+        replace(status, started=flag) if status.container_id == of else status for status in cached.container_statuses
+    )
+    made = conditions.pod_ready(spec, cached.conditions, statuses, cached.phase)
+    wanted = [(one.type, one.status) for one in expected.conditions]
+    return (expected.container_statuses, wanted), (statuses, [(made.type, made.status)])
+
+
 def _told(made: Iterable[PodCondition]) -> list[tuple[str, ...]]:
     return [(one.type, one.status, one.reason, one.message) for one in made]
 
@@ -198,5 +210,6 @@ ADAPTERS: Final[Mapping[str, Callable[[Json], Result]]] = {
     "status_normalize": _normalize_status,
     "status_terminate_pod": _terminate_pod,
     "status_set_container_readiness": _set_container_readiness,
+    "status_set_container_startup": _set_container_startup,
     "status_update_last_transition_time": _update_last_transition_time,
 }

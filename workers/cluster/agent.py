@@ -102,6 +102,7 @@ class ClusterAgent:
             self._up.put_nowait,
             clock,
             master=master_service(*settings.kubernetes_service) if settings.kubernetes_service else None,
+            providers=context.settings.credential_providers,
         )
         self._pods = PodSource(
             self._statuses,

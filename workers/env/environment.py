@@ -16,7 +16,7 @@ from typing import Final, TypeVar
 
 import msgspec
 
-from ipc.api.annotations import API_SOURCE, CONFIG_SOURCE
+from ipc.api.annotations import is_api_pod
 from ipc.api.v1.container import Container
 from ipc.api.v1.env import (
     ConfigMapKeySelector,
@@ -116,7 +116,7 @@ def _service_variables(sources: EnvironmentSources) -> Mapping[str, str]:
     values = sources.objects.cluster
     if values is not None:
         return values.service_variables
-    if sources.pod.metadata.annotations.get(CONFIG_SOURCE) == API_SOURCE:
+    if is_api_pod(sources.pod):
         raise ConfigError("services have not yet been read at least once, cannot construct envvars")
     return {}
 

@@ -18,7 +18,7 @@ import msgspec
 from ipc.api.v1.container import PullPolicy
 from ipc.host.clock import Clock
 from ipc.host.tasks import with_progress
-from ipc.kubecontainer.registry_login import Pull, RegistryLogin
+from ipc.kubecontainer.registry_login import Pull, PullAccount, PullOwner, RegistryLogin
 from ipc.messages import event_reasons
 from ipc.messages.base import PullEnded
 from ipc.messages.event_reasons import EventReason
@@ -87,16 +87,17 @@ class ImageManager:
         policy: PullPolicy,
         send_event: SendEvent,
         find_logins: FindLogins = lambda image: (),
+        account: PullAccount | None = None,
     ) -> ImageInfo:
         """The container's image, pulled if need be with the pod's own logins for it (EnsureImageExists). ``backoff`` is
-        the pod's.
+        the pod's; ``account`` too, of a cluster's.
 
         Raises ImageError, and RuntimeCallError with TIMEOUT (of an inspect) or UNAVAILABLE.
         """
         image = await self._parse(reference, send_event)
         present = self._known(str(image)) or await self._inspect(reference, image, send_event)
         logins = find_logins(image)
-        is_free = present is None or self._records.allows(str(image), present.id, logins)
+        is_free = present is None or self._records.allows(str(image), present.id, _owners(logins, account))
         is_enough = present is not None and is_free and not should_pull(image, policy)
         if present is not None and is_enough:
             await _report_present(reference, policy, send_event)
@@ -107,10 +108,17 @@ class ImageManager:
             await send_event(event_reasons.ERR_IMAGE_NEVER_PULL_POLICY, message)
             raise ImageError(SyncError.IMAGE_NEVER_PULL, message)
         await self._refuse_in_backoff(backoff, reference, send_event)
-        return await self._pull(backoff, reference, Pull(reference=str(image), logins=logins), send_event)
+        return await self._pull(
+            backoff, reference, Pull(reference=str(image), logins=logins, account=account), send_event
+        )
 
     async def known_image(
-        self, reference: str, policy: PullPolicy, send_event: SendEvent, find_logins: FindLogins
+        self,
+        reference: str,
+        policy: PullPolicy,
+        send_event: SendEvent,
+        find_logins: FindLogins,
+        account: PullAccount | None = None,
     ) -> ImageInfo | None:
         """`ensure_image` without a wait, for an image that is known to be there and needs no pull. None for others."""
         try:
@@ -120,7 +128,7 @@ class ImageManager:
         known = self._known(str(image))
         if known is None or should_pull(image, policy):
             return None
-        if not self._records.allows(str(image), known.id, find_logins(image)):
+        if not self._records.allows(str(image), known.id, _owners(find_logins(image), account)):
             return None
         await _report_present(reference, policy, send_event)
         return known
@@ -273,6 +281,10 @@ async def _report_present(reference: str, policy: PullPolicy, send_event: SendEv
     _count_request(True, policy, is_pulled=False)
     there = f'Container image "{reference}" already present on machine and can be accessed by the pod'
     await send_event(event_reasons.PULLED_IMAGE, there)
+
+
+def _owners(logins: tuple[RegistryLogin, ...], account: PullAccount | None) -> tuple[PullOwner, ...]:
+    return logins if account is None else (*logins, account)
 
 
 def should_pull(image: ImageReference, policy: PullPolicy) -> bool:

@@ -15,10 +15,21 @@ from typing import Final
 from ipc.host.clock import Clock
 from ipc.host.plugin_process import PluginProcessError, ask_program
 from ipc.host.tasks import BackgroundTasks
-from ipc.kubecontainer.registry_login import RegistryLogin
+from ipc.kubecontainer.registry_login import PullAccount, RegistryLogin
 from ipc.wire.credential_provider import CredentialProvider
 from workers.images.credentials import logins_for
-from workers.images.provider_answers import KeptAnswers, Logins, ProviderError, is_for, keys_of, read_answer, request
+from workers.images.provider_answers import (
+    Asker,
+    KeptAnswers,
+    Logins,
+    NodeLogin,
+    ProviderError,
+    asker,
+    is_for,
+    keys_of,
+    read_answer,
+    request,
+)
 from workers.kubecontainer.image_reference import ImageReference
 
 DEADLINE_S: Final = 60.0
@@ -36,11 +47,17 @@ class ProviderLogins:
         self._tasks = BackgroundTasks()
         self._providers = [_Asked(provider, clock, self._tasks) for provider in providers]
 
-    async def find(self, image: ImageReference) -> tuple[RegistryLogin, ...]:
-        """Logins that they have for that image, in the order in which they are tried."""
-        asked = [provider for provider in self._providers if is_for(provider.provider, image)]
-        answers = await asyncio.gather(*(provider.logins(image) for provider in asked))
-        return logins_for(image, (login for answer in answers for login in answer))
+    async def find(self, image: ImageReference, account: PullAccount | None = None) -> tuple[NodeLogin, ...]:
+        """Logins that they have for that image, for a pod of that account, in the order in which they are tried."""
+        asked = [(provider, _asker(provider.provider, image, account)) for provider in self._providers]
+        runs = [(provider, who) for provider, who in asked if who is not None]
+        answers = await asyncio.gather(*(provider.logins(image, who) for provider, who in runs))
+        owners: dict[RegistryLogin, PullAccount | None] = {}
+        for (_, who), answer in zip(runs, answers, strict=True):
+            # A login that one provider gives to all is for all, also where another gives it to the account.
+            owners |= {each.login: who.account if owners.get(each.login, who.account) else None for each in answer}
+        found = logins_for(image, (each for answer in answers for each in answer))
+        return tuple(NodeLogin(login, owners[login]) for login in found)
 
     async def close(self) -> None:
         """End the providers that run."""
@@ -55,35 +72,47 @@ class _Asked:
         self._clock = clock
         self._tasks = tasks
         self._kept = KeptAnswers()
-        self._asking: dict[str, asyncio.Task[Logins]] = {}
+        self._asking: dict[tuple[str, str], asyncio.Task[Logins]] = {}
 
-    async def logins(self, image: ImageReference) -> Logins:
+    async def logins(self, image: ImageReference, who: Asker) -> Logins:
         """Logins by what they are for. One run answers all who ask for the same image meanwhile, and goes on without
         them: its answer is kept."""
-        found = self._kept.find(image, self._clock.now().mono)
+        found = self._kept.find(image, self._clock.now().mono, who)
         if found is not None:
             return found
         name = keys_of(image)[0]
-        if name not in self._asking:
-            self._asking[name] = self._tasks.spawn(self._ask(image, name), name=f"credential provider for {name}")
-        return await asyncio.shield(self._asking[name])
+        run = name, who.run_key
+        if run not in self._asking:
+            self._asking[run] = self._tasks.spawn(self._ask(image, run, who), name=f"credential provider for {name}")
+        return await asyncio.shield(self._asking[run])
 
-    async def _ask(self, image: ImageReference, name: str) -> Logins:
+    async def _ask(self, image: ImageReference, run: tuple[str, str], who: Asker) -> Logins:
         """Run the provider; no logins when it has failed."""
         provider = self.provider
         try:
             output = await ask_program(
                 (provider.program, *provider.args),
                 dict(provider.env),
-                request(provider, image),
+                request(provider, image, who),
                 deadline_s=DEADLINE_S,
                 max_bytes=MAX_OUTPUT_BYTES,
             )
-            answer = read_answer(provider, image, output)
+            answer = read_answer(provider, image, output, who)
         except (PluginProcessError, ProviderError) as error:
-            log.warning("credential provider %s gave no logins for %s: %s", provider.name, name, error)
+            log.warning("credential provider %s gave no logins for %s: %s", provider.name, run[0], error)
             return ()
         finally:
-            del self._asking[name]
-        self._kept.keep(answer, self._clock.now().mono)
+            del self._asking[run]
+        self._kept.keep(answer, self._clock.now().mono, who)
         return answer.logins
+
+
+def _asker(provider: CredentialProvider, image: ImageReference, account: PullAccount | None) -> Asker | None:
+    """For whom the provider is asked; None when it is not."""
+    if not is_for(provider, image):
+        return None
+    try:
+        return asker(provider, account)
+    except ProviderError as error:
+        log.warning("credential provider %s gave no logins for %s: %s", provider.name, keys_of(image)[0], error)
+        return None

@@ -21,7 +21,7 @@ import msgspec
 
 from ipc.host.atomic_file import write_atomically
 from ipc.host.private_directories import make_private
-from ipc.kubecontainer.registry_login import RegistryLogin
+from ipc.kubecontainer.registry_login import PullOwner
 
 MAX_FINGERPRINTS: Final = 1_000
 """Most logins recorded of one image: the newest."""
@@ -42,44 +42,44 @@ class PullRecords:
         """With an empty ``directory`` nothing is recorded, and every pod may use every image."""
         self._directory = directory
 
-    def allows(self, reference: str, image_id: str, logins: Iterable[RegistryLogin]) -> bool:
-        """Whether a pod with these logins may use that image, of that name, without asking its registry."""
-        mine = {login.fingerprint() for login in logins}
+    def allows(self, reference: str, image_id: str, owners: Iterable[PullOwner]) -> bool:
+        """Whether a pod with these logins, or of that account, may use that image without asking its registry."""
+        mine = {owner.fingerprint() for owner in owners}
         record = self._read(image_id)
         if record is not None:
             return not mine.isdisjoint(record.fingerprints)
         intents = self._intents(reference)
         return not intents or not mine.isdisjoint(intents)
 
-    def intend(self, reference: str, login: RegistryLogin | None) -> None:
-        """Record that a pull with that login begins: the process may die between its end and `grant`. Raises
-        OSError."""
-        if login is not None and self._directory:
-            intent = self._intent(reference, login)
+    def intend(self, reference: str, owner: PullOwner | None) -> None:
+        """Record that a pull begins for whoever has that login, or is that account: the process may die between its end
+        and `grant`. Raises OSError."""
+        if owner is not None and self._directory:
+            intent = self._intent(reference, owner)
             make_private(intent.parent)
             intent.touch()
 
-    def withdraw(self, reference: str, login: RegistryLogin | None) -> None:
+    def withdraw(self, reference: str, owner: PullOwner | None) -> None:
         """Remove the intent of a pull that has failed. Raises OSError."""
-        if login is not None and self._directory:
-            self._intent(reference, login).unlink(missing_ok=True)
+        if owner is not None and self._directory:
+            self._intent(reference, owner).unlink(missing_ok=True)
 
-    def grant(self, reference: str, image_id: str, login: RegistryLogin | None) -> None:
-        """Record that the image was pulled with that login; without one it is for all pods. Raises OSError."""
+    def grant(self, reference: str, image_id: str, owner: PullOwner | None) -> None:
+        """Record whose the image is that was pulled; without an owner it is for all pods. Raises OSError."""
         file = self._file(image_id)
         if file is None:
             return
-        if login is None:
+        if owner is None:
             file.unlink(missing_ok=True)
             for intent in self._intents(reference).values():
                 intent.unlink(missing_ok=True)
             return
         known = self._read(image_id) or _Record()
-        mine = login.fingerprint()
+        mine = owner.fingerprint()
         kept = (*(other for other in known.fingerprints if other != mine), mine)[-MAX_FINGERPRINTS:]
         make_private(file.parent)
         write_atomically(file, msgspec.json.encode(_Record(kept)), durable=False)
-        self.withdraw(reference, login)
+        self.withdraw(reference, owner)
 
     def oldest(self, number: int) -> dict[str, int]:
         """Images whose records were written or `seen` longest ago, with that time in the file system's nanoseconds."""
@@ -127,8 +127,8 @@ class PullRecords:
         except FileNotFoundError:
             return {}
 
-    def _intent(self, reference: str, login: RegistryLogin) -> Path:
-        return self._intended(reference) / login.fingerprint()
+    def _intent(self, reference: str, owner: PullOwner) -> Path:
+        return self._intended(reference) / owner.fingerprint()
 
     def _intended(self, reference: str) -> Path:
         return Path(self._directory) / INTENTS / hashlib.sha256(reference.encode()).hexdigest()

@@ -37,13 +37,13 @@ class PullRequests:
         waiter = _Waiter(uid, what, on_progress, asyncio.get_running_loop().create_future())
         self._waiters.append(waiter)
         try:
-            await self._send(PullImage(uid=uid, reference=what.reference, logins=what.logins))
+            await self._send(PullImage(uid=uid, **what.parts))
             return await waiter.answer
         finally:
             self._waiters.remove(waiter)
             if not any((other.uid, other.pull) == (uid, what) for other in self._waiters):
                 # Also after an answer: it may be one that had been on its way when the request was sent.
-                await self._send(AbandonPull(uid=uid, reference=what.reference, logins=what.logins))
+                await self._send(AbandonPull(uid=uid, **what.parts))
 
     def progressed(self, progress: PullProgress) -> None:
         for waiter in self._of(progress.pull):

@@ -10,10 +10,11 @@ from typing import Final
 
 from ipc.host.clock import Clock
 from ipc.host.tasks import BackgroundTasks
-from ipc.kubecontainer.registry_login import Pull, RegistryLogin
+from ipc.kubecontainer.registry_login import Pull, PullAccount, PullOwner, RegistryLogin
 from ipc.log.entry import line_about
 from ipc.messages.base import PullEnded, PullProgress
 from workers.images.image_records import ImageRecords
+from workers.images.provider_answers import NodeLogin
 from workers.images.pull_records import PullRecords
 from workers.kubecontainer.image_reference import ImageReference, parse_image_reference
 from workers.kubecontainer.runtime import ErrorKind, Runtime, RuntimeCallError
@@ -27,16 +28,16 @@ MAX_PULLS: Final = 100
 """Pulls under way. Each has a connection and a thread of its own; how many there are is the master's decision."""
 
 Send = Callable[[PullProgress | PullEnded], Awaitable[None]]
-FindNodeLogins = Callable[[ImageReference], Awaitable[tuple[RegistryLogin, ...]]]
-"""The node's own logins for an image (`workers.images.provider_logins`)."""
+FindNodeLogins = Callable[[ImageReference, PullAccount | None], Awaitable[tuple[NodeLogin, ...]]]
+"""The node's own logins for an image, and for a pod of that account (`workers.images.provider_logins`)."""
 
-_Try = tuple[RegistryLogin | None, RegistryLogin | None]
-"""A login, and the same where it is the pods' own."""
+_Try = tuple[RegistryLogin | None, PullOwner | None]
+"""A login, and whose the image will be; None: all pods'."""
 
 log = logging.getLogger(__name__)
 
 
-async def no_node_logins(image: ImageReference) -> tuple[RegistryLogin, ...]:
+async def no_node_logins(image: ImageReference, account: PullAccount | None) -> tuple[NodeLogin, ...]:
     """Logins of a node without credential providers: none."""
     return ()
 
@@ -118,13 +119,13 @@ class ImagePuller:
         """With several logins each is tried until one is good (pullImage,
         pkg/kubelet/kuberuntime/kuberuntime_image.go): the pods' own first, then those of the node's providers, and
         without any what Podman knows of the agent's user."""
-        providers = await self._find_node_logins(parse_image_reference(pull.reference))
+        providers = await self._find_node_logins(parse_image_reference(pull.reference), pull.account)
         tries: list[_Try] = [(login, login) for login in pull.logins]
-        tries += [(login, None) for login in providers]
+        tries += [(found.login, found.owner) for found in providers]
         *others, last = tries or [(None, None)]
-        for login, of_pods in others:
+        for login, owner in others:
             try:
-                return await self._pulled_by(pull.reference, on_progress, login, of_pods)
+                return await self._pulled_by(pull.reference, on_progress, login, owner)
             except RuntimeCallError as error:
                 if error.kind is not ErrorKind.PULL:
                     raise
@@ -135,17 +136,17 @@ class ImagePuller:
         reference: str,
         on_progress: Callable[[str], None],
         login: RegistryLogin | None,
-        of_pods: RegistryLogin | None,
+        owner: PullOwner | None,
     ) -> str:
-        """The image's id. Its record is written before the pull is reported: for those that have the login, where it is
-        pods' own. Raises RuntimeCallError."""
-        self._records.intend(reference, of_pods)
+        """The image's id. Its record is written before the pull is reported: for those that have the login or the
+        account, where it is theirs. Raises RuntimeCallError."""
+        self._records.intend(reference, owner)
         try:
             id = await self._runtime.pull_image(reference, on_progress, login)
         except (RuntimeCallError, asyncio.CancelledError):
-            self._records.withdraw(reference, of_pods)
+            self._records.withdraw(reference, owner)
             raise
-        self._records.grant(reference, id, of_pods)
+        self._records.grant(reference, id, owner)
         return id
 
     async def _prune_records(self) -> None:
@@ -163,7 +164,7 @@ class ImagePuller:
         started_at = self._clock.now().mono
         while not (await asyncio.wait({work}, timeout=PROGRESS_PERIOD_S))[0]:
             if progress:
-                report = PullProgress(reference=pull.reference, logins=pull.logins, words=progress.pop())
+                report = PullProgress(**pull.parts, words=progress.pop())
                 await self._send(report)
         took_s = self._clock.now().mono - started_at
         ended = _ended(pull, work, took_s)
@@ -198,11 +199,11 @@ def _ended(pull: Pull, work: asyncio.Task[str], took_s: float) -> PullEnded:
         return _failed(pull, ErrorKind.PULL, "broken off", took_s)
     error = work.exception()
     if error is None:
-        return PullEnded(reference=pull.reference, logins=pull.logins, image_id=work.result(), took_s=took_s)
+        return PullEnded(**pull.parts, image_id=work.result(), took_s=took_s)
     if isinstance(error, RuntimeCallError):
         return _failed(pull, error.kind, error.message, took_s)
     return _failed(pull, ErrorKind.INTERNAL, f"{type(error).__name__}: {error}", took_s)
 
 
 def _failed(pull: Pull, kind: ErrorKind, message: str, took_s: float = 0.0) -> PullEnded:
-    return PullEnded(reference=pull.reference, logins=pull.logins, error=kind, message=message, took_s=took_s)
+    return PullEnded(**pull.parts, error=kind, message=message, took_s=took_s)

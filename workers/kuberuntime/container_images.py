@@ -63,12 +63,14 @@ class PodImages:
         if await self._manager.reuse_image(image, policy, held, send_event):
             return None
         find_logins = await self._login_finder()
-        known = await self._manager.known_image(image, policy, send_event, find_logins)
+        cluster = self._of.objects.cluster
+        account = cluster.account if cluster is not None else None
+        known = await self._manager.known_image(image, policy, send_event, find_logins, account)
         if known is not None:
             return known
         ensure, backoff = self._manager.ensure_image, run.record.pull_backoff
         try:
-            return await run.unless_cancelled(ensure, backoff, image, policy, send_event, find_logins)
+            return await run.unless_cancelled(ensure, backoff, image, policy, send_event, find_logins, account)
         except ImageError as error:
             await run.event(event_reasons.FAILED_CONTAINER, f"Error: {error.reason}", container.name)
             raise

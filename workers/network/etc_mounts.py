@@ -17,6 +17,7 @@ from typing import Any, Final
 
 import msgspec
 
+from ipc.api.annotations import is_api_pod
 from ipc.api.v1.container import Container
 from ipc.api.v1.pod import Pod
 from ipc.host.private_directories import make_private
@@ -25,7 +26,7 @@ from workers.fs.regular_file import regular_file
 from workers.logs.pod_dirs import pod_directory
 from workers.network import dns
 from workers.network.hostnames import pod_names
-from workers.network.hosts_file import managed_hosts_file, node_hosts_file
+from workers.network.hosts_file import api_server_entry, managed_hosts_file, node_hosts_file
 
 ETC_HOSTS: Final = "/etc/hosts"
 ETC_RESOLV_CONF: Final = "/etc/resolv.conf"
@@ -57,6 +58,13 @@ def file_mount(source: Path, destination: str, label: str) -> Mapping[str, Any]:
 
 def hosts_text(pod: Pod, ips: Iterable[str], settings: NetworkSettings) -> str:
     """Content of the pod's hosts file. Raises OSError, HostnameError."""
+    text = _hosts_text(pod, ips, settings)
+    if settings.kubernetes_service_ip and is_api_pod(pod):
+        text += api_server_entry(settings.kubernetes_service_ip, settings.cluster_domain)
+    return text
+
+
+def _hosts_text(pod: Pod, ips: Iterable[str], settings: NetworkSettings) -> str:
     aliases = pod.spec.host_aliases
     if pod.spec.host_network:
         with open(ETC_HOSTS, "rb") as file:

@@ -21,6 +21,10 @@ _LOCAL: Final = (
 )
 
 
+_MASTER: Final = "kubernetes.default.svc"
+"""The API server's service, as client libraries name it."""
+
+
 def managed_hosts_file(ips: Iterable[str], names: PodNames, aliases: Sequence[HostAlias]) -> str:
     """Hosts file of a pod with a network of its own."""
     own = (names.fqdn, names.hostname) if names.domain else (names.hostname,)
@@ -31,6 +35,14 @@ def managed_hosts_file(ips: Iterable[str], names: PodNames, aliases: Sequence[Ho
 def node_hosts_file(of_node: str, aliases: Sequence[HostAlias]) -> str:
     """Hosts file of a pod in the host's network; ``of_node`` is the host's own file."""
     return "# Kubernetes-managed hosts file (host network).\n" + of_node + _alias_entries(aliases)
+
+
+def api_server_entry(ip: str, cluster_domain: str) -> str:
+    """Names of a cluster's API server at the address that the operator says, which no name server would give; after all
+    other entries, so that an alias of the pod's counts more. Not upstream's: there a DNS server answers, and kube-proxy
+    forwards."""
+    names = (_MASTER, "kubernetes.default", "kubernetes", *((f"{_MASTER}.{cluster_domain}",) if cluster_domain else ()))
+    return "\n# Entry added by cluster.kubernetesService.\n" + _lines([(ip, *names)])
 
 
 def _alias_entries(aliases: Sequence[HostAlias]) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Mapping, Sequence
 
+from ipc.api.annotations import is_api_pod
 from ipc.api.v1.volume import Volume
 from ipc.kubecontainer.pod_claims import PodClaim
 from workers.fs.directories import made_below, private_root
@@ -56,7 +57,7 @@ async def _noted(
 ) -> MountedClaim | None:
     """None of a claim that has no statistics. Raises RuntimeCallError, SyncEnded."""
     if mounted.path is not None:
-        is_local = bool(of.objects.claims.get(claim, PodClaim()).local_path)
+        is_local = bool(_bound(of, mounted.name, claim).local_path)
         path = str(mounted.path)
         return MountedClaim(volume=mounted.name, claim=claim, kind=ClaimKind.LOCAL, path=path) if is_local else None
     earlier = known.get((mounted.name, claim))
@@ -66,6 +67,14 @@ async def _noted(
     if found is None or not is_directory(found):
         return None
     return MountedClaim(volume=mounted.name, claim=claim, kind=ClaimKind.PODMAN, path=found.mount_point)
+
+
+def _bound(of: PodSnapshot, volume: str, claim: str) -> PodClaim:
+    """Volume of the claim, by its document, or by the cluster whose pod it is."""
+    cluster = of.objects.cluster
+    if is_api_pod(of.pod):
+        return cluster.claims.get(volume, PodClaim()) if cluster is not None else PodClaim()
+    return of.objects.claims.get(claim, PodClaim())
 
 
 def _write(pods_dir: str, uid: str, claims: Sequence[MountedClaim]) -> None:

@@ -4,6 +4,7 @@ import sys
 from collections.abc import Iterable
 from typing import Final
 
+from ipc.api.support.cluster import CLUSTER_FIELDS
 from ipc.api.support.findings import FieldFinding, unsupported_fields
 from ipc.api.support.kube_play import kube_play
 from ipc.api.support.table import ANNOTATION_ROWS, ROWS, SECTIONS, FieldSupport, Support
@@ -28,6 +29,8 @@ as Kubernetes lets them have the field.
 | refused | running without it would be wrong or unsafe; the manifest is refused, with an event that names the field |
 | not applicable | it speaks to a cluster and asks nothing of a host; one warning event names all such fields |
 
+That is of pods of files and of applied ones. What a pod of a cluster is given in their place: the last table.
+
 The last column says what `podman kube play` does with the field, by Podman's own list for 5.8: what is not on it is
 ignored without a word.
 
@@ -44,7 +47,16 @@ file stated before stay as they are, also over a restart of the agent.
 def render_pod_fields() -> str:
     """The page, Markdown."""
     sections = (f"\n## {title}\n\n{_table(rows)}" for title, rows in (*SECTIONS, ("Annotations", ANNOTATION_ROWS)))
-    return _INTRODUCTION + "".join(sections)
+    return _INTRODUCTION + "".join(sections) + _of_cluster()
+
+
+def _of_cluster() -> str:
+    """Fields of a pod of a cluster of which the other tables do not speak."""
+    head = (
+        "\n## On a node of a cluster\n\nOf a pod that a [cluster](cluster.md) has bound to this node; no warning names "
+    )
+    head += "these.\n\n| field | what becomes of it |\n| --- | --- |\n"
+    return head + "".join(f"| `{path}` | {words} |\n" for path, words in CLUSTER_FIELDS.items())
 
 
 def _table(rows: Iterable[FieldSupport]) -> str:

@@ -299,7 +299,7 @@ POD_ROWS: Final = (
         "those for an image count instead of the logins of the agent's user; what they pulled is for pods with them",
         tests=("e2e/test_pull_secrets.py::test_a_pod_pulls_with_its_own_logins_and_others_do_not",),
     ),
-    FieldSupport("spec.readinessGates", _WARN, "Ready does not wait for further conditions"),
+    FieldSupport("spec.readinessGates", _WARN, "nobody here can set these conditions: the pod never becomes Ready"),
     FieldSupport("spec.schedulingGates", _NO, "a gated pod must not start, and nobody here opens the gate"),
     FieldSupport("spec.priority", _NOTE, _PRIORITY, tests=(_CLASSES,)),
     FieldSupport(
@@ -736,7 +736,9 @@ OBJECT_VOLUME_ROWS: Final = (
     FieldSupport("spec.volumes[*].projected.sources[*].secret", _NOTE, "as a volume of its kind", tests=(_FILES,)),
     FieldSupport("spec.volumes[*].projected.sources[*].serviceAccountToken", _NO, _NO_SERVER),
     FieldSupport("spec.volumes[*].projected.sources[*].clusterTrustBundle", _NO, _NO_SERVER),
-    FieldSupport("spec.volumes[*].projected.sources[*].podCertificate", _NO, _NO_SERVER),
+    FieldSupport(
+        "spec.volumes[*].projected.sources[*].podCertificate", _NO, "nobody here asks for certificates of pods"
+    ),
 )
 
 _CONTEXT: Final = "spec.containers[*].securityContext"

@@ -140,7 +140,8 @@ class Access:
         return _unless((asked.namespace, name) in claims, _unrelated(node, "this object"))
 
     def _tokens(self, asked: Attributes, node: str, name: str) -> str | None:
-        if asked.subresource != "token" or asked.verb != "create":
+        is_read = asked.verb == "get" and not asked.subresource
+        if not is_read and (asked.subresource != "token" or asked.verb != "create"):
             return "can only create tokens for individual service accounts"
         found = ("serviceaccounts", asked.namespace, name) in set(self._references(node))
         return _unless(found, _unrelated(node, "this object"))
@@ -154,7 +155,7 @@ class Access:
         """Objects that the pods of a node refer to (graph.go, AddPod)."""
         for pod in self._store.all("pods"):
             if pod["spec"].get("nodeName") == node and "kubernetes.io/config.mirror" not in _annotations(pod):
-                yield from ((kind, pod["metadata"]["namespace"], name) for kind, name in references(pod["spec"]))
+                yield from ((kind, pod["metadata"]["namespace"], name) for kind, name in _of_pod(pod))
 
 
 _NODE_RULES: Final = {
@@ -187,6 +188,14 @@ def references(spec: JsonObject) -> Iterator[tuple[str, str]]:
                 yield from _of(variable.get("valueFrom") or {}, "configMapKeyRef", "secretKeyRef")
     for volume in spec.get("volumes") or ():
         yield from _of_volume(volume)
+
+
+def _of_pod(pod: JsonObject) -> Iterator[tuple[str, str]]:
+    """The same, and the claims that are made for the pod's ephemeral volumes."""
+    yield from references(pod["spec"])
+    for volume in pod["spec"].get("volumes") or ():
+        if volume.get("ephemeral"):
+            yield "persistentvolumeclaims", f"{pod['metadata']['name']}-{volume['name']}"
 
 
 def _of(source: JsonObject, config_map: str, secret: str) -> Iterator[tuple[str, str]]:

@@ -20,6 +20,8 @@ from tests.servers.kube_api.requests import User
 
 _LEEWAY: Final = timedelta(minutes=5)
 DAY: Final = timedelta(days=1)
+SERVICE_NAMES = ("kubernetes", "kubernetes.default", "kubernetes.default.svc", "kubernetes.default.svc.cluster.local")
+"""Names of the API server's service, which its certificate has."""
 
 
 class Authority:
@@ -91,7 +93,8 @@ class Authority:
         builder = x509.CertificateSigningRequestBuilder().subject_name(_subject(user.name, user.groups))
         if addresses:
             names = [x509.IPAddress(ipaddress.ip_address(address)) for address in addresses]
-            builder = builder.add_extension(x509.SubjectAlternativeName(names), critical=False)
+            extension = x509.SubjectAlternativeName([*names, *map(x509.DNSName, SERVICE_NAMES)])
+            builder = builder.add_extension(extension, critical=False)
         request = builder.sign(key, hashes.SHA256())
         certificate = self.sign(request, server=bool(addresses), lifetime=lifetime, begins=begins)
         secret = key.private_bytes(

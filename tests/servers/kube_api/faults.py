@@ -98,6 +98,10 @@ class Faults:
         self._reachable.set()
         self.break_watches()
 
+    def relent(self) -> None:
+        """Forget what is planned."""
+        self._planned.clear()
+
     @property
     def is_partitioned(self) -> bool:
         return not self._reachable.is_set()

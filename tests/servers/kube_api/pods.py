@@ -33,6 +33,7 @@ _CONTAINER_DEFAULTS: Final[JsonObject] = {
     "terminationMessagePolicy": "File",
 }
 _CONTAINERS: Final = ("initContainers", "containers")
+TOPOLOGY: Final = ("topology.kubernetes.io/zone", "topology.kubernetes.io/region")
 
 
 def with_defaults(pod: JsonObject) -> JsonObject:
@@ -164,6 +165,12 @@ def bound(pod: JsonObject, binding: JsonObject) -> JsonObject:
     conditions = [one for one in pod["status"].get("conditions", ()) if one["type"] != "PodScheduled"]
     pod["status"]["conditions"] = [*conditions, scheduled]
     return pod
+
+
+def take_topology(pod: JsonObject, node: JsonObject) -> None:
+    """The node's place among the labels of a pod that is bound to it (plugin/pkg/admission/podtopologylabels)."""
+    found = node["metadata"].get("labels") or {}
+    pod["metadata"].setdefault("labels", {}).update({name: found[name] for name in TOPOLOGY if name in found})
 
 
 def disrupted(pod: JsonObject, now: datetime) -> JsonObject:

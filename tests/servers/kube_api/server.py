@@ -25,7 +25,7 @@ from tests.servers.kube_api.requests import Request, User
 from tests.servers.kube_api.routes import route_of
 from tests.servers.kube_api.watching import Watch, line
 
-_ADDRESS = "127.0.0.1"
+LOOPBACK = "127.0.0.1"
 ANONYMOUS = User("system:anonymous", ("system:unauthenticated",))
 _VERSION = {"major": "1", "minor": "36", "gitVersion": "v1.36.2", "platform": "linux/amd64"}
 
@@ -44,6 +44,7 @@ class KubeApiServer:
         authority: Authority | None = None,
         now: Callable[[], datetime] = utc_now,
         plain_user: User = ADMIN,
+        address: str = LOOPBACK,
     ) -> None:
         """Without TLS, who has no token is `plain_user`. `now` dates objects and ends tokens."""
         self.authority = authority or shared_authority()
@@ -52,6 +53,7 @@ class KubeApiServer:
         self.signing, self.writes = self.api.signing, self.api.writes
         self.requests: list[Request] = []
         self.faults = Faults(self.store, self._break_watches, self._expire_watches)
+        self._address = address
         self._tls = tls
         self._plain_user = plain_user
         self._watches: dict[Watch, web.StreamResponse] = {}
@@ -70,19 +72,24 @@ class KubeApiServer:
         self._directory.cleanup()
 
     @property
+    def address(self) -> tuple[str, int]:
+        """Where it listens."""
+        return self._address, self._port
+
+    @property
     def url(self) -> str:
-        return f"{'https' if self._tls else 'http'}://{_ADDRESS}:{self._port}"
+        return f"{'https' if self._tls else 'http'}://{self._address}:{self._port}"
 
     async def start(self) -> None:
         """Listens, after a `stop` on the same port as before."""
         context = None
         if self._tls:
-            context = self.authority.server_context(Path(self._directory.name), [_ADDRESS])
+            context = self.authority.server_context(Path(self._directory.name), [self._address])
         self._runner = web.ServerRunner(
             web.Server(self._handle, access_log=None, handler_cancellation=True), shutdown_timeout=0.1
         )
         await self._runner.setup()
-        site = web.TCPSite(self._runner, _ADDRESS, self._port, ssl_context=context, reuse_address=True)
+        site = web.TCPSite(self._runner, self._address, self._port, ssl_context=context, reuse_address=True)
         await site.start()
         self._port = self._runner.addresses[0][1]
 

@@ -158,7 +158,10 @@ class Writes:
         """POST of ``binding`` and ``eviction``. Raises Refusal."""
         pod = self._store.get("pods", namespace, name)
         if below == "binding":
-            self._store.update(pods.bound(pod, body))
+            bound = pods.bound(pod, body)
+            if self._store.has("nodes", "", bound["spec"]["nodeName"]):
+                pods.take_topology(bound, self._store.get("nodes", "", bound["spec"]["nodeName"]))
+            self._store.update(bound)
             return _success(None)
         if user.node:
             node_restriction.check_pod_evicted(user.node, pod)

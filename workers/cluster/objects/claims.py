@@ -1,23 +1,27 @@
-"""Claims that pods of this node refer to, with the volumes that they are bound to: read when they are bound, by GET, as
-a node may not watch them (pkg/kubelet/volumemanager/populator, getPVCExtractPV).
+"""Claims that pods of this node refer to, with the volumes that they are bound to: read by GET, as a node may not watch
+them, until one is found that can be mounted (pkg/kubelet/volumemanager/populator).
 
-Binding is the cluster's business: an unbound claim is not told, so that nobody here finds a volume for it. So is the
-end of a volume: whatever its policy says, for this node it is *Retain*.
+Binding is the cluster's business, and so is the end of a volume: here nothing is bound, made or removed.
 """
 
 from __future__ import annotations
 
 import asyncio
 import logging
+from collections.abc import Callable
 from typing import Final
 
 import msgspec
 
+from ipc.api.decode import decode_server_object
 from ipc.api.v1.persistent_volume import PersistentVolume, PersistentVolumeClaim
+from ipc.api.v1.pod import Pod
+from ipc.api.v1.volume import Volume
 from ipc.host.tasks import BackgroundTasks, restarted
-from ipc.kubecontainer.config_objects import ObjectKey, ObjectKind
-from ipc.messages.cluster import ObjectStated
-from workers.cluster.objects.object_watches import Tell, withdrawn
+from ipc.kubecontainer.config_objects import ObjectKey
+from ipc.kubecontainer.pod_claims import PodClaim
+from ipc.text.safe_text import safe_line
+from workers.cluster.objects.claim_volume import about, claim_problem, owner_problem, pod_claim
 from workers.cluster.objects.token_state import Attempts
 from workers.kubeclient.errors import ApiError, ClusterError
 from workers.kubeclient.protocol import Client
@@ -25,34 +29,51 @@ from workers.kubeclient.resources import PERSISTENT_VOLUME_CLAIMS, PERSISTENT_VO
 
 log = logging.getLogger(__name__)
 
-BOUND: Final = "Bound"
-_CLAIM: Final = msgspec.json.Decoder(PersistentVolumeClaim)
-_VOLUME: Final = msgspec.json.Decoder(PersistentVolume)
+
+class Found(msgspec.Struct, frozen=True, kw_only=True):
+    """Outcome of a claim's newest reading."""
+
+    mounted: PodClaim
+    claim: PersistentVolumeClaim | None = None
+    """None when it could not be read."""
+    is_answer: bool = True
+    """False when the server has not said anything: what it said before may still hold."""
+
+    def of(self, pod: Pod, volume: Volume) -> PodClaim:
+        """Mount of a pod for that volume."""
+        problem = owner_problem(pod, self.claim, volume) if self.claim is not None else ""
+        return PodClaim(problem=problem) if problem else self.mounted
+
+
+UNREAD: Final = "failed to fetch PVC from API server: there is no answer yet"
 
 
 class Claims:
-    """Claims by key, each with the task that reads it until it is bound."""
+    """Claims by key, each with the task that reads it until it can be mounted."""
 
-    def __init__(self, client: Client, tell: Tell, tasks: BackgroundTasks) -> None:
+    def __init__(self, client: Client, changed: Callable[[ObjectKey], None], tasks: BackgroundTasks) -> None:
+        """``changed``: called with a claim of which something else is found than before."""
         self._client = client
-        self._tell = tell
+        self._changed = changed
         self._tasks = tasks
         self._reading: dict[ObjectKey, asyncio.Task[None]] = {}
-        self._volumes: dict[ObjectKey, str] = {}
+        self._found: dict[ObjectKey, Found] = {}
         self._tried: dict[ObjectKey, asyncio.Event] = {}
 
     def begin(self, key: ObjectKey) -> None:
-        """A pod refers to that claim."""
-        self._tried[key] = asyncio.Event()
+        """A pod refers to that claim that did not before: it is read, also when it was for another pod, as it may be
+        another one of its name."""
+        if (reading := self._reading.pop(key, None)) is not None:
+            reading.cancel()
+        self._found.pop(key, None)
+        self._tried.setdefault(key, asyncio.Event()).clear()
         self._reading[key] = self._spawn(key)
 
     def end(self, key: ObjectKey) -> None:
         """Nobody refers to it any more."""
         self._reading.pop(key).cancel()
-        del self._tried[key]
-        self._tell(withdrawn(key))
-        if volume := self._volumes.pop(key, ""):
-            self._tell(withdrawn(ObjectKey(ObjectKind.PERSISTENT_VOLUME, "", volume)))
+        self._tried.pop(key).set()
+        self._found.pop(key, None)
 
     def begin_anew(self) -> None:
         """Read every claim again: it may be bound to another volume, or to none."""
@@ -65,43 +86,41 @@ class Claims:
         if key in self._tried:
             await self._tried[key].wait()
 
+    def find(self, key: ObjectKey) -> Found:
+        """The newest of a claim; of one that was not read a problem."""
+        words = f"{about(key.namespace, key.name)}: {UNREAD}"
+        return self._found.get(key) or Found(mounted=PodClaim(problem=words), is_answer=False)
+
     def _spawn(self, key: ObjectKey) -> asyncio.Task[None]:
         name = f"reading of {key}"
         return self._tasks.spawn(restarted(lambda: self._read(key), name=name), name=name)
 
     async def _read(self, key: ObjectKey) -> None:
         attempts = Attempts()
-        while not await self._try(key):
+        while True:
+            found = await self._ask(key)
+            before, self._found[key] = self._found.get(key), found
             self._tried[key].set()
+            if before != found:
+                self._changed(key)
+            if not found.mounted.problem:
+                return
             await asyncio.sleep(attempts.pause_s)
             attempts = attempts.failed()
-        self._tried[key].set()
 
-    async def _try(self, key: ObjectKey) -> bool:
-        """Whether claim and volume were told."""
+    async def _ask(self, key: ObjectKey) -> Found:
+        """The claim, then its volume."""
+        begin, what, claim = about(key.namespace, key.name), "PVC", None
         try:
             path = PERSISTENT_VOLUME_CLAIMS.path(key.namespace, key.name)
-            claim = _CLAIM.decode(await self._client.request("GET", path))
-            if claim.status.phase != BOUND or not claim.spec.volume_name:
-                return False
-            volume = await self._client.request("GET", PERSISTENT_VOLUMES.path(name=claim.spec.volume_name))
-            found = _retained(_VOLUME.decode(volume))
-        except ApiError as error:
-            log.log(logging.DEBUG if error.is_not_found else logging.WARNING, "%s: %s", key, error)
-            return False
-        except (ClusterError, msgspec.DecodeError) as error:
-            log.warning("%s: %s", key, error)
-            return False
-        self._volumes[key] = found.metadata.name
-        self._tell(ObjectStated(persistent_volume=found))
-        metadata = msgspec.structs.replace(claim.metadata, managed_fields=())
-        self._tell(ObjectStated(persistent_volume_claim=msgspec.structs.replace(claim, metadata=metadata)))
-        return True
-
-
-def _retained(volume: PersistentVolume) -> PersistentVolume:
-    return msgspec.structs.replace(
-        volume,
-        metadata=msgspec.structs.replace(volume.metadata, managed_fields=()),
-        spec=msgspec.structs.replace(volume.spec, persistent_volume_reclaim_policy="Retain"),
-    )
+            claim = decode_server_object(await self._client.request("GET", path), PersistentVolumeClaim)
+            if problem := claim_problem(claim):
+                return Found(claim=claim, mounted=PodClaim(problem=f"{begin}: {problem}"))
+            what = f"PV {claim.spec.volume_name}"
+            answer = await self._client.request("GET", PERSISTENT_VOLUMES.path(name=claim.spec.volume_name))
+            return Found(claim=claim, mounted=pod_claim(claim, decode_server_object(answer, PersistentVolume)))
+        except (ClusterError, ValueError) as error:
+            words = f"{begin}: failed to fetch {what} from API server: {safe_line(str(error))}"
+            is_answer = isinstance(error, ApiError) and error.is_not_found
+            log.log(logging.DEBUG if is_answer else logging.WARNING, "%s", words)
+            return Found(claim=claim, mounted=PodClaim(problem=words), is_answer=is_answer)

@@ -6,11 +6,11 @@ An immutable object is not watched any longer than until it was read. What nobod
 from __future__ import annotations
 
 import asyncio
+import functools
 from collections.abc import Callable, Sequence
 from typing import Final
 
-import msgspec
-
+from ipc.api.decode import decode_server_object
 from ipc.api.v1.config_objects import ConfigMap, Secret
 from ipc.host.tasks import BackgroundTasks, first_of, restarted
 from ipc.kubecontainer.config_objects import ObjectKey, ObjectKind
@@ -106,23 +106,7 @@ def withdrawn(key: ObjectKey) -> ObjectWithdrawn:
     return ObjectWithdrawn(kind=key.kind, namespace=key.namespace, name=key.name)
 
 
-_CONFIG_MAP: Final = msgspec.json.Decoder(ConfigMap)
-_SECRET: Final = msgspec.json.Decoder(Secret)
-
-
-def _config_map(data: bytes) -> ConfigMap:
-    """Raises ValueError."""
-    found = _CONFIG_MAP.decode(data)
-    return msgspec.structs.replace(found, metadata=msgspec.structs.replace(found.metadata, managed_fields=()))
-
-
-def _secret(data: bytes) -> Secret:
-    """Raises ValueError."""
-    found = _SECRET.decode(data)
-    return msgspec.structs.replace(found, metadata=msgspec.structs.replace(found.metadata, managed_fields=()))
-
-
 _RESOURCES: Final[dict[ObjectKind, tuple[Resource, Callable[[bytes], ConfigMap | Secret]]]] = {
-    ObjectKind.CONFIG_MAP: (CONFIG_MAPS, _config_map),
-    ObjectKind.SECRET: (SECRETS, _secret),
+    ObjectKind.CONFIG_MAP: (CONFIG_MAPS, functools.partial(decode_server_object, struct=ConfigMap)),
+    ObjectKind.SECRET: (SECRETS, functools.partial(decode_server_object, struct=Secret)),
 }

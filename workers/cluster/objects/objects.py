@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Collection
+from collections.abc import Awaitable, Callable, Collection, Sequence
 from typing import Final
 
 from ipc.api.v1.pod import Pod
 from ipc.host.clock import Clock, SystemClock
 from ipc.host.tasks import BackgroundTasks, restarted
-from ipc.kubecontainer.cluster_values import ClusterValues, token_wishes, trust_wishes
-from ipc.kubecontainer.config_objects import ObjectKind, referenced_objects
+from ipc.kubecontainer.cluster_values import NO_VALUES, ClusterValues, token_wishes, trust_wishes
+from ipc.kubecontainer.config_objects import ObjectKey, ObjectKind, referenced_objects
+from ipc.kubecontainer.pod_claims import PodClaim, claim_name
 from ipc.messages.cluster import ObjectStated, ObjectWithdrawn, PodValuesStated
+from ipc.wire.credential_provider import CredentialProvider
+from workers.cluster.objects.accounts import Accounts
 from workers.cluster.objects.claims import Claims
 from workers.cluster.objects.object_watches import WATCHED, ObjectWatches
 from workers.cluster.objects.references import Difference, References
@@ -44,8 +47,10 @@ class Objects:
         clock: Clock | None = None,
         *,
         master: Service | None = None,
+        providers: Sequence[CredentialProvider] = (),
     ) -> None:
-        """``tell``: a message to the master. ``master``: the master service, in place of the cluster's."""
+        """``tell``: a message to the master. ``master``: the master service, in place of the cluster's. ``providers``:
+        the node's, of logins for images."""
         self._master = () if master is None else (master,)
         self._tell = tell
         self._tasks = BackgroundTasks()
@@ -53,10 +58,11 @@ class Objects:
         self._told: dict[str, ClusterValues] = {}
         self._references = References()
         self._watches = ObjectWatches(client, tell, self._tasks)
-        self._claims = Claims(client, tell, self._tasks)
+        self._claims = Claims(client, self._claim_changed, self._tasks)
         self._classes = RuntimeClasses(client, tell)
         self._services = Services(client, self._services_changed)
         self._tokens = Tokens(client, clock or SystemClock(), self._tell_values, self._tasks)
+        self._accounts = Accounts(client, providers, self._tell_values, self._tasks)
         self._bundles = TrustBundles(client, self._bundles_changed)
         self._follows_bundles = False
         self._settling: set[str] = set()
@@ -79,11 +85,14 @@ class Objects:
     async def need(self, pod: Pod) -> None:
         """Follow what a pod refers to. Returns when the server has said of each whether it is there, or after
         PATIENCE_S."""
-        uid = pod.metadata.uid
+        uid, is_new = pod.metadata.uid, pod.metadata.uid not in self._pods
         self._pods[uid] = pod
-        keys = sorted(ref.key_in(pod.metadata.namespace) for ref in referenced_objects(pod))
+        keys = _keys(pod)
         self._apply(self._references.state(uid, keys))
-        self._tokens.state(pod, token_wishes(pod))
+        for key in _claim_keys(pod).values() if is_new else ():
+            self._claims.begin(key)
+        self._tokens.state(pod, (*token_wishes(pod), *self._accounts.wishes(pod)))
+        self._accounts.state(pod)
         if trust_wishes(pod) and not self._follows_bundles:
             self._follows_bundles = True
             self._follow(self._bundles.run, "copy of the trust bundles")
@@ -91,6 +100,7 @@ class Objects:
             async with asyncio.timeout(PATIENCE_S):
                 await self._services.synced.wait()
                 await self._tokens.tried(uid)
+                await self._accounts.tried(uid)
                 for key in keys:
                     await self._watches.read(key)
                     await self._claims.read(key)
@@ -105,6 +115,7 @@ class Objects:
             return
         self._apply(self._references.state(uid, ()))
         self._tokens.forget(uid)
+        self._accounts.forget(uid)
         if self._told.pop(uid, None) is not None:
             self._tell(PodValuesStated(uid=uid, values=None))
 
@@ -117,8 +128,6 @@ class Objects:
         for key in sorted(difference.wanted):
             if key.kind in WATCHED:
                 self._watches.begin(key)
-            elif key.kind is ObjectKind.PERSISTENT_VOLUME_CLAIM:
-                self._claims.begin(key)
 
     def _follow(self, run: Callable[[], Awaitable[None]], name: str) -> None:
         self._tasks.spawn(restarted(run, name=name), name=name)
@@ -135,10 +144,29 @@ class Objects:
             ),
             tokens=self._tokens.of_pod(uid),
             trust_anchors=tuple(self._bundles.anchors(wish) for wish in trust_wishes(pod)),
+            claims=self._claims_of(pod),
+            account=self._accounts.of_pod(pod, self._tokens.of_pod(uid)),
         )
         if values != self._told.get(uid):
             self._told[uid] = values
             self._tell(PodValuesStated(uid=uid, values=values))
+
+    def _claims_of(self, pod: Pod) -> dict[str, PodClaim]:
+        """By volume. What a pod was given once stays while the server does not answer."""
+        told, found = self._told.get(pod.metadata.uid, NO_VALUES).claims, {}
+        keys = _claim_keys(pod)
+        for volume in pod.spec.volumes:
+            if volume.name not in keys:
+                continue
+            newest, before = self._claims.find(keys[volume.name]), told.get(volume.name)
+            keeps = before is not None and not before.problem and not newest.is_answer
+            found[volume.name] = before if before is not None and keeps else newest.of(pod, volume)
+        return found
+
+    def _claim_changed(self, key: ObjectKey) -> None:
+        for uid, pod in tuple(self._pods.items()):
+            if key in _claim_keys(pod).values():
+                self._tell_values(uid)
 
     def _services_changed(self, namespaces: Collection[str]) -> None:
         if not self._settling:
@@ -155,3 +183,16 @@ class Objects:
         for uid, pod in tuple(self._pods.items()):
             if trust_wishes(pod):
                 self._tell_values(uid)
+
+
+def _claim_keys(pod: Pod) -> dict[str, ObjectKey]:
+    """Claims of a pod, by volume."""
+    namespace, names = pod.metadata.namespace, {each.name: claim_name(pod, each) for each in pod.spec.volumes}
+    kind = ObjectKind.PERSISTENT_VOLUME_CLAIM
+    return {volume: ObjectKey(kind, namespace, name) for volume, name in names.items() if name}
+
+
+def _keys(pod: Pod) -> list[ObjectKey]:
+    """Everything that a pod refers to."""
+    others = (ref.key_in(pod.metadata.namespace) for ref in referenced_objects(pod))
+    return sorted({*others, *_claim_keys(pod).values()})

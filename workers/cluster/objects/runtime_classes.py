@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Sequence
 
-import msgspec
-
+from ipc.api.decode import decode_server_object
 from ipc.api.v1.scheduling import RuntimeClass
 from ipc.kubecontainer.config_objects import ObjectKey, ObjectKind
 from ipc.messages.cluster import ObjectStated
@@ -21,7 +21,7 @@ class RuntimeClasses:
     def __init__(self, client: Client, tell: Tell) -> None:
         self._tell = tell
         self._names: set[str] = set()
-        decode = msgspec.json.Decoder(RuntimeClass).decode
+        decode = functools.partial(decode_server_object, struct=RuntimeClass)
         self._reflector = Reflector[RuntimeClass](client, RUNTIME_CLASSES, decode=decode, sink=self)
         self.synced = self._reflector.synced
 
@@ -41,8 +41,7 @@ class RuntimeClasses:
 
     def changed(self, item: RuntimeClass) -> None:
         self._names.add(item.metadata.name)
-        metadata = msgspec.structs.replace(item.metadata, managed_fields=())
-        self._tell(ObjectStated(runtime_class=msgspec.structs.replace(item, metadata=metadata)))
+        self._tell(ObjectStated(runtime_class=item))
 
     def deleted(self, item: RuntimeClass) -> None:
         self._withdraw(item.metadata.name)

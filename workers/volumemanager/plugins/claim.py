@@ -1,6 +1,7 @@
 """persistentVolumeClaim: what a claim's document is bound to, and without a document the Podman volume of its name.
 
-The master binds claims (`supervisor.persistentvolume`); a hostPath and a local volume are mounted as upstream does it
+The master binds claims (`supervisor.persistentvolume`), but for those of a cluster's pods: these are the cluster's, and
+no name of theirs ever means a volume of Podman's. A hostPath and a local volume are mounted as upstream does it
 (pkg/volume/hostpath, pkg/volume/local), and `PodClaim.podman_volume` as a claim without a document is, which is as
 `podman kube play` has it: a volume that does not exist is made, with Podman's local driver, and one
 that exists is used as it is, whatever its driver. It belongs to no pod and is never removed.
@@ -20,9 +21,10 @@ from typing import Final
 
 import msgspec
 
+from ipc.api.annotations import is_api_pod
 from ipc.api.v1.volume import HostPathVolumeSource, Volume
 from ipc.kubecontainer.config_objects import ObjectKind
-from ipc.kubecontainer.pod_claims import PodClaim
+from ipc.kubecontainer.pod_claims import PodClaim, claim_name
 from workers.kubecontainer import labels
 from workers.kubecontainer.mounted_volume import MountedVolume, VolumeError
 from workers.kubecontainer.pod_snapshot import PodSnapshot
@@ -42,8 +44,8 @@ _MOUNTED: Final = frozenset({"type", "device"})
 async def set_up_claim(run: SyncRun, host: VolumeHost, of: PodSnapshot, volume: Volume) -> MountedVolume:
     """Raises VolumeError, SyncEnded."""
     source = volume.persistent_volume_claim
-    assert source is not None, "a persistentVolumeClaim volume"
-    claim = _bound(of, volume.name, source.claim_name)
+    is_read_only = source is not None and source.read_only
+    claim = _of_cluster(of, volume) if is_api_pod(of.pod) else _bound(of, volume.name, claim_name(of.pod, volume))
     if claim.host_path is not None:
         path = claim.host_path.path
         if not is_in_use(of.pod, volume.name, of.status):
@@ -52,9 +54,20 @@ async def set_up_claim(run: SyncRun, host: VolumeHost, of: PodSnapshot, volume: 
         path = claim.local_path
         await _set_up_local(run, host, of, volume.name, claim)
     else:
-        mounted = MountedVolume(name=volume.name, claim=claim.podman_volume, read_only=source.read_only)
+        mounted = MountedVolume(name=volume.name, claim=claim.podman_volume, read_only=is_read_only)
         return await set_up_podman_volume(run, host, of, mounted, {labels.INSTANCE: host.instance})
-    return MountedVolume(name=volume.name, path=Path(path), read_only=source.read_only, is_foreign=True)
+    return MountedVolume(name=volume.name, path=Path(path), read_only=is_read_only, is_foreign=True)
+
+
+def _of_cluster(of: PodSnapshot, volume: Volume) -> PodClaim:
+    """Volume that the cluster has bound the claim to. Raises VolumeError when that cannot be mounted now."""
+    values = of.objects.cluster
+    claim = values.claims.get(volume.name) if values is not None else None
+    if claim is None or claim.problem:
+        about = f"error processing PVC {of.pod.metadata.namespace}/{claim_name(of.pod, volume)}"
+        unread = f"{about}: the cluster has not said anything of it since this agent began"
+        raise VolumeError(volume.name, claim.problem if claim is not None else unread)
+    return claim
 
 
 def _bound(of: PodSnapshot, volume: str, name: str) -> PodClaim:

@@ -1,4 +1,5 @@
-"""ephemeral: a Podman volume that lives as long as its pod is wanted.
+"""ephemeral: a Podman volume that lives as long as its pod is wanted; of a cluster's pod the claim that the cluster
+has made for it.
 
 Upstream makes a claim ``<pod>-<volume>`` that the pod owns (k8s.io/component-helpers, storage/ephemeral,
 VolumeClaimName; pkg/controller/volume/ephemeral). Podman's volumes have no namespaces and no owners, so the name has
@@ -13,6 +14,7 @@ import os
 from pathlib import Path
 from typing import Final
 
+from ipc.api.annotations import is_api_pod
 from ipc.api.v1.volume import Volume
 from ipc.messages.sync_error import SyncError
 from workers.fs.directories import is_name, made_below, private_root
@@ -22,7 +24,7 @@ from workers.kubecontainer.pod_snapshot import PodSnapshot
 from workers.kubecontainer.runtime import RuntimeCallError
 from workers.sync.record import SyncEnded
 from workers.sync.run import PodRef, SyncRun
-from workers.volumemanager.plugins.claim import set_up_podman_volume
+from workers.volumemanager.plugins.claim import set_up_claim, set_up_podman_volume
 from workers.volumemanager.plugins.volume_host import VolumeHost
 
 CLAIMS: Final = "claims"
@@ -33,6 +35,8 @@ MAX_CLAIMS: Final = 1000
 
 async def set_up_ephemeral(run: SyncRun, host: VolumeHost, of: PodSnapshot, volume: Volume) -> MountedVolume:
     """Raises VolumeError, OSError, SyncEnded."""
+    if is_api_pod(of.pod):
+        return await set_up_claim(run, host, of, volume)
     name = podman_volume_name(run.pod, volume.name)
     await run.in_files(volume.name, _mark, host.pods_dir, run.pod.uid, name)
     owner = {labels.INSTANCE: host.instance, labels.POD_UID: run.pod.uid}

@@ -8,16 +8,22 @@ from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 from typing import Any, Final
 
+import msgspec
 import pytest
 
+from ipc.api.annotations import API_SOURCE, CONFIG_SOURCE
 from ipc.api.decode import decode_server_pod
 from ipc.api.v1.pod import Pod
+from ipc.api.v1.volume import HostPathVolumeSource
 from ipc.host.clock import Instant, SystemClock
 from ipc.kubeconfig.decode import decode_kubeconfig
 from ipc.kubecontainer.cluster_values import NO_VALUES, ClusterValues
+from ipc.kubecontainer.pod_claims import PodClaim
 from ipc.messages.cluster import ObjectStated, ObjectWithdrawn, PodValuesStated
+from ipc.wire.credential_provider import CredentialProvider, TokenAttributes
 from tests.servers.kube_api.requests import Request
 from tests.servers.kube_api.server import KubeApiServer
+from tests.servers.kube_api.store import Store
 from workers.cluster.objects import objects as objects_module
 from workers.cluster.objects.objects import Message, Objects
 from workers.kubeclient.client import ApiClient
@@ -46,11 +52,18 @@ class Node:
         self.clock = MovableClock()
         self.told: list[Message] = []
         self._news = asyncio.Event()
+        self._client = client
         self.objects = Objects(client, self._tell, self.clock)
+        self.running = [asyncio.ensure_future(self.objects.run())]
 
     def _tell(self, message: Message) -> None:
         self.told.append(message)
         self._news.set()
+
+    def begin_with(self, *providers: CredentialProvider) -> None:
+        """Another life, with these providers of logins; beside the first."""
+        self.objects = Objects(self._client, self._tell, self.clock, providers=providers)
+        self.running.append(asyncio.ensure_future(self.objects.run()))
 
     def schedule(self, name: str, **spec: Any) -> Pod:
         manifest = {"metadata": {"name": name}, "spec": {"containers": [{"name": "c", "image": "x"}]} | spec}
@@ -90,11 +103,11 @@ async def node(tmp_path: Path) -> AsyncIterator[Node]:
         access = decode_kubeconfig(path.read_bytes(), str(tmp_path))
         client = ApiClient(access, SystemClock(), user_agent="test", limit=RateLimit(1000.0, 1000))
         made = Node(server, client)
-        running = asyncio.ensure_future(made.objects.run())
         yield made
-        running.cancel()
-        with contextlib.suppress(asyncio.CancelledError):
-            await running
+        for running in made.running:
+            running.cancel()
+            with contextlib.suppress(asyncio.CancelledError):
+                await running
         client.close()
 
 
@@ -227,22 +240,108 @@ async def test_pod_without_a_token_says_why_and_gets_it_later(node: Node) -> Non
     assert node.values(pod.metadata.uid) == NO_VALUES
 
 
+def claim(name: str, **status: Any) -> dict[str, Any]:
+    metadata = {"name": name, "finalizers": ["kubernetes.io/pvc-protection"]}
+    return {"kind": "PersistentVolumeClaim", "apiVersion": "v1", "metadata": metadata, "spec": {}, "status": status}
+
+
+def bind(store: Store, name: str, **source: Any) -> None:
+    """As the cluster's controller does, with what it writes."""
+    uid = store.get("persistentvolumeclaims", "default", name)["metadata"]["uid"]
+    spec = source | {"persistentVolumeReclaimPolicy": "Delete", "claimRef": {"name": name, "uid": uid}}
+    status = {"phase": "Bound", "lastPhaseTransitionTime": "2026-11-26T10:00:01Z"}
+    volume = {"kind": "PersistentVolume", "apiVersion": "v1", "metadata": {"name": f"pv-{name}"}}
+    store.create(volume | {"spec": spec, "status": status})
+    conditions = [{"type": "FileSystemResizePending", "status": "True", "lastProbeTime": None}]
+    store.update(claim(name, phase="Bound", conditions=conditions) | {"spec": {"volumeName": f"pv-{name}"}})
+
+
+def using(name: str) -> dict[str, Any]:
+    return {"volumes": [{"name": "v", "persistentVolumeClaim": {"claimName": name}}]}
+
+
 async def test_claim_is_told_when_it_is_bound(node: Node) -> None:
     store = node.server.store
-    claim = {"kind": "PersistentVolumeClaim", "apiVersion": "v1", "metadata": {"name": "data"}, "spec": {}}
-    store.create(claim | {"status": {"phase": "Pending"}})
-    pod = node.schedule("web", volumes=[{"name": "v", "persistentVolumeClaim": {"claimName": "data"}}])
+    store.create(claim("data", phase="Pending"))
+    pod, absent = node.schedule("web", **using("data")), node.schedule("absent", **using("nowhere"))
+    for each in (pod, absent):
+        await node.objects.need(each)
+
+    def mounted(of: Pod = pod) -> PodClaim:
+        return node.values(of.metadata.uid).claims["v"]
+
+    assert mounted() == PodClaim(problem="error processing PVC default/data: PVC is not bound")
+    words = 'failed to fetch PVC from API server: persistentvolumeclaims "nowhere" not found'
+    assert mounted(absent) == PodClaim(problem=f"error processing PVC default/nowhere: {words}")
+    bind(store, "data", hostPath={"path": "/srv", "type": ""})
+    await node.until(lambda: not mounted().problem)
+    assert mounted() == PodClaim(volume="pv-data", host_path=HostPathVolumeSource(path="/srv", type=""))
+    assert not [message for message in node.told if isinstance(message, ObjectStated)], "no document of anybody"
+
+
+async def test_volume_of_another_kind_is_told_in_words(node: Node) -> None:
+    node.server.store.create(claim("data"))
+    bind(node.server.store, "data", csi={"driver": "ebs.csi.aws.com", "volumeHandle": "vol-1", "volumeAttributes": {}})
+    pod = node.schedule("web", **using("data"))
     await node.objects.need(pod)
-    assert not [message for message in node.told if isinstance(message, ObjectStated)]
-    spec = {"hostPath": {"path": "/srv"}, "persistentVolumeReclaimPolicy": "Delete"}
-    store.create({"kind": "PersistentVolume", "apiVersion": "v1", "metadata": {"name": "pv"}, "spec": spec})
-    bound = claim | {"spec": {"volumeName": "pv"}, "status": {"phase": "Bound"}}
-    store.update(bound)
-    await node.until(lambda: any(isinstance(found, ObjectStated) and found.persistent_volume for found in node.told))
-    stated = [found for found in node.told if isinstance(found, ObjectStated)]
-    volume = next(found.persistent_volume for found in stated if found.persistent_volume is not None)
-    assert volume.spec.persistent_volume_reclaim_policy == "Retain"
-    assert any(found.persistent_volume_claim is not None for found in stated)
+    assert "is of kind csi: a host without root mounts only" in node.values(pod.metadata.uid).claims["v"].problem
+
+
+async def test_claim_of_an_ephemeral_volume_is_the_pods_own(node: Node) -> None:
+    store = node.server.store
+    template = {"spec": {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Mi"}}}}
+    volume = {"name": "v", "ephemeral": {"volumeClaimTemplate": template}}
+    pods = [_of_cluster(node.schedule(name, volumes=[volume])) for name in ("mine", "stolen")]
+    for pod in pods:
+        store.create(claim(f"{pod.metadata.name}-v"))
+        bind(store, f"{pod.metadata.name}-v", local={"path": "/srv"})
+    found = store.get("persistentvolumeclaims", "default", "mine-v")
+    owner = {"apiVersion": "v1", "kind": "Pod", "name": "mine", "uid": pods[0].metadata.uid, "controller": True}
+    found["metadata"]["ownerReferences"] = [owner]
+    store.update(found)
+    for pod in pods:
+        await node.objects.need(pod)
+    mine, stolen = (node.values(pod.metadata.uid).claims["v"] for pod in pods)
+    assert mine == PodClaim(volume="pv-mine-v", local_path="/srv")
+    assert stolen.problem.endswith("was not created for pod default/stolen (pod is not owner)")
+
+
+def _of_cluster(pod: Pod) -> Pod:
+    metadata = msgspec.structs.replace(pod.metadata, annotations={CONFIG_SOURCE: API_SOURCE})
+    return msgspec.structs.replace(pod, metadata=metadata)
+
+
+async def test_server_that_is_away_takes_no_volume_and_gives_none(node: Node) -> None:
+    """A pod keeps what it was given; one that comes then waits, and gets its volume when the server says more. What is
+    refused is known at once; a silence lasts for the request's deadline."""
+    store = node.server.store
+    store.create(claim("data"))
+    bind(store, "data", local={"path": "/srv"})
+    early, late = node.schedule("early", **using("data")), node.schedule("late", **using("data"))
+    await node.objects.need(early)
+    node.server.faults.answer(403, "GET", "/persistentvolumeclaims/data", times=1000)
+    await node.objects.need(late)
+    there = PodClaim(volume="pv-data", local_path="/srv")
+    words = "error processing PVC default/data: failed to fetch PVC from API server: fault 403"
+    assert node.values(late.metadata.uid).claims["v"] == PodClaim(problem=words)
+    assert node.values(early.metadata.uid).claims["v"] == there
+    node.server.faults.relent()
+    await node.until(lambda: node.values(late.metadata.uid).claims["v"] == there)
+
+
+async def test_claim_of_a_name_that_was_used_before_is_read_again(node: Node) -> None:
+    """A pod that has ended and is not deleted yet protects no claim."""
+    store = node.server.store
+    store.create(claim("data"))
+    bind(store, "data", local={"path": "/old"})
+    await node.objects.need(node.schedule("first", **using("data")))
+    store.delete("persistentvolumeclaims", "default", "data")
+    store.delete("persistentvolumes", "", "pv-data")
+    store.create(claim("data"))
+    bind(store, "data", local={"path": "/new"})
+    second = node.schedule("second", **using("data"))
+    await node.objects.need(second)
+    assert node.values(second.metadata.uid).claims["v"].local_path == "/new"
 
 
 async def test_trust_anchors(node: Node) -> None:
@@ -277,3 +376,45 @@ async def test_restored_backup_is_read_anew(node: Node) -> None:
     node.server.store.restore(backup)
     node.objects.begin_anew()
     await node.until(lambda: node.stated() == {"a": {"key": "old"}, "fixed": {"key": "old"}})
+
+
+async def test_account_of_a_pod_is_told_where_a_provider_asks_for_it(node: Node, tmp_path: Path) -> None:
+    tokens = TokenAttributes(audience="shop", requires_account=True, optional_annotations=("shop/team",))
+    provider = CredentialProvider(
+        name="shop",
+        program="/shop",
+        api_version="credentialprovider.kubelet.k8s.io/v1",
+        match_images=("shop.example",),
+        default_cache_s=0.0,
+        tokens=tokens,
+    )
+    node.begin_with(provider)
+    account = node.server.store.get("serviceaccounts", "default", "default")
+    account["metadata"]["annotations"] = {"shop/team": "red", "other": "x"}
+    uid = node.server.store.update(account)["metadata"]["uid"]
+    mine = node.schedule("mine", containers=[{"name": "c", "image": "shop.example/a/b:1"}])
+    other = node.schedule("other")
+    for pod in (mine, other):
+        await node.objects.need(pod)
+    told = node.values(mine.metadata.uid).account
+    assert told is not None
+    assert (told.namespace, told.name, told.uid, told.annotations) == (
+        "default",
+        "default",
+        uid,
+        (("shop/team", "red"),),
+    )
+    ((audience, token),) = told.tokens
+    user = node.server.tokens.user(token, audience)
+    assert user is not None
+    assert (audience, user.name) == ("shop", "system:serviceaccount:default:default")
+    assert token not in repr(node.told)
+    assert node.values(other.metadata.uid).account is None
+    (request,) = [found for found in node.server.requests if found.path.endswith("/token")]
+    assert request.json["spec"]["boundObjectRef"]["uid"] == mine.metadata.uid
+    node.server.store.delete("serviceaccounts", "default", "default")
+    late = node.schedule("late", containers=[{"name": "c", "image": "shop.example/a/b:1"}])
+    await node.objects.need(late)
+    told = node.values(late.metadata.uid).account
+    assert told is not None
+    assert told.problem == 'serviceaccounts "default" not found'

@@ -7,12 +7,14 @@ import json
 import logging
 import os
 from pathlib import Path
+from typing import Any
 
 import msgspec
 import pytest
 
 from ipc.host.clock import SystemClock
-from ipc.wire.credential_provider import CredentialProvider
+from ipc.kubecontainer.registry_login import PullAccount
+from ipc.wire.credential_provider import CredentialProvider, TokenAttributes
 from workers.images import provider_logins
 from workers.images.provider_logins import ProviderLogins
 from workers.kubecontainer.image_reference import parse_image_reference
@@ -48,8 +50,8 @@ def asked(of: CredentialProvider) -> list[str]:
 
 async def test_it_reads_a_request_and_gives_logins_with_its_arguments_and_variables(tmp_path: Path) -> None:
     shop = provider(tmp_path, ANSWERS)
-    (login,) = await ProviderLogins((shop,), SystemClock()).find(IMAGE)
-    assert (login.username, login.password) == ("shop", SECRET)
+    (found,) = await ProviderLogins((shop,), SystemClock()).find(IMAGE)
+    assert (found.login.username, found.login.password, found.owner) == ("shop", SECRET, None)
     request = {"kind": "CredentialProviderRequest", "apiVersion": V1, "image": "quay.io/a/b"}
     assert [json.loads(line) for line in asked(shop)] == [request]
 
@@ -72,13 +74,14 @@ async def test_who_stops_waiting_takes_the_answer_from_nobody(tmp_path: Path) ->
     await asyncio.sleep(0)
     leaver.cancel()
     (tmp_path / "go").touch()
-    assert [login.username for login in await stayer] == ["shop"]
+    assert [found.login.username for found in await stayer] == ["shop"]
     assert len(asked(shop)) == 1
 
 
 async def test_logins_of_several_providers_have_the_configuration_s_order(tmp_path: Path) -> None:
     two = [provider(tmp_path, ANSWERS, name=name) for name in ("first", "another")]
-    assert [login.username for login in await ProviderLogins(two, SystemClock()).find(IMAGE)] == ["first", "another"]
+    found = await ProviderLogins(two, SystemClock()).find(IMAGE)
+    assert [each.login.username for each in found] == ["first", "another"]
 
 
 @pytest.mark.parametrize(
@@ -102,7 +105,7 @@ async def test_one_that_fails_is_told_of_without_a_secret_and_the_others_count(
     if "sleep" in script:
         two = two[:1]
     logins = ProviderLogins(two, SystemClock())
-    assert [login.username for login in await logins.find(IMAGE)] == [it.name for it in two[1:]]
+    assert [found.login.username for found in await logins.find(IMAGE)] == [it.name for it in two[1:]]
     assert words in caplog.text
     assert "credential provider broken gave no logins for quay.io/a/b" in caplog.text
     assert SECRET not in caplog.text
@@ -125,3 +128,79 @@ async def test_what_runs_ends_with_the_worker(tmp_path: Path) -> None:
         await asking
     with life:
         assert await asyncio.to_thread(life.read) == b"", "nobody of its session has the other end any more"
+
+
+# --- service accounts --------------------------------------------------------------------------------------------
+
+TOKENS = TokenAttributes(
+    audience="shop", requires_account=True, required_annotations=("shop/team",), optional_annotations=("shop/role",)
+)
+ACCOUNT = PullAccount(
+    namespace="default",
+    name="builder",
+    uid="u",
+    annotations=(("shop/team", "red"), ("other", "x")),
+    tokens=(("shop", "token-one"),),
+)
+
+
+def with_tokens(directory: Path, **changes: Any) -> CredentialProvider:
+    tokens = msgspec.structs.replace(TOKENS, **changes)
+    return msgspec.structs.replace(provider(directory, ANSWERS), tokens=tokens)
+
+
+async def test_it_is_told_the_account_of_the_pod_and_its_answer_is_the_account_s(tmp_path: Path) -> None:
+    shop = with_tokens(tmp_path)
+    logins = ProviderLogins((shop,), SystemClock())
+    (found,) = await logins.find(IMAGE, ACCOUNT)
+    assert found.owner == ACCOUNT
+    (told,) = (json.loads(line) for line in asked(shop))
+    assert told == {
+        "kind": "CredentialProviderRequest",
+        "apiVersion": V1,
+        "image": "quay.io/a/b",
+        "serviceAccountToken": "token-one",
+        "serviceAccountAnnotations": {"shop/team": "red"},
+    }
+    renewed = msgspec.structs.replace(ACCOUNT, tokens=(("shop", "token-two"),))
+    await logins.find(IMAGE, renewed)
+    assert len(asked(shop)) == 1, "kept for the account, whatever its token"
+    await logins.find(IMAGE, msgspec.structs.replace(ACCOUNT, uid="another"))
+    await logins.find(IMAGE, msgspec.structs.replace(ACCOUNT, annotations=(("shop/team", "blue"),)))
+    assert len(asked(shop)) == 3
+
+
+async def test_an_answer_may_hold_for_one_token(tmp_path: Path) -> None:
+    shop = with_tokens(tmp_path, is_kept_by_token=True)
+    logins = ProviderLogins((shop,), SystemClock())
+    for token in ("token-one", "token-one", "token-two"):
+        await logins.find(IMAGE, msgspec.structs.replace(ACCOUNT, tokens=(("shop", token),)))
+    assert len(asked(shop)) == 2
+
+
+@pytest.mark.parametrize(
+    ("account", "changes", "times"),
+    [
+        (None, {}, 0),
+        (None, {"requires_account": False, "required_annotations": ()}, 1),
+        (msgspec.structs.replace(ACCOUNT, annotations=()), {}, 0),
+        (msgspec.structs.replace(ACCOUNT, tokens=()), {}, 0),
+        (msgspec.structs.replace(ACCOUNT, problem="no answer"), {"requires_account": False}, 0),
+    ],
+)
+async def test_whom_it_is_asked_for(
+    tmp_path: Path, account: PullAccount | None, changes: dict[str, Any], times: int
+) -> None:
+    shop = with_tokens(tmp_path, **changes)
+    found = await ProviderLogins((shop,), SystemClock()).find(IMAGE, account)
+    assert len(found) == times
+    assert [each.owner for each in found] == [None] * times
+    assert len(asked(shop) if times else []) == times
+
+
+async def test_a_token_is_no_password_for_all_of_the_account(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    echo = msgspec.structs.replace(ACCOUNT, tokens=(("shop", SECRET),))
+    assert await ProviderLogins((with_tokens(tmp_path),), SystemClock()).find(IMAGE, echo) == ()
+    assert "returned the service account token as the password" in caplog.text
+    assert SECRET not in caplog.text
+    assert await ProviderLogins((with_tokens(tmp_path, is_kept_by_token=True),), SystemClock()).find(IMAGE, echo)

@@ -5,10 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 import yaml
 
-from ipc.wire.credential_provider import CredentialProvider
+from ipc.wire.credential_provider import CredentialProvider, TokenAttributes
 from supervisor.config.config_file import parse_settings
 from supervisor.config.credential_providers import parse_credential_providers, read_credential_providers
 from supervisor.config.resolved_settings import Host, resolve_settings
@@ -25,6 +26,19 @@ def provider(name: str = "shop", **changed: Any) -> dict[str, Any]:
         "apiVersion": "credentialprovider.kubelet.k8s.io/v1",
         "matchImages": ["*.example.com"],
         "defaultCacheDuration": "10m",
+        **changed,
+    }
+    return {key: value for key, value in given.items() if value is not None}
+
+
+V1BETA = "credentialprovider.kubelet.k8s.io/v1beta1"
+
+
+def tokens(**changed: Any) -> dict[str, Any]:
+    given = {
+        "serviceAccountTokenAudience": "shop",
+        "requireServiceAccount": True,
+        "cacheType": "ServiceAccount",
         **changed,
     }
     return {key: value for key, value in given.items() if value is not None}
@@ -79,7 +93,31 @@ def test_a_provider_is_what_its_file_says() -> None:
         (config(provider(defaultCacheDuration=None)), "greater than or equal to 0"),
         (config(provider(defaultCacheDuration="-1s")), "greater than or equal to 0"),
         (config(provider(defaultCacheDuration="1")), "missing unit"),
-        (config(provider(tokenAttributes={"serviceAccountTokenAudience": "a"})), "tokens of service accounts"),
+        (config(provider(tokenAttributes={})), r"tokenAttributes.serviceAccountTokenAudience: is required"),
+        (config(provider(tokenAttributes=tokens(requireServiceAccount=None))), "requireServiceAccount: is required"),
+        (config(provider(tokenAttributes=tokens(cacheType="Pod"))), "cacheType: must be one of ServiceAccount, Token"),
+        (config(provider(tokenAttributes=tokens(), apiVersion=V1BETA)), "is only supported for credentialprovider"),
+        (config(provider(tokenAttributes=tokens(requiredServiceAccountAnnotationKeys=["a b"]))), "no qualified name"),
+        (
+            config(
+                provider(
+                    tokenAttributes=tokens(
+                        requiredServiceAccountAnnotationKeys=["a"], optionalServiceAccountAnnotationKeys=["a"]
+                    )
+                )
+            ),
+            "nor both required and optional",
+        ),
+        (
+            config(
+                provider(
+                    tokenAttributes=tokens(
+                        requireServiceAccount=False, requiredServiceAccountAnnotationKeys=["example.com/a"]
+                    )
+                )
+            ),
+            "requireServiceAccount cannot be false",
+        ),
         (config(provider(env=[{"name": "TOKEN", "value": f"{SECRET}\0"}])), "has a NUL"),
         (config(provider(env=[{"name": "TOKEN", "value": [SECRET]}])), "got `array`"),
     ],
@@ -134,3 +172,22 @@ def test_a_program_that_is_not_there_and_a_file_that_others_write(tmp_path: Path
     file.chmod(0o666)
     with pytest.raises(SettingsError, match="others than its owner can write it"):
         read_credential_providers(settings)
+
+
+def test_tokens_of_accounts_are_for_nodes_of_a_cluster(tmp_path: Path) -> None:
+    program(tmp_path, "shop")
+    wanted = tokens(optionalServiceAccountAnnotationKeys=["example.com/Role"], cacheType="Token")
+    where = tmp_path / "p.yaml"
+    where.write_bytes(config(provider(tokenAttributes=wanted)))
+    where.chmod(0o600)
+    alone = settings_for(tmp_path, where)
+    with pytest.raises(SettingsError, match="'shop' wants tokens of service accounts, which only a cluster has"):
+        read_credential_providers(alone)
+    node = msgspec.structs.replace(alone, cluster=msgspec.structs.replace(alone.cluster, kubeconfig="/k"))
+    (found,) = read_credential_providers(node)
+    assert found.tokens == TokenAttributes(
+        audience="shop",
+        requires_account=True,
+        optional_annotations=("example.com/Role",),
+        is_kept_by_token=True,
+    )

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import asyncio
 
+import msgspec
+
 from ipc.api.annotations import API_SOURCE
+from ipc.api.support.warnings import field_warnings
 from ipc.api.v1.container import Container
 from ipc.api.v1.meta import ObjectMeta
 from ipc.api.v1.pod import Pod, PodSpec
@@ -83,3 +86,14 @@ def test_a_restored_pod_stays_until_the_server_was_read() -> None:
     source.take(PodsListed())
     assert operations(config, source)[0] == (PodOperation.REMOVE, ["u1"])
     assert config.all_ready()
+
+
+def test_the_priority_of_a_pod_is_the_servers() -> None:
+    """No class of that name is known here, and none is missed."""
+    config, source = PodConfig((API_SOURCE,)), ApiSource()
+    spec = msgspec.structs.replace(pod().spec, priority_class_name="batch", priority=7, preemption_policy="Never")
+    source.take(PodStated(pod=msgspec.structs.replace(pod(), spec=spec)))
+    source.take(PodsListed())
+    (update,) = [each for each in config.merge(source.snapshot(), NOW) if isinstance(each, PodUpdate)]
+    assert [(found.spec.priority_class_name, found.spec.priority) for found in update.pods] == [("batch", 7)]
+    assert field_warnings(update.pods[0]) == ()

@@ -7,10 +7,14 @@ from typing import Any
 import msgspec
 import pytest
 
+from ipc.api.annotations import API_SOURCE, CONFIG_SOURCE
 from ipc.api.v1.pod import Pod
+from ipc.api.v1.scheduling import NodeSelector, NodeSelectorRequirement, NodeSelectorTerm
 from ipc.api.v1.volume import HostPathVolumeSource, PersistentVolumeClaimVolumeSource, Volume
+from ipc.kubecontainer.cluster_values import ClusterValues
 from ipc.kubecontainer.config_objects import ObjectKey, ObjectKind, ObjectRef
 from ipc.kubecontainer.pod_claims import PodClaim
+from ipc.messages.cluster import PodValuesStated
 from ipc.messages.node_worker import VolumeDeleted
 from ipc.messages.sync_error import SyncError
 from supervisor.managers.object_delivery import SOURCES_PATIENCE_S
@@ -170,3 +174,62 @@ def test_a_claim_for_one_pod_is_the_one_that_ran_before_the_agent_began(talk: Ta
     found = got(talk, "new")
     assert found is not None
     assert found.problem.startswith("volume uses the ReadWriteOncePod access mode")
+
+
+# --- claims of a cluster -----------------------------------------------------------------------------------------
+
+
+def of_cluster(uid: str, name: str = "c") -> Pod:
+    wanted = using(uid, name)
+    metadata = msgspec.structs.replace(wanted.metadata, annotations={CONFIG_SOURCE: API_SOURCE})
+    return msgspec.structs.replace(wanted, metadata=metadata)
+
+
+def given(talk: Talk, uid: str) -> PodClaim:
+    values = talk.syncs[uid].objects.cluster
+    assert values is not None
+    return values.claims["data"]
+
+
+def say(talk: Talk, uid: str, found: PodClaim) -> None:
+    talk.say(PodValuesStated(uid=uid, values=ClusterValues(claims={"data": found})))
+
+
+def nodes(name: str) -> NodeSelector:
+    term = NodeSelectorRequirement(key="kubernetes.io/hostname", operator="In", values=(name,))
+    return NodeSelector(node_selector_terms=(NodeSelectorTerm(match_expressions=(term,)),))
+
+
+def test_a_pod_of_a_cluster_has_no_claim_of_a_document(talk: Talk) -> None:
+    talk.state(volume("a", **OF_CLASS), mine())
+    found = PodClaim(volume="pv", local_path="/srv")
+    say(talk, "u", found)
+    talk.add(of_cluster("u"))
+    assert given(talk, "u") == found
+    assert talk.syncs["u"].objects.claims == {}
+    assert talk.syncs["u"].objects.unknown == frozenset()
+
+
+def test_a_volume_of_another_node_is_not_mounted_here(talk: Talk) -> None:
+    """A pod that names its node passes no scheduler."""
+    say(talk, "u", PodClaim(volume="pv", local_path="/srv", nodes=nodes("elsewhere")))
+    talk.add(of_cluster("u"))
+    assert given(talk, "u") == PodClaim(
+        problem='NodeAffinity check failed for volume "pv" : no matching NodeSelectorTerms'
+    )
+
+
+def test_a_claim_for_one_pod_is_the_clusters_too(talk: Talk) -> None:
+    single = PodClaim(volume="pv", local_path="/srv", is_for_one_pod=True)
+    for uid in ("u", "v"):
+        say(talk, uid, single)
+        talk.add(of_cluster(uid))
+        talk.done(uid, changed=True)
+    talk.see(running("u"))
+    assert given(talk, "u").local_path == "/srv"
+    assert given(talk, "v").problem.startswith("volume uses the ReadWriteOncePod access mode")
+    talk.state(volume("a", modes=ONE, **OF_CLASS), mine(modes=ONE))
+    talk.add(using("w"))
+    found = got(talk, "w")
+    assert found is not None
+    assert not found.problem, "a document's claim of that name is another one"

@@ -3,12 +3,15 @@ from __future__ import annotations
 import asyncio
 from pathlib import Path
 
-from ipc.kubecontainer.registry_login import Pull, RegistryLogin
+import msgspec
+
+from ipc.kubecontainer.registry_login import Pull, PullAccount, RegistryLogin
 from ipc.messages.base import PullEnded, PullProgress
 from tests.fakes.clock import SimClock, simulate
 from tests.fakes.podman import FakePodman
 from tests.fakes.runtime import FakeRuntime, Flavour
 from workers.images.image_records import ImageRecords
+from workers.images.provider_answers import NodeLogin
 from workers.images.pull_records import PullRecords
 from workers.images.puller import (
     MAX_PULLS,
@@ -185,9 +188,9 @@ def test_logins_of_the_node_come_after_the_pod_s_and_what_they_bring_is_for_all(
         mine, nodes = RegistryLogin(username="a", password="1"), RegistryLogin(username="b", password="2")
         asked: list[str] = []
 
-        async def find_node_logins(image: ImageReference) -> tuple[RegistryLogin, ...]:
+        async def find_node_logins(image: ImageReference, account: PullAccount | None) -> tuple[NodeLogin, ...]:
             asked.append(str(image))
-            return (nodes,)
+            return (NodeLogin(nodes),)
 
         kit = Kit(str(tmp_path), find_node_logins)
         kit.podman.logins |= {REMOTE: {nodes}, OTHER: {mine, nodes}}
@@ -199,5 +202,27 @@ def test_logins_of_the_node_come_after_the_pod_s_and_what_they_bring_is_for_all(
         rights = PullRecords(str(tmp_path))
         for_all = {name: rights.allows(name, kit.podman.images[name].id, []) for name in (REMOTE, OTHER)}
         assert for_all == {REMOTE: True, OTHER: False}
+
+    simulate(main)
+
+
+def test_what_an_account_s_login_brings_is_for_pods_of_that_account(tmp_path: Path) -> None:
+    async def main() -> None:
+        login = RegistryLogin(username="b", password="2")
+        mine = PullAccount(namespace="default", name="builder", uid="u", tokens=(("shop", "one"),))
+
+        async def find_node_logins(image: ImageReference, account: PullAccount | None) -> tuple[NodeLogin, ...]:
+            return (NodeLogin(login, account),)
+
+        kit = Kit(str(tmp_path), find_node_logins)
+        kit.podman.logins |= {REMOTE: {login}}
+        await kit.puller.start(Pull(reference=REMOTE, account=mine))
+        await asyncio.sleep(121)
+        assert [(end.error, end.account) for end in kit.ends()] == [("", mine)]
+        rights, image = PullRecords(str(tmp_path)), kit.podman.images[REMOTE].id
+        later = msgspec.structs.replace(mine, tokens=(("shop", "another"),))
+        assert rights.allows(REMOTE, image, [later]), "tokens change, the account stays"
+        for other in ([], [msgspec.structs.replace(mine, uid="made anew")], [login]):
+            assert not rights.allows(REMOTE, image, other)
 
     simulate(main)

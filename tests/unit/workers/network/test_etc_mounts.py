@@ -5,8 +5,10 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
+import msgspec
 import pytest
 
+from ipc.api.annotations import API_SOURCE, CONFIG_SOURCE
 from ipc.api.v1.container import VolumeMount
 from ipc.api.v1.pod import HostAlias
 from ipc.podresources.network_settings import NetworkSettings
@@ -81,6 +83,23 @@ def test_whose_hosts_file_it_begins_with() -> None:
     assert own.endswith(f"10.0.0.1\t{names}fd00::1\t{names}\n# Entries added by HostAliases.\n203.0.113.1\ta\tb\n")
     of_node = hosts_text(pod(host_network=True), ("10.0.0.1",), settings)
     assert of_node == "# Kubernetes-managed hosts file (host network).\n" + Path("/etc/hosts").read_text()
+
+
+def test_pods_of_a_cluster_find_its_api_server_by_name() -> None:
+    settings = NetworkSettings(kubernetes_service_ip="192.0.2.1", cluster_domain="cluster.test")
+    entry = (
+        "\n# Entry added by cluster.kubernetesService.\n"
+        "192.0.2.1\tkubernetes.default.svc\tkubernetes.default\tkubernetes\tkubernetes.default.svc.cluster.test\n"
+    )
+    of_file = pod(host_aliases=(ALIAS,))
+    assert entry not in hosts_text(of_file, ("10.0.0.1",), settings)
+    for wanted in (of_file, pod(host_network=True)):
+        annotations = {**wanted.metadata.annotations, CONFIG_SOURCE: API_SOURCE}
+        metadata = msgspec.structs.replace(wanted.metadata, annotations=annotations)
+        of_cluster = msgspec.structs.replace(wanted, metadata=metadata)
+        nameless = msgspec.structs.replace(settings, kubernetes_service_ip="")
+        plain = hosts_text(of_cluster, ("10.0.0.1",), nameless)
+        assert hosts_text(of_cluster, ("10.0.0.1",), settings) == plain + entry, "aliases of the pod's count more"
 
 
 def test_no_resolv_conf_says_nothing(tmp_path: Path) -> None:

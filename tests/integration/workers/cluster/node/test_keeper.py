@@ -183,6 +183,23 @@ async def test_a_cordon_is_an_event_and_no_more(server: KubeApiServer, started: 
         assert node.seen[-1].spec.unschedulable is False
 
 
+async def test_a_node_that_is_being_deleted_is_told_once_and_keeps_its_pods(
+    server: KubeApiServer, started: Started, caplog: pytest.LogCaptureFixture
+) -> None:
+    """A finalizer holds it: lease and status go on until it is gone."""
+    words = "node n1 is being deleted in the cluster; its pods run on until they are deleted"
+    async with started() as node:
+        await server.asked(renewal)
+        found = server.store.get("nodes", "", "n1")
+        found["metadata"] |= {"deletionTimestamp": "2026-11-26T10:00:00Z", "finalizers": ["example.com/hold"]}
+        server.store.update(found)
+        for _ in range(2):
+            await server.asked(renewal, times=len([each for each in server.requests if renewal(each)]) + 1)
+        assert caplog.text.count(words) == 1
+        assert node.events == []
+        assert server.store.get("nodes", "", "n1")["status"]["conditions"]
+
+
 async def test_a_deleted_node_is_not_made_again(server: KubeApiServer, started: Started) -> None:
     async with started() as node:
         await server.asked(renewal)

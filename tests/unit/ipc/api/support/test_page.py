@@ -9,12 +9,15 @@ from typing import Any
 import msgspec
 import pytest
 
+from ipc.api.annotations import API_SOURCE, CONFIG_SOURCE
 from ipc.api.decode import decode_pod
 from ipc.api.defaults import default_pod
 from ipc.api.schema import Kind, Shape, field_paths, literal_values, shape_of, struct_fields
+from ipc.api.support.cluster import CLUSTER_FIELDS
 from ipc.api.support.findings import FieldFinding, row_of, unsupported_fields
 from ipc.api.support.page import ROWS, FieldSupport, render_pod_fields
 from ipc.api.support.table import ANNOTATION_ROWS, Support
+from ipc.api.support.warnings import field_warnings
 from ipc.api.v1.pod import Pod
 from tests import named_tests
 from tests.harness.api_manifests import manifest
@@ -222,3 +225,21 @@ def test_nothing_is_called_supported_without_an_end_to_end_test() -> None:
     claimed = [test for row in supported for test in row.tests]
     assert {test.partition("/")[0] for test in claimed} == {"e2e"}
     assert named_tests.missing(claimed, REPOSITORY / "tests") == []
+
+
+def test_what_is_said_of_a_cluster_is_said_of_rows() -> None:
+    of_containers = {path.replace(other, "spec.containers[*]") for path in CLUSTER_FIELDS for other in OTHER_LISTS}
+    assert {path for path in of_containers if not any(other in path for other in OTHER_LISTS)} <= set(BY_PATH)
+
+
+OTHER_LISTS = tuple(f"{name}[*]" for name in CONTAINER_LISTS)
+
+
+def test_no_pod_of_a_cluster_is_warned_of_what_the_cluster_gives() -> None:
+    """A readiness gate that nobody opens is a trap in a file, and everyday on a node of a cluster."""
+    pod = pod_with("spec.readinessGates", [{"conditionType": "www.example.com/gate"}])
+    assert field_warnings(pod) == (
+        "spec.readinessGates: nobody here can set these conditions: the pod never becomes Ready",
+    )
+    metadata = msgspec.structs.replace(pod.metadata, annotations={CONFIG_SOURCE: API_SOURCE})
+    assert field_warnings(msgspec.structs.replace(pod, metadata=metadata)) == ()

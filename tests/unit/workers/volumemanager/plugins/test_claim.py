@@ -5,11 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import Path
 
+import msgspec
 import pytest
 
+from ipc.api.annotations import API_SOURCE, CONFIG_SOURCE, is_api_pod
 from ipc.api.v1.container import VolumeMount
 from ipc.api.v1.pod import Pod
-from ipc.api.v1.volume import HostPathVolumeSource, PersistentVolumeClaimVolumeSource, Volume
+from ipc.api.v1.volume import EphemeralVolumeSource, HostPathVolumeSource, PersistentVolumeClaimVolumeSource, Volume
+from ipc.kubecontainer.cluster_values import ClusterValues
 from ipc.kubecontainer.config_objects import ConfigObjects, ObjectKind, ObjectRef
 from ipc.kubecontainer.pod_claims import PodClaim
 from ipc.messages.pod_worker import SyncDone
@@ -31,14 +34,31 @@ def using_data() -> Pod:
 
 
 def synced(tmp_path: Path, claims: Mapping[str, PodClaim], unknown: frozenset[ObjectRef] = frozenset()) -> SyncDone:
+    return _synced(tmp_path, using_data(), ConfigObjects(claims=claims, unknown=unknown))
+
+
+def _synced(tmp_path: Path, wanted: Pod, objects: ConfigObjects) -> SyncDone:
     answers: list[SyncDone] = []
 
     async def scenario() -> None:
         host = FakeHost(tmp_path / "logs")
-        answers.append(await host.sync(using_data(), objects=ConfigObjects(claims=claims, unknown=unknown)))
+        answers.append(await host.sync(wanted, objects=objects))
+        volumes.extend(host.podman.volumes)
 
+    volumes: list[str] = []
     simulate(scenario)
+    assert not is_api_pod(wanted) or not volumes, "no claim of a cluster's is a volume of Podman's"
     return answers[0]
+
+
+def of_cluster(wanted: Pod) -> Pod:
+    metadata = msgspec.structs.replace(wanted.metadata, annotations={CONFIG_SOURCE: API_SOURCE})
+    return msgspec.structs.replace(wanted, metadata=metadata)
+
+
+def using_ephemeral() -> Pod:
+    volume = Volume(name="v", ephemeral=EphemeralVolumeSource())
+    return msgspec.structs.replace(using_data(), spec=msgspec.structs.replace(using_data().spec, volumes=(volume,)))
 
 
 @pytest.mark.parametrize("claims", [{}, {"data": PodClaim(volume="pvc-1", podman_volume="data")}])
@@ -84,3 +104,23 @@ def test_where_a_claims_files_lie_is_noted_for_the_statistics(tmp_path: Path) ->
         assert read_mounted_claims(str(host.pods_dir), uid) == noted
 
     simulate(scenario)
+
+
+@pytest.mark.parametrize("wanted", [using_data(), using_ephemeral()], ids=["claim", "ephemeral"])
+def test_a_pod_of_a_cluster_gets_what_the_cluster_says_of_its_claim(tmp_path: Path, wanted: Pod) -> None:
+    """A document of that name means nothing to it, and neither does a volume of Podman's."""
+    documents = {"data": PodClaim(volume="pvc-1", podman_volume="data")}
+    pod_of_cluster = of_cluster(wanted)
+
+    def said(cluster: ClusterValues | None) -> tuple[str, str]:
+        done = _synced(tmp_path, pod_of_cluster, ConfigObjects(claims=documents, cluster=cluster))
+        return done.error, done.message
+
+    error, message = said(ClusterValues(claims={"v": PodClaim(volume="pv", local_path="/nowhere/at/all")}))
+    assert (error, "hostPath /nowhere/at/all doesn't exist" in message) == ("FailedMount", True)
+    for untold in (None, ClusterValues()):
+        error, message = said(untold)
+        assert error == "FailedMount"
+        assert "the cluster has not said anything of it since this agent began" in message
+    error, message = said(ClusterValues(claims={"v": PodClaim(problem="PVC is not bound")}))
+    assert (error, "PVC is not bound" in message) == ("FailedMount", True)

@@ -1,0 +1,114 @@
+"""Images of a cluster's pods behind logins that a program of the node gives to some service accounts."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Final
+
+import pytest
+import yaml
+
+from tests import registry
+from tests.e2e.agent import Agent
+from tests.e2e.cluster import Cluster
+from tests.e2e.conftest import NewAgent
+from tests.e2e.manifests import Json
+from tests.e2e.test_pull_secrets import gets_nothing, wanting
+from tests.registry import PASSWORD, USER, Registry
+
+pytestmark = [pytest.mark.e2e, pytest.mark.podman]
+
+V1: Final = "credentialprovider.kubelet.k8s.io/v1"
+AUDIENCE: Final = "registry.example"
+TEAM: Final = "registry.example/team"
+
+
+@pytest.fixture(scope="module")
+def shop(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Registry]:
+    if reason := registry.why_not():
+        pytest.skip(reason)
+    with contextlib.ExitStack() as stack:
+        yield stack.enter_context(registry.registry(tmp_path_factory.mktemp("closed"), login=True))
+
+
+@pytest.fixture(scope="module")
+def programs(shop: Registry, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A directory with a provider that gives nothing without a token, its configuration, and what it was ``asked``."""
+    directory = tmp_path_factory.mktemp("providers")
+    answer = {
+        "kind": "CredentialProviderResponse",
+        "apiVersion": V1,
+        "cacheKeyType": "Registry",
+        "auth": {shop.address: {"username": USER, "password": PASSWORD}},
+    }
+    (directory / "answer").write_text(json.dumps(answer))
+    program = directory / "shop-login"
+    program.write_text(f"#!/bin/sh\ntee -a {directory}/asked | grep -q serviceAccountToken && cat {directory}/answer\n")
+    program.chmod(0o700)
+    stated = {
+        "name": program.name,
+        "apiVersion": V1,
+        "matchImages": [shop.address],
+        "defaultCacheDuration": "1h",
+        "tokenAttributes": {
+            "serviceAccountTokenAudience": AUDIENCE,
+            "requireServiceAccount": True,
+            "cacheType": "ServiceAccount",
+            "requiredServiceAccountAnnotationKeys": [TEAM],
+        },
+    }
+    config = {"apiVersion": "kubelet.config.k8s.io/v1", "kind": "CredentialProviderConfig", "providers": [stated]}
+    (directory / "config.yaml").write_text(yaml.safe_dump(config))
+    return directory
+
+
+@pytest.fixture(scope="module")
+def node(
+    cluster: Cluster,
+    shop: Registry,
+    programs: Path,
+    tmp_path_factory: pytest.TempPathFactory,
+    new_shared_agent: NewAgent,
+) -> Agent:
+    """A node whose user has no login for the registry."""
+    made = new_shared_agent(
+        imageCredentialProviderConfig=str(programs / "config.yaml"), imageCredentialProviderBinDir=str(programs)
+    )
+    made.environment |= registry.registries_conf(tmp_path_factory.mktemp("podman-env"), shop.address)
+    cluster.join(made, tmp_path_factory.mktemp("kubeconfig"))
+    made.start()
+    return made
+
+
+def account(name: str, **annotations: str) -> Json:
+    metadata = {"name": name, "annotations": annotations}
+    return {"kind": "ServiceAccount", "apiVersion": "v1", "metadata": metadata}
+
+
+def as_account(name: str, manifest: Json) -> Json:
+    manifest["spec"]["serviceAccountName"] = name
+    return manifest
+
+
+def test_pods_of_an_account_that_the_program_knows_get_its_images(
+    cluster: Cluster, node: Agent, shop: Registry, programs: Path
+) -> None:
+    shop.push("team/app", "1")
+    image = f"{shop.address}/team/app:1"
+    cluster.create(account("builder", **{TEAM: "red"}), account("stranger"))
+    cluster.schedule(as_account("builder", wanting("mine", image)))
+    node.until(lambda: cluster.is_ready("mine"), "the pod has its image")
+    (asked,) = (json.loads(line) for line in (programs / "asked").read_text().splitlines())
+    assert (asked["image"], asked["serviceAccountAnnotations"]) == (f"{shop.address}/team/app", {TEAM: "red"})
+    user = cluster.do(lambda server: server.tokens.user(asked["serviceAccountToken"], AUDIENCE))
+    assert user is not None
+    assert user.name == "system:serviceaccount:default:builder"
+    cluster.schedule(as_account("builder", wanting("again", image)))
+    cluster.schedule(as_account("stranger", wanting("foreign", image)))
+    node.until(lambda: cluster.is_ready("again"), "the image is the account's")
+    node.until(lambda: gets_nothing(node, "foreign"), "and no other's, though it is there")
+    assert len((programs / "asked").read_text().splitlines()) == 1, "an account without the annotation is not asked for"
+    assert asked["serviceAccountToken"] not in node.log_text()
