@@ -59,7 +59,7 @@ class PodTexts:
                 return event if known is None and event.type == EventType.NORMAL else _with_message(event, known)
             case ObservationFailed(uid=uid):
                 return _with_message(event, self._known(uid))
-            case SyncDone(uid=uid):
+            case SyncDone(uid=uid) if _has_texts(event):
                 return _answer(event, self._known(uid))
             case _:
                 return event
@@ -89,6 +89,11 @@ def _text(text: str, known: Known) -> str:
 
 def _with_message(report: EventReport | ObservationFailed, known: Known) -> EventReport | ObservationFailed:
     return msgspec.structs.replace(report, message=_text(report.message, known))
+
+
+def _has_texts(done: SyncDone) -> bool:
+    """Whether a sync has more to say than that it found nothing to do."""
+    return bool(done.message or any(found.message for found in (*done.results, *done.pull_failures)))
 
 
 def _answer(done: SyncDone, known: Known) -> SyncDone:

@@ -104,6 +104,21 @@ def tick_with(pods: int, node: NodeResources) -> int:
     return work_of(partial(talk.say, SyncTick()))
 
 
+def test_a_sync_that_finds_nothing_is_as_much_work_for_the_master_beside_many() -> None:
+    few, many = (resync_with(pods) for pods in (FEW, MANY))
+    assert as_much(few, many), (few, many)
+
+
+def resync_with(pods: int) -> int:
+    """Work of a pod's share of the tick in which all are due, and of the end of its sync."""
+    talk = talk_with(pods)
+    talk.say(SyncTick())
+    for uid in list(talk.syncs):
+        talk.done(uid)
+    due = work_of(partial(talk.tick, 2 * talk.settings.sync_frequency_s)) // pods
+    return due + work_of(partial(talk.done, "p1"))
+
+
 # --- the node worker ---
 
 
