@@ -300,7 +300,7 @@ class StatusManager:
         basis = self._basis(state, state.pod, observed, probe_results)
         is_settled = record.is_settled(basis)
         if not is_settled:
-            self._generate(record, basis, observed, now)
+            self._generate(state, basis, observed, now)
         told = self._surroundings(state, state.stated or state.pod, observed)
         if is_settled and told == record.told:
             return []
@@ -330,8 +330,8 @@ class StatusManager:
             restarts=frozenset(self._requested_restarts(state.uid)),
         )
 
-    def _generate(self, record: _Record, basis: _Basis, observed: RuntimePodStatus, now: Instant) -> None:
-        pod, phase = basis.pod, basis.phase
+    def _generate(self, state: PodWorkerState, basis: _Basis, observed: RuntimePodStatus, now: Instant) -> None:
+        record, pod, phase = self._record(state.uid), basis.pod, basis.phase
         given = StatusInput(
             pod=pod,
             observed=basis.observed,
