@@ -173,18 +173,19 @@ def sandbox_hash(pod: Pod) -> str:
 
 def _sandbox_covered(pod: Pod) -> dict[str, Any]:
     """With the pod's own limits, which the hashes of agents that could not resize have covered."""
-    spec = _json(pod.spec)
+    parts = msgspec.structs.replace(pod.spec, containers=(), init_containers=(), ephemeral_containers=(), volumes=())
+    spec = _json(parts)  # without what is most of it and not covered
     covered = {key: value for key, value in spec.items() if key in SANDBOX_FIELDS and _SAME_AS_ABSENT.get(key) != value}
     covered["securityContext"] = _pod_security(pod.spec, SANDBOX_SECURITY_FIELDS)
     covered |= {"ids": ids_of_pod(pod.spec)} if has_own_ids(pod.spec) else {}
     covered["limits"] = _json(pod.spec.resources).get("limits", {}) if pod.spec.resources is not None else {}
-    covered["ports"] = [] if pod.spec.host_network else _published(spec["containers"])
+    covered["ports"] = [] if pod.spec.host_network else _published(pod.spec)
     return covered
 
 
-def _published(containers: list[dict[str, Any]]) -> list[dict[str, Any]]:
+def _published(spec: PodSpec) -> list[dict[str, Any]]:
     """The ports that the host gives. A port's name is for people and Services."""
-    ports = [port for container in containers for port in container.get("ports", ()) if port.get("hostPort")]
+    ports = [_json(port) for container in spec.containers for port in container.ports if port.host_port]
     return [{key: value for key, value in port.items() if key != "name"} for port in ports]
 
 

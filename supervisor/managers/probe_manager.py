@@ -142,6 +142,10 @@ class ProbeManager:
 
     # --- probers -------------------------------------------------------------------------------------------------
 
+    def concerns(self, state: PodWorkerState) -> bool:
+        """Whether the pod is to be probed, or is by now: for every other one `reconcile` has no message."""
+        return state.is_probed or state.uid in self._probers
+
     def reconcile(
         self,
         state: PodWorkerState,

@@ -26,6 +26,8 @@ class PodTable:
         """Pods whose manifest has activeDeadlineSeconds."""
         self._touched: set[str] = set()
         """Pods that this event may have made ready for dispatch."""
+        self._concerned: set[str] = set()
+        """Pods that were touched or changed since `take_concerned`."""
 
     def __iter__(self) -> Iterator[PodWorkerState]:
         return iter(self._states.values())
@@ -53,7 +55,14 @@ class PodTable:
     def take_touched(self) -> list[str]:
         """UIDs that were touched since the last call, in their order."""
         touched, self._touched = sorted(self._touched), set()
+        self._concerned.update(touched)
         return touched
+
+    def take_concerned(self) -> Collection[str]:
+        """UIDs of the pods that events have concerned since the last call, of pods that are gone among them: nothing
+        of any other has changed."""
+        concerned, self._concerned = self._concerned | self._touched, set()
+        return concerned
 
     def begin(self, uid: str, name: str, pod: Pod | None, source: str) -> PodWorkerState:
         """Enter a pod; without ``pod`` it is an orphan."""
@@ -66,6 +75,7 @@ class PodTable:
         """A newer desired pod."""
         self.stir(state)
         state.update(pod)
+        self._concerned.add(state.uid)
         self._note_deadline(state)
 
     def stir(self, state: PodWorkerState) -> None:
@@ -87,6 +97,7 @@ class PodTable:
     def end(self, state: PodWorkerState) -> None:
         """Drop a pod of which nothing is left."""
         del self._states[state.uid]
+        self._concerned.add(state.uid)
         self._with_deadline.pop(state.uid, None)
         self._rows.give_back(state.row)
         self._shards.release(state.slot, is_quiet=self._quiet_pods.is_quiet(state.uid))

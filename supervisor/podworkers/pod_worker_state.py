@@ -12,6 +12,10 @@ def _references(pod: Pod | None) -> frozenset[ObjectRef]:
     return referenced_objects(pod) if pod is not None else frozenset()
 
 
+def _is_probed(pod: Pod | None) -> bool:
+    return pod is not None and any(map(probes_of, (*pod.spec.init_containers, *pod.spec.containers)))
+
+
 class PodWorkerState:
     """Entry of the pod table. Only its own methods assign anything of it."""
 
@@ -31,6 +35,8 @@ class PodWorkerState:
         them."""
         self.successor: Pod | None = None
         """Wanted again under the same UID while it is still going down (PW-08)."""
+        self.is_probed = _is_probed(pod)
+        """Whether its manifest has a probe."""
         self.lifecycle = PodLifecycle(pod)
         self._stated: Pod | None = None
 
@@ -38,12 +44,6 @@ class PodWorkerState:
     def pod(self) -> Pod | None:
         """Desired pod, with the resources that it was allocated; None for an orphan."""
         return self.lifecycle.pod
-
-    @property
-    def is_probed(self) -> bool:
-        """Whether its manifest has a probe."""
-        spec = self.pod.spec if self.pod is not None else None
-        return spec is not None and any(map(probes_of, (*spec.init_containers, *spec.containers)))
 
     @property
     def stated(self) -> Pod | None:
@@ -59,6 +59,7 @@ class PodWorkerState:
         self._stated = None
         self.references = _references(pod)
         self.all_references |= self.references
+        self.is_probed = _is_probed(pod)
         self.lifecycle.update(pod)
 
     def succeed(self, pod: Pod, source: str) -> None:

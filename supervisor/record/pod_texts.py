@@ -59,7 +59,7 @@ class PodTexts:
                 return event if known is None and event.type == EventType.NORMAL else _with_message(event, known)
             case ObservationFailed(uid=uid):
                 return _with_message(event, self._known(uid))
-            case SyncDone(uid=uid):
+            case SyncDone(uid=uid) if _has_texts(event):
                 return _answer(event, self._known(uid))
             case _:
                 return event
@@ -89,6 +89,12 @@ def _text(text: str, known: Known) -> str:
 
 def _with_message(report: EventReport | ObservationFailed, known: Known) -> EventReport | ObservationFailed:
     return msgspec.structs.replace(report, message=_text(report.message, known))
+
+
+def _has_texts(done: SyncDone) -> bool:
+    """Whether a sync has more to say than that it found nothing to do."""
+    is_told = any(result.message for result in done.results)
+    return bool(done.message or is_told or any(failure.message for failure in done.pull_failures))
 
 
 def _answer(done: SyncDone, known: Known) -> SyncDone:

@@ -19,7 +19,7 @@ from ipc.host.clock import Instant, rfc3339
 from ipc.kubecontainer.frozen import is_frozen
 from ipc.kubecontainer.pod_containers import every_container
 from ipc.kubecontainer.pod_failure import PodFailure
-from ipc.kubecontainer.pod_status import RuntimePodStatus
+from ipc.kubecontainer.pod_status import RuntimePodStatus, SandboxStatus
 from ipc.kubecontainer.probe_results import ProbeResults
 from ipc.messages import event_reasons
 from ipc.messages.api_server import FeedMessage, PodChanged
@@ -61,6 +61,19 @@ class _Basis(msgspec.Struct, frozen=True):
     """Ids of containers that are to begin anew because somebody wants it."""
 
 
+class _Surroundings(msgspec.Struct, frozen=True):
+    """Parts of a report that do not follow from the basis of its status."""
+
+    pod: Pod
+    """As its source states it."""
+    source: str
+    slot: int
+    deletion_wall: float | None
+    is_observed: bool
+    summary: str
+    sandbox: SandboxStatus | None
+
+
 class _Record:
     """Status, reported status and sync summary of one pod, and what they follow from."""
 
@@ -83,6 +96,8 @@ class _Record:
         """The pod was evicted: later agents do not run it either."""
         self._settled: _Basis | None = None
         """From which ``status`` follows again and again."""
+        self.told: _Surroundings | None = None
+        """With what ``reported`` was reported last."""
         self._failed: tuple[SyncResult, ...] = ()
         """Failed actions of the pod's last sync."""
         self._error = ""
@@ -122,8 +137,11 @@ class _Record:
         is_fixed = (status, reported) == (self.status, self.reported)
         self._settled = basis if is_fixed else None
         if not is_fixed:  # else those stay that the feed has, too
-            self.status, self.reported = status, reported
+            self.status, self.reported, self.told = status, reported, None
         self.was_observed = self.was_observed or basis.observed.observed_at > 0.0
+
+    def report(self, told: _Surroundings) -> None:
+        self.told = told
 
     def steady_wall(self, now: Instant) -> float:
         """The wall clock, but not what it was set forward since the pod is known here: that was no time to be active
@@ -277,45 +295,48 @@ class StatusManager:
         """Generates the status; an unchanged one is not reported again (STAT-01)."""
         assert state.pod is not None
         record = self._record(state.uid)
+        record.adopt(state.pod)
         before, was_observed_before = record.status, record.was_observed
-        self._generate(state, observed, probe_results, now)
-        messages = self._feed.pod(self._pod_changed(state, state.stated or state.pod, observed, observed_at))
+        basis = self._basis(state, state.pod, observed, probe_results)
+        is_settled = record.is_settled(basis)
+        if not is_settled:
+            self._generate(state, basis, observed, now)
+        told = self._surroundings(state, state.stated or state.pod, observed)
+        if is_settled and told == record.told:
+            return []
+        messages = self._feed.pod(self._pod_changed(state, told, observed_at))
+        record.report(told)
         # One that was found ended, after a restart of the agent, was reported in time.
         was_there = was_observed_before or observed.is_running()
         if was_there and _has_exceeded_deadline(record.status) and not _has_exceeded_deadline(before):
             messages += self.event(pod_event(state, event_reasons.DEADLINE_EXCEEDED, DEADLINE_EXCEEDED_MESSAGE), now)
         return messages
 
-    def _generate(
-        self,
-        state: PodWorkerState,
-        observed: RuntimePodStatus,
-        probe_results: Mapping[str, ProbeResults],
-        now: Instant,
-    ) -> None:
-        assert state.pod is not None
-        record, phase = self._record(state.uid), state.lifecycle.phase
-        record.adopt(state.pod)
-        basis = _Basis(
-            pod=state.pod,
+    def _basis(
+        self, state: PodWorkerState, pod: Pod, observed: RuntimePodStatus, probe_results: Mapping[str, ProbeResults]
+    ) -> _Basis:
+        record = self._record(state.uid)
+        return _Basis(
+            pod=pod,
             observed=self._texts.observed(state, observed),
             reasons=dict(self._reasons.of_pod(state.uid)),
             probe_results=dict(probe_results),
             host_ips=self._host_ips,
-            phase=phase,
+            phase=state.lifecycle.phase,
             was_observed_before=record.was_observed,
             rejection=record.rejection,
             kill=record.kill,
             resources=self._allocations.resources(state.uid),
             restarts=frozenset(self._requested_restarts(state.uid)),
         )
-        if record.is_settled(basis):
-            return
+
+    def _generate(self, state: PodWorkerState, basis: _Basis, observed: RuntimePodStatus, now: Instant) -> None:
+        record, pod, phase = self._record(state.uid), basis.pod, basis.phase
         given = StatusInput(
-            pod=state.pod,
+            pod=pod,
             observed=basis.observed,
             reasons=basis.reasons,
-            previous=_with_gates(record.status, state.pod),
+            previous=_with_gates(record.status, pod),
             host_ips=self._host_ips,
             probe_results=basis.probe_results,
             replaced=self._replaced(basis, observed),
@@ -348,23 +369,33 @@ class StatusManager:
         )
         return redefined | {container.name for container in observed.containers if container.id in basis.restarts}
 
-    def _pod_changed(
-        self, state: PodWorkerState, pod: Pod, observed: RuntimePodStatus, observed_at: float
-    ) -> PodChanged:
-        record, deletion_wall = self._record(state.uid), state.lifecycle.deletion_wall
-        assert record.reported is not None
+    def _surroundings(self, state: PodWorkerState, stated: Pod, observed: RuntimePodStatus) -> _Surroundings:
+        record = self._record(state.uid)
+        return _Surroundings(
+            pod=stated,
+            source=state.source,
+            slot=state.slot,
+            deletion_wall=state.lifecycle.deletion_wall,
+            is_observed=record.was_observed or not record.is_restored,
+            summary=record.summary,
+            sandbox=next(iter(observed.sandboxes), None),
+        )
+
+    def _pod_changed(self, state: PodWorkerState, told: _Surroundings, observed_at: float) -> PodChanged:
+        reported = self._record(state.uid).reported
+        assert reported is not None
         return PodChanged(
             resource_version=0,
-            pod=pod,
-            status=record.reported,
-            source=state.source,
-            deletion_timestamp=rfc3339(deletion_wall) if deletion_wall is not None else "",
+            pod=told.pod,
+            status=reported,
+            source=told.source,
+            deletion_timestamp=rfc3339(told.deletion_wall) if told.deletion_wall is not None else "",
             observed_at=observed_at,
-            is_observed=record.was_observed or not record.is_restored,
+            is_observed=told.is_observed,
             next_try=self._next_tries(state),
-            summary=record.summary,
-            slot=state.slot,
-            sandbox=next(iter(observed.sandboxes), None),
+            summary=told.summary,
+            slot=told.slot,
+            sandbox=told.sandbox,
         )
 
     def _next_tries(self, state: PodWorkerState) -> dict[str, str]:

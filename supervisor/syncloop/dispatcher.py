@@ -46,6 +46,8 @@ class Dispatcher:
 
     def _probe(self, state: PodWorkerState, now: Instant) -> None:
         probes, statuses = self._parts.probes, self._parts.statuses
+        if not probes.concerns(state):
+            return
         messages = probes.reconcile(
             state,
             self._parts.cache.entry(state.uid),

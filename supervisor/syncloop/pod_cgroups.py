@@ -8,7 +8,6 @@ each pod that comes or goes and once a minute.
 from __future__ import annotations
 
 import math
-import operator
 from typing import Final
 
 from ipc.api.v1.pod import Pod
@@ -16,6 +15,7 @@ from ipc.host.clock import Instant
 from ipc.messages.node_worker import UpdatePodCgroups
 from ipc.messages.pod_worker import WorkType
 from ipc.podresources.pod_cgroups import burstable_milli_cpu, shared_slices
+from supervisor.podworkers.pod_worker_state import PodWorkerState
 from supervisor.processes.worker_pool import NODE_SLOT
 from supervisor.syncloop.parts import LoopParts
 
@@ -42,16 +42,12 @@ class PodCgroupPlans:
     def tick(self, now: Instant) -> None:
         """Send a plan if one is due. Only to be called while it is known what is wanted and what runs."""
         parts = self._parts
-        pod_cgroups = parts.node.pod_cgroups
+        concerned, pod_cgroups = parts.pod_table.take_concerned(), parts.node.pod_cgroups
         if pod_cgroups is None or not parts.out.is_up(NODE_SLOT):
             return
-        active = {
-            state.uid: state.pod
-            for state in parts.pod_table
-            if state.pod is not None and state.lifecycle.active and state.lifecycle.phase is WorkType.SYNC
-        }
-        if now.mono - self._planned_at < PERIOD_S and self._is_planned(active):
+        if now.mono - self._planned_at < PERIOD_S and not any(map(self._is_news, concerned)):
             return
+        active = {state.uid: pod for state in parts.pod_table if (pod := _active(state)) is not None}
         self._asked = {
             uid: self._asked[uid] if self._pods.get(uid) is pod else burstable_milli_cpu(pod)
             for uid, pod in active.items()
@@ -65,6 +61,13 @@ class PodCgroupPlans:
             )
         )
 
-    def _is_planned(self, active: dict[str, Pod]) -> bool:
-        """Whether the last plan was made of the same pods: specs are replaced, never changed."""
-        return list(active) == list(self._pods) and all(map(operator.is_, active.values(), self._pods.values()))
+    def _is_news(self, uid: str) -> bool:
+        """Whether the last plan was made of another pod than that is now: specs are replaced, never changed."""
+        return self._pods.get(uid) is not _active(self._parts.pod_table.get(uid))
+
+
+def _active(state: PodWorkerState | None) -> Pod | None:
+    """The pod, while it runs or may run."""
+    if state is None or not state.lifecycle.active or state.lifecycle.phase is not WorkType.SYNC:
+        return None
+    return state.pod

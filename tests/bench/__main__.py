@@ -23,6 +23,7 @@ import msgspec
 
 from ipc.host.clock import monotonic
 from supervisor.config.settings import PodmanSettings, seconds
+from tests.bench.byte_code import make_byte_code
 from tests.bench.default_periods import set_default_periods
 from tests.bench.own_storage import own_storage
 from tests.bench.phases import Bench, Recorder, Windows
@@ -43,6 +44,7 @@ QUICK: Final = Windows(idle_timeout_s=2.0, idle_s=2.0, resync_s=0.0, restarts=2,
 def main(arguments: Sequence[str]) -> int:
     options = _options(arguments)
     signal.signal(signal.SIGTERM, signal.default_int_handler)
+    make_byte_code()
     run = Run(options, load())
     try:
         with own_storage() as run_name:

@@ -24,6 +24,7 @@ import msgspec
 import psutil
 
 from tests.bench.budgets import ALL, BUDGETS, KIB, LEFT_ALONE, LOOKED_AT, ROLES, budget
+from tests.bench.byte_code import make_byte_code
 from tests.bench.simulated import manifests, simulated_node
 
 READY_DEADLINE_S: Final = 120.0
@@ -104,6 +105,7 @@ def main() -> None:
     parser.add_argument("--pods", default="10,60", help="how many, one after the other")
     parser.add_argument("--rounds", type=int, default=1)
     options = parser.parse_args()
+    make_byte_code()
     print(report([int(pods) for pods in options.pods.split(",")], options.rounds))
 
 

@@ -124,7 +124,7 @@ _HOOKS: Final[tuple[tuple[Any, str, Place, Callable[..., Collection[str]]], ...]
     (Observer, "_inspect_ended", Place.DECODE, lambda _, __, found: (found.labels.get(labels.POD_UID, ""),)),
     (observer, "pod_status", Place.OBSERVE, lambda uid, *_: (uid,)),
     (pod_worker, "_sync_pod", Place.SYNC, lambda run, _: (run.request.uid,)),
-    (StatusManager, "_generate", Place.STATUS, lambda _, state, *__: (state.uid,)),
+    (StatusManager, "_basis", Place.STATUS, lambda _, state, *__: (state.uid,)),
     (ObjectDelivery, "load", Place.DELIVER, lambda _, state, __: (state.uid,)),
     (container_gc, "dead_beyond_maximum", Place.COLLECT, lambda views, *_: _uids_of(views)),
 )

@@ -14,6 +14,8 @@ from typing import Any
 import pytest
 
 from ipc.host.clock import SystemClock
+from ipc.podresources.node_resources import NodeResources, PodCgroups
+from supervisor.admission.predicates import UNKNOWN_NODE
 from supervisor.protocol.events import HousekeepingTick, SyncTick
 from tests.contract.target import FAKE_IMAGE, FakeTarget, container_spec, pod_spec
 from tests.fakes.ownership import ownership
@@ -35,9 +37,9 @@ def as_much(few: int, many: int) -> bool:
 # --- the master ---
 
 
-def talk_with(pods: int) -> Talk:
+def talk_with(pods: int, node: NodeResources = UNKNOWN_NODE) -> Talk:
     """So many pods run, and their sources were read."""
-    talk = Talk(max_pods=2 * MANY, rows=2 * MANY)
+    talk = Talk(max_pods=2 * MANY, rows=2 * MANY, node=node)
     for index in range(pods):
         start(talk, f"p{index}")
     talk.ready()
@@ -86,16 +88,35 @@ def test_a_start_of_all_is_as_much_work_per_pod_with_many() -> None:
     assert as_much(round(few), round(many)), (few, many)
 
 
-def test_a_tick_in_which_nothing_is_due_is_as_much_work_with_many() -> None:
-    few, many = (tick_with(pods) for pods in (FEW, MANY))
+@pytest.mark.parametrize(
+    "node", [UNKNOWN_NODE, NodeResources(pod_cgroups=PodCgroups())], ids=["no slices", "slices of pods"]
+)
+def test_a_tick_in_which_nothing_is_due_is_as_much_work_with_many(node: NodeResources) -> None:
+    few, many = (tick_with(pods, node) for pods in (FEW, MANY))
     assert as_much(few, many), (few, many)
 
 
-def tick_with(pods: int) -> int:
-    """Work of a second tick: the first one collects garbage too."""
-    talk = talk_with(pods)
+def tick_with(pods: int, node: NodeResources) -> int:
+    """Work of a third tick: the first one collects garbage too and sends syncs, the second plans slices for these."""
+    talk = talk_with(pods, node)
+    talk.say(SyncTick())
     talk.say(SyncTick())
     return work_of(partial(talk.say, SyncTick()))
+
+
+def test_a_sync_that_finds_nothing_is_as_much_work_for_the_master_beside_many() -> None:
+    few, many = (resync_with(pods) for pods in (FEW, MANY))
+    assert as_much(few, many), (few, many)
+
+
+def resync_with(pods: int) -> int:
+    """Work of a pod's share of the tick in which all are due, and of the end of its sync."""
+    talk = talk_with(pods)
+    talk.say(SyncTick())
+    for uid in list(talk.syncs):
+        talk.done(uid)
+    due = work_of(partial(talk.tick, 2 * talk.settings.sync_frequency_s)) // pods
+    return due + work_of(partial(talk.done, "p1"))
 
 
 # --- the node worker ---

@@ -52,6 +52,8 @@ def _is_last_trace(given: Given, container: RuntimeContainerStatus) -> bool:
 
 def dead_containers(given: Given, keep_ids: Container[str]) -> tuple[RuntimeContainerStatus, ...]:
     """Dead containers to remove (CGC-07). ``keep_ids``: containers that this decision goes on with."""
+    if all(c.state in ALIVE for c in given.status.containers):
+        return ()
     too_many = given.dead_containers.union(dead_to_remove(given.status.containers, given.gc, given.now_wall))
     names = [found.container.name for found in every_container(given.pod.spec)]
     kept = {kept.id for name in names for kept in _kept_dead(given, name, too_many)}

@@ -8,7 +8,7 @@ often as they come round. A pod without costs nothing.
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Final
 
@@ -35,7 +35,7 @@ from workers.fs.directories import made_below, private_root
 from workers.fs.disk_usage import MAX_FILES, used_bytes
 from workers.kubecontainer.mounted_volume import why
 from workers.logs.pod_dirs import pod_directory
-from workers.sync.run import SyncRun
+from workers.sync.run import PodRef, SyncRun
 from workers.userns.unshare import Unshare, UnshareError, UnshareTimeout
 from workers.volumemanager.plugins.empty_dir import empty_dir_place
 from workers.volumemanager.plugins.volume_host import VolumeHost
@@ -48,9 +48,10 @@ log = logging.getLogger(__name__)
 
 
 async def evict_if_beyond_limits(
-    run: SyncRun, host: VolumeHost, logs: Path, pod: Pod, status: RuntimePodStatus
+    run: SyncRun, host: VolumeHost, logs: Callable[[PodRef], Path], pod: Pod, status: RuntimePodStatus
 ) -> None:
-    """Mark a pod that takes more of the disk than it may, and say so in the sync's record. ``logs``: its log directory.
+    """Mark a pod that takes more of the disk than it may, and say so in the sync's record. ``logs``: pods' log
+    directories.
 
     A pod with too many files to be measured is beyond its limits. One that cannot be measured by no fault of its own
     (the disk, Podman) goes on, with an event. Raises SyncEnded."""
@@ -66,7 +67,7 @@ async def evict_if_beyond_limits(
                 for name in volumes
             },
             containers={
-                name: await _disk_usage(run, unshare, await _of_container(run, logs, status, name))
+                name: await _disk_usage(run, unshare, await _of_container(run, logs(run.pod), status, name))
                 for name in containers
             },
         )

@@ -23,9 +23,11 @@ def open_regular(directory: Path, path: Path) -> int:
 
     The last component is not followed when it is a symlink, and a FIFO cannot hold us up.
     """
-    inside = path.parent.resolve(strict=True)
-    if not inside.is_relative_to(directory.resolve(strict=True)):
-        raise FileNotFoundError(f"{path} leads out of {directory}")
+    inside = path.parent
+    if inside != directory:  # else wherever that leads, it is the same place
+        inside = inside.resolve(strict=True)
+        if not inside.is_relative_to(directory.resolve(strict=True)):
+            raise FileNotFoundError(f"{path} leads out of {directory}")
     return _regular(os.open(inside / path.name, _READ | os.O_NOFOLLOW), path)
 
 

@@ -6,6 +6,7 @@ and its event, and stops no other container.
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -61,10 +62,14 @@ class ContainerStarter:
         self._manager = context.images
         self._inputs = inputs
         self._pod = inputs.of.pod
-        self._logs = context.node.logs(run.pod)
         self._images = PodImages(run, context.images, inputs.of)
         self._made: dict[str, _Made] = {}
         """By id, of containers that were not started yet."""
+
+    @property
+    def _logs(self) -> Path:
+        """The pod's log directory: most syncs start nothing."""
+        return self._node.logs(self._run.pod)
 
     async def start(self, start: ContainerStart) -> bool:
         """Start one container and record how it went; True when it was started and its hook, if it has one, has

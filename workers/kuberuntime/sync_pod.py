@@ -92,7 +92,7 @@ async def sync_pod(context: SyncContext, run: SyncRun, request: SyncPod, of: Pod
     await _remove(run, actions)
     # 12. When nothing was to do: end the pod if it takes more of the disk than it may.
     if not run.record.changed:
-        await evict_if_beyond_limits(run, host, node.logs(run.pod), pod, status)
+        await evict_if_beyond_limits(run, host, node.logs, pod, status)
 
 
 def _starts(actions: PodActions) -> bool:

@@ -39,7 +39,7 @@ class RelistSchedule:
 
     def __init__(self, shortest_s: float, longest_s: float, rng: random.Random) -> None:
         """The first relist is due at once; from one to the next it is ``shortest_s`` to ``longest_s``, give or take
-        RELIST_JITTER. While there was no reason for doubt, one that finds nothing new is enough for the longest."""
+        RELIST_JITTER. While there is no reason for doubt, one that finds nothing new is enough for the longest."""
         self._shortest_s = shortest_s
         self._longest_s = longest_s
         self._rng = rng
@@ -52,6 +52,7 @@ class RelistSchedule:
         self._has_answered = False
         """Whether Podman has answered a relist yet."""
         self._has_doubted = False
+        """Whether there was a reason for doubt since relists were last as rare as they may be."""
         self._failures = 0
         """Number of relists and pings in a row that Podman did not answer."""
 
@@ -129,9 +130,15 @@ class RelistSchedule:
             self._quiet_relists = 0
         elif self._was_due:
             self._quiet_relists += 1 if self._has_doubted else CERTAIN
+            self._has_doubted = self._has_doubted and not self._are_rarest
         period_s = relist_period_s(self._shortest_s, self._longest_s, self._quiet_relists, now - started_at)
         period_s *= self._rng.uniform(1 - RELIST_JITTER, 1 + RELIST_JITTER)
         self._relist_at = min(self._relist_at, started_at + period_s, now + again_in_s)
+
+    @property
+    def _are_rarest(self) -> bool:
+        """Whether so many have found nothing new that no longer period follows."""
+        return relist_period_s(self._shortest_s, self._longest_s, self._quiet_relists, 0.0) >= self._longest_s
 
     def _doubt(self) -> None:
         """Something may have been missed; nothing before the first relist, while our own service starts and does not

@@ -58,9 +58,18 @@ def json_name(attribute: str) -> str:
 
 
 class ApiStruct(
-    msgspec.Struct, frozen=True, kw_only=True, rename=json_name, forbid_unknown_fields=True, omit_defaults=True
+    msgspec.Struct,
+    frozen=True,
+    kw_only=True,
+    rename=json_name,
+    forbid_unknown_fields=True,
+    omit_defaults=True,
+    gc=False,
 ):
-    """A v1 type: immutable, keyword-only, camelCase in JSON, an unknown field is an error, zero values are left out."""
+    """A v1 type: immutable, keyword-only, camelCase in JSON, an unknown field is an error, zero values are left out.
+
+    Trees of values have no cycle that the garbage collector would have to look for.
+    """
 
 
 def always(value: Any) -> Any:

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import hashlib
 from typing import Any
 
 import msgspec
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from ipc.api.v1.base import json_name
 from ipc.api.v1.container import Container, ContainerPort, EphemeralContainer, ResourceRequirements, VolumeMount
@@ -20,8 +23,11 @@ from ipc.api.v1.security import (
     SELinuxOptions,
     Sysctl,
 )
+from ipc.api.v1.volume import EmptyDirVolumeSource, Volume
 from ipc.kubecontainer.hashing import (
     CONTAINER_FIELDS,
+    HASH_CHARS,
+    SANDBOX_FIELDS,
     container_hash,
     hash_in,
     is_made_from,
@@ -225,6 +231,50 @@ def test_what_it_does_not_depend_on_leaves_it() -> None:
     ]
     assert len({sandbox_hash(of) for of in same}) == 1
     assert sandbox_hash(with_port(name="http")) == sandbox_hash(with_port())
+
+
+PORTS = st.lists(
+    st.builds(
+        ContainerPort,
+        container_port=st.just(80),
+        host_port=st.sampled_from([0, 8080, 8081]),
+        host_ip=st.sampled_from(["", "::1"]),
+        name=st.sampled_from(["", "http"]),
+    ),
+    max_size=2,
+).map(tuple)
+PODS = st.builds(
+    pod,
+    st.builds(container, st.just("a"), ports=PORTS),
+    st.builds(container, st.just("b"), ports=PORTS),
+    init_containers=st.sampled_from([(), (container("i", ports=(PUBLISHED,)),)]),
+    volumes=st.sampled_from([(), (Volume(name="v", empty_dir=EmptyDirVolumeSource()),)]),
+    hostname=st.sampled_from(["", "h"]),
+    host_network=st.booleans(),
+    share_process_namespace=st.sampled_from([None, False, True]),
+    dns_policy=st.sampled_from(["", "ClusterFirst", "Default"]),
+    dns_config=st.sampled_from([None, PodDNSConfig(), PodDNSConfig(searches=("a.test",))]),
+    resources=st.sampled_from([None, ResourceRequirements(limits={"cpu": "1"})]),
+)
+
+
+def hash_of_the_whole(of: Pod) -> str:
+    """The sandbox's hash by its definition, from the JSON of the whole pod: as it is in labels of what runs."""
+    spec = msgspec.to_builtins(of.spec)
+    same = {"dnsPolicy": "ClusterFirst", "shareProcessNamespace": False}
+    covered = {key: value for key, value in spec.items() if key in SANDBOX_FIELDS and same.get(key) != value}
+    ports = [port for each in spec["containers"] for port in each.get("ports", ()) if port.get("hostPort")]
+    if ports and not of.spec.host_network:
+        covered["ports"] = [{key: value for key, value in port.items() if key != "name"} for port in ports]
+    if not covered.get("dnsConfig", True):
+        del covered["dnsConfig"]
+    canonical = msgspec.json.encode(covered, order="sorted")
+    return hashlib.sha256(canonical).hexdigest()[:HASH_CHARS]
+
+
+@given(PODS)
+def test_the_hash_of_a_sandbox_is_that_of_the_whole_pod(of: Pod) -> None:
+    assert sandbox_hash(of) == hash_of_the_whole(of)
 
 
 def limited(cpu: str) -> ResourceRequirements:

@@ -153,6 +153,20 @@ def test_without_a_doubt_one_that_finds_nothing_new_is_enough() -> None:
     assert dues == [10.0, 10.0, 300.0, 300.0]
 
 
+@pytest.mark.parametrize(("quiet", "due_in_s"), [(3, 20.0), (5, 300.0)])
+def test_a_doubt_is_over_when_relists_are_as_rare_as_they_may_be(quiet: int, due_in_s: float) -> None:
+    """From then on a pod that was found half made costs one relist, as before the doubt, and not the whole series."""
+    schedule = after_quiet(quiet)
+    now = NOW + LONGEST_S
+    schedule.begun(now)
+    schedule.answered(now)
+    schedule.plan(now, started_at=now, is_surprise=False, is_settled=False)
+    now += SHORTEST_S
+    relist(schedule, now)
+    assert not schedule.is_relist_due(now + due_in_s - TICK_S)
+    assert schedule.is_relist_due(now + due_in_s)
+
+
 @pytest.mark.parametrize("act", [fail, resync, all_of(fail, back), all_of(fail, fail, resync)])
 def test_before_the_first_relist_there_is_nothing_to_doubt(act: Act) -> None:
     """Our own service starts with us, and does not answer for a moment."""
