@@ -1,4 +1,4 @@
-"""A node whose way of the pods is the real one, client, reflector, source, merge, statuses, with a model of a master."""
+"""A node of which client, reflector, source, merge and statuses are the real ones, and the master is a model."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Two agents that take themselves for the same node: each overwrites the other's statuses, in a pace, and ends no pod."""
+"""Two agents that take themselves for the same node: each overwrites the other in a pace, and ends no pod."""
 
 from __future__ import annotations
 
