@@ -46,19 +46,27 @@ SINGLE_PODS: Final = 20
 PROGRAM: Final = ("/bin/sh", "-c", "trap 'exit 0' TERM; while :; do sleep 3600 & wait $!; done")
 
 
-def bind(cluster: Cluster, manifests: Mapping[str, Any], *, tokens: bool) -> dict[str, float]:
-    """Bind pods at once; when each was, in monotonic seconds."""
+class Bound(NamedTuple):
+    """A pod that was bound."""
+
+    name: str
+    at: float
+    """Monotonic seconds, before the server took it."""
+
+
+def bind(cluster: Cluster, manifests: Mapping[str, Any], *, tokens: bool) -> dict[str, Bound]:
+    """Bind pods at once; by UID."""
     bound = {}
     for name, manifest in manifests.items():
-        bound[name] = monotonic()
-        cluster.schedule(manifest, automount=tokens)
+        at = monotonic()
+        uid = cluster.schedule(manifest, automount=tokens)["metadata"]["uid"]
+        bound[uid] = Bound(name, at)
     return bound
 
 
-def first_requests_s(cluster: Cluster, bound: Mapping[str, float]) -> list[float]:
+def first_requests_s(cluster: Cluster, bound: Mapping[str, Bound]) -> list[float]:
     """From each pod's binding to the first request about it, sorted."""
-    first = {name: cluster.patches(name)[0].at for name in bound}
-    return sorted(max(first[name] - at, 0.0) for name, at in bound.items())
+    return sorted(max(cluster.patches(each.name)[0].at - each.at, 0.0) for each in bound.values())
 
 
 def quantile(values: Sequence[float], part: float) -> float:
@@ -118,11 +126,10 @@ def start_pods(cluster: Cluster, agent: Agent, pods: int, *, tokens: bool) -> It
     client.start_trace()
     began, before = cluster.time(), _cpu_s(agent)
     bound = bind(cluster, sleepers("all", pods, PROGRAM, IMAGE), tokens=tokens)
-    uids = {name: pod["metadata"]["uid"] for name, pod in cluster.pods().items() if name in bound}
 
     def are_ready() -> bool:
         client.get("/version")  # the API server leaves when it is idle, and a trace ends with it
-        return all(map(cluster.is_ready, bound))
+        return cluster.ready() >= {each.name for each in bound.values()}
 
     agent.until(are_ready, "all pods are ready", READY_DEADLINE_S, 2.0)
     yield f"{pods} at once: all ready after {cluster.time() - began:.1f} s"
@@ -130,11 +137,11 @@ def start_pods(cluster: Cluster, agent: Agent, pods: int, *, tokens: bool) -> It
     trace = msgspec.json.decode(client.take_trace(), type=Trace)
     told = cluster.first_told()
     yield "  from the watch event until"
-    yield from way({uid: told[uid] for uid in uids.values()}, trace.spans)
+    yield from way({uid: told[uid] for uid in bound}, trace.spans)
     yield "  from the binding until"
-    yield from way({uids[name]: at for name, at in bound.items()}, trace.spans)
+    yield from way({uid: each.at for uid, each in bound.items()}, trace.spans)
     yield f"  CPU, ms: {_spent(agent, before)}"
-    patches = sorted(len(cluster.patches(name)) for name in bound)
+    patches = sorted(len(cluster.patches(each.name)) for each in bound.values())
     yield f"  status patches of a pod: p50 {quantile(patches, 0.5)}, most {patches[-1]}"
     yield f"  most requests in a second: {peak_qps(cluster.requests(lambda request: request.at >= began))}"
 

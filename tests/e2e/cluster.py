@@ -126,6 +126,10 @@ class Cluster:
 
         self.do(write)
 
+    def ready(self) -> set[str]:
+        """Names of all pods that are ready."""
+        return {name for name, pod in self.pods().items() if _is_ready(pod)}
+
     def is_ready(self, name: str) -> bool:
         return self.condition(name, "Ready") == "True"
 
@@ -159,6 +163,10 @@ class Cluster:
         path = self.do(lambda server: _bootstrap_file(server, directory))
         settings = {"bootstrapKubeconfig": str(path), "nodeLeaseDurationSeconds": 4}
         agent.configure({"nodeName": NODE, "cluster": settings})
+
+
+def _is_ready(pod: Json) -> bool:
+    return any(each["type"] == "Ready" and each["status"] == "True" for each in pod["status"].get("conditions", ()))
 
 
 async def _end(server: KubeApiServer) -> None:

@@ -5,12 +5,12 @@ from __future__ import annotations
 import functools
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, Final
+from typing import Any
 
 import pytest
 
 from tests.e2e.agent import Agent
-from tests.e2e.cluster import Cluster, running_cluster
+from tests.e2e.cluster import ACCESS, Cluster, access_mount, access_volume, running_cluster
 from tests.e2e.manifests import Json, config_map, container, pod
 from tests.podman_service import podman
 from tests.servers.kube_api.server import KubeApiServer
