@@ -95,7 +95,7 @@ class PodUpdates:
     def on_pod_update(self, update: PodUpdate, now: Instant) -> None:
         if self.is_stopping:
             return
-        # Those that an agent before has evicted are known before all others, who may have to wait for their room.
+        # Pods that an agent before has evicted are known before all others, who may have to wait for their room.
         for pod in sorted(update.pods, key=self._turn):
             self._handlers[update.op](pod, update.source, now)
 

@@ -36,7 +36,7 @@ def access_volume(expiration_s: int = 3607) -> Json:
 
 
 def access_mount() -> Json:
-    """Its mount in a container."""
+    """Mount of that volume in a container."""
     return {"name": "kube-api-access-x2x4z", "mountPath": ACCESS, "readOnly": True}
 
 

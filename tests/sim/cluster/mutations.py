@@ -38,7 +38,7 @@ def _released_with_its_deletion(self: StatusManager, pod: KnownPod, original: An
 def _takes_mirrors(self: PodSource, pod: KnownPod) -> None:
     self._known[pod.uid] = pod
     if pod.uid not in self._bringing and self._is_news(pod):
-        self._bringing[pod.uid] = self._tasks.spawn(self._bring(pod), name="pod of the cluster")
+        self._bring(pod)
 
 
 def _believes_half_a_list(self: ApiSource) -> None:

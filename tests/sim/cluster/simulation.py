@@ -405,7 +405,7 @@ class ClusterSimulation(Frame):
         self._values.change_secret()
 
     def change_claim(self) -> None:
-        """It names another claim's volume, or its own one again."""
+        """The claim names another claim's volume, or its own one again."""
         self._values.bind_claim(self._rng.choice((OWN_VOLUME, FOREIGN_VOLUME)))
 
     def change_manifest(self) -> None:

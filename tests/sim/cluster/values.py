@@ -1,4 +1,4 @@
-"""What pods of the simulated cluster get: ConfigMaps, Secrets, tokens, a claim; how it changes, and rules about it."""
+"""ConfigMaps, Secrets, tokens and a claim that pods of the simulated cluster get: how they change, and rules."""
 
 from __future__ import annotations
 

@@ -54,7 +54,7 @@ class Node:
         """UIDs of pods that ended without a deletion."""
 
     def follow(self, pod: Pod) -> bool:
-        """Of every second pod something is to be read."""
+        """Something is to be read of every second pod."""
         return not int(pod.metadata.resource_version) % 2
 
     async def need(self, _: Pod) -> None:
