@@ -104,6 +104,7 @@ from supervisor.protocol.events import (
     WorkerUp,
 )
 from supervisor.protocol.manifests import ManifestError
+from supervisor.protocol.source_updates import Update, in_parts
 from supervisor.record.node_events import NodeEvents
 from supervisor.sources.api_source import ApiSource
 from supervisor.sources.manager import SourceManager
@@ -426,7 +427,7 @@ class Master:
             if change.skipped:
                 self._preflight(skipped_manifests(change.skipped))
             for update in change.updates:
-                self._feed(update)
+                await self._feed_update(update, is_whole=not announced)
             if change.lists_cluster:
                 self._children.send(CLUSTER_SLOT, PodsTaken())
             if change.kill is not None:
@@ -438,6 +439,14 @@ class Master:
             if self._sources.own_ready and not notified:
                 notified = True
                 sd_notify.notify("READY=1")
+
+    async def _feed_update(self, update: Update, *, is_whole: bool) -> None:
+        """In parts, so that the first pods of a burst are with their workers while the last ones are admitted. As a
+        whole until every source was read: pods that were evicted before may be anywhere in it, and come first."""
+        for number, part in enumerate([update] if is_whole else in_parts(update)):
+            if number:
+                await asyncio.sleep(0)
+            self._feed(part)
 
     def _manifest_error(self, error: ManifestError) -> None:
         METERS.counter(metrics.MANIFESTS_REFUSED).inc()

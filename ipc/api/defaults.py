@@ -5,6 +5,7 @@ core/v1/types.go, and Convert_v1_PodSpec_To_core_PodSpec for the two service acc
 zeros here, which upstream passes on: Podman refuses them, and C libraries take them for octal numbers.
 """
 
+import functools
 from collections.abc import Callable, Mapping
 from typing import Any, Final, TypeVar
 
@@ -14,7 +15,7 @@ import msgspec.structs
 from ipc.api.default_resources import default_pod_resources, requests_from_limits
 from ipc.api.image import DEFAULT_TAG, parse_image_name
 from ipc.api.quantity import QuantityError, round_up_to_milli
-from ipc.api.schema import struct_fields
+from ipc.api.schema import Kind, StructField, shape_of, struct_fields
 from ipc.api.v1.base import Quantity, ResourceList
 from ipc.api.v1.config_objects import OPAQUE, Secret
 from ipc.api.v1.container import Container, ContainerPort, EphemeralContainer, PullPolicy, ResourceRequirements
@@ -124,22 +125,39 @@ def image_pull_policy(image: str) -> PullPolicy:
 
 
 def _defaulted(struct: _T) -> _T:
-    """The struct with its own and all inner defaults, inner ones first."""
+    """The struct with its own and all inner defaults, inner ones first; itself if it has them all."""
     kind = type(struct)
     values = _VALUES.get(kind, {})
     filled: dict[str, Any] = {}
-    for field in struct_fields(kind).values():
+    for field in _fields_with_defaults(kind):
         value = getattr(struct, field.attribute)
         use_default = field.attribute in values and value == field.default
-        filled[field.attribute] = values[field.attribute] if use_default else _inner(value)
-    result = kind(**filled)
+        with_default = values[field.attribute] if use_default else _inner(value)
+        if with_default is not value:
+            filled[field.attribute] = with_default
+    result = msgspec.structs.replace(struct, **filled) if filled else struct
     rule = _RULES.get(kind)
     return rule(result) if rule else result
 
 
+@functools.cache  # there are as many as types
+def _fields_with_defaults(kind: type[msgspec.Struct]) -> tuple[StructField, ...]:
+    """Fields that have a default value, or structs in them."""
+    values = _VALUES.get(kind, {})
+    return tuple(field for field in struct_fields(kind).values() if field.attribute in values or _has_structs(field))
+
+
+def _has_structs(field: StructField) -> bool:
+    shape = field.shape
+    while shape.kind is Kind.LIST:
+        shape = shape_of(shape.inner)
+    return shape.kind is Kind.STRUCT
+
+
 def _inner(value: Any) -> Any:
     if isinstance(value, tuple):
-        return tuple(map(_inner, value))
+        inner = tuple(map(_inner, value))
+        return inner if any(new is not old for new, old in zip(inner, value, strict=True)) else value
     return _defaulted(value) if isinstance(value, msgspec.Struct) else value
 
 

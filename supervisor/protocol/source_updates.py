@@ -3,12 +3,18 @@
 from __future__ import annotations
 
 import enum
+from collections.abc import Iterator
+from typing import Final
 
 import msgspec
 
 from ipc.api.v1.pod import Pod
 from ipc.kubecontainer.config_objects import ObjectKey
-from supervisor.protocol.manifests import DesiredObject
+from ipc.podresources.priority import pod_priority
+from supervisor.protocol.manifests import DesiredObject, created_at
+
+PART: Final = 8
+"""Most pods of one part."""
 
 
 class PodOperation(enum.StrEnum):
@@ -55,3 +61,20 @@ class ObjectsExpected(msgspec.Struct, frozen=True):
 
 Update = PodUpdate | ObjectUpdate | ObjectsExpected
 """One update that a merge brings."""
+
+
+def admission_order(pod: Pod) -> tuple[int, float]:
+    """Key by which pods that come at once are sorted. HandlePodAdditions sorts by age: of two that do not fit together
+    the older one has its place. By priority before that, as the scheduler's queue: so pods begin in order when the host
+    has started anew."""
+    return -pod_priority(pod), created_at(pod)
+
+
+def in_parts(update: Update) -> Iterator[Update]:
+    """The update in parts of PART pods, in their order."""
+    if not isinstance(update, PodUpdate) or len(update.pods) <= PART:
+        yield update
+        return
+    pods = sorted(update.pods, key=admission_order)
+    for first in range(0, len(pods), PART):
+        yield msgspec.structs.replace(update, pods=tuple(pods[first : first + PART]))

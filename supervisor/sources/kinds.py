@@ -156,7 +156,7 @@ def _too_large(pod: Pod) -> tuple[FieldError, ...]:
 
 def _refused_fields(pod: Pod) -> Iterator[FieldError]:
     """At most MAX_FIELD_ERRORS of them."""
-    refused = (found for found in unsupported_fields(pod) if found.support is Support.REFUSED)
+    refused = unsupported_fields(pod, frozenset({Support.REFUSED}))
     for finding in itertools.islice(refused, MAX_FIELD_ERRORS):
         yield FieldError(finding.path, f"not supported: {finding.why}")
 

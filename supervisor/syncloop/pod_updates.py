@@ -33,8 +33,8 @@ from supervisor.protocol.events import (
     SourcesReady,
     StopPods,
 )
-from supervisor.protocol.manifests import created_at, pod_key
-from supervisor.protocol.source_updates import PodOperation, PodUpdate
+from supervisor.protocol.manifests import pod_key
+from supervisor.protocol.source_updates import PodOperation, PodUpdate, admission_order
 from supervisor.status.phase import TERMINAL_PHASES
 from supervisor.syncloop.node_shutdown import NodeShutdown
 from supervisor.syncloop.parts import LoopParts
@@ -95,14 +95,12 @@ class PodUpdates:
     def on_pod_update(self, update: PodUpdate, now: Instant) -> None:
         if self.is_stopping:
             return
-        # HandlePodAdditions sorts by age: of two that do not fit together the older one has its place. By priority
-        # before that, as the scheduler's queue: so pods begin in order when the host has started anew. Those that an
-        # agent before has evicted are known before all others, who may have to wait for their room.
+        # Pods that an agent before has evicted are known before all others, who may have to wait for their room.
         for pod in sorted(update.pods, key=self._turn):
             self._handlers[update.op](pod, update.source, now)
 
-    def _turn(self, pod: Pod) -> tuple[bool, int, float]:
-        return pod.metadata.uid not in self._evicted, -pod_priority(pod), created_at(pod)
+    def _turn(self, pod: Pod) -> tuple[bool, tuple[int, float]]:
+        return pod.metadata.uid not in self._evicted, admission_order(pod)
 
     def add(self, pod: Pod, source: str, now: Instant) -> None:
         """HandlePodAdditions: admission, then a lifecycle; a pod of that UID that still goes down ends first."""

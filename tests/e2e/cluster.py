@@ -21,6 +21,30 @@ CALL_DEADLINE_S: Final = 30.0
 BOOTSTRAP_TOKEN: Final = "abcdef.0123456789abcdef"
 
 
+ACCESS: Final = "/var/run/secrets/kubernetes.io/serviceaccount"
+NAMESPACE_FILE: Final = {"path": "namespace", "fieldRef": {"apiVersion": "v1", "fieldPath": "metadata.namespace"}}
+
+
+def access_volume(expiration_s: int = 3607) -> Json:
+    """The volume that a cluster puts into every pod."""
+    sources: list[Json] = [
+        {"serviceAccountToken": {"expirationSeconds": expiration_s, "path": "token"}},
+        {"configMap": {"name": "kube-root-ca.crt", "items": [{"key": "ca.crt", "path": "ca.crt"}]}},
+        {"downwardAPI": {"items": [NAMESPACE_FILE]}},
+    ]
+    return {"name": "kube-api-access-x2x4z", "projected": {"defaultMode": 0o644, "sources": sources}}
+
+
+def access_mount() -> Json:
+    """Mount of that volume in a container."""
+    return {"name": "kube-api-access-x2x4z", "mountPath": ACCESS, "readOnly": True}
+
+
+def _with_access(spec: Json) -> Json:
+    mounted = [{**each, "volumeMounts": [*each.get("volumeMounts", ()), access_mount()]} for each in spec["containers"]]
+    return {**spec, "containers": mounted, "volumes": [*spec.get("volumes", ()), access_volume()]}
+
+
 class Cluster:
     """The server, asked from the test's own thread."""
 
@@ -52,10 +76,17 @@ class Cluster:
         """Have it back, at the same address."""
         asyncio.run_coroutine_threadsafe(self._server.start(), self._loop).result(CALL_DEADLINE_S)
 
-    def schedule(self, manifest: Json) -> Json:
-        """A user's pod, bound to the node."""
-        spec = {"automountServiceAccountToken": False, **manifest["spec"]}
+    def schedule(self, manifest: Json, *, automount: bool = False) -> Json:
+        """A user's pod, bound to the node. ``automount``: with the token that a cluster gives every pod (its admission
+        plugin ServiceAccount), for which there has to be a ConfigMap kube-root-ca.crt."""
+        spec = (
+            _with_access(manifest["spec"]) if automount else {"automountServiceAccountToken": False, **manifest["spec"]}
+        )
         return self.do(lambda server: server.schedule({**manifest, "spec": spec}, NODE))
+
+    def first_told(self) -> dict[str, float]:
+        """When the server has told the node of each object first, by UID, seconds."""
+        return self.do(lambda server: dict(server.first_told))
 
     def delete(self, name: str, grace_s: int | None = None) -> None:
         self.do(lambda server: server.delete_pod(name, grace_s=grace_s))
@@ -95,6 +126,10 @@ class Cluster:
 
         self.do(write)
 
+    def ready(self) -> set[str]:
+        """Names of all pods that are ready."""
+        return {name for name, pod in self.pods().items() if _is_ready(pod)}
+
     def is_ready(self, name: str) -> bool:
         return self.condition(name, "Ready") == "True"
 
@@ -128,6 +163,10 @@ class Cluster:
         path = self.do(lambda server: _bootstrap_file(server, directory))
         settings = {"bootstrapKubeconfig": str(path), "nodeLeaseDurationSeconds": 4}
         agent.configure({"nodeName": NODE, "cluster": settings})
+
+
+def _is_ready(pod: Json) -> bool:
+    return any(each["type"] == "Ready" and each["status"] == "True" for each in pod["status"].get("conditions", ()))
 
 
 async def _end(server: KubeApiServer) -> None:

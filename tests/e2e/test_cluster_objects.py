@@ -5,20 +5,17 @@ from __future__ import annotations
 import functools
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, Final
+from typing import Any
 
 import pytest
 
 from tests.e2e.agent import Agent
-from tests.e2e.cluster import Cluster, running_cluster
+from tests.e2e.cluster import ACCESS, Cluster, access_mount, access_volume, running_cluster
 from tests.e2e.manifests import Json, config_map, container, pod
 from tests.podman_service import podman
 from tests.servers.kube_api.server import KubeApiServer
 
 pytestmark = [pytest.mark.e2e, pytest.mark.podman]
-
-ACCESS: Final = "/var/run/secrets/kubernetes.io/serviceaccount"
-NAMESPACE_FILE: Final = {"path": "namespace", "fieldRef": {"apiVersion": "v1", "fieldPath": "metadata.namespace"}}
 
 
 @pytest.fixture(scope="module")
@@ -34,19 +31,8 @@ def service(name: str, address: str) -> Json:
     return {"kind": "Service", "apiVersion": "v1", "metadata": {"name": name}, "spec": spec}
 
 
-def access_volume(expiration_s: int = 3607) -> Json:
-    """The volume that a cluster puts into every pod."""
-    sources: list[Json] = [
-        {"serviceAccountToken": {"expirationSeconds": expiration_s, "path": "token"}},
-        {"configMap": {"name": "kube-root-ca.crt", "items": [{"key": "ca.crt", "path": "ca.crt"}]}},
-        {"downwardAPI": {"items": [NAMESPACE_FILE]}},
-    ]
-    return {"name": "kube-api-access-x2x4z", "projected": {"defaultMode": 0o644, "sources": sources}}
-
-
 def with_access(name: str, **fields: Any) -> Json:
-    mount = {"name": "kube-api-access-x2x4z", "mountPath": ACCESS, "readOnly": True}
-    return pod(name, container(volumeMounts=[mount], **fields), volumes=[access_volume()])
+    return pod(name, container(volumeMounts=[access_mount()], **fields), volumes=[access_volume()])
 
 
 def test_pod_reaches_what_a_client_in_a_cluster_needs(cluster: Cluster, node: Agent) -> None:

@@ -109,6 +109,7 @@ class ClusterAgent:
             self._mirrors,
             clock,
             self._up.put_nowait,
+            self._follow,
             self._need,
             self._objects.forget,
             self._writer.wake,
@@ -185,12 +186,19 @@ class ClusterAgent:
             self._stated = stated
             self._up.put_nowait(stated)
 
+    def _follow(self, pod: Pod) -> bool:
+        """See `Objects.follow`."""
+        return self._fits_labels(pod) and self._objects.follow(pod)
+
     async def _need(self, pod: Pod) -> None:
         """Return when what the pod refers to was read, and labels that it wants of the Node: a scheduler may have seen
         some that the watch has not told yet (predicate.go, generalFilter)."""
-        if not matches_node(pod.spec, self._stated.labels, self._context.settings.node_name):
+        if not self._fits_labels(pod):
             await self._node.refresh()
         await self._objects.need(pod)
+
+    def _fits_labels(self, pod: Pod) -> bool:
+        return matches_node(pod.spec, self._stated.labels, self._context.settings.node_name)
 
     async def _report(self) -> NoReturn:
         """Send up whatever is to go there, in order."""

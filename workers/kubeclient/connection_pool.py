@@ -11,8 +11,9 @@ from typing import Final
 from ipc.host.loop_clock import loop_time
 from workers.kubeclient.connection import Address, Connection, connect
 
-MAX_KEPT: Final = 4
-"""Connections that are kept while nothing is asked."""
+MAX_KEPT: Final = 10
+"""Connections that are kept while nothing is asked: as many as a burst of requests of one kind has under way, else each
+of its waves would begin with handshakes."""
 MAX_IDLE_S: Final = 75.0
 """How long one is kept that nobody uses; an API server closes it after 90 s."""
 CONNECT_DEADLINE_S: Final = 30.0

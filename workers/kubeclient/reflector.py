@@ -19,6 +19,8 @@ from workers.kubeclient.resources import Resource
 
 LIST_DEADLINE_S: Final = 60.0
 """How long one page of a list may take, in seconds."""
+EVENTS_IN_A_ROW: Final = 8
+"""After so many events of a watch others have a turn: what follows from the first does not wait for the last."""
 
 T = TypeVar("T")
 
@@ -95,8 +97,12 @@ class Reflector(Generic[T]):
     async def _watch(self, request: NextRequest) -> bool:
         """False when the server has ended the watch."""
         async with contextlib.aclosing(self._client.watch(self._path, query=request.query)) as events:
+            number = 0
             async for event in events:
                 self._give(self._state.received(event))
+                number += 1
+                if number % EVENTS_IN_A_ROW == 0:
+                    await asyncio.sleep(0)
         return False
 
     def _give(self, delta: Delta | None) -> None:

@@ -7,13 +7,15 @@ from typing import Any, Final
 
 import msgspec
 
-from ipc.api.schema import Kind, Shape, shape_of, struct_fields
+from ipc.api.schema import Kind, Shape, StructField, shape_of, struct_fields
 from ipc.api.support.table import ROWS, FieldSupport, Support
 from ipc.api.v1.pod import Pod
 
+UNSUPPORTED: Final = frozenset(Support) - {Support.SUPPORTED, Support.SUPPORTED_WITH_NOTE}
 _BY_PATH: Final[Mapping[str, FieldSupport]] = {row.path: row for row in ROWS}
 _CONTAINER: Final = "spec.containers[*]"
 _OTHER_CONTAINERS: Final = ("spec.initContainers[*]", "spec.ephemeralContainers[*]")
+_CONTAINERS, *_OTHER_LISTS = (path.removesuffix("[*]") for path in (_CONTAINER, *_OTHER_CONTAINERS))
 _LOOKED_INTO: Final = frozenset(path[: dot.start()] for path in _BY_PATH for dot in re.finditer(r"\.", path))
 """Structs with rows for fields of theirs: one that is empty asks for none of them."""
 
@@ -56,36 +58,64 @@ def row_of(pattern: str) -> FieldSupport | None:
     return _BY_PATH.get(pattern) or of_any
 
 
-def unsupported_fields(pod: Pod) -> tuple[FieldFinding, ...]:
-    """The fields not acted on that the pod sets to something else than their default, each once, in order.
+def unsupported_fields(pod: Pod, wanted: frozenset[Support] = UNSUPPORTED) -> tuple[FieldFinding, ...]:
+    """The fields not acted on that the pod sets to something else than their default, each once, in order: those of
+    the kinds that are wanted.
 
     Right for a plain pod and for a defaulted one: what `default_pod` fills in is never a finding.
     """
-    return tuple(dict.fromkeys(_struct_findings(pod, _At())))
+    return tuple(dict.fromkeys(_struct_findings(pod, _At(), wanted)))
 
 
-def _struct_findings(struct: msgspec.Struct, at: _At) -> Iterator[FieldFinding]:
+def _struct_findings(struct: msgspec.Struct, at: _At, wanted: frozenset[Support]) -> Iterator[FieldFinding]:
+    if not _is_finding(at.row, wanted):  # then most fields need no look
+        for field in _telling_fields(type(struct), at.pattern, wanted):
+            if (value := getattr(struct, field.attribute)) != field.default:
+                yield from _findings(value, field.shape, at.below(field.name), wanted)
+        return
     fields = struct_fields(type(struct)).values()
     given = [(field, value) for field in fields if (value := getattr(struct, field.attribute)) != field.default]
     if not given and (at.row_path == at.path or at.pattern not in _LOOKED_INTO):
-        yield from _leaf_findings(struct, at)
+        yield from _leaf_findings(struct, at, wanted)
     for field, value in given:
-        yield from _findings(value, field.shape, at.below(field.name))
+        yield from _findings(value, field.shape, at.below(field.name), wanted)
 
 
-def _findings(value: Any, shape: Shape, at: _At) -> Iterator[FieldFinding]:
+@functools.cache  # there are as many as types in places
+def _telling_fields(struct: type[msgspec.Struct], pattern: str, wanted: frozenset[Support]) -> tuple[StructField, ...]:
+    """Fields of a struct at a place about which no row makes a finding that a row says something of, themselves or
+    below."""
+    dot = "." if pattern else ""
+    fields = struct_fields(struct).values()
+    return tuple(field for field in fields if _may_be_found(f"{pattern}{dot}{field.name}", wanted))
+
+
+def _may_be_found(pattern: str, wanted: frozenset[Support]) -> bool:
+    """Whether a row about that field, or about one below it, makes a finding."""
+    places = {pattern, *(pattern.replace(of, _CONTAINERS, 1) for of in _OTHER_LISTS if pattern.startswith(of))}
+    below = tuple(place + sign for place in places for sign in ".[")
+    return _is_finding(row_of(pattern), wanted) or any(
+        _is_finding(row, wanted) and path.startswith(below) for path, row in _BY_PATH.items()
+    )
+
+
+def _is_finding(row: FieldSupport | None, wanted: frozenset[Support]) -> bool:
+    return row is not None and row.support in wanted
+
+
+def _findings(value: Any, shape: Shape, at: _At, wanted: frozenset[Support]) -> Iterator[FieldFinding]:
     if shape.kind is Kind.STRUCT:
-        yield from _struct_findings(value, at)
+        yield from _struct_findings(value, at, wanted)
     elif shape.kind is Kind.LIST and shape_of(shape.inner).kind is Kind.STRUCT:
         for index, item in enumerate(value):
-            yield from _struct_findings(item, at.item(index))
+            yield from _struct_findings(item, at.item(index), wanted)
     else:
-        yield from _leaf_findings(value, at)
+        yield from _leaf_findings(value, at, wanted)
 
 
-def _leaf_findings(value: Any, at: _At) -> Iterator[FieldFinding]:
+def _leaf_findings(value: Any, at: _At, wanted: frozenset[Support]) -> Iterator[FieldFinding]:
     row = at.row
-    if row is None or row.support in (Support.SUPPORTED, Support.SUPPORTED_WITH_NOTE):
+    if row is None or not _is_finding(row, wanted):
         return
     if not (at.row_path == at.path and value in row.accepted):
         yield FieldFinding(at.row_path, row.support, row.why)

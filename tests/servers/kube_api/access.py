@@ -143,7 +143,7 @@ class Access:
         is_read = asked.verb == "get" and not asked.subresource
         if not is_read and (asked.subresource != "token" or asked.verb != "create"):
             return "can only create tokens for individual service accounts"
-        found = ("serviceaccounts", asked.namespace, name) in set(self._references(node))
+        found = ("serviceaccounts", asked.namespace, name) in self._references(node)
         return _unless(found, _unrelated(node, "this object"))
 
     def _on_node(self, namespace: str, name: str, node: str) -> bool:
@@ -153,8 +153,12 @@ class Access:
 
     def _references(self, node: str) -> Iterator[tuple[str, str, str]]:
         """Objects that the pods of a node refer to (graph.go, AddPod)."""
-        for pod in self._store.all("pods"):
-            if pod["spec"].get("nodeName") == node and "kubernetes.io/config.mirror" not in _annotations(pod):
+        for (plural, _, _), pod in self._store.at(self._store.revision).items():
+            if (
+                plural == "pods"
+                and pod["spec"].get("nodeName") == node
+                and "kubernetes.io/config.mirror" not in _annotations(pod)
+            ):
                 yield from ((kind, pod["metadata"]["namespace"], name) for kind, name in _of_pod(pod))
 
 

@@ -52,6 +52,8 @@ class KubeApiServer:
         self.store, self.access, self.tokens = self.api.store, self.api.access, self.api.tokens
         self.signing, self.writes = self.api.signing, self.api.writes
         self.requests: list[Request] = []
+        self.first_told: dict[str, float] = {}
+        """UID to when a watch was first told of the object, seconds on the loop's clock."""
         self.faults = Faults(self.store, self._break_watches, self._expire_watches)
         self._address = address
         self._tls = tls
@@ -228,6 +230,8 @@ class KubeApiServer:
             with suppress(ConnectionError):
                 async for event in watch.events():
                     await self.faults.reachable()
+                    if uid := event["object"].get("metadata", {}).get("uid"):
+                        self.first_told.setdefault(uid, asyncio.get_running_loop().time())
                     await response.write(line(event))
         finally:
             self._watches.pop(watch, None)

@@ -39,6 +39,7 @@ from tests.sim.agent import BOOT_S, Agent, Given
 from tests.sim.children import Child
 from tests.sim.cluster.process import ClusterChild
 from tests.sim.cluster.rules import ServerRules
+from tests.sim.cluster.values import PodValues
 from tests.sim.loop import NOBODY
 
 SAVED_S: Final = 0.5
@@ -52,6 +53,7 @@ class NodeAgent(Agent):
         self,
         given: Given,
         rules: ServerRules,
+        values: PodValues,
         saved: Path,
         probe_results: Mapping[str, ProbeResults] | None = None,
         resources: Mapping[str, PodResources] | None = None,
@@ -61,6 +63,7 @@ class NodeAgent(Agent):
         self.link = ApiSource()
         self.config = PodConfig((FILE_SOURCE, API_SOURCE))
         self._rules = rules
+        self._values = values
         self._saved = saved
         self._following: asyncio.Task[None] | None = None
         self.children[CLUSTER_SLOT] = None
@@ -175,6 +178,7 @@ class NodeAgent(Agent):
     def _check(self, child: Child | None, sync: SyncPod) -> None:
         super()._check(child, sync)
         self._rules.sync(sync)
+        self._values.sync(sync)
 
     def _may_remove(self, uid: str) -> bool:
         """A deletion that the server has stated is no conclusion."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import math
 from collections.abc import Mapping
 from typing import Any, Final
 
@@ -12,7 +13,10 @@ from ipc.api.v1.config_objects import ConfigMap, Secret
 from supervisor.sources.api_source import ApiSource
 from tests.sim.mutations import Mutation, replaced
 from workers.cluster.node.keeper import NodeKeeper
+from workers.cluster.node.types import ClusterNode
+from workers.cluster.objects import claim_volume
 from workers.cluster.objects.object_watches import _Watch
+from workers.cluster.objects.token_state import Issued
 from workers.cluster.pods.known_pod import KnownPod
 from workers.cluster.pods.pod_source import PodSource
 from workers.cluster.pods.status_manager import StatusManager
@@ -34,7 +38,7 @@ def _released_with_its_deletion(self: StatusManager, pod: KnownPod, original: An
 def _takes_mirrors(self: PodSource, pod: KnownPod) -> None:
     self._known[pod.uid] = pod
     if pod.uid not in self._bringing and self._is_news(pod):
-        self._bringing[pod.uid] = self._tasks.spawn(self._bring(pod), name="pod of the cluster")
+        self._bring(pod)
 
 
 def _believes_half_a_list(self: ApiSource) -> None:
@@ -60,6 +64,16 @@ def _says_the_secret(self: _Watch, item: ConfigMap | Secret, original: Any = _Wa
     logging.getLogger("workers").warning("%s", dict(item.data))
 
 
+def _never(self: Issued, jitter_s: float) -> float:
+    return math.inf
+
+
+def _registers_again(self: NodeKeeper, item: ClusterNode, original: Any = NodeKeeper.deleted) -> None:
+    original(self, item)
+    self._must_register = True
+    self._wake.set()
+
+
 CLUSTER_MUTATIONS: Final[Mapping[str, Mutation]] = {
     "patch a status twice at a time": replaced(StatusManager, "due", _two_at_a_time),
     "take a deleted pod for one that has gone": replaced(StatusManager, "changed", _released_with_its_deletion),
@@ -70,5 +84,8 @@ CLUSTER_MUTATIONS: Final[Mapping[str, Mutation]] = {
     "keep the first content": replaced(_Watch, "changed", _believes_the_first),
     "watch what is immutable": replaced(_Watch, "changed", _watches_for_ever),
     "log a Secret": replaced(_Watch, "changed", _says_the_secret),
+    "mount what a claim names, whose ever it is": replaced(claim_volume, "_problems", lambda claim, volume: iter(())),
+    "keep a token for ever": replaced(Issued, "renew_at", _never),
+    "register a Node that was deleted": replaced(NodeKeeper, "deleted", _registers_again),
     "miss a restored backup": replaced(NodeKeeper, "_see_restore", lambda self: None),
 }

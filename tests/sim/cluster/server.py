@@ -117,7 +117,7 @@ class SimServer:
     def put(self, plural: str, found: JsonObject) -> None:
         """An object is made, or replaced."""
         metadata = found["metadata"]
-        if self.store.has(plural, metadata["namespace"], metadata["name"]):
+        if self.store.has(plural, metadata.get("namespace", ""), metadata["name"]):
             self.store.update(found)
         else:
             self.store.create(found)
@@ -126,8 +126,12 @@ class SimServer:
         """Pods of the node, by UID."""
         return {pod["metadata"]["uid"]: pod for pod in self.store.all("pods") if pod["spec"].get("nodeName") == NODE}
 
+    def now(self) -> float:
+        """Seconds since the epoch, by the server's clock."""
+        return self._clock.now().wall + self.skew_s
+
     def _now(self) -> datetime:
-        return datetime.fromtimestamp(self._clock.now().wall + self.skew_s, UTC)
+        return datetime.fromtimestamp(self.now(), UTC)
 
     def _new_uid(self) -> str:
         self._made += 1

@@ -3,8 +3,9 @@
     python -m tests.sim --cluster --seeds 1..40
 
 The real process that speaks to the cluster, the real source, merge, checkpoint, sync loop and workers, on simulated
-time. Noise first; then the server is well and everything has to agree; then the server is away for long, perhaps with
-a death of the agent; then it is restored from an older backup; then all pods are deleted.
+time. Noise first; then the server is well, perhaps for long, and everything has to agree; then it is away for long,
+perhaps with a death of the agent; then it loses the Node; then it is restored from an older backup; then all pods are
+deleted.
 """
 
 from __future__ import annotations
@@ -38,7 +39,7 @@ from tests.sim.cluster.network import CALM, STORM, Reach, SimNetwork
 from tests.sim.cluster.process import machine_installed
 from tests.sim.cluster.rules import ServerRules, differences
 from tests.sim.cluster.server import LEASES, NODE, SimServer
-from tests.sim.cluster.values import PodValues
+from tests.sim.cluster.values import FOREIGN_VOLUME, OWN_VOLUME, PodValues
 from tests.sim.faults import Faults
 from tests.sim.frame import DOWN_S, STEP_S, Frame, Outcome, outcome_of
 from tests.sim.host import SimHost
@@ -58,6 +59,7 @@ HOUR_S: Final = 3600.0
 AN_HOUR: Final = 0.3
 """Part of the simulations in which the server is away for an hour; in the others it is for some minutes."""
 MINUTES_S: Final = 400.0
+WELL_STEP_S: Final = 20.0
 KILLED: Final = 0.5
 """Part of them in which the agent dies meanwhile."""
 CUT_OFF_S: Final = 60.0
@@ -118,7 +120,7 @@ class ClusterSimulation(Frame):
         if options.skew_s is not None:
             self._server.skew_s = options.skew_s
         self._network = SimNetwork(rng, self._server, trace.note)
-        self._values = PodValues(self._server, self._network, trace)
+        self._values = PodValues(self._server, self._network, trace, directory)
         self._host = SimHost(rng, self._podman, self._clock)
         self._host.is_quiet = True
         self._return: asyncio.TimerHandle | None = None
@@ -150,6 +152,7 @@ class ClusterSimulation(Frame):
                 worker_settings(directory),
                 max_container_restart_period_s=MAX_BACKOFF_S,
                 node=CAPACITY,
+                memory_dir=str(directory / "memory"),
                 cluster=cluster,
             ),
             pod_rows=len(NAMES) + 1,
@@ -167,7 +170,9 @@ class ClusterSimulation(Frame):
             self._agent.start()
             await self._make_noise()
             await self._settle()
+            await self._be_well()
             await self._be_away()
+            await self._lose_node()
             await self._restore()
             await self._take_down()
             self._agent.die("the end")
@@ -189,11 +194,24 @@ class ClusterSimulation(Frame):
         self._faults.clear()
         self._forget_return()
         self._network.become(Reach.FINE)
+        self._values.mend_claim()
         for child in self._agent.children.values():
             if child is not None:
                 child.go_on()
         self._agent.state(self._static)
         await self._come_to_rest()
+
+    async def _be_well(self) -> None:
+        """For longer than tokens are good: each is renewed in time."""
+        if self._rng.random() >= AN_HOUR:
+            return
+        steady, end_at = self._steady(), self._now + 1.5 * HOUR_S
+        while self._now < end_at:
+            await self._step(WELL_STEP_S)
+            for uid, sync in self._agent.newest.items():
+                if uid in self._server.pods() and (why := next(self._values.expired(sync.objects), "")):
+                    self._trace.broke(f"{uid[:8]}: {why}")
+        self._compare(steady, self._steady(), "while the server was well")
 
     async def _be_away(self) -> None:
         """Nobody answers for long: what runs goes on, also in the next agent; what was wanted meanwhile comes after."""
@@ -215,6 +233,21 @@ class ClusterSimulation(Frame):
         await self._come_to_rest()
         self._compare(steady, self._steady(), "when the server was back")
 
+    async def _lose_node(self) -> None:
+        """Somebody deletes the Node: it is made again when the agent begins anew, and no pod notices either."""
+        steady = self._steady()
+        self._trace.note("somebody deletes the Node")
+        self._server.store.delete("nodes", "", NODE)
+        await self._step(self._rng.uniform(1.0, MINUTES_S))
+        self._compare(steady, self._steady(), "while there was no Node")
+        if self._server.store.has("nodes", "", NODE):
+            self._trace.broke("the Node was made again by an agent that was told of its deletion")
+        self._agent.die("to register its Node again")
+        self._restart_agent()
+        self._agent.state(self._static)
+        await self._come_to_rest()
+        self._compare(steady, self._steady(), "when there was a Node again")
+
     async def _restore(self) -> None:
         """An older backup takes the place of the server's store; the lease shows it."""
         lease = self._server.lease_revision()
@@ -225,6 +258,7 @@ class ClusterSimulation(Frame):
         revision = self._rng.choice(found)
         self._trace.note(f"the store of {self._server.store.revision} is that of {revision} again")
         self._server.restore(revision)
+        self._values.mend_claim()
         self._network.break_all()
         self._backups.clear()
         await self._come_to_rest()
@@ -361,6 +395,7 @@ class ClusterSimulation(Frame):
         for each in (*found["spec"].get("initContainers", ()), *found["spec"]["containers"]):
             each["image"] = PRESENT
         found["spec"].pop("ephemeralContainers", None)
+        found["spec"].setdefault("volumes", []).extend(PodValues.volumes())
         return {"kind": "Pod", "apiVersion": "v1", "metadata": {"name": name}, "spec": found["spec"]}
 
     def change_config(self) -> None:
@@ -368,6 +403,10 @@ class ClusterSimulation(Frame):
 
     def change_secret(self) -> None:
         self._values.change_secret()
+
+    def change_claim(self) -> None:
+        """The claim names another claim's volume, or its own one again."""
+        self._values.bind_claim(self._rng.choice((OWN_VOLUME, FOREIGN_VOLUME)))
 
     def change_manifest(self) -> None:
         """A static pod comes, changes or goes."""
@@ -460,7 +499,7 @@ class ClusterSimulation(Frame):
 
     def _new_agent(self, before: NodeAgent | None = None) -> NodeAgent:
         verdicts, resources = (None, None) if before is None else (before.kept_verdicts(), before.kept_resources())
-        return NodeAgent(self._given, self._rules, self._directory / "desired.json", verdicts, resources)
+        return NodeAgent(self._given, self._rules, self._values, self._directory / "desired.json", verdicts, resources)
 
 
 def _is_steady(container: Container) -> bool:
@@ -477,6 +516,7 @@ NOISE: Final[dict[Callable[[ClusterSimulation], None], float]] = {
     ClusterSimulation.change_pod: 20,
     ClusterSimulation.change_config: 4,
     ClusterSimulation.change_secret: 4,
+    ClusterSimulation.change_claim: 2,
     ClusterSimulation.change_manifest: 4,
     ClusterSimulation.read_sources: 4,
     ClusterSimulation.delete_mirror: 2,

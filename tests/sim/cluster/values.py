@@ -1,4 +1,4 @@
-"""ConfigMaps and Secrets that pods of the simulated cluster get: how they change, and rules about them."""
+"""ConfigMaps, Secrets, tokens and a claim that pods of the simulated cluster get: how they change, and rules."""
 
 from __future__ import annotations
 
@@ -6,11 +6,13 @@ import base64
 import contextlib
 import logging
 from collections.abc import Iterator, Mapping
+from pathlib import Path
 from typing import Final
 
 import msgspec
 
 from ipc.kubecontainer.config_objects import ConfigObjects
+from ipc.messages.pod_worker import SyncPod
 from tests.servers.kube_api.failures import JsonObject
 from tests.sim.cluster.network import SimNetwork
 from tests.sim.cluster.server import SimServer
@@ -22,6 +24,12 @@ FIXED: Final = "fixed"
 SECRET: Final = "secret"
 SECRET_TEXT: Final = "nobody may say"
 """Begin of every value of the Secret. 14 characters, of which 12 are 16 of base64 whatever follows."""
+CLAIM: Final = "claim"
+OWN_VOLUME: Final = "own"
+FOREIGN_VOLUME: Final = "foreign"
+"""A volume of another claim. A claim may name it, as one that was made by hand, or of before a restore."""
+_CLAIM_UIDS: Final = {OWN_VOLUME: "claim-uid", FOREIGN_VOLUME: "another-uid"}
+TOKEN_LIFETIME_S: Final = 3600
 _SECRET_FORMS: Final = (SECRET_TEXT, base64.b64encode(SECRET_TEXT[:12].encode()).decode())
 _LOGGERS: Final = ("ipc", "supervisor", "workers")
 
@@ -29,7 +37,9 @@ _LOGGERS: Final = ("ipc", "supervisor", "workers")
 class PodValues:
     """Outlives agents, as the server does."""
 
-    def __init__(self, server: SimServer, network: SimNetwork, trace: Trace) -> None:
+    def __init__(self, server: SimServer, network: SimNetwork, trace: Trace, directory: Path) -> None:
+        """``directory``: where volumes lie."""
+        self._directory = directory
         self._server = server
         self._network = network
         self._trace = trace
@@ -38,6 +48,12 @@ class PodValues:
     def begin(self) -> None:
         """Make all of them."""
         self._put("configmaps", "ConfigMap", FIXED, immutable=True, data={"edit": "never"})
+        for name, uid in _CLAIM_UIDS.items():
+            claim = {"kind": "PersistentVolumeClaim", "namespace": "default", "name": CLAIM, "uid": uid}
+            spec = {"capacity": {"storage": "1Gi"}, "accessModes": ["ReadWriteMany"], "claimRef": claim}
+            path = {"path": f"{self._directory}/{name}", "type": "DirectoryOrCreate"}
+            self._put("persistentvolumes", "PersistentVolume", name, namespace="", spec={**spec, "hostPath": path})
+        self.bind_claim(OWN_VOLUME)
         self.change_config()
         self.change_secret()
 
@@ -50,8 +66,22 @@ class PodValues:
         text = base64.b64encode(f"{SECRET_TEXT} {self._made}".encode()).decode()
         self._put("secrets", "Secret", SECRET, type="Opaque", data={"password": text})
 
-    def _put(self, plural: str, kind: str, name: str, **content: object) -> None:
-        metadata = {"name": name, "namespace": "default"}
+    def mend_claim(self) -> None:
+        """Have the claim name its own volume, if it does not."""
+        if self._server.store.get("persistentvolumeclaims", "default", CLAIM)["spec"]["volumeName"] != OWN_VOLUME:
+            self.bind_claim(OWN_VOLUME)
+
+    def bind_claim(self, volume: str) -> None:
+        """Have the claim name that volume; it is bound to its own one only."""
+        spec = {"accessModes": ["ReadWriteMany"], "resources": {"requests": {"storage": "1Gi"}}, "volumeName": volume}
+        uid = _CLAIM_UIDS[OWN_VOLUME]
+        status = {"phase": "Bound"}
+        self._put("persistentvolumeclaims", "PersistentVolumeClaim", CLAIM, uid=uid, spec=spec, status=status)
+
+    def _put(
+        self, plural: str, kind: str, name: str, *, namespace: str = "default", uid: str = "", **content: object
+    ) -> None:
+        metadata = {"name": name} | ({"namespace": namespace} if namespace else {}) | ({"uid": uid} if uid else {})
         self._server.put(plural, {"kind": kind, "apiVersion": "v1", "metadata": metadata, **content})
 
     @staticmethod
@@ -60,7 +90,32 @@ class PodValues:
         maps = [{"configMapRef": {"name": name}} for name in (CONFIG, FIXED)]
         container["envFrom"] = [*maps, {"secretRef": {"name": SECRET}}]
 
+    @staticmethod
+    def volumes() -> list[JsonObject]:
+        """A volume with a token, and one of the claim."""
+        token = {"serviceAccountToken": {"path": "token", "expirationSeconds": TOKEN_LIFETIME_S}}
+        return [
+            {"name": "access", "projected": {"sources": [token]}},
+            {"name": "data", "persistentVolumeClaim": {"claimName": CLAIM}},
+        ]
+
     # --- rules ---
+
+    def sync(self, sync: SyncPod) -> None:
+        """No pod is given a volume of another claim."""
+        values = sync.objects.cluster
+        given = {} if values is None else values.claims
+        if any(found.volume == FOREIGN_VOLUME for found in given.values()):
+            self._trace.broke(f"{sync.uid[:8]} is given the volume of another claim")
+
+    def expired(self, given: ConfigObjects | None) -> Iterator[str]:
+        """Where the last sync of a pod has a token that the server takes no more, or none."""
+        values = None if given is None else given.cluster
+        for token in () if values is None else values.tokens:
+            if not token.token:
+                yield f"it has no token: {token.problem}"
+            elif _end_of(token.token) <= self._server.now():
+                yield "its token has expired"
 
     @contextlib.contextmanager
     def silent(self) -> Iterator[None]:
@@ -84,6 +139,7 @@ class PodValues:
             yield from _difference(name, maps.get(name), self._server.store.get("configmaps", "default", name))
         found = None if given is None else given.secrets.get(SECRET)
         yield from _difference(SECRET, found, self._server.store.get("secrets", "default", SECRET))
+        yield from self.expired(given)
 
     def wrong(self) -> Iterator[str]:
         """Rules that hold whenever nothing is under way."""
@@ -107,6 +163,12 @@ class _Listener(logging.Handler):
 
 def _tells(text: str) -> bool:
     return any(form in text for form in _SECRET_FORMS)
+
+
+def _end_of(token: str) -> float:
+    """Seconds since the epoch, as the token itself says."""
+    payload = token.split(".")[1]
+    return float(msgspec.json.decode(base64.urlsafe_b64decode(payload + "=" * (-len(payload) % 4)))["exp"])
 
 
 def _without_spec(found: JsonObject) -> JsonObject:

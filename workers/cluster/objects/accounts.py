@@ -81,6 +81,10 @@ class Accounts:
             self._tried.pop(uid).set()
         self._found.pop(uid, None)
 
+    def is_tried(self, uid: str) -> bool:
+        """Whether `tried` returns at once."""
+        return uid not in self._tried or self._tried[uid].is_set()
+
     async def tried(self, uid: str) -> None:
         """Returns when the account was asked for once."""
         if uid in self._tried:

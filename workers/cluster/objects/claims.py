@@ -81,6 +81,10 @@ class Claims:
             reading.cancel()
             self._reading[key] = self._spawn(key)
 
+    def is_read(self, key: ObjectKey) -> bool:
+        """Whether `read` returns at once."""
+        return key not in self._tried or self._tried[key].is_set()
+
     async def read(self, key: ObjectKey) -> None:
         """Returns when the claim was asked for once."""
         if key in self._tried:

@@ -79,6 +79,10 @@ class ObjectWatches:
                 task.cancel()
                 self._watches[key] = watch, self._spawn(key, watch)
 
+    def is_read(self, key: ObjectKey) -> bool:
+        """Whether `read` returns at once."""
+        return key not in self._watches or self._watches[key][0].is_read.is_set()
+
     async def read(self, key: ObjectKey) -> None:
         """Returns when the server has said whether it is there; one that is not watched is not waited for."""
         if key in self._watches:

@@ -82,9 +82,8 @@ class Objects:
         for part in (self._services, self._classes, self._bundles, self._watches, self._claims):
             part.begin_anew()
 
-    async def need(self, pod: Pod) -> None:
-        """Follow what a pod refers to. Returns when the server has said of each whether it is there, or after
-        PATIENCE_S."""
+    def follow(self, pod: Pod) -> bool:
+        """Follow what a pod refers to; whether the server has said of all of it whether it is there."""
         uid, is_new = pod.metadata.uid, pod.metadata.uid not in self._pods
         self._pods[uid] = pod
         keys = _keys(pod)
@@ -96,12 +95,24 @@ class Objects:
         if trust_wishes(pod) and not self._follows_bundles:
             self._follows_bundles = True
             self._follow(self._bundles.run, "copy of the trust bundles")
+        of_all = self._services.synced.is_set() and self._tokens.are_tried(uid) and self._accounts.is_tried(uid)
+        is_read = of_all and all(self._watches.is_read(key) and self._claims.is_read(key) for key in keys)
+        if is_read:
+            self._tell_values(uid)
+        return is_read
+
+    async def need(self, pod: Pod) -> None:
+        """Follow what a pod refers to. Returns when the server has said of each whether it is there, or after
+        PATIENCE_S."""
+        if self.follow(pod):
+            return
+        uid = pod.metadata.uid
         try:
             async with asyncio.timeout(PATIENCE_S):
                 await self._services.synced.wait()
                 await self._tokens.tried(uid)
                 await self._accounts.tried(uid)
-                for key in keys:
+                for key in _keys(pod):
                     await self._watches.read(key)
                     await self._claims.read(key)
         except TimeoutError:

@@ -27,6 +27,8 @@ LONGEST_SLEEP_S: Final = 60.0
 """How often the host's clock is looked at while a token is good: it may be set, and the host may sleep."""
 
 
+MAX_REQUESTS: Final = 10
+"""Most requests for tokens that are under way: each takes a connection of its own."""
 SHORTEST_PERIOD_S: Final = 60.0
 """How long a new token is kept at least, in seconds, whatever the clocks of server and node say (the kubelet asks when
 it syncs the pod, about once a minute)."""
@@ -63,9 +65,10 @@ class Tokens:
         self._changed = changed
         self._tasks = tasks
         self._chance = chance
+        self._permits = asyncio.Semaphore(MAX_REQUESTS)
         self._found: dict[str, dict[TokenWish, PodToken]] = {}
         self._renewals: dict[str, list[asyncio.Task[None]]] = {}
-        self._tried: dict[tuple[str, TokenWish], asyncio.Event] = {}
+        self._tried: dict[str, dict[TokenWish, asyncio.Event]] = {}
 
     def of_pod(self, uid: str) -> tuple[PodToken, ...]:
         """Tokens that there are now."""
@@ -75,9 +78,10 @@ class Tokens:
         """The pod wants these tokens; its volumes never change."""
         uid = pod.metadata.uid
         for wish in wishes:
-            if (uid, wish) in self._tried:
+            tried = self._tried.setdefault(uid, {})
+            if wish in tried:
                 continue
-            self._tried[uid, wish] = asyncio.Event()
+            tried[wish] = asyncio.Event()
             name = f"token of {pod.metadata.namespace}/{pod.metadata.name}"
             keeping = restarted(functools.partial(self._keep, pod, wish), name=name)
             self._renewals.setdefault(uid, []).append(self._tasks.spawn(keeping, name=name))
@@ -86,13 +90,16 @@ class Tokens:
         """The pod has gone."""
         for task in self._renewals.pop(uid, ()):
             task.cancel()
-        for wish in [wish for of, wish in self._tried if of == uid]:
-            del self._tried[uid, wish]
+        self._tried.pop(uid, None)
         self._found.pop(uid, None)
+
+    def are_tried(self, uid: str) -> bool:
+        """Whether `tried` returns at once."""
+        return all(event.is_set() for event in self._tried.get(uid, {}).values())
 
     async def tried(self, uid: str) -> None:
         """Returns when each token of the pod was asked for once."""
-        for event in [event for (of, _), event in self._tried.items() if of == uid]:
+        for event in tuple(self._tried.get(uid, {}).values()):
             await event.wait()
 
     async def _keep(self, pod: Pod, wish: TokenWish) -> None:
@@ -117,7 +124,8 @@ class Tokens:
         """Raises ClusterError; ValueError for an answer that is none."""
         account = pod.spec.service_account_name or "default"
         path = SERVICE_ACCOUNTS.path(pod.metadata.namespace, account, "token")
-        answer = await self._client.request("POST", path, body=token_request(pod, wish))
+        async with self._permits:
+            answer = await self._client.request("POST", path, body=token_request(pod, wish))
         try:
             status = _ANSWER.decode(answer).status
         except msgspec.DecodeError:
@@ -145,7 +153,7 @@ class Tokens:
         uid = pod.metadata.uid
         before = self._found.setdefault(uid, {}).get(found.wish)
         self._found[uid][found.wish] = found
-        self._tried[uid, found.wish].set()
+        self._tried[uid][found.wish].set()
         if before != found:
             self._changed(uid)
 

@@ -32,6 +32,7 @@ OWN_CONDITIONS: Final = OWNED_CONDITIONS | {SCHEDULED, "DisruptionTarget"}
 log = logging.getLogger(__name__)
 
 Statement = PodStated | PodWithdrawn | PodsListed | EventReport
+Follow = Callable[[Pod], bool]
 Need = Callable[[Pod], Awaitable[None]]
 
 
@@ -54,16 +55,20 @@ class PodSource:
         mirrors: Mirrors,
         clock: Clock,
         tell: Callable[[Statement], None],
+        follow: Follow,
         need: Need,
         forget: Callable[[str], None],
         wake: Callable[[], None],
     ) -> None:
-        """``need`` returns when everything that a pod refers to was read once; ``forget`` is told of a UID that the
-        server has no longer. ``tell`` sends to the master, in order. ``wake``: a status may have to be written."""
+        """``follow`` begins to read what a pod refers to, and says whether all of it was read; then the pod goes up at
+        once, before what comes behind it is looked at. ``need`` returns when all of it was read once. ``forget`` is
+        told of a UID that the server has no longer. ``tell`` sends to the master, in order. ``wake``: a status may have
+        to be written."""
         self._statuses = statuses
         self._mirrors = mirrors
         self._clock = clock
         self._tell = tell
+        self._follow = follow
         self._need = need
         self._forget = forget
         self._wake = wake
@@ -122,7 +127,7 @@ class PodSource:
         if pod.is_mirror:
             self._mirrors.known(pod.uid, pod)
         elif pod.uid not in self._bringing and self._is_news(pod) and not self._is_over(pod):
-            self._bringing[pod.uid] = self._tasks.spawn(self._bring(pod), name="pod of the cluster")
+            self._bring(pod)
 
     def _is_news(self, pod: KnownPod) -> bool:
         """Whether the master has to know of it: of a status only what others have put there, or that it is final."""
@@ -134,39 +139,49 @@ class PodSource:
         not begin its end anew."""
         return pod.is_deleted and self._statuses.is_released(pod.uid)
 
-    async def _bring(self, pod: KnownPod) -> None:
-        """State it as it is when all that it needs is there: it may be another version by then."""
-        uid = pod.uid
-        try:
-            while True:
-                await self._state(pod)
-                newest = self._known.get(uid)
-                if newest is None or newest is pod or not self._is_news(newest):
-                    return
-                pod = newest
-        finally:
-            if self._bringing.get(uid) is asyncio.current_task():
-                del self._bringing[uid]
+    def _bring(self, pod: KnownPod) -> None:
+        """State a pod that this node can run, when all that it needs is there."""
+        if (found := self._runnable(pod)) is None:
+            return
+        if self._follow(found):
+            self._state(pod, found)
+        else:
+            self._bringing[pod.uid] = self._tasks.spawn(self._bring_later(pod, found), name="pod of the cluster")
 
-    async def _state(self, pod: KnownPod) -> None:
-        found = stated_pod(pod)
-        if isinstance(found, Refusal) and pod.status_value().get("phase") in TERMINAL_PHASES:
-            self._refused.add(pod.uid)
-            self._stated[pod.uid] = pod
-            self._statuses.released(pod.uid)  # an agent before this one has said so
-            return
-        if isinstance(found, Refusal):
-            self._refuse(pod, found)
-            return
+    async def _bring_later(self, pod: KnownPod, found: Pod) -> None:
+        """By then it may be another version: that one is brought next."""
+        uid = pod.uid
         try:
             async with asyncio.timeout(NEED_DEADLINE_S):
                 await self._need(found)
         except TimeoutError:
             log.warning("pod %s/%s begins before all that it refers to was read", *_name(pod))
-        if self._known.get(pod.uid) is not None:
+        finally:
+            if self._bringing.get(uid) is asyncio.current_task():
+                del self._bringing[uid]
+        if (newest := self._known.get(uid)) is None:
+            return
+        self._state(pod, found)
+        if newest is not pod and self._is_news(newest):
+            self._bring(newest)
+
+    def _runnable(self, pod: KnownPod) -> Pod | None:
+        """The pod as the master gets it. None for one that is refused, which is said."""
+        found = stated_pod(pod)
+        if not isinstance(found, Refusal):
+            return found
+        if pod.status_value().get("phase") in TERMINAL_PHASES:
+            self._refused.add(pod.uid)
             self._stated[pod.uid] = pod
-            TRACER.instant("goes up", pod.uid)
-            self._tell(PodStated(pod=found))
+            self._statuses.released(pod.uid)  # an agent before this one has said so
+        else:
+            self._refuse(pod, found)
+        return None
+
+    def _state(self, pod: KnownPod, found: Pod) -> None:
+        self._stated[pod.uid] = pod
+        TRACER.instant("goes up", pod.uid)
+        self._tell(PodStated(pod=found))
 
     async def _tell_listed(self, pods: Sequence[asyncio.Task[None]]) -> None:
         """When the last pod of the list went up."""

@@ -12,18 +12,24 @@ from typing import Final
 import msgspec
 
 from ipc.api.annotations import API_SOURCE, CONFIG_SOURCE
-from ipc.api.decode import decode_server_pod
+from ipc.api.decode import MAX_VALUES, decode_server_pod
 from ipc.api.defaults import default_pod
 from ipc.api.errors import FieldError, FieldErrors
 from ipc.api.support.cluster import is_of_cluster
 from ipc.api.support.findings import unsupported_fields
 from ipc.api.support.table import Support
-from ipc.api.v1.pod import Pod
+from ipc.api.v1.meta import ObjectMeta
+from ipc.api.v1.pod import Pod, PodSpec
+from ipc.api.v1.status import PodStatus
 from ipc.api.validation.pod import validate_pod
 from ipc.messages.event_reasons import UNSUPPORTED_FIELD, EventReason
 from ipc.text.safe_text import safe_line
-from workers.cluster.pods.known_pod import KnownPod
+from workers.cluster.pods.known_pod import KnownMeta, KnownPod
 
+_REFUSED: Final = frozenset({Support.REFUSED})
+_SPEC: Final = msgspec.json.Decoder(PodSpec)
+MAX_AT_ONCE_BYTES: Final = MAX_VALUES
+"""Longest spec that cannot have more values than a pod may."""
 MAX_TOLD: Final = 5
 """Most fields that a refusal names."""
 
@@ -38,21 +44,14 @@ class Refusal(msgspec.Struct, frozen=True):
 def stated_pod(known: KnownPod) -> Pod | Refusal:
     """The pod as the master gets it."""
     try:
-        value = {
-            "apiVersion": "v1",
-            "kind": "Pod",
-            "metadata": msgspec.to_builtins(known.metadata),
-            "spec": msgspec.json.decode(known.spec),
-            "status": msgspec.json.decode(known.status),
-        }
-        pod = default_pod(decode_server_pod(value))
+        pod = default_pod(decoded_at_once(known) or decoded(known))
     except FieldErrors as found:
         return _refusal(found.errors)
     refused = itertools.islice(
         (
             FieldError(finding.path, f"not supported: {finding.why}")
-            for finding in unsupported_fields(pod)
-            if finding.support is Support.REFUSED and not is_of_cluster(finding.path)
+            for finding in unsupported_fields(pod, _REFUSED)
+            if not is_of_cluster(finding.path)
         ),
         MAX_TOLD,
     )
@@ -60,6 +59,41 @@ def stated_pod(known: KnownPod) -> Pod | Refusal:
         return _refusal(wrong)
     annotations = {**pod.metadata.annotations, CONFIG_SOURCE: API_SOURCE}
     return msgspec.structs.replace(pod, metadata=msgspec.structs.replace(pod.metadata, annotations=annotations))
+
+
+def decoded_at_once(known: KnownPod) -> Pod | None:
+    """The pod, decoded in C. None for one with a field or a null that the types do not have, or with something wrong:
+    the walk knows what is dropped, and has words for the rest."""
+    if memoryview(known.spec).nbytes > MAX_AT_ONCE_BYTES:
+        return None
+    try:
+        return Pod(
+            api_version="v1",
+            kind="Pod",
+            metadata=msgspec.convert(_set_of(known.metadata), ObjectMeta),
+            spec=_SPEC.decode(known.spec),
+            status=msgspec.convert(known.status_value(), PodStatus),
+        )
+    except (msgspec.MsgspecError, UnicodeError):
+        return None
+
+
+def _set_of(metadata: KnownMeta) -> dict[str, object]:
+    """Fields that are set, by name."""
+    return {name: value for name, value in msgspec.to_builtins(metadata).items() if value is not None}
+
+
+def decoded(known: KnownPod) -> Pod:
+    """Raises FieldErrors."""
+    return decode_server_pod(
+        {
+            "apiVersion": "v1",
+            "kind": "Pod",
+            "metadata": msgspec.to_builtins(known.metadata),
+            "spec": msgspec.json.decode(known.spec),
+            "status": msgspec.json.decode(known.status),
+        }
+    )
 
 
 def _refusal(errors: tuple[FieldError, ...]) -> Refusal:

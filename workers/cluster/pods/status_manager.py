@@ -4,6 +4,7 @@ Sans-I/O.
 Pods as the server has them and as the master reports them go in; `due` says what to do for one pod. At most one request
 of a pod is under way, so what changes meanwhile is told at once by the next one. There is no queue that could go stale:
 what is due follows from the two copies, which is the reconciliation of a status that somebody else has changed, too.
+That one has a pace, as upstream's batch: two nodes of one name would overwrite each other as fast as they may ask.
 A status in which a container has left an end that is final is withheld: the server would refuse it.
 """
 
@@ -24,6 +25,8 @@ from workers.cluster.pods.wanted_status import TERMINAL_PHASES, plain_status, wa
 
 RETRY_S: Final = 10.0
 """After which a request that has failed is tried again, in seconds (syncPeriod)."""
+RECONCILE_S: Final = 10.0
+"""Shortest time from a patch to one that says the same again, in seconds (syncPeriod)."""
 SETTLE_S: Final = 1.0
 """How long a change that nobody waits for may wait for others, in seconds."""
 _PROMPT: Final = frozenset({"Ready"})
@@ -69,6 +72,10 @@ class _Entry:
         """When the next request may be made, monotonic seconds."""
         self.asked: _Versions | None = None
         """Versions that the patch under way was made of."""
+        self.told: JsonObject | None = None
+        """The status that the server has taken last, of whatever it has made since."""
+        self.told_at = 0.0
+        """When that was, monotonic seconds."""
         self.unchanged_by: _Versions | None = None
         """Versions that the last patch was made of that has changed nothing."""
         self.withheld_for = ""
@@ -176,15 +183,15 @@ class StatusManager:
         if entry.not_before > now:
             return None, entry.not_before - now
         patch, is_prompt = self._patch(entry, entry.known)
-        if patch and not (is_prompt or entry.is_released):
-            wait_s = entry.since + SETTLE_S - now
+        is_last = entry.is_released and entry.known.is_deleted and not entry.known.is_mirror
+        if patch and not (is_last and _is_told(entry)):
+            wait_s = _earliest(entry, is_prompt=is_prompt) - now
             if wait_s > 0.0:
                 return None, wait_s
-        if patch:
-            entry.is_busy, entry.asked = True, _versions(entry, entry.known)
+            entry.is_busy, entry.asked, entry.since = True, _versions(entry, entry.known), 0.0
             return PatchStatus(entry.known, patch), 0.0
         entry.since = 0.0
-        if entry.is_released and entry.known.is_deleted and not entry.known.is_mirror:
+        if is_last:
             entry.is_busy = True
             return DeletePodFinally(entry.known), 0.0
         return None, 0.0
@@ -200,12 +207,14 @@ class StatusManager:
             return {}, False
         return status_patch(server, wanted), _is_prompt(server, wanted)
 
-    def patched(self, uid: str, answer: KnownPod) -> None:
+    def patched(self, uid: str, answer: KnownPod, now: float) -> None:
         """The server has taken the patch; the pod as it is there now. Where that is the version from before, the server
         keeps something of the status in another form: the same patch would change nothing again."""
         entry = self._ended(uid, 0.0)
-        if entry is not None and entry.asked is not None and entry.asked[0] == answer.metadata.resource_version:
-            entry.unchanged_by = entry.asked
+        if entry is not None and entry.asked is not None:
+            entry.told, entry.told_at = entry.asked[1], now
+            if entry.asked[0] == answer.metadata.resource_version:
+                entry.unchanged_by = entry.asked
         self.changed(answer)
 
     def lost(self, uid: str) -> None:
@@ -228,6 +237,18 @@ class StatusManager:
 
 def _versions(entry: _Entry, known: KnownPod) -> _Versions:
     return known.metadata.resource_version, entry.own or {}
+
+
+def _is_told(entry: _Entry) -> bool:
+    """Whether the server has taken the status as it is: if it has another one now, that is somebody else's."""
+    return entry.told is not None and entry.own == entry.told
+
+
+def _earliest(entry: _Entry, *, is_prompt: bool) -> float:
+    """When the server may be told of a difference, monotonic seconds."""
+    if _is_told(entry):
+        return entry.told_at + RECONCILE_S
+    return 0.0 if is_prompt or entry.is_released else entry.since + SETTLE_S
 
 
 def _is_withheld(entry: _Entry, known: KnownPod, server: JsonObject, wanted: JsonObject) -> bool:

@@ -85,7 +85,7 @@ class StatusWriter:
             elif answer is None:
                 self._statuses.failed(uid, self._clock.now().mono)
             else:
-                self._statuses.patched(uid, answer)
+                self._statuses.patched(uid, answer, self._clock.now().mono)
         self.wake()
 
     def _failed(self, uid: str, action: Action, error: ClusterError) -> None:

@@ -13,85 +13,17 @@ from pathlib import Path
 
 import pytest
 
-from ipc.api.annotations import API_SOURCE
-from ipc.api.v1.pod import Pod
 from ipc.host.clock import SystemClock
 from ipc.kubeconfig.decode import decode_kubeconfig
-from ipc.messages.base import EventReport
-from ipc.messages.cluster import PodsListed, PodStated, PodWithdrawn
-from supervisor.protocol.source_updates import PodOperation, PodUpdate
-from supervisor.sources.api_source import ApiSource
-from supervisor.sources.merge import PodConfig
+from tests.integration.workers.cluster.model_node import Node
 from tests.servers.kube_api.failures import JsonObject
 from tests.servers.kube_api.server import KubeApiServer
 from workers.cluster.pods import status_manager
-from workers.cluster.pods.known_pod import KnownPod, decode_known_pod
-from workers.cluster.pods.pod_source import PodSource
-from workers.cluster.pods.status_manager import StatusManager
-from workers.cluster.pods.status_writer import StatusWriter
 from workers.kubeclient.client import ApiClient
 from workers.kubeclient.rate_limit import RateLimit
-from workers.kubeclient.reflector import Reflector
-from workers.kubeclient.resources import PODS
 
 DEADLINE_S = 60.0
 STEPS = 40
-STARTED = "2026-01-01T00:00:00Z"
-
-
-class Mirrors:
-    def known(self, uid: str, pod: KnownPod | None) -> None:
-        raise AssertionError("there is no static pod")
-
-    def listed(self) -> None:
-        """There is none."""
-
-
-class Node:
-    """The master as a model: what is stated runs, what is deleted ends, at once."""
-
-    def __init__(self, client: ApiClient) -> None:
-        self.clock = SystemClock()
-        self.statuses = StatusManager()
-        self.writer = StatusWriter(client, self.statuses, self.clock)
-        self.pods = PodSource(
-            self.statuses, Mirrors(), self.clock, self.tell, self.need, lambda _: None, self.writer.wake
-        )
-        self.reflector: Reflector[KnownPod] = Reflector(
-            client, PODS, field_selector="spec.nodeName=n1", decode=decode_known_pod, sink=self.pods
-        )
-        self.source, self.config = ApiSource(), PodConfig((API_SOURCE,))
-        self.running: dict[str, str] = {}
-        """UID to name."""
-        self.removed: set[str] = set()
-        """UIDs of pods that ended without a deletion."""
-
-    async def need(self, _: Pod) -> None:
-        await asyncio.sleep(0)
-
-    def tell(self, statement: PodStated | PodWithdrawn | PodsListed | EventReport) -> None:
-        assert not isinstance(statement, EventReport), "no pod is refused"
-        self.source.take(statement)
-        if self.config.all_ready() or isinstance(statement, PodsListed):
-            for update in self.config.merge(self.source.snapshot(), self.clock.now()):
-                if isinstance(update, PodUpdate):
-                    for pod in update.pods:
-                        self.act(update.op, pod)
-        self.writer.wake()
-
-    def act(self, op: PodOperation, pod: Pod) -> None:
-        uid, now = pod.metadata.uid, self.clock.now().mono
-        if op is PodOperation.ADD and pod.metadata.deletion_timestamp is None:
-            self.running[uid] = pod.metadata.name
-            self.statuses.report_plain(uid, {"phase": "Running", "startTime": STARTED, "conditions": []}, now)
-        elif op in (PodOperation.DELETE, PodOperation.ADD):
-            self.running.pop(uid, None)
-            self.statuses.report_plain(uid, {"phase": "Succeeded", "startTime": STARTED, "conditions": []}, now)
-            self.statuses.released(uid)
-        elif op is PodOperation.REMOVE and uid in self.running:
-            del self.running[uid]
-            self.removed.add(uid)
-            self.statuses.released(uid)
 
 
 @pytest.fixture

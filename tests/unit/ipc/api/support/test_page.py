@@ -14,7 +14,7 @@ from ipc.api.decode import decode_pod
 from ipc.api.defaults import default_pod
 from ipc.api.schema import Kind, Shape, field_paths, literal_values, shape_of, struct_fields
 from ipc.api.support.cluster import CLUSTER_FIELDS
-from ipc.api.support.findings import FieldFinding, row_of, unsupported_fields
+from ipc.api.support.findings import UNSUPPORTED, FieldFinding, row_of, unsupported_fields
 from ipc.api.support.page import ROWS, FieldSupport, render_pod_fields
 from ipc.api.support.table import ANNOTATION_ROWS, Support
 from ipc.api.support.warnings import field_warnings
@@ -142,6 +142,8 @@ def test_setting_the_field_is_found(row: FieldSupport) -> None:
     expected = FieldFinding(row.path.replace("[*]", "[0]"), row.support, row.why)
     assert expected in unsupported_fields(pod)
     assert expected in unsupported_fields(default_pod(pod))
+    assert expected in unsupported_fields(pod, frozenset({row.support}))
+    assert expected not in unsupported_fields(pod, UNSUPPORTED - {row.support})
 
 
 @pytest.mark.parametrize("containers", CONTAINER_LISTS)

@@ -10,6 +10,7 @@ import pytest
 from tests.unit.workers.cluster.pods.pods import known
 from workers.cluster.pods.known_pod import KnownPod
 from workers.cluster.pods.status_manager import (
+    RECONCILE_S,
     RETRY_S,
     SETTLE_S,
     DeletePodFinally,
@@ -46,7 +47,7 @@ def test_one_request_at_a_time_and_the_newest_status_next(statuses: StatusManage
     assert patch(statuses)
     statuses.report_plain("u1", {**RUNNING, "phase": "Failed"}, 0.0)
     assert patch(statuses) == {}
-    statuses.patched("u1", known(2, status={"phase": "Running", "startTime": STARTED}))
+    statuses.patched("u1", known(2, status={"phase": "Running", "startTime": STARTED}), 0.0)
     assert patch(statuses) == {"phase": "Failed"}
 
 
@@ -60,10 +61,43 @@ def test_what_nobody_waits_for_waits_for_more(statuses: StatusManager) -> None:
 def test_a_status_that_somebody_else_has_changed_is_put_right(statuses: StatusManager) -> None:
     statuses.report_plain("u1", RUNNING, 0.0)
     assert patch(statuses)
-    statuses.patched("u1", known(2, status={"phase": "Running", "startTime": STARTED}))
+    statuses.patched("u1", known(2, status={"phase": "Running", "startTime": STARTED}), 0.0)
     assert patch(statuses) == {}
     statuses.changed(known(3, status={"phase": "Unknown", "startTime": STARTED}))
-    assert patch(statuses) == {"phase": "Running"}
+    assert statuses.due("u1", 4.0) == (None, RECONCILE_S - 4.0), "in the pace of upstream's batch"
+    assert patch(statuses, RECONCILE_S) == {"phase": "Running"}
+
+
+def test_two_nodes_that_overwrite_each_other_do_so_in_a_pace(statuses: StatusManager) -> None:
+    statuses.report_plain("u1", RUNNING, 0.0)
+    patches, version, now = 0, 2, 0.0
+    while now <= 60.0:
+        if patch(statuses, now):
+            patches += 1
+            statuses.patched("u1", known(version, status={"phase": "Running", "startTime": STARTED}), now)
+        statuses.changed(known(version + 1, status={"phase": "Pending", "startTime": STARTED}))
+        version, now = version + 2, now + 0.25
+    assert patches == 7
+
+
+def test_a_status_of_our_own_does_not_wait_for_the_pace(statuses: StatusManager) -> None:
+    statuses.report_plain("u1", RUNNING, 0.0)
+    assert patch(statuses)
+    statuses.patched("u1", known(2, status={"phase": "Running", "startTime": STARTED}), 0.0)
+    statuses.changed(known(3, status={"phase": "Unknown", "startTime": STARTED}))
+    statuses.report_plain("u1", {**RUNNING, "phase": "Failed"}, 1.0)
+    assert patch(statuses, 1.0) == {"phase": "Failed"}
+
+
+def test_the_last_delete_does_not_wait_for_the_pace(statuses: StatusManager) -> None:
+    ended = {**RUNNING, "phase": "Succeeded"}
+    statuses.report_plain("u1", ended, 0.0)
+    statuses.released("u1")
+    assert patch(statuses)
+    statuses.patched("u1", known(2, status={"phase": "Succeeded", "startTime": STARTED}), 0.0)
+    overwritten = known(3, deletionTimestamp=STARTED, status={"phase": "Running", "startTime": STARTED})
+    statuses.changed(overwritten)
+    assert statuses.due("u1", 1.0)[0] == DeletePodFinally(overwritten)
 
 
 def test_a_time_that_the_server_writes_as_null_is_no_difference(statuses: StatusManager) -> None:
@@ -83,12 +117,12 @@ def test_a_patch_that_changes_nothing_is_not_repeated_until_a_copy_differs(statu
     statuses.report_plain("u1", own, 0.0)
     statuses.released("u1")
     assert patch(statuses) == {"message": "cut short"}
-    statuses.patched("u1", kept)
+    statuses.patched("u1", kept, 0.0)
     assert statuses.due("u1", 0.0)[0] == DeletePodFinally(kept)
     statuses.failed("u1", 0.0)
     statuses.report_plain("u1", {**own, "message": "longer"}, 0.0)
     assert patch(statuses, RETRY_S) == {"message": "longer"}
-    statuses.patched("u1", kept)
+    statuses.patched("u1", kept, 0.0)
     statuses.changed(known(3, status={"phase": "Failed", "startTime": STARTED, "message": "other"}))
     assert patch(statuses, RETRY_S) == {"message": "longer"}
 
@@ -96,11 +130,11 @@ def test_a_patch_that_changes_nothing_is_not_repeated_until_a_copy_differs(statu
 def test_an_older_version_than_the_last_answer_says_nothing(statuses: StatusManager) -> None:
     statuses.report_plain("u1", RUNNING, 0.0)
     assert patch(statuses)
-    statuses.patched("u1", known(9, status={"phase": "Running", "startTime": STARTED}))
+    statuses.patched("u1", known(9, status={"phase": "Running", "startTime": STARTED}), 0.0)
     statuses.changed(known(8))
     assert patch(statuses) == {}
     statuses.replaced([known(8)])
-    assert patch(statuses), "a list of an older store counts"
+    assert patch(statuses, RECONCILE_S), "a list of an older store counts"
 
 
 def test_a_failed_request_is_made_again_later_and_a_lost_pod_is_left_alone(statuses: StatusManager) -> None:
@@ -124,7 +158,7 @@ def test_the_last_delete_comes_after_the_last_status_and_only_of_a_deleted_pod(s
     statuses.released("u1")
     assert patch(statuses) == {"phase": "Succeeded"}
     answer = known(3, deletionTimestamp=STARTED, status={"phase": "Succeeded", "startTime": STARTED})
-    statuses.patched("u1", answer)
+    statuses.patched("u1", answer, 0.0)
     assert statuses.due("u1", 0.0)[0] == DeletePodFinally(answer)
     statuses.lost("u1")
     statuses.deleted("u1")
@@ -134,7 +168,7 @@ def test_the_last_delete_comes_after_the_last_status_and_only_of_a_deleted_pod(s
 def test_a_pod_that_has_ended_and_is_wanted_stays(statuses: StatusManager) -> None:
     statuses.report_plain("u1", RUNNING, 0.0)
     assert patch(statuses)
-    statuses.patched("u1", known(2, status={"phase": "Running", "startTime": STARTED}))
+    statuses.patched("u1", known(2, status={"phase": "Running", "startTime": STARTED}), 0.0)
     statuses.released("u1")
     assert statuses.due("u1", 0.0) == (None, 0.0)
 
