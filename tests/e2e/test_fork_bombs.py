@@ -34,7 +34,7 @@ ROUNDS_S: Final = 25.0
 
 
 def bomb() -> Json:
-    """Its first process stays whatever becomes of the others."""
+    """A pod that forks without an end. The first process stays whatever becomes of the others."""
     return pod("bomb", container(script="b(){ b|b& }; b; exec sleep 3600"), terminationGracePeriodSeconds=1)
 
 
