@@ -16,7 +16,7 @@ from tests.e2e.agent import Agent
 from tests.e2e.conftest import NewAgent
 from tests.e2e.innocents import Crowd
 from tests.e2e.manifests import Json, container, pod
-from tests.e2e.pressure import TEST_S, available, evicted, follow, of_condition, of_eviction, tell, until_evicted
+from tests.e2e.short_node import TEST_S, available, evicted, follow, of_condition, of_eviction, tell, until_evicted
 
 pytestmark = [
     pytest.mark.e2e,
