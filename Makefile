@@ -17,7 +17,8 @@ test: ## everything that is quick enough to run always
 # What the virtual machine has and the other hosts lack; emulated it is too slow for more.
 vm_tests := tests/e2e/test_cpu_and_memory_limits.py tests/e2e/test_resources.py tests/e2e/test_doctor.py \
 	tests/e2e/test_resize.py tests/e2e/test_statistics.py tests/e2e/test_systemd.py tests/e2e/test_pauses.py \
-	tests/e2e/test_node_pressure.py tests/e2e/test_real_logind.py tests/contract/test_apparmor.py \
+	tests/e2e/test_node_pressure.py tests/e2e/test_fork_bombs.py tests/e2e/test_slices.py \
+	tests/e2e/test_bandwidth.py tests/e2e/test_real_logind.py tests/contract/test_apparmor.py \
 	tests/contract/test_slices_podman.py tests/contract/test_pauses_contract.py
 
 test-slow: ## the long tests, the attacks, the simulation for 20 minutes and a day, new examples of the properties, routes to pods, the Podman tests also on Podman 5, and in a machine (root only)

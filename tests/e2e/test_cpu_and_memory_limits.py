@@ -3,15 +3,18 @@ they do not, and nothing looks as if they did. Each test says what is true on it
 
 from __future__ import annotations
 
+import os
 import re
 import subprocess
 from pathlib import Path
 from typing import Final
 
+import psutil
 import pytest
 
 from supervisor.admission.cgroups import delegated_controllers
 from tests.e2e.agent import Agent, Json, container_status
+from tests.e2e.conftest import NewAgent
 from tests.e2e.manifests import STAY, container, pod
 from tests.podman_service import podman
 
@@ -81,6 +84,29 @@ def test_a_container_without_limits_has_the_pods(agent: Agent) -> None:
     assert (found["memory.max"] == str(96 * MIB)) == ("memory" in CONTROLLERS)
     assert said_not_to_hold(agent, "whole") == {"cpu", "memory"} - CONTROLLERS
     agent.remove("whole")
+
+
+def test_burstable_pods_are_given_swap_and_take_it(new_agent: NewAgent) -> None:
+    """A pod that takes more than its limit of memory goes on in its share of the swap."""
+    swap, memory = psutil.swap_memory().total, os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    if "memory" not in CONTROLLERS or not swap:
+        pytest.skip("no swap, or no memory controller: ROOTLET_VM_SWAP=4G tests/hosts/vm has both")
+    share = 48 * MIB * swap // memory
+    agent = new_agent(memorySwap={"swapBehavior": "LimitedSwap"})
+    agent.start()
+    holds = f"dd if=/dev/zero bs={64 * MIB + share // 2} count=1 2>/dev/null | sleep 3600 & {STAY}"
+    agent.run(
+        pod("swaps", with_resources(holds, {"memory": "64Mi"}, {"memory": "48Mi"})),
+        pod("even", with_resources(STAY, {"memory": "64Mi"}, {"memory": "64Mi"})),
+        pod("best-effort"),
+    )
+    given = {name: in_cgroup(agent, name, "memory.swap.max")["memory.swap.max"] for name in agent.pods()}
+    assert abs(int(given.pop("swaps")) - share) <= os.sysconf("SC_PAGE_SIZE")
+    assert given == {"even": "0", "best-effort": "0"}
+    agent.until(
+        lambda: int(in_cgroup(agent, "swaps", "memory.swap.current")["memory.swap.current"]) > share // 4, "it swaps"
+    )
+    assert container_status(agent.pods()["swaps"])["restartCount"] == 0
 
 
 def of_pod(agent: Agent, name: str, file: str) -> str:

@@ -35,9 +35,9 @@ def sized(name: str, cpu: str, memory: str, **fields: Any) -> Json:
     return pod(name, container(resources=resources(cpu, memory), **fields))
 
 
-def limits_inside(agent: Agent, name: str) -> list[str]:
+def limits_inside(agent: Agent, name: str, container: str = "main") -> list[str]:
     script = "cat /sys/fs/cgroup/cpu.max /sys/fs/cgroup/memory.max 2>/dev/null"
-    return agent.inside(name, script).split()
+    return agent.inside(name, script, container).split()
 
 
 def expected_limits(cpu_ms: int, memory_mib: int) -> list[str]:
@@ -48,9 +48,9 @@ def condition(agent: Agent, name: str, type: str) -> Json | None:
     return next((each for each in agent.pods()[name]["status"]["conditions"] if each["type"] == type), None)
 
 
-def until_resized(agent: Agent, name: str, cpu: str) -> None:
+def until_resized(agent: Agent, name: str, cpu: str, container: str = "main") -> None:
     def has_it() -> bool:
-        status = container_status(agent.pods()[name])
+        status = container_status(agent.pods()[name], container)
         has_cpu = status.get("resources", {}).get("limits", {}).get("cpu") == cpu
         return has_cpu and "running" in status["state"] and condition(agent, name, "PodResizeInProgress") is None
 
@@ -176,6 +176,79 @@ def test_a_resize_waits_until_there_is_room(agent: Agent) -> None:
     agent.remove("second")
 
 
+def test_an_init_container_while_it_runs(agent: Agent) -> None:
+    def initialized(cpu: str, memory: str) -> Json:
+        waits = container(
+            "first", "trap exit TERM; until test -e /go; do sleep 0.2; done", resources=resources(cpu, memory)
+        )
+        return pod("initialized", container(), initContainers=[waits])
+
+    def first() -> Json:
+        return container_status(agent.pods().get("initialized", {"status": {}}), "first")
+
+    agent.write(initialized("200m", "64Mi"))
+    agent.until(lambda: "running" in first().get("state", {}), "the init container runs")
+    before = first()
+    agent.write(initialized("400m", "96Mi"))
+    until_resized(agent, "initialized", "400m", "first")
+    assert first()["restartCount"] == (0 if IN_PLACE else 1)
+    if IN_PLACE:
+        assert first()["containerID"] == before["containerID"]
+        assert limits_inside(agent, "initialized", "first") == expected_limits(400, 96)
+    assert not container_status(agent.pods()["initialized"])["started"]
+    assert agent.inside("initialized", "touch /go && echo gone", "first") == "gone"
+    agent.until_ready(["initialized"])
+    assert first()["state"]["terminated"]["exitCode"] == 0
+    agent.remove("initialized")
+
+
+def test_a_sidecar_beside_a_container_that_goes_on(agent: Agent) -> None:
+    def beside(cpu: str, memory: str) -> Json:
+        sidecar = container("sidecar", restartPolicy="Always", resources=resources(cpu, memory))
+        return pod("beside", container(resources=resources("200m", "64Mi")), initContainers=[sidecar])
+
+    def of(name: str) -> Json:
+        return container_status(agent.pods()["beside"], name)
+
+    agent.run(beside("200m", "64Mi"))
+    before = {name: of(name)["containerID"] for name in ("main", "sidecar")}
+    agent.write(beside("300m", "96Mi"))
+    until_resized(agent, "beside", "300m", "sidecar")
+    assert of("main")["containerID"] == before["main"]
+    assert of("main")["restartCount"] == 0
+    assert of("sidecar")["restartCount"] == (0 if IN_PLACE else 1)
+    if IN_PLACE:
+        assert of("sidecar")["containerID"] == before["sidecar"]
+        assert limits_inside(agent, "beside", "sidecar") == expected_limits(300, 96)
+        assert limits_inside(agent, "beside") == expected_limits(200, 64)
+    agent.remove("beside")
+
+
+def test_of_two_that_wait_the_one_of_higher_priority_comes_first(agent: Agent) -> None:
+    """Room comes for one of them: not for the one that has waited longer."""
+    cpus = len(os.sched_getaffinity(0)) * 1000
+
+    def asking(name: str, milli_cpu: int, priority: int = 0) -> Json:
+        return pod(name, container(resources={"requests": {"cpu": f"{milli_cpu}m"}}), priority=priority)
+
+    def waits(name: str) -> bool:
+        found = condition(agent, name, "PodResizePending")
+        return found is not None and found["reason"] == "Deferred"
+
+    agent.run(asking("holder", cpus - 400), asking("low", 100), asking("high", 100, 1000))
+    agent.write(asking("low", cpus - 500))
+    agent.until(lambda: waits("low"), "the one of low priority waits")
+    agent.write(asking("high", cpus - 500, 1000))
+    agent.until(lambda: waits("high"), "the other one waits, too")
+    agent.remove("holder")
+    agent.until(lambda: "ResizeCompleted" in agent.reasons("high"), "the other one is done", 60.0)
+    assert container_status(agent.pods()["high"])["allocatedResources"] == {"cpu": f"{cpus - 500}m"}
+    assert waits("low")
+    agent.remove("high")
+    agent.until(lambda: "ResizeCompleted" in agent.reasons("low"), "the first one is done when there is room", 60.0)
+    agent.remove("low")
+
+
 MOMENTS: Final[Mapping[str, Callable[[Agent], bool]]] = {
     "it is told": lambda agent: "ResizeStarted" in agent.reasons("edited"),
     "it is allocated": lambda agent: "80Mi" in (agent.state / ALLOCATED_FILE).read_text(),
@@ -198,11 +271,14 @@ def limits_of(agent: Agent, file: str) -> str:
 VICTIMS: Final = ("master", "pods-0")
 
 
+ALWAYS: Final = ("it is told", "master")
+
+
 @pytest.mark.parametrize(
     ("moment", "victim"),
     [
-        ("it is told", "master"),
-        *(pytest.param(*each, marks=pytest.mark.slow) for each in itertools.product(MOMENTS, VICTIMS)),
+        pytest.param(*each, marks=() if each == ALWAYS else pytest.mark.slow)
+        for each in itertools.product(MOMENTS, VICTIMS)
     ],
 )
 def test_an_agent_that_dies_with_the_edit_loses_nothing(agent: Agent, moment: str, victim: str) -> None:

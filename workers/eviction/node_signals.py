@@ -1,7 +1,7 @@
 """Signals of eviction, read from the host: few files, no process. Blocks: for a thread.
 
 Mirrors what the kubelet takes from cAdvisor's root container, statvfs(2) and pkg/kubelet/stats/pidlimit. Different on
-purpose: where a cgroup that the agent lies in (its user's slice) has less left than the host, that counts; and nodefs
+purpose: where a cgroup that pods lie in (the user's slice) has less left than the host, that counts; and nodefs
 is that of the two file systems of pods' directories and logs which has the smaller share left.
 
 The statistics' collector reads the same files, and its types are not imported for this: it runs on every node, always.
@@ -66,11 +66,11 @@ def observe_node(wanted: Collection[Signal], places: Places, time: float) -> Nod
     """The wanted signals that can be observed."""
     found: dict[Signal, SignalObservation | None] = {}
     if Signal.MEMORY_AVAILABLE in wanted:
-        found[Signal.MEMORY_AVAILABLE] = _least((_host_memory(time), *_memory_of_cgroups(time)))
+        found[Signal.MEMORY_AVAILABLE] = _least((_host_memory(time), *_memory_of_cgroups(places, time)))
     if Signal.ALLOCATABLE_MEMORY_AVAILABLE in wanted and places.pods_cgroup:
         found[Signal.ALLOCATABLE_MEMORY_AVAILABLE] = _memory_of_cgroup(places.pods_cgroup, time)
     if Signal.PID_AVAILABLE in wanted:
-        found[Signal.PID_AVAILABLE] = _least((_host_pids(time), *_pids_of_cgroups(time)))
+        found[Signal.PID_AVAILABLE] = _least((_host_pids(time), *_pids_of_cgroups(places, time)))
     disks = [disk for path in places.directories if (disk := _disk(path, time)) is not None]
     node = min(disks, key=lambda disk: disk.share_left, default=None)
     images = _disk(places.image_root, time) if places.image_root else None
@@ -109,8 +109,8 @@ def _host_pids(time: float) -> SignalObservation | None:
     return of_pids(min((limit for limit in limits if limit is not None), default=None), tasks, time)
 
 
-def _memory_of_cgroups(time: float) -> Iterator[SignalObservation | None]:
-    for directory in _own_cgroups():
+def _memory_of_cgroups(places: Places, time: float) -> Iterator[SignalObservation | None]:
+    for directory in _cgroups_above_pods(places):
         yield _memory_of_cgroup(directory, time)
 
 
@@ -123,20 +123,24 @@ def _memory_of_cgroup(directory: str, time: float) -> SignalObservation | None:
     return of_memory(_number(_read(f"{directory}/memory.max")), max(0, used - inactive), time)
 
 
-def _pids_of_cgroups(time: float) -> Iterator[SignalObservation | None]:
-    for directory in _own_cgroups():
+def _pids_of_cgroups(places: Places, time: float) -> Iterator[SignalObservation | None]:
+    for directory in _cgroups_above_pods(places):
         limit = _number(_read(f"{directory}/pids.max"))
         yield of_pids(limit, _number(_read(f"{directory}/pids.current")), time)
 
 
-def _own_cgroups() -> Iterator[str]:
-    """The cgroups above this process's own, in which containers lie, too; not the root."""
-    line = next((line for line in _read("/proc/self/cgroup").splitlines() if line.startswith(_V2)), b"")
-    parts = PurePosixPath(os.fsdecode(line.removeprefix(_V2)).lstrip("/")).parts
+def _cgroups_above_pods(places: Places) -> Iterator[str]:
+    """Not the root. Without a cgroup of all pods: those above this process's own, in which containers lie, too."""
+    parts = PurePosixPath(places.pods_cgroup).relative_to(CGROUPS).parts if places.pods_cgroup else _own_cgroup()
     if ".." in parts:
         return
     for end in range(1, len(parts)):
         yield str(PurePosixPath(CGROUPS, *parts[:end]))
+
+
+def _own_cgroup() -> tuple[str, ...]:
+    line = next((line for line in _read("/proc/self/cgroup").splitlines() if line.startswith(_V2)), b"")
+    return PurePosixPath(os.fsdecode(line.removeprefix(_V2)).lstrip("/")).parts
 
 
 # --- disks ---

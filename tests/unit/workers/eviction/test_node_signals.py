@@ -65,8 +65,8 @@ class Kernel:
         for name, text in files.items():
             self.files[f"/sys/fs/cgroup/{path}/{name.replace('_', '.', 1)}"] = text.encode()
 
-    def available(self, signal: Signal) -> tuple[int, int]:
-        found = observe_node({signal}, NOWHERE, 0.0).signals[signal]
+    def available(self, signal: Signal, places: Places = NOWHERE) -> tuple[int, int]:
+        found = observe_node({signal}, places, 0.0).signals[signal]
         return found.available, found.capacity
 
 
@@ -84,6 +84,22 @@ def test_a_slice_with_less_memory_left_counts(monkeypatch: pytest.MonkeyPatch) -
         memory_stat=f"anon 1\ninactive_file {76 * MIB}\n",
     )
     assert kernel.available(Signal.MEMORY_AVAILABLE) == (100 * MIB, 1024 * MIB)
+
+
+def test_a_slice_of_the_agent_alone_does_not_count_and_one_of_the_pods_alone_does(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """No pod that goes makes room where none lies."""
+    kernel, manager = Kernel(monkeypatch), "user.slice/user-1.slice/user@1.service"
+    pods = Places(directories=(), pods_cgroup=f"/sys/fs/cgroup/{manager}/rootlet.slice")
+    used = {"memory_current": str(90 * MIB), "memory_stat": "inactive_file 0\n", "pids_current": "90\n"}
+    kernel.cgroup(f"{manager}/app.slice", memory_max=str(100 * MIB), pids_max="100\n", **used)
+    assert kernel.available(Signal.MEMORY_AVAILABLE, pods) == (5120 * MIB, 8192 * MIB)
+    assert kernel.available(Signal.PID_AVAILABLE, pods) == (600, 1000)
+    kernel.files["/proc/self/cgroup"] = b"0::/system.slice/rootlet.service\n"
+    kernel.cgroup("user.slice/user-1.slice", memory_max=str(200 * MIB), pids_max="200\n", **used)
+    assert kernel.available(Signal.MEMORY_AVAILABLE, pods) == (110 * MIB, 200 * MIB)
+    assert kernel.available(Signal.PID_AVAILABLE, pods) == (110, 200)
 
 
 def test_memory_of_all_pods_is_their_slices(monkeypatch: pytest.MonkeyPatch) -> None:
