@@ -7,6 +7,7 @@ import contextlib
 from collections.abc import AsyncIterator
 from typing import Final
 
+from ipc.host.loop_clock import loop_time
 from workers.libpod.connection import Connection, NothingSentError
 
 STARTING_POLL_S: Final = 0.02
@@ -59,13 +60,12 @@ class ConnectionPool:
     async def _listening(self) -> Connection:
         """A connection to a service that may have been started this moment: nobody has to find out by a failed call,
         whose repetitions get rarer."""
-        loop = asyncio.get_running_loop()
-        until = loop.time() + self._starting_s
+        until = loop_time() + self._starting_s
         while True:
             try:
                 connection = self._take()
             except NothingSentError:
-                if not self._starting_s or loop.time() >= until:
+                if not self._starting_s or loop_time() >= until:
                     self._starting_s = 0.0
                     raise
             else:
