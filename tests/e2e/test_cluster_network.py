@@ -12,10 +12,9 @@ import psutil
 import pytest
 
 from tests.e2e.agent import Agent
-from tests.e2e.cluster import Cluster, running_cluster
+from tests.e2e.cluster import ACCESS, Cluster, access_volume, running_cluster
 from tests.e2e.conftest import NewAgent
 from tests.e2e.manifests import Json, config_map, container, pod
-from tests.e2e.test_cluster_objects import ACCESS, access_volume
 from tests.podman_service import PodmanService, podman
 
 pytestmark = [pytest.mark.e2e, pytest.mark.podman]

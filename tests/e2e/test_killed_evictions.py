@@ -26,7 +26,6 @@ from tests.e2e.short_node import (
     hog,
     imagefs_agent,
     import_image,
-    is_image,
     limit_memory,
     memory_told,
     storage_in_memory,

@@ -72,7 +72,7 @@ class NodeAgent(Agent):
     def start(self) -> None:
         super().start()
         for update in self.config.restore(checkpoint.load(self._saved) or ()):
-            self._take(update)
+            self._take_update(update)
         self.board.record_host_ips(("10.0.0.1",))
         self._later(BOOT_S, self._boot, CLUSTER_SLOT)
         self._following = asyncio.get_running_loop().create_task(self._follow(), context=NOBODY.copy())
@@ -99,7 +99,7 @@ class NodeAgent(Agent):
 
     def _merge(self, snapshot: SourceSnapshot) -> None:
         for update in self.config.merge(snapshot, self._given.clock.now()):
-            self._take(update)
+            self._take_update(update)
         self._later(SAVED_S, self._save)
         if self.config.all_ready() and not self.sources_ready:
             self._sources_read()
@@ -112,7 +112,7 @@ class NodeAgent(Agent):
         )
         checkpoint.save(self._saved, desired)
 
-    def _take(self, update: Update) -> None:
+    def _take_update(self, update: Update) -> None:
         match update:
             case PodUpdate(op=op, source=source, pods=pods):
                 for pod in pods:
