@@ -34,6 +34,7 @@ from tests.e2e.short_node import (
     with_volume,
     writes,
 )
+from tests.podman_service import image_exists
 
 pytestmark = [pytest.mark.e2e, pytest.mark.podman, pytest.mark.slow, pytest.mark.timeout(TEST_S)]
 
@@ -140,8 +141,8 @@ def test_whoever_dies_while_images_are_reclaimed(
         agent, _ = imagefs_agent(new_agent, store, state, **COLLECTS_ALL, **ONE_WORKER)
         crowd = crowd_of(agent, FEW)
         (store / "of somebody else").write_bytes(bytes(256 * MIB))
-        agent.kill_and_recover(victim, lambda: not all(map(is_image, UNUSED)))
-        agent.until(lambda: not any(map(is_image, UNUSED)), "the unused images are gone", EVICTED_S)
+        agent.kill_and_recover(victim, lambda: not all(map(image_exists, UNUSED)))
+        agent.until(lambda: not any(map(image_exists, UNUSED)), "the unused images are gone", EVICTED_S)
         until_relieved(agent, "DiskPressure")
         assert evicted(agent) == []
         crowd.assert_undisturbed()
