@@ -303,6 +303,10 @@ class Agent:
         self._given.trace.note(f"{freeze} {pod.metadata.uid[:8]}")
         self._feed(FreezeRequest(ticket=0, namespace=pod.metadata.namespace, name=pod.metadata.name, freeze=freeze))
 
+    def is_to_pause(self, uid: str) -> bool:
+        """Whether somebody waits for the pod to be paused."""
+        return self._loop._parts.pauses.wish(uid) is Freeze.PAUSE
+
     def limit_pods(self, max_pods: int) -> None:
         self._feed(SettingsChanged(msgspec.structs.replace(self._given.settings, max_pods=max_pods)))
 
