@@ -382,9 +382,7 @@ class SimRuntime(FakeRuntime):
                 podman.watcher.note(f"{self._caller.name} {verb}: a timeout, and it will happen")
                 delay_s = podman.rng.uniform(0.05, LATE_EFFECT_S)
                 given_up_at = podman.clock.now().mono
-                asyncio.get_running_loop().call_later(
-                    delay_s, podman.happen_late, effect, given_up_at, context=NOBODY
-                )
+                asyncio.get_running_loop().call_later(delay_s, podman.happen_late, effect, given_up_at, context=NOBODY)
                 raise RuntimeCallError(ErrorKind.TIMEOUT, verb, "an injected timeout")
             return self._perform(verb, flavour, effect, cut_short)
         finally:

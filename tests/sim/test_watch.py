@@ -27,7 +27,11 @@ class World:
         self.watch = Watch(self.trace, clock, lambda uid: None)
         self.podman = SimPodman(clock, random.Random(1), self.watch, images=[], registry=[])
         self.watch.podman = self.podman
-        self.now = lambda: clock.now().mono
+        self._clock = clock
+
+    def now(self) -> float:
+        """Monotonic seconds."""
+        return self._clock.now().mono
 
     def make_late(self, given_up_at: float) -> None:
         """The sandbox comes now, and whoever asked for it has given up then."""

@@ -11,7 +11,10 @@ import contextlib
 from collections.abc import AsyncIterator
 from typing import Final
 
+import msgspec
+
 from ipc.api.v1.container import Container, PullPolicy
+from ipc.host.tasks import BackgroundTasks
 from ipc.messages import event_reasons
 from ipc.messages.event_reasons import EventReason
 from workers.images.credentials import KeyedLogin, PullSecretError, logins_for, read_pull_secret
@@ -23,6 +26,16 @@ from workers.sync.run import SyncRun
 MAY_NOT_SUCCEED: Final = "attempting to pull the image may not succeed."
 
 
+class _Ahead(msgspec.Struct, frozen=True):
+    """Images that are being looked for before it is their container's turn."""
+
+    name: str
+    """Name of the container."""
+    task: asyncio.Task[ImageInfo | None]
+    tasks: BackgroundTasks
+    """Owner of that task."""
+
+
 class PodImages:
     """Makes sure of the images of one pod's containers, in one sync."""
 
@@ -32,8 +45,7 @@ class PodImages:
         self._of = of
         self._logins: tuple[KeyedLogin, ...] | None = None
         """Logins of the pod's imagePullSecrets; None until an image is looked for."""
-        self._ahead: tuple[str, asyncio.Task[ImageInfo | None]] | None = None
-        """Name of a container whose images are being looked for already, and who does."""
+        self._ahead: _Ahead | None = None
         self._held: list[tuple[EventReason, str, str]] | None = None
         """Events of that, until it is the container's turn; None for events that are sent at once."""
 
@@ -42,16 +54,16 @@ class PodImages:
         """Look for that container's images from now on, beside the block; `ensure_all` goes on with it, and sends its
         events then. What the next sync will ask for again is given up when the block fails."""
         self._held = []
-        task = asyncio.create_task(self._ensure_all(container), name=f"images of {container.name}")
-        task.add_done_callback(_take_note)
+        tasks = BackgroundTasks()
+        task = tasks.spawn(self._ensure_all(container), name=f"images of {container.name}", expected=(Exception,))
         try:
             yield
         except BaseException:
             if task.done():
                 await self._send_held()
-            await _give_up(task)
+            await tasks.close()
             raise
-        self._ahead = container.name, task
+        self._ahead = _Ahead(container.name, task, tasks)
 
     async def ensure_all(self, container: Container) -> ImageInfo | None:
         """The container's own image, and those of the volumes that it sees (getImageVolumes).
@@ -61,13 +73,13 @@ class PodImages:
         """
         if self._ahead is None:
             return await self._ensure_all(container)
-        (name, task), self._ahead = self._ahead, None
-        assert name == container.name, "the first that starts is looked ahead for"
+        ahead, self._ahead = self._ahead, None
+        assert ahead.name == container.name, "the first that starts is looked ahead for"
         try:
             await self._send_held()
-            return await task
+            return await ahead.task
         finally:
-            await _give_up(task)
+            await ahead.tasks.close()
 
     async def _ensure_all(self, container: Container) -> ImageInfo | None:
         own = await self.ensure_own(container, self._image_of_predecessor(container))
@@ -144,15 +156,3 @@ class PodImages:
         while self._held:
             await self._run.event(*self._held.pop(0))
         self._held = None
-
-
-async def _give_up(task: asyncio.Task[ImageInfo | None]) -> None:
-    """End a task whose result nobody waits for."""
-    task.cancel()
-    await asyncio.gather(task, return_exceptions=True)
-
-
-def _take_note(task: asyncio.Task[ImageInfo | None]) -> None:
-    """Of how it has failed, whoever waits for it: the worker may end before that."""
-    if not task.cancelled():
-        task.exception()
