@@ -34,6 +34,7 @@ from workers.kubecontainer.convert import container_state, pod_status
 from workers.kubecontainer.pod_snapshot import PodSnapshot
 from workers.kubecontainer.runtime import Runtime, SpecDict
 from workers.kuberuntime.container_config import PodInputs
+from workers.kuberuntime.container_images import PodImages
 from workers.kuberuntime.context import NodeConfig, SyncContext
 from workers.kuberuntime.sandbox import create_sandbox, use_sandbox
 from workers.kuberuntime.start_container import ContainerStarter
@@ -199,7 +200,8 @@ class Host:
             sandbox = use_sandbox(run, node, pods_dir, of, view.sandboxes[0].id)
         else:
             sandbox = await create_sandbox(run, node, pods_dir, of, 0)
-        starter = ContainerStarter(run, self.context, PodInputs(of=of, volumes={}, sandbox=sandbox))
+        images = PodImages(run, self.context.images, of)
+        starter = ContainerStarter(run, self.context, PodInputs(of=of, volumes={}, sandbox=sandbox), images)
         started = await starter.start(ContainerStart(name=name, attempt=attempt, backoff_s=0.0))
         return started, run.record.done(self.clock.now().wall)
 

@@ -220,6 +220,7 @@ class Agent:
         """Slots in which nobody is to be."""
 
     def start(self) -> None:
+        self._given.watch.agent_begins()
         if self._given.poison is not None:
             self._given.poison.begins_anew()
         self.api_up()
@@ -301,6 +302,10 @@ class Agent:
         """Somebody pauses a pod or resumes it."""
         self._given.trace.note(f"{freeze} {pod.metadata.uid[:8]}")
         self._feed(FreezeRequest(ticket=0, namespace=pod.metadata.namespace, name=pod.metadata.name, freeze=freeze))
+
+    def is_to_pause(self, uid: str) -> bool:
+        """Whether somebody waits for the pod to be paused."""
+        return self._loop._parts.pauses.wish(uid) is Freeze.PAUSE
 
     def limit_pods(self, max_pods: int) -> None:
         self._feed(SettingsChanged(msgspec.structs.replace(self._given.settings, max_pods=max_pods)))
@@ -627,7 +632,7 @@ class Agent:
             self.rows[message.uid] = message.row
         if isinstance(message, Untrack):
             self.probers.pop(message.uid, None)
-            self._given.watch.forgotten(message.uid, self._newest_look(message.uid))
+            self._given.watch.forgotten(message.uid, self._newest_look(message.uid), self._newest_list(message.uid))
             self._given.marks.gone(message.uid)
             self.pressure.gone(message.uid)
             if self._given.shutdown is not None:
@@ -682,8 +687,11 @@ class Agent:
 
     def _newest_look(self, uid: str) -> float:
         """When the look began that says most about that pod, monotonic seconds."""
-        relisted_at = self._relisted_before.get(uid, self._relisted_at)
-        return max(self._seen_at.get(uid, 0.0), relisted_at)
+        return max(self._seen_at.get(uid, 0.0), self._newest_list(uid))
+
+    def _newest_list(self, uid: str) -> float:
+        """When the newest list of everything began that says something about that pod, monotonic seconds."""
+        return self._relisted_before.get(uid, self._relisted_at)
 
     def _tell(self, message: Any) -> None:
         match message:
@@ -693,7 +701,7 @@ class Agent:
                 self.told[uid] = message
             case PodGone(uid=uid):
                 self._given.trace.note(f"told {uid[:8]} is gone")
-                self._given.watch.forgotten(uid, self._newest_look(uid))
+                self._given.watch.forgotten(uid, self._newest_look(uid), self._newest_list(uid))
                 self.told.pop(uid, None)
             case FeedSynced():
                 self._given.trace.note("api server knows everything")

@@ -127,6 +127,8 @@ class SimPodman(FakePodman):
         self.odds = QUIET
         self.caller: Caller | None = None
         """Caller whose call takes effect in this moment."""
+        self.given_up_at: float | None = None
+        """When somebody has given up waiting for the call that takes effect in this moment, monotonic seconds."""
         self.is_down = False
         self.pod_table = 1
         """How often the service was started."""
@@ -202,10 +204,14 @@ class SimPodman(FakePodman):
         """The service that a call was sent to is there."""
         return not self.is_down and self.pod_table == lifecycle
 
-    def happen_late(self, effect: Callable[[], object]) -> None:
+    def happen_late(self, effect: Callable[[], object], given_up_at: float) -> None:
         """Carry out what nobody waits for any more; it may be refused as any call."""
-        with contextlib.suppress(RuntimeCallError):
-            effect()
+        self.given_up_at = given_up_at
+        try:
+            with contextlib.suppress(RuntimeCallError):
+                effect()
+        finally:
+            self.given_up_at = None
 
     # --- watched verbs ---
 
@@ -375,7 +381,8 @@ class SimRuntime(FakeRuntime):
             if podman.rng.random() < podman.odds.takes_effect_late:
                 podman.watcher.note(f"{self._caller.name} {verb}: a timeout, and it will happen")
                 delay_s = podman.rng.uniform(0.05, LATE_EFFECT_S)
-                asyncio.get_running_loop().call_later(delay_s, podman.happen_late, effect, context=NOBODY)
+                given_up_at = podman.clock.now().mono
+                asyncio.get_running_loop().call_later(delay_s, podman.happen_late, effect, given_up_at, context=NOBODY)
                 raise RuntimeCallError(ErrorKind.TIMEOUT, verb, "an injected timeout")
             return self._perform(verb, flavour, effect, cut_short)
         finally:

@@ -47,7 +47,7 @@ from tests.sim.poison import Poison
 from tests.sim.pressure import EVICTED_S, LEAST
 from tests.sim.probes import CALM, ROUGH, SimProbes
 from tests.sim.resizes import NODE, Sizes
-from tests.sim.runtime import INSTANCE, NOISY, QUIET, SimPodman, uid_of
+from tests.sim.runtime import INSTANCE, LATE_EFFECT_S, NOISY, QUIET, SimPodman, uid_of
 from tests.sim.shutdowns import SimShutdown, with_shutdown_grace
 from tests.sim.trace import Trace
 from tests.sim.watch import Watch, every_status
@@ -336,15 +336,21 @@ class Simulation(Frame):
         self._restart_agent(lost=False)
 
     async def _resume_all(self) -> None:
-        """A paused pod stays paused, over deaths of the agent too, until somebody resumes it or it goes."""
+        """A paused pod stays paused, over deaths of the agent too, until somebody resumes it or it goes. Nobody but
+        here is left who would resume one whose pause is asked for, or comes late."""
         await self._until(lambda: self._agent.sources_ready, "the agent knows what is wanted", SETTLE_S)
-        end_at = self._now + SETTLE_S
-        while frozen := sorted({uid_of(c) for c in self._podman.containers.values() if c.state == "paused"}):
+        none_comes_at, end_at = self._now + LATE_EFFECT_S, self._now + SETTLE_S
+        while (frozen := self._frozen()) or self._now < none_comes_at:
             if self._now >= end_at:
                 self._trace.broke(f"{SETTLE_S:g} s after everybody was resumed there are paused: {frozen}")
             for uid in (uid for uid in frozen if uid in self._desired):
                 self._agent.freeze(self._desired[uid], Freeze.RESUME)
             await self._step(STEP_S)
+
+    def _frozen(self) -> list[str]:
+        """UIDs of pods that are paused, or are to be."""
+        paused = {uid_of(c) for c in self._podman.containers.values() if c.state == "paused"}
+        return sorted(paused | set(filter(self._agent.is_to_pause, self._desired)))
 
     async def _recover(self) -> None:
         """Nobody takes anything any more: the conditions end, and whoever was evicted is made anew."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Collection, Iterable
 from typing import Final
 
@@ -33,6 +34,7 @@ from workers.kubecontainer.pod_row import read_view
 MAKING: Final = frozenset({"create_pod", "create_container", "start_container"})
 TERMINAL: Final = frozenset({"Succeeded", "Failed"})
 ROUNDING_S: Final = 1e-6
+NEVER: Final = -math.inf
 NEVER_SEEN: Final = RuntimePodStatus(uid="")
 
 
@@ -71,6 +73,9 @@ class Watch:
         only found and stopped; nor a second run, when the first is over before the call that is made anew."""
         self._made_late_at: dict[str, float] = {}
         """When a call that nobody waited for any more last had an effect on a pod, monotonic seconds."""
+        self._left_late_at: dict[str, float] = {}
+        """The same of calls that an agent had given up before the present one began."""
+        self._agent_began_at = 0.0
         self._sidecars: dict[str, dict[str, Container]] = {}
         """By uid and name, as the newest sync has them."""
         self._initialized: set[str] = set()
@@ -129,11 +134,19 @@ class Watch:
         """Whether a call that nobody waited for any more ever had an effect on that pod."""
         return uid in self._made_late_at
 
-    def forgotten(self, uid: str, seen_at: float) -> None:
-        """The master says that nothing of the pod is left, as was seen then (monotonic seconds).
+    def agent_begins(self) -> None:
+        """Another agent: it knows nothing of calls that were given up before."""
+        self._agent_began_at = self._mono
 
-        What a call that nobody waits for any more has made since is found as an orphan's."""
-        if self._made_late_at.get(uid, 0.0) >= seen_at:
+    def forgotten(self, uid: str, seen_at: float, listed_at: float) -> None:
+        """The master says that nothing of the pod is left, as was seen then; everything was ``listed_at`` that time
+        (monotonic seconds).
+
+        What a call that nobody waits for any more has made since is found as an orphan's. An agent lists a pod of which
+        one of its own calls was given up; what an agent before it has left shows in an event, which may be lost, or
+        when everything is listed."""
+        made_at, left_at = (late.get(uid, NEVER) for late in (self._made_late_at, self._left_late_at))
+        if made_at >= seen_at or left_at >= listed_at:
             self.began_anew(uid)
             return
         left = [c.name for c in self.podman.of_pod(uid)]
@@ -168,6 +181,8 @@ class Watch:
         self.note(f"{caller.name if caller else 'somebody'}: {what}")
         if caller is None:
             self._made_late_at[uid] = self._mono
+            if self.podman.given_up_at is not None and self.podman.given_up_at <= self._agent_began_at:
+                self._left_late_at[uid] = self._mono
             return None
         request = caller.request
         if request is None:

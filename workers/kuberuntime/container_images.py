@@ -6,9 +6,15 @@ pulled is decided by `workers.images.manager`.
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator
 from typing import Final
 
+import msgspec
+
 from ipc.api.v1.container import Container, PullPolicy
+from ipc.host.tasks import BackgroundTasks
 from ipc.messages import event_reasons
 from ipc.messages.event_reasons import EventReason
 from workers.images.credentials import KeyedLogin, PullSecretError, logins_for, read_pull_secret
@@ -20,6 +26,16 @@ from workers.sync.run import SyncRun
 MAY_NOT_SUCCEED: Final = "attempting to pull the image may not succeed."
 
 
+class _Ahead(msgspec.Struct, frozen=True):
+    """Images that are being looked for before it is their container's turn."""
+
+    name: str
+    """Name of the container."""
+    task: asyncio.Task[ImageInfo | None]
+    tasks: BackgroundTasks
+    """Owner of that task."""
+
+
 class PodImages:
     """Makes sure of the images of one pod's containers, in one sync."""
 
@@ -29,6 +45,25 @@ class PodImages:
         self._of = of
         self._logins: tuple[KeyedLogin, ...] | None = None
         """Logins of the pod's imagePullSecrets; None until an image is looked for."""
+        self._ahead: _Ahead | None = None
+        self._held: list[tuple[EventReason, str, str]] | None = None
+        """Events of that, until it is the container's turn; None for events that are sent at once."""
+
+    @contextlib.asynccontextmanager
+    async def ahead(self, container: Container) -> AsyncIterator[None]:
+        """Look for that container's images from now on, beside the block; `ensure_all` goes on with it, and sends its
+        events then. What the next sync will ask for again is given up when the block fails."""
+        self._held = []
+        tasks = BackgroundTasks()
+        task = tasks.spawn(self._ensure_all(container), name=f"images of {container.name}", expected=(Exception,))
+        try:
+            yield
+        except BaseException:
+            if task.done():
+                await self._send_held()
+            await tasks.close()
+            raise
+        self._ahead = _Ahead(container.name, task, tasks)
 
     async def ensure_all(self, container: Container) -> ImageInfo | None:
         """The container's own image, and those of the volumes that it sees (getImageVolumes).
@@ -36,6 +71,17 @@ class PodImages:
         Returns the inspect of its own; None when a container of that image exists and none was needed. Raises
         ImageError, after its events, and SyncEnded.
         """
+        if self._ahead is None:
+            return await self._ensure_all(container)
+        ahead, self._ahead = self._ahead, None
+        assert ahead.name == container.name, "the first that starts is looked ahead for"
+        try:
+            await self._send_held()
+            return await ahead.task
+        finally:
+            await ahead.tasks.close()
+
+    async def _ensure_all(self, container: Container) -> ImageInfo | None:
         own = await self.ensure_own(container, self._image_of_predecessor(container))
         seen = {mount.name for mount in container.volume_mounts}
         for image in (volume.image for volume in self._of.pod.spec.volumes if volume.name in seen):
@@ -57,7 +103,7 @@ class PodImages:
         run = self._run
 
         async def send_event(reason: EventReason, message: str) -> None:
-            await run.event(reason, message, container.name)
+            await self._event(reason, message, container.name)
 
         run.step(f"image of {container.name}")
         if await self._manager.reuse_image(image, policy, held, send_event):
@@ -72,7 +118,7 @@ class PodImages:
         try:
             return await run.unless_cancelled(ensure, backoff, image, policy, send_event, find_logins, account)
         except ImageError as error:
-            await run.event(event_reasons.FAILED_CONTAINER, f"Error: {error.reason}", container.name)
+            await self._event(event_reasons.FAILED_CONTAINER, f"Error: {error.reason}", container.name)
             raise
 
     async def _login_finder(self) -> FindLogins:
@@ -96,5 +142,17 @@ class PodImages:
                 unusable.append(f"{secret.metadata.name}: {error}")
         if unusable:
             message = f"Unable to retrieve some image pull secrets ({', '.join(unusable)}); {MAY_NOT_SUCCEED}"
-            await self._run.event(event_reasons.FAILED_TO_RETRIEVE_IMAGE_PULL_SECRET, message)
+            await self._event(event_reasons.FAILED_TO_RETRIEVE_IMAGE_PULL_SECRET, message)
         return tuple(logins)
+
+    async def _event(self, reason: EventReason, message: str, container: str = "") -> None:
+        if self._held is not None:
+            self._held.append((reason, message, container))
+        else:
+            await self._run.event(reason, message, container)
+
+    async def _send_held(self) -> None:
+        """In their order, before any later one."""
+        while self._held:
+            await self._run.event(*self._held.pop(0))
+        self._held = None

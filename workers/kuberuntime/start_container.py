@@ -54,7 +54,7 @@ class _Made(msgspec.Struct, frozen=True):
 class ContainerStarter:
     """Starts containers of one pod, in one sync and one sandbox."""
 
-    def __init__(self, run: SyncRun, context: SyncContext, inputs: PodInputs) -> None:
+    def __init__(self, run: SyncRun, context: SyncContext, inputs: PodInputs, images: PodImages) -> None:
         self._run = run
         self._node = context.node
         self._host = context.volumes
@@ -62,7 +62,7 @@ class ContainerStarter:
         self._manager = context.images
         self._inputs = inputs
         self._pod = inputs.of.pod
-        self._images = PodImages(run, context.images, inputs.of)
+        self._images = images
         self._made: dict[str, _Made] = {}
         """By id, of containers that were not started yet."""
 

@@ -9,7 +9,9 @@ window; and dead containers and sandboxes are removed at the end of the sync tha
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from collections.abc import Iterable, Sequence
+from contextlib import AbstractAsyncContextManager
 
 from ipc.api.v1.pod import Pod
 from ipc.kubecontainer.pod_containers import find_container
@@ -27,6 +29,7 @@ from workers.eviction.manager import evict_if_beyond_limits
 from workers.kubecontainer.event_messages import crash_loop_event, crash_loop_message
 from workers.kubecontainer.pod_snapshot import PodSnapshot
 from workers.kuberuntime.container_config import PodInputs
+from workers.kuberuntime.container_images import PodImages
 from workers.kuberuntime.context import SyncContext
 from workers.kuberuntime.kill_container import kill_container, kill_pod, wait_freed
 from workers.kuberuntime.leftover_processes import end_leftover_processes
@@ -68,14 +71,17 @@ async def sync_pod(context: SyncContext, run: SyncRun, request: SyncPod, of: Pod
     for dead in actions.init_containers_to_prune:
         await remove_container(run, dead)
     # 6. Make the sandbox, or go on with the one that is there.
+    images = PodImages(run, context.images, of)
     if actions.create_sandbox:
-        sandbox = await create_sandbox(run, node, host.pods_dir, of, actions.attempt)
+        async with _images_of_first(images, pod, actions):
+            sandbox = await create_sandbox(run, node, host.pods_dir, of, actions.attempt)
+            await context.shaper.shape(run, pod, sandbox.network)
     else:
         sandbox = use_sandbox(run, node, host.pods_dir, of, actions.sandbox_id)
         if actions.resize == NO_RESIZE and _starts(actions):
             await pod_cgroup.follow(run, node.resources, pod, status.sandboxes[0])
-    await context.shaper.shape(run, pod, sandbox.network)
-    starter = ContainerStarter(run, context, PodInputs(of=of, volumes=volumes, sandbox=sandbox))
+        await context.shaper.shape(run, pod, sandbox.network)
+    starter = ContainerStarter(run, context, PodInputs(of=of, volumes=volumes, sandbox=sandbox), images)
     # 7. Start ephemeral containers, 8. init containers: one after the other.
     await _start_each(starter, actions.ephemeral_containers_to_start)
     await _start_init(starter, pod, actions.init_containers_to_start)
@@ -97,6 +103,15 @@ async def sync_pod(context: SyncContext, run: SyncRun, request: SyncPod, of: Pod
 
 def _starts(actions: PodActions) -> bool:
     return bool(actions.init_containers_to_start or actions.containers_to_start)
+
+
+def _images_of_first(images: PodImages, pod: Pod, actions: PodActions) -> AbstractAsyncContextManager[None]:
+    """The first container that starts may have its image pulled while the sandbox is made. Not before the volumes are
+    there: a pod that fails to mount pulls nothing."""
+    starts = (*actions.ephemeral_containers_to_start, *actions.init_containers_to_start, *actions.containers_to_start)
+    first = next((start for start in starts if not start.created_id), None)
+    found = find_container(pod.spec, first.name) if first is not None and first is starts[0] else None
+    return images.ahead(found.container) if found is not None else contextlib.nullcontext()
 
 
 async def _kill_without_cgroup(run: SyncRun, handlers: HandlerRunner, of: PodSnapshot) -> None:

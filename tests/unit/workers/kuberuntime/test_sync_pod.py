@@ -20,7 +20,7 @@ from tests.harness.sync import FakeHost, on_host, results
 from workers.kubecontainer import labels
 from workers.kubecontainer.look import decode_looks
 from workers.kubecontainer.naming import container_name, infra_name
-from workers.kubecontainer.runtime import ErrorKind, RuntimeCallError
+from workers.kubecontainer.runtime import ErrorKind, RuntimeCallError, SpecDict
 from workers.logs import layout
 from workers.specgen.spec import ContainerConfig, container_spec, pod_spec
 
@@ -46,6 +46,61 @@ def test_a_new_pod_starts(tmp_path: Path) -> None:
         again = await host.sync(pod("a", "b"))
         assert (again.changed, again.touched, again.results) == (False, (), ())
         assert again.summary == "found 2 of 2 containers as they should be; nothing to do"
+
+    on_host(tmp_path, scenario)
+
+
+def slow_sandboxes(host: FakeHost, seconds: float) -> None:
+    made = host.runtime.create_pod
+
+    async def slowly(spec: SpecDict) -> str:
+        await asyncio.sleep(seconds)
+        return await made(spec)
+
+    host.runtime.create_pod = slowly  # type: ignore[method-assign]
+
+
+ABSENT = container("a", image="registry.test/app:1")
+
+
+def test_an_image_is_pulled_while_the_sandbox_is_made(tmp_path: Path) -> None:
+    async def scenario(host: FakeHost) -> None:
+        host.podman.pull_s = 10.0
+        slow_sandboxes(host, 8.0)
+        began = host.clock.now().mono
+        done = await host.sync(pod(ABSENT, "b"))
+        assert done.error == ""
+        assert host.clock.now().mono - began == pytest.approx(10.0, abs=1.0)
+        told = [reason.partition(" ")[0] for reason in host.reasons()]
+        assert told == ["Pulling", "Pulled", "Created", "Started", "Pulled", "Created", "Started"]
+
+    on_host(tmp_path, scenario)
+
+
+def test_a_pull_ahead_of_a_sandbox_that_fails_is_given_up_and_not_told_of(tmp_path: Path) -> None:
+    async def scenario(host: FakeHost) -> None:
+        host.podman.pull_s = 10.0
+        slow_sandboxes(host, 8.0)
+        host.runtime.fail(1, Flavour.FAILED, "create_pod")
+        done = await host.sync(pod(ABSENT))
+        assert (done.error, host.podman.broken_off) == ("CreatePodSandboxError", [ABSENT.image])
+        assert [reason.partition(" ")[0] for reason in host.reasons()] == ["FailedCreatePodSandBox"]
+
+    on_host(tmp_path, scenario)
+
+
+def test_a_pull_that_fails_while_the_sandbox_is_made_is_the_container_s_failure(tmp_path: Path) -> None:
+    async def scenario(host: FakeHost) -> None:
+        slow_sandboxes(host, 8.0)
+        host.runtime.fail(1, Flavour.FAILED, "pull_image")
+        done = await host.sync(pod(ABSENT, "b"))
+        assert results(done) == [
+            ("CreatePodSandbox", "web", ""),
+            ("StartContainer", "a", "ErrImagePull"),
+            ("StartContainer", "b", ""),
+        ]
+        told = [reason.partition(" ")[0] for reason in host.reasons()]
+        assert told == ["Pulling", "Failed", "Failed", "Pulled", "Created", "Started"]
 
     on_host(tmp_path, scenario)
 
