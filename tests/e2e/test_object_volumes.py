@@ -179,20 +179,20 @@ def test_volumes_go_with_their_pod(agent: Agent) -> None:
 
 
 @pytest.mark.parametrize(
-    ("source", "fields"),
+    ("source", "fields", "why"),
     [
-        ("serviceAccountToken", {"path": "token"}),
-        ("clusterTrustBundle", {"name": "bundle", "path": "bundle"}),
-        ("podCertificate", {"signerName": "a/b", "keyType": "ED25519", "keyPath": "key"}),
+        ("serviceAccountToken", {"path": "token"}, "no API server"),
+        ("clusterTrustBundle", {"name": "bundle", "path": "bundle"}, "no API server"),
+        ("podCertificate", {"signerName": "a/b", "keyType": "ED25519", "keyPath": "key"}, "nobody here asks for"),
     ],
 )
-def test_what_only_a_cluster_has_is_refused_in_words(agent: Agent, source: str, fields: Json) -> None:
+def test_what_only_a_cluster_has_is_refused_in_words(agent: Agent, source: str, fields: Json, why: str) -> None:
     name = f"refused-{source.lower()}"
     agent.write(mounting(name, {"name": "p", "projected": {"sources": [{source: fields}]}}))
     told = f"spec.volumes[0].projected.sources[0].{source}"
 
     def is_told() -> bool:
-        return any(told in event["message"] and "no API server" in event["message"] for event in agent.events())
+        return any(told in event["message"] and why in event["message"] for event in agent.events())
 
     agent.until(is_told, "it is told why")
     assert name not in agent.pods()

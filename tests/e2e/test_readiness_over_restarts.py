@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.e2e.agent import is_ready, restart_count
+from tests.e2e.agent import container_status, is_ready, restart_count
 from tests.e2e.conftest import NewAgent
 from tests.e2e.manifests import STAY, Json, container, pod
 
@@ -22,6 +22,10 @@ def command(*words: str, **times: int) -> Json:
     return {"exec": {"command": list(words)}, "periodSeconds": 1, **times}
 
 
+def is_running(shown: Json) -> bool:
+    return "running" in container_status(shown)["state"]
+
+
 def test_a_server_is_ready_when_it_answers_and_stays_so_over_the_agents_death(new_agent: NewAgent) -> None:
     agent = new_agent()
     agent.start()
@@ -36,6 +40,9 @@ def test_a_server_is_ready_when_it_answers_and_stays_so_over_the_agents_death(ne
     [refused, *_] = agent.messages("web", "Unhealthy")
     assert refused == "Readiness probe failed: HTTP probe failed with statuscode: 404"
     agent.restart()
+    agent.until(
+        lambda: all("running" in container_status(pod)["state"] for pod in agent.pods().values()), "they are seen"
+    )
     pods = agent.pods()
     assert is_ready(pods["rarely"]), "its next probe is minutes away"
     assert restart_count(pods["web"]) == restart_count(pods["rarely"]) == 0
