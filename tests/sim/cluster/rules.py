@@ -42,6 +42,8 @@ class ServerRules:
         self.known: set[str] = set()
         """UIDs of pods that were bound to the node."""
         self.mirrors: set[str] = set()
+        self.registrations = 0
+        """Requests to make the Node that were answered: it is there then."""
 
     # --- requests ---
 
@@ -73,6 +75,8 @@ class ServerRules:
             self._trace.broke(f"DELETE of {uid[:8]}, which nobody has deleted")
 
     def answered(self, request: Request, code: int) -> None:
+        if request.verb == "POST" and request.path == "/api/v1/nodes":
+            self.registrations += 1
         if "/pods/" in request.path or code >= 400:
             self._trace.note(f"api: {request.verb} {request.path} {code}")
 

@@ -234,7 +234,10 @@ class ClusterSimulation(Frame):
         self._compare(steady, self._steady(), "when the server was back")
 
     async def _lose_node(self) -> None:
-        """Somebody deletes the Node: it is made again when the agent begins anew, and no pod notices either."""
+        """Somebody deletes the Node: it is made again when the agent begins anew, and no pod notices either. Not before
+        this agent has found it: one that was away for long registers with its first words."""
+        registers = self._registrations_before
+        await self._until(lambda: self._rules.registrations > registers, "the agent has registered", DOWN_S)
         steady = self._steady()
         self._trace.note("somebody deletes the Node")
         self._server.store.delete("nodes", "", NODE)
@@ -498,6 +501,7 @@ class ClusterSimulation(Frame):
         self._agent.start()
 
     def _new_agent(self, before: NodeAgent | None = None) -> NodeAgent:
+        self._registrations_before = self._rules.registrations
         verdicts, resources = (None, None) if before is None else (before.kept_verdicts(), before.kept_resources())
         return NodeAgent(self._given, self._rules, self._values, self._directory / "desired.json", verdicts, resources)
 
