@@ -30,7 +30,14 @@ class PodClaim(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 def claim_name(pod: Pod, volume: Volume) -> str:
     """Name of the claim that a volume of the pod stands for; empty when it stands for none. An `ephemeral` one does in
-    a cluster only, whose controller makes the claim (k8s.io/component-helpers, storage/ephemeral, VolumeClaimName)."""
+    a cluster only, whose controller makes the claim."""
     if volume.persistent_volume_claim is not None:
         return volume.persistent_volume_claim.claim_name
-    return f"{pod.metadata.name}-{volume.name}" if volume.ephemeral is not None and is_api_pod(pod) else ""
+    is_made = volume.ephemeral is not None and is_api_pod(pod)
+    return ephemeral_claim_name(pod.metadata.name, volume.name) if is_made else ""
+
+
+def ephemeral_claim_name(pod: str, volume: str) -> str:
+    """Name of the claim that a controller makes for a generic ephemeral volume (k8s.io/component-helpers,
+    storage/ephemeral, VolumeClaimName)."""
+    return f"{pod}-{volume}"

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 
 from ipc.api.annotations import is_api_pod
 from ipc.api.v1.volume import Volume
-from ipc.kubecontainer.pod_claims import PodClaim
+from ipc.kubecontainer.pod_claims import PodClaim, ephemeral_claim_name
 from workers.fs.directories import made_below, private_root
 from workers.kubecontainer.mounted_claims import ClaimKind, MountedClaim, read_mounted_claims, write_mounted_claims
 from workers.kubecontainer.mounted_volume import MountedVolume, why
@@ -15,7 +15,6 @@ from workers.kubecontainer.pod_snapshot import PodSnapshot
 from workers.kubecontainer.runtime import RuntimeCallError
 from workers.sync.run import SyncRun
 from workers.volumemanager.plugins.claim import is_directory
-from workers.volumemanager.plugins.ephemeral import claim_name
 from workers.volumemanager.plugins.volume_host import VolumeHost
 
 log = logging.getLogger(__name__)
@@ -49,7 +48,7 @@ def _claim_of(of: PodSnapshot, volume: Volume) -> str:
     """Name of the claim that the volume is or stands for; empty for any other volume."""
     if volume.persistent_volume_claim is not None:
         return volume.persistent_volume_claim.claim_name
-    return claim_name(of.pod.metadata.name, volume.name) if volume.ephemeral is not None else ""
+    return ephemeral_claim_name(of.pod.metadata.name, volume.name) if volume.ephemeral is not None else ""
 
 
 async def _noted(

@@ -16,6 +16,7 @@ from typing import Final
 
 from ipc.api.annotations import is_api_pod
 from ipc.api.v1.volume import Volume
+from ipc.kubecontainer.pod_claims import ephemeral_claim_name
 from ipc.messages.sync_error import SyncError
 from workers.fs.directories import is_name, made_below, private_root
 from workers.kubecontainer import labels
@@ -62,12 +63,7 @@ async def remove_ephemeral_volumes(run: SyncRun, host: VolumeHost) -> None:
 
 def podman_volume_name(pod: PodRef, volume: str) -> str:
     """Name in Podman; the first part is the claim's."""
-    return f"{claim_name(pod.name, volume)}_{pod.namespace}_{pod.uid}"
-
-
-def claim_name(pod: str, volume: str) -> str:
-    """Name of the claim that upstream would make (VolumeClaimName)."""
-    return f"{pod}-{volume}"
+    return f"{ephemeral_claim_name(pod.name, volume)}_{pod.namespace}_{pod.uid}"
 
 
 def _mark(pods_dir: str, uid: str, name: str) -> None:
