@@ -65,7 +65,7 @@ class _Surroundings(msgspec.Struct, frozen=True):
     """Parts of a report that do not follow from the basis of its status."""
 
     pod: Pod
-    """As its source states it."""
+    """The pod as its source states it."""
     source: str
     slot: int
     deletion_wall: float | None
