@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Final
 
 MOST: Final = 3
-"""Of a run: when more tests fail, a change has broken them."""
+"""The number of tests of a run that may be tried again: more failures than that are the fault of a change."""
 ON_REAL_PARTS: Final = ("tests/chaos/", "tests/contract/", "tests/e2e/", "tests/integration/", "tests/process/")
 
 
