@@ -44,6 +44,9 @@ if TYPE_CHECKING:
 
 SHUTDOWN_TIMEOUT_S: Final = 1.0
 """How long answers under way may take to finish at the end."""
+MIN_SILENCE_S: Final = 2.0
+"""A connection may be silent for so long at least, whatever the idle timeout: aiohttp counts from its acceptance, and a
+client on a busy host is not yet heard a few milliseconds later."""
 MISSED_BEATS: Final = 8
 """A worker that misses so many in a row hangs, as the master sees it."""
 MAX_FEED_BATCH: Final = 64
@@ -72,7 +75,7 @@ async def run_api_server(
     context.board.trace.stop()  # who has started one was a client of an earlier incarnation
     idle_timeout_s = context.settings.idle_timeout_s
     routes = kubelet_routes(site)
-    runner = await _running(application(site, routes), idle_timeout_s)
+    runner = await _running(application(site, routes), max(idle_timeout_s, MIN_SILENCE_S))
     assert runner.server is not None, "it was set up"
     door = Listener(runner.server)
     ports = await _ports(context, site, routes)

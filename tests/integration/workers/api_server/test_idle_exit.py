@@ -89,12 +89,27 @@ async def test_a_watch_keeps_it_for_as_long_as_it_is_open(tmp_path: Path) -> Non
 
 
 async def test_a_connection_that_is_kept_for_later_does_not_keep_it(tmp_path: Path) -> None:
-    """A connection is closed after the same time."""
+    """A silent connection is closed after the same time, but never sooner than `MIN_SILENCE_S`."""
     async with api_server(tmp_path, idle_timeout_s=SHORT_S) as master:
         master.ready()
         code, _ = await master.get(PODS)
         assert code == 200
         assert await exit_code(master) == EXIT_IDLE
+
+
+async def test_a_client_that_is_slow_to_ask_is_served(tmp_path: Path) -> None:
+    """Long after the idle timeout, but before `MIN_SILENCE_S`."""
+    async with api_server(tmp_path, idle_timeout_s=SHORT_S) as master:
+        master.ready()
+        connection = UnixConnection(str(master.socket_path))
+        connection.connect()
+        try:
+            await after(5 * SHORT_S)
+            await asyncio.to_thread(connection.request, "GET", PODS)
+            answer = await asyncio.to_thread(connection.getresponse)
+            assert answer.status == http.client.OK
+        finally:
+            connection.close()
 
 
 def ask(path: Path) -> list[str]:

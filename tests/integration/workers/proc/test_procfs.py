@@ -89,7 +89,8 @@ def test_a_monitor_of_another_container_is_none(monitored: tuple[int, int]) -> N
 
 def test_a_pid_of_a_younger_process_was_used_again(sleeper: subprocess.Popen[bytes]) -> None:
     before = open_files_before()
-    reused = inspected(ID, pid=sleeper.pid, conmon_pid=sleeper.pid, started_at=wall() - START_SLACK_S - 2)
+    began_at = procfs.boot_time() + procfs.start_ticks(sleeper.pid) / procfs.TICKS_PER_S
+    reused = inspected(ID, pid=sleeper.pid, conmon_pid=sleeper.pid, started_at=began_at - START_SLACK_S - 1)
     assert not has_monitor(reused.process)
     assert open_process(reused) is None
     assert open_files() == before
