@@ -115,7 +115,7 @@ class Cluster:
         return self.do(debug)
 
     def evict(self, name: str, grace_s: int | None = None) -> None:
-        """As `kubectl drain` does."""
+        """Evict a pod, as `kubectl drain` does."""
         options = {} if grace_s is None else {"gracePeriodSeconds": grace_s}
         body = {"kind": "Eviction", "apiVersion": "policy/v1", "metadata": {"name": name}, "deleteOptions": options}
         self.do(lambda server: server.writes.below_pod("default", name, "eviction", body, ADMIN))

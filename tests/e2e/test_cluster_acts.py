@@ -1,5 +1,5 @@
-"""What people do to a pod of a cluster by its subresources: other resources, a container for debugging, an eviction,
-and a deletion without grace. The server is told what became of it."""
+"""Acts on a pod of a cluster by its subresources: other resources, a container for debugging, an eviction, and a
+deletion without grace. The server is told what became of each."""
 
 from __future__ import annotations
 
