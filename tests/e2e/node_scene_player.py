@@ -14,6 +14,7 @@ from urllib.parse import urlencode
 from tests.cluster_wire import node_scenes
 from tests.cluster_wire.recordings import Recorded
 from tests.cluster_wire.scene_differences import Lived
+from tests.cluster_wire.shapes import kind_of
 from tests.cluster_wire.stories import name_of
 from tests.e2e.agent import Agent
 from tests.e2e.cluster import NODE, Cluster
@@ -83,9 +84,11 @@ class NodeScenePlayer:
 
     def go_on(self) -> None:
         """For so long that watches end and statuses are sent without a change."""
+        begun = self._cluster.time()
         with self.scene(node_scenes.LONG):
             self._cluster.do(lambda server: server.faults.drop_watches())
-            self._until_asked("WATCH", lambda request: request.is_watch and "resourceVersion" in request.query)
+            for kind in _WATCHES:
+                self._until_asked(kind, lambda one, kind=kind: _kind(one) == kind, since=begun)  # type: ignore[misc]
             self._until_asked("PATCH", lambda request: request.path == f"/api/v1/nodes/{NODE}/status")
 
     def be_asked(self, port: int, asked: Sequence[Recorded]) -> None:
@@ -98,7 +101,7 @@ class NodeScenePlayer:
 
     def begin_anew(self) -> None:
         with self.scene(node_scenes.RESTART):
-            self._node.restart()
+            self._restart()
             self._until_ready()
 
     def run_short(self) -> None:
@@ -110,12 +113,12 @@ class NodeScenePlayer:
         self._node.until(lambda: _waits(self._cluster.status(badimg)), "the other one waits for its image")
         with self.scene(node_scenes.PRESSURE):
             self._node.configure({"evictionHard": {"memory.available": ALL_MEMORY}})
-            self._node.restart()
+            self._restart()
             for name in (web, badimg):
                 self._node.until(lambda name=name: self._phase(name) == "Failed", f"{name} is evicted")  # type: ignore[misc]
             self._node.until(lambda: self._condition("MemoryPressure") == "True", "the Node says so")
             self._node.configure({"evictionHard": {}})
-            self._node.restart()
+            self._restart()
             self._node.until(lambda: self._condition("MemoryPressure") == "False", "the Node has memory again")
             self._until_ready()
         for name in (web, badimg):
@@ -128,7 +131,7 @@ class NodeScenePlayer:
             self._cluster.do(_delete_node)
             self._until_asked("GET", lambda request: request.path == path and request.code == 404, MISSED)
         with self.scene(node_scenes.REGISTERED):
-            self._node.restart()
+            self._restart()
             self._until_ready()
             self._node.until(lambda: self._cluster.do(_has_csi_node), "there is a CSINode")
 
@@ -139,8 +142,17 @@ class NodeScenePlayer:
         self._until_ready()
         self._spans[node_scenes.BOOTSTRAP] = begun, self.mark()
 
-    def _until_asked(self, what: str, test: Callable[[Request], bool], times: int = 1) -> None:
+    def _restart(self) -> None:
+        """Restart the agent, and wait for the last of what every start asks."""
         begun = self._cluster.time()
+        self._node.restart()
+        for kind in _OF_A_START:
+            self._until_asked(kind, lambda one, kind=kind: _kind(one) == kind, since=begun)  # type: ignore[misc]
+
+    def _until_asked(
+        self, what: str, test: Callable[[Request], bool], times: int = 1, since: float | None = None
+    ) -> None:
+        begun = self._cluster.time() if since is None else since
 
         def is_asked() -> bool:
             return len(self._cluster.requests(lambda request: request.at >= begun and test(request))) >= times
@@ -159,6 +171,13 @@ class NodeScenePlayer:
         return str(self._cluster.status(name).get("phase", ""))
 
 
+_WATCHES: Final = (
+    "WATCH /api/v1/nodes",
+    "WATCH /api/v1/pods",
+    "WATCH /api/v1/services",
+    "WATCH /apis/node.k8s.io/v1/runtimeclasses",
+)
+_OF_A_START: Final = ("POST /api/v1/nodes", "GET /apis/storage.k8s.io/v1/csinodes/{name}", "WATCH /api/v1/pods")
 _ADMIN: Final = User(ADMIN, ("system:masters",))
 _CREDENTIAL: Final = {"authentication.kubernetes.io/credential-id": ("JTI=1",)}
 _WITHOUT_RIGHTS: Final = User(ACCOUNT, ("system:authenticated",), "a-uid", _CREDENTIAL)
@@ -185,6 +204,10 @@ class KubeletPort:
         with contextlib.closing(connection):
             connection.request(one.verb, f"{one.path}?{urlencode(one.query)}", headers=dict(headers))
             connection.getresponse()
+
+
+def _kind(request: Request) -> str:
+    return kind_of(request.verb, request.path, is_watch=request.is_watch)
 
 
 def _has_csi_node(server: KubeApiServer) -> bool:
