@@ -110,7 +110,7 @@ SCENE_REASONS: Final[tuple[SceneReason, ...]] = (
         varies=True,
     ),
     SceneReason(
-        "watches are begun anew: a lease that is gone may be the sign of an older backup",
+        "connections are closed when the lease cannot be renewed twice: they may be dead",
         "node-deleted$",
         "^WATCH .* request",
         varies=True,
