@@ -38,6 +38,8 @@ class PendingResize(msgspec.Struct, frozen=True):
     message: str
     detail: str = "insufficient_node_allocatable"
     """Label of the metric of those that can never be done."""
+    shortage: str = ""
+    """Reason of admission for which it waits, such as ``OutOfcpu``: the event says that."""
 
 
 def resize_problem(before: Pod, pod: Pod, others: NodeUsage, node: NodeResources) -> PendingResize | None:
@@ -52,7 +54,7 @@ def resize_problem(before: Pod, pod: Pod, others: NodeUsage, node: NodeResources
             return PendingResize(INFEASIBLE, f"Node didn't have enough capacity: {name}, {numbers}")
     places = len(others) + 1  # it has its own
     shortage = next(shortages(pod, others, node, places), None)
-    return PendingResize(DEFERRED, shortage.message) if shortage is not None else None
+    return PendingResize(DEFERRED, shortage.message, shortage=shortage.reason) if shortage is not None else None
 
 
 def _changes_swap(before: Pod, after: Pod, node: NodeResources) -> bool:

@@ -24,7 +24,7 @@ class _Summary(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 def resize_message(what: str, pod: Pod, generation: int, error: str = "") -> str:
-    """``what``: started, completed, error, Deferred, Infeasible."""
+    """``what``: started, completed, error, or why it is put off."""
     summary = _Summary(
         init_containers=_allocations(pod.spec.init_containers),
         containers=_allocations(pod.spec.containers),
@@ -32,7 +32,8 @@ def resize_message(what: str, pod: Pod, generation: int, error: str = "") -> str
         error=error,
         resources=pod.spec.resources,
     )
-    return f"Pod resize {what}: {msgspec.json.encode(summary).decode()}"
+    # Amounts by name, as Go writes a map, whichever order the manifest has.
+    return f"Pod resize {what}: {msgspec.json.encode(summary, order='deterministic').decode()}"
 
 
 def _allocations(containers: tuple[Container, ...]) -> list[_Allocation]:

@@ -81,7 +81,8 @@ def generate_pod_status(given: StatusInput, now: Instant) -> PodStatus:
     made = with_transition_times(
         _conditions(given, status, previous), previous.conditions, given.pod.metadata.generation, rfc3339(now.wall)
     )
-    status = msgspec.structs.replace(status, conditions=(*given.resize_conditions, *made))
+    pending = () if status.phase in TERMINAL_PHASES else given.resize_conditions  # nothing comes of them any more
+    status = msgspec.structs.replace(status, conditions=(*pending, *made))
     is_first_observation = given.was_observed and not given.was_observed_before
     return with_observed_times(status, given.observed) if is_first_observation else status
 

@@ -131,7 +131,7 @@ class Resizes:
         if problem.reason == INFEASIBLE:
             self._allocations.drop_pending(state.uid)
         if self._set(state, pod, PENDING, problem.reason, problem.message, now):
-            text = resize_message(problem.reason, pod, _generation(pod), problem.message)
+            text = resize_message(problem.shortage or problem.reason, pod, _generation(pod), problem.message)
             self._event(state, _PENDING_EVENTS[problem.reason], text, now)
             if problem.reason == INFEASIBLE:
                 METERS.counter(metrics.INFEASIBLE_RESIZES, problem.detail).inc()

@@ -47,14 +47,6 @@ REASONS: Final[tuple[Reason, ...]] = (
     Reason(
         "the first watch brings what is there; a list comes only where a server has no streaming lists", "^GET .*ts$"
     ),
-    Reason("the server's port was off: nobody was to be authenticated", "tokenreviews|subjectaccessreviews"),
-    Reason(
-        "no pod was resized, nor given an ephemeral container",
-        _POD_STATUS,
-        "ephemeral|[$]patch|lastProbeTime",
-        "kubelet",
-        "fields of these",
-    ),
     Reason(
         "told for pods that state resources of their own; none of the scene does",
         _POD_STATUS,
@@ -62,11 +54,9 @@ REASONS: Final[tuple[Reason, ...]] = (
     ),
     Reason("told for every container; a kubelet's runtime told none", _POD_STATUS, "stopSignal", "ours"),
     Reason("what changes between two looks at the host is patched", _NODE_STATUS, varies=True),
-    Reason("the port was off", "^POST .*/nodes$", "daemonEndpoints", "kubelet"),
     Reason("only root reads it", "^POST .*/nodes$", "systemUUID", "kubelet"),
     Reason("handlers are told as Podman has them: one, with user namespaces", "^POST .*/nodes$", "runtimeHandlers"),
     Reason("an event is about a pod as such, whichever version of it", "/events$", "resourceVersion", "kubelet"),
-    Reason("no pod was evicted", "/events$", "annotations", "kubelet"),
     Reason("whether the node was read again for a later status", "^GET .*/nodes/{name}$", "timeout", varies=True),
     Reason("whether a watch was resumed", "^WATCH ", "resourceVersion", varies=True),
 )

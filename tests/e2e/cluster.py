@@ -11,7 +11,9 @@ from typing import Any, Final, TypeVar
 
 from tests.e2e.agent import Agent
 from tests.e2e.manifests import Json
+from tests.servers.kube_api.api import ADMIN
 from tests.servers.kube_api.requests import Request
+from tests.servers.kube_api.resources import BY_PLURAL
 from tests.servers.kube_api.server import LOOPBACK, KubeApiServer
 
 T = TypeVar("T")
@@ -91,6 +93,33 @@ class Cluster:
     def delete(self, name: str, grace_s: int | None = None) -> None:
         self.do(lambda server: server.delete_pod(name, grace_s=grace_s))
 
+    def resize(self, name: str, **resources: Json) -> Json:
+        """Other resources for containers, by the subresource; the pod as it is then."""
+
+        def resize(server: KubeApiServer) -> Json:
+            found = server.store.get("pods", "default", name)
+            for container in found["spec"]["containers"]:
+                container["resources"] = resources.get(container["name"], container["resources"])
+            return server.writes.update(BY_PLURAL["pods"], "default", name, "resize", found, ADMIN)[1]
+
+        return self.do(resize)
+
+    def debug(self, name: str, *containers: Json) -> Json:
+        """Ephemeral containers beside those that a pod has, by the subresource; the pod as it is then."""
+
+        def debug(server: KubeApiServer) -> Json:
+            found = server.store.get("pods", "default", name)
+            found["spec"]["ephemeralContainers"] = [*found["spec"].get("ephemeralContainers", ()), *containers]
+            return server.writes.update(BY_PLURAL["pods"], "default", name, "ephemeralcontainers", found, ADMIN)[1]
+
+        return self.do(debug)
+
+    def evict(self, name: str, grace_s: int | None = None) -> None:
+        """Evict a pod, as `kubectl drain` does."""
+        options = {} if grace_s is None else {"gracePeriodSeconds": grace_s}
+        body = {"kind": "Eviction", "apiVersion": "policy/v1", "metadata": {"name": name}, "deleteOptions": options}
+        self.do(lambda server: server.writes.below_pod("default", name, "eviction", body, ADMIN))
+
     def label_node(self, **labels: str) -> None:
         """Give the Node labels, as its cluster's people do."""
 
@@ -104,6 +133,11 @@ class Cluster:
     def pods(self) -> dict[str, Json]:
         """Every pod by name."""
         return {pod["metadata"]["name"]: pod for pod in self.do(lambda server: server.store.all("pods"))}
+
+    def copies(self, name: str) -> list[Json]:
+        """Every copy of a pod that the server ever had, also of one that is gone."""
+        key = ("pods", "default", name)
+        return self.do(lambda server: [each.object for each in server.store.since(0) if each.key == key])
 
     def status(self, name: str) -> Json:
         """The status of a pod; empty when there is none."""

@@ -29,7 +29,7 @@ from ipc.shm.trace import TRACER
 from workers.images.pull_backoff import PullBackoff
 from workers.images.pull_records import PullRecords
 from workers.kubecontainer.event_messages import duration_to_the_ms
-from workers.kubecontainer.image_reference import ImageReference, parse_image_reference
+from workers.kubecontainer.image_reference import ImageReference, image_reference_problem, parse_image_reference
 from workers.kubecontainer.runtime import ErrorKind, ImageInfo, ImageStamp, Runtime, RuntimeCallError
 
 SEEN_FOR_S: Final = 2.0
@@ -150,7 +150,7 @@ class ImageManager:
         try:
             return parse_image_reference(reference)
         except ValueError as error:
-            message = f'Failed to apply default image tag "{reference}": couldn\'t parse image name: {error}'
+            message = image_reference_problem(reference, error)
             await send_event(event_reasons.FAILED_TO_INSPECT_IMAGE, message)
             raise ImageError(SyncError.INVALID_IMAGE_NAME, message) from error
 

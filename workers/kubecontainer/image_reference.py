@@ -73,6 +73,11 @@ def parse_image_reference(text: str) -> ImageReference:
     return ImageReference(domain=domain, path=path, tag=tag or default_tag, digest=digest)
 
 
+def image_reference_problem(text: str, error: ValueError) -> str:
+    """Words for an image whose reference could not be parsed (applyDefaultImageTag, and who calls it)."""
+    return f'Failed to apply default image tag "{text}": couldn\'t parse image name "{text}": {error}'
+
+
 def image_digest_reference(image: str, digest: str) -> str:
     """The imageID of a status: ``name@sha256:...`` (convertContainerStatuses, pkg/kubelet/kubelet_pods.go).
 

@@ -72,7 +72,8 @@ class Tokens:
             said = "[invalid bearer token, token lookup failed]"
             return review | {"status": {"user": {}, "error": said}}
         user = found[0][0]
-        shown = {"username": user.name, "uid": user.uid, "groups": list(user.groups)}
+        shown: JsonObject = {"username": user.name, "uid": user.uid, "groups": list(user.groups)}
+        shown["extra"] = {name: list(values) for name, values in user.extra.items()}
         status = {"authenticated": True, "user": {key: value for key, value in shown.items() if value}}
         return review | {"status": status | {"audiences": [audience for _, audience in found]}}
 

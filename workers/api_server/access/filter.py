@@ -111,9 +111,11 @@ class AccessFilter:
     async def _user(self, request: web.Request) -> User | None:
         """The user of a request. Of a header that stands there twice the first one counts, as in Go. The cluster is
         asked about a token last, as it is the slowest."""
-        certificate = None if request.transport is None else request.transport.get_extra_info("peercert")
+        tls = None if request.transport is None else request.transport.get_extra_info("ssl_object")
+        certificate, der = (None, None) if tls is None else (tls.getpeercert(), tls.getpeercert(binary_form=True))
         authorization = request.headers.get(hdrs.AUTHORIZATION, "")
-        user = authenticate(certificate, authorization, self._tokens.tokens(), self._settings.anonymous)
+        tokens, anonymous = self._tokens.tokens(), self._settings.anonymous
+        user = authenticate(certificate, authorization, tokens, anonymous, der or b"")
         token = bearer_token(authorization)
         if user is not None or token is None or self._token_reviews is None:
             return user

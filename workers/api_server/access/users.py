@@ -15,6 +15,8 @@ ANONYMOUS: Final = "system:anonymous"
 UNAUTHENTICATED: Final = "system:unauthenticated"
 AUTHENTICATED: Final = "system:authenticated"
 BEARER: Final = "bearer"
+CREDENTIAL_ID: Final = "authentication.kubernetes.io/credential-id"
+"""Name of what an audit of the cluster tells a user's credential by."""
 MAX_TOKEN_FILE_BYTES: Final = 1 << 20
 _FIELDS: Final = ("token", "user", "uid")
 _COMMON_NAME: Final = "commonName"
@@ -84,13 +86,15 @@ def _lines(data: bytes, path: Path) -> Iterable[tuple[str, User]]:
         yield row[0].strip(), User(row[1], tuple(group.strip() for group in groups if group.strip()))
 
 
-def user_of_certificate(certificate: Certificate) -> User | None:
-    """The subject's common name and its organizations; None without a name (apiserver's request/x509,
-    CommonNameUserConversion)."""
+def user_of_certificate(certificate: Certificate, der: bytes = b"") -> User | None:
+    """The subject's common name and its organizations, and which certificate that was; None without a name (apiserver's
+    request/x509, CommonNameUserConversion)."""
     subject = [pair for names in certificate.get("subject", ()) for pair in names]
     names = [value for key, value in subject if key == _COMMON_NAME]
     groups = tuple(value for key, value in subject if key == _ORGANIZATION)
-    return User(names[-1], groups) if names and names[-1] else None
+    credential = (f"X509SHA256={hashlib.sha256(der).hexdigest()}",)
+    extra = ((CREDENTIAL_ID, credential),) if der else ()
+    return User(names[-1], groups, extra=extra) if names and names[-1] else None
 
 
 def bearer_token(authorization: str) -> str | None:
@@ -100,12 +104,15 @@ def bearer_token(authorization: str) -> str | None:
     return token if kind.lower() == BEARER and token else None
 
 
-def authenticate(certificate: Certificate | None, authorization: str, tokens: Tokens, anonymous: bool) -> User | None:
-    """The user, with the group of all who are known; None is *refuse with 401* (pkg/kubelet/server/auth).
+def authenticate(
+    certificate: Certificate | None, authorization: str, tokens: Tokens, anonymous: bool, der: bytes = b""
+) -> User | None:
+    """The user, with the group of all who are known; None is *refuse with 401* (pkg/kubelet/server/auth). ``der``: the
+    certificate itself.
 
     A token that is wrong is refused also where nobody need show one.
     """
-    user = None if certificate is None else user_of_certificate(certificate)
+    user = None if certificate is None else user_of_certificate(certificate, der)
     token = bearer_token(authorization)
     if user is None and token is not None:
         user = tokens.find(token)

@@ -8,7 +8,7 @@ wait, and here there is nothing to make ready.
 from __future__ import annotations
 
 from ipc.api.v1.volume import Volume
-from workers.kubecontainer.image_reference import parse_image_reference
+from workers.kubecontainer.image_reference import image_reference_problem, parse_image_reference
 from workers.kubecontainer.mounted_volume import MountedVolume, VolumeError
 from workers.kubecontainer.pod_snapshot import PodSnapshot
 from workers.sync.run import SyncRun
@@ -21,6 +21,5 @@ async def set_up_image(run: SyncRun, host: VolumeHost, of: PodSnapshot, volume: 
     try:
         reference = parse_image_reference(volume.image.reference)
     except ValueError as error:
-        message = f'Failed to apply default image tag "{volume.image.reference}": {error}'
-        raise VolumeError(volume.name, message) from error
+        raise VolumeError(volume.name, image_reference_problem(volume.image.reference, error)) from error
     return MountedVolume(name=volume.name, image=str(reference), read_only=True)

@@ -199,6 +199,16 @@ def test_at_the_first_look_conditions_have_the_dates_of_what_is_seen() -> None:
     assert condition(later, "Ready").last_transition_time == rfc3339(LATER.wall), "from then on the clock counts"
 
 
+@pytest.mark.parametrize("exit_code", [0, 1])
+def test_a_resize_that_waits_is_no_condition_of_a_pod_that_has_ended(exit_code: int) -> None:
+    pending = PodCondition(type="PodResizePending", status="True", reason="Deferred")
+    once = msgspec.structs.replace(pod(), spec=PodSpec(containers=(MAIN,), restart_policy="Never"))
+    running = made_of(once, runs(MAIN.name), resize_conditions=(pending,))
+    assert condition(running, "PodResizePending") == pending
+    over = made_of(once, ended(MAIN.name, exit_code), resize_conditions=(pending,))
+    assert "PodResizePending" not in {each.type for each in over.conditions}
+
+
 def test_what_has_no_date_is_dated_by_the_clock() -> None:
     found = made_of(pod(), was_observed_before=False)
     assert condition(found, "Ready").last_transition_time == rfc3339(NOW.wall)

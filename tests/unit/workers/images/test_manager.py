@@ -311,6 +311,7 @@ def test_a_bad_name_is_told_as_such() -> None:
         error = await kit.refused("quay.io/UPPER")
         assert error.reason is SyncError.INVALID_IMAGE_NAME
         assert "must be lowercase" in error.message
+        assert 'couldn\'t parse image name "quay.io/UPPER": ' in error.message
         assert kit.reasons() == ["InspectFailed"]
         assert list(kit.runtime.calls) == []
 

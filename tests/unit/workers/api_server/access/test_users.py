@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from pathlib import Path
 
 import pytest
@@ -26,6 +27,8 @@ CERTIFICATE = {"subject": ((("organizationName", "a"),), (("organizationName", "
 
 def test_a_certificates_subject() -> None:
     assert user_of_certificate(CERTIFICATE) == User("bob", ("a", "b"))
+    named = (("authentication.kubernetes.io/credential-id", (f"X509SHA256={hashlib.sha256(b'der').hexdigest()}",)),)
+    assert user_of_certificate(CERTIFICATE, b"der") == User("bob", ("a", "b"), extra=named)
     assert user_of_certificate({}) is None
     assert user_of_certificate({"subject": ((("commonName", ""),),)}) is None
 
