@@ -1,4 +1,4 @@
-"""The cluster's part of the node worker: what speaks to the cluster that this host is a node of."""
+"""Loads the node worker's part for a cluster, where this host is a node of one."""
 
 from __future__ import annotations
 

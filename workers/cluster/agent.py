@@ -1,4 +1,4 @@
-"""What speaks to the cluster: its parts put together, and the master's messages handed to them."""
+"""The cluster's part of the node worker, put together, and the master's messages handed to its rooms."""
 
 from __future__ import annotations
 

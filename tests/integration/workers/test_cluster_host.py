@@ -23,6 +23,7 @@ from workers.cluster_host import ClusterHost
 
 DEADLINE_S = 30.0
 AGENT = "workers.cluster.agent"
+GONE = PodGone(uid="early", resource_version=1)
 LOADED = """
 import sys, workers.main
 ROOMS = ("workers.cluster.", "workers.kubeclient", "workers.certificates")
@@ -74,12 +75,12 @@ async def test_what_the_master_says_during_the_import_comes_first(
 ) -> None:
     monkeypatch.setitem(sys.modules, AGENT, cast(types.ModuleType, types.SimpleNamespace(ClusterAgent=_Agent)))
     _Agent.runs = asyncio.Event()
-    host = ClusterHost(_context(tmp_path, ClusterSettings()), SimClock(), _send)
-    host.take(PodGone(uid="early"))
+    host = ClusterHost(_context(tmp_path, ClusterSettings(kubeconfig="", pki_dir="")), SimClock(), _send)
+    host.take(GONE)
     host.take(FeedSynced())
     running = asyncio.create_task(host.run())
     async with asyncio.timeout(DEADLINE_S):
         await _Agent.runs.wait()
     host.take(PodsTaken())
-    assert _Agent.told == [PodGone(uid="early"), FeedSynced(), PodsTaken()]
+    assert _Agent.told == [GONE, FeedSynced(), PodsTaken()]
     running.cancel()
