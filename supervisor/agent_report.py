@@ -1,4 +1,4 @@
-"""The agent about itself: the line of its start, and its state as the API server and the cluster's process have it."""
+"""The agent about itself: the line of its start, and its state as the API server and a cluster have it."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from supervisor.host_watch import HostWatch
 from supervisor.processes.child_manager import ChildManager
 from supervisor.processes.podman_health import PodmanHealth
 from supervisor.processes.podman_service import PodmanService
-from supervisor.processes.worker_pool import API_SLOT, CLUSTER_SLOT
+from supervisor.processes.worker_pool import API_SLOT, NODE_SLOT
 from supervisor.sources.manager import SourceManager
 from supervisor.syncloop.sync_loop import SyncLoop
 from supervisor.version import VERSION
@@ -85,4 +85,4 @@ class AgentReport:
         )
         self._children.send(API_SLOT, state)
         if settings.cluster.is_configured:
-            self._children.send(CLUSTER_SLOT, state)
+            self._children.send(NODE_SLOT, state)

@@ -79,7 +79,7 @@ from supervisor.processes.child_specs import child_specs
 from supervisor.processes.podman_health import PodmanHealth
 from supervisor.processes.podman_service import PodmanService, cgroup_manager
 from supervisor.processes.slowness import HOUSEKEEPING_WARNING_S, warn_if_slow
-from supervisor.processes.worker_pool import CLUSTER_SLOT, PODMAN_SLOT, ChildSpec, WorkerPool
+from supervisor.processes.worker_pool import NODE_SLOT, PODMAN_SLOT, ChildSpec, WorkerPool
 from supervisor.protocol.commands import (
     DeathExplained,
     FreezeAnswered,
@@ -335,7 +335,7 @@ class Master:
                     assert_never(command)
 
     def _child_specs(self, pod_workers: int, *, quarantine: bool = False) -> list[ChildSpec]:
-        return child_specs(self._service, pod_workers, quarantine=quarantine, cluster=self._cluster is not None)
+        return child_specs(self._service, pod_workers, quarantine=quarantine)
 
     def _node_event(self, reason: EventReason, message: str) -> None:
         self._feed(node_event(self._settings.node_name, reason, message))
@@ -358,7 +358,7 @@ class Master:
         self.give_up(reason)
 
     def on_child_up(self, slot: int, incarnation: int, *, running: bool) -> None:
-        if slot == CLUSTER_SLOT and self._cluster is not None:
+        if slot == NODE_SLOT and self._cluster is not None:
             self._cluster.begin()
         if running:
             self._feed(WorkerUp(slot, incarnation))
@@ -394,7 +394,7 @@ class Master:
             case Request():
                 self._requests.take(message)
             case PodStated() | PodWithdrawn() | PodsListed() | ObjectStated() | ObjectWithdrawn():
-                assert self._cluster is not None, "only a child that this link declares says it"
+                assert self._cluster is not None, "a node worker says it with a cluster only"
                 self._cluster.take(message)
             case PodValuesStated() | NodeStated():
                 self._feed(message)
@@ -429,7 +429,7 @@ class Master:
             for update in change.updates:
                 await self._feed_update(update, is_whole=not announced)
             if change.lists_cluster:
-                self._children.send(CLUSTER_SLOT, PodsTaken())
+                self._children.send(NODE_SLOT, PodsTaken())
             if change.kill is not None:
                 self._feed(change.kill)
             if self._sources.all_ready and not announced:

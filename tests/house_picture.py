@@ -24,10 +24,9 @@ from tests.drawing import LINE, Box, arrow_down, framed, head, text_at
 PICTURE: Final = Path(__file__).parents[1] / "docs" / "architecture.svg"
 DOES: Final[Mapping[Role, Sequence[str]]] = {
     Role.EXEC: ("podman system service,", "our own or the user's"),
-    Role.NODE_WORKER: ("observes: relist, events,", "exits; runs pulls"),
+    Role.NODE_WORKER: ("observes: relist, events, exits;", "pulls; speaks to a cluster"),
     Role.API_SERVER: ("HTTP on the admin socket,", "exec, attach, port-forward"),
     Role.DIALER: ("makes sockets in", "pods' networks"),
-    Role.CLUSTER: ("speaks to the API server of", "the cluster, where there is one"),
     Role.POD_WORKER: ("SyncPod, hooks and probes", "of a shard of the pods"),
 }
 PHASES: Final[Mapping[WorkType, str]] = {
@@ -44,7 +43,7 @@ MARGIN: Final = 20
 
 def children() -> list[ChildSpec]:
     """One of each kind: with a Podman service of our own, one pod worker and the one of quarantine."""
-    return child_specs(PodmanService(Path(), argv=("podman",)), 1, quarantine=True, cluster=True)
+    return child_specs(PodmanService(Path(), argv=("podman",)), 1, quarantine=True)
 
 
 def message_names(union: Any) -> list[str]:

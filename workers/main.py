@@ -25,8 +25,7 @@ from ipc.host.spare_memory import SpareMemory
 from ipc.host.tasks import FAILURES, first_of, note_failure
 from ipc.log import setup
 from ipc.messages.api_server import ApiServerFeed, ApiServerRequest
-from ipc.messages.catalogue import API_SERVER, CLUSTER, LINKS, NODE_WORKER, POD_WORKER, LinkTypes
-from ipc.messages.cluster import ClusterCommand, ClusterReport
+from ipc.messages.catalogue import API_SERVER, LINKS, NODE_WORKER, POD_WORKER, LinkTypes
 from ipc.messages.node_worker import NodeWorkerCommand, NodeWorkerReport, ServiceSilent
 from ipc.messages.pod_worker import PodWorkerCommand, PodWorkerReport
 from ipc.metrics import rootlet as metrics
@@ -211,15 +210,6 @@ async def _api_server(
     return exit_code
 
 
-async def _cluster(
-    context: ChildContext, channel: Channel[ClusterReport, ClusterCommand], clock: Clock, row_writer: WorkerRowWriter
-) -> int:
-    """Speak to the cluster. Only a node of one has this role, so it is imported here, as the server is."""
-    agent = await asyncio.to_thread(importlib.import_module, "workers.cluster.agent")
-    exit_code: int = await agent.run_cluster(context, channel, clock, row_writer)
-    return exit_code
-
-
 def _import_api_server() -> ModuleType:
     server_half = importlib.import_module("workers.api_server.server_half")
     server_half.leave_client_out()
@@ -257,7 +247,6 @@ ROLES: Final[Mapping[Role, RunRole]] = {
     Role.POD_WORKER: on_link(POD_WORKER, _pod_worker),
     Role.NODE_WORKER: on_link(NODE_WORKER, _node_worker),
     Role.API_SERVER: on_link(API_SERVER, _api_server),
-    Role.CLUSTER: on_link(CLUSTER, _cluster),
 }
 """Roles with an event loop. ``Role.EXEC`` becomes another program and never comes here."""
 NAMES: Final[Mapping[Role, str]] = {
@@ -265,7 +254,6 @@ NAMES: Final[Mapping[Role, str]] = {
     Role.NODE_WORKER: "node",
     Role.API_SERVER: "api",
     Role.DIALER: "dial",
-    Role.CLUSTER: "cluster",
 }
 """Before the slot, in logs and as the process's name."""
 _DECODERS: Final = tuple(msgspec.msgpack.Decoder(link.commands) for link in LINKS.values())

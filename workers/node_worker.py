@@ -1,4 +1,5 @@
-"""The node worker does what one process does for the whole node: it observes, pulls, collects garbage and statistics.
+"""The node worker does what one process does for the whole node: it observes, pulls, collects garbage and statistics,
+and speaks to the cluster where there is one.
 
 Assembles the parts, of which each has its loop, and hands them the master's commands.
 """
@@ -17,7 +18,18 @@ from typing import TYPE_CHECKING, assert_never
 from ipc.host.clock import Clock
 from ipc.host.tasks import restarted
 from ipc.kubecontainer.pod_status import RuntimePodStatus
+from ipc.messages.api_server import (
+    AgentChanged,
+    EventChanged,
+    EventGone,
+    FeedSynced,
+    ObjectChanged,
+    ObjectGone,
+    PodChanged,
+    PodGone,
+)
 from ipc.messages.base import Ready, Shutdown, TakeProfile
+from ipc.messages.cluster import PodsTaken, RatesChanged
 from ipc.messages.node_worker import (
     CancelPull,
     CollectImages,
@@ -38,6 +50,7 @@ from ipc.podresources.pod_cgroups import pods_directory
 from ipc.shm.board import WorkerRowWriter
 from ipc.wire.boot import ChildContext, WorkerSettings
 from ipc.wire.channel import Channel, ChannelClosed
+from workers.cluster_host import ClusterHost
 from workers.cm.cleanup import PodCgroupCleanup
 from workers.eviction.node_pressure import NodePressure
 from workers.eviction.pod_usage import Directories
@@ -110,6 +123,7 @@ async def run_node_worker(
                 "Podman's return": functools.partial(worker.pleg.await_recovery, answers or asyncio.Event()),
             }
             work = [group.create_task(restarted(loop, name=name), name=name) for name, loop in loops.items()]
+            work.append(group.create_task(worker.cluster.run(), name="cluster"))
             await worker.serve()
             for task in work:
                 task.cancel()
@@ -133,6 +147,7 @@ class NodeWorker:
         self._channel = channel
         self._storage = ""
         """See `_image_root`."""
+        self.cluster = ClusterHost(context, clock, self._send)
         self.orphans = OrphanCollector(runtime, settings.pod_logs_dir)
         self.pleg = GenericPLEG(
             context,
@@ -230,6 +245,10 @@ class NodeWorker:
                     await self.images.ask(command)
                 case Shutdown():
                     return
+                case PodChanged() | PodGone() | EventChanged() | EventGone() | ObjectChanged() | ObjectGone():
+                    self.cluster.take(command)
+                case AgentChanged() | FeedSynced() | PodsTaken() | RatesChanged():
+                    self.cluster.take(command)
                 case _:
                     assert_never(command)
 

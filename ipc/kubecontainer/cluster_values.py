@@ -1,7 +1,7 @@
 """Values that a pod gets from its cluster beside objects: variables of services, tokens, trust anchors, and the
 volumes of its claims. Pure.
 
-They are made in the process that speaks to the cluster and travel as messages. No repr says a token.
+They are made by what speaks to the cluster, in the node worker, and travel as messages. No repr says a token.
 """
 
 from __future__ import annotations

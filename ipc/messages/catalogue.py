@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Final, Generic, TypeVar
 
 from ipc.messages.api_server import AdminRequest, ApiServerFeed, ApiServerRequest
 from ipc.messages.base import Ready
-from ipc.messages.cluster import ClusterCommand, ClusterEvent, ClusterReport
 from ipc.messages.dialer import DialerAnswer, DialerCommand, DialerReport, MakeSocket
 from ipc.messages.node_worker import NodeWorkerCommand, NodeWorkerEvent, NodeWorkerReport
 from ipc.messages.pod_worker import PodWorkerCommand, PodWorkerEvent, PodWorkerReport
@@ -38,15 +37,14 @@ class LinkTypes(Generic[C_co, R_co]):
 POD_WORKER: Final = LinkTypes[PodWorkerCommand, PodWorkerReport](PodWorkerCommand, PodWorkerReport)
 NODE_WORKER: Final = LinkTypes[NodeWorkerCommand, NodeWorkerReport](NodeWorkerCommand, NodeWorkerReport)
 API_SERVER: Final = LinkTypes[ApiServerFeed, ApiServerRequest](ApiServerFeed, ApiServerRequest)
-CLUSTER: Final = LinkTypes[ClusterCommand, ClusterReport](ClusterCommand, ClusterReport)
 DIALER: Final = LinkTypes[DialerCommand, DialerReport](DialerCommand, DialerReport)
 ZYGOTE: Final = LinkTypes[ZygoteCommand, ZygoteReport](ZygoteCommand, ZygoteReport)
 DIALING: Final = LinkTypes[MakeSocket, DialerAnswer](MakeSocket, DialerAnswer)
 """Packets between the dialer and the processes that connect into a pod's network, without the master."""
 
-ChildCommand = PodWorkerCommand | NodeWorkerCommand | ApiServerFeed | DialerCommand | ClusterCommand
+ChildCommand = PodWorkerCommand | NodeWorkerCommand | ApiServerFeed | DialerCommand
 """Messages of the master to a child of any role."""
-ChildEvent = PodWorkerEvent | NodeWorkerEvent | AdminRequest | ClusterEvent
+ChildEvent = PodWorkerEvent | NodeWorkerEvent | AdminRequest
 """Messages of a child after Ready."""
 ChildReport = Ready | ChildEvent
 
@@ -55,6 +53,5 @@ LINKS: Final[Mapping[Role, LinkTypes[ChildCommand, ChildReport]]] = {
     Role.NODE_WORKER: NODE_WORKER,
     Role.API_SERVER: API_SERVER,
     Role.DIALER: DIALER,
-    Role.CLUSTER: CLUSTER,
 }
 """Links of every role but ``Role.EXEC``, which becomes another program and has no link."""

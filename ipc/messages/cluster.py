@@ -1,7 +1,7 @@
-"""Messages of the master and the process that speaks to the cluster.
+"""Messages of the master and the part of the node worker that speaks to the cluster.
 
 Down goes the feed of the API server: pods with their statuses, events, the agent. Up comes what the cluster wants of
-this node. Of the pods of one life of that process: any number of ``PodStated`` and ``PodWithdrawn``, then
+this node. Of the pods of one life of that worker: any number of ``PodStated`` and ``PodWithdrawn``, then
 ``PodsListed`` when the server's list has been read to its end, which ``PodsTaken`` answers; from then on the set is
 complete, and stays so with every change.
 """
@@ -16,7 +16,7 @@ from ipc.api.v1.scheduling import RuntimeClass, Taint
 from ipc.kubecontainer.cluster_values import ClusterValues
 from ipc.kubecontainer.config_objects import ConfigObject, ObjectKind
 from ipc.messages.api_server import FeedMessage
-from ipc.messages.base import EventReport, Message, Ready, Shutdown
+from ipc.messages.base import EventReport, Message
 
 
 class PodStated(Message, frozen=True, kw_only=True):
@@ -104,8 +104,7 @@ class NodeStated(Message, frozen=True, kw_only=True):
     pod_cidrs: tuple[str, ...] = ()
 
 
-ClusterCommand = FeedMessage | PodsTaken | RatesChanged | Shutdown
-ClusterEvent = (
+ClusterCommand = FeedMessage | PodsTaken | RatesChanged
+ClusterReport = (
     PodStated | PodWithdrawn | PodsListed | ObjectStated | ObjectWithdrawn | PodValuesStated | NodeStated | EventReport
 )
-ClusterReport = Ready | ClusterEvent

@@ -24,6 +24,7 @@ from ipc.messages.base import (
     Shutdown,
     TakeProfile,
 )
+from ipc.messages.cluster import ClusterCommand, ClusterReport
 from ipc.podresources.cgroup_config import CgroupConfig
 
 EVERY_REQUEST: Final = sys.maxsize
@@ -237,6 +238,7 @@ NodeWorkerCommand = (
     | ObserveNode
     | TakeProfile
     | Shutdown
+    | ClusterCommand
 )
 NodeWorkerEvent = (
     Observed
@@ -252,5 +254,6 @@ NodeWorkerEvent = (
     | ImagesCollected
     | LogsCollected
     | VolumeDeleted
+    | ClusterReport
 )
 NodeWorkerReport = Ready | NodeWorkerEvent

@@ -42,7 +42,6 @@ class Source(enum.StrEnum):
     EVERY_PROCESS = "every process"
     ZYGOTE = "zygote"
     API_SERVER = "API server"
-    CLUSTER = "cluster's process"
     SCRAPE = "read at the scrape"
 
 

@@ -34,7 +34,7 @@ def _histogram(name: str, help: str, buckets: tuple[float, ...]) -> Metric:
         type=MetricType.HISTOGRAM,
         help=help,
         stability=Stability.ALPHA,
-        source=Source.CLUSTER,
+        source=Source.NODE_WORKER,
         labels=(_HOST, _VERB),
         buckets=buckets,
     )
@@ -57,7 +57,7 @@ REQUESTS: Final = Metric(
     type=MetricType.COUNTER,
     help="Requests to the cluster by the status of their answer",
     stability=Stability.ALPHA,
-    source=Source.CLUSTER,
+    source=Source.NODE_WORKER,
     labels=(_CODE, _HOST, label("method", *VERBS)),
 )
 RETRIES: Final = Metric(
@@ -65,7 +65,7 @@ RETRIES: Final = Metric(
     type=MetricType.COUNTER,
     help="Requests to the cluster that were sent again, by the answer before",
     stability=Stability.ALPHA,
-    source=Source.CLUSTER,
+    source=Source.NODE_WORKER,
     labels=(_CODE, _VERB, _HOST),
 )
 

@@ -42,7 +42,7 @@ MANIFESTS_REFUSED: Final = Metric(
     source=Source.MASTER,
     always=True,
 )
-ROLES: Final = ("pod-worker", "node-worker", "api-server", "dialer", "cluster", "exec")
+ROLES: Final = ("pod-worker", "node-worker", "api-server", "dialer", "exec")
 WORKER_STARTS: Final = Metric(
     name="rootlet_worker_starts_total",
     type=_COUNTER,

@@ -29,8 +29,6 @@ class Role(enum.StrEnum):
     NODE_WORKER = "node-worker"
     API_SERVER = "api-server"
     DIALER = "dialer"
-    CLUSTER = "cluster"
-    """Speaks to the API server of the cluster that this host is a node of; there is none without one."""
     EXEC = "exec"
 
 

@@ -1,4 +1,4 @@
-"""The section ``cluster:`` of the configuration: its rules, and what the cluster's process gets of it. Pure."""
+"""The section ``cluster:`` of the configuration: its rules, and what the node worker gets of it. Pure."""
 
 from __future__ import annotations
 

@@ -43,8 +43,8 @@ RELOADABLE: Final = frozenset(
     }
 )
 """Settings that SIGHUP may change: those that the master looks up anew each time, the number of workers, what the node
-worker and the cluster's process are told by a message, and what every process reads on the board at its heartbeat. The
-other settings are in the memory of forked children, in labels, or decide where things lie."""
+worker is told by a message, and what every process reads on the board at its heartbeat. The other settings are in the
+memory of forked children, in labels, or decide where things lie."""
 _S = TypeVar("_S", bound=msgspec.Struct)
 
 

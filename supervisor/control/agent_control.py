@@ -23,7 +23,7 @@ from supervisor.control.configuration import Configuration
 from supervisor.control.shutdown_control import ShutdownControl
 from supervisor.processes import sd_notify
 from supervisor.processes.child_manager import ChildManager
-from supervisor.processes.worker_pool import CLUSTER_SLOT, NODE_SLOT
+from supervisor.processes.worker_pool import NODE_SLOT
 from supervisor.protocol.commands import FreezeAnswered, GarbageCollected
 from supervisor.protocol.events import (
     FreezeRequest,
@@ -173,7 +173,7 @@ class AgentControl:
         self._log_like(settings.logging.levels)
         self._children.send(NODE_SLOT, SetLogRotation(policy=settings.log_rotation))
         if (changed := _rates(settings)) is not None:
-            self._children.send(CLUSTER_SLOT, changed)
+            self._children.send(NODE_SLOT, changed)
         self._feed(SettingsChanged(settings))
         self._report_agent()
         words = "; ".join(changes) or "nothing in it changed"

@@ -6,7 +6,6 @@ from ipc.wire.boot import Role
 from supervisor.processes.podman_service import PodmanService
 from supervisor.processes.worker_pool import (
     API_SLOT,
-    CLUSTER_SLOT,
     DIALER_SLOT,
     FIRST_POD_SLOT,
     NODE_SLOT,
@@ -16,11 +15,8 @@ from supervisor.processes.worker_pool import (
 )
 
 
-def child_specs(
-    service: PodmanService, pod_workers: int, *, quarantine: bool = False, cluster: bool = False
-) -> list[ChildSpec]:
-    """Every child of the agent, as declared. ``quarantine``: a pod worker more, for pods that kill theirs. ``cluster``:
-    this host is a node of one."""
+def child_specs(service: PodmanService, pod_workers: int, *, quarantine: bool = False) -> list[ChildSpec]:
+    """Every child of the agent, as declared. ``quarantine``: a pod worker more, for pods that kill theirs."""
     specs = [
         ChildSpec(NODE_SLOT, Role.NODE_WORKER, "node"),
         ChildSpec(API_SLOT, Role.API_SERVER, "api", on_demand=True),
@@ -28,8 +24,6 @@ def child_specs(
     ]
     if service.argv:
         specs.insert(0, ChildSpec(PODMAN_SLOT, Role.EXEC, "podman", service.argv, service.env, heartbeat=False))
-    if cluster:
-        specs.append(ChildSpec(CLUSTER_SLOT, Role.CLUSTER, "cluster"))
     if quarantine:
         specs.append(ChildSpec(QUARANTINE_SLOT, Role.POD_WORKER, "quarantine", expendable=True))
     return specs + [ChildSpec(FIRST_POD_SLOT + n, Role.POD_WORKER, f"pods-{n}") for n in range(pod_workers)]

@@ -28,8 +28,7 @@ FIRST_POD_SLOT = 4
 MAX_POD_WORKERS = 64
 QUARANTINE_SLOT = FIRST_POD_SLOT + MAX_POD_WORKERS
 """The slot of the pod worker that has those pods only that have killed theirs (`supervisor.podworkers.poison_pods`)."""
-CLUSTER_SLOT = QUARANTINE_SLOT + 1
-SLOTS = CLUSTER_SLOT + 1
+SLOTS = QUARANTINE_SLOT + 1
 
 ABORT_WINDOW_S = 2.0
 """Between SIGABRT (the hung child writes its stack) and SIGKILL, in seconds."""

@@ -42,6 +42,8 @@ class Announcer:
 
     def __init__(self, statuses: StatusManager, probes: ProbeManager, cache: PodCache, out: CommandBuffer) -> None:
         self._unreported: dict[str, _Unreported] = {}
+        self._later: dict[str, PodWorkerState] = {}
+        """By UID."""
         self._statuses = statuses
         self._probes = probes
         self._cache = cache
@@ -52,6 +54,7 @@ class Announcer:
 
         One that cannot be generated stays as it was, and is tried again (`due_again`): nothing was changed by then.
         """
+        self._later.pop(state.uid, None)
         if state.pod is None:
             return ""
         observed = self._cache.get(state.uid)
@@ -65,6 +68,15 @@ class Announcer:
             self._unreported.pop(state.uid, None)
         return self._statuses.phase(state.uid)
 
+    def report_later(self, state: PodWorkerState) -> None:
+        """Report with the end of this event, unless its handling reports the pod anyway, as a dispatch does."""
+        self._later[state.uid] = state
+
+    def settle(self, now: Instant) -> None:
+        """Report what was put off."""
+        for state in tuple(self._later.values()):
+            self.report(state, now)
+
     def due_again(self, now: Instant) -> list[str]:
         """UIDs of the pods whose status could not be generated, when it is time to try again; each is named once."""
         due = [uid for uid, unreported in self._unreported.items() if unreported.retry_at <= now.mono]
@@ -75,6 +87,7 @@ class Announcer:
     def forget(self, uid: str) -> None:
         """Drop what is remembered of that pod: nothing of it is left."""
         self._unreported.pop(uid, None)
+        self._later.pop(uid, None)
 
     def fault(self, state: PodWorkerState, what: str, error: Exception, now: Instant) -> None:
         """An unexpected error in the master's own work on that pod, which no other pod notices."""

@@ -20,14 +20,17 @@ from ipc.messages.node_worker import (
 from ipc.messages.pod_worker import CancelSync
 from supervisor.podworkers.board_rows import NO_ROW
 from supervisor.podworkers.pod_worker_state import PodWorkerState
-from supervisor.processes.worker_pool import API_SLOT, CLUSTER_SLOT, NODE_SLOT
+from supervisor.processes.worker_pool import API_SLOT, NODE_SLOT
 from supervisor.protocol.commands import LoopCommand, Send
 
 
 class CommandBuffer:
     """Commands in their order. Nothing is kept for a child that is away: it is sent what it needs when it comes up."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, tells_cluster: bool = False) -> None:
+        """``tells_cluster``: this host is a node of one, to which the node worker speaks."""
+        self.fed = (API_SLOT, NODE_SLOT) if tells_cluster else (API_SLOT,)
+        """Slots of those who tell others of pods."""
         self._up: dict[int, int] = {}
         self._commands: list[LoopCommand] = []
 
@@ -87,10 +90,10 @@ class CommandBuffer:
         self.send(NODE_SLOT, message)
 
     def to_api(self, messages: Iterable[FeedMessage]) -> None:
-        """To whoever tells others of pods: the API server, and the cluster's process where there is one."""
+        """To whoever tells others of pods."""
         for message in messages:
-            self.send(API_SLOT, message)
-            self.send(CLUSTER_SLOT, message)
+            for slot in self.fed:
+                self.send(slot, message)
 
     def feed(self, slot: int, messages: Iterable[FeedMessage]) -> None:
         """To one of them, which has just come up."""

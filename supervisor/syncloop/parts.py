@@ -57,7 +57,7 @@ class LoopParts:
         self.pulls = ImagePulls(pull_limits(settings))
         self.image_gc = ImageGc()
         self.probes = ProbeManager()
-        self.out = CommandBuffer()
+        self.out = CommandBuffer(tells_cluster=settings.cluster.is_configured)
         self.texts = PodTexts(self.pod_table, self.objects)
         self.allocations = AllocationManager()
         self.devices = DeviceManager(node.devices, self.allocations, self.cache.statuses)

@@ -133,7 +133,7 @@ class PodUpdates:
         else:
             self._allocate(state, pod, stated)
             self._warn(state, admission.warnings, now)
-        self._announcer.report(state, now)
+        self._announcer.report_later(state)
 
     def _restore(self, stated: Pod, source: str, now: Instant) -> None:
         self._parts.statuses.restored(stated.metadata.uid)

@@ -179,6 +179,7 @@ class SyncLoop:
         self._shutdown.advance(now)
         self._updates.stop_next_group(now)
         self._dispatcher.dispatch_touched(now)
+        self._announcer.settle(now)
         self._updates.answer_stop()
         if request := self._observation_requests.take_request():
             self._out.to_node(request)

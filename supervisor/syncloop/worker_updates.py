@@ -7,7 +7,7 @@ from ipc.messages.event_reasons import SYNC_CRASH_LOOP_BACK_OFF
 from ipc.shm.board import pod_digest
 from supervisor.podworkers.pod_worker_state import PodWorkerState
 from supervisor.podworkers.poison_pods import Isolation
-from supervisor.processes.worker_pool import API_SLOT, CLUSTER_SLOT, NODE_SLOT
+from supervisor.processes.worker_pool import NODE_SLOT
 from supervisor.protocol.commands import DeathExplained, SlotVacated, WorkersWanted
 from supervisor.protocol.events import WorkerDown, WorkerLeaving, WorkerUp
 from supervisor.syncloop.garbage import Garbage
@@ -34,7 +34,7 @@ class WorkerUpdates:
             self._track_all()
             self._cgroups.node_up()
             self._out.send_all(self._parts.pulls.handle(up, now.mono))
-        if up.slot in (API_SLOT, CLUSTER_SLOT):
+        if up.slot in self._out.fed:
             self._out.feed(up.slot, self._parts.statuses.everything())
 
     def _track_all(self) -> None:

@@ -93,8 +93,8 @@ class Stage(NamedTuple):
 
 
 STAGES: Final = (
-    Stage("its event is read", "cluster", "the server tells of it"),
-    Stage("it goes up to the master", "cluster", "goes up"),
+    Stage("its event is read", "node", "the server tells of it"),
+    Stage("it goes up to the master", "node", "goes up"),
     Stage("the master takes it", "master", "handles PodUpdate"),
     Stage("its worker is told", "master", "its worker has it"),
     Stage("first action: its sync begins", "pods", "sync: sync"),

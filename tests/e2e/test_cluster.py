@@ -125,14 +125,14 @@ def test_an_agent_that_starts_without_the_server_goes_on_with_what_ran(cluster: 
     node.until(lambda: "kept" not in cluster.pods(), "the server has forgotten the pod")
 
 
-def test_a_partition_and_the_death_of_the_cluster_s_process_restart_nothing(cluster: Cluster, node: Agent) -> None:
+def test_a_partition_and_the_death_of_the_node_worker_restart_nothing(cluster: Cluster, node: Agent) -> None:
     cluster.schedule(pod("apart"))
     node.until(lambda: cluster.is_ready("apart"), "the pod is ready")
     running = node.eye.pod_table("apart")
-    pid = int(node.workers()["cluster"]["pid"])
+    pid = int(node.workers()["node"]["pid"])
     cluster.do(lambda server: server.faults.partition())
     os.kill(pid, signal.SIGKILL)
-    node.until(lambda: node.workers()["cluster"]["pid"] not in (0, pid), "there is another process")
+    node.until(lambda: node.workers()["node"]["pid"] not in (0, pid), "there is another process")
     assert node.pods()["apart"]["status"]["phase"] == "Running"
     cluster.do(lambda server: server.faults.heal())
     assert node.eye.pod_table("apart") == running

@@ -156,7 +156,7 @@ OTHER_SIZES: Final[Mapping[str, str]] = {
     "supervisor.cli.printers": "a module for each kind of object, and what they share",
     "workers.cluster.events": "the shape of an event, its limits, its way",
     "workers.libpod": "a module for each form of an exchange with Podman, and what they share",
-    "workers.cluster": "the process and its identity, and the rooms below it",
+    "workers.cluster": "its parts put together, its client, and the rooms below it",
     "workers.lifecycle": "the hooks, and one way to carry out each kind",
     "workers.tracing": "reading, assembling and sending; the last is an extra",
 }

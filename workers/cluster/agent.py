@@ -1,11 +1,10 @@
-"""The process that speaks to the cluster: its parts put together, and the master's messages handed to them."""
+"""The cluster's part of the node worker, put together, and the master's messages handed to its rooms."""
 
 from __future__ import annotations
 
 import asyncio
 import functools
 import logging
-import os
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Final, NoReturn, assert_never
 
@@ -26,12 +25,9 @@ from ipc.messages.api_server import (
     PodChanged,
     PodGone,
 )
-from ipc.messages.base import Ready, Shutdown
 from ipc.messages.cluster import ClusterCommand, ClusterReport, NodeStated, PodsTaken, RatesChanged
 from ipc.podresources.node_affinity import matches_node
-from ipc.shm.board import WorkerRowWriter
 from ipc.wire.boot import ChildContext
-from ipc.wire.channel import Channel
 from ipc.wire.cluster_settings import ClusterSettings
 from workers.certificates.identity import NodeIdentity
 from workers.cluster.events.sender import EventSender
@@ -54,34 +50,19 @@ from workers.libpod.image_list import list_images
 
 USER_AGENT: Final = "rootlet"
 
-Link = Channel[ClusterReport, ClusterCommand]
+Send = Callable[[ClusterReport], Awaitable[None]]
 
 log = logging.getLogger(__name__)
-
-
-async def run_cluster(context: ChildContext, channel: Link, clock: Clock, row_writer: WorkerRowWriter) -> int:
-    """Serve the master's link until it ends; the exit code. Nothing that the server does or does not ends it."""
-    settings = context.settings.cluster
-    assert settings is not None, "the master declares this child with a cluster only"
-    agent = ClusterAgent(context, settings, channel, clock)
-    await channel.send(Ready(pid=os.getpid()))
-    async with asyncio.TaskGroup() as group:
-        loops: Mapping[str, Callable[[], Awaitable[None]]] = agent.loops()
-        work = [group.create_task(restarted(loop, name=name), name=name) for name, loop in loops.items()]
-        await agent.serve()
-        for task in work:
-            task.cancel()
-    return 0
 
 
 class ClusterAgent:
     """Both directions: the master's feed to the server, and the server's pods to the master."""
 
-    def __init__(self, context: ChildContext, settings: ClusterSettings, channel: Link, clock: Clock) -> None:
+    def __init__(self, context: ChildContext, settings: ClusterSettings, send: Send, clock: Clock) -> None:
         node_name = context.settings.node_name
         self._context = context
         self._settings = settings
-        self._channel = channel
+        self._send = send
         self._clock = clock
         self._client = EventualClient()
         self._limit = RateLimit(settings.api_qps, settings.api_burst)
@@ -139,7 +120,13 @@ class ClusterAgent:
         self._is_synced = False
         self._stated = NodeStated()
 
-    def loops(self) -> Mapping[str, Callable[[], Awaitable[None]]]:
+    async def run(self) -> None:
+        """Speak to the server for ever. To be cancelled; nothing that the server does or does not ends it."""
+        async with asyncio.TaskGroup() as group:
+            for name, loop in self._loops().items():
+                group.create_task(restarted(loop, name=name), name=name)
+
+    def _loops(self) -> Mapping[str, Callable[[], Awaitable[None]]]:
         """Work that goes on for ever, by its name."""
         return {
             "identity in the cluster": self._identify,
@@ -203,17 +190,14 @@ class ClusterAgent:
     async def _report(self) -> NoReturn:
         """Send up whatever is to go there, in order."""
         while True:
-            await self._channel.send(await self._up.get())
+            await self._send(await self._up.get())
 
     # --- the master ----------------------------------------------------------------------------------------------
 
-    async def serve(self) -> None:
-        """Take the master's messages until the link ends, or it says so."""
-        async for message in self._channel:
-            if isinstance(message, Shutdown):
-                return
-            self._take(message)
-            self._writer.wake()
+    def take(self, message: ClusterCommand) -> None:
+        """Take what the master says to the cluster."""
+        self._take(message)
+        self._writer.wake()
 
     def _take(self, message: ClusterCommand) -> None:
         match message:
@@ -240,8 +224,6 @@ class ClusterAgent:
             case PodsTaken():
                 self._statuses.release_unknown(self._reported)
             case EventGone() | ObjectChanged() | ObjectGone():
-                pass
-            case Shutdown():
                 pass
             case _:
                 assert_never(message)

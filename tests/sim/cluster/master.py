@@ -1,5 +1,5 @@
 """One life of the agent on a node of a cluster: the real source ``api`` and merge before the sync loop, the real
-checkpoint, and the child that speaks to the cluster."""
+checkpoint, and the node worker, which speaks to the cluster."""
 
 from __future__ import annotations
 
@@ -28,16 +28,15 @@ from ipc.messages.cluster import (
 )
 from ipc.messages.node_worker import Relisted
 from ipc.messages.pod_worker import SyncPod
-from supervisor.processes.worker_pool import CLUSTER_SLOT
+from supervisor.processes.worker_pool import NODE_SLOT
 from supervisor.protocol.manifests import FILE_SOURCE, ManifestPod, SourceSnapshot
 from supervisor.protocol.source_updates import ObjectUpdate, PodOperation, PodUpdate, Update
 from supervisor.sources import checkpoint
 from supervisor.sources.api_source import ApiSource
 from supervisor.sources.merge import PodConfig
 from supervisor.state.resources_checkpoint import PodResources
-from tests.sim.agent import BOOT_S, Agent, Given
+from tests.sim.agent import Agent, Given
 from tests.sim.children import Child
-from tests.sim.cluster.process import ClusterChild
 from tests.sim.cluster.rules import ServerRules
 from tests.sim.cluster.values import PodValues
 from tests.sim.loop import NOBODY
@@ -66,15 +65,12 @@ class NodeAgent(Agent):
         self._values = values
         self._saved = saved
         self._following: asyncio.Task[None] | None = None
-        self.children[CLUSTER_SLOT] = None
-        self._incarnations[CLUSTER_SLOT] = 0
 
     def start(self) -> None:
         super().start()
         for update in self.config.restore(checkpoint.load(self._saved) or ()):
             self._take_update(update)
         self.board.record_host_ips(("10.0.0.1",))
-        self._later(BOOT_S, self._boot, CLUSTER_SLOT)
         self._following = asyncio.get_running_loop().create_task(self._follow(), context=NOBODY.copy())
 
     def die(self, why: str) -> None:
@@ -95,7 +91,7 @@ class NodeAgent(Agent):
             snapshot = await self.link.changed()
             self._merge(snapshot)
             if self.link.take_listed():
-                self._send(CLUSTER_SLOT, PodsTaken())
+                self._send(NODE_SLOT, PodsTaken())
 
     def _merge(self, snapshot: SourceSnapshot) -> None:
         for update in self.config.merge(snapshot, self._given.clock.now()):
@@ -142,20 +138,6 @@ class NodeAgent(Agent):
 
     # --- children ---
 
-    def _boot(self, slot: int) -> None:
-        if slot != CLUSTER_SLOT:
-            super()._boot(slot)
-            return
-        given = self._given
-        self._incarnations[slot] += 1
-        child = ClusterChild(
-            slot, self._incarnations[slot], given.rng, given.trace, hear=self._hear, begin=self._begins, died=self._died
-        )
-        child.name = f"cluster.{child.incarnation}"
-        given.trace.note(f"{child.name} is born")
-        self.children[slot] = child
-        child.live(given.podman, given.probes.by(child), self.board, given.clock, given.worker_settings, 0)
-
     def _hear(self, child: Child, message: Any) -> None:
         if not self.alive or self.children[child.slot] is not child:
             super()._hear(child, message)
@@ -165,7 +147,7 @@ class NodeAgent(Agent):
                 self.link.take(message)
             case PodValuesStated() | NodeStated():
                 self._feed(message)
-            case Ready() if child.slot == CLUSTER_SLOT:
+            case Ready() if child.slot == NODE_SLOT:
                 self.link.begin()
                 super()._hear(child, message)
                 self._report_agent()
@@ -187,7 +169,7 @@ class NodeAgent(Agent):
     def _report_agent(self) -> None:
         """See `Master._report_agent`."""
         self._send(
-            CLUSTER_SLOT,
+            NODE_SLOT,
             AgentChanged(
                 version="0.1.0",
                 instance="sim",

@@ -2,7 +2,7 @@
 
     python -m tests.sim --cluster --seeds 1..40
 
-The real process that speaks to the cluster, the real source, merge, checkpoint, sync loop and workers, on simulated
+The real part that speaks to the cluster, the real source, merge, checkpoint, sync loop and workers, on simulated
 time. Noise first; then the server is well, perhaps for long, and everything has to agree; then it is away for long,
 perhaps with a death of the agent; then it loses the Node; then it is restored from an older backup; then all pods are
 deleted.
@@ -27,16 +27,16 @@ from ipc.messages.api_server import PodChanged
 from ipc.messages.event_reasons import UNSUPPORTED_FIELD
 from ipc.podresources.node_resources import NodeResources
 from ipc.wire.cluster_settings import ClusterSettings
-from supervisor.config.settings import CrashLoopBackOffSettings, Seconds, Settings, WorkersSettings
-from supervisor.processes.worker_pool import CLUSTER_SLOT
+from supervisor.config.settings import ClusterSection, CrashLoopBackOffSettings, Seconds, Settings, WorkersSettings
+from supervisor.processes.worker_pool import NODE_SLOT
 from tests.fakes.clock import SimClock
 from tests.servers.kube_api.failures import JsonObject, Refusal
 from tests.servers.kube_api.pod_updates import MIRROR
 from tests.sim.agent import POD_SLOTS, SLOTS, Given
 from tests.sim.children import HUNG_S
+from tests.sim.cluster.machine import machine_installed
 from tests.sim.cluster.master import NodeAgent
 from tests.sim.cluster.network import CALM, STORM, Reach, SimNetwork
-from tests.sim.cluster.process import machine_installed
 from tests.sim.cluster.rules import ServerRules, differences
 from tests.sim.cluster.server import LEASES, NODE, SimServer
 from tests.sim.cluster.values import FOREIGN_VOLUME, OWN_VOLUME, PodValues
@@ -126,12 +126,14 @@ class ClusterSimulation(Frame):
         self._return: asyncio.TimerHandle | None = None
         """When the server of the noise is back."""
         self._backups: list[tuple[float, int]] = []
+        kubeconfig = self._server.kubeconfig(directory)
         settings = Settings(
             workers=WorkersSettings(count=len(POD_SLOTS), pods_per_worker=PODS_PER_WORKER),
             crash_loop_back_off=CrashLoopBackOffSettings(max_container_restart_period_s=Seconds(MAX_BACKOFF_S)),
+            cluster=ClusterSection(kubeconfig=kubeconfig),
         )
         cluster = ClusterSettings(
-            kubeconfig=self._server.kubeconfig(directory),
+            kubeconfig=kubeconfig,
             pki_dir=str(directory / "pki"),
             lease_duration_s=LEASE_S,
             kubernetes_service=("192.0.2.1", 6443),
@@ -235,7 +237,8 @@ class ClusterSimulation(Frame):
 
     async def _lose_node(self) -> None:
         """Somebody deletes the Node: it is made again when the agent begins anew, and no pod notices either. Not before
-        this agent has found it: one that was away for long registers with its first words."""
+        this agent has found it: one that was away for long registers with its first words. That agent hears of the
+        server before it hears of Podman."""
         registers = self._registrations_before
         await self._until(lambda: self._rules.registrations > registers, "the agent has registered", DOWN_S)
         steady = self._steady()
@@ -246,10 +249,18 @@ class ClusterSimulation(Frame):
         if self._server.store.has("nodes", "", NODE):
             self._trace.broke("the Node was made again by an agent that was told of its deletion")
         self._agent.die("to register its Node again")
+        self._podman.die("as the agent starts")
+        running = self._in_phase("Running")
         self._restart_agent()
         self._agent.state(self._static)
+        await self._until(lambda: not self._podman.is_down, "Podman is back", DOWN_S)
+        if told := running & self._in_phase("Pending"):
+            self._trace.broke(f"the server is told of {sorted(told)} what nobody has observed")
         await self._come_to_rest()
         self._compare(steady, self._steady(), "when there was a Node again")
+
+    def _in_phase(self, phase: str) -> frozenset[str]:
+        return frozenset(uid for uid, pod in self._server.pods().items() if pod["status"].get("phase") == phase)
 
     async def _restore(self) -> None:
         """An older backup takes the place of the server's store; the lease shows it."""
@@ -480,10 +491,10 @@ class ClusterSimulation(Frame):
         self._server.expire()
 
     def kill_worker(self) -> None:
-        self._agent.kill(self._rng.choice((*SLOTS, CLUSTER_SLOT, CLUSTER_SLOT)))
+        self._agent.kill(self._rng.choice((*SLOTS, NODE_SLOT, NODE_SLOT)))
 
     def hang_cluster(self) -> None:
-        child = self._agent.children[CLUSTER_SLOT]
+        child = self._agent.children[NODE_SLOT]
         if child is not None and child.alive and not child.hangs:
             child.hang()
             asyncio.get_running_loop().call_later(self._rng.uniform(0.5, HUNG_S), child.go_on, context=NOBODY)

@@ -1,4 +1,4 @@
-"""The section ``cluster:``: what is refused, and what the process that speaks to the cluster gets."""
+"""The section ``cluster:``: what is refused, and what the node worker gets."""
 
 from __future__ import annotations
 

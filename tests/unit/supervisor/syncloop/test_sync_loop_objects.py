@@ -18,9 +18,10 @@ from ipc.messages.cluster import PodValuesStated
 from ipc.messages.pod_worker import SyncAction, SyncPod, SyncResult
 from ipc.messages.sync_error import SyncError
 from ipc.wire.framing import MAX_FRAME_BYTES
+from supervisor.config.settings import ClusterSection
 from supervisor.managers.object_delivery import MAX_WORKER_BYTES, SOURCES_PATIENCE_S
 from supervisor.managers.object_store import MAX_POD_BYTES
-from supervisor.processes.worker_pool import API_SLOT
+from supervisor.processes.worker_pool import API_SLOT, NODE_SLOT
 from supervisor.protocol.source_updates import ObjectsExpected
 from supervisor.record.object_summary import MAX_SHOWN_BYTES, MAX_SHOWN_KEYS
 from supervisor.sources.kinds import MAX_ENCODED_POD_BYTES
@@ -288,6 +289,18 @@ def test_a_new_api_server_is_told_again(talk: Talk) -> None:
     talk.objects.clear()
     assert talk.up(API_SLOT, 2) == ["feed synced"]
     assert talk.objects.keys() == {"mine", "login"}
+
+
+def test_a_new_node_worker_is_told_of_the_pods_where_it_speaks_to_a_cluster() -> None:
+    alone, member = Talk(), Talk(cluster=ClusterSection(kubeconfig="/k"))
+    for talk in (alone, member):
+        talk.add("a")
+        talk.down(NODE_SLOT)
+        talk.told.clear()
+    assert "feed synced" not in alone.up(NODE_SLOT, 2)
+    assert not alone.told
+    assert "feed synced" in member.up(NODE_SLOT, 2)
+    assert member.told.keys() == {"a"}
 
 
 # --- what a cluster gives beside objects ---------------------------------------------------------------------------
