@@ -58,6 +58,7 @@ ORDER: Final[Mapping[str, tuple[str, ...]]] = {
         "ipc.stats",
         "ipc.eviction",
         "ipc.nodestatus",
+        "ipc.libpod",
         "ipc.metrics",
         "ipc.shm",
         "ipc.wire",
