@@ -77,7 +77,6 @@ class LibpodClient:
     ) -> None:
         """Connects to nothing yet. The maxima are calls in flight, by kind. ``starting_s``: how long the service may
         take until it listens, from the first call on."""
-        self._socket_path = socket_path
         self._connections = ConnectionPool(socket_path, starting_s)
         self._streams: set[Connection] = set()
         self._timeouts_s = {kind: min(limit_s, request_timeout_s) for kind, limit_s in DEADLINE_S.items()}
@@ -107,7 +106,7 @@ class LibpodClient:
         self.admit_stream(request.call)
         connection: Connection | None = None
         try:
-            connection = Connection(self._socket_path)
+            connection = await self._connections.connect()
             self._streams.add(connection)
             await connection.send(message(request))
             status = await connection.head()
