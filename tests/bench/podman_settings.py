@@ -138,6 +138,12 @@ VARIANTS: Final[Mapping[str, Variant]] = {
     "gomaxprocs-1": Variant(env={"GOMAXPROCS": "1"}, gives_up="work on two CPUs in the service"),
     "log-level-error": Variant(flags=("--log-level", "error"), gives_up="Podman's warnings"),
     "nice": Variant(prefix=("nice", "-n", "5"), gives_up="CPU time when others want it"),
+    "additional-store": Variant(
+        storage_options=(f"additionalimagestore={Path.home()}/.local/share/containers/storage",),
+        gives_up="nothing: images that one store has for several",
+    ),
+    "cgroupfs": Variant(conf={"engine": {"cgroup_manager": "cgroupfs"}}, gives_up="systemd's scopes"),
+    "cgroup-systemd": Variant(conf={"engine": {"cgroup_manager": "systemd"}}, gives_up="hosts without systemd"),
     "file-locks": Variant(conf={"engine": {"lock_type": "file"}}, gives_up="nothing"),
 }
 
