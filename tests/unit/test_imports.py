@@ -158,7 +158,6 @@ OTHER_SIZES: Final[Mapping[str, str]] = {
     "workers.cluster.events": "the shape of an event, its limits, its way",
     "workers.libpod": "a module for each form of an exchange with Podman, and what they share",
     "workers.cluster": "the process and its identity, and the rooms below it",
-    "workers.lifecycle": "the hooks, and one way to carry out each kind",
     "workers.tracing": "reading, assembling and sending; the last is an extra",
 }
 """Why a room has fewer than 4 or more than 14 modules."""
