@@ -11,10 +11,9 @@ import asyncio
 import contextlib
 import functools
 import os
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, TypeVar
-from urllib.parse import quote
 
 import msgspec
 import orjson
@@ -24,6 +23,8 @@ from ipc.host.clock import wall
 from ipc.host.id_ranges import IdRanges
 from ipc.host.tasks import BackgroundTasks
 from ipc.kubecontainer.registry_login import RegistryLogin
+from ipc.libpod import endpoints
+from ipc.libpod.endpoints import Endpoint
 from ipc.metrics import kubelet as metrics
 from ipc.podresources.node_resources import PodCgroups
 from ipc.shm.metric_cells import METERS
@@ -60,8 +61,9 @@ from workers.libpod import decode as libpod
 from workers.libpod import decode_images
 from workers.libpod.auth import LoginsError, login_header, read_logins
 from workers.libpod.bundle import read_user
-from workers.libpod.client import PING, Answer, Kind, LibpodClient, Request
+from workers.libpod.client import PING, Answer, LibpodClient, Request
 from workers.libpod.health import Listener
+from workers.libpod.image_list import tried_while_things_go
 from workers.libpod.image_store import ImageStore
 from workers.libpod.line_stream import LineStream
 from workers.libpod.lines import LineSplitter
@@ -77,11 +79,6 @@ NO_SLICES: Final = PodCgroups()
 NO_SERVICES: Final = RuntimeServices()
 UNSETTLED_STATES: Final = frozenset({"configured", "created", "initialized", "removing"})
 """In which a monitor is a sign of something under way or interrupted."""
-LIST_TRIES: Final = 5
-"""How often a list of everybody's images or containers is tried while some of them go."""
-_GONE: Final = ("image not known", "container not known")
-"""Errors of such a list."""
-
 T = TypeVar("T")
 
 
@@ -151,45 +148,46 @@ class PodmanRuntime:
 
     async def list_pods(self, uid: str = "") -> tuple[ListedPod, ...]:
         more = [f"{labels.POD_UID}={uid}"] if uid else []
-        return await self._list("list pods", "pods/json", self._ours(*more), libpod.decode_pods)
+        return await self._list(endpoints.LIST_PODS, self._ours(*more), libpod.decode_pods)
 
     async def list_empty_pods(self) -> tuple[ListedPod, ...]:
         filters = self._ours(**{"ctr-number": ["0"]})
-        return await self._list("list empty pods", "pods/json", filters, libpod.decode_pods)
+        return await self._list(endpoints.LIST_EMPTY_PODS, filters, libpod.decode_pods)
 
     async def list_containers(self) -> tuple[ListedContainer, ...]:
         params = {"all": "true", **self._ours()}
-        return await self._list("list containers", "containers/json", params, libpod.decode_containers)
+        return await self._list(endpoints.LIST_CONTAINERS, params, libpod.decode_containers)
 
     async def inspect_pod(self, id: str) -> InspectedPod:
-        return await self._inspect("inspect pod", f"pods/{_name(id)}/json", libpod.decode_pod)
+        return await self._inspect(endpoints.INSPECT_POD, id, libpod.decode_pod)
 
     async def inspect_container(self, id: str) -> InspectedContainer:
-        path = f"containers/{_name(id)}/json"
-        found = await self._inspect("inspect container", path, libpod.decode_container)
+        found = await self._inspect(endpoints.INSPECT_CONTAINER, id, libpod.decode_container)
         started = msgspec.structs.replace(found, start_ticks=procfs.start_ticks_of(found))
         return msgspec.structs.replace(started, ips=_ips(started), user=read_user(found.config_path))
 
     async def inspect_image(self, reference: str) -> ImageInfo | None:
         try:
-            return await self._inspect("inspect image", f"images/{_name(reference)}/json", decode_images.decode_image)
+            return await self._inspect(endpoints.INSPECT_IMAGE, reference, decode_images.decode_image)
         except RuntimeCallError as error:
             if error.kind not in (ErrorKind.NOT_FOUND, ErrorKind.IMAGE_UNKNOWN):
                 raise
             return None
 
     async def list_images(self) -> tuple[ListedImage, ...]:
-        return await _tried_while_things_go(self._list_images)
+        return await tried_while_things_go(self._list_images)
 
     async def _list_images(self) -> tuple[ListedImage, ...]:
-        call = "list images"
-        body = await self._by_podman_py(call, Kind.LIST, lambda made: made.get(call, "images/json", {}))
-        return _decode(call, body, decode_images.decode_images)
+        return _decode(
+            endpoints.LIST_IMAGES.call,
+            await self._by_podman_py(endpoints.LIST_IMAGES, {}),
+            decode_images.decode_images,
+        )
 
     async def list_image_users(self) -> tuple[ImageUser, ...]:
         everybody = {"all": "true", "external": "true"}
-        listed = await _tried_while_things_go(
-            lambda: self._list("list containers", "containers/json", everybody, decode_images.decode_image_users)
+        listed = await tried_while_things_go(
+            lambda: self._list(endpoints.LIST_IMAGE_USERS, everybody, decode_images.decode_image_users)
         )
         found = []
         for user, theirs in listed:
@@ -199,9 +197,7 @@ class PodmanRuntime:
 
     async def _with_mounted_images(self, user: ImageUser) -> ImageUser:
         try:
-            mounted = await self._inspect(
-                "inspect container", f"containers/{_name(user.id)}/json", decode_images.decode_mounted_images
-            )
+            mounted = await self._inspect(endpoints.INSPECT_MOUNTS, user.id, decode_images.decode_mounted_images)
         except RuntimeCallError as error:
             if error.kind is not ErrorKind.NOT_FOUND:  # it is gone, or another program's, which mounts no images
                 raise
@@ -209,26 +205,29 @@ class PodmanRuntime:
         return msgspec.structs.replace(user, images=(*user.images, *mounted))
 
     async def remove_image(self, image: ListedImage) -> None:
-        call = "remove image"
         # By its id Podman removes no image with several names.
         names = list(image.names) if len(image.names) > 1 else [image.id]
         params: dict[str, str | list[str]] = {"images": names, "noprune": "true"}
-        body = await self._by_podman_py(call, Kind.REMOVE, lambda made: made.delete(call, "images/remove", params))
+        body = await self._by_podman_py(endpoints.REMOVE_IMAGES, params)
+        call = endpoints.REMOVE_IMAGES.call
         _decode(call, body, functools.partial(decode_images.check_images_removed, call))
 
     async def image_usage(self, layer: str) -> ImageUsage | None:
         if layer:
             self._images.learn_layer(layer)
         elif not self._images.root:
-            self._images.learn_root(*await self._inspect("info", "info", libpod.decode_store))
+            self._images.learn_root(*await self._inspect(endpoints.INFO, "", libpod.decode_store))
         return await asyncio.to_thread(self._images.read_usage)
 
-    async def _by_podman_py(self, call: str, kind: Kind, read: Callable[[PodmanPyCall], Iterator[bytes]]) -> bytes:
+    async def _by_podman_py(self, endpoint: Endpoint[object], params: Mapping[str, str | list[str]]) -> bytes:
         """The answer to a call in a thread of its own, which ends with its deadline or when it is cancelled."""
+        call, timeout_s = endpoint.call, self._client.timeout_s(endpoint.kind)
         self._client.admit_stream(call)
-        timeout_s = self._client.timeout_s(kind)
         try:
-            async with asyncio.timeout(timeout_s), self._reading(read) as answer:
+            async with (
+                asyncio.timeout(timeout_s),
+                self._reading(lambda made: made.whole(endpoint, params)) as answer,
+            ):
                 return await answer.next() or b""
         except TimeoutError as error:
             raise RuntimeCallError(ErrorKind.TIMEOUT, call, f"no answer within {timeout_s:g} s") from error
@@ -240,7 +239,7 @@ class PodmanRuntime:
 
     async def inspect_volume(self, name: str) -> VolumeInfo | None:
         try:
-            return await self._inspect("inspect volume", f"volumes/{_name(name)}/json", libpod.decode_volume)
+            return await self._inspect(endpoints.INSPECT_VOLUME, name, libpod.decode_volume)
         except RuntimeCallError as error:
             if error.kind is not ErrorKind.NOT_FOUND:
                 raise
@@ -249,13 +248,13 @@ class PodmanRuntime:
     async def id_ranges(self) -> IdRanges:
         if self._id_ranges is None:
             self._id_ranges = self._tasks.spawn(
-                self._inspect("info", "info", libpod.decode_id_ranges), name="info", expected=(RuntimeCallError,)
+                self._inspect(endpoints.INFO, "", libpod.decode_id_ranges), name="info", expected=(RuntimeCallError,)
             )
             self._id_ranges.add_done_callback(self._keep_id_ranges)
         return await asyncio.shield(self._id_ranges)
 
     async def network_programs(self) -> NetworkPrograms:
-        return await self._inspect("info", "info", libpod.decode_network_programs)
+        return await self._inspect(endpoints.INFO, "", libpod.decode_network_programs)
 
     def _keep_id_ranges(self, asked: asyncio.Task[IdRanges]) -> None:
         """Forget ID ranges whose query failed, so that they are asked for again."""
@@ -266,31 +265,25 @@ class PodmanRuntime:
 
     async def create_volume(self, name: str, labels: Mapping[str, str], options: Mapping[str, str]) -> VolumeInfo:
         body = orjson.dumps({"Name": name, "Labels": dict(labels), "Options": dict(options)})
-        request = Request(call="create volume", method="POST", path="volumes/create", kind=Kind.CREATE, body=body)
+        request = Request(endpoint=endpoints.CREATE_VOLUME, body=body)
         return _read(request.call, await self._client.call(request), libpod.decode_volume)
 
     async def remove_volume(self, name: str) -> None:
-        path, accept = f"volumes/{_name(name)}", frozenset({404})
-        await self._client.call(
-            Request(call="remove volume", method="DELETE", path=path, kind=Kind.REMOVE, accept=accept)
-        )
+        await self._client.call(Request(endpoint=endpoints.REMOVE_VOLUME, name=name, accept=frozenset({404})))
 
     async def create_pod(self, spec: SpecDict) -> str:
-        return await self._create("create pod", "pods/create", spec)
+        return await self._create(endpoints.CREATE_POD, spec)
 
     async def create_container(self, spec: SpecDict) -> str:
-        return await self._create("create container", "containers/create", spec, spec.get("oci_runtime", ""))
+        return await self._create(endpoints.CREATE_CONTAINER, spec, spec.get("oci_runtime", ""))
 
     async def start_container(self, id: str) -> None:
-        path = f"containers/{_name(id)}/start"
-        await self._client.call(Request(call="start container", method="POST", path=path, kind=Kind.START))
+        await self._client.call(Request(endpoint=endpoints.START_CONTAINER, name=id))
 
     async def kill_container(self, id: str, signal: str) -> None:
         request = Request(
-            call="kill container",
-            method="POST",
-            path=f"containers/{_name(id)}/kill",
-            kind=Kind.KILL,
+            endpoint=endpoints.KILL_CONTAINER,
+            name=id,
             params={"signal": signal},
             accept=frozenset({404, 409}),
         )
@@ -301,28 +294,21 @@ class PodmanRuntime:
                 raise
 
     async def update_container(self, id: str, resources: Mapping[str, Any]) -> None:
-        request = Request(
-            call="update container",
-            method="POST",
-            path=f"containers/{_name(id)}/update",
-            kind=Kind.UPDATE,
-            body=orjson.dumps(dict(resources)),
-        )
-        await self._client.call(request)
+        body = orjson.dumps(dict(resources))
+        await self._client.call(Request(endpoint=endpoints.UPDATE_CONTAINER, name=id, body=body))
 
     async def pause_pod(self, id: str) -> None:
-        await self._freeze("pause pod", f"pods/{_name(id)}/pause")
+        await self._freeze(endpoints.PAUSE_POD, id)
 
     async def resume_pod(self, id: str) -> None:
-        await self._freeze("resume pod", f"pods/{_name(id)}/unpause")
+        await self._freeze(endpoints.RESUME_POD, id)
 
-    async def _freeze(self, call: str, path: str) -> None:
+    async def _freeze(self, endpoint: Endpoint[object], id: str) -> None:
         """A report says what went wrong with each container, with the status 409, or with 200 before."""
-        accept = frozenset({409})
-        answer = await self._client.call(Request(call=call, method="POST", path=path, kind=Kind.UPDATE, accept=accept))
-        if failures := _read(call, answer, libpod.decode_freeze_errors):
+        answer = await self._client.call(Request(endpoint=endpoint, name=id, accept=frozenset({409})))
+        if failures := _read(endpoint.call, answer, libpod.decode_freeze_errors):
             others = f" (and {len(failures) - 1} more)" if len(failures) > 1 else ""
-            raise RuntimeCallError(ErrorKind.INTERNAL, call, f"{failures[0]}{others}")
+            raise RuntimeCallError(ErrorKind.INTERNAL, endpoint.call, f"{failures[0]}{others}")
 
     def read_cgroup(self, process: ContainerProcess) -> CgroupReading:
         return cgroups.read_cgroup(self.cgroup_of(process))
@@ -336,13 +322,13 @@ class PodmanRuntime:
     async def remove_container(self, id: str) -> None:
         params = {"force": "true", "volumes": "true", "timeout": "0"}
         try:
-            await self._remove("remove container", f"containers/{_name(id)}", params)
+            await self._remove(endpoints.REMOVE_CONTAINER, id, params)
         except RuntimeCallError as error:
             if error.kind is not ErrorKind.NOT_FOUND:  # Another call was quicker.
                 raise
 
     async def remove_pod(self, id: str) -> None:
-        await self._remove("remove pod", f"pods/{_name(id)}", {"force": "true", "timeout": "0"})
+        await self._remove(endpoints.REMOVE_POD, id, {"force": "true", "timeout": "0"})
 
     async def end_leftovers(self, pod_logs_dir: str) -> Leftovers:
         await asyncio.to_thread(tags.kill, (), (), wall())
@@ -369,11 +355,11 @@ class PodmanRuntime:
     async def pull_image(
         self, reference: str, on_progress: Callable[[str], None], login: RegistryLogin | None = None
     ) -> str:
-        call = "pull image"
+        call = endpoints.PULL_IMAGE.call
         self._client.admit_stream(call)
         headers = await asyncio.to_thread(self._logins, reference, login)
         try:
-            async with asyncio.timeout(self._pull_timeout_s), self._pull(call, reference, headers) as progress:
+            async with asyncio.timeout(self._pull_timeout_s), self._pull(reference, headers) as progress:
                 report = await _last_line(progress, on_progress)
         except TimeoutError as error:
             late = f"not done within {self._pull_timeout_s:g} s"
@@ -382,12 +368,10 @@ class PodmanRuntime:
             raise RuntimeCallError(ErrorKind.UNAVAILABLE, call, f"Podman broke the pull off: {error}") from error
         return _decode(call, report, decode_images.decode_pull)
 
-    def _pull(
-        self, call: str, reference: str, headers: Mapping[str, str]
-    ) -> contextlib.AbstractAsyncContextManager[LineStream]:
+    def _pull(self, reference: str, headers: Mapping[str, str]) -> contextlib.AbstractAsyncContextManager[LineStream]:
         """The lines of a pull. Leaving the block closes its connection, which cancels it."""
         params = {"reference": reference, "policy": "always"}
-        return self._reading(lambda made: made.post_for_lines(call, "images/pull", params, headers))
+        return self._reading(lambda made: made.lines(endpoints.PULL_IMAGE, params, headers))
 
     @contextlib.asynccontextmanager
     async def _reading(self, read: Callable[[PodmanPyCall], Iterator[bytes]]) -> AsyncIterator[LineStream]:
@@ -408,7 +392,7 @@ class PodmanRuntime:
         try:
             return read_logins(self._auth_file) if self._auth_file else {}
         except LoginsError as error:
-            raise RuntimeCallError(ErrorKind.PULL, "pull image", str(error)) from error
+            raise RuntimeCallError(ErrorKind.PULL, endpoints.PULL_IMAGE.call, str(error)) from error
 
     async def exec_container(self, id: str, command: Sequence[str], timeout_s: float) -> ExecResult:
         return await self._execs.run(id, command, timeout_s)
@@ -472,7 +456,7 @@ class PodmanRuntime:
 
     async def events(self) -> AsyncIterator[RuntimeEvent]:
         params = {"stream": "true", **self._ours()}
-        request = Request(call="events", method="GET", path="events", kind=Kind.EVENTS, params=params)
+        request = Request(endpoint=endpoints.EVENTS, params=params)
         async with self._client.stream(request) as parts:
             METERS.counter(metrics.EVENT_STREAMS).inc()
             splitter = LineSplitter()
@@ -495,29 +479,24 @@ class PodmanRuntime:
     def _ours(self, *more_labels: str, **filters: list[str]) -> dict[str, str]:
         return {"filters": orjson.dumps({"label": [self._our_label, *more_labels], **filters}).decode()}
 
-    async def _list(self, call: str, path: str, params: dict[str, str], decode: Callable[[bytes], T]) -> T:
-        request = Request(call=call, method="GET", path=path, kind=Kind.LIST, params=params)
-        return _read(call, await self._client.call(request), decode)
+    async def _list(self, endpoint: Endpoint[object], params: Mapping[str, str], decode: Callable[[bytes], T]) -> T:
+        return _read(endpoint.call, await self._client.call(Request(endpoint=endpoint, params=params)), decode)
 
-    async def _inspect(self, call: str, path: str, decode: Callable[[bytes], T]) -> T:
-        request = Request(call=call, method="GET", path=path, kind=Kind.INSPECT)
-        return _read(call, await self._client.call(request), decode)
+    async def _inspect(self, endpoint: Endpoint[object], name: str, decode: Callable[[bytes], T]) -> T:
+        return _read(endpoint.call, await self._client.call(Request(endpoint=endpoint, name=name)), decode)
 
-    async def _create(self, call: str, path: str, spec: SpecDict, oci_runtime: str = "") -> str:
-        body = orjson.dumps(dict(spec))
-        request = Request(call=call, method="POST", path=path, kind=Kind.CREATE, body=body)
+    async def _create(self, endpoint: Endpoint[object], spec: SpecDict, oci_runtime: str = "") -> str:
+        request = Request(endpoint=endpoint, body=orjson.dumps(dict(spec)))
         if oci_runtime:
-            return _read(call, await self._oci_runtimes.call(oci_runtime, request), libpod.decode_created_id)
-        return _read(call, await self._client.call(request), libpod.decode_created_id)
+            return _read(endpoint.call, await self._oci_runtimes.call(oci_runtime, request), libpod.decode_created_id)
+        return _read(endpoint.call, await self._client.call(request), libpod.decode_created_id)
 
-    async def _remove(self, call: str, path: str, params: dict[str, str]) -> None:
+    async def _remove(self, endpoint: Endpoint[object], id: str, params: Mapping[str, str]) -> None:
         """A 404 is a success: it is gone. A 200 carries a report for each container, which may be a failure."""
-        accept = frozenset({404})
-        request = Request(call=call, method="DELETE", path=path, kind=Kind.REMOVE, params=params, accept=accept)
-        answer = await self._client.call(request)
-        failures = _read(call, answer, libpod.decode_removal_errors) if answer.status < 400 else ()
+        answer = await self._client.call(Request(endpoint=endpoint, name=id, params=params, accept=frozenset({404})))
+        failures = _read(endpoint.call, answer, libpod.decode_removal_errors) if answer.status < 400 else ()
         if failures:
-            raise RuntimeCallError(ErrorKind.INTERNAL, call, "; ".join(failures))
+            raise RuntimeCallError(ErrorKind.INTERNAL, endpoint.call, "; ".join(failures))
 
 
 def _podman_py_call(socket_path: str) -> PodmanPyCall:
@@ -525,17 +504,6 @@ def _podman_py_call(socket_path: str) -> PodmanPyCall:
     from workers.libpod.podman_py import PodmanPyCall
 
     return PodmanPyCall(socket_path)
-
-
-async def _tried_while_things_go(make_list: Callable[[], Awaitable[T]]) -> T:
-    """A list that Podman fails to make when one of the things goes meanwhile."""
-    for _ in range(LIST_TRIES - 1):
-        try:
-            return await make_list()
-        except RuntimeCallError as error:
-            if not any(words in error.message for words in _GONE):
-                raise
-    return await make_list()
 
 
 async def _last_line(stream: LineStream, on_progress: Callable[[str], None]) -> bytes:
@@ -563,8 +531,3 @@ def _ips(container: InspectedContainer) -> tuple[str, ...]:
     """Addresses of the pod's network; Podman shows none of slirp4netns and pasta."""
     has_own = container.is_infra and container.start_ticks and not labels.read_sandbox(container.labels).host_network
     return container.ips or (network_addresses.addresses_of(container.pid) if has_own else ())
-
-
-def _name(name: str) -> str:
-    """An id, a name or an image reference as part of a path."""
-    return quote(name, safe="/:@")

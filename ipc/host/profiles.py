@@ -10,7 +10,6 @@ import asyncio
 import sys
 import threading
 import traceback
-import tracemalloc
 from collections import Counter
 from collections.abc import Awaitable, Callable, Iterator, Mapping
 from pathlib import Path
@@ -79,6 +78,8 @@ class Profiler:
 
     async def _heap(self, _seconds: int, action: str) -> Taken:
         """Where the memory was asked for that is held and was asked for since the start of the tracing."""
+        import tracemalloc  # with pickle; few processes are ever asked
+
         if action == "start":
             self._trace_allocations()
             return Taken(200, f"tracing allocations of this process for {TRACING_S:.0f} s\n")
@@ -90,6 +91,8 @@ class Profiler:
         return Taken(200, await asyncio.to_thread(heap_table))
 
     def _trace_allocations(self) -> None:
+        import tracemalloc
+
         if self._tracing_ends is not None:
             self._tracing_ends.cancel()
         tracemalloc.start()
@@ -130,6 +133,8 @@ def collapsed(frame: FrameType | None) -> str:
 
 def heap_table() -> str:
     """The lines that hold most of the memory that is traced."""
+    import tracemalloc
+
     statistics = tracemalloc.take_snapshot().statistics("lineno")
     held = sum(each.size for each in statistics)
     return f"heap profile: {held} bytes\n" + "".join(f"{each}\n" for each in statistics[:MAX_LINES])

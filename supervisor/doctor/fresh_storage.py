@@ -9,7 +9,6 @@ import contextlib
 import os
 import shutil
 import signal
-import tempfile
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Final
@@ -22,6 +21,8 @@ SETTINGS: Final = Path(".config/containers")
 @contextlib.contextmanager
 def asking_environment(environ: Mapping[str, str] = os.environ) -> Iterator[dict[str, str]]:
     """Environment for questions to Podman: the user's own, or that of a home that goes with the block."""
+    import tempfile  # once in the agent's life: it stays out of the master
+
     home = Path(environ.get("HOME") or os.path.expanduser("~"))
     data = Path(environ.get("XDG_DATA_HOME") or home / ".local/share")
     if (data / "containers" / "storage").exists():

@@ -17,7 +17,6 @@ from ipc.host.atomic_file import UntrustedFile
 from ipc.kubeconfig.client_tls import read_file
 from ipc.kubeconfig.decode import decode_kubeconfig
 from ipc.podresources.network_settings import BRIDGE
-from supervisor.client.cluster import ClusterUnreachable, ask
 from supervisor.config.cluster_section import kubernetes_service
 from supervisor.config.node_files import node_kubeconfig
 from supervisor.config.settings import Settings
@@ -108,6 +107,8 @@ def _ranges(network: Any) -> tuple[str, ...]:
 
 def _pod_cidrs(settings: Settings) -> tuple[str, ...]:
     """None when the cluster does not say, whyever: what else is wrong with it is told by others."""
+    from supervisor.client.cluster import ClusterUnreachable, ask  # brings http.client and email to the master
+
     path = Path(node_kubeconfig(settings))
     try:
         access = decode_kubeconfig(read_file(str(path)), str(path.parent))

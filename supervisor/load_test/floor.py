@@ -8,10 +8,13 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, Final, Protocol
 
-import msgspec
 import orjson
 
 from ipc.host.clock import monotonic
+from ipc.libpod import endpoints
+from ipc.libpod.answers import Created
+from ipc.libpod.endpoints import DEADLINE_S, ROOT, Endpoint
+from ipc.libpod.go_json import decode_value
 from supervisor.client.errors import RequestFailed
 from supervisor.client.exchange import exchange
 from supervisor.load_test.generate import RUN_LABEL, Load, command
@@ -19,7 +22,7 @@ from supervisor.load_test.generate import RUN_LABEL, Load, command
 IN_FLIGHT: Final = 4
 """Pods at a time: more are no faster (measured on 2 CPUs)."""
 CALL_S: Final = 120.0
-"""Deadline of a call, in seconds."""
+"""Longest wait for an answer, in seconds."""
 MAX_SHOWN_CHARS: Final = 300
 
 
@@ -63,23 +66,27 @@ class Floor:
 
     def _start(self, name: str) -> None:
         labels = {RUN_LABEL: self._load.run}
-        pod = self._call("POST", "pods/create", {"name": name, "labels": labels})["Id"]
+        pod = self._made_by(endpoints.CREATE_POD, {"name": name, "labels": labels})
         self._made.append(pod)
-        self._call("POST", f"pods/{pod}/start")
+        self._call(endpoints.START_POD, pod)
         for index in range(self._load.containers):
             container = {"name": f"{name}-c{index}", "image": self._load.image, "pod": pod, "labels": labels}
-            made = self._call("POST", "containers/create", {**container, "entrypoint": command(name)})["Id"]
-            self._call("POST", f"containers/{made}/start")
+            made = self._made_by(endpoints.CREATE_CONTAINER, {**container, "entrypoint": command(name)})
+            self._call(endpoints.START_CONTAINER, made)
         self._progress.show("floor", next(self._done), self._load.pods)
 
     def _remove(self, pod: str) -> None:
-        self._call("DELETE", f"pods/{pod}?force=true&timeout=0")
+        self._call(endpoints.REMOVE_POD, pod, query="?force=true&timeout=0")
 
-    def _call(self, method: str, path: str, body: dict[str, Any] | None = None) -> dict[str, Any]:
-        content = orjson.dumps(body) if body is not None else b""
-        with exchange(self._socket, method, f"/v4.0.0/libpod/{path}", content, silence_s=CALL_S) as answer:
+    def _made_by(self, endpoint: Endpoint[Created], body: dict[str, Any]) -> str:
+        """Id of what a call has created."""
+        return decode_value(endpoint.answer, self._call(endpoint, content=orjson.dumps(body))).id
+
+    def _call(self, endpoint: Endpoint[object], name: str = "", query: str = "", content: bytes = b"") -> bytes:
+        path, deadline_s = endpoint.at(name), min(CALL_S, DEADLINE_S[endpoint.kind])
+        with exchange(self._socket, endpoint.method, f"{ROOT}{path}{query}", content, silence_s=deadline_s) as answer:
             text = answer.content()
             if answer.status >= 400:
                 said = text.decode(errors="replace")[:MAX_SHOWN_CHARS]
                 raise RequestFailed(answer.status, "Podman", f"{path}: {said}")
-        return msgspec.json.decode(text, type=dict[str, Any]) if text.strip() else {}
+        return text

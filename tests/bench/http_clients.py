@@ -28,17 +28,18 @@ import psutil
 import uvloop
 
 import workers.main
+from ipc.libpod.endpoints import API_VERSION, INSPECT_CONTAINER, ROOT
 from tests.bench.apart import apart
 from workers.libpod import decode
-from workers.libpod.client import API_VERSION, Kind, Request, message
+from workers.libpod.client import Request, message
 from workers.libpod.connection_pool import ConnectionPool
 
 KIB: Final = 1024
 MAX_BYTES: Final = 1024 * KIB
 READ_BYTES: Final = 64 * KIB
-PATH: Final = "containers/x/json"
-TARGET: Final = f"/v{API_VERSION}/libpod/{PATH}"
-REQUEST: Final = Request(call="inspect container", method="GET", path=PATH, kind=Kind.INSPECT)
+PATH: Final = INSPECT_CONTAINER.at("x")
+TARGET: Final = f"{ROOT}{PATH}"
+REQUEST: Final = Request(endpoint=INSPECT_CONTAINER, name="x")
 
 Call = Callable[[], Awaitable[bytes]]
 Client = Callable[[str], contextlib.AbstractAsyncContextManager[Call]]

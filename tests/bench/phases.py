@@ -31,11 +31,12 @@ import psutil
 
 from ipc.api.v1.pod import Pod
 from ipc.host.clock import monotonic, parse_rfc3339, wall
+from ipc.libpod import endpoints
 from supervisor.client.http import AgentClient, pods_path
 from supervisor.load_test.processes import read_usage, take_snapshot
 from tests.bench.budgets import ALL
 from tests.bench.memory import taken_by
-from tests.bench.raw_pods import first_place, in_flight, make_pods, pods_of, remove_pod, start_pod
+from tests.bench.raw_pods import FORCE, first_place, in_flight, make_pods, pods_of, remove_pod, start_pod
 from tests.bench.schedule import Phase, Step
 from tests.bench.simulated import text_of
 from tests.bench.sleepers import CONTAINER, sleepers
@@ -244,11 +245,11 @@ class Bench:
             first_place(container, instance, sandbox_name(pod, 0), logs), attempt=number, log_file=log_file
         )
         before_s, begun = self._service_s(), wall()
-        id = libpod.call("POST", "containers/create", container_spec(pod, container, place))["Id"]
-        libpod.call("POST", f"containers/{id}/start")
+        id = libpod.ask(endpoints.CREATE_CONTAINER, body=container_spec(pod, container, place))["Id"]
+        libpod.ask(endpoints.START_CONTAINER, id)
         taken = _Restart(_appears(log_file) - begun, self._service_s() - before_s)
-        clean_ups.enter_context(_cleaned_up_after(libpod.call("GET", f"containers/{id}/json")["State"]["Pid"]))
-        libpod.call("DELETE", f"containers/{id}?force=true&timeout=0")
+        clean_ups.enter_context(_cleaned_up_after(libpod.ask(endpoints.INSPECT_CONTAINER, id)["State"]["Pid"]))
+        libpod.ask(endpoints.REMOVE_CONTAINER, id, query=FORCE)
         return taken
 
     def get(self) -> None:

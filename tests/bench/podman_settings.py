@@ -28,12 +28,12 @@ from typing import Any, Final
 import msgspec
 import tomli_w
 
+from ipc.libpod import endpoints
 from supervisor.config.settings import PodmanSettings, seconds
 from supervisor.processes.podman_service import conf_files, merged_conf, read_files, write_conf
-from tests.bench.raw_pods import in_flight, make_pods, pods_of, remove_pod, start_pod
+from tests.bench.raw_pods import BodyPatch, in_flight, make_pods, pods_of, remove_pod, start_pod
 from tests.harness.raw_libpod import Libpod, UnixConnection
 from tests.podman_service import IMAGE, image_archive, listens, wait_until, why_not
-from workers.kubecontainer.runtime import SpecDict
 
 INSTANCE: Final = "podman-settings"
 PR_SET_CHILD_SUBREAPER: Final = 36
@@ -138,6 +138,12 @@ VARIANTS: Final[Mapping[str, Variant]] = {
     "gomaxprocs-1": Variant(env={"GOMAXPROCS": "1"}, gives_up="work on two CPUs in the service"),
     "log-level-error": Variant(flags=("--log-level", "error"), gives_up="Podman's warnings"),
     "nice": Variant(prefix=("nice", "-n", "5"), gives_up="CPU time when others want it"),
+    "additional-store": Variant(
+        storage_options=(f"additionalimagestore={Path.home()}/.local/share/containers/storage",),
+        gives_up="nothing: images that one store has for several",
+    ),
+    "cgroupfs": Variant(conf={"engine": {"cgroup_manager": "cgroupfs"}}, gives_up="systemd's scopes"),
+    "cgroup-systemd": Variant(conf={"engine": {"cgroup_manager": "systemd"}}, gives_up="hosts without systemd"),
     "file-locks": Variant(conf={"engine": {"lock_type": "file"}}, gives_up="nothing"),
 }
 
@@ -214,7 +220,7 @@ class Service:
     def check_private(self) -> None:
         """Before anything is made: a service with the user's database but not the user's locks would do harm."""
         with contextlib.closing(Libpod(str(self.socket))) as libpod:
-            store = libpod.call("GET", "info")["store"]
+            store = libpod.ask(endpoints.INFO)["store"]
         assert Path(store["graphRoot"]).is_relative_to(self._directory), store
 
     def import_image(self, archive: Path) -> None:
@@ -247,9 +253,9 @@ def _merged(base: Conf, more: Conf) -> dict[str, Any]:
     return {**base, **{table: {**base.get(table, {}), **values} for table, values in more.items()}}
 
 
-def _patched(variant: Variant) -> Callable[[str, SpecDict], SpecDict]:
-    patches = {"pods/create": variant.pod, "containers/create": variant.container}
-    return lambda path, body: {**body, **patches.get(path, {})}
+def _patched(variant: Variant) -> BodyPatch:
+    patches = {endpoints.CREATE_POD: variant.pod, endpoints.CREATE_CONTAINER: variant.container}
+    return lambda endpoint, body: {**body, **patches.get(endpoint, {})}
 
 
 def _runtime_dir(directory: Path) -> Path:

@@ -13,12 +13,17 @@ from ipc.api.v1.container import Container
 from ipc.api.v1.meta import ObjectMeta
 from ipc.api.v1.pod import Pod, PodSpec
 from ipc.host.clock import monotonic
+from ipc.libpod import endpoints
+from ipc.libpod.answers import Created
+from ipc.libpod.endpoints import Endpoint
 from tests.fakes.ownership import ownership
 from tests.harness.raw_libpod import Libpod
 from workers.kubecontainer.naming import infra_name
 from workers.kubecontainer.runtime import SpecDict
 from workers.specgen.spec import ContainerConfig, container_spec, pod_spec
 
+FORCE = "?force=true&timeout=0"
+"""Query of a removal that waits for nobody."""
 SLEEP = ("sleep", "1000000")
 
 
@@ -69,22 +74,26 @@ def in_flight(jobs: Sequence[Callable[[Libpod], None]], threads: int, path: str)
     return monotonic() - started
 
 
-def start_pod(
-    pod: Pod, instance: str, logs: Path, patch: Callable[[str, SpecDict], SpecDict] = lambda path, body: body
-) -> Callable[[Libpod], None]:
-    """pods/create, start the infra container by its name, containers/create, start: the four calls of one pod.
+BodyPatch = Callable[[Endpoint[Created], SpecDict], SpecDict]
+"""Changes the body of a call."""
 
-    ``patch`` may change the body of a call, by its path."""
+
+def _as_it_is(_: Endpoint[Created], body: SpecDict) -> SpecDict:
+    return body
+
+
+def start_pod(pod: Pod, instance: str, logs: Path, patch: BodyPatch = _as_it_is) -> Callable[[Libpod], None]:
+    """pods/create, start the infra container by its name, containers/create, start: the four calls of one pod."""
 
     def job(libpod: Libpod) -> None:
         spec = pod_spec(pod, ownership(instance), 0, logs / f"{pod.metadata.name}.pid")
-        made = libpod.call("POST", "pods/create", patch("pods/create", spec))["Id"]
-        libpod.call("POST", f"containers/{infra_name(pod, 0)}/start")
+        made = libpod.ask(endpoints.CREATE_POD, body=patch(endpoints.CREATE_POD, spec))["Id"]
+        libpod.ask(endpoints.START_CONTAINER, infra_name(pod, 0))
         for container in pod.spec.containers:
             place = first_place(container, instance, made, logs)
-            body = patch("containers/create", container_spec(pod, container, place))
-            created = libpod.call("POST", "containers/create", body)["Id"]
-            libpod.call("POST", f"containers/{created}/start")
+            body = patch(endpoints.CREATE_CONTAINER, container_spec(pod, container, place))
+            created = libpod.ask(endpoints.CREATE_CONTAINER, body=body)["Id"]
+            libpod.ask(endpoints.START_CONTAINER, created)
 
     return job
 
@@ -103,12 +112,12 @@ def first_place(container: Container, instance: str, sandbox_id: str, logs: Path
 
 def remove_pod(id: str) -> Callable[[Libpod], None]:
     def job(libpod: Libpod) -> None:
-        libpod.call("DELETE", f"pods/{id}?force=true&timeout=0")
+        libpod.ask(endpoints.REMOVE_POD, id, query=FORCE)
 
     return job
 
 
 def pods_of(path: str, instance: str) -> list[str]:
     with contextlib.closing(Libpod(path)) as libpod:
-        listed = libpod.call("GET", "pods/json")
+        listed = libpod.ask(endpoints.LIST_PODS)
     return [pod["Id"] for pod in listed if pod["Labels"].get("rootlet.dev/instance") == instance]

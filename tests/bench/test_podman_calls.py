@@ -9,14 +9,16 @@ from __future__ import annotations
 import contextlib
 import json
 import statistics
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from ipc.host.clock import monotonic
-from tests.bench.raw_pods import first_place, make_pods
+from ipc.libpod import endpoints
+from ipc.libpod.endpoints import Endpoint
+from tests.bench.raw_pods import FORCE, first_place, make_pods
 from tests.fakes.ownership import ownership
 from tests.harness.raw_libpod import Libpod
 from tests.podman_service import PodmanService
@@ -67,53 +69,53 @@ def test_calls(podman_service: PodmanService, tmp_path: Path, capsys: pytest.Cap
 
 def _make(libpod: Libpod, pod: Any, instance: str, logs: Path, watch: Stopwatch) -> tuple[str, str]:
     with watch.of("create pod"):
-        id = libpod.call(
-            "POST", "pods/create", pod_spec(pod, ownership(instance), 0, logs / f"{pod.metadata.name}.pid")
-        )["Id"]
+        spec = pod_spec(pod, ownership(instance), 0, logs / f"{pod.metadata.name}.pid")
+        id = libpod.ask(endpoints.CREATE_POD, body=spec)["Id"]
     with watch.of("start infra container"):
-        libpod.call("POST", f"containers/{infra_name(pod, 0)}/start")
+        libpod.ask(endpoints.START_CONTAINER, infra_name(pod, 0))
     container = pod.spec.containers[0]
     place = first_place(container, instance, id, logs)
     with watch.of("create container"):
-        made = libpod.call("POST", "containers/create", container_spec(pod, container, place))["Id"]
+        made = libpod.ask(endpoints.CREATE_CONTAINER, body=container_spec(pod, container, place))["Id"]
     with watch.of("start container"):
-        libpod.call("POST", f"containers/{made}/start")
+        libpod.ask(endpoints.START_CONTAINER, made)
     return id, made
 
 
 def _end(libpod: Libpod, id: str, container: str, watch: Stopwatch) -> None:
     with watch.of("kill container"):
-        libpod.call("POST", f"containers/{container}/kill?signal=KILL")
+        libpod.ask(endpoints.KILL_CONTAINER, container, query="?signal=KILL")
     with watch.of("remove container"):
-        libpod.call("DELETE", f"containers/{container}?force=true&volumes=true&timeout=0")
+        libpod.ask(endpoints.REMOVE_CONTAINER, container, query=f"{FORCE}&volumes=true")
     with watch.of("remove pod"):
-        libpod.call("DELETE", f"pods/{id}?force=true&timeout=0")
+        libpod.ask(endpoints.REMOVE_POD, id, query=FORCE)
 
 
 def _reads(libpod: Libpod, made: list[tuple[str, str]], instance: str, image: str) -> dict[str, Any]:
     watch = Stopwatch()
     ours = f"{labels.INSTANCE}={instance}"
-    uid = libpod.call("GET", f"pods/{made[0][0]}/json")["Labels"][labels.POD_UID]
+    uid = libpod.ask(endpoints.INSPECT_POD, made[0][0])["Labels"][labels.POD_UID]
 
-    def timed(name: str, path: Callable[[int], str]) -> Any:
+    def timed(name: str, endpoint: Endpoint[object], names: Sequence[str] = ("",), query: str = "") -> Any:
         answer = None
         for repeat in range(REPEATS):
             with watch.of(name):
-                answer = libpod.call("GET", path(repeat))
+                answer = libpod.ask(endpoint, names[repeat % len(names)], query=query)
         return answer
 
-    def filtered(path: str, *more: str, **filters: list[str]) -> str:
-        return f"{path}{json.dumps({'label': [ours, *more], **filters}, separators=(',', ':'))}"
+    def filtered(*more: str, **filters: list[str]) -> str:
+        return f"?all=true&filters={json.dumps({'label': [ours, *more], **filters}, separators=(',', ':'))}"
 
-    listed = timed("list containers", lambda _: filtered("containers/json?all=true&filters="))
-    timed("list pods of one uid", lambda _: filtered("pods/json?filters=", f"{labels.POD_UID}={uid}"))
-    timed("list empty pods", lambda _: filtered("pods/json?filters=", **{"ctr-number": ["0"]}))
-    shown = timed("inspect container", lambda n: f"containers/{made[n % len(made)][1]}/json")
-    timed("inspect pod", lambda n: f"pods/{made[n % len(made)][0]}/json")
-    timed("inspect image", lambda _: f"images/{image}/json")
+    pods, containers = zip(*made, strict=True)
+    listed = timed("list containers", endpoints.LIST_CONTAINERS, query=filtered())
+    timed("list pods of one uid", endpoints.LIST_PODS, query=filtered(f"{labels.POD_UID}={uid}"))
+    timed("list empty pods", endpoints.LIST_EMPTY_PODS, query=filtered(**{"ctr-number": ["0"]}))
+    shown = timed("inspect container", endpoints.INSPECT_CONTAINER, containers)
+    timed("inspect pod", endpoints.INSPECT_POD, pods)
+    timed("inspect image", endpoints.INSPECT_IMAGE, (image,))
     return {
         "containers of ours": len(listed),
-        "containers of the user": len(libpod.call("GET", "containers/json?all=true")),
+        "containers of the user": len(libpod.ask(endpoints.LIST_CONTAINERS, query="?all=true")),
         "bytes per listed container": len(json.dumps(listed, separators=(",", ":"))) // len(listed),
         "bytes of an inspect": len(json.dumps(shown, separators=(",", ":"))),
         "ms": watch.medians(),

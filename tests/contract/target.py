@@ -89,10 +89,10 @@ class ServerTarget(_Base):
 
     def __init__(self, socket: str) -> None:
         super().__init__(PodmanRuntime(socket, "one"), FAKE_IMAGE, "one")
-        self._socket = socket
+        self.socket = socket
 
     def stranger(self) -> Runtime:
-        made = PodmanRuntime(self._socket, "two")
+        made = PodmanRuntime(self.socket, "two")
         self._closing.append(made)
         return made
 
@@ -101,6 +101,7 @@ class PodmanTarget(_Base):
     def __init__(self, service: PodmanService) -> None:
         instance = service.new_instance()
         super().__init__(PodmanRuntime(service.socket, instance), service.image, instance)
+        self.socket = service.socket
         self._service = service
 
     def stranger(self) -> Runtime:

@@ -27,6 +27,8 @@ import uvloop
 from aiohttp import web
 
 from ipc.host.clock import rfc3339_micro
+from ipc.libpod import endpoints
+from ipc.libpod.endpoints import NAME, ROOT
 from tests.fakes.large_podman import LargePodman, Processes
 from tests.fakes.libpod_costs import CALL_COSTS, Cost
 from tests.fakes.podman import KILLED, FakeContainer, FakePod, Program
@@ -42,7 +44,6 @@ ZERO_TIME_S: Final = -62135596800
 MAX_BODY_BYTES: Final = 4 * 1024 * 1024
 EXEC_DELAY_S: Final = 30.0
 """How long an ended exec session can be asked for."""
-_ROOT: Final = "/v4.0.0/libpod/"
 _TEMPLATES: Final = orjson.loads(Path(__file__).with_name("libpod_answers.json").read_bytes())
 """Answers of Podman 4.3.1, of which the model fills in what it knows: so ours are as large as those."""
 
@@ -74,32 +75,35 @@ class LibpodServer:
 
     def application(self) -> web.Application:
         app = web.Application(client_max_size=MAX_BODY_BYTES)
-        for method, path, name, handler in (
-            ("GET", "_ping", "ping", self._ping),
-            ("GET", "pods/json", "list pods", self._list_pods),
-            ("POST", "pods/create", "create pod", self._create_pod),
-            ("GET", "pods/{id}/json", "inspect pod", self._inspect_pod),
-            ("DELETE", "pods/{id}", "remove pod", self._remove_pod),
-            ("POST", "pods/{id}/pause", "pause pod", self._pause_pod),
-            ("POST", "pods/{id}/unpause", "resume pod", self._resume_pod),
-            ("GET", "containers/json", "list containers", self._list_containers),
-            ("POST", "containers/create", "create container", self._create_container),
-            ("GET", "containers/{id}/json", "inspect container", self._inspect_container),
-            ("POST", "containers/{id}/start", "start container", self._start_container),
-            ("POST", "containers/{id}/kill", "kill container", self._kill_container),
-            ("POST", "containers/{id}/update", "update container", self._update_container),
-            ("DELETE", "containers/{id}", "remove container", self._remove_container),
-            ("POST", "containers/{id}/exec", "create exec", self._create_exec),
-            ("POST", "exec/{id}/start", "start exec", self._start_exec),
-            ("GET", "exec/{id}/json", "inspect exec", self._inspect_exec),
-            ("GET", "images/{id:.+}/json", "inspect image", self._inspect_image),
-            ("POST", "images/pull", "pull image", self._pull_image),
-            ("GET", "volumes/{name}/json", "inspect volume", self._inspect_volume),
-            ("POST", "volumes/create", "create volume", self._create_volume),
-            ("DELETE", "volumes/{name}", "remove volume", self._remove_volume),
-            ("GET", "events", "events", self._events),
+        for endpoint, handler in (
+            (endpoints.PING, self._ping),
+            (endpoints.LIST_PODS, self._list_pods),
+            (endpoints.CREATE_POD, self._create_pod),
+            (endpoints.INSPECT_POD, self._inspect_pod),
+            (endpoints.REMOVE_POD, self._remove_pod),
+            (endpoints.PAUSE_POD, self._pause_pod),
+            (endpoints.RESUME_POD, self._resume_pod),
+            (endpoints.LIST_CONTAINERS, self._list_containers),
+            (endpoints.CREATE_CONTAINER, self._create_container),
+            (endpoints.INSPECT_CONTAINER, self._inspect_container),
+            (endpoints.START_CONTAINER, self._start_container),
+            (endpoints.KILL_CONTAINER, self._kill_container),
+            (endpoints.UPDATE_CONTAINER, self._update_container),
+            (endpoints.REMOVE_CONTAINER, self._remove_container),
+            (endpoints.CREATE_EXEC, self._create_exec),
+            (endpoints.START_EXEC, self._start_exec),
+            (endpoints.INSPECT_EXEC, self._inspect_exec),
+            (endpoints.INSPECT_IMAGE, self._inspect_image),
+            (endpoints.LIST_IMAGES, self._list_images),
+            (endpoints.REMOVE_IMAGES, self._remove_images),
+            (endpoints.PULL_IMAGE, self._pull_image),
+            (endpoints.INSPECT_VOLUME, self._inspect_volume),
+            (endpoints.CREATE_VOLUME, self._create_volume),
+            (endpoints.REMOVE_VOLUME, self._remove_volume),
+            (endpoints.EVENTS, self._events),
         ):
-            app.router.add_route(method, _ROOT + path, self._called(name, handler))
+            path = ROOT + endpoint.path.replace(NAME, "{id:.+}")  # an image's name has slashes
+            app.router.add_route(endpoint.method, path, self._called(endpoint.call, handler))
         app.router.add_get(STATE_PATH, self._state)
         return app
 
@@ -254,7 +258,7 @@ class LibpodServer:
     # --- volumes ---
 
     async def _inspect_volume(self, request: web.Request) -> web.Response:
-        name = request.match_info["name"]
+        name = request.match_info["id"]
         found = self.podman.volumes.get(name)
         if found is None:
             raise RuntimeCallError(ErrorKind.NOT_FOUND, "fake", f"no volume with name {name} found: no such volume")
@@ -266,7 +270,7 @@ class LibpodServer:
         return _answer(_volume(made), status=201)
 
     async def _remove_volume(self, request: web.Request) -> web.Response:
-        self.podman.remove_volume(request.match_info["name"])
+        self.podman.remove_volume(request.match_info["id"])
         return web.Response(status=204)
 
     # --- commands in containers ---
@@ -283,7 +287,8 @@ class LibpodServer:
     async def _start_exec(self, request: web.Request) -> web.StreamResponse:
         """The command's output, framed; the connection closes when the command has ended."""
         session = self._execs[request.match_info["id"]]
-        answer = web.StreamResponse(headers={"Content-Type": "application/vnd.docker.raw-stream"})
+        status = 101 if "Upgrade" in request.headers else 200
+        answer = web.StreamResponse(status=status, headers={"Content-Type": "application/vnd.docker.raw-stream"})
         answer.force_close()
         await answer.prepare(request)
         try:
@@ -314,6 +319,34 @@ class LibpodServer:
             why = f"{request.match_info['id']}: image not known"
             raise RuntimeCallError(ErrorKind.IMAGE_UNKNOWN, "fake", why)
         return _answer(_image(image))
+
+    async def _list_images(self, _: web.Request) -> web.Response:
+        return _answer(
+            [
+                {
+                    "Id": image.id,
+                    "Names": list(image.names) or None,
+                    "RepoTags": list(image.names) or None,
+                    "RepoDigests": list(image.digests) or None,
+                    "Size": image.size_bytes,
+                    "ReadOnly": image.is_read_only,
+                }
+                for image in self.podman.listed_images()
+            ]
+        )
+
+    async def _remove_images(self, request: web.Request) -> web.Response:
+        """200 in any case, as Podman answers."""
+        wanted, errors = set(request.query.getall("images")), []
+        for image in self.podman.listed_images():
+            if meant := wanted.intersection((image.id, *image.names)):
+                wanted -= meant
+                try:
+                    self.podman.remove_image(image)
+                except RuntimeCallError as error:
+                    errors.append(error.message)
+        errors += [f"{name}: image not known" for name in sorted(wanted)]
+        return _answer({"Errors": errors or None})
 
     async def _pull_image(self, request: web.Request) -> web.Response:
         """200 also for a failure, which the last line tells."""

@@ -7,6 +7,8 @@ import json
 import socket
 from typing import Any
 
+from ipc.libpod.endpoints import ROOT, Endpoint
+
 CALL_DEADLINE_S = 120.0
 
 
@@ -30,9 +32,14 @@ class Libpod:
     def close(self) -> None:
         self._connection.close()
 
+    def ask(self, endpoint: Endpoint[object], name: str = "", body: Any = None, query: str = "") -> Any:
+        """The same at an endpoint of the table that the agent has."""
+        return self.call(endpoint.method, f"{endpoint.at(name)}{query}", body)
+
     def call(self, method: str, path: str, body: Any = None) -> Any:
+        """JSON of the answer. Fails for a refusal."""
         data = json.dumps(body) if body is not None else None
-        self._connection.request(method, f"/v4.0.0/libpod/{path}", data, {"Content-Type": "application/json"})
+        self._connection.request(method, f"{ROOT}{path}", data, {"Content-Type": "application/json"})
         answer = self._connection.getresponse()
         content = answer.read()
         assert answer.status < 400, f"{method} {path}: {answer.status} {content!r}"

@@ -58,6 +58,7 @@ ORDER: Final[Mapping[str, tuple[str, ...]]] = {
         "ipc.stats",
         "ipc.eviction",
         "ipc.nodestatus",
+        "ipc.libpod",
         "ipc.metrics",
         "ipc.shm",
         "ipc.wire",
@@ -157,7 +158,6 @@ OTHER_SIZES: Final[Mapping[str, str]] = {
     "workers.cluster.events": "the shape of an event, its limits, its way",
     "workers.libpod": "a module for each form of an exchange with Podman, and what they share",
     "workers.cluster": "its parts put together, its client, and the rooms below it",
-    "workers.lifecycle": "the hooks, and one way to carry out each kind",
     "workers.tracing": "reading, assembling and sending; the last is an extra",
 }
 """Why a room has fewer than 4 or more than 14 modules."""

@@ -17,9 +17,10 @@ from typing import Final
 import msgspec
 import orjson
 
+from ipc.libpod import endpoints
 from workers.kubecontainer.runtime import EXEC, MAX_EXEC_OUTPUT_BYTES, ErrorKind, ExecResult, RuntimeCallError
 from workers.libpod import decode
-from workers.libpod.client import Kind, LibpodClient, Request
+from workers.libpod.client import LibpodClient, Request
 from workers.proc.process_sessions import kill_session
 
 MAX_EXECS: Final = 256
@@ -54,14 +55,13 @@ class ExecSessions:
 
     async def _create(self, id: str, command: Sequence[str]) -> str:
         body = orjson.dumps({"Cmd": list(command), "AttachStdout": True, "AttachStderr": True})
-        path = f"containers/{id}/exec"
-        answer = await self._client.call(Request(call=EXEC, method="POST", path=path, kind=Kind.EXEC, body=body))
+        answer = await self._client.call(Request(endpoint=endpoints.CREATE_EXEC, name=id, body=body))
         return decode.decode_created_id(answer.body)
 
     async def _start(self, session: str) -> bytes:
         """The frames of its output, as far as they are kept."""
         body = orjson.dumps({"Detach": False, "Tty": False})
-        request = Request(call=EXEC, method="POST", path=f"exec/{session}/start", kind=Kind.EXEC_OUTPUT, body=body)
+        request = Request(endpoint=endpoints.START_EXEC, name=session, body=body)
         kept = bytearray()
         async with self._client.stream(request) as parts:
             async for part in parts:  # to the end, which is the command's
@@ -69,7 +69,7 @@ class ExecSessions:
         return bytes(kept)
 
     async def _inspect(self, session: str) -> bytes:
-        request = Request(call=EXEC, method="GET", path=f"exec/{session}/json", kind=Kind.EXEC)
+        request = Request(endpoint=endpoints.INSPECT_EXEC, name=session)
         return (await self._client.call(request)).body
 
     async def _kill(self, session: str) -> None:

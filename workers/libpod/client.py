@@ -8,14 +8,14 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import enum
-import math
 from collections.abc import AsyncIterator, Mapping
 from typing import Final
-from urllib.parse import quote, urlencode
+from urllib.parse import urlencode
 
 import msgspec
 
+from ipc.libpod import endpoints
+from ipc.libpod.endpoints import DEADLINE_S, ROOT, Endpoint, Kind
 from ipc.shm.breaker_state import BreakerState
 from ipc.wire.http_answer import TooLargeError
 from workers.kubecontainer.runtime import CallCounts, ErrorKind, RuntimeCallError
@@ -24,8 +24,6 @@ from workers.libpod.connection import Connection, NothingSentError
 from workers.libpod.connection_pool import ConnectionPool
 from workers.libpod.health import Listener, ServiceWatch
 
-API_VERSION: Final = "4.0.0"
-"""Every server from 4.3 to 5.8 answers it in the shapes that `workers.libpod.decode` knows."""
 MAX_EXEC_CALLS: Final = 4
 """Calls in flight that make exec sessions."""
 MAX_ANSWER_BYTES: Final = 16 * 1024 * 1024
@@ -34,52 +32,22 @@ MAX_LIST_BYTES: Final = 256 * 1024 * 1024
 """Largest list that is read; a container in it has about 1 KiB."""
 
 
-class Kind(enum.StrEnum):
-    """Kinds of call. The last two are streams, which have the deadlines of their callers."""
-
-    PING = "ping"
-    LIST = "list"
-    INSPECT = "inspect"
-    CREATE = "create"
-    START = "start"
-    KILL = "kill"
-    UPDATE = "update"
-    REMOVE = "remove"
-    EXEC = "exec"
-    """Making an exec session and asking about it, not the command."""
-    EXEC_OUTPUT = "exec-output"
-    EVENTS = "events"
-
-
-DEADLINE_S: Final[Mapping[Kind, float]] = {
-    Kind.PING: 3.0,  # takes no lock, 0.4 ms
-    Kind.LIST: 75.0,  # waits for the lock of every container, also of strangers, 0.5 ms each: for 100,000 of them
-    Kind.INSPECT: 15.0,  # waits for one container's lock, which a create, start or remove of it holds
-    Kind.CREATE: math.inf,  # the storage driver vfs copies the whole image
-    Kind.START: math.inf,
-    Kind.KILL: 30.0,  # a signal, once it has the container's lock
-    Kind.REMOVE: math.inf,  # kills, unmounts, deletes what may be gigabytes
-    Kind.UPDATE: 30.0,  # a few files of a cgroup, written by the OCI runtime under the container's lock
-    Kind.EXEC: 30.0,
-}
-"""How long the whole of an answer may take, in seconds; runtimeRequestTimeout when that is less. An answer that comes
-byte by byte gets no more."""
-
-
 class Request(msgspec.Struct, frozen=True, kw_only=True):
     """One call of the libpod API."""
 
-    call: str
-    """For people: "create container"."""
-    method: str
-    path: str
-    """Below ``/v4.0.0/libpod/``."""
-    kind: Kind
-    params: dict[str, str] = {}
+    endpoint: Endpoint[object]
+    name: str = ""
+    """Id, name or reference in its path."""
+    params: Mapping[str, str] = {}
     body: bytes = b""
     """JSON."""
     accept: frozenset[int] = frozenset()
     """Statuses of 400 and more that are a success."""
+
+    @property
+    def call(self) -> str:
+        """For people."""
+        return self.endpoint.call
 
 
 class Answer(msgspec.Struct, frozen=True):
@@ -91,9 +59,7 @@ class Answer(msgspec.Struct, frozen=True):
     """Names in small letters."""
 
 
-_PATH_CHARACTERS: Final = "/:@%"
-
-PING: Final = Request(call="ping", method="GET", path="_ping", kind=Kind.PING)
+PING: Final = Request(endpoint=endpoints.PING)
 
 
 class LibpodClient:
@@ -111,7 +77,6 @@ class LibpodClient:
     ) -> None:
         """Connects to nothing yet. The maxima are calls in flight, by kind. ``starting_s``: how long the service may
         take until it listens, from the first call on."""
-        self._socket_path = socket_path
         self._connections = ConnectionPool(socket_path, starting_s)
         self._streams: set[Connection] = set()
         self._timeouts_s = {kind: min(limit_s, request_timeout_s) for kind, limit_s in DEADLINE_S.items()}
@@ -123,7 +88,7 @@ class LibpodClient:
         """Raises RuntimeCallError."""
         self._count(calls=1)
         try:
-            async with self._turns[request.kind], self._watch.call(request.call):
+            async with self._turns[request.endpoint.kind], self._watch.call(request.call):
                 answer = await self._answer(request)
                 if answer.status >= 400 and answer.status not in request.accept:
                     raise failures.call_error(request.call, answer.status, answer.body)
@@ -141,7 +106,7 @@ class LibpodClient:
         self.admit_stream(request.call)
         connection: Connection | None = None
         try:
-            connection = Connection(self._socket_path)
+            connection = await self._connections.connect()
             self._streams.add(connection)
             await connection.send(message(request))
             status = await connection.head()
@@ -180,7 +145,7 @@ class LibpodClient:
         self.counts = msgspec.structs.replace(old, calls=old.calls + calls, errors=old.errors + errors)
 
     async def _answer(self, request: Request) -> Answer:
-        timeout_s = self._timeouts_s[request.kind]
+        timeout_s = self._timeouts_s[request.endpoint.kind]
         try:
             async with asyncio.timeout(timeout_s):
                 return await self._exchange(request)
@@ -196,22 +161,22 @@ class LibpodClient:
         except NothingSentError:
             raise
         except OSError:
-            if request.method != "GET" or self._watch.state is BreakerState.OPEN:
+            if request.endpoint.method != "GET" or self._watch.state is BreakerState.OPEN:
                 raise
         return await self._exchange_once(request)
 
     async def _exchange_once(self, request: Request) -> Answer:
-        max_bytes = MAX_LIST_BYTES if request.kind is Kind.LIST else MAX_ANSWER_BYTES
+        max_bytes = MAX_LIST_BYTES if request.endpoint.kind is Kind.LIST else MAX_ANSWER_BYTES
         async with self._connections.exchange(message(request)) as connection:
             status = await connection.head()
             return Answer(status, await connection.body(max_bytes), connection.headers)
 
 
 def message(request: Request, headers: Mapping[str, str] | None = None) -> bytes:
-    """The request as it is sent. Names in its path are quoted here at the latest, whoever has thought of them."""
+    """The request as it is sent."""
     query = f"?{urlencode(request.params)}" if request.params else ""
     lines = (
-        f"{request.method} /v{API_VERSION}/libpod/{quote(request.path, safe=_PATH_CHARACTERS)}{query} HTTP/1.1",
+        f"{request.endpoint.method} {ROOT}{request.endpoint.at(request.name)}{query} HTTP/1.1",
         "Host: d",
         # Always: with a form's content type the server would take the body for parameters.
         "Content-Type: application/json",
@@ -227,7 +192,7 @@ def transport_error(request: Request, error: OSError | TooLargeError) -> Runtime
         return RuntimeCallError(ErrorKind.INTERNAL, request.call, str(error))
     if isinstance(error, NothingSentError):
         return RuntimeCallError(ErrorKind.UNAVAILABLE, request.call, f"nothing was sent: {error}")
-    kind = ErrorKind.UNAVAILABLE if request.method == "GET" else ErrorKind.TIMEOUT
+    kind = ErrorKind.UNAVAILABLE if request.endpoint.method == "GET" else ErrorKind.TIMEOUT
     return RuntimeCallError(kind, request.call, f"the connection broke after the request was sent: {error}")
 
 

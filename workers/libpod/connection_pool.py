@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from typing import Final
 
 from ipc.host.loop_clock import loop_time
@@ -34,7 +34,7 @@ class ConnectionPool:
 
         Raises NothingSentError, and OSError when it broke off later.
         """
-        connection = await self._listening() if self._starting_s else self._take()
+        connection = await self._first_of(self._take)
         try:
             try:
                 await connection.send(request)
@@ -57,13 +57,19 @@ class ConnectionPool:
         while self._kept:
             self._kept.pop().close()
 
-    async def _listening(self) -> Connection:
+    async def connect(self) -> Connection:
+        """A connection of the caller's own. Raises NothingSentError."""
+        return await self._first_of(lambda: Connection(self._path))
+
+    async def _first_of(self, make: Callable[[], Connection]) -> Connection:
         """A connection to a service that may have been started this moment: nobody has to find out by a failed call,
-        whose repetitions get rarer."""
+        whose repetitions get rarer, and after which everything is listed once more."""
+        if not self._starting_s:
+            return make()
         until = loop_time() + self._starting_s
         while True:
             try:
-                connection = self._take()
+                connection = make()
             except NothingSentError:
                 if not self._starting_s or loop_time() >= until:
                     self._starting_s = 0.0

@@ -8,9 +8,11 @@ from typing import Final
 
 import msgspec
 
+from ipc.libpod import endpoints, image_answers
+from ipc.libpod.go_json import decode_list, decode_value
+from ipc.nodestatus.images import StoredImage
 from workers.kubecontainer.runtime import ErrorKind, ImageInfo, ImageUser, ListedImage, RuntimeCallError
 from workers.libpod.failures import MAX_MESSAGE_CHARS, kind_by_cause
-from workers.libpod.go_json import GoObject, decode_list, decode_value
 
 _DIGEST: Final = "sha256:"
 MAX_PROGRESS_CHARS: Final = 256
@@ -18,69 +20,18 @@ MAX_PROGRESS_CHARS: Final = 256
 _USERINFO: Final = re.compile(r"//[^/@\s]*@")
 
 
-class _ImageConfig(GoObject, frozen=True):
-    user: str = ""
-    stop_signal: str = ""
-
-
-class _Image(GoObject, frozen=True):
-    id: str
-    repo_digests: tuple[str, ...] | None = None
-    digest: str = ""
-    labels: dict[str, str] | None = None
-    user: str = ""
-    size: int = 0
-    config: _ImageConfig | None = None
-
-
-class _ListImage(GoObject, frozen=True):
-    id: str
-    names: tuple[str, ...] | None = None
-    repo_tags: tuple[str, ...] | None = None
-    repo_digests: tuple[str, ...] | None = None
-    size: int = 0
-    read_only: bool = False
-
-
-class _ImageUser(GoObject, frozen=True):
-    id: str
-    names: tuple[str, ...] | None = None
-    image_id: str = msgspec.field(default="", name="ImageID")
-    labels: dict[str, str] | None = None
-
-
-class _Mount(GoObject, frozen=True):
-    type: str = ""
-    source: str = ""
-
-
-class _Mounts(GoObject, frozen=True):
-    mounts: tuple[_Mount, ...] | None = None
-
-
-class _ImagesRemoved(GoObject, frozen=True):
-    errors: tuple[str, ...] | None = None
-
-
-class _PullReport(msgspec.Struct, frozen=True):
-    id: str = ""
-    images: tuple[str, ...] | None = None
-    error: str = ""
-    stream: str = ""
-
-
 def decode_image(body: bytes) -> ImageInfo:
     """GET images/{name}/json. Like every decode function here it raises msgspec.DecodeError."""
-    sock = decode_value(_Image, body)
-    config = sock.config or _ImageConfig()
+    answer = decode_value(endpoints.INSPECT_IMAGE.answer, body)
+    config = answer.config or image_answers.ImageConfig()
     return ImageInfo(
-        id=sock.id,
-        digests=sock.repo_digests or (),
-        user=sock.user or config.user,
+        id=answer.id,
+        digests=answer.repo_digests or (),
+        user=answer.user or config.user,
         stop_signal=config.stop_signal,
-        size_bytes=sock.size,
-        digest=sock.digest,
-        labels=sock.labels or {},
+        size_bytes=answer.size,
+        digest=answer.digest,
+        labels=answer.labels or {},
     )
 
 
@@ -88,13 +39,23 @@ def decode_images(body: bytes) -> tuple[ListedImage, ...]:
     """GET images/json."""
     return tuple(
         ListedImage(
-            id=sock.id.removeprefix(_DIGEST),
-            names=sock.names or sock.repo_tags or (),
-            digests=sock.repo_digests or (),
-            size_bytes=sock.size,
-            is_read_only=sock.read_only,
+            id=answer.id.removeprefix(_DIGEST),
+            names=answer.names or answer.repo_tags or (),
+            digests=answer.repo_digests or (),
+            size_bytes=answer.size,
+            is_read_only=answer.read_only,
         )
-        for sock in decode_list(_ListImage, body)
+        for answer in decode_list(endpoints.LIST_IMAGES.answer, body)
+    )
+
+
+def decode_stored_images(body: bytes) -> tuple[StoredImage, ...]:
+    """GET images/json, for the status of the node."""
+    return tuple(
+        StoredImage(
+            id=answer.id, size=answer.size, repo_tags=answer.repo_tags or (), repo_digests=answer.repo_digests or ()
+        )
+        for answer in decode_list(endpoints.LIST_IMAGES.answer, body)
     )
 
 
@@ -103,25 +64,26 @@ def decode_image_users(body: bytes) -> tuple[tuple[ImageUser, Mapping[str, str]]
     return tuple(
         (
             ImageUser(
-                id=sock.id,
-                name=next(iter(sock.names or ()), sock.id),
-                images=(sock.image_id.removeprefix(_DIGEST),),
+                id=answer.id,
+                name=next(iter(answer.names or ()), answer.id),
+                images=(answer.image_id.removeprefix(_DIGEST),),
             ),
-            sock.labels or {},
+            answer.labels or {},
         )
-        for sock in decode_list(_ImageUser, body)
+        for answer in decode_list(endpoints.LIST_IMAGE_USERS.answer, body)
     )
 
 
 def decode_mounted_images(body: bytes) -> tuple[str, ...]:
     """GET containers/{id}/json: images that are mounted into it, as whoever made it has named them."""
-    return tuple(mount.source for mount in decode_value(_Mounts, body).mounts or () if mount.type == "image")
+    mounts = decode_value(endpoints.INSPECT_MOUNTS.answer, body).mounts or ()
+    return tuple(mount.source for mount in mounts if mount.type == "image")
 
 
 def check_images_removed(call: str, body: bytes) -> None:
     """DELETE images/remove, which answers 200 in any case. Raises RuntimeCallError for its errors but those of images
     that are gone."""
-    for error in decode_value(_ImagesRemoved, body).errors or ():
+    for error in decode_value(endpoints.REMOVE_IMAGES.answer, body).errors or ():
         kind = kind_by_cause(error) or ErrorKind.INTERNAL
         if kind is not ErrorKind.IMAGE_UNKNOWN:
             raise RuntimeCallError(kind, call, error[:MAX_MESSAGE_CHARS])
@@ -130,7 +92,7 @@ def check_images_removed(call: str, body: bytes) -> None:
 def decode_progress(line: bytes) -> str:
     """One line of POST images/pull before its last: what is being done; empty when it does not say."""
     try:
-        words = decode_value(_PullReport, line).stream
+        words = decode_value(endpoints.PULL_IMAGE.answer, line).stream
     except msgspec.DecodeError:
         return ""  # The last line tells; this one is only for people.
     return " ".join(words.split())[:MAX_PROGRESS_CHARS]
@@ -138,7 +100,7 @@ def decode_progress(line: bytes) -> str:
 
 def decode_pull(line: bytes) -> str:
     """The last line of POST images/pull, which answers 200 in any case: the image id. Raises PULL for its error."""
-    report = decode_value(_PullReport, line) if line else _PullReport()
+    report = decode_value(endpoints.PULL_IMAGE.answer, line) if line else image_answers.PullLine()
     if report.error:
         raise RuntimeCallError(ErrorKind.PULL, "pull image", without_userinfo(report.error)[:MAX_MESSAGE_CHARS])
     image_id = report.id or next(iter(report.images or ()), "")

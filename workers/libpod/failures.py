@@ -11,8 +11,8 @@ from typing import Final
 
 import msgspec
 
+from ipc.libpod.go_json import decode_value
 from workers.kubecontainer.runtime import ErrorKind, RuntimeCallError
-from workers.libpod.go_json import decode_value
 
 MAX_MESSAGE_CHARS: Final = 4096
 """Longest error text kept of an answer, in characters: a registry or an OCI runtime chose its words."""

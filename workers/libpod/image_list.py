@@ -3,46 +3,49 @@
 from __future__ import annotations
 
 import asyncio
-from typing import Final
+from collections.abc import Awaitable, Callable
+from typing import Final, TypeVar
 
-import msgspec
-
+from ipc.libpod import endpoints
 from ipc.nodestatus.images import StoredImage
 from ipc.wire.http_answer import TooLargeError
 from workers.kubecontainer.runtime import ErrorKind, RuntimeCallError
 from workers.libpod import failures
-from workers.libpod.client import Kind, Request, message, transport_error
+from workers.libpod.client import Request, message, transport_error
 from workers.libpod.connection import Connection
+from workers.libpod.decode_images import decode_stored_images
 
 TIMEOUT_S: Final = 30.0
 """For the whole list, in seconds."""
 MAX_LIST_BYTES: Final = 8 << 20
 """Largest list that is read."""
-_LIST: Final = Request(call="list images", method="GET", path="images/json", kind=Kind.EXEC)
+LIST_TRIES: Final = 5
+"""How often a list of everybody's images or containers is tried while some of them go."""
+_GONE: Final = ("image not known", "container not known")
+"""Errors of such a list."""
+_LIST: Final = Request(endpoint=endpoints.LIST_IMAGES)
 _NO_REUSE: Final = {"Connection": "close"}
 
-
-class _Image(msgspec.Struct, frozen=True, rename="pascal"):
-    """One of GET images/json."""
-
-    id: str
-    size: int = 0
-    repo_tags: tuple[str, ...] | None = None
-    repo_digests: tuple[str, ...] | None = None
+T = TypeVar("T")
 
 
-def decode_image_list(body: bytes) -> tuple[StoredImage, ...]:
-    """Images of an answer. Raises msgspec.MsgspecError."""
-    return tuple(
-        StoredImage(
-            id=image.id, size=image.size, repo_tags=image.repo_tags or (), repo_digests=image.repo_digests or ()
-        )
-        for image in msgspec.json.decode(body, type=tuple[_Image, ...])
-    )
+async def tried_while_things_go(make_list: Callable[[], Awaitable[T]]) -> T:
+    """A list that Podman fails to make when one of the things goes meanwhile."""
+    for _ in range(LIST_TRIES - 1):
+        try:
+            return await make_list()
+        except RuntimeCallError as error:
+            if not any(words in error.message for words in _GONE):
+                raise
+    return await make_list()
 
 
 async def list_images(socket_path: str) -> tuple[StoredImage, ...]:
     """All images that have a size. Takes Podman a millisecond for each. Raises RuntimeCallError."""
+    return await tried_while_things_go(lambda: _list_once(socket_path))
+
+
+async def _list_once(socket_path: str) -> tuple[StoredImage, ...]:
     connection: Connection | None = None
     try:
         async with asyncio.timeout(TIMEOUT_S):
@@ -59,4 +62,4 @@ async def list_images(socket_path: str) -> tuple[StoredImage, ...]:
             connection.close()
     if status >= 400:
         raise failures.call_error(_LIST.call, status, body)
-    return decode_image_list(body)
+    return decode_stored_images(body)

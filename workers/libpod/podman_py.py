@@ -19,9 +19,9 @@ from podman import PodmanClient
 from podman.api.client import APIClient
 from podman.api.uds import UDSAdapter, UDSConnection, UDSConnectionPool
 
+from ipc.libpod.endpoints import API_VERSION, Endpoint
 from workers.kubecontainer.runtime import ErrorKind, RuntimeCallError
 from workers.libpod import failures
-from workers.libpod.client import API_VERSION
 from workers.libpod.lines import LineSplitter
 
 CONNECT_TIMEOUT_S: Final = 5.0
@@ -42,48 +42,37 @@ class PodmanPyCall:
         self._broken_off = False
         _on_connect(self._podman.api, self._adopt)
 
-    def post_for_lines(
-        self, call: str, path: str, params: Mapping[str, str], headers: Mapping[str, str]
+    def lines(
+        self, endpoint: Endpoint[object], params: Mapping[str, str], headers: Mapping[str, str]
     ) -> Iterator[bytes]:
         """Lines of the answer. Blocks. Raises RuntimeCallError when Podman refuses. ``headers`` may hold secrets."""
         splitter = LineSplitter()
-        for part in self._parts("post", call, path, params, headers):
+        for part in self._parts(endpoint, params, headers):
             yield from splitter.feed(part)
         yield from splitter.end()
 
-    def get(self, call: str, path: str, params: Mapping[str, str | list[str]]) -> Iterator[bytes]:
+    def whole(self, endpoint: Endpoint[object], params: Mapping[str, str | list[str]]) -> Iterator[bytes]:
         """The answer, in one piece. Blocks. Raises RuntimeCallError, also for one beyond `MAX_BODY_BYTES`."""
-        yield self._whole("get", call, path, params)
-
-    def delete(self, call: str, path: str, params: Mapping[str, str | list[str]]) -> Iterator[bytes]:
-        """The same."""
-        yield self._whole("delete", call, path, params)
-
-    def _whole(self, method: str, call: str, path: str, params: Mapping[str, str | list[str]]) -> bytes:
         body = bytearray()
-        for part in self._parts(method, call, path, params, {}):
+        for part in self._parts(endpoint, params, {}):
             body += part
             if len(body) > MAX_BODY_BYTES:
-                raise RuntimeCallError(ErrorKind.INTERNAL, call, f"an answer of more than {MAX_BODY_BYTES} bytes")
-        return bytes(body)
+                why = f"an answer of more than {MAX_BODY_BYTES} bytes"
+                raise RuntimeCallError(ErrorKind.INTERNAL, endpoint.call, why)
+        yield bytes(body)
 
     def _parts(
-        self,
-        method: str,
-        call: str,
-        path: str,
-        params: Mapping[str, str | list[str]],
-        headers: Mapping[str, str],
+        self, endpoint: Endpoint[object], params: Mapping[str, str | list[str]], headers: Mapping[str, str]
     ) -> Iterator[bytes]:
         with contextlib.closing(self._podman.api) as api:
             # The answer may take as long as the caller waits for it.
             timeout = (CONNECT_TIMEOUT_S, None)
-            request = getattr(api, method)
-            answer = request(path, params=dict(params), headers=dict(headers), timeout=timeout, stream=True)
+            request = getattr(api, endpoint.method.lower())
+            answer = request(endpoint.at(), params=dict(params), headers=dict(headers), timeout=timeout, stream=True)
             with contextlib.closing(answer):
                 try:
                     if answer.status_code >= 400:
-                        raise failures.call_error(call, answer.status_code, answer.raw.read(READ_BYTES))
+                        raise failures.call_error(endpoint.call, answer.status_code, answer.raw.read(READ_BYTES))
                     yield from answer.iter_content(READ_BYTES)
                 except urllib3.exceptions.HTTPError as error:  # those of requests are OSErrors
                     raise ConnectionResetError(str(error)) from error

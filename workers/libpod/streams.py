@@ -19,22 +19,26 @@ from typing import Final, TypeVar
 import msgspec
 import orjson
 
+from ipc.libpod import endpoints
+from ipc.libpod.answers import ExecSession
+from ipc.libpod.endpoints import DEADLINE_S, Endpoint
+from ipc.libpod.go_json import decode_value
 from ipc.nodestatus.images import StoredImage
 from ipc.wire.duplex import Duplex
 from ipc.wire.http_answer import SWITCHING_PROTOCOLS, TooLargeError
 from ipc.wire.stream_channels import CHUNK_BYTES, Channel, TerminalSize
 from workers.kubecontainer.runtime import ErrorKind, InspectedContainer, RuntimeCallError
-from workers.libpod import decode, failures
-from workers.libpod.client import Kind, Request, message, transport_error
+from workers.libpod import decode, decode_images, failures
+from workers.libpod.client import Request, message, transport_error
 from workers.libpod.connection import Connection
-from workers.libpod.image_list import decode_image_list
+from workers.libpod.image_list import MAX_LIST_BYTES, tried_while_things_go
 
 CALL_TIMEOUT_S: Final = 30.0
-"""For one answer, and for a process to be started, in seconds."""
+"""Longest wait for an answer, and for a process to be started, in seconds."""
 MAX_CALLS: Final = 8
 """Calls of these under way at once, starts of commands among them; more of them wait."""
 MAX_ANSWER_BYTES: Final = 1024 * 1024
-"""Largest answer to one of these calls."""
+"""Largest answer to one of these calls but the list of images."""
 
 _SWITCHED: Final = frozenset((SWITCHING_PROTOCOLS, 200))
 _UPGRADE: Final = {"Connection": "Upgrade", "Upgrade": "tcp"}
@@ -49,17 +53,6 @@ _FRAME: Final = struct.Struct(">BxxxI")
 _STDERR: Final = 2
 
 T = TypeVar("T")
-
-
-class ExecState(msgspec.Struct, frozen=True, rename="pascal"):
-    """GET exec/{id}/json."""
-
-    running: bool = False
-    exit_code: int = 0
-    pid: int = 0
-    """In this host's numbers."""
-    can_remove: bool = False
-    """Whether it has ended; a command that neither runs nor has ended was not begun, or begins at this moment."""
 
 
 class Piece(msgspec.Struct, frozen=True):
@@ -157,35 +150,36 @@ class PodmanStreams:
             "Env": ["TERM=xterm"] if tty else [],
             "DetachKeys": "",
         }
-        return decode.decode_created_id(await self._call(_post("create exec", f"containers/{id}/exec", body)))
+        return decode.decode_created_id(await self._call(_json(endpoints.CREATE_EXEC, id, body)))
 
     async def start_exec(self, session: str, *, tty: bool, size: TerminalSize | None) -> ProcessStreams:
         """Start it, in a terminal of that size."""
         body: dict[str, bool | int] = {"Detach": False, "Tty": tty}
         if tty and size is not None:
             body |= {"w": size.width, "h": size.height}
-        return await self._take_over(_post("start exec", f"exec/{session}/start", body), tty=tty)
+        return await self._take_over(_json(endpoints.START_EXEC, session, body), tty=tty)
 
-    async def exec_state(self, session: str) -> ExecState:
-        return msgspec.json.decode(await self._call(_get("inspect exec", f"exec/{session}/json")), type=ExecState)
+    async def exec_state(self, session: str) -> ExecSession:
+        body = await self._call(Request(endpoint=endpoints.INSPECT_EXEC, name=session))
+        return decode_value(endpoints.INSPECT_EXEC.answer, body)
 
     async def resize_exec(self, session: str, size: TerminalSize) -> None:
-        await self._call(_post("resize exec", f"exec/{session}/resize", params=_query(size)))
+        await self._call(_resize(endpoints.RESIZE_EXEC, session, size))
 
     async def attach(self, id: str, *, stdin: bool, tty: bool) -> ProcessStreams:
         """Podman prepares a container that has ended to start again: the caller has seen it running just now."""
         query = {"stream": "true", "stdin": str(stdin).lower(), "stdout": "true", "stderr": "true", "detachKeys": ""}
-        return await self._take_over(_post("attach", f"containers/{id}/attach", params=query), tty=tty)
+        return await self._take_over(Request(endpoint=endpoints.ATTACH, name=id, params=query), tty=tty)
 
     async def resize_container(self, id: str, size: TerminalSize) -> None:
-        await self._call(_post("resize container", f"containers/{id}/resize", params=_query(size)))
+        await self._call(_resize(endpoints.RESIZE_CONTAINER, id, size))
 
     async def inspect(self, id: str) -> InspectedContainer:
-        return decode.decode_container(await self._call(_get("inspect container", f"containers/{id}/json")))
+        return decode.decode_container(await self._call(Request(endpoint=endpoints.INSPECT_CONTAINER, name=id)))
 
     async def path_stat(self, id: str, path: str) -> str:
         """Kind of a path of a container, in Podman's own words: base64 of JSON."""
-        request = _archive("HEAD", "stat path", id, path)
+        request = Request(endpoint=endpoints.STAT_PATH, name=id, params={"path": path})
 
         async def stat(connection: Connection) -> str:
             status = await connection.head()
@@ -200,7 +194,7 @@ class PodmanStreams:
     @contextlib.asynccontextmanager
     async def archive(self, id: str, path: str) -> AsyncIterator[AsyncIterator[bytes]]:
         """Tar of a path of a container, as it comes. Raises OSError when it breaks off."""
-        request = _archive("GET", "read archive", id, path)
+        request = Request(endpoint=endpoints.READ_ARCHIVE, name=id, params={"path": path})
 
         async def begun(connection: Connection) -> Connection:
             status = await connection.head()
@@ -216,7 +210,7 @@ class PodmanStreams:
 
     async def extract(self, id: str, path: str, pieces: AsyncIterator[bytes]) -> None:
         """Unpack a tar below a directory of a container. It may take as long as its bytes come."""
-        request = _archive("PUT", "write archive", id, path)
+        request = Request(endpoint=endpoints.WRITE_ARCHIVE, name=id, params={"path": path})
         connection = await self._asked(request, _CHUNKED, _returned)
         try:
             async for piece in pieces:
@@ -244,12 +238,14 @@ class PodmanStreams:
 
     async def images(self) -> tuple[StoredImage, ...]:
         """All images in Podman's storage that have a size. Takes Podman a millisecond for each."""
-        return decode_image_list(await self._call(_get("list images", "images/json")))
+        request = Request(endpoint=endpoints.LIST_IMAGES)
+        body = await tried_while_things_go(lambda: self._call(request, MAX_LIST_BYTES))
+        return decode_images.decode_stored_images(body)
 
-    async def _call(self, request: Request) -> bytes:
+    async def _call(self, request: Request, max_bytes: int = MAX_ANSWER_BYTES) -> bytes:
         async def whole(connection: Connection) -> bytes:
             status = await connection.head()
-            body = await connection.body(MAX_ANSWER_BYTES)
+            body = await connection.body(max_bytes)
             connection.close()
             if status >= 400:
                 raise failures.call_error(request.call, status, body)
@@ -274,7 +270,7 @@ class PodmanStreams:
         for a turn counts for the deadline."""
         connection: Connection | None = None
         try:
-            async with asyncio.timeout(CALL_TIMEOUT_S), self._turns:
+            async with asyncio.timeout(_deadline_s(request)), self._turns:
                 connection = Connection(self._socket_path)
                 await connection.send(message(request, headers))
                 return await answer(connection)
@@ -284,10 +280,15 @@ class PodmanStreams:
             raise _failure(request, error) from None
 
 
+def _deadline_s(request: Request) -> float:
+    """Streams have none in the table: so long may pass until they have begun."""
+    return min(CALL_TIMEOUT_S, DEADLINE_S[request.endpoint.kind])
+
+
 def _failure(request: Request, error: BaseException) -> BaseException:
     match error:
         case TimeoutError():
-            return RuntimeCallError(ErrorKind.TIMEOUT, request.call, f"no answer within {CALL_TIMEOUT_S:g} s")
+            return RuntimeCallError(ErrorKind.TIMEOUT, request.call, f"no answer within {_deadline_s(request):g} s")
         case OSError():
             return RuntimeCallError(ErrorKind.UNAVAILABLE, request.call, str(error))
         case TooLargeError():
@@ -321,18 +322,9 @@ async def _has_answered(connection: Connection) -> bool:
         return False
 
 
-def _archive(method: str, call: str, id: str, path: str) -> Request:
-    return Request(call=call, method=method, path=f"containers/{id}/archive", kind=Kind.EXEC, params={"path": path})
+def _json(endpoint: Endpoint[object], name: str, body: object) -> Request:
+    return Request(endpoint=endpoint, name=name, body=orjson.dumps(body))
 
 
-def _get(call: str, path: str) -> Request:
-    return Request(call=call, method="GET", path=path, kind=Kind.EXEC)
-
-
-def _post(call: str, path: str, body: object = None, params: Mapping[str, str] | None = None) -> Request:
-    content = b"" if body is None else orjson.dumps(body)
-    return Request(call=call, method="POST", path=path, kind=Kind.EXEC, params=dict(params or {}), body=content)
-
-
-def _query(size: TerminalSize) -> dict[str, str]:
-    return {"w": str(size.width), "h": str(size.height)}
+def _resize(endpoint: Endpoint[object], name: str, size: TerminalSize) -> Request:
+    return Request(endpoint=endpoint, name=name, params={"w": str(size.width), "h": str(size.height)})

@@ -13,27 +13,15 @@ import msgspec
 
 from ipc.api.v1.container import Container
 from ipc.api.v1.probe import HTTPGetAction
-from ipc.host.loop_clock import loop_time
 from ipc.messages import event_reasons
 from ipc.metrics import kubelet as metrics
 from ipc.shm.metric_cells import METERS
 from workers.kubecontainer.convert import pod_status, sandbox_behind
 from workers.kubecontainer.label_signatures import Ownership
-from workers.podhttp.client import (
-    MAX_REQUESTS,
-    TOO_MANY_REDIRECTS,
-    BodyBroken,
-    ExchangeFailed,
-    NoHttp,
-    NoTls,
-    exchange,
-    following,
-)
 from workers.podhttp.endpoints import PortError, endpoint_of
-from workers.podhttp.pod_network import Dialer, DialError, DialTimeout, PodNetwork, pod_network
-from workers.podhttp.request import HttpRequest, RedirectError, request_of
+from workers.podhttp.pod_network import Dialer, DialError, PodNetwork, pod_network
+from workers.podhttp.request import RedirectError, request_of
 from workers.podhttp.user_agents import HOOK_USER_AGENT
-from workers.prober.outcome import MAX_OUTPUT_BYTES
 from workers.sync.run import SyncRun
 
 
@@ -57,14 +45,17 @@ class HttpHookClient(msgspec.Struct, frozen=True, kw_only=True):
 
         May be cancelled. Raises HttpHookFailed, RuntimeCallError, SyncEnded.
         """
+        from workers.lifecycle.hook_request import in_plain_http, send
+        from workers.podhttp.client import ExchangeFailed, NoHttp, NoTls  # brings h11, which few pods need
+
         network = await self._network(run, container_id)
         try:
             endpoint = endpoint_of(network, action.host, action.port, Container(name=container))
             request = request_of(action, endpoint, HOOK_USER_AGENT)
             try:
-                await _get(self.dialer, request, timeout_s)
+                await send(self.dialer, request, timeout_s)
             except NoTls:
-                await _get(self.dialer, _in_plain_http(request), timeout_s)
+                await send(self.dialer, in_plain_http(request), timeout_s)
                 METERS.counter(metrics.HTTP_FALLBACKS).inc()
                 answered = f"request to HTTPS lifecycle hook {endpoint.address} got HTTP response"
                 await run.event(event_reasons.LIFECYCLE_HTTP_FALLBACK, f"{answered}, retry with HTTP succeeded")
@@ -85,35 +76,3 @@ class HttpHookClient(msgspec.Struct, frozen=True, kw_only=True):
             return pod_network(pod_status(run.pod.uid, (), (), 0.0))
         infra = await run.read(inspect, sandbox.infra_id)
         return pod_network(pod_status(run.pod.uid, [sandbox_behind(infra)], [infra], 0.0), self.host_ips())
-
-
-async def _get(dialer: Dialer, request: HttpRequest, timeout_s: float) -> None:
-    """Follow the answers to the last one. Raises ExchangeFailed, RedirectError, DialError."""
-    deadline = loop_time() + timeout_s
-    for _ in range(MAX_REQUESTS):
-        onward = await _get_once(dialer, request, deadline)
-        if onward is None:
-            return
-        request = onward
-    raise ExchangeFailed(TOO_MANY_REDIRECTS)
-
-
-async def _get_once(dialer: Dialer, request: HttpRequest, deadline: float) -> HttpRequest | None:
-    """The request that follows. Raises as `_get`."""
-    while True:
-        try:
-            async with exchange(request, dialer, deadline) as answer:
-                onward = following(request, answer)
-                if onward is None:
-                    await answer.body(MAX_OUTPUT_BYTES)
-                return onward
-        except BodyBroken:
-            return None  # it has answered
-        except DialTimeout:
-            continue  # the dialer is away, which is no failure of the hook; its caller may cancel it
-
-
-def _in_plain_http(request: HttpRequest) -> HttpRequest:
-    """The same request in plain HTTP, without credentials."""
-    headers = tuple((name, value) for name, value in request.headers if name.lower() != "authorization")
-    return msgspec.structs.replace(request, tls=False, headers=headers)

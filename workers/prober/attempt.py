@@ -7,7 +7,6 @@ from workers.kubecontainer.runtime import Runtime
 from workers.podhttp.endpoints import PortError
 from workers.podhttp.pod_network import Dialer, DialError
 from workers.prober.exec import probe_exec
-from workers.prober.http import probe_http
 from workers.prober.outcome import ProbeError, ProbeOutcome, ProbeTarget
 from workers.prober.tcp import probe_tcp
 
@@ -30,6 +29,8 @@ async def _attempt(probe: Probe, target: ProbeTarget, dialer: Dialer, runtime: R
     if probe.exec is not None:
         return await probe_exec(probe.exec, target, timeout_s, runtime)
     if probe.http_get is not None:
+        from workers.prober.http import probe_http  # brings h11
+
         return await probe_http(probe.http_get, target, timeout_s, dialer)
     if probe.tcp_socket is not None:
         return await probe_tcp(probe.tcp_socket, target, timeout_s, dialer)

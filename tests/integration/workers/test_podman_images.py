@@ -15,7 +15,9 @@ import pytest
 
 from tests.harness.libpod_service import service
 from workers.kubecontainer.runtime import ErrorKind, ImageUser, ListedImage, RuntimeCallError
-from workers.podman import LIST_TRIES, PodmanRuntime
+from workers.libpod.image_list import LIST_TRIES, list_images
+from workers.libpod.streams import PodmanStreams
+from workers.podman import PodmanRuntime
 
 pytestmark = pytest.mark.timeout(30)
 
@@ -84,6 +86,18 @@ async def test_a_list_is_tried_again_while_images_go(path: Path) -> None:
         assert len(requests) == LIST_TRIES
     with service(path, always(gone)):
         assert (await failure(path, PodmanRuntime.list_images)).kind is ErrorKind.IMAGE_UNKNOWN
+
+
+@pytest.mark.parametrize("make_list", [list_images, lambda path: PodmanStreams(path).images()])
+async def test_so_are_the_lists_for_the_status_of_the_node(
+    path: Path, make_list: Callable[[str], Awaitable[Any]]
+) -> None:
+    gone = answer(WENT, 500)
+    with service(path, always(gone, answer([]))):
+        assert await make_list(str(path)) == ()
+    with service(path, always(gone)), pytest.raises(RuntimeCallError) as caught:
+        await make_list(str(path))
+    assert caught.value.kind is ErrorKind.IMAGE_UNKNOWN
 
 
 @pytest.mark.parametrize("body", [b"", b"{}", b"[1]", b'[{"Id'])

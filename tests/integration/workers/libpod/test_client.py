@@ -250,3 +250,22 @@ async def test_closing_the_client_closes_a_stream_that_nobody_reads(path: Path) 
             events = aiter(runtime.events())
             assert (await anext(events)).container_id == "c"
         assert await asyncio.to_thread(closed.wait, 5)
+
+
+async def test_events_wait_for_a_service_that_has_just_been_started(path: Path) -> None:
+    """A stream that breaks makes everything be listed: nothing is lost while our own service begins to listen."""
+
+    def tell(connection: socket.socket, number: int) -> bool:
+        event = b'{"Action":"start","Type":"container","Actor":{"ID":"c","Attributes":{}}}\n'
+        connection.sendall(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n%x\r\n%s\r\n" % (len(event), event))
+        return False
+
+    runtime = PodmanRuntime(str(path), "one", starting_s=30.0)
+    try:
+        first = asyncio.ensure_future(anext(aiter(runtime.events())))
+        await asyncio.sleep(0.1)
+        assert not first.done()
+        with service(path, tell):
+            assert (await first).container_id == "c"
+    finally:
+        await runtime.close()

@@ -14,6 +14,7 @@ from time import sleep
 import pytest
 
 from ipc.host.clock import monotonic
+from ipc.libpod import endpoints
 from ipc.shm.breaker_state import BreakerState
 from tests.harness.libpod_service import OK, failure, service
 from workers.kubecontainer.runtime import ErrorKind
@@ -63,7 +64,7 @@ def _impatient(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(health, "DOUBT_S", 0.1)
     monkeypatch.setattr(circuit_breaker, "PAUSE_INITIAL_S", 0.02)
     monkeypatch.setattr(circuit_breaker, "PAUSE_MAX_S", 0.05)
-    monkeypatch.setattr(libpod_client, "DEADLINE_S", {**libpod_client.DEADLINE_S, libpod_client.Kind.PING: 0.2})
+    monkeypatch.setattr(libpod_client, "DEADLINE_S", {**endpoints.DEADLINE_S, endpoints.Kind.PING: 0.2})
 
 
 @pytest.fixture

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from ipc.libpod.endpoints import DEADLINE_S, Kind
 from tests.fakes.libpod_costs import CALL_COSTS
-from workers.libpod.client import DEADLINE_S, Kind
 
 STRANGERS = 100_000
 
