@@ -16,10 +16,13 @@ test: ## everything that is quick enough to run always
 
 # What the virtual machine has and the other hosts lack; emulated it is too slow for more.
 vm_tests := tests/e2e/test_cpu_and_memory_limits.py tests/e2e/test_resources.py tests/e2e/test_doctor.py \
-	tests/e2e/test_resize.py tests/e2e/test_statistics.py tests/e2e/test_systemd.py tests/e2e/test_pauses.py \
-	tests/e2e/test_node_pressure.py tests/e2e/test_fork_bombs.py tests/e2e/test_slices.py \
-	tests/e2e/test_bandwidth.py tests/e2e/test_real_logind.py tests/contract/test_apparmor.py \
-	tests/contract/test_slices_podman.py tests/contract/test_pauses_contract.py
+	tests/e2e/test_resize.py tests/e2e/test_statistics.py tests/e2e/test_node_pressure.py \
+	tests/e2e/test_fork_bombs.py tests/e2e/test_slices.py tests/contract/test_apparmor.py \
+	tests/contract/test_slices_podman.py
+# What takes a systemd and no controller: the same system without the machine, at full speed.
+systemd_tests := tests/e2e/test_systemd.py tests/e2e/test_pauses.py tests/e2e/test_slices.py tests/e2e/test_bandwidth.py \
+	tests/e2e/test_real_logind.py tests/e2e/test_doctor.py tests/contract/test_slices_podman.py \
+	tests/contract/test_pauses_contract.py tests/contract/test_log_rotation_podman.py
 
 test-slow: ## the long tests, the attacks, the simulation for 20 minutes and a day, new examples of the properties, routes to pods, the Podman tests also on Podman 5, and in a machine (root only)
 	@configs/host/enter python -m tests.sim --seeds 1..1000000 --minutes 20
@@ -29,6 +32,7 @@ test-slow: ## the long tests, the attacks, the simulation for 20 minutes and a d
 	@configs/host/enter pytest -m "slow and not bench" --ignore tests/attack
 	@tests/hosts/pod_routes || test $$? -eq 77
 	@tests/hosts/podman5 pytest -m "podman and not slow and not bench" || test $$? -eq 77
+	@tests/hosts/systemd pytest --timeout 300 $(systemd_tests) || test $$? -eq 77
 	@tests/hosts/vm pytest --timeout 900 $(vm_tests) || test $$? -eq 77
 
 test-cluster: ## the node against a real kube-apiserver and etcd, where both are on PATH

@@ -90,7 +90,7 @@ def test_burstable_pods_are_given_swap_and_take_it(new_agent: NewAgent) -> None:
     """A pod that takes more than its limit of memory goes on in its share of the swap."""
     swap, memory = psutil.swap_memory().total, os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
     if "memory" not in CONTROLLERS or not swap:
-        pytest.skip("no swap, or no memory controller: ROOTLET_VM_SWAP=4G tests/hosts/vm has both")
+        pytest.skip("no swap, or no memory controller: ROOTLET_VM_SWAP=4G tests/hosts/controllers has both")
     share = 48 * MIB * swap // memory
     agent = new_agent(memorySwap={"swapBehavior": "LimitedSwap"})
     agent.start()

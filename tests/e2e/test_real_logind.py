@@ -1,4 +1,4 @@
-"""A real logind announces a shutdown, waits for the agent, and calls it off: on the virtual machine (tests/hosts/vm).
+"""A real logind announces a shutdown, waits for the agent, and calls it off: on the systems of tests/hosts.
 
 There poweroff.target does nothing, so logind's job of it ends at once, and the user may ask for it.
 """
@@ -43,7 +43,7 @@ def logind_property(name: str) -> str:
 
 
 def obstacle() -> str:
-    """Why a poweroff must not be asked for on this host; empty on the virtual machine."""
+    """Why a poweroff must not be asked for on this host; empty on those systems."""
     if not said("busctl", "call", *LOGIND, "CanPowerOff"):
         return "this host has no logind"
     if said("systemctl", "show", "--property=Description", "--value", "poweroff.target") != POWEROFF:

@@ -1,0 +1,141 @@
+"""Rotation of the log of a real container, whose conmon writes all the time: the process that rotates is killed at each
+single step, and the next one finds out what is the matter."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import itertools
+import os
+import signal
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Final
+
+import psutil
+import pytest
+
+from tests.contract.podman_host import DEADLINE_S, PodmanHost, container, errors
+from tests.harness.crashing_os import WatchedOs, watched
+from tests.podman_service import PATIENCE
+from workers.api_server.handlers.log_files import LogOptions, stream_log
+from workers.kubecontainer.runtime import ContainerProcess
+from workers.logs.log_reader import LogReader
+from workers.logs.monitor_control import MonitorControl, monitor_control
+from workers.logs.rotate import Doubt, compress_older, rotate
+
+pytestmark = [pytest.mark.podman, pytest.mark.timeout(240 * PATIENCE)]
+
+MODULES: Final = ("workers.logs.rotate",)
+MANY: Final = 1000
+MOST_STEPS: Final = 100
+WRITES: Final = "n=0; until [ -e /stop ]; do seq $n $((n + 19)); n=$((n + 20)); sleep 0.02; done; echo end; sleep 3600"
+
+
+class Log:
+    """A container's log, and those who rotate it one after the other."""
+
+    def __init__(self, file: Path, process: ContainerProcess) -> None:
+        self.file = file
+        self._container_id = process.container_id
+        self._monitor_pid = psutil.Process(process.pid).ppid()
+
+    @contextlib.contextmanager
+    def control(self, system: WatchedOs | None = None) -> Iterator[MonitorControl]:
+        with monitor_control(self._container_id, self._monitor_pid) as control:
+            yield _Told(control, system) if system is not None else control
+
+    def rotated_by_one_that_is_killed(self, step: int) -> bool:
+        """Rotate and compress in a process that dies before its change of that number: False when it has fewer."""
+        pid = os.fork()
+        if pid == 0:
+            code = 1
+            try:
+                with watched(lambda change: _die() if change == step else None, MODULES) as system:
+                    before = self.file.stat().st_ino
+                    rotate(self.file, MANY, time.time(), lambda: self.control(system), None)
+                    _until(lambda: self.file.stat().st_ino != before)
+                    compress_older(self.file, lambda: True)
+                code = 0
+            finally:
+                os._exit(code)
+        _, status = os.waitpid(pid, 0)
+        assert status in (0, signal.SIGKILL)
+        return status != 0
+
+    def finish(self) -> None:
+        """As the next process does, which knows nothing: until the log is another file."""
+        before, doubt = self.file.stat().st_ino, None
+
+        def has_gone_over() -> bool:
+            nonlocal doubt
+            with contextlib.suppress(FileNotFoundError):
+                if self.file.stat().st_ino != before and self.file.stat().st_nlink == 1:
+                    return True
+            doubt = self._rotate_once(doubt)
+            return False
+
+        _until(has_gone_over)
+        compress_older(self.file, lambda: True)
+
+    def _rotate_once(self, doubt: Doubt | None) -> Doubt | None:
+        return rotate(self.file, MANY, time.time(), self.control, doubt).doubt
+
+    async def lines(self) -> list[str]:
+        """All that a client is shown."""
+        reader, text = LogReader(self.file.parent, self.file, LogOptions().since), bytearray()
+
+        async def write(data: bytes) -> None:
+            text.extend(data)
+
+        try:
+            await stream_log(reader, LogOptions(), lambda: True, write)
+        finally:
+            reader.close()
+        return text.decode().splitlines()
+
+
+class _Told(MonitorControl):
+    """To tell the monitor is a change like those of files."""
+
+    def __init__(self, control: MonitorControl, system: WatchedOs) -> None:
+        self._control = control
+        self._system = system
+
+    def has_unread(self) -> bool:
+        return self._control.has_unread()
+
+    def reopen_log(self) -> None:
+        self._system.change()
+        self._control.reopen_log()
+
+
+def _die() -> None:
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+def _until(condition: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + DEADLINE_S * PATIENCE
+    while not condition():
+        assert time.monotonic() < deadline, "conmon does not go over to the new file"
+        time.sleep(0.02)
+
+
+async def test_a_kill_at_each_step_loses_and_doubles_no_line_of_a_real_monitor(host: PodmanHost) -> None:
+    of = host.pod(container("talks", WRITES))
+    assert errors(await host.sync(of)) == []
+    made = (await host.containers())["talks"]
+    [file] = host.logs_dir.glob("*/talks/0.log")
+    log = Log(file, ContainerProcess(container_id=made.id, pid=made.pid))
+    for step in itertools.count():
+        was_killed = await asyncio.to_thread(log.rotated_by_one_that_is_killed, step)
+        await asyncio.to_thread(log.finish)
+        shown = await log.lines()
+        assert [*map(int, shown)] == list(range(len(shown))), f"after a kill at step {step}"
+        if not was_killed:
+            break
+        assert step < MOST_STEPS
+    assert step > 5
+    assert len(list(file.parent.iterdir())) > step
+    assert (await host.containers())["talks"].id == made.id
