@@ -1,5 +1,6 @@
 """Fixtures of all suites."""
 
+import gc
 import signal
 
 import pytest
@@ -21,6 +22,12 @@ settings.load_profile("same")
 def pytest_configure(config: pytest.Config) -> None:
     """podman-py does not close a socket that could not connect; it goes with the exception, whenever that is."""
     config.addinivalue_line("filterwarnings", r"ignore:unclosed <podman\.api\.uds\.UDSSocket:ResourceWarning")
+
+
+def pytest_collection_finish() -> None:
+    """Thousands of tests and the modules of the product stay: no search for garbage has to walk through them again."""
+    gc.collect()
+    gc.freeze()
 
 
 def pytest_sessionstart() -> None:
