@@ -9,7 +9,7 @@ import itertools
 import os
 import signal
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
@@ -18,7 +18,7 @@ import pytest
 
 from tests.contract.podman_host import DEADLINE_S, PodmanHost, container, errors
 from tests.harness.crashing_os import WatchedOs, watched
-from tests.podman_service import PATIENCE
+from tests.podman_service import PATIENCE, wait_until
 from workers.api_server.handlers.log_files import LogOptions, stream_log
 from workers.kubecontainer.runtime import ContainerProcess
 from workers.logs.log_reader import LogReader
@@ -55,7 +55,7 @@ class Log:
                 with watched(lambda change: _die() if change == step else None, MODULES) as system:
                     before = self.file.stat().st_ino
                     rotate(self.file, MANY, time.time(), lambda: self.control(system), None)
-                    _until(lambda: self.file.stat().st_ino != before)
+                    wait_until(lambda: self.file.stat().st_ino != before, DEADLINE_S)
                     compress_older(self.file, lambda: True)
                 code = 0
             finally:
@@ -76,7 +76,7 @@ class Log:
             doubt = self._rotate_once(doubt)
             return False
 
-        _until(has_gone_over)
+        wait_until(has_gone_over, DEADLINE_S)
         compress_older(self.file, lambda: True)
 
     def _rotate_once(self, doubt: Doubt | None) -> Doubt | None:
@@ -113,13 +113,6 @@ class _Told(MonitorControl):
 
 def _die() -> None:
     os.kill(os.getpid(), signal.SIGKILL)
-
-
-def _until(condition: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + DEADLINE_S * PATIENCE
-    while not condition():
-        assert time.monotonic() < deadline, "conmon does not go over to the new file"
-        time.sleep(0.02)
 
 
 async def test_a_kill_at_each_step_loses_and_doubles_no_line_of_a_real_monitor(host: PodmanHost) -> None:
