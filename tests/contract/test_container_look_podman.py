@@ -16,9 +16,9 @@ from workers.proc.pidfd import open_pidfd, wait_ended
 
 pytestmark = pytest.mark.podman
 
-STARTS: Final = 20
 FILE_CLOCK_S: Final = 0.02
 """The clock of files is so much behind at the most, in seconds."""
+STARTS: Final = 20
 """Starts until one has ended in the second in which it began, on a host however busy."""
 RECIPE: Final = f"""FROM {IMAGE}
 LABEL a=image b=image
