@@ -6,7 +6,8 @@ from collections.abc import Iterable, Sequence
 from typing import Final
 
 from tests.cluster_wire.recordings import Recorded
-from tests.cluster_wire.stories import JsonObject, Story, name_of
+from tests.cluster_wire.stories import Story, name_of
+from tests.servers.kube_api.failures import JsonObject
 
 BOOTSTRAP: Final = "node-bootstrap, node-lease"
 LONG: Final = "node-watches, node-status-heartbeat"

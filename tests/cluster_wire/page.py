@@ -101,19 +101,15 @@ def _scenes(scenes: Sequence[str], reasons: Sequence[tuple[SceneDifference, Scen
     for title in scenes:
         own = {reason: None for found, reason in reasons if found.scene == title and not reason.varies}
         rows = [one for one in own if one not in everywhere]
-        yield from (f"| {_linked(title)} | {one.shown} | {one.text} |" for one in rows)
+        yield from (f"| {title} | {one.shown} | {one.text} |" for one in rows)
         if not rows:
-            yield f"| {_linked(title)} | nothing | |"
+            yield f"| {title} | nothing | |"
     yield from (f"| {title} | not lived | {why} |" for title, why in NOT_LIVED.items())
     yield from (f"| {title} | nothing | only the server has said something |" for title in NOTHING_ASKED)
 
 
 def _is_everywhere(reason: SceneReason) -> bool:
     return reason.scene in ("", "node-")
-
-
-def _linked(title: str) -> str:
-    return title
 
 
 def _shown(what: str) -> str:

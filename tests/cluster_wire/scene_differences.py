@@ -10,8 +10,9 @@ from typing import Any, Final, NamedTuple
 from tests.cluster_wire.differences import Difference, differences
 from tests.cluster_wire.recordings import Recorded
 from tests.cluster_wire.shapes import kind_of, of_recordings, of_requests
-from tests.cluster_wire.stories import JsonObject, Story
+from tests.cluster_wire.stories import Story
 from tests.cluster_wire.told import NEVER, in_general, told
+from tests.servers.kube_api.failures import JsonObject
 from tests.servers.kube_api.requests import Request
 
 RECORDED_NODE: Final = "node1"

@@ -10,8 +10,8 @@ from dataclasses import dataclass, field
 from typing import Any, Final, Literal
 
 from tests.cluster_wire.recordings import Recorded
+from tests.servers.kube_api.failures import JsonObject
 
-JsonObject = dict[str, Any]
 ActKind = Literal["create", "write", "remove", "resize", "debug", "evict", "delete", "release", "configure"]
 MIRROR: Final = "kubernetes.io/config.mirror"
 _EVICTED: Final = "EvictionByEvictionAPI"

@@ -8,7 +8,8 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Final
 
-JsonObject = dict[str, Any]
+from tests.servers.kube_api.failures import JsonObject
+
 Told = dict[str, list[str]]
 """Fact to its values; two that follow each other differ."""
 NEVER: Final = "-"
