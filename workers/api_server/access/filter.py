@@ -23,7 +23,16 @@ from ipc.wire.server_settings import ServerSettings
 from workers.api_server.access.attributes import Attributes, request_attributes
 from workers.api_server.access.reviews import ReviewError
 from workers.api_server.access.rules import forbidden, is_allowed, unanswered
-from workers.api_server.access.users import TokenFileError, Tokens, User, authenticate, bearer_token, known, read_tokens
+from workers.api_server.access.users import (
+    Certificate,
+    TokenFileError,
+    Tokens,
+    User,
+    authenticate,
+    bearer_token,
+    known,
+    read_tokens,
+)
 from workers.api_server.core.request_keys import USER
 from workers.api_server.core.route import plain_text
 from workers.kubeclient.errors import ClusterError
@@ -111,11 +120,10 @@ class AccessFilter:
     async def _user(self, request: web.Request) -> User | None:
         """The user of a request. Of a header that stands there twice the first one counts, as in Go. The cluster is
         asked about a token last, as it is the slowest."""
-        tls = None if request.transport is None else request.transport.get_extra_info("ssl_object")
-        certificate, der = (None, None) if tls is None else (tls.getpeercert(), tls.getpeercert(binary_form=True))
+        certificate, der = _shown_certificate(request)
         authorization = request.headers.get(hdrs.AUTHORIZATION, "")
         tokens, anonymous = self._tokens.tokens(), self._settings.anonymous
-        user = authenticate(certificate, authorization, tokens, anonymous, der or b"")
+        user = authenticate(certificate, authorization, tokens, anonymous, der)
         token = bearer_token(authorization)
         if user is not None or token is None or self._token_reviews is None:
             return user
@@ -130,3 +138,12 @@ class AccessFilter:
         if self._access_reviews is not None:
             return await self._access_reviews.is_allowed(user, wanted)
         return is_allowed(user, wanted, self._settings.rules)
+
+
+def _shown_certificate(request: web.Request) -> tuple[Certificate | None, bytes]:
+    """The certificate that a client has shown at the handshake, decoded then, and as it is."""
+    transport = request.transport
+    certificate: Certificate | None = None if transport is None else transport.get_extra_info("peercert")
+    if transport is None or not certificate:
+        return certificate, b""
+    return certificate, transport.get_extra_info("ssl_object").getpeercert(binary_form=True)
