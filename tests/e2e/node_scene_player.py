@@ -87,8 +87,7 @@ class NodeScenePlayer:
         begun = self._cluster.time()
         with self.scene(node_scenes.LONG):
             self._cluster.do(lambda server: server.faults.drop_watches())
-            for kind in _WATCHES:
-                self._until_asked(kind, lambda one, kind=kind: _kind(one) == kind, since=begun)  # type: ignore[misc]
+            self._until_all_asked(_WATCHES, begun)
             self._until_asked("PATCH", lambda request: request.path == f"/api/v1/nodes/{NODE}/status")
 
     def be_asked(self, port: int, asked: Sequence[Recorded]) -> None:
@@ -115,7 +114,7 @@ class NodeScenePlayer:
             self._node.configure({"evictionHard": {"memory.available": ALL_MEMORY}})
             self._restart()
             for name in (web, badimg):
-                self._node.until(lambda name=name: self._phase(name) == "Failed", f"{name} is evicted")  # type: ignore[misc]
+                self._until_evicted(name)
             self._node.until(lambda: self._condition("MemoryPressure") == "True", "the Node says so")
             self._node.configure({"evictionHard": {}})
             self._restart()
@@ -146,18 +145,24 @@ class NodeScenePlayer:
         """Restart the agent, and wait for the last of what every start asks."""
         begun = self._cluster.time()
         self._node.restart()
-        for kind in _OF_A_START:
-            self._until_asked(kind, lambda one, kind=kind: _kind(one) == kind, since=begun)  # type: ignore[misc]
+        self._until_all_asked(_OF_A_START, begun)
 
-    def _until_asked(
-        self, what: str, test: Callable[[Request], bool], times: int = 1, since: float | None = None
-    ) -> None:
-        begun = self._cluster.time() if since is None else since
+    def _until_all_asked(self, kinds: Sequence[str], since: float) -> None:
+        def is_asked() -> bool:
+            return set(kinds) <= {_kind(one) for one in self._cluster.requests(lambda request: request.at >= since)}
+
+        self._node.until(is_asked, f"{', '.join(kinds)} were asked")
+
+    def _until_asked(self, what: str, test: Callable[[Request], bool], times: int = 1) -> None:
+        begun = self._cluster.time()
 
         def is_asked() -> bool:
             return len(self._cluster.requests(lambda request: request.at >= begun and test(request))) >= times
 
         self._node.until(is_asked, f"{what} was asked")
+
+    def _until_evicted(self, name: str) -> None:
+        self._node.until(lambda: self._cluster.status(name).get("phase") == "Failed", f"{name} is evicted")
 
     def _until_ready(self) -> None:
         self._node.until(lambda: self._condition("Ready") == "True", "the Node is ready")
@@ -166,9 +171,6 @@ class NodeScenePlayer:
         nodes: list[Json] = self._cluster.do(lambda server: server.store.all("nodes"))
         conditions = nodes[0].get("status", {}).get("conditions", ()) if nodes else ()
         return next((str(each["status"]) for each in conditions if each["type"] == type_), "")
-
-    def _phase(self, name: str) -> str:
-        return str(self._cluster.status(name).get("phase", ""))
 
 
 _WATCHES: Final = (
