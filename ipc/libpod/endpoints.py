@@ -91,7 +91,7 @@ INFO: Final = Endpoint("info", "GET", "info", Kind.INSPECT, answers.Info)
 EVENTS: Final = Endpoint("events", "GET", "events", Kind.EVENTS, answers.Event)
 
 LIST_PODS: Final = Endpoint("list pods", "GET", "pods/json", Kind.LIST, answers.ListPod)
-LIST_EMPTY_PODS: Final = Endpoint("list empty pods", "GET", "pods/json", Kind.LIST, answers.ListPod)
+LIST_EMPTY_PODS: Final = msgspec.structs.replace(LIST_PODS, call="list empty pods")
 INSPECT_POD: Final = Endpoint("inspect pod", "GET", "pods/{}/json", Kind.INSPECT, answers.InspectPod)
 CREATE_POD: Final = Endpoint("create pod", "POST", "pods/create", Kind.CREATE, answers.Created)
 START_POD: Final = Endpoint("start pod", "POST", "pods/{}/start", Kind.START, Nothing)
