@@ -13,7 +13,7 @@ from supervisor.host_watch import HostWatch
 from supervisor.processes.child_manager import ChildManager
 from supervisor.processes.podman_health import PodmanHealth
 from supervisor.processes.podman_service import PodmanService
-from supervisor.processes.worker_pool import API_SLOT, NODE_SLOT
+from supervisor.processes.worker_pool import fed_slots
 from supervisor.sources.manager import SourceManager
 from supervisor.syncloop.sync_loop import SyncLoop
 from supervisor.version import VERSION
@@ -83,6 +83,5 @@ class AgentReport:
             conditions=conditions,
             unhealthy_devices=self._host.unhealthy_devices,
         )
-        self._children.send(API_SLOT, state)
-        if settings.cluster.is_configured:
-            self._children.send(NODE_SLOT, state)
+        for slot in fed_slots(is_member=settings.cluster.is_configured):
+            self._children.send(slot, state)

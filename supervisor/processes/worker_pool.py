@@ -40,6 +40,12 @@ PAUSE_MAX_S = 5.0
 """Longest such pause, in seconds."""
 
 
+def fed_slots(*, is_member: bool) -> tuple[int, ...]:
+    """Slots of those who tell others of pods and of the agent. ``is_member``: this host is a node of a cluster, to
+    which the node worker speaks."""
+    return (API_SLOT, NODE_SLOT) if is_member else (API_SLOT,)
+
+
 def longest_hang_s(heartbeat_timeout_s: float) -> float:
     """Seconds within which a child that hangs is gone, including the ticks at which the board is read."""
     return heartbeat_timeout_s + 2 * ABORT_WINDOW_S

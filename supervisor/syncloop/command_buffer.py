@@ -20,17 +20,16 @@ from ipc.messages.node_worker import (
 from ipc.messages.pod_worker import CancelSync
 from supervisor.podworkers.board_rows import NO_ROW
 from supervisor.podworkers.pod_worker_state import PodWorkerState
-from supervisor.processes.worker_pool import API_SLOT, NODE_SLOT
+from supervisor.processes.worker_pool import NODE_SLOT
 from supervisor.protocol.commands import LoopCommand, Send
 
 
 class CommandBuffer:
     """Commands in their order. Nothing is kept for a child that is away: it is sent what it needs when it comes up."""
 
-    def __init__(self, *, tells_cluster: bool = False) -> None:
-        """``tells_cluster``: this host is a node of one, to which the node worker speaks."""
-        self.fed = (API_SLOT, NODE_SLOT) if tells_cluster else (API_SLOT,)
-        """Slots of those who tell others of pods."""
+    def __init__(self, fed: tuple[int, ...]) -> None:
+        """``fed``: slots of those who tell others of pods."""
+        self.fed = fed
         self._up: dict[int, int] = {}
         self._commands: list[LoopCommand] = []
 

@@ -29,7 +29,7 @@ from supervisor.podworkers.pod_worker_state import PodWorkerState
 from supervisor.podworkers.poison_pods import PoisonPods
 from supervisor.podworkers.sharding import worker_limits
 from supervisor.podworkers.work_queue import WorkQueue
-from supervisor.processes.worker_pool import longest_hang_s
+from supervisor.processes.worker_pool import fed_slots, longest_hang_s
 from supervisor.record.pod_texts import PodTexts
 from supervisor.record.status_manager import StatusManager
 from supervisor.syncloop.announcer import Announcer
@@ -57,7 +57,7 @@ class LoopParts:
         self.pulls = ImagePulls(pull_limits(settings))
         self.image_gc = ImageGc()
         self.probes = ProbeManager()
-        self.out = CommandBuffer(tells_cluster=settings.cluster.is_configured)
+        self.out = CommandBuffer(fed_slots(is_member=settings.cluster.is_configured))
         self.texts = PodTexts(self.pod_table, self.objects)
         self.allocations = AllocationManager()
         self.devices = DeviceManager(node.devices, self.allocations, self.cache.statuses)
