@@ -25,7 +25,7 @@ from tests.e2e.test_cluster_objects import service
 from tests.podman_service import IMAGE
 from tests.registry import Registry
 
-pytestmark = [pytest.mark.e2e, pytest.mark.podman, pytest.mark.slow, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.e2e, pytest.mark.podman, pytest.mark.timeout(600)]
 
 PRESENT: Final = "localhost/busybox:1.35"
 PULLED: Final = "localhost:5000/team/busybox:1.35"
