@@ -9,11 +9,13 @@ from typing import Any
 
 import pytest
 
+from tests import registry
 from tests.e2e.agent import Agent
 from tests.e2e.cluster import Cluster, running_cluster
 from tests.e2e.pod_servers import PodServers
 from tests.e2e.short_node import directory_in_memory, storage_in_memory
 from tests.podman_service import PodmanService
+from tests.registry import Registry
 
 NewAgent = Callable[..., Agent]
 
@@ -73,6 +75,25 @@ def store_in_memory(monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     """A Podman storage of its own on a file system that is memory, for this process and its children."""
     with storage_in_memory(monkeypatch) as store:
         yield store
+
+
+@pytest.fixture(scope="module")
+def shop(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Registry]:
+    """A registry for all tests of a file."""
+    yield from _registry(tmp_path_factory, login=False)
+
+
+@pytest.fixture(scope="module")
+def closed_shop(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Registry]:
+    """One that wants a login."""
+    yield from _registry(tmp_path_factory, login=True)
+
+
+def _registry(tmp_path_factory: pytest.TempPathFactory, *, login: bool) -> Iterator[Registry]:
+    if reason := registry.why_not():
+        pytest.skip(reason)
+    with registry.registry(tmp_path_factory.mktemp("shop"), login=login) as made:
+        yield made
 
 
 @pytest.fixture(scope="module")

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
@@ -27,22 +25,14 @@ TEAM: Final = "registry.example/team"
 
 
 @pytest.fixture(scope="module")
-def shop(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Registry]:
-    if reason := registry.why_not():
-        pytest.skip(reason)
-    with contextlib.ExitStack() as stack:
-        yield stack.enter_context(registry.registry(tmp_path_factory.mktemp("closed"), login=True))
-
-
-@pytest.fixture(scope="module")
-def programs(shop: Registry, tmp_path_factory: pytest.TempPathFactory) -> Path:
+def programs(closed_shop: Registry, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A directory with a provider that gives nothing without a token, its configuration, and what it was ``asked``."""
     directory = tmp_path_factory.mktemp("providers")
     answer = {
         "kind": "CredentialProviderResponse",
         "apiVersion": V1,
         "cacheKeyType": "Registry",
-        "auth": {shop.address: {"username": USER, "password": PASSWORD}},
+        "auth": {closed_shop.address: {"username": USER, "password": PASSWORD}},
     }
     (directory / "answer").write_text(json.dumps(answer))
     program = directory / "shop-login"
@@ -51,7 +41,7 @@ def programs(shop: Registry, tmp_path_factory: pytest.TempPathFactory) -> Path:
     stated = {
         "name": program.name,
         "apiVersion": V1,
-        "matchImages": [shop.address],
+        "matchImages": [closed_shop.address],
         "defaultCacheDuration": "1h",
         "tokenAttributes": {
             "serviceAccountTokenAudience": AUDIENCE,
@@ -68,7 +58,7 @@ def programs(shop: Registry, tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="module")
 def node(
     cluster: Cluster,
-    shop: Registry,
+    closed_shop: Registry,
     programs: Path,
     tmp_path_factory: pytest.TempPathFactory,
     new_shared_agent: NewAgent,
@@ -77,7 +67,7 @@ def node(
     made = new_shared_agent(
         imageCredentialProviderConfig=str(programs / "config.yaml"), imageCredentialProviderBinDir=str(programs)
     )
-    made.environment |= registry.registries_conf(tmp_path_factory.mktemp("podman-env"), shop.address)
+    made.environment |= registry.registries_conf(tmp_path_factory.mktemp("podman-env"), closed_shop.address)
     cluster.join(made, tmp_path_factory.mktemp("kubeconfig"))
     made.start()
     return made
@@ -94,15 +84,15 @@ def as_account(name: str, manifest: Json) -> Json:
 
 
 def test_pods_of_an_account_that_the_program_knows_get_its_images(
-    cluster: Cluster, node: Agent, shop: Registry, programs: Path
+    cluster: Cluster, node: Agent, closed_shop: Registry, programs: Path
 ) -> None:
-    shop.push("team/app", "1")
-    image = f"{shop.address}/team/app:1"
+    closed_shop.push("team/app", "1")
+    image = f"{closed_shop.address}/team/app:1"
     cluster.create(account("builder", **{TEAM: "red"}), account("stranger"))
     cluster.schedule(as_account("builder", wanting("mine", image)))
     node.until(lambda: cluster.is_ready("mine"), "the pod has its image")
     (asked,) = (json.loads(line) for line in (programs / "asked").read_text().splitlines())
-    assert (asked["image"], asked["serviceAccountAnnotations"]) == (f"{shop.address}/team/app", {TEAM: "red"})
+    assert (asked["image"], asked["serviceAccountAnnotations"]) == (f"{closed_shop.address}/team/app", {TEAM: "red"})
     user = cluster.do(lambda server: server.tokens.user(asked["serviceAccountToken"], AUDIENCE))
     assert user is not None
     assert user.name == "system:serviceaccount:default:builder"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 from collections.abc import Iterator, Sequence
 from typing import Final
 
@@ -53,14 +52,6 @@ def _objects(found: list[Recorded]) -> Iterator[Json]:
         if one.scene == "pod-life" and object_.get("kind") in ("ConfigMap", "Secret"):
             metadata = {"name": object_["metadata"]["name"]}
             yield {"kind": object_["kind"], "apiVersion": "v1", "metadata": metadata, "data": object_["data"]}
-
-
-@pytest.fixture(scope="module")
-def shop(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Registry]:
-    if reason := registry.why_not():
-        pytest.skip(reason)
-    with contextlib.ExitStack() as stack:
-        yield stack.enter_context(registry.registry(tmp_path_factory.mktemp("open")))
 
 
 @pytest.fixture(scope="module")

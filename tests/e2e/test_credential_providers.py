@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -22,22 +20,14 @@ V1 = "credentialprovider.kubelet.k8s.io/v1"
 
 
 @pytest.fixture(scope="module")
-def shop(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Registry]:
-    if reason := registry.why_not():
-        pytest.skip(reason)
-    with contextlib.ExitStack() as stack:
-        yield stack.enter_context(registry.registry(tmp_path_factory.mktemp("closed"), login=True))
-
-
-@pytest.fixture(scope="module")
-def programs(shop: Registry, tmp_path_factory: pytest.TempPathFactory) -> Path:
+def programs(closed_shop: Registry, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A directory with a provider, its configuration, and ``asked``, where it keeps what it was asked."""
     directory = tmp_path_factory.mktemp("providers")
     answer = {
         "kind": "CredentialProviderResponse",
         "apiVersion": V1,
         "cacheKeyType": "Image",
-        "auth": {shop.address: {"username": USER, "password": PASSWORD}},
+        "auth": {closed_shop.address: {"username": USER, "password": PASSWORD}},
     }
     (directory / "answer").write_text(json.dumps(answer))
     program = directory / "shop-login"
@@ -46,7 +36,7 @@ def programs(shop: Registry, tmp_path_factory: pytest.TempPathFactory) -> Path:
     stated = {
         "name": program.name,
         "apiVersion": V1,
-        "matchImages": [f"{shop.address}/known"],
+        "matchImages": [f"{closed_shop.address}/known"],
         "defaultCacheDuration": "1h",
         "args": ["get"],
         "env": [{"name": "ANSWER", "value": str(directory / "answer")}],
@@ -58,35 +48,37 @@ def programs(shop: Registry, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def agent(
-    shop: Registry, programs: Path, tmp_path_factory: pytest.TempPathFactory, new_shared_agent: NewAgent
+    closed_shop: Registry, programs: Path, tmp_path_factory: pytest.TempPathFactory, new_shared_agent: NewAgent
 ) -> Agent:
     """An agent whose user has no login for the registry."""
     made = new_shared_agent(
         imageCredentialProviderConfig=str(programs / "config.yaml"), imageCredentialProviderBinDir=str(programs)
     )
-    made.environment |= registry.registries_conf(tmp_path_factory.mktemp("podman-env"), shop.address)
+    made.environment |= registry.registries_conf(tmp_path_factory.mktemp("podman-env"), closed_shop.address)
     made.start()
     return made
 
 
 def test_a_pod_without_a_secret_gets_the_images_that_the_program_has_logins_for(
-    agent: Agent, shop: Registry, programs: Path
+    agent: Agent, closed_shop: Registry, programs: Path
 ) -> None:
     for name in ("known/one", "known/two", "unknown"):
-        shop.push(name, "1")
-    known = f"{shop.address}/known/one:1"
+        closed_shop.push(name, "1")
+    known = f"{closed_shop.address}/known/one:1"
     agent.write(
         wanting("plain", known, policy="Always"),
-        wanting("stranger", f"{shop.address}/unknown:1"),
-        pull_secret("wrong", shop.address, WRONG_PASSWORD),
-        wanting("after-a-secret", f"{shop.address}/known/two:1", "wrong"),
+        wanting("stranger", f"{closed_shop.address}/unknown:1"),
+        pull_secret("wrong", closed_shop.address, WRONG_PASSWORD),
+        wanting("after-a-secret", f"{closed_shop.address}/known/two:1", "wrong"),
     )
     agent.until_running(["plain", "after-a-secret"])
     agent.until(lambda: gets_nothing(agent, "stranger"), "the program is not asked for other images")
     agent.write(wanting("again", known, policy="Always"), wanting("never", known, policy="Never"))
     agent.until_running(["again", "never"])
     asked = [json.loads(line)["image"] for line in (programs / "asked").read_text().splitlines()]
-    assert sorted(asked) == [f"{shop.address}/known/one", f"{shop.address}/known/two"], "its answers are kept"
+    assert sorted(asked) == [f"{closed_shop.address}/known/one", f"{closed_shop.address}/known/two"], (
+        "its answers are kept"
+    )
 
 
 def test_nobody_tells_the_passwords(agent: Agent) -> None:

@@ -25,14 +25,6 @@ FULL = {"imageGCHighThresholdPercent": 1, "imageGCLowThresholdPercent": 0, "imag
 NEVER = {"imageGCHighThresholdPercent": 100, "imageMinimumGCAge": "0s"}
 
 
-@pytest.fixture(scope="module")
-def shop(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Registry]:
-    if reason := registry.why_not():
-        pytest.skip(reason)
-    with registry.registry(tmp_path_factory.mktemp("shop")) as made:
-        yield made
-
-
 @pytest.fixture
 def images(shop: Registry, tmp_path: Path) -> Iterator[Images]:
     made = Images(shop)

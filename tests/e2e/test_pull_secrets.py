@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import base64
-import contextlib
 import json
-from collections.abc import Iterator
 
 import pytest
 
@@ -22,18 +20,10 @@ FAILURES = frozenset({"ErrImagePull", "ImagePullBackOff"})
 
 
 @pytest.fixture(scope="module")
-def shop(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Registry]:
-    if reason := registry.why_not():
-        pytest.skip(reason)
-    with contextlib.ExitStack() as stack:
-        yield stack.enter_context(registry.registry(tmp_path_factory.mktemp("closed"), login=True))
-
-
-@pytest.fixture(scope="module")
-def agent(shop: Registry, tmp_path_factory: pytest.TempPathFactory, new_shared_agent: NewAgent) -> Agent:
+def agent(closed_shop: Registry, tmp_path_factory: pytest.TempPathFactory, new_shared_agent: NewAgent) -> Agent:
     """An agent whose Podman speaks plain HTTP with the registry, and whose user has no login for it."""
     made = new_shared_agent()
-    made.environment |= registry.registries_conf(tmp_path_factory.mktemp("podman-env"), shop.address)
+    made.environment |= registry.registries_conf(tmp_path_factory.mktemp("podman-env"), closed_shop.address)
     made.start()
     return made
 
@@ -59,10 +49,12 @@ def gets_nothing(agent: Agent, name: str) -> bool:
     return agent.waiting(name).get("reason") in FAILURES
 
 
-def test_a_pod_pulls_with_its_own_logins_and_others_do_not(agent: Agent, shop: Registry) -> None:
-    shop.push("private", "1")
-    image = f"{shop.address}/private:1"
-    agent.write(pull_secret("good", shop.address, PASSWORD), pull_secret("wrong", shop.address, WRONG_PASSWORD))
+def test_a_pod_pulls_with_its_own_logins_and_others_do_not(agent: Agent, closed_shop: Registry) -> None:
+    closed_shop.push("private", "1")
+    image = f"{closed_shop.address}/private:1"
+    agent.write(
+        pull_secret("good", closed_shop.address, PASSWORD), pull_secret("wrong", closed_shop.address, WRONG_PASSWORD)
+    )
     agent.write(wanting("has", image, "wrong", "good"))
     agent.until_running(["has"])
     agent.write(
