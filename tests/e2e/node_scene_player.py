@@ -105,11 +105,14 @@ class NodeScenePlayer:
 
     def run_short(self) -> None:
         """Make memory short by a threshold that is changed as in the recording: with the agent's next start."""
+        begun = self._cluster.time()
         web, badimg = node_scenes.UNDER_PRESSURE
         for name, image in ((web, IMAGE), (badimg, NOBODY_HAS)):
             self._cluster.schedule(pod(name, container("c", image=image)), automount=True)
         self._node.until(lambda: self._cluster.is_ready(web), "the pod is ready")
         self._node.until(lambda: _waits(self._cluster.status(badimg)), "the other one waits for its image")
+        self._until_event(web, "Started", begun)
+        self._until_event(badimg, "Failed", begun)
         with self.scene(node_scenes.PRESSURE):
             self._node.configure({"evictionHard": {"memory.available": ALL_MEMORY}})
             self._restart()
@@ -160,6 +163,17 @@ class NodeScenePlayer:
             return len(self._cluster.requests(lambda request: request.at >= begun and test(request))) >= times
 
         self._node.until(is_asked, f"{what} was asked")
+
+    def _until_event(self, name: str, reason: str, since: float) -> None:
+        """Until it was sent: it goes its own way, behind the status."""
+
+        def is_told(request: Request) -> bool:
+            if request.at < since or request.verb != "POST" or not request.path.endswith("/events"):
+                return False
+            event = request.json
+            return bool(event["involvedObject"]["name"] == name and event["reason"] == reason)
+
+        self._node.until(lambda: bool(self._cluster.requests(is_told)), f"{name}: {reason} was told")
 
     def _until_evicted(self, name: str) -> None:
         self._node.until(lambda: self._cluster.status(name).get("phase") == "Failed", f"{name} is evicted")
