@@ -1,4 +1,4 @@
-"""Whatever may happen at any time: what people do, what processes do, and how often."""
+"""Table of the disturbances that may come at any time, by people and by processes, and how often each does."""
 
 from __future__ import annotations
 
