@@ -14,8 +14,8 @@ from tests.sim.cluster.mutations import CLUSTER_MUTATIONS
 from tests.sim.cluster.simulation import ClusterOptions
 from tests.sim.frame import Outcome
 from tests.sim.mutations import MUTATIONS, OF_CLAIMS
+from tests.sim.options import Options
 from tests.sim.processes import available_cpus, outcomes
-from tests.sim.simulation import Options
 
 
 def main() -> int:

@@ -55,49 +55,49 @@ class Frame(ABC):
     """The part of a driver that knows nothing of what it drives."""
 
     def __init__(self, trace: Trace, clock: SimClock) -> None:
-        self._trace = trace
-        self._clock = clock
+        self.trace = trace
+        self.clock = clock
 
-    def _listen_for_errors(self) -> None:
+    def listen_for_errors(self) -> None:
         """An error that nobody has caught breaks the promise that there is none."""
 
         def found(_: asyncio.AbstractEventLoop, context: dict[str, object]) -> None:
-            self._trace.broke(f"internal error: {context.get('message')} {context.get('exception')!r}")
+            self.trace.broke(f"internal error: {context.get('message')} {context.get('exception')!r}")
 
         asyncio.get_running_loop().set_exception_handler(found)
 
     @abstractmethod
-    def _look(self) -> None:
+    def look(self) -> None:
         """Slow checks, after every step."""
 
     @abstractmethod
-    def _unsettled(self, before: Mapping[str, str] | None) -> Mapping[str, str]:
+    def unsettled(self, before: Mapping[str, str] | None) -> Mapping[str, str]:
         """Pods that are not as they are wanted, each with the reason; ``before``: those of before, or None."""
 
-    async def _come_to_rest(self) -> None:
+    async def come_to_rest(self) -> None:
         """Within the bound everything is as it is wanted: each at some moment of its own, or all at one."""
-        wrong = self._unsettled(None)
-        end_at = self._now + SETTLE_S
-        while wrong and self._now < end_at:
-            await self._step(STEP_S)
-            wrong = self._unsettled(wrong)
+        wrong = self.unsettled(None)
+        end_at = self.now + SETTLE_S
+        while wrong and self.now < end_at:
+            await self.step(STEP_S)
+            wrong = self.unsettled(wrong)
         if wrong:
             words = "; ".join(f"{uid[:8]}: {why}" for uid, why in wrong.items())
-            self._trace.broke(f"after {SETTLE_S:g} quiet seconds: {words}")
-        self._trace.check()
+            self.trace.broke(f"after {SETTLE_S:g} quiet seconds: {words}")
+        self.trace.check()
 
-    async def _until(self, is_so: Callable[[], bool], what: str, within_s: float = DOWN_S) -> None:
-        end_at = self._now + within_s
+    async def until(self, is_so: Callable[[], bool], what: str, within_s: float = DOWN_S) -> None:
+        end_at = self.now + within_s
         while not is_so():
-            if self._now >= end_at:
-                self._trace.broke(f"not within {within_s:g} s: {what}")
-            await self._step(STEP_S)
+            if self.now >= end_at:
+                self.trace.broke(f"not within {within_s:g} s: {what}")
+            await self.step(STEP_S)
 
-    async def _step(self, seconds: float) -> None:
+    async def step(self, seconds: float) -> None:
         await asyncio.sleep(seconds)
-        self._look()
-        self._trace.check()
+        self.look()
+        self.trace.check()
 
     @property
-    def _now(self) -> float:
-        return self._clock.now().mono
+    def now(self) -> float:
+        return self.clock.now().mono

@@ -16,7 +16,8 @@ from tests.sim.cluster.mutations import CLUSTER_MUTATIONS
 from tests.sim.cluster.simulation import ClusterOptions, simulate_cluster
 from tests.sim.frame import Outcome
 from tests.sim.mutations import MUTATIONS, OF_CLAIMS
-from tests.sim.simulation import Options, simulate_seed
+from tests.sim.options import Options
+from tests.sim.simulation import simulate_seed
 
 ALL_MUTATIONS: Final = {**MUTATIONS, **OF_CLAIMS, **CLUSTER_MUTATIONS}
 AHEAD: Final = 4

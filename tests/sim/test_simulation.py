@@ -13,8 +13,9 @@ import pytest
 
 from ipc.host.clock import SystemClock
 from tests.sim.mutations import MUTATIONS, OF_CLAIMS
+from tests.sim.options import Options
 from tests.sim.processes import AHEAD, outcomes
-from tests.sim.simulation import Options, simulate_seed
+from tests.sim.simulation import simulate_seed
 
 SEEDS = 300
 SEEDS_IN_ANY_CASE = 30

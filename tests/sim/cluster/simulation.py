@@ -50,10 +50,10 @@ from tests.sim.pods import PRESENT, PROGRAMS, PULLED, PodMaker
 from tests.sim.pressure import Marks
 from tests.sim.probes import SimProbes
 from tests.sim.runtime import NOISY, QUIET, SimPodman, uid_of
-from tests.sim.simulation import PODS_PER_WORKER, WALL
 from tests.sim.trace import Trace
 from tests.sim.watch import Watch
 from tests.sim.worker_settings import worker_settings
+from tests.sim.world import PODS_PER_WORKER, WALL
 
 HOUR_S: Final = 3600.0
 AN_HOUR: Final = 0.3
@@ -109,19 +109,19 @@ class ClusterSimulation(Frame):
         self._maker = PodMaker(random.Random(rng.random()))
         self._static: dict[str, Pod] = {}
         self._made = 0
-        self._faults = Faults(trace, self._clock)
-        watch = Watch(trace, self._clock, lambda uid: self._agent.in_flight.get(uid))
+        self._faults = Faults(trace, self.clock)
+        watch = Watch(trace, self.clock, lambda uid: self._agent.in_flight.get(uid))
         watch.excused = self._faults.excuses
-        self._podman = SimPodman(self._clock, rng, watch, images=[PRESENT], registry=PULLED)
+        self._podman = SimPodman(self.clock, rng, watch, images=[PRESENT], registry=PULLED)
         self._podman.commands.update(PROGRAMS)
         watch.podman = self._podman
         self._rules = ServerRules(trace, self._podman)
-        self._server = SimServer(rng, self._clock, self._rules)
+        self._server = SimServer(rng, self.clock, self._rules)
         if options.skew_s is not None:
             self._server.skew_s = options.skew_s
         self._network = SimNetwork(rng, self._server, trace.note)
         self._values = PodValues(self._server, self._network, trace, directory)
-        self._host = SimHost(rng, self._podman, self._clock)
+        self._host = SimHost(rng, self._podman, self.clock)
         self._host.is_quiet = True
         self._return: asyncio.TimerHandle | None = None
         """When the server of the noise is back."""
@@ -148,7 +148,7 @@ class ClusterSimulation(Frame):
             objects=SimObjects(rng),
             host=self._host,
             marks=Marks(trace),
-            clock=self._clock,
+            clock=self.clock,
             settings=settings,
             worker_settings=msgspec.structs.replace(
                 worker_settings(directory),
@@ -163,7 +163,7 @@ class ClusterSimulation(Frame):
 
     async def run(self) -> None:
         """Raises Violation."""
-        self._listen_for_errors()
+        self.listen_for_errors()
         installed = (self._faults.installed(), self._host.installed(), self._network.installed(), machine_installed())
         with contextlib.ExitStack() as stack:
             for context in (*installed, self._values.silent()):
@@ -183,14 +183,14 @@ class ClusterSimulation(Frame):
 
     async def _make_noise(self) -> None:
         self._podman.odds, self._network.weather = NOISY, STORM
-        end_at = self._now + self._options.noise_s
+        end_at = self.now + self._options.noise_s
         acts, weights = list(NOISE), list(NOISE.values())
-        while self._now < end_at:
-            await self._step(self._rng.uniform(0.0, 2 * STEP_S))
+        while self.now < end_at:
+            await self.step(self._rng.uniform(0.0, 2 * STEP_S))
             self._rng.choices(acts, weights)[0](self)
 
     async def _settle(self) -> None:
-        self._trace.note("quiet from here")
+        self.trace.note("quiet from here")
         self._podman.odds, self._network.weather = QUIET, CALM
         self._podman.revive()
         self._faults.clear()
@@ -201,18 +201,18 @@ class ClusterSimulation(Frame):
             if child is not None:
                 child.go_on()
         self._agent.state(self._static)
-        await self._come_to_rest()
+        await self.come_to_rest()
 
     async def _be_well(self) -> None:
         """For longer than tokens are good: each is renewed in time."""
         if self._rng.random() >= AN_HOUR:
             return
-        steady, end_at = self._steady(), self._now + 1.5 * HOUR_S
-        while self._now < end_at:
-            await self._step(WELL_STEP_S)
+        steady, end_at = self._steady(), self.now + 1.5 * HOUR_S
+        while self.now < end_at:
+            await self.step(WELL_STEP_S)
             for uid, sync in self._agent.newest.items():
                 if uid in self._server.pods() and (why := next(self._values.expired(sync.objects), "")):
-                    self._trace.broke(f"{uid[:8]}: {why}")
+                    self.trace.broke(f"{uid[:8]}: {why}")
         self._compare(steady, self._steady(), "while the server was well")
 
     async def _be_away(self) -> None:
@@ -221,7 +221,7 @@ class ClusterSimulation(Frame):
         away_s = HOUR_S if self._rng.random() < AN_HOUR else self._rng.uniform(0.0, MINUTES_S)
         away_s = away_s if self._options.away_s is None else self._options.away_s
         self._network.become(self._rng.choice((Reach.SILENT, Reach.DEAD)))
-        await self._step(self._rng.uniform(0.0, away_s))
+        await self.step(self._rng.uniform(0.0, away_s))
         if self._rng.random() < KILLED:
             self._agent.die("killed while the server is away")
             self._restart_agent()
@@ -229,10 +229,10 @@ class ClusterSimulation(Frame):
         self.change_pod()
         self.change_config()
         self.change_secret()
-        await self._step(away_s)
+        await self.step(away_s)
         self._compare(steady, self._steady(), "while the server was away")
         self._network.become(Reach.FINE)
-        await self._come_to_rest()
+        await self.come_to_rest()
         self._compare(steady, self._steady(), "when the server was back")
 
     async def _lose_node(self) -> None:
@@ -240,23 +240,23 @@ class ClusterSimulation(Frame):
         this agent has found it: one that was away for long registers with its first words. That agent hears of the
         server before it hears of Podman."""
         registers = self._registrations_before
-        await self._until(lambda: self._rules.registrations > registers, "the agent has registered", DOWN_S)
+        await self.until(lambda: self._rules.registrations > registers, "the agent has registered", DOWN_S)
         steady = self._steady()
-        self._trace.note("somebody deletes the Node")
+        self.trace.note("somebody deletes the Node")
         self._server.store.delete("nodes", "", NODE)
-        await self._step(self._rng.uniform(1.0, MINUTES_S))
+        await self.step(self._rng.uniform(1.0, MINUTES_S))
         self._compare(steady, self._steady(), "while there was no Node")
         if self._server.store.has("nodes", "", NODE):
-            self._trace.broke("the Node was made again by an agent that was told of its deletion")
+            self.trace.broke("the Node was made again by an agent that was told of its deletion")
         self._agent.die("to register its Node again")
         self._podman.die("as the agent starts")
         running = self._in_phase("Running")
         self._restart_agent()
         self._agent.state(self._static)
-        await self._until(lambda: not self._podman.is_down, "Podman is back", DOWN_S)
+        await self.until(lambda: not self._podman.is_down, "Podman is back", DOWN_S)
         if told := running & self._in_phase("Pending"):
-            self._trace.broke(f"the server is told of {sorted(told)} what nobody has observed")
-        await self._come_to_rest()
+            self.trace.broke(f"the server is told of {sorted(told)} what nobody has observed")
+        await self.come_to_rest()
         self._compare(steady, self._steady(), "when there was a Node again")
 
     def _in_phase(self, phase: str) -> frozenset[str]:
@@ -270,27 +270,27 @@ class ClusterSimulation(Frame):
             return
         before, steady = self._server.pods(), self._steady()
         revision = self._rng.choice(found)
-        self._trace.note(f"the store of {self._server.store.revision} is that of {revision} again")
+        self.trace.note(f"the store of {self._server.store.revision} is that of {revision} again")
         self._server.restore(revision)
         self._values.mend_claim()
         self._network.break_all()
         self._backups.clear()
-        await self._come_to_rest()
+        await self.come_to_rest()
         same = {uid for uid, pod in self._server.pods().items() if uid in before and pod["spec"] == before[uid]["spec"]}
         kept = {uid: ids for uid, ids in steady.items() if uid in same}
         self._compare(kept, self._steady(), "by the restore")
 
     async def _take_down(self) -> None:
-        self._trace.note("everything goes")
+        self.trace.note("everything goes")
         self._static.clear()
         self._agent.state({})
         for pod in self._server.pods().values():
             with contextlib.suppress(Refusal):
                 self._server.delete(pod["metadata"]["name"])
-        await self._until(lambda: not self._server.pods(), "the server has no pods", DOWN_S)
-        await self._until(lambda: not (self._podman.uids() or self._agent.told), "nothing is left", DOWN_S)
+        await self.until(lambda: not self._server.pods(), "the server has no pods", DOWN_S)
+        await self.until(lambda: not (self._podman.uids() or self._agent.told), "nothing is left", DOWN_S)
 
-    def _unsettled(self, before: Mapping[str, str] | None) -> Mapping[str, str]:
+    def unsettled(self, before: Mapping[str, str] | None) -> Mapping[str, str]:
         """There is a moment at which all agree."""
         return {"all": "not looked at"} if before is None else self._wrong()
 
@@ -335,7 +335,7 @@ class ClusterSimulation(Frame):
             yield from differences(mirror, told, is_static=True)
 
     def _complaints(self, pod: Pod, told: PodChanged | None) -> Iterator[str]:
-        return complaints(pod, self._podman, told, self._clock.now().wall, edited=True)
+        return complaints(pod, self._podman, told, self.clock.now().wall, edited=True)
 
     def _wrong_node(self) -> Iterator[str]:
         """The Node is there and ready, its lease was renewed, by the clock of the node."""
@@ -348,7 +348,7 @@ class ClusterSimulation(Frame):
         ready = [each["status"] for each in node["status"].get("conditions", ()) if each["type"] == "Ready"]
         if ready != ["True"]:
             yield f"Ready is {ready}"
-        age_s = self._clock.now().wall - datetime.fromisoformat(lease["spec"]["renewTime"]).timestamp()
+        age_s = self.clock.now().wall - datetime.fromisoformat(lease["spec"]["renewTime"]).timestamp()
         if age_s > LEASE_S:
             yield f"its lease was renewed {age_s:.0f} s ago"
 
@@ -376,12 +376,12 @@ class ClusterSimulation(Frame):
             if uid not in self._rules.unwanted and not ids <= after.get(uid, frozenset())
         ]
         if lost:
-            self._trace.broke(f"containers of {lost} have ended {when}")
-        self._trace.check()
+            self.trace.broke(f"containers of {lost} have ended {when}")
+        self.trace.check()
 
-    def _look(self) -> None:
-        if not self._backups or self._now > self._backups[-1][0] + BACKUP_PERIOD_S:
-            self._backups.append((self._now, self._server.store.revision))
+    def look(self) -> None:
+        if not self._backups or self.now > self._backups[-1][0] + BACKUP_PERIOD_S:
+            self._backups.append((self.now, self._server.store.revision))
 
     # --- what people do ---
 
@@ -389,13 +389,13 @@ class ClusterSimulation(Frame):
         name = self._rng.choice(NAMES)
         pod = next((pod for pod in self._server.pods().values() if pod["metadata"]["name"] == name), None)
         if pod is None:
-            self._trace.note(f"somebody makes {name}")
+            self.trace.note(f"somebody makes {name}")
             self._server.schedule(self._manifest(name))
         elif self._rng.random() < 0.5:
-            self._trace.note(f"somebody deletes {name}, {pod['metadata']['uid'][:8]}")
+            self.trace.note(f"somebody deletes {name}, {pod['metadata']['uid'][:8]}")
             self._server.delete(name, self._rng.choice((None, None, 1, 60)))
         else:
-            self._trace.note(f"somebody labels {name}")
+            self.trace.note(f"somebody labels {name}")
             self._server.edit(name, self._label)
 
     def _label(self, pod: JsonObject) -> None:
@@ -446,7 +446,7 @@ class ClusterSimulation(Frame):
     def delete_mirror(self) -> None:
         for pod in self._server.pods().values():
             if _is_mirror(pod):
-                self._trace.note(f"somebody deletes mirror {pod['metadata']['name']}")
+                self.trace.note(f"somebody deletes mirror {pod['metadata']['name']}")
                 self._server.delete(pod["metadata"]["name"], self._rng.choice((None, 0)))
 
     def write_status(self) -> None:
@@ -487,7 +487,7 @@ class ClusterSimulation(Frame):
         self._network.break_all()
 
     def expire(self) -> None:
-        self._trace.note("the server forgets its history")
+        self.trace.note("the server forgets its history")
         self._server.expire()
 
     def kill_worker(self) -> None:

@@ -3,39 +3,19 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Iterable, Mapping
-from typing import Final, Protocol
+from collections.abc import Callable, Iterable
+from typing import Final
 
-from ipc.api.v1.pod import Pod
 from supervisor.state.volume_bindings import VolumePhase
-from tests.sim.agent import Agent
 from tests.sim.claims import ALONE, BOUND_S, CONTENT, OF_MANY, SHARED, VOLUME_OF, SimClaims, claiming_pods
 from tests.sim.trace import Trace
+from tests.sim.world import World
 
 KILLED: Final = 0.3
 """Part of the stages in which the agent is killed."""
 LASTS_S: Final = 6.0
 HELD_S: Final = 20.0
 """How long it is seen that somebody waits."""
-
-
-class World(Protocol):
-    """Methods of the simulation that the scenario uses."""
-
-    @property
-    def agent(self) -> Agent: ...
-
-    def state(self) -> None:
-        """The sources state what is wanted now."""
-
-    async def replace(self, gone: Iterable[str], come: Mapping[str, Pod]) -> None: ...
-
-    async def until(self, is_so: Callable[[], bool], what: str, within_s: float = ...) -> None: ...
-
-    async def step(self, seconds: float) -> None: ...
-
-    def kill_agent_alone(self) -> None:
-        """Kill -9, and another one that knows its files."""
 
 
 class ClaimScenario:
@@ -121,7 +101,7 @@ class ClaimScenario:
     async def _state(self, *claims: str, volumes: Iterable[str] = VOLUME_OF) -> None:
         await self._until(lambda: self._world.agent.sources_ready, "the sources were read")
         self._claims.state(*claims, OF_MANY, volumes={*volumes, OF_MANY})
-        self._world.state()
+        self._world.read_sources()
         await self._world.step(1.0)
 
     async def _disturb(self) -> None:
@@ -134,7 +114,7 @@ class ClaimScenario:
     async def _until(self, is_so: Callable[[], bool], what: str) -> None:
         def holds() -> bool:
             self._claims.check_alone()
-            self._world.state()
+            self._world.read_sources()
             return is_so()
 
         await self._world.until(holds, what, BOUND_S * 3)
