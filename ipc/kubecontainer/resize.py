@@ -122,7 +122,7 @@ class ResizeJudge(msgspec.Struct, frozen=True, kw_only=True):
 def resize_judge(pod: Pod, observed: RuntimePodStatus, actuated: Actuated, controllers: frozenset[str]) -> ResizeJudge:
     """The judge of a pod with the resources that it was allocated, as it was observed. ``controllers``: those that are
     delegated to this user."""
-    before = update_pod_from_allocation(pod, _resources_now(pod, observed, actuated))
+    before = update_pod_from_allocation(pod, resources_now(pod, observed, actuated))
     problems = why_not_in_place(before, pod, controllers)
     return ResizeJudge(pod=pod, before=before, actuated=actuated, in_place=frozenset(RESIZABLE) - problems.keys())
 
@@ -152,7 +152,7 @@ def _running(observed: RuntimePodStatus, name: str) -> RuntimeContainerStatus | 
     return newest if newest is not None and newest.state is ContainerState.RUNNING else None
 
 
-def _resources_now(pod: Pod, observed: RuntimePodStatus, actuated: Actuated) -> PodResourceInfo:
+def resources_now(pod: Pod, observed: RuntimePodStatus, actuated: Actuated) -> PodResourceInfo:
     """The resources of each container: those it runs with, else those it is to have."""
     containers = (*pod.spec.init_containers, *pod.spec.containers)
     running = ((container, _running(observed, container.name)) for container in containers)

@@ -17,7 +17,7 @@ from ipc.api.default_resources import (
 )
 from ipc.api.quantity import Amount, add, parse_amount
 from ipc.api.v1.base import ResourceList
-from ipc.api.v1.container import Container
+from ipc.api.v1.container import Container, ResourceRequirements
 from ipc.api.v1.pod import Pod
 
 CPU: Final = "cpu"
@@ -40,22 +40,37 @@ def _in_units(found: Amount, name: str) -> int:
 
 def pod_requests(pod: Pod) -> Mapping[str, int]:
     """Amounts that the pod takes of the node, of `COMPUTE` and huge pages; a resource it does not ask for is absent."""
+    return _counted(_request_amounts(pod))
+
+
+def pod_limits(pod: Pod) -> Mapping[str, int]:
+    """Limits of the pod as a whole, or the sums of its containers', of those that have one; 0 of none is absent."""
+    return _counted(_limit_amounts(pod))
+
+
+def effective_resources(pod: Pod) -> ResourceRequirements:
+    """Requests and limits of the pod, as quantities (kubelet_pods.go, getEffectiveAllocatedResources)."""
+    return ResourceRequirements(limits=_written(_limit_amounts(pod)), requests=_written(_request_amounts(pod)))
+
+
+def _request_amounts(pod: Pod) -> Mapping[str, Amount]:
+    """PodRequests."""
     own = pod.spec.resources.requests if pod.spec.resources is not None else {}
     asked = _with_own(aggregate_requests(pod.spec), own)
     for name, quantity in pod.spec.overhead.items():
         own_overhead = parse_amount(quantity)
         asked[name] = add(asked[name], own_overhead) if name in asked else own_overhead
-    return _counted(asked)
+    return asked
 
 
-def pod_limits(pod: Pod) -> Mapping[str, int]:
-    """Limits of the pod as a whole, or the sums of its containers', of those that have one; 0 of none is absent."""
+def _limit_amounts(pod: Pod) -> Mapping[str, Amount]:
+    """PodLimits."""
     own = pod.spec.resources.limits if pod.spec.resources is not None else {}
     limits = _with_own(aggregate_limits(pod.spec), own)
     for name, quantity in pod.spec.overhead.items():
         if name in limits and limits[name].value:
             limits[name] = add(limits[name], parse_amount(quantity))
-    return _counted(limits)
+    return limits
 
 
 def _with_own(of_containers: Mapping[str, Amount], own: ResourceList) -> dict[str, Amount]:
@@ -66,6 +81,10 @@ def _with_own(of_containers: Mapping[str, Amount], own: ResourceList) -> dict[st
 def _counted(amounts: Mapping[str, Amount]) -> Mapping[str, int]:
     counted = {name: _in_units(found, name) for name, found in amounts.items() if is_counted(name)}
     return {name: number for name, number in counted.items() if number}
+
+
+def _written(amounts: Mapping[str, Amount]) -> ResourceList:
+    return {name: str(found) for name, found in amounts.items()}
 
 
 def is_counted(name: str) -> bool:

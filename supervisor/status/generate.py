@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from typing import Any
 
 import msgspec
 
@@ -101,8 +102,15 @@ def _with_containers(given: StatusInput, previous: PodStatus, restarting_all: bo
         container_statuses=statuses[ContainerKind.REGULAR],
         ephemeral_container_statuses=statuses[ContainerKind.EPHEMERAL],
         qos_class=compute_pod_qos(given.pod),  # type: ignore[arg-type]
-        **pod_resource_fields(given.pod, given.observed, given.actuated),
+        **_resource_fields(given, previous),
     )
+
+
+def _resource_fields(given: StatusInput, previous: PodStatus) -> Mapping[str, Any]:
+    """A pod that was rejected, or not observed yet, has none but those that it had before."""
+    if given.rejection is not None or not given.was_observed:
+        return {"allocated_resources": previous.allocated_resources, "resources": previous.resources}
+    return pod_resource_fields(given.pod, given.observed, given.actuated)
 
 
 def _container_statuses(

@@ -9,12 +9,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from ipc.api.v1.container import Container, ResourceRequirements
+from ipc.api.v1.container import Container
 from ipc.api.v1.pod import Pod
 from ipc.kubecontainer.pod_containers import ContainerKind
 from ipc.kubecontainer.pod_status import ContainerState, RuntimeContainerStatus, RuntimePodStatus
-from ipc.kubecontainer.resize import Actuated, resources_given
-from ipc.podresources.allocation import with_amounts_of
+from ipc.kubecontainer.resize import Actuated, resources_given, resources_now
+from ipc.podresources.allocation import update_pod_from_allocation, with_amounts_of
+from ipc.podresources.pod_requests import effective_resources
 
 
 def container_resource_fields(
@@ -33,12 +34,15 @@ def container_resource_fields(
 
 
 def pod_resource_fields(pod: Pod, observed: RuntimePodStatus, actuated: Actuated) -> Mapping[str, Any]:
-    """Fields of a PodStatus, of a pod that asks for resources as a whole."""
-    own = pod.spec.resources
-    if own is None:
+    """Fields of a PodStatus: what the pod was allocated in all, and what it has; none of a pod that asks for nothing.
+
+    Source: convertToAPIPodLevelResourcesStatus, which reads the pod's cgroup where this adds up what Podman was given.
+    """
+    allocated = effective_resources(pod)
+    if not (allocated.requests or allocated.limits):
         return {}
-    sandbox = next(iter(observed.sandboxes), None)
-    given: ResourceRequirements | None = None
-    if sandbox is not None:
-        given = actuated.get(sandbox.id, sandbox.resources)
-    return {"allocated_resources": own.requests, "resources": with_amounts_of(own, given)}
+    now = resources_now(pod, observed, actuated)
+    return {
+        "allocated_resources": allocated.requests,
+        "resources": effective_resources(update_pod_from_allocation(pod, now)),
+    }

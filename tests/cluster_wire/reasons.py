@@ -47,11 +47,6 @@ REASONS: Final[tuple[Reason, ...]] = (
     Reason(
         "the first watch brings what is there; a list comes only where a server has no streaming lists", "^GET .*ts$"
     ),
-    Reason(
-        "told for pods that state resources of their own; none of the scene does",
-        _POD_STATUS,
-        "status[.](resources|allocatedResources)",
-    ),
     Reason("told for every container; a kubelet's runtime told none", _POD_STATUS, "stopSignal", "ours"),
     Reason("what changes between two looks at the host is patched", _NODE_STATUS, varies=True),
     Reason("only root reads it", "^POST .*/nodes$", "systemUUID", "kubelet"),

@@ -47,17 +47,18 @@ def reason_of(found: SceneDifference) -> SceneReason | None:
 
 _STATUS: Final = "^PATCH .*/pods/{name}/status "
 _STEPS: Final = (
-    "state$|ready$|started$|^phase|^condition (Ready|ContainersReady|Initialized|PodReadyToStart)|: resources$"
+    "state$|ready$|started$|^phase|^condition (Ready|ContainersReady|Initialized|PodReadyToStart)|(^|: )resources$"
 )
 _OF_A_STATIC_POD: Final = "static-pod"
 
 SCENE_REASONS: Final[tuple[SceneReason, ...]] = (
     # In every scene.
     SceneReason(
-        "a kubelet adds up its containers' resources and reads the pod's cgroup; here they are told of pods that state "
-        "resources of their own",
-        what="^(resources|allocatedResources)$",
-        shown="`status.resources` and `status.allocatedResources` of the pod",
+        "a kubelet reads the pod's cgroup, which without a limit has all memory that there can be and is gone at the "
+        "end; here the resources of its containers are added up",
+        what="^resources$",
+        kubelet="memory: BYTES|→ {requests: {memory: 48Mi}}$",
+        shown="`status.resources` of the pod",
     ),
     SceneReason(
         "the network of a rootless host has a condition of its own",
@@ -94,7 +95,7 @@ SCENE_REASONS: Final[tuple[SceneReason, ...]] = (
     SceneReason("which fields the patches of such steps have", what=_STATUS + "body: [.]status[.]", varies=True),
     SceneReason("whether the Node is read again", what="^GET /api/v1/nodes/{name} request", varies=True),
     SceneReason("whether an event was said again", what="/events(/{name})? ", varies=True),
-    SceneReason("when the lease is renewed", what="/leases/{name} request", varies=True),
+    SceneReason("when the lease is renewed, or made anew", what="/leases(/{name})? request", varies=True),
     SceneReason("whether a pod is there that refers to a ConfigMap", "node-", "configmaps request", varies=True),
     SceneReason(
         "on a host whose cgroup controllers are not this user's a resize restarts its container",
