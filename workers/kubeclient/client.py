@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import os
-from collections.abc import AsyncGenerator, Mapping
+from collections.abc import AsyncGenerator, AsyncIterator, Mapping
 from typing import Final, Protocol
 from urllib.parse import urlencode, urlsplit
 
@@ -27,8 +27,9 @@ MAX_ANSWER_BYTES: Final = 64 << 20
 MAX_ERROR_BYTES: Final = 1 << 20
 """Largest answer of 400 and more that is read."""
 MAX_WATCH_SILENCE_S: Final = 150.0
-"""A watch on which nothing has come for so long is begun anew: servers send a bookmark about once a minute, and TLS
-that is answered by a kernel alone is no server. To resume costs the server little."""
+"""A watch on which nothing has come for so long is begun anew: most servers send a bookmark about once a minute, and a
+connection that a kernel alone keeps up is no server. To resume costs a server little, also one whose etcd tells no
+progress and which is silent for as long as nothing changes."""
 WATCH_HEAD_DEADLINE_S: Final = 30.0
 """How long a server may take to accept a watch, in seconds."""
 _ACCEPT: Final = "application/json, */*"
@@ -106,17 +107,20 @@ class ApiClient:
                 self._answered("GET", str(status), began_at, 0, connection.received_bytes)
                 frames = WatchFrames()
                 parts = await stack.enter_async_context(contextlib.aclosing(connection.parts()))
-                while True:
-                    async with asyncio.timeout(self._max_watch_silence_s):
-                        part = await anext(parts, None)
-                    if part is None:
-                        return
+                while (part := await self._next_part(parts)) is not None:
                     for event in frames.feed(part):
                         yield event
         except TimeoutError:
-            raise Unreachable(f"watch {path}: the server is silent") from None
+            raise Unreachable(f"watch {path}: no answer within {WATCH_HEAD_DEADLINE_S:g} s") from None
         except (OSError, CredentialsError, TooLargeError, WatchFormatError) as error:
             raise Unreachable(f"watch {path}: {_words(error)}") from None
+
+    async def _next_part(self, parts: AsyncIterator[bytes]) -> bytes | None:
+        """None at the end of the watch, and after a silence: the next request finds out whether the server lives."""
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(self._max_watch_silence_s):
+                return await anext(parts, None)
+        return None
 
     def close_connections(self) -> None:
         """Close all connections, those of watches too: the next requests make new ones (the kubelet's closeAllConns,

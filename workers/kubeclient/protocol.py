@@ -54,10 +54,10 @@ class Client(Protocol):
         ...
 
     def watch(self, path: str, *, query: Mapping[str, str]) -> AsyncGenerator[WatchEvent, None]:
-        """Events of the collection until the server ends the watch: then the iterator ends.
+        """Events of the collection until the server ends the watch, or is silent for long: then the iterator ends.
 
         Bookmarks and ERROR events are given too. Close the iterator (``aclose``) to end it earlier. Raises ApiError
-        when the server refuses, Unreachable when the connection breaks or is silent for too long.
+        when the server refuses, Unreachable when the connection breaks or there is no answer.
         """
         ...
 
