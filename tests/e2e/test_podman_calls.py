@@ -111,7 +111,7 @@ def test_a_start_a_restart_and_a_stop_ask_podman_for_little_more_than_they_chang
 
 
 def herds_looks(agent: Agent, prefix: str) -> Counter[str]:
-    """What so many pods that come at once have asked beside what they make."""
+    """Count what pods that come at once ask beside what they make."""
     names = [f"{prefix}-{number}" for number in range(HERD)]
     manifests = "".join(f"---\n{json.dumps(pod(name, container(CONTAINER)))}\n" for name in names)
     calls_of_pods(agent)

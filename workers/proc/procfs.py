@@ -119,7 +119,8 @@ def monitor_option(words: Sequence[str], name: str) -> str:
 
 
 def variable(pid: int, name: str) -> str:
-    """That variable of the environment with which a process was started; empty when it has none, or is not ours."""
+    """Value of a variable of the environment with which a process was started; empty when it has none, or is another
+    user's."""
     try:
         entries = _read(pid, "environ").split("\0")
     except PermissionError:

@@ -200,7 +200,7 @@ FAILED = SyncResult(action=SyncAction.START_CONTAINER, target="c", error=SyncErr
 
 
 def made(one: PodLifecycle, **answered: Any) -> PodLifecycle:
-    """Its sync has made something, or what else is answered."""
+    """Have a sync of it end, which has made something unless ``answered`` says otherwise."""
     one.dispatched(3, 1)
     one.done(answer(one, **{"changed": True, **answered}))
     return one
