@@ -431,6 +431,9 @@ class PodmanRuntime:
         # Another OCI runtime need not keep to what Podman's own one does with the process.
         return None if spec.get("oci_runtime") else self._look.at_container(id, spec, image)
 
+    def learn_from(self, process: ContainerProcess) -> None:
+        self._look.learn(process)
+
     def open_process(self, container: InspectedContainer) -> int | None:
         return procfs.open_process(container)
 

@@ -13,7 +13,7 @@ from typing import Final
 import msgspec
 
 from ipc.api.v1.pod import Pod
-from ipc.kubecontainer.pod_status import RuntimePodStatus
+from ipc.kubecontainer.pod_status import ContainerState, RuntimePodStatus, SandboxState
 from ipc.messages.pod_worker import SyncDone, WorkType
 
 MINIMUM_GRACE_PERIOD_S: Final = 1
@@ -61,6 +61,8 @@ class PodLifecycle:
         alone."""
         self._cleaned = False
         """TERMINATED was carried out as the pod is wanted now; a fresh view ends it."""
+        self._has_made = False
+        """The last sync has changed something, nothing of it has failed, and it was not observed yet."""
         self._generation = 0
 
     # --- what is wanted of it ------------------------------------------------------------------------------------
@@ -125,11 +127,25 @@ class PodLifecycle:
 
     # --- what was observed of it ---------------------------------------------------------------------------------
 
-    def observed(self, *, running: bool) -> None:
+    def observed(self, view: RuntimePodStatus, *, is_newer: bool) -> None:
         """Note a change of the pod's view (isSyncPodWorthy). A pod that was down for good and runs again is no longer
-        finished."""
-        self.finished = self.finished and not running
-        self.pending = self.pending or not self.finished
+        finished. ``is_newer``: it was observed after the last act."""
+        self.finished = self.finished and not view.is_running()
+        is_own_work = is_newer and self._is_own_work(view)
+        self._has_made = self._has_made and not is_newer
+        self.pending = self.pending or not (self.finished or is_own_work)
+
+    def _is_own_work(self, view: RuntimePodStatus) -> bool:
+        """Whether the view shows what the last sync has made, and that this is all that is wanted: a sync would find
+        nothing to do. Upstream makes it all the same; while many pods start, Podman has better use for the CPU."""
+        if self.pod is None or self.phase is not WorkType.SYNC or self.in_flight is not None or not self._has_made:
+            return False
+        spec = self.pod.spec
+        if spec.init_containers or spec.ephemeral_containers or len(view.containers) != len(spec.containers):
+            return False
+        running = {container.name for container in view.containers if container.state is ContainerState.RUNNING}
+        is_ready = len(view.sandboxes) == 1 and view.sandboxes[0].state is SandboxState.READY
+        return is_ready and running == {container.name for container in spec.containers}
 
     def settle(self, view: RuntimePodStatus) -> None:
         """Decide the phase of a pod that goes down by a fresh view: it still runs (or again), it is down, it is
@@ -161,6 +177,7 @@ class PodLifecycle:
         """A SyncPod goes out."""
         assert self.in_flight is None, "two syncs of one pod"
         self._generation += 1
+        self._has_made = False
         self.pending = False
         self.dead_containers = ()
         self.in_flight = InFlight(slot, incarnation, self._generation, self.phase, self.removed)
@@ -176,6 +193,8 @@ class PodLifecycle:
         (pkg/kubelet/pod_workers.go, completeSync, completeTerminating, completeTerminated)."""
         flight, self.in_flight = self.in_flight, None
         assert flight is not None
+        has_failed = done.error or done.cancelled or any(result.error for result in done.results)
+        self._has_made = done.changed and not has_failed
         if not done.error and not done.cancelled and flight.kind is self.phase:
             self._cleaned = flight.kind is WorkType.TERMINATED and flight.remove == self.removed
             self.pending = self.pending or flight.kind is not WorkType.SYNC

@@ -171,6 +171,12 @@ class SyncLoop:
     def handle(self, event: LoopEvent, now: Instant) -> list[LoopCommand]:
         """Take one event, give back everything that has to happen because of it."""
         self.handlers(self._parts.texts.made_fit(event), now)
+        if not isinstance(event, EventReport):  # which is passed on, and changes no pod
+            self._settle(now)
+        return self._out.take()
+
+    def _settle(self, now: Instant) -> None:
+        """Do what follows from what has changed."""
         self._retry_resizes(now)
         self._workers.scale_workers()
         self._dispatcher.dispatch_touched(now)
@@ -183,7 +189,6 @@ class SyncLoop:
         self._updates.answer_stop()
         if request := self._observation_requests.take_request():
             self._out.to_node(request)
-        return self._out.take()
 
     def _retry_resizes(self, now: Instant) -> None:
         if not self._resizes.is_due(now):
@@ -279,7 +284,8 @@ class SyncLoop:
             return
         self._pod_table.touch((state.uid,))
         if changed is not None:
-            state.lifecycle.observed(running=changed.is_running())
+            is_newer = changed.observed_at > self._observation_requests.acted_at(state.uid)
+            state.lifecycle.observed(changed, is_newer=is_newer)
             self._observation_requests.accept_older(state.uid)  # a noted end has the date of the view before it
             self._parts.probes.recall(state, changed)
             self._parts.allocations.observed(state.uid, changed)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import json
 import os
 import re
 import signal
@@ -9,6 +11,7 @@ from collections import Counter
 from collections.abc import Callable
 from typing import Final
 
+import psutil
 import pytest
 
 from tests.bench.default_periods import set_default_periods
@@ -29,15 +32,25 @@ REMOVING: Final = {"remove_podsandbox": 1}
 LOOK: Final = {"container_status": 2}
 """The most that may be asked beside what is made: on a busy host a monitor's files do not always tell of the container
 and of the sandbox's."""
+HERD: Final = 20
+"""Pods that are applied at once."""
+HERDS_LOOKS: Final = {"image_status": 2, "container_status": HERD // 2}
+"""The most that a herd may ask beside what it makes, all pods together. Its image is inspected a second time where the
+first sandbox is the first that shows where Podman's list of images is."""
 CONTAINER: Final = "main"
 DEADLINE_S: Final = 60.0
 QUIET_S: Final = 3.0
 
 
-def counted(agent: Agent) -> Counter[str]:
-    """By operation, so far."""
+def all_counted(agent: Agent) -> Counter[str]:
+    """By operation, since the agent was started."""
     found = CALLS.findall(text_of(agent.socket, "/metrics"))
-    return Counter({name: int(float(count)) for name, count in found if name not in OF_THE_NODE})
+    return Counter({name: int(float(count)) for name, count in found})
+
+
+def counted(agent: Agent) -> Counter[str]:
+    """`all_counted` of operations that are a pod's."""
+    return Counter({name: count for name, count in all_counted(agent).items() if name not in OF_THE_NODE})
 
 
 def calls_of_pods(agent: Agent) -> Counter[str]:
@@ -95,3 +108,30 @@ def test_a_start_a_restart_and_a_stop_ask_podman_for_little_more_than_they_chang
     stopped = calls_during(agent, stop)
     assert stopped <= most(REMOVING | LOOK)
     assert stopped >= most(REMOVING)
+
+
+def herds_looks(agent: Agent, prefix: str) -> Counter[str]:
+    """Count what pods that come at once ask beside what they make."""
+    names = [f"{prefix}-{number}" for number in range(HERD)]
+    manifests = "".join(f"---\n{json.dumps(pod(name, container(CONTAINER)))}\n" for name in names)
+    calls_of_pods(agent)
+    before = all_counted(agent)
+    assert agent.cli("apply", "-f", "-", stdin=manifests).code == 0
+    agent.until_ready(names, DEADLINE_S)
+    calls_of_pods(agent)
+    made = all_counted(agent) - before
+    return Counter({operation: made[operation] for operation in HERDS_LOOKS})
+
+
+def test_a_herd_asks_as_little_beside_pods_of_an_agent_that_was_killed_as_on_an_empty_host(agent: Agent) -> None:
+    first = herds_looks(agent, "first")
+    assert first <= Counter(HERDS_LOOKS)
+    for process in agent.marked_processes():
+        with contextlib.suppress(psutil.NoSuchProcess):
+            process.kill()
+    agent.wait_end()
+    agent.respawn()
+    agent.until(lambda: agent.is_up(sources_ready=True), "the agent is up", DEADLINE_S)
+    agent.until_ready([f"first-{number}" for number in range(HERD)], DEADLINE_S)
+    second = herds_looks(agent, "second")
+    assert second <= Counter(HERDS_LOOKS | {"image_status": 1})

@@ -278,6 +278,9 @@ class FakeRuntime:
             return None
         return self.podman.inspected(id)
 
+    def learn_from(self, process: ContainerProcess) -> None:
+        """Files have no places here."""
+
     def open_process(self, container: InspectedContainer) -> int | None:
         return self.podman.open_process(container)
 

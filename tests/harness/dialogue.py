@@ -318,6 +318,12 @@ class Talk:
     def kill(self, name: str, grace_period_s: int) -> list[str]:
         return self.say(KillPod("default", name, grace_period_s))
 
+    def fall_due(self, uid: str) -> None:
+        """A periodic sync of the pod is due with the next event that concerns it."""
+        state = self.loop.state(uid)
+        assert state is not None
+        state.lifecycle.resync()
+
     # --- ways to get somewhere ---
 
     def start(self, *pods: Pod | str) -> None:
@@ -329,6 +335,7 @@ class Talk:
         for uid in uids:
             self.done(uid, changed=True)
         for row, uid in enumerate(uids):
+            self.fall_due(uid)
             assert self.see(running(uid), row=row) == [f"sync {uid}"]
             assert self.done(uid) == []
 

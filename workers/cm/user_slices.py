@@ -80,6 +80,8 @@ class UserSlices:
             return
 
     def directory_of(self, uid: str) -> str:
+        if not self._of.directory:
+            return ""
         root, pod = root_name(self._of), POD_PREFIX + uid_in_name(uid)
         names = (systemd_basename((*root, *qos, pod)) for qos in ((), (BURSTABLE,), (BEST_EFFORT,)))
         return next((slice_directory(self._of, name) for name in names if self.exists(name)), "")

@@ -8,6 +8,7 @@ what an image named ``:latest`` gets by default; ``podman kube play`` does not p
 
 from __future__ import annotations
 
+import asyncio
 import itertools
 from collections import deque
 from collections.abc import Awaitable, Callable
@@ -17,7 +18,7 @@ import msgspec
 
 from ipc.api.v1.container import PullPolicy
 from ipc.host.clock import Clock
-from ipc.host.tasks import with_progress
+from ipc.host.tasks import BackgroundTasks, with_progress
 from ipc.kubecontainer.registry_login import Pull, PullAccount, PullOwner, RegistryLogin
 from ipc.messages import event_reasons
 from ipc.messages.base import PullEnded
@@ -70,8 +71,17 @@ class _Seen(msgspec.Struct, frozen=True):
     """Stamp of all images before the inspect; None without one."""
 
 
+class _Inspect(msgspec.Struct, frozen=True):
+    """An inspect under way."""
+
+    task: asyncio.Task[ImageInfo | None]
+    stamp: ImageStamp | None
+    """Stamp of all images when it began."""
+
+
 class ImageManager:
-    """Ensures the images of one worker's pods. Keeps inspects as long as no image has changed, or for SEEN_FOR_S."""
+    """Ensures the images of one worker's pods. Keeps inspects as long as no image has changed, or for SEEN_FOR_S; all
+    who ask for one meanwhile share it."""
 
     def __init__(self, runtime: Runtime, clock: Clock, records: PullRecords, pull: StartPull) -> None:
         self._runtime = runtime
@@ -79,6 +89,9 @@ class ImageManager:
         self._records = records
         self._pull_image = pull
         self._seen: dict[str, _Seen] = {}
+        self._inspects: dict[str, _Inspect] = {}
+        """By reference, the newest under way."""
+        self._tasks = BackgroundTasks()
 
     async def ensure_image(
         self,
@@ -167,22 +180,68 @@ class ImageManager:
             return None
         return seen.info
 
+    async def ascertain(self, reference: str) -> ImageInfo | None:
+        """`certain`, after an inspect where Podman's list of images could not be looked at before, or is another one by
+        now. It costs less than those of the containers whose image is not known for certain."""
+        known = self.certain(reference)
+        if known is not None or self._runtime.image_stamp() is None:
+            return known
+        try:
+            image = parse_image_reference(reference)
+            if not image.digest:
+                await self._shared_inspect(str(image))
+        except (ValueError, RuntimeCallError):
+            return None
+        return self.certain(reference)
+
     def forget(self, reference: str) -> None:
         """Drop the cached inspect of an image that turned out to be gone."""
         self._seen.pop(str(parse_image_reference(reference)), None)
 
     async def _inspect(self, reference: str, image: ImageReference, send_event: SendEvent) -> ImageInfo | None:
-        at, stamp = self._clock.now().mono, self._runtime.image_stamp()
         try:
-            info = await self._runtime.inspect_image(str(image))
+            return await self._shared_inspect(str(image))
         except RuntimeCallError as error:
             if error.kind in (ErrorKind.TIMEOUT, ErrorKind.UNAVAILABLE):
                 raise
             message = f'Failed to inspect image "{reference}": {error.message}'
             await send_event(event_reasons.FAILED_TO_INSPECT_IMAGE, message)
             raise ImageError(SyncError.IMAGE_INSPECT, message) from error
+
+    async def _shared_inspect(self, name: str) -> ImageInfo | None:
+        """The inspect of that image that is under way, or one that begins now.
+
+        Of one that began before somebody asked counts what is there, if no image has changed meanwhile; an absence, by
+        which an image is pulled, may be no longer true. Raises RuntimeCallError.
+        """
+        older = self._inspects.get(name)
+        if older is not None and older.stamp == self._runtime.image_stamp():
+            found = await asyncio.shield(older.task)
+            if found is not None:
+                return found
+        newest = self._inspects.get(name)
+        if newest is None or newest is older:
+            newest = self._begin_inspect(name)
+        return await asyncio.shield(newest.task)
+
+    def _begin_inspect(self, name: str) -> _Inspect:
+        stamp = self._runtime.image_stamp()
+        task = self._tasks.spawn(
+            self._make_inspect(name, stamp), name=f"inspect of image {name}", expected=(RuntimeCallError,)
+        )
+        begun = self._inspects[name] = _Inspect(task, stamp)
+        task.add_done_callback(lambda _: self._end_inspect(name, begun))
+        return begun
+
+    def _end_inspect(self, name: str, ended: _Inspect) -> None:
+        if self._inspects.get(name) is ended:
+            del self._inspects[name]
+
+    async def _make_inspect(self, name: str, stamp: ImageStamp | None) -> ImageInfo | None:
+        at = self._clock.now().mono
+        info = await self._runtime.inspect_image(name)
         if info is not None:
-            self._saw(str(image), info, at, stamp)
+            self._saw(name, info, at, stamp)
         return info
 
     def _known(self, reference: str) -> ImageInfo | None:

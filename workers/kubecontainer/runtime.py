@@ -376,6 +376,10 @@ class Runtime(Protocol):
         """The container of that id, made with that spec of that image and just started, without asking Podman. None
         when only an inspect tells. Reads a few small files."""
 
+    def learn_from(self, process: ContainerProcess) -> None:
+        """Learn from the monitor of a container that runs, if it is not known yet, where the files are that
+        `look_at_container` and `image_stamp` read. Reads one file of /proc then."""
+
     def open_process(self, container: InspectedContainer) -> int | None:
         """A file descriptor, the caller's, that becomes readable when that container's process ends.
 

@@ -25,7 +25,13 @@ from workers.kubecontainer.labels import read_sandbox
 from workers.kubecontainer.look import Look
 from workers.kubecontainer.naming import sandbox_name
 from workers.kubecontainer.pod_snapshot import PodSnapshot
-from workers.kubecontainer.runtime import ErrorKind, InspectedContainer, InspectedPod, RuntimeCallError
+from workers.kubecontainer.runtime import (
+    ContainerProcess,
+    ErrorKind,
+    InspectedContainer,
+    InspectedPod,
+    RuntimeCallError,
+)
 from workers.kuberuntime.context import NodeConfig
 from workers.kuberuntime.etc_files import EtcFileError, EtcFiles
 from workers.kuberuntime.remove import remove_half_made, remove_id
@@ -75,7 +81,13 @@ async def create_sandbox(run: SyncRun, node: NodeConfig, pods_dir: str, of: PodS
 
 
 def use_sandbox(run: SyncRun, node: NodeConfig, pods_dir: str, of: PodSnapshot, id: str) -> Sandbox:
-    """The sandbox that is there; its hosts file is refreshed. Raises SyncEnded."""
+    """The sandbox that is there; its hosts file is refreshed, and its monitor shows where Podman's files are. Raises
+    SyncEnded."""
+    for sandbox in of.status.sandboxes:
+        if sandbox.id == id and sandbox.infra_monitor_pid:
+            run.runtime.learn_from(
+                ContainerProcess(container_id=sandbox.infra_id, monitor_pid=sandbox.infra_monitor_pid)
+            )
     network = seen_network(of.pod, of.status, id, node.host_ips())
     etc_files = EtcFiles(run, pods_dir, node.network, of.pod, network)
     try:

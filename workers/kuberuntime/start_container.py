@@ -157,7 +157,7 @@ class ContainerStarter:
 
     async def _make(self, container: Container, spec: dict[str, Any]) -> str:
         """Raises RuntimeCallError, SyncEnded."""
-        image = self._manager.certain(container.image)
+        image = await self._manager.ascertain(container.image)
         id = await self._run.act(self._run.runtime.create_container, spec)
         if image is not None:
             self._made[id] = _Made(spec, image)

@@ -15,7 +15,7 @@ import msgspec
 
 from ipc.host.clock import parse_rfc3339, wall
 from ipc.host.network_addresses import addresses_of
-from workers.kubecontainer.runtime import ImageInfo, InspectedContainer, SpecDict
+from workers.kubecontainer.runtime import ContainerProcess, ImageInfo, InspectedContainer, SpecDict
 from workers.kubecontainer.signal_names import signal_name
 from workers.libpod.bundle import RuntimeConfig, read_config, user_in
 from workers.proc import procfs
@@ -30,13 +30,24 @@ WRITTEN: Final = "diff"
 
 class StartedLook:
     """Looks at containers that this process has started. Where their monitors write pid files is known from the first
-    infra container on."""
+    monitor on, whoever has started its container."""
 
     def __init__(self, on_monitor: Callable[[Sequence[str]], None]) -> None:
-        """``on_monitor`` gets the command line of the monitor of each infra container."""
+        """``on_monitor`` gets the command line of the monitor of each infra container that was looked at or learnt
+        from."""
         self._on_monitor = on_monitor
-        self._run_directory: Path | None = None
-        """With a directory for each container, by its id."""
+        self._run_directory = ""
+        """With a directory for each container, by its id; empty while it is not known."""
+
+    def learn(self, process: ContainerProcess) -> None:
+        """Where pid files are, from the monitor of a container that runs, if it is not known yet. Reads one file of
+        /proc then."""
+        if self._run_directory:
+            return
+        words = procfs.words_of_monitor(process.container_id, process.monitor_pid)
+        if pid_file := procfs.monitor_option(words, "-p"):
+            self._on_monitor(words)
+            self._run_directory = _run_directory(pid_file)
 
     def at_infra(
         self, name: str, pod_id: str, pid_file: Path, labels: Mapping[str, str], *, host_network: bool
@@ -49,11 +60,11 @@ class StartedLook:
         None when its files do not tell, or are not ours to read (a service of another host, a pod with ids of its own):
         Podman has to be asked then. Reads ten small files.
         """
-        found = _read(name, pid_file)
+        found = _read(name, str(pid_file))
         if found is None:
             return None
         self._on_monitor(found.words)
-        self._run_directory = Path(found.pid_file).parent.parent.parent
+        self._run_directory = _run_directory(found.pid_file)
         resolv_conf = next((mount.source for mount in found.config.mounts if mount.destination == RESOLV_CONF), "")
         return msgspec.structs.replace(
             found.container(pod_id, labels),
@@ -66,14 +77,17 @@ class StartedLook:
         """The container of that id, made with that spec of that image, and started.
 
         None as for an infra container, where nobody knows yet where pid files are, and where Podman may have noted the
-        start in another second than that of the pid file: a status has whole seconds, and must not change when somebody
-        inspects the container later. Reads as many files.
+        start in another second than the OCI runtime has made it: a status has whole seconds, and must not change when
+        somebody inspects the container later. Reads as many files.
         """
-        if self._run_directory is None:
+        if not self._run_directory:
             return None
-        directory = self._run_directory / id / "userdata"
-        found = _read(spec["name"], directory / "conmon.pid")
-        if found is None or found.pid_file != str(directory / "pidfile") or int(found.started_at) != int(wall()):
+        directory = f"{self._run_directory}/{id}/userdata"
+        found = _read(spec["name"], f"{directory}/conmon.pid")
+        if found is None or found.pid_file != f"{directory}/pidfile":
+            return None
+        started_at = max(found.started_at, _let_go_at(found))
+        if int(started_at) != int(wall()):
             return None
         stop_signal = signal_name(found.config.annotations.stop_signal)
         if not stop_signal:
@@ -81,6 +95,7 @@ class StartedLook:
         root = found.config.root.path
         return msgspec.structs.replace(
             found.container(spec["pod"], {**image.labels, **spec["labels"]}),
+            started_at=started_at,
             image=spec["image"],
             image_id=image.id,
             image_digest=image.digest,
@@ -133,14 +148,19 @@ class _Found(msgspec.Struct, frozen=True, kw_only=True):
         )
 
 
-def _read(name: str, monitor_pid_file: Path) -> _Found | None:
+def _run_directory(pid_file: str) -> str:
+    """DIRECTORY of a pid file DIRECTORY/ID/userdata/pidfile."""
+    return pid_file.rsplit("/", 3)[0]
+
+
+def _read(name: str, monitor_pid_file: str) -> _Found | None:
     """Findings about the container of that name, whose monitor has written that file; None when the files do not tell,
     or it does not run any more."""
     try:
-        monitor_pid = int(monitor_pid_file.read_bytes())
+        monitor_pid, _ = _dated_pid(monitor_pid_file)
         words = procfs.monitor_words(monitor_pid)
         "".join(words).encode()  # what is no Unicode travels in no message: a ValueError
-        if _named(words) != (name, str(monitor_pid_file)) or not procfs.has_our_root(monitor_pid):
+        if _named(words) != (name, monitor_pid_file) or not procfs.has_our_root(monitor_pid):
             return None
         pid_file = procfs.monitor_option(words, "-p")
         pid, started_at = _dated_pid(pid_file)
@@ -165,6 +185,22 @@ def _read(name: str, monitor_pid_file: Path) -> _Found | None:
         config_path=config_path,
         config=config,
     )
+
+
+def _let_go_at(found: _Found) -> float:
+    """When the OCI runtime has let the container's process go; 0.0 when it does not show.
+
+    crun and runc keep the container's state in a directory, in which a FIFO is what the process waits for from its
+    making on. It is unlinked by the call that starts the container, a few milliseconds before Podman notes the start;
+    the pid file is older by whatever lies between these two calls of the runtime, a third of a second on a busy host.
+    """
+    root = procfs.variable(found.monitor_pid, "XDG_RUNTIME_DIR")
+    runtime = os.path.basename(procfs.monitor_option(found.words, "-r"))
+    container_id = procfs.monitor_option(found.words, "-c")
+    try:
+        return os.stat(os.path.join(root, runtime, container_id)).st_mtime if root and runtime else 0.0
+    except OSError:
+        return 0.0
 
 
 def _created_at(config: RuntimeConfig, bundle: str) -> float:

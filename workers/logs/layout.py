@@ -7,6 +7,7 @@ attempts of each are kept for `logs --previous`, and more when more dead contain
 
 from __future__ import annotations
 
+import functools
 import os
 import re
 import shutil
@@ -22,6 +23,8 @@ KEPT_ATTEMPTS: Final = 2
 MAX_INT64: Final = 2**63 - 1
 """Largest number that calcRestartCountByLogDir counts to (pkg/kubelet/kuberuntime/kuberuntime_container.go)."""
 
+MAX_DIRECTORIES: Final = 128
+"""Most paths that are kept: a sync needs its pod's several times."""
 START_ERROR_SUFFIX: Final = ".start-error"
 """Suffix of the file beside ``<attempt>.log`` with the error of a failed start."""
 
@@ -31,6 +34,7 @@ _ATTEMPT_FILE: Final = re.compile(r"([0-9]+)\.(log|start-error)(\..*)?")
 _POD_DIRECTORY: Final = re.compile(r"[a-z0-9-]+_[a-z0-9.-]+_(?P<uid>[^/]+)")
 
 
+@functools.lru_cache(maxsize=MAX_DIRECTORIES)
 def pod_directory(root: str, namespace: str, name: str, uid: str) -> Path:
     return Path(root, f"{namespace}_{name}_{uid}")
 

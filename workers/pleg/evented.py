@@ -30,6 +30,9 @@ HINTS: Final[Mapping[str, float]] = {
 """Podman's events after which a pod is observed, and the delay before that, in seconds. A container that starts was
 most likely started by a sync, whose end requests an observation of its own and makes this one unnecessary; so is one
 that is removed."""
+SYNC_S: Final = 3.0
+"""The delay for a container that nobody knows and that starts, in seconds: the sync that has made it tells of it in its
+end. A sandbox's starts well before that, and many pods that start together take Podman long."""
 _LAST_EVENTS: Final = frozenset({"died", "remove"})
 """Events that say nothing of a container that nobody knows: it is gone, or an earlier event is of it."""
 
@@ -76,7 +79,10 @@ class EventedPLEG:
             return
         if event.action == "died" and self._observer.has_ended(uid):
             delay_s = REMOVAL_S
-        if event.action in _LAST_EVENTS and not self._observer.knows(event.container_id):
+        is_known = self._observer.knows(event.container_id)
+        if event.action in _LAST_EVENTS and not is_known:
             return
+        if event.action == "start" and not is_known:
+            delay_s = SYNC_S
         self._observer.touched.hint(uid, event.container_id, event.time)
         self._generic.request(uid, now.mono + delay_s if delay_s else 0.0)

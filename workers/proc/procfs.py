@@ -118,13 +118,24 @@ def monitor_option(words: Sequence[str], name: str) -> str:
     return dict(itertools.pairwise(words)).get(name, "")
 
 
+def variable(pid: int, name: str) -> str:
+    """Value of a variable of the environment with which a process was started; empty when it has none, or is another
+    user's."""
+    try:
+        entries = _read(pid, "environ").split("\0")
+    except PermissionError:
+        return ""
+    return next((entry.partition("=")[2] for entry in entries if entry.startswith(f"{name}=")), "")
+
+
 def has_monitor(process: ContainerProcess) -> bool:
     """Whether conmon still waits for the container's end. Without it Podman never notices that."""
-    return bool(_words_of_its_monitor(process.container_id, process.monitor_pid))
+    return bool(words_of_monitor(process.container_id, process.monitor_pid))
 
 
-def _words_of_its_monitor(container_id: str, monitor_pid: int) -> list[str]:
-    """Empty when the pid that its monitor had is another process's by now: one in a container may call itself so."""
+def words_of_monitor(container_id: str, monitor_pid: int) -> list[str]:
+    """The command line of that container's monitor; empty when the pid that it had is another process's by now: one in
+    a container may call itself so."""
     words = monitor_words(monitor_pid)
     return words if container_id in words and has_our_root(monitor_pid) else []
 
@@ -141,7 +152,7 @@ def is_exiting(container: InspectedContainer) -> bool:
 
 def will_record(process: ContainerProcess) -> bool:
     """Whether the container's monitor lives, and `recorded_end` can read what it writes."""
-    words = _words_of_its_monitor(process.container_id, process.monitor_pid)
+    words = words_of_monitor(process.container_id, process.monitor_pid)
     directory, bundle = monitor_option(words, "--exit-dir"), monitor_option(words, "-b")
     return bool(directory) and os.access(directory, os.X_OK) and (not bundle or os.access(bundle, os.X_OK))
 
@@ -153,7 +164,7 @@ def recorded_end(process: ContainerProcess) -> RecordedEnd | None:
     the end is that file and its date (libpod, container_internal.go, handleExitFile), which it removes in its clean-up.
     None as well for a container of a pod with ids of its own, whose bundle Podman 4.3 does not leave open to us.
     """
-    words = _words_of_its_monitor(process.container_id, process.monitor_pid)
+    words = words_of_monitor(process.container_id, process.monitor_pid)
     directory, bundle = monitor_option(words, "--exit-dir"), monitor_option(words, "-b")
     if monitor_option(words, "-c") != process.container_id or not directory:
         return None

@@ -41,7 +41,9 @@ async def preempt(world: World) -> None:
     may_be_poison = not gone and POISON in world.desired  # it goes in its own way
     if is_killed:  # then one may have been refused by the next agent instead
         gone = gone or [uid for uid in world.desired if _is_out(world, uid)]
-    if not preemption.runs(world.podman, preemption.UID) or not (len(gone) == 1 or may_be_poison):
+    # The one that never gives way is critical too: stated anew meanwhile, it takes another one's place.
+    is_enough = 1 <= len(gone) <= 1 + int(world.options.pressure)
+    if not preemption.runs(world.podman, preemption.UID) or not (is_enough or may_be_poison):
         world.trace.broke(f"the critical pod does not run, or not one has given way: {gone}")
     world.agent.limit_pods(Settings().max_pods)
 

@@ -13,7 +13,7 @@ from tests.fakes.clock import simulate, simulated
 from tests.fakes.ownership import ownership
 from tests.harness.node_worker import NEVER_S, Host, asked, node_worker
 from workers.kubecontainer.runtime import RuntimeEvent
-from workers.pleg.evented import HINTS
+from workers.pleg.evented import HINTS, SYNC_S
 from workers.pleg.exit_watch import RECORD_HOLDS_S, SETTLE_S
 from workers.pleg.observer import Observer
 from workers.pleg.relist_schedule import RETRY_MAX_S
@@ -187,6 +187,20 @@ async def test_a_start_is_noticed_by_its_event() -> None:
         host.podman.start_container(id)
         seen = await master.observation("u1", lambda s: s.containers[0].state is ContainerState.RUNNING, before)
         assert seen.observed_at < started_at + HINTS["start"] + 0.1
+
+
+@simulated
+async def test_the_start_of_what_nobody_knows_waits_for_the_end_of_its_sync() -> None:
+    host = Host()
+    async with host.worker(relist_period_s=NEVER_S) as master:
+        master.send(Track(uid="u1", row=0))
+        await asked(master, "u1")
+        before, calls, started_at = len(master.reports), len(host.runtime.calls), host.now()
+        host.running("u1")
+        await asyncio.sleep(SYNC_S - 0.1)
+        assert len(host.runtime.calls) == calls
+        seen = await master.observation("u1", lambda s: bool(s.containers), before)
+        assert seen.observed_at < started_at + SYNC_S + 0.1
 
 
 @simulated

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import msgspec
 import pytest
 from hypothesis import given
@@ -17,7 +19,7 @@ from ipc.kubecontainer.pod_status import (
     SandboxState,
     SandboxStatus,
 )
-from ipc.messages.pod_worker import SyncDone, WorkType
+from ipc.messages.pod_worker import SyncAction, SyncDone, SyncResult, WorkType
 from ipc.messages.sync_error import SyncError
 from supervisor.podworkers.pod_lifecycle import MINIMUM_GRACE_PERIOD_S, PodLifecycle, effective_grace_period
 
@@ -42,7 +44,12 @@ def lifecycle(grace_s: int = 30) -> PodLifecycle:
 
 
 def answer(
-    to: PodLifecycle, error: SyncError = SyncError.NONE, cancelled: bool = False, generation: int | None = None
+    to: PodLifecycle,
+    error: SyncError = SyncError.NONE,
+    cancelled: bool = False,
+    generation: int | None = None,
+    changed: bool = False,
+    results: tuple[SyncResult, ...] = (),
 ) -> SyncDone:
     flight = to.in_flight
     assert flight is not None
@@ -53,6 +60,8 @@ def answer(
         kind=flight.kind,
         error=error,
         cancelled=cancelled,
+        changed=changed,
+        results=results,
     )
 
 
@@ -141,9 +150,9 @@ def test_a_pod_that_completed_is_finished_until_it_is_removed() -> None:
 
 def test_a_finished_pod_that_runs_again_goes_down_again() -> None:
     one = completed()
-    one.observed(running=False)
+    one.observed(DOWN, is_newer=True)
     assert not one.wants_dispatch()
-    one.observed(running=True)
+    one.observed(UP, is_newer=True)
     assert one.wants_dispatch()
     one.settle(UP)
     assert one.dispatched(3, 1).kind is WorkType.TERMINATING
@@ -155,7 +164,7 @@ def test_a_pod_that_starts_again_behind_its_last_sync_is_not_finished() -> None:
     one.terminate()
     one.settle(DOWN)
     one.dispatched(3, 1)
-    one.observed(running=True)
+    one.observed(UP, is_newer=True)
     one.done(answer(one))
     one.settle(UP)
     assert (one.phase, one.finished, one.wants_dispatch()) == (WorkType.TERMINATING, False, True)
@@ -180,7 +189,79 @@ def test_what_goes_down_moves_on_when_its_view_changes() -> None:
     one.dispatched(3, 1)
     one.done(answer(one, error=SyncError.TIMEOUT))
     assert not one.wants_dispatch(), "only when it is due"
-    one.observed(running=False)
+    one.observed(DOWN, is_newer=True)
+    assert one.wants_dispatch()
+
+
+SANDBOX = SandboxStatus(id="s", name="s", infra_id="i", attempt=0, state=SandboxState.READY, created_at=0.0)
+MADE = msgspec.structs.replace(UP, sandboxes=(SANDBOX,))
+"""All that is wanted of the pod runs."""
+FAILED = SyncResult(action=SyncAction.START_CONTAINER, target="c", error=SyncError.RUN_CONTAINER)
+
+
+def made(one: PodLifecycle, **answered: Any) -> PodLifecycle:
+    """Have a sync of it end, which has made something unless ``answered`` says otherwise."""
+    one.dispatched(3, 1)
+    one.done(answer(one, **{"changed": True, **answered}))
+    return one
+
+
+def test_what_a_sync_has_made_needs_no_other_sync() -> None:
+    one = made(lifecycle())
+    one.observed(MADE, is_newer=True)
+    assert not one.wants_dispatch()
+    one.observed(MADE, is_newer=True)
+    assert one.wants_dispatch(), "somebody else has changed it since"
+
+
+def test_a_view_from_before_its_end_does_not_say_what_a_sync_has_made() -> None:
+    one = made(lifecycle())
+    one.observed(MADE, is_newer=False)
+    assert one.wants_dispatch()
+
+
+@pytest.mark.parametrize(
+    "answered",
+    [{"changed": False}, {"error": SyncError.TIMEOUT}, {"cancelled": True}, {"results": (FAILED,)}],
+    ids=["nothing", "failed", "cancelled", "in part"],
+)
+def test_a_sync_that_has_not_done_all_is_followed_by_another(answered: dict[str, Any]) -> None:
+    one = made(lifecycle(), **answered)
+    one.observed(MADE, is_newer=True)
+    assert one.wants_dispatch()
+
+
+@pytest.mark.parametrize(
+    "seen",
+    [
+        UP,
+        msgspec.structs.replace(MADE, sandboxes=(SANDBOX, SANDBOX)),
+        msgspec.structs.replace(DOWN, sandboxes=(SANDBOX,)),
+        msgspec.structs.replace(MADE, containers=(*UP.containers, *DOWN.containers)),
+        msgspec.structs.replace(MADE, sandboxes=(msgspec.structs.replace(SANDBOX, state=SandboxState.NOT_READY),)),
+    ],
+    ids=["no sandbox", "two sandboxes", "has ended", "one too many", "sandbox has ended"],
+)
+def test_a_view_of_more_or_less_than_is_wanted_is_followed_by_a_sync(seen: RuntimePodStatus) -> None:
+    one = made(lifecycle())
+    one.observed(seen, is_newer=True)
+    assert one.wants_dispatch()
+
+
+def test_a_pod_with_init_containers_is_synced_after_each() -> None:
+    wanted = pod()
+    spec = msgspec.structs.replace(wanted.spec, init_containers=wanted.spec.containers)
+    one = made(PodLifecycle(msgspec.structs.replace(wanted, spec=spec)))
+    one.observed(MADE, is_newer=True)
+    assert one.wants_dispatch()
+
+
+def test_an_edit_during_the_sync_is_carried_out_whatever_that_has_made() -> None:
+    one = lifecycle()
+    one.dispatched(3, 1)
+    one.update(pod())
+    one.done(answer(one, changed=True))
+    one.observed(MADE, is_newer=True)
     assert one.wants_dispatch()
 
 

@@ -45,6 +45,7 @@ def runs(of: Pod | str = "a") -> Talk:
     talk.add(of)
     talk.relist()
     talk.done("a", changed=True)
+    talk.fall_due("a")
     talk.see(running("a"))
     talk.done("a")
     return talk

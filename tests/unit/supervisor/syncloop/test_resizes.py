@@ -56,6 +56,7 @@ def started(*cpus: tuple[str, str]) -> Talk:
     talk.relist()
     for row, (uid, cpu) in enumerate(cpus):
         talk.done(uid, changed=True)
+        talk.fall_due(uid)
         talk.see(runs(uid, cpu), row=row)
         talk.done(uid)
     talk.events.clear()

@@ -84,6 +84,7 @@ def test_a_pod_of_which_nobody_can_tell_goes_all_the_same(
     talk.add("bad")
     talk.relist()
     talk.done("bad", results=(STARTED,), changed=True)
+    talk.fall_due("bad")
     talk.see(running("bad"))
     talk.done("bad")
     talk.remove("bad")

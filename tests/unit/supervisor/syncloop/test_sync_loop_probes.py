@@ -43,6 +43,7 @@ def at_rest(*probes: ProbeType, **settings: Any) -> Talk:
     talk.add(probed("a", *probes))
     talk.relist()
     talk.done("a", changed=True)
+    talk.fall_due("a")
     talk.see(running("a"))
     talk.done("a")
     return talk
@@ -65,6 +66,7 @@ def test_a_pod_is_probed_from_before_its_first_sync_and_looked_at_when_its_conta
     assert talk.add(probed("a")) == ["track a", "probe a", "observe a"]
     assert talk.relist() == ["sync a"]
     assert talk.done("a", changed=True) == ["observe a"]
+    talk.fall_due("a")
     assert talk.see(running("a")) == ["sync a", "containers a"]
     assert talk.done("a") == []
     assert talk.see(running("a")) == []
@@ -101,6 +103,7 @@ def test_a_pod_that_is_done_is_probed_no_more() -> None:
     talk.add(probed("a", READINESS, policy="Never"))
     talk.relist()
     talk.done("a", changed=True)
+    talk.fall_due("a")
     talk.see(running("a"))
     talk.done("a")
     assert "stop probing a" in talk.see(exited("a"))

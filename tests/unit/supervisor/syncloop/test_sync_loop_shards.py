@@ -332,6 +332,7 @@ def caught(kills: int = POISON_DEATHS) -> Talk:
     talk.relist()
     for row, uid in enumerate("ab"):
         talk.done(uid, changed=True)
+        talk.fall_due(uid)
         talk.see(running(uid), row=row)
         talk.done(uid)
     talk.verdict("a", ProbeType.READINESS, ProbeResult.SUCCESS)

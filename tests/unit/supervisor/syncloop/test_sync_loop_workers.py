@@ -204,6 +204,7 @@ def test_a_pod_without_a_row_travels_in_messages_and_a_relist_that_does_not_show
     talk.relist()
     assert talk.add("a", "b") == ["track a", "sync a", "sync b"], "nobody can track a pod without a row"
     talk.done("b", changed=True)
+    talk.fall_due("b")
     assert talk.see(running("b"), row=-1) == ["sync b"]
     assert talk.syncs["b"].status is not None
     talk.done("b")
@@ -316,5 +317,6 @@ def test_the_back_off_of_pulls_outlives_the_worker() -> None:
     talk.see(absent("a"))
     assert (talk.syncs["a"].incarnation, talk.syncs["a"].pull_failures) == (2, (failure,))
     talk.done("a", changed=True)
+    talk.fall_due("a")
     talk.see(running("a"))
     assert not talk.syncs["a"].pull_failures, "the last sync has forgotten it"

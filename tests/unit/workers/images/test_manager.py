@@ -217,6 +217,96 @@ def test_an_image_is_certain_as_long_as_the_list_of_images_is_the_same() -> None
     simulate(main)
 
 
+def inspects(kit: Kit) -> int:
+    return list(kit.runtime.calls).count("inspect_image")
+
+
+@pytest.mark.parametrize("image_list", ["one", None], ids=["with a list of images", "without"])
+def test_pods_that_ask_at_once_share_an_inspect(image_list: str | None) -> None:
+    async def main() -> None:
+        kit = Kit(latency_s=0.5)
+        kit.runtime.image_list = image_list
+        ids = await asyncio.gather(*(kit.ensure(THERE, uid=f"u{number}") for number in range(20)))
+        assert set(ids) == {kit.podman.images[THERE].id}
+        assert inspects(kit) == 1
+        assert kit.reasons() == ["Pulled"] * 20
+
+    simulate(main)
+
+
+def test_an_inspect_that_its_first_caller_has_given_up_goes_on_for_the_others() -> None:
+    async def main() -> None:
+        kit = Kit(latency_s=0.5)
+        first = asyncio.create_task(kit.ensure(THERE))
+        second = asyncio.create_task(kit.ensure(THERE, uid="u2"))
+        await asyncio.sleep(0.1)
+        first.cancel()
+        assert await second == kit.podman.images[THERE].id
+        assert inspects(kit) == 1
+
+    simulate(main)
+
+
+def test_an_absence_that_was_asked_for_earlier_is_asked_for_once_more_by_all_together() -> None:
+    async def main() -> None:
+        kit = Kit(latency_s=0.5)
+        found = await asyncio.gather(
+            kit.ensure(THERE), *(kit.refused(NOWHERE, "Never", uid=f"u{number}") for number in range(20))
+        )
+        assert found[0] == kit.podman.images[THERE].id
+        assert inspects(kit) == 1 + 2
+
+    simulate(main)
+
+
+def test_an_inspect_that_began_before_an_image_changed_is_not_shared() -> None:
+    async def main() -> None:
+        kit = Kit(latency_s=0.5)
+        kit.runtime.image_list = "first"
+        first = asyncio.create_task(kit.ensure(THERE))
+        await asyncio.sleep(0.1)
+        kit.runtime.image_list = "second"
+        others = [asyncio.create_task(kit.ensure(THERE, uid=f"u{number}")) for number in range(20)]
+        assert len(set(await asyncio.gather(first, *others))) == 1
+        assert inspects(kit) == 2
+        assert kit.images.certain(THERE) is not None, "the newest was made of one list"
+
+    simulate(main)
+
+
+def test_a_failed_inspect_is_everybodys_failure_and_the_next_one_is_new() -> None:
+    async def main() -> None:
+        kit = Kit(latency_s=0.5)
+        kit.runtime.fail(1, Flavour.FAILED, "inspect_image")
+        refused = await asyncio.gather(*(kit.refused(THERE, uid=f"u{number}") for number in range(3)))
+        assert {error.reason for error in refused} == {SyncError.IMAGE_INSPECT}
+        assert await kit.ensure(THERE) == kit.podman.images[THERE].id
+        assert inspects(kit) == 2
+
+    simulate(main)
+
+
+def test_an_image_is_ascertained_once_its_list_is_known() -> None:
+    async def main() -> None:
+        kit = Kit(latency_s=0.5)
+        await kit.ensure(THERE)
+        assert await kit.images.ascertain(THERE) is None, "there is no such list"
+        assert inspects(kit) == 1
+        kit.runtime.image_list = "first"
+        found = await asyncio.gather(*(kit.images.ascertain(THERE) for _ in range(20)))
+        assert found == [kit.podman.images[THERE]] * 20
+        assert found[0] is kit.images.certain(THERE)
+        assert await kit.images.ascertain(THERE) is found[0]
+        assert inspects(kit) == 2
+        kit.podman.images[by_digest := f"{THERE}@sha256:{'0' * 64}"] = kit.podman.images[THERE]
+        for never in (by_digest, NOWHERE, "not a:reference:"):
+            assert await kit.images.ascertain(never) is None
+        kit.runtime.down = True
+        assert await kit.images.ascertain(LOCAL) is None, "the call that needs it says why"
+
+    simulate(main)
+
+
 def test_an_inspect_during_which_an_image_changed_is_not_kept_for_long() -> None:
     async def main() -> None:
         kit = Kit()
