@@ -14,6 +14,7 @@ from typing import Final, assert_never
 import msgspec
 
 from ipc.api.v1.meta import ObjectMeta
+from ipc.host.burst import BurstGate
 from ipc.host.clock import Clock
 from ipc.host.tasks import BackgroundTasks, note_failure
 from ipc.kubecontainer.pod_status import RuntimePodStatus
@@ -67,6 +68,8 @@ from workers.volumemanager.plugins.volume_host import VolumeHost
 MAX_PODS_IN_FLIGHT: Final = 5000
 """Most syncs under way in one worker: as many as maxPods allows, because a sync that waits for its image for half an
 hour must not keep another pod from being stopped. The runtime has its own, smaller bounds for its calls."""
+ALONE_S: Final = 0.005
+"""How long the first sync of a pod waits for that of another one, in seconds."""
 DOWN_PER_PERMIT: Final = 2
 """Pods that are down or on their way, for each call that removes one: the next are ready when a permit is free."""
 SHUTDOWN_WAIT_S: Final = 5.0
@@ -128,6 +131,7 @@ class PodWorker:
         self._in_flight: dict[str, _Flight] = {}
         self._tasks = BackgroundTasks()
         self._capacity = asyncio.Semaphore(MAX_PODS_IN_FLIGHT)
+        self._beginnings = BurstGate(ALONE_S)
         self._counted = CallCounts()
         self._pulls = PullRequests(self._send)
         self.profiles = ProfileRequests(self._send)
@@ -211,6 +215,7 @@ class PodWorker:
         try:
             async with self._capacity:
                 with TRACER.span(f"sync: {request.kind}"):
+                    await self._begin(request)
                     done = await answer(self._context, self._board, request, cancel)
         finally:
             del self._in_flight[request.uid]
@@ -221,6 +226,13 @@ class PodWorker:
         except UNSENDABLE as error:
             note_failure(f"answer to the sync of pod {request.uid}", error)
             await self._send(_refused(self._context, request, f"its answer cannot be sent: {error}"))
+
+    async def _begin(self, request: SyncPod) -> None:
+        """Pods that come together all begin before Podman is asked for anything: it makes a few at a time, and takes the
+        CPUs for them, which the way of the others needs."""
+        if request.generation == 1 and request.kind is WorkType.SYNC:
+            self._beginnings.came()
+            await self._beginnings.over()
 
     async def _send(self, message: SyncDone | PullImage | AbandonPull | ProberReport | ProfileTaken) -> None:
         with contextlib.suppress(ChannelClosed):  # the master is gone: the loop ends by itself

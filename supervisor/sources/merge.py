@@ -55,6 +55,7 @@ class Classes(msgspec.Struct, frozen=True):
 
 
 _NO_CLASSES: Final = Classes(priority_classes(()), {})
+NOTHING_KNOWN: Final[Mapping[str, Pod]] = {}
 _SAYS_READY: Final = frozenset({PodOperation.ADD, PodOperation.UPDATE, PodOperation.DELETE})
 
 Accepted = Mapping[str, DesiredPod]
@@ -108,11 +109,11 @@ class PodConfig:
         first_set = is_read and source not in self._seen
         if is_read:
             self._seen.add(source)
-        self._stated[source] = snapshot
+        before, self._stated[source] = self._stated.get(source), snapshot
         objects_before, classes_before = self.objects(), self._classes()
         others = [other for other in self._stated if other != source]
         waiting = [other for other in others if self._conflicts.get(other)]
-        updates = self._merge_source(source, now, first_set=first_set)
+        updates = self._merge_source(source, now, before, first_set=first_set)
         changed = self._classes() != classes_before
         updates += tuple(
             update for other in (others if changed else waiting) for update in self._merge_source(other, now)
@@ -181,7 +182,10 @@ class PodConfig:
         found = [item.object for item in self.objects().values()]
         return Classes(priority_classes(found), runtime_classes(found))
 
-    def _merge_source(self, source: str, now: Instant, *, first_set: bool = False) -> tuple[PodUpdate, ...]:
+    def _merge_source(
+        self, source: str, now: Instant, before: SourceSnapshot | None = None, *, first_set: bool = False
+    ) -> tuple[PodUpdate, ...]:
+        """``before``: what the source has stated last, if it states something else now."""
         snapshot, old = self._stated[source], self._accepted[source]
         held_elsewhere = [item for other in self._objects if other != source for item in self._objects[other].values()]
         self._objects[source], refused = merge_objects(snapshot, self._objects[source], held_elsewhere, now)
@@ -190,21 +194,35 @@ class PodConfig:
         ]
         others = [item for item in self.desired() if item.source != source]
         claims, conflicts = arbitrate(snapshot, stated, old.values(), others)
-        new, changes = compare(old, claims, now, self._classes())
+        known = _same_objects(before) if source == API_SOURCE else {}
+        new, changes = compare(old, claims, now, self._classes(), known)
         self._accepted[source] = new
         self._conflicts[source] = (*map(_conflict, conflicts), *refused)
         return _in_order(source, changes, first_set=first_set)
 
 
+def _same_objects(before: SourceSnapshot | None) -> dict[str, Pod]:
+    """Pods of a source that states the same object as long as nothing of the pod has changed, by UID."""
+    return {item.pod.metadata.uid: item.pod for item in before.pods} if before is not None else {}
+
+
 def compare(
-    old: Accepted, claims: Iterable[DesiredPod], now: Instant, classes: Classes = _NO_CLASSES
+    old: Accepted,
+    claims: Iterable[DesiredPod],
+    now: Instant,
+    classes: Classes = _NO_CLASSES,
+    known: Mapping[str, Pod] = NOTHING_KNOWN,
 ) -> tuple[Accepted, Changes]:
-    """The new accepted set and, per operation, the pods that differ from the old one."""
+    """The new accepted set and, per operation, the pods that differ from the old one. ``known``: what was compared the
+    last time, by UID; the very same pod has not changed since."""
     new: dict[str, DesiredPod] = {}
     changes: dict[PodOperation, list[Pod]] = {}
     for claim in claims:
         uid = claim.pod.metadata.uid
         existing = old.get(uid)
+        if existing is not None and known.get(uid) is claim.pod:
+            new[uid] = existing
+            continue
         before = existing.pod if existing is not None and pod_key(existing.pod) == pod_key(claim.pod) else None
         stated = claim.pod
         if claim.source != API_SOURCE:  # else the server has done that when the pod was made

@@ -13,6 +13,7 @@ import msgspec
 from ipc.api.annotations import API_SOURCE
 from ipc.api.v1.event import Event
 from ipc.api.v1.pod import Pod
+from ipc.host.burst import BurstGate
 from ipc.host.clock import Clock
 from ipc.host.tasks import restarted
 from ipc.messages.api_server import (
@@ -64,9 +65,10 @@ class ClusterAgent:
         self._settings = settings
         self._send = send
         self._clock = clock
-        self._client = EventualClient()
+        burst = BurstGate()
+        self._client = EventualClient(burst)
         self._limit = RateLimit(settings.api_qps, settings.api_burst)
-        self._event_client = EventualClient()
+        self._event_client = EventualClient(burst)
         self._event_limit = RateLimit(settings.event_qps, settings.event_burst)
         self._identity, self._event_identity = (
             NodeIdentity(settings, node_name, clock, user_agent=USER_AGENT, limit=limit, observer=RequestMetrics())
@@ -94,6 +96,7 @@ class ClusterAgent:
             self._need,
             self._objects.forget,
             self._writer.wake,
+            burst.came,
         )
         self._reflector: Reflector[KnownPod] = Reflector(
             self._client,

@@ -59,11 +59,12 @@ class PodSource:
         need: Need,
         forget: Callable[[str], None],
         wake: Callable[[], None],
+        comes: Callable[[], None] = lambda: None,
     ) -> None:
         """``follow`` begins to read what a pod refers to, and says whether all of it was read; then the pod goes up at
         once, before what comes behind it is looked at. ``need`` returns when all of it was read once. ``forget`` is
         told of a UID that the server has no longer. ``tell`` sends to the master, in order. ``wake``: a status may have
-        to be written."""
+        to be written. ``comes``: a pod is on its way to the master."""
         self._statuses = statuses
         self._mirrors = mirrors
         self._clock = clock
@@ -72,6 +73,7 @@ class PodSource:
         self._need = need
         self._forget = forget
         self._wake = wake
+        self._comes = comes
         self._known: dict[str, KnownPod] = {}
         self._stated: dict[str, KnownPod] = {}
         """The newest version of each pod that the master has, or that was refused."""
@@ -143,6 +145,7 @@ class PodSource:
         """State a pod that this node can run, when all that it needs is there."""
         if (found := self._runnable(pod)) is None:
             return
+        self._comes()
         if self._follow(found):
             self._state(pod, found)
         else:
