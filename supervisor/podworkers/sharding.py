@@ -86,8 +86,8 @@ class Shards:
         self._pods |= {slot: 0 for slot in self._open if slot not in self._pods}
 
     def assign(self, is_up: Callable[[int], bool] = lambda _: True) -> int:
-        """A slot for one pod more, where somebody is if there is one: a pod that brings another worker does not wait for
-        it, and moves later."""
+        """A slot for one pod more, where somebody is if there is one: a pod that brings another worker does not wait
+        for it, and moves later."""
         self.fit(more=1)
         slot = least_loaded([slot for slot in self._open if is_up(slot)] or self._open, self._load)
         self._pods[slot] += 1

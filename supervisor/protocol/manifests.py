@@ -143,6 +143,8 @@ class SourceSnapshot(msgspec.Struct, frozen=True, kw_only=True):
     """All files are known (some may be held, see `held_files`). False: nothing may be removed because of it."""
     absent: bool = False
     """Not complete because nothing is at the source's place: it was never made, or is not mounted."""
+    incomplete_pods: frozenset[str] = frozenset()
+    """UIDs of pods that begin while what they refer to is being read."""
 
     def held_files(self) -> frozenset[str]:
         """Files with an error: what they state is only partly known."""

@@ -36,7 +36,7 @@ from supervisor.protocol.manifests import (
     error_about,
     pod_key,
 )
-from supervisor.protocol.source_updates import ObjectsExpected, PodOperation, PodUpdate, Update
+from supervisor.protocol.source_updates import ObjectsExpected, PodOperation, PodsIncomplete, PodUpdate, Update
 from supervisor.sources.claims import Conflict, arbitrate, place
 from supervisor.sources.identity import LOCAL_ANNOTATIONS
 from supervisor.sources.merge_objects import AcceptedObjects, merge_objects, object_updates
@@ -74,6 +74,7 @@ class PodConfig:
         self._stated: dict[str, SourceSnapshot] = {}
         self._conflicts: dict[str, tuple[ManifestError, ...]] = {}
         self._seen: set[str] = set()
+        self._incomplete: frozenset[str] = frozenset()
 
     def restore(self, desired: Iterable[DesiredPod], expected: Iterable[ExpectedObject] = ()) -> tuple[Update, ...]:
         """Take the checkpointed set as accepted, with the claims that its pods held. One RESTORE per source.
@@ -119,7 +120,14 @@ class PodConfig:
             update for other in (others if changed else waiting) for update in self._merge_source(other, now)
         )
         came, went = object_updates(objects_before, self.objects())
-        return (*came, *self._no_longer_expected(snapshot), *updates, *went)
+        return (*came, *self._no_longer_expected(snapshot), *self._incomplete_pods(snapshot), *updates, *went)
+
+    def _incomplete_pods(self, snapshot: SourceSnapshot) -> tuple[PodsIncomplete, ...]:
+        """Pods that wait for what they refer to, if these are others than before: the cluster's alone."""
+        if snapshot.source != API_SOURCE or snapshot.incomplete_pods == self._incomplete:
+            return ()
+        self._incomplete = snapshot.incomplete_pods
+        return (PodsIncomplete(self._incomplete),)
 
     def names(self) -> tuple[ExpectedObject, ...]:
         """Objects whose names are worth keeping: those that are there, and those that may be."""

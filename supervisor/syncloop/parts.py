@@ -55,6 +55,8 @@ class LoopParts:
         self.objects = ObjectStore()
         self.cluster_values: dict[str, ClusterValues] = {}
         """Values that a cluster gives to pods beside objects, by UID: `ObjectUpdates` writes them."""
+        self.incomplete: frozenset[str] = frozenset()
+        """UIDs of the cluster's pods of which not everything that they refer to was read: `Dispatcher` writes it."""
         self.pulls = ImagePulls(pull_limits(settings))
         self.image_gc = ImageGc()
         self.probes = ProbeManager()

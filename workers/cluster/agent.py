@@ -40,7 +40,7 @@ from workers.cluster.objects.objects import Objects
 from workers.cluster.objects.service_variables import master_service
 from workers.cluster.pods.known_pod import KnownPod, decode_known_pod
 from workers.cluster.pods.mirror_keeper import MirrorKeeper
-from workers.cluster.pods.pod_source import PodSource
+from workers.cluster.pods.pod_source import Followed, PodSource
 from workers.cluster.pods.status_manager import StatusManager
 from workers.cluster.pods.status_writer import StatusWriter
 from workers.kubeclient.rate_limit import RateLimit
@@ -176,9 +176,11 @@ class ClusterAgent:
             self._stated = stated
             self._up.put_nowait(stated)
 
-    def _follow(self, pod: Pod) -> bool:
+    def _follow(self, pod: Pod) -> Followed:
         """See `Objects.follow`."""
-        return self._fits_labels(pod) and self._objects.follow(pod)
+        if not self._fits_labels(pod):
+            return Followed.UNFIT
+        return Followed.READ if self._objects.follow(pod) else Followed.UNREAD
 
     async def _need(self, pod: Pod) -> None:
         """Return when what the pod refers to was read, and labels that it wants of the Node: a scheduler may have seen

@@ -13,9 +13,9 @@ from ipc.api.v1.meta import ObjectMeta
 from ipc.api.v1.pod import Pod, PodSpec
 from ipc.api.v1.status import PodCondition, PodStatus
 from ipc.host.clock import Instant
-from ipc.messages.cluster import PodsListed, PodStated, PodWithdrawn
+from ipc.messages.cluster import PodsListed, PodStated, PodWithdrawn, ReferencesRead
 from supervisor.protocol.manifests import DesiredPod
-from supervisor.protocol.source_updates import PodOperation, PodUpdate
+from supervisor.protocol.source_updates import PodOperation, PodsIncomplete, PodUpdate
 from supervisor.sources.api_source import ApiSource
 from supervisor.sources.merge import PodConfig
 
@@ -97,3 +97,19 @@ def test_the_priority_of_a_pod_is_the_servers() -> None:
     (update,) = [each for each in config.merge(source.snapshot(), NOW) if isinstance(each, PodUpdate)]
     assert [(found.spec.priority_class_name, found.spec.priority) for found in update.pods] == [("batch", 7)]
     assert field_warnings(update.pods[0]) == ()
+
+
+def test_pods_of_which_not_everything_was_read_are_told_before_they_come_and_when_it_was() -> None:
+    config, source = PodConfig((API_SOURCE,)), ApiSource()
+    source.take(PodsListed())
+    config.merge(source.snapshot(), NOW)
+    source.take(PodStated(pod=pod(), awaits=True))
+    source.take(PodStated(pod=pod("u2", "other")))
+    first, then = config.merge(source.snapshot(), NOW)
+    assert first == PodsIncomplete(frozenset({"u1"}))
+    assert isinstance(then, PodUpdate)
+    source.take(ReferencesRead(uid="u1"))
+    assert config.merge(source.snapshot(), NOW) == (PodsIncomplete(frozenset()),)
+    source.take(PodStated(pod=pod("u3", "third"), awaits=True))
+    source.take(PodWithdrawn(uid="u3"))
+    assert config.merge(source.snapshot(), NOW) == ()
