@@ -16,7 +16,7 @@ import msgspec
 from ipc.api.v1.meta import ObjectMeta
 from ipc.host.burst import BurstGate
 from ipc.host.clock import Clock
-from ipc.host.tasks import BackgroundTasks, note_failure
+from ipc.host.tasks import BackgroundTasks, first_of, note_failure
 from ipc.kubecontainer.config_objects import ConfigObjects
 from ipc.kubecontainer.pod_status import RuntimePodStatus
 from ipc.log.entry import Subject, about
@@ -269,13 +269,9 @@ class PodWorker:
 async def _with_objects(request: SyncPod, cancel: asyncio.Event, objects: asyncio.Future[ConfigObjects]) -> SyncPod:
     """The request with what its pod refers to, as it is without when the sync is cancelled or this takes too long
     (pkg/kubelet/volumemanager, WaitForAttachAndMount: upstream's sync waits there)."""
-    cancelled = asyncio.ensure_future(cancel.wait())
-    try:
-        with TRACER.span("waits for what it refers to"):
-            waiting = (objects, cancelled)
-            await asyncio.wait(waiting, timeout=OBJECTS_DEADLINE_S, return_when=asyncio.FIRST_COMPLETED)
-    finally:
-        cancelled.cancel()
+    with TRACER.span("waits for what it refers to"), contextlib.suppress(TimeoutError):
+        async with asyncio.timeout(OBJECTS_DEADLINE_S):
+            await first_of(asyncio.shield(objects), cancel.wait())
     return msgspec.structs.replace(request, objects=objects.result()) if objects.done() else request
 
 

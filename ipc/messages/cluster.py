@@ -24,7 +24,7 @@ class PodStated(Message, frozen=True, kw_only=True):
 
     pod: Pod
     awaits: bool = False
-    """What it refers to is being read: a `ReferencesRead` follows, or the pod is stated again or withdrawn."""
+    """A `ReferencesRead` follows, or the pod is stated again or withdrawn: what it refers to is being read."""
 
     def __repr__(self) -> str:
         """Without the pod, which is large."""

@@ -115,7 +115,7 @@ class SyncPod(Message, frozen=True, kw_only=True):
     objects: ConfigObjects = ConfigObjects()
     """ConfigMaps and Secrets that it refers to and that exist."""
     awaits: bool = False
-    """What it refers to is being read: the sync waits for `ObjectsRead`, whose objects count in place of these."""
+    """The sync waits for `ObjectsRead`, whose objects count in place of these: what the pod refers to is being read."""
     actuated: dict[str, ResourceRequirements] = msgspec.field(default_factory=dict)
     """Resources that its containers and sandboxes were given while they ran, by id; kept by the master."""
     devices: Allocated = NOTHING

@@ -78,7 +78,7 @@ class ClusterAgent:
         """UIDs of the cluster's pods in the feed."""
         self._up: asyncio.Queue[ClusterReport] = asyncio.Queue()
         self._statuses = StatusManager()
-        self._writer = StatusWriter(self._client, self._statuses, clock)
+        self._writer = StatusWriter(self._client, self._statuses, clock, burst)
         self._mirrors = MirrorKeeper(self._client, node_name, self._statuses, clock)
         self._objects = Objects(
             self._client,

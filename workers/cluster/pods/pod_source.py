@@ -44,7 +44,7 @@ class Followed(enum.Enum):
     UNREAD = enum.auto()
     """Some of it is being read: its sync may begin, and waits."""
     UNFIT = enum.auto()
-    """It is not even known whether the pod is for this node as it is now."""
+    """The Node as it is known now is none for this pod."""
 
 
 Follow = Callable[[Pod], Followed]

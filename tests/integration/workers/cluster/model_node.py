@@ -7,6 +7,7 @@ from typing import Any, Final
 
 from ipc.api.annotations import API_SOURCE
 from ipc.api.v1.pod import Pod
+from ipc.host.burst import BurstGate
 from ipc.host.clock import SystemClock
 from ipc.messages.base import EventReport
 from ipc.messages.cluster import PodsListed
@@ -39,7 +40,7 @@ class Node:
         """``status``: what it says of a pod that runs, beside that."""
         self.clock = SystemClock()
         self.statuses = StatusManager()
-        self.writer = StatusWriter(client, self.statuses, self.clock)
+        self.writer = StatusWriter(client, self.statuses, self.clock, BurstGate())
         self.pods = PodSource(
             self.statuses, Mirrors(), self.clock, self.tell, self.follow, self.need, lambda _: None, self.writer.wake
         )

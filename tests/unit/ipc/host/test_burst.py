@@ -1,4 +1,4 @@
-"""What waits for the end of a burst, and for how long."""
+"""Bursts: who waits for their end, and for how long."""
 
 from __future__ import annotations
 

@@ -195,7 +195,7 @@ def test_nobody_is_evicted_before_it_is_known_what_is_wanted_and_what_runs() -> 
 
 
 def test_a_pod_that_came_to_a_shutdown_which_is_called_off_does_not_begin_under_pressure() -> None:
-    """Which an agent before this one was killed in the midst of: while it is not known what runs, all are taken in."""
+    """All are taken in while it is not known what runs: an agent before this one was killed in the midst of it."""
     talk = Talk(node_name="n", eviction_hard={"memory.available": "1Gi"})
     talk.say(NodeShutdownBegan(ShutdownCause.DRAIN))
     observed = {Signal.MEMORY_AVAILABLE: SignalObservation(1, GIB, 1.0)}
