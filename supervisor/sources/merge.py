@@ -31,6 +31,7 @@ from supervisor.protocol.manifests import (
     ExpectedObject,
     ManifestError,
     ManifestErrorKind,
+    ManifestPod,
     PodKey,
     SourceSnapshot,
     error_about,
@@ -55,7 +56,6 @@ class Classes(msgspec.Struct, frozen=True):
 
 
 _NO_CLASSES: Final = Classes(priority_classes(()), {})
-NOTHING_KNOWN: Final[Mapping[str, Pod]] = {}
 _SAYS_READY: Final = frozenset({PodOperation.ADD, PodOperation.UPDATE, PodOperation.DELETE})
 
 Accepted = Mapping[str, DesiredPod]
@@ -190,10 +190,37 @@ class PodConfig:
         found = [item.object for item in self.objects().values()]
         return Classes(priority_classes(found), runtime_classes(found))
 
+    def _merge_few(
+        self, snapshot: SourceSnapshot, before: SourceSnapshot, now: Instant
+    ) -> tuple[Accepted, Changes] | None:
+        """The merge of a cluster's pods, looking at those alone that are others than before: that source states the
+        same value again as long as nothing of a pod has changed, and with each pod of a burst all that there are. None
+        where claims have to be arbitrated."""
+        source, old = snapshot.source, self._accepted[snapshot.source]
+        if source != API_SOURCE or snapshot.objects != before.objects or any(self._conflicts.values()):
+            return None
+        fresh, gone = _stated_anew(snapshot, before)
+        mine = {uid: old[uid] for uid in (item.pod.metadata.uid for item in fresh) if uid in old}
+        others = [item for item in self.desired() if item.pod.metadata.uid not in mine]
+        held = {claim for item in others for claim in item.claims}
+        claims = [DesiredPod(source=source, pod=item.pod) for item in fresh]
+        names = {item.key for item in claims}
+        if len(names) < len(claims) or any(claim in held for item in claims for claim in item.claims):
+            return None
+        new, changes = compare(mine, claims, now)
+        changes = {
+            **changes,
+            PodOperation.REMOVE: [old[uid].pod for uid in old if uid in gone] + changes.get(PodOperation.REMOVE, []),
+        }
+        return {**{uid: item for uid, item in old.items() if uid not in gone}, **new}, changes
+
     def _merge_source(
         self, source: str, now: Instant, before: SourceSnapshot | None = None, *, first_set: bool = False
     ) -> tuple[PodUpdate, ...]:
         """``before``: what the source has stated last, if it states something else now."""
+        if before is not None and (few := self._merge_few(self._stated[source], before, now)) is not None:
+            self._accepted[source], changes = few
+            return _in_order(source, changes, first_set=first_set)
         snapshot, old = self._stated[source], self._accepted[source]
         held_elsewhere = [item for other in self._objects if other != source for item in self._objects[other].values()]
         self._objects[source], refused = merge_objects(snapshot, self._objects[source], held_elsewhere, now)
@@ -202,35 +229,28 @@ class PodConfig:
         ]
         others = [item for item in self.desired() if item.source != source]
         claims, conflicts = arbitrate(snapshot, stated, old.values(), others)
-        known = _same_objects(before) if source == API_SOURCE else {}
-        new, changes = compare(old, claims, now, self._classes(), known)
+        new, changes = compare(old, claims, now, self._classes())
         self._accepted[source] = new
         self._conflicts[source] = (*map(_conflict, conflicts), *refused)
         return _in_order(source, changes, first_set=first_set)
 
 
-def _same_objects(before: SourceSnapshot | None) -> dict[str, Pod]:
-    """Pods of a source that states the same object as long as nothing of the pod has changed, by UID."""
-    return {item.pod.metadata.uid: item.pod for item in before.pods} if before is not None else {}
+def _stated_anew(snapshot: SourceSnapshot, before: SourceSnapshot) -> tuple[list[ManifestPod], set[str]]:
+    """Pods that are other values than before, and UIDs of those that are not there any more."""
+    known = {item.pod.metadata.uid: item.pod for item in before.pods}
+    fresh = [item for item in snapshot.pods if known.pop(item.pod.metadata.uid, None) is not item.pod]
+    return fresh, set(known)
 
 
 def compare(
-    old: Accepted,
-    claims: Iterable[DesiredPod],
-    now: Instant,
-    classes: Classes = _NO_CLASSES,
-    known: Mapping[str, Pod] = NOTHING_KNOWN,
+    old: Accepted, claims: Iterable[DesiredPod], now: Instant, classes: Classes = _NO_CLASSES
 ) -> tuple[Accepted, Changes]:
-    """The new accepted set and, per operation, the pods that differ from the old one. ``known``: what was compared the
-    last time, by UID; the very same pod has not changed since."""
+    """The new accepted set and, per operation, the pods that differ from the old one."""
     new: dict[str, DesiredPod] = {}
     changes: dict[PodOperation, list[Pod]] = {}
     for claim in claims:
         uid = claim.pod.metadata.uid
         existing = old.get(uid)
-        if existing is not None and known.get(uid) is claim.pod:
-            new[uid] = existing
-            continue
         before = existing.pod if existing is not None and pod_key(existing.pod) == pod_key(claim.pod) else None
         stated = claim.pod
         if claim.source != API_SOURCE:  # else the server has done that when the pod was made
