@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import enum
+import functools
 from collections.abc import Hashable
 
 import msgspec
@@ -29,8 +30,14 @@ def pod_key(pod: Pod) -> PodKey:
 
 def created_at(pod: Pod) -> float:
     """Epoch seconds; 0.0 for one that does not say, or not in RFC 3339."""
+    return _epoch_s(pod.metadata.creation_timestamp or "")
+
+
+@functools.lru_cache(maxsize=64)
+def _epoch_s(timestamp: str) -> float:
+    """Kept of the newest: pods that come together share it, and are sorted by it more than once."""
     try:
-        return parse_rfc3339(pod.metadata.creation_timestamp or "")
+        return parse_rfc3339(timestamp)
     except ValueError:
         return 0.0
 
