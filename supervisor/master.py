@@ -37,6 +37,7 @@ from ipc.messages.cluster import (
     PodStated,
     PodValuesStated,
     PodWithdrawn,
+    ReferencesRead,
 )
 from ipc.messages.event_reasons import EventReason
 from ipc.messages.node_worker import (
@@ -393,7 +394,7 @@ class Master:
                 self._replace_if_hung(why)
             case Request():
                 self._requests.take(message)
-            case PodStated() | PodWithdrawn() | PodsListed() | ObjectStated() | ObjectWithdrawn():
+            case PodStated() | ReferencesRead() | PodWithdrawn() | PodsListed() | ObjectStated() | ObjectWithdrawn():
                 assert self._cluster is not None, "a node worker says it with a cluster only"
                 self._cluster.take(message)
             case PodValuesStated() | NodeStated():

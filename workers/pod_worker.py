@@ -14,8 +14,10 @@ from typing import Final, assert_never
 import msgspec
 
 from ipc.api.v1.meta import ObjectMeta
+from ipc.host.burst import BurstGate
 from ipc.host.clock import Clock
-from ipc.host.tasks import BackgroundTasks, note_failure
+from ipc.host.tasks import BackgroundTasks, first_of, note_failure
+from ipc.kubecontainer.config_objects import ConfigObjects
 from ipc.kubecontainer.pod_status import RuntimePodStatus
 from ipc.log.entry import Subject, about
 from ipc.messages.base import EventReport, ProfileTaken, PullEnded, PullProgress, Ready, Shutdown, TakeProfile
@@ -23,6 +25,7 @@ from ipc.messages.pod_worker import (
     AbandonPull,
     CancelSync,
     ContainersChanged,
+    ObjectsRead,
     PodWork,
     PodWorkerCommand,
     PodWorkerReport,
@@ -67,6 +70,11 @@ from workers.volumemanager.plugins.volume_host import VolumeHost
 MAX_PODS_IN_FLIGHT: Final = 5000
 """Most syncs under way in one worker: as many as maxPods allows, because a sync that waits for its image for half an
 hour must not keep another pod from being stopped. The runtime has its own, smaller bounds for its calls."""
+OBJECTS_DEADLINE_S: Final = 60.0
+"""How long a sync waits for what its pod refers to, in seconds. The cluster's part of the node worker gives up after
+ten, so this is for a node worker that is away."""
+ALONE_S: Final = 0.005
+"""How long the first sync of a pod waits for that of another one, in seconds."""
 DOWN_PER_PERMIT: Final = 2
 """Pods that are down or on their way, for each call that removes one: the next are ready when a permit is free."""
 SHUTDOWN_WAIT_S: Final = 5.0
@@ -105,6 +113,8 @@ async def run_pod_worker(
 class _Flight(msgspec.Struct, frozen=True):
     request: SyncPod
     cancel: asyncio.Event
+    objects: asyncio.Future[ConfigObjects]
+    """For a sync that waits for them."""
     task: asyncio.Task[None]
 
 
@@ -128,6 +138,7 @@ class PodWorker:
         self._in_flight: dict[str, _Flight] = {}
         self._tasks = BackgroundTasks()
         self._capacity = asyncio.Semaphore(MAX_PODS_IN_FLIGHT)
+        self._beginnings = BurstGate(ALONE_S)
         self._counted = CallCounts()
         self._pulls = PullRequests(self._send)
         self.profiles = ProfileRequests(self._send)
@@ -157,6 +168,8 @@ class PodWorker:
                 await self._refuse(command)
             case SyncPod():
                 self._start(command)
+            case ObjectsRead():
+                self._take_objects(command)
             case CancelSync():
                 self._cancel(command)
             case PullProgress():
@@ -171,6 +184,11 @@ class PodWorker:
                 self._prober.stop(uid)
             case _:
                 assert_never(command)
+
+    def _take_objects(self, command: ObjectsRead) -> None:
+        flight = self._in_flight.get(command.uid)
+        if flight is not None and flight.request.generation == command.generation and not flight.objects.done():
+            flight.objects.set_result(command.objects)
 
     def _cancel(self, command: CancelSync) -> None:
         flight = self._in_flight.get(command.uid)
@@ -196,8 +214,9 @@ class PodWorker:
 
     def _start(self, request: SyncPod) -> None:
         cancel = asyncio.Event()
-        task = self._tasks.spawn(self._serve(request, cancel), name=f"sync of pod {request.uid}")
-        self._in_flight[request.uid] = _Flight(request, cancel, task)
+        objects: asyncio.Future[ConfigObjects] = asyncio.get_running_loop().create_future()
+        task = self._tasks.spawn(self._serve(request, cancel, objects), name=f"sync of pod {request.uid}")
+        self._in_flight[request.uid] = _Flight(request, cancel, objects, task)
 
     async def _refuse(self, request: SyncPod) -> None:
         """Refuse a second sync of a pod: there is one at a time, so the master has lost count."""
@@ -205,12 +224,15 @@ class PodWorker:
         log.error("protocol error: %s, and another one was asked for", message)
         await self._send(_refused(self._context, request, message))
 
-    async def _serve(self, request: SyncPod, cancel: asyncio.Event) -> None:
+    async def _serve(self, request: SyncPod, cancel: asyncio.Event, objects: asyncio.Future[ConfigObjects]) -> None:
         TRACER.of(request.uid)
         about(_subject(request))
         try:
             async with self._capacity:
                 with TRACER.span(f"sync: {request.kind}"):
+                    await self._begin(request)
+                    if request.awaits:
+                        request = await _with_objects(request, cancel, objects)
                     done = await answer(self._context, self._board, request, cancel)
         finally:
             del self._in_flight[request.uid]
@@ -221,6 +243,13 @@ class PodWorker:
         except UNSENDABLE as error:
             note_failure(f"answer to the sync of pod {request.uid}", error)
             await self._send(_refused(self._context, request, f"its answer cannot be sent: {error}"))
+
+    async def _begin(self, request: SyncPod) -> None:
+        """Pods that come together all begin before Podman is asked for anything: it makes a few at a time, and takes
+        the CPUs for them, which the way of the others needs."""
+        if request.generation == 1 and request.kind is WorkType.SYNC:
+            self._beginnings.came()
+            await self._beginnings.over()
 
     async def _send(self, message: SyncDone | PullImage | AbandonPull | ProberReport | ProfileTaken) -> None:
         with contextlib.suppress(ChannelClosed):  # the master is gone: the loop ends by itself
@@ -235,6 +264,15 @@ class PodWorker:
             runtime_errors=counts.errors - self._counted.errors,
         )
         self._counted = counts
+
+
+async def _with_objects(request: SyncPod, cancel: asyncio.Event, objects: asyncio.Future[ConfigObjects]) -> SyncPod:
+    """The request with what its pod refers to, as it is without when the sync is cancelled or this takes too long
+    (pkg/kubelet/volumemanager, WaitForAttachAndMount: upstream's sync waits there)."""
+    with TRACER.span("waits for what it refers to"), contextlib.suppress(TimeoutError):
+        async with asyncio.timeout(OBJECTS_DEADLINE_S):
+            await first_of(asyncio.shield(objects), cancel.wait())
+    return msgspec.structs.replace(request, objects=objects.result()) if objects.done() else request
 
 
 def _subject(request: SyncPod) -> Subject:

@@ -6,6 +6,7 @@ Which message answers which:
 ``Spawn``              ``Spawned``, and in the end ``Exited``; or ``SpawnFailed``
 ``SyncPod``            exactly one ``SyncDone`` with the same uid, generation and incarnation,
                        unless the worker dies first; any number of ``EventReport`` before it
+``ObjectsRead``        nothing of its own: the sync it names, which has said that it ``awaits`` them, goes on
 ``CancelSync``         nothing of its own: the sync it names ends early with its ``SyncDone``
 ``Observe``            ``Observed`` that contains every uid asked for, observed after the request
 ``Relist``             ``Relisted``

@@ -23,6 +23,8 @@ class PodStated(Message, frozen=True, kw_only=True):
     """A pod that is bound to this node, as the server has it: new, or other than before."""
 
     pod: Pod
+    awaits: bool = False
+    """A `ReferencesRead` follows, or the pod is stated again or withdrawn: what it refers to is being read."""
 
     def __repr__(self) -> str:
         """Without the pod, which is large."""
@@ -31,6 +33,12 @@ class PodStated(Message, frozen=True, kw_only=True):
 
 class PodWithdrawn(Message, frozen=True, kw_only=True):
     """The server has that pod no longer, or it is bound elsewhere."""
+
+    uid: str
+
+
+class ReferencesRead(Message, frozen=True, kw_only=True):
+    """Everything that a pod refers to was read, which was stated before, or is not waited for any longer."""
 
     uid: str
 
@@ -106,5 +114,13 @@ class NodeStated(Message, frozen=True, kw_only=True):
 
 ClusterCommand = FeedMessage | PodsTaken | RatesChanged
 ClusterReport = (
-    PodStated | PodWithdrawn | PodsListed | ObjectStated | ObjectWithdrawn | PodValuesStated | NodeStated | EventReport
+    PodStated
+    | ReferencesRead
+    | PodWithdrawn
+    | PodsListed
+    | ObjectStated
+    | ObjectWithdrawn
+    | PodValuesStated
+    | NodeStated
+    | EventReport
 )

@@ -114,6 +114,8 @@ class SyncPod(Message, frozen=True, kw_only=True):
     """Why it was evicted, if it was: this is kept on the disk. TERMINATED: its containers are removed, too."""
     objects: ConfigObjects = ConfigObjects()
     """ConfigMaps and Secrets that it refers to and that exist."""
+    awaits: bool = False
+    """The sync waits for `ObjectsRead`, whose objects count in place of these: what the pod refers to is being read."""
     actuated: dict[str, ResourceRequirements] = msgspec.field(default_factory=dict)
     """Resources that its containers and sandboxes were given while they ran, by id; kept by the master."""
     devices: Allocated = NOTHING
@@ -129,6 +131,18 @@ class SyncPod(Message, frozen=True, kw_only=True):
     """SYNC: do this and nothing else."""
     network_problem: str = ""
     """Why no pod can get a network of its own now."""
+
+
+class ObjectsRead(Message, frozen=True, kw_only=True):
+    """Objects for the sync of that generation, which waits for them."""
+
+    uid: str
+    generation: int
+    objects: ConfigObjects
+
+    def __repr__(self) -> str:
+        """Without the objects: some are Secrets."""
+        return f"ObjectsRead({self.uid}, {self.generation})"
 
 
 class CancelSync(Message, frozen=True, kw_only=True):
@@ -238,7 +252,7 @@ class ProbingStopped(Message, frozen=True, kw_only=True):
     uid: str
 
 
-PodWork = SyncPod | CancelSync | PullProgress | PullEnded | ProbePod | ContainersChanged | StopProbing
+PodWork = SyncPod | ObjectsRead | CancelSync | PullProgress | PullEnded | ProbePod | ContainersChanged | StopProbing
 PodWorkerCommand = PodWork | TakeProfile | Shutdown
 PodWorkerEvent = SyncDone | EventReport | PullImage | AbandonPull | ProbeResultChanged | ProbingStopped | ProfileTaken
 PodWorkerReport = Ready | PodWorkerEvent

@@ -68,10 +68,24 @@ class ObjectDelivery:
         if not self._has_room(state.slot, found.size_bytes):
             self._waiting.setdefault(state.slot, set()).add(state.uid)
             return None
-        self._loads[state.uid] = state.slot, found.size_bytes
-        self._loaded[state.slot] = self._loaded.get(state.slot, 0) + found.size_bytes
+        self._take_room(state, found.size_bytes)
         objects = msgspec.structs.replace(found.objects, claims=self._claims_of(state), cluster=cluster)
         return msgspec.structs.replace(found, objects=objects)
+
+    def load_anew(self, state: PodWorkerState) -> ConfigObjects:
+        """Objects for the sync in flight, as they are now, in place of those that went along. It does not wait for
+        room: it has some already, and others would wait for its end."""
+        if state.pod is None:
+            return NOTHING.objects
+        found = self._store.of_pod(state.pod.metadata.namespace, state.references)
+        slot, size_bytes = self._loads.get(state.uid, (state.slot, 0))
+        self._loaded[slot] = self._loaded.get(slot, 0) - size_bytes
+        self._take_room(state, found.size_bytes)
+        return msgspec.structs.replace(found.objects, claims=self._claims_of(state), cluster=self._values_of(state.uid))
+
+    def _take_room(self, state: PodWorkerState, size_bytes: int) -> None:
+        self._loads[state.uid] = state.slot, size_bytes
+        self._loaded[state.slot] = self._loaded.get(state.slot, 0) + size_bytes
 
     def unload(self, uid: str) -> Collection[str]:
         """The sync of that pod is over, if there was one; the pods that have waited for its room."""

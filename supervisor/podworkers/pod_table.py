@@ -16,7 +16,9 @@ from supervisor.processes.worker_pool import QUARANTINE_SLOT
 class PodTable:
     """Pod worker states by UID. Iterates over them, so that an iteration may not add or forget any."""
 
-    def __init__(self, limits: WorkerLimits, rows: int) -> None:
+    def __init__(self, limits: WorkerLimits, rows: int, is_up: Callable[[int], bool]) -> None:
+        """``is_up``: whether a worker is in that slot."""
+        self._is_up = is_up
         self._states: dict[str, PodWorkerState] = {}
         self._limits = limits
         self._shards = Shards(limits)
@@ -66,7 +68,8 @@ class PodTable:
 
     def begin(self, uid: str, name: str, pod: Pod | None, source: str) -> PodWorkerState:
         """Enter a pod; without ``pod`` it is an orphan."""
-        state = self._states[uid] = PodWorkerState(uid, name, pod, source, self._shards.assign(), self._rows.take())
+        slot = self._shards.assign(self._is_up)
+        state = self._states[uid] = PodWorkerState(uid, name, pod, source, slot, self._rows.take())
         self._quiet_pods.stir(uid)
         self._note_deadline(state)
         return state

@@ -21,6 +21,8 @@ MAX_MOVES: Final = 100
 """Most pods that one round moves: each of them is reported to the API server."""
 FILLED: Final = 0.75
 """How full the others may be, when a worker goes, of what brings the next one."""
+MEANWHILE: Final = 1.5
+"""How full a worker may become while the next one comes, of what brings it."""
 QUIET_PER_BUSY: Final = 5
 """So many quiet pods count as a busy one: one worker has 500 of them by default."""
 
@@ -85,10 +87,13 @@ class Shards:
         self._open = tuple(range(FIRST_POD_SLOT, FIRST_POD_SLOT + workers))
         self._pods |= {slot: 0 for slot in self._open if slot not in self._pods}
 
-    def assign(self) -> int:
-        """A slot for one pod more; perhaps a new one, where nobody is yet."""
+    def assign(self, is_up: Callable[[int], bool] = lambda _: True) -> int:
+        """A slot for one pod more. The pods that bring another worker do not wait for it and move later, unless they
+        are so many that those who are there would have too much to do."""
         self.fit(more=1)
-        slot = least_loaded(self._open, self._load)
+        room = MEANWHILE * QUIET_PER_BUSY * self._limits.pods_per_worker
+        up = [slot for slot in self._open if is_up(slot) and self._load(slot) < room]
+        slot = least_loaded(up or self._open, self._load)
         self._pods[slot] += 1
         return slot
 

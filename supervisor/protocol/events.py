@@ -28,7 +28,7 @@ from ipc.messages.node_worker import (
 from ipc.messages.pod_worker import AbandonPull, Freeze, ProbeResultChanged, ProbingStopped, PullImage, SyncDone
 from ipc.podresources.devices import Devices
 from supervisor.config.settings import Settings
-from supervisor.protocol.source_updates import ObjectsExpected, ObjectUpdate, PodUpdate
+from supervisor.protocol.source_updates import ObjectsExpected, ObjectUpdate, PodsIncomplete, PodUpdate
 from supervisor.state.resources_checkpoint import PodResources
 from supervisor.state.volume_bindings import Binding
 
@@ -207,6 +207,7 @@ LoopEvent = (
     PodUpdate
     | ObjectUpdate
     | ObjectsExpected
+    | PodsIncomplete
     | NodeStated
     | PodValuesStated
     | SourcesReady

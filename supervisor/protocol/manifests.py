@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import enum
+import functools
 from collections.abc import Hashable
 
 import msgspec
@@ -29,8 +30,14 @@ def pod_key(pod: Pod) -> PodKey:
 
 def created_at(pod: Pod) -> float:
     """Epoch seconds; 0.0 for one that does not say, or not in RFC 3339."""
+    return _epoch_s(pod.metadata.creation_timestamp or "")
+
+
+@functools.lru_cache(maxsize=64)
+def _epoch_s(timestamp: str) -> float:
+    """Kept of the newest: pods that come together share it, and are sorted by it more than once."""
     try:
-        return parse_rfc3339(pod.metadata.creation_timestamp or "")
+        return parse_rfc3339(timestamp)
     except ValueError:
         return 0.0
 
@@ -143,6 +150,8 @@ class SourceSnapshot(msgspec.Struct, frozen=True, kw_only=True):
     """All files are known (some may be held, see `held_files`). False: nothing may be removed because of it."""
     absent: bool = False
     """Not complete because nothing is at the source's place: it was never made, or is not mounted."""
+    incomplete_pods: frozenset[str] = frozenset()
+    """UIDs of pods that begin while what they refer to is being read."""
 
     def held_files(self) -> frozenset[str]:
         """Files with an error: what they state is only partly known."""

@@ -59,7 +59,13 @@ class ObjectsExpected(msgspec.Struct, frozen=True):
     keys: frozenset[ObjectKey]
 
 
-Update = PodUpdate | ObjectUpdate | ObjectsExpected
+class PodsIncomplete(msgspec.Struct, frozen=True):
+    """Pods of the cluster that are stated while what they refer to is being read, by UID: all that there are."""
+
+    uids: frozenset[str]
+
+
+Update = PodUpdate | ObjectUpdate | ObjectsExpected | PodsIncomplete
 """One update that a merge brings."""
 
 

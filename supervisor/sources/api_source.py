@@ -11,10 +11,17 @@ from typing import assert_never
 
 from ipc.api.annotations import API_SOURCE
 from ipc.kubecontainer.config_objects import ObjectKey, object_key
-from ipc.messages.cluster import ObjectStated, ObjectWithdrawn, PodsListed, PodStated, PodWithdrawn
+from ipc.messages.cluster import (
+    ObjectStated,
+    ObjectWithdrawn,
+    PodsListed,
+    PodStated,
+    PodWithdrawn,
+    ReferencesRead,
+)
 from supervisor.protocol.manifests import ManifestObject, ManifestPod, SourceSnapshot
 
-ApiChange = PodStated | PodWithdrawn | PodsListed | ObjectStated | ObjectWithdrawn
+ApiChange = PodStated | ReferencesRead | PodWithdrawn | PodsListed | ObjectStated | ObjectWithdrawn
 
 
 class _Set:
@@ -24,13 +31,22 @@ class _Set:
         self.pods: dict[str, ManifestPod] = {}
         """By UID."""
         self.objects: dict[ObjectKey, ManifestObject] = {}
+        self.incomplete: set[str] = set()
+        """UIDs of the pods of which not everything that they refer to was read."""
 
-    def take(self, change: PodStated | PodWithdrawn | ObjectStated | ObjectWithdrawn) -> None:
+    def take(self, change: PodStated | ReferencesRead | PodWithdrawn | ObjectStated | ObjectWithdrawn) -> None:
         match change:
-            case PodStated(pod=pod):
+            case PodStated(pod=pod, awaits=awaits):
                 self.pods[pod.metadata.uid] = ManifestPod(pod=pod)
+                if awaits:
+                    self.incomplete.add(pod.metadata.uid)
+                else:
+                    self.incomplete.discard(pod.metadata.uid)
+            case ReferencesRead(uid=uid):
+                self.incomplete.discard(uid)
             case PodWithdrawn(uid=uid):
                 self.pods.pop(uid, None)
+                self.incomplete.discard(uid)
             case ObjectStated(object=found):
                 self.objects[object_key(found)] = ManifestObject(object=found)
             case ObjectWithdrawn(kind=kind, namespace=namespace, name=name):
@@ -81,4 +97,5 @@ class ApiSource:
             pods=tuple(self._listed.pods.values()),
             objects=tuple(self._listed.objects.values()),
             complete=True,
+            incomplete_pods=frozenset(self._listed.incomplete),
         )

@@ -18,6 +18,7 @@ from ipc.api.annotations import API_SOURCE
 from ipc.api.errors import FieldErrors
 from ipc.api.support.warnings import field_warnings
 from ipc.api.v1.pod import Pod
+from ipc.host.burst import BurstGate
 from ipc.host.clock import Clock
 from ipc.host.memory_directory import NotMemory, make_memory_directory
 from ipc.host.tasks import BackgroundTasks, restarted, to_the_end
@@ -121,6 +122,8 @@ class SourceManager:
         """UID -> what a pod stays although its manifest says something else: the edit was not admitted."""
         self._saves_asked = self._saves_begun = 0
         """How many times a checkpoint was asked for, and how many of these the newest one answers."""
+        self._is_save_due = False
+        """A checkpoint of the cluster's pods waits for the end of a burst of them."""
         self._is_unsaved = False
         """Something was held back since the checkpoint was written."""
         self._told: dict[str, frozenset[ManifestError]] = {}
@@ -356,13 +359,21 @@ class SourceManager:
                 await self._save()
 
     async def _follow_cluster(self, api: ApiSource) -> None:
-        """Pods begin before they are in the checkpoint: a burst of them is merged in parts, and saved when there is
-        time."""
+        """Pods begin before they are in the checkpoint: a burst of them is merged in parts, and saved when the last one
+        has come."""
+        burst = BurstGate()
         while True:
             snapshot = await api.changed()
+            burst.came()
             self._merge(snapshot, lists_cluster=api.take_listed())
-            if self._saves_asked == self._saves_begun:  # else one that waits for its turn will have this, too
-                self._tasks.spawn(self._save(), name="checkpoint of the cluster's pods")
+            if not self._is_save_due:  # else that one will have this, too
+                self._is_save_due = True
+                self._tasks.spawn(self._save_after(burst), name="checkpoint of the cluster's pods")
+
+    async def _save_after(self, burst: BurstGate) -> None:
+        await burst.over()
+        self._is_save_due = False
+        await self._save()
 
     def _merge(self, snapshot: SourceSnapshot, kill: KillPod | None = None, *, lists_cluster: bool = False) -> None:
         updates = self._config.merge(snapshot, self._clock.now())

@@ -31,12 +31,13 @@ from supervisor.protocol.manifests import (
     ExpectedObject,
     ManifestError,
     ManifestErrorKind,
+    ManifestPod,
     PodKey,
     SourceSnapshot,
     error_about,
     pod_key,
 )
-from supervisor.protocol.source_updates import ObjectsExpected, PodOperation, PodUpdate, Update
+from supervisor.protocol.source_updates import ObjectsExpected, PodOperation, PodsIncomplete, PodUpdate, Update
 from supervisor.sources.claims import Conflict, arbitrate, place
 from supervisor.sources.identity import LOCAL_ANNOTATIONS
 from supervisor.sources.merge_objects import AcceptedObjects, merge_objects, object_updates
@@ -73,6 +74,7 @@ class PodConfig:
         self._stated: dict[str, SourceSnapshot] = {}
         self._conflicts: dict[str, tuple[ManifestError, ...]] = {}
         self._seen: set[str] = set()
+        self._incomplete: frozenset[str] = frozenset()
 
     def restore(self, desired: Iterable[DesiredPod], expected: Iterable[ExpectedObject] = ()) -> tuple[Update, ...]:
         """Take the checkpointed set as accepted, with the claims that its pods held. One RESTORE per source.
@@ -108,17 +110,24 @@ class PodConfig:
         first_set = is_read and source not in self._seen
         if is_read:
             self._seen.add(source)
-        self._stated[source] = snapshot
+        before, self._stated[source] = self._stated.get(source), snapshot
         objects_before, classes_before = self.objects(), self._classes()
         others = [other for other in self._stated if other != source]
         waiting = [other for other in others if self._conflicts.get(other)]
-        updates = self._merge_source(source, now, first_set=first_set)
+        updates = self._merge_source(source, now, before, first_set=first_set)
         changed = self._classes() != classes_before
         updates += tuple(
             update for other in (others if changed else waiting) for update in self._merge_source(other, now)
         )
         came, went = object_updates(objects_before, self.objects())
-        return (*came, *self._no_longer_expected(snapshot), *updates, *went)
+        return (*came, *self._no_longer_expected(snapshot), *self._incomplete_pods(snapshot), *updates, *went)
+
+    def _incomplete_pods(self, snapshot: SourceSnapshot) -> tuple[PodsIncomplete, ...]:
+        """Pods that wait for what they refer to, if these are others than before: the cluster's alone."""
+        if snapshot.source != API_SOURCE or snapshot.incomplete_pods == self._incomplete:
+            return ()
+        self._incomplete = snapshot.incomplete_pods
+        return (PodsIncomplete(self._incomplete),)
 
     def names(self) -> tuple[ExpectedObject, ...]:
         """Objects whose names are worth keeping: those that are there, and those that may be."""
@@ -181,7 +190,37 @@ class PodConfig:
         found = [item.object for item in self.objects().values()]
         return Classes(priority_classes(found), runtime_classes(found))
 
-    def _merge_source(self, source: str, now: Instant, *, first_set: bool = False) -> tuple[PodUpdate, ...]:
+    def _merge_few(
+        self, snapshot: SourceSnapshot, before: SourceSnapshot, now: Instant
+    ) -> tuple[Accepted, Changes] | None:
+        """The merge of a cluster's pods, looking at those alone that are others than before: that source states the
+        same value again as long as nothing of a pod has changed, and with each pod of a burst all that there are. None
+        where claims have to be arbitrated."""
+        source, old = snapshot.source, self._accepted[snapshot.source]
+        if source != API_SOURCE or snapshot.objects != before.objects or any(self._conflicts.values()):
+            return None
+        fresh, gone = _stated_anew(snapshot, before)
+        mine = {uid: old[uid] for uid in (item.pod.metadata.uid for item in fresh) if uid in old}
+        others = [item for item in self.desired() if item.pod.metadata.uid not in mine]
+        held = {claim for item in others for claim in item.claims}
+        claims = [DesiredPod(source=source, pod=item.pod) for item in fresh]
+        names = {item.key for item in claims}
+        if len(names) < len(claims) or any(claim in held for item in claims for claim in item.claims):
+            return None
+        new, changes = compare(mine, claims, now)
+        changes = {
+            **changes,
+            PodOperation.REMOVE: [old[uid].pod for uid in old if uid in gone] + changes.get(PodOperation.REMOVE, []),
+        }
+        return {**{uid: item for uid, item in old.items() if uid not in gone}, **new}, changes
+
+    def _merge_source(
+        self, source: str, now: Instant, before: SourceSnapshot | None = None, *, first_set: bool = False
+    ) -> tuple[PodUpdate, ...]:
+        """``before``: what the source has stated last, if it states something else now."""
+        if before is not None and (few := self._merge_few(self._stated[source], before, now)) is not None:
+            self._accepted[source], changes = few
+            return _in_order(source, changes, first_set=first_set)
         snapshot, old = self._stated[source], self._accepted[source]
         held_elsewhere = [item for other in self._objects if other != source for item in self._objects[other].values()]
         self._objects[source], refused = merge_objects(snapshot, self._objects[source], held_elsewhere, now)
@@ -194,6 +233,13 @@ class PodConfig:
         self._accepted[source] = new
         self._conflicts[source] = (*map(_conflict, conflicts), *refused)
         return _in_order(source, changes, first_set=first_set)
+
+
+def _stated_anew(snapshot: SourceSnapshot, before: SourceSnapshot) -> tuple[list[ManifestPod], set[str]]:
+    """Pods that are other values than before, and UIDs of those that are not there any more."""
+    known = {item.pod.metadata.uid: item.pod for item in before.pods}
+    fresh = [item for item in snapshot.pods if known.pop(item.pod.metadata.uid, None) is not item.pod]
+    return fresh, set(known)
 
 
 def compare(

@@ -9,11 +9,12 @@ from ipc.kubecontainer.config_objects import ConfigObjects
 from ipc.kubecontainer.pod_status import RuntimePodStatus
 from ipc.messages import event_reasons
 from ipc.messages.node_worker import Untrack
-from ipc.messages.pod_worker import Freeze, SyncPod, WorkType
+from ipc.messages.pod_worker import Freeze, ObjectsRead, SyncPod, WorkType
 from supervisor.managers.object_delivery import ObjectDelivery
 from supervisor.managers.object_store import MAX_POD_BYTES, PodObjects
 from supervisor.podworkers.pod_cache import CacheEntry
 from supervisor.podworkers.pod_worker_state import PodWorkerState
+from supervisor.protocol.source_updates import PodsIncomplete
 from supervisor.status.generate import is_restarting_all
 from supervisor.status.phase import TERMINAL_PHASES
 from supervisor.syncloop.parts import LoopParts
@@ -60,6 +61,20 @@ class Dispatcher:
     def retry_waiting_for_sources(self) -> None:
         """Try the pods again that wait for sources which were not read yet: they do so for a while only."""
         self._pod_table.touch(self._delivery.take_early())
+
+    def on_pods_incomplete(self, told: PodsIncomplete, now: Instant) -> None:
+        """A sync that waits for what its pod refers to gets it when it was read; a pod whose sync has not waited so
+        long is synced again."""
+        complete, self._parts.incomplete = self._parts.incomplete - told.uids, told.uids
+        for uid in sorted(complete):
+            state = self._pod_table.get(uid)
+            if state is None or state.lifecycle.phase is not WorkType.SYNC:
+                continue
+            if (flight := state.lifecycle.in_flight) is None:
+                self._parts.resync(state)
+            else:
+                objects = self._delivery.load_anew(state)
+                self._out.send(flight.slot, ObjectsRead(uid=uid, generation=flight.generation, objects=objects))
 
     def terminate_if_terminal(self, state: PodWorkerState, now: Instant) -> None:
         """Terminate a pod whose status or deadline says so, with its normal grace; a sync in flight is cancelled."""
@@ -111,6 +126,7 @@ class Dispatcher:
             probe_results=dict(parts.probes.results(state.uid)),
             evicted=parts.statuses.eviction(state.uid),
             objects=objects,
+            awaits=flight.kind is WorkType.SYNC and state.uid in parts.incomplete,
             actuated=dict(parts.allocations.actuated(state.uid)),
             devices=parts.devices.given(state.uid),
             known_devices=parts.devices.known(state.pod),

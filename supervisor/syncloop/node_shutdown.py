@@ -75,6 +75,11 @@ class NodeShutdown:
         """Whether the pod is not synced until its turn to end has come."""
         return self.is_gathering or uid in self._newcomers
 
+    @property
+    def newcomers(self) -> list[str]:
+        """UIDs of the pods that were stated while it gathers."""
+        return sorted(self._newcomers) if self.is_gathering else []
+
     def comes(self, uid: str) -> None:
         """A pod is stated meanwhile. It has a place in its group if it runs, and is not admitted else."""
         self._newcomers.add(uid)

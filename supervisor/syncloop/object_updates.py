@@ -85,5 +85,5 @@ class ObjectUpdates:
         for state in states:
             if self._parts.statuses.status(state.uid) is not None:
                 self._parts.announcer.report(state, now)
-            if state.lifecycle.phase is WorkType.SYNC:
+            if state.lifecycle.phase is WorkType.SYNC and state.uid not in self._parts.incomplete:
                 self._parts.resync(state)

@@ -46,7 +46,8 @@ class LoopParts:
         self.settings = settings
         self.node = node
         self.usage = NodeUsage()
-        self.pod_table = PodTable(worker_limits(settings), pod_rows)
+        self.out = CommandBuffer(fed_slots(is_member=settings.cluster.is_configured))
+        self.pod_table = PodTable(worker_limits(settings), pod_rows, self.out.is_up)
         self.poison_pods = PoisonPods(longest_hang_s(settings.workers.heartbeat_timeout_s))
         self.observation_requests = ObservationRequests()
         self.cache = self.observation_requests.cache
@@ -54,10 +55,11 @@ class LoopParts:
         self.objects = ObjectStore()
         self.cluster_values: dict[str, ClusterValues] = {}
         """Values that a cluster gives to pods beside objects, by UID: `ObjectUpdates` writes them."""
+        self.incomplete: frozenset[str] = frozenset()
+        """UIDs of the cluster's pods of which not everything that they refer to was read: `Dispatcher` writes it."""
         self.pulls = ImagePulls(pull_limits(settings))
         self.image_gc = ImageGc()
         self.probes = ProbeManager()
-        self.out = CommandBuffer(fed_slots(is_member=settings.cluster.is_configured))
         self.texts = PodTexts(self.pod_table, self.objects)
         self.allocations = AllocationManager()
         self.devices = DeviceManager(node.devices, self.allocations, self.cache.statuses)

@@ -96,6 +96,17 @@ class PodAdmission:
         except Exception as error:
             return _unexpected(pod, error)
 
+    def begins_after_all(self, uid: str, now: Instant) -> None:
+        """A pod that came while an interrupted shutdown was looked into, which is called off now: nobody has asked then
+        whether the node is short of something."""
+        state = self._parts.pod_table.get(uid)
+        if state is None or state.pod is None or not state.lifecycle.active or self._parts.statuses.is_rejected(uid):
+            return
+        is_running = self._parts.cache.get(uid).is_running()
+        if not is_running and (problem := pressure_problem(state.pod, self._parts.node_pressures)):
+            self._parts.reject(state, Rejected(*problem), now)
+            self._parts.announcer.report(state, now)
+
     def _admit_in_freed_room(self, pod: Pod, now: Instant) -> Admitted | Rejected:
         """Beside those that stay up, without the ones that were preempted already; if that is not enough and the pod is
         critical, after others were preempted, too."""

@@ -281,8 +281,11 @@ class PodUpdates:
     def on_shutdown_called_off(self, off: NodeShutdownCalledOff, now: Instant) -> None:
         """Pods that have ended with the node, or were not admitted meanwhile, begin anew; but for those of which a
         source has said that they go."""
+        newcomers = self._shutdown.newcomers
         if not self._shutdown.call_off(off.cause):
             return
+        for uid in newcomers:
+            self.admission.begins_after_all(uid, now)
         for state in list(self._pod_table):
             is_wanted = not state.lifecycle.removed and state.uid not in self._removals
             if state.stated is not None and is_wanted and self._shutdown.is_cause(state):

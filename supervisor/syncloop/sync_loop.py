@@ -71,7 +71,7 @@ from supervisor.protocol.events import (
     WorkerLeaving,
     WorkerUp,
 )
-from supervisor.protocol.source_updates import ObjectsExpected, ObjectUpdate, PodUpdate
+from supervisor.protocol.source_updates import ObjectsExpected, ObjectUpdate, PodsIncomplete, PodUpdate
 from supervisor.record.recorder import EventRecorder
 from supervisor.record.status_manager import pod_event
 from supervisor.syncloop import requeue
@@ -130,6 +130,7 @@ class SyncLoop:
         table.on(PodValuesStated, self._objects.on_pod_values)
         table.on(NodeStated, self._on_node_stated)
         table.on(ObjectsExpected, self._objects.on_objects_expected)
+        table.on(PodsIncomplete, self._dispatcher.on_pods_incomplete)
         table.on(SourcesReady, self._on_sources_ready)
         table.on(KillPod, self._updates.on_kill_pod)
         table.on(StopPods, self._updates.on_stop_pods)

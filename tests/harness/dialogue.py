@@ -56,6 +56,7 @@ from ipc.messages.pod_worker import (
     AbandonPull,
     CancelSync,
     ContainersChanged,
+    ObjectsRead,
     ProbePod,
     ProbeResultChanged,
     ProbingStopped,
@@ -389,6 +390,10 @@ class Talk:
                 self.syncs[uid] = self._in_flight[uid] = message
                 self.slots[uid] = slot
                 return [f"{kind} {uid}"]
+            case ObjectsRead(uid=uid, generation=generation, objects=objects):
+                assert generation == self._in_flight[uid].generation
+                self.syncs[uid] = msgspec.structs.replace(self._in_flight[uid], objects=objects)
+                return [f"objects of {uid}"]
             case CancelSync(uid=uid, generation=generation):
                 assert generation == self._in_flight[uid].generation
                 return [f"cancel {uid}"]

@@ -38,6 +38,7 @@ from ipc.messages.node_worker import (
 from ipc.messages.pod_worker import (
     AbandonPull,
     Freeze,
+    ObjectsRead,
     ProbePod,
     ProbeResultChanged,
     ProbingStopped,
@@ -624,6 +625,8 @@ class Agent:
             self._in_flight_slots[message.uid] = slot
             if self._given.claims is not None:
                 self._given.claims.sync(message, self.kept_bindings())
+        if isinstance(message, ObjectsRead) and (newest := self.newest.get(message.uid)) is not None:
+            self.newest[message.uid] = msgspec.structs.replace(newest, objects=message.objects)
         if isinstance(message, DeleteVolume) and self._given.claims is not None:
             self._given.claims.deletes(message)
         if isinstance(message, ProbePod):

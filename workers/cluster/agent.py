@@ -13,6 +13,7 @@ import msgspec
 from ipc.api.annotations import API_SOURCE
 from ipc.api.v1.event import Event
 from ipc.api.v1.pod import Pod
+from ipc.host.burst import BurstGate
 from ipc.host.clock import Clock
 from ipc.host.tasks import restarted
 from ipc.messages.api_server import (
@@ -39,7 +40,7 @@ from workers.cluster.objects.objects import Objects
 from workers.cluster.objects.service_variables import master_service
 from workers.cluster.pods.known_pod import KnownPod, decode_known_pod
 from workers.cluster.pods.mirror_keeper import MirrorKeeper
-from workers.cluster.pods.pod_source import PodSource
+from workers.cluster.pods.pod_source import Followed, PodSource
 from workers.cluster.pods.status_manager import StatusManager
 from workers.cluster.pods.status_writer import StatusWriter
 from workers.kubeclient.rate_limit import RateLimit
@@ -64,9 +65,10 @@ class ClusterAgent:
         self._settings = settings
         self._send = send
         self._clock = clock
-        self._client = EventualClient()
+        burst = BurstGate()
+        self._client = EventualClient(burst)
         self._limit = RateLimit(settings.api_qps, settings.api_burst)
-        self._event_client = EventualClient()
+        self._event_client = EventualClient(burst)
         self._event_limit = RateLimit(settings.event_qps, settings.event_burst)
         self._identity, self._event_identity = (
             NodeIdentity(settings, node_name, clock, user_agent=USER_AGENT, limit=limit, observer=RequestMetrics())
@@ -76,7 +78,7 @@ class ClusterAgent:
         """UIDs of the cluster's pods in the feed."""
         self._up: asyncio.Queue[ClusterReport] = asyncio.Queue()
         self._statuses = StatusManager()
-        self._writer = StatusWriter(self._client, self._statuses, clock)
+        self._writer = StatusWriter(self._client, self._statuses, clock, burst)
         self._mirrors = MirrorKeeper(self._client, node_name, self._statuses, clock)
         self._objects = Objects(
             self._client,
@@ -94,6 +96,7 @@ class ClusterAgent:
             self._need,
             self._objects.forget,
             self._writer.wake,
+            burst.came,
         )
         self._reflector: Reflector[KnownPod] = Reflector(
             self._client,
@@ -173,9 +176,11 @@ class ClusterAgent:
             self._stated = stated
             self._up.put_nowait(stated)
 
-    def _follow(self, pod: Pod) -> bool:
+    def _follow(self, pod: Pod) -> Followed:
         """See `Objects.follow`."""
-        return self._fits_labels(pod) and self._objects.follow(pod)
+        if not self._fits_labels(pod):
+            return Followed.UNFIT
+        return Followed.READ if self._objects.follow(pod) else Followed.UNREAD
 
     async def _need(self, pod: Pod) -> None:
         """Return when what the pod refers to was read, and labels that it wants of the Node: a scheduler may have seen

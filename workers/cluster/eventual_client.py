@@ -7,6 +7,7 @@ import asyncio
 import contextlib
 from collections.abc import AsyncGenerator, Mapping
 
+from ipc.host.burst import BurstGate
 from workers.kubeclient.client import ApiClient
 from workers.kubeclient.errors import Unreachable
 from workers.kubeclient.protocol import DEFAULT_DEADLINE_S, JSON, NO_QUERY, Verb, WatchEvent
@@ -15,7 +16,9 @@ from workers.kubeclient.protocol import DEFAULT_DEADLINE_S, JSON, NO_QUERY, Verb
 class EventualClient:
     """`workers.kubeclient.protocol.Client` that waits until there is one."""
 
-    def __init__(self) -> None:
+    def __init__(self, pods: BurstGate) -> None:
+        """``pods`` come from the server: while they do, nothing is asked of it. They go first."""
+        self._pods = pods
         self._client: asyncio.Future[ApiClient] = asyncio.get_running_loop().create_future()
 
     def use(self, client: ApiClient) -> None:
@@ -41,6 +44,7 @@ class EventualClient:
                     await asyncio.shield(self._client)
             except TimeoutError:
                 raise Unreachable(f"{verb} {path}: this node has no identity yet") from None
+        await self._pods.over()
         client = self._client.result()
         return await client.request(
             verb, path, query=query, body=body, content_type=content_type, deadline_s=deadline_s

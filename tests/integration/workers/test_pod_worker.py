@@ -13,8 +13,13 @@ from typing import Any
 import msgspec
 import pytest
 
+from ipc.api.v1.config_objects import ConfigMap
+from ipc.api.v1.env import ConfigMapEnvSource, EnvFromSource
+from ipc.api.v1.meta import ObjectMeta
 from ipc.api.v1.probe import ExecAction, Probe
+from ipc.host.burst import LONGEST_S
 from ipc.host.clock import SystemClock
+from ipc.kubecontainer.config_objects import ConfigObjects
 from ipc.kubecontainer.pod_status import RuntimePodStatus
 from ipc.kubecontainer.probe_results import ProbeResult, ProbeType
 from ipc.messages.base import EventReport, ProfileTaken, PullEnded, PullProgress, Ready, Shutdown, TakeProfile
@@ -22,6 +27,7 @@ from ipc.messages.pod_worker import (
     AbandonPull,
     CancelSync,
     ContainersChanged,
+    ObjectsRead,
     PodWorkerCommand,
     PodWorkerReport,
     ProbePod,
@@ -208,6 +214,32 @@ async def test_an_unexpected_error_is_an_answer_and_not_the_end(
     assert "Traceback" in caplog.text
     master.board.pod_writer(0).write(UID, 1.0, b"\xc1 not msgpack")
     assert (await master.ask(request(2))).error == "Internal"
+
+
+async def test_a_sync_waits_for_what_its_pod_refers_to(master: Master) -> None:
+    await master.observe()
+    wanted = pod(container("a", env_from=(EnvFromSource(config_map_ref=ConfigMapEnvSource(name="config")),)))
+    await master.channel.send(request(pod=wanted, awaits=True))
+    await master.channel.send(ObjectsRead(uid=UID, generation=9, objects=ConfigObjects()))  # nobody's
+    await asyncio.sleep(2 * LONGEST_S)
+    assert not master.runtime.calls, "nothing is done before"
+    found = ConfigMap(metadata=ObjectMeta(name="config", namespace="default"), data={"GREETING": "hello"})
+    await master.channel.send(ObjectsRead(uid=UID, generation=1, objects=ConfigObjects(config_maps={"config": found})))
+    done = await master.hear()
+    assert isinstance(done, SyncDone)
+    assert [(result.action.value, result.error) for result in done.results] == [
+        ("CreatePodSandbox", ""),
+        ("StartContainer", ""),
+    ]
+
+
+async def test_a_sync_that_waits_can_be_cancelled(master: Master) -> None:
+    await master.observe()
+    await master.channel.send(request(awaits=True))
+    await master.channel.send(CancelSync(uid=UID, generation=1))
+    done = await master.hear()
+    assert isinstance(done, SyncDone)
+    assert (done.cancelled, list(master.runtime.calls)) == (True, [])
 
 
 async def test_shutdown_ends_the_sync_in_flight(master: Master) -> None:

@@ -25,6 +25,7 @@ from ipc.messages.cluster import (
     PodStated,
     PodValuesStated,
     PodWithdrawn,
+    ReferencesRead,
 )
 from ipc.messages.node_worker import Relisted
 from ipc.messages.pod_worker import SyncPod
@@ -143,7 +144,7 @@ class NodeAgent(Agent):
             super()._hear(child, message)
             return
         match message:
-            case PodStated() | PodWithdrawn() | PodsListed() | ObjectStated() | ObjectWithdrawn():
+            case PodStated() | ReferencesRead() | PodWithdrawn() | PodsListed() | ObjectStated() | ObjectWithdrawn():
                 self.link.take(message)
             case PodValuesStated() | NodeStated():
                 self._feed(message)

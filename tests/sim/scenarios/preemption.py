@@ -23,6 +23,7 @@ async def preempt(world: World) -> None:
     places = world.agent.active_pods()
     if places <= int(world.options.pressure):  # the one that never gives way
         return
+    ended = max(0, len(world.desired) - places)
     world.trace.note(f"a critical pod comes, and there are {places} places")
     world.agent.limit_pods(places)
     world.desired[preemption.UID] = preemption.critical_pod()
@@ -41,9 +42,10 @@ async def preempt(world: World) -> None:
     may_be_poison = not gone and POISON in world.desired  # it goes in its own way
     if is_killed:  # then one may have been refused by the next agent instead
         gone = gone or [uid for uid in world.desired if _is_out(world, uid)]
-    # The one that never gives way is critical too: stated anew meanwhile, it takes another one's place.
-    is_enough = 1 <= len(gone) <= 1 + int(world.options.pressure)
-    if not preemption.runs(world.podman, preemption.UID) or not (is_enough or may_be_poison):
+    # The one that never gives way is critical too: stated anew meanwhile, it takes another one's place. And the next
+    # agent counts pods that have ended until it has seen them, as upstream: each may cost another its place.
+    most = 1 + int(world.options.pressure) + (ended if is_killed else 0)
+    if not preemption.runs(world.podman, preemption.UID) or not (1 <= len(gone) <= most or may_be_poison):
         world.trace.broke(f"the critical pod does not run, or not one has given way: {gone}")
     world.agent.limit_pods(Settings().max_pods)
 

@@ -1,12 +1,14 @@
 """The server's pods of this node on their way to the master (pkg/kubelet/config/apiserver.go).
 
-A pod goes up when everything that it refers to was read once, so that its first sync finds it. What this node cannot
-run stays here: its status and an event say why.
+A pod goes up at once, and its sync waits in its worker until everything that it refers to was read once. Those of the
+first list go up when it was: the set of an agent before this one counts until then. What this node cannot run stays
+here: its status and an event say why.
 """
 
 from __future__ import annotations
 
 import asyncio
+import enum
 import logging
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Final, Protocol
@@ -15,7 +17,7 @@ from ipc.api.v1.pod import Pod
 from ipc.host.clock import Clock, rfc3339
 from ipc.host.tasks import BackgroundTasks
 from ipc.messages.base import EventReport
-from ipc.messages.cluster import PodsListed, PodStated, PodWithdrawn
+from ipc.messages.cluster import PodsListed, PodStated, PodWithdrawn, ReferencesRead
 from ipc.shm.trace import TRACER
 from workers.cluster.pods.known_pod import KnownPod
 from workers.cluster.pods.stated_pod import Refusal, stated_pod
@@ -31,8 +33,21 @@ OWN_CONDITIONS: Final = OWNED_CONDITIONS | {SCHEDULED, "DisruptionTarget"}
 
 log = logging.getLogger(__name__)
 
-Statement = PodStated | PodWithdrawn | PodsListed | EventReport
-Follow = Callable[[Pod], bool]
+Statement = PodStated | ReferencesRead | PodWithdrawn | PodsListed | EventReport
+
+
+class Followed(enum.Enum):
+    """How much is known of what a pod refers to."""
+
+    READ = enum.auto()
+    """All of it: its first sync finds it."""
+    UNREAD = enum.auto()
+    """Some of it is being read: its sync may begin, and waits."""
+    UNFIT = enum.auto()
+    """The Node as it is known now is none for this pod."""
+
+
+Follow = Callable[[Pod], Followed]
 Need = Callable[[Pod], Awaitable[None]]
 
 
@@ -59,11 +74,11 @@ class PodSource:
         need: Need,
         forget: Callable[[str], None],
         wake: Callable[[], None],
+        comes: Callable[[], None] = lambda: None,
     ) -> None:
-        """``follow`` begins to read what a pod refers to, and says whether all of it was read; then the pod goes up at
-        once, before what comes behind it is looked at. ``need`` returns when all of it was read once. ``forget`` is
-        told of a UID that the server has no longer. ``tell`` sends to the master, in order. ``wake``: a status may have
-        to be written."""
+        """``follow`` begins to read what a pod refers to, and says how much of it was read. ``need`` returns when all
+        of it was read once. ``forget`` is told of a UID that the server has no longer. ``tell`` sends to the master, in
+        order. ``wake``: a status may have to be written. ``comes``: a pod is on its way to the master."""
         self._statuses = statuses
         self._mirrors = mirrors
         self._clock = clock
@@ -72,6 +87,7 @@ class PodSource:
         self._need = need
         self._forget = forget
         self._wake = wake
+        self._comes = comes
         self._known: dict[str, KnownPod] = {}
         self._stated: dict[str, KnownPod] = {}
         """The newest version of each pod that the master has, or that was refused."""
@@ -143,13 +159,19 @@ class PodSource:
         """State a pod that this node can run, when all that it needs is there."""
         if (found := self._runnable(pod)) is None:
             return
-        if self._follow(found):
+        self._comes()
+        followed = self._follow(found)
+        if followed is Followed.READ:
             self._state(pod, found)
-        else:
-            self._bringing[pod.uid] = self._tasks.spawn(self._bring_later(pod, found), name="pod of the cluster")
+            return
+        goes_up = followed is Followed.UNREAD and self._was_listed and pod.uid not in self._stated
+        if goes_up:
+            self._state(pod, found, awaits=True)
+        task = self._bring_later(pod, found, is_up=goes_up)
+        self._bringing[pod.uid] = self._tasks.spawn(task, name="pod of the cluster")
 
-    async def _bring_later(self, pod: KnownPod, found: Pod) -> None:
-        """By then it may be another version: that one is brought next."""
+    async def _bring_later(self, pod: KnownPod, found: Pod, *, is_up: bool) -> None:
+        """``is_up``: the pod is known to the master. By then it may be another version: that one is brought next."""
         uid = pod.uid
         try:
             async with asyncio.timeout(NEED_DEADLINE_S):
@@ -161,7 +183,10 @@ class PodSource:
                 del self._bringing[uid]
         if (newest := self._known.get(uid)) is None:
             return
-        self._state(pod, found)
+        if is_up:
+            self._tell(ReferencesRead(uid=uid))
+        else:
+            self._state(pod, found)
         if newest is not pod and self._is_news(newest):
             self._bring(newest)
 
@@ -178,10 +203,10 @@ class PodSource:
             self._refuse(pod, found)
         return None
 
-    def _state(self, pod: KnownPod, found: Pod) -> None:
+    def _state(self, pod: KnownPod, found: Pod, *, awaits: bool = False) -> None:
         self._stated[pod.uid] = pod
         TRACER.instant("goes up", pod.uid)
-        self._tell(PodStated(pod=found))
+        self._tell(PodStated(pod=found, awaits=awaits))
 
     async def _tell_listed(self, pods: Sequence[asyncio.Task[None]]) -> None:
         """When the last pod of the list went up."""

@@ -8,6 +8,7 @@ from typing import Final, NoReturn
 
 import msgspec
 
+from ipc.host.burst import BurstGate
 from ipc.host.clock import Clock
 from ipc.host.tasks import BackgroundTasks
 from workers.cluster.pods.known_pod import KnownPod, decode_known_pod
@@ -26,7 +27,9 @@ log = logging.getLogger(__name__)
 class StatusWriter:
     """Wakes when something is due."""
 
-    def __init__(self, client: Client, statuses: StatusManager, clock: Clock) -> None:
+    def __init__(self, client: Client, statuses: StatusManager, clock: Clock, pods: BurstGate) -> None:
+        """``pods`` come from the server: while they do, nothing is looked at."""
+        self._pods = pods
         self._client = client
         self._statuses = statuses
         self._clock = clock
@@ -44,6 +47,7 @@ class StatusWriter:
         """For ever."""
         try:
             while True:
+                await self._pods.over()
                 wait_s = self._begin_due()
                 try:
                     async with asyncio.timeout(wait_s):

@@ -7,14 +7,15 @@ from typing import Any, Final
 
 from ipc.api.annotations import API_SOURCE
 from ipc.api.v1.pod import Pod
+from ipc.host.burst import BurstGate
 from ipc.host.clock import SystemClock
 from ipc.messages.base import EventReport
-from ipc.messages.cluster import PodsListed, PodStated, PodWithdrawn
+from ipc.messages.cluster import PodsListed
 from supervisor.protocol.source_updates import PodOperation, PodUpdate
 from supervisor.sources.api_source import ApiSource
 from supervisor.sources.merge import PodConfig
 from workers.cluster.pods.known_pod import KnownPod, decode_known_pod
-from workers.cluster.pods.pod_source import PodSource
+from workers.cluster.pods.pod_source import Followed, PodSource, Statement
 from workers.cluster.pods.status_manager import StatusManager
 from workers.cluster.pods.status_writer import StatusWriter
 from workers.kubeclient.client import ApiClient
@@ -39,7 +40,7 @@ class Node:
         """``status``: what it says of a pod that runs, beside that."""
         self.clock = SystemClock()
         self.statuses = StatusManager()
-        self.writer = StatusWriter(client, self.statuses, self.clock)
+        self.writer = StatusWriter(client, self.statuses, self.clock, BurstGate())
         self.pods = PodSource(
             self.statuses, Mirrors(), self.clock, self.tell, self.follow, self.need, lambda _: None, self.writer.wake
         )
@@ -53,14 +54,14 @@ class Node:
         self.removed: set[str] = set()
         """UIDs of pods that ended without a deletion."""
 
-    def follow(self, pod: Pod) -> bool:
+    def follow(self, pod: Pod) -> Followed:
         """Something is to be read of every second pod."""
-        return not int(pod.metadata.resource_version) % 2
+        return Followed.UNREAD if int(pod.metadata.resource_version) % 2 else Followed.READ
 
     async def need(self, _: Pod) -> None:
         await asyncio.sleep(0)
 
-    def tell(self, statement: PodStated | PodWithdrawn | PodsListed | EventReport) -> None:
+    def tell(self, statement: Statement) -> None:
         assert not isinstance(statement, EventReport), "no pod is refused"
         self.source.take(statement)
         if self.config.all_ready() or isinstance(statement, PodsListed):

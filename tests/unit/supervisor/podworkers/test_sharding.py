@@ -171,3 +171,12 @@ def test_where_all_workers_are_there_always_a_quiet_pod_is_a_pod_as_any_other() 
     shards.release(B)
     shards.release(B)
     assert shards.better_slot(A, everywhere, is_quiet=True) == B
+
+
+def test_pods_that_bring_a_worker_begin_in_one_that_is_up_as_long_as_they_are_few() -> None:
+    shards = Shards(WorkerLimits(2, pods_per_worker=4))
+    given = [shards.assign(lambda slot: slot == A) for _ in range(8)]
+    assert given == [A] * 6 + [B] * 2
+    assert shards.assign(everywhere) == B
+    everyone = Shards(WorkerLimits(2))
+    assert [everyone.assign(lambda slot: slot == A) for _ in range(2)] == [A, B], "all are there always, or soon"

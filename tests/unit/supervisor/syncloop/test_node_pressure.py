@@ -15,9 +15,10 @@ from ipc.eviction.usage import ContainerUsage, DiskUsage, PodUsage
 from ipc.kubecontainer.pod_failure import PodFailure
 from ipc.kubecontainer.pod_status import ContainerState, RuntimePodStatus
 from ipc.messages.node_worker import ImagesCollected, NodeObserved
+from ipc.messages.pod_worker import WorkType
 from supervisor.managers.image_gc import IMAGE_GC_PERIOD_S
-from supervisor.protocol.events import EvictionsRestored
-from tests.harness.dialogue import Talk, exited, pod, running
+from supervisor.protocol.events import EvictionsRestored, NodeShutdownBegan, NodeShutdownCalledOff, ShutdownCause
+from tests.harness.dialogue import Talk, absent, exited, pod, running
 
 MIB = 1024 * 1024
 GIB = 1024 * MIB
@@ -191,6 +192,21 @@ def test_nobody_is_evicted_before_it_is_known_what_is_wanted_and_what_runs() -> 
     observed = {Signal.MEMORY_AVAILABLE: SignalObservation(1, GIB, 1.0)}
     assert talk.say(NodeObserved(signals=observed)) == []
     assert talk.events == ["NodeHasInsufficientMemory n"]
+
+
+def test_a_pod_that_came_to_a_shutdown_which_is_called_off_does_not_begin_under_pressure() -> None:
+    """All are taken in while it is not known what runs: an agent before this one was killed in the midst of it."""
+    talk = Talk(node_name="n", eviction_hard={"memory.available": "1Gi"})
+    talk.say(NodeShutdownBegan(ShutdownCause.DRAIN))
+    observed = {Signal.MEMORY_AVAILABLE: SignalObservation(1, GIB, 1.0)}
+    talk.say(NodeObserved(signals=observed))
+    talk.see(running("there"))
+    talk.add("there", "new")
+    assert "Evicted new" not in talk.events
+    assert talk.say(NodeShutdownCalledOff(ShutdownCause.DRAIN)) == ["shutdown called off", "sync there"]
+    assert "Evicted new" in talk.events
+    talk.see(absent("new"))
+    assert talk.syncs["new"].kind is WorkType.TERMINATED
 
 
 def test_a_condition_stays_for_the_transition_period_and_the_one_that_comes_is_dated() -> None:

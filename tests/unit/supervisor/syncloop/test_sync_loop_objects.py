@@ -22,10 +22,10 @@ from supervisor.config.settings import ClusterSection
 from supervisor.managers.object_delivery import MAX_WORKER_BYTES, SOURCES_PATIENCE_S
 from supervisor.managers.object_store import MAX_POD_BYTES
 from supervisor.processes.worker_pool import API_SLOT, NODE_SLOT
-from supervisor.protocol.source_updates import ObjectsExpected
+from supervisor.protocol.source_updates import ObjectsExpected, PodsIncomplete
 from supervisor.record.object_summary import MAX_SHOWN_BYTES, MAX_SHOWN_KEYS
 from supervisor.sources.kinds import MAX_ENCODED_POD_BYTES
-from tests.harness.dialogue import POD_SLOT, Talk, pod, running
+from tests.harness.dialogue import POD_SLOT, Talk, absent, pod, running
 
 MIB = 1 << 20
 LONGEST_HEADER_BYTES = 32
@@ -325,3 +325,41 @@ def test_another_token_is_a_sync_and_another_variable_none(talk: Talk) -> None:
     assert talk.done("a") == []
     assert talk.say(PodValuesStated(uid="a", values=values("one", HOST="1.2.3.4"))) == []
     assert talk.say(PodValuesStated(uid="a", values=values("two", HOST="1.2.3.4"))) == ["sync a"]
+
+
+# --- pods that are stated while what they refer to is being read ---------------------------------------------------
+
+
+def awaited(*uids: str) -> PodsIncomplete:
+    return PodsIncomplete(frozenset(uids))
+
+
+def comes(talk: Talk, *uids: str) -> None:
+    """To an agent that knows everything else, and is synced for the first time."""
+    talk.ready()
+    talk.relist()
+    talk.say(awaited("a"))
+    talk.add(*uids)
+
+
+def test_a_sync_waits_in_its_worker_for_what_is_being_read(talk: Talk) -> None:
+    comes(talk, "a", "b")
+    assert (talk.syncs["a"].awaits, talk.syncs["b"].awaits) == (True, False)
+    assert talk.say(PodValuesStated(uid="a", values=values("one"))) == []
+    assert talk.say(awaited()) == ["objects of a"]
+    assert talk.syncs["a"].objects.cluster == values("one")
+    assert "sync a" not in talk.done("a"), "what has come meanwhile was given to it"
+
+
+def test_a_pod_whose_sync_has_not_waited_so_long_is_synced_when_all_was_read(talk: Talk) -> None:
+    comes(talk, "a")
+    assert "sync a" not in talk.done("a", error=SyncError.FAILED_MOUNT)
+    talk.say(awaited())
+    assert "sync a" in talk.see(absent("a"))
+    assert not talk.syncs["a"].awaits
+
+
+def test_a_pod_that_goes_meanwhile_gets_nothing_more(talk: Talk) -> None:
+    comes(talk, "a")
+    assert "cancel a" in talk.remove("a")
+    assert talk.say(awaited()) == []
