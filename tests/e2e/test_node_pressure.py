@@ -172,8 +172,8 @@ def test_a_pod_that_fills_the_disk_with_its_log_goes(new_agent: NewAgent, in_mem
     settings = {Signal.NODEFS_AVAILABLE.value: str(threshold)}
     agent = disk_agent(new_agent, in_memory, settings, containerLogMaxSize="1Gi")
     crowd = Crowd(agent)
-    line = "x" * 1000
-    agent.write(pod("filler", container(script=f"yes {line} | head -c {128 * MIB}; {STAY}")))
+    # In pieces as large as conmon takes them: each costs it three calls of the kernel.
+    agent.write(pod("filler", container(script=f"dd if=/dev/zero bs=64k count={128 * 16} 2>/dev/null; {STAY}")))
     seen = follow(agent, disk_steps(agent, str(in_memory), threshold))
     assert_told(agent, "filler", "ephemeral-storage")
     assert_alone(agent, "filler", crowd)
