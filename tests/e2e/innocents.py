@@ -117,9 +117,10 @@ class Crowd:
 
 def _container(handler: Mapping[str, Any], requests: Mapping[str, str]) -> Json:
     probe = {**handler, "periodSeconds": PERIOD_S, "timeoutSeconds": TIMEOUT_S, "failureThreshold": 3}
-    probes = {
-        "startupProbe": {**probe, "failureThreshold": BEGIN_TRIES},
-        "readinessProbe": probe,
-        "livenessProbe": probe,
-    }
-    return container(script=BEATS, resources={"requests": dict(requests)}, **probes)
+    return container(
+        script=BEATS,
+        startupProbe={**probe, "failureThreshold": BEGIN_TRIES},
+        readinessProbe=probe,
+        livenessProbe=probe,
+        resources={"requests": dict(requests)},
+    )

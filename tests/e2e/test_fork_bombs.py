@@ -49,8 +49,8 @@ def crowd_with_threshold(agent: Agent) -> tuple[Crowd, int]:
 
 
 def cgroups_of_bomb(agent: Agent) -> list[Path]:
-    """That of its container and those around it, up to the pod's, once it runs. Podman is asked once: it is a process
-    that has to begin beside a bomb."""
+    """Cgroups of its container and those around it, up to the pod's, once it runs. Podman is asked once: its command is
+    a process that has to begin beside a bomb."""
     agent.until_running(["bomb"])
     own = Path(f"/proc/{agent.eye.container('bomb', 'main').pid}/cgroup").read_text().rpartition("::")[2].strip()
     return [Path(f"/sys/fs/cgroup{path}") for path in (own, *list(Path(own).parents)[:2])]
