@@ -8,6 +8,7 @@ before Podman 4.5.
 
 from __future__ import annotations
 
+import contextlib
 import os
 import tomllib
 from collections.abc import Iterable, Mapping
@@ -19,6 +20,7 @@ import tomli_w
 
 from ipc.host.atomic_file import PRIVATE_FILE_MODE, PRIVATE_PROGRAM_MODE, write_atomically
 from ipc.host.private_directories import make_private
+from supervisor.admission.cgroups import SYSTEMD, delegated_controllers
 from supervisor.config.settings import PodmanSettings, Settings
 from supervisor.processes import late_cleanup
 
@@ -79,6 +81,8 @@ def choose_service(settings: Settings, runtime_dir: Path, environ: Mapping[str, 
 def write_conf(podman: PodmanSettings, directory: Path, environ: Mapping[str, str]) -> Path:
     """containers.conf of our own service, in ``directory``, and what it names there. Raises as `choose_service`."""
     conf = merged_conf(read_files(conf_files(environ)), podman.keyring)
+    if not _can_limit_processes(conf):
+        conf["containers"]["pids_limit"] = 0  # none
     paths = conf["engine"].get("conmon_path", [])
     conmon = late_cleanup.find_conmon(paths)
     if podman.cleanup_delay_s and conmon:
@@ -113,10 +117,24 @@ def cgroup_manager(environ: Mapping[str, str]) -> str:
     """By what Podman makes cgroups in that environment: ``systemd`` or ``cgroupfs`` (containers.conf(5); without a word
     there, as c/common's pkg/config/systemd.go has it). A file that cannot be read is Podman's to complain of."""
     try:
-        stated = merged_conf(read_files(conf_files(environ)), keyring=False)["engine"].get("cgroup_manager")
-        return str(stated or ("systemd" if FIRST_PROCESS.read_text().strip() == "systemd" else "cgroupfs"))
+        return _cgroup_manager(merged_conf(read_files(conf_files(environ)), keyring=False))
     except (BrokenContainersConf, OSError):
         return ""
+
+
+def _cgroup_manager(conf: Mapping[str, Any]) -> str:
+    if stated := conf["engine"].get("cgroup_manager"):
+        return str(stated)
+    with contextlib.suppress(OSError):
+        if FIRST_PROCESS.read_text().strip() == SYSTEMD:
+            return SYSTEMD
+    return "cgroupfs"
+
+
+def _can_limit_processes(conf: Mapping[str, Any]) -> bool:
+    """Whether Podman's limit of a container's processes may stand. Where systemd makes cgroups and has no controller
+    for it, Podman asks for it all the same, and crun starts no container; with cgroupfs Podman asks for none."""
+    return _cgroup_manager(conf) != SYSTEMD or "pids" in (delegated_controllers() or ())
 
 
 def read_files(files: Iterable[Path]) -> list[dict[str, Any]]:

@@ -1,7 +1,8 @@
 """Pods that want nothing but to be left alone while the node runs short, and what they notice of it.
 
-Each answers a readiness and a liveness probe every second, the first one by a command, the others over HTTP, and writes
-a line of log every second: the times in its log show whether it ever stood still.
+Each answers a readiness and a liveness probe every second (a slow machine's every few seconds), the first one by a
+command, the others over HTTP, and writes a line of log every second: the times in its log show whether it ever stood
+still.
 """
 
 from __future__ import annotations
@@ -23,6 +24,10 @@ MAX_GAP_S: Final = 5.0 * PATIENCE
 """A heartbeat comes every second, on a machine that has other work a little later."""
 TIMEOUT_S: Final = round(3 * PATIENCE)
 """Patience of a probe. A command is a process that begins: a second is little where thirty others want a CPU."""
+PERIOD_S: Final = max(1, round(PATIENCE / 2))
+"""Between probes: ten pods that are asked twice a second each are all that a machine with PATIENCE can do."""
+BEGIN_TRIES: Final = 120
+"""Probes of startup: a server that is slow to come is no server that has gone."""
 PORT: Final = 8080
 BEATS: Final = f"httpd -p {PORT} -h /; trap 'exit 0' TERM; while true; do echo beat; sleep 1; done"
 BY_COMMAND: Final[Json] = {"exec": {"command": ["true"]}}
@@ -111,5 +116,11 @@ class Crowd:
 
 
 def _container(handler: Mapping[str, Any], requests: Mapping[str, str]) -> Json:
-    probe = {**handler, "periodSeconds": 1, "timeoutSeconds": TIMEOUT_S, "failureThreshold": 3}
-    return container(script=BEATS, readinessProbe=probe, livenessProbe=probe, resources={"requests": dict(requests)})
+    probe = {**handler, "periodSeconds": PERIOD_S, "timeoutSeconds": TIMEOUT_S, "failureThreshold": 3}
+    return container(
+        script=BEATS,
+        startupProbe={**probe, "failureThreshold": BEGIN_TRIES},
+        readinessProbe=probe,
+        livenessProbe=probe,
+        resources={"requests": dict(requests)},
+    )

@@ -23,7 +23,7 @@ import pytest
 from ipc.eviction.signals import Signal
 from ipc.host.clock import monotonic
 from tests.bench.own_storage import VARIABLE, own_config
-from tests.e2e.agent import MEMORY, MOMENT_POLL_S, Agent, Json
+from tests.e2e.agent import MEMORY, POLL_S, Agent, Json
 from tests.e2e.innocents import Crowd
 from tests.e2e.manifests import STAY, container, pod
 from tests.podman_service import PATIENCE, ensure_image, podman
@@ -187,7 +187,8 @@ Step = Callable[[], bool]
 
 
 def follow(agent: Agent, steps: Mapping[str, Step], deadline_s: float = EVICTED_S) -> dict[str, float]:
-    """Seconds after which each step was first seen, in the order in which they were."""
+    """Seconds after which each step was first seen, in the order in which they were. A slow machine is asked more
+    rarely: whoever asks takes time from those who are watched."""
     begin, seen = monotonic(), dict[str, float]()
 
     def are_all_seen() -> bool:
@@ -197,7 +198,7 @@ def follow(agent: Agent, steps: Mapping[str, Step], deadline_s: float = EVICTED_
         return len(seen) == len(steps)
 
     try:
-        agent.until(are_all_seen, f"the steps {', '.join(steps)}", deadline_s, MOMENT_POLL_S)
+        agent.until(are_all_seen, f"the steps {', '.join(steps)}", deadline_s, POLL_S * PATIENCE)
     except AssertionError as error:
         error.add_note(f"seen were {seen}")
         raise

@@ -48,17 +48,16 @@ def crowd_with_threshold(agent: Agent) -> tuple[Crowd, int]:
     return crowd, threshold
 
 
-def times_refused(agent: Agent) -> int:
-    """Times that a cgroup of the bomb, its container's or the one around that, had all processes that it may have; 0
-    before it runs."""
-    if not agent.eye.running("bomb"):
-        return 0
+def cgroups_of_bomb(agent: Agent) -> list[Path]:
+    """Cgroups of its container and those around it, up to the pod's, once it runs. Podman is asked once: its command is
+    a process that has to begin beside a bomb."""
+    agent.until_running(["bomb"])
     own = Path(f"/proc/{agent.eye.container('bomb', 'main').pid}/cgroup").read_text().rpartition("::")[2].strip()
-    directories = (Path(f"/sys/fs/cgroup{path}") for path in (own, *list(Path(own).parents)[:2]))
-    return sum(map(_count_of_max, directories))
+    return [Path(f"/sys/fs/cgroup{path}") for path in (own, *list(Path(own).parents)[:2])]
 
 
-def _count_of_max(directory: Path) -> int:
+def times_refused(directory: Path) -> int:
+    """Times that a cgroup had all processes that it may have."""
     words = (directory / "pids.events").read_text().split()
     return int(words[words.index("max") + 1])
 
@@ -67,7 +66,8 @@ def test_a_bomb_within_its_limit_of_processes_troubles_nobody(new_agent: NewAgen
     agent = new_agent(podPidsLimit=PIDS_LIMIT)
     crowd, threshold = crowd_with_threshold(agent)
     agent.write(bomb())
-    agent.until(lambda: times_refused(agent) > 0, "the bomb has all processes that it may have")
+    cgroups = cgroups_of_bomb(agent)
+    agent.until(lambda: any(map(times_refused, cgroups)), "the bomb has all processes that it may have")
     since = monotonic()
     agent.until(lambda: monotonic() - since > ROUNDS_S, "two rounds")
     assert available(Signal.PID_AVAILABLE) > threshold

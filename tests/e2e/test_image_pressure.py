@@ -19,6 +19,7 @@ from tests.e2e.manifests import STAY, container, pod
 from tests.e2e.short_node import (
     EVICTED_S,
     MIB,
+    TEST_S,
     assert_told,
     evicted,
     has_condition,
@@ -29,7 +30,7 @@ from tests.e2e.short_node import (
 from tests.podman_service import image_exists
 from tests.registry import Registry
 
-pytestmark = [pytest.mark.e2e, pytest.mark.podman, pytest.mark.slow, pytest.mark.timeout(400)]
+pytestmark = [pytest.mark.e2e, pytest.mark.podman, pytest.mark.slow, pytest.mark.timeout(TEST_S)]
 
 SMALL: Final = 32 * MIB
 LARGE: Final = 64 * MIB

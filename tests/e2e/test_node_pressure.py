@@ -5,6 +5,7 @@ Each test prints a line of what it measured (`tests/e2e/short_node.py`), for doc
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final
@@ -172,8 +173,8 @@ def test_a_pod_that_fills_the_disk_with_its_log_goes(new_agent: NewAgent, in_mem
     settings = {Signal.NODEFS_AVAILABLE.value: str(threshold)}
     agent = disk_agent(new_agent, in_memory, settings, containerLogMaxSize="1Gi")
     crowd = Crowd(agent)
-    line = "x" * 1000
-    agent.write(pod("filler", container(script=f"yes {line} | head -c {128 * MIB}; {STAY}")))
+    # In pieces as large as conmon takes them: each costs it three calls of the kernel.
+    agent.write(pod("filler", container(script=f"dd if=/dev/zero bs=64k count={128 * 16} 2>/dev/null; {STAY}")))
     seen = follow(agent, disk_steps(agent, str(in_memory), threshold))
     assert_told(agent, "filler", "ephemeral-storage")
     assert_alone(agent, "filler", crowd)
@@ -209,7 +210,8 @@ def test_unused_images_that_fill_their_disk_go_and_no_pod_does(
     import_image(UNUSED, 256 * MIB)
     agent, threshold = imagefs_agent(new_agent, store_in_memory, in_memory, **COLLECTS_ALL)
     crowd = Crowd(agent)
-    (store_in_memory / "of somebody else").write_bytes(bytes(256 * MIB))
+    with (store_in_memory / "of somebody else").open("wb") as file:
+        os.posix_fallocate(file.fileno(), 0, 256 * MIB)
     steps = {
         "short": lambda: available(Signal.NODEFS_AVAILABLE, str(store_in_memory)) < threshold,
         **of_condition(agent, "DiskPressure"),

@@ -10,6 +10,7 @@ from typing import Final
 import msgspec
 import pytest
 
+from supervisor.admission import cgroups
 from supervisor.config.settings import PodmanSettings, Settings, seconds
 from supervisor.processes import podman_service
 from supervisor.processes.late_cleanup import CONMON_PATHS
@@ -102,6 +103,23 @@ def test_a_conmon_that_the_user_names_is_the_one_behind_it(tmp_path: Path) -> No
 def test_without_a_delay_podmans_own_conmon_is_called(tmp_path: Path) -> None:
     conf = tomllib.loads(write_conf(AT_ONCE, tmp_path, {"HOME": str(tmp_path)}).read_text())
     assert "conmon_path" not in conf["engine"]
+
+
+@pytest.mark.parametrize(
+    ("manager", "controllers", "limit"),
+    [("systemd", "cpu memory", 0), ("systemd", "cpu memory pids", 7), ("cgroupfs", "cpu memory", 7)],
+)
+def test_there_is_no_limit_of_processes_where_systemd_has_no_controller_for_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, manager: str, controllers: str, limit: int
+) -> None:
+    """Also not the user's own: no container would start."""
+    monkeypatch.setattr(cgroups, "ROOT", tmp_path)
+    cgroups.service_manager().mkdir(parents=True)
+    (cgroups.service_manager() / "cgroup.controllers").write_text(f"{controllers}\n")
+    file = tmp_path / "users.conf"
+    file.write_text(f'[containers]\npids_limit = 7\n[engine]\ncgroup_manager = "{manager}"\n')
+    conf = tomllib.loads(write_conf(AT_ONCE, tmp_path / "state", {"CONTAINERS_CONF": str(file)}).read_text())
+    assert conf["containers"]["pids_limit"] == limit
 
 
 @pytest.mark.parametrize(
