@@ -1,4 +1,4 @@
-"""What the agent's processes have counted between two looks, while they come and go. Pure.
+"""Counts of the agent's processes between two looks, while they come and go. Pure.
 
 A worker's counters are of one incarnation, and go with it: a sum over those that are there falls when a worker leaves,
 and the next incarnation begins at nothing.
@@ -15,7 +15,7 @@ Counts = Mapping[Incarnation, int]
 
 
 def counts_of(workers: Iterable[Mapping[str, Any]], counter: str) -> dict[Incarnation, int]:
-    """That counter, by who has counted; ``workers`` as the agent shows them."""
+    """Counts of that counter, by who has counted; ``workers`` as the agent shows them."""
     counting = (worker for worker in workers if worker.get("counters"))
     return {(worker["name"], worker["incarnation"]): worker["counters"].get(counter, 0) for worker in counting}
 

@@ -266,7 +266,7 @@ class FakeRuntime:
         return True
 
     def dismiss_monitor(self, process: ContainerProcess) -> None:
-        """What it would do has no effect on anything here."""
+        """Note it: clean-ups have no effect on anything here."""
         self.podman.dismissed.append(process.container_id)
 
     def look_at_infra(

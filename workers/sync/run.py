@@ -36,10 +36,10 @@ MAX_PLACES: Final = 1024
 
 
 class Place(msgspec.Struct, frozen=True):
-    """What a sync that takes a pod down leaves to the one that removes it."""
+    """State that a sync which takes a pod down leaves to the one that removes it."""
 
     order: int
-    """Its number."""
+    """Number of that sync."""
     ended: tuple[ContainerProcess, ...] = ()
     """Processes of containers that it has stopped."""
 
