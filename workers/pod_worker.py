@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 import itertools
 import logging
+import math
 import os
 import random
 from collections.abc import Awaitable, Callable, Mapping
@@ -75,8 +76,9 @@ OBJECTS_DEADLINE_S: Final = 60.0
 ten, so this is for a node worker that is away."""
 ALONE_S: Final = 0.005
 """How long the first sync of a pod waits for that of another one, in seconds."""
-DOWN_PER_PERMIT: Final = 2
-"""Pods that are down or on their way, for each call that removes one: the next are ready when a permit is free."""
+DOWN_PER_PERMIT: Final = 1.5
+"""Pods that are down or on their way, for each call that removes one: the next are ready when a permit is free, and
+none waits so long for its removal that Podman cleans up after it."""
 SHUTDOWN_WAIT_S: Final = 5.0
 """How long syncs in flight get to finish their current step, in seconds."""
 
@@ -147,7 +149,7 @@ class PodWorker:
             runtime=runtime,
             clock=clock,
             mutations=MutationLimiter(_slots(context)),
-            removals=RemovalGate(DOWN_PER_PERMIT * context.settings.max_mutations),
+            removals=RemovalGate(math.ceil(DOWN_PER_PERMIT * context.settings.max_mutations)),
             order=itertools.count(),
             report=self._send,
             step=row_writer.step,

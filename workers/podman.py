@@ -422,6 +422,9 @@ class PodmanRuntime:
     def signal_process(self, process: ContainerProcess, signal: str) -> bool:
         return signals.send(process, signal)
 
+    def dismiss_monitor(self, process: ContainerProcess) -> None:
+        signals.dismiss_monitor(process)
+
     def look_at_infra(
         self, name: str, pod_id: str, pid_file: Path, labels: Mapping[str, str], *, host_network: bool
     ) -> InspectedContainer | None:

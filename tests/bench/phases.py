@@ -35,6 +35,7 @@ from ipc.libpod import endpoints
 from supervisor.client.http import AgentClient, pods_path
 from supervisor.load_test.processes import read_usage, take_snapshot
 from tests.bench.budgets import ALL
+from tests.bench.counts import Counts, counted_between, counts_of
 from tests.bench.memory import taken_by
 from tests.bench.raw_pods import FORCE, first_place, in_flight, make_pods, pods_of, remove_pod, start_pod
 from tests.bench.schedule import Phase, Step
@@ -83,6 +84,13 @@ class _Restart(msgspec.Struct, frozen=True):
     """Until its first instruction."""
     service_s: float
     """CPU time of Podman's service."""
+
+
+class _Calls(msgspec.Struct, frozen=True):
+    """Calls of Podman until one moment."""
+
+    every: Counts
+    by_operation: Mapping[str, int]
 
 
 class Recorder:
@@ -291,12 +299,12 @@ class Bench:
         self._record_memory("idle", names)
         if self._round == 1 and self._windows.resync_s:
             self._agent.until(
-                lambda: self._count("syncs") - syncs >= len(self._wanted),
+                lambda: counted_between(syncs, self._count("syncs")) >= len(self._wanted),
                 "resyncs",
                 self._windows.resync_s,
                 COUNT_EVERY_S,
             )
-            self._record_calls("idle", calls, self._count("syncs") - syncs)
+            self._record_calls("idle", calls, counted_between(syncs, self._count("syncs")))
 
     def respawn(self) -> None:
         """kill -9 of the agent and its service, and the next start."""
@@ -356,22 +364,22 @@ class Bench:
         for operation, made in operations.items():
             self._record(Side.RAW, f"{phase}.calls.{operation}", made)
 
-    def _record_calls(self, phase: str, before: Mapping[str, int], pods: int = 0) -> None:
+    def _record_calls(self, phase: str, before: _Calls, pods: int = 0) -> None:
         """For each of the plan's pods, or of so many."""
-        made = {what: (count - before[what]) / (pods or self._plan.pods) for what, count in self._calls().items()}
-        self._record(Side.ROOTLET, f"{phase}.calls", made.pop(ALL))
-        for operation, count in made.items():
-            if count:
-                self._record(Side.ROOTLET, f"{phase}.calls.{operation}", count)
+        after, each = self._calls(), pods or self._plan.pods
+        self._record(Side.ROOTLET, f"{phase}.calls", counted_between(before.every, after.every) / each)
+        for operation, count in after.by_operation.items():
+            if made := count - before.by_operation[operation]:
+                self._record(Side.ROOTLET, f"{phase}.calls.{operation}", made / each)
 
-    def _calls(self) -> dict[str, int]:
-        """Calls of Podman that the workers have made, all and by operation, once they stay the same."""
+    def _calls(self) -> _Calls:
+        """Calls of Podman that the workers have made, once they stay the same."""
         every = self._counted("runtime_calls")
         counts = {name: int(float(count)) for name, count in CALLS.findall(text_of(self._agent.socket, "/metrics"))}
-        return {ALL: every} | {operation: counts.get(operation, 0) for operation in OPERATIONS}
+        return _Calls(every, {operation: counts.get(operation, 0) for operation in OPERATIONS})
 
-    def _counted(self, counter: str) -> int:
-        """Sum over all workers, once it stays the same for a heartbeat. Fails where it does not."""
+    def _counted(self, counter: str) -> Counts:
+        """By worker, once it stays the same for a heartbeat. Fails where it does not."""
         found = self._count(counter)
         for _ in range(MAX_COUNTS):
             sleep(COUNT_EVERY_S)
@@ -380,9 +388,8 @@ class Bench:
                 return found
         raise AssertionError(f"{counter} still rises: {before} to {found}")
 
-    def _count(self, counter: str) -> int:
-        counters = (worker.get("counters") or {} for worker in self._agent.workers().values())
-        return sum(counted.get(counter, 0) for counted in counters)
+    def _count(self, counter: str) -> Counts:
+        return counts_of(self._agent.workers().values(), counter)
 
     def _names(self) -> list[Any]:
         return list(self._agent.workers().values())

@@ -5,7 +5,9 @@ from __future__ import annotations
 import contextlib
 import os
 import signal
+import time
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -13,11 +15,16 @@ import pytest
 from tests.harness.raw_libpod import Libpod
 from tests.podman_service import IMAGE, PodmanService, wait_until
 from workers.kubecontainer.labels import INSTANCE
+from workers.kubecontainer.runtime import ContainerProcess
+from workers.proc import procfs
 from workers.proc.procfs import monitor_option, monitor_words
+from workers.proc.signals import dismiss_monitor
 
 pytestmark = pytest.mark.podman
 
 DEADLINE_S = 20.0
+DELAY_S = 1.0
+"""`podman.cleanupDelay` by default."""
 
 
 @pytest.fixture
@@ -71,6 +78,28 @@ def test_a_monitor_that_is_killed_before_the_clean_up_takes_nothing_along(
     ended = state(libpod, id)
     assert (ended["Status"] in ("stopped", "exited"), ended["ExitCode"]) == (True, 7)
     remove(libpod, id)
+
+
+def test_a_monitor_is_dismissed_once_it_has_recorded_the_end_and_nobody_cleans_up(
+    libpod: Libpod, podman_service: PodmanService
+) -> None:
+    """The bundle of a container that was cleaned up after has no exit file any more: the one of the dismissed has."""
+    id = start(libpod, podman_service, "sleep", "1000")
+    shown = state(libpod, id)
+    process = ContainerProcess(container_id=id, pid=shown["Pid"], monitor_pid=shown["ConmonPid"])
+    dismiss_monitor(process)
+    assert procfs.has_monitor(process), "it runs"
+    record = Path(monitor_option(monitor_words(process.monitor_pid), "--exit-dir"), id)
+    os.kill(process.pid, signal.SIGKILL)
+    wait_until(record.exists, DEADLINE_S)
+    dismiss_monitor(process)
+    wait_until(lambda: not procfs.has_monitor(process), DEADLINE_S)
+    time.sleep(2 * DELAY_S)  # in which the clean-up would have begun
+    assert record.exists()
+    ended = state(libpod, id)
+    assert (ended["Status"], ended["ExitCode"]) == ("stopped", 137)
+    remove(libpod, id)
+    assert not record.exists()
 
 
 def test_another_container_starts_while_one_that_ended_waits(libpod: Libpod, podman_service: PodmanService) -> None:

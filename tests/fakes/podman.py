@@ -184,6 +184,8 @@ class FakePodman:
         """Images of the registry that are not for everybody, with the logins that get them."""
         self.pull_s = 0.0
         """How long a pull takes, in seconds; every PROGRESS_PERIOD_S it says something."""
+        self.dismissed: list[str] = []
+        """Ids of containers whose monitors were told to go (`Runtime.dismiss_monitor`)."""
         self.broken_off: list[str] = []
         """Images whose pull was cancelled."""
         self.listeners: list[asyncio.Queue[RuntimeEvent | None]] = []

@@ -265,6 +265,10 @@ class FakeRuntime:
         self.podman.kill_container(container.id, signal)
         return True
 
+    def dismiss_monitor(self, process: ContainerProcess) -> None:
+        """Note it: clean-ups have no effect on anything here."""
+        self.podman.dismissed.append(process.container_id)
+
     def look_at_infra(
         self, name: str, pod_id: str, pid_file: Path, labels: Mapping[str, str], *, host_network: bool
     ) -> InspectedContainer | None:

@@ -399,6 +399,10 @@ class Runtime(Protocol):
         """How the process of that run has ended, without asking Podman; None while its monitor has not recorded it, and
         after Podman's clean-up."""
 
+    def dismiss_monitor(self, process: ContainerProcess) -> None:
+        """End the monitor of a container that is about to be removed, if it has recorded the container's end: it would
+        only have Podman clean up after it, which the removal does."""
+
     async def remove_container(self, id: str) -> None:
         """DELETE containers/{id}?force=true&volumes=true&timeout=0. Gone is success.
 

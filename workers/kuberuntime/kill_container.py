@@ -44,6 +44,9 @@ Podman removes them, because its clean-ups after all their ends would be in the 
 RECORD_PAUSES_S: Final = (0.001, 0.002, 0.004, 0.008, 0.016, 0.032, 0.064)
 """Pauses after each look for the monitor's record of an end, in seconds; the last one is repeated. It writes that
 within 5 ms, unless the host is busy."""
+RECORD_READ_S: Final = 0.02
+"""How long after a record its monitor is dismissed, in seconds: without it nobody can read the record, for which the
+node worker looks in pauses of its own."""
 RECORD_WAIT_S: Final = 3.0
 """How long a monitor that lives may take for it, in seconds, before Podman is asked, which reads the same record."""
 
@@ -125,10 +128,13 @@ async def _kill_sandbox(run: SyncRun, sandbox: SandboxStatus) -> None:
 async def end_before_removal(run: SyncRun, sandbox: SandboxStatus) -> None:
     """SIGKILL to the infra container of a sandbox that is about to be removed: Podman's removal takes half as long for
     one that has ended, of which its monitor has noted that, as for one that it kills itself. Where it cannot be done
-    past Podman the removal does it."""
+    past Podman the removal does it. And the monitor is dismissed: Podman's clean-up would be beside that call."""
     process = _infra_process(sandbox)
-    if sandbox.state is SandboxState.READY and await run.signal(process, "SIGKILL", SIGNAL_HOLD_S):
-        await _is_recorded(run, process)
+    if sandbox.state is not SandboxState.READY or not await run.signal(process, "SIGKILL", SIGNAL_HOLD_S):
+        return
+    if await _is_recorded(run, process):
+        await asyncio.sleep(RECORD_READ_S)
+        run.runtime.dismiss_monitor(process)
 
 
 def _infra_process(sandbox: SandboxStatus) -> ContainerProcess:

@@ -48,6 +48,8 @@ async def sync_terminating(context: SyncContext, run: SyncRun, request: SyncPod,
     run.step(f"stopping {len(targets)} containers")
     sandboxes = () if request.remove else status.sandboxes
     await kill_pod(run, context.handlers, request.pod, targets, sandboxes)
+    if request.remove and targets:
+        run.await_removal([target.process for target in targets])
     await end_leftover_processes(run, context.settled_ends, status.containers)
 
 
@@ -57,9 +59,11 @@ async def sync_terminated(context: SyncContext, run: SyncRun, request: SyncPod, 
     A pod that is still wanted keeps its containers for their logs, an evicted one its logs alone. Raises SyncEnded when
     something could not be removed; what could be is.
     """
-    run.take_kept_place()
+    ended = run.take_kept_place()
     run.record.found(f"{len(status.sandboxes)} sandboxes, {len(status.containers)} containers")
     if request.remove:
+        for process in ended:  # the status has told of their ends
+            run.runtime.dismiss_monitor(process)
         await _remove_all(context, run, status)
         await _destroy_cgroup(context, run, request)
         return

@@ -85,6 +85,11 @@ def parent_of(pid: int) -> int:
     return int(fields[_PPID]) if fields else 0
 
 
+def children_of(pid: int) -> list[int]:
+    """Pids of the children of a process's first thread; none where the kernel does not tell (CONFIG_PROC_CHILDREN)."""
+    return [int(child) for child in _read(pid, f"task/{pid}/children").split()]
+
+
 def pids() -> list[int]:
     """Pids of all processes of this host."""
     return [int(name) for name in os.listdir(PROC) if name.isdigit()]

@@ -6,12 +6,15 @@ restart policies, which no container of ours has, and an event that nobody waits
 
 from __future__ import annotations
 
+import contextlib
+import functools
 import os
 import signal
 
 from workers.kubecontainer.runtime import ContainerProcess
 from workers.kubecontainer.signal_names import signal_number
 from workers.proc import procfs
+from workers.proc.pidfd import kill_if
 
 
 def send(process: ContainerProcess, name: str) -> bool:
@@ -37,3 +40,18 @@ def send(process: ContainerProcess, name: str) -> bool:
     finally:
         os.close(pidfd)
     return True
+
+
+def dismiss_monitor(process: ContainerProcess) -> None:
+    """SIGKILL to the child of a container's monitor that waits to clean up, if the monitor has recorded the end: then
+    it ends, too, as after a clean-up (conmon's src/ctr_exit.c, do_exit_command)."""
+    if procfs.recorded_end(process) is None:
+        return
+    for pid in procfs.children_of(process.monitor_pid):
+        is_it = functools.partial(_is_monitor_of, process.container_id, pid)
+        with contextlib.suppress(OSError):
+            kill_if(pid, is_it)
+
+
+def _is_monitor_of(container_id: str, pid: int) -> bool:
+    return container_id in procfs.monitor_words(pid)

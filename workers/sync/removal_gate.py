@@ -1,9 +1,10 @@
 """Gate of pods that are to be removed: how many may be down at a time before Podman has removed them.
 
-All of them down at once would mean that Podman cleans up after the ends of the last ones while it removes the first:
-a removal takes a third of a second, and a clean-up begins a second after an end (`podman.cleanupDelay`). And a signal
-needs no permit of Podman's calls, which a removal could have meanwhile. So a pod is let in by its stop signal, in the
-order of the syncs, and leaves with its removal, or when its end is not followed by that soon.
+All of them down at once would mean that Podman cleans up after the ends of the last ones while it removes the first: a
+removal takes a third of a second, and a clean-up begins a second after an end (`podman.cleanupDelay`). Each clean-up
+makes removals slower, so that more of them begin: beside 300 pods that went on until all were down. And a signal needs
+no permit of Podman's calls, which a removal could have meanwhile. So a pod is let in by its stop signal, in the order
+of the syncs, and leaves with its removal, however slow that is, or when its removal does not follow.
 """
 
 from __future__ import annotations
@@ -15,8 +16,9 @@ from typing import Final
 
 from ipc.shm.trace import TRACER
 
-REMOVED_WITHIN_S: Final = 1.0
-"""How long a pod counts after it was let in, in seconds. A clean-up has begun then, and nothing is won by waiting."""
+REMOVED_WITHIN_S: Final = 5.0
+"""How long a pod counts after it was let in, in seconds: if its removal does not follow, or Podman hangs, others are to
+get their stop signals nevertheless."""
 
 
 class RemovalGate:
@@ -42,6 +44,10 @@ class RemovalGate:
                 if not let_in.cancelled():
                     self.leave(uid)  # it had been let in
                 raise
+
+    def count(self, uid: str) -> None:
+        """The pod is down and about to be removed, if not by this gate: it has ended later, for itself."""
+        self._let_in(uid)
 
     def leave(self, uid: str) -> None:
         """The pod was removed, or has not ended; it need not be inside."""

@@ -35,6 +35,15 @@ MAX_PLACES: Final = 1024
 """Most pods whose places are kept; the oldest is dropped first."""
 
 
+class Place(msgspec.Struct, frozen=True):
+    """State that a sync which takes a pod down leaves to the one that removes it."""
+
+    order: int
+    """Number of that sync."""
+    ended: tuple[ContainerProcess, ...] = ()
+    """Processes of containers that it has stopped."""
+
+
 class SyncServices(msgspec.Struct, frozen=True, kw_only=True):
     """Services by which every sync of one worker carries out its calls and reports."""
 
@@ -48,8 +57,8 @@ class SyncServices(msgspec.Struct, frozen=True, kw_only=True):
     """Threads for work in file systems, which may hang."""
     order: Iterator[int]
     """Numbers the syncs: the one that began first gets the next permit."""
-    places: dict[str, int] = msgspec.field(default_factory=dict)
-    """By uid: numbers of syncs that have begun to take a pod down, for those that remove it (`SyncRun.keep_place`)."""
+    places: dict[str, Place] = msgspec.field(default_factory=dict)
+    """By uid: of syncs that have begun to take a pod down, for those that remove it (`SyncRun.keep_place`)."""
     report: Callable[[EventReport], Awaitable[None]]
     step: Callable[[str], None]
     """Shows the step under way on the board, for people."""
@@ -111,12 +120,14 @@ class SyncRun:
         places.pop(self.pod.uid, None)
         if len(places) >= MAX_PLACES:
             del places[next(iter(places))]
-        places[self.pod.uid] = self._order
+        places[self.pod.uid] = Place(self._order)
 
-    def take_kept_place(self) -> None:
-        """Go on in the place that was kept, to remove the pod."""
+    def take_kept_place(self) -> tuple[ContainerProcess, ...]:
+        """Go on in the place that was kept, to remove the pod: the processes that were stopped by then."""
         self._is_removal = True
-        self._order = self._services.places.pop(self.pod.uid, self._order)
+        place = self._services.places.pop(self.pod.uid, Place(self._order))
+        self._order = place.order
+        return place.ended
 
     async def signal(self, process: ContainerProcess, signal: str, hold_s: float) -> bool:
         """Signal a process past Podman, in the sync's turn, which lasts until it has ended, ``hold_s`` at the longest.
@@ -150,6 +161,12 @@ class SyncRun:
     def leave_removal_gate(self) -> None:
         """The pod was removed, or is not yet down: another one may go down for its removal."""
         self._services.removals.leave(self.pod.uid)
+
+    def await_removal(self, ended: Sequence[ContainerProcess]) -> None:
+        """The pod is down, also if not within its turn, and is removed next: so long others wait. ``ended``: what this
+        sync has stopped."""
+        self._services.places[self.pod.uid] = Place(self._order, tuple(ended))
+        self._services.removals.count(self.pod.uid)
 
     async def act(self, verb: Callable[P, Awaitable[T]], *args: P.args, **kwargs: P.kwargs) -> T:
         """Run a verb that changes the runtime, unless the sync was cancelled.

@@ -129,6 +129,37 @@ def test_the_infra_container_has_ended_when_the_call_that_takes_the_pod_away_beg
     on_host(tmp_path, scenario)
 
 
+def test_no_monitor_of_a_pod_that_is_removed_stays_to_clean_up(tmp_path: Path) -> None:
+    """Not before the status has told of the ends, which monitors' records are read for."""
+
+    async def scenario(host: FakeHost) -> None:
+        of = pod(polite("a"), polite("b"))
+        await host.sync(of)
+        podman = host.podman
+        infra, others = (
+            sorted(c.id for c in podman.containers.values() if c.is_infra is is_infra) for is_infra in (True, False)
+        )
+        await host.sync(of, WorkType.TERMINATING, remove=True)
+        assert podman.dismissed == []
+        host.runtime.fail(1, Flavour.FAILED, "remove_pod")
+        host.runtime.fail(2, Flavour.FAILED, "remove_pod")
+        await host.sync(of, WorkType.TERMINATED, remove=True)
+        assert (sorted(podman.dismissed[:2]), podman.dismissed[2:]) == (others, infra)
+
+    on_host(tmp_path, scenario)
+
+
+def test_monitors_of_a_pod_that_stays_clean_up(tmp_path: Path) -> None:
+    async def scenario(host: FakeHost) -> None:
+        of = pod(polite("a"))
+        await host.sync(of)
+        await host.sync(of, WorkType.TERMINATING)
+        await host.sync(of, WorkType.TERMINATED)
+        assert host.podman.dismissed == []
+
+    on_host(tmp_path, scenario)
+
+
 def test_where_nothing_can_be_signalled_past_podman_its_removal_ends_the_infra_container(tmp_path: Path) -> None:
     async def scenario(host: FakeHost) -> None:
         of = pod(polite("a"))

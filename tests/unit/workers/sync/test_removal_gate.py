@@ -73,6 +73,33 @@ async def test_a_pod_that_is_not_removed_soon_keeps_nobody_waiting() -> None:
 
 
 @simulated
+async def test_nobody_else_goes_down_while_removals_take_longer_than_a_clean_up_waits() -> None:
+    """Else each of them would add a clean-up, which makes the next removals take longer still."""
+    queue = Queue(2)
+    for order in range(6):
+        await queue.comes(str(order), order)
+    for removed in range(4):
+        await asyncio.sleep(2.4)
+        assert len(queue.inside) == 2 + removed
+        await queue.leaves(str(removed))
+    queue.gate.close()
+
+
+@simulated
+async def test_a_pod_that_has_ended_outside_of_its_turn_counts_until_it_is_removed() -> None:
+    queue = Queue(2)
+    await queue.comes("a", 0)
+    queue.gate.count("slow")
+    queue.gate.count("another")
+    await queue.comes("b", 1)
+    await queue.leaves("a")
+    assert queue.inside == ["a"]
+    await queue.leaves("slow")
+    assert queue.inside == ["a", "b"]
+    queue.gate.close()
+
+
+@simulated
 async def test_who_is_cancelled_keeps_no_place_from_the_next_one() -> None:
     queue = Queue(1)
     await queue.comes("a", 0)
