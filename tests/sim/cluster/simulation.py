@@ -254,13 +254,22 @@ class ClusterSimulation(Frame):
         self._restart_agent()
         self._agent.state(self._static)
         await self.until(lambda: not self._podman.is_down, "Podman is back", DOWN_S)
-        if told := running & self._in_phase("Pending"):
+        if told := (running & self._in_phase("Pending")) - self._initializing():
             self.trace.broke(f"the server is told of {sorted(told)} what nobody has observed")
         await self.come_to_rest()
         self._compare(steady, self._steady(), "when there was a Node again")
 
     def _in_phase(self, phase: str) -> frozenset[str]:
         return frozenset(uid for uid, pod in self._server.pods().items() if pod["status"].get("phase") == phase)
+
+    def _initializing(self) -> frozenset[str]:
+        """Pods of which the server knows an init container that runs: somebody has observed it."""
+        return frozenset(
+            uid
+            for uid, pod in self._server.pods().items()
+            for container in pod["status"].get("initContainerStatuses", ())
+            if container["state"].get("running")
+        )
 
     async def _restore(self) -> None:
         """An older backup takes the place of the server's store; the lease shows it."""
