@@ -65,8 +65,7 @@ class Dispatcher:
     def on_pods_incomplete(self, told: PodsIncomplete, now: Instant) -> None:
         """A sync that waits for what its pod refers to gets it when it was read; a pod whose sync has not waited so
         long is synced again."""
-        complete, self._parts.incomplete = self._parts.incomplete - told.uids, told.uids
-        for uid in sorted(complete):
+        for uid in self._parts.incomplete.tell(told.uids):
             state = self._pod_table.get(uid)
             if state is None or state.lifecycle.phase is not WorkType.SYNC:
                 continue

@@ -35,6 +35,7 @@ from supervisor.record.status_manager import StatusManager
 from supervisor.syncloop.announcer import Announcer
 from supervisor.syncloop.command_buffer import CommandBuffer
 from supervisor.syncloop.container_restarts import RequestedRestarts
+from supervisor.syncloop.incomplete_pods import IncompletePods
 from supervisor.syncloop.pod_kills import PodKills
 from supervisor.syncloop.pod_pauses import PodPauses
 
@@ -55,8 +56,7 @@ class LoopParts:
         self.objects = ObjectStore()
         self.cluster_values: dict[str, ClusterValues] = {}
         """Values that a cluster gives to pods beside objects, by UID: `ObjectUpdates` writes them."""
-        self.incomplete: frozenset[str] = frozenset()
-        """UIDs of the cluster's pods of which not everything that they refer to was read: `Dispatcher` writes it."""
+        self.incomplete = IncompletePods()
         self.pulls = ImagePulls(pull_limits(settings))
         self.image_gc = ImageGc()
         self.probes = ProbeManager()
