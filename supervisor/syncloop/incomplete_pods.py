@@ -4,7 +4,7 @@ from __future__ import annotations
 
 
 class IncompletePods:
-    """Their UIDs."""
+    """Set of UIDs."""
 
     def __init__(self) -> None:
         self._uids: frozenset[str] = frozenset()
