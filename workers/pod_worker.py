@@ -232,10 +232,7 @@ class PodWorker:
         try:
             async with self._capacity:
                 with TRACER.span(f"sync: {request.kind}"):
-                    await self._begin(request)
-                    if request.awaits:
-                        request = await _with_objects(request, cancel, objects)
-                    done = await answer(self._context, self._board, request, cancel)
+                    done = await self._answer(request, cancel, objects)
         finally:
             del self._in_flight[request.uid]
         self._row_writer.step("")
@@ -245,6 +242,19 @@ class PodWorker:
         except UNSENDABLE as error:
             note_failure(f"answer to the sync of pod {request.uid}", error)
             await self._send(_refused(self._context, request, f"its answer cannot be sent: {error}"))
+
+    async def _answer(
+        self, request: SyncPod, cancel: asyncio.Event, objects: asyncio.Future[ConfigObjects]
+    ) -> SyncDone:
+        """The answer of the sync, whatever happens before it and in it: the master waits for one."""
+        try:
+            await self._begin(request)
+            if request.awaits:
+                request = await _with_objects(request, cancel, objects)
+        except Exception as error:
+            log.exception("sync of pod %s did not begin", request.uid)
+            return _refused(self._context, request, f"{type(error).__name__}: {error}")
+        return await answer(self._context, self._board, request, cancel)
 
     async def _begin(self, request: SyncPod) -> None:
         """Pods that come together all begin before Podman is asked for anything: it makes a few at a time, and takes

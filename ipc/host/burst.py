@@ -53,12 +53,15 @@ class BurstGate:
 
     async def over(self) -> None:
         """Return when none comes any more, at once if none has come."""
-        if self._over is None:
-            if not self._burst.left_s(loop_time()):
+        over = self._over
+        if over is None:
+            left_s = self._burst.left_s(loop_time())
+            if not left_s:
                 return
-            self._over = asyncio.get_running_loop().create_future()
-            self._look()
-        await asyncio.shield(self._over)
+            loop = asyncio.get_running_loop()
+            over = self._over = loop.create_future()
+            loop.call_later(left_s, self._look)
+        await asyncio.shield(over)
 
     def _look(self) -> None:
         """One timer, however many wait."""

@@ -9,6 +9,7 @@ import socket
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 import msgspec
 import pytest
@@ -17,7 +18,7 @@ from ipc.api.v1.config_objects import ConfigMap
 from ipc.api.v1.env import ConfigMapEnvSource, EnvFromSource
 from ipc.api.v1.meta import ObjectMeta
 from ipc.api.v1.probe import ExecAction, Probe
-from ipc.host.burst import LONGEST_S
+from ipc.host.burst import LONGEST_S, BurstGate
 from ipc.host.clock import SystemClock
 from ipc.kubecontainer.config_objects import ConfigObjects
 from ipc.kubecontainer.pod_status import RuntimePodStatus
@@ -214,6 +215,15 @@ async def test_an_unexpected_error_is_an_answer_and_not_the_end(
     assert "Traceback" in caplog.text
     master.board.pod_writer(0).write(UID, 1.0, b"\xc1 not msgpack")
     assert (await master.ask(request(2))).error == "Internal"
+
+
+async def test_an_unexpected_error_before_the_sync_is_an_answer_too(master: Master) -> None:
+    """A pod whose sync is never answered never gets another one."""
+    await master.observe()
+    with patch.object(BurstGate, "over", side_effect=ZeroDivisionError("a bug")):
+        done = await master.ask(request(1))
+    assert (done.error, done.message) == ("Internal", "ZeroDivisionError: a bug")
+    assert not (await master.ask(request(2))).error
 
 
 async def test_a_sync_waits_for_what_its_pod_refers_to(master: Master) -> None:

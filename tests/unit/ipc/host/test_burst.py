@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import itertools
+from unittest.mock import patch
 
 import pytest
 
+from ipc.host import burst as bursts
 from ipc.host.burst import LONGEST_S, QUIET_S, Burst, BurstGate
 from ipc.host.loop_clock import loop_time
 from tests.fakes.clock import simulated
@@ -81,3 +84,15 @@ async def test_who_is_cancelled_while_waiting_takes_nobody_along() -> None:
     tasks[0].cancel()
     await asyncio.wait_for(tasks[1], 60)
     assert tasks[0].cancelled()
+
+
+@simulated
+async def test_a_burst_that_ends_while_somebody_asks_is_over() -> None:
+    """The clock goes on between two looks at it."""
+    times = itertools.chain([0.0, 0.001, QUIET_S], itertools.repeat(2 * QUIET_S))
+    gate = BurstGate()
+    with patch.object(bursts, "loop_time", lambda: next(times)):
+        gate.came()
+        gate.came()
+        await asyncio.wait_for(gate.over(), 60)
+        await asyncio.wait_for(gate.over(), 60)
