@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import os
 import signal
-import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -94,7 +93,7 @@ def test_a_monitor_is_dismissed_once_it_has_recorded_the_end_and_nobody_cleans_u
     wait_until(record.exists, DEADLINE_S)
     dismiss_monitor(process)
     wait_until(lambda: not procfs.has_monitor(process), DEADLINE_S)
-    time.sleep(2 * DELAY_S)  # in which the clean-up would have begun
+    wait_until(lambda: not any(id in monitor_words(pid) for pid in procfs.pids()), DEADLINE_S)  # who would clean up
     assert record.exists()
     ended = state(libpod, id)
     assert (ended["Status"], ended["ExitCode"]) == ("stopped", 137)
