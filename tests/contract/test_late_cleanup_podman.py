@@ -22,7 +22,6 @@ from workers.proc.signals import dismiss_monitor
 pytestmark = pytest.mark.podman
 
 DEADLINE_S = 20.0
-DELAY_S = 1.0
 """`podman.cleanupDelay` by default."""
 
 
