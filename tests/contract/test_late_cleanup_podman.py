@@ -22,7 +22,6 @@ from workers.proc.signals import dismiss_monitor
 pytestmark = pytest.mark.podman
 
 DEADLINE_S = 20.0
-"""`podman.cleanupDelay` by default."""
 
 
 @pytest.fixture
