@@ -18,5 +18,5 @@ class Unexplained:
         return unexpected(error, call)
 
     def forget(self, id: str) -> None:
-        """That one could be observed, or is gone."""
+        """The container or pod could be observed, or is gone."""
         self._logs.pop(id, None)
