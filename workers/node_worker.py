@@ -52,6 +52,7 @@ from ipc.wire.boot import ChildContext, WorkerSettings
 from ipc.wire.channel import Channel, ChannelClosed
 from workers.cluster_host import ClusterHost
 from workers.cm.cleanup import PodCgroupCleanup
+from workers.containers.exit_watch import raise_file_limit
 from workers.eviction.node_pressure import NodePressure
 from workers.eviction.pod_usage import Directories
 from workers.images.collector import ImageCollector, NodeView
@@ -63,7 +64,6 @@ from workers.kubecontainer.runtime import Runtime
 from workers.logs.container_log_manager import ContainerLogManager
 from workers.logs.gc import LogGarbageCollector
 from workers.pleg.evented import EventedPLEG
-from workers.pleg.exit_watch import raise_file_limit
 from workers.pleg.generic import GenericPLEG
 from workers.pleg.orphan_collector import OrphanCollector
 from workers.profiling import ProfileRequests
@@ -171,7 +171,7 @@ class NodeWorker:
             image_records,
             pull_records,
             NodeView(
-                containers=self.pleg.observer.all_inspected,
+                containers=self.pleg.known.inspected.values,
                 pulling=lambda: self._puller.references,
             ),
             settings.node_name,
@@ -254,7 +254,7 @@ class NodeWorker:
 
     def _targets(self) -> Sequence[PodTarget]:
         """Pods of which statistics are collected."""
-        return tuple(targets_of(self.pleg.published.statuses, self.pleg.observer.inspected))
+        return tuple(targets_of(self.pleg.published.statuses, self.pleg.known.inspected.get))
 
     def _image_root(self) -> str:
         """A directory of Podman's storage, as the layer of a container tells; empty while there was none."""
@@ -267,7 +267,7 @@ class NodeWorker:
         self.logs.follow(status)
 
     def _monitor_of(self, container_id: str) -> int:
-        found = self.pleg.observer.inspected(container_id)
+        found = self.pleg.known.inspected.get(container_id)
         return found.conmon_pid if found is not None else 0
 
     async def _send(self, report: NodeWorkerReport) -> None:

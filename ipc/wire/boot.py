@@ -68,7 +68,7 @@ class WorkerSettings(msgspec.Struct, frozen=True, kw_only=True):
     memory_dir: str = ""
     """The same for what must not reach a disk, on a file system that is memory."""
     inspect_file: str = ""
-    """Where inspects are kept for the next node worker (`workers.pleg.inspect_file`); empty: nowhere."""
+    """Where inspects are kept for the next node worker (`workers.containers.inspect_file`); empty: nowhere."""
     image_records_file: str = ""
     """When each image was seen and used, and which were pulled (`workers.images.image_records`); empty: nowhere."""
     node: NodeResources = NodeResources()

@@ -24,7 +24,7 @@ IMAGE_RECORDS_FILE: Final = "images.json"
 SECCOMP_DIR: Final = "seccomp"
 """Below ``stateDir``: seccomp profiles of type Localhost, as below the kubelet's root directory."""
 INSPECT_FILE: Final = "inspects.msgpack"
-"""Below ``memoryDir``: what Podman has said of containers (`workers.pleg.inspect_file`)."""
+"""Below ``memoryDir``: what Podman has said of containers (`workers.containers.inspect_file`)."""
 _UNKNOWN_NODE: Final = NodeResources()
 
 

@@ -13,8 +13,9 @@ from ipc.host.clock import SystemClock
 from ipc.kubecontainer.pod_status import CONTAINER_STATUS_UNKNOWN, ContainerState, RuntimePodStatus, SandboxState
 from tests.contract.target import DEADLINE_S, LyingTarget, container_spec, exited, pod_spec, remove, running
 from tests.fakes.ownership import ownership
+from workers.containers.known_containers import with_end
 from workers.kubecontainer import labels
-from workers.pleg.observer import Observer, with_end
+from workers.pleg.observer import Observer
 
 pytestmark = pytest.mark.parametrize(
     "target", ["fake", pytest.param("podman", marks=pytest.mark.podman)], indirect=True

@@ -20,9 +20,9 @@ from supervisor.record.status_manager import StatusManager
 from supervisor.syncloop.announcer import RETRY_S
 from tests.sim.trace import Trace
 from workers import pod_worker
+from workers.containers import known_containers
+from workers.containers.known_containers import KnownContainers
 from workers.kubecontainer import labels
-from workers.pleg import observer
-from workers.pleg.observer import Observer
 
 
 class Place(enum.StrEnum):
@@ -121,8 +121,8 @@ class Faults:
 
 
 _HOOKS: Final[tuple[tuple[Any, str, Place, Callable[..., Collection[str]]], ...]] = (
-    (Observer, "_inspect_ended", Place.DECODE, lambda _, __, found: (found.labels.get(labels.POD_UID, ""),)),
-    (observer, "pod_status", Place.OBSERVE, lambda uid, *_: (uid,)),
+    (KnownContainers, "_inspect_ended", Place.DECODE, lambda _, __, found: (found.labels.get(labels.POD_UID, ""),)),
+    (known_containers, "pod_status", Place.OBSERVE, lambda uid, *_: (uid,)),
     (pod_worker, "_sync_pod", Place.SYNC, lambda run, _: (run.request.uid,)),
     (StatusManager, "_basis", Place.STATUS, lambda _, state, *__: (state.uid,)),
     (ObjectDelivery, "load", Place.DELIVER, lambda _, state, __: (state.uid,)),

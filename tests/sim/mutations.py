@@ -44,6 +44,7 @@ from supervisor.syncloop.volume_updates import VolumeUpdates
 from workers.cm import pod_cgroup
 from workers.compute import crash_loop_backoff
 from workers.compute.init_containers import InitActions
+from workers.containers.known_containers import KnownContainers
 from workers.kubecontainer.label_signatures import Ownership
 from workers.kubecontainer.runtime import RuntimeCallError
 from workers.kuberuntime import sync_terminating
@@ -99,7 +100,7 @@ def _dated_late(
     return original(self, uid, pods, ids, self._clock.now().mono)
 
 
-def _dated_by_note(self: Observer, status: Any, original: Any = Observer.with_records) -> Any:
+def _dated_by_note(self: KnownContainers, status: Any, original: Any = KnownContainers.with_records) -> Any:
     return msgspec.structs.replace(original(self, status), observed_at=self._clock.now().mono)
 
 
@@ -204,7 +205,7 @@ MUTATIONS: Final[Mapping[str, Mutation]] = {
     "take a view that knows nothing of the act": replaced(GenericPLEG, "_record", _answers_everything),
     "after a death any view will do": replaced(ObservationRequests, "lost", _forgets),
     "date an observation by its end": replaced(Observer, "_status", _dated_late),
-    "take a monitor's note for a look": replaced(Observer, "with_records", _dated_by_note),
+    "take a monitor's note for a look": replaced(KnownContainers, "with_records", _dated_by_note),
     "ignore the crash-loop back-off": replaced(crash_loop_backoff, "in_backoff", _no_backoff),
     "start mains before init containers": replaced(InitActions, "initialized", lambda self: True),
     "stop sidecars with the others": replaced(TerminationOrder, "must_wait", lambda self, name: False),

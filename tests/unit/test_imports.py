@@ -122,6 +122,7 @@ ORDER: Final[Mapping[str, tuple[str, ...]]] = {
         "workers.stats",
         "workers.eviction",
         "workers.kuberuntime",
+        "workers.containers",
         "workers.pleg",
         "workers.spdy",
         "workers.tracing",

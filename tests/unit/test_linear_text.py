@@ -623,7 +623,7 @@ NO_PARSER: Final[Mapping[str, tuple[str, ...]]] = {
         "supervisor/eviction/messages.py",
         "workers/specgen/oom_score.py",
         "workers/pod_worker.py",
-        "workers/pleg/relist.py",
+        "workers/containers/runs.py",
         "workers/volumemanager/plugins/empty_dir.py",
     ),
     "names of files, which have 255 bytes, and of names the first 200": (

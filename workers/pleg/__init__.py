@@ -1,1 +1,1 @@
-"""Observes what Podman runs: relists, events, exits of processes; publishes each pod's status on the board."""
+"""Observes what Podman runs: relists, events; publishes each pod's status on the board."""

@@ -46,7 +46,7 @@ class EventedPLEG:
         self._runtime = runtime
         self._clock = clock
         self._generic = generic
-        self._observer = generic.observer
+        self._known, self._touched = generic.known, generic.observer.touched
 
     async def watch(self) -> None:
         """Follow Podman's events for ever. A relist finds what happened while the stream was broken."""
@@ -70,19 +70,19 @@ class EventedPLEG:
             self._generic.request_relist()
 
     def _hint(self, event: RuntimeEvent) -> None:
-        if event.container_id in self._observer.unknown_containers:
+        if event.container_id in self._known.unknown_containers:
             return
         uid, delay_s, now = read_uid(event.labels), HINTS.get(event.action), self._clock.now()
-        if event.action == "died" and self._observer.knows_end(event.container_id):
+        if event.action == "died" and self._known.knows_end(event.container_id):
             return
-        if not uid or delay_s is None or self._observer.has_inspected_since(event.container_id, event.time):
+        if not uid or delay_s is None or self._known.has_inspected_since(event.container_id, event.time):
             return
-        if event.action == "died" and self._observer.has_ended(uid):
+        if event.action == "died" and self._known.has_ended(uid):
             delay_s = REMOVAL_S
-        is_known = self._observer.knows(event.container_id)
+        is_known = event.container_id in self._known.inspected
         if event.action in _LAST_EVENTS and not is_known:
             return
         if event.action == "start" and not is_known:
             delay_s = SYNC_S
-        self._observer.touched.hint(uid, event.container_id, event.time)
+        self._touched.hint(uid, event.container_id, event.time)
         self._generic.request(uid, now.mono + delay_s if delay_s else 0.0)

@@ -41,13 +41,13 @@ from ipc.shm.board import WorkerRowWriter
 from ipc.shm.metric_cells import METERS
 from ipc.shm.trace import TRACER
 from ipc.wire.boot import ChildContext
+from workers.containers.exit_watch import RECORD_HOLDS_S
+from workers.containers.inspect_file import InspectFile
 from workers.kubecontainer.label_signatures import Ownership
 from workers.kubecontainer.look import decode_looks
 from workers.kubecontainer.overrides import is_in_motion
 from workers.kubecontainer.runtime import CallCounts, ErrorKind, Runtime, RuntimeCallError, unexpected
 from workers.network.network_programs import NetworkCheck
-from workers.pleg.exit_watch import RECORD_HOLDS_S
-from workers.pleg.inspect_file import InspectFile
 from workers.pleg.observe_queue import ObserveQueue
 from workers.pleg.observer import PODS_PER_YIELD, Observer, Relisting
 from workers.pleg.orphan_collector import OrphanCollector
@@ -112,6 +112,7 @@ class GenericPLEG:
             remembered=self._inspect_file.read(),
             on_inspect=self._inspect_file.note_change,
         )
+        self.known = self.observer.known
         self._queue = ObserveQueue()
         self._schedule = RelistSchedule(settings.relist_period_s, settings.quiet_relist_period_s, rng)
         self._listings = BackgroundTasks()
@@ -173,7 +174,7 @@ class GenericPLEG:
 
     def _exited(self, uid: str) -> None:
         """A process of that pod has ended, and how is not known."""
-        self.request(uid, self._now() + REMOVAL_S if self.observer.has_ended(uid) else 0.0)
+        self.request(uid, self._now() + REMOVAL_S if self.known.has_ended(uid) else 0.0)
 
     def request_relist(self) -> None:
         """Relist as soon as possible."""
@@ -194,7 +195,7 @@ class GenericPLEG:
 
     async def keep_inspects(self) -> Never:
         """See `InspectFile.keep`."""
-        await self._inspect_file.keep(self.observer.settled)
+        await self._inspect_file.keep(self.known.settled)
 
     async def await_recovery(self, answers: asyncio.Event) -> None:
         """Relist at once whenever Podman was found to answer again. Runs for ever."""
@@ -215,7 +216,7 @@ class GenericPLEG:
             TRACER.instant("the monitor has recorded an end", uid)
             newest = self.published.newest(uid)
             try:
-                status = self.observer.with_records(newest) if newest is not None else None
+                status = self.known.with_records(newest) if newest is not None else None
             except Exception as error:
                 note_failure(f"end of a container of pod {uid}", error)
                 status = None
@@ -252,7 +253,7 @@ class GenericPLEG:
             self._count()
 
     def _is_list_cheaper(self, due: Sequence[str]) -> bool:
-        return is_list_cheaper(sum(map(self.observer.needs_list, due)), self.observer.containers, self._listing_s)
+        return is_list_cheaper(sum(map(self.observer.needs_list, due)), len(self.known.inspected), self._listing_s)
 
     async def _sleep(self, seconds: float) -> None:
         """Wait until something is requested, so long at the most."""
@@ -275,7 +276,7 @@ class GenericPLEG:
         except TimeoutError:
             for uid in late:
                 self._retry(uid, f"not within {ROUND_S} s")
-        if self.observer.has_unwatched or self.observer.unknown_containers.is_list_due:
+        if self.known.has_unwatched or self.known.unknown_containers.is_list_due:
             self._resync()
 
     async def _observe_one(self, uid: str, late: dict[str, None]) -> None:
@@ -307,7 +308,7 @@ class GenericPLEG:
             return
         if is_in_motion(status):
             self.request(uid, self._now() + self._relist_period_s)
-        if self.observer.relies_on_records(uid):
+        if self.known.relies_on_records(uid):
             self.request(uid, self._now() + RECORD_HOLDS_S)
         await self._send(Observed(observations=(self._record(status, answers),)))
 
@@ -371,7 +372,7 @@ class GenericPLEG:
         return found
 
     async def _report_unknown_containers(self) -> None:
-        if news := self.observer.unknown_containers.take_report():
+        if news := self.known.unknown_containers.take_report():
             log.warning("%s", news)
             wall = self._clock.now().wall
             await self._send(node_event(self._node_name, event_reasons.UNKNOWN_CONTAINER, news, wall))
@@ -407,14 +408,14 @@ class GenericPLEG:
         )
         reported = within_one_message(seen[uid] for uid in news)
         unseen = failed.keys() | {uid for uid in relisting.passed_over if self._queue.is_requested(uid)}
-        for uid in self.observer.relying_on_records():
+        for uid in self.known.relying_on_records():
             self.request(uid, self._now() + RECORD_HOLDS_S)
         await self._send(Relisted(started_at=relisting.started_at, changed=reported, unseen=tuple(sorted(unseen))))
 
     def _is_settled(self, relisting: Relisting) -> bool:
         """Whether no pod is between two states, or may still show consequences of Podman's death."""
         in_motion = any(is_in_motion(status) for status in relisting.statuses.values())
-        return not (in_motion or self.observer.has_unwatched or self._orphans.is_due)
+        return not (in_motion or self.known.has_unwatched or self._orphans.is_due)
 
     # --- results ---
 
@@ -438,7 +439,7 @@ class GenericPLEG:
             if number % PODS_PER_YIELD == 0:
                 await asyncio.sleep(0)
             try:
-                status = self.observer.with_records(_status_in(relisting, uid))
+                status = self.known.with_records(_status_in(relisting, uid))
                 seen[uid] = self._record(status, EVERY_REQUEST)
             except Exception as error:
                 failed[uid] = self._unexpected(uid, error)

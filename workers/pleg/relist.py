@@ -11,15 +11,12 @@ from typing import Final
 
 import msgspec
 
-from ipc.kubecontainer.pod_status import ContainerState
-from workers.kubecontainer.convert import container_state, sandbox_of
+from workers.containers.runs import is_same_run
+from workers.kubecontainer.convert import sandbox_of
 from workers.kubecontainer.labels import read_uid
 from workers.kubecontainer.runtime import InspectedContainer, ListedContainer, ListedPod
 from workers.pleg.touched import Doubts
 
-SETTLED_STATES: Final = frozenset({"running", "stopped", "exited"})
-"""States that last. In the others anything may change without a sign in the list, so those are always inspected: a
-container whose start failed stays "created" with all its times unset."""
 CONTAINERS_PER_POD_OBSERVED: Final = 6
 """Listing so many containers costs the service as much as asking for one pod by its uid (2.7 ms; measured on 4.3.1
 with 100 pods of 2 containers, where the list took 105 ms)."""
@@ -62,31 +59,6 @@ def without_pods(listing: Listing, uids: Set[str]) -> Listing:
         containers=tuple(c for c in listing.containers if read_uid(c.labels) not in uids),
         pods=tuple(pod for pod in listing.pods if read_uid(pod.labels) not in uids),
     )
-
-
-def is_same_run(inspected: InspectedContainer, listed: ListedContainer) -> bool:
-    """Whether an inspect of earlier still says everything about a container that the list shows."""
-    return (
-        listed.state in SETTLED_STATES
-        and (inspected.state, inspected.pid) == (listed.state, listed.pid)
-        and int(inspected.started_at) == int(listed.started_at)
-        and int(inspected.finished_at) == int(listed.exited_at)
-    )
-
-
-def is_as_remembered(inspected: InspectedContainer, listed: ListedContainer) -> bool:
-    """The same of an inspect by an earlier process, which has not heard of what was renamed since."""
-    return is_same_run(inspected, listed) and (
-        (inspected.name, inspected.pod_id, inspected.is_infra, inspected.labels)
-        == (listed.name, listed.pod_id, listed.is_infra, listed.labels)
-    )
-
-
-def is_run_of(inspected: InspectedContainer, listed: ListedContainer) -> bool:
-    """Whether the list shows the run that was inspected earlier, under way or ended."""
-    has_ended = container_state(listed.state) is ContainerState.EXITED
-    is_same_start = int(inspected.started_at) == int(listed.started_at)
-    return is_same_start and (has_ended or inspected.pid == listed.pid)
 
 
 def to_inspect(containers: Iterable[ListedContainer], known: Mapping[str, InspectedContainer]) -> tuple[str, ...]:

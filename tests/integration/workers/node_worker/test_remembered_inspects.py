@@ -14,8 +14,8 @@ from ipc.kubecontainer.pod_status import ContainerState, RuntimePodStatus
 from ipc.messages.node_worker import Track
 from tests.fakes.clock import simulate
 from tests.harness.node_worker import Host, asked
-from workers.pleg import inspect_file
-from workers.pleg.inspect_file import KEEP_S, InspectFile
+from workers.containers import inspect_file
+from workers.containers.inspect_file import KEEP_S, InspectFile
 
 
 async def before_and_after(host: Host, file: Path, meanwhile: Callable[[], object]) -> tuple[int, RuntimePodStatus]:

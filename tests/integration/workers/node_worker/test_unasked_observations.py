@@ -12,9 +12,9 @@ from ipc.messages.node_worker import Observe, Relist, Relisted, Track
 from tests.fakes.clock import simulate, simulated
 from tests.fakes.ownership import ownership
 from tests.harness.node_worker import NEVER_S, Host, asked, node_worker
+from workers.containers.exit_watch import RECORD_HOLDS_S, SETTLE_S
 from workers.kubecontainer.runtime import RuntimeEvent
 from workers.pleg.evented import HINTS, SYNC_S
-from workers.pleg.exit_watch import RECORD_HOLDS_S, SETTLE_S
 from workers.pleg.observer import Observer
 from workers.pleg.relist_schedule import RETRY_MAX_S
 
@@ -274,9 +274,9 @@ def test_a_wall_clock_that_jumps_makes_no_event_old(jump_s: float) -> None:
         await asyncio.sleep(2)
         host.clock.wall_offset_s += jump_s
         now = host.clock.now().wall
-        assert not observer.has_inspected_since(container, now - 0.1)
-        assert observer.has_inspected_since(container, now - 2.1)
-        assert not observer.has_inspected_since("another", now - 2.1)
+        assert not observer.known.has_inspected_since(container, now - 0.1)
+        assert observer.known.has_inspected_since(container, now - 2.1)
+        assert not observer.known.has_inspected_since("another", now - 2.1)
         observer.close()
 
     simulate(main)

@@ -16,9 +16,9 @@ from tests.fakes.ownership import ownership
 from tests.harness import pods
 from tests.harness.node_worker import NEVER_S, Host, Master, to_list
 from tests.harness.sync import FakeHost
+from workers.containers.exit_watch import PATIENCE_S
 from workers.kubecontainer import labels
 from workers.kubecontainer.overrides import STUCK_SLACK_S
-from workers.pleg.exit_watch import PATIENCE_S
 from workers.pleg.observer import Observer
 
 SOON_S = 1.0

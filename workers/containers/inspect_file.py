@@ -1,7 +1,7 @@
 """The newest inspects, in a file in memory: the next node worker need not ask again for what a list shows unchanged.
 
 Nothing is believed because it is in the file: it says what Podman has said, and counts where a list says that container
-and run are the same (`workers.pleg.relist.is_as_remembered`), as an inspect by the same process does.
+and run are the same (`workers.containers.runs.is_as_remembered`), as an inspect by the same process does.
 """
 
 from __future__ import annotations

@@ -13,8 +13,7 @@ import pytest
 from tests.fakes.clock import SimClock, simulated
 from tests.harness.open_files import open_files, open_files_before
 from tests.harness.runtime_values import inspected
-from workers.kubecontainer.runtime import ContainerProcess, InspectedContainer, RecordedEnd
-from workers.pleg.exit_watch import (
+from workers.containers.exit_watch import (
     MAX_FDS,
     MAX_PAUSE_S,
     PATIENCE_S,
@@ -25,6 +24,7 @@ from workers.pleg.exit_watch import (
     ExitWatch,
     raise_file_limit,
 )
+from workers.kubecontainer.runtime import ContainerProcess, InspectedContainer, RecordedEnd
 from workers.proc.pidfd import open_pidfd
 
 DEADLINE_S = 5.0

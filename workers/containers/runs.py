@@ -1,0 +1,38 @@
+"""Whether an inspect of earlier still holds, by what a list of containers shows. Pure."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from ipc.kubecontainer.pod_status import ContainerState
+from workers.kubecontainer.convert import container_state
+from workers.kubecontainer.runtime import InspectedContainer, ListedContainer
+
+SETTLED_STATES: Final = frozenset({"running", "stopped", "exited"})
+"""States that last. In the others anything may change without a sign in the list, so those are always inspected: a
+container whose start failed stays "created" with all its times unset."""
+
+
+def is_same_run(inspected: InspectedContainer, listed: ListedContainer) -> bool:
+    """Whether an inspect of earlier still says everything about a container that the list shows."""
+    return (
+        listed.state in SETTLED_STATES
+        and (inspected.state, inspected.pid) == (listed.state, listed.pid)
+        and int(inspected.started_at) == int(listed.started_at)
+        and int(inspected.finished_at) == int(listed.exited_at)
+    )
+
+
+def is_as_remembered(inspected: InspectedContainer, listed: ListedContainer) -> bool:
+    """The same of an inspect by an earlier process, which has not heard of what was renamed since."""
+    return is_same_run(inspected, listed) and (
+        (inspected.name, inspected.pod_id, inspected.is_infra, inspected.labels)
+        == (listed.name, listed.pod_id, listed.is_infra, listed.labels)
+    )
+
+
+def is_run_of(inspected: InspectedContainer, listed: ListedContainer) -> bool:
+    """Whether the list shows the run that was inspected earlier, under way or ended."""
+    has_ended = container_state(listed.state) is ContainerState.EXITED
+    is_same_start = int(inspected.started_at) == int(listed.started_at)
+    return is_same_start and (has_ended or inspected.pid == listed.pid)
