@@ -179,7 +179,7 @@ class LibpodClient:
 
 
 def decoded(call: str, body: bytes, decode: Callable[[bytes], T]) -> T:
-    """What an answer says. Raises RuntimeCallError where it is of another shape."""
+    """The body of an answer, decoded. Raises RuntimeCallError where it is of another shape."""
     try:
         return decode(body)
     except (msgspec.DecodeError, ValueError) as error:
