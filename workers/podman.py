@@ -1,17 +1,12 @@
-"""The Runtime protocol spoken to Podman: libpod calls on the event loop (`workers.libpod.client`); pulls, lists and
-removals of images by podman-py.
-
-podman-py is imported when the first image is pulled or images are listed, in the process that does it: nobody else has
-it.
+"""The Runtime protocol spoken to Podman: libpod calls on the event loop (`workers.libpod.client`), and those of
+images (`workers.libpod.images`).
 """
 
 from __future__ import annotations
 
 import asyncio
-import contextlib
-import functools
 import os
-from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
@@ -34,21 +29,16 @@ from workers.exec.runner import Execs
 from workers.exec.sessions import ExecSessions
 from workers.kubecontainer import labels
 from workers.kubecontainer.cgroup_reading import CgroupReading
-from workers.kubecontainer.image_reference import parse_image_reference
+from workers.kubecontainer.image_service import ImageInfo, ImageStamp, ImageUsage, ImageUser, ListedImage
 from workers.kubecontainer.runtime import (
     CallCounts,
     ContainerProcess,
     ErrorKind,
     ExecResult,
-    ImageInfo,
-    ImageStamp,
-    ImageUsage,
-    ImageUser,
     InspectedContainer,
     InspectedPod,
     Leftovers,
     ListedContainer,
-    ListedImage,
     ListedPod,
     NetworkPrograms,
     RecordedEnd,
@@ -58,14 +48,10 @@ from workers.kubecontainer.runtime import (
     VolumeInfo,
 )
 from workers.libpod import decode as libpod
-from workers.libpod import decode_images
-from workers.libpod.auth import LoginsError, login_header, read_logins
 from workers.libpod.bundle import read_user
-from workers.libpod.client import PING, Answer, LibpodClient, Request
+from workers.libpod.client import PING, LibpodClient, Request, decoded
 from workers.libpod.health import Listener
-from workers.libpod.image_list import tried_while_things_go
-from workers.libpod.image_store import ImageStore
-from workers.libpod.line_stream import LineStream
+from workers.libpod.images import LibpodImages
 from workers.libpod.lines import LineSplitter
 from workers.libpod.started_look import StartedLook
 from workers.oci_runtimes import OciRuntimes, RuntimeServices
@@ -73,7 +59,7 @@ from workers.proc import cgroups, orphaned_monitors, procfs, signals
 from workers.proc.pidfd import wait_ended
 
 if TYPE_CHECKING:
-    from workers.libpod.podman_py import PodmanPyCall
+    pass
 
 NO_SLICES: Final = PodCgroups()
 NO_SERVICES: Final = RuntimeServices()
@@ -108,7 +94,6 @@ class PodmanRuntime:
         ``auth_file`` holds registry logins for the pulls, instead of those that the service finds by itself. The
         listener gets changes of the service's health. ``starting_s``: how long a service may take until it listens.
         """
-        self._socket_path = socket_path
         self._client = LibpodClient(
             socket_path,
             max_mutations=max_mutations,
@@ -129,13 +114,12 @@ class PodmanRuntime:
         )
         self.slices = UserSlices(pod_cgroups)
         self._execs = Execs(ExecSessions(self._client), self.inspect_container)
-        self._images = ImageStore()
-        self._look = StartedLook(self._images.learn)
-        self._pull_timeout_s = pull_timeout_s
-        self._auth_file = auth_file
+        self._images = LibpodImages(
+            self._client, socket_path, instance, pull_timeout_s=pull_timeout_s, auth_file=auth_file
+        )
+        self._look = StartedLook(self._images.store.learn)
         self._instance = instance
         self._our_label = f"{labels.INSTANCE}={instance}"
-        self._streams: set[LineStream] = set()
         self._tasks = BackgroundTasks()
         self._id_ranges: asyncio.Task[IdRanges] | None = None
         """Under way or answered; all who ask meanwhile wait for one answer, and none takes it from the others."""
@@ -166,77 +150,6 @@ class PodmanRuntime:
         started = msgspec.structs.replace(found, start_ticks=procfs.start_ticks_of(found))
         return msgspec.structs.replace(started, ips=_ips(started), user=read_user(found.config_path))
 
-    async def inspect_image(self, reference: str) -> ImageInfo | None:
-        try:
-            return await self._inspect(endpoints.INSPECT_IMAGE, reference, decode_images.decode_image)
-        except RuntimeCallError as error:
-            if error.kind not in (ErrorKind.NOT_FOUND, ErrorKind.IMAGE_UNKNOWN):
-                raise
-            return None
-
-    async def list_images(self) -> tuple[ListedImage, ...]:
-        return await tried_while_things_go(self._list_images)
-
-    async def _list_images(self) -> tuple[ListedImage, ...]:
-        return _decode(
-            endpoints.LIST_IMAGES.call,
-            await self._by_podman_py(endpoints.LIST_IMAGES, {}),
-            decode_images.decode_images,
-        )
-
-    async def list_image_users(self) -> tuple[ImageUser, ...]:
-        everybody = {"all": "true", "external": "true"}
-        listed = await tried_while_things_go(
-            lambda: self._list(endpoints.LIST_IMAGE_USERS, everybody, decode_images.decode_image_users)
-        )
-        found = []
-        for user, theirs in listed:
-            is_ours = theirs.get(labels.INSTANCE) == self._instance
-            found.append(user if is_ours else await self._with_mounted_images(user))
-        return tuple(found)
-
-    async def _with_mounted_images(self, user: ImageUser) -> ImageUser:
-        try:
-            mounted = await self._inspect(endpoints.INSPECT_MOUNTS, user.id, decode_images.decode_mounted_images)
-        except RuntimeCallError as error:
-            if error.kind is not ErrorKind.NOT_FOUND:  # it is gone, or another program's, which mounts no images
-                raise
-            return user
-        return msgspec.structs.replace(user, images=(*user.images, *mounted))
-
-    async def remove_image(self, image: ListedImage) -> None:
-        # By its id Podman removes no image with several names.
-        names = list(image.names) if len(image.names) > 1 else [image.id]
-        params: dict[str, str | list[str]] = {"images": names, "noprune": "true"}
-        body = await self._by_podman_py(endpoints.REMOVE_IMAGES, params)
-        call = endpoints.REMOVE_IMAGES.call
-        _decode(call, body, functools.partial(decode_images.check_images_removed, call))
-
-    async def image_usage(self, layer: str) -> ImageUsage | None:
-        if layer:
-            self._images.learn_layer(layer)
-        elif not self._images.root:
-            self._images.learn_root(*await self._inspect(endpoints.INFO, "", libpod.decode_store))
-        return await asyncio.to_thread(self._images.read_usage)
-
-    async def _by_podman_py(self, endpoint: Endpoint[object], params: Mapping[str, str | list[str]]) -> bytes:
-        """The answer to a call in a thread of its own, which ends with its deadline or when it is cancelled."""
-        call, timeout_s = endpoint.call, self._client.timeout_s(endpoint.kind)
-        self._client.admit_stream(call)
-        try:
-            async with (
-                asyncio.timeout(timeout_s),
-                self._reading(lambda made: made.whole(endpoint, params)) as answer,
-            ):
-                return await answer.next() or b""
-        except TimeoutError as error:
-            raise RuntimeCallError(ErrorKind.TIMEOUT, call, f"no answer within {timeout_s:g} s") from error
-        except OSError as error:
-            raise RuntimeCallError(ErrorKind.UNAVAILABLE, call, f"the connection broke: {error}") from error
-
-    def image_stamp(self, having: str = "") -> ImageStamp | None:
-        return self._images.stamp(having)
-
     async def inspect_volume(self, name: str) -> VolumeInfo | None:
         try:
             return await self._inspect(endpoints.INSPECT_VOLUME, name, libpod.decode_volume)
@@ -261,12 +174,37 @@ class PodmanRuntime:
         if asked.cancelled() or asked.exception() is not None:
             self._id_ranges = None
 
+    # --- images ---
+
+    async def inspect_image(self, reference: str) -> ImageInfo | None:
+        return await self._images.inspect_image(reference)
+
+    async def list_images(self) -> tuple[ListedImage, ...]:
+        return await self._images.list_images()
+
+    async def list_image_users(self) -> tuple[ImageUser, ...]:
+        return await self._images.list_image_users()
+
+    async def remove_image(self, image: ListedImage) -> None:
+        await self._images.remove_image(image)
+
+    async def image_usage(self, layer: str) -> ImageUsage | None:
+        return await self._images.image_usage(layer)
+
+    def image_stamp(self, having: str = "") -> ImageStamp | None:
+        return self._images.image_stamp(having)
+
+    async def pull_image(
+        self, reference: str, on_progress: Callable[[str], None], login: RegistryLogin | None = None
+    ) -> str:
+        return await self._images.pull_image(reference, on_progress, login)
+
     # --- acting ---
 
     async def create_volume(self, name: str, labels: Mapping[str, str], options: Mapping[str, str]) -> VolumeInfo:
         body = orjson.dumps({"Name": name, "Labels": dict(labels), "Options": dict(options)})
         request = Request(endpoint=endpoints.CREATE_VOLUME, body=body)
-        return _read(request.call, await self._client.call(request), libpod.decode_volume)
+        return await self._client.ask(request, libpod.decode_volume)
 
     async def remove_volume(self, name: str) -> None:
         await self._client.call(Request(endpoint=endpoints.REMOVE_VOLUME, name=name, accept=frozenset({404})))
@@ -306,7 +244,7 @@ class PodmanRuntime:
     async def _freeze(self, endpoint: Endpoint[object], id: str) -> None:
         """A report says what went wrong with each container, with the status 409, or with 200 before."""
         answer = await self._client.call(Request(endpoint=endpoint, name=id, accept=frozenset({409})))
-        if failures := _read(endpoint.call, answer, libpod.decode_freeze_errors):
+        if failures := decoded(endpoint.call, answer.body, libpod.decode_freeze_errors):
             others = f" (and {len(failures) - 1} more)" if len(failures) > 1 else ""
             raise RuntimeCallError(ErrorKind.INTERNAL, endpoint.call, f"{failures[0]}{others}")
 
@@ -351,48 +289,6 @@ class PodmanRuntime:
                 raise
             return False
         return True
-
-    async def pull_image(
-        self, reference: str, on_progress: Callable[[str], None], login: RegistryLogin | None = None
-    ) -> str:
-        call = endpoints.PULL_IMAGE.call
-        self._client.admit_stream(call)
-        headers = await asyncio.to_thread(self._logins, reference, login)
-        try:
-            async with asyncio.timeout(self._pull_timeout_s), self._pull(reference, headers) as progress:
-                report = await _last_line(progress, on_progress)
-        except TimeoutError as error:
-            late = f"not done within {self._pull_timeout_s:g} s"
-            raise RuntimeCallError(ErrorKind.TIMEOUT, call, late) from error
-        except OSError as error:
-            raise RuntimeCallError(ErrorKind.UNAVAILABLE, call, f"Podman broke the pull off: {error}") from error
-        return _decode(call, report, decode_images.decode_pull)
-
-    def _pull(self, reference: str, headers: Mapping[str, str]) -> contextlib.AbstractAsyncContextManager[LineStream]:
-        """The lines of a pull. Leaving the block closes its connection, which cancels it."""
-        params = {"reference": reference, "policy": "always"}
-        return self._reading(lambda made: made.lines(endpoints.PULL_IMAGE, params, headers))
-
-    @contextlib.asynccontextmanager
-    async def _reading(self, read: Callable[[PodmanPyCall], Iterator[bytes]]) -> AsyncIterator[LineStream]:
-        """Pieces that a call through podman-py yields. Leaving the block closes its connection."""
-        podman_py = await asyncio.to_thread(_podman_py_call, self._socket_path)
-        stream = LineStream(lambda: read(podman_py), podman_py.break_off)
-        self._streams.add(stream)
-        try:
-            yield stream
-        finally:
-            self._streams.discard(stream)
-            await stream.close()
-
-    def _logins(self, reference: str, login: RegistryLogin | None) -> dict[str, str]:
-        """The pod's login, or the user's, which are read for every pull because they may change. In a thread."""
-        if login is not None:
-            return login_header(parse_image_reference(reference).domain, login)
-        try:
-            return read_logins(self._auth_file) if self._auth_file else {}
-        except LoginsError as error:
-            raise RuntimeCallError(ErrorKind.PULL, endpoints.PULL_IMAGE.call, str(error)) from error
 
     async def exec_container(self, id: str, command: Sequence[str], timeout_s: float) -> ExecResult:
         return await self._execs.run(id, command, timeout_s)
@@ -468,7 +364,7 @@ class PodmanRuntime:
             splitter = LineSplitter()
             async for part in parts:
                 for line in splitter.feed(part):
-                    yield _decode(request.call, line, libpod.decode_event)
+                    yield decoded(request.call, line, libpod.decode_event)
 
     # --- the client itself ---
 
@@ -477,8 +373,7 @@ class PodmanRuntime:
 
     async def close(self) -> None:
         await self._execs.close()
-        for stream in tuple(self._streams):
-            await stream.close()
+        await self._images.close()
         await self._oci_runtimes.close()
         await self._client.close()
 
@@ -486,51 +381,24 @@ class PodmanRuntime:
         return {"filters": orjson.dumps({"label": [self._our_label, *more_labels], **filters}).decode()}
 
     async def _list(self, endpoint: Endpoint[object], params: Mapping[str, str], decode: Callable[[bytes], T]) -> T:
-        return _read(endpoint.call, await self._client.call(Request(endpoint=endpoint, params=params)), decode)
+        return await self._client.ask(Request(endpoint=endpoint, params=params), decode)
 
     async def _inspect(self, endpoint: Endpoint[object], name: str, decode: Callable[[bytes], T]) -> T:
-        return _read(endpoint.call, await self._client.call(Request(endpoint=endpoint, name=name)), decode)
+        return await self._client.ask(Request(endpoint=endpoint, name=name), decode)
 
     async def _create(self, endpoint: Endpoint[object], spec: SpecDict, oci_runtime: str = "") -> str:
         request = Request(endpoint=endpoint, body=orjson.dumps(dict(spec)))
         if oci_runtime:
-            return _read(endpoint.call, await self._oci_runtimes.call(oci_runtime, request), libpod.decode_created_id)
-        return _read(endpoint.call, await self._client.call(request), libpod.decode_created_id)
+            answer = await self._oci_runtimes.call(oci_runtime, request)
+            return decoded(endpoint.call, answer.body, libpod.decode_created_id)
+        return await self._client.ask(request, libpod.decode_created_id)
 
     async def _remove(self, endpoint: Endpoint[object], id: str, params: Mapping[str, str]) -> None:
         """A 404 is a success: it is gone. A 200 carries a report for each container, which may be a failure."""
         answer = await self._client.call(Request(endpoint=endpoint, name=id, params=params, accept=frozenset({404})))
-        failures = _read(endpoint.call, answer, libpod.decode_removal_errors) if answer.status < 400 else ()
+        failures = decoded(endpoint.call, answer.body, libpod.decode_removal_errors) if answer.status < 400 else ()
         if failures:
             raise RuntimeCallError(ErrorKind.INTERNAL, endpoint.call, "; ".join(failures))
-
-
-def _podman_py_call(socket_path: str) -> PodmanPyCall:
-    """In a thread: the first import takes 0.3 s."""
-    from workers.libpod.podman_py import PodmanPyCall
-
-    return PodmanPyCall(socket_path)
-
-
-async def _last_line(stream: LineStream, on_progress: Callable[[str], None]) -> bytes:
-    """The report at the end of a pull; what comes before it is progress."""
-    last = b""
-    while (line := await stream.next()) is not None:
-        last = line
-        if words := decode_images.decode_progress(line):
-            on_progress(words)
-    return last
-
-
-def _read(call: str, answer: Answer, decode: Callable[[bytes], T]) -> T:
-    return _decode(call, answer.body, decode)
-
-
-def _decode(call: str, body: bytes, decode: Callable[[bytes], T]) -> T:
-    try:
-        return decode(body)
-    except (msgspec.DecodeError, ValueError) as error:
-        raise RuntimeCallError(ErrorKind.INTERNAL, call, f"an answer of another shape: {error}") from error
 
 
 def _ips(container: InspectedContainer) -> tuple[str, ...]:

@@ -11,7 +11,8 @@ import pytest
 
 from tests.contract.target import PodmanTarget, unique
 from tests.podman_service import IMAGE, PodmanService, podman
-from workers.kubecontainer.runtime import ErrorKind, ListedImage, Runtime, RuntimeCallError
+from workers.kubecontainer.image_service import ListedImage
+from workers.kubecontainer.runtime import ErrorKind, Runtime, RuntimeCallError
 
 pytestmark = pytest.mark.podman
 

@@ -10,7 +10,7 @@ import pytest
 
 from tests.contract.target import PodmanTarget, pod_spec, unique
 from tests.podman_service import PodmanService, podman
-from workers.kubecontainer.runtime import ImageStamp
+from workers.kubecontainer.image_service import ImageStamp
 
 pytestmark = pytest.mark.podman
 

@@ -33,7 +33,8 @@ from tests.fakes.large_podman import LargePodman, Processes
 from tests.fakes.libpod_costs import CALL_COSTS, Cost
 from tests.fakes.podman import KILLED, FakeContainer, FakePod, Program
 from workers.kubecontainer import labels
-from workers.kubecontainer.runtime import ErrorKind, ImageInfo, RuntimeCallError, RuntimeEvent, VolumeInfo
+from workers.kubecontainer.image_service import ImageInfo
+from workers.kubecontainer.runtime import ErrorKind, RuntimeCallError, RuntimeEvent, VolumeInfo
 from workers.kubecontainer.signal_names import signal_number
 
 API_VERSION: Final = "4.3.1"

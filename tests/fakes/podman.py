@@ -23,14 +23,12 @@ from ipc.host.clock import Clock
 from ipc.kubecontainer.registry_login import RegistryLogin
 from ipc.podresources.cgroup_config import NO_LIMIT, CgroupConfig
 from workers.kubecontainer import labels
+from workers.kubecontainer.image_service import ImageInfo, ImageUsage, ListedImage
 from workers.kubecontainer.runtime import (
     ContainerProcess,
     ErrorKind,
-    ImageInfo,
-    ImageUsage,
     InspectedContainer,
     Leftovers,
-    ListedImage,
     NetworkPrograms,
     RecordedEnd,
     RuntimeCallError,

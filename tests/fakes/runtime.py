@@ -23,20 +23,16 @@ from tests.fakes.podman import KILLED, FakeContainer, FakePod, FakePodman, refus
 from tests.fakes.slices import FakeSlices
 from workers.kubecontainer import labels
 from workers.kubecontainer.cgroup_reading import CgroupReading
+from workers.kubecontainer.image_service import ImageInfo, ImageStamp, ImageUsage, ImageUser, ListedImage
 from workers.kubecontainer.runtime import (
     CallCounts,
     ContainerProcess,
     ErrorKind,
     ExecResult,
-    ImageInfo,
-    ImageStamp,
-    ImageUsage,
-    ImageUser,
     InspectedContainer,
     InspectedPod,
     Leftovers,
     ListedContainer,
-    ListedImage,
     ListedPod,
     NetworkPrograms,
     RecordedEnd,

@@ -19,11 +19,10 @@ from tests.fakes.podman import KILLED, RUNNING, FakeContainer, FakePodman, Progr
 from tests.fakes.runtime import FakeRuntime, Flavour
 from tests.sim.loop import NOBODY
 from workers.kubecontainer import labels
+from workers.kubecontainer.image_service import ImageInfo, ImageStamp
 from workers.kubecontainer.runtime import (
     ContainerProcess,
     ErrorKind,
-    ImageInfo,
-    ImageStamp,
     InspectedContainer,
     RuntimeCallError,
     RuntimeEvent,

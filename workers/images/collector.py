@@ -39,14 +39,8 @@ from workers.images.garbage import (
 )
 from workers.images.image_records import ImageRecords
 from workers.images.pull_records import PullRecords
-from workers.kubecontainer.runtime import (
-    ImageUsage,
-    ImageUser,
-    InspectedContainer,
-    ListedImage,
-    Runtime,
-    RuntimeCallError,
-)
+from workers.kubecontainer.image_service import ImageService, ImageUsage, ImageUser, ListedImage
+from workers.kubecontainer.runtime import InspectedContainer, RuntimeCallError
 
 MAX_WAITING: Final = 16
 """Most requests that wait for the one under way."""
@@ -125,7 +119,7 @@ class ImageCollector:
 
     def __init__(
         self,
-        runtime: Runtime,
+        service: ImageService,
         clock: Clock,
         records: ImageRecords,
         pull_records: PullRecords,
@@ -133,7 +127,7 @@ class ImageCollector:
         node_name: str,
         send: Send,
     ) -> None:
-        self._store = _Store(runtime, clock, records, pull_records, view)
+        self._store = _Store(service, clock, records, pull_records, view)
         self._node_name = node_name
         self._send = send
         self._requests: asyncio.Queue[CollectImages] = asyncio.Queue(MAX_WAITING)
@@ -173,9 +167,9 @@ class _Store:
     """Podman's images, with what this agent remembers of them."""
 
     def __init__(
-        self, runtime: Runtime, clock: Clock, records: ImageRecords, pull_records: PullRecords, view: NodeView
+        self, service: ImageService, clock: Clock, records: ImageRecords, pull_records: PullRecords, view: NodeView
     ) -> None:
-        self._runtime = runtime
+        self._service = service
         self._clock = clock
         self._records = records
         self._pull_records = pull_records
@@ -191,7 +185,7 @@ class _Store:
 
     async def usage(self) -> ImageUsage | None:
         """Use of the file system, and by images."""
-        return await self._runtime.image_usage(self._view.layer())
+        return await self._service.image_usage(self._view.layer())
 
     def is_concerned(self, policy: ImageGcPolicy) -> bool:
         """Whether there is anything of this agent where images are: else nobody has to find out where that is."""
@@ -214,8 +208,8 @@ class _Store:
     async def look(self, request: CollectImages) -> list[_Found]:
         """Every image, and who uses it."""
         now = self.now()
-        images = await self._runtime.list_images()
-        containers = await self._runtime.list_image_users()
+        images = await self._service.list_images()
+        containers = await self._service.list_image_users()
         self._records.find_pulled(images, self._view.pulling())
         users = _users(images, containers, request.wanted)
         used = users.keys() | self._view.used()
@@ -231,7 +225,7 @@ class _Store:
     async def remove(self, image: ListedImage) -> int:
         """Remove the image with its records: the bytes that this has freed. Raises RuntimeCallError."""
         usage = await self.usage()
-        await self._runtime.remove_image(image)
+        await self._service.remove_image(image)
         self._records.removed(image.id)
         self._pull_records.remove(image.id)
         known = usage.exclusive if usage is not None else None

@@ -16,7 +16,7 @@ import msgspec
 
 from ipc.kubecontainer.image_gc import ImageGcPolicy, ImageGcScope, Stays
 from workers.kubecontainer.image_reference import parse_image_reference
-from workers.kubecontainer.runtime import ListedImage
+from workers.kubecontainer.image_service import ListedImage
 
 INFRA_IMAGES: Final = "localhost/podman-pause:*"
 """Podman builds it for the first sandbox, which costs seconds (specgen/generate, pause_image.go)."""

@@ -19,7 +19,7 @@ import msgspec
 from ipc.host.atomic_file import UntrustedFile, move_aside, read_bounded, write_atomically
 from ipc.host.clock import Clock
 from workers.images.garbage import ImageRecord, detect, stored_name
-from workers.kubecontainer.runtime import ListedImage
+from workers.kubecontainer.image_service import ListedImage
 
 VERSION: Final = 1
 """Version of the file's format."""

@@ -31,7 +31,8 @@ from workers.images.pull_backoff import PullBackoff
 from workers.images.pull_records import PullRecords
 from workers.kubecontainer.event_messages import duration_to_the_ms
 from workers.kubecontainer.image_reference import ImageReference, image_reference_problem, parse_image_reference
-from workers.kubecontainer.runtime import ErrorKind, ImageInfo, ImageStamp, Runtime, RuntimeCallError
+from workers.kubecontainer.image_service import ImageInfo, ImageService, ImageStamp
+from workers.kubecontainer.runtime import ErrorKind, RuntimeCallError
 
 SEEN_FOR_S: Final = 2.0
 """How long an inspected image counts as present, in seconds, where Podman's list of images cannot be looked at: pods
@@ -83,8 +84,8 @@ class ImageManager:
     """Ensures the images of one worker's pods. Keeps inspects as long as no image has changed, or for SEEN_FOR_S; all
     who ask for one meanwhile share it."""
 
-    def __init__(self, runtime: Runtime, clock: Clock, records: PullRecords, pull: StartPull) -> None:
-        self._runtime = runtime
+    def __init__(self, service: ImageService, clock: Clock, records: PullRecords, pull: StartPull) -> None:
+        self._service = service
         self._clock = clock
         self._records = records
         self._pull_image = pull
@@ -176,7 +177,7 @@ class ImageManager:
             return None
         seen = self._seen.get(str(image))
         # Podman resolves a name with a digest to another one.
-        if seen is None or seen.stamp is None or image.digest or seen.stamp != self._runtime.image_stamp():
+        if seen is None or seen.stamp is None or image.digest or seen.stamp != self._service.image_stamp():
             return None
         return seen.info
 
@@ -184,7 +185,7 @@ class ImageManager:
         """`certain`, after an inspect where Podman's list of images could not be looked at before, or is another one by
         now. It costs less than those of the containers whose image is not known for certain."""
         known = self.certain(reference)
-        if known is not None or self._runtime.image_stamp() is None:
+        if known is not None or self._service.image_stamp() is None:
             return known
         try:
             image = parse_image_reference(reference)
@@ -215,7 +216,7 @@ class ImageManager:
         which an image is pulled, may be no longer true. Raises RuntimeCallError.
         """
         older = self._inspects.get(name)
-        if older is not None and older.stamp == self._runtime.image_stamp():
+        if older is not None and older.stamp == self._service.image_stamp():
             found = await asyncio.shield(older.task)
             if found is not None:
                 return found
@@ -225,7 +226,7 @@ class ImageManager:
         return await asyncio.shield(newest.task)
 
     def _begin_inspect(self, name: str) -> _Inspect:
-        stamp = self._runtime.image_stamp()
+        stamp = self._service.image_stamp()
         task = self._tasks.spawn(
             self._make_inspect(name, stamp), name=f"inspect of image {name}", expected=(RuntimeCallError,)
         )
@@ -239,7 +240,7 @@ class ImageManager:
 
     async def _make_inspect(self, name: str, stamp: ImageStamp | None) -> ImageInfo | None:
         at = self._clock.now().mono
-        info = await self._runtime.inspect_image(name)
+        info = await self._service.inspect_image(name)
         if info is not None:
             self._saw(name, info, at, stamp)
         return info
@@ -247,7 +248,7 @@ class ImageManager:
     def _known(self, reference: str) -> ImageInfo | None:
         """The image as it was inspected, if that is still true."""
         seen = self._seen.get(reference)
-        return seen.info if seen is not None and self._holds(seen, self._runtime.image_stamp()) else None
+        return seen.info if seen is not None and self._holds(seen, self._service.image_stamp()) else None
 
     def _holds(self, seen: _Seen, stamp: ImageStamp | None) -> bool:
         if seen.stamp is not None:
@@ -256,7 +257,7 @@ class ImageManager:
 
     def _saw(self, reference: str, info: ImageInfo, at: float, stamp: ImageStamp | None) -> None:
         """Keep an inspect that began at ``at``, with the stamp from before it; drop those that do not hold any more."""
-        now = self._runtime.image_stamp(info.id)
+        now = self._service.image_stamp(info.id)
         seen = _Seen(info, at, stamp if stamp == now else None)
         kept = [(name, of) for name, of in self._seen.items() if name != reference and self._holds(of, now)]
         self._seen = dict([*kept, (reference, seen)][-MAX_SEEN:])
@@ -280,7 +281,7 @@ class ImageManager:
             raise RuntimeCallError(ErrorKind.UNAVAILABLE, "pull image", ended.message)
         if ended.error:
             raise await self._failed(backoff, reference, ended.message, send_event)
-        stamp = self._runtime.image_stamp()
+        stamp = self._service.image_stamp()
         pulled = await self._inspect_pulled(backoff, reference, ended.image_id, send_event)
         backoff.succeeded(reference)
         now = self._clock.now().mono
@@ -305,7 +306,7 @@ class ImageManager:
 
     async def _inspect_pulled(self, backoff: PullBackoff, reference: str, id: str, send_event: SendEvent) -> ImageInfo:
         try:
-            pulled = await self._runtime.inspect_image(id)
+            pulled = await self._service.inspect_image(id)
         except RuntimeCallError as error:
             if error.kind is ErrorKind.UNAVAILABLE:
                 raise

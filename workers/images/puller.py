@@ -17,7 +17,8 @@ from workers.images.image_records import ImageRecords
 from workers.images.provider_answers import NodeLogin
 from workers.images.pull_records import PullRecords
 from workers.kubecontainer.image_reference import ImageReference, parse_image_reference
-from workers.kubecontainer.runtime import ErrorKind, Runtime, RuntimeCallError
+from workers.kubecontainer.image_service import ImageService
+from workers.kubecontainer.runtime import ErrorKind, RuntimeCallError
 
 PROGRESS_PERIOD_S: Final = 5.0
 """Shortest time between two progress reports of a pull, in seconds."""
@@ -47,14 +48,14 @@ class ImagePuller:
 
     def __init__(
         self,
-        runtime: Runtime,
+        service: ImageService,
         clock: Clock,
         records: PullRecords,
         images: ImageRecords,
         send: Send,
         find_node_logins: FindNodeLogins = no_node_logins,
     ) -> None:
-        self._runtime = runtime
+        self._service = service
         self._find_node_logins = find_node_logins
         self._clock = clock
         self._records = records
@@ -109,7 +110,7 @@ class ImagePuller:
     async def _note_begin(self, reference: str) -> None:
         """Note the pull, and the image that is there before: only so the owner of what it brings can be told."""
         try:
-            present = await self._runtime.inspect_image(reference)
+            present = await self._service.inspect_image(reference)
         except RuntimeCallError as error:
             log.debug("not known whether %s was there before: %s", reference, error)
         else:
@@ -142,7 +143,7 @@ class ImagePuller:
         account, where it is theirs. Raises RuntimeCallError."""
         self._records.intend(reference, owner)
         try:
-            id = await self._runtime.pull_image(reference, on_progress, login)
+            id = await self._service.pull_image(reference, on_progress, login)
         except (RuntimeCallError, asyncio.CancelledError):
             self._records.withdraw(reference, owner)
             raise
@@ -152,7 +153,7 @@ class ImagePuller:
     async def _prune_records(self) -> None:
         for image_id, at in self._records.oldest(PRUNED_PER_PULL).items():
             try:
-                if await self._runtime.inspect_image(image_id) is None:
+                if await self._service.inspect_image(image_id) is None:
                     self._records.forget(image_id, at)
                 else:
                     self._records.seen(image_id)

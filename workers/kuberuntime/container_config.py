@@ -17,9 +17,10 @@ from workers.env.downward import Whereabouts
 from workers.env.environment import Environment, EnvironmentSources, make_environment, reads_files
 from workers.kubecontainer.config_error import ConfigError
 from workers.kubecontainer.image_reference import parse_image_reference
+from workers.kubecontainer.image_service import ImageInfo
 from workers.kubecontainer.mounted_volume import MountedVolume
 from workers.kubecontainer.pod_snapshot import PodSnapshot
-from workers.kubecontainer.runtime import ImageInfo, RuntimeCallError
+from workers.kubecontainer.runtime import RuntimeCallError
 from workers.kuberuntime.context import NodeConfig
 from workers.kuberuntime.etc_files import EtcFileError
 from workers.kuberuntime.run_as import find_user

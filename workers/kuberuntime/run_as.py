@@ -10,7 +10,7 @@ from ipc.api.v1.pod import Pod
 from ipc.kubecontainer.user_namespaces import has_own_ids
 from workers.kubecontainer.config_error import ConfigError
 from workers.kubecontainer.image_reference import parse_image_reference
-from workers.kubecontainer.runtime import ImageInfo
+from workers.kubecontainer.image_service import ImageInfo
 from workers.specgen.container_user import (
     ImageUser,
     container_user,

@@ -21,9 +21,10 @@ from ipc.messages.sync_error import SyncError
 from workers.compute.types import ContainerStart
 from workers.images.manager import ImageError
 from workers.kubecontainer.config_error import ConfigError
+from workers.kubecontainer.image_service import ImageInfo
 from workers.kubecontainer.labels import read_container
 from workers.kubecontainer.look import Look
-from workers.kubecontainer.runtime import ErrorKind, ImageInfo, InspectedContainer, RuntimeCallError
+from workers.kubecontainer.runtime import ErrorKind, InspectedContainer, RuntimeCallError
 from workers.kuberuntime.container_config import PodInputs, generate_container_config
 from workers.kuberuntime.container_images import PodImages
 from workers.kuberuntime.context import SyncContext

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator, Mapping
-from typing import Final
+from collections.abc import AsyncIterator, Callable, Mapping
+from typing import Final, TypeVar
 from urllib.parse import urlencode
 
 import msgspec
@@ -30,6 +30,8 @@ MAX_ANSWER_BYTES: Final = 16 * 1024 * 1024
 """Largest answer about one thing that is read. An inspect repeats much of a manifest, of at most 1.5 MiB."""
 MAX_LIST_BYTES: Final = 256 * 1024 * 1024
 """Largest list that is read; a container in it has about 1 KiB."""
+
+T = TypeVar("T")
 
 
 class Request(msgspec.Struct, frozen=True, kw_only=True):
@@ -96,6 +98,10 @@ class LibpodClient:
             self._count(errors=int(error.kind is not ErrorKind.NOT_FOUND))
             raise
         return answer
+
+    async def ask(self, request: Request, decode: Callable[[bytes], T]) -> T:
+        """The answer's body. Raises RuntimeCallError, of another shape too."""
+        return decoded(request.call, (await self.call(request)).body, decode)
 
     @contextlib.asynccontextmanager
     async def stream(self, request: Request) -> AsyncIterator[AsyncIterator[bytes]]:
@@ -170,6 +176,14 @@ class LibpodClient:
         async with self._connections.exchange(message(request)) as connection:
             status = await connection.head()
             return Answer(status, await connection.body(max_bytes), connection.headers)
+
+
+def decoded(call: str, body: bytes, decode: Callable[[bytes], T]) -> T:
+    """The body of an answer, decoded. Raises RuntimeCallError where it is of another shape."""
+    try:
+        return decode(body)
+    except (msgspec.DecodeError, ValueError) as error:
+        raise RuntimeCallError(ErrorKind.INTERNAL, call, f"an answer of another shape: {error}") from error
 
 
 def message(request: Request, headers: Mapping[str, str] | None = None) -> bytes:

@@ -11,7 +11,8 @@ import msgspec
 from ipc.libpod import endpoints, image_answers
 from ipc.libpod.go_json import decode_list, decode_value
 from ipc.nodestatus.images import StoredImage
-from workers.kubecontainer.runtime import ErrorKind, ImageInfo, ImageUser, ListedImage, RuntimeCallError
+from workers.kubecontainer.image_service import ImageInfo, ImageUser, ListedImage
+from workers.kubecontainer.runtime import ErrorKind, RuntimeCallError
 from workers.libpod.failures import MAX_MESSAGE_CHARS, kind_by_cause
 
 _DIGEST: Final = "sha256:"

@@ -20,7 +20,7 @@ from typing import Any, Final, NamedTuple
 
 import msgspec
 
-from workers.kubecontainer.runtime import ImageStamp, ImageUsage
+from workers.kubecontainer.image_service import ImageStamp, ImageUsage
 
 MAX_LIST_BYTES: Final = 16 << 20
 """Longest list that is read, in bytes: ten thousand images."""

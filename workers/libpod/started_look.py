@@ -15,7 +15,8 @@ import msgspec
 
 from ipc.host.clock import parse_rfc3339, wall
 from ipc.host.network_addresses import addresses_of
-from workers.kubecontainer.runtime import ContainerProcess, ImageInfo, InspectedContainer, SpecDict
+from workers.kubecontainer.image_service import ImageInfo
+from workers.kubecontainer.runtime import ContainerProcess, InspectedContainer, SpecDict
 from workers.kubecontainer.signal_names import signal_name
 from workers.libpod.bundle import RuntimeConfig, read_config, user_in
 from workers.proc import procfs

@@ -14,7 +14,8 @@ from urllib.parse import parse_qs, urlsplit
 import pytest
 
 from tests.harness.libpod_service import service
-from workers.kubecontainer.runtime import ErrorKind, ImageUser, ListedImage, RuntimeCallError
+from workers.kubecontainer.image_service import ImageUser, ListedImage
+from workers.kubecontainer.runtime import ErrorKind, RuntimeCallError
 from workers.libpod.image_list import LIST_TRIES, list_images
 from workers.libpod.streams import PodmanStreams
 from workers.podman import PodmanRuntime

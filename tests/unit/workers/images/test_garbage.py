@@ -17,7 +17,7 @@ from workers.images.garbage import (
     stays,
     stored_name,
 )
-from workers.kubecontainer.runtime import ListedImage
+from workers.kubecontainer.image_service import ListedImage
 
 NAME = "quay.io/a/b:1"
 OURS = ImageRecord(first_detected=100.0, pulled=(NAME,))

@@ -9,7 +9,7 @@ import pytest
 from ipc.host.clock import Instant
 from workers.images.garbage import ImageRecord
 from workers.images.image_records import ImageRecords
-from workers.kubecontainer.runtime import ListedImage
+from workers.kubecontainer.image_service import ListedImage
 
 NAME, OTHER = "quay.io/a/b:1", "quay.io/a/c:1"
 NOW = 1_800_000_000.0
