@@ -32,6 +32,7 @@ LEAVE_DEADLINE_S: Final = 20.0
 GET_DEADLINE_S: Final = 20.0
 GET_TRIES: Final = 4
 POLL_S: Final = 0.1
+LONGEST_POLL_S: Final = 0.4
 MOMENT_POLL_S: Final = 0.01
 """When the moment matters."""
 LOG_LINES_SHOWN: Final = 60
@@ -335,7 +336,7 @@ class Agent:
     ) -> None:
         """Wait for a condition; fails with the agent's log at the deadline."""
         try:
-            wait_until(condition, deadline_s, poll_s)
+            wait_until(condition, deadline_s, poll_s, LONGEST_POLL_S if poll_s == POLL_S else poll_s)
         except AssertionError as late:
             raise AssertionError(f"{what}: {late}\n{self.story()}") from late
 
