@@ -39,6 +39,8 @@ EXISTS_TRIES: Final = 5
 """Podman cannot tell while another image goes, whose layer it has just read of."""
 PATIENCE: Final = float(os.environ.get("ROOTLET_TEST_PATIENCE", "1"))
 """So many times its deadline a condition may take: an emulated machine is slow (tests/hosts/vm)."""
+POLLS: Final = 20
+"""A wait that may be asked about less often is noticed by a twentieth of its time late."""
 APPLETS: Final = "sh sleep true false cat echo ls httpd wget nc kill ps touch mkdir rm id env hostname date head"
 
 
@@ -188,9 +190,18 @@ def podman(*arguments: str) -> str:
     return done.stdout
 
 
-def wait_until(condition: Callable[[], bool], deadline_s: float, poll_s: float = 0.02) -> None:
-    """Wait for a condition; fails the test at the deadline, on a slow machine so many times later (`PATIENCE`)."""
-    end = monotonic() + deadline_s * PATIENCE
+def wait_until(
+    condition: Callable[[], bool], deadline_s: float, poll_s: float = 0.02, longest_poll_s: float = 0.0
+) -> None:
+    """Wait for a condition; fails the test at the deadline, on a slow machine so many times later (`PATIENCE`).
+
+    Asking takes half of the time at the most, as what it is asked about needs the CPUs too; and with a
+    ``longest_poll_s`` what has taken long already is asked about less often.
+    """
+    began = asked_at = monotonic()
+    end = began + deadline_s * PATIENCE
     while not condition():
-        assert monotonic() < end, f"not within {deadline_s} s: {condition}"
-        sleep(poll_s)
+        now = monotonic()
+        assert now < end, f"not within {deadline_s} s: {condition}"
+        sleep(max(poll_s, now - asked_at, min((now - began) / POLLS, longest_poll_s)))
+        asked_at = monotonic()

@@ -1,6 +1,6 @@
 """Tests that failed beside others and are run once more, alone: ``python -m tests.second_chance CACHE`` prints them.
 
-`make test` has four files at a time on two CPUs, with real Podman and real clocks below them. A test that fails there
+`make test` has five files at a time on two CPUs, with real Podman and real clocks below them. A test that fails there
 and passes alone is told by name, as a defect to be mended, and does not refuse the whole. What depends on nothing but
 its own input gets no second chance: units, the simulation, the documents.
 """

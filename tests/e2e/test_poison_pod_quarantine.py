@@ -21,7 +21,9 @@ pytestmark = [pytest.mark.e2e, pytest.mark.podman, pytest.mark.timeout(300)]
 
 CANARY: Final = "canary"
 HEARTBEAT_TIMEOUT_S: Final = 3
-"""How long a hang lasts at least, and that it lasts shows."""
+"""How long a hang lasts at least; a worker that has hung is another one afterwards."""
+LONGEST_GAP_S: Final = 10.0
+"""Between probes of a second, on a machine that has a lot else to do."""
 DELETED_DEADLINE_S: Final = 90.0
 
 
@@ -107,7 +109,7 @@ def test_nobody_else_feels_a_convict_and_its_manifest_can_be_deleted(poisoned: A
     assert (after["pid"], after["deaths"]) == (before["pid"], POISON_DEATHS)
     longest_s = max(gaps_s(agent, since))
     print(f"longest gap between the canary's probes: {longest_s:.2f} s")
-    assert longest_s < HEARTBEAT_TIMEOUT_S, "no hang was in between"
+    assert longest_s < LONGEST_GAP_S
     assert {restart_count(found) for found in agent.pods().values()} == {0}
 
 

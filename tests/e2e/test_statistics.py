@@ -24,7 +24,12 @@ from tests.podman_service import podman
 pytestmark = [pytest.mark.e2e, pytest.mark.podman]
 
 RECORDINGS: Final = SHARED / "kubernetes_wire.json"
-BUSY: Final = "while :; do :; done"
+BUSY: Final = (
+    "busybox mkfifo /never; exec 0<>/never; "
+    "while :; do i=0; while [ $((i += 1)) -lt 10000 ]; do :; done; read -t 0.1 nothing; done"
+)
+"""One process that takes a good part of a CPU. It pauses without a child, as nobody writes to the pipe: whatever runs
+beside needs CPUs too."""
 CHILDREN: Final = "while :; do sha256sum /bin/busybox > /dev/null; done"
 """Most of its CPU time is that of processes that live for milliseconds."""
 TOLERANCE: Final = 0.05

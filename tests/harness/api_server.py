@@ -43,7 +43,7 @@ from workers.podhttp.pod_network import Dialer
 
 T = TypeVar("T")
 
-DEADLINE_S: Final = 10.0
+DEADLINE_S: Final = 30.0
 SLOT: Final = 1
 IDLE_TIMEOUT_S: Final = 3600.0
 """Long enough for the API server to stay."""

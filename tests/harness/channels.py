@@ -14,7 +14,7 @@ import msgspec
 from ipc.wire.channel import SEND_HIGH_WATER_BYTES, Channel
 from ipc.wire.framing import HEADER_BYTES, MAX_FRAME_BYTES, encode_frame
 
-DEADLINE_S = 10.0
+DEADLINE_S = 30.0
 """Every conversation in these tests ends within this."""
 KERNEL_BYTES = 4 * 1024 * 1024
 """More than any socket buffer of these tests holds."""

@@ -20,7 +20,7 @@ from supervisor.sources.identity import Origin, identify
 
 ORIGIN = Origin(instance="test", node_name="node-1", source=FILE_SOURCE)
 NOW = Instant(mono=100.0, wall=1_767_225_600.0)  # 2026-01-01T00:00:00Z
-DEADLINE_S = 10.0
+DEADLINE_S = 30.0
 
 
 def manifest(name: str = "web", *, image: str = "busybox", metadata: Any = None, **spec: Any) -> dict[str, Any]:

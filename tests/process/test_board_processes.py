@@ -31,7 +31,7 @@ MAX_LIFE_S = 0.02
 """A writer is killed at a random moment within this."""
 ORPHAN_LIFE_S = 30
 """A writer whose test died ends by itself (SIGALRM) after this."""
-BOOT_DEADLINE_S = 10.0
+BOOT_DEADLINE_S = 30.0
 POD_ROW_BYTES = 128 * 1024
 """Large, so that a writer spends a good part of its life in the middle of a write."""
 MAX_PAYLOAD_BYTES = POD_ROW_BYTES - 1024

@@ -14,7 +14,7 @@ from tests.podman_service import wait_until
 
 pytestmark = pytest.mark.process
 
-DEADLINE_S = 10.0
+DEADLINE_S = 30.0
 
 
 @pytest.fixture

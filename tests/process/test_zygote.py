@@ -21,7 +21,7 @@ from tests.podman_service import wait_until
 
 pytestmark = pytest.mark.process
 
-DEADLINE_S = 10.0
+DEADLINE_S = 30.0
 SETTINGS = WorkerSettings(
     instance="test", label_key=LABEL_KEY, node_name="n", podman_socket="/nowhere", pod_logs_dir="/nowhere"
 )

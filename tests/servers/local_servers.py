@@ -28,7 +28,7 @@ NO_HOSTS: Final = ("é..x", ".", "x" * 64, "é" * 60, "x." * 128, "localhost\0.x
 """Nothing that can be looked up."""
 EXPIRED: Final = Path(__file__).with_name("expired.pem")
 """A key and its certificate, of which the last day is over."""
-SETTLE_DEADLINE_S: Final = 5.0
+SETTLE_DEADLINE_S: Final = 30.0
 
 Run = Callable[[Coroutine[Any, Any, None]], None]
 Handler = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]

@@ -14,7 +14,6 @@ import msgspec
 
 from ipc.api.v1.config_objects import ConfigMap
 from ipc.api.v1.pod import Pod
-from ipc.host.clock import Clock
 from ipc.host.eviction_marks import evicted
 from ipc.kubecontainer.config_objects import ObjectKey, object_key
 from ipc.kubecontainer.pod_failure import EVICTED, decode_failure
@@ -46,10 +45,7 @@ from ipc.messages.pod_worker import (
     SyncDone,
     SyncPod,
 )
-from ipc.podresources.node_resources import NodeResources
 from ipc.shm.board import Board
-from ipc.wire.boot import WorkerSettings
-from supervisor.config.settings import Settings
 from supervisor.control.shutdown_control import ShutdownControl
 from supervisor.podworkers import board_views
 from supervisor.processes.worker_pool import API_SLOT, FIRST_POD_SLOT, NODE_SLOT, QUARANTINE_SLOT
@@ -93,20 +89,17 @@ from supervisor.state.volume_bindings import Binding
 from supervisor.syncloop.pod_kills import MIN_WAIT_S
 from supervisor.syncloop.sync_loop import SyncLoop
 from tests.sim.children import Child
-from tests.sim.claims import Document, SimClaims
-from tests.sim.host import SimHost
+from tests.sim.claims import Document
+from tests.sim.given import Given
 from tests.sim.loop import NOBODY
-from tests.sim.objects import SimObjects, wrong_objects
+from tests.sim.objects import wrong_objects
+from tests.sim.observation_times import ObservationTimes
 from tests.sim.poison import UID as POISON
-from tests.sim.poison import Poison
 from tests.sim.preemption import early_start, is_preempted
-from tests.sim.pressure import Marks, PressureWatch, has_conditions
-from tests.sim.probes import SimProbes
+from tests.sim.pressure import PressureWatch, has_conditions
 from tests.sim.resizes import overcommitted, unasked_restart
-from tests.sim.runtime import SimPodman
-from tests.sim.shutdowns import CONNECTS_S, SimShutdown
-from tests.sim.trace import Trace
-from tests.sim.watch import TERMINAL, Watch
+from tests.sim.shutdowns import CONNECTS_S
+from tests.sim.watch import TERMINAL
 
 POD_SLOTS: Final = (FIRST_POD_SLOT, FIRST_POD_SLOT + 1)
 SLOTS: Final = (NODE_SLOT, *POD_SLOTS)
@@ -122,27 +115,6 @@ LAST_SOURCE_S: Final = 4.0
 """Longest time between the source that states something and the last one."""
 BOOT_S: Final = 1.0
 """Longest time from there to the successor's birth."""
-
-
-class Given(msgspec.Struct, frozen=True, kw_only=True):
-    """Gifts that outlive the agent, or with which it is configured."""
-
-    rng: random.Random
-    trace: Trace
-    watch: Watch
-    podman: SimPodman
-    probes: SimProbes
-    poison: Poison | None
-    claims: SimClaims | None = None
-    shutdown: SimShutdown | None = None
-    objects: SimObjects
-    host: SimHost
-    marks: Marks
-    clock: Clock
-    settings: Settings
-    worker_settings: WorkerSettings
-    pod_rows: int
-    node: NodeResources = NodeResources()
 
 
 class Agent:
@@ -194,10 +166,7 @@ class Agent:
         self._incarnations = dict.fromkeys(ALL_SLOTS, 0)
         self._in_flight_slots: dict[str, int] = {}
         self._generations: dict[str, int] = {}
-        self._seen_at: dict[str, float] = {}
-        self._relisted_at = 0.0
-        self._relisted_before: dict[str, float] = {}
-        """Times when a relist last looked at those that the newest one could not look at."""
+        self._observed = ObservationTimes()
         self._late_answers: dict[str, SyncDone] = {}
         """Syncs of the dead, by pod."""
         self._api_up = False
@@ -522,13 +491,7 @@ class Agent:
         if not self.alive:
             return False
         if isinstance(event, Observations):
-            if event.relisted_at:
-                before = self._relisted_before
-                self._relisted_before = {uid: before.get(uid, self._relisted_at) for uid in event.unseen}
-                self._relisted_at = event.relisted_at
-            for observation in event.observations:
-                if observation.status is not None:
-                    self._seen_at[observation.uid] = observation.observed_at
+            self._observed.note(event)
         commands = self._handle(event)
         for command in commands:
             match command:
@@ -635,7 +598,7 @@ class Agent:
             self.rows[message.uid] = message.row
         if isinstance(message, Untrack):
             self.probers.pop(message.uid, None)
-            self._given.watch.forgotten(message.uid, self._newest_look(message.uid), self._newest_list(message.uid))
+            self._forgotten(message.uid)
             self._given.marks.gone(message.uid)
             self.pressure.gone(message.uid)
             if self._given.shutdown is not None:
@@ -688,23 +651,18 @@ class Agent:
         if command.terminating:
             self._given.watch.probes.goes_down(command.uid)
 
-    def _newest_look(self, uid: str) -> float:
-        """When the look began that says most about that pod, monotonic seconds."""
-        return max(self._seen_at.get(uid, 0.0), self._newest_list(uid))
-
-    def _newest_list(self, uid: str) -> float:
-        """When the newest list of everything began that says something about that pod, monotonic seconds."""
-        return self._relisted_before.get(uid, self._relisted_at)
+    def _forgotten(self, uid: str) -> None:
+        self._given.watch.forgotten(uid, self._observed.newest(uid), self._observed.newest_list(uid))
 
     def _tell(self, message: Any) -> None:
         match message:
             case PodChanged():
                 uid = message.pod.metadata.uid
-                self._given.watch.told(self.told.get(uid), message, self._newest_look(uid))
+                self._given.watch.told(self.told.get(uid), message, self._observed.newest(uid))
                 self.told[uid] = message
             case PodGone(uid=uid):
                 self._given.trace.note(f"told {uid[:8]} is gone")
-                self._given.watch.forgotten(uid, self._newest_look(uid), self._newest_list(uid))
+                self._forgotten(uid)
                 self.told.pop(uid, None)
             case FeedSynced():
                 self._given.trace.note("api server knows everything")

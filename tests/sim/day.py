@@ -31,7 +31,8 @@ from ipc.kubecontainer.registry_login import RegistryLogin
 from supervisor.config.settings import Seconds, Settings
 from tests.fakes.clock import SimClock
 from tests.fakes.podman import FakeContainer, Program
-from tests.sim.agent import SLOTS, Agent, Given
+from tests.sim.agent import SLOTS, Agent
+from tests.sim.given import Given
 from tests.sim.host import MIB, SimHost
 from tests.sim.loop import run_alone
 from tests.sim.objects import SimObjects

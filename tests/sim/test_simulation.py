@@ -6,12 +6,12 @@ import contextlib
 import itertools
 import subprocess
 import sys
+from time import process_time
 from types import FrameType
 
 import msgspec
 import pytest
 
-from ipc.host.clock import SystemClock
 from tests.sim.mutations import MUTATIONS, OF_CLAIMS
 from tests.sim.options import Options
 from tests.sim.processes import AHEAD, outcomes
@@ -19,8 +19,8 @@ from tests.sim.simulation import simulate_seed
 
 SEEDS = 300
 SEEDS_IN_ANY_CASE = 30
-BUDGET_S = 40.0
-"""When this much time has passed, no further seed begins."""
+BUDGET_S = 20.0
+"""When this much CPU time has gone, no further seed begins: as many as on a quiet machine, whatever runs beside."""
 QUICK = Options(pods=4, noise_s=45.0)
 PAUSED_SEEDS = 6
 CLAIMING = Options(pods=4, noise_s=45.0, pressure=False, claims=True)
@@ -40,10 +40,9 @@ MAX_CALLS = 710
 
 @pytest.mark.timeout(600)
 def test_every_seed_comes_to_rest_and_keeps_every_promise() -> None:
-    clock = SystemClock()
-    end_at = clock.now().mono + BUDGET_S
+    end_at = process_time() + BUDGET_S
     for seed in range(SEEDS):
-        if seed >= SEEDS_IN_ANY_CASE and clock.now().mono > end_at:
+        if seed >= SEEDS_IN_ANY_CASE and process_time() > end_at:
             break
         outcome = simulate_seed(seed, QUICK)
         assert not outcome.broken, "\n".join((*outcome.tail[-40:], f"seed {seed}: {outcome.broken}"))

@@ -18,10 +18,11 @@ from supervisor.config.settings import CrashLoopBackOffSettings, Seconds, Settin
 from tests.fakes.clock import SimClock
 from tests.fakes.podman import FakeContainer
 from tests.sim import pressure
-from tests.sim.agent import POD_SLOTS, SLOTS, Agent, Given
+from tests.sim.agent import POD_SLOTS, SLOTS, Agent
 from tests.sim.claims import SimClaims
 from tests.sim.faults import Faults
 from tests.sim.frame import Frame
+from tests.sim.given import Given
 from tests.sim.host import SimHost
 from tests.sim.loop import NOBODY
 from tests.sim.objects import SimObjects, stale_objects

@@ -26,7 +26,7 @@ from tests.servers.kube_api.signing import CLIENT
 NODE: Final = User("system:node:n1", ("system:nodes",))
 PODS: Final = "/api/v1/namespaces/default/pods"
 MAPS: Final = "/api/v1/namespaces/default/configmaps"
-DEADLINE_S: Final = 5.0
+DEADLINE_S: Final = 30.0
 
 
 class Client:

@@ -21,7 +21,7 @@ from supervisor.protocol.events import (
 )
 from tests.harness.dialogue import Talk
 
-DEADLINE_S = 10.0
+DEADLINE_S = 30.0
 
 
 def checkpoints_of(talk: Talk) -> LoopCheckpoints:

@@ -26,7 +26,7 @@ ONE = ListedImage(id="a" * 64, names=("quay.io/a/b:1",))
 TWO = ListedImage(id="a" * 64, names=("quay.io/a/b:1", "quay.io/a/b:2"))
 WENT = {"cause": "image not known", "message": "retrieving label for image: image not known", "response": 500}
 OURS = {"rootlet.dev/instance": "one"}
-DEADLINE_S = 10.0
+DEADLINE_S = 30.0
 T = TypeVar("T")
 
 

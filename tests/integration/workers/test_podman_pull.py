@@ -20,7 +20,7 @@ pytestmark = pytest.mark.timeout(30)
 
 IMAGE = "quay.io/a/b:1"
 HEAD = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"
-DEADLINE_S = 10.0
+DEADLINE_S = 30.0
 
 
 def line(words: str) -> bytes:

@@ -36,10 +36,11 @@ from supervisor.sources import checkpoint
 from supervisor.sources.api_source import ApiSource
 from supervisor.sources.merge import PodConfig
 from supervisor.state.resources_checkpoint import PodResources
-from tests.sim.agent import Agent, Given
+from tests.sim.agent import Agent
 from tests.sim.children import Child
 from tests.sim.cluster.rules import ServerRules
 from tests.sim.cluster.values import PodValues
+from tests.sim.given import Given
 from tests.sim.loop import NOBODY
 
 SAVED_S: Final = 0.5

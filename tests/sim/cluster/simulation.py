@@ -32,7 +32,7 @@ from supervisor.processes.worker_pool import NODE_SLOT
 from tests.fakes.clock import SimClock
 from tests.servers.kube_api.failures import JsonObject, Refusal
 from tests.servers.kube_api.pod_updates import MIRROR
-from tests.sim.agent import POD_SLOTS, SLOTS, Given
+from tests.sim.agent import POD_SLOTS, SLOTS
 from tests.sim.children import HUNG_S
 from tests.sim.cluster.machine import machine_installed
 from tests.sim.cluster.master import NodeAgent
@@ -42,6 +42,7 @@ from tests.sim.cluster.server import LEASES, NODE, SimServer
 from tests.sim.cluster.values import FOREIGN_VOLUME, OWN_VOLUME, PodValues
 from tests.sim.faults import Faults
 from tests.sim.frame import DOWN_S, STEP_S, Frame, Outcome, outcome_of
+from tests.sim.given import Given
 from tests.sim.host import SimHost
 from tests.sim.loop import NOBODY
 from tests.sim.objects import SimObjects

@@ -171,7 +171,7 @@ items: [{metadata: {name: login}}]
 async def test_the_timeout_is_that_of_the_whole_deletion(master: Master) -> None:
     """Not of each resource; and what has gone while another one was waited for is gone."""
     master.ready(pod_changed(1, "web"), changed(2, CONFIG_MAP, "app"), changed(3, SECRET, "login"))
-    timeout_s, asked = 3, ("pod/web", "cm/app", "secret/login")
+    timeout_s, asked = 6, ("pod/web", "cm/app", "secret/login")
     began = monotonic()
     deleting = asyncio.create_task(rootlet(master, "delete", *asked, f"--timeout={timeout_s}s"))
     await eventually(lambda: len(master.requests) == len(asked), "the deletions came")

@@ -29,7 +29,7 @@ from workers.cluster.objects.objects import Message, Objects
 from workers.kubeclient.client import ApiClient
 from workers.kubeclient.rate_limit import RateLimit
 
-DEADLINE_S: Final = 10.0
+DEADLINE_S: Final = 30.0
 DAY_S: Final = 86_400.0
 
 

@@ -27,7 +27,7 @@ from workers.containers.exit_watch import (
 from workers.kubecontainer.runtime import ContainerProcess, InspectedContainer, RecordedEnd
 from workers.proc.pidfd import open_pidfd
 
-DEADLINE_S = 5.0
+DEADLINE_S = 30.0
 
 
 class Host:

@@ -17,7 +17,7 @@ from workers.proc.rlimit_tag import locks_limit, parse_locks_limit
 
 LOCKS = 10
 """RLIMIT_LOCKS; the resource module has no name for it."""
-DEADLINE_S = 10.0
+DEADLINE_S = 30.0
 
 
 def begin(mark: ProcessTag, *command: str) -> subprocess.Popen[bytes]:

@@ -13,7 +13,7 @@ import msgspec
 
 from tests.harness.certificates import Authority
 
-DEADLINE_S: Final = 10.0
+DEADLINE_S: Final = 30.0
 
 
 class Asked(msgspec.Struct, frozen=True):

@@ -29,7 +29,7 @@ POST = b"POST / HTTP/1.1\r\nHost: d\r\nContent-Length: 0\r\n\r\n"
 OK = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nOK"
 CHUNKED = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"
 MAX_BYTES = 100_000
-DEADLINE_S = 10.0
+DEADLINE_S = 30.0
 
 LOOPS = {"asyncio": asyncio.new_event_loop, "uvloop": uvloop.new_event_loop}
 

@@ -37,7 +37,7 @@ from workers.podhttp.hook_ports import with_port_number
 from workers.podhttp.pod_network import Dialer, DialTimeout, PodNetwork
 
 SECRET = "hunter2"
-DEADLINE_S = 5.0
+DEADLINE_S = 30.0
 OF = pod(host_network=True)
 
 

@@ -10,7 +10,7 @@ import uvloop
 
 from workers.proc.pidfd import open_pidfd, wait_ended
 
-DEADLINE_S = 5.0
+DEADLINE_S = 30.0
 LOOPS = [asyncio.new_event_loop, uvloop.new_event_loop]
 
 

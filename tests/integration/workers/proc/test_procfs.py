@@ -28,7 +28,7 @@ from workers.proc.procfs import (
 
 ID = "5619b1a64b4a9392e42f6c5da3acab914f88f81c83ff719235e3ce71096f4c40"
 AS_CONMON = "sleep 1000 & echo $!; wait"
-DEADLINE_S = 5.0
+DEADLINE_S = 30.0
 
 
 @pytest.fixture

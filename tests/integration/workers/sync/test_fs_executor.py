@@ -20,7 +20,7 @@ from tests.hung_file_system import hung, is_there
 from workers.sync.fs_executor import FsExecutor
 from workers.volumemanager.plugins.back_off import MountBackOff
 
-DEADLINE_S = 0.2
+DEADLINE_S = 1.0
 
 
 class Server:
