@@ -18,6 +18,7 @@ from ipc.kubecontainer.pod_failure import PodFailure
 from ipc.log.entry import Subject
 from ipc.messages import event_reasons
 from ipc.messages.node_worker import Relist
+from ipc.messages.pod_worker import WorkType
 from ipc.metrics import kubelet as metrics
 from ipc.podresources.priority import pod_priority
 from ipc.shm.metric_cells import METERS
@@ -98,6 +99,18 @@ class PodUpdates:
         # Pods that an agent before has evicted are known before all others, who may have to wait for their room.
         for pod in sorted(update.pods, key=self._turn):
             self._handlers[update.op](pod, update.source, now)
+        for pod in update.pods if update.hurries else ():
+            self._put_status_off(pod)
+
+    def _put_status_off(self, pod: Pod) -> None:
+        """The first status of a pod that was admitted waits, if nothing of the pod can be there yet: nothing but
+        Pending could come of it, and others are on their way to their workers."""
+        uid = pod.metadata.uid
+        state = self._pod_table.get(uid)
+        is_begun = state is not None and state.lifecycle.active and state.lifecycle.phase is WorkType.SYNC
+        is_known = pod.status.start_time is not None or self._parts.statuses.status(uid) is not None
+        if state is not None and is_begun and not is_known and self._parts.cache.get(uid).is_empty():
+            self._announcer.put_off(state)
 
     def _turn(self, pod: Pod) -> tuple[bool, tuple[int, float]]:
         return pod.metadata.uid not in self._evicted, admission_order(pod)

@@ -65,6 +65,7 @@ from supervisor.protocol.events import (
     ResourcesRestored,
     SettingsChanged,
     SourcesReady,
+    StatusesDue,
     StopPods,
     SyncTick,
     WorkerDown,
@@ -155,6 +156,7 @@ class SyncLoop:
         table.on(GarbageRequest, self._on_garbage_request)
         table.on(ProbeResultChanged, self._on_probe_result)
         table.on(ProbingStopped, self._on_probing_stopped)
+        table.on(StatusesDue, self._on_statuses_due)
         table.on(SyncTick, self._on_sync_tick)
         table.on(EventsRestored, self._on_events_restored)
         table.on(ProbeResultsRestored, self._on_probe_results_restored)
@@ -384,10 +386,14 @@ class SyncLoop:
     def _on_devices_changed(self, change: DevicesChanged, now: Instant) -> None:
         self._pod_table.touch(self._parts.devices.recount(change.devices))
 
+    def _on_statuses_due(self, due: StatusesDue, now: Instant) -> None:
+        self._announcer.report_put_off(now)
+
     # --- time ----------------------------------------------------------------------------------------------------
 
     def _on_sync_tick(self, tick: SyncTick, now: Instant) -> None:
         self._pull(tick, now)
+        self._announcer.report_put_off(now)
         self._parts.poison_pods.tick(now.mono)
         self._workers.move_pods(now)
         self._pod_table.touch(self._parts.poison_pods.suspects())
