@@ -404,7 +404,10 @@ class Master:
             case PodStated() | ReferencesRead() | PodWithdrawn() | PodsListed() | ObjectStated() | ObjectWithdrawn():
                 assert self._cluster is not None, "a node worker says it with a cluster only"
                 self._cluster.take(message)
-            case PodValuesStated() | NodeStated():
+            case PodValuesStated():
+                if not self._loop.takes_early(message):
+                    self._feed(message)
+            case NodeStated():
                 self._feed(message)
             case ProfileTaken():
                 self._requests.profiles.taken(message)

@@ -79,8 +79,12 @@ class Announcer:
         """Report the first status when the burst is over in which the pod has come (`report_put_off`), unless something
         of it is to be reported before. Only for a pod of which nothing can be there yet: it is Pending, and goes to its
         worker without being asked for a phase."""
-        self._later.pop(state.uid, None)
         self._put_off[state.uid] = state
+
+    @property
+    def is_silent(self) -> bool:
+        """Whether pods of a burst are on their way to their workers, and their first statuses wait."""
+        return bool(self._put_off)
 
     def is_put_off(self, uid: str) -> bool:
         """Whether the pod has no status because it is put off."""
