@@ -18,6 +18,7 @@ from ipc.kubecontainer.pod_failure import PodFailure
 from ipc.log.entry import Subject
 from ipc.messages import event_reasons
 from ipc.messages.node_worker import Relist
+from ipc.messages.pod_worker import WorkType
 from ipc.metrics import kubelet as metrics
 from ipc.podresources.priority import pod_priority
 from ipc.shm.metric_cells import METERS
@@ -249,6 +250,15 @@ class PodUpdates:
         self._pod_table.update(state, self._parts.allocations.allocated(pod))
         state.state(pod)
         self._announcer.report(state, now)
+        if pod.status.phase in TERMINAL_PHASES and state.lifecycle.phase is WorkType.SYNC:
+            self._end_as_stated(state)
+
+    def _end_as_stated(self, state: PodWorkerState) -> None:
+        """Somebody has told the cluster that the pod is at its end, which nobody can take back: it goes down
+        (pkg/kubelet/pod_workers.go, UpdatePod)."""
+        if state.lifecycle.terminate():
+            self._out.cancel_sync(state)
+        self._pod_table.touch((state.uid,))
 
     def on_sources_ready(self, _: SourcesReady, now: Instant) -> None:
         self._removals.sources_ready()
