@@ -91,7 +91,8 @@ def generate_pod_status(given: StatusInput, now: Instant) -> PodStatus:
 
 
 def _rejected(status: PodStatus, why: PodFailure) -> PodStatus:
-    """Status of a pod of which nothing was ever here: no addresses, no conditions (pkg/kubelet/kubelet.go, rejectPod)."""
+    """Status of a pod of which nothing was ever here: without addresses and conditions (pkg/kubelet/kubelet.go,
+    rejectPod)."""
     return PodStatus(
         phase="Failed",
         reason=why.reason,

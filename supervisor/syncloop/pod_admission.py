@@ -62,9 +62,9 @@ class PodAdmission:
         return uid in self._waiting or self._shutdown.holds(uid)
 
     def admit(self, pod: Pod) -> Rejected | None:
-        """Admission of an edit; None: it is admitted. Nobody gives way to it. Beside every pod of which something is left; if that rejects
-        it, beside those that stay up. To find these every time would be work that grows with the square of their
-        number."""
+        """Admission of an edit; None: it is admitted. Nobody gives way to it. Beside every pod of which something is
+        left; if that rejects it, beside those that stay up. To find these every time would be work that grows with the
+        square of their number."""
         parts = self._parts
         try:
             if problem := parts.devices.problem(pod, self._inactive):

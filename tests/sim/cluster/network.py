@@ -77,9 +77,7 @@ class Reach(enum.Enum):
 class SimNetwork:
     """Outlives agents and servers."""
 
-    def __init__(
-        self, rng: random.Random, server: SimServer, note: Callable[[str], None], rules: ServerRules
-    ) -> None:
+    def __init__(self, rng: random.Random, server: SimServer, note: Callable[[str], None], rules: ServerRules) -> None:
         """``rules``: of what is asked by this way."""
         self.rules = rules
         self.weather = CALM

@@ -58,7 +58,6 @@ class ServerRules:
         twin.unwanted, twin.known, twin.mirrors = self.unwanted, self.known, self.mirrors
         return twin
 
-
     # --- requests ---
 
     def sent(self, request: Request) -> None:

@@ -3,9 +3,9 @@
     python -m tests.sim --cluster --seeds 1..40
 
 The real part that speaks to the cluster, the real source, merge, checkpoint, sync loop and workers, on simulated
-time. Noise first; then the server is well, perhaps for long, and everything has to agree; then there may be another host
-of the same node name; then the server is away for long, perhaps with a death of the agent; then it loses the Node; then
-it is restored from an older backup; then all pods are deleted.
+time. Noise first; then the server is well, perhaps for long, and everything has to agree; then there may be another
+host of the same node name; then the server is away for long, perhaps with a death of the agent; then it loses the Node;
+then it is restored from an older backup; then all pods are deleted.
 """
 
 from __future__ import annotations
@@ -233,7 +233,11 @@ class ClusterSimulation(Frame):
             twin.agent.start()
             twin.agent.state(self._static)
             ours = self._restarting(self._steady())
-            await self.until(lambda: ours.keys() <= steady(twin.agent, twin.podman).keys(), "the other host runs the same pods", DOWN_S)
+            await self.until(
+                lambda: ours.keys() <= steady(twin.agent, twin.podman).keys(),
+                "the other host runs the same pods",
+                DOWN_S,
+            )
             self._rules.keeps_pace = twin.rules.keeps_pace = True
             theirs = self._restarting(steady(twin.agent, twin.podman))
             await self.step(self._rng.uniform(0.0, TOGETHER_S))

@@ -4,7 +4,6 @@ of its own."""
 from __future__ import annotations
 
 import contextlib
-import random
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
