@@ -125,8 +125,11 @@ class NodeAgent(Agent):
                     self.objects.pop(key.name, None)
         if isinstance(update, PodUpdate) and update.source == API_SOURCE and self.sources_ready:
             update = msgspec.structs.replace(update, hurries=True)
-            self._later(LONGEST_S, lambda: self._feed(StatusesDue()))
+            self._later(LONGEST_S, self._end_burst)
         self._feed(update)
+
+    def _end_burst(self) -> None:
+        self._feed(StatusesDue())
 
     def _note_pod(self, op: PodOperation, pod: Pod) -> None:
         uid = pod.metadata.uid

@@ -48,7 +48,7 @@ def test_what_was_put_off_is_told_once(talk: Talk) -> None:
 
 
 def test_a_second_is_the_longest_silence(talk: Talk) -> None:
-    """Whoever has said that others follow may have died."""
+    """Nobody may be left who says that the burst is over."""
     hurry(talk, "a")
     talk.tick()
     assert talk.told["a"].status.phase == "Pending"
@@ -76,7 +76,7 @@ def test_a_pod_that_is_not_admitted_is_told_of_at_once() -> None:
 
 
 def test_a_pod_with_a_past_is_told_of_before_it_is_synced(talk: Talk) -> None:
-    """It may be at its end: what an agent before this one has said of it decides, or what is there of it."""
+    """A pod may be at its end: what an agent before this one has said of it decides, or what is there of it."""
     known = msgspec.structs.replace(
         pod("a"),
         status=PodStatus(phase="Running", start_time=STARTED),
