@@ -55,6 +55,7 @@ from tests.sim.trace import Trace
 from tests.sim.watch import Watch
 from tests.sim.worker_settings import worker_settings
 from tests.sim.world import PODS_PER_WORKER, WALL
+from workers.cluster.pods.wanted_status import TERMINAL_PHASES
 
 HOUR_S: Final = 3600.0
 AN_HOUR: Final = 0.3
@@ -247,8 +248,16 @@ class ClusterSimulation(Frame):
             self._compare(theirs, steady(twin.agent, twin.podman), "on the other host of that name")
             self._rules.keeps_pace = False
             twin.agent.die("its host is switched off")
+        self._clear_up()
         await self.come_to_rest()
         self._compare(ours, self._steady(), "when the other host was gone")
+
+    def _clear_up(self) -> None:
+        """Somebody deletes what has ended: of a pod that ran on two hosts two truths are left."""
+        for pod in self._server.pods().values():
+            if pod["status"].get("phase") in TERMINAL_PHASES and not _is_mirror(pod):
+                with contextlib.suppress(Refusal):
+                    self._server.delete(pod["metadata"]["name"])
 
     def _restarting(self, found: dict[str, frozenset[str]]) -> dict[str, frozenset[str]]:
         """Without pods that never restart: a host that joins takes one that runs elsewhere for lost, as upstream, and
