@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any, Final
 
 from ipc.messages.api_server import PodChanged
@@ -47,10 +47,10 @@ class ServerRules:
         self.mirrors: set[str] = set()
         self.registrations = 0
         """Requests to make the Node that were answered: it is there then."""
-        self.keeps_pace = False
-        """The server answers everything, so that nothing has to be said again but to put it right."""
-        self._said: dict[str, tuple[float, bytes]] = {}
-        """When a status was last sent, and which."""
+        self.true_status: Callable[[str], PodChanged | None] | None = None
+        """Set while the server answers everything, so that nothing has to be said again but to put it right."""
+        self._said: dict[str, tuple[float, bytes, PodChanged | None]] = {}
+        """When a status was last sent, in which words, and what was true."""
 
     def of_twin(self, podman: SimPodman) -> ServerRules:
         """Rules of another host of this name: what the server wants is one."""
@@ -69,10 +69,13 @@ class ServerRules:
         if uid in self._patching:
             self._trace.broke(f"a second PATCH of {uid[:8]} while one is under way")
         self._patching.add(uid)
-        said_at, said = self._said.get(uid, (-math.inf, b""))
-        if self.keeps_pace and said == request.body and request.at - said_at < RECONCILE_S:
+        if self.true_status is None:
+            return
+        true = self.true_status(uid)
+        said_at, *said = self._said.get(uid, (-math.inf, b"", None))
+        if said == [request.body, true] and request.at - said_at < RECONCILE_S:
             self._trace.broke(f"the same is said of {uid[:8]} after {request.at - said_at:.1f} s")
-        self._said[uid] = request.at, request.body
+        self._said[uid] = request.at, request.body, true
 
     def over(self, request: Request) -> None:
         """The client waits for it no more."""

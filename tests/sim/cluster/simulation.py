@@ -239,14 +239,14 @@ class ClusterSimulation(Frame):
                 "the other host runs the same pods",
                 DOWN_S,
             )
-            self._rules.keeps_pace = twin.rules.keeps_pace = True
+            self._rules.true_status, twin.rules.true_status = self._agent.told.get, twin.agent.told.get
             theirs = self._restarting(steady(twin.agent, twin.podman))
             await self.step(self._rng.uniform(0.0, TOGETHER_S))
             self.change_pod()
             await self.step(TOGETHER_S)
             self._compare(ours, self._steady(), "while there were two nodes of one name")
             self._compare(theirs, steady(twin.agent, twin.podman), "on the other host of that name")
-            self._rules.keeps_pace = False
+            self._rules.true_status = None
             twin.agent.die("its host is switched off")
         self._clear_up()
         await self.come_to_rest()
