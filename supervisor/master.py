@@ -17,6 +17,8 @@ from typing import Any, assert_never
 
 import msgspec
 
+from ipc.api.annotations import API_SOURCE
+from ipc.host.burst import BurstGate
 from ipc.host.clock import SystemClock, process_cpu
 from ipc.host.spare_memory import SpareMemory
 from ipc.host.tasks import BackgroundTasks, ignored
@@ -100,12 +102,13 @@ from supervisor.protocol.events import (
     Observations,
     PullRequest,
     SourcesReady,
+    StatusesDue,
     SyncTick,
     WorkerDown,
     WorkerUp,
 )
 from supervisor.protocol.manifests import ManifestError
-from supervisor.protocol.source_updates import Update, in_parts
+from supervisor.protocol.source_updates import PodUpdate, Update, in_parts
 from supervisor.record.node_events import NodeEvents
 from supervisor.sources.api_source import ApiSource
 from supervisor.sources.manager import SourceManager
@@ -171,6 +174,10 @@ class Master:
         )
         self._spare_memory = SpareMemory(process_cpu)
         self._adopted_told = False
+        self._burst = BurstGate()
+        """Pods of a cluster that come one right after the other."""
+        self._is_silent = False
+        """First statuses wait for the end of that burst."""
         self._ending = asyncio.Event()
         self._exit_code = 0
         self._shutdown = ShutdownControl(settings, self._feed, self._end)
@@ -397,7 +404,10 @@ class Master:
             case PodStated() | ReferencesRead() | PodWithdrawn() | PodsListed() | ObjectStated() | ObjectWithdrawn():
                 assert self._cluster is not None, "a node worker says it with a cluster only"
                 self._cluster.take(message)
-            case PodValuesStated() | NodeStated():
+            case PodValuesStated():
+                if not self._loop.takes_early(message):
+                    self._feed(message)
+            case NodeStated():
                 self._feed(message)
             case ProfileTaken():
                 self._requests.profiles.taken(message)
@@ -430,6 +440,7 @@ class Master:
             for update in change.updates:
                 await self._feed_update(update, is_whole=not announced)
             if change.lists_cluster:
+                self._feed(StatusesDue())  # a pod without one is none of which anything is left
                 self._children.send(NODE_SLOT, PodsTaken())
             if change.kill is not None:
                 self._feed(change.kill)
@@ -447,7 +458,22 @@ class Master:
         for number, part in enumerate([update] if is_whole else in_parts(update)):
             if number:
                 await asyncio.sleep(0)
+            if not is_whole and isinstance(part, PodUpdate) and part.source == API_SOURCE:
+                part = self._hurried(part)
             self._feed(part)
+
+    def _hurried(self, part: PodUpdate) -> PodUpdate:
+        """An update whose pods go to their workers before anything is said of them, and the end of that silence."""
+        self._burst.came()
+        if not self._is_silent:
+            self._is_silent = True
+            self._tasks.spawn(self._tell_statuses(), name="first statuses of a burst")
+        return msgspec.structs.replace(part, hurries=True)
+
+    async def _tell_statuses(self) -> None:
+        await self._burst.over()
+        self._is_silent = False
+        self._feed(StatusesDue())
 
     def _manifest_error(self, error: ManifestError) -> None:
         METERS.counter(metrics.MANIFESTS_REFUSED).inc()

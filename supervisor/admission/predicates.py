@@ -57,10 +57,12 @@ Check = Callable[[Pod, NodeUsage, Settings, NodeResources], Rejected | None]
 
 def admit(pod: Pod, others: NodeUsage, settings: Settings, node: NodeResources = UNKNOWN_NODE) -> Admitted | Rejected:
     """Decide on one pod, given what the other active ones (admitted and not terminated) have."""
-    for check in _CHECKS:
-        if rejected := check(pod, others, settings, node):
-            return rejected
-    return admitted(pod, node)
+    return rejection(pod, others, settings, node) or admitted(pod, node)
+
+
+def rejection(pod: Pod, others: NodeUsage, settings: Settings, node: NodeResources) -> Rejected | None:
+    """The first reason that speaks against a pod; None for one that is admitted."""
+    return next((found for check in _CHECKS if (found := check(pod, others, settings, node))), None)
 
 
 class Verdict(msgspec.Struct, frozen=True):

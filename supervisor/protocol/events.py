@@ -77,6 +77,10 @@ class PullRequest(msgspec.Struct, frozen=True):
     request: PullImage | AbandonPull
 
 
+class StatusesDue(msgspec.Struct, frozen=True):
+    """A burst of pods is over: first statuses that were put off for it are reported."""
+
+
 class SyncTick(msgspec.Struct, frozen=True):
     """Once a second."""
 
@@ -229,6 +233,7 @@ LoopEvent = (
     | WorkerUp
     | WorkerLeaving
     | WorkerDown
+    | StatusesDue
     | SyncTick
     | HousekeepingTick
     | EventsRestored

@@ -39,6 +39,8 @@ class PodUpdate(msgspec.Struct, frozen=True, kw_only=True):
     op: PodOperation
     source: str
     pods: tuple[Pod, ...] = ()
+    hurries: bool = False
+    """Others come right behind: a `StatusesDue` follows, and the first statuses of pods that are new wait for it."""
 
     def __post_init__(self) -> None:
         if self.op is PodOperation.SET:

@@ -75,6 +75,8 @@ def generate_pod_status(given: StatusInput, now: Instant) -> PodStatus:
     restarting_all = _restarting_all(given, previous)
     status = _with_containers(given, previous, restarting_all)
     status = msgspec.structs.replace(status, start_time=_start_time(given, previous, now))
+    if given.rejection is not None and not _has_containers(status):
+        return _rejected(status, given.rejection)
     status = _with_phase(given, status, previous, restarting_all, now)
     if given.terminated and given.rejection is None:
         status = terminate_pod(given.pod.spec, status)
@@ -86,6 +88,23 @@ def generate_pod_status(given: StatusInput, now: Instant) -> PodStatus:
     status = msgspec.structs.replace(status, conditions=(*pending, *made))
     is_first_observation = given.was_observed and not given.was_observed_before
     return with_observed_times(status, given.observed) if is_first_observation else status
+
+
+def _rejected(status: PodStatus, why: PodFailure) -> PodStatus:
+    """Status of a pod of which nothing was ever here: without addresses and conditions (pkg/kubelet/kubelet.go,
+    rejectPod)."""
+    return PodStatus(
+        phase="Failed",
+        reason=why.reason,
+        message=why.message,
+        observed_generation=status.observed_generation,
+        start_time=status.start_time,
+        qos_class=status.qos_class,
+    )
+
+
+def _has_containers(status: PodStatus) -> bool:
+    return bool(status.init_container_statuses or status.container_statuses or status.ephemeral_container_statuses)
 
 
 def _with_containers(given: StatusInput, previous: PodStatus, restarting_all: bool) -> PodStatus:

@@ -44,6 +44,8 @@ class Announcer:
         self._unreported: dict[str, _Unreported] = {}
         self._later: dict[str, PodWorkerState] = {}
         """By UID."""
+        self._put_off: dict[str, PodWorkerState] = {}
+        """By UID: pods of a burst without a status."""
         self._statuses = statuses
         self._probes = probes
         self._cache = cache
@@ -55,6 +57,7 @@ class Announcer:
         One that cannot be generated stays as it was, and is tried again (`due_again`): nothing was changed by then.
         """
         self._later.pop(state.uid, None)
+        self._put_off.pop(state.uid, None)
         if state.pod is None:
             return ""
         observed = self._cache.get(state.uid)
@@ -72,6 +75,26 @@ class Announcer:
         """Report with the end of this event, unless its handling reports the pod anyway, as a dispatch does."""
         self._later[state.uid] = state
 
+    def put_off(self, state: PodWorkerState) -> None:
+        """Report the first status when the burst is over in which the pod has come (`report_put_off`), unless something
+        of it is to be reported before. Only for a pod of which nothing can be there yet: it is Pending, and goes to its
+        worker without being asked for a phase."""
+        self._put_off[state.uid] = state
+
+    @property
+    def is_silent(self) -> bool:
+        """Whether pods of a burst are on their way to their workers, and their first statuses wait."""
+        return bool(self._put_off)
+
+    def is_put_off(self, uid: str) -> bool:
+        """Whether the pod has no status because it is put off."""
+        return uid in self._put_off
+
+    def report_put_off(self, now: Instant) -> None:
+        """Report every first status that was put off."""
+        for state in tuple(self._put_off.values()):
+            self.report(state, now)
+
     def settle(self, now: Instant) -> None:
         """Report what was put off."""
         for state in tuple(self._later.values()):
@@ -88,6 +111,7 @@ class Announcer:
         """Drop what is remembered of that pod: nothing of it is left."""
         self._unreported.pop(uid, None)
         self._later.pop(uid, None)
+        self._put_off.pop(uid, None)
 
     def fault(self, state: PodWorkerState, what: str, error: Exception, now: Instant) -> None:
         """An unexpected error in the master's own work on that pod, which no other pod notices."""

@@ -166,7 +166,8 @@ class Dispatcher:
     def _settle(self, state: PodWorkerState, view: RuntimePodStatus, now: Instant) -> None:
         """Phase changes that need no worker: a terminal pod goes down, a pod that is down is done."""
         before = state.lifecycle.phase
-        self.terminate_if_terminal(state, now)
+        if not self._parts.announcer.is_put_off(state.uid):
+            self.terminate_if_terminal(state, now)
         state.lifecycle.settle(view)
         if state.lifecycle.phase is not before:
             self._parts.announcer.report(state, now)

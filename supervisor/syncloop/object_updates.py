@@ -33,6 +33,13 @@ class ObjectUpdates:
     def on_object_update(self, update: ObjectUpdate, now: Instant) -> None:
         self._take(self._volumes.take(update, now), now)
 
+    def take_early(self, stated: PodValuesStated) -> bool:
+        """Keep values of a pod that is still to come; False when the pod is here, and something may follow."""
+        if stated.uid in self._pod_table or stated.values is None:
+            return False
+        self._parts.cluster_values[stated.uid] = stated.values
+        return True
+
     def on_pod_values(self, stated: PodValuesStated, now: Instant) -> None:
         """A pod is synced when its files are others; variables are read when a container starts."""
         known = self._parts.cluster_values

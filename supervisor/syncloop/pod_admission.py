@@ -22,11 +22,10 @@ from ipc.shm.metric_cells import METERS
 from supervisor.admission.node_usage import NodeUsage
 from supervisor.admission.predicates import (
     UNEXPECTED_ADMISSION_ERROR,
-    Admitted,
     Rejected,
     Verdict,
-    admit,
     admitted,
+    rejection,
     verdict,
 )
 from supervisor.admission.preemption import recover
@@ -62,22 +61,29 @@ class PodAdmission:
         """Whether the room that the pod was admitted to is not free yet, or it may have to end with the node."""
         return uid in self._waiting or self._shutdown.holds(uid)
 
-    def admit(self, pod: Pod) -> Admitted | Rejected:
-        """Admission of an edit: nobody gives way to it. Beside every pod of which something is left; if that rejects
-        it, beside those that stay up. To find these every time would be work that grows with the square of their
-        number."""
+    def admit(self, pod: Pod) -> Rejected | None:
+        """Admission of an edit; None: it is admitted. Nobody gives way to it. Beside every pod of which something is
+        left; if that rejects it, beside those that stay up. To find these every time would be work that grows with the
+        square of their number."""
         parts = self._parts
         try:
             if problem := parts.devices.problem(pod, self._inactive):
                 return Rejected(UNEXPECTED_ADMISSION_ERROR, problem)
-            admission = admit(pod, parts.usage.without({pod.metadata.uid}), parts.settings, parts.node)
-            if isinstance(admission, Admitted):
-                return admission
-            return admit(pod, self.staying(pod), parts.settings, parts.node)
+            if rejection(pod, parts.usage.without({pod.metadata.uid}), parts.settings, parts.node) is None:
+                return None
+            return rejection(pod, self.staying(pod), parts.settings, parts.node)
         except Exception as error:
             return _unexpected(pod, error)
 
-    def admit_new(self, pod: Pod, now: Instant) -> Admitted | Rejected:
+    def warnings(self, pod: Pod) -> tuple[str, ...]:
+        """Fields of an admitted pod that are not acted on."""
+        try:
+            return admitted(pod, self._parts.node).warnings
+        except Exception as error:
+            note_failure(f"warnings of pod {'/'.join(pod_key(pod))}", error)
+            return ()
+
+    def admit_new(self, pod: Pod, now: Instant) -> Rejected | None:
         """Admission of a pod that comes: not while the node goes down or is short of something, unless it runs already,
         and others give way to a critical one."""
         if self._shutdown.is_gathering:
@@ -88,9 +94,9 @@ class PodAdmission:
         is_running = self._parts.cache.get(pod.metadata.uid).is_running()
         if not is_running and (problem := pressure_problem(pod, self._parts.node_pressures)):
             return Rejected(*problem)
-        admission = self.admit(pod)
-        if isinstance(admission, Admitted) or not (self._victims or is_critical(pod)):
-            return admission
+        rejected = self.admit(pod)
+        if rejected is None or not (self._victims or is_critical(pod)):
+            return rejected
         try:
             return self._admit_in_freed_room(pod, now)
         except Exception as error:
@@ -107,7 +113,7 @@ class PodAdmission:
             self._parts.reject(state, Rejected(*problem), now)
             self._parts.announcer.report(state, now)
 
-    def _admit_in_freed_room(self, pod: Pod, now: Instant) -> Admitted | Rejected:
+    def _admit_in_freed_room(self, pod: Pod, now: Instant) -> Rejected | None:
         """Beside those that stay up, without the ones that were preempted already; if that is not enough and the pod is
         critical, after others were preempted, too."""
         parts = self._parts
@@ -121,7 +127,7 @@ class PodAdmission:
                 return victims
             self._preempt(pod, {victim.metadata.uid for victim in victims}, found, now)
         self._waiting[pod.metadata.uid] = set(self._victims)
-        return admitted(pod, parts.node)
+        return None
 
     def _preempt(self, pod: Pod, victims: set[str], found: Verdict, now: Instant) -> None:
         kill = PodKill(failure=PREEMPTED, event=event_reasons.PREEMPTING)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections import deque
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 
 from ipc.api.annotations import API_SOURCE
 from ipc.api.v1.pod import Pod
@@ -18,10 +18,10 @@ from ipc.kubecontainer.pod_failure import PodFailure
 from ipc.log.entry import Subject
 from ipc.messages import event_reasons
 from ipc.messages.node_worker import Relist
+from ipc.messages.pod_worker import WorkType
 from ipc.metrics import kubelet as metrics
 from ipc.podresources.priority import pod_priority
 from ipc.shm.metric_cells import METERS
-from supervisor.admission.predicates import Rejected
 from supervisor.managers.node_shutdown import ShutdownGroup, drain_classes, group_by_priority
 from supervisor.podworkers.pod_worker_state import PodWorkerState
 from supervisor.protocol.commands import PodsStopped, UpdateRefused
@@ -61,6 +61,10 @@ class PodUpdates:
         self.admission = PodAdmission(parts, shutdown)
         self._evicted: dict[str, PodFailure] = {}
         """By UID: why, of pods that an earlier agent has evicted and that no source has stated yet."""
+        self._hurries = False
+        """Pods of a burst are being taken."""
+        self._unwarned: dict[str, None] = {}
+        """UIDs of pods of a burst of whose fields nothing was said yet."""
         self._stop_asked_at: float | None = None
         """Monotonic time of StopPods; infinite once it was answered."""
         self._stopping: deque[ShutdownGroup] = deque()
@@ -95,9 +99,19 @@ class PodUpdates:
     def on_pod_update(self, update: PodUpdate, now: Instant) -> None:
         if self.is_stopping:
             return
+        self._hurries = update.hurries
         # Pods that an agent before has evicted are known before all others, who may have to wait for their room.
         for pod in sorted(update.pods, key=self._turn):
             self._handlers[update.op](pod, update.source, now)
+        self._hurries = False
+
+    def statuses_due(self, now: Instant) -> None:
+        """Say what was put off while others were on their way to their workers."""
+        for uid in tuple(self._unwarned):
+            if (state := self._pod_table.get(uid)) is not None and state.pod is not None:
+                self._warn(state, state.pod, now)
+        self._unwarned.clear()
+        self._announcer.report_put_off(now)
 
     def _turn(self, pod: Pod) -> tuple[bool, tuple[int, float]]:
         return pod.metadata.uid not in self._evicted, admission_order(pod)
@@ -125,15 +139,26 @@ class PodUpdates:
         if evicted := self._evicted.pop(pod.metadata.uid, None):
             self.admission.evicted_before(self._track(pod, source), pod, evicted, now)
             return
-        admission = self.admission.admit_new(pod, now)
+        rejected = self.admission.admit_new(pod, now)
         state = self._track(pod, source)
         state.state(stated)
-        if isinstance(admission, Rejected):
-            self._parts.reject(state, admission, now)
+        if rejected is not None:
+            self._parts.reject(state, rejected, now)
+            self._announcer.report_later(state)
+            return
+        self._allocate(state, pod, stated)
+        if self._hurries and self._is_nothing_there(stated):
+            self._unwarned[state.uid] = None
+            self._announcer.put_off(state)
         else:
-            self._allocate(state, pod, stated)
-            self._warn(state, admission.warnings, now)
-        self._announcer.report_later(state)
+            self._warn(state, pod, now)
+            self._announcer.report_later(state)
+
+    def _is_nothing_there(self, pod: Pod) -> bool:
+        """Whether nothing of the pod was ever told or seen, so that it can be nothing but Pending."""
+        uid = pod.metadata.uid
+        is_told = pod.status.start_time is not None or self._parts.statuses.status(uid) is not None
+        return not is_told and self._parts.cache.get(uid).is_empty()
 
     def _restore(self, stated: Pod, source: str, now: Instant) -> None:
         self._parts.statuses.restored(stated.metadata.uid)
@@ -172,14 +197,14 @@ class PodUpdates:
             self._announcer.report(state, now)
             return
         pod = self._parts.allocations.allocated(stated)
-        admission = self.admission.admit(pod)
-        if isinstance(admission, Rejected):
-            reason, message = event_reasons.rejected(admission.reason), f"{NOT_UPDATED}: {admission.message}"
+        rejected = self.admission.admit(pod)
+        if rejected is not None:
+            reason, message = event_reasons.rejected(rejected.reason), f"{NOT_UPDATED}: {rejected.message}"
             self._announcer.pod_event(state, reason, message, now)
             if state.stated is not None and self._comes_as_it_was(state):
                 self._out.add(UpdateRefused(state.stated))
             return
-        self._warn(state, admission.warnings, now)
+        self._warn(state, pod, now)
         if self._parts.statuses.is_rejected(state.uid):
             state.succeed(stated, state.source)
             state.lifecycle.remove(None, now.wall)
@@ -225,6 +250,15 @@ class PodUpdates:
         self._pod_table.update(state, self._parts.allocations.allocated(pod))
         state.state(pod)
         self._announcer.report(state, now)
+        if pod.status.phase in TERMINAL_PHASES and state.lifecycle.phase is WorkType.SYNC:
+            self._end_as_stated(state)
+
+    def _end_as_stated(self, state: PodWorkerState) -> None:
+        """Somebody has told the cluster that the pod is at its end, which nobody can take back: it goes down
+        (pkg/kubelet/pod_workers.go, UpdatePod)."""
+        if state.lifecycle.terminate():
+            self._out.cancel_sync(state)
+        self._pod_table.touch((state.uid,))
 
     def on_sources_ready(self, _: SourcesReady, now: Instant) -> None:
         self._removals.sources_ready()
@@ -238,8 +272,9 @@ class PodUpdates:
         """A pod is gone, or nothing of it runs any more."""
         self._resizes.wake()
 
-    def _warn(self, state: PodWorkerState, warnings: Iterable[str], now: Instant) -> None:
-        for warning in warnings:
+    def _warn(self, state: PodWorkerState, pod: Pod, now: Instant) -> None:
+        self._unwarned.pop(state.uid, None)
+        for warning in self.admission.warnings(pod):
             self._announcer.pod_event(state, event_reasons.UNSUPPORTED_FIELD, warning, now)
 
     # --- evictions -----------------------------------------------------------------------------------------------

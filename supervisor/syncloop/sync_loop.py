@@ -65,6 +65,7 @@ from supervisor.protocol.events import (
     ResourcesRestored,
     SettingsChanged,
     SourcesReady,
+    StatusesDue,
     StopPods,
     SyncTick,
     WorkerDown,
@@ -155,6 +156,7 @@ class SyncLoop:
         table.on(GarbageRequest, self._on_garbage_request)
         table.on(ProbeResultChanged, self._on_probe_result)
         table.on(ProbingStopped, self._on_probing_stopped)
+        table.on(StatusesDue, self._on_statuses_due)
         table.on(SyncTick, self._on_sync_tick)
         table.on(EventsRestored, self._on_events_restored)
         table.on(ProbeResultsRestored, self._on_probe_results_restored)
@@ -176,10 +178,16 @@ class SyncLoop:
             self._settle(now)
         return self._out.take()
 
+    def takes_early(self, stated: PodValuesStated) -> bool:
+        """Take values of a pod that is still to come: no event, as nothing follows from them. Each pod of a burst has
+        some. False, and nothing is done, when the pod is here."""
+        return self._objects.take_early(stated)
+
     def _settle(self, now: Instant) -> None:
         """Do what follows from what has changed."""
         self._retry_resizes(now)
-        self._workers.scale_workers()
+        if not self._announcer.is_silent:  # a new worker would take the CPU, and the pods of a burst do not wait for it
+            self._workers.scale_workers()
         self._dispatcher.dispatch_touched(now)
         self._parts.kills.settle(now)
         self._node_pressure.settle(now)
@@ -384,10 +392,14 @@ class SyncLoop:
     def _on_devices_changed(self, change: DevicesChanged, now: Instant) -> None:
         self._pod_table.touch(self._parts.devices.recount(change.devices))
 
+    def _on_statuses_due(self, due: StatusesDue, now: Instant) -> None:
+        self._updates.statuses_due(now)
+
     # --- time ----------------------------------------------------------------------------------------------------
 
     def _on_sync_tick(self, tick: SyncTick, now: Instant) -> None:
         self._pull(tick, now)
+        self._updates.statuses_due(now)
         self._parts.poison_pods.tick(now.mono)
         self._workers.move_pods(now)
         self._pod_table.touch(self._parts.poison_pods.suspects())

@@ -147,12 +147,6 @@ SCENE_REASONS: Final[tuple[SceneReason, ...]] = (
         varies=True,
     ),
     SceneReason(
-        "a pod that was not admitted has the conditions of one that has failed",
-        "pod-admission-reject",
-        f"^condition|{_STATUS}",
-        shown="conditions, `hostIP`",
-    ),
-    SceneReason(
         "what a pod gets from the cluster is asked for before the node decides about it "
         "([58](decisions/0058-cluster.md))",
         "pod-admission-reject",

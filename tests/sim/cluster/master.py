@@ -13,6 +13,7 @@ import msgspec
 from ipc.api.annotations import API_SOURCE
 from ipc.api.v1.config_objects import ConfigMap
 from ipc.api.v1.pod import Pod
+from ipc.host.burst import LONGEST_S
 from ipc.kubecontainer.probe_results import ProbeResults
 from ipc.messages.api_server import AgentChanged
 from ipc.messages.base import Ready
@@ -30,6 +31,7 @@ from ipc.messages.cluster import (
 from ipc.messages.node_worker import Relisted
 from ipc.messages.pod_worker import SyncPod
 from supervisor.processes.worker_pool import NODE_SLOT
+from supervisor.protocol.events import StatusesDue
 from supervisor.protocol.manifests import FILE_SOURCE, ManifestPod, SourceSnapshot
 from supervisor.protocol.source_updates import ObjectUpdate, PodOperation, PodUpdate, Update
 from supervisor.sources import checkpoint
@@ -93,6 +95,7 @@ class NodeAgent(Agent):
             snapshot = await self.link.changed()
             self._merge(snapshot)
             if self.link.take_listed():
+                self._feed(StatusesDue())
                 self._send(NODE_SLOT, PodsTaken())
 
     def _merge(self, snapshot: SourceSnapshot) -> None:
@@ -121,7 +124,13 @@ class NodeAgent(Agent):
                 self.objects |= {each.metadata.name: each for each in objects if isinstance(each, ConfigMap)}
                 for key in gone:
                     self.objects.pop(key.name, None)
+        if isinstance(update, PodUpdate) and update.source == API_SOURCE and self.sources_ready:
+            update = msgspec.structs.replace(update, hurries=True)
+            self._later(LONGEST_S, self._end_burst)
         self._feed(update)
+
+    def _end_burst(self) -> None:
+        self._feed(StatusesDue())
 
     def _note_pod(self, op: PodOperation, pod: Pod) -> None:
         uid = pod.metadata.uid

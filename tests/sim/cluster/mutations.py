@@ -17,6 +17,7 @@ from workers.cluster.node.types import ClusterNode
 from workers.cluster.objects import claim_volume
 from workers.cluster.objects.object_watches import _Watch
 from workers.cluster.objects.token_state import Issued
+from workers.cluster.pods import status_manager
 from workers.cluster.pods.known_pod import KnownPod
 from workers.cluster.pods.pod_source import PodSource
 from workers.cluster.pods.status_manager import StatusManager
@@ -87,5 +88,6 @@ CLUSTER_MUTATIONS: Final[Mapping[str, Mutation]] = {
     "mount what a claim names, whose ever it is": replaced(claim_volume, "_problems", lambda claim, volume: iter(())),
     "keep a token for ever": replaced(Issued, "renew_at", _never),
     "register a Node that was deleted": replaced(NodeKeeper, "deleted", _registers_again),
+    "put a status right at once": replaced(status_manager, "RECONCILE_S", 0.0),
     "miss a restored backup": replaced(NodeKeeper, "_see_restore", lambda self: None),
 }

@@ -21,6 +21,7 @@ import msgspec
 from tests.servers.kube_api.failures import Refusal
 from tests.servers.kube_api.requests import Request
 from tests.servers.kube_api.watching import Watch, line
+from tests.sim.cluster.rules import ServerRules
 from tests.sim.cluster.server import SimServer
 from tests.sim.link import Mailbox
 from tests.sim.loop import NOBODY
@@ -76,7 +77,9 @@ class Reach(enum.Enum):
 class SimNetwork:
     """Outlives agents and servers."""
 
-    def __init__(self, rng: random.Random, server: SimServer, note: Callable[[str], None]) -> None:
+    def __init__(self, rng: random.Random, server: SimServer, note: Callable[[str], None], rules: ServerRules) -> None:
+        """``rules``: of what is asked by this way."""
+        self.rules = rules
         self.weather = CALM
         self.rng = rng
         self.server = server
@@ -89,7 +92,7 @@ class SimNetwork:
     @contextlib.contextmanager
     def installed(self) -> Iterator[None]:
         """In place of sockets."""
-        with patch.object(connection_pool, "connect", self._connect):
+        with patch.object(connection_pool, "connect", self.connect):
             yield
 
     @property
@@ -133,7 +136,8 @@ class SimNetwork:
         """Returns when packets arrive."""
         await self._reachable.wait()
 
-    async def _connect(self, *_: Any) -> SimConnection:
+    async def connect(self, *_: Any) -> SimConnection:
+        """A connection, as `workers.kubeclient.connection.connect` makes them."""
         await asyncio.sleep(self.rng.uniform(0.0005, LATENCY_S))
         if self._reach is Reach.DEAD:
             raise ConnectionRefusedError(errno.ECONNREFUSED, "Connection refused")
@@ -194,7 +198,7 @@ class SimConnection:
         self._status, self._parts, self._is_whole, self.headers = 0, [], False, {}
         self.used_at = asyncio.get_running_loop().time()
         self._request = parsed(request)
-        self._network.server.rules.sent(self._request)
+        self._network.rules.sent(self._request)
         self._serving = asyncio.get_running_loop().create_task(self._serve(self._request), context=NOBODY.copy())
 
     async def head(self) -> int:
@@ -232,7 +236,7 @@ class SimConnection:
     def _over(self) -> None:
         """The exchange has ended, as far as the client knows."""
         if self._request is not None and not self._is_whole:
-            self._network.server.rules.over(self._request)
+            self._network.rules.over(self._request)
         self._is_whole = True
 
     async def _more(self) -> None:
@@ -254,7 +258,7 @@ class SimConnection:
                 raise rng.choice(REFUSALS)
             if request.verb in ("PUT", "PATCH") and rng.random() < weather.conflicts:
                 raise CONFLICT
-            found: tuple[int, Any] | Watch | Refusal = network.server.answer(request)
+            found: tuple[int, Any] | Watch | Refusal = network.server.answer(request, network.rules)
         except Refusal as refusal:
             found = refusal
         if isinstance(found, Watch):

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+import math
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any, Final
 
 from ipc.messages.api_server import PodChanged
@@ -14,6 +15,7 @@ from tests.servers.kube_api.store import Change
 from tests.sim.runtime import SimPodman
 from tests.sim.trace import Trace
 from tests.sim.watch import TERMINAL
+from workers.cluster.pods.status_manager import RECONCILE_S
 from workers.cluster.pods.wanted_status import OWNED_CONDITIONS, plain_status
 
 TOLD: Final = (
@@ -45,17 +47,35 @@ class ServerRules:
         self.mirrors: set[str] = set()
         self.registrations = 0
         """Requests to make the Node that were answered: it is there then."""
+        self.true_status: Callable[[str], PodChanged | None] | None = None
+        """Set while the server answers everything, so that nothing has to be said again but to put it right."""
+        self._said: dict[str, tuple[float, bytes, PodChanged | None]] = {}
+        """When a status was last sent, in which words, and what was true."""
+
+    def of_twin(self, podman: SimPodman) -> ServerRules:
+        """Rules of another host of this name: what the server wants is one."""
+        twin = ServerRules(self._trace, podman)
+        twin.unwanted, twin.known, twin.mirrors = self.unwanted, self.known, self.mirrors
+        return twin
 
     # --- requests ---
 
     def sent(self, request: Request) -> None:
-        """At most one patch of a pod's status is under way."""
+        """At most one patch of a pod's status is under way, and whoever says something else, none is repeated before
+        its time."""
         if request.verb != "PATCH" or not request.path.startswith("/api/v1/namespaces/default/pods/"):
             return
         uid = request.json["metadata"]["uid"]
         if uid in self._patching:
             self._trace.broke(f"a second PATCH of {uid[:8]} while one is under way")
         self._patching.add(uid)
+        if self.true_status is None:
+            return
+        true = self.true_status(uid)
+        said_at, *said = self._said.get(uid, (-math.inf, b"", None))
+        if said == [request.body, true] and request.at - said_at < RECONCILE_S:
+            self._trace.broke(f"the same is said of {uid[:8]} after {request.at - said_at:.1f} s")
+        self._said[uid] = request.at, request.body, true
 
     def over(self, request: Request) -> None:
         """The client waits for it no more."""

@@ -62,21 +62,21 @@ class SimServer:
         path.write_text(yaml.safe_dump(config))
         return str(path)
 
-    def answer(self, request: Request) -> tuple[int, JsonObject] | Watch:
-        """Raises Refusal."""
+    def answer(self, request: Request, rules: ServerRules) -> tuple[int, JsonObject] | Watch:
+        """``rules``: of who asks. Raises Refusal."""
         request.user = USER.name
         route = route_of(request)
         assert route is not None, request.path
-        self.rules.arrives(request, self.store)
+        rules.arrives(request, self.store)
         try:
             found = self.api.answer(request, route, USER)
         except Refusal as refusal:
-            self.rules.answered(request, refusal.code)
+            rules.answered(request, refusal.code)
             raise
         if isinstance(found, Watch):
             self._watches[found] = None
         else:
-            self.rules.answered(request, found[0])
+            rules.answered(request, found[0])
         return found
 
     # --- what happens to it ---

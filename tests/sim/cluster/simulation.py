@@ -3,9 +3,9 @@
     python -m tests.sim --cluster --seeds 1..40
 
 The real part that speaks to the cluster, the real source, merge, checkpoint, sync loop and workers, on simulated
-time. Noise first; then the server is well, perhaps for long, and everything has to agree; then it is away for long,
-perhaps with a death of the agent; then it loses the Node; then it is restored from an older backup; then all pods are
-deleted.
+time. Noise first; then the server is well, perhaps for long, and everything has to agree; then there may be another
+host of the same node name; then the server is away for long, perhaps with a death of the agent; then it loses the Node;
+then it is restored from an older backup; then all pods are deleted.
 """
 
 from __future__ import annotations
@@ -39,6 +39,7 @@ from tests.sim.cluster.master import NodeAgent
 from tests.sim.cluster.network import CALM, STORM, Reach, SimNetwork
 from tests.sim.cluster.rules import ServerRules, differences
 from tests.sim.cluster.server import LEASES, NODE, SimServer
+from tests.sim.cluster.twin import Twin
 from tests.sim.cluster.values import FOREIGN_VOLUME, OWN_VOLUME, PodValues
 from tests.sim.faults import Faults
 from tests.sim.frame import DOWN_S, STEP_S, Frame, Outcome, outcome_of
@@ -55,11 +56,15 @@ from tests.sim.trace import Trace
 from tests.sim.watch import Watch
 from tests.sim.worker_settings import worker_settings
 from tests.sim.world import PODS_PER_WORKER, WALL
+from workers.cluster.pods.wanted_status import TERMINAL_PHASES
 
 HOUR_S: Final = 3600.0
 AN_HOUR: Final = 0.3
 """Part of the simulations in which the server is away for an hour; in the others it is for some minutes."""
 MINUTES_S: Final = 400.0
+TWO: Final = 0.4
+"""Part of the simulations in which there is another host of the same node name."""
+TOGETHER_S: Final = 40.0
 WELL_STEP_S: Final = 20.0
 KILLED: Final = 0.5
 """Part of them in which the agent dies meanwhile."""
@@ -120,7 +125,7 @@ class ClusterSimulation(Frame):
         self._server = SimServer(rng, self.clock, self._rules)
         if options.skew_s is not None:
             self._server.skew_s = options.skew_s
-        self._network = SimNetwork(rng, self._server, trace.note)
+        self._network = SimNetwork(rng, self._server, trace.note, self._rules)
         self._values = PodValues(self._server, self._network, trace, directory)
         self._host = SimHost(rng, self._podman, self.clock)
         self._host.is_quiet = True
@@ -174,6 +179,7 @@ class ClusterSimulation(Frame):
             await self._make_noise()
             await self._settle()
             await self._be_well()
+            await self._be_two()
             await self._be_away()
             await self._lose_node()
             await self._restore()
@@ -215,6 +221,50 @@ class ClusterSimulation(Frame):
                 if uid in self._server.pods() and (why := next(self._values.expired(sync.objects), "")):
                     self.trace.broke(f"{uid[:8]}: {why}")
         self._compare(steady, self._steady(), "while the server was well")
+
+    async def _be_two(self) -> None:
+        """Another host takes itself for this node, for a while: both run the same pods, each says so once in a period,
+        and no pod ends on either because of the other. A pod that is deleted ends on both."""
+        if self._rng.random() >= TWO:
+            return
+        self.trace.note("another host has the same name")
+        directory = self._directory / "twin"
+        directory.mkdir()
+        twin = Twin(self._given, self._rules, self._server, self._values, self.trace, directory)
+        with twin.connected(self._network):
+            twin.agent.start()
+            twin.agent.state(self._static)
+            ours = self._restarting(self._steady())
+            await self.until(
+                lambda: ours.keys() <= steady(twin.agent, twin.podman).keys(),
+                "the other host runs the same pods",
+                DOWN_S,
+            )
+            self._rules.true_status, twin.rules.true_status = self._agent.told.get, twin.agent.told.get
+            theirs = self._restarting(steady(twin.agent, twin.podman))
+            await self.step(self._rng.uniform(0.0, TOGETHER_S))
+            self.change_pod()
+            await self.step(TOGETHER_S)
+            self._compare(ours, self._steady(), "while there were two nodes of one name")
+            self._compare(theirs, steady(twin.agent, twin.podman), "on the other host of that name")
+            self._rules.true_status = None
+            twin.agent.die("its host is switched off")
+        self._clear_up()
+        await self.come_to_rest()
+        self._compare(ours, self._steady(), "when the other host was gone")
+
+    def _clear_up(self) -> None:
+        """Somebody deletes what has ended: of a pod that ran on two hosts two truths are left."""
+        for pod in self._server.pods().values():
+            if pod["status"].get("phase") in TERMINAL_PHASES and not _is_mirror(pod):
+                with contextlib.suppress(Refusal):
+                    self._server.delete(pod["metadata"]["name"])
+
+    def _restarting(self, found: dict[str, frozenset[str]]) -> dict[str, frozenset[str]]:
+        """Without pods that never restart: a host that joins takes one that runs elsewhere for lost, as upstream, and
+        then it has failed for the cluster."""
+        stated = self._agent.stated
+        return {uid: ids for uid, ids in found.items() if uid in stated and stated[uid].spec.restart_policy != "Never"}
 
     async def _be_away(self) -> None:
         """Nobody answers for long: what runs goes on, also in the next agent; what was wanted meanwhile comes after."""
@@ -363,20 +413,7 @@ class ClusterSimulation(Frame):
             yield f"its lease was renewed {age_s:.0f} s ago"
 
     def _steady(self) -> dict[str, frozenset[str]]:
-        """Containers by pod, of pods all of whose containers run for ever, as long as the pod may. One whose sandbox is
-        dead begins anew as soon as the agent sees it, whatever the server does."""
-        found = {}
-        infra = [each for each in self._podman.containers.values() if each.is_infra]
-        broken = {uid_of(each) for each in infra if each.state != "running"}
-        for uid, pod in self._agent.stated.items():
-            told = self._agent.told.get(uid)
-            running = frozenset(c.id for c in self._podman.of_pod(uid) if c.state == "running")
-            every = (*pod.spec.init_containers, *pod.spec.containers)
-            is_running = told is not None and told.status.phase == "Running"
-            is_bounded = pod.spec.active_deadline_seconds is not None or uid in broken
-            if is_running and not is_bounded and all(map(_is_steady, every)):
-                found[uid] = running
-        return found
+        return steady(self._agent, self._podman)
 
     def _compare(self, before: dict[str, frozenset[str]], after: dict[str, frozenset[str]], when: str) -> None:
         """Nobody restarts, but for pods that somebody wanted otherwise."""
@@ -525,6 +562,23 @@ class ClusterSimulation(Frame):
         self._registrations_before = self._rules.registrations
         verdicts, resources = (None, None) if before is None else (before.kept_verdicts(), before.kept_resources())
         return NodeAgent(self._given, self._rules, self._values, self._directory / "desired.json", verdicts, resources)
+
+
+def steady(agent: NodeAgent, podman: SimPodman) -> dict[str, frozenset[str]]:
+    """Containers by pod, of pods all of whose containers run for ever, as long as the pod may. One whose sandbox is
+    dead begins anew as soon as the agent sees it, whatever the server does."""
+    found = {}
+    infra = [each for each in podman.containers.values() if each.is_infra]
+    broken = {uid_of(each) for each in infra if each.state != "running"}
+    for uid, pod in agent.stated.items():
+        told = agent.told.get(uid)
+        running = frozenset(c.id for c in podman.of_pod(uid) if c.state == "running")
+        every = (*pod.spec.init_containers, *pod.spec.containers)
+        is_running = told is not None and told.status.phase == "Running"
+        is_bounded = pod.spec.active_deadline_seconds is not None or uid in broken
+        if is_running and not is_bounded and all(map(_is_steady, every)):
+            found[uid] = running
+    return found
 
 
 def _is_steady(container: Container) -> bool:

@@ -149,8 +149,14 @@ def test_rejection_makes_it_failed_with_the_reason() -> None:
     rejection = PodFailure(reason="OutOfpods", message="Pod was rejected: too many")
     made = status(pod("a"), rejection=rejection, terminating=True, terminated=True)
     assert (made.phase, made.reason, made.message) == ("Failed", "OutOfpods", "Pod was rejected: too many")
+    assert (made.conditions, made.host_ip, made.container_statuses) == ((), "", ())
+
+
+def test_a_rejected_pod_keeps_what_is_known_of_its_containers() -> None:
+    """An agent before this one has run it."""
+    made = status(pod("a"), container("a", RUNNING), rejection=PodFailure(reason="OutOfpods", message="too many"))
+    assert [each.name for each in made.container_statuses] == ["a"]
     assert conditions(made)["ContainersReady"] == "False"
-    assert made.container_statuses == ()
 
 
 def test_transition_times_move_only_with_the_status() -> None:

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
-import msgspec
+from typing import Any
 
+import msgspec
+import pytest
+
+from ipc.api.annotations import API_SOURCE
 from ipc.api.v1.pod import Pod
+from ipc.api.v1.status import PodStatus
 from ipc.messages.sync_error import SyncError
-from supervisor.protocol.source_updates import PodOperation
+from supervisor.protocol.source_updates import PodOperation, PodUpdate
 from tests.harness.dialogue import POD_SLOT, Talk, absent, exited, pod, running
 
 # --- updates -----------------------------------------------------------------------------------------------------
@@ -392,3 +397,21 @@ def test_stop_pods_drops_a_successor() -> None:
     talk.add("a")
     talk.stop_pods()
     assert gone(talk, "a") == ["untrack a"]
+
+
+@pytest.mark.parametrize("phase", ["Failed", "Succeeded"])
+def test_a_pod_that_is_at_its_end_in_the_cluster_goes_down(phase: Any) -> None:
+    """Another host of the same name may have said so: nobody takes it back."""
+    talk = Talk()
+    talk.ready()
+    talk.relist()
+    talk.say(PodUpdate(op=PodOperation.ADD, source=API_SOURCE, pods=(pod("a"),)))
+    talk.done("a", changed=True)
+    talk.see(running("a"))
+    talk.done("a")
+    ended = msgspec.structs.replace(pod("a"), status=PodStatus(phase=phase))
+    assert "terminating a" in talk.say(PodUpdate(op=PodOperation.RECONCILE, source=API_SOURCE, pods=(ended,)))
+    talk.done("a", changed=True)
+    assert talk.see(exited("a", 137)) == ["terminated a"]
+    talk.done("a")
+    assert talk.told["a"].status.phase in {"Failed", "Succeeded"}

@@ -97,7 +97,7 @@ def test_a_pod_of_which_nobody_can_tell_goes_all_the_same(
 
 
 def test_a_pod_whose_admission_fails_is_rejected(talk: Talk, bug: Bug, monkeypatch: pytest.MonkeyPatch) -> None:
-    bug.put(monkeypatch, pod_admission, "admit", lambda pod, *_: pod.metadata.uid == "bad")
+    bug.put(monkeypatch, pod_admission, "rejection", lambda pod, *_: pod.metadata.uid == "bad")
     talk.add("bad", "good")
     assert any("UnexpectedAdmissionError" in line for line in talk.logs)
     assert talk.phase("bad") == "Failed"
@@ -154,3 +154,10 @@ def test_an_agent_with_a_bug_in_one_pod_syncs_all_others(talk: Talk, bug: Bug, m
     talk.add("bad", *(f"p{number}" for number in range(20)))
     talk.relist()
     assert len(talk.syncs) == 21
+
+
+def test_a_pod_whose_warnings_fail_begins_without_them(talk: Talk, bug: Bug, monkeypatch: pytest.MonkeyPatch) -> None:
+    bug.put(monkeypatch, pod_admission, "admitted", lambda pod, _: pod.metadata.uid == "bad")
+    talk.add("bad")
+    talk.relist()
+    assert "bad" in talk.syncs
