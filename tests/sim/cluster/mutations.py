@@ -10,6 +10,7 @@ from typing import Any, Final
 import msgspec
 
 from ipc.api.v1.config_objects import ConfigMap, Secret
+from supervisor.record.status_manager import StatusManager as Statuses
 from supervisor.sources.api_source import ApiSource
 from tests.sim.mutations import Mutation, replaced
 from workers.cluster.node.keeper import NodeKeeper
@@ -88,4 +89,5 @@ CLUSTER_MUTATIONS: Final[Mapping[str, Mutation]] = {
     "keep a token for ever": replaced(Issued, "renew_at", _never),
     "register a Node that was deleted": replaced(NodeKeeper, "deleted", _registers_again),
     "miss a restored backup": replaced(NodeKeeper, "_see_restore", lambda self: None),
+    "count a deadline from the sandbox that is left": replaced(Statuses, "active_since", lambda self, state: ""),
 }
