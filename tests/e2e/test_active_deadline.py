@@ -84,7 +84,7 @@ def test_the_deadline_counts_from_the_start_also_for_the_next_agent(agent: Agent
 
 @pytest.mark.slow
 def test_the_deadline_counts_over_the_sandboxes_of_a_pod_also_for_the_next_agent(agent: Agent) -> None:
-    """Its second container ends well when it is asked to: only the time says that the pod has failed."""
+    """The second container ends well when it is asked to: only the time says that the pod has failed."""
     script = "code=1; [ -e /v/once ] && code=0; touch /v/once; trap 'exit $code' TERM; while true; do sleep 0.1; done"
     main = container(script=script, volumeMounts=[{"name": "v", "mountPath": "/v"}])
     volumes = [{"name": "v", "emptyDir": {}}]

@@ -205,7 +205,7 @@ def test_the_next_agent_tells_the_same(
 
 
 def test_the_worker_is_told_since_when_a_pod_with_a_deadline_is_active() -> None:
-    """It writes that on the sandbox, and on those that come after it."""
+    """A worker writes that on the sandbox, and on those that come after it."""
     talk = Talk()
     talk.start(pod("a", 60))
     talk.start("b")
