@@ -337,6 +337,7 @@ async def _sync_pod(context: SyncContext, run: SyncRun, request: SyncPod, status
         status=status,
         devices=request.devices,
         known_devices=request.known_devices,
+        active_since=request.active_since,
     )
     await sync_pod(context, run, request, of)
 

@@ -115,6 +115,8 @@ class SandboxStatus(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tru
     grace_period_s: int = 30
     resources: ResourceRequirements | None = None
     """Resources of the pod as a whole with which it was made, as of a container."""
+    active_since: str = ""
+    """When its pod began to be active, as RFC 3339, which may be in an earlier sandbox; empty where nobody wrote it."""
 
 
 class RuntimePodStatus(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):

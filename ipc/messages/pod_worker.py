@@ -131,6 +131,8 @@ class SyncPod(Message, frozen=True, kw_only=True):
     """SYNC: do this and nothing else."""
     network_problem: str = ""
     """Why no pod can get a network of its own now."""
+    active_since: str = ""
+    """When it began to be active, as RFC 3339; of a pod whose activity has a deadline."""
 
 
 class ObjectsRead(Message, frozen=True, kw_only=True):

@@ -268,6 +268,12 @@ class StatusManager:
         start_time = record.status.start_time if record.status is not None else None
         return past_active_deadline(state.pod, start_time, record.steady_wall(now))
 
+    def active_since(self, state: PodWorkerState) -> str:
+        """When a pod whose activity has a deadline began to be active, as RFC 3339; empty without one."""
+        status = self.status(state.uid)
+        has_deadline = state.pod is not None and state.pod.spec.active_deadline_seconds is not None
+        return (status.start_time or "") if has_deadline and status is not None else ""
+
     def _record(self, uid: str) -> _Record:
         return self._records[uid]
 

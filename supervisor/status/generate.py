@@ -243,5 +243,7 @@ def is_restarting_all(status: PodStatus | None) -> bool:
 
 def _start_time(given: StatusInput, previous: PodStatus, now: Instant) -> str:
     """When this agent or one before it first acted on the pod: the earliest known, whenever it becomes known."""
-    known = [rfc3339(sandbox.created_at) for sandbox in given.observed.sandboxes if sandbox.created_at]
-    return min([*known, previous.start_time or rfc3339(now.wall)])
+    sandboxes = given.observed.sandboxes
+    known = [rfc3339(sandbox.created_at) for sandbox in sandboxes if sandbox.created_at]
+    noted = [sandbox.active_since for sandbox in sandboxes if sandbox.active_since]
+    return min([*known, *noted, previous.start_time or rfc3339(now.wall)])

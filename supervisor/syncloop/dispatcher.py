@@ -133,6 +133,7 @@ class Dispatcher:
             restarts=dict(parts.restarts.of_pod(state.uid)),
             freeze=parts.pauses.wish(state.uid) if flight.kind is WorkType.SYNC else Freeze.NONE,
             network_problem=parts.network_problem,
+            active_since=parts.statuses.active_since(state),
         )
 
     def _is_left_alone(self, state: PodWorkerState, now: Instant) -> bool:

@@ -43,8 +43,6 @@ PERIOD_S: Final = 10.0
 """A round is due so long after the last one while the node has a condition (evictionMonitoringPeriod)."""
 CLEANUP_S: Final = 30.0
 """An evicted pod's removal is waited for so long (podCleanupTimeout)."""
-RECLAIM_S: Final = 30.0
-"""Dead containers and unused images are removed within so long, or without being waited for."""
 FREED_AT_ONCE: Final = frozenset({MEMORY, PIDS})
 """Resources that nobody has any more of a pod that is gone. File systems free what was removed in the background, and
 what others write for a moment (a pull) is no reason for a second pod either: for disks a whole period passes."""
@@ -60,7 +58,8 @@ class _Reclaiming(msgspec.Struct, frozen=True):
     """Dead containers and unused images are being removed."""
 
     until: float
-    """Monotonic seconds."""
+    """Monotonic seconds. As long as a call of the runtime may take: images wait until a pull has given the storage
+    back, and a pod that goes meanwhile goes for nothing."""
     resource: str
     ways: frozenset[Reclaim]
     containers: dict[str, tuple[str, ...]]
@@ -193,7 +192,8 @@ class NodePressureManager:
         ways = ways_to_reclaim(threshold.signal, self._layout)
         self._evictions += 1
         dead = self._remove_dead_containers(now) if Reclaim.CONTAINERS in ways else {}
-        self._stage = _Reclaiming(now.mono + RECLAIM_S, resource, frozenset(ways), dead, self._evictions)
+        until = now.mono + self._parts.settings.runtime_request_timeout_s
+        self._stage = _Reclaiming(until, resource, frozenset(ways), dead, self._evictions)
         if Reclaim.IMAGES in ways:
             number = self._images_pending = self._evictions
             self._collect_images(lambda _: self._images_collected(number), now)

@@ -7,6 +7,8 @@ import pytest
 from ipc.host.clock import parse_rfc3339, wall
 from tests.e2e.agent import Agent, Json, container_status
 from tests.e2e.manifests import container, pod
+from tests.e2e.status_observer import INFRA
+from tests.podman_service import podman
 
 pytestmark = [pytest.mark.e2e, pytest.mark.podman]
 
@@ -78,6 +80,29 @@ def test_the_deadline_counts_from_the_start_also_for_the_next_agent(agent: Agent
     assert until_exceeded(agent, name)["startTime"] == status["startTime"], "and for the one after"
     agent.remove(name)
     agent.until_gone([name])
+
+
+@pytest.mark.slow
+def test_the_deadline_counts_over_the_sandboxes_of_a_pod_also_for_the_next_agent(agent: Agent) -> None:
+    """The second container ends well when it is asked to: only the time says that the pod has failed."""
+    script = "code=1; [ -e /v/once ] && code=0; touch /v/once; trap 'exit $code' TERM; while true; do sleep 0.1; done"
+    main = container(script=script, volumeMounts=[{"name": "v", "mountPath": "/v"}])
+    volumes = [{"name": "v", "emptyDir": {}}]
+    agent.run(pod("replaced", main, volumes=volumes, restartPolicy="OnFailure", activeDeadlineSeconds=40))
+    before = agent.eye.running("replaced")
+    podman("kill", "--signal", "KILL", before["replaced", INFRA].id)
+
+    def has_another() -> bool:
+        infra = agent.eye.running("replaced").get(("replaced", INFRA))
+        return infra is not None and infra.attempt == 1
+
+    agent.until(has_another, "its sandbox is replaced")
+    status = until_exceeded(agent, "replaced")
+    agent.until(lambda: not agent.eye.running("replaced"), "nothing of it runs")
+    agent.restart()
+    assert until_exceeded(agent, "replaced")["startTime"] == status["startTime"]
+    agent.remove("replaced")
+    agent.until_gone(["replaced"])
 
 
 def test_a_deadline_can_be_moved_while_the_pod_runs(agent: Agent) -> None:

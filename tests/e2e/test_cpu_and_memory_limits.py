@@ -64,6 +64,18 @@ def test_a_container_has_what_its_limits_say(agent: Agent) -> None:
     agent.remove("limited")
 
 
+@pytest.mark.skipif("cpu" not in CONTROLLERS, reason="no cpu controller: tests/hosts/controllers has one")
+def test_quotas_of_cpu_have_their_period_and_can_be_switched_off(new_agent: NewAgent) -> None:
+    agent = new_agent(cpuCFSQuotaPeriod="50ms")
+    agent.start()
+    agent.run(pod("half", with_resources(STAY, {"cpu": "500m"})))
+    assert in_cgroup(agent, "half", "cpu.max") == {"cpu.max": "25000 50000"}
+    agent.configure({"cpuCFSQuota": False})
+    agent.restart()
+    agent.run(pod("free", with_resources(STAY, {"cpu": "500m"})))
+    assert in_cgroup(agent, "free", "cpu.max")["cpu.max"].startswith("max")
+
+
 def test_requests_of_cpu_are_weights(agent: Agent) -> None:
     """How Podman's OCI runtime translates shares has changed; that more is more has not."""
     small, large = ({"cpu": "100m"}, {"cpu": "900m"})

@@ -99,6 +99,7 @@ def test_every_line_is_there_over_rotations_and_deaths(new_agent: NewAgent) -> N
     assert 2000 < len(tail) <= 2500, "a line in two pieces counts twice"
     assert tail[1:] == written[1 - len(tail) :], "the first one may be a piece"
     assert agent.cli("logs", "talks", "--since", "1h").out.splitlines() == written
+    assert_found_by_time(agent, "talks")
     until_settled(agent, "talks")
     on_disk = sum(file.stat().st_blocks * 512 for file in files(agent, "talks"))
     shown = agent.get("/stats/summary")["pods"][0]["containers"][0]["logs"]["usedBytes"]
@@ -107,6 +108,15 @@ def test_every_line_is_there_over_rotations_and_deaths(new_agent: NewAgent) -> N
     agent.remove("talks")
     agent.until_gone(["talks"])
     agent.until(lambda: not directory.exists(), "all its logs go")
+
+
+def assert_found_by_time(agent: Agent, name: str) -> None:
+    """From a time within the first file, whose lines are compressed by then or will be, and within the newest."""
+    dated = [line.partition(" ") for line in agent.cli("logs", name, "--timestamps").out.splitlines()]
+    assert len(rotated(agent, name)) >= 3, "else there are no seams"
+    for since in (dated[len(dated) // 20][0], dated[-len(dated) // 20][0]):
+        shown = agent.cli("logs", name, "--since-time", since).out.splitlines()
+        assert shown == [line for time, _, line in dated if time >= since]
 
 
 def test_no_more_files_than_configured_and_the_last_lines_of_the_life_before(new_agent: NewAgent) -> None:

@@ -107,6 +107,7 @@ def _sandbox(pod: ListedPod, infra: InspectedContainer | None) -> SandboxStatus:
         infra_monitor_pid=infra.conmon_pid if infra is not None and infra.start_ticks else 0,
         grace_period_s=own.grace_period_s,
         resources=own.resources,
+        active_since=own.active_since,
     )
 
 

@@ -20,6 +20,7 @@ import msgspec
 from ipc.api.quantity import parse_quantity
 from ipc.api.v1.container import ResourceRequirements
 from ipc.api.v1.probe import LifecycleHandler
+from ipc.host.clock import MAX_TIMESTAMP_CHARS, parse_rfc3339, rfc3339
 
 DEFAULT_GRACE_PERIOD_S: Final = 30
 """v1's default for terminationGracePeriodSeconds (pkg/apis/core/v1/defaults.go)."""
@@ -47,6 +48,8 @@ RESOURCES: Final = "rootlet.dev/resources"
 """Requests and limits of cpu and memory with which it was made, as JSON."""
 DEVICES: Final = "rootlet.dev/devices"
 """Devices that a container was given, by extended resource, as JSON; empty when there are none."""
+ACTIVE_SINCE: Final = "rootlet.dev/active-since"
+"""When the pod of a sandbox began to be active, as RFC 3339; empty without a deadline of its activity."""
 SIGNATURE: Final = "rootlet.dev/signature"
 """Proof that the other labels are ours, and this container's (`workers.kubecontainer.label_signatures`)."""
 
@@ -139,6 +142,10 @@ def _write_devices(devices: Mapping[str, tuple[str, ...]]) -> str:
     return msgspec.json.encode(devices).decode() if devices else ""
 
 
+def _read_date(text: str) -> str:
+    return rfc3339(parse_rfc3339(text))
+
+
 _NAME: Final = _text(253, "[a-z0-9][a-z0-9.-]*")
 _UID: Final = _text(63, "[A-Za-z0-9][A-Za-z0-9-]*")
 _HASH: Final = _text(64, "[0-9a-f]*")
@@ -151,6 +158,7 @@ _WORD: Final = _text(64, "[A-Za-z]*")
 _HOOK: Final = Form(MAX_HOOK_CHARS, _read_hook, _write_hook)
 _RESOURCES: Final = Form(MAX_RESOURCES_CHARS, _read_resources, _write_resources, since=2)
 _DEVICES: Final = Form(MAX_DEVICES_CHARS, _read_devices, _write_devices, since=3)
+_DATE: Final = Form(MAX_TIMESTAMP_CHARS, _read_date, since=4)
 
 
 # --- tables ------------------------------------------------------------------------------------------------------
@@ -173,6 +181,7 @@ class SandboxLabels(PodLabels, frozen=True, kw_only=True):
     """Decoded labels of a Podman pod, or of its infra container."""
 
     host_network: bool = False
+    active_since: str = ""
 
 
 class ContainerLabels(PodLabels, frozen=True, kw_only=True):
@@ -189,7 +198,7 @@ class ContainerLabels(PodLabels, frozen=True, kw_only=True):
 
 MIN_VERSION: Final = 2
 """Version of labels that are signed now, at least."""
-_VERSIONS: Final = {"1": 1, "2": 2, "3": 3}
+_VERSIONS: Final = {"1": 1, "2": 2, "3": 3, "4": 4}
 """Versions of the set of signed labels, as a signature names them."""
 
 Table = Mapping[str, tuple[str, Form]]
@@ -209,6 +218,7 @@ SANDBOX: Final[Table] = {
     **_POD,
     "hash": (SANDBOX_HASH, _HASH),
     "host_network": (HOST_NETWORK, _FLAG),
+    "active_since": (ACTIVE_SINCE, _DATE),
 }
 """Every label that is read from a sandbox, and so written on every sandbox."""
 CONTAINER: Final[Table] = {

@@ -18,3 +18,5 @@ class PodSnapshot(msgspec.Struct, frozen=True, kw_only=True):
     status: RuntimePodStatus
     devices: Allocated = NOTHING
     known_devices: Devices = msgspec.field(default_factory=dict)
+    active_since: str = ""
+    """When the pod began to be active, as RFC 3339."""

@@ -62,7 +62,7 @@ async def create_sandbox(run: SyncRun, node: NodeConfig, pods_dir: str, of: PodS
     began = run.clock.now().mono
     try:
         find_oci_runtime(of, node.runtimes)
-        made = await _create_or_adopt(run, node, pod, attempt)
+        made = await _create_or_adopt(run, node, of, attempt)
         await _start(run, made.id, made.infra)
         network = made_network(pod, made.infra, await _look(run, pod, made), node.host_ips())
         etc_files = EtcFiles(run, pods_dir, node.network, pod, network)
@@ -124,15 +124,16 @@ async def _look(run: SyncRun, pod: Pod, made: _Made) -> InspectedContainer | Non
     return found
 
 
-async def _create_or_adopt(run: SyncRun, node: NodeConfig, pod: Pod, attempt: int) -> _Made:
+async def _create_or_adopt(run: SyncRun, node: NodeConfig, of: PodSnapshot, attempt: int) -> _Made:
     """A name in use is met when an earlier create, given up as lost, happened after all, or half of it.
 
     The pod's log directory is made here, as upstream has it: a name that is too long for it ends here.
     Raises RuntimeCallError, HostnameError, OSError.
     """
+    pod = of.pod
     name, pid_file = sandbox_name(pod, attempt), layout.monitor_pid_file(node.logs(run.pod), attempt)
     layout.ensure_directory(pid_file)
-    spec = pod_spec(pod, node.ownership, attempt, pid_file, node.network, node.resources)
+    spec = pod_spec(pod, node.ownership, attempt, pid_file, node.network, node.resources, of.active_since)
     infra, labels = spec["infra_name"], spec["labels"]
     try:
         return _Made(await run.act(run.runtime.create_pod, spec), infra, pid_file, labels)

@@ -51,6 +51,7 @@ def pod_spec(
     monitor_pid_file: Path,
     network: NetworkSettings = _PODMANS_CHOICE,
     node: NodeResources = _UNKNOWN_NODE,
+    active_since: str = "",
 ) -> dict[str, Any]:
     """Body of POST pods/create: the sandbox, whose infra container holds its namespaces. Raises HostnameError.
 
@@ -62,7 +63,9 @@ def pod_spec(
         "name": name,
         "infra_name": infra_name(pod, attempt),
         "infra_conmon_pid_file": str(monitor_pid_file),
-        "labels": ownership.signed_sandbox(name, write(_sandbox_labels(pod, ownership.instance, attempt))),
+        "labels": ownership.signed_sandbox(
+            name, write(_sandbox_labels(pod, ownership.instance, attempt, active_since))
+        ),
         # Podman must not stop the sandbox when its last container ends: that is our decision.
         "exit_policy": "continue",
         **sandbox_namespaces(pod, network),
@@ -71,13 +74,14 @@ def pod_spec(
     }
 
 
-def _sandbox_labels(pod: Pod, instance: str, attempt: int) -> SandboxLabels:
+def _sandbox_labels(pod: Pod, instance: str, attempt: int, active_since: str) -> SandboxLabels:
     return SandboxLabels(
         **_pod_labels(pod, instance),
         hash=sandbox_hash(pod),
         attempt=attempt,
         host_network=pod.spec.host_network,
         resources=resizable_part(pod.spec.resources),
+        active_since=active_since if pod.spec.active_deadline_seconds is not None else "",
     )
 
 

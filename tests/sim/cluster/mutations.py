@@ -10,6 +10,7 @@ from typing import Any, Final
 import msgspec
 
 from ipc.api.v1.config_objects import ConfigMap, Secret
+from supervisor.record.status_manager import StatusManager as Statuses
 from supervisor.sources.api_source import ApiSource
 from tests.sim.mutations import Mutation, replaced
 from workers.cluster.node.keeper import NodeKeeper
@@ -90,4 +91,5 @@ CLUSTER_MUTATIONS: Final[Mapping[str, Mutation]] = {
     "register a Node that was deleted": replaced(NodeKeeper, "deleted", _registers_again),
     "put a status right at once": replaced(status_manager, "RECONCILE_S", 0.0),
     "miss a restored backup": replaced(NodeKeeper, "_see_restore", lambda self: None),
+    "count a deadline from the sandbox that is left": replaced(Statuses, "active_since", lambda self, state: ""),
 }

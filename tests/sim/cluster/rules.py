@@ -28,7 +28,6 @@ TOLD: Final = (
     "containerStatuses",
     "ephemeralContainerStatuses",
 )
-OF_PHASE: Final = frozenset({"phase", "reason", "message"})
 """Fields of a status that are the node's alone."""
 
 
@@ -135,9 +134,6 @@ class ServerRules:
 def differences(pod: JsonObject, told: PodChanged | None, *, is_static: bool) -> Iterator[str]:
     """Where the server's status is not that of the node, though the server would take it.
 
-    A phase that is final there stays: an agent that has begun since may know less of the end, as when the sandbox from
-    whose date its deadline counted was replaced.
-
     It refuses that a container which has ended for good is told as one that waits or runs again, as it does in a new
     sandbox; a kubelet tells neither (pkg/kubelet/status/status_manager.go, checkContainerStateTransition)."""
     server = pod.get("status") or {}
@@ -147,10 +143,7 @@ def differences(pod: JsonObject, told: PodChanged | None, *, is_static: bool) ->
     own = plain_status(told.status, is_static=is_static)
     if any(status_problems(pod, {**pod, "status": own})):
         return
-    is_final = {server.get("phase"), own.get("phase")} <= TERMINAL
     for name in TOLD:
-        if is_final and name in OF_PHASE:
-            continue
         if (server.get(name) or None) != (own.get(name) or None):
             yield f"{name} is {server.get(name)} there and {own.get(name)} here"
     there = {each["type"]: each.get("status") for each in server.get("conditions") or ()}

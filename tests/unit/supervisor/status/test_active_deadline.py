@@ -151,8 +151,11 @@ def test_a_death_of_the_worker_that_stops_it_changes_nothing() -> None:
 # --- after a restart of the agent ---
 
 
-def found(policy: RestartPolicy, *, exit_code: int | None, ended_after_s: float = 0.0) -> tuple[str, str]:
-    """Phase and reason of a pod that an agent finds, with a deadline of 100 s that is over since long."""
+def found(
+    policy: RestartPolicy, *, exit_code: int | None, ended_after_s: float = 0.0, replaced_after_s: float = 0.0
+) -> tuple[str, str]:
+    """Phase and reason of a pod that an agent finds, with a deadline of 100 s that is over since long, in its first
+    sandbox or in the one that has taken its place."""
     wanted = Pod(
         metadata=ObjectMeta(name="a", namespace="default", uid="a"),
         spec=PodSpec(
@@ -170,7 +173,10 @@ def found(policy: RestartPolicy, *, exit_code: int | None, ended_after_s: float 
         finished_at=STARTED_AT + ended_after_s if ended else 0.0,
     )
     state = SandboxState.NOT_READY if ended else SandboxState.READY
-    sandbox = SandboxStatus(id="s", name="s", infra_id="i", attempt=0, state=state, created_at=STARTED_AT)
+    made_at, begun = STARTED_AT + replaced_after_s, rfc3339(STARTED_AT) if replaced_after_s else ""
+    sandbox = SandboxStatus(
+        id="s", name="s", infra_id="i", attempt=0, state=state, created_at=made_at, active_since=begun
+    )
     observed = RuntimePodStatus(uid="a", observed_at=1.0, sandboxes=(sandbox,), containers=(main,))
     given = StatusInput(pod=wanted, observed=observed, reasons={}, previous=None, was_observed_before=False)
     status = generate_pod_status(given, Instant(mono=2.0, wall=WALL))
@@ -195,6 +201,20 @@ def test_the_next_agent_tells_the_same(
     policy: RestartPolicy, exit_code: int | None, ended_after_s: float, expected: tuple[str, str]
 ) -> None:
     assert found(policy, exit_code=exit_code, ended_after_s=ended_after_s) == expected
+    assert found(policy, exit_code=exit_code, ended_after_s=ended_after_s, replaced_after_s=40.0) == expected
+
+
+def test_the_worker_is_told_since_when_a_pod_with_a_deadline_is_active() -> None:
+    """A worker writes that on the sandbox, and on those that come after it."""
+    talk = Talk()
+    talk.start(pod("a", 60))
+    talk.start("b")
+    start_time = talk.told["a"].status.start_time
+    talk.tick(after_s=30.0)
+    for each in "ab":
+        talk.update(pod(each, 60 if each == "a" else None, grace_s=7))
+        talk.see(running(each))
+    assert (talk.syncs["a"].active_since, talk.syncs["b"].active_since) == (start_time, "")
 
 
 def test_a_pod_that_an_earlier_agent_has_ended_makes_no_second_event() -> None:

@@ -162,6 +162,16 @@ def test_devices_are_signed_where_there_are_any() -> None:
     assert not owns({**signed[1], labels.DEVICES: ""})
 
 
+def test_since_when_a_pod_is_active_is_signed_where_it_is_told() -> None:
+    begun = write(SandboxLabels(**OF_POD, attempt=1, active_since="2026-01-02T03:04:05Z"))
+    signed = [ONE.signed_sandbox(SANDBOX_NAME, each) for each in (SANDBOX, begun)]
+    assert [each[labels.SIGNATURE].partition(":")[0] for each in signed] == ["2", "4"]
+    assert labels.read_sandbox({**signed[0], labels.ACTIVE_SINCE: begun[labels.ACTIVE_SINCE]}).active_since == ""
+    for found, is_ours in ((signed[1], True), ({**signed[1], labels.ACTIVE_SINCE: ""}, False)):
+        assert ONE.owns_pod(listed_pod(name=SANDBOX_NAME, labels=found, created_at=NEW)) is is_ours
+        assert signs_sandbox(KEY, SANDBOX_NAME, found) is is_ours
+
+
 # --- of before the key ---
 
 

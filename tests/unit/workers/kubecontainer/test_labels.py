@@ -71,6 +71,7 @@ def test_no_text_makes_reading_fail(text: str) -> None:
     sandbox = read_sandbox({key: text for key, _ in labels.SANDBOX.values()})
     container = read_container({key: text for key, _ in labels.CONTAINER.values()})
     assert (sandbox.attempt, sandbox.grace_period_s, sandbox.host_network) == (0, 30, False)
+    assert sandbox.active_since == ""
     assert (container.attempt, container.grace_period_s, container.backoff_s) == (0, 30, 0.0)
     assert (container.pre_stop, container.leaves_processes) == (None, False)
     assert len(msgspec.msgpack.encode(container)) < 1000

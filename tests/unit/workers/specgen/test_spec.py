@@ -28,6 +28,7 @@ TEST = ownership("test")
 PLACE = ContainerConfig(
     ownership=TEST, sandbox_id="abc", image=IMAGE, attempt=3, backoff_s=40.0, log_file=Path("/logs/main/3.log")
 )
+BEGUN = "2026-01-02T03:04:05Z"
 PODMAN_NAME = re.compile(r"[a-zA-Z0-9][a-zA-Z0-9_.-]*")
 
 
@@ -54,6 +55,7 @@ def test_a_sandbox() -> None:
                 labels.ATTEMPT: "2",
                 labels.HOST_NETWORK: "false",
                 labels.RESOURCES: "{}",
+                labels.ACTIVE_SINCE: "",
             },
         ),
         "exit_policy": "continue",
@@ -62,6 +64,14 @@ def test_a_sandbox() -> None:
         "hostname": "web",
         "portmappings": [],
     }
+
+
+@pytest.mark.parametrize(("deadline_s", "noted"), [(60, BEGUN), (None, "")])
+def test_a_sandbox_says_since_when_a_pod_with_a_deadline_is_active(deadline_s: int | None, noted: str) -> None:
+    """Only there: agents that know no such label take whatever has it for a stranger's."""
+    of = pod("main", active_deadline_seconds=deadline_s)
+    made = pod_spec(of, TEST, 1, PID_FILE, active_since=BEGUN)["labels"]
+    assert labels.read_sandbox(made).active_since == noted
 
 
 def test_only_ports_of_the_host_are_published() -> None:
