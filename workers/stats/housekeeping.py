@@ -1,9 +1,9 @@
 """When statistics are collected: every ten seconds while somebody asks, and not at all otherwise.
 
 Upstream's housekeeping runs for ever, every 10 to 15 s (pkg/kubelet/cadvisor/cadvisor_linux.go). Here a request begins
-it, and two minutes after the last one it ends; a request for which one snapshot is enough has one round. The first round
-is followed by another after a second, so that rates are there soon. A round that costs much makes the pause after it
-longer: never more than a hundredth of one CPU.
+it, and two minutes after the last one it ends; a request for which one snapshot is enough has one round. The first
+round is followed by another after a second, so that rates are there soon. A round that costs much makes the pause after
+it longer: never more than a hundredth of one CPU.
 
 The collector is imported when it is first asked for, and with it the types of what it collects.
 """
