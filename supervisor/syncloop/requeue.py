@@ -42,8 +42,8 @@ def due_in(done: SyncDone, now: Instant, settings: Settings, rng: random.Random,
 
 
 def periodic(now_mono: float, resync_s: float, pods: int, rng: random.Random) -> float:
-    """Seconds until the next sync of a pod that needs nothing. Within upstream's bounds, at a moment at which others are
-    synced too: a sync that finds nothing to do costs less than waking master and worker for it."""
+    """Seconds until the next sync of a pod that needs nothing. Within upstream's bounds, at a moment at which others
+    are synced too: a sync that finds nothing to do costs less than waking master and worker for it."""
     tick_s = resync_s * min(1 / MIN_TICKS, SYNCS_TOGETHER / pods)
     earliest = now_mono + jitter(resync_s, JITTER_FACTOR - tick_s / resync_s, rng)
     return math.ceil(earliest / tick_s) * tick_s - now_mono
