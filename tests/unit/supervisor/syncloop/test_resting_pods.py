@@ -12,8 +12,7 @@ from ipc.api.v1.container import Container, ResourceRequirements
 from ipc.api.v1.pod import Pod
 from ipc.messages.sync_error import SyncError
 from ipc.metrics import rootlet
-from ipc.podresources.node_resources import NodeResources
-from ipc.podresources.pod_cgroups import PodCgroups
+from ipc.podresources.node_resources import NodeResources, PodCgroups
 from ipc.shm.metric_cells import METERS
 from supervisor.admission.predicates import UNKNOWN_NODE
 from supervisor.protocol.events import HostAddressesChanged, SettingsChanged
