@@ -27,6 +27,13 @@ SYNCS: Final = Metric(
     source=Source.MASTER,
     labels=(label("error", *SYNC_ERRORS),),
 )
+RESTS: Final = Metric(
+    name="rootlet_periodic_syncs_passed_over_total",
+    type=_COUNTER,
+    help="Periodic syncs of pods that rest, which needed no worker",
+    source=Source.MASTER,
+    always=True,
+)
 EVENTS: Final = Metric(
     name="rootlet_events_total",
     type=_COUNTER,

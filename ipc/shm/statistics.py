@@ -29,6 +29,7 @@ class StatisticsBuffer:
         self._asked_at = words[8:16].cast("d")
         self._fresh_after = words[16:24].cast("d")
         self._newest_at = words[24:32].cast("d")
+        self._lasting_at = words[32:40].cast("d")
         self._mapping = mmap.mmap(-1, SNAPSHOTS * SNAPSHOT_BYTES)
         self._memory = memoryview(self._mapping)
         self.wanted = Bell()
@@ -43,9 +44,12 @@ class StatisticsBuffer:
 
     # --- for a reader ---
 
-    def ask(self, mono: float, fresh_after: float = 0.0) -> None:
-        """Statistics are wanted at this monotonic second, and for a while after it; collected after ``fresh_after``."""
+    def ask(self, mono: float, fresh_after: float = 0.0, *, lasting: bool = True) -> None:
+        """Statistics are wanted at this monotonic second, and for a while after it; collected after ``fresh_after``.
+        Not ``lasting``: one snapshot is enough."""
         self._asked_at[0] = mono
+        if lasting:
+            self._lasting_at[0] = mono
         self._fresh_after[0] = max(self._fresh_after[0], fresh_after)
         self.wanted.ring()
 
@@ -70,6 +74,11 @@ class StatisticsBuffer:
         return self._asked_at[0]
 
     @property
+    def lasting_at(self) -> float:
+        """Monotonic seconds at which they were last asked for by somebody who comes again; 0.0 before that."""
+        return self._lasting_at[0]
+
+    @property
     def fresh_after(self) -> float:
         """Monotonic seconds: some reader waits for a snapshot that is newer than this."""
         return self._fresh_after[0]
@@ -90,7 +99,7 @@ class StatisticsBuffer:
     def clear(self) -> None:
         """Forget all snapshots, and give their memory back."""
         self._count[0] = 0
-        self._newest_at[0] = 0.0
+        self._newest_at[0] = self._fresh_after[0] = 0.0
         self._mapping.madvise(mmap.MADV_REMOVE)
 
     def _cell(self, number: int) -> Cell:

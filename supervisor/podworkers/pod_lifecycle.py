@@ -63,6 +63,10 @@ class PodLifecycle:
         """TERMINATED was carried out as the pod is wanted now; a fresh view ends it."""
         self._has_made = False
         """The last sync has changed something, nothing of it has failed, and it was not observed yet."""
+        self.rested = 0
+        """How many periodic syncs in a row were passed over."""
+        self._found_nothing = False
+        """The last sync has found nothing to do, or what it has made was observed and is all that is wanted."""
         self._generation = 0
 
     # --- what is wanted of it ------------------------------------------------------------------------------------
@@ -133,12 +137,18 @@ class PodLifecycle:
         self.finished = self.finished and not view.is_running()
         is_own_work = is_newer and self._is_own_work(view)
         self._has_made = self._has_made and not is_newer
+        self._found_nothing = self._found_nothing or is_own_work
         self.pending = self.pending or not (self.finished or is_own_work)
 
     def _is_own_work(self, view: RuntimePodStatus) -> bool:
         """Whether the view shows what the last sync has made, and that this is all that is wanted: a sync would find
         nothing to do. Upstream makes it all the same; while many pods start, Podman has better use for the CPU."""
-        if self.pod is None or self.phase is not WorkType.SYNC or self.in_flight is not None or not self._has_made:
+        return self._has_made and self.in_flight is None and self.has_all(view)
+
+    def has_all(self, view: RuntimePodStatus) -> bool:
+        """Whether the view shows all that is wanted of the pod, and nothing else: its sandbox and its containers, which
+        run. Not of a pod with init containers."""
+        if self.pod is None or self.phase is not WorkType.SYNC:
             return False
         spec = self.pod.spec
         if spec.init_containers or spec.ephemeral_containers or len(view.containers) != len(spec.containers):
@@ -169,6 +179,19 @@ class PodLifecycle:
         return self.pending and self.in_flight is None and not self.at_rest
 
     @property
+    def is_settled(self) -> bool:
+        """Whether nothing has happened to the pod since it was found to need nothing."""
+        return self._found_nothing and not self.pending and self.in_flight is None
+
+    def rest(self) -> None:
+        """A periodic sync was passed over."""
+        self.rested += 1
+
+    def unsettle(self) -> None:
+        """The next periodic sync is made, for something beside the pod has changed."""
+        self._found_nothing = False
+
+    @property
     def can_move(self) -> bool:
         """Nothing of it is in its worker: no sync, and no preStop hook that a stop begun anew would find."""
         return self.in_flight is None and self.phase is not WorkType.TERMINATING
@@ -177,7 +200,8 @@ class PodLifecycle:
         """A SyncPod goes out."""
         assert self.in_flight is None, "two syncs of one pod"
         self._generation += 1
-        self._has_made = False
+        self._has_made = self._found_nothing = False
+        self.rested = 0
         self.pending = False
         self.dead_containers = ()
         self.in_flight = InFlight(slot, incarnation, self._generation, self.phase, self.removed)
@@ -195,6 +219,7 @@ class PodLifecycle:
         assert flight is not None
         has_failed = done.error or done.cancelled or any(result.error for result in done.results)
         self._has_made = done.changed and not has_failed
+        self._found_nothing = not done.changed and not has_failed and flight.kind is WorkType.SYNC
         if not done.error and not done.cancelled and flight.kind is self.phase:
             self._cleaned = flight.kind is WorkType.TERMINATED and flight.remove == self.removed
             self.pending = self.pending or flight.kind is not WorkType.SYNC

@@ -38,12 +38,12 @@ def due_in(done: SyncDone, now: Instant, settings: Settings, rng: random.Random,
         waits.append(max(done.retry_at - now.wall, SHORTEST_S))
     elif done.error or len(waits) < len(failed):
         waits.append(jitter(BACK_OFF_PERIOD_S, JITTER_FACTOR, rng))
-    return min(*waits, resync_s) if waits else _periodic(now.mono, resync_s, pods, rng)
+    return min(*waits, resync_s) if waits else periodic(now.mono, resync_s, pods, rng)
 
 
-def _periodic(now_mono: float, resync_s: float, pods: int, rng: random.Random) -> float:
-    """Within upstream's bounds, at a moment at which others are synced too: a sync that finds nothing to do costs less
-    than waking master and worker for it."""
+def periodic(now_mono: float, resync_s: float, pods: int, rng: random.Random) -> float:
+    """Seconds until the next sync of a pod that needs nothing. Within upstream's bounds, at a moment at which others
+    are synced too: a sync that finds nothing to do costs less than waking master and worker for it."""
     tick_s = resync_s * min(1 / MIN_TICKS, SYNCS_TOGETHER / pods)
     earliest = now_mono + jitter(resync_s, JITTER_FACTOR - tick_s / resync_s, rng)
     return math.ceil(earliest / tick_s) * tick_s - now_mono

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable, Mapping
+from typing import Final
 
 from ipc.api.v1.pod import Pod
 from ipc.host.clock import Instant
@@ -32,8 +33,10 @@ from ipc.messages.node_worker import (
 )
 from ipc.messages.pod_worker import ProbeResultChanged, ProbingStopped, SyncDone, WorkType
 from ipc.messages.sync_error import SyncError
+from ipc.metrics import rootlet as metrics
 from ipc.nodestatus.node import NodeCondition
 from ipc.podresources.node_resources import NodeResources
+from ipc.shm.metric_cells import METERS
 from supervisor.admission.predicates import UNKNOWN_NODE
 from supervisor.config.settings import Settings
 from supervisor.managers.allocation import AllocationManager
@@ -87,8 +90,11 @@ from supervisor.syncloop.pod_cgroups import PodCgroupPlans
 from supervisor.syncloop.pod_kills import PodKills
 from supervisor.syncloop.pod_updates import PodUpdates
 from supervisor.syncloop.resizes import Resizes
+from supervisor.syncloop.resting_pods import rests
 from supervisor.syncloop.volume_updates import VolumeUpdates
 from supervisor.syncloop.worker_updates import WorkerUpdates
+
+_RESTS: Final = METERS.counter(metrics.RESTS)
 
 
 class SyncLoop:
@@ -379,6 +385,8 @@ class SyncLoop:
 
     def _on_settings_changed(self, change: SettingsChanged, now: Instant) -> None:
         self._parts.settings_changed(change.settings)
+        for state in self._pod_table:
+            state.lifecycle.unsettle()
 
     def _on_node_stated(self, stated: NodeStated, now: Instant) -> None:
         """Pods that were admitted stay."""
@@ -387,6 +395,7 @@ class SyncLoop:
     def _on_host_addresses_changed(self, change: HostAddressesChanged, now: Instant) -> None:
         self._parts.statuses.host_addresses_changed(change.ips)
         for state in self._pod_table:
+            state.lifecycle.unsettle()
             self._announcer.report(state, now)
 
     def _on_devices_changed(self, change: DevicesChanged, now: Instant) -> None:
@@ -406,10 +415,7 @@ class SyncLoop:
         self._dispatcher.retry_waiting_for_sources()
         self._objects.tick(now)
         self._out.to_api(self._parts.statuses.expire_events(now))
-        for uid in self._parts.queue.pop_due(now.mono):
-            state = self._pod_table.get(uid)
-            if state is not None and not state.lifecycle.finished:
-                self._parts.resync(state)
+        self._sync_due(now)
         for uid in self._announcer.due_again(now):
             state = self._pod_table.get(uid)
             if state is not None:
@@ -421,6 +427,20 @@ class SyncLoop:
                 self._pod_table.touch((state.uid,))
         self._collect_garbage(now)
         self._node_pressure.tick(now)
+
+    def _sync_due(self, now: Instant) -> None:
+        parts = self._parts
+        for uid in parts.queue.pop_due(now.mono):
+            state = self._pod_table.get(uid)
+            if state is None or state.lifecycle.finished:
+                continue
+            if rests(state.lifecycle, parts.cache.get(uid), parts.node):
+                state.lifecycle.rest()
+                _RESTS.inc()
+                frequency_s, pods = parts.settings.sync_frequency_s, len(self._pod_table)
+                parts.queue.enqueue(uid, now.mono + requeue.periodic(now.mono, frequency_s, pods, self._rng))
+            else:
+                parts.resync(state)
 
     def _collect_unused_images(self, end: Callable[[Instant], None], now: Instant) -> None:
         """Before a pod is evicted because a disk is full (DeleteUnusedImages)."""

@@ -14,6 +14,7 @@ import msgspec
 from ipc.api.v1.container import Container, ContainerPort
 from ipc.api.v1.meta import ObjectMeta
 from ipc.api.v1.pod import Pod, PodSpec
+from ipc.api.v1.volume import EmptyDirVolumeSource, Volume
 from ipc.host.clock import Instant
 from ipc.kubecontainer.config_objects import ConfigObject, object_key
 from ipc.kubecontainer.hashing import container_hash, sandbox_hash
@@ -133,6 +134,13 @@ def pod(
             priority=priority,
         ),
     )
+
+
+def restless(uid: str) -> Pod:
+    """With a volume, which each sync looks at: no periodic sync of it is passed over."""
+    wanted = pod(uid)
+    volume = Volume(name="scratch", empty_dir=EmptyDirVolumeSource())
+    return msgspec.structs.replace(wanted, spec=msgspec.structs.replace(wanted.spec, volumes=(volume,)))
 
 
 def absent(uid: str) -> RuntimePodStatus:

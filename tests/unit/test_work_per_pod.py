@@ -115,6 +115,9 @@ def resync_with(pods: int) -> int:
     talk.say(SyncTick())
     for uid in list(talk.syncs):
         talk.done(uid)
+        state = talk.loop.state(uid)
+        assert state is not None
+        state.lifecycle.unsettle()  # else its periodic sync is passed over
     due = work_of(partial(talk.tick, 2 * talk.settings.sync_frequency_s)) // pods
     return due + work_of(partial(talk.done, "p1"))
 

@@ -1,8 +1,9 @@
 """When statistics are collected: every ten seconds while somebody asks, and not at all otherwise.
 
 Upstream's housekeeping runs for ever, every 10 to 15 s (pkg/kubelet/cadvisor/cadvisor_linux.go). Here a request begins
-it, and two minutes after the last one it ends. The first round is followed by another after a second, so that rates are
-there soon. A round that costs much makes the pause after it longer: never more than a hundredth of one CPU.
+it, and two minutes after the last one it ends; a request for which one snapshot is enough has one round. The first
+round is followed by another after a second, so that rates are there soon. A round that costs much makes the pause after
+it longer: never more than a hundredth of one CPU.
 
 The collector is imported when it is first asked for, and with it the types of what it collects.
 """
@@ -65,7 +66,7 @@ class Housekeeping:
         """Collect whenever that is wanted, for ever."""
         while True:
             while not self._is_wanted():
-                await self._buffer.wanted.wait()
+                await self._rest()
             await self._collect_while_wanted()
 
     async def fresh(self) -> bytes | None:
@@ -81,20 +82,34 @@ class Housekeeping:
         return self._buffer.read()
 
     def _is_wanted(self) -> bool:
-        asked_at = self._buffer.asked_at
-        return asked_at > 0.0 and self._clock.now().mono - asked_at <= KEEP_S
+        return self._is_lasting() or self._buffer.fresh_after > self._buffer.newest_at
+
+    def _is_lasting(self) -> bool:
+        lasting_at = self._buffer.lasting_at
+        return lasting_at > 0.0 and self._clock.now().mono - lasting_at <= KEEP_S
+
+    async def _rest(self) -> None:
+        """Until somebody asks. What there is stays as long as somebody may come again, and is forgotten then."""
+        kept_s = self._buffer.asked_at + KEEP_S - self._clock.now().mono if self._buffer.count else None
+        try:
+            async with asyncio.timeout(kept_s):
+                await self._buffer.wanted.wait()
+        except TimeoutError:
+            if self._collector is not None:
+                await asyncio.to_thread(self._collector.rest)
+            self._buffer.clear()
 
     async def _collect_while_wanted(self) -> None:
         collector = await self._ready()
         pause_s = FIRST_PAUSE_S
         while self._is_wanted():
             cost_s = await self._round(collector)
+            if not self._is_lasting():
+                return
             await self._pause(
                 max(pause_s, COST_FACTOR * cost_s), urgent_s=max(FIRST_PAUSE_S, URGENT_COST_FACTOR * cost_s)
             )
             pause_s = PERIOD_S * self._rng.uniform(1.0, MAX_JITTER)
-        await asyncio.to_thread(collector.rest)
-        self._buffer.clear()
 
     async def _ready(self) -> Collector:
         """The collector; with what an earlier incarnation of this process has counted."""

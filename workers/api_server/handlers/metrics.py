@@ -29,6 +29,9 @@ GZIP_LEVEL: Final = 1
 _WAITS: Final = {Endpoint.METRICS: 0.1, Endpoint.RESOURCE: 5.0, Endpoint.CADVISOR: 5.0}
 """How long a path waits for statistics, in seconds."""
 
+NAMES: Final = "name[]"
+"""Parameter of a request that wants some families alone, as Prometheus' client libraries have it; kubelets do not."""
+
 Handler = Callable[[web.Request], Awaitable[web.Response]]
 
 
@@ -42,6 +45,8 @@ class _Question(msgspec.Struct, frozen=True):
     """Problems of health checks, on their path."""
     snapshot: Snapshot | None
     """Statistics, on their paths and for the sizes of logs."""
+    names: frozenset[str]
+    """Families that the request names; none for all."""
 
 
 class Metrics:
@@ -57,25 +62,29 @@ class Metrics:
 
     async def _answer(self, request: web.Request, endpoint: Endpoint) -> web.Response:
         agent, store = await self._site.agent(), await self._site.synced()
+        names = frozenset(request.query.getall(NAMES, ()))
         question = _Question(
             endpoint,
             agent,
             store.pods.select(lambda _: True),
             self._health.problems() if endpoint is Endpoint.SLIS else {},
-            await self._snapshot(endpoint),
+            await self._snapshot(endpoint, names),
+            names,
         )
         accept, packed = request.headers.get(hdrs.ACCEPT, ""), "gzip" in request.headers.get(hdrs.ACCEPT_ENCODING, "")
         body, content_type = await asyncio.to_thread(self._render, question, accept, packed=packed)
         headers = {hdrs.CONTENT_TYPE: content_type, **({hdrs.CONTENT_ENCODING: "gzip"} if packed else {})}
         return web.Response(body=body, headers=headers)
 
-    async def _snapshot(self, endpoint: Endpoint) -> Snapshot | None:
-        """None where none is needed or to be had. For the sizes of logs alone nobody waits."""
+    async def _snapshot(self, endpoint: Endpoint, names: frozenset[str]) -> Snapshot | None:
+        """None where none is needed or to be had. For the sizes of logs alone nobody waits, and nothing goes on."""
         wait_s = _WAITS.get(endpoint)
-        if wait_s is None:
+        if wait_s is None or (names and not _has_statistics(names)):
             return None
         try:
             async with asyncio.timeout(wait_s):
+                if endpoint is Endpoint.METRICS:
+                    return await self._site.statistics.snapshot(wait_s=wait_s / 2, lasting=False)
                 return await self._site.statistics.snapshot()
         except (TimeoutError, ApiError):
             return None
@@ -85,7 +94,8 @@ class Metrics:
         from workers.api_server.metrics import exposition
 
         form = exposition.negotiated(accept)
-        body = exposition.render(self._families(question, form), form)
+        families, names = self._families(question, form), question.names
+        body = exposition.render((each for each in families if not names or each.metric.name in names), form)
         return gzip.compress(body, GZIP_LEVEL) if packed else body, form.value
 
     def _families(self, question: _Question, form: Format) -> Iterator[Family]:
@@ -117,3 +127,9 @@ class Metrics:
             if snapshot is not None:
                 yield statistics.log_family(snapshot)
                 yield from statistics.claim_families(snapshot)
+
+
+def _has_statistics(names: frozenset[str]) -> bool:
+    from ipc.metrics.statistics import METRICS
+
+    return any(metric.name in names for metric in METRICS)

@@ -29,15 +29,18 @@ class Statistics:
         self._news: asyncio.Task[None] | None = None
         self._decoded: tuple[int, Snapshot] | None = None
 
-    async def snapshot(self, *, rates: bool = False, max_age_s: float = MAX_AGE_S, wait_s: float = WAIT_S) -> Snapshot:
+    async def snapshot(
+        self, *, rates: bool = False, max_age_s: float = MAX_AGE_S, wait_s: float = WAIT_S, lasting: bool = True
+    ) -> Snapshot:
         """The newest snapshot, of at most that age in seconds; it is waited for when there is none.
 
         ``rates`` waits for the second one after a time in which nobody has asked, which has CPU use as a rate. An older
-        one is the answer when no newer one comes within ``wait_s``: its times say how old. Raises ApiError 503 when
-        there is none at all: the node worker may be about to start.
+        one is the answer when no newer one comes within ``wait_s``: its times say how old. Not ``lasting``: this one is
+        enough, and none is collected after it. Raises ApiError 503 when there is none at all: the node worker may be
+        about to start.
         """
         asked_at = self._clock.now().mono
-        self._buffer.ask(asked_at, asked_at - max_age_s)
+        self._buffer.ask(asked_at, asked_at - max_age_s, lasting=lasting)
         try:
             async with asyncio.timeout(wait_s):
                 while (found := self._newest()) is None or not _serves(found, asked_at - max_age_s, rates):

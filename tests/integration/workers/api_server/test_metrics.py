@@ -208,6 +208,20 @@ async def test_a_claim_is_told_once_however_many_pods_have_it(master: Master, ac
     assert {of for name, of in found if name in told} == {labels}
 
 
+async def test_a_request_that_names_families_has_these_alone_and_statistics_only_for_those_that_need_them(
+    master: Master,
+) -> None:
+    master.ready(pod_changed(1, "web"))
+    few = await scrape(master, "/metrics?name[]=kubelet_node_name&name[]=kubelet_desired_pods")
+    assert {name for name, _ in few} == {"kubelet_node_name", "kubelet_desired_pods"}
+    assert master.board.statistics.asked_at == 0.0, "no statistics for them"
+    publish(master)
+    sizes = await scrape(master, "/metrics?name[]=kubelet_volume_stats_used_bytes")
+    assert {name for name, _ in sizes} == {"kubelet_volume_stats_used_bytes"}
+    assert master.board.statistics.asked_at > 0.0
+    assert master.board.statistics.lasting_at == 0.0, "one snapshot is enough"
+
+
 async def test_an_answer_is_compressed_on_request(master: Master) -> None:
     master.ready()
     headers = {"Accept-Encoding": "gzip"}

@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 
 from ipc.messages.sync_error import SyncError
-from tests.harness.dialogue import PULL, STARTED, WALL, Talk, absent, pod, running
+from tests.harness.dialogue import PULL, STARTED, WALL, Talk, absent, pod, restless, running
 
 # --- what people see ---------------------------------------------------------------------------------------------
 
@@ -67,7 +67,7 @@ def test_an_unchanged_status_is_not_told_again() -> None:
 
 def test_a_sync_that_fails_again_for_the_same_reason_is_no_news() -> None:
     talk = Talk()
-    talk.start("a")
+    talk.start(restless("a"))
     before = len(talk.logs)
     for _ in range(5):
         talk.tick(100.0)
@@ -86,7 +86,7 @@ def test_a_sync_that_fails_again_for_the_same_reason_is_no_news() -> None:
 def test_that_podman_is_away_is_no_line_for_every_pod() -> None:
     talk = Talk()
     pods = ("a", "b", "c")
-    talk.start(*pods)
+    talk.start(*map(restless, pods))
     talk.levels.clear()
     talk.tick(200.0)
     talk.relist()

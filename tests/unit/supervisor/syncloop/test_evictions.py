@@ -5,7 +5,7 @@ from __future__ import annotations
 from ipc.kubecontainer.pod_failure import PodFailure
 from supervisor.protocol.events import EvictionsRestored
 from supervisor.protocol.source_updates import PodOperation
-from tests.harness.dialogue import Talk, absent, exited, pod, running
+from tests.harness.dialogue import Talk, absent, exited, pod, restless, running
 
 MESSAGE = 'Usage of EmptyDir volume "v" exceeds the limit "1Mi". '
 FAILURE = PodFailure(reason="Evicted", message=MESSAGE)
@@ -13,7 +13,7 @@ FAILURE = PodFailure(reason="Evicted", message=MESSAGE)
 
 def evicted(talk: Talk) -> list[str]:
     """Pod a runs, and its next sync finds that it has to go."""
-    talk.start(pod("a", grace_s=30))
+    talk.start(restless("a"))
     talk.tick(after_s=100.0)
     return talk.done("a", evicted=MESSAGE)
 

@@ -12,7 +12,7 @@ from ipc.kubecontainer.pod_failure import PodFailure, decode_failure, encode_fai
 from ipc.messages import event_reasons
 from supervisor.protocol.events import EvictionsRestored
 from supervisor.syncloop.pod_kills import PodKill
-from tests.harness.dialogue import Talk, absent, exited, pod, running
+from tests.harness.dialogue import Talk, absent, exited, pod, restless, running
 
 FAILURE = PodFailure(reason="Evicted", message="The node was low. ", disruption="The node was low. ")
 
@@ -79,7 +79,7 @@ def test_nobody_waits_longer_than_is_reasonable(grace_s: int, override_s: int | 
 
 
 def test_a_sync_under_way_is_cancelled() -> None:
-    ending = Ending("a")
+    ending = Ending(restless("a"))
     ending.talk.tick(after_s=100.0)
     kill = PodKill(failure=FAILURE)
     assert ending.talk.say(End("a", kill)) == ["cancel a"]  # type: ignore[arg-type]

@@ -13,7 +13,7 @@ from ipc.messages.node_worker import ObservationFailed
 from ipc.messages.pod_worker import SyncResult
 from ipc.messages.sync_error import SyncError
 from supervisor.protocol.source_updates import PodOperation
-from tests.harness.dialogue import PULL, STARTED, WALL, Talk, absent, exited, pod, running
+from tests.harness.dialogue import PULL, STARTED, WALL, Talk, absent, exited, pod, restless, running
 
 # --- a pod begins ------------------------------------------------------------------------------------------------
 
@@ -222,7 +222,7 @@ def due_in_s(talk: Talk, uid: str) -> int:
 )
 def test_the_next_sync_comes_in_time(error: str, results: tuple[SyncResult, ...], between_s: tuple[int, int]) -> None:
     talk = Talk()
-    talk.start("a")
+    talk.start(restless("a"))
     talk.tick(after_s=100.0)
     talk.see(running("a"))
     talk.done("a", error=error, results=results)
@@ -231,7 +231,7 @@ def test_the_next_sync_comes_in_time(error: str, results: tuple[SyncResult, ...]
 
 def test_after_a_sync_that_found_nothing_to_do_the_next_one_needs_no_look() -> None:
     talk = Talk()
-    talk.start("a")
+    talk.start(restless("a"))
     assert talk.tick(after_s=100.0) == ["sync a"]
     again = talk.syncs["a"]
     talk.done("a")
@@ -248,7 +248,7 @@ def test_after_a_sync_that_found_nothing_to_do_the_next_one_needs_no_look() -> N
 )
 def test_after_any_other_sync_the_next_one_needs_a_look(answer: dict[str, Any]) -> None:
     talk = Talk()
-    talk.start("a")
+    talk.start(restless("a"))
     talk.tick(after_s=100.0)
     asked = talk.done("a", **answer) + talk.tick(after_s=100.0)
     assert asked == ["observe a"]

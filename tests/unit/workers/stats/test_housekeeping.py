@@ -131,6 +131,39 @@ def test_it_goes_on_for_a_while_and_then_gives_everything_back(buffer: Statistic
     run(buffer, test)
 
 
+def test_one_for_whom_one_snapshot_is_enough_has_one_round(buffer: StatisticsBuffer) -> None:
+    async def test(world: World) -> None:
+        await world.reader.snapshot(lasting=False, max_age_s=60.0)
+        (collector,) = world.made
+        await asyncio.sleep(50.0)
+        await world.reader.snapshot(lasting=False, max_age_s=60.0)
+        assert len(collector.rounds) == 1, "what there is is new enough"
+        await asyncio.sleep(50.0)
+        await world.reader.snapshot(lasting=False, max_age_s=60.0)
+        assert len(collector.rounds) == 2
+        assert collector.rests == 0
+        await asyncio.sleep(KEEP_S + 1)
+        assert (len(collector.rounds), collector.rests, buffer.read()) == (2, 1, None)
+        await asyncio.sleep(KEEP_S + 1)
+        assert (len(collector.rounds), collector.rests) == (2, 1)
+
+    run(buffer, test)
+
+
+def test_one_who_comes_again_has_rates_soon_after_one_for_whom_one_snapshot_was_enough(
+    buffer: StatisticsBuffer,
+) -> None:
+    async def test(world: World) -> None:
+        await world.reader.snapshot(lasting=False)
+        began = world.clock.now().mono
+        with_rates = await world.reader.snapshot(rates=True)
+        assert with_rates.node.cpu is not None
+        assert with_rates.node.cpu.nano_cores == 5
+        assert world.clock.now().mono <= began + FIRST_PAUSE_S
+
+    run(buffer, test)
+
+
 def test_requests_keep_it_going(buffer: StatisticsBuffer) -> None:
     async def test(world: World) -> None:
         for _ in range(10):
