@@ -11,12 +11,12 @@ from unittest.mock import patch
 
 import msgspec
 
-from tests.sim.agent import Given
 from tests.sim.cluster.master import NodeAgent
 from tests.sim.cluster.network import SimConnection, SimNetwork
 from tests.sim.cluster.rules import ServerRules
 from tests.sim.cluster.server import SimServer
 from tests.sim.cluster.values import PodValues
+from tests.sim.given import Given
 from tests.sim.host import SimHost
 from tests.sim.loop import OWNER
 from tests.sim.pods import PRESENT, PROGRAMS, PULLED
