@@ -2,8 +2,8 @@
 
 A population of 300 pods takes minutes to come and to go: so it is started once, and is there in all rounds of the plan
 beside it, at whose ends the agent is killed. What is measured once has one figure, and no spread. Raw calls start and
-remove such a population before all that and after it: a storage on which hundreds of pods have come and gone need not be
-what it was.
+remove such a population before all that and after it: a storage on which hundreds of pods have come and gone need not
+be what it was.
 """
 
 from __future__ import annotations
