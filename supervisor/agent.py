@@ -26,6 +26,7 @@ from supervisor.config.settings import Settings
 from supervisor.control.configuration import Configuration
 from supervisor.podworkers.board_rows import SPARE_ROWS
 from supervisor.processes import listeners
+from supervisor.processes.child_specs import exec_spawn, service_spec
 from supervisor.processes.podman_service import choose_service
 from supervisor.processes.worker_pool import SLOTS
 from supervisor.processes.zygote import start_zygote
@@ -69,7 +70,9 @@ def run_agent(settings: Settings, load: LoadWorkerMain, config_path: Path | None
     mutation_slots = MutationSlots.create(slots=settings.podman.max_concurrent_mutations, members=SLOTS)
     gc.set_threshold(GC_THRESHOLD)
     spare_memory.fix_limits()
-    zygote, zygote_pid = start_zygote(board, load, sockets, mutation_slots)
+    podman = service_spec(service)  # takes longest to be there
+    first = exec_spawn(podman) if podman is not None else None
+    zygote, zygote_pid = start_zygote(board, load, sockets, mutation_slots, first)
     mutation_slots.close()
     set_process_name("rootlet-master")
     faulthandler.enable()  # systemd's watchdog aborts a master that hangs: where, its log says

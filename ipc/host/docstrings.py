@@ -13,6 +13,8 @@ _FUNCTION: Final = 0x3
 _HAS_DOCSTRING: Final = 0x4000000
 """CO_HAS_DOCSTRING, from 3.14 on. Before, the first constant of a function without a docstring is no text."""
 
+_LAST_INDEX: Final = 1
+"""Highest index of a docstring among the constants: each start of the agent looks through those of 700 modules."""
 _NAMES_OF_CLASS: Final = ("__name__", "__module__", "__qualname__", "__doc__")
 """Names that the code of a class with a docstring uses first, up to 3.12."""
 
@@ -39,15 +41,19 @@ def leave_out() -> None:
 
 def without_docstrings(code: CodeType) -> CodeType:
     """The same code, where ``__doc__`` is None of the module and all that it defines; nested as deep as the source."""
-    constants: list[object] = list(code.co_consts)
-    for index, constant in enumerate(constants):
-        if isinstance(constant, CodeType):
-            constants[index] = without_docstrings(constant)
-        elif isinstance(constant, str) and _is_docstring(code, index):
-            constants[index] = None
-    if all(old is new for old, new in zip(code.co_consts, constants, strict=True)):
-        return code
-    return code.replace(co_consts=tuple(constants))
+    constants: list[object] | None = None
+    for index, constant in enumerate(code.co_consts):
+        made: CodeType | None
+        if type(constant) is CodeType:
+            made = without_docstrings(constant)
+        elif index <= _LAST_INDEX and isinstance(constant, str) and _is_docstring(code, index):
+            made = None
+        else:
+            continue
+        if made is not constant:
+            constants = constants or list(code.co_consts)
+            constants[index] = made
+    return code if constants is None else code.replace(co_consts=tuple(constants))
 
 
 def _is_docstring(code: CodeType, index: int) -> bool:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from typing import Final
+
+from ipc.messages.zygote import Spawn
 from ipc.wire.boot import Role
 from supervisor.processes.podman_service import PodmanService
 from supervisor.processes.worker_pool import (
@@ -14,6 +17,21 @@ from supervisor.processes.worker_pool import (
     ChildSpec,
 )
 
+FIRST_INCARNATION: Final = 1
+"""Number of a slot's first incarnation."""
+
+
+def service_spec(service: PodmanService) -> ChildSpec | None:
+    """Podman's service, where it is a child of ours."""
+    if not service.argv:
+        return None
+    return ChildSpec(PODMAN_SLOT, Role.EXEC, "podman", service.argv, service.env, heartbeat=False)
+
+
+def exec_spawn(spec: ChildSpec, incarnation: int = FIRST_INCARNATION) -> Spawn:
+    """Command for a child that becomes another program."""
+    return Spawn(slot=spec.slot, incarnation=incarnation, role=spec.role, argv=spec.argv, env=spec.env)
+
 
 def child_specs(service: PodmanService, pod_workers: int, *, quarantine: bool = False) -> list[ChildSpec]:
     """Every child of the agent, as declared. ``quarantine``: a pod worker more, for pods that kill theirs."""
@@ -22,8 +40,8 @@ def child_specs(service: PodmanService, pod_workers: int, *, quarantine: bool = 
         ChildSpec(API_SLOT, Role.API_SERVER, "api", on_demand=True),
         ChildSpec(DIALER_SLOT, Role.DIALER, "dialer", on_demand=True),
     ]
-    if service.argv:
-        specs.insert(0, ChildSpec(PODMAN_SLOT, Role.EXEC, "podman", service.argv, service.env, heartbeat=False))
+    if (own := service_spec(service)) is not None:
+        specs.insert(0, own)
     if quarantine:
         specs.append(ChildSpec(QUARANTINE_SLOT, Role.POD_WORKER, "quarantine", expendable=True))
     return specs + [ChildSpec(FIRST_POD_SLOT + n, Role.POD_WORKER, f"pods-{n}") for n in range(pod_workers)]

@@ -18,6 +18,7 @@ from ipc.messages.zygote import SignalChild, Spawn, ZygoteCommand, ZygoteReport
 from ipc.wire.boot import Role, WorkerSettings
 from ipc.wire.channel import UNSENDABLE, Channel, ChannelClosed, ChannelFull, FrameTooLarge, ProtocolError
 from ipc.wire.packets import PacketLink
+from supervisor.processes.child_specs import exec_spawn
 from supervisor.processes.worker_pool import KillChild, SpawnChild
 
 ChildChannel = Channel[ChildCommand, ChildReport]
@@ -80,9 +81,7 @@ class Links:
         it: then the zygote was not asked."""
         spec = command.spec
         if spec.role is Role.EXEC:
-            self._command(
-                Spawn(slot=spec.slot, incarnation=command.incarnation, role=spec.role, argv=spec.argv, env=spec.env)
-            )
+            self._command(exec_spawn(spec, command.incarnation))
             return
         crash_fd = self._crashes[spec.slot, command.incarnation] = os.memfd_create(f"rootlet-crash-{spec.name}")
         ours, theirs = socket.socketpair()

@@ -60,12 +60,17 @@ class Child(msgspec.Struct, frozen=True):
 
 
 def start_zygote(
-    board: Board, load: LoadWorkerMain, sockets: Sequence[Path], mutation_slots: MutationSlots | None = None
+    board: Board,
+    load: LoadWorkerMain,
+    sockets: Sequence[Path],
+    mutation_slots: MutationSlots | None = None,
+    first: Spawn | None = None,
 ) -> tuple[socket.socket, int]:
     """Fork the zygote; returns the master's end of its link (SOCK_SEQPACKET) and its pid.
 
     What children run is imported there, by ``load``: the master needs none of it. When the zygote outlives the master
-    it removes ``sockets``.
+    it removes ``sockets``. ``first``: another program, which begins while all that is imported; the master asks for it
+    all the same, and gets the report.
 
     Must be called before the master has an event loop or a second thread, and before it has imported what nobody else
     needs: a page that exists by then and is written to later is kept twice.
@@ -75,7 +80,7 @@ def start_zygote(
     pid = os.fork()
     if pid == 0:
         ours.close()
-        _run_and_exit(lambda: _Zygote(theirs, board, load, sockets, mutation_slots).run())
+        _run_and_exit(lambda: _Zygote(theirs, board, load, sockets, mutation_slots, first).run())
     theirs.close()
     return ours, pid
 
@@ -97,6 +102,7 @@ class _Zygote:
         load: LoadWorkerMain,
         sockets: Sequence[Path],
         mutation_slots: MutationSlots | None,
+        first: Spawn | None,
     ) -> None:
         self._link: Link = PacketLink(sock, ZYGOTE.commands)
         self._board = board
@@ -104,6 +110,8 @@ class _Zygote:
         self._load = load
         self._worker_main: WorkerMain
         self._sockets = sockets
+        self._first = first
+        """Answered before it is asked for."""
         self._children: dict[int, Child] = {}
         """By pidfd."""
         self._file_limit = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
@@ -115,9 +123,11 @@ class _Zygote:
         for signum in (signal.SIGINT, *CHILD_SIGNALS):
             signal.signal(signum, signal.SIG_IGN)
         set_process_name("rootlet-zygote")
+        self._poll.register(self._link.fileno(), select.POLLIN)
+        if self._first is not None:
+            self._spawn(self._first, [])
         self._worker_main = self._load()
         _make_pages_shareable()
-        self._poll.register(self._link.fileno(), select.POLLIN)
         while self._serve_once():
             pass
         self._end_children()
@@ -151,6 +161,8 @@ class _Zygote:
 
     def _handle(self, command: ZygoteCommand, fds: list[int]) -> None:
         match command:
+            case Spawn() if command == self._first:
+                self._first = None
             case Spawn():
                 self._spawn(command, fds)
             case SignalChild():

@@ -49,6 +49,7 @@ class _Basis(msgspec.Struct, frozen=True):
 
     pod: Pod
     observed: RuntimePodStatus
+    """Without its date, of which a status says nothing: 1.0, or 0.0 of a pod that nobody has observed."""
     reasons: Mapping[str, SyncResult]
     probe_results: Mapping[str, ProbeResults]
     host_ips: tuple[str, ...]
@@ -324,7 +325,7 @@ class StatusManager:
         record = self._record(state.uid)
         return _Basis(
             pod=pod,
-            observed=self._texts.observed(state, observed),
+            observed=_undated(self._texts.observed(state, observed)),
             reasons=dict(self._reasons.of_pod(state.uid)),
             probe_results=dict(probe_results),
             host_ips=self._host_ips,
@@ -431,6 +432,10 @@ def _with_gates(status: PodStatus | None, pod: Pod) -> PodStatus | None:
     kept = (condition for condition in status.conditions if condition.type not in gates)
     stated = (condition for condition in pod.status.conditions if condition.type in gates)
     return msgspec.structs.replace(status, conditions=(*kept, *stated))
+
+
+def _undated(observed: RuntimePodStatus) -> RuntimePodStatus:
+    return msgspec.structs.replace(observed, observed_at=float(observed.observed_at > 0.0))
 
 
 def _has_exceeded_deadline(status: PodStatus | None) -> bool:

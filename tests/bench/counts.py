@@ -20,6 +20,11 @@ def counts_of(workers: Iterable[Mapping[str, Any]], counter: str) -> dict[Incarn
     return {(worker["name"], worker["incarnation"]): worker["counters"].get(counter, 0) for worker in counting}
 
 
+def counted_by_any(counts: Counts) -> Counts:
+    """Without those that have counted nothing: the API server, asked seldom, is another incarnation at each look."""
+    return {who: count for who, count in counts.items() if count}
+
+
 def counted_between(before: Counts, after: Counts) -> int:
     """By those that are there at the second look. What others have counted since the first one is not known, and left
     out."""

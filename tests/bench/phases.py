@@ -36,7 +36,7 @@ from ipc.metrics import rootlet as metrics
 from supervisor.client.http import AgentClient, pods_path
 from supervisor.load_test.processes import read_usage, take_snapshot
 from tests.bench.budgets import ALL
-from tests.bench.counts import Counts, counted_between, counts_of
+from tests.bench.counts import Counts, counted_between, counted_by_any, counts_of
 from tests.bench.memory import taken_by
 from tests.bench.raw_pods import FORCE, first_place, in_flight, make_pods, pods_of, remove_pod, start_pod
 from tests.bench.schedule import Phase, Step
@@ -312,30 +312,27 @@ class Bench:
             self._record_calls("idle", calls, counted_between(syncs, self._count("syncs")) + self._rests() - rests)
 
     def respawn(self) -> None:
-        """kill -9 of the agent and its service, and the next start."""
+        """kill -9 of the agent and its service, and the next start. Readiness is watched: who asks for all pods again
+        and again takes a CPU of the two from those who are to find out."""
         agent = self._agent
         for process in agent.marked_processes():
             with contextlib.suppress(psutil.NoSuchProcess):
                 process.kill()
         assert agent.wait_end() == -signal.SIGKILL
-        began = monotonic()
+        began, begun = monotonic(), wall()
         agent.respawn()
-        moments = {"answer_s": any, "ready_s": all}
-        for figure, is_met in moments.items():
-            self._until_shown(len(self._wanted), is_met, figure)
-            self._record(Side.ROOTLET, f"respawn.{figure}", monotonic() - began)
+        agent.until(lambda: self._shown() == len(self._wanted), "the first answer", DEADLINE_S, MOMENT_POLL_S)
+        self._record(Side.ROOTLET, "respawn.answer_s", monotonic() - began)
+        _until_ready(self._client, set(self._wanted), begun)
+        self._record(Side.ROOTLET, "respawn.ready_s", monotonic() - began)
         agent.until(lambda: agent.is_up(sources_ready=True), "the agent is up", START_DEADLINE_S)
 
-    def _until_shown(self, count: int, is_met: Callable[[Sequence[bool]], bool], what: str) -> None:
-        def shown() -> bool:
-            try:
-                pods = self._agent.pods()
-            except (OSError, http.client.HTTPException):
-                return False
-            ready = [is_ready(pod) for pod in pods.values()]
-            return len(ready) == count and (is_met is any or is_met(ready))
-
-        self._agent.until(shown, what, DEADLINE_S, MOMENT_POLL_S)
+    def _shown(self) -> int:
+        """Number of pods in an answer; 0 without one."""
+        try:
+            return len(self._agent.pods())
+        except (OSError, http.client.HTTPException):
+            return 0
 
     def _restarted(self, names: Sequence[str]) -> bool:
         pods = self._agent.pods()
@@ -389,7 +386,7 @@ class Bench:
         for _ in range(MAX_COUNTS):
             sleep(COUNT_EVERY_S)
             before, found = found, self._count(counter)
-            if before == found:
+            if counted_by_any(before) == counted_by_any(found):
                 return found
         raise AssertionError(f"{counter} still rises: {before} to {found}")
 

@@ -1,7 +1,9 @@
 """The steps of one run of `make bench`, in their order. Pure.
 
 A population of 300 pods takes minutes to come and to go: so it is started once, and is there in all rounds of the plan
-beside it, at whose ends the agent is killed. What is measured once has one figure, and no spread.
+beside it, at whose ends the agent is killed. What is measured once has one figure, and no spread. Raw calls start and
+remove such a population before all that and after it: a storage on which hundreds of pods have come and gone need not
+be what it was.
 """
 
 from __future__ import annotations
@@ -75,6 +77,8 @@ def _populated(beside: bool, many: bool, rounds: int) -> Iterator[Step]:
         if many:
             yield Step(MANY.name, Phase.RESPAWN, number)
     yield Step(MANY.name, Phase.STOP)
+    if many:
+        yield Step(MANY.name, Phase.RAW, 2)
 
 
 def _numbers(rounds: int) -> range:

@@ -261,9 +261,12 @@ def quantile(samples: Sequence[float], part: float) -> float:
 
 
 def _ratio(raw: Spread | None, rootlet: Spread | None) -> float | None:
+    """Median of the rounds' ratios, or the ratio of the medians where not as many rounds were measured of both."""
     if raw is None or rootlet is None or not all(raw.rounds):
         return None
-    return statistics.median(ours / theirs for ours, theirs in zip(rootlet.rounds, raw.rounds, strict=False))
+    if len(rootlet.rounds) != len(raw.rounds):
+        return rootlet.median / raw.median
+    return statistics.median(ours / theirs for ours, theirs in zip(rootlet.rounds, raw.rounds, strict=True))
 
 
 def _is_met(row: Row, rootlet: Spread | None, ratio: float | None) -> bool | None:

@@ -33,6 +33,7 @@ def test_the_population_comes_and_goes_once_and_is_there_in_all_rounds_beside_it
     (_, steps) = schedules(ALL, ROUNDS)
     counted = Counter((step.plan, step.phase) for step in steps)
     assert counted[MANY.name, Phase.START] == counted[MANY.name, Phase.STOP] == counted[MANY.name, Phase.IDLE] == 1
+    assert counted[MANY.name, Phase.RAW] == 2
     assert counted[MANY.name, Phase.RESPAWN] == ROUNDS
     assert {counted[BESIDE.name, phase] for phase in (Phase.RAW, Phase.START, Phase.RESTART, Phase.STOP)} == {ROUNDS}
     assert all(MANY.name in there for step, there in running(steps) if step.plan == BESIDE.name)

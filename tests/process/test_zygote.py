@@ -63,11 +63,15 @@ class Zygote:
         return ours, report.pid
 
     def hear(self) -> ZygoteReport:
-        ready, _, _ = select.select([self.link.fileno()], [], [], DEADLINE_S)
-        assert ready, "the zygote said nothing in time"
-        received = self.link.receive()
-        assert received is not None
-        return received[0]
+        return hear(self.link)
+
+
+def hear(link: PacketLink[ZygoteCommand, ZygoteReport]) -> ZygoteReport:
+    ready, _, _ = select.select([link.fileno()], [], [], DEADLINE_S)
+    assert ready, "the zygote said nothing in time"
+    received = link.receive()
+    assert received is not None
+    return received[0]
 
 
 @pytest.fixture
@@ -129,6 +133,29 @@ def test_a_signal_reaches_only_the_incarnation_that_it_names(zygote: Zygote) -> 
         assert link.recv(100) == b"alive"
         zygote.link.send(SignalChild(slot=3, incarnation=5, signum=signal.SIGKILL))
         assert zygote.hear() == Exited(slot=3, incarnation=5, pid=pid, exit_code=-signal.SIGKILL)
+
+
+def test_the_first_program_runs_once_and_before_the_childrens_code_is_loaded(tmp_path: Path) -> None:
+    out = tmp_path / "begun"
+    first = Spawn(slot=2, incarnation=1, role=Role.EXEC, argv=("sh", "-c", "echo x >> $OUT"), env={"OUT": str(out)})
+
+    def load() -> Callable[[ChildContext], int]:
+        until(out.exists)
+        return echo_worker
+
+    sock, pid = start_zygote(Board.create(worker_slots=8, pod_rows=1), load, [], None, first)
+    link: PacketLink[ZygoteCommand, ZygoteReport] = PacketLink(sock, ZygoteReport)
+    try:
+        again = Spawn(slot=2, incarnation=2, role=Role.EXEC, argv=first.argv, env=first.env)
+        for command in (first, again):
+            link.send(command)
+        reports = [hear(link) for _ in range(4)]
+        assert [report.incarnation for report in reports if isinstance(report, Spawned)] == [1, 2]
+        assert {report.incarnation for report in reports if isinstance(report, Exited)} == {1, 2}
+        assert out.read_text() == "x\nx\n"
+    finally:
+        link.close()
+        os.waitpid(pid, 0)
 
 
 def test_a_program_of_its_own_is_signalled_as_a_group(zygote: Zygote) -> None:

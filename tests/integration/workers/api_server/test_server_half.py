@@ -41,6 +41,26 @@ with functions_later():
 assert the_same is argparse
 """
 
+MIME = """
+import mimetypes, pathlib
+from workers.api_server.server_half import functions_later, leave_client_out
+leave_client_out()
+known = mimetypes.knownfiles
+read = []
+mimetypes.MimeTypes.read = lambda self, *names: read.append(names)
+assert known, "Python names the lists of hosts"
+with functions_later():
+    import aiohttp.web
+assert not read, read
+assert mimetypes.knownfiles == known
+assert not mimetypes.inited
+"""
+
+
+def test_the_hosts_lists_of_mime_types_are_read_by_who_asks_for_one() -> None:
+    done = subprocess.run([sys.executable, "-c", MIME], capture_output=True, text=True, timeout=60)
+    assert done.returncode == 0, done.stderr
+
 
 def test_functions_of_modules_that_a_server_does_without_import_them_when_called() -> None:
     done = subprocess.run([sys.executable, "-c", LATER], capture_output=True, text=True, timeout=60)

@@ -36,6 +36,12 @@ def test_from_the_same_nothing_is_generated() -> None:
     assert generated_by(talk_of(pod("p1"))) == 0
 
 
+def test_the_date_of_an_observation_is_no_cause() -> None:
+    talk = talk_of(pod("p1"))
+    talk.see(running("p1"))
+    assert generated_by(talk) == 0
+
+
 def test_another_cause_counts_until_it_is_known_that_its_status_stays() -> None:
     talk = talk_of(pod("p1"))
     assert [generated_by(talk, host_ip="10.0.0.2") for _ in range(3)] == [1, 1, 0]
