@@ -39,6 +39,8 @@ EXISTS_TRIES: Final = 5
 """Podman cannot tell while another image goes, whose layer it has just read of."""
 PATIENCE: Final = float(os.environ.get("ROOTLET_TEST_PATIENCE", "1"))
 """So many times its deadline a condition may take: an emulated machine is slow (tests/hosts/vm)."""
+REMOVAL_S: Final = 30.0
+REMOVAL_POLL_S: Final = 0.5
 POLLS: Final = 20
 """A wait that may be asked about less often is noticed by a twentieth of its time late."""
 APPLETS: Final = "sh sleep true false cat echo ls httpd wget nc kill ps touch mkdir rm id env hostname date head"
@@ -188,6 +190,25 @@ def podman(*arguments: str) -> str:
     )
     assert done.returncode == 0, f"podman {' '.join(arguments)}: {done.stderr}"
     return done.stdout
+
+
+def remove_by_force(kind: str, *names: str) -> None:
+    """Remove images or volumes with the containers that need them. Podman fails while another one of its commands, or
+    a service, removes the pod of such a container."""
+    failures: list[str] = []
+
+    def removed() -> bool:
+        try:
+            podman(kind, "rm", "--force", *names)
+        except AssertionError as failure:
+            failures.append(str(failure))
+            return False
+        return True
+
+    try:
+        wait_until(removed, REMOVAL_S, REMOVAL_POLL_S)
+    except AssertionError as late:
+        raise AssertionError(f"{late}: {failures[-1]}") from late
 
 
 def wait_until(

@@ -45,7 +45,7 @@ def environ(pid: int) -> str:
 async def environment(host: PodmanHost, of: Container, **request: Any) -> dict[str, str]:
     """Environment of the container's first process, once it says that it is ready."""
     done = await host.sync(host.pod(of), **request)
-    assert (done.error, errors(done)) == ("", [])
+    assert (done.error, errors(done)) == ("", []), done.results
     await host.logged("main", 0, "ready")
     found = await host.until("main", ContainerState.RUNNING)
     words = environ(found.pid).split("\0")

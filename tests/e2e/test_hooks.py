@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import shutil
-from collections.abc import Iterator
+import weakref
+from collections.abc import Iterator, Mapping
 from operator import itemgetter
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, TextIO
 
 import pytest
 
@@ -15,7 +17,7 @@ from ipc.host.clock import monotonic
 from tests.e2e.agent import DEADLINE_S, MOMENT_POLL_S, Agent, restart_count
 from tests.e2e.conftest import NewAgent
 from tests.e2e.manifests import IGNORE_TERM, STAY, Json, container, pod
-from tests.podman_service import IMAGE, podman
+from tests.podman_service import IMAGE, podman, remove_by_force
 
 pytestmark = [pytest.mark.e2e, pytest.mark.podman]
 
@@ -40,26 +42,28 @@ def pre_stop(handler: Json) -> dict[str, Any]:
 
 
 class Listener:
-    """Words of the containers of one pod, also when their logs have gone with the pod."""
+    """Words of the containers of one pod. Their logs are held open: they go with the pod."""
 
     def __init__(self, agent: Agent, name: str) -> None:
         self._agent, self._name = agent, name
-        self._heard: dict[Path, str] = {}
+        self._logs: dict[Path, TextIO] = {}
+        weakref.finalize(self, _close_all, self._logs)
 
     def words(self) -> list[tuple[str, str]]:
         """(container, word), in the order in which they were said; conmon dates lines that it reads at once alike."""
         lines = [
-            (line.split(" ", 3), path.parent.name) for path, text in self._heard.items() for line in text.splitlines()
+            (line.split(" ", 3), path.parent.name)
+            for path, log in self._logs.items()
+            for line in _whole(log).splitlines()
         ]
         said = [(parts[0], container, parts[3]) for parts, container in lines if len(parts) == 4]
         return [(container, word) for _, container, word in sorted(said, key=itemgetter(0))]
 
     def listen(self) -> None:
         for path in Path(self._agent.settings["podLogsDir"]).glob(f"*_{self._name}_*/*/*.log"):
-            try:
-                self._heard[path] = path.read_text()
-            except FileNotFoundError:
-                continue  # it goes with its pod just now
+            if path not in self._logs:
+                with contextlib.suppress(FileNotFoundError):  # it goes with its pod just now
+                    self._logs[path] = path.open()
 
     def until_said(self, *words: tuple[str, str]) -> None:
         def said() -> bool:
@@ -79,6 +83,16 @@ class Listener:
 
         self._agent.until(down, f"{self._name} is down", deadline_s, MOMENT_POLL_S)
         return monotonic() - began
+
+
+def _whole(log: TextIO) -> str:
+    log.seek(0)
+    return log.read()
+
+
+def _close_all(logs: Mapping[Path, TextIO]) -> None:
+    for log in logs.values():
+        log.close()
 
 
 def go(agent: Agent, name: str, deadline_s: float = DEADLINE_S) -> tuple[float, list[tuple[str, str]]]:
@@ -207,7 +221,7 @@ def signalled_image() -> Iterator[str]:
     finally:
         podman("rm", made)
     yield SIGNALLED_IMAGE
-    podman("image", "rm", "--force", SIGNALLED_IMAGE)
+    remove_by_force("image", SIGNALLED_IMAGE)
 
 
 def test_the_stop_signal_is_the_manifests(agent: Agent) -> None:

@@ -13,7 +13,7 @@ import pytest
 
 from tests.e2e.agent import Agent, Json
 from tests.e2e.volumes import HERE, claim, mount, mounting, volume, wish
-from tests.podman_service import podman
+from tests.podman_service import podman, remove_by_force
 
 pytestmark = [pytest.mark.e2e, pytest.mark.podman]
 
@@ -104,7 +104,7 @@ def test_a_claim_without_a_class_is_given_a_volume_in_podman_of_its_name(agent: 
         agent.until(lambda: name not in rows(agent, "pvc"), "the claim is gone")
         assert name in podman("volume", "ls", "--format", "{{.Name}}").split()
     finally:
-        podman("volume", "rm", "--force", name)
+        remove_by_force("volume", name)
 
 
 def test_the_policy_delete_takes_a_directory_below_tmp_and_the_volume_is_free_again(agent: Agent, place: Path) -> None:

@@ -19,7 +19,7 @@ from tests.e2e.agent import Agent, Json
 from tests.e2e.manifests import STAY, container, pod
 from tests.e2e.volumes import HERE, claim, ephemeral, mount, volume, wish
 from tests.kubelet_tables.runner import SHARED
-from tests.podman_service import podman
+from tests.podman_service import remove_by_force
 
 pytestmark = [pytest.mark.e2e, pytest.mark.podman]
 
@@ -200,7 +200,7 @@ def claiming(agent: Agent) -> Iterator[Path]:
         yield local
         agent.remove("claiming", "stats-local", "stats-host", "stats-pv-local", "stats-pv-host")
         agent.until_gone(["claiming"])
-        podman("volume", "rm", "--force", podman_claim)
+        remove_by_force("volume", podman_claim)
 
 
 @pytest.mark.timeout(300)

@@ -10,7 +10,7 @@ import pytest
 from tests.e2e.agent import Agent, restart_count
 from tests.e2e.manifests import STAY, container, pod
 from tests.e2e.volumes import claim, empty_dir, host_path, mount, mounting, pod_directory, unshare
-from tests.podman_service import podman
+from tests.podman_service import podman, remove_by_force
 
 pytestmark = [pytest.mark.e2e, pytest.mark.podman]
 
@@ -28,7 +28,7 @@ def disk(agent: Agent) -> Iterator[str]:
         "sh", "-c", f"mkdir {place}/in; echo x > {place}/in/file; chmod 600 {place}/in/file; ln -s /etc {place}/link"
     )
     yield name
-    podman("volume", "rm", "--force", name)
+    remove_by_force("volume", name)
 
 
 def test_volumes_belong_to_the_group(agent: Agent, disk: str) -> None:

@@ -22,7 +22,7 @@ from tests.e2e.volumes import (
     pod_directory,
     unshare,
 )
-from tests.podman_service import IMAGE, podman
+from tests.podman_service import IMAGE, podman, remove_by_force
 from workers.volumemanager.plugins.back_off import INITIAL_PAUSE_S
 
 pytestmark = [pytest.mark.e2e, pytest.mark.podman]
@@ -43,7 +43,7 @@ def claim_name(agent: Agent) -> Iterator[str]:
     """A claim of a name that nobody else uses; its volume goes with the test."""
     name = f"{agent.instance}-data"
     yield name
-    podman("volume", "rm", "--force", name)
+    remove_by_force("volume", name)
 
 
 @pytest.fixture(scope="module")
