@@ -231,7 +231,10 @@ def test_commands_have_the_containers_groups(
 ) -> None:
     """The container's own process, a command of a client (through Podman's service) and a probe's (direct)."""
     name = request.node.callspec.id.replace(" ", "-")
-    probe = {"exec": {"command": ["sh", "-c", f"({IDS}) > /tmp/probe"]}, "periodSeconds": 1}
+    probe = {
+        "exec": {"command": ["sh", "-c", f"({IDS}) > /tmp/new; busybox mv /tmp/new /tmp/probe"]},
+        "periodSeconds": 1,
+    }
     main = container("main", f"({IDS}) > /tmp/own; {STAY}", securityContext=of_container, readinessProbe=probe)
     main["volumeMounts"] = [{"name": "tmp", "mountPath": "/tmp"}]
     agent.run(pod(name, main, securityContext=of_pod, volumes=[{"name": "tmp", "emptyDir": {}}]))
