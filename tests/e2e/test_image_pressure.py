@@ -32,10 +32,16 @@ from tests.registry import Registry
 
 pytestmark = [pytest.mark.e2e, pytest.mark.podman, pytest.mark.slow, pytest.mark.timeout(TEST_S)]
 
+TINY: Final = 16 * MIB
 SMALL: Final = 32 * MIB
 LARGE: Final = 64 * MIB
 """Three small images and a large one are more than the node has (`imagefs_agent`), the large one alone is not, nor are
-the small ones."""
+the small ones. Nor is it with three tiny ones: a pull that is more than the node has makes it short before its pod can
+be to blame, and another one goes."""
+WRITTEN: Final = 48 * MIB
+"""With three tiny images and the large one it is."""
+MORE: Final = 32 * MIB
+"""The node wants so much more than its threshold once it was short: with the image of the pod that went it has less."""
 
 
 @pytest.fixture
@@ -55,7 +61,13 @@ def filling(store_in_memory: Path, shop: Registry, in_memory: Path, tmp_path: Pa
         agent.environment |= environment
         return agent
 
-    agent, _ = imagefs_agent(make, store_in_memory, in_memory, imageMinimumGCAge="1s")
+    agent, _ = imagefs_agent(
+        make,
+        store_in_memory,
+        in_memory,
+        imageMinimumGCAge="1s",
+        evictionMinimumReclaim={"imagefs.available": str(MORE)},
+    )
     return agent
 
 
@@ -94,10 +106,10 @@ def test_of_pods_whose_images_are_all_in_use_the_one_with_the_largest_layer_goes
     filling: Agent, shop: Registry
 ) -> None:
     """Images are nobody's use: the pods are ranked by what they have written. That of the pod that went is unused."""
-    crowd, small = Crowd(filling), ("small-1", "small-2", "small-3")
-    for name in small:
-        run_from(filling, shop, name, SMALL)
-    writes = f"busybox head -c {8 * MIB} /dev/zero > /written; {STAY}"
+    crowd, tiny = Crowd(filling), ("tiny-1", "tiny-2", "tiny-3")
+    for name in tiny:
+        run_from(filling, shop, name, TINY)
+    writes = f"busybox head -c {WRITTEN} /dev/zero > /written; {STAY}"
     run_from(filling, shop, "large", LARGE, writes)
     status = until_evicted(filling, "large")
     assert_told(filling, "large", "ephemeral-storage")
@@ -106,7 +118,7 @@ def test_of_pods_whose_images_are_all_in_use_the_one_with_the_largest_layer_goes
     assert "request is 0, has larger consumption of ephemeral-storage" in status["message"]
     filling.until(lambda: not stored(shop, "large"), "its image is gone", EVICTED_S)
     until_relieved(filling, "DiskPressure")
-    filling.until_ready(small)
-    assert stored(shop, *small) == set(small)
+    filling.until_ready(tiny)
+    assert stored(shop, *tiny) == set(tiny)
     crowd.assert_undisturbed()
     assert evicted(filling) == ["large"]
