@@ -100,10 +100,12 @@ class PodUpdates:
         if self.is_stopping:
             return
         self._hurries = update.hurries
-        # Pods that an agent before has evicted are known before all others, who may have to wait for their room.
-        for pod in sorted(update.pods, key=self._turn):
-            self._handlers[update.op](pod, update.source, now)
-        self._hurries = False
+        try:
+            # Pods that an agent before has evicted are known before all others, who may have to wait for their room.
+            for pod in sorted(update.pods, key=self._turn):
+                self._handlers[update.op](pod, update.source, now)
+        finally:
+            self._hurries = False
 
     def statuses_due(self, now: Instant) -> None:
         """Say what was put off while others were on their way to their workers."""
