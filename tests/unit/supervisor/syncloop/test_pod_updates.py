@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import msgspec
 import pytest
 
 from ipc.api.annotations import API_SOURCE
 from ipc.api.v1.pod import Pod
-from ipc.api.v1.status import PodStatus
+from ipc.api.v1.status import PodPhase, PodStatus
 from ipc.messages.sync_error import SyncError
 from supervisor.protocol.source_updates import PodOperation, PodUpdate
 from tests.harness.dialogue import POD_SLOT, Talk, absent, exited, pod, running
@@ -400,7 +398,7 @@ def test_stop_pods_drops_a_successor() -> None:
 
 
 @pytest.mark.parametrize("phase", ["Failed", "Succeeded"])
-def test_a_pod_that_is_at_its_end_in_the_cluster_goes_down(phase: Any) -> None:
+def test_a_pod_that_is_at_its_end_in_the_cluster_goes_down(phase: PodPhase) -> None:
     """Another host of the same name may have said so: nobody takes it back."""
     talk = Talk()
     talk.ready()
