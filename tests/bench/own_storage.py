@@ -22,6 +22,7 @@ from tests.podman_service import ensure_image, remove_objects, remove_of_dead_ru
 
 VARIABLE: Final = "XDG_CONFIG_HOME"
 STORAGE_CONF: Final = "storage.conf"
+GRAPH: Final = "graph"
 
 
 @contextlib.contextmanager
@@ -32,7 +33,7 @@ def own_storage() -> Iterator[str]:
     """
     if reason := why_not():
         raise SystemExit(reason)
-    home = Path(f"/tmp/rootlet-bench-{os.getuid()}")
+    home = _home()
     home.mkdir(mode=0o700, exist_ok=True)
     with (home / "lock").open("w") as lock:
         try:
@@ -49,11 +50,20 @@ def own_storage() -> Iterator[str]:
             remove_objects(lambda instance: instance.startswith(run_name))
 
 
+def graph_root() -> Path:
+    """Graph root of that storage."""
+    return _home() / GRAPH
+
+
+def _home() -> Path:
+    return Path(f"/tmp/rootlet-bench-{os.getuid()}")
+
+
 def make_config(home: Path) -> Path:
     """A configuration directory below ``home`` as the user's own, but for the storage, which is there, too."""
     run = Path(os.environ["XDG_RUNTIME_DIR"]) / home.name
     run.mkdir(mode=0o700, exist_ok=True)
-    return own_config(home, home / "graph", run)
+    return own_config(home, home / GRAPH, run)
 
 
 def own_config(home: Path, graph: Path, run: Path) -> Path:

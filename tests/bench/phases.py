@@ -34,15 +34,18 @@ from ipc.host.clock import monotonic, parse_rfc3339, wall
 from ipc.libpod import endpoints
 from ipc.metrics import rootlet as metrics
 from supervisor.client.http import AgentClient, pods_path
+from supervisor.doctor import podman_database
 from supervisor.load_test.processes import read_usage, take_snapshot
 from tests.bench.budgets import ALL
 from tests.bench.counts import Counts, counted_between, counted_by_any, counts_of
 from tests.bench.memory import taken_by
+from tests.bench.own_storage import graph_root
 from tests.bench.raw_pods import FORCE, first_place, in_flight, make_pods, pods_of, remove_pod, start_pod
 from tests.bench.schedule import Phase, Step
 from tests.bench.simulated import text_of
 from tests.bench.sleepers import CONTAINER, sleepers
 from tests.bench.table import OPERATIONS, PROCESSES, Plan, Side
+from tests.bench.yardstick import yardstick
 from tests.e2e.agent import MOMENT_POLL_S, START_DEADLINE_S, Agent, is_ready, restart_count
 from tests.harness.kubectl import kubectl_at
 from tests.harness.raw_libpod import Libpod
@@ -115,6 +118,7 @@ class Bench:
         self, agent: Agent, plain: Path, plan: Plan, windows: Windows, run_name: str, recorder: Recorder
     ) -> None:
         """``plain``: the socket of a service without the settings that ours has."""
+        self._database = graph_root() / podman_database.FILE
         self._agent = agent
         self._client = AgentClient(agent.socket)
         self._plain = str(plain)
@@ -141,15 +145,15 @@ class Bench:
         instance = f"{self._run_name}-raw"
         pods = self._pods(f"raw-{self._name}-{self._round}", self._plan.pods)
         with _directory() as logs:
-            before_s, begun = self._service_s(), wall()
-            self._start_raw(pods, instance, logs)
-            self._record_starts(Side.RAW, begun, [_first_line(file) for file in logs.glob("*.log")])
-            self._record_cpu(Side.RAW, {"service": self._service_s() - before_s})
+            with self._service_beside(Side.RAW, "start"):
+                begun = wall()
+                self._start_raw(pods, instance, logs)
+                self._record_starts(Side.RAW, begun, [_first_line(file) for file in logs.glob("*.log")])
             self._record_raw_calls("start", run_podsandbox=1, create_container=1, start_container=2)
-            before_s, began = self._service_s(), monotonic()
-            self._remove_raw(instance)
-            self._record(Side.RAW, "stop.rate", self._plan.pods / (monotonic() - began))
-            self._record(Side.RAW, "stop.service_s", self._service_s() - before_s)
+            with self._service_beside(Side.RAW, "stop"):
+                began = monotonic()
+                self._remove_raw(instance)
+                self._record(Side.RAW, "stop.rate", self._plan.pods / (monotonic() - began))
             self._record_raw_calls("stop", remove_podsandbox=1)
 
     def plain(self) -> None:
@@ -179,10 +183,11 @@ class Bench:
         wanted = self._wanted = sleepers(f"{self._name}-{self._round}", self._plan.pods, PROGRAM, IMAGE)
         body = "".join(f"---\n{json.dumps(pod)}\n" for pod in wanted.values()).encode()
         calls, before = self._calls(), self._cpu_s()
-        begun = wall()
-        result = self._client.apply(body, "bench")
-        assert not result.failed, result
-        ready_s = _until_ready(self._client, set(wanted), begun)
+        with self._service_beside(Side.ROOTLET, "start"):
+            begun = wall()
+            result = self._client.apply(body, "bench")
+            assert not result.failed, result
+            ready_s = _until_ready(self._client, set(wanted), begun)
         used = self._cpu_s()
         stamps = [_first_line(self._log(name, 0)) for name in wanted]
         self._record_starts(Side.ROOTLET, begun, stamps)
@@ -195,24 +200,23 @@ class Bench:
         """All of them, by one request each."""
         self.warnings = sorted({event["message"] for event in self._agent.events() if event["reason"] == "Failed"})
         names = list(self._wanted)
-        calls, before_s = self._calls(), self._service_s()
+        calls = self._calls()
         events = self._client.watch(pods_path(NAMESPACE), {})
         left = set(names)
-        began = monotonic()
-        with ThreadPoolExecutor(DELETIONS_IN_FLIGHT) as pool:
+        with self._service_beside(Side.ROOTLET, "stop"), ThreadPoolExecutor(DELETIONS_IN_FLIGHT) as pool:
+            began = monotonic()
             deletions = [pool.submit(self._client.delete_pod, NAMESPACE, name) for name in names]
             while left:
                 event = next(events)
                 if event.type == "DELETED":
                     left.discard(event.object["metadata"]["name"])
                 assert monotonic() < began + DEADLINE_S, f"{len(left)} pods are left"
-        took_s = monotonic() - began
+            took_s = monotonic() - began
         for deletion in deletions:
             deletion.result()
         self._wanted = {}
         self._record(Side.ROOTLET, "stop.rate", len(names) / took_s)
         self._record(Side.ROOTLET, "stop.plain_rate", len(names) / took_s)
-        self._record(Side.ROOTLET, "stop.service_s", self._service_s() - before_s)
         self._record_calls("stop", calls)
 
     def restarts(self) -> None:
@@ -354,8 +358,22 @@ class Bench:
         self._record(side, "start.rate", len(stamps) / (max(stamps) - begun))
         self._record(side, "start.first_s", *(stamp - begun for stamp in stamps))
 
+    @contextlib.contextmanager
+    def _service_beside(self, side: Side, phase: str) -> Iterator[None]:
+        """A block for which the CPU time of Podman's service is recorded, and what it depends on beside the work: how
+        fast the machine was meanwhile, and the free pages that Podman's database had before."""
+        free = podman_database.free_pages(self._database)
+        if free is not None:
+            self._record(side, f"{phase}.free_pages", free)
+        before_s = self._service_s()
+        with yardstick() as measured:
+            yield
+        used_s = self._service_s() - before_s
+        self._record(side, f"{phase}.service_s", used_s)
+        self._record(side, f"{phase}.yardstick_ms", measured.median_ms)
+        self._record(side, f"{phase}.service_yards", 1000 * used_s / measured.median_ms)
+
     def _record_cpu(self, side: Side, used_s: Mapping[str, float]) -> None:
-        self._record(side, "start.service_s", used_s["service"])
         for process in PROCESSES:
             if process in used_s:
                 self._record(side, f"start.cpu_ms.{process}", 1000 * used_s[process] / self._plan.pods)
