@@ -34,7 +34,7 @@ USEFUL_IDS: Final = 65_536
 """Count of user IDs that images are made for: nobody is 65534."""
 LEAST_FREE_BYTES: Final = 1 << 30
 MANY_FREE_PAGES: Final = 2000
-"""Of Podman's database: a start takes a sixth more CPU time with so many."""
+"""Number of free pages of Podman's database with which a start takes a sixth more CPU time."""
 CONTROLLERS: Final = {
     "cpu": "CPU requests and limits have no effect",
     "memory": "memory limits have no effect, and nobody is killed for exceeding them",

@@ -66,7 +66,7 @@ class PodmanFacts(msgspec.Struct, frozen=True, kw_only=True):
     images: frozenset[str] = frozenset()
     """Every name that is there."""
     free_pages: int = 0
-    """Of its database, if it is one that has some."""
+    """Number of free pages of its database, if it is one that has such."""
 
 
 class HostFacts(msgspec.Struct, frozen=True, kw_only=True):

@@ -15,12 +15,12 @@ from typing import Final
 FILE: Final = Path("libpod/bolt_state.db")
 """Below the storage's graph root."""
 _HEADER: Final = struct.Struct("<QHHI")
-"""Of a page: its number, flags, count, overflow."""
+"""Header of a page: number, flags, count, overflow."""
 _META: Final = struct.Struct("<4I6Q")
-"""Magic, version, page size, flags; root, its sequence, free list, end of the pages, transaction, checksum."""
+"""Fields of a meta page: magic, version, page size, flags; root, sequence, free list, end, transaction, checksum."""
 _MAGIC: Final = 0xED0CDAED
 _FREE_LIST: Final = 0x10
-"""Flag of a page."""
+"""Flag of the page with the free list."""
 _COUNT_FOLLOWS: Final = 0xFFFF
 _PAGE_SIZES: Final = range(1024, 65537)
 

@@ -111,8 +111,8 @@ def _starts(plan: Plan) -> Iterator[Row]:
 
 
 def _conditions(plan: Plan, name: str, phase: str) -> Iterator[Row]:
-    """What CPU time depends on beside the work, and the service's by the machine's speed of that moment. A database of
-    another kind has no free pages."""
+    """Rows of the circumstances on which CPU time depends beside the work, and the service's by the machine's speed of
+    that moment. A database of another kind has no free pages."""
     yield Row(name=f"{name}: the machine's yardstick", plan=plan, figure=f"{phase}.yardstick_ms", unit="ms")
     yield Row(name=f"{name}: CPU of the service by it", plan=plan, figure=f"{phase}.service_yards", unit="yardsticks")
     of = f"{name}: free pages of Podman's database"

@@ -19,7 +19,7 @@ EVERY_S: Final = 1.0
 
 
 class Yardstick:
-    """What the work took so far, in ms of CPU time."""
+    """Samples of the work so far, in ms of CPU time."""
 
     def __init__(self) -> None:
         self.samples = [_work_ms()]
