@@ -26,6 +26,7 @@ from supervisor.admission import cgroups
 from supervisor.admission.node_devices import read_devices
 from supervisor.admission.node_resources import existing_part, node_resources, read_machine
 from supervisor.config.settings import Settings
+from supervisor.doctor import podman_database
 from supervisor.doctor.fresh_storage import asking_environment
 from supervisor.doctor.pod_network import PodNetworkFacts, read_pod_network
 from supervisor.processes.podman_service import (
@@ -64,6 +65,8 @@ class PodmanFacts(msgspec.Struct, frozen=True, kw_only=True):
     """In use: containers, pods and volumes."""
     images: frozenset[str] = frozenset()
     """Every name that is there."""
+    free_pages: int = 0
+    """Number of free pages of its database, if it is one that has such."""
 
 
 class HostFacts(msgspec.Struct, frozen=True, kw_only=True):
@@ -297,6 +300,7 @@ def _facts(info: dict[str, Any], images: list[dict[str, Any]], others: int) -> P
         native_overlay=store.get("graphStatus", {}).get("Native Overlay Diff", "true") == "true",
         locks=store["containerStore"]["number"] + others,
         images=frozenset(name for image in images for name in image.get("Names") or ()),
+        free_pages=podman_database.free_pages(Path(store["graphRoot"]) / podman_database.FILE) or 0,
     )
 
 

@@ -1,9 +1,11 @@
 """A Podman storage of the bench's own: its population is what the bench has made, whatever else the user runs.
 
-It stays between two runs, with the image in it. Podman's locks (/dev/shm) and libpod's own directory are the user's;
-the storage's runtime directory is not: mounts are counted there, and a storage drops the counts of layers that it does
-not know, so that two with one directory unmount each other's containers before they start. For a rootless user Podman
-reads that directory only from the storage.conf of the configuration directory, which is therefore another one.
+It stays between two runs, with the image in it. Its database is made anew once hundreds of pods have come and gone
+(`supervisor.doctor.podman_database`): an empty host is one that never had them. Podman's locks (/dev/shm) and libpod's
+own directory are the user's; the storage's runtime directory is not: mounts are counted there, and a storage drops the
+counts of layers that it does not know, so that two with one directory unmount each other's containers before they
+start. For a rootless user Podman reads that directory only from the storage.conf of the configuration directory, which
+is therefore another one.
 """
 
 from __future__ import annotations
@@ -18,10 +20,15 @@ from typing import Final
 import tomli_w
 
 from ipc.host.clock import wall
-from tests.podman_service import ensure_image, remove_objects, remove_of_dead_runs, why_not
+from supervisor.doctor import podman_database
+from supervisor.doctor.checks import MANY_FREE_PAGES
+from tests.podman_service import ensure_image, podman, remove_objects, remove_of_dead_runs, why_not
 
 VARIABLE: Final = "XDG_CONFIG_HOME"
 STORAGE_CONF: Final = "storage.conf"
+GRAPH: Final = "graph"
+LISTINGS: Final = (("ps", "--all", "--external", "--quiet"), ("pod", "ls", "--quiet"), ("volume", "ls", "--quiet"))
+"""Commands that list all that is in the database."""
 
 
 @contextlib.contextmanager
@@ -32,7 +39,7 @@ def own_storage() -> Iterator[str]:
     """
     if reason := why_not():
         raise SystemExit(reason)
-    home = Path(f"/tmp/rootlet-bench-{os.getuid()}")
+    home = _home()
     home.mkdir(mode=0o700, exist_ok=True)
     with (home / "lock").open("w") as lock:
         try:
@@ -42,6 +49,7 @@ def own_storage() -> Iterator[str]:
         os.environ[VARIABLE] = str(make_config(home))
         run_name = f"test-{os.getpid()}-{int(wall())}"
         remove_of_dead_runs()
+        _forget_free_pages()
         ensure_image(home)
         try:
             yield run_name
@@ -49,11 +57,28 @@ def own_storage() -> Iterator[str]:
             remove_objects(lambda instance: instance.startswith(run_name))
 
 
+def graph_root() -> Path:
+    """Graph root of that storage."""
+    return _home() / GRAPH
+
+
+def _home() -> Path:
+    return Path(f"/tmp/rootlet-bench-{os.getuid()}")
+
+
+def _forget_free_pages() -> None:
+    """Podman makes a new database where nothing is in the old one: images are not."""
+    database = graph_root() / podman_database.FILE
+    free = podman_database.free_pages(database) or 0
+    if free >= MANY_FREE_PAGES and not any(podman(*listing).strip() for listing in LISTINGS):
+        database.unlink()
+
+
 def make_config(home: Path) -> Path:
     """A configuration directory below ``home`` as the user's own, but for the storage, which is there, too."""
     run = Path(os.environ["XDG_RUNTIME_DIR"]) / home.name
     run.mkdir(mode=0o700, exist_ok=True)
-    return own_config(home, home / "graph", run)
+    return own_config(home, home / GRAPH, run)
 
 
 def own_config(home: Path, graph: Path, run: Path) -> Path:

@@ -34,15 +34,18 @@ from ipc.host.clock import monotonic, parse_rfc3339, wall
 from ipc.libpod import endpoints
 from ipc.metrics import rootlet as metrics
 from supervisor.client.http import AgentClient, pods_path
+from supervisor.doctor import podman_database
 from supervisor.load_test.processes import read_usage, take_snapshot
 from tests.bench.budgets import ALL
 from tests.bench.counts import Counts, counted_between, counted_by_any, counts_of
 from tests.bench.memory import taken_by
+from tests.bench.own_storage import graph_root
 from tests.bench.raw_pods import FORCE, first_place, in_flight, make_pods, pods_of, remove_pod, start_pod
 from tests.bench.schedule import Phase, Step
 from tests.bench.simulated import text_of
 from tests.bench.sleepers import CONTAINER, sleepers
 from tests.bench.table import OPERATIONS, PROCESSES, Plan, Side
+from tests.bench.yardstick import yardstick
 from tests.e2e.agent import MOMENT_POLL_S, START_DEADLINE_S, Agent, is_ready, restart_count
 from tests.harness.kubectl import kubectl_at
 from tests.harness.raw_libpod import Libpod
@@ -63,6 +66,8 @@ CALLS: Final = re.compile(r'^kubelet_runtime_operations_total\{operation_type="(
 RESTS: Final = re.compile(rf"^{re.escape(metrics.RESTS.name)} (\S+)$", re.MULTILINE)
 COUNTS_PATH: Final = f"/metrics?name[]=kubelet_runtime_operations_total&name[]={metrics.RESTS.name}"
 """Starts no statistics, which would be in what is measured next."""
+FREE_PAGES_OF_A_POD: Final = 10
+"""Lower limit of the pages that a pod leaves in Podman's database: 14 on 4.3."""
 NAMESPACE: Final = "default"
 PROGRAM: Final = ("/bin/sh", "-c", "echo up; trap 'exit 0' TERM; while :; do sleep 3600 & wait $!; done")
 """A program whose first instruction of its own is that line; it ends at once when told to."""
@@ -115,6 +120,7 @@ class Bench:
         self, agent: Agent, plain: Path, plan: Plan, windows: Windows, run_name: str, recorder: Recorder
     ) -> None:
         """``plain``: the socket of a service without the settings that ours has."""
+        self._database = graph_root() / podman_database.FILE
         self._agent = agent
         self._client = AgentClient(agent.socket)
         self._plain = str(plain)
@@ -136,20 +142,30 @@ class Bench:
 
     # --- raw ---
 
+    def grow(self) -> None:
+        """Nothing where the plan's pods, or as many, have left their pages; or where a database has none."""
+        free = podman_database.free_pages(self._database)
+        if free is None or free >= FREE_PAGES_OF_A_POD * self._plan.pods:
+            return
+        instance = f"{self._run_name}-grow"
+        with _directory() as logs:
+            self._start_raw(self._pods(f"grow-{self._name}", self._plan.pods), instance, logs)
+            self._remove_raw(instance)
+
     def raw(self) -> None:
         """The plan's pods by raw calls: started, and removed."""
         instance = f"{self._run_name}-raw"
         pods = self._pods(f"raw-{self._name}-{self._round}", self._plan.pods)
         with _directory() as logs:
-            before_s, begun = self._service_s(), wall()
-            self._start_raw(pods, instance, logs)
-            self._record_starts(Side.RAW, begun, [_first_line(file) for file in logs.glob("*.log")])
-            self._record_cpu(Side.RAW, {"service": self._service_s() - before_s})
+            with self._service_beside(Side.RAW, "start"):
+                begun = wall()
+                self._start_raw(pods, instance, logs)
+                self._record_starts(Side.RAW, begun, [_first_line(file) for file in logs.glob("*.log")])
             self._record_raw_calls("start", run_podsandbox=1, create_container=1, start_container=2)
-            before_s, began = self._service_s(), monotonic()
-            self._remove_raw(instance)
-            self._record(Side.RAW, "stop.rate", self._plan.pods / (monotonic() - began))
-            self._record(Side.RAW, "stop.service_s", self._service_s() - before_s)
+            with self._service_beside(Side.RAW, "stop"):
+                began = monotonic()
+                self._remove_raw(instance)
+                self._record(Side.RAW, "stop.rate", self._plan.pods / (monotonic() - began))
             self._record_raw_calls("stop", remove_podsandbox=1)
 
     def plain(self) -> None:
@@ -179,10 +195,11 @@ class Bench:
         wanted = self._wanted = sleepers(f"{self._name}-{self._round}", self._plan.pods, PROGRAM, IMAGE)
         body = "".join(f"---\n{json.dumps(pod)}\n" for pod in wanted.values()).encode()
         calls, before = self._calls(), self._cpu_s()
-        begun = wall()
-        result = self._client.apply(body, "bench")
-        assert not result.failed, result
-        ready_s = _until_ready(self._client, set(wanted), begun)
+        with self._service_beside(Side.ROOTLET, "start"):
+            begun = wall()
+            result = self._client.apply(body, "bench")
+            assert not result.failed, result
+            ready_s = _until_ready(self._client, set(wanted), begun)
         used = self._cpu_s()
         stamps = [_first_line(self._log(name, 0)) for name in wanted]
         self._record_starts(Side.ROOTLET, begun, stamps)
@@ -195,24 +212,23 @@ class Bench:
         """All of them, by one request each."""
         self.warnings = sorted({event["message"] for event in self._agent.events() if event["reason"] == "Failed"})
         names = list(self._wanted)
-        calls, before_s = self._calls(), self._service_s()
+        calls = self._calls()
         events = self._client.watch(pods_path(NAMESPACE), {})
         left = set(names)
-        began = monotonic()
-        with ThreadPoolExecutor(DELETIONS_IN_FLIGHT) as pool:
+        with self._service_beside(Side.ROOTLET, "stop"), ThreadPoolExecutor(DELETIONS_IN_FLIGHT) as pool:
+            began = monotonic()
             deletions = [pool.submit(self._client.delete_pod, NAMESPACE, name) for name in names]
             while left:
                 event = next(events)
                 if event.type == "DELETED":
                     left.discard(event.object["metadata"]["name"])
                 assert monotonic() < began + DEADLINE_S, f"{len(left)} pods are left"
-        took_s = monotonic() - began
+            took_s = monotonic() - began
         for deletion in deletions:
             deletion.result()
         self._wanted = {}
         self._record(Side.ROOTLET, "stop.rate", len(names) / took_s)
         self._record(Side.ROOTLET, "stop.plain_rate", len(names) / took_s)
-        self._record(Side.ROOTLET, "stop.service_s", self._service_s() - before_s)
         self._record_calls("stop", calls)
 
     def restarts(self) -> None:
@@ -354,8 +370,22 @@ class Bench:
         self._record(side, "start.rate", len(stamps) / (max(stamps) - begun))
         self._record(side, "start.first_s", *(stamp - begun for stamp in stamps))
 
+    @contextlib.contextmanager
+    def _service_beside(self, side: Side, phase: str) -> Iterator[None]:
+        """A block for which the CPU time of Podman's service is recorded, and what it depends on beside the work: how
+        fast the machine was meanwhile, and the free pages that Podman's database had before."""
+        free = podman_database.free_pages(self._database)
+        if free is not None:
+            self._record(side, f"{phase}.free_pages", free)
+        before_s = self._service_s()
+        with yardstick() as measured:
+            yield
+        used_s = self._service_s() - before_s
+        self._record(side, f"{phase}.service_s", used_s)
+        self._record(side, f"{phase}.yardstick_ms", measured.median_ms)
+        self._record(side, f"{phase}.service_yards", 1000 * used_s / measured.median_ms)
+
     def _record_cpu(self, side: Side, used_s: Mapping[str, float]) -> None:
-        self._record(side, "start.service_s", used_s["service"])
         for process in PROCESSES:
             if process in used_s:
                 self._record(side, f"start.cpu_ms.{process}", 1000 * used_s[process] / self._plan.pods)
@@ -440,6 +470,7 @@ class Bench:
 
 
 _MEASURES: Final[Mapping[Phase, Callable[[Bench], None]]] = {
+    Phase.GROW: Bench.grow,
     Phase.RAW: Bench.raw,
     Phase.PLAIN: Bench.plain,
     Phase.START: Bench.start,

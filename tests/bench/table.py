@@ -104,8 +104,19 @@ def _starts(plan: Plan) -> Iterator[Row]:
         yield Row(name=f"CPU per pod started: {process}", plan=plan, figure=f"start.cpu_ms.{process}", unit="ms")
     yield Row(name="removal", plan=plan, figure="stop.rate", unit="pods/s", better=Better.HIGHER, aim=AS_RAW)
     yield Row(name="removal: CPU of Podman's service", plan=plan, figure="stop.service_s", unit="s", aim=CPU_AS_RAW)
+    yield from _conditions(plan, "starts", "start")
+    yield from _conditions(plan, "removal", "stop")
     yield from _calls(plan, "start", "started")
     yield from _calls(plan, "stop", "stopped")
+
+
+def _conditions(plan: Plan, name: str, phase: str) -> Iterator[Row]:
+    """Rows of the circumstances on which CPU time depends beside the work, and the service's by the machine's speed of
+    that moment. A database of another kind has no free pages."""
+    yield Row(name=f"{name}: the machine's yardstick", plan=plan, figure=f"{phase}.yardstick_ms", unit="ms")
+    yield Row(name=f"{name}: CPU of the service by it", plan=plan, figure=f"{phase}.service_yards", unit="yardsticks")
+    of = f"{name}: free pages of Podman's database"
+    yield Row(name=of, plan=plan, figure=f"{phase}.free_pages", unit="pages", detail=True)
 
 
 def _plain_removal(plan: Plan) -> Row:

@@ -34,6 +34,8 @@ def test_the_population_comes_and_goes_once_and_is_there_in_all_rounds_beside_it
     counted = Counter((step.plan, step.phase) for step in steps)
     assert counted[MANY.name, Phase.START] == counted[MANY.name, Phase.STOP] == counted[MANY.name, Phase.IDLE] == 1
     assert counted[MANY.name, Phase.RAW] == 2
+    of_many = [step.phase for step in steps if step.plan == MANY.name and step.phase is not Phase.RESPAWN]
+    assert of_many == [Phase.GROW, Phase.RAW, Phase.START, Phase.IDLE, Phase.STOP, Phase.RAW]
     assert counted[MANY.name, Phase.RESPAWN] == ROUNDS
     assert {counted[BESIDE.name, phase] for phase in (Phase.RAW, Phase.START, Phase.RESTART, Phase.STOP)} == {ROUNDS}
     assert all(MANY.name in there for step, there in running(steps) if step.plan == BESIDE.name)
@@ -43,7 +45,7 @@ def test_the_population_comes_and_goes_once_and_is_there_in_all_rounds_beside_it
 def test_everything_is_measured_beside_what_its_plan_says(plans: list[str]) -> None:
     for steps in schedules(plans, ROUNDS):
         for step, there in running(steps):
-            if step.phase in (Phase.RAW, Phase.PLAIN):
+            if step.phase in (Phase.GROW, Phase.RAW, Phase.PLAIN):
                 assert there == ({MANY.name} if step.plan == BESIDE.name else frozenset())
             if step.phase in (Phase.IDLE, Phase.RESPAWN):
                 assert there == {step.plan}

@@ -58,6 +58,7 @@ def test_where_pods_lie_is_told(node: NodeResources, settings: Settings, words: 
         (podman(mapped_ids=1), "failed", "subuid"),
         (podman(mapped_ids=1001), "warning", "subuid"),
         (podman(storage_driver="vfs"), "warning", "storage"),
+        (podman(free_pages=2000), "warning", "database"),
         (podman(native_overlay=False), "warning", "storage"),
         (but(free_bytes={"stateDir": 1000}, disk_bytes={}), "warning", "disk"),
         (but(free_bytes={"stateDir": 100 << 30}), "warning", "eviction"),
