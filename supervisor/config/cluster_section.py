@@ -7,6 +7,7 @@ from typing import Final
 
 from ipc.api.v1.scheduling import Taint
 from ipc.nodestatus.node_ip import parse_node_ips, parse_socket_address
+from ipc.podresources.network_settings import BRIDGE
 from ipc.wire.cluster_settings import ClusterSettings, NetworkScope
 from supervisor.config.node_files import PKI_DIR, node_kubeconfig
 from supervisor.config.settings import Settings, SettingsError
@@ -50,6 +51,8 @@ def _problems(settings: Settings) -> Iterator[tuple[str, str]]:
     pairs = [(taint.key, taint.effect) for taint in cluster.register_with_taints]
     if len(pairs) != len(set(pairs)):
         yield "cluster.registerWithTaints", "two taints have the same key and effect"
+    if cluster.network_scope == "Cluster" and settings.pod_network.mode != BRIDGE:
+        yield "cluster.networkScope", "Cluster needs podNetwork.mode bridge: no other pod is reached by its address"
     if cluster.kubeconfig and cluster.kubeconfig == cluster.bootstrap_kubeconfig:
         yield "cluster.kubeconfig", "is written with the node's own identity: bootstrapKubeconfig needs another file"
 

@@ -14,7 +14,7 @@ import msgspec
 from ipc.api.annotations import CONFIG_SEEN
 from ipc.api.v1.event import Event
 from ipc.api.v1.pod import Pod
-from ipc.api.v1.status import PodStatus
+from ipc.api.v1.status import TERMINAL_PHASES, PodStatus
 from ipc.host.clock import Instant, rfc3339
 from ipc.kubecontainer.frozen import is_frozen
 from ipc.kubecontainer.pod_containers import every_container
@@ -39,7 +39,6 @@ from supervisor.record.recorder import EventRecorder
 from supervisor.state.resources_checkpoint import PodResources
 from supervisor.status.active_deadline import DEADLINE_EXCEEDED, DEADLINE_EXCEEDED_MESSAGE, past_active_deadline
 from supervisor.status.generate import StatusInput, generate_pod_status
-from supervisor.status.phase import TERMINAL_PHASES
 from supervisor.status.replaced import replaced_containers
 from supervisor.status.report import merge_pod_status
 

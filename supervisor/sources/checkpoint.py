@@ -16,12 +16,11 @@ from ipc.api.annotations import API_SOURCE
 from ipc.api.decode import decode_pod, encode_pod
 from ipc.api.errors import FieldErrors
 from ipc.api.v1.pod import Pod
-from ipc.api.v1.status import PodStatus
+from ipc.api.v1.status import TERMINAL_PHASES, PodStatus
 from ipc.host.atomic_file import UntrustedFile, move_aside, read_bounded, write_atomically
 from ipc.host.private_directories import make_private
 from supervisor.protocol.manifests import DesiredPod
 from supervisor.state.checked_file import decode_checked, encode_checked
-from supervisor.status.phase import TERMINAL_PHASES
 
 VERSION: Final = 1
 """Version of the format. Another version is not trusted, whatever it says."""

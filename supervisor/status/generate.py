@@ -10,7 +10,7 @@ import msgspec
 
 from ipc.api.v1.container import ResourceRequirements
 from ipc.api.v1.pod import Pod
-from ipc.api.v1.status import ContainerStatus, HostIP, PodCondition, PodIP, PodStatus
+from ipc.api.v1.status import TERMINAL_PHASES, ContainerStatus, HostIP, PodCondition, PodIP, PodStatus
 from ipc.host.clock import Instant, rfc3339
 from ipc.kubecontainer.initialized import has_any_active_regular_container_started
 from ipc.kubecontainer.pod_containers import ContainerKind
@@ -24,7 +24,7 @@ from ipc.podresources.qos import compute_pod_qos
 from supervisor.status import conditions
 from supervisor.status.active_deadline import DEADLINE_EXCEEDED, DEADLINE_EXCEEDED_MESSAGE, past_active_deadline
 from supervisor.status.containers import Surroundings, container_statuses
-from supervisor.status.phase import TERMINAL_PHASES, get_phase
+from supervisor.status.phase import get_phase
 from supervisor.status.report import normalize_status
 from supervisor.status.resources import pod_resource_fields
 from supervisor.status.termination import terminate_pod

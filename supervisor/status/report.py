@@ -7,10 +7,9 @@ from typing import Final
 import msgspec
 
 from ipc.api.v1.pod import PodSpec
-from ipc.api.v1.status import ContainerState, ContainerStatus, PodStatus
+from ipc.api.v1.status import TERMINAL_PHASES, ContainerState, ContainerStatus, PodStatus
 from ipc.kubecontainer.pod_containers import every_container
 from ipc.text.safe_text import clipped
-from supervisor.status.phase import TERMINAL_PHASES
 
 MAX_TERMINATION_MESSAGES_BYTES: Final = 12 * 1024
 """Bytes of one pod's messages, shared equally by its containers (MaxPodTerminationMessageLogLength)."""

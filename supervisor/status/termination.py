@@ -7,10 +7,9 @@ from collections.abc import Sequence
 import msgspec
 
 from ipc.api.v1.pod import PodSpec
-from ipc.api.v1.status import ContainerStatus, PodStatus
+from ipc.api.v1.status import TERMINAL_PHASES, ContainerStatus, PodStatus
 from ipc.kubecontainer.restart_policy import is_restartable_init
 from supervisor.status import container_states as states
-from supervisor.status.phase import TERMINAL_PHASES
 
 
 def terminate_pod(spec: PodSpec, status: PodStatus) -> PodStatus:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
+from ipc.api.v1.status import TERMINAL_PHASES
 from ipc.host.clock import Instant
 from ipc.kubecontainer.config_objects import ConfigObjects
 from ipc.kubecontainer.pod_status import RuntimePodStatus
@@ -16,7 +17,6 @@ from supervisor.podworkers.pod_cache import CacheEntry
 from supervisor.podworkers.pod_worker_state import PodWorkerState
 from supervisor.protocol.source_updates import PodsIncomplete
 from supervisor.status.generate import is_restarting_all
-from supervisor.status.phase import TERMINAL_PHASES
 from supervisor.syncloop.parts import LoopParts
 from supervisor.syncloop.pod_updates import PodUpdates
 from supervisor.syncloop.requeue import BACK_OFF_PERIOD_S

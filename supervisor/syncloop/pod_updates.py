@@ -13,6 +13,7 @@ from collections.abc import Callable
 
 from ipc.api.annotations import API_SOURCE
 from ipc.api.v1.pod import Pod
+from ipc.api.v1.status import TERMINAL_PHASES
 from ipc.host.clock import Instant
 from ipc.kubecontainer.pod_failure import PodFailure
 from ipc.log.entry import Subject
@@ -35,7 +36,6 @@ from supervisor.protocol.events import (
 )
 from supervisor.protocol.manifests import pod_key
 from supervisor.protocol.source_updates import PodOperation, PodUpdate, admission_order
-from supervisor.status.phase import TERMINAL_PHASES
 from supervisor.syncloop.node_shutdown import NodeShutdown
 from supervisor.syncloop.parts import LoopParts
 from supervisor.syncloop.pod_admission import PodAdmission

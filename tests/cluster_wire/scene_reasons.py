@@ -147,13 +147,6 @@ SCENE_REASONS: Final[tuple[SceneReason, ...]] = (
         varies=True,
     ),
     SceneReason(
-        "what a pod gets from the cluster is asked for before the node decides about it "
-        "([58](decisions/0058-cluster.md))",
-        "pod-admission-reject",
-        "serviceaccounts/{name}/token",
-        shown="token of its service account",
-    ),
-    SceneReason(
         "a token is asked for each pod; the recorded kubelet's is not among the requests of this scene",
         "pod-image-pull-ok",
         "serviceaccounts/{name}/token",

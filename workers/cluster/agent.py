@@ -12,7 +12,7 @@ import msgspec
 
 from ipc.api.annotations import API_SOURCE
 from ipc.api.v1.event import Event
-from ipc.api.v1.pod import Pod
+from ipc.api.v1.status import TERMINAL_PHASES
 from ipc.host.burst import BurstGate
 from ipc.host.clock import Clock
 from ipc.host.tasks import restarted
@@ -27,7 +27,6 @@ from ipc.messages.api_server import (
     PodGone,
 )
 from ipc.messages.cluster import ClusterCommand, ClusterReport, NodeStated, PodsTaken, RatesChanged
-from ipc.podresources.node_affinity import matches_node
 from ipc.wire.boot import ChildContext
 from ipc.wire.cluster_settings import ClusterSettings
 from workers.certificates.identity import NodeIdentity
@@ -38,9 +37,10 @@ from workers.cluster.node.observer import NodeObserver
 from workers.cluster.node.types import ClusterNode
 from workers.cluster.objects.objects import Objects
 from workers.cluster.objects.service_variables import master_service
+from workers.cluster.pod_needs import PodNeeds
 from workers.cluster.pods.known_pod import KnownPod, decode_known_pod
 from workers.cluster.pods.mirror_keeper import MirrorKeeper
-from workers.cluster.pods.pod_source import Followed, PodSource
+from workers.cluster.pods.pod_source import PodSource
 from workers.cluster.pods.status_manager import StatusManager
 from workers.cluster.pods.status_writer import StatusWriter
 from workers.kubeclient.rate_limit import RateLimit
@@ -87,26 +87,6 @@ class ClusterAgent:
             master=master_service(*settings.kubernetes_service) if settings.kubernetes_service else None,
             providers=context.settings.credential_providers,
         )
-        self._pods = PodSource(
-            self._statuses,
-            self._mirrors,
-            clock,
-            self._up.put_nowait,
-            self._follow,
-            self._need,
-            self._objects.forget,
-            self._writer.wake,
-            burst.came,
-        )
-        self._reflector: Reflector[KnownPod] = Reflector(
-            self._client,
-            PODS,
-            field_selector=f"spec.nodeName={node_name}",
-            decode=decode_known_pod,
-            sink=self._pods,
-            says_timeout=False,
-        )
-        self._events = EventSender(self._event_client, node_name, clock)
         images = functools.partial(list_images, context.settings.podman_socket)
         self._node = NodeKeeper(
             self._client,
@@ -119,6 +99,25 @@ class ClusterAgent:
             close_connections=self._client.close_connections,
             versions_fell=self._begin_anew,
         )
+        self._needs = PodNeeds(self._objects, node_name, self._node.refresh)
+        self._pods = PodSource(
+            self._statuses,
+            self._mirrors,
+            self._needs,
+            clock,
+            self._up.put_nowait,
+            self._writer.wake,
+            burst.came,
+        )
+        self._reflector: Reflector[KnownPod] = Reflector(
+            self._client,
+            PODS,
+            field_selector=f"spec.nodeName={node_name}",
+            decode=decode_known_pod,
+            sink=self._pods,
+            says_timeout=False,
+        )
+        self._events = EventSender(self._event_client, node_name, clock)
         self._started_at = 0.0
         self._is_synced = False
         self._stated = NodeStated()
@@ -174,23 +173,8 @@ class ClusterAgent:
         )
         if stated != self._stated:
             self._stated = stated
+            self._needs.labels = stated.labels
             self._up.put_nowait(stated)
-
-    def _follow(self, pod: Pod) -> Followed:
-        """See `Objects.follow`."""
-        if not self._fits_labels(pod):
-            return Followed.UNFIT
-        return Followed.READ if self._objects.follow(pod) else Followed.UNREAD
-
-    async def _need(self, pod: Pod) -> None:
-        """Return when what the pod refers to was read, and labels that it wants of the Node: a scheduler may have seen
-        some that the watch has not told yet (predicate.go, generalFilter)."""
-        if not self._fits_labels(pod):
-            await self._node.refresh()
-        await self._objects.need(pod)
-
-    def _fits_labels(self, pod: Pod) -> bool:
-        return matches_node(pod.spec, self._stated.labels, self._context.settings.node_name)
 
     async def _report(self) -> NoReturn:
         """Send up whatever is to go there, in order."""
@@ -248,6 +232,7 @@ class ClusterAgent:
         uid = changed.pod.metadata.uid
         if changed.source == API_SOURCE:
             self._reported.add(uid)
+            self._objects.decided(uid, is_refused=changed.status.phase in TERMINAL_PHASES)
             self._statuses.report(uid, changed, self._clock.now().mono)
         else:
             self._mirrors.report(changed)

@@ -12,15 +12,18 @@ from workers.stats.accounts import Counters, Process
 from workers.stats.process_table import resident_and_shared, swapped_bytes
 
 NS_PER_TICK: Final = 1_000_000_000 // TICKS_PER_S
+LEAST_NS: Final = 1_000
+"""CPU time of a container whose processes have used less than a tick: nobody starts for nothing, and metrics-server
+leaves a pod out of which a container has used 0 (decode.go, checkContainerMetrics)."""
 PAGE_BYTES: Final = os.sysconf("SC_PAGE_SIZE")
 
 
 def cpu_of(counters: Counters, time: float) -> Cpu:
-    """CPU time by a container's counters."""
+    """CPU time by a container's counters: a lower bound, and more than 0."""
     return Cpu(
         source=Source.PROCESSES,
         time=time,
-        usage_ns=(counters.user_ticks + counters.system_ticks) * NS_PER_TICK,
+        usage_ns=max(LEAST_NS, (counters.user_ticks + counters.system_ticks) * NS_PER_TICK),
         user_ns=counters.user_ticks * NS_PER_TICK,
         system_ns=counters.system_ticks * NS_PER_TICK,
     )

@@ -1,6 +1,6 @@
 """Pod status: what is reported. Times are RFC 3339 strings in whole seconds."""
 
-from typing import Literal
+from typing import Final, Literal
 
 from msgspec import field
 
@@ -8,6 +8,8 @@ from ipc.api.v1.base import ApiStruct, Empty, Int32, Int64, ResourceList, Time, 
 from ipc.api.v1.container import RecursiveReadOnlyMode, ResourceRequirements
 
 PodPhase = Literal["Pending", "Running", "Succeeded", "Failed", "Unknown"]
+TERMINAL_PHASES: Final = frozenset({"Succeeded", "Failed"})
+"""Phases of pods that run no more, for good."""
 PodQOSClass = Literal["Guaranteed", "Burstable", "BestEffort"]
 PodResizeStatus = Literal["InProgress", "Deferred", "Infeasible"]
 ConditionStatus = Literal["True", "False", "Unknown"]

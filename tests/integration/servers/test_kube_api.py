@@ -336,3 +336,84 @@ def test_kubeconfig(tmp_path: Path) -> None:
     config = asyncio.run(written())
     assert config["users"][0]["name"] == "system:node:n1"
     assert b"BEGIN CERTIFICATE" in base64.b64decode(config["users"][0]["user"]["client-certificate-data"])
+
+
+EVENTS: Final = "/api/v1/namespaces/default/events"
+REVIEWS: Final = "/apis/authorization.k8s.io/v1/subjectaccessreviews"
+TOKENS: Final = "/apis/authentication.k8s.io/v1/tokenreviews"
+MICRO: Final = "2026-11-27T10:00:00.000000Z"
+MINUTE: Final = "2026-11-27T10:00:00Z"
+
+
+def lease(**spec: Any) -> dict[str, Any]:
+    return {"kind": "Lease", "apiVersion": "coordination.k8s.io/v1", "metadata": {"name": "n1"}, "spec": spec}
+
+
+def event(namespace: str = "default", **more: Any) -> dict[str, Any]:
+    about = {"kind": "Pod", "namespace": namespace, "name": "web"}
+    return {"kind": "Event", "apiVersion": "v1", "metadata": {"name": "web.1"}, "involvedObject": about} | more
+
+
+def review(**spec: Any) -> dict[str, Any]:
+    return {"kind": "SubjectAccessReview", "apiVersion": "authorization.k8s.io/v1", "spec": spec}
+
+
+ASKS: Final = {"verb": "get", "resource": "nodes"}
+
+
+@pytest.mark.parametrize(
+    ("path", "body", "code", "says"),
+    [
+        (LEASES, lease(renewTime=MICRO, leaseDurationSeconds=40), 201, ""),
+        (LEASES, lease(renewTime=MINUTE), 400, "cannot be handled as a Lease"),
+        (LEASES, lease(renewTime="2026-11-27T10:00:00.123Z"), 400, "parsing time"),
+        (LEASES, lease(leaseDurationSeconds="40"), 400, "cannot unmarshal string"),
+        (LEASES, lease(leaseDurationSeconds=0), 422, "must be greater than 0"),
+        (LEASES, lease(leaseTransitions=-1), 422, "must be greater than or equal to 0"),
+        (EVENTS, event(count=1, firstTimestamp=MINUTE, lastTimestamp=MINUTE, eventTime=None), 201, ""),
+        (EVENTS, event(count="1"), 400, "cannot unmarshal string"),
+        (EVENTS, event(lastTimestamp=1764237600), 400, "cannot unmarshal number"),
+        (EVENTS, event(lastTimestamp="yesterday"), 400, "parsing time"),
+        (EVENTS, event("kube-system"), 422, "does not match event.namespace"),
+        (EVENTS, event(eventTime=MICRO), 422, "reportingInstance: Required value"),
+        (REVIEWS, review(user="ann", resourceAttributes=ASKS), 201, ""),
+        (REVIEWS, review(resourceAttributes=ASKS), 422, "at least one of user or group"),
+        (REVIEWS, review(user="ann"), 422, "exactly one of"),
+        (REVIEWS, review(user="ann", resourceAttributes=ASKS, nonResourceAttributes={}), 422, "in combination"),
+        (TOKENS, {"kind": "TokenReview", "apiVersion": "authentication.k8s.io/v1", "spec": {}}, 400, "is required"),
+    ],
+)
+async def test_bodies_are_decoded_and_validated(admin: Client, path: str, body: Any, code: int, says: str) -> None:
+    told, answer = await admin.ask("POST", path, body)
+    assert told == code, answer
+    assert says in answer.get("message", "")
+
+
+@pytest.mark.parametrize(
+    ("body", "code", "says"),
+    [
+        ({"status": {"capacity": {"cpu": "2", "memory": "1Gi"}, "conditions": []}}, 200, ""),
+        ({"status": {"capacity": {"memory": "1 GiB"}}}, 422, "quantities must match"),
+        ({"status": {"allocatable": {"cpu": "-1"}}}, 422, "must be greater than or equal to 0"),
+        ({"status": {"conditions": [{"type": "Ready", "lastHeartbeatTime": "now"}]}}, 422, "parsing time"),
+    ],
+)
+async def test_a_patch_leaves_what_the_server_can_decode(
+    server: KubeApiServer, node: Client, body: Any, code: int, says: str
+) -> None:
+    server.store.create({"kind": "Node", "apiVersion": "v1", "metadata": {"name": "n1"}, "spec": {}})
+    told, answer = await node.patch("/api/v1/nodes/n1/status", body)
+    assert told == code, answer
+    assert says in answer.get("message", "")
+
+
+async def test_a_node_keeps_what_was_given_to_it_once(server: KubeApiServer, node: Client) -> None:
+    spec = {"podCIDRs": ["10.244.3.0/24"], "providerID": "x://1"}
+    server.store.create({"kind": "Node", "apiVersion": "v1", "metadata": {"name": "n1"}, "spec": spec})
+    for changed in ({"podCIDRs": ["10.244.4.0/24"]}, {"providerID": "x://2"}):
+        told, answer = await node.patch("/api/v1/nodes/n1", {"spec": changed}, "merge")
+        assert told == 422, answer
+    twice = [{"type": "InternalIP", "address": "192.0.2.7"}] * 2
+    told, answer = await node.patch("/api/v1/nodes/n1/status", {"status": {"addresses": twice}}, "merge")
+    assert told == 422
+    assert "Duplicate value" in answer["message"]

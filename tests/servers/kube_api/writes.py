@@ -8,6 +8,7 @@ from datetime import datetime
 
 from tests.servers.kube_api import failures, node_restriction, pods
 from tests.servers.kube_api.access import Access, Attributes
+from tests.servers.kube_api.bodies import check_decodes, check_patched, check_valid
 from tests.servers.kube_api.failures import Cause, JsonObject, bad_request, invalid, not_permitted, required
 from tests.servers.kube_api.options import DeleteOptions
 from tests.servers.kube_api.patching import patched
@@ -41,6 +42,7 @@ class Writes:
         """Raises Refusal."""
         made = _placed(resource, namespace, body)
         _check_metadata(resource, made)
+        check_valid(resource, None, made)
         match resource.plural:
             case "tokenreviews":
                 return self._tokens.review(made)
@@ -91,6 +93,7 @@ class Writes:
         """Raises Refusal."""
         before = self._store.get(resource.plural, namespace, name)
         made = patched(copy.deepcopy(before), body, content_type, resource.kind)
+        check_patched(resource.kind, made)
         if made["metadata"].get("uid") != before["metadata"]["uid"]:
             cause = Cause("metadata.uid", f'Invalid value: "{made["metadata"].get("uid")}": field is immutable')
             raise invalid(resource.kind, name, [cause], resource.group)
@@ -107,6 +110,7 @@ class Writes:
         if version and version != before["metadata"]["resourceVersion"]:
             raise failures.conflict(resource.plural, name, failures.MODIFIED, resource.group)
         made = self._of_subresource(resource, below, before, made)
+        check_valid(resource, before, made)
         self._restrict(resource, user, before, made)
         if resource.plural in ("configmaps", "secrets") and before.get("immutable"):
             _check_immutable(resource, before, made)
@@ -217,6 +221,7 @@ def _placed(resource: ResourceType, namespace: str, body: JsonObject) -> JsonObj
     if body.get("kind") != resource.kind or body.get("apiVersion") != resource.api_version:
         said = f'{body.get("kind")} in version "{body.get("apiVersion", "").rpartition("/")[2]}"'
         raise bad_request(f"{said} cannot be handled as a {resource.kind}: unknown conversion")
+    check_decodes(resource, body)
     made = copy.deepcopy(body)
     metadata = made.setdefault("metadata", {})
     if resource.namespaced:

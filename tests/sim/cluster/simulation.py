@@ -23,6 +23,7 @@ import msgspec
 from ipc.api.annotations import CONFIG_HASH
 from ipc.api.v1.container import Container
 from ipc.api.v1.pod import Pod
+from ipc.api.v1.status import TERMINAL_PHASES
 from ipc.messages.api_server import PodChanged
 from ipc.messages.event_reasons import UNSUPPORTED_FIELD
 from ipc.podresources.node_resources import NodeResources
@@ -56,7 +57,6 @@ from tests.sim.trace import Trace
 from tests.sim.watch import Watch
 from tests.sim.worker_settings import worker_settings
 from tests.sim.world import PODS_PER_WORKER, WALL
-from workers.cluster.pods.wanted_status import TERMINAL_PHASES
 
 HOUR_S: Final = 3600.0
 AN_HOUR: Final = 0.3

@@ -8,6 +8,7 @@ from collections.abc import Awaitable, Callable, Collection, Sequence
 from typing import Final
 
 from ipc.api.v1.pod import Pod
+from ipc.api.v1.status import TERMINAL_PHASES
 from ipc.host.clock import Clock, SystemClock
 from ipc.host.tasks import BackgroundTasks, restarted
 from ipc.kubecontainer.cluster_values import NO_VALUES, ClusterValues, token_wishes, trust_wishes
@@ -82,15 +83,20 @@ class Objects:
         for part in (self._services, self._classes, self._bundles, self._watches, self._claims):
             part.begin_anew()
 
-    def follow(self, pod: Pod) -> bool:
-        """Follow what a pod refers to; whether the server has said of all of it whether it is there."""
-        uid, is_new = pod.metadata.uid, pod.metadata.uid not in self._pods
+    def follow(self, pod: Pod, *, is_new: bool = False) -> bool:
+        """Follow what a pod refers to; whether the server has said of all of it whether it is there. Tokens of one that
+        ``is_new`` are asked for when it was `decided` that it runs here."""
+        uid, was_known = pod.metadata.uid, pod.metadata.uid in self._pods
         self._pods[uid] = pod
         keys = _keys(pod)
         self._apply(self._references.state(uid, keys))
-        for key in _claim_keys(pod).values() if is_new else ():
+        for key in () if was_known else _claim_keys(pod).values():
             self._claims.begin(key)
-        self._tokens.state(pod, (*token_wishes(pod), *self._accounts.wishes(pod)))
+        if pod.status.phase in TERMINAL_PHASES:
+            self._tokens.end(uid)
+        else:
+            wishes = (*token_wishes(pod), *self._accounts.wishes(pod))
+            self._tokens.state(pod, wishes, is_admitted=not is_new)
         self._accounts.state(pod)
         if trust_wishes(pod) and not self._follows_bundles:
             self._follows_bundles = True
@@ -119,6 +125,13 @@ class Objects:
             namespace, name = pod.metadata.namespace, pod.metadata.name
             log.warning("%s/%s: begins before all that it refers to was read", namespace, name)
         self._tell_values(uid)
+
+    def decided(self, uid: str, *, is_refused: bool) -> None:
+        """The node has taken a pod, or refused it; for a pod of which that is known already this does nothing."""
+        if is_refused:
+            self._tokens.refused(uid)
+        else:
+            self._tokens.admitted(uid)
 
     def forget(self, uid: str) -> None:
         """The pod has gone, with all that is left of it here."""

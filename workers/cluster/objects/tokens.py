@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import functools
 import logging
 import random
@@ -29,6 +30,9 @@ LONGEST_SLEEP_S: Final = 60.0
 
 MAX_REQUESTS: Final = 10
 """Most requests for tokens that are under way: each takes a connection of its own."""
+LONGEST_DECISION_S: Final = 5.0
+"""How long a token waits at most until its pod was admitted, in seconds: a pod that the node neither takes nor refuses
+waits for something else, such as its name."""
 SHORTEST_PERIOD_S: Final = 60.0
 """How long a new token is kept at least, in seconds, whatever the clocks of server and node say (the kubelet asks when
 it syncs the pod, about once a minute)."""
@@ -69,14 +73,19 @@ class Tokens:
         self._found: dict[str, dict[TokenWish, PodToken]] = {}
         self._renewals: dict[str, list[asyncio.Task[None]]] = {}
         self._tried: dict[str, dict[TokenWish, asyncio.Event]] = {}
+        self._admissions: dict[str, asyncio.Event] = {}
+        """Decisions that are still to come, by the UIDs of their pods."""
 
     def of_pod(self, uid: str) -> tuple[PodToken, ...]:
         """Tokens that there are now."""
         return tuple(self._found.get(uid, {}).values())
 
-    def state(self, pod: Pod, wishes: tuple[TokenWish, ...]) -> None:
-        """The pod wants these tokens; its volumes never change."""
+    def state(self, pod: Pod, wishes: tuple[TokenWish, ...], *, is_admitted: bool = True) -> None:
+        """The pod wants these tokens; its volumes never change. Those of a pod that may be refused yet are asked for
+        when it is `admitted`: a kubelet asks when it sets volumes up (pkg/kubelet/kubelet.go, syncPod)."""
         uid = pod.metadata.uid
+        if not is_admitted:
+            self._admissions.setdefault(uid, asyncio.Event())
         for wish in wishes:
             tried = self._tried.setdefault(uid, {})
             if wish in tried:
@@ -86,24 +95,45 @@ class Tokens:
             keeping = restarted(functools.partial(self._keep, pod, wish), name=name)
             self._renewals.setdefault(uid, []).append(self._tasks.spawn(keeping, name=name))
 
+    def admitted(self, uid: str) -> None:
+        """The node has taken that pod."""
+        if (admission := self._admissions.pop(uid, None)) is not None:
+            admission.set()
+
+    def refused(self, uid: str) -> None:
+        """The node has refused that pod, if it had not taken it before."""
+        if uid in self._admissions:
+            self.end(uid)
+
+    def end(self, uid: str) -> None:
+        """The pod runs no more, or never will: nothing is asked for any more."""
+        self._stop(uid)
+        for tried in self._tried.get(uid, {}).values():
+            tried.set()
+
     def forget(self, uid: str) -> None:
         """The pod has gone."""
-        for task in self._renewals.pop(uid, ()):
-            task.cancel()
+        self._stop(uid)
         self._tried.pop(uid, None)
         self._found.pop(uid, None)
+
+    def _stop(self, uid: str) -> None:
+        self._admissions.pop(uid, None)
+        for task in self._renewals.pop(uid, ()):
+            task.cancel()
 
     def are_tried(self, uid: str) -> bool:
         """Whether `tried` returns at once."""
         return all(event.is_set() for event in self._tried.get(uid, {}).values())
 
     async def tried(self, uid: str) -> None:
-        """Returns when each token of the pod was asked for once."""
+        """Returns when each token of the pod was asked for once, or is not wanted any more."""
         for event in tuple(self._tried.get(uid, {}).values()):
             await event.wait()
 
     async def _keep(self, pod: Pod, wish: TokenWish) -> None:
         """Ask, and ask again in time, for ever."""
+        await self._decision(pod.metadata.uid)
         known: Issued | None = None
         attempts, renew_at = Attempts(), 0.0
         while True:
@@ -119,6 +149,13 @@ class Tokens:
                 self._failed(pod, wish, known, error)
                 await asyncio.sleep(attempts.pause_s)
                 attempts = attempts.failed()
+
+    async def _decision(self, uid: str) -> None:
+        """Returns when the pod was admitted, or after LONGEST_DECISION_S."""
+        if (admission := self._admissions.get(uid)) is not None:
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(LONGEST_DECISION_S):
+                    await admission.wait()
 
     async def _request(self, pod: Pod, wish: TokenWish) -> Issued:
         """Raises ClusterError; ValueError for an answer that is none."""

@@ -11,13 +11,13 @@ from typing import Any, Final, NoReturn
 import msgspec
 
 from ipc.api.v1.pod import Pod
+from ipc.api.v1.status import TERMINAL_PHASES
 from ipc.host.clock import Clock
 from ipc.messages.api_server import PodChanged
 from workers.cluster.pods.known_pod import KnownPod
 from workers.cluster.pods.mirror_pod import STATIC_SOURCES, mirror_name, mirror_pod, mirrors
 from workers.cluster.pods.status_manager import StatusManager
 from workers.cluster.pods.status_writer import delete_now
-from workers.cluster.pods.wanted_status import TERMINAL_PHASES
 from workers.kubeclient.errors import ApiError, ClusterError
 from workers.kubeclient.protocol import Client
 from workers.kubeclient.resources import NODES, PODS

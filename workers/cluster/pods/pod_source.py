@@ -8,12 +8,12 @@ here: its status and an event say why.
 from __future__ import annotations
 
 import asyncio
-import enum
 import logging
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Callable, Sequence
 from typing import Final, Protocol
 
 from ipc.api.v1.pod import Pod
+from ipc.api.v1.status import TERMINAL_PHASES
 from ipc.host.clock import Clock, rfc3339
 from ipc.host.tasks import BackgroundTasks
 from ipc.messages.base import EventReport
@@ -22,7 +22,7 @@ from ipc.shm.trace import TRACER
 from workers.cluster.pods.known_pod import KnownPod
 from workers.cluster.pods.stated_pod import Refusal, stated_pod
 from workers.cluster.pods.status_manager import StatusManager
-from workers.cluster.pods.wanted_status import OWNED_CONDITIONS, SCHEDULED, TERMINAL_PHASES
+from workers.cluster.pods.wanted_status import OWNED_CONDITIONS, SCHEDULED
 
 NEED_DEADLINE_S: Final = 30.0
 """After which a pod goes up without what it refers to, in seconds: whatever is missing then makes its sync fail, in
@@ -36,19 +36,25 @@ log = logging.getLogger(__name__)
 Statement = PodStated | ReferencesRead | PodWithdrawn | PodsListed | EventReport
 
 
-class Followed(enum.Enum):
-    """How much is known of what a pod refers to."""
+class Needs(Protocol):
+    """Needs of pods before they run here, which the cluster meets."""
 
-    READ = enum.auto()
-    """All of it: its first sync finds it."""
-    UNREAD = enum.auto()
-    """Some of it is being read: its sync may begin, and waits."""
-    UNFIT = enum.auto()
-    """The Node as it is known now is none for this pod."""
+    def fits(self, pod: Pod) -> bool:
+        """Whether the Node as it is known now is one for that pod."""
 
+    async def see_node(self) -> None:
+        """Read the Node once more: a scheduler may have seen labels that the watch has not told yet (predicate.go,
+        generalFilter)."""
 
-Follow = Callable[[Pod], Followed]
-Need = Callable[[Pod], Awaitable[None]]
+    def follow(self, pod: Pod, *, is_new: bool) -> bool:
+        """Begin to read what a pod refers to; whether all of it was read. ``is_new``: the node has not decided yet
+        whether it takes the pod, and what only a pod that runs may ask for waits for that."""
+
+    async def need(self, pod: Pod) -> None:
+        """Return when all that a followed pod refers to was read once."""
+
+    def forget(self, uid: str) -> None:
+        """The server has that pod no longer."""
 
 
 class Mirrors(Protocol):
@@ -68,24 +74,19 @@ class PodSource:
         self,
         statuses: StatusManager,
         mirrors: Mirrors,
+        needs: Needs,
         clock: Clock,
         tell: Callable[[Statement], None],
-        follow: Follow,
-        need: Need,
-        forget: Callable[[str], None],
         wake: Callable[[], None],
         comes: Callable[[], None] = lambda: None,
     ) -> None:
-        """``follow`` begins to read what a pod refers to, and says how much of it was read. ``need`` returns when all
-        of it was read once. ``forget`` is told of a UID that the server has no longer. ``tell`` sends to the master, in
-        order. ``wake``: a status may have to be written. ``comes``: a pod is on its way to the master."""
+        """``tell`` sends to the master, in order. ``wake``: a status may have to be written. ``comes``: a pod is on its
+        way to the master."""
         self._statuses = statuses
         self._mirrors = mirrors
+        self._needs = needs
         self._clock = clock
         self._tell = tell
-        self._follow = follow
-        self._need = need
-        self._forget = forget
         self._wake = wake
         self._comes = comes
         self._known: dict[str, KnownPod] = {}
@@ -129,7 +130,7 @@ class PodSource:
         if self._stated.pop(item.uid, None) is not None and item.uid not in self._refused:
             self._tell(PodWithdrawn(uid=item.uid))
         self._refused.discard(item.uid)
-        self._forget(item.uid)
+        self._needs.forget(item.uid)
         self._statuses.deleted(item.uid)
 
     def close(self) -> None:
@@ -156,39 +157,60 @@ class PodSource:
         return pod.is_deleted and self._statuses.is_released(pod.uid)
 
     def _bring(self, pod: KnownPod) -> None:
-        """State a pod that this node can run, when all that it needs is there."""
+        """State a pod that this node can run: at once, but for what an agent before this one may have run. That goes up
+        when all that it needs is there."""
         if (found := self._runnable(pod)) is None:
             return
         self._comes()
-        followed = self._follow(found)
-        if followed is Followed.READ:
-            self._state(pod, found)
+        is_new = self._was_listed and pod.uid not in self._stated
+        fits = self._needs.fits(found)
+        if fits and self._goes_up(pod, found, is_new=is_new):
             return
-        goes_up = followed is Followed.UNREAD and self._was_listed and pod.uid not in self._stated
-        if goes_up:
-            self._state(pod, found, awaits=True)
-        task = self._bring_later(pod, found, is_up=goes_up)
+        task = self._bring_later(pod, found, is_new=is_new, fits=fits)
         self._bringing[pod.uid] = self._tasks.spawn(task, name="pod of the cluster")
 
-    async def _bring_later(self, pod: KnownPod, found: Pod, *, is_up: bool) -> None:
-        """``is_up``: the pod is known to the master. By then it may be another version: that one is brought next."""
+    def _goes_up(self, pod: KnownPod, found: Pod, *, is_new: bool) -> bool:
+        """Follow the pod, and state one that waits for nothing, or is new; whether all that it needs is there."""
+        is_read = self._needs.follow(found, is_new=is_new)
+        if is_read or is_new:
+            self._state(pod, found, awaits=not is_read)
+        return is_read
+
+    async def _bring_later(self, pod: KnownPod, found: Pod, *, is_new: bool, fits: bool) -> None:
+        """By then it may be another version: that one is brought next."""
         uid = pod.uid
         try:
-            async with asyncio.timeout(NEED_DEADLINE_S):
-                await self._need(found)
-        except TimeoutError:
-            log.warning("pod %s/%s begins before all that it refers to was read", *_name(pod))
+            if fits or not await self._goes_up_when_seen(pod, found, is_new=is_new):
+                await self._read(pod, found, is_up=is_new)
         finally:
             if self._bringing.get(uid) is asyncio.current_task():
                 del self._bringing[uid]
-        if (newest := self._known.get(uid)) is None:
+        newest = self._known.get(uid)
+        if newest is not None and newest is not pod and self._is_news(newest):
+            self._bring(newest)
+
+    async def _goes_up_when_seen(self, pod: KnownPod, found: Pod, *, is_new: bool) -> bool:
+        """Read the Node once more, and let the master decide, whatever its labels are then."""
+        try:
+            async with asyncio.timeout(NEED_DEADLINE_S):
+                await self._needs.see_node()
+        except TimeoutError:
+            log.warning("pod %s/%s comes before the Node was read again", *_name(pod))
+        return self._goes_up(pod, found, is_new=is_new)
+
+    async def _read(self, pod: KnownPod, found: Pod, *, is_up: bool) -> None:
+        """``is_up``: the pod is known to the master."""
+        try:
+            async with asyncio.timeout(NEED_DEADLINE_S):
+                await self._needs.need(found)
+        except TimeoutError:
+            log.warning("pod %s/%s begins before all that it refers to was read", *_name(pod))
+        if pod.uid not in self._known:
             return
         if is_up:
-            self._tell(ReferencesRead(uid=uid))
+            self._tell(ReferencesRead(uid=pod.uid))
         else:
             self._state(pod, found)
-        if newest is not pod and self._is_news(newest):
-            self._bring(newest)
 
     def _runnable(self, pod: KnownPod) -> Pod | None:
         """The pod as the master gets it. None for one that is refused, which is said."""

@@ -16,12 +16,13 @@ from typing import Final
 
 import msgspec
 
+from ipc.api.v1.status import TERMINAL_PHASES
 from ipc.messages.api_server import PodChanged
 from ipc.patching.values import JsonObject
 from workers.cluster.pods.container_transitions import forbidden_transition
 from workers.cluster.pods.known_pod import KnownPod
 from workers.cluster.pods.status_patch import status_patch
-from workers.cluster.pods.wanted_status import TERMINAL_PHASES, plain_status, wanted_status
+from workers.cluster.pods.wanted_status import plain_status, wanted_status
 
 RETRY_S: Final = 10.0
 """After which a request that has failed is tried again, in seconds (syncPeriod)."""

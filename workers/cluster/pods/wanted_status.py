@@ -8,7 +8,7 @@ from typing import Final
 
 import msgspec
 
-from ipc.api.v1.status import PodStatus
+from ipc.api.v1.status import TERMINAL_PHASES, PodStatus
 from ipc.patching.values import Json, JsonObject
 
 OWNED_CONDITIONS: Final = frozenset(
@@ -43,7 +43,6 @@ _OWNED_FIELDS: Final = (
     "resources",
 )
 _PHASE_FIELDS: Final = ("phase", "reason", "message")
-TERMINAL_PHASES: Final = frozenset({"Succeeded", "Failed"})
 
 
 def plain_status(status: PodStatus, *, is_static: bool = False) -> JsonObject:

@@ -15,7 +15,7 @@ from supervisor.protocol.source_updates import PodOperation, PodUpdate
 from supervisor.sources.api_source import ApiSource
 from supervisor.sources.merge import PodConfig
 from workers.cluster.pods.known_pod import KnownPod, decode_known_pod
-from workers.cluster.pods.pod_source import Followed, PodSource, Statement
+from workers.cluster.pods.pod_source import PodSource, Statement
 from workers.cluster.pods.status_manager import StatusManager
 from workers.cluster.pods.status_writer import StatusWriter
 from workers.kubeclient.client import ApiClient
@@ -33,6 +33,25 @@ class Mirrors:
         """There is none."""
 
 
+class Needs:
+    """Something is to be read of every second pod."""
+
+    def fits(self, _: Pod) -> bool:
+        return True
+
+    async def see_node(self) -> None:
+        raise AssertionError("every pod fits")
+
+    def follow(self, pod: Pod, *, is_new: bool) -> bool:
+        return int(pod.metadata.resource_version) % 2 == 0
+
+    async def need(self, _: Pod) -> None:
+        await asyncio.sleep(0)
+
+    def forget(self, uid: str) -> None:
+        """Nothing is remembered."""
+
+
 class Node:
     """The master as a model: what is stated runs, what is deleted ends, at once."""
 
@@ -41,9 +60,7 @@ class Node:
         self.clock = SystemClock()
         self.statuses = StatusManager()
         self.writer = StatusWriter(client, self.statuses, self.clock, BurstGate())
-        self.pods = PodSource(
-            self.statuses, Mirrors(), self.clock, self.tell, self.follow, self.need, lambda _: None, self.writer.wake
-        )
+        self.pods = PodSource(self.statuses, Mirrors(), Needs(), self.clock, self.tell, self.writer.wake)
         self.reflector: Reflector[KnownPod] = Reflector(
             client, PODS, field_selector="spec.nodeName=n1", decode=decode_known_pod, sink=self.pods
         )
@@ -53,13 +70,6 @@ class Node:
         """UID to name."""
         self.removed: set[str] = set()
         """UIDs of pods that ended without a deletion."""
-
-    def follow(self, pod: Pod) -> Followed:
-        """Something is to be read of every second pod."""
-        return Followed.UNREAD if int(pod.metadata.resource_version) % 2 else Followed.READ
-
-    async def need(self, _: Pod) -> None:
-        await asyncio.sleep(0)
 
     def tell(self, statement: Statement) -> None:
         assert not isinstance(statement, EventReport), "no pod is refused"

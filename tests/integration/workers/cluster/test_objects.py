@@ -213,6 +213,19 @@ async def test_token_is_bound_to_the_pod_and_renewed(node: Node, monkeypatch: py
     assert token.token not in repr(node.told)
 
 
+async def test_no_token_is_asked_for_a_pod_that_the_node_refuses(node: Node) -> None:
+    refused, taken, over = (node.schedule(name, volumes=token_volume()) for name in ("refused", "taken", "over"))
+    over = msgspec.structs.replace(over, status=msgspec.structs.replace(over.status, phase="Succeeded"))
+    assert not node.objects.follow(refused, is_new=True)
+    assert not node.objects.follow(taken, is_new=True)
+    node.objects.decided(refused.metadata.uid, is_refused=True)
+    node.objects.decided(taken.metadata.uid, is_refused=False)
+    for each in (over, refused, taken):
+        await node.objects.need(each)
+    asked = [found.json["spec"]["boundObjectRef"]["uid"] for found in node.server.requests if "token" in found.path]
+    assert asked == [taken.metadata.uid]
+
+
 async def test_token_of_a_clock_that_is_ahead_is_asked_for_again(node: Node, monkeypatch: pytest.MonkeyPatch) -> None:
     """A host that has slept: its clock stands behind the time of renewal when it looks again."""
     monkeypatch.setattr("workers.cluster.objects.tokens.LONGEST_SLEEP_S", 0.02)

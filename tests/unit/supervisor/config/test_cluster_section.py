@@ -32,7 +32,8 @@ def test_without_a_kubeconfig_there_is_no_cluster() -> None:
 def test_the_clusters_part_of_the_settings() -> None:
     found = cluster_settings(
         resolve(
-            "nodeStatusUpdateFrequency: 5s\nnodeLabels: {disk: ssd, node.kubernetes.io/pool: a}\n"
+            "nodeStatusUpdateFrequency: 5s\npodNetwork: {mode: bridge}\n"
+            "nodeLabels: {disk: ssd, node.kubernetes.io/pool: a}\n"
             "cluster: {kubeconfig: ~/k.conf, bootstrapKubeconfig: boot.conf, rotateCertificates: false,"
             " serverTLSBootstrap: true, registerWithTaints: [{key: a.b/c, value: v, effect: NoSchedule}],"
             " providerID: x://1, nodeIP: '192.0.2.1,2001:db8::1', nodeStatusReportFrequency: 1m,"
@@ -84,6 +85,12 @@ def test_who_bootstraps_needs_no_place_for_the_kubeconfig() -> None:
         ("cluster: {nodeLeaseDurationSeconds: 3}", "cluster.nodeLeaseDurationSeconds", "3 is not between 4 and 3600"),
         ("cluster: {kubernetesService: api.example}", "cluster.kubernetesService", "192.0.2.1:6443"),
         ("cluster: {networkScope: Some}", "cluster.networkScope", ""),
+        ("cluster: {kubeconfig: /a, networkScope: Cluster}", "cluster.networkScope", "needs podNetwork.mode bridge"),
+        (
+            "podNetwork: {mode: pasta}\ncluster: {bootstrapKubeconfig: /a, networkScope: Cluster}",
+            "cluster.networkScope",
+            "needs podNetwork.mode bridge",
+        ),
         ("cluster: {kubeconfig: /a, bootstrapKubeconfig: /a}", "cluster.kubeconfig", "needs another file"),
         (
             "cluster: {kubeconfig: /a, registerNode: false, registerWithTaints: [{key: a, effect: NoExecute}]}",

@@ -16,7 +16,7 @@ from ipc.host.clock import rfc3339
 from tests.fakes.clock import START_WALL, SimClock, simulated
 from workers.cluster.events.cluster_event import event_body
 from workers.cluster.events.sender import MAX_TRIES, MAX_WAITING, PAUSE_S, EventSender
-from workers.cluster.events.spam_filter import BURST, MAX_OBJECTS, SpamFilter
+from workers.cluster.events.spam_filter import BURST, MAX_BUCKETS, SpamFilter
 from workers.kubeclient.errors import ApiError, StatusCause, Unreachable
 from workers.kubeclient.protocol import JSON, STRATEGIC_MERGE_PATCH, Client, Verb, WatchEvent
 
@@ -191,6 +191,6 @@ def test_one_object_does_not_drown_the_others() -> None:
 def test_what_was_not_seen_for_long_is_forgotten() -> None:
     spam = SpamFilter()
     passes(spam, 0.0)(BURST)
-    for number in range(MAX_OBJECTS):
+    for number in range(MAX_BUCKETS):
         passes(spam, 0.0, pod=f"p{number}")(1)
     assert passes(spam, 0.0)(1) == 1

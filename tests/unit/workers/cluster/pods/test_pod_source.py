@@ -9,7 +9,7 @@ from ipc.messages.cluster import PodsListed, PodStated, PodWithdrawn, References
 from tests.fakes.clock import SimClock
 from tests.unit.workers.cluster.pods.pods import known
 from workers.cluster.pods.known_pod import KnownPod
-from workers.cluster.pods.pod_source import Followed, PodSource, Statement
+from workers.cluster.pods.pod_source import PodSource, Statement
 from workers.cluster.pods.status_manager import StatusManager
 
 
@@ -21,34 +21,46 @@ class NoMirrors:
         """There is none."""
 
 
+class Needs:
+    """Needs of pods, as the test says them."""
+
+    def __init__(self) -> None:
+        self.unread: dict[str, asyncio.Event] = {}
+        """UIDs of pods that refer to something that was not read yet."""
+        self.unfit: dict[str, asyncio.Event] = {}
+        """UIDs of pods that want labels which the node is not known to have before it is read again."""
+        self.followed: list[tuple[str, bool]] = []
+        """UIDs, and whether nobody has decided about the pod."""
+
+    def fits(self, pod: Pod) -> bool:
+        return pod.metadata.uid not in self.unfit
+
+    async def see_node(self) -> None:
+        for seen in self.unfit.values():
+            await seen.wait()
+
+    def follow(self, pod: Pod, *, is_new: bool) -> bool:
+        self.followed.append((pod.metadata.uid, is_new))
+        return pod.metadata.uid not in self.unread
+
+    async def need(self, pod: Pod) -> None:
+        await self.unread[pod.metadata.uid].wait()
+        del self.unread[pod.metadata.uid]
+
+    def forget(self, uid: str) -> None:
+        """Nothing is remembered."""
+
+
 class Way:
     """A source, and what the master was told."""
 
     def __init__(self) -> None:
         self.told: list[Statement] = []
-        self.unread: dict[str, asyncio.Event] = {}
-        """UIDs of pods that refer to something that was not read yet."""
-        self.unfit: set[str] = set()
-        """UIDs of pods that want labels which the node is not known to have."""
+        self.needs = Needs()
+        self.unread = self.needs.unread
         self.source = PodSource(
-            StatusManager(),
-            NoMirrors(),
-            SimClock(),
-            self.told.append,
-            self._follow,
-            self._need,
-            lambda _: None,
-            lambda: None,
+            StatusManager(), NoMirrors(), self.needs, SimClock(), self.told.append, lambda: None, lambda: None
         )
-
-    def _follow(self, pod: Pod) -> Followed:
-        if pod.metadata.uid in self.unfit:
-            return Followed.UNFIT
-        return Followed.UNREAD if pod.metadata.uid in self.unread else Followed.READ
-
-    async def _need(self, pod: Pod) -> None:
-        await self.unread[pod.metadata.uid].wait()
-        del self.unread[pod.metadata.uid]
 
     def stated(self) -> list[tuple[str, str]]:
         """UID and version of each pod that went up, in order."""
@@ -88,20 +100,46 @@ async def test_a_pod_goes_up_at_once_and_then_that_all_it_refers_to_was_read() -
     way.source.close()
 
 
-async def test_a_pod_that_may_not_be_for_this_node_waits_until_that_is_known() -> None:
+async def test_a_pod_that_may_not_be_for_this_node_waits_until_the_node_was_read_again() -> None:
     way = Way()
     way.source.replaced([])
     await turns()
-    way.unfit.add("u1")
+    way.needs.unfit["u1"] = seen = asyncio.Event()
     way.unread["u1"] = read = asyncio.Event()
     way.source.changed(known(1))
     await turns()
     assert way.stated() == []
+    assert way.needs.followed == [], "nothing is asked for a pod that may be another node's"
+    seen.set()
+    await turns()
+    assert [each.awaits for each in way.told if isinstance(each, PodStated)] == [True]
     read.set()
     await turns()
-    assert isinstance(way.told[-1], PodStated)
-    assert not way.told[-1].awaits
+    assert way.told[-1] == ReferencesRead(uid="u1")
     way.source.close()
+
+
+async def test_a_pod_of_the_list_that_wants_other_labels_goes_up_before_the_list_has_ended() -> None:
+    way = Way()
+    way.needs.unfit["u1"] = seen = asyncio.Event()
+    way.unread["u1"] = read = asyncio.Event()
+    way.source.replaced([known(1)])
+    seen.set()
+    await turns()
+    assert way.told == [], "what is known of an earlier agent counts"
+    read.set()
+    await turns()
+    assert [type(each) for each in way.told] == [PodStated, PodsListed]
+    way.source.close()
+
+
+async def test_nobody_has_decided_about_a_pod_that_comes_after_the_list() -> None:
+    way = Way()
+    way.source.replaced([known(1)])
+    await turns()
+    way.source.changed(known(2, uid="u2"))
+    way.source.changed(known(3, uid="u2", labels={"a": "b"}))
+    assert way.needs.followed == [("u1", False), ("u2", True), ("u2", False)]
 
 
 async def test_a_pod_that_goes_while_its_sync_may_wait_is_withdrawn() -> None:
