@@ -60,15 +60,13 @@ class BurstGate:
                 return
             loop = asyncio.get_running_loop()
             over = self._over = loop.create_future()
-            loop.call_later(left_s, self._look)
+            loop.call_later(left_s, self._look, over)
         await asyncio.shield(over)
 
-    def _look(self) -> None:
+    def _look(self, over: asyncio.Future[None]) -> None:
         """One timer, however many wait."""
-        if self._over is None:
-            return
         if left_s := self._burst.left_s(loop_time()):
-            asyncio.get_running_loop().call_later(left_s, self._look)
+            asyncio.get_running_loop().call_later(left_s, self._look, over)
         else:
-            self._over.set_result(None)
             self._over = None
+            over.set_result(None)
