@@ -22,7 +22,7 @@ from ipc.kubecontainer.probe_results import NO_PROBE_RESULTS, ProbeResult, Probe
 from ipc.kubecontainer.restart_policy import is_restartable_init, should_container_be_restarted
 from ipc.messages.pod_worker import SyncResult
 from supervisor.status import container_states as states
-from supervisor.status.resources import container_resource_fields
+from supervisor.status.resources import container_status_resources
 from supervisor.status.volume_mounts import volume_mount_statuses
 
 
@@ -66,10 +66,12 @@ def _container_status(
     elif not seen:
         status = msgspec.structs.replace(status, state=_INIT_LONG_GONE)
     status = _with_probes(given, kind, container, seen[0] if seen else None, status, old)
+    resources = container_status_resources(kind, container, seen[0] if seen else None, given.actuated)
     return msgspec.structs.replace(
         status,
         volume_mounts=volume_mount_statuses(container),
-        **container_resource_fields(kind, container, seen[0] if seen else None, given.actuated),
+        allocated_resources=resources.allocated,
+        resources=resources.actual,
     )
 
 
