@@ -20,7 +20,7 @@ from typing import Final
 
 import msgspec
 
-from ipc.host.tasks import BackgroundTasks
+from ipc.eventloop.tasks import BackgroundTasks
 from workers.kubecontainer.runtime import ErrorKind, RuntimeCallError
 from workers.libpod.client import Answer, LibpodClient, Request
 

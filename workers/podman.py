@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 import msgspec
 import orjson
 
+from ipc.eventloop.tasks import BackgroundTasks
 from ipc.host import network_addresses
 from ipc.host.clock import wall
 from ipc.host.id_ranges import IdRanges
-from ipc.host.tasks import BackgroundTasks
 from ipc.kubecontainer.registry_login import RegistryLogin
 from ipc.libpod import endpoints
 from ipc.libpod.endpoints import Endpoint

@@ -64,7 +64,7 @@ class WorkerCounters(msgspec.Struct, frozen=True):
     runtime_calls: int = 0
     runtime_errors: int = 0
     task_errors: int = 0
-    """Unexpected exceptions that have ended a task (`ipc.host.tasks`)."""
+    """Unexpected exceptions that have ended a task (`ipc.eventloop.tasks`)."""
 
 
 class WorkerRow(msgspec.Struct, frozen=True):

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import Final
 
-from ipc.host.tasks import BackgroundTasks, ignored
+from ipc.eventloop.tasks import BackgroundTasks, ignored
 from supervisor.processes.logind import FIRST_PAUSE_S, MAX_PAUSE_S, Logind, LogindError
 
 log = logging.getLogger(__name__)

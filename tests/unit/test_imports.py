@@ -22,7 +22,7 @@ PACKAGES: Final = ("ipc", "supervisor", "workers")
 PODMAN_FILE: Final = "workers/libpod/podman_py.py"
 FORK_FILE: Final = "supervisor/processes/zygote.py"
 CLOCK_FILE: Final = "ipc/host/clock.py"
-LOOP_CLOCK_FILE: Final = "ipc/host/loop_clock.py"
+LOOP_CLOCK_FILE: Final = "ipc/eventloop/loop_clock.py"
 NAMESPACES_FILE: Final = "workers/dialer/namespaces.py"
 ENTRY_POINT: Final = "supervisor/__main__.py"
 
@@ -45,6 +45,8 @@ ORDER: Final[Mapping[str, tuple[str, ...]]] = {
     "ipc": (
         "ipc.text",
         "ipc.host",
+        "ipc.process",
+        "ipc.eventloop",
         "ipc.log",
         "ipc.resources",
         "ipc.api.v1",
@@ -149,7 +151,6 @@ OTHER_SIZES: Final[Mapping[str, str]] = {
     "supervisor.syncloop": "a module for each kind of event, and what they share",
     "supervisor.config": "a module for each section with rules of its own, and for each file beside the configuration",
     "ipc.podresources": "a module for each thing that pods ask of the node",
-    "ipc.host": "a module for each thing of the host that both sides touch",
     "ipc.api.validation": "a module for each subject of Kubernetes' validation",
     "ipc.kubecontainer": "a module for each part of a pod's state, and each policy that both sides decide by",
     "workers.kubecontainer": "what all rooms of a worker say of containers: names, labels, the runtime's protocol",

@@ -14,8 +14,8 @@ from typing import Final, Never
 
 import msgspec
 
+from ipc.eventloop.loop_clock import loop_time
 from ipc.host.atomic_file import UntrustedFile, read_bounded, write_atomically
-from ipc.host.loop_clock import loop_time
 from ipc.host.private_directories import make_private
 from workers.kubecontainer.runtime import InspectedContainer
 

@@ -14,10 +14,10 @@ import os
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Final
 
+from ipc.eventloop.loop_clock import loop_time
+from ipc.eventloop.tasks import BackgroundTasks
+from ipc.eventloop.turns import GiveBack, Turns
 from ipc.host.clock import wall
-from ipc.host.loop_clock import loop_time
-from ipc.host.tasks import BackgroundTasks
-from ipc.host.turns import GiveBack, Turns
 from workers.exec import tags
 from workers.exec.child import ExecChild, NotStarted, spawn
 from workers.exec.direct import NotDirect, Target, find_target, is_about_the_command

@@ -15,8 +15,8 @@ from typing import Final, Never
 
 import msgspec
 
+from ipc.eventloop.tasks import note_failure
 from ipc.host.clock import Clock
-from ipc.host.tasks import note_failure
 from ipc.kubecontainer.image_gc import ImageGcPolicy, ImageGcScope, ImageReport, Stays
 from ipc.messages import event_reasons
 from ipc.messages.base import EventReport, node_event

@@ -8,7 +8,7 @@ import logging
 from collections.abc import AsyncIterator, Awaitable, Callable
 from typing import Final
 
-from ipc.host.tasks import BackgroundTasks
+from ipc.eventloop.tasks import BackgroundTasks
 from ipc.shm.breaker_state import BreakerState
 from workers.kubecontainer.runtime import ErrorKind, RuntimeCallError
 from workers.libpod.circuit_breaker import MAX_FAILURES, Breaker

@@ -20,8 +20,8 @@ from typing import Final, Never
 
 import msgspec
 
+from ipc.eventloop.tasks import BackgroundTasks
 from ipc.host.clock import Clock
-from ipc.host.tasks import BackgroundTasks
 from ipc.kubecontainer.log_rotate_policy import LogRotatePolicy
 from ipc.kubecontainer.pod_status import ContainerState, RuntimeContainerStatus, RuntimePodStatus
 from workers.fs.directories import is_name

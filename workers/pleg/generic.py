@@ -20,8 +20,8 @@ from typing import Final, Never
 
 import msgspec
 
+from ipc.eventloop.tasks import BackgroundTasks, note_failure
 from ipc.host.clock import Clock
-from ipc.host.tasks import BackgroundTasks, note_failure
 from ipc.kubecontainer.pod_status import RuntimePodStatus
 from ipc.log.entry import Subject, about
 from ipc.messages import event_reasons

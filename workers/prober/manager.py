@@ -18,9 +18,9 @@ import msgspec
 from ipc.api.v1.container import Container
 from ipc.api.v1.pod import Pod
 from ipc.api.v1.probe import Probe
+from ipc.eventloop.tasks import BackgroundTasks, FailureLog, restarted
+from ipc.eventloop.turns import Turns
 from ipc.host.clock import Clock
-from ipc.host.tasks import BackgroundTasks, FailureLog, restarted
-from ipc.host.turns import Turns
 from ipc.kubecontainer.pod_containers import every_container, field_path
 from ipc.kubecontainer.pod_status import ContainerState, RuntimePodStatus
 from ipc.kubecontainer.probe_results import NO_PROBE_RESULTS, ProbeResult, ProbeResults, ProbeType, probes_of

@@ -11,7 +11,7 @@ from typing import Final
 import click
 import msgspec
 
-from ipc.host.tasks import first_error, first_of
+from ipc.eventloop.tasks import first_error, first_of
 from ipc.wire.duplex import Duplex
 from ipc.wire.stream_channels import CHUNK_BYTES, ChannelSocket, PortChannel
 from supervisor.cli.streams.forwarded_ports import ForwardedPort

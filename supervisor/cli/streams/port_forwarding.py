@@ -12,7 +12,7 @@ from typing import Final
 
 import click
 
-from ipc.host.tasks import first_of
+from ipc.eventloop.tasks import first_of
 from ipc.podresources.ports import join_host_port
 from supervisor.cli.options import Failure
 from supervisor.cli.printers.containers import COMPLETED

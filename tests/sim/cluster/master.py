@@ -13,7 +13,7 @@ import msgspec
 from ipc.api.annotations import API_SOURCE
 from ipc.api.v1.config_objects import ConfigMap
 from ipc.api.v1.pod import Pod
-from ipc.host.burst import LONGEST_S
+from ipc.eventloop.burst import LONGEST_S
 from ipc.kubecontainer.probe_results import ProbeResults
 from ipc.messages.api_server import AgentChanged
 from ipc.messages.base import Ready

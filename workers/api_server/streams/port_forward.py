@@ -18,7 +18,7 @@ from typing import Final
 import msgspec
 from aiohttp import web
 
-from ipc.host.loop_clock import loop_time
+from ipc.eventloop.loop_clock import loop_time
 from ipc.kubecontainer.pod_status import RuntimePodStatus, SandboxState, SandboxStatus
 from ipc.messages.api_server import PodChanged
 from ipc.wire.duplex import Duplex

@@ -12,7 +12,7 @@ import contextlib
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Final
 
-from ipc.host.tasks import BackgroundTasks
+from ipc.eventloop.tasks import BackgroundTasks
 from ipc.podresources.ports import MAX_PORT
 from ipc.wire.stream_channels import Message, PortChannel, StreamStatus
 from workers.api_server.core.spdy_session import Inbox, Route, SpdySession

@@ -8,9 +8,9 @@ from typing import Final, NoReturn
 
 import msgspec
 
-from ipc.host.burst import BurstGate
+from ipc.eventloop.burst import BurstGate
+from ipc.eventloop.tasks import BackgroundTasks
 from ipc.host.clock import Clock
-from ipc.host.tasks import BackgroundTasks
 from workers.cluster.pods.known_pod import KnownPod, decode_known_pod
 from workers.cluster.pods.status_manager import Action, DeletePodFinally, PatchStatus, StatusManager
 from workers.kubeclient.errors import ApiError, ClusterError

@@ -17,8 +17,8 @@ from typing import Any, Final
 import msgspec
 
 from ipc.api.v1.pod import Pod
+from ipc.eventloop.tasks import with_progress
 from ipc.host.private_directories import make_private
-from ipc.host.tasks import with_progress
 from ipc.messages import event_reasons
 from workers.kubecontainer.mounted_volume import VolumeError
 from workers.sync.run import SyncRun

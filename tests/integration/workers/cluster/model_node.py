@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from ipc.api.annotations import API_SOURCE
 from ipc.api.v1.pod import Pod
-from ipc.host.burst import BurstGate
+from ipc.eventloop.burst import BurstGate
 from ipc.host.clock import SystemClock
 from ipc.messages.base import EventReport
 from ipc.messages.cluster import PodsListed

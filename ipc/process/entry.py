@@ -3,13 +3,13 @@ makes has more to do before it calls `main`."""
 
 from __future__ import annotations
 
-from ipc.host import interrupts
+from ipc.process import interrupts
 
 interrupts.end_the_process()
 
 
 def main() -> int:
     """Run the command; its exit code, where it returns at all."""
-    from ipc.host import installation
+    from ipc.process import installation
 
     return installation.main()

@@ -11,7 +11,7 @@ from types import CodeType
 
 import pytest
 
-from ipc.host.docstrings import without_docstrings
+from ipc.process.docstrings import without_docstrings
 
 SOURCE = """
 'the module'

@@ -11,8 +11,8 @@ from typing import NoReturn
 
 import pytest
 
-from ipc.host import tasks
-from ipc.host.tasks import (
+from ipc.eventloop import tasks
+from ipc.eventloop.tasks import (
     FAILURES,
     BackgroundTasks,
     FailureLog,

@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 
-from ipc.host.turns import GiveBack, Turns
+from ipc.eventloop.turns import GiveBack, Turns
 
 OWN, COMMON = 2, 3
 

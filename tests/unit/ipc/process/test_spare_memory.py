@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from ipc.host import spare_memory
-from ipc.host.spare_memory import KEPT_BYTES, RESTS_S, WORKED_S, SpareMemory
+from ipc.process import spare_memory
+from ipc.process.spare_memory import KEPT_BYTES, RESTS_S, WORKED_S, SpareMemory
 
 
 class Worked:

@@ -10,7 +10,7 @@ from pathlib import Path
 def test_modules_that_are_imported_later_have_none() -> None:
     program = (
         "import abc\n"
-        "from ipc.host import docstrings\n"
+        "from ipc.process import docstrings\n"
         "docstrings.leave_out()\n"
         "import colorsys, ipc.host.clock\n"
         "print(abc.__doc__ is not None, colorsys.__doc__, colorsys.rgb_to_yiq.__doc__, ipc.host.clock.__doc__)\n"

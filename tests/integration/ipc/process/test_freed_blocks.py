@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from ipc.host.spare_memory import KEPT_BYTES
+from ipc.process.spare_memory import KEPT_BYTES
 
 TREE = Path(__file__).parents[4]
 GLIBC = platform.libc_ver()[0] == "glibc"
@@ -17,7 +17,7 @@ FREED_BYTES = 11 << 20
 PROGRAM = """
 import ctypes, sys
 from pathlib import Path
-from ipc.host import spare_memory
+from ipc.process import spare_memory
 
 def resident():
     return int(Path("/proc/self/statm").read_text().split()[1]) * 4096

@@ -8,9 +8,9 @@ from unittest.mock import patch
 
 import pytest
 
-from ipc.host import burst as bursts
-from ipc.host.burst import LONGEST_S, QUIET_S, Burst, BurstGate
-from ipc.host.loop_clock import loop_time
+from ipc.eventloop import burst as bursts
+from ipc.eventloop.burst import LONGEST_S, QUIET_S, Burst, BurstGate
+from ipc.eventloop.loop_clock import loop_time
 from tests.fakes.clock import simulated
 
 SOON_S = QUIET_S / 2

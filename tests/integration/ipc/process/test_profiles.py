@@ -9,8 +9,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from ipc.host import profiles
-from ipc.host.profiles import MORE, Profiler, sample
+from ipc.process import profiles
+from ipc.process.profiles import MORE, Profiler, sample
 
 
 @pytest.fixture(autouse=True)

@@ -12,7 +12,7 @@ import logging
 from collections.abc import Awaitable, Callable, Coroutine, Iterable, Iterator
 from typing import Any, Final, TypeVar
 
-from ipc.host.loop_clock import loop_time
+from ipc.eventloop.loop_clock import loop_time
 
 RESTART_PAUSE_S: Final = 0.5
 MAX_RESTART_PAUSE_S: Final = 30.0

@@ -11,7 +11,7 @@ import asyncio
 import math
 from typing import Final
 
-from ipc.host.loop_clock import loop_time
+from ipc.eventloop.loop_clock import loop_time
 
 QUIET_S: Final = 0.01
 """After so many seconds without another one a burst is over."""

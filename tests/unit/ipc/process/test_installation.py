@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from ipc.host.installation import PACKAGES, foreign_package
+from ipc.process.installation import PACKAGES, foreign_package
 
 
 @pytest.fixture
