@@ -10,6 +10,15 @@ import click
 from ipc.host import clock
 from ipc.resources import registry
 from supervisor.cli.arguments import Selection, select
+from supervisor.cli.describe.config_objects import (
+    describe_config_object,
+    describe_priority_class,
+    describe_runtime_class,
+)
+from supervisor.cli.describe.node import describe_node
+from supervisor.cli.describe.other_objects import describe_event, describe_namespace, describe_worker
+from supervisor.cli.describe.persistent_volumes import describe_claim, describe_volume, pods_that_use
+from supervisor.cli.describe.pod import describe_pod
 from supervisor.cli.manifests import manifest_options, recursive_option
 from supervisor.cli.options import (
     DEFAULT_NAMESPACE,
@@ -18,15 +27,6 @@ from supervisor.cli.options import (
     agent_options,
     place_options,
 )
-from supervisor.cli.printers.config_objects import (
-    describe_config_object,
-    describe_priority_class,
-    describe_runtime_class,
-)
-from supervisor.cli.printers.describe import describe_pod
-from supervisor.cli.printers.describe_others import describe_event, describe_namespace, describe_worker
-from supervisor.cli.printers.nodes import describe_node
-from supervisor.cli.printers.persistent_volumes import describe_claim, describe_volume, pods_that_use
 from supervisor.cli.printers.staleness import warn_if_stale
 from supervisor.client.errors import RequestFailed
 from supervisor.client.http import STATISTICS_PATH, AgentClient, details_path, events_path, pods_path

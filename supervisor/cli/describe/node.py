@@ -13,10 +13,9 @@ from ipc.api.default_resources import is_extended
 from ipc.api.quantity import Notation, format_quantity, parse_quantity
 from ipc.resources.node_roles import node_roles
 from ipc.resources.times import NONE, UNKNOWN, local_time, since
+from supervisor.cli.describe.lines import aligned, annotation_lines, label_lines, titled_lines
 from supervisor.cli.printers.containers import COMPLETED
-from supervisor.cli.printers.describe import annotation_lines, titled_lines
 from supervisor.cli.printers.events import event_lines
-from supervisor.cli.printers.tables import align_tabs, printable
 from supervisor.cli.printers.usage import cores, mebibytes, rate_of, share, sized, working_set_of
 
 Json = Mapping[str, Any]
@@ -51,8 +50,7 @@ def describe_node(node: Json, pods: Sequence[Json], usage: Json, events: Sequenc
         _images(node["status"]),
         () if events is None else event_lines(events, now),
     )
-    lines = ("\t".join(map(printable, line.split("\t"))) for part in parts for line in part)
-    return align_tabs("\n".join(lines)) + "\n"
+    return aligned(line for part in parts for line in part)
 
 
 def _head(node: Json) -> Iterator[str]:
@@ -60,7 +58,7 @@ def _head(node: Json) -> Iterator[str]:
     labels = meta.get("labels", {})
     yield f"Name:\t{meta['name']}"
     yield f"Roles:\t{','.join(node_roles(labels)) or NONE}"
-    yield from titled_lines("Labels", [f"{name}={labels[name]}" for name in sorted(labels)])
+    yield from label_lines(labels)
     yield from annotation_lines(meta.get("annotations", {}))
     yield f"CreationTimestamp:\t{local_time(meta.get('creationTimestamp'))}"
     yield from titled_lines("Taints", sorted(map(_taint, spec.get("taints", ()))))

@@ -1,25 +1,19 @@
-"""`describe pod` (kubectl pkg/describe, describePod), with what only Rootlet knows before the events.
-
-Functions yield lines; a tab in them ends a cell of a column, and becomes spaces at the very end.
-"""
+"""`describe pod` (kubectl pkg/describe, describePod), with what only Rootlet knows before the events."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Final
 
-from ipc.api.annotations import LAST_APPLIED
 from ipc.resources.times import NONE, local_time, since
+from supervisor.cli.describe.container import describe_container, describe_resources
+from supervisor.cli.describe.lines import aligned, annotation_lines, label_lines, pair_lines, titled_lines
+from supervisor.cli.describe.volume import describe_volume
 from supervisor.cli.printers.containers import COMPLETED
-from supervisor.cli.printers.describe_container import describe_container, describe_resources
-from supervisor.cli.printers.describe_volume import describe_volume
 from supervisor.cli.printers.events import event_lines, is_of
-from supervisor.cli.printers.tables import align_tabs, printable
 
 Json = Mapping[str, Any]
 
-MAX_ANNOTATION_CHARS: Final = 140
-"""A longer annotation gets lines of its own, cut there (describe.go, maxAnnotationLen)."""
 _BARE_OPERATORS: Final = {"Exists": "", "DoesNotExist": "!"}
 """Operators of a selector without values -> the sign before the key."""
 _CONTAINER_KINDS: Final = (
@@ -30,9 +24,8 @@ _CONTAINER_KINDS: Final = (
 
 
 def describe_pod(pod: Json, details: Json, events: Iterable[Json] | None, now: float, usage: Json | None = None) -> str:
-    """Everything about one pod for people; ``now`` in epoch seconds. ``events``: those of its UID, None for
-    none of them. ``usage``: its
-    sample of a snapshot; empty when there is none, None when nobody asked for it."""
+    """Everything about one pod for people; ``now`` in epoch seconds. ``events``: those of its UID, None for none of
+    them. ``usage``: its sample of a snapshot; empty when there is none, None when nobody asked for it."""
     parts = (
         _head(pod, now),
         _addresses(pod.get("status", {})),
@@ -46,12 +39,7 @@ def describe_pod(pod: Json, details: Json, events: Iterable[Json] | None, now: f
         _rootlet(details),
         () if events is None else event_lines([event for event in events if is_of(event, pod)], now),
     )
-    lines = (_safe(line) for part in parts for line in part)
-    return align_tabs("\n".join(lines)) + "\n"
-
-
-def _safe(line: str) -> str:
-    return "\t".join(map(printable, line.split("\t")))
+    return aligned(line for part in parts for line in part)
 
 
 def _head(pod: Json, now: float) -> Iterator[str]:
@@ -87,38 +75,6 @@ def _state(meta: Json, status: Json, now: float) -> Iterator[str]:
 def _if_set(title: str, value: object) -> Iterator[str]:
     if value:
         yield f"{title}:\t{value}"
-
-
-def _pairs(title: str, pairs: Mapping[str, str]) -> Iterator[str]:
-    yield from titled_lines(title, [f"{key}={pairs[key]}" for key in sorted(pairs)])
-
-
-def label_lines(labels: Mapping[str, str]) -> Iterator[str]:
-    """One label per line (printLabelsMultiline)."""
-    yield from _pairs("Labels", labels)
-
-
-def titled_lines(title: str, values: list[str]) -> Iterator[str]:
-    """The title before the first value, nothing before the others."""
-    head, *tail = values or [NONE]
-    yield f"{title}:\t{head}"
-    yield from (f"\t{value}" for value in tail)
-
-
-def annotation_lines(annotations: Mapping[str, str]) -> Iterator[str]:
-    """One per line, long and multi-line values below their key (printAnnotationsMultiline)."""
-    lines = [line for key in sorted(annotations) for line in _annotation(key, annotations[key])]
-    yield from titled_lines("Annotations", lines)
-
-
-def _annotation(key: str, text: str) -> list[str]:
-    if key == LAST_APPLIED:
-        return []
-    value = text.removesuffix("\n")
-    if len(value) + len(key) + 2 <= MAX_ANNOTATION_CHARS and "\n" not in value:
-        return [f"{key}: {value}"]
-    width = MAX_ANNOTATION_CHARS - 2
-    return [f"{key}:", *(f"  {line[:width]}{'...' if len(line) > width else ''}" for line in value.split("\n"))]
 
 
 def _addresses(status: Json) -> Iterator[str]:
@@ -187,7 +143,7 @@ def _volumes(spec: Json) -> Iterator[str]:
 def _placement(pod: Json) -> Iterator[str]:
     spec = pod.get("spec", {})
     yield f"QoS Class:\t{pod.get('status', {}).get('qosClass', '')}"
-    yield from _pairs("Node-Selectors", spec.get("nodeSelector", {}))
+    yield from pair_lines("Node-Selectors", spec.get("nodeSelector", {}))
     tolerations = sorted(spec.get("tolerations", ()), key=lambda t: str(t.get("key", "")))
     yield from titled_lines("Tolerations", [_toleration(t) for t in tolerations])
     spreads = sorted(spec.get("topologySpreadConstraints", ()), key=lambda each: str(each.get("topologyKey", "")))

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
 from ipc.resources.times import NONE
-from supervisor.cli.printers.tables import align_tabs, printable
+from supervisor.cli.describe.lines import aligned, label_lines, pair_lines
 
 Json = Mapping[str, Any]
 
@@ -19,10 +19,9 @@ _HIDDEN: Final = frozenset(("managedFields",))
 def describe_namespace(found: Json) -> str:
     """Everything about a Namespace (describeNamespace)."""
     meta = found["metadata"]
-    labels = [f"{key}={value}" for key, value in sorted(meta.get("labels", {}).items())] or [NONE]
     lines = [
         f"Name:\t{meta['name']}",
-        *(f"{'' if number else 'Labels:'}\t{label}" for number, label in enumerate(labels)),
+        *label_lines(meta.get("labels", {})),
         f"Annotations:\t{NONE}",
         f"Status:\t{found['status']['phase']}",
         "",
@@ -30,7 +29,7 @@ def describe_namespace(found: Json) -> str:
         "",
         "No LimitRange resource.",
     ]
-    return _aligned(lines)
+    return aligned(lines)
 
 
 def describe_event(found: Json) -> str:
@@ -49,10 +48,9 @@ def describe_fields(found: Json) -> str:
     meta = found["metadata"]
     lines = [f"Name:\t{meta['name']}", f"Namespace:\t{meta.get('namespace', '')}"]
     for title, pairs in (("Labels", meta.get("labels")), ("Annotations", meta.get("annotations"))):
-        texts = [f"{key}={value}" for key, value in sorted((pairs or {}).items())] or [NONE]
-        lines += [f"{'' if number else f'{title}:'}\t{text}" for number, text in enumerate(texts)]
+        lines += pair_lines(title, pairs or {})
     rest = {key: value for key, value in found.items() if key != "metadata"}
-    return _aligned([*lines, *_fields(rest, 0)])
+    return aligned([*lines, *_fields(rest, 0)])
 
 
 def _fields(found: Json, depth: int) -> Iterator[str]:
@@ -89,7 +87,3 @@ def smart_label(field: str) -> str:
         return field
     words = _WORD.findall(field)
     return " ".join(_ACRONYMS.get(word.lower(), word[:1].upper() + word[1:]) for word in words)
-
-
-def _aligned(lines: list[str]) -> str:
-    return align_tabs("\n".join("\t".join(map(printable, line.split("\t"))) for line in lines)) + "\n"

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
-from ipc.resources.times import NONE, since
-from supervisor.cli.printers.tables import align_tabs, printable
+from ipc.resources.times import since
+from supervisor.cli.describe.lines import aligned, label_lines
+from supervisor.cli.printers.tables import printable
 
 Json = Mapping[str, Any]
 
@@ -19,7 +20,7 @@ def describe_runtime_class(found: Json) -> str:
     rows = [("Name", found["metadata"]["name"]), ("Handler", found["handler"])]
     if overhead:
         rows.append(("Overhead", ", ".join(f"{name}: {amount}" for name, amount in sorted(overhead.items()))))
-    return align_tabs("\n".join(f"{title}:\t{printable(text)}" for title, text in rows)) + "\n"
+    return aligned(f"{title}:\t{printable(text)}" for title, text in rows)
 
 
 def describe_priority_class(found: Json) -> str:
@@ -31,21 +32,19 @@ def describe_priority_class(found: Json) -> str:
         ("PreemptionPolicy", found.get("preemptionPolicy", _PREEMPTION_POLICY)),
         ("Description", found.get("description", "")),
     )
-    return align_tabs("\n".join(f"{title}:\t{printable(text)}" for title, text in rows)) + "\n"
+    return aligned(f"{title}:\t{printable(text)}" for title, text in rows)
 
 
 def describe_config_object(found: Json, now: float) -> str:
     """Everything about one of them; ``now`` in epoch seconds."""
-    lines = ("\t".join(map(printable, line.split("\t"))) for line in _lines(found, now))
-    return align_tabs("\n".join(lines)) + "\n"
+    return aligned(_lines(found, now))
 
 
 def _lines(found: Json, now: float) -> Iterator[str]:
     meta, sizes = found["metadata"], found["dataSizes"]
     yield f"Name:\t{meta['name']}"
     yield f"Namespace:\t{meta.get('namespace', '')}"
-    labels = [f"{key}={value}" for key, value in sorted(meta.get("labels", {}).items())] or [NONE]
-    yield from (f"{'' if number else 'Labels:'}\t{label}" for number, label in enumerate(labels))
+    yield from label_lines(meta.get("labels", {}))
     if found["type"]:
         yield f"Type:\t{found['type']}"
     yield f"Immutable:\t{str(found['immutable']).lower()}"

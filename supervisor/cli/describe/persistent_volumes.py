@@ -11,9 +11,8 @@ from typing import Any, Final
 
 from ipc.resources.times import NONE, local_time, since
 from ipc.resources.volume_cells import access_modes, claim, storage
-from supervisor.cli.printers.describe import annotation_lines, label_lines
+from supervisor.cli.describe.lines import aligned, annotation_lines, label_lines
 from supervisor.cli.printers.events import event_lines
-from supervisor.cli.printers.tables import align_tabs, printable
 
 Json = Mapping[str, Any]
 
@@ -49,8 +48,7 @@ def _claims_of(pod: Json) -> Iterator[str]:
 
 
 def _described(lines: Iterator[str], events: Iterable[Json] | None, now: float) -> str:
-    safe = ("\t".join(map(printable, line.split("\t"))) for line in lines)
-    return align_tabs("\n".join([*safe, *(() if events is None else event_lines(events, now))])) + "\n"
+    return aligned([*lines, *(() if events is None else event_lines(events, now))])
 
 
 def _volume_lines(found: Json, now: float) -> Iterator[str]:

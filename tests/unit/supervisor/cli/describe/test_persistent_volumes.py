@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from ipc.host.clock import rfc3339
-from supervisor.cli.printers.persistent_volumes import describe_claim, describe_volume, pods_that_use
+from supervisor.cli.describe.persistent_volumes import describe_claim, describe_volume, pods_that_use
 from workers.api_server.printers.persistent_volumes import claim_row, volume_row
 
 NOW = 1_800_000_000.0
