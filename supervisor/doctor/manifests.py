@@ -17,8 +17,8 @@ from supervisor.doctor.findings import Finding, failed, ok, warning
 from supervisor.doctor.host import HostFacts
 from supervisor.protocol.manifests import FILE_SOURCE, ManifestError, pod_key
 from supervisor.sources.directory import ManifestReader, list_manifests
-from supervisor.sources.identity import Origin
-from supervisor.sources.merge import PodConfig
+from supervisor.sources.objects.identity import Origin
+from supervisor.sources.objects.merge import PodConfig
 
 LOCAL_REGISTRY: Final = "localhost/"
 

@@ -14,8 +14,8 @@ from ipc.api.v1.pod import Pod
 from ipc.kubecontainer.config_objects import ConfigObject
 from ipc.messages.api_server import ApplyVerb
 from supervisor.protocol.manifests import ManifestError, ManifestErrorKind, ManifestObject, ManifestPod, error_about
-from supervisor.sources.identity import LOCAL_ANNOTATIONS, Origin
-from supervisor.sources.kinds import decode_item
+from supervisor.sources.objects.identity import LOCAL_ANNOTATIONS, Origin
+from supervisor.sources.objects.kinds import decode_item
 
 Item = ManifestPod | ManifestObject
 Value = Pod | ConfigObject

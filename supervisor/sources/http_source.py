@@ -22,9 +22,9 @@ from supervisor.protocol.manifests import (
     error_about,
 )
 from supervisor.sources.applied import Key, conflicts
-from supervisor.sources.decode import decode_manifest
-from supervisor.sources.identity import Origin
-from supervisor.sources.kinds import items_of
+from supervisor.sources.objects.decode import decode_manifest
+from supervisor.sources.objects.identity import Origin
+from supervisor.sources.objects.kinds import items_of
 
 POSTED: Final = "the posted manifest"
 """Name of what was posted, in errors."""

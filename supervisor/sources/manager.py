@@ -47,8 +47,8 @@ from supervisor.sources.applied_changes import shown
 from supervisor.sources.directory import ManifestReader
 from supervisor.sources.expected_objects import NamesUnusable, load_names, save_names
 from supervisor.sources.http_source import HttpSource
-from supervisor.sources.identity import Origin
-from supervisor.sources.merge import PodConfig
+from supervisor.sources.objects.identity import Origin
+from supervisor.sources.objects.merge import PodConfig
 from supervisor.sources.watch import watch_manifests
 
 log = logging.getLogger(__name__)

@@ -36,7 +36,7 @@ from supervisor.protocol.manifests import FILE_SOURCE, ManifestPod, SourceSnapsh
 from supervisor.protocol.source_updates import ObjectUpdate, PodOperation, PodUpdate, Update
 from supervisor.sources import checkpoint
 from supervisor.sources.api_source import ApiSource
-from supervisor.sources.merge import PodConfig
+from supervisor.sources.objects.merge import PodConfig
 from supervisor.state.resources_checkpoint import PodResources
 from tests.sim.agent import Agent
 from tests.sim.children import Child

@@ -13,7 +13,7 @@ from ipc.api.validation.classes import validate_runtime_class, validate_runtime_
 from ipc.kubecontainer.config_objects import ConfigObjects, ObjectKind, ObjectRef, referenced_objects
 from ipc.kubecontainer.pod_status import RuntimePodStatus
 from ipc.podresources.pod_requests import pod_requests
-from supervisor.sources.runtime_class import runtime_classes, with_overhead
+from supervisor.sources.objects.runtime_class import runtime_classes, with_overhead
 from workers.kubecontainer.config_error import ConfigError
 from workers.kubecontainer.pod_snapshot import PodSnapshot
 from workers.kuberuntime.runtime_class import find_oci_runtime

@@ -26,10 +26,10 @@ from supervisor.protocol.manifests import (
     SourceSnapshot,
 )
 from supervisor.protocol.source_updates import ObjectsExpected, ObjectUpdate, PodUpdate, Update
-from supervisor.sources import merge_objects
-from supervisor.sources.decode import decode_manifest
 from supervisor.sources.expected_objects import NamesUnusable, load_names, save_names
-from supervisor.sources.merge import PodConfig
+from supervisor.sources.objects import merge_objects
+from supervisor.sources.objects.decode import decode_manifest
+from supervisor.sources.objects.merge import PodConfig
 from tests.harness.manifests import NOW, ORIGIN, manifest, text
 
 PLANTED = "hunter2planted"

@@ -22,7 +22,7 @@ from supervisor.protocol.manifests import (
     pod_key,
 )
 from supervisor.protocol.source_updates import PodOperation, PodUpdate, Update
-from supervisor.sources.merge import PodConfig
+from supervisor.sources.objects.merge import PodConfig
 from tests.harness.manifests import NOW, ORIGIN, pod, pod_updates
 
 FILE, APPLY = "file", "apply"

@@ -42,7 +42,7 @@ from ipc.api.validation.names import DNS_SUBDOMAIN
 from ipc.api.validation.persistent_volumes import validate_persistent_volume, validate_persistent_volume_claim
 from ipc.api.validation.pod import validate_pod
 from ipc.kubecontainer.config_objects import ConfigObject
-from supervisor.sources.identity import Origin, identify, identify_object, in_namespace
+from supervisor.sources.objects.identity import Origin, identify, identify_object, in_namespace
 
 Stated = Pod | ConfigObject
 

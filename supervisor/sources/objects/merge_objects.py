@@ -28,7 +28,7 @@ from ipc.host.clock import Instant, rfc3339
 from ipc.kubecontainer.config_objects import ConfigObject, ObjectKey
 from supervisor.protocol.manifests import DesiredObject, ManifestError, ManifestErrorKind, SourceSnapshot, error_about
 from supervisor.protocol.source_updates import ObjectUpdate
-from supervisor.sources.claims import Conflict, arbitrate, place
+from supervisor.sources.objects.claims import Conflict, arbitrate, place
 
 MAX_OBJECTS: Final = 5_000
 """Most objects beside pods of all sources together."""

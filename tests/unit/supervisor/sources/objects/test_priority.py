@@ -10,8 +10,8 @@ from ipc.api.v1.pod import Pod
 from ipc.kubecontainer.config_objects import ObjectKey, ObjectKind
 from supervisor.protocol.manifests import APPLY_SOURCE, FILE_SOURCE, DecodedFile, DesiredPod, SourceSnapshot
 from supervisor.protocol.source_updates import PodOperation, PodUpdate, Update
-from supervisor.sources.decode import decode_manifest
-from supervisor.sources.merge import PodConfig
+from supervisor.sources.objects.decode import decode_manifest
+from supervisor.sources.objects.merge import PodConfig
 from tests.harness.manifests import NOW, ORIGIN, manifest, text
 
 

@@ -15,9 +15,9 @@ from hypothesis import strategies as st
 from ipc.api.annotations import CONFIG_HASH, CONFIG_SEEN, CONFIG_SOURCE
 from ipc.api.decode import MAX_FIELD_ERRORS, decode_pod, encode_pod
 from supervisor.protocol.manifests import DecodedFile, ManifestErrorKind
-from supervisor.sources.decode import MAX_ERRORS_PER_FILE, MAX_OBJECTS_PER_FILE, decode_manifest
-from supervisor.sources.identity import identify, pod_uid
-from supervisor.sources.kinds import MAX_ENCODED_POD_BYTES
+from supervisor.sources.objects.decode import MAX_ERRORS_PER_FILE, MAX_OBJECTS_PER_FILE, decode_manifest
+from supervisor.sources.objects.identity import identify, pod_uid
+from supervisor.sources.objects.kinds import MAX_ENCODED_POD_BYTES
 from tests.harness.manifests import ORIGIN, manifest, pod, text
 
 MIB = 1 << 20

@@ -25,8 +25,8 @@ from supervisor.protocol.manifests import (
 )
 from supervisor.sources.documents.model import Document
 from supervisor.sources.documents.reader import read_documents
-from supervisor.sources.identity import Origin
-from supervisor.sources.kinds import Stated, decode_item, items_of
+from supervisor.sources.objects.identity import Origin
+from supervisor.sources.objects.kinds import Stated, decode_item, items_of
 
 MAX_OBJECTS_PER_FILE: Final = 1_000
 """Most pods, ConfigMaps and Secrets that one file may state, in all its documents."""

@@ -38,11 +38,11 @@ from supervisor.protocol.manifests import (
     pod_key,
 )
 from supervisor.protocol.source_updates import ObjectsExpected, PodOperation, PodsIncomplete, PodUpdate, Update
-from supervisor.sources.claims import Conflict, arbitrate, place
-from supervisor.sources.identity import LOCAL_ANNOTATIONS
-from supervisor.sources.merge_objects import AcceptedObjects, merge_objects, object_updates
-from supervisor.sources.priority import PriorityClasses, priority_classes, with_priority
-from supervisor.sources.runtime_class import RuntimeClasses, runtime_classes, with_overhead
+from supervisor.sources.objects.claims import Conflict, arbitrate, place
+from supervisor.sources.objects.identity import LOCAL_ANNOTATIONS
+from supervisor.sources.objects.merge_objects import AcceptedObjects, merge_objects, object_updates
+from supervisor.sources.objects.priority import PriorityClasses, priority_classes, with_priority
+from supervisor.sources.objects.runtime_class import RuntimeClasses, runtime_classes, with_overhead
 
 _BEFORE_READY: Final = (PodOperation.REMOVE, PodOperation.ADD, PodOperation.UPDATE, PodOperation.DELETE)
 """Order of delivery (podStorage.Merge); then an empty ADD if there was nothing to say, then RECONCILE."""
