@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any
 
+from ipc.text.json_types import JsonObject
 from supervisor.cli.changing.changes import CLIENT, Told, object_name, warn
 from supervisor.cli.manifests import Manifest, objects_in
 from supervisor.cli.options import DEFAULT_NAMESPACE, Failure
@@ -20,12 +20,12 @@ def apply_manifests(
     namespace: str = "",
     done: str = "",
     quiet: bool = False,
-) -> list[dict[str, Any]]:
+) -> list[JsonObject]:
     """Every manifest whole or not at all; the objects as they became, where they are shown. ``done`` is told instead of
     what the agent says it did. Raises Failure with all that was refused, after the others were applied."""
     problems: list[str] = []
     lines: list[str] = []
-    objects: list[dict[str, Any]] = []
+    objects: list[JsonObject] = []
     for manifest in manifests:
         if told.dry_run == CLIENT and verb != "apply":
             lines += client_lines(manifest, told, verb, namespace)

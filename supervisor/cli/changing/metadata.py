@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Final, TypeVar
+from typing import Final, TypeVar
 
 import click
 import msgspec
@@ -19,10 +19,10 @@ from supervisor.cli.changing.changes import (
     read_object,
 )
 from supervisor.cli.manifests import Target
-from supervisor.cli.options import Failure, agent
+from supervisor.cli.options import CommandOptions, Failure, agent
 from supervisor.client.http import AgentClient
 
-F = TypeVar("F", bound=Callable[..., Any])
+F = TypeVar("F", bound=Callable[..., object])
 
 _WORDS: Final[Mapping[str, tuple[str, str]]] = {
     "labels": ("label", "labeled"),
@@ -46,7 +46,7 @@ def metadata_options(command: F) -> F:
     return words(overwrite(listed(changing_options(command))))
 
 
-def change_metadata(ctx: click.Context, field: str, words: Sequence[str], options: Mapping[str, Any]) -> None:
+def change_metadata(ctx: click.Context, field: str, words: Sequence[str], options: CommandOptions) -> None:
     """Carry out the command. Raises Failure and click.UsageError."""
     noun = _WORDS[field][0]
     named, pairs = split_pairs(words)

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from typing import Any, Final
+from collections.abc import Iterator
+from typing import Final
 
 from ipc.resources.times import since
+from ipc.text.json_types import Json
 from supervisor.cli.describe.lines import aligned, label_lines
 from supervisor.cli.printers.tables import printable
-
-Json = Mapping[str, Any]
 
 _PREEMPTION_POLICY: Final = "PreemptLowerPriority"
 

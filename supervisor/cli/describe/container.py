@@ -8,14 +8,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any, Final
+from typing import Final
 
 from ipc.podresources.ports import join_host_port
 from ipc.resources.times import NONE, local_time
 from ipc.text.gofmt import quoted
+from ipc.text.json_types import Json
 from supervisor.cli.printers.usage import cores, mebibytes, rate_of, working_set_of
-
-Json = Mapping[str, Any]
 
 _L1: Final = "  "
 _L2: Final = "    "

@@ -5,20 +5,19 @@ Ours: what is used, beside what is there; upstream shows requests only.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from fractions import Fraction
-from typing import Any, Final
+from typing import Final
 
 from ipc.api.default_resources import is_extended
 from ipc.api.quantity import Notation, format_quantity, parse_quantity
 from ipc.resources.node_roles import node_roles
 from ipc.resources.times import NONE, UNKNOWN, local_time, since
+from ipc.text.json_types import Json
 from supervisor.cli.describe.lines import aligned, annotation_lines, label_lines, titled_lines
 from supervisor.cli.printers.containers import COMPLETED
 from supervisor.cli.printers.events import event_lines
 from supervisor.cli.printers.usage import cores, mebibytes, rate_of, share, sized, working_set_of
-
-Json = Mapping[str, Any]
 
 RESOURCES: Final = ("cpu", "memory", "ephemeral-storage")
 _KINDS: Final = ("requests", "limits")

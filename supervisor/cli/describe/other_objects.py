@@ -7,9 +7,8 @@ from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
 from ipc.resources.times import NONE
+from ipc.text.json_types import Json
 from supervisor.cli.describe.lines import aligned, label_lines, pair_lines
-
-Json = Mapping[str, Any]
 
 _WORD: Final = re.compile(r"[A-Z]+s?(?=[A-Z][a-z]|$)|[A-Z]?[a-z0-9]+|[A-Z]+")
 _ACRONYMS: Final = {word.lower(): word for word in ("API", "URL", "UID", "OSB", "GUID")}

@@ -6,15 +6,14 @@ Ours, because kubectl leaves it out: what a claim asks for.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any, Final
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Final
 
 from ipc.resources.times import NONE, local_time, since
 from ipc.resources.volume_cells import access_modes, claim, storage
+from ipc.text.json_types import Json
 from supervisor.cli.describe.lines import aligned, annotation_lines, label_lines
 from supervisor.cli.printers.events import event_lines
-
-Json = Mapping[str, Any]
 
 NO_STORAGE: Final = "0"
 """Amount of storage where none is stated."""

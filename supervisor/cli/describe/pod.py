@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
-from typing import Any, Final
+from collections.abc import Iterable, Iterator
+from typing import Final
 
 from ipc.resources.times import NONE, local_time, since
+from ipc.text.json_types import Json
 from supervisor.cli.describe.container import describe_container, describe_resources
 from supervisor.cli.describe.lines import aligned, annotation_lines, label_lines, pair_lines, titled_lines
 from supervisor.cli.describe.volume import describe_volume
 from supervisor.cli.printers.containers import COMPLETED
 from supervisor.cli.printers.events import event_lines, is_of
-
-Json = Mapping[str, Any]
 
 _BARE_OPERATORS: Final = {"Exists": "", "DoesNotExist": "!"}
 """Operators of a selector without values -> the sign before the key."""

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import Any, Final
+from typing import Final
 
 from ipc.resources.times import NONE
-
-Json = Mapping[str, Any]
+from ipc.text.json_types import Json
 
 _FACTS: Final[Mapping[str, tuple[tuple[str, str, object], ...]]] = {
     "hostPath": (("Path", "path", ""), ("HostPathType", "type", NONE)),

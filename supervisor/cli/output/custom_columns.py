@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from ipc.resources.times import NONE
+from ipc.text.json_types import Json
 from supervisor.cli.output.jsonpath import JsonPath
 from supervisor.cli.output.jsonpath_parser import JsonPathError, relaxed
 from supervisor.cli.printers.tables import TablePrinter
@@ -26,7 +27,7 @@ class CustomColumns:
         paths = [JsonPath(relaxed(path)) for _, path in pairs]
         return cls([header for header, _ in pairs], paths, show_header=headers)
 
-    def format(self, objects: Iterable[Mapping[str, Any]]) -> str:
+    def format(self, objects: Iterable[Json]) -> str:
         """A line for each object, under the header the first time. Raises JsonPathError."""
         return self._table.format([_cell(path, obj) for path in self._paths] for obj in objects)
 
@@ -45,7 +46,7 @@ def _pair(part: str) -> tuple[str, str]:
     return header, path
 
 
-def _cell(path: JsonPath, obj: Mapping[str, Any]) -> str:
+def _cell(path: JsonPath, obj: Json) -> str:
     found = [value for values in path.find(obj) for value in values]
     return ",".join(map(go_value, found)) if found else NONE
 

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from fractions import Fraction
 from typing import Any, Final
 
+from ipc.text.json_types import Json
 from supervisor.cli.options import Failure
 from supervisor.cli.output.jsonpath import JsonPath
 from supervisor.cli.output.jsonpath_parser import JsonPathError, relaxed
-
-Json = Mapping[str, Any]
 
 _DIGITS: Final = re.compile(r"([0-9]+)")
 

@@ -9,10 +9,9 @@ from typing import Any, Final
 import msgspec
 
 from ipc.resources.times import NONE
+from ipc.text.json_types import Json
 from supervisor.cli.printers.tables import TablePrinter
 from supervisor.client.tables import CELLS
-
-Json = Mapping[str, Any]
 
 _BREAK: Final = re.compile(r"[\f\n\r]")
 

@@ -7,11 +7,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any, Final
+from typing import Final
 
 from ipc.resources.times import NONE, UNKNOWN
-
-Json = Mapping[str, Any]
+from ipc.text.json_types import Json
 
 POD_HEADER: Final = ("NAME", "CPU(cores)", "MEMORY(bytes)")
 CONTAINER_HEADER: Final = ("POD", *POD_HEADER)

@@ -7,9 +7,10 @@ a long text stays on its line, where a search finds the whole of it.
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, Final, NamedTuple
 
+from ipc.text.json_types import Json
 from supervisor.cli.printers.yaml_keys import in_order
 from supervisor.cli.printers.yaml_scalars import written_lines, written_number, written_text
 
@@ -54,7 +55,7 @@ def _write(write: Write, value: Any, begun: str, indent: int) -> None:
         write(f"{begun}{_scalar(value, indent)}\n")
 
 
-def _write_mapping(write: Write, mapping: Mapping[str, Any], begun: str, indent: int) -> None:
+def _write_mapping(write: Write, mapping: Json, begun: str, indent: int) -> None:
     margin = " " * indent
     for key, written, is_simple in _keys(tuple(mapping)):
         value = mapping[key]

@@ -14,9 +14,10 @@ import click
 
 from ipc.eventloop.tasks import first_of
 from ipc.podresources.ports import join_host_port
+from ipc.text.json_types import Json
 from supervisor.cli.options import Failure
 from supervisor.cli.printers.containers import COMPLETED
-from supervisor.cli.streams.forwarded_ports import ForwardedPort, Json, ListenAddress, forwarded_port, listen_addresses
+from supervisor.cli.streams.forwarded_ports import ForwardedPort, ListenAddress, forwarded_port, listen_addresses
 from supervisor.cli.streams.forwarding import Forwarding, Listener
 from supervisor.client.errors import AgentError
 from supervisor.client.http import AgentClient, pod_key, pod_path, pods_path

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any, Final, TypeVar
+from typing import Final, TypeVar
 
 import click
 import msgspec
 
+from ipc.text.json_types import Json
 from supervisor.cli.changing.applying import apply_manifests
 from supervisor.cli.changing.changes import (
     CLIENT,
@@ -19,7 +20,7 @@ from supervisor.cli.changing.changes import (
 from supervisor.cli.manifests import Manifest, manifest_options, read_manifests, recursive_option
 from supervisor.cli.options import agent, agent_options
 
-F = TypeVar("F", bound=Callable[..., Any])
+F = TypeVar("F", bound=Callable[..., object])
 _ALIASES: Final[Mapping[str, str]] = {"cm": "configmap", "pc": "priorityclass"}
 
 
@@ -181,7 +182,7 @@ def priorityclass(
     _create(ctx, {**found, "description": description} if description else found, options)
 
 
-def _create(ctx: click.Context, found: Mapping[str, Any], options: Mapping[str, str]) -> None:
+def _create(ctx: click.Context, found: Json, options: Mapping[str, str]) -> None:
     told = Told(output=options["output"], dry_run=options["dry_run"])
     if options["namespace"]:
         found = {**found, "metadata": {**found["metadata"], "namespace": options["namespace"]}}

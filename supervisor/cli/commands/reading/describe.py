@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Final
+from typing import Final
 
 import click
 
 from ipc.host import clock
 from ipc.resources import registry
+from ipc.text.json_types import Json
 from supervisor.cli.arguments import Selection, select
 from supervisor.cli.describe.config_objects import (
     describe_config_object,
@@ -34,8 +35,6 @@ from supervisor.client.http import STATISTICS_PATH, AgentClient, details_path, e
 PATIENCE_S: Final = 2
 """How long is waited for statistics, in seconds: the first ones after a while take one."""
 _NOT_FOUND: Final = "NotFound"
-
-Json = Mapping[str, Any]
 
 
 @click.command()

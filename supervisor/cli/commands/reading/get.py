@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import groupby
-from typing import Any, Final
+from typing import Final
 
 import click
 import msgspec
 
 from ipc.resources.registry import CONFIG_MAPS, PODS, SECRETS, WORKERS
 from ipc.resources.resource import CORE, Resource
+from ipc.text.json_types import Json
 from supervisor.cli.arguments import Selection, are_several_kinds, select
 from supervisor.cli.manifests import manifest_options, recursive_option
 from supervisor.cli.options import (
@@ -36,8 +37,6 @@ NO_TYPE: Final = (
     " resources.\n\nerror: Required resource not specified.\n"
     "See 'rootlet get -h' for help and examples"
 )
-
-Json = Mapping[str, Any]
 
 
 class Found(msgspec.Struct, frozen=True):

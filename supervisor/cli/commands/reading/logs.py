@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, Final
+from collections.abc import Iterator, Sequence
+from typing import Final
 
 import click
 import msgspec
 
+from ipc.text.json_types import Json
 from supervisor.cli.options import (
     Failure,
     agent,
@@ -34,8 +35,6 @@ USAGE: Final = (
     "POD or TYPE/NAME is a required argument for the logs command\n"
     "See 'rootlet logs -h' for help and examples"
 )
-
-Json = Mapping[str, Any]
 
 
 class Wanted(msgspec.Struct, frozen=True, kw_only=True):
