@@ -97,7 +97,7 @@ def container_hash(container: Container, kind: ContainerKind) -> str:
 
 
 def hash_in(spec: PodSpec, container: Container) -> str:
-    """The same with what the container has from its pod, its volumes among it; equal to `container_hash` where that is
+    """Hash over a container and what it has from its pod, its volumes among it; equal to `container_hash` where that is
     nothing."""
     return _hash_in(spec, container, _without_resizable(_covered(container)))
 
@@ -119,7 +119,7 @@ def is_made_from(made: RuntimeContainerStatus, spec: PodSpec, container: Contain
 
 
 def is_sandbox_made_from(made: SandboxStatus, pod: Pod) -> bool:
-    """The same of a sandbox and a pod."""
+    """Whether a sandbox serves for the pod, with the same exception."""
     return made.hash == (sandbox_hash(pod) if made.resources is not None else _hash(_sandbox_covered(pod)))
 
 

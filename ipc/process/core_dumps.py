@@ -6,6 +6,6 @@ import resource
 
 
 def forbid_core_dumps() -> None:
-    """For this process and what it starts, which may raise its limit again."""
+    """Set the limit of core dumps to 0, for this process and what it starts, which may raise it again."""
     hard = resource.getrlimit(resource.RLIMIT_CORE)[1]
     resource.setrlimit(resource.RLIMIT_CORE, (0, hard))

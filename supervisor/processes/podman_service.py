@@ -114,8 +114,9 @@ def conf_files(environ: Mapping[str, str]) -> list[Path]:
 
 
 def cgroup_manager(environ: Mapping[str, str]) -> str:
-    """By what Podman makes cgroups in that environment: ``systemd`` or ``cgroupfs`` (containers.conf(5); without a word
-    there, as c/common's pkg/config/systemd.go has it). A file that cannot be read is Podman's to complain of."""
+    """Manager by which Podman makes cgroups in that environment: ``systemd`` or ``cgroupfs`` (containers.conf(5);
+    without a word there, as c/common's pkg/config/systemd.go has it). A file that cannot be read is Podman's to
+    complain of."""
     try:
         return _cgroup_manager(merged_conf(read_files(conf_files(environ)), keyring=False))
     except (BrokenContainersConf, OSError):

@@ -32,7 +32,7 @@ class ShutdownWatch:
         self._tasks = BackgroundTasks()
 
     async def run(self) -> None:
-        """For good. A bus that is not there is told once, and asked again."""
+        """Watch for the host's shutdown for ever. A bus that is not there is told once, and asked again."""
         pause_s = FIRST_PAUSE_S
         while True:
             try:

@@ -51,7 +51,7 @@ class Child(msgspec.Struct, frozen=True):
     pidfd: int
 
     def send_signal(self, signum: int) -> None:
-        """To the whole group for a program of its own (Podman has helpers), else to the one process."""
+        """Send a signal to the process, or to its whole group if it is a program of its own: Podman has helpers."""
         with contextlib.suppress(ProcessLookupError):
             if self.role is Role.EXEC:
                 os.killpg(self.pid, signum)

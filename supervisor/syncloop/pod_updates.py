@@ -331,7 +331,7 @@ class PodUpdates:
                 self._kill(state, None, now)
 
     def stop_next_group(self, now: Instant) -> None:
-        """When nothing is left of the one before."""
+        """Stop the next group of pods, when nothing is left of the one before."""
         while self._stopping and not any(uid in self._pod_table for uid in self._stopped):
             self._stopped = self._stopping.popleft().uids
             for state in [state for uid in self._stopped if (state := self._pod_table.get(uid)) is not None]:

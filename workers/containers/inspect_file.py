@@ -47,7 +47,7 @@ class InspectFile:
         self._is_failing = False
 
     def read(self) -> dict[str, InspectedContainer]:
-        """By id; empty when there is no file that can be read."""
+        """Inspects that an earlier process has saved, by id; none when there is no file that can be read."""
         if self._path is None:
             return {}
         try:

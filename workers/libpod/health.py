@@ -27,7 +27,7 @@ class Listener:
     """Callbacks about the service's health. They do nothing; to be derived from."""
 
     def breaker_changed(self, state: BreakerState) -> None:
-        """Once per change, and at the beginning."""
+        """Hear the breaker's state: at the beginning, and once per change."""
 
     def silent(self, why: str) -> None:
         """Podman has left several pings in a row unanswered; again with every further one."""

@@ -146,7 +146,7 @@ class _ProbedPod:
         self.probe_results = {id: probe_results for id, probe_results in self.probe_results.items() if id in ids}
 
     def wake(self, name: str | None = None) -> None:
-        """All its probes, or those of one container."""
+        """Wake all probes of the pod, or those of one container."""
         for prober in self.probers.values():
             if name in (None, prober.container.name):
                 prober.wake.set()

@@ -77,7 +77,7 @@ def pod_resources(pod: Pod, node: NodeResources) -> dict[str, Any]:
 
 
 def pod_cgroup_values(pod: Pod, node: NodeResources) -> CgroupConfig:
-    """The same as values of the cgroup's files, for one that there is."""
+    """Resources of the cgroup of a whole pod, as values of the files of one that there is."""
     given = pod_resources(pod, node).get("resource_limits", {})
     cpu, memory = given.get("cpu", {}), given.get("memory", {})
     return CgroupConfig(

@@ -42,7 +42,7 @@ class Forwarding:
         self._turns = asyncio.Semaphore(MAX_CONNECTIONS)
 
     async def run(self) -> None:
-        """For ever. Raises OSError when nothing can be accepted or told any more."""
+        """Forward connections for ever. Raises OSError when nothing can be accepted or told any more."""
         try:
             async with StreamClient(self._socket_path) as client, asyncio.TaskGroup() as tasks:
                 for listener in self._listeners:

@@ -81,7 +81,7 @@ def identify(pod: Pod, origin: Origin) -> Pod:
 
 
 def identify_object(found: _O, origin: Origin) -> _O:
-    """The same for an object of another kind, which may be one without namespaces."""
+    """Give identity to an object of another kind, which may be one without namespaces."""
     metadata = found.metadata
     namespace = (metadata.namespace or origin.namespace) if ObjectKind(found.kind).is_namespaced else ""
     # No namespace has a slash in it.

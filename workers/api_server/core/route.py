@@ -58,7 +58,7 @@ def plain_error(error: ApiError) -> web.Response:
 
 
 def admin_routes(routes: Sequence[Route]) -> Iterator[web.RouteDef]:
-    """All of them, for the admin socket."""
+    """Routes of the admin socket: every one there is."""
     return _served(routes, lambda _: True)
 
 

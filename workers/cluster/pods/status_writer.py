@@ -44,7 +44,7 @@ class StatusWriter:
         self._wake.set()
 
     async def run(self) -> NoReturn:
-        """For ever."""
+        """Write statuses to the server for ever."""
         try:
             while True:
                 await self._pods.over()

@@ -138,7 +138,7 @@ class _Shown:
         return sorted((each for each in found if not self._types or each.get("type") in self._types), key=by_time)
 
     def text(self, found: Sequence[Json]) -> str:
-        """All of them at once."""
+        """Text of all events at once."""
         return self._table.format(self._rows(found)) if self._document is None else self._document(as_list(found))
 
     def each(self, found: Sequence[Json]) -> str:
