@@ -12,6 +12,7 @@ import msgspec
 
 from ipc.api.quantity import parse_quantity
 from ipc.api.validation.names import LABEL_VALUE, qualified_name_problem
+from ipc.text.json_types import JsonObject
 from supervisor.config.decode_errors import named_error, type_words
 from supervisor.config.resolved_settings import resolve_settings, this_host
 from supervisor.config.settings import (
@@ -66,7 +67,7 @@ def parse_settings(data: bytes, file: str) -> Settings:
     return settings
 
 
-def _one_mapping(data: bytes, file: str) -> dict[str, Any]:
+def _one_mapping(data: bytes, file: str) -> JsonObject:
     if len(data) > MAX_CONFIG_BYTES:
         raise SettingsError(file, "", f"more than {MAX_CONFIG_BYTES} bytes")
     read = read_documents(data)
@@ -116,7 +117,7 @@ _DECODERS: Final[Mapping[type, Callable[[Any], Any]]] = {
 }
 
 
-def _decoded(raw: dict[str, Any]) -> tuple[Settings, list[tuple[str, str]]]:
+def _decoded(raw: JsonObject) -> tuple[Settings, list[tuple[str, str]]]:
     """The settings without those that are wrong, and what is wrong: msgspec names the first fault, so each is taken out
     and the rest read again."""
     errors: list[tuple[str, str]] = []
@@ -131,7 +132,7 @@ def _decoded(raw: dict[str, Any]) -> tuple[Settings, list[tuple[str, str]]]:
     return Settings(), errors
 
 
-def _take_out(raw: dict[str, Any], path: str) -> bool:
+def _take_out(raw: JsonObject, path: str) -> bool:
     """Remove the value at the path, or the list or mapping that it lies in; whether there was one."""
     section: Any = raw
     *parents, last = path.partition("[")[0].split(".")

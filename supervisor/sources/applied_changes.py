@@ -13,6 +13,7 @@ from ipc.api.v1.config_objects import Secret
 from ipc.api.v1.pod import Pod
 from ipc.kubecontainer.config_objects import ConfigObject
 from ipc.messages.api_server import ApplyVerb
+from ipc.text.json_types import JsonObject
 from supervisor.protocol.manifests import ManifestError, ManifestErrorKind, ManifestObject, ManifestPod, error_about
 from supervisor.sources.objects.identity import LOCAL_ANNOTATIONS, Origin
 from supervisor.sources.objects.kinds import decode_item
@@ -53,9 +54,9 @@ def merged(last: Value, item: Item, present: Value, origin: Origin) -> Item:
     return ManifestObject(object=value, file=item.file, document=item.document)
 
 
-def _plain(value: Value) -> dict[str, Any]:
+def _plain(value: Value) -> JsonObject:
     """The object without what this host adds."""
-    found: dict[str, Any] = msgspec.json.decode(msgspec.json.encode(value))
+    found: JsonObject = msgspec.json.decode(msgspec.json.encode(value))
     annotations = found["metadata"].get("annotations", {})
     left = {key: text for key, text in annotations.items() if key not in LOCAL_ANNOTATIONS | {CONFIG_HASH}}
     found["metadata"].pop("annotations", None)

@@ -42,6 +42,7 @@ from ipc.api.validation.names import DNS_SUBDOMAIN
 from ipc.api.validation.persistent_volumes import validate_persistent_volume, validate_persistent_volume_claim
 from ipc.api.validation.pod import validate_pod
 from ipc.kubecontainer.config_objects import ConfigObject
+from ipc.text.json_types import Json
 from supervisor.sources.objects.identity import Origin, identify, identify_object, in_namespace
 
 Stated = Pod | ConfigObject
@@ -74,7 +75,7 @@ def items_of(value: Any) -> Iterator[tuple[str, Any]]:
         yield "", value
 
 
-def _list_items(value: Mapping[str, Any], version: str, kind: str) -> Iterator[tuple[str, Any]]:
+def _list_items(value: Json, version: str, kind: str) -> Iterator[tuple[str, Any]]:
     items = [] if value.get("items") is None else value["items"]
     wrong = [
         FieldError(name, message)
@@ -106,7 +107,7 @@ def decode_item(value: Any, origin: Origin) -> Stated:
     return decode(value, origin)
 
 
-def _shown_name(value: Mapping[str, Any]) -> str:
+def _shown_name(value: Json) -> str:
     """Name of an object of a kind that nobody here knows, if it is a name: it may be a piece of anything."""
     metadata = value.get("metadata")
     name = metadata.get("name") if isinstance(metadata, Mapping) else None
