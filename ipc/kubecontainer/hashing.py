@@ -8,7 +8,7 @@ container. Both lists name what is covered, never what is not: a field that v1 g
 from __future__ import annotations
 
 import hashlib
-from typing import Any, Final
+from typing import Final
 
 import msgspec
 
@@ -200,7 +200,7 @@ def _hash(data: JsonObject) -> str:
     return hashlib.sha256(canonical).hexdigest()[:HASH_CHARS]
 
 
-def _without_empty(data: Any) -> Any:
+def _without_empty(data: object) -> object:
     """An empty object or list says the same as none at all; zeros and falses stay, for they can differ from absence."""
     if isinstance(data, dict):
         kept = {key: _without_empty(value) for key, value in data.items()}

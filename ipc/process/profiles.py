@@ -14,7 +14,7 @@ from collections import Counter
 from collections.abc import Awaitable, Callable, Iterator, Mapping
 from pathlib import Path
 from types import FrameType
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
 from ipc.host.clock import monotonic
 
@@ -146,7 +146,7 @@ def _stack(task: asyncio.Task[object]) -> traceback.StackSummary:
 
 def awaiting(task: asyncio.Task[object]) -> Iterator[FrameType]:
     """Frames of a task, outermost call first: each awaits the next, where ``Task.get_stack`` has the first alone."""
-    waits: Any = task.get_coro()
+    waits: object = task.get_coro()
     while (frame := getattr(waits, "cr_frame", None) or getattr(waits, "gi_frame", None)) is not None:
         yield frame
         waits = getattr(waits, "cr_await", None) or getattr(waits, "gi_yieldfrom", None)

@@ -85,17 +85,17 @@ def _without_nulls(value: Any) -> Any:
     return {key: _without_nulls(item) for key, item in value.items() if item is not None}
 
 
-def _decode_value(kind: type, value: Any) -> Any:
+def _decode_value(kind: type, value: object) -> object:
     return _DECODERS[kind](value)
 
 
-def _decode_seconds(value: Any) -> Seconds:
+def _decode_seconds(value: object) -> Seconds:
     if not isinstance(value, str):
         raise ValueError(f'must be a duration such as "1m30s", not {type_words(type(value).__name__)}')
     return seconds(value)
 
 
-def _decode_bytes(value: Any) -> Bytes:
+def _decode_bytes(value: object) -> Bytes:
     if isinstance(value, bool) or not isinstance(value, int | str):
         raise ValueError(f'must be a size such as "1Mi", not {type_words(type(value).__name__)}')
     amount = parse_quantity(value)
@@ -104,13 +104,13 @@ def _decode_bytes(value: Any) -> Bytes:
     return Bytes(amount)
 
 
-def _decode_path(value: Any) -> Path:
+def _decode_path(value: object) -> Path:
     if not isinstance(value, str) or not value or "\0" in value:
         raise ValueError("must be a path")
     return Path(value)
 
 
-_DECODERS: Final[Mapping[type, Callable[[Any], Any]]] = {
+_DECODERS: Final[Mapping[type, Callable[[object], object]]] = {
     Seconds: _decode_seconds,
     Bytes: _decode_bytes,
     Path: _decode_path,
@@ -134,7 +134,7 @@ def _decoded(raw: JsonObject) -> tuple[Settings, list[tuple[str, str]]]:
 
 def _take_out(raw: JsonObject, path: str) -> bool:
     """Remove the value at the path, or the list or mapping that it lies in; whether there was one."""
-    section: Any = raw
+    section: object = raw
     *parents, last = path.partition("[")[0].split(".")
     for name in parents:
         section = section.get(name) if isinstance(section, dict) else None

@@ -5,7 +5,7 @@ from __future__ import annotations
 import urllib.parse
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 import msgspec
 
@@ -51,7 +51,7 @@ def shown_section(section: msgspec.Struct) -> JsonObject:
     }
 
 
-def _shown(attribute: str, value: Any) -> Any:
+def _shown(attribute: str, value: object) -> object:
     match value:
         case msgspec.Struct():
             return shown_section(value)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Container, Iterable
-from typing import Any
 
 import msgspec
 
@@ -104,7 +103,7 @@ def shown(values: Iterable[Value], *, with_secrets: bool = False) -> str:
     return msgspec.json.encode([_shown(value, with_secrets) for value in values]).decode()
 
 
-def _shown(value: Value, with_secrets: bool) -> Any:
+def _shown(value: Value, with_secrets: bool) -> object:
     if not isinstance(value, Secret) or with_secrets:
         return value
     sizes = {key: len(content) for key, content in value.data.items()}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from typing import Any, Final
+from typing import Final
 
 from ipc.resources.times import NONE
 from ipc.text.json_types import Json
@@ -66,7 +66,7 @@ def _fields(found: Json, depth: int) -> Iterator[str]:
                 yield f"{title}\t{_scalar(value)}"
 
 
-def _elements(values: list[Any], depth: int) -> Iterator[str]:
+def _elements(values: list[object], depth: int) -> Iterator[str]:
     for value in values:
         if isinstance(value, Mapping):
             yield from _fields(value, depth)
@@ -74,7 +74,7 @@ def _elements(values: list[Any], depth: int) -> Iterator[str]:
             yield f"{'  ' * depth}{_scalar(value)}"
 
 
-def _scalar(value: Any) -> str:
+def _scalar(value: object) -> str:
     if value is None:
         return NONE
     return str(value).lower() if isinstance(value, bool) else str(value)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
 
 from ipc.resources.times import NONE
 from ipc.text.json_types import Json
@@ -51,7 +50,7 @@ def _cell(path: JsonPath, obj: Json) -> str:
     return ",".join(map(go_value, found)) if found else NONE
 
 
-def go_value(value: Any) -> str:
+def go_value(value: object) -> str:
     """As Go's ``%v`` writes it: ``map[app:web]``, ``[a b]``."""
     match value:
         case bool():

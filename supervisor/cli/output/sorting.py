@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from fractions import Fraction
-from typing import Any, Final
+from typing import Final
 
 from ipc.text.json_types import Json
 from supervisor.cli.options import Failure
@@ -28,11 +28,11 @@ def sorted_by(objects: Sequence[Json], path: str) -> list[Json]:
     return [obj for _, obj in sorted(keyed, key=lambda pair: _key(pair[0]))]
 
 
-def _first(path: JsonPath, obj: Json) -> Any:
+def _first(path: JsonPath, obj: Json) -> object:
     return next((value for values in path.find(obj) for value in values), None)
 
 
-def _key(value: Any) -> tuple[Any, ...]:
+def _key(value: object) -> tuple[object, ...]:
     """Numbers as such, quantities by their amount, texts as people count: ``web-2`` before ``web-10``."""
     match value:
         case None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, Final
+from typing import Final
 
 import msgspec
 
@@ -62,12 +62,12 @@ class ObjectTable:
             *((format_labels(labels),) if style.show_labels else ()),
         )
 
-    def _cell(self, cells: Sequence[Any], number: int) -> str:
+    def _cell(self, cells: Sequence[object], number: int) -> str:
         text = cell_text(cells[number])
         return f"{self._style.kind}/{text}" if self._style.kind and number == self._name else text
 
 
-def cell_text(cell: Any) -> str:
+def cell_text(cell: object) -> str:
     """A cell on one line: a text that goes on in further ones ends in dots."""
     if cell is None:
         return ""

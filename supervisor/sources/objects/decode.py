@@ -9,7 +9,7 @@ from __future__ import annotations
 import logging
 import traceback
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from typing import Any, Final
+from typing import Final
 
 from ipc.api.defaults import DEFAULT_NAMESPACE
 from ipc.api.errors import FieldError, FieldErrors
@@ -39,7 +39,7 @@ log = logging.getLogger(__name__)
 _Item = tuple[int, Stated]
 """The document that states it, counted from 1."""
 
-ItemsIn = Callable[[Any], Iterator[tuple[str, Any]]]
+ItemsIn = Callable[[object], Iterator[tuple[str, object]]]
 """From a document's value to its objects-to-be, with their paths. Raises FieldErrors."""
 
 
@@ -117,7 +117,7 @@ def _unexpected(file: str, document: int, error: Exception) -> ManifestError:
     return _invalid(file, document, FieldError("", f"internal error: {type(error).__name__}"))
 
 
-def _stated_key(value: Any) -> PodKey:
+def _stated_key(value: object) -> PodKey:
     """Namespace and name that a bad object states, as far as they can be read."""
     metadata = value.get("metadata") if isinstance(value, Mapping) else None
     if not isinstance(metadata, Mapping) or not isinstance(name := metadata.get("name"), str) or not name:

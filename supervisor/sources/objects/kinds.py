@@ -75,7 +75,7 @@ def items_of(value: Any) -> Iterator[tuple[str, Any]]:
         yield "", value
 
 
-def _list_items(value: Json, version: str, kind: str) -> Iterator[tuple[str, Any]]:
+def _list_items(value: Json, version: str, kind: str) -> Iterator[tuple[str, object]]:
     items = [] if value.get("items") is None else value["items"]
     wrong = [
         FieldError(name, message)
@@ -114,7 +114,7 @@ def _shown_name(value: Json) -> str:
     return f' "{name}"' if isinstance(name, str) and DNS_SUBDOMAIN.problem(name) is None else ""
 
 
-def _pod(value: Any, origin: Origin) -> Pod:
+def _pod(value: object, origin: Origin) -> Pod:
     """Without a field that is refused."""
     try:
         decoded = decode_pod(value)
@@ -162,38 +162,38 @@ def _refused_fields(pod: Pod) -> Iterator[FieldError]:
         yield FieldError(finding.path, f"not supported: {finding.why}")
 
 
-def _config_map(value: Any, origin: Origin) -> ConfigMap:
+def _config_map(value: object, origin: Origin) -> ConfigMap:
     config_map = identify_object(decode_config_map(value), origin)
     _raise_if(validate_config_map(config_map))
     return config_map
 
 
-def _secret(value: Any, origin: Origin) -> Secret:
+def _secret(value: object, origin: Origin) -> Secret:
     """No finding repeats any value, not even one of its metadata."""
     secret = identify_object(default_secret(decode_secret(value)), origin)
     _raise_if(tuple(map(redacted, validate_secret(secret))))
     return secret
 
 
-def _priority_class(value: Any, origin: Origin) -> PriorityClass:
+def _priority_class(value: object, origin: Origin) -> PriorityClass:
     found = decode_priority_class(value)
     _raise_if(validate_priority_class(found))
     return identify_object(found, origin)
 
 
-def _runtime_class(value: Any, origin: Origin) -> RuntimeClass:
+def _runtime_class(value: object, origin: Origin) -> RuntimeClass:
     found = decode_runtime_class(value)
     _raise_if(validate_runtime_class(found))
     return identify_object(found, origin)
 
 
-def _persistent_volume(value: Any, origin: Origin) -> PersistentVolume:
+def _persistent_volume(value: object, origin: Origin) -> PersistentVolume:
     found = default_persistent_volume(decode_persistent_volume(value))
     _raise_if(validate_persistent_volume(found))
     return identify_object(found, origin)
 
 
-def _persistent_volume_claim(value: Any, origin: Origin) -> PersistentVolumeClaim:
+def _persistent_volume_claim(value: object, origin: Origin) -> PersistentVolumeClaim:
     found = default_persistent_volume_claim(decode_persistent_volume_claim(value))
     _raise_if(validate_persistent_volume_claim(found))
     return identify_object(found, origin)
@@ -204,7 +204,7 @@ def _raise_if(errors: tuple[FieldError, ...]) -> None:
         raise FieldErrors(errors)
 
 
-_KINDS: Final[Mapping[str, Callable[[Any, Origin], Stated]]] = {
+_KINDS: Final[Mapping[str, Callable[[object, Origin], Stated]]] = {
     "Pod": _pod,
     "ConfigMap": _config_map,
     "Secret": _secret,

@@ -20,7 +20,7 @@ from workers.api_server.printers.persistent_volumes import claim_row, volume_row
 from workers.api_server.printers.pods import pod_row
 from workers.api_server.printers.workers import worker_row
 
-Row = Callable[[Json, float], Sequence[Any]]
+Row = Callable[[Json, float], Sequence[object]]
 
 ROWS: Final[Mapping[str, Row]] = {
     registry.PODS.plural: pod_row,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 import click
 
@@ -71,7 +71,7 @@ def patch(
         each(chosen(client, Choice(words=words, files=files, recursive=recursive, namespace=namespace)), act)
 
 
-def _content(text: str | None, file: Path | None) -> Any:
+def _content(text: str | None, file: Path | None) -> object:
     """Raises Failure for what is neither JSON nor YAML."""
     if file is None:
         return parse_document("the patch", (text or "").encode())
