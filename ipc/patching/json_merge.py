@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from ipc.patching.values import Json, JsonObject, same
+from ipc.patching.values import same
+from ipc.text.json_types import JsonObject, JsonValue
 
 
-def json_merge(original: Json, patch: Json) -> Json:
+def json_merge(original: JsonValue, patch: JsonValue) -> JsonValue:
     """The value after the patch: a null takes a field away, an object merges, all else replaces."""
     if not isinstance(patch, dict):
         return patch

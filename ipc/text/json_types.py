@@ -9,3 +9,5 @@ Json: TypeAlias = Mapping[str, Any]
 """An object that is only read."""
 JsonObject: TypeAlias = dict[str, Any]
 """An object that is being made or changed."""
+JsonValue: TypeAlias = Any
+"""A value of any kind: object, list, text, number, truth or null."""
