@@ -22,7 +22,7 @@ from ipc.podresources.pod_ips import sort_pod_ips
 from ipc.podresources.qos import compute_pod_qos
 from supervisor.status import conditions
 from supervisor.status.active_deadline import DEADLINE_EXCEEDED, DEADLINE_EXCEEDED_MESSAGE, past_active_deadline
-from supervisor.status.containers import Surroundings, container_statuses
+from supervisor.status.containers import ContainerStatusInput, container_statuses
 from supervisor.status.phase import get_phase
 from supervisor.status.report import normalize_status
 from supervisor.status.resources import StatusResources, pod_status_resources
@@ -138,7 +138,7 @@ def _container_statuses(
 ) -> Mapping[ContainerKind, tuple[ContainerStatus, ...]]:
     """A pod that was rejected has none but those that it had before (upstream: rejectPod gives it none)."""
     spec, observed = given.pod.spec, given.observed
-    surroundings = Surroundings(
+    surroundings = ContainerStatusInput(
         pod=given.pod,
         observed=observed,
         reasons=given.reasons,

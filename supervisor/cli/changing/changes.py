@@ -100,8 +100,8 @@ def changing_options(command: F) -> F:
     return command
 
 
-class Told(msgspec.Struct, frozen=True, kw_only=True):
-    """How a change is made and told."""
+class ChangeReport(msgspec.Struct, frozen=True, kw_only=True):
+    """How a change is reported, and whether it is made at all."""
 
     output: str = ""
     dry_run: str = NONE
@@ -217,7 +217,7 @@ def read_object(client: AgentClient, target: Target, *, values: bool = False) ->
 
 
 def patch_object(
-    client: AgentClient, target: Target, patch: object, told: Told, *, patch_type: str = "strategic"
+    client: AgentClient, target: Target, patch: object, report: ChangeReport, *, patch_type: str = "strategic"
 ) -> ActionResult:
     """Change one applied object, or try to. Raises RequestFailed."""
     result = client.patch(
@@ -226,7 +226,7 @@ def patch_object(
         target.name,
         msgspec.json.encode(patch),
         patch_type=patch_type,
-        dry_run=told.is_dry,
+        dry_run=report.is_dry,
     )
     warn(result)
     return result

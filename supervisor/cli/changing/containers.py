@@ -9,7 +9,16 @@ from typing import Final
 import click
 
 from ipc.text.json_types import Json
-from supervisor.cli.changing.changes import PODS, Choice, Told, chosen, each, object_name, patch_object, read_object
+from supervisor.cli.changing.changes import (
+    PODS,
+    ChangeReport,
+    Choice,
+    chosen,
+    each,
+    object_name,
+    patch_object,
+    read_object,
+)
 from supervisor.cli.changing.metadata import Changes, parse_changes, split_pairs
 from supervisor.cli.manifests import Target
 from supervisor.cli.options import CommandOptions, Failure, agent
@@ -38,7 +47,7 @@ def change_containers(
     named, pairs = split_pairs(words)
     fields = ("files", "recursive", "selector", "everything", "namespace", "all_namespaces")
     choice = Choice(words=named, **{name: options[name] for name in fields})
-    told = Told(output=options["output"], dry_run=options["dry_run"])
+    report = ChangeReport(output=options["output"], dry_run=options["dry_run"])
     if not (pairs or options.get("listed") or options.get("limits") or options.get("requests")):
         raise click.UsageError("say what to change")
     with agent(ctx) as client:
@@ -51,9 +60,9 @@ def change_containers(
                 click.echo(_listed(target, spec, options["pattern"]), nl=False)
                 return
             found = _spec_patch(spec, pairs, options, patch, check)
-            result = patch_object(client, target, {"spec": found}, told)
+            result = patch_object(client, target, {"spec": found}, report)
             if not result.results[0].endswith(" unchanged"):
-                told.show([told.line(object_name(target), done)], result.objects)
+                report.show([report.line(object_name(target), done)], result.objects)
 
         each(chosen(client, choice), act)
 

@@ -12,7 +12,7 @@ import msgspec
 
 from ipc.host.clock import monotonic
 from ipc.text.json_types import Json, JsonObject
-from supervisor.cli.changing.changes import PODS, Told, patch_object, warn
+from supervisor.cli.changing.changes import PODS, ChangeReport, patch_object, warn
 from supervisor.cli.manifests import Target
 from supervisor.cli.options import CommandOptions, Failure
 from supervisor.cli.printers.containers import find_container
@@ -83,7 +83,7 @@ def begin_debugging(client: AgentClient, wanted: Debugging) -> tuple[str, str]:
     if wanted.target and not wanted.quiet:
         click.echo(f'Targeting container "{wanted.target}".', err=True)
     patch = {"spec": {"ephemeralContainers": [_container(wanted, name, ephemeral=True)]}}
-    patch_object(client, Target(PODS, wanted.namespace, wanted.pod), patch, Told())
+    patch_object(client, Target(PODS, wanted.namespace, wanted.pod), patch, ChangeReport())
     return wanted.pod, name
 
 
