@@ -278,7 +278,7 @@ class Master:
         self.give_up(f"internal error: {error!r}")
 
     def _on_internal_error(self, _: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
-        """The same for callbacks."""
+        """A callback that fails unexpectedly is a bug, too."""
         log.critical("internal error: %s", context["message"], exc_info=context.get("exception"))
         if not self._ending.is_set():
             self.give_up(f"internal error: {context.get('exception')!r}")

@@ -29,7 +29,7 @@ class KeyedLimiter:
         """Own ones, by key."""
         self._waiting: _Waiters = OrderedDict()
         self._waiting_of: dict[str, _Waiters] = {}
-        """The same by key. Longest first."""
+        """Waiters of each key, longest first."""
 
     async def acquire(self, key: str) -> Release:
         """Wait for a permit."""

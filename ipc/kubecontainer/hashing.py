@@ -88,7 +88,7 @@ POD_SECURITY_FIELDS: Final = frozenset(
 their own."""
 
 SANDBOX_SECURITY_FIELDS: Final = frozenset({"sysctls"})
-"""The same of the pod's security context."""
+"""JSON names of the fields of a pod's security context that its sandbox is made with."""
 
 
 def container_hash(container: Container, kind: ContainerKind) -> str:

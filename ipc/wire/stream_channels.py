@@ -14,7 +14,7 @@ import msgspec
 
 V5: Final = "v5.channel.k8s.io"
 V4: Final = "v4.channel.k8s.io"
-"""The same without half-closing: whoever has sent all of its input cannot say so."""
+"""A version without half-closing: whoever has sent all of its input cannot say so."""
 PROTOCOLS: Final = (V5, V4)
 """Protocols that are spoken, best first."""
 

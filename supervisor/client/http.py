@@ -17,7 +17,7 @@ from supervisor.client.exchange import exchange, upload
 REQUEST_TIMEOUT_S: Final = 45.0
 """How long one answer may take: longer than the API server itself waits for the master."""
 COLLECTION_TIMEOUT_S: Final = 630.0
-"""The same of a collection of garbage, in seconds."""
+"""How long a collection of garbage may take, in seconds."""
 WATCH_TIMEOUT_S: Final = 15.0
 """How long a watch may be silent; it carries a bookmark every second."""
 MAX_READ_ATTEMPTS: Final = 4

@@ -31,7 +31,7 @@ def shown_mapping(settings: Settings) -> JsonObject:
 
 
 def flat_settings(settings: Settings) -> dict[str, str]:
-    """The same, by dotted names; each value as one line of JSON, text as it is."""
+    """Settings by dotted names; each value as one line of JSON, text as it is."""
     return dict(_flat(shown_mapping(settings), settings, ""))
 
 

@@ -42,7 +42,7 @@ class MirrorKeeper:
         self._known: dict[tuple[str, str], KnownPod] = {}
         """The server's mirrors by namespace and name."""
         self._keys: dict[str, tuple[str, str]] = {}
-        """The same by UID."""
+        """Namespaces and names of the server's mirrors by UID."""
         self._is_listed = self._is_settled = False
         self._wake = asyncio.Event()
         self._told: dict[str, str] = {}
