@@ -41,7 +41,7 @@ def three_way_json_merge_patch(original: JsonObject, modified: JsonObject, curre
 
 
 def keep_or_delete_null(value: JsonObject, *, keep_null: bool) -> JsonObject:
-    """Only the fields that are null, or only those that are not, at any depth; lists are left as they are
+    """Keep only the fields that are null, or only those that are not, at any depth; lists are left as they are
     (keepOrDeleteNullInObj)."""
     found: JsonObject = {}
     for key, item in value.items():

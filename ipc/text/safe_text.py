@@ -34,7 +34,7 @@ def safe_line(text: str, max_bytes: int | None = None) -> str:
 
 
 def safe_text(text: str, max_bytes: int | None = None) -> str:
-    """As `safe_line`, but line feeds, tabs and spaces of any width stay."""
+    """Make a text safe as `safe_line` does, but line feeds, tabs and spaces of any width stay."""
     return _safe(_NOT_IN_A_TEXT, text, max_bytes)
 
 

@@ -134,7 +134,7 @@ def decode_status(data: bytes) -> StreamStatus:
 
 
 def encode_size(size: TerminalSize) -> bytes:
-    """For the resize channel."""
+    """Encode a terminal's size for the resize channel."""
     return msgspec.json.encode(size)
 
 

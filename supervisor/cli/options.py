@@ -135,12 +135,12 @@ everything_option: Final = click.option("--all", "everything", is_flag=True, hel
 
 
 def place_options(command: F) -> F:
-    """In which namespaces, and with which labels."""
+    """Options that say in which namespaces objects are, and with which labels."""
     return namespace_option(all_namespaces_option(selector_option(command)))
 
 
 def listing_options(command: F) -> F:
-    """In which namespaces, and with which labels and fields."""
+    """Options that say in which namespaces objects are, and with which labels and fields."""
     return place_options(field_selector_option(command))
 
 

@@ -41,7 +41,7 @@ def rank(pods: Iterable[Pod], signal: Signal, layout: Layout, usage: Mapping[str
 
 
 def ordered(pods: Iterable[Pod], keys: Sequence[Key]) -> tuple[Pod, ...]:
-    """By the first key, ties by the next one. Those that are equal in all keep their order."""
+    """Order pods by the first key, ties by the next one. Those that are equal in all keep their order."""
     return tuple(sorted(pods, key=lambda pod: tuple(key(pod) for key in keys)))
 
 

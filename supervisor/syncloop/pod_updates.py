@@ -338,7 +338,7 @@ class PodUpdates:
                 self._kill(state, None, now)
 
     def answer_stop(self) -> None:
-        """Once, by a relist that began after the question and has found nothing of ours."""
+        """Say once that all pods are gone, by a relist that began after the question and has found nothing of ours."""
         asked_at, cache = self._stop_asked_at, self._parts.cache
         if asked_at is None or self._pod_table or cache.relisted_at <= asked_at:
             return

@@ -184,7 +184,8 @@ class KnownContainers:
         return None
 
     def take_look(self, look: Look) -> None:
-        """As an inspect of that time. An end since then shows itself: the process is watched from now on."""
+        """Take a look as an inspect of that time. An end since then shows itself: the process is watched from now
+        on."""
         if look.at > self._inspected_at.get(look.container.id, -math.inf):
             self._take(look.container, look.at)
 

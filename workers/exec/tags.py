@@ -36,7 +36,7 @@ class ProcessTag(msgspec.Struct, frozen=True):
     """When it is ended at the latest, in whole epoch seconds."""
 
     def rlimit(self) -> PosixRlimit:
-        """As the OCI runtime specification has it (POSIXRlimit)."""
+        """The tag as the OCI runtime specification has a limit (POSIXRlimit)."""
         hard = _MAGIC << 32 | self.deadline & _LOW
         return {"type": TAG_LIMIT, "soft": self.owner << 32 | self.number & _LOW, "hard": hard}
 

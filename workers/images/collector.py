@@ -140,7 +140,7 @@ class ImageCollector:
             await self._send(ImagesCollected(number=request.number, error=f"{MAX_WAITING} collections wait already"))
 
     async def collect(self) -> Never:
-        """Collect images that are due, for ever."""
+        """Answer requests for a collection of images, for ever."""
         while True:
             request = await self._requests.get()
             collection = _Collection(self._store, request)

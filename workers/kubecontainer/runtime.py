@@ -399,4 +399,4 @@ class Runtime(ImageService, Protocol):
         """Give up connections. Calls in flight end by their own deadlines."""
 
     def counts(self) -> CallCounts:
-        """For the board."""
+        """Numbers of calls, for the board."""

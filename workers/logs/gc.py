@@ -81,7 +81,7 @@ class LogGarbageCollector:
         self._wake.set()
 
     async def collect(self) -> None:
-        """For ever."""
+        """Answer requests for a collection of logs, for ever."""
         while True:
             await self._wake.wait()
             self._wake.clear()

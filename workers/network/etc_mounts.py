@@ -47,7 +47,7 @@ class PodFile(msgspec.Struct, frozen=True):
     destination: str
 
     def bind(self) -> OciMount:
-        """For ``mounts``. ``z`` is for hosts with SELinux: the pod's containers share the file."""
+        """Mount of the file, for ``mounts``. ``z`` is for hosts with SELinux: the pod's containers share the file."""
         return file_mount(self.path, self.destination, "z")
 
 

@@ -35,7 +35,8 @@ class ContainerTag(msgspec.Struct, frozen=True):
     hard: int
 
     def rlimit(self) -> PosixRlimit:
-        """As Podman wants it in a SpecGenerator: without the ``RLIMIT_`` of the OCI runtime specification."""
+        """The tag as Podman wants a limit in a SpecGenerator: without the ``RLIMIT_`` of the OCI runtime
+        specification."""
         return {"type": TAG_LIMIT.removeprefix("RLIMIT_").lower(), "soft": self.soft, "hard": self.hard}
 
 

@@ -18,7 +18,7 @@ _APPLY: str = "apply"
 def prune_objects(
     client: AgentClient, manifests: Iterable[Manifest], report: ChangeReport, *, selector: str, namespace: str
 ) -> None:
-    """Only what was applied, in the namespaces that the manifests are about."""
+    """Delete what was applied and is in no manifest any more, in the namespaces that the manifests are about."""
     stated = {target for manifest in manifests for target in objects_in(manifest, namespace or DEFAULT_NAMESPACE)}
     namespaces = sorted({target.namespace for target in stated if target.namespace} | ({namespace} - {""}))
     for target in [found for name in namespaces for found in _applied(client, name, selector) if found not in stated]:

@@ -51,7 +51,7 @@ def _cell(path: JsonPath, obj: Json) -> str:
 
 
 def go_value(value: object) -> str:
-    """As Go's ``%v`` writes it: ``map[app:web]``, ``[a b]``."""
+    """Write a value as Go's ``%v`` does: ``map[app:web]``, ``[a b]``."""
     match value:
         case bool():
             return str(value).lower()

@@ -16,7 +16,8 @@ _DIGITS: Final = re.compile(r"([0-9]+)")
 
 
 def sorted_by(objects: Sequence[Json], path: str) -> list[Json]:
-    """In that order; those in which the path finds nothing come first. Raises Failure."""
+    """Objects in the order of what a path finds in them; those in which the path finds nothing come first. Raises
+    Failure."""
     try:
         template = relaxed(path)
         parsed = JsonPath(template)

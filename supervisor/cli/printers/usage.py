@@ -57,7 +57,7 @@ SORTS: Final[Mapping[str, Callable[[Json], float | None]]] = {"cpu": rate_of, "m
 
 
 def in_order(samples: Iterable[Json], sort_by: str) -> list[Json]:
-    """By a column of `SORTS`, what is not known last; else by namespace and name."""
+    """Order samples by a column of `SORTS`, what is not known last; else by namespace and name."""
     by_name = sorted(samples, key=lambda sample: (sample.get("namespace", ""), sample["name"]))
     if not sort_by:
         return by_name

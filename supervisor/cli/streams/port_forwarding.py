@@ -29,7 +29,7 @@ ENDING_SIGNALS: Final = (signal.SIGHUP, signal.SIGINT, signal.SIGTERM)
 
 
 def forward_ports(client: AgentClient, pod: Json, ports: Sequence[str], addresses: Sequence[str]) -> None:
-    """Until the pod goes or a signal comes. Raises Failure and AgentError."""
+    """Forward ports until the pod goes or a signal comes. Raises Failure and AgentError."""
     phase = pod["status"].get("phase", "")
     if phase != "Running":
         raise Failure(f"unable to forward port because pod is not running. Current status={phase}", prefix="error: ")

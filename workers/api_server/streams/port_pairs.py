@@ -89,7 +89,7 @@ class PortPair:
         await self.send(PortChannel.ERROR, status.message.encode())
 
     def going_away(self) -> None:
-        """As `ping`."""
+        """Nothing to do: the session is told as a whole."""
 
     async def finish(self) -> None:
         """The end of its streams. Raises ConnectionError."""
