@@ -7,7 +7,7 @@ import sys
 from errno import EPIPE
 from typing import TYPE_CHECKING, NoReturn
 
-from ipc.host import interrupts
+from ipc.process import interrupts
 
 if TYPE_CHECKING:
     from ipc.wire.boot import LoadWorkerMain, WorkerMain
@@ -43,7 +43,7 @@ def run_command(arguments: list[str], load: LoadWorkerMain, *, is_whole_process:
 
         if (options := plain_options(arguments[1:])) is not None:
             if is_whole_process:
-                from ipc.host import docstrings
+                from ipc.process import docstrings
 
                 docstrings.leave_out()
             return _run_agent(options, load)

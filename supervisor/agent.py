@@ -11,11 +11,11 @@ from pathlib import Path
 
 import uvloop
 
-from ipc.host import spare_memory
 from ipc.host.clock import SystemClock
-from ipc.host.core_dumps import forbid_core_dumps
-from ipc.host.prctl import set_process_name
 from ipc.log import setup, verbosity
+from ipc.process import spare_memory
+from ipc.process.core_dumps import forbid_core_dumps
+from ipc.process.prctl import set_process_name
 from ipc.shm.board import Board
 from ipc.shm.metric_cells import METERS
 from ipc.shm.mutation_slots import MutationSlots

@@ -18,10 +18,9 @@ from typing import Any, assert_never
 import msgspec
 
 from ipc.api.annotations import API_SOURCE
-from ipc.host.burst import BurstGate
+from ipc.eventloop.burst import BurstGate
+from ipc.eventloop.tasks import BackgroundTasks, ignored
 from ipc.host.clock import SystemClock, process_cpu
-from ipc.host.spare_memory import SpareMemory
-from ipc.host.tasks import BackgroundTasks, ignored
 from ipc.kubecontainer.label_key import LabelKey
 from ipc.log import message_ids
 from ipc.log.entry import line_about
@@ -55,6 +54,7 @@ from ipc.messages.node_worker import (
 )
 from ipc.messages.pod_worker import AbandonPull, ProbeResultChanged, ProbingStopped, PullImage, SyncDone
 from ipc.metrics import rootlet as metrics
+from ipc.process.spare_memory import SpareMemory
 from ipc.shm.board import Board
 from ipc.shm.metric_cells import METERS
 from ipc.wire.boot import Role
@@ -278,7 +278,7 @@ class Master:
         self.give_up(f"internal error: {error!r}")
 
     def _on_internal_error(self, _: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
-        """The same for callbacks."""
+        """A callback that fails unexpectedly is a bug, too."""
         log.critical("internal error: %s", context["message"], exc_info=context.get("exception"))
         if not self._ending.is_set():
             self.give_up(f"internal error: {context.get('exception')!r}")

@@ -99,7 +99,8 @@ def running_service(directory: Path, settings: PodmanSettings = BY_DEFAULT) -> I
 
 
 def spawn_service(directory: Path, settings: PodmanSettings = BY_DEFAULT) -> subprocess.Popen[bytes]:
-    """The same without an end, for those who mean to kill it. A socket that is there already is of a dead one."""
+    """Begin a service without an end, for those who mean to kill it. A socket that is there already is of a dead
+    one."""
     socket, log = directory / SOCKET, directory / "service.log"
     socket.unlink(missing_ok=True)
     conf = write_conf(settings, directory, os.environ)

@@ -19,16 +19,16 @@ from typing import Any, Final, NoReturn, TypeVar
 import msgspec
 import uvloop
 
+from ipc.eventloop.tasks import FAILURES, first_of, note_failure
 from ipc.host.clock import Clock, SystemClock, process_cpu
-from ipc.host.prctl import set_process_name
-from ipc.host.spare_memory import SpareMemory
-from ipc.host.tasks import FAILURES, first_of, note_failure
 from ipc.log import setup
 from ipc.messages.api_server import ApiServerFeed, ApiServerRequest
 from ipc.messages.catalogue import API_SERVER, LINKS, NODE_WORKER, POD_WORKER, LinkTypes
 from ipc.messages.node_worker import NodeWorkerCommand, NodeWorkerReport, ServiceSilent
 from ipc.messages.pod_worker import PodWorkerCommand, PodWorkerReport
 from ipc.metrics import rootlet as metrics
+from ipc.process.prctl import set_process_name
+from ipc.process.spare_memory import SpareMemory
 from ipc.shm.board import WorkerRowWriter
 from ipc.shm.breaker_state import BreakerState
 from ipc.shm.followed_verbosity import FollowedVerbosity

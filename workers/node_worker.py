@@ -15,8 +15,8 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, assert_never
 
+from ipc.eventloop.tasks import restarted
 from ipc.host.clock import Clock
-from ipc.host.tasks import restarted
 from ipc.kubecontainer.pod_status import RuntimePodStatus
 from ipc.messages.api_server import (
     AgentChanged,

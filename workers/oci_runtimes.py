@@ -20,7 +20,7 @@ from typing import Final
 
 import msgspec
 
-from ipc.host.tasks import BackgroundTasks
+from ipc.eventloop.tasks import BackgroundTasks
 from workers.kubecontainer.runtime import ErrorKind, RuntimeCallError
 from workers.libpod.client import Answer, LibpodClient, Request
 
@@ -32,7 +32,7 @@ TERM_S: Final = 5.0
 IDLE_S: Final = 10.0
 """How long a service stays without a request, in seconds."""
 ORPHAN_IDLE_S: Final = 30
-"""The same, by Podman itself, if whoever has started it has died."""
+"""How long a service whose starter has died stays without a request, in seconds: Podman itself ends it."""
 MakeClient = Callable[[str], LibpodClient]
 """Makes a client of a socket."""
 

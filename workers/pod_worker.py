@@ -15,9 +15,9 @@ from typing import Final, assert_never
 import msgspec
 
 from ipc.api.v1.meta import ObjectMeta
-from ipc.host.burst import BurstGate
+from ipc.eventloop.burst import BurstGate
+from ipc.eventloop.tasks import BackgroundTasks, first_of, note_failure
 from ipc.host.clock import Clock
-from ipc.host.tasks import BackgroundTasks, first_of, note_failure
 from ipc.kubecontainer.config_objects import ConfigObjects
 from ipc.kubecontainer.pod_status import RuntimePodStatus
 from ipc.log.entry import Subject, about

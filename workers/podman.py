@@ -8,21 +8,22 @@ import asyncio
 import os
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, TypeVar
+from typing import TYPE_CHECKING, Final, TypeVar
 
 import msgspec
 import orjson
 
+from ipc.eventloop.tasks import BackgroundTasks
 from ipc.host import network_addresses
 from ipc.host.clock import wall
 from ipc.host.id_ranges import IdRanges
-from ipc.host.tasks import BackgroundTasks
 from ipc.kubecontainer.registry_login import RegistryLogin
 from ipc.libpod import endpoints
 from ipc.libpod.endpoints import Endpoint
 from ipc.metrics import kubelet as metrics
 from ipc.podresources.node_resources import PodCgroups
 from ipc.shm.metric_cells import METERS
+from ipc.text.json_types import Json
 from workers.cm.user_slices import UserSlices
 from workers.exec import tags
 from workers.exec.runner import Execs
@@ -231,7 +232,7 @@ class PodmanRuntime:
             if error.kind is not ErrorKind.WRONG_STATE:  # Not running: a 500 before 4.6.1.
                 raise
 
-    async def update_container(self, id: str, resources: Mapping[str, Any]) -> None:
+    async def update_container(self, id: str, resources: Json) -> None:
         body = orjson.dumps(dict(resources))
         await self._client.call(Request(endpoint=endpoints.UPDATE_CONTAINER, name=id, body=body))
 

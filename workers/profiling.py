@@ -1,15 +1,15 @@
-"""Profiles of a worker's process, which the master asks for (`ipc.host.profiles`)."""
+"""Profiles of a worker's process, which the master asks for (`ipc.process.profiles`)."""
 
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING
 
-from ipc.host.tasks import BackgroundTasks
+from ipc.eventloop.tasks import BackgroundTasks
 from ipc.messages.base import ProfileTaken, TakeProfile
 
 if TYPE_CHECKING:
-    from ipc.host.profiles import Profiler
+    from ipc.process.profiles import Profiler
 
 
 class ProfileRequests:
@@ -30,7 +30,7 @@ class ProfileRequests:
 
     async def _answer(self, request: TakeProfile) -> None:
         if self._profiler is None:
-            from ipc.host.profiles import Profiler  # most workers are never profiled
+            from ipc.process.profiles import Profiler  # most workers are never profiled
 
             self._profiler = Profiler()
         code, text = await self._profiler.take(request.profile, request.seconds, request.action)

@@ -140,7 +140,7 @@ def _decode(
     )
 
 
-def _converted(obj: Mapping[Any, Any], struct: type[_S], *, drops_unknown: bool) -> _S:
+def _converted(obj: Mapping[object, object], struct: type[_S], *, drops_unknown: bool) -> _S:
     """Raises FieldErrors."""
     walk = _Walk(drops_unknown=drops_unknown)
     value = walk.run(obj, struct)
@@ -158,7 +158,7 @@ def encode_pod(pod: Pod) -> bytes:
     return msgspec.json.encode(pod)
 
 
-def _type_meta_errors(obj: Mapping[Any, Any], wanted: Mapping[str, str]) -> list[FieldError]:
+def _type_meta_errors(obj: Mapping[object, object], wanted: Mapping[str, str]) -> list[FieldError]:
     return [error for name, value in wanted.items() for error in _type_meta_error(name, obj.get(name), value)]
 
 
@@ -219,7 +219,7 @@ class _Walk:
         self._report(_wrong_type(path, shape.kind.value, value))
         return None
 
-    def _struct(self, value: Mapping[Any, Any], struct: type[msgspec.Struct], path: str) -> dict[str, object]:
+    def _struct(self, value: Mapping[object, object], struct: type[msgspec.Struct], path: str) -> dict[str, object]:
         fields = struct_fields(struct)
         prefix = f"{path}." if path else ""
         for name in value:
@@ -231,9 +231,9 @@ class _Walk:
                 self._report(required(f"{prefix}{name}"))
         return {name: self._value(value[name], field.shape, f"{prefix}{name}") for name, field in present.items()}
 
-    def _map(self, value: Mapping[Any, Any], annotation: Any, path: str) -> dict[Any, object]:
+    def _map(self, value: Mapping[object, object], annotation: object, path: str) -> dict[object, object]:
         shape = shape_of(annotation)
-        result: dict[Any, object] = {}
+        result: dict[object, object] = {}
         for key, item in value.items():
             below = f"{path}[{shown_key(key)}]"
             # `key:` with nothing behind it: Go makes the zero value of it.
@@ -255,7 +255,7 @@ class _Walk:
             return [self._free_form(item, f"{path}[{index}]", levels_left - 1) for index, item in enumerate(value)]
         return self._leaf(value, str | Int64 | float | bool | None, path)
 
-    def _leaf(self, value: Any, annotation: Any, path: str) -> Any:
+    def _leaf(self, value: object, annotation: object, path: str) -> object:
         if isinstance(value, str) and not _is_utf8(value):  # msgspec could not even say what is wrong with it
             self._report(FieldError(path, "is not valid Unicode text"))
             return value
@@ -298,7 +298,7 @@ def _unknown_field(name: object, known: Iterable[str]) -> str:
     return f"unknown field{MEANT}{by_lower_name[close[0]]}?" if close else "unknown field"
 
 
-def _leaf_error(path: str, value: object, annotation: Any) -> FieldError:
+def _leaf_error(path: str, value: object, annotation: object) -> FieldError:
     """Say what was expected. A value is repeated only where one of a few words was expected: others may be secret."""
     if isinstance(value, str) and len(value) > (max_length(annotation) or len(value)):
         return FieldError(path, f"Too long: may not be more than {max_length(annotation)} characters")
@@ -314,7 +314,7 @@ def _leaf_error(path: str, value: object, annotation: Any) -> FieldError:
     return _wrong_type(path, expected, value)
 
 
-def _accepts(annotation: Any, value: object) -> bool:
+def _accepts(annotation: object, value: object) -> bool:
     try:
         msgspec.convert(value, annotation)
     except msgspec.ValidationError:

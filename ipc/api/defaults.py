@@ -52,11 +52,11 @@ DEFAULT_TOKEN_EXPIRATION_SECONDS: Final = 3600
 _T = TypeVar("_T", bound=msgspec.Struct)
 _R = TypeVar("_R", ResourceRequirements, VolumeResourceRequirements)
 
-_CONTAINER_VALUES: Final[Mapping[str, Any]] = {
+_CONTAINER_VALUES: Final[Mapping[str, object]] = {
     "termination_message_path": DEFAULT_TERMINATION_MESSAGE_PATH,
     "termination_message_policy": "File",
 }
-_VALUES: Final[Mapping[type[msgspec.Struct], Mapping[str, Any]]] = {
+_VALUES: Final[Mapping[type[msgspec.Struct], Mapping[str, object]]] = {
     PodSpec: {
         "dns_policy": "ClusterFirst",
         "restart_policy": "Always",
@@ -154,7 +154,7 @@ def _has_structs(field: StructField) -> bool:
     return shape.kind is Kind.STRUCT
 
 
-def _inner(value: Any) -> Any:
+def _inner(value: object) -> object:
     if isinstance(value, tuple):
         inner = tuple(map(_inner, value))
         return inner if any(new is not old for new, old in zip(inner, value, strict=True)) else value

@@ -41,7 +41,7 @@ class StructField(msgspec.Struct, frozen=True):
     default: Any
 
 
-def shape_of(annotation: Any) -> Shape:
+def shape_of(annotation: object) -> Shape:
     """The shape behind an annotation, with `| None` removed."""
     bare = _without_none(annotation)
     origin = typing.get_origin(bare)
@@ -54,7 +54,7 @@ def shape_of(annotation: Any) -> Shape:
     return Shape(Kind.FREE_FORM if bare is Any else Kind.LEAF, bare)
 
 
-def literal_values(annotation: Any) -> tuple[str, ...]:
+def literal_values(annotation: object) -> tuple[str, ...]:
     """The words of an enumeration, also of a union of them; () for any other type."""
     members = typing.get_args(annotation) if _is_union(annotation) else (annotation,)
     if not all(typing.get_origin(member) is typing.Literal for member in members):
@@ -62,17 +62,17 @@ def literal_values(annotation: Any) -> tuple[str, ...]:
     return tuple(value for member in members for value in typing.get_args(member))
 
 
-def max_length(annotation: Any) -> int | None:
+def max_length(annotation: object) -> int | None:
     """The most characters that a text of this type may have; None when nothing is said of that."""
     found = (member.max_length for member in typing.get_args(annotation) if isinstance(member, msgspec.Meta))
     return next(found, None)
 
 
-def _is_union(annotation: Any) -> bool:
+def _is_union(annotation: object) -> bool:
     return typing.get_origin(annotation) in (types.UnionType, typing.Union)
 
 
-def _without_none(annotation: Any) -> Any:
+def _without_none(annotation: object) -> object:
     if not _is_union(annotation):
         return annotation
     rest = tuple(member for member in typing.get_args(annotation) if member is not types.NoneType)
@@ -88,7 +88,7 @@ def struct_fields(struct: type[msgspec.Struct]) -> Mapping[str, StructField]:
     }
 
 
-def _default(info: msgspec.structs.FieldInfo) -> Any:
+def _default(info: msgspec.structs.FieldInfo) -> object:
     if info.default is not msgspec.NODEFAULT:
         return info.default
     return None if info.default_factory is msgspec.NODEFAULT else info.default_factory()

@@ -43,7 +43,7 @@ class Reclaim(enum.Enum):
 
 
 def layout_of(*, has_image_fs: bool, is_split: bool) -> Layout:
-    """By what the runtime says: HasDedicatedImageFs, IsContainerFsSeparateFromImageFs."""
+    """Layout of the file systems, by what the runtime says: HasDedicatedImageFs, IsContainerFsSeparateFromImageFs."""
     if not has_image_fs:
         return Layout.ONE
     return Layout.SPLIT if is_split else Layout.DEDICATED_IMAGEFS

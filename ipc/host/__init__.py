@@ -1,1 +1,1 @@
-"""This host: directories, file systems, clock, process settings, atomic files."""
+"""This host: its clock, directories, file systems, addresses and ids, and files that are written at once."""

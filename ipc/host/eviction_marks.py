@@ -23,8 +23,8 @@ def mark_evicted(directory: Path, text: str) -> None:
 
 
 def evicted(pods_dir: Path) -> dict[str, str]:
-    """By UID: text of the mark. A file that cannot be read is no mark. Blocks. Raises OSError for an unreadable
-    directory."""
+    """Texts of the eviction marks there are, by UID. A file that cannot be read is no mark. Blocks. Raises OSError for
+    an unreadable directory."""
     try:
         names = os.listdir(pods_dir)
     except FileNotFoundError:

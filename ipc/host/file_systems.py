@@ -30,7 +30,8 @@ def mount_id(fd: int) -> int:
 
 
 def file_system_type(fd: int) -> str:
-    """As /proc/self/mountinfo calls it, e.g. ``tmpfs``; empty when it is on no mount of ours (detached).
+    """Type of a file system as /proc/self/mountinfo calls it, e.g. ``tmpfs``; empty when it is on no mount of ours
+    (detached).
 
     statfs(2) would say it, but Python does not pass on its f_type. Raises OSError.
     """

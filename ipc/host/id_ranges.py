@@ -45,5 +45,5 @@ def has_id(ranges: Iterable[IdRange], id: int) -> bool:
 
 
 def shown(ranges: Iterable[IdRange]) -> str:
-    """For people: ``0-65536``."""
+    """Ranges for people: ``0-65536``."""
     return ", ".join(map(str, ranges)) or "none"

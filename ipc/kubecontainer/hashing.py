@@ -8,7 +8,7 @@ container. Both lists name what is covered, never what is not: a field that v1 g
 from __future__ import annotations
 
 import hashlib
-from typing import Any, Final
+from typing import Final
 
 import msgspec
 
@@ -19,6 +19,7 @@ from ipc.kubecontainer.pod_status import RuntimeContainerStatus, SandboxStatus
 from ipc.kubecontainer.restart_policy import is_restartable_init
 from ipc.kubecontainer.user_namespaces import has_own_ids, ids_of_pod
 from ipc.podresources.allocation import RESIZABLE
+from ipc.text.json_types import JsonObject
 
 HASH_CHARS: Final = 16
 """Length of a hash, in hexadecimal digits (64 bits)."""
@@ -87,7 +88,7 @@ POD_SECURITY_FIELDS: Final = frozenset(
 their own."""
 
 SANDBOX_SECURITY_FIELDS: Final = frozenset({"sysctls"})
-"""The same of the pod's security context."""
+"""JSON names of the fields of a pod's security context that its sandbox is made with."""
 
 
 def container_hash(container: Container, kind: ContainerKind) -> str:
@@ -97,12 +98,12 @@ def container_hash(container: Container, kind: ContainerKind) -> str:
 
 
 def hash_in(spec: PodSpec, container: Container) -> str:
-    """The same with what the container has from its pod, its volumes among it; equal to `container_hash` where that is
+    """Hash over a container and what it has from its pod, its volumes among it; equal to `container_hash` where that is
     nothing."""
     return _hash_in(spec, container, _without_resizable(_covered(container)))
 
 
-def _hash_in(spec: PodSpec, container: Container, own: dict[str, Any]) -> str:
+def _hash_in(spec: PodSpec, container: Container, own: JsonObject) -> str:
     found = find_container(spec, container.name)
     kind = found.kind if found is not None else ContainerKind.REGULAR
     shared, volumes = _pod_security(spec, POD_SECURITY_FIELDS), _mounted(spec, container)
@@ -119,15 +120,15 @@ def is_made_from(made: RuntimeContainerStatus, spec: PodSpec, container: Contain
 
 
 def is_sandbox_made_from(made: SandboxStatus, pod: Pod) -> bool:
-    """The same of a sandbox and a pod."""
+    """Whether a sandbox serves for the pod, with the same exception."""
     return made.hash == (sandbox_hash(pod) if made.resources is not None else _hash(_sandbox_covered(pod)))
 
 
-def _covered(container: Container) -> dict[str, Any]:
+def _covered(container: Container) -> JsonObject:
     return {key: value for key, value in _json(container).items() if key in CONTAINER_FIELDS}
 
 
-def _without_resizable(covered: dict[str, Any]) -> dict[str, Any]:
+def _without_resizable(covered: JsonObject) -> JsonObject:
     resources = covered.get("resources")
     if not resources:
         return covered
@@ -140,18 +141,18 @@ def _without_resizable(covered: dict[str, Any]) -> dict[str, Any]:
     return covered | {"resources": fixed}
 
 
-def _pod_security(spec: PodSpec, fields: frozenset[str]) -> dict[str, Any]:
+def _pod_security(spec: PodSpec, fields: frozenset[str]) -> JsonObject:
     context = _json(spec.security_context) if spec.security_context is not None else {}
     return {key: value for key, value in context.items() if key in fields}
 
 
-def _mounted(spec: PodSpec, container: Container) -> dict[str, Any]:
+def _mounted(spec: PodSpec, container: Container) -> JsonObject:
     """Parts of the mounted volumes' definitions that are settled when a container is made, by name."""
     names = {mount.name for mount in container.volume_mounts}
     return {volume.name: _settled(_json(volume)) for volume in spec.volumes if volume.name in names}
 
 
-def _settled(volume: dict[str, Any]) -> list[dict[str, Any]]:
+def _settled(volume: JsonObject) -> list[JsonObject]:
     """The kind of its source, and where that leads."""
     return [
         {"source": source} | {key: value for key, value in fields.items() if key in VOLUME_FIELDS}
@@ -171,7 +172,7 @@ def sandbox_hash(pod: Pod) -> str:
     return _hash(_sandbox_covered(pod) | {"limits": {}})
 
 
-def _sandbox_covered(pod: Pod) -> dict[str, Any]:
+def _sandbox_covered(pod: Pod) -> JsonObject:
     """With the pod's own limits, which the hashes of agents that could not resize have covered."""
     parts = msgspec.structs.replace(pod.spec, containers=(), init_containers=(), ephemeral_containers=(), volumes=())
     spec = _json(parts)  # without what is most of it and not covered
@@ -183,23 +184,23 @@ def _sandbox_covered(pod: Pod) -> dict[str, Any]:
     return covered
 
 
-def _published(spec: PodSpec) -> list[dict[str, Any]]:
+def _published(spec: PodSpec) -> list[JsonObject]:
     """The ports that the host gives. A port's name is for people and Services."""
     ports = [_json(port) for container in spec.containers for port in container.ports if port.host_port]
     return [{key: value for key, value in port.items() if key != "name"} for port in ports]
 
 
-def _json(struct: msgspec.Struct) -> dict[str, Any]:
-    data: dict[str, Any] = msgspec.to_builtins(struct)
+def _json(struct: msgspec.Struct) -> JsonObject:
+    data: JsonObject = msgspec.to_builtins(struct)
     return data
 
 
-def _hash(data: dict[str, Any]) -> str:
+def _hash(data: JsonObject) -> str:
     canonical = msgspec.json.encode(_without_empty(data), order="sorted")
     return hashlib.sha256(canonical).hexdigest()[:HASH_CHARS]
 
 
-def _without_empty(data: Any) -> Any:
+def _without_empty(data: object) -> object:
     """An empty object or list says the same as none at all; zeros and falses stay, for they can differ from absence."""
     if isinstance(data, dict):
         kept = {key: _without_empty(value) for key, value in data.items()}

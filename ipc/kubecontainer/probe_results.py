@@ -43,7 +43,7 @@ class ProbeResults(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True
         }[probe]
 
     def changed(self, probe: ProbeType, result: ProbeResult) -> ProbeResults:
-        """The same with another result of one probe."""
+        """Results with another one of one probe."""
         return msgspec.structs.replace(self, **{probe.value: result})
 
     def has_started(self, container: Container) -> bool:

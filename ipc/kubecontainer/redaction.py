@@ -55,13 +55,13 @@ def values_size(secret: Secret) -> int:
 
 
 def known_by(secrets: Iterable[Secret]) -> tuple[Blocks, ...] | None:
-    """For `redacted`; None when the Secrets are too large together."""
+    """Blocks of the values of Secrets, for `redacted`; None when the Secrets are too large together."""
     found = tuple(secrets)
     return tuple(map(blocks_of, found)) if sum(map(values_size, found)) <= MAX_VALUES_BYTES else None
 
 
 def blocks_of(secret: Secret) -> Blocks:
-    """To be made once per Secret and kept."""
+    """Blocks of the values of a Secret, to be made once and kept."""
     every: set[bytes] = set()
     for form in {form for value in _values(secret) for form in _forms(value)}:
         size = min(len(form), BLOCK_BYTES)

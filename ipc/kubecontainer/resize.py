@@ -66,7 +66,7 @@ def restarting_resources(container: Container) -> frozenset[str]:
 
 
 def why_not_in_place(before: Pod, after: Pod, controllers: frozenset[str]) -> dict[str, str]:
-    """By resource: why a change of it needs new containers; a resource that can be changed in place is absent."""
+    """Reasons why changes need new containers, by resource; one that can be changed in place is absent."""
     error = next(iter(validate_pod_resize(before, after)), None)
     if error is not None:
         return dict.fromkeys(RESIZABLE, str(error))

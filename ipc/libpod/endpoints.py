@@ -80,7 +80,7 @@ class Endpoint(msgspec.Struct, Generic[A], frozen=True):
         return self.path.replace(NAME, quote(name, safe="/:@"), 1)
 
     def read_as(self, shape: type[B]) -> Endpoint[B]:
-        """The same, with another part of its answer read."""
+        """An endpoint that differs in the part of its answer that is read."""
         return Endpoint(self.call, self.method, self.path, self.kind, shape)
 
 

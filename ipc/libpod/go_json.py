@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, TypeVar
+from typing import TypeVar
 
 import msgspec
 
@@ -20,6 +20,6 @@ def decode_value(shape: type[T], body: bytes) -> T:
 
 def decode_list(item: type[T], body: bytes) -> tuple[T, ...]:
     """A list of such values; Go's empty slice is null. Raises msgspec.DecodeError."""
-    shape: Any = tuple[item, ...] | None  # type: ignore[valid-type]
+    shape: object = tuple[item, ...] | None  # type: ignore[valid-type]
     found: tuple[T, ...] | None = msgspec.json.decode(body, type=shape)
     return found or ()

@@ -113,7 +113,7 @@ def _traceback(error: BaseException) -> str:
     return "".join(traceback.format_exception(error)).rstrip("\n")
 
 
-def _field(value: Any) -> str | int | float:
+def _field(value: object) -> str | int | float:
     return value if isinstance(value, int | float) else safe_line(str(value), MAX_FIELD_BYTES)
 
 

@@ -5,7 +5,7 @@ They never change and are never given to another kind of line.
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Final
 
 STARTED: Final = "5d1ac1b1f6c54f0b9a5fb8b0b6f3c1d0"
 """The agent starts: version, configuration, instance, socket, Podman."""
@@ -21,6 +21,6 @@ MANIFEST_REFUSED: Final = "3f8e1b6a0d5c4b27a9e4c7d2f1b08a65"
 """A manifest is wrong and changes nothing."""
 
 
-def line_of_kind(message_id: str) -> dict[str, Any]:
+def line_of_kind(message_id: str) -> dict[str, object]:
     """The ``extra`` of a line of that kind."""
     return {"message_id": message_id}

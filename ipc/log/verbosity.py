@@ -42,7 +42,7 @@ class Verbosity(msgspec.Struct, frozen=True):
         return self.level, *(f"{area}={level}" for area, level in sorted(self.areas.items()))
 
     def changed(self, area: str, level: str) -> Verbosity:
-        """With another level of that area, or of everything when ``area`` is empty. Raises ValueError."""
+        """Verbosity with another level of that area, or of everything when ``area`` is empty. Raises ValueError."""
         if area:
             if problem := area_problem(area):
                 raise ValueError(problem)

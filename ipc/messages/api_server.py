@@ -76,7 +76,7 @@ class ObjectSummary(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tru
     priority_class: PriorityClass | None = None
     """One of these as it is: there is nothing in it to hide."""
     runtime_class: RuntimeClass | None = None
-    """The same."""
+    """A RuntimeClass as it is."""
     persistent_volume: PersistentVolume | None = None
     persistent_volume_claim: PersistentVolumeClaim | None = None
 

@@ -49,7 +49,7 @@ def node_event(node_name: str, reason: EventReason, message: str, wall: float = 
 
 
 class TakeProfile(Message, frozen=True, kw_only=True):
-    """Take a profile of the process that gets this (`ipc.host.profiles`)."""
+    """Take a profile of the process that gets this (`ipc.process.profiles`)."""
 
     number: int
     """Number of the request."""

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from ipc.patching.values import Json, JsonObject, same
+from ipc.patching.values import same
+from ipc.text.json_types import JsonObject, JsonValue
 
 
-def json_merge(original: Json, patch: Json) -> Json:
+def json_merge(original: JsonValue, patch: JsonValue) -> JsonValue:
     """The value after the patch: a null takes a field away, an object merges, all else replaces."""
     if not isinstance(patch, dict):
         return patch
@@ -40,7 +41,7 @@ def three_way_json_merge_patch(original: JsonObject, modified: JsonObject, curre
 
 
 def keep_or_delete_null(value: JsonObject, *, keep_null: bool) -> JsonObject:
-    """Only the fields that are null, or only those that are not, at any depth; lists are left as they are
+    """Keep only the fields that are null, or only those that are not, at any depth; lists are left as they are
     (keepOrDeleteNullInObj)."""
     found: JsonObject = {}
     for key, item in value.items():

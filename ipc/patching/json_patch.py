@@ -7,7 +7,8 @@ from typing import Final
 import jsonpatch
 import jsonpointer
 
-from ipc.patching.values import Json, PatchError
+from ipc.patching.values import PatchError
+from ipc.text.json_types import JsonValue
 
 MAX_OPERATIONS: Final = 10_000
 """Most operations of one patch."""
@@ -15,7 +16,7 @@ MAX_COPIED_VALUES: Final = 100_000
 """Most values that all copies of one patch may make: each copy can double what the next one copies."""
 
 
-def json_patch(original: Json, operations: Json) -> Json:
+def json_patch(original: JsonValue, operations: JsonValue) -> JsonValue:
     """The value after all operations; none of them counts when one fails. Raises PatchError."""
     if not isinstance(operations, list):
         raise PatchError("a JSON patch is a list of operations")
@@ -33,14 +34,14 @@ def json_patch(original: Json, operations: Json) -> Json:
     return patched
 
 
-def _copied(value: Json, operation: Json) -> int:
+def _copied(value: JsonValue, operation: JsonValue) -> int:
     if not isinstance(operation, dict) or operation.get("op") != "copy":
         return 0
     source = operation.get("from")
     return _count(jsonpointer.resolve_pointer(value, source)) if isinstance(source, str) else 0
 
 
-def _count(value: Json) -> int:
+def _count(value: JsonValue) -> int:
     """Values in it, itself included; it never looks at many more than there may be."""
     found, waiting = 0, [value]
     while waiting and found <= MAX_COPIED_VALUES:

@@ -14,7 +14,8 @@ from ipc.api.v1.scheduling import PriorityClass, RuntimeClass
 from ipc.patching.json_merge import json_merge
 from ipc.patching.strategic_merge import strategic_merge
 from ipc.patching.strategic_schema import StructSchema
-from ipc.patching.values import JsonObject, PatchError, parse_json, parse_object
+from ipc.patching.values import PatchError, parse_json, parse_object
+from ipc.text.json_types import JsonObject
 
 STRATEGIC: Final = "strategic"
 JSON_MERGE: Final = "merge"

@@ -21,16 +21,8 @@ from ipc.patching.strategic_merge import (
     merge_maps,
 )
 from ipc.patching.strategic_schema import FieldPatch, Schema
-from ipc.patching.values import (
-    Json,
-    JsonObject,
-    PatchError,
-    identity,
-    positions,
-    same,
-    shown,
-    without_repeats,
-)
+from ipc.patching.values import PatchError, identity, positions, same, shown, without_repeats
+from ipc.text.json_types import JsonObject, JsonValue
 
 
 class DiffOptions(msgspec.Struct, frozen=True):
@@ -93,7 +85,7 @@ def _diff_maps(original: JsonObject, modified: JsonObject, schema: Schema, optio
     return patch
 
 
-def _diff_same(key: str, value: Json, schema: Schema, options: DiffOptions) -> JsonObject:
+def _diff_same(key: str, value: JsonValue, schema: Schema, options: DiffOptions) -> JsonObject:
     """Nothing, but of an object that is replaced as a whole: whether it differs is not looked at (handleMapDiff)."""
     if not isinstance(value, dict) or not options.changes:
         return {}
@@ -104,14 +96,14 @@ def _diff_same(key: str, value: Json, schema: Schema, options: DiffOptions) -> J
     return {key: value} if replaces else {}
 
 
-def _diff_directive(original: Json, modified: Json, patch: JsonObject) -> None:
+def _diff_directive(original: JsonValue, modified: JsonValue, patch: JsonObject) -> None:
     if not isinstance(original, str) or not isinstance(modified, str):
         raise PatchError(f"invalid value for special key: {DIRECTIVE}")
     if original != modified:
         patch[DIRECTIVE] = modified
 
 
-def _diff_field(key: str, original: Json, modified: Json, schema: Schema, options: DiffOptions) -> JsonObject:
+def _diff_field(key: str, original: JsonValue, modified: JsonValue, schema: Schema, options: DiffOptions) -> JsonObject:
     """Part of the patch about a field whose two values have one type and differ."""
     changed = {key: modified} if options.changes else {}
     if not isinstance(modified, dict | list):
@@ -126,7 +118,7 @@ def _diff_field(key: str, original: Json, modified: Json, schema: Schema, option
 
 
 def _diff_list(
-    key: str, original: list[Json], modified: list[Json], field: FieldPatch, options: DiffOptions
+    key: str, original: list[JsonValue], modified: list[JsonValue], field: FieldPatch, options: DiffOptions
 ) -> JsonObject:
     """The list's own changes, with parallel lists of deletions and of its order (diffLists)."""
     if not original:
@@ -142,11 +134,13 @@ def _diff_list(
     return {name: items for name, items in parts.items() if items}
 
 
-def _diff_scalars(original: list[Json], modified: list[Json], options: DiffOptions) -> tuple[list[Json], list[Json]]:
+def _diff_scalars(
+    original: list[JsonValue], modified: list[JsonValue], options: DiffOptions
+) -> tuple[list[JsonValue], list[JsonValue]]:
     """Added and deleted ones (diffListsOfScalars): two sorted lists, one beside the other."""
     before, after = sorted(original, key=shown), sorted(modified, key=shown)
-    added: list[Json] = []
-    deleted: list[Json] = []
+    added: list[JsonValue] = []
+    deleted: list[JsonValue] = []
     i = j = 0
     while i < len(before) or j < len(after):
         if i < len(before) and j < len(after) and shown(before[i]) == shown(after[j]):
@@ -163,8 +157,8 @@ def _diff_scalars(original: list[Json], modified: list[Json], options: DiffOptio
 
 
 def _diff_objects(
-    original: list[Json], modified: list[Json], field: FieldPatch, options: DiffOptions
-) -> tuple[list[Json], list[Json]]:
+    original: list[JsonValue], modified: list[JsonValue], field: FieldPatch, options: DiffOptions
+) -> tuple[list[JsonValue], list[JsonValue]]:
     """Changes, deletions behind them, and the order of the items where it must be said (diffListsOfMaps)."""
     key = field.merge_key
     before: dict[Hashable, list[JsonObject]] = {}
@@ -172,7 +166,7 @@ def _diff_objects(
         before.setdefault(identity(_key(item, key)), []).append(item)
     after = {identity(_key(item, key)) for item in modified}
     below = msgspec.structs.replace(options, retain_keys=field.retain_keys)
-    changes: list[Json] = []
+    changes: list[JsonValue] = []
     for item in modified:
         was = before.get(identity(item[key]))
         if not was:
@@ -186,13 +180,13 @@ def _diff_objects(
     return changes, [{key: item[key]} for item in modified] if options.set_order and said else []
 
 
-def _key(item: JsonObject, key: str) -> Json:
+def _key(item: JsonObject, key: str) -> JsonValue:
     if key not in item:
         raise PatchError(f"map: {item} does not contain declared merge key: {key}")
     return item[key]
 
 
-def _conflict(one: Json, other: Json, below: Schema, field: FieldPatch | None) -> bool:
+def _conflict(one: JsonValue, other: JsonValue, below: Schema, field: FieldPatch | None) -> bool:
     """Upstream's mergingMapFieldsHaveConflicts."""
     strategy = field.strategy if field else ""
     if isinstance(one, dict) and isinstance(other, dict):
@@ -212,7 +206,7 @@ def _maps_conflict(one: JsonObject, other: JsonObject, schema: Schema) -> bool:
     return False
 
 
-def _lists_conflict(one: list[Json], other: list[Json], below: Schema, field: FieldPatch | None) -> bool:
+def _lists_conflict(one: list[JsonValue], other: list[JsonValue], below: Schema, field: FieldPatch | None) -> bool:
     kind = element_kind(one, other)
     if field is not None and field.strategy == MERGE:
         return kind is dict and _objects_conflict(one, other, below, field.merge_key)
@@ -223,11 +217,11 @@ def _lists_conflict(one: list[Json], other: list[Json], below: Schema, field: Fi
     return any(_conflict(left, right, below, None) for left, right in zip(one, other, strict=False))
 
 
-def _objects_conflict(one: list[Json], other: list[Json], below: Schema, key: str) -> bool:
+def _objects_conflict(one: list[JsonValue], other: list[JsonValue], below: Schema, key: str) -> bool:
     theirs = {shown(_key(item, key)): item for item in other}
     ours = {shown(_key(item, key)): item for item in one}
     return any(_conflict(ours[name], theirs[name], below, None) for name in ours.keys() & theirs.keys())
 
 
-def _sorted_scalars(values: Sequence[Json]) -> list[Json]:
+def _sorted_scalars(values: Sequence[JsonValue]) -> list[JsonValue]:
     return sorted(without_repeats(values), key=shown)

@@ -12,15 +12,8 @@ from typing import Final
 import msgspec
 
 from ipc.patching.strategic_schema import FieldPatch, Schema
-from ipc.patching.values import (
-    Json,
-    JsonObject,
-    PatchError,
-    identity,
-    positions,
-    same,
-    without_repeats,
-)
+from ipc.patching.values import PatchError, identity, positions, same, without_repeats
+from ipc.text.json_types import JsonObject, JsonValue
 
 DIRECTIVE: Final = "$patch"
 DELETE: Final = "delete"
@@ -124,13 +117,13 @@ def _name_after(key: str, prefix: str, wrong: str) -> str:
     return name
 
 
-def _list(value: Json, name: str) -> list[Json]:
+def _list(value: JsonValue, name: str) -> list[JsonValue]:
     if not isinstance(value, list):
         raise PatchError(f"{name}: expected a list")
     return value
 
 
-def _check_order(changes: Sequence[Json], order: Sequence[Json], key: str) -> None:
+def _check_order(changes: Sequence[JsonValue], order: Sequence[JsonValue], key: str) -> None:
     """Items of the patch stand in the order that it says (validatePatchWithSetOrderList)."""
     if not changes or not order:
         return
@@ -140,7 +133,7 @@ def _check_order(changes: Sequence[Json], order: Sequence[Json], key: str) -> No
         raise PatchError(f"The order in patch list:\n{changes}\n doesn't match {SET_ORDER} list:\n{order}\n")
 
 
-def _delete_scalars(merged: JsonObject, key: str, gone: Json, schema: Schema, options: MergeOptions) -> None:
+def _delete_scalars(merged: JsonObject, key: str, gone: JsonValue, schema: Schema, options: MergeOptions) -> None:
     if not options.carry_out:
         merged[key] = gone
         return
@@ -151,7 +144,7 @@ def _delete_scalars(merged: JsonObject, key: str, gone: Json, schema: Schema, op
         merged[name] = [value for value in found if identity(value) not in deleted]
 
 
-def _merge_field(merged: JsonObject, key: str, value: Json, schema: Schema, options: MergeOptions) -> None:
+def _merge_field(merged: JsonObject, key: str, value: JsonValue, schema: Schema, options: MergeOptions) -> None:
     if value is None:
         merged.pop(key, None)
         if options.drop_nulls:
@@ -170,7 +163,7 @@ def _merge_field(merged: JsonObject, key: str, value: Json, schema: Schema, opti
         merged[key] = value
 
 
-def _emptied_of_directives(value: Json, parallel: tuple[str, ...]) -> Json:
+def _emptied_of_directives(value: JsonValue, parallel: tuple[str, ...]) -> JsonValue:
     """A value where there was none: a directive has nothing to act on (dropDirectives)."""
     if isinstance(value, dict):
         kept = _by_directive(value) if DIRECTIVE in value else value
@@ -182,14 +175,16 @@ def _emptied_of_directives(value: Json, parallel: tuple[str, ...]) -> Json:
     return value
 
 
-def _without_nulls(value: Json) -> Json:
+def _without_nulls(value: JsonValue) -> JsonValue:
     """Fields that are null are not there; items of lists are (discardNullValuesFromPatch)."""
     if isinstance(value, dict):
         return {key: _without_nulls(item) for key, item in value.items() if item is not None}
     return list(map(_without_nulls, value)) if isinstance(value, list) else value
 
 
-def _merge_lists(original: list[Json], patch: list[Json], field: FieldPatch, options: MergeOptions) -> list[Json]:
+def _merge_lists(
+    original: list[JsonValue], patch: list[JsonValue], field: FieldPatch, options: MergeOptions
+) -> list[JsonValue]:
     """Upstream's mergeSliceHandler and mergeSlice."""
     if field.strategy != MERGE:
         return patch
@@ -203,7 +198,7 @@ def _merge_lists(original: list[Json], patch: list[Json], field: FieldPatch, opt
     return _in_order(_merged_items(left, changes, field, options), changes, left, field.merge_key)
 
 
-def element_kind(*lists: Sequence[Json]) -> type:
+def element_kind(*lists: Sequence[JsonValue]) -> type:
     """The type that all items have (sliceElementType). Raises PatchError for several, none, or lists."""
     kinds = {type(item) for items in lists for item in items}
     if list in kinds:
@@ -213,7 +208,9 @@ def element_kind(*lists: Sequence[Json]) -> type:
     return kinds.pop()
 
 
-def _directives_done(original: list[Json], patch: list[Json], key: str) -> tuple[list[Json], list[Json]]:
+def _directives_done(
+    original: list[JsonValue], patch: list[JsonValue], key: str
+) -> tuple[list[JsonValue], list[JsonValue]]:
     """Carries out ``$patch`` among the items (mergeSliceWithSpecialElements)."""
     changes = [item for item in patch if DIRECTIVE not in item]
     deleted: set[Hashable] = set()
@@ -233,7 +230,9 @@ def _directives_done(original: list[Json], patch: list[Json], key: str) -> tuple
     return [item for item in original if key not in item or identity(item[key]) not in deleted], changes
 
 
-def _merged_items(original: list[Json], changes: list[Json], field: FieldPatch, options: MergeOptions) -> list[Json]:
+def _merged_items(
+    original: list[JsonValue], changes: list[JsonValue], field: FieldPatch, options: MergeOptions
+) -> list[JsonValue]:
     """Each item of the patch into the one with its key, or behind them all (mergeSliceWithoutSpecialElements)."""
     merged = list(original)
     places: dict[Hashable, int] = {}
@@ -249,7 +248,7 @@ def _merged_items(original: list[Json], changes: list[Json], field: FieldPatch, 
     return merged
 
 
-def _key_of(item: Json, key: str) -> Hashable:
+def _key_of(item: JsonValue, key: str) -> Hashable:
     """Identity of an item: of its merge key, or of the scalar itself. Raises PatchError."""
     if not key:
         return identity(item)
@@ -260,7 +259,9 @@ def _key_of(item: Json, key: str) -> Hashable:
     return identity(item[key])
 
 
-def _in_order(items: list[Json], order: Iterable[Json], before: Iterable[Json], key: str) -> list[Json]:
+def _in_order(
+    items: list[JsonValue], order: Iterable[JsonValue], before: Iterable[JsonValue], key: str
+) -> list[JsonValue]:
     """Items that the patch names in its order, among them the others where they were (normalizeElementOrder)."""
     said = positions(_key_of(item, key) for item in order)
     was = positions(_key_of(item, key) for item in before)
@@ -271,13 +272,15 @@ def _in_order(items: list[Json], order: Iterable[Json], before: Iterable[Json], 
     return _interleaved(others, named, was, key)
 
 
-def _deletions_last(items: list[Json], key: str) -> list[Json]:
+def _deletions_last(items: list[JsonValue], key: str) -> list[JsonValue]:
     return sorted(items, key=lambda item: item.get(DIRECTIVE) == DELETE) if key else items
 
 
-def _interleaved(others: list[Json], named: list[Json], was: dict[Hashable, int], key: str) -> list[Json]:
+def _interleaved(
+    others: list[JsonValue], named: list[JsonValue], was: dict[Hashable, int], key: str
+) -> list[JsonValue]:
     """Upstream's mergeSortedSlice."""
-    found: list[Json] = []
+    found: list[JsonValue] = []
     index = 0
     for item in named:
         place = was.get(_key_of(item, key))

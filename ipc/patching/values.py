@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import json
 from collections.abc import Hashable, Iterable, Sequence
-from typing import Any
 
-Json = Any
-JsonObject = dict[str, Any]
+from ipc.text.json_types import JsonObject, JsonValue
 
 
 class PatchError(Exception):
@@ -24,7 +22,7 @@ def parse_object(text: bytes | str) -> JsonObject:
     return found
 
 
-def parse_json(text: bytes | str) -> Json:
+def parse_json(text: bytes | str) -> JsonValue:
     """Any JSON value. Raises PatchError."""
     try:
         return json.loads(text)
@@ -32,7 +30,7 @@ def parse_json(text: bytes | str) -> Json:
         raise PatchError("invalid JSON document") from None
 
 
-def same(one: Json, other: Json) -> bool:
+def same(one: JsonValue, other: JsonValue) -> bool:
     """Equal in value and type: ``1`` is neither ``true`` nor ``1.0`` (reflect.DeepEqual)."""
     if type(one) is not type(other):
         return False
@@ -43,14 +41,14 @@ def same(one: Json, other: Json) -> bool:
     return bool(one == other)
 
 
-def identity(value: Json) -> Hashable:
+def identity(value: JsonValue) -> Hashable:
     """Key under which the same value is found again in a dictionary."""
     if isinstance(value, dict | list):
         return json.dumps(value, sort_keys=True)
     return type(value), value
 
 
-def shown(value: Json) -> str:
+def shown(value: JsonValue) -> str:
     """A scalar as Go's ``%v`` prints it: what scalars are sorted by."""
     match value:
         case None:
@@ -68,5 +66,5 @@ def positions(values: Iterable[Hashable]) -> dict[Hashable, int]:
     return found
 
 
-def without_repeats(scalars: Sequence[Json]) -> list[Json]:
+def without_repeats(scalars: Sequence[JsonValue]) -> list[JsonValue]:
     return list({identity(value): value for value in reversed(scalars)}.values())[::-1]

@@ -101,7 +101,7 @@ def resizable_part(resources: ResourceRequirements | None) -> ResourceRequiremen
 
 
 def with_amounts_of(resources: ResourceRequirements, given: ResourceRequirements | None) -> ResourceRequirements:
-    """The same with the cpu and memory of ``given``, unless that is None."""
+    """Resources with the cpu and memory of ``given``, unless that is None."""
     if given is None:
         return resources
     limits, requests = (

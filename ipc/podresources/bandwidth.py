@@ -30,7 +30,7 @@ UNLIMITED: Final = Bandwidth()
 
 
 def pod_bandwidth(annotations: Mapping[str, str]) -> Bandwidth:
-    """As the annotations say; one that is wrong, which validation refuses, limits nothing."""
+    """Bandwidth that the annotations state; one that is wrong, which validation refuses, limits nothing."""
     return Bandwidth(_rate(annotations.get(INGRESS)), _rate(annotations.get(EGRESS)))
 
 

@@ -29,7 +29,8 @@ COMPUTE: Final = (CPU, MEMORY, EPHEMERAL_STORAGE)
 
 
 def amount(resources: ResourceList, name: str) -> int:
-    """In thousandths for cpu, in whole units else; rounded up (Quantity.MilliValue, Value). 0 when it is not given."""
+    """Amount of a resource, in thousandths for cpu, in whole units else; rounded up (Quantity.MilliValue, Value). 0
+    when it is not given."""
     return _in_units(parse_amount(resources[name]), name) if name in resources else 0
 
 
@@ -93,5 +94,5 @@ def is_counted(name: str) -> bool:
 
 
 def memory_request(container: Container) -> int:
-    """In bytes."""
+    """Memory that a container asks for, in bytes."""
     return amount(container.resources.requests, MEMORY)

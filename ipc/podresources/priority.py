@@ -25,9 +25,9 @@ NO_CLASS_PRIORITY: Final = 0
 
 
 def pod_priority(pod: Pod) -> int:
-    """The priority of a pod as the sync loop has it: `supervisor.sources.priority` has put the number of its class in
-    (PodPriority, component-helpers scheduling/corev1/helpers.go). Pods of a checkpoint of an older agent have the name
-    of the class alone."""
+    """The priority of a pod as the sync loop has it: `supervisor.sources.objects.priority` has put the number of its
+    class in (PodPriority, component-helpers scheduling/corev1/helpers.go). Pods of a checkpoint of an older agent have
+    the name of the class alone."""
     if pod.spec.priority is not None:
         return pod.spec.priority
     return SYSTEM_CLASSES.get(pod.spec.priority_class_name, NO_CLASS_PRIORITY)

@@ -4,9 +4,9 @@ GetAccessModesAsString). Pure."""
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Final
+from typing import Final
 
-Json = Mapping[str, Any]
+from ipc.text.json_types import Json
 
 _SHORT: Final[Mapping[str, str]] = {
     "ReadWriteOnce": "RWO",

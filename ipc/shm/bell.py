@@ -22,7 +22,7 @@ class Bell:
             os.eventfd_write(self._fd, 1)
 
     async def wait(self) -> None:
-        """Until it was rung, once for any number of rings. For one task of one process at a time."""
+        """Wait until the bell was rung, once for any number of rings. For one task of one process at a time."""
         loop, rung = asyncio.get_running_loop(), asyncio.Event()
         loop.add_reader(self._fd, rung.set)
         try:

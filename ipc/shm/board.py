@@ -64,7 +64,7 @@ class WorkerCounters(msgspec.Struct, frozen=True):
     runtime_calls: int = 0
     runtime_errors: int = 0
     task_errors: int = 0
-    """Unexpected exceptions that have ended a task (`ipc.host.tasks`)."""
+    """Unexpected exceptions that have ended a task (`ipc.eventloop.tasks`)."""
 
 
 class WorkerRow(msgspec.Struct, frozen=True):
@@ -132,7 +132,8 @@ class Board:
         return self._masters[_ITERATION]
 
     def record_iteration(self, mono: float) -> None:
-        """For the master: its sync loop has come to the end of an iteration. One aligned store, with no checksum."""
+        """Record that the master's sync loop has come to the end of an iteration. One aligned store, with no
+        checksum."""
         self._masters[_ITERATION] = mono
 
     @property
@@ -141,7 +142,7 @@ class Board:
         return self._masters[_RELIST]
 
     def record_relist(self, mono: float) -> None:
-        """For the master. One aligned store, as above."""
+        """Record when the master's last relist began. One aligned store, with no checksum."""
         self._masters[_RELIST] = mono
 
     @property
@@ -151,7 +152,7 @@ class Board:
         return tuple(stamped.content.decode().split()) if stamped is not None else ()
 
     def record_host_ips(self, ips: Iterable[str]) -> None:
-        """For the master."""
+        """Record the host's addresses as the master knows them."""
         if text := " ".join(ips):
             self._host_ips.write(0.0, text.encode())
         else:
@@ -168,7 +169,7 @@ class Board:
         return None if stamped is None else msgspec.msgpack.decode(stamped.content, type=Verbosity)
 
     def record_verbosity(self, verbosity: Verbosity) -> None:
-        """For the master."""
+        """Record the log levels that the master has set."""
         self._verbosity.write(0.0, msgspec.msgpack.encode(verbosity))
 
     def worker_writer(self, slot: int) -> WorkerRowWriter:
@@ -181,7 +182,7 @@ class Board:
         return None if stamped is None else _worker_row(stamped, self._current_pod(slot)[0])
 
     def pod_writer(self, row: int) -> PodRowWriter:
-        """For the one process that observes pods. Raises IndexError."""
+        """Writer of that row, for the one process that observes pods. Raises IndexError."""
         return PodRowWriter(self._pod_cell(row))
 
     def read_pod(self, row: int) -> PodRow | None:

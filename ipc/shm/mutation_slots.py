@@ -50,7 +50,7 @@ class MutationSlots:
         return SlotMember(self._slots, own, number, self._wakeups)
 
     def close(self) -> None:
-        """In this process; others keep theirs."""
+        """Close the file in this process; others keep theirs."""
         for fd in (self._file, *self._wakeups):
             os.close(fd)
 

@@ -178,7 +178,7 @@ class Lane:
         self.head[_END] = after
 
     def spans(self, at: int = 0) -> Iterator[Span]:
-        """In the order in which they ended; from that byte on."""
+        """Spans in the order in which they ended; from that byte on."""
         end = min(self.head[_END], len(self._body))
         while at + _LENGTH.size <= end:
             (length,) = _LENGTH.unpack_from(self._body, at)

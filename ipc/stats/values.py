@@ -241,7 +241,7 @@ class Snapshot(_Value, frozen=True, kw_only=True):
     time: float
     """Epoch seconds at which it began."""
     mono: float
-    """The same in monotonic seconds."""
+    """When it began, in monotonic seconds."""
     number: int = 0
     """Rises by one from each to the next since statistics were last asked for."""
     node: NodeSample

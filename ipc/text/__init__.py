@@ -1,1 +1,1 @@
-"""Texts: made safe for people, formatted and read as Go does it. Pure."""
+"""Texts: made safe for people, formatted and read as Go does it, JSON among them. Pure."""

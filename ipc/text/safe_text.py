@@ -12,7 +12,7 @@ That is done to bidirectional controls, zero-width and other format characters t
 from __future__ import annotations
 
 import re
-from typing import Any, Final
+from typing import Final
 
 import msgspec
 
@@ -34,7 +34,7 @@ def safe_line(text: str, max_bytes: int | None = None) -> str:
 
 
 def safe_text(text: str, max_bytes: int | None = None) -> str:
-    """As `safe_line`, but line feeds, tabs and spaces of any width stay."""
+    """Make a text safe as `safe_line` does, but line feeds, tabs and spaces of any width stay."""
     return _safe(_NOT_IN_A_TEXT, text, max_bytes)
 
 
@@ -64,12 +64,12 @@ def clipped_end(data: bytes, max_bytes: int) -> str:
     return text[-max_bytes:].decode(errors="ignore")
 
 
-def encodable(message: object) -> Any:
+def encodable(message: object) -> object:
     """A message that cannot be encoded for a lone surrogate in it, as plain values in which such are escaped."""
     return _encodable(msgspec.to_builtins(message, builtin_types=(bytes,)))
 
 
-def _encodable(value: Any) -> Any:
+def _encodable(value: object) -> object:
     if isinstance(value, str):
         return value.encode(errors="backslashreplace").decode()
     if isinstance(value, dict):

@@ -66,7 +66,7 @@ class WorkerSettings(msgspec.Struct, frozen=True, kw_only=True):
     credential_providers: tuple[CredentialProvider, ...] = ()
     """Programs that give logins for images, in the order in which their logins count."""
     memory_dir: str = ""
-    """The same for what must not reach a disk, on a file system that is memory."""
+    """Directory on a file system that is memory, for what must not reach a disk."""
     inspect_file: str = ""
     """Where inspects are kept for the next node worker (`workers.containers.inspect_file`); empty: nowhere."""
     image_records_file: str = ""

@@ -31,7 +31,7 @@ class Duplex:
         return await asyncio.get_running_loop().sock_recv(self._sock, max_bytes)
 
     async def write(self, data: bytes) -> None:
-        """All of it; waits while the other side takes none. Raises ConnectionError."""
+        """Write all of the data; waits while the other side takes none. Raises ConnectionError."""
         await asyncio.get_running_loop().sock_sendall(self._sock, data)
 
     def end(self) -> None:

@@ -53,7 +53,7 @@ class PacketLink(Generic[S, R]):
         self._decoder: msgspec.msgpack.Decoder[R] = msgspec.msgpack.Decoder(receive_type)
 
     def fileno(self) -> int:
-        """For ``loop.add_reader`` and ``select``; -1 once closed."""
+        """File descriptor for ``loop.add_reader`` and ``select``; -1 once closed."""
         return self._sock.fileno()
 
     def send(self, msg: S, fds: Sequence[int] = ()) -> None:

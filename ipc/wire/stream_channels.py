@@ -14,7 +14,7 @@ import msgspec
 
 V5: Final = "v5.channel.k8s.io"
 V4: Final = "v4.channel.k8s.io"
-"""The same without half-closing: whoever has sent all of its input cannot say so."""
+"""A version without half-closing: whoever has sent all of its input cannot say so."""
 PROTOCOLS: Final = (V5, V4)
 """Protocols that are spoken, best first."""
 
@@ -134,7 +134,7 @@ def decode_status(data: bytes) -> StreamStatus:
 
 
 def encode_size(size: TerminalSize) -> bytes:
-    """For the resize channel."""
+    """Encode a terminal's size for the resize channel."""
     return msgspec.json.encode(size)
 
 

@@ -74,7 +74,7 @@ class Verdict(msgspec.Struct, frozen=True):
 
 
 def verdict(pod: Pod, others: NodeUsage, settings: Settings, node: NodeResources) -> Verdict:
-    """For a critical pod that was rejected."""
+    """Everything that speaks against a critical pod which was rejected: preemption can mend the shortages."""
     checks = (check for check in _CHECKS if check is not _room)
     found = (check(pod, others, settings, node) for check in checks)
     return Verdict(

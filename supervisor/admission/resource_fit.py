@@ -20,7 +20,8 @@ MAX_SHOWN: Final = 10
 
 
 def allocatable(node: NodeResources) -> dict[str, int]:
-    """In the units of `ipc.podresources.pod_requests`; empty for a node of which nothing is known."""
+    """Resources that pods may have together, in the units of `ipc.podresources.pod_requests`; empty for a node of which
+    nothing is known."""
     return {name: amount(node.allocatable, name) for name in COMPUTE} if node.allocatable else {}
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, TypeVar
+from typing import TYPE_CHECKING, Final, TypeVar
 
 import click
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from supervisor.config.settings import Settings
 
 EXIT_CONFIG: Final = 2
-F = TypeVar("F", bound=Callable[..., Any])
+F = TypeVar("F", bound=Callable[..., object])
 
 config_file: Final = click.Path(dir_okay=False, path_type=Path)
 """Type of an option or argument that names one; whether it can be read is found when it is."""

@@ -80,7 +80,8 @@ def no_agent(settings: Settings) -> Iterator[None]:
 
 
 def find_pods(settings: Settings) -> Found:
-    """In the order of their names. Raises Failure when Podman does not answer, or the key is there and unreadable."""
+    """Pods of an instance in the order of their names. Raises Failure when Podman does not answer, or the key is there
+    and unreadable."""
     label = f"label={INSTANCE}={settings.instance_name}"
     text = run_program(settings.podman.path, "pod", "ps", "--format", "json", "--filter", label)
     try:

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Iterable, Mapping
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 import click
 
 from ipc.resources.registry import RESOURCES, find_resource
+from ipc.text.json_types import Json
 from supervisor.cli.options import DEFAULT_NAMESPACE, chosen_socket
 from supervisor.client.errors import AgentError
 from supervisor.client.http import AgentClient, pod_path, pods_path
@@ -69,7 +70,7 @@ def _items(found: Complete, ctx: click.Context, incomplete: str) -> list[Complet
     return [CompletionItem(name) for name in names if name.startswith(incomplete)]
 
 
-def _names(answer: Mapping[str, Any]) -> list[str]:
+def _names(answer: Json) -> list[str]:
     return [item.get("metadata", item)["name"] for item in answer["items"]]
 
 

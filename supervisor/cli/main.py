@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 
 import click
 
-from ipc.host import interrupts
+from ipc.process import interrupts
 from ipc.text.safe_text import safe_text
 from supervisor.cli.messages import EXIT_FAILURE, file_words, usage_code, usage_words
 from supervisor.cli.options import Failure, agent_options, namespace_before_command

@@ -20,7 +20,8 @@ _PROGRAMS: Final[Mapping[str, tuple[str, ...]]] = {"kustomize": ("build",), "kub
 
 
 def read_url(url: str, max_bytes: int) -> bytes:
-    """At most one byte more than allowed, so that the caller sees what is too large. Raises Failure."""
+    """Read what a URL answers: at most one byte more than allowed, so that the caller sees what is too large. Raises
+    Failure."""
     request = urllib.request.Request(url, headers={"Accept": "application/yaml, application/json, */*"})
     try:
         with urllib.request.urlopen(request, timeout=SILENCE_S) as answer:

@@ -16,7 +16,7 @@ from ipc.text.safe_text import safe_text
 from supervisor.cli.options import Failure
 from supervisor.client.http import WITHOUT_NAMESPACE
 
-F = TypeVar("F", bound=Callable[..., Any])
+F = TypeVar("F", bound=Callable[..., object])
 
 MAX_MANIFEST_BYTES: Final = 1024 * 1024
 """Largest manifest that the agent takes."""
@@ -49,8 +49,8 @@ def manifest_options(command: F) -> F:
 
     @functools.wraps(command)
     def with_kustomization(
-        *args: Any, files: tuple[str, ...], kustomize: str | None, recursive: bool | None = None, **options: Any
-    ) -> Any:
+        *args: object, files: tuple[str, ...], kustomize: str | None, recursive: bool | None = None, **options: object
+    ) -> object:
         if kustomize and files:
             raise click.UsageError("only one of -f or -k can be specified")
         if kustomize and recursive:
@@ -161,7 +161,7 @@ def _items(manifest: Manifest, document: Any) -> list[tuple[str, Any]]:
     return [(kind, document)]
 
 
-def _target(manifest: Manifest, kind: str, value: Any, namespace: str) -> Target:
+def _target(manifest: Manifest, kind: str, value: object, namespace: str) -> Target:
     meta = value.get("metadata") if isinstance(value, dict) else None
     name = meta.get("name") if isinstance(meta, dict) else None
     if not isinstance(meta, dict) or not isinstance(name, str):
@@ -170,7 +170,7 @@ def _target(manifest: Manifest, kind: str, value: Any, namespace: str) -> Target
     return Target(resource, "" if resource in WITHOUT_NAMESPACE else str(meta.get("namespace") or namespace), name)
 
 
-def parse_document(name: str, body: bytes) -> Any:
+def parse_document(name: str, body: bytes) -> object:
     """The one document of a text, as plain data. Raises Failure."""
     from supervisor.sources.documents.reader import read_documents
 

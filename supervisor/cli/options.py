@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, TypeVar
+from typing import TYPE_CHECKING, Any, Final, TypeAlias, TypeVar
 
 import click
 
@@ -24,7 +24,9 @@ _INSTANCE: Final = re.compile(r"[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?")
 _INSTANCE_RULE: Final = "the name of an instance has lower case letters, digits and inner dashes, at most 63"
 _NUMBER: Final = re.compile(r"-?[0-9]+(\.[0-9]+)?")
 
-F = TypeVar("F", bound=Callable[..., Any])
+F = TypeVar("F", bound=Callable[..., object])
+CommandOptions: TypeAlias = Mapping[str, Any]
+"""Values of a command's options by the names of its parameters, as click gives them."""
 
 
 def agent_options(command: F) -> F:
@@ -133,12 +135,12 @@ everything_option: Final = click.option("--all", "everything", is_flag=True, hel
 
 
 def place_options(command: F) -> F:
-    """In which namespaces, and with which labels."""
+    """Options that say in which namespaces objects are, and with which labels."""
     return namespace_option(all_namespaces_option(selector_option(command)))
 
 
 def listing_options(command: F) -> F:
-    """In which namespaces, and with which labels and fields."""
+    """Options that say in which namespaces objects are, and with which labels and fields."""
     return place_options(field_selector_option(command))
 
 

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
 import msgspec
+
+from ipc.text.json_types import Json, JsonObject
 
 
 class AgentError(Exception):
@@ -49,12 +49,12 @@ def raise_for_status(code: int, content: bytes) -> None:
         raise_status(decode_object(content))
 
 
-def raise_status(status: Mapping[str, Any]) -> None:
+def raise_status(status: Json) -> None:
     """Raises RequestFailed with what a v1 Status says."""
     raise RequestFailed(int(status.get("code", 500)), str(status.get("reason", "")), str(status.get("message", "")))
 
 
-def decode_object(content: bytes) -> dict[str, Any]:
+def decode_object(content: bytes) -> JsonObject:
     """The JSON object that an agent has answered. Raises ConnectionLost for what no agent of ours sends."""
     try:
         found = msgspec.json.decode(content)

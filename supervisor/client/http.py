@@ -4,19 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 from urllib.parse import quote, urlencode
 
 import msgspec
 
 from ipc.resources import registry
+from ipc.text.json_types import Json, JsonObject
 from supervisor.client.errors import ConnectionLost, RequestFailed, decode_object, raise_for_status, raise_status
 from supervisor.client.exchange import exchange, upload
 
 REQUEST_TIMEOUT_S: Final = 45.0
 """How long one answer may take: longer than the API server itself waits for the master."""
 COLLECTION_TIMEOUT_S: Final = 630.0
-"""The same of a collection of garbage, in seconds."""
+"""How long a collection of garbage may take, in seconds."""
 WATCH_TIMEOUT_S: Final = 15.0
 """How long a watch may be silent; it carries a bookmark every second."""
 MAX_READ_ATTEMPTS: Final = 4
@@ -31,7 +32,6 @@ STATISTICS_PATH: Final = "/rootlet/v1/statistics"
 LOG_LEVEL_PATH: Final = "/rootlet/v1/loglevel"
 GARBAGE_PATH: Final = "/rootlet/v1/garbage"
 
-Json = Mapping[str, Any]
 PodKey = tuple[str, str]
 """Namespace and name."""
 Query = Mapping[str, str | int | bool | None]
@@ -42,7 +42,7 @@ class WatchEvent(msgspec.Struct, frozen=True, rename="camel"):
 
     type: str
     """ADDED, MODIFIED, DELETED or BOOKMARK; an ERROR is raised instead."""
-    object: dict[str, Any]
+    object: JsonObject
     observed_at: float = 0.0
     """Monotonic seconds: when the observation began that the object's status tells of; 0.0 when not said."""
 
@@ -55,7 +55,7 @@ class ActionResult(msgspec.Struct, frozen=True):
     message: str = ""
     results: tuple[str, ...] = ()
     warnings: tuple[str, ...] = ()
-    objects: tuple[dict[str, Any], ...] = ()
+    objects: tuple[JsonObject, ...] = ()
     """As they became, where that was asked for."""
 
     @property
@@ -70,7 +70,7 @@ class AgentClient:
     def __init__(self, socket: Path) -> None:
         self.socket = socket
 
-    def get(self, path: str, query: Query | None = None, accept: str = "") -> dict[str, Any]:
+    def get(self, path: str, query: Query | None = None, accept: str = "") -> JsonObject:
         """A JSON object, in a form that ``accept`` names. Asked again when the API server dies over it."""
         return decode_object(self._get(_target(path, query or {}), MAX_READ_ATTEMPTS, accept))
 
@@ -115,7 +115,7 @@ class AgentClient:
             raise RequestFailed(result.code, result.reason, result.message)
         return result
 
-    def path_stat(self, namespace: str, name: str, query: Query) -> dict[str, Any]:
+    def path_stat(self, namespace: str, name: str, query: Query) -> JsonObject:
         """Kind of a path of a container (containers/common stat, FileInfo). Raises RequestFailed 404 for none."""
         return self.get(_archive_path(namespace, name), {**query, "stat": True})
 
@@ -162,16 +162,16 @@ class AgentClient:
         """Have the agent read its configuration file again."""
         return self._act("/rootlet/v1/reload", {})
 
-    def workers(self) -> list[dict[str, Any]]:
+    def workers(self) -> list[JsonObject]:
         """The agent's own processes."""
-        found: list[dict[str, Any]] = self.get("/rootlet/v1/workers")["items"]
+        found: list[JsonObject] = self.get("/rootlet/v1/workers")["items"]
         return found
 
     def restart_worker(self, name: str) -> None:
         """Ask for the next incarnation of a worker; returns before it is up."""
         self._act(f"/rootlet/v1/workers/{quote(name, safe='')}/restart", {})
 
-    def log_levels(self) -> dict[str, Any]:
+    def log_levels(self) -> JsonObject:
         """The level of all lines, and those of areas."""
         return self.get(LOG_LEVEL_PATH)
 
@@ -220,11 +220,11 @@ class AgentClient:
                 raise
         return self._get(target, attempts - 1, accept)
 
-    def garbage(self) -> dict[str, Any]:
+    def garbage(self) -> JsonObject:
         """Ask for a dry run of a collection, with every image: a `GarbageReport`."""
         return decode_object(self._ask("GET", GARBAGE_PATH, COLLECTION_TIMEOUT_S))
 
-    def collect_garbage(self) -> dict[str, Any]:
+    def collect_garbage(self) -> JsonObject:
         """Remove garbage: a `GarbageReport`."""
         return decode_object(self._ask("POST", GARBAGE_PATH, COLLECTION_TIMEOUT_S))
 

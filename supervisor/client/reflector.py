@@ -6,11 +6,12 @@ Survives the API server's restarts: it resumes where it stopped, or lists again 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any, Final
+from collections.abc import Callable, Iterator, Sequence
+from typing import Final
 
 from ipc.host import clock
 from ipc.resources.resource import PASSING
+from ipc.text.json_types import Json, JsonObject
 from supervisor.client.errors import ConnectionLost, RequestFailed
 from supervisor.client.http import AgentClient, Query, WatchEvent
 from supervisor.client.tables import CELLS, TABLE, columns_in, objects_in
@@ -20,8 +21,6 @@ RETRY_PERIOD_S: Final = 0.2
 _EXPIRED: Final = 410
 _LATER: Final = (429, 503)
 """Refusals that will not last."""
-
-Object = dict[str, Any]
 
 
 class Reflector:
@@ -34,9 +33,9 @@ class Reflector:
         self._query = query or {}
         self._accept = TABLE if as_table else ""
         self._position = ""
-        self.columns: Sequence[Mapping[str, Any]] = ()
+        self.columns: Sequence[Json] = ()
         """Definitions of the cells, once something was listed."""
-        self.objects: dict[str, Object] = {}
+        self.objects: dict[str, JsonObject] = {}
 
     def list(self) -> list[WatchEvent]:
         """Look at everything afresh; what is different from before. Raises AgentError."""
@@ -88,12 +87,12 @@ class Reflector:
             next(ticks)
         return True
 
-    def _is_same(self, one: Object, other: Object) -> bool:
+    def _is_same(self, one: JsonObject, other: JsonObject) -> bool:
         """Whether they are equal apart from the version, which a new life of the API server counts anew, and from how
         long ago things were."""
         return self._lasting(one) == self._lasting(other)
 
-    def _lasting(self, obj: Object) -> Object:
+    def _lasting(self, obj: JsonObject) -> JsonObject:
         metadata = {key: value for key, value in obj["metadata"].items() if key != "resourceVersion"}
         if CELLS not in obj:
             return {**obj, "metadata": metadata}
@@ -112,7 +111,7 @@ class Reflector:
             self.objects[_key(event.object)] = event.object
 
 
-def _key(obj: Object) -> str:
+def _key(obj: JsonObject) -> str:
     return str(obj["metadata"].get("uid") or obj["metadata"]["name"])
 
 

@@ -12,6 +12,7 @@ import msgspec
 
 from ipc.api.quantity import parse_quantity
 from ipc.api.validation.names import LABEL_VALUE, qualified_name_problem
+from ipc.text.json_types import JsonObject
 from supervisor.config.decode_errors import named_error, type_words
 from supervisor.config.resolved_settings import resolve_settings, this_host
 from supervisor.config.settings import (
@@ -66,7 +67,7 @@ def parse_settings(data: bytes, file: str) -> Settings:
     return settings
 
 
-def _one_mapping(data: bytes, file: str) -> dict[str, Any]:
+def _one_mapping(data: bytes, file: str) -> JsonObject:
     if len(data) > MAX_CONFIG_BYTES:
         raise SettingsError(file, "", f"more than {MAX_CONFIG_BYTES} bytes")
     read = read_documents(data)
@@ -84,17 +85,17 @@ def _without_nulls(value: Any) -> Any:
     return {key: _without_nulls(item) for key, item in value.items() if item is not None}
 
 
-def _decode_value(kind: type, value: Any) -> Any:
+def _decode_value(kind: type, value: object) -> object:
     return _DECODERS[kind](value)
 
 
-def _decode_seconds(value: Any) -> Seconds:
+def _decode_seconds(value: object) -> Seconds:
     if not isinstance(value, str):
         raise ValueError(f'must be a duration such as "1m30s", not {type_words(type(value).__name__)}')
     return seconds(value)
 
 
-def _decode_bytes(value: Any) -> Bytes:
+def _decode_bytes(value: object) -> Bytes:
     if isinstance(value, bool) or not isinstance(value, int | str):
         raise ValueError(f'must be a size such as "1Mi", not {type_words(type(value).__name__)}')
     amount = parse_quantity(value)
@@ -103,20 +104,20 @@ def _decode_bytes(value: Any) -> Bytes:
     return Bytes(amount)
 
 
-def _decode_path(value: Any) -> Path:
+def _decode_path(value: object) -> Path:
     if not isinstance(value, str) or not value or "\0" in value:
         raise ValueError("must be a path")
     return Path(value)
 
 
-_DECODERS: Final[Mapping[type, Callable[[Any], Any]]] = {
+_DECODERS: Final[Mapping[type, Callable[[object], object]]] = {
     Seconds: _decode_seconds,
     Bytes: _decode_bytes,
     Path: _decode_path,
 }
 
 
-def _decoded(raw: dict[str, Any]) -> tuple[Settings, list[tuple[str, str]]]:
+def _decoded(raw: JsonObject) -> tuple[Settings, list[tuple[str, str]]]:
     """The settings without those that are wrong, and what is wrong: msgspec names the first fault, so each is taken out
     and the rest read again."""
     errors: list[tuple[str, str]] = []
@@ -131,9 +132,9 @@ def _decoded(raw: dict[str, Any]) -> tuple[Settings, list[tuple[str, str]]]:
     return Settings(), errors
 
 
-def _take_out(raw: dict[str, Any], path: str) -> bool:
+def _take_out(raw: JsonObject, path: str) -> bool:
     """Remove the value at the path, or the list or mapping that it lies in; whether there was one."""
-    section: Any = raw
+    section: object = raw
     *parents, last = path.partition("[")[0].split(".")
     for name in parents:
         section = section.get(name) if isinstance(section, dict) else None

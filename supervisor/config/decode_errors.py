@@ -53,7 +53,7 @@ def _meant(name: str, path: str) -> str:
     return f", did you mean {close[0]}?" if close else ""
 
 
-def _is_section(kind: Any) -> bool:
+def _is_section(kind: object) -> bool:
     return isinstance(kind, type) and issubclass(kind, msgspec.Struct)
 
 

@@ -181,7 +181,7 @@ def _xdg(name: str, host: Host) -> str:
 
 def _plain_numbers(section: _S) -> _S:
     """Messages carry floats and integers, not our subclasses of them; nor do sections below keep them."""
-    plain: dict[str, Any] = {}
+    plain: dict[str, object] = {}
     for field in msgspec.structs.fields(section):
         value = getattr(section, field.name)
         plain[field.name] = next((make(value) for kind, make in _PLAIN if isinstance(value, kind)), value)
@@ -195,5 +195,5 @@ _PLAIN: Final[tuple[tuple[type, Callable[[Any], Any]], ...]] = (
 )
 
 
-def _replace(section: _S, **changes: Any) -> _S:
+def _replace(section: _S, **changes: object) -> _S:
     return msgspec.structs.replace(section, **changes)

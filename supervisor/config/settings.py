@@ -511,7 +511,7 @@ class Settings(_Section, frozen=True, kw_only=True):
 
     @property
     def dialer_socket(self) -> Path:
-        """Beside the admin socket."""
+        """Path of the dialer's socket, beside the admin socket."""
         return self.admin_socket.with_suffix(".dial.sock")
 
     @property

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any, Final, TypeVar
+from typing import Final, TypeVar
 
 import msgspec
 from msgspec.structs import FieldInfo
@@ -68,7 +68,7 @@ def changed_settings(before: Settings, after: Settings) -> tuple[str, ...]:
 
 
 def _take_reloadable(old: _S, new: _S, prefix: str) -> _S:
-    taken: dict[str, Any] = {}
+    taken: dict[str, object] = {}
     for field, name in _named_fields(old, prefix):
         value = getattr(old, field.name)
         if isinstance(value, msgspec.Struct):
@@ -82,7 +82,7 @@ def _named_fields(section: msgspec.Struct, prefix: str) -> Iterator[tuple[FieldI
     return ((field, prefix + field.encode_name) for field in msgspec.structs.fields(section))
 
 
-def _differences(old: msgspec.Struct, new: msgspec.Struct, prefix: str) -> Iterator[tuple[str, Any, Any]]:
+def _differences(old: msgspec.Struct, new: msgspec.Struct, prefix: str) -> Iterator[tuple[str, object, object]]:
     for field, name in _named_fields(old, prefix):
         before, after = getattr(old, field.name), getattr(new, field.name)
         if isinstance(before, msgspec.Struct):

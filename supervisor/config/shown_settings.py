@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import urllib.parse
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 import msgspec
 
 from ipc.text.durations import format_duration
+from ipc.text.json_types import Json, JsonObject
 from supervisor.config.settings import Seconds, Settings
 
 HIDDEN: Final = "--- HIDDEN ---"
@@ -20,7 +21,7 @@ def shown_settings(settings: Settings) -> str:
     return msgspec.json.encode(shown_mapping(settings)).decode()
 
 
-def shown_mapping(settings: Settings) -> dict[str, Any]:
+def shown_mapping(settings: Settings) -> JsonObject:
     """Every setting; of the headers that fetch manifests (credentials, as a rule) only the names."""
     headers = {name: [HIDDEN] * len(values) for name, values in settings.static_pod_url_header.items()}
     shown = msgspec.structs.replace(
@@ -30,11 +31,11 @@ def shown_mapping(settings: Settings) -> dict[str, Any]:
 
 
 def flat_settings(settings: Settings) -> dict[str, str]:
-    """The same, by dotted names; each value as one line of JSON, text as it is."""
+    """Settings by dotted names; each value as one line of JSON, text as it is."""
     return dict(_flat(shown_mapping(settings), settings, ""))
 
 
-def _flat(values: Mapping[str, Any], section: msgspec.Struct, prefix: str) -> Iterator[tuple[str, str]]:
+def _flat(values: Json, section: msgspec.Struct, prefix: str) -> Iterator[tuple[str, str]]:
     for field in msgspec.structs.fields(section):
         value, below = values[field.encode_name], getattr(section, field.name)
         if isinstance(below, msgspec.Struct):
@@ -43,14 +44,14 @@ def _flat(values: Mapping[str, Any], section: msgspec.Struct, prefix: str) -> It
             yield prefix + field.encode_name, value if isinstance(value, str) else msgspec.json.encode(value).decode()
 
 
-def shown_section(section: msgspec.Struct) -> dict[str, Any]:
+def shown_section(section: msgspec.Struct) -> JsonObject:
     """Names and values as the file has them."""
     return {
         field.encode_name: _shown(field.name, getattr(section, field.name)) for field in msgspec.structs.fields(section)
     }
 
 
-def _shown(attribute: str, value: Any) -> Any:
+def _shown(attribute: str, value: object) -> object:
     match value:
         case msgspec.Struct():
             return shown_section(value)

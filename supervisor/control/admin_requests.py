@@ -7,7 +7,7 @@ from typing import Any, assert_never
 
 import msgspec
 
-from ipc.host.tasks import BackgroundTasks
+from ipc.eventloop.tasks import BackgroundTasks
 from ipc.kubecontainer.config_objects import ObjectKey, ObjectKind
 from ipc.messages.api_server import (
     AdminRequest,

@@ -12,7 +12,7 @@ from ipc.wire.boot import Role
 from supervisor.processes.child_manager import ChildManager
 
 if TYPE_CHECKING:
-    from ipc.host.profiles import Profiler
+    from ipc.process.profiles import Profiler
 
 MASTER: Final = "master"
 SPARE_S: Final = 10.0
@@ -67,7 +67,7 @@ class Profiles:
     def _profiler(self) -> Profiler:
         """Imported when somebody asks: most masters are never profiled."""
         if self._own is None:
-            from ipc.host.profiles import Profiler
+            from ipc.process.profiles import Profiler
 
             self._own = Profiler()
         return self._own

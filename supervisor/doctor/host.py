@@ -22,6 +22,7 @@ from ipc.host.file_systems import file_system_at
 from ipc.host.network_addresses import addresses_of
 from ipc.podresources.devices import Devices
 from ipc.podresources.node_resources import NodeResources
+from ipc.text.json_types import JsonObject
 from supervisor.admission import cgroups
 from supervisor.admission.node_devices import read_devices
 from supervisor.admission.node_resources import existing_part, node_resources, read_machine
@@ -290,7 +291,7 @@ def _pod_network(settings: Settings) -> PodNetworkFacts | None:
         return None
 
 
-def _facts(info: dict[str, Any], images: list[dict[str, Any]], others: int) -> PodmanFacts:
+def _facts(info: JsonObject, images: list[JsonObject], others: int) -> PodmanFacts:
     host, store = info["host"], info["store"]
     return PodmanFacts(
         version=info["version"]["Version"],

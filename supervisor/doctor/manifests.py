@@ -17,8 +17,8 @@ from supervisor.doctor.findings import Finding, failed, ok, warning
 from supervisor.doctor.host import HostFacts
 from supervisor.protocol.manifests import FILE_SOURCE, ManifestError, pod_key
 from supervisor.sources.directory import ManifestReader, list_manifests
-from supervisor.sources.identity import Origin
-from supervisor.sources.merge import PodConfig
+from supervisor.sources.objects.identity import Origin
+from supervisor.sources.objects.merge import PodConfig
 
 LOCAL_REGISTRY: Final = "localhost/"
 
@@ -36,7 +36,7 @@ def read_manifests(settings: Settings, clock: Clock) -> tuple[tuple[Pod, ...], t
 def check_manifests(
     pods: Sequence[Pod], errors: Iterable[ManifestError], facts: HostFacts, settings: Settings
 ) -> list[Finding]:
-    """For each pod what the host, and those before it that would be admitted, leave of it."""
+    """Check for each pod what the host, and those before it that would be admitted, leave of it."""
     if not settings.static_pod_path.exists():
         return [warning("manifests", f"{settings.static_pod_path} does not exist yet")]
     found = [failed("manifest", str(error)) for error in errors]

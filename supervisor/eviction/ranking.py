@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from fractions import Fraction
-from typing import Any, Final
+from typing import Final
 
 from ipc.api.v1.pod import Pod
 from ipc.api.v1.volume import MEMORY_MEDIUM, Volume
@@ -19,7 +19,7 @@ from ipc.podresources.pod_requests import pod_requests
 from ipc.podresources.priority import pod_priority
 
 UsageOf = Callable[[Pod], PodUsage | None]
-Key = Callable[[Pod], Any]
+Key = Callable[[Pod], object]
 """The smaller, the earlier the pod goes. One whose figures are not known goes before all others."""
 _UNKNOWN: Final = (0, 0)
 
@@ -41,7 +41,7 @@ def rank(pods: Iterable[Pod], signal: Signal, layout: Layout, usage: Mapping[str
 
 
 def ordered(pods: Iterable[Pod], keys: Sequence[Key]) -> tuple[Pod, ...]:
-    """By the first key, ties by the next one. Those that are equal in all keep their order."""
+    """Order pods by the first key, ties by the next one. Those that are equal in all keep their order."""
     return tuple(sorted(pods, key=lambda pod: tuple(key(pod) for key in keys)))
 
 

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Any
 
-Json = Mapping[str, Any]
+from ipc.text.json_types import Json
 
 
 def causes(not_ready: Mapping[str, str], events: Iterable[Json]) -> list[str]:

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from typing import Any, Final
+from collections.abc import Iterable
+from typing import Final
+
+from ipc.text.json_types import Json
 
 PROCESSES_BYTES: Final = 7 * 1024**2
 """Memory of a pod's conmon and network process, measured with 300 pods (2.1 GiB)."""
 _OVER: Final = ("Succeeded", "Failed")
-
-Json = Mapping[str, Any]
 
 
 def refusal(node: Json, pods: Iterable[Json], wanted: int, available_bytes: int) -> str:

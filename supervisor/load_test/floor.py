@@ -15,6 +15,7 @@ from ipc.libpod import endpoints
 from ipc.libpod.answers import Created
 from ipc.libpod.endpoints import DEADLINE_S, ROOT, Endpoint
 from ipc.libpod.go_json import decode_value
+from ipc.text.json_types import JsonObject
 from supervisor.client.errors import RequestFailed
 from supervisor.client.exchange import exchange
 from supervisor.load_test.generate import RUN_LABEL, Load, command
@@ -78,7 +79,7 @@ class Floor:
     def _remove(self, pod: str) -> None:
         self._call(endpoints.REMOVE_POD, pod, query="?force=true&timeout=0")
 
-    def _made_by(self, endpoint: Endpoint[Created], body: dict[str, Any]) -> str:
+    def _made_by(self, endpoint: Endpoint[Created], body: JsonObject) -> str:
         """Id of what a call has created."""
         return decode_value(endpoint.answer, self._call(endpoint, content=orjson.dumps(body))).id
 

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any, Final
+from typing import Final
 
 import msgspec
 import orjson
 
+from ipc.text.json_types import JsonObject
 from supervisor.sources.applied import MAX_APPLIED_OBJECTS
 
 NAMESPACE: Final = "load-test"
@@ -63,7 +64,7 @@ def command(pod: str) -> list[str]:
     return ["/bin/sh", "-c", _PROGRAM, pod]
 
 
-def _pod(load: Load, name: str) -> dict[str, Any]:
+def _pod(load: Load, name: str) -> JsonObject:
     containers = [
         {
             "name": f"c{index}",

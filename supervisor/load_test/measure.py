@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any
+from collections.abc import Iterable, Iterator, Sequence
 
 import msgspec
 
 from ipc.shm.trace import Span
+from ipc.text.json_types import Json
 from supervisor.client.http import WatchEvent
-
-Json = Mapping[str, Any]
 
 
 class Percentiles(msgspec.Struct, frozen=True, rename="camel"):

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any, Final
+from typing import Final
 
 import msgspec
 import psutil
+
+from ipc.text.json_types import Json
 
 HELPERS: Final = frozenset(
     ("conmon", "slirp4netns", "pasta", "pasta.avx2", "rootlessport", "aardvark-dns", "fuse-overlayfs", "crun", "podman")
 )
 """Names of the processes that run beside the containers because of them."""
-
-Json = Mapping[str, Any]
 
 
 class Usage(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):

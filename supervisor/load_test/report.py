@@ -56,7 +56,7 @@ class Report(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
 
     @property
     def processes(self) -> Sequence[Usage]:
-        """All of them, the agent's first."""
+        """Usage of every process, the agent's first."""
         return (*self.agent, *self.podman)
 
 

@@ -7,13 +7,14 @@ import os
 import signal
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from typing import Any, Final
+from typing import Final
 
 import msgspec
 import psutil
 
 from ipc.host import clock
 from ipc.shm.trace import Trace
+from ipc.text.json_types import JsonObject
 from supervisor.client.errors import RequestFailed
 from supervisor.client.http import NODES_PATH, AgentClient, pods_path
 from supervisor.client.reflector import Reflector
@@ -169,10 +170,10 @@ class Run:
         events = f"/api/v1/namespaces/{self._load.namespace}/events"
         return causes(not_ready, self._client.get(events)["items"]) if not_ready else []
 
-    def _snapshot(self, about: dict[str, Any]) -> Snapshot:
+    def _snapshot(self, about: JsonObject) -> Snapshot:
         return take_snapshot(int(about["pid"]), self._client.get("/rootlet/v1/workers")["items"])
 
-    def _report(self, about: dict[str, Any], before: Snapshot, after: Snapshot, deleted_s: float | None) -> Report:
+    def _report(self, about: JsonObject, before: Snapshot, after: Snapshot, deleted_s: float | None) -> Report:
         load, tracker = self._load, self._tracker
         all_ready_s = tracker.all_ready_s()
         return Report(

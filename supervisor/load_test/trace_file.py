@@ -8,16 +8,16 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterable, Iterator, Mapping
-from typing import Any, Final
+from typing import Final
 
 import msgspec
 
 from ipc.shm.trace import Span
+from ipc.text.json_types import JsonObject
 
 MICROS: Final = 1_000_000
 OF_NO_POD: Final = "no single pod"
 
-Json = dict[str, Any]
 Track = tuple[int, str, int]
 """Pid, pod, and number of the track among those of the pod in that process."""
 
@@ -36,8 +36,8 @@ def as_chrome_trace(spans: Iterable[Span], names: Mapping[str, str], dropped: in
     return msgspec.json.encode(file) + b"\n"
 
 
-def _event(span: Span, names: Mapping[str, str], begin: float, tid: int) -> Json:
-    args: Json = {"pod": names.get(span.pod, span.pod)}
+def _event(span: Span, names: Mapping[str, str], begin: float, tid: int) -> JsonObject:
+    args: JsonObject = {"pod": names.get(span.pod, span.pod)}
     if span.cpu_s:
         args["cpu ms"] = round(1000 * span.cpu_s, 3)
     at = round(MICROS * (span.begin - begin), 1)
@@ -62,7 +62,7 @@ def _tracks(ordered: Iterable[Span]) -> Iterator[Track]:
                 break
 
 
-def _named(what: str, pid: int, tid: int, name: str) -> Json:
+def _named(what: str, pid: int, tid: int, name: str) -> JsonObject:
     return {"name": what, "ph": "M", "pid": pid, "tid": tid, "args": {"name": name}}
 
 

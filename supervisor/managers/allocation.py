@@ -88,7 +88,8 @@ class AllocationManager:
             self._put(uid, msgspec.structs.replace(known or NONE, allocated=allocated))
 
     def actuated(self, uid: str) -> Mapping[str, ResourceRequirements]:
-        """By id of container or sandbox; one that is absent has what it was made with."""
+        """Resources that the pod was given, by id of container or sandbox; one that is absent has what it was made
+        with."""
         return self._pods.get(uid, NONE).actuated
 
     def actuate(self, uid: str, given: Mapping[str, ResourceRequirements]) -> None:

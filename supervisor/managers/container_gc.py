@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping
 from typing import Final
 
-from ipc.host.tasks import note_failure
+from ipc.eventloop.tasks import note_failure
 from ipc.kubecontainer.container_gc import GcPolicy, PodStates, evict_containers, newest_ids
 from ipc.kubecontainer.pod_status import RuntimePodStatus
 from ipc.messages import event_reasons

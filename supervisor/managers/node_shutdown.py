@@ -41,7 +41,7 @@ def shutdown_classes(settings: Settings) -> tuple[ShutdownGraceItem, ...]:
 
 
 def drain_classes(settings: Settings) -> tuple[ShutdownGraceItem, ...]:
-    """The same for an orderly end at any time: where nothing is configured, each pod has its own grace period, and the
+    """Classes for an orderly end at any time: where nothing is configured, each pod has its own grace period, and the
     critical ones end last."""
     unbounded = (_grace(0, MAX_SHUTDOWN_GRACE_S), _grace(SYSTEM_CRITICAL_PRIORITY, MAX_SHUTDOWN_GRACE_S))
     return shutdown_classes(settings) or unbounded

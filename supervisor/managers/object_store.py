@@ -24,7 +24,8 @@ from supervisor.protocol.source_updates import ObjectUpdate
 
 MAX_POD_BYTES: Final = 6 << 20
 """Most that all objects of one pod, and the names of those that it has not, may take in its SyncPod, in bytes; the rest
-of the frame is for the pod itself (`supervisor.sources.kinds.MAX_ENCODED_POD_BYTES`) and what was observed of it."""
+of the frame is for the pod itself (`supervisor.sources.objects.kinds.MAX_ENCODED_POD_BYTES`) and what was observed of
+it."""
 
 
 class PodObjects(msgspec.Struct, frozen=True, kw_only=True):

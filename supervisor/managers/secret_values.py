@@ -29,7 +29,7 @@ class SecretValues:
         self._former: OrderedDict[int, tuple[ObjectKey, Secret]] = OrderedDict()
         """Oldest first."""
         self._former_of: dict[ObjectKey, OrderedDict[int, Secret]] = {}
-        """The same by key."""
+        """Former Secrets by key, oldest first."""
         self._former_bytes = 0
         self._count = 0
         self._blocks: OrderedDict[int, tuple[Secret, Blocks]] = OrderedDict()

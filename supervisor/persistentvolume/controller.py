@@ -79,7 +79,7 @@ class PersistentVolumeController:
 
     @property
     def bindings(self) -> tuple[Binding, ...]:
-        """All of them: what is kept on disk."""
+        """Every binding there is: what is kept on disk."""
         return tuple(self._bindings.values())
 
     @property

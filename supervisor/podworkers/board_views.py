@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 import msgspec
 
-from ipc.host.tasks import note_failure
+from ipc.eventloop.tasks import note_failure
 from ipc.messages.node_worker import Observation
 from ipc.shm.board import Board
 from ipc.shm.observation_rows import read_status

@@ -171,7 +171,7 @@ class PodTable:
         return self._shards.vacated()
 
     def named(self, namespace: str, name: str) -> list[PodWorkerState]:
-        """More than one while an older pod of that name goes down."""
+        """Pods of that name; more than one while an older one goes down."""
         return [state for state in self if state.name == f"{namespace}/{name}"]
 
     def referring_to(self, keys: Collection[ObjectKey]) -> list[PodWorkerState]:

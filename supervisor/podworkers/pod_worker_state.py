@@ -47,7 +47,7 @@ class PodWorkerState:
 
     @property
     def stated(self) -> Pod | None:
-        """The same with the resources that its source states."""
+        """Desired pod, with the resources that its source states."""
         return self._stated or self.lifecycle.pod
 
     def state(self, pod: Pod) -> None:

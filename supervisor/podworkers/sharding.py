@@ -45,8 +45,8 @@ def worker_limits(settings: Settings) -> WorkerLimits:
 
 
 def workers_wanted(load: float, there: int, limits: WorkerLimits) -> int:
-    """As many as that load needs, in busy pods. One that is there stays while the others would be nearly full without
-    it: a pod more or less does not make and end processes."""
+    """Number of workers that a load needs, in busy pods. One that is there stays while the others would be nearly full
+    without it: a pod more or less does not make and end processes."""
     if not limits.pods_per_worker:
         return limits.count
     needed = math.ceil(load / limits.pods_per_worker)

@@ -88,7 +88,7 @@ class ChildManager:
         self._is_ending = True
 
     def send(self, slot: int, message: ChildCommand) -> None:
-        """To the newest incarnation, if it has a link."""
+        """Send a command to the slot's newest incarnation, if it has a link."""
         self._links.send(slot, self._pool.incarnation(slot), message)
 
     def declare(self, specs: Iterable[ChildSpec]) -> None:
@@ -131,7 +131,7 @@ class ChildManager:
         return self._pool.age_s(slot, self._now)
 
     def infos(self, pods_per_slot: Mapping[int, int]) -> tuple[WorkerInfo, ...]:
-        """For `get workers`."""
+        """Rows of all children, for `get workers`."""
         return self._pool.infos(pods_per_slot)
 
     async def shut_down(self, grace_s: float, spare: int | None) -> None:

@@ -17,7 +17,7 @@ import shlex
 import shutil
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 CONMON_PATHS: Final = (
     "/usr/libexec/podman/conmon",
@@ -55,7 +55,7 @@ exec {conmon} "$@"
 """
 
 
-def find_conmon(paths: Sequence[Any]) -> str:
+def find_conmon(paths: Sequence[object]) -> str:
     """The one that Podman would take, of ``paths`` or of its own list; empty when there is none."""
     files = (path for path in paths or CONMON_PATHS if isinstance(path, str))
     found = (path for path in files if os.path.isfile(path) and os.access(path, os.X_OK))
@@ -67,6 +67,6 @@ def script(conmon: str, delay_s: float) -> bytes:
     return _SCRIPT.format(conmon=shlex.quote(conmon), delay_s=math.ceil(delay_s)).encode()
 
 
-def paths_with(script_file: Path, paths: Sequence[Any]) -> list[Any]:
+def paths_with(script_file: Path, paths: Sequence[object]) -> list[object]:
     """Value of ``conmon_path``: Podman takes the first that answers, so a script that cannot be run costs nothing."""
     return [str(script_file), *(paths or CONMON_PATHS)]

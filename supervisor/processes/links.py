@@ -9,7 +9,7 @@ import socket
 from collections.abc import Callable, Mapping, Sequence
 from typing import Final, Protocol
 
-from ipc.host.tasks import BackgroundTasks
+from ipc.eventloop.tasks import BackgroundTasks
 from ipc.messages.api_server import EventChanged
 from ipc.messages.catalogue import LINKS, ZYGOTE, ChildCommand, ChildReport
 from ipc.messages.pod_worker import SyncDone, SyncPod

@@ -114,8 +114,9 @@ def conf_files(environ: Mapping[str, str]) -> list[Path]:
 
 
 def cgroup_manager(environ: Mapping[str, str]) -> str:
-    """By what Podman makes cgroups in that environment: ``systemd`` or ``cgroupfs`` (containers.conf(5); without a word
-    there, as c/common's pkg/config/systemd.go has it). A file that cannot be read is Podman's to complain of."""
+    """Manager by which Podman makes cgroups in that environment: ``systemd`` or ``cgroupfs`` (containers.conf(5);
+    without a word there, as c/common's pkg/config/systemd.go has it). A file that cannot be read is Podman's to
+    complain of."""
     try:
         return _cgroup_manager(merged_conf(read_files(conf_files(environ)), keyring=False))
     except (BrokenContainersConf, OSError):
@@ -131,18 +132,18 @@ def _cgroup_manager(conf: Mapping[str, Any]) -> str:
     return "cgroupfs"
 
 
-def _can_limit_processes(conf: Mapping[str, Any]) -> bool:
+def _can_limit_processes(conf: Mapping[str, object]) -> bool:
     """Whether Podman's limit of a container's processes may stand. Where systemd makes cgroups and has no controller
     for it, Podman asks for it all the same, and crun starts no container; with cgroupfs Podman asks for none."""
     return _cgroup_manager(conf) != SYSTEMD or "pids" in (delegated_controllers() or ())
 
 
-def read_files(files: Iterable[Path]) -> list[dict[str, Any]]:
+def read_files(files: Iterable[Path]) -> list[dict[str, object]]:
     """Content of the files that exist. Raises BrokenContainersConf, OSError."""
     return [_read(file) for file in files if file.is_file() and os.access(file, os.R_OK)]
 
 
-def _read(file: Path) -> dict[str, Any]:
+def _read(file: Path) -> dict[str, object]:
     try:
         return tomllib.loads(file.read_text())
     except ValueError as error:

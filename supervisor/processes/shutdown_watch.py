@@ -8,7 +8,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import Final
 
-from ipc.host.tasks import BackgroundTasks, ignored
+from ipc.eventloop.tasks import BackgroundTasks, ignored
 from supervisor.processes.logind import FIRST_PAUSE_S, MAX_PAUSE_S, Logind, LogindError
 
 log = logging.getLogger(__name__)
@@ -32,7 +32,7 @@ class ShutdownWatch:
         self._tasks = BackgroundTasks()
 
     async def run(self) -> None:
-        """For good. A bus that is not there is told once, and asked again."""
+        """Watch for the host's shutdown for ever. A bus that is not there is told once, and asked again."""
         pause_s = FIRST_PAUSE_S
         while True:
             try:

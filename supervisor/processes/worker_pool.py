@@ -366,7 +366,7 @@ class WorkerPool:
         return all(entry.is_empty for slot, entry in self._slots.items() if slot != spare)
 
     def infos(self, pods_per_slot: Mapping[int, int]) -> tuple[WorkerInfo, ...]:
-        """For `get workers`."""
+        """Rows of all children, for `get workers`."""
         return tuple(
             WorkerInfo(
                 slot=slot,

@@ -23,12 +23,12 @@ from typing import NoReturn, assert_never
 import msgspec
 
 from ipc.host import clock
-from ipc.host.core_dumps import forbid_core_dumps
-from ipc.host.prctl import set_parent_death_signal, set_process_name
 from ipc.messages.catalogue import ZYGOTE
 from ipc.messages.zygote import Exited, SignalChild, Spawn, Spawned, SpawnFailed, ZygoteCommand, ZygoteReport
 from ipc.metrics.rootlet import CPU_OF_ENDED
 from ipc.metrics.table import LAYOUT
+from ipc.process.core_dumps import forbid_core_dumps
+from ipc.process.prctl import set_parent_death_signal, set_process_name
 from ipc.shm.board import Board
 from ipc.shm.mutation_slots import MutationSlots
 from ipc.wire.boot import ChildContext, LoadWorkerMain, Role, WorkerMain
@@ -51,7 +51,7 @@ class Child(msgspec.Struct, frozen=True):
     pidfd: int
 
     def send_signal(self, signum: int) -> None:
-        """To the whole group for a program of its own (Podman has helpers), else to the one process."""
+        """Send a signal to the process, or to its whole group if it is a program of its own: Podman has helpers."""
         with contextlib.suppress(ProcessLookupError):
             if self.role is Role.EXEC:
                 os.killpg(self.pid, signum)

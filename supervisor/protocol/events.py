@@ -82,7 +82,7 @@ class StatusesDue(msgspec.Struct, frozen=True):
 
 
 class SyncTick(msgspec.Struct, frozen=True):
-    """Once a second."""
+    """A second is over."""
 
 
 class HousekeepingTick(msgspec.Struct, frozen=True):

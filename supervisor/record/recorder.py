@@ -104,9 +104,10 @@ class EventRecorder:
         self._events: OrderedDict[_Key, _Entry] = OrderedDict()
         """Longest unseen first."""
         self._of_object: dict[tuple[str, str, str, str], OrderedDict[_Key, None]] = {}
-        """The same by object."""
+        """Keys of events by object, longest unseen first."""
         self._of_namespace: dict[str, OrderedDict[_Key, None]] = {}
-        """The same by namespace; the node's own have that of the objects that they tell of, or the default one."""
+        """Keys of events by namespace; the node's own have that of the objects that they tell of, or the default
+        one."""
         self._similar: OrderedDict[int, _Similar] = OrderedDict()
         """By the hash of the group: the words themselves, of thousands of groups, would be most of what events take."""
         self._sequence = 0

@@ -1,8 +1,8 @@
-"""Sources of desired pods (manifests, `rootlet apply`), and their merge into one set (pkg/kubelet/config).
+"""Sources of desired pods: manifest files, `rootlet apply`, a URL, a cluster (pkg/kubelet/config).
 
-``documents`` and ``decode`` (pure) make pods of bytes; ``directory`` reads a manifest directory or a single file,
-``watch`` notices changes, ``applied`` keeps what `rootlet apply` was given; ``merge`` turns each source's whole set
-into ADD / UPDATE / REMOVE / RECONCILE / DELETE. The rules that all of them keep:
+``documents`` and ``objects`` (pure) make pods of bytes and merge those of all sources; ``directory`` reads a manifest
+directory or a single file, ``watch`` notices changes, ``applied`` keeps what `rootlet apply` was given. The rules that
+all of them keep:
 
 - Nothing is deleted on partial knowledge. A directory that cannot be listed makes a snapshot that is not *complete*: it
   removes nothing and does not make its source ready. A file with any error is *held*: its good documents count, and the

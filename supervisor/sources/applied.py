@@ -38,10 +38,10 @@ from supervisor.protocol.manifests import (
     error_about,
 )
 from supervisor.sources.applied_changes import Item, changed_object, merged, presence_refused
-from supervisor.sources.decode import decode_manifest
 from supervisor.sources.directory import DEFAULT_MAX_MANIFEST_BYTES, ManifestReader, list_manifests
-from supervisor.sources.identity import Origin
-from supervisor.sources.merge_objects import changes_refused
+from supervisor.sources.objects.decode import decode_manifest
+from supervisor.sources.objects.identity import Origin
+from supervisor.sources.objects.merge_objects import changes_refused
 
 MAX_APPLIED_OBJECTS: Final = 1_000
 """Most pods and objects beside them kept at a time."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Container, Iterable
-from typing import Any
 
 import msgspec
 
@@ -13,9 +12,10 @@ from ipc.api.v1.config_objects import Secret
 from ipc.api.v1.pod import Pod
 from ipc.kubecontainer.config_objects import ConfigObject
 from ipc.messages.api_server import ApplyVerb
+from ipc.text.json_types import JsonObject
 from supervisor.protocol.manifests import ManifestError, ManifestErrorKind, ManifestObject, ManifestPod, error_about
-from supervisor.sources.identity import LOCAL_ANNOTATIONS, Origin
-from supervisor.sources.kinds import decode_item
+from supervisor.sources.objects.identity import LOCAL_ANNOTATIONS, Origin
+from supervisor.sources.objects.kinds import decode_item
 
 Item = ManifestPod | ManifestObject
 Value = Pod | ConfigObject
@@ -53,9 +53,9 @@ def merged(last: Value, item: Item, present: Value, origin: Origin) -> Item:
     return ManifestObject(object=value, file=item.file, document=item.document)
 
 
-def _plain(value: Value) -> dict[str, Any]:
+def _plain(value: Value) -> JsonObject:
     """The object without what this host adds."""
-    found: dict[str, Any] = msgspec.json.decode(msgspec.json.encode(value))
+    found: JsonObject = msgspec.json.decode(msgspec.json.encode(value))
     annotations = found["metadata"].get("annotations", {})
     left = {key: text for key, text in annotations.items() if key not in LOCAL_ANNOTATIONS | {CONFIG_HASH}}
     found["metadata"].pop("annotations", None)
@@ -103,7 +103,7 @@ def shown(values: Iterable[Value], *, with_secrets: bool = False) -> str:
     return msgspec.json.encode([_shown(value, with_secrets) for value in values]).decode()
 
 
-def _shown(value: Value, with_secrets: bool) -> Any:
+def _shown(value: Value, with_secrets: bool) -> object:
     if not isinstance(value, Secret) or with_secrets:
         return value
     sizes = {key: len(content) for key, content in value.data.items()}

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 import msgspec
 
@@ -87,5 +87,5 @@ def _pod(entry: _Entry) -> Pod:
     return msgspec.structs.replace(pod, status=PodStatus())
 
 
-def _plain(raw: msgspec.Raw) -> Any:
+def _plain(raw: msgspec.Raw) -> object:
     return msgspec.json.decode(raw)

@@ -24,8 +24,8 @@ import msgspec
 from ipc.host.file_systems import KERNEL_FILE_SYSTEMS, file_system_at
 from ipc.text.safe_text import safe_line
 from supervisor.protocol.manifests import DecodedFile, ManifestError, ManifestErrorKind, SourceSnapshot
-from supervisor.sources.decode import decode_manifest
-from supervisor.sources.identity import Origin
+from supervisor.sources.objects.decode import decode_manifest
+from supervisor.sources.objects.identity import Origin
 
 MANIFEST_SUFFIXES: Final = (".yaml", ".yml", ".json")
 MAX_FILES: Final = 4_096

@@ -31,7 +31,7 @@ def save_names(path: Path, objects: Iterable[ExpectedObject]) -> None:
 
 
 def load_names(path: Path) -> tuple[ExpectedObject, ...]:
-    """As they were saved; none when there is no file. Raises NamesUnusable."""
+    """Names that were saved; none when there is no file. Raises NamesUnusable."""
     try:
         return msgspec.json.decode(read_bounded(path, MAX_NAMES_BYTES), type=tuple[ExpectedObject, ...])
     except FileNotFoundError:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 import msgspec
 
@@ -22,9 +22,9 @@ from supervisor.protocol.manifests import (
     error_about,
 )
 from supervisor.sources.applied import Key, conflicts
-from supervisor.sources.decode import decode_manifest
-from supervisor.sources.identity import Origin
-from supervisor.sources.kinds import items_of
+from supervisor.sources.objects.decode import decode_manifest
+from supervisor.sources.objects.identity import Origin
+from supervisor.sources.objects.kinds import items_of
 
 POSTED: Final = "the posted manifest"
 """Name of what was posted, in errors."""
@@ -73,7 +73,7 @@ class HttpSource:
         return SourceSnapshot(source=HTTP_SOURCE, pods=() if errors else decoded.pods, errors=errors, complete=True)
 
 
-def _items_of(value: Any) -> Iterator[tuple[str, Any]]:
+def _items_of(value: object) -> Iterator[tuple[str, object]]:
     """The items of a list, as the first kubelet's ``/containers`` took it; else those that a manifest has."""
     if isinstance(value, list):
         yield from ((f"[{index}]", item) for index, item in enumerate(value))

@@ -18,10 +18,10 @@ from ipc.api.annotations import API_SOURCE
 from ipc.api.errors import FieldErrors
 from ipc.api.support.warnings import field_warnings
 from ipc.api.v1.pod import Pod
-from ipc.host.burst import BurstGate
+from ipc.eventloop.burst import BurstGate
+from ipc.eventloop.tasks import BackgroundTasks, restarted, to_the_end
 from ipc.host.clock import Clock
 from ipc.host.memory_directory import NotMemory, make_memory_directory
-from ipc.host.tasks import BackgroundTasks, restarted, to_the_end
 from ipc.kubecontainer.config_objects import ObjectKey
 from ipc.messages.api_server import Reply
 from ipc.patching.values import PatchError
@@ -47,8 +47,8 @@ from supervisor.sources.applied_changes import shown
 from supervisor.sources.directory import ManifestReader
 from supervisor.sources.expected_objects import NamesUnusable, load_names, save_names
 from supervisor.sources.http_source import HttpSource
-from supervisor.sources.identity import Origin
-from supervisor.sources.merge import PodConfig
+from supervisor.sources.objects.identity import Origin
+from supervisor.sources.objects.merge import PodConfig
 from supervisor.sources.watch import watch_manifests
 
 log = logging.getLogger(__name__)

@@ -20,7 +20,7 @@ from typing import Final
 
 import msgspec
 
-from ipc.host.tasks import BackgroundTasks
+from ipc.eventloop.tasks import BackgroundTasks
 from ipc.text.safe_text import safe_line
 from supervisor.protocol.manifests import ManifestErrorKind, SourceSnapshot
 from supervisor.sources.directory import Listing, ManifestReader, changed_files, list_manifests

@@ -22,11 +22,11 @@ from ipc.kubecontainer.probe_results import NO_PROBE_RESULTS, ProbeResult, Probe
 from ipc.kubecontainer.restart_policy import is_restartable_init, should_container_be_restarted
 from ipc.messages.pod_worker import SyncResult
 from supervisor.status import container_states as states
-from supervisor.status.resources import container_resource_fields
+from supervisor.status.resources import container_status_resources
 from supervisor.status.volume_mounts import volume_mount_statuses
 
 
-class Surroundings(msgspec.Struct, frozen=True, kw_only=True):
+class ContainerStatusInput(msgspec.Struct, frozen=True, kw_only=True):
     """Inputs that the statuses of all containers of a pod share."""
 
     pod: Pod
@@ -45,7 +45,10 @@ class Surroundings(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def container_statuses(
-    given: Surroundings, kind: ContainerKind, containers: Sequence[Container], previous: Sequence[ContainerStatus]
+    given: ContainerStatusInput,
+    kind: ContainerKind,
+    containers: Sequence[Container],
+    previous: Sequence[ContainerStatus],
 ) -> tuple[ContainerStatus, ...]:
     """One status per container of one list of the spec: init containers in its order, all others by name."""
     before = {old.name: old for old in previous}
@@ -54,7 +57,7 @@ def container_statuses(
 
 
 def _container_status(
-    given: Surroundings, kind: ContainerKind, container: Container, old: ContainerStatus | None
+    given: ContainerStatusInput, kind: ContainerKind, container: Container, old: ContainerStatus | None
 ) -> ContainerStatus:
     seen = [c for c in given.observed.containers if c.name == container.name]
     status = _seen(given, seen, old) if seen else _unseen(given, container, old)
@@ -66,10 +69,12 @@ def _container_status(
     elif not seen:
         status = msgspec.structs.replace(status, state=_INIT_LONG_GONE)
     status = _with_probes(given, kind, container, seen[0] if seen else None, status, old)
+    resources = container_status_resources(kind, container, seen[0] if seen else None, given.actuated)
     return msgspec.structs.replace(
         status,
         volume_mounts=volume_mount_statuses(container),
-        **container_resource_fields(kind, container, seen[0] if seen else None, given.actuated),
+        allocated_resources=resources.allocated,
+        resources=resources.actual,
     )
 
 
@@ -79,7 +84,7 @@ _INIT_LONG_GONE = states.ended_unseen(states.COMPLETED, states.INIT_LONG_GONE, e
 # --- not in the runtime --------------------------------------------------------------------------------------------
 
 
-def _unseen(given: Surroundings, container: Container, old: ContainerStatus | None) -> ContainerStatus:
+def _unseen(given: ContainerStatusInput, container: Container, old: ContainerStatus | None) -> ContainerStatus:
     """Never made, or made and gone from the runtime."""
     fresh = states.waiting(states.POD_INITIALIZING if given.pod.spec.init_containers else states.CONTAINER_CREATING)
     if old is None:
@@ -98,7 +103,7 @@ def _unseen(given: Surroundings, container: Container, old: ContainerStatus | No
     return msgspec.structs.replace(old, state=fresh, last_state=lost, restart_count=restarts)
 
 
-def _with_lost_attempts(given: Surroundings, status: ContainerStatus, *, again: bool) -> ContainerStatus:
+def _with_lost_attempts(given: ContainerStatusInput, status: ContainerStatus, *, again: bool) -> ContainerStatus:
     """Nobody here has seen the newest one: its logs say that it was. Like one that is lost sight of it counts as one
     restart more when it starts again."""
     lost = given.observed.lost_attempts.get(status.name)
@@ -107,7 +112,7 @@ def _with_lost_attempts(given: Surroundings, status: ContainerStatus, *, again: 
     return msgspec.structs.replace(status, restart_count=max(status.restart_count, lost + again))
 
 
-def _starts_no_more(given: Surroundings, container: Container, kind: ContainerKind) -> bool:
+def _starts_no_more(given: ContainerStatusInput, container: Container, kind: ContainerKind) -> bool:
     """As the worker decides it: what comes after it has begun in the sandbox that serves now."""
     if kind is not ContainerKind.INIT or is_restartable_init(container):
         return False
@@ -128,7 +133,9 @@ def _removed_to_restart(old: ContainerStatus) -> ContainerStatus:
 # --- in the runtime ------------------------------------------------------------------------------------------------
 
 
-def _seen(given: Surroundings, seen: Sequence[RuntimeContainerStatus], old: ContainerStatus | None) -> ContainerStatus:
+def _seen(
+    given: ContainerStatusInput, seen: Sequence[RuntimeContainerStatus], old: ContainerStatus | None
+) -> ContainerStatus:
     newest = seen[0]
     old = old or ContainerStatus(name=newest.name)
     another = old.state.terminated is not None and old.container_id != states.container_id(newest)
@@ -166,7 +173,7 @@ def _restart_count(seen: Sequence[RuntimeContainerStatus], counted: int, *, anot
     return max(_attempts(seen), counted + (another and newest.state is Observed.RUNNING and newest.attempt < counted))
 
 
-def _lost_sight_of(given: Surroundings, status: ContainerStatus, old: ContainerStatus) -> ContainerStatus:
+def _lost_sight_of(given: ContainerStatusInput, status: ContainerStatus, old: ContainerStatus) -> ContainerStatus:
     """Nobody can say what it does: it did run, so it counts as ended, and as one restart more."""
     if old.container_id == status.container_id and old.state.terminated is not None:
         return old
@@ -181,7 +188,7 @@ def _lost_sight_of(given: Surroundings, status: ContainerStatus, old: ContainerS
 
 
 def _is_initialized(
-    given: Surroundings, container: Container, seen: Sequence[RuntimeContainerStatus], status: ContainerStatus
+    given: ContainerStatusInput, container: Container, seen: Sequence[RuntimeContainerStatus], status: ContainerStatus
 ) -> bool:
     """An init container that is done, or long gone from a pod whose regular containers are there: not started again.
     Gone to make room for the next start of all of them is not that: some regular ones only go later."""
@@ -202,7 +209,7 @@ def has_any_regular_container_created(pod: Pod, observed: RuntimePodStatus) -> b
 
 
 def _with_reason(
-    given: Surroundings, container: Container, seen: Sequence[RuntimeContainerStatus], status: ContainerStatus
+    given: ContainerStatusInput, container: Container, seen: Sequence[RuntimeContainerStatus], status: ContainerStatus
 ) -> ContainerStatus:
     """Status with the reason of a container that should run and whose last start failed, or that is to be replaced:
     waiting, its end becomes the last state."""
@@ -224,7 +231,7 @@ def _with_reason(
 
 
 def _with_probes(
-    given: Surroundings,
+    given: ContainerStatusInput,
     kind: ContainerKind,
     container: Container,
     newest: RuntimeContainerStatus | None,

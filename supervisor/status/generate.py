@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from typing import Any
 
 import msgspec
 
@@ -23,10 +22,10 @@ from ipc.podresources.pod_ips import sort_pod_ips
 from ipc.podresources.qos import compute_pod_qos
 from supervisor.status import conditions
 from supervisor.status.active_deadline import DEADLINE_EXCEEDED, DEADLINE_EXCEEDED_MESSAGE, past_active_deadline
-from supervisor.status.containers import Surroundings, container_statuses
+from supervisor.status.containers import ContainerStatusInput, container_statuses
 from supervisor.status.phase import get_phase
 from supervisor.status.report import normalize_status
-from supervisor.status.resources import pod_resource_fields
+from supervisor.status.resources import StatusResources, pod_status_resources
 from supervisor.status.termination import terminate_pod
 from supervisor.status.transitions import with_observed_times, with_transition_times
 
@@ -111,6 +110,7 @@ def _with_containers(given: StatusInput, previous: PodStatus, restarting_all: bo
     """All but phase, start time and conditions."""
     ips = _pod_ips(given, previous)
     statuses = _container_statuses(given, previous, restarting_all)
+    resources = _resources(given, previous)
     return PodStatus(
         observed_generation=given.pod.metadata.generation,
         host_ip=_first(given.host_ips),
@@ -121,15 +121,16 @@ def _with_containers(given: StatusInput, previous: PodStatus, restarting_all: bo
         container_statuses=statuses[ContainerKind.REGULAR],
         ephemeral_container_statuses=statuses[ContainerKind.EPHEMERAL],
         qos_class=compute_pod_qos(given.pod),  # type: ignore[arg-type]
-        **_resource_fields(given, previous),
+        allocated_resources=resources.allocated,
+        resources=resources.actual,
     )
 
 
-def _resource_fields(given: StatusInput, previous: PodStatus) -> Mapping[str, Any]:
+def _resources(given: StatusInput, previous: PodStatus) -> StatusResources:
     """A pod that was rejected, or not observed yet, has none but those that it had before."""
     if given.rejection is not None or not given.was_observed:
-        return {"allocated_resources": previous.allocated_resources, "resources": previous.resources}
-    return pod_resource_fields(given.pod, given.observed, given.actuated)
+        return StatusResources(allocated=previous.allocated_resources, actual=previous.resources)
+    return pod_status_resources(given.pod, given.observed, given.actuated)
 
 
 def _container_statuses(
@@ -137,7 +138,7 @@ def _container_statuses(
 ) -> Mapping[ContainerKind, tuple[ContainerStatus, ...]]:
     """A pod that was rejected has none but those that it had before (upstream: rejectPod gives it none)."""
     spec, observed = given.pod.spec, given.observed
-    surroundings = Surroundings(
+    surroundings = ContainerStatusInput(
         pod=given.pod,
         observed=observed,
         reasons=given.reasons,

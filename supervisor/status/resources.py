@@ -6,10 +6,10 @@ given last, which Podman has accepted: upstream asks its runtime.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
+import msgspec
 
-from ipc.api.v1.container import Container
+from ipc.api.v1.base import ResourceList
+from ipc.api.v1.container import Container, ResourceRequirements
 from ipc.api.v1.pod import Pod
 from ipc.kubecontainer.pod_containers import ContainerKind
 from ipc.kubecontainer.pod_status import ContainerState, RuntimeContainerStatus, RuntimePodStatus
@@ -18,31 +18,33 @@ from ipc.podresources.allocation import update_pod_from_allocation, with_amounts
 from ipc.podresources.pod_requests import effective_resources
 
 
-def container_resource_fields(
+class StatusResources(msgspec.Struct, frozen=True, kw_only=True):
+    """``allocatedResources`` and ``resources`` of one status."""
+
+    allocated: ResourceList = {}
+    actual: ResourceRequirements | None = None
+
+
+def container_status_resources(
     kind: ContainerKind, container: Container, seen: RuntimeContainerStatus | None, actuated: Actuated
-) -> Mapping[str, Any]:
-    """Fields of a ContainerStatus; none for an ephemeral container, which is allocated nothing. ``container`` has the
-    resources that it was allocated."""
+) -> StatusResources:
+    """Resources of a container, in its status; an ephemeral one is allocated none. ``container`` has those that it was
+    allocated."""
     if kind is ContainerKind.EPHEMERAL:
-        return {}
+        return StatusResources()
     runs = seen is not None and seen.state is ContainerState.RUNNING
     given = resources_given(seen, actuated) if seen is not None and runs else None
-    return {
-        "allocated_resources": container.resources.requests,
-        "resources": with_amounts_of(container.resources, given),
-    }
+    return StatusResources(allocated=container.resources.requests, actual=with_amounts_of(container.resources, given))
 
 
-def pod_resource_fields(pod: Pod, observed: RuntimePodStatus, actuated: Actuated) -> Mapping[str, Any]:
-    """Fields of a PodStatus: what the pod was allocated in all, and what it has; none of a pod that asks for nothing.
+def pod_status_resources(pod: Pod, observed: RuntimePodStatus, actuated: Actuated) -> StatusResources:
+    """Resources of a pod, in its status: what it was allocated in all, and what it has; none if it asks for nothing.
 
     Source: convertToAPIPodLevelResourcesStatus, which reads the pod's cgroup where this adds up what Podman was given.
     """
     allocated = effective_resources(pod)
     if not (allocated.requests or allocated.limits):
-        return {}
+        return StatusResources()
     now = resources_now(pod, observed, actuated)
-    return {
-        "allocated_resources": allocated.requests,
-        "resources": effective_resources(update_pod_from_allocation(pod, now)),
-    }
+    actual = effective_resources(update_pod_from_allocation(pod, now))
+    return StatusResources(allocated=allocated.requests, actual=actual)

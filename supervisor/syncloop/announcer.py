@@ -8,8 +8,8 @@ from typing import Final
 
 import msgspec
 
+from ipc.eventloop.tasks import FailureLog
 from ipc.host.clock import Instant
-from ipc.host.tasks import FailureLog
 from ipc.log.entry import NOBODY, Subject
 from ipc.messages import event_reasons
 from ipc.messages.base import EventReport

@@ -89,13 +89,13 @@ class CommandBuffer:
         self.send(NODE_SLOT, message)
 
     def to_api(self, messages: Iterable[FeedMessage]) -> None:
-        """To whoever tells others of pods."""
+        """Send messages to every process that tells others of pods."""
         for message in messages:
             for slot in self.fed:
                 self.send(slot, message)
 
     def feed(self, slot: int, messages: Iterable[FeedMessage]) -> None:
-        """To one of them, which has just come up."""
+        """Send messages to one of these processes, which has just come up."""
         for message in messages:
             self.send(slot, message)
 

@@ -58,7 +58,7 @@ class ObjectUpdates:
         self._take(self._volumes.on_deleted(answer, now), now)
 
     def tick(self, now: Instant) -> None:
-        """Once a second."""
+        """Do what is due of objects; called once a second."""
         self._take(self._volumes.tick(now), now)
 
     def _take(self, update: ObjectUpdate, now: Instant) -> None:

@@ -12,8 +12,8 @@ from collections.abc import Set as AbstractSet
 from typing import Final
 
 from ipc.api.v1.pod import Pod
+from ipc.eventloop.tasks import note_failure
 from ipc.host.clock import Instant
-from ipc.host.tasks import note_failure
 from ipc.kubecontainer.pod_failure import PodFailure
 from ipc.messages import event_reasons
 from ipc.metrics import kubelet as metrics

@@ -61,8 +61,6 @@ class PodUpdates:
         self.admission = PodAdmission(parts, shutdown)
         self._evicted: dict[str, PodFailure] = {}
         """By UID: why, of pods that an earlier agent has evicted and that no source has stated yet."""
-        self._hurries = False
-        """Pods of a burst are being taken."""
         self._unwarned: dict[str, None] = {}
         """UIDs of pods of a burst of whose fields nothing was said yet."""
         self._stop_asked_at: float | None = None
@@ -70,8 +68,8 @@ class PodUpdates:
         self._stopping: deque[ShutdownGroup] = deque()
         """Pods that are stopped when nothing is left of ``_stopped``."""
         self._stopped: tuple[str, ...] = ()
-        self._handlers: dict[PodOperation, Callable[[Pod, str, Instant], None]] = {
-            PodOperation.ADD: self.add,
+        self._handlers: dict[PodOperation, Callable[[Pod, PodUpdate, Instant], None]] = {
+            PodOperation.ADD: self._add,
             PodOperation.RESTORE: self._restore,
             PodOperation.UPDATE: self._update,
             PodOperation.RECONCILE: self._reconcile,
@@ -99,13 +97,9 @@ class PodUpdates:
     def on_pod_update(self, update: PodUpdate, now: Instant) -> None:
         if self.is_stopping:
             return
-        self._hurries = update.hurries
-        try:
-            # Pods that an agent before has evicted are known before all others, who may have to wait for their room.
-            for pod in sorted(update.pods, key=self._turn):
-                self._handlers[update.op](pod, update.source, now)
-        finally:
-            self._hurries = False
+        # Pods that an agent before has evicted are known before all others, who may have to wait for their room.
+        for pod in sorted(update.pods, key=self._turn):
+            self._handlers[update.op](pod, update, now)
 
     def statuses_due(self, now: Instant) -> None:
         """Say what was put off while others were on their way to their workers."""
@@ -118,20 +112,23 @@ class PodUpdates:
     def _turn(self, pod: Pod) -> tuple[bool, tuple[int, float]]:
         return pod.metadata.uid not in self._evicted, admission_order(pod)
 
-    def add(self, pod: Pod, source: str, now: Instant) -> None:
+    def _add(self, pod: Pod, update: PodUpdate, now: Instant) -> None:
+        self.add(pod, update.source, now, hurries=update.hurries)
+
+    def add(self, pod: Pod, source: str, now: Instant, *, hurries: bool = False) -> None:
         """HandlePodAdditions: admission, then a lifecycle; a pod of that UID that still goes down ends first."""
         uid = pod.metadata.uid
         self._removals.withdraw(uid)
         state = self._pod_table.get(uid)
         if state is not None and not state.lifecycle.removed:
-            self._update(pod, source, now)
+            self._change(state, pod, source, now)
         elif state is not None:
             METERS.counter(metrics.RESTARTED_PODS, "true").inc()
             state.succeed(pod, source)
         else:
-            self._begin(pod, source, now)
+            self._begin(pod, source, now, hurries)
 
-    def _begin(self, stated: Pod, source: str, now: Instant) -> None:
+    def _begin(self, stated: Pod, source: str, now: Instant, hurries: bool) -> None:
         """With the resources that it was allocated by an agent before this one, if it was (AddPod)."""
         self._parts.kills.begins_anew(stated.metadata.uid, now)
         pod = self._parts.allocations.allocated(stated)
@@ -149,7 +146,7 @@ class PodUpdates:
             self._announcer.report_later(state)
             return
         self._allocate(state, pod, stated)
-        if self._hurries and self._is_nothing_there(stated):
+        if hurries and self._is_nothing_there(stated):
             self._unwarned[state.uid] = None
             self._announcer.put_off(state)
         else:
@@ -162,9 +159,9 @@ class PodUpdates:
         is_told = pod.status.start_time is not None or self._parts.statuses.status(uid) is not None
         return not is_told and self._parts.cache.get(uid).is_empty()
 
-    def _restore(self, stated: Pod, source: str, now: Instant) -> None:
+    def _restore(self, stated: Pod, update: PodUpdate, now: Instant) -> None:
         self._parts.statuses.restored(stated.metadata.uid)
-        self.add(stated, source, now)
+        self._add(stated, update, now)
 
     def _begin_going_down(self, pod: Pod, stated: Pod, source: str, now: Instant) -> None:
         """A pod of a cluster that has ended for good, or is deleted, as it comes to be known here: it is not admitted,
@@ -188,12 +185,16 @@ class PodUpdates:
         self._resizes.stated(state, stated)
         self._resizes.wake()
 
-    def _update(self, stated: Pod, source: str, now: Instant) -> None:
-        """HandlePodUpdates. A pod that was rejected gets another chance with its new spec."""
+    def _update(self, stated: Pod, update: PodUpdate, now: Instant) -> None:
+        """HandlePodUpdates."""
         state = self._pod_table.get(stated.metadata.uid)
         if state is None or state.lifecycle.removed:
-            self.add(stated, source, now)
-            return
+            self._add(stated, update, now)
+        else:
+            self._change(state, stated, update.source, now)
+
+    def _change(self, state: PodWorkerState, stated: Pod, source: str, now: Instant) -> None:
+        """A pod that was rejected gets another chance with its new spec."""
         if source == API_SOURCE and self._parts.statuses.is_rejected(state.uid):
             self._pod_table.update(state, stated)  # it has failed for good: its cluster makes another one
             self._announcer.report(state, now)
@@ -222,7 +223,7 @@ class PodUpdates:
         """Whether a pod whose edit was refused runs, or will run when the node is uncordoned."""
         return not self._parts.statuses.is_rejected(state.uid) or self._shutdown.is_cause(state)
 
-    def _remove(self, pod: Pod, source: str, now: Instant) -> None:
+    def _remove(self, pod: Pod, _: PodUpdate, now: Instant) -> None:
         """HandlePodRemoves. Waits until every source was read once and one full relist has succeeded."""
         state = self._pod_table.get(pod.metadata.uid)
         if state is None:
@@ -231,19 +232,19 @@ class PodUpdates:
         self._removals.add(state.uid, pod.metadata.deletion_grace_period_seconds)
         self.carry_out_removals(now)
 
-    def _delete(self, pod: Pod, source: str, now: Instant) -> None:
+    def _delete(self, pod: Pod, update: PodUpdate, now: Instant) -> None:
         """The source wants the pod ended, and keeps it until it has ended. That is no conclusion from what a source
         lacks, so it waits for no other one."""
         state = self._pod_table.get(pod.metadata.uid)
         if state is None:
-            self.add(pod, source, now)
+            self._add(pod, update, now)
             return
         state.drop_successor()
         self._pod_table.update(state, self._parts.allocations.allocated(pod))
         state.state(pod)
         self._kill(state, pod.metadata.deletion_grace_period_seconds, now)
 
-    def _reconcile(self, pod: Pod, source: str, now: Instant) -> None:
+    def _reconcile(self, pod: Pod, _: PodUpdate, now: Instant) -> None:
         """HandlePodReconcile: nothing is wanted otherwise, but a status is another one than was reported; a readiness
         gate may be open."""
         state = self._pod_table.get(pod.metadata.uid)
@@ -330,14 +331,14 @@ class PodUpdates:
                 self._kill(state, None, now)
 
     def stop_next_group(self, now: Instant) -> None:
-        """When nothing is left of the one before."""
+        """Stop the next group of pods, when nothing is left of the one before."""
         while self._stopping and not any(uid in self._pod_table for uid in self._stopped):
             self._stopped = self._stopping.popleft().uids
             for state in [state for uid in self._stopped if (state := self._pod_table.get(uid)) is not None]:
                 self._kill(state, None, now)
 
     def answer_stop(self) -> None:
-        """Once, by a relist that began after the question and has found nothing of ours."""
+        """Say once that all pods are gone, by a relist that began after the question and has found nothing of ours."""
         asked_at, cache = self._stop_asked_at, self._parts.cache
         if asked_at is None or self._pod_table or cache.relisted_at <= asked_at:
             return

@@ -17,6 +17,7 @@ from tests.contract.target import PodmanTarget, container_spec, pod_spec
 from tests.fakes.ownership import ownership
 from tests.pod_server import DialerProcess, connect_in_pod, dialer_process, listen_in_pod
 from tests.podman_service import PodmanService, podman, wait_until
+from workers.containers.known_containers import KnownContainers
 from workers.dialer.client import DialerClient
 from workers.pleg.observer import Observer
 from workers.podhttp.pod_network import NOWHERE, DialError, PodNetwork, pod_network
@@ -59,7 +60,7 @@ async def serving(target: PodmanTarget, uid: str, **changes: Any) -> None:
 
 
 async def observed(target: PodmanTarget, uid: str) -> RuntimePodStatus:
-    eyes = Observer(
+    known = KnownContainers(
         target.runtime,
         SystemClock(),
         ownership=ownership(target.instance),
@@ -67,6 +68,7 @@ async def observed(target: PodmanTarget, uid: str) -> RuntimePodStatus:
         pods_dir="/nonexistent",
         on_exit=lambda _: None,
     )
+    eyes = Observer(target.runtime, SystemClock(), known)
     try:
         return await eyes.observe(uid)
     finally:

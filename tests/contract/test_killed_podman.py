@@ -19,6 +19,7 @@ from ipc.messages.pod_worker import SyncDone, WorkType
 from tests.harness import pods
 from tests.harness.sync import Host
 from tests.podman_service import IMAGE, SOCKET, PodmanService, podman, spawn_service
+from workers.containers.known_containers import KnownContainers
 from workers.kubecontainer.runtime import RuntimeCallError
 from workers.pleg.observer import Observer
 from workers.podman import PodmanRuntime
@@ -64,7 +65,7 @@ class ManyPods(Host):
         super().__init__(logs_dir, SystemClock(), lambda: PodmanRuntime(socket, instance), instance)
 
     async def observe(self, uid: str) -> RuntimePodStatus:
-        look = Observer(
+        known = KnownContainers(
             self._eyes,
             self.clock,
             ownership=self.context.node.ownership,
@@ -72,6 +73,7 @@ class ManyPods(Host):
             pods_dir=str(self.pods_dir),
             on_exit=lambda uid: None,
         )
+        look = Observer(self._eyes, self.clock, known)
         try:
             return await look.observe(uid)
         finally:

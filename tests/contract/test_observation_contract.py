@@ -15,6 +15,7 @@ from tests.contract.target import PodmanTarget, Target, container_spec, exited, 
 from tests.fakes.ownership import ownership
 from tests.harness.node_worker import Master, node_worker
 from tests.podman_service import PodmanService, running_service
+from workers.containers.known_containers import KnownContainers
 from workers.pleg.observer import Observer
 
 NEVER_S = 1e9
@@ -23,7 +24,7 @@ SOON_S = 30.0
 
 
 def observer(target: Target, hints: list[str]) -> Observer:
-    return Observer(
+    known = KnownContainers(
         target.runtime,
         SystemClock(),
         ownership=ownership(target.instance),
@@ -31,6 +32,7 @@ def observer(target: Target, hints: list[str]) -> Observer:
         pods_dir="/nonexistent",
         on_exit=hints.append,
     )
+    return Observer(target.runtime, SystemClock(), known)
 
 
 async def test_one_pod_and_everything_show_the_same(target: Target) -> None:

@@ -13,7 +13,7 @@ from ipc.host.clock import SystemClock
 from ipc.kubecontainer.pod_status import CONTAINER_STATUS_UNKNOWN, ContainerState, RuntimePodStatus, SandboxState
 from tests.contract.target import DEADLINE_S, LyingTarget, container_spec, exited, pod_spec, remove, running
 from tests.fakes.ownership import ownership
-from workers.containers.known_containers import with_end
+from workers.containers.known_containers import KnownContainers, with_end
 from workers.kubecontainer import labels
 from workers.pleg.observer import Observer
 
@@ -31,7 +31,7 @@ class Eyes:
 
     def __init__(self, target: LyingTarget) -> None:
         self._asked = asyncio.Event()
-        self.observer = Observer(
+        known = KnownContainers(
             target.runtime,
             SystemClock(),
             ownership=ownership(target.instance),
@@ -40,6 +40,7 @@ class Eyes:
             on_exit=lambda uid: self._asked.set(),
             stuck_slack_s=0.5,
         )
+        self.observer = Observer(target.runtime, SystemClock(), known)
 
     async def until(self, holds: Callable[[RuntimePodStatus], bool]) -> RuntimePodStatus:
         async with asyncio.timeout(DEADLINE_S):

@@ -42,7 +42,7 @@ def new_agent(podman_service: PodmanService) -> Iterator[NewAgent]:
 
 @pytest.fixture(scope="module")
 def new_shared_agent(podman_service: PodmanService) -> Iterator[NewAgent]:
-    """The same for all tests of a file."""
+    """Maker of agents for all tests of a file."""
     with _agents(podman_service) as make:
         yield make
 

@@ -33,6 +33,6 @@ def log_words(pod: str) -> tuple[str, ...]:
 
 
 def in_order(logs: str) -> list[str]:
-    """The same of logs that somebody has read."""
+    """``container: words`` of all lines of logs that somebody has read, by the time at which they were written."""
     found = [match for line in logs.splitlines() if (match := _LINE.fullmatch(line))]
     return [f"{m['container']}: {m['words']}" for m in sorted(found, key=lambda match: match["time"])]

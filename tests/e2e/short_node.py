@@ -27,7 +27,7 @@ from tests.e2e.agent import MEMORY, POLL_S, Agent, Json
 from tests.e2e.innocents import Crowd
 from tests.e2e.manifests import STAY, container, pod
 from tests.podman_service import PATIENCE, ensure_image, podman
-from workers.eviction.node_signals import Places, observe_node
+from workers.eviction.node_signals import SignalPaths, observe_node
 
 if TYPE_CHECKING:
     from tests.e2e.conftest import NewAgent  # whose fixtures are made of what is here
@@ -51,7 +51,11 @@ MEMINFO: Final = ("MemFree", "MemAvailable", "Active(file)", "Inactive(file)", "
 
 def available(signal: Signal, directory: str = "") -> int:
     """Amount that the agent would observe now."""
-    return observe_node({signal}, Places(directories=(directory,) if directory else ()), 0.0).signals[signal].available
+    return (
+        observe_node({signal}, SignalPaths(directories=(directory,) if directory else ()), 0.0)
+        .signals[signal]
+        .available
+    )
 
 
 def node_condition(agent: Agent, kind: str) -> Json:

@@ -60,7 +60,7 @@ def once(name: str, *containers: Json, of_pod: Json | None = None, **spec: Any) 
 
 
 def saying(name: str, script: str = STATUS, of_pod: Json | None = None, **context: Any) -> Json:
-    """The same of one container, which has the pod's name."""
+    """A pod of one container that ends, which has the pod's name."""
     return once(name, says(name, script, **context), of_pod=of_pod)
 
 

@@ -25,7 +25,7 @@ def signed_container(spec: SpecDict) -> dict[str, Any]:
 
 
 def signed_pod(spec: SpecDict) -> dict[str, Any]:
-    """The same of a sandbox, and of its infra container if it has one."""
+    """Spec of a sandbox with signed labels, and of its infra container if it has one."""
     own, name = spec["labels"], spec["name"]
     infra = {} if spec.get("no_infra") else {"infra_name": infra_name_of(name)}
     return {**infra, **spec, "labels": ownership(own.get(labels.INSTANCE, "")).signed_sandbox(name, own)}

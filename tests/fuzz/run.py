@@ -13,7 +13,7 @@ from ipc.messages.sync_error import SyncError
 from supervisor.admission.node_usage import NodeUsage
 from supervisor.admission.predicates import Admitted, admit
 from supervisor.config.settings import Settings
-from supervisor.sources.decode import decode_manifest
+from supervisor.sources.objects.decode import decode_manifest
 from tests.fakes.clock import simulate
 from tests.fuzz.manifests import PLANTED, Maker
 from tests.harness.manifests import ORIGIN

@@ -16,7 +16,7 @@ from ipc.host.clock import Instant, monotonic
 from supervisor.protocol.manifests import FILE_SOURCE, SourceSnapshot
 from supervisor.protocol.source_updates import PodUpdate, Update
 from supervisor.sources.directory import ManifestReader, list_manifests
-from supervisor.sources.identity import Origin, identify
+from supervisor.sources.objects.identity import Origin, identify
 
 ORIGIN = Origin(instance="test", node_name="node-1", source=FILE_SOURCE)
 NOW = Instant(mono=100.0, wall=1_767_225_600.0)  # 2026-01-01T00:00:00Z

@@ -17,7 +17,7 @@ DIRECTORY_VARIABLE: Final = "ROOTLET_TEST_MODULE_LISTS"
 
 
 def listing(worker_main: WorkerMain) -> WorkerMain:
-    """The same, and a file for each child, named after its role and pid."""
+    """A worker's main that writes a file for each child, named after its role and pid."""
 
     def main(context: ChildContext) -> int:
         try:

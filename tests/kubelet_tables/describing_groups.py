@@ -6,10 +6,11 @@ from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 from ipc.podresources.qos import compute_pod_qos
-from supervisor.cli.printers.describe import annotation_lines, describe_pod
-from supervisor.cli.printers.describe_container import describe_container, port_texts
-from supervisor.cli.printers.describe_others import describe_namespace, smart_label
-from supervisor.cli.printers.persistent_volumes import describe_claim, describe_volume
+from supervisor.cli.describe.container import describe_container, port_texts
+from supervisor.cli.describe.lines import annotation_lines
+from supervisor.cli.describe.other_objects import describe_namespace, smart_label
+from supervisor.cli.describe.persistent_volumes import describe_claim, describe_volume
+from supervisor.cli.describe.pod import describe_pod
 from tests.kubelet_tables.later import Later, Result
 from tests.kubelet_tables.translate import Json, pod, wall, without_nulls
 

@@ -22,7 +22,7 @@ from workers.cluster.objects.service_variables import (
     ServiceSpec,
     service_variables,
 )
-from workers.env.downward import Whereabouts
+from workers.env.downward import PodPlacement
 from workers.env.environment import EnvironmentSources, make_environment
 from workers.env.expansion import expand, expand_all, expand_sub_path_expr
 from workers.kubecontainer.config_error import ConfigError
@@ -62,7 +62,7 @@ def _make_environment_variables(case: Json) -> Result:
     sources = EnvironmentSources(
         pod=of,
         objects=msgspec.structs.replace(_objects(case), cluster=_cluster_values(case)),
-        where=Whereabouts(
+        where=PodPlacement(
             node_name=case["node"]["name"],
             host_ips=tuple(case["node"]["host_ips"]),
             pod_ips=tuple(case["pod_ips"] or ()),

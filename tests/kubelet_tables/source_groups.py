@@ -8,7 +8,7 @@ from typing import Any, Final
 from ipc.host.clock import Instant
 from supervisor.protocol.manifests import ManifestPod, SourceSnapshot
 from supervisor.protocol.source_updates import PodOperation, PodUpdate
-from supervisor.sources.merge import PodConfig
+from supervisor.sources.objects.merge import PodConfig
 from tests.kubelet_tables.later import Result
 from tests.kubelet_tables.translate import Json, pod
 

@@ -14,7 +14,7 @@ from ipc.kubecontainer.pod_containers import ContainerKind
 from ipc.podresources.qos import compute_pod_qos
 from supervisor.podworkers.pod_lifecycle import effective_grace_period
 from supervisor.status import conditions
-from supervisor.status.containers import Surroundings, container_statuses
+from supervisor.status.containers import ContainerStatusInput, container_statuses
 from supervisor.status.phase import get_phase
 from supervisor.status.report import merge_pod_status, normalize_status
 from supervisor.status.termination import terminate_pod
@@ -81,7 +81,7 @@ def _all_containers_restarting(case: Json) -> Result:
 
 def _convert_to_api_container_statuses(case: Json) -> Result:
     of = pod(case["pod"])
-    given = Surroundings(
+    given = ContainerStatusInput(
         pod=of,
         observed=pod_status(case["status"], of),
         terminating=of.metadata.deletion_timestamp is not None,

@@ -27,10 +27,10 @@ _UNIT: Final = "tests/unit"
 MUTATIONS: Final = (
     Mutation(
         "CFG-08",
-        "supervisor/sources/merge.py",
+        "supervisor/sources/objects/merge.py",
         "if key not in LOCAL_ANNOTATIONS}\n    return metadata.labels",
         "if key}\n    return metadata.labels",
-        f"{_UNIT}/supervisor/sources/test_merge.py::test_what_counts_as_a_difference",
+        f"{_UNIT}/supervisor/sources/objects/test_merge.py::test_what_counts_as_a_difference",
     ),
     Mutation(
         "LOOP-02",

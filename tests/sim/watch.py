@@ -74,7 +74,7 @@ class Watch:
         self._made_late_at: dict[str, float] = {}
         """When a call that nobody waited for any more last had an effect on a pod, monotonic seconds."""
         self._left_late_at: dict[str, float] = {}
-        """The same of calls that an agent had given up before the present one began."""
+        """When a call that an agent had given up before the present one began last had an effect on a pod."""
         self._agent_began_at = 0.0
         self._sidecars: dict[str, dict[str, Container]] = {}
         """By uid and name, as the newest sync has them."""

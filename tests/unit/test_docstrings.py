@@ -22,6 +22,7 @@ PRONOUNS: Final = (
     *("What", "Whatever", "Which", "Who", "Whoever", "Whom", "Whose", "It", "Its"),
     *("They", "Them", "Their", "That", "Those", "These"),
     "Of",
+    r"The same(?=[.,]| (?:after|again|as|by|for|from|in|of|once|to|while|with|without)\b)",
 )
 _PRONOUN: Final = re.compile(rf"#?\s*(?:{'|'.join(PRONOUNS)})\b")
 _PRONOUN_IN_COMMENT: Final = re.compile(rf"#\s*(?:{'|'.join(PRONOUNS)})\b")
@@ -48,6 +49,7 @@ def test_public_modules_have_a_docstring(package: str) -> None:
     [
         '"""What is here."""',
         '"""Of each call."""',
+        '"""The same by key."""',
         'class Pod:\n    """Those that run."""',
         'class Pod:\n    uid: str\n    """Whose it is."""',
         'MAX_PODS = 3\n"""It is small."""',

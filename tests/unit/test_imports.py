@@ -22,7 +22,7 @@ PACKAGES: Final = ("ipc", "supervisor", "workers")
 PODMAN_FILE: Final = "workers/libpod/podman_py.py"
 FORK_FILE: Final = "supervisor/processes/zygote.py"
 CLOCK_FILE: Final = "ipc/host/clock.py"
-LOOP_CLOCK_FILE: Final = "ipc/host/loop_clock.py"
+LOOP_CLOCK_FILE: Final = "ipc/eventloop/loop_clock.py"
 NAMESPACES_FILE: Final = "workers/dialer/namespaces.py"
 ENTRY_POINT: Final = "supervisor/__main__.py"
 
@@ -45,6 +45,8 @@ ORDER: Final[Mapping[str, tuple[str, ...]]] = {
     "ipc": (
         "ipc.text",
         "ipc.host",
+        "ipc.process",
+        "ipc.eventloop",
         "ipc.log",
         "ipc.resources",
         "ipc.api.v1",
@@ -71,6 +73,7 @@ ORDER: Final[Mapping[str, tuple[str, ...]]] = {
         "supervisor.sources.documents",
         "supervisor.config",
         "supervisor.protocol",
+        "supervisor.sources.objects",
         "supervisor.sources",
         "supervisor.admission",
         "supervisor.processes",
@@ -84,6 +87,7 @@ ORDER: Final[Mapping[str, tuple[str, ...]]] = {
         "supervisor.doctor",
         "supervisor.cli",
         "supervisor.cli.printers",
+        "supervisor.cli.describe",
         "supervisor.cli.output",
         "supervisor.cli.changing",
         "supervisor.cli.streams",
@@ -149,13 +153,10 @@ OTHER_SIZES: Final[Mapping[str, str]] = {
     "supervisor.syncloop": "a module for each kind of event, and what they share",
     "supervisor.config": "a module for each section with rules of its own, and for each file beside the configuration",
     "ipc.podresources": "a module for each thing that pods ask of the node",
-    "ipc.host": "a module for each thing of the host that both sides touch",
     "ipc.api.validation": "a module for each subject of Kubernetes' validation",
     "ipc.kubecontainer": "a module for each part of a pod's state, and each policy that both sides decide by",
     "workers.kubecontainer": "what all rooms of a worker say of containers: names, labels, the runtime's protocol",
     "workers.kuberuntime": "a module for each step of a sync",
-    "supervisor.sources": "a module or two for each source, and the merge of what they state",
-    "supervisor.cli.printers": "a module for each kind of object, and what they share",
     "workers.cluster.events": "the shape of an event, its limits, its way",
     "workers.libpod": "a module for each form of an exchange with Podman, and what they share",
     "workers.cluster": "its parts put together, its client, and the rooms below it",

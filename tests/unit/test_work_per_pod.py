@@ -22,6 +22,7 @@ from tests.fakes.ownership import ownership
 from tests.fakes.podman import FakePodman
 from tests.harness.dialogue import Talk, absent, pod, running
 from tests.harness.work import work_of
+from workers.containers.known_containers import KnownContainers
 from workers.pleg.observer import Observer, Relisting
 
 FEW, MANY = 10, 40
@@ -138,7 +139,7 @@ def observation_with(pods: int, directory: Path, act: Callable[[Observer], Corou
             made = await target.runtime.create_pod(pod_spec(target, f"u{index}"))
             id = await target.runtime.create_container(container_spec(target, made, uid=f"u{index}"))
             await target.runtime.start_container(id)
-        observer = Observer(
+        known = KnownContainers(
             target.runtime,
             SystemClock(),
             ownership=ownership(target.instance),
@@ -146,6 +147,7 @@ def observation_with(pods: int, directory: Path, act: Callable[[Observer], Corou
             pods_dir=str(directory),
             on_exit=lambda uid: None,
         )
+        observer = Observer(target.runtime, SystemClock(), known)
         await relist(observer)
         return target, observer
 

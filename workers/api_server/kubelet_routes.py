@@ -131,7 +131,7 @@ GROUPS: Final[Sequence[Callable[[AppState], list[Route]]]] = (
 
 
 def kubelet_routes(site: AppState) -> list[Route]:
-    """All of them."""
+    """Routes of the kubelet's own server."""
     return [route for group in GROUPS for route in group(site)]
 
 

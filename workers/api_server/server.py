@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Final
 
 from aiohttp import web
 
+from ipc.eventloop.tasks import first_of
 from ipc.host.clock import Clock
-from ipc.host.tasks import first_of
 from ipc.messages.api_server import ApiServerFeed, ApiServerRequest, FeedMessage, PodChanged, Reply
 from ipc.messages.base import Ready, Shutdown
 from ipc.shm.board import WorkerRowWriter

@@ -11,10 +11,10 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Final, NoReturn
 
+from ipc.eventloop.tasks import first_of
 from ipc.host.atomic_file import UntrustedFile, write_atomically
 from ipc.host.clock import Clock
 from ipc.host.private_directories import make_private
-from ipc.host.tasks import first_of
 from ipc.kubeconfig.client_tls import read_file
 from ipc.kubeconfig.decode import decode_kubeconfig
 from ipc.kubeconfig.encode import encode_node_kubeconfig

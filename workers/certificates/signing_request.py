@@ -10,7 +10,7 @@ from typing import Final
 
 import msgspec
 
-from ipc.host.tasks import first_of
+from ipc.eventloop.tasks import first_of
 from workers.kubeclient.protocol import Client
 from workers.kubeclient.reflector import Reflector
 from workers.kubeclient.resources import CERTIFICATE_SIGNING_REQUESTS

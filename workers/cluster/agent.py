@@ -13,9 +13,9 @@ import msgspec
 from ipc.api.annotations import API_SOURCE
 from ipc.api.v1.event import Event
 from ipc.api.v1.status import TERMINAL_PHASES
-from ipc.host.burst import BurstGate
+from ipc.eventloop.burst import BurstGate
+from ipc.eventloop.tasks import restarted
 from ipc.host.clock import Clock
-from ipc.host.tasks import restarted
 from ipc.messages.api_server import (
     AgentChanged,
     EventChanged,

@@ -20,7 +20,7 @@ _T = TypeVar("_T")
 
 
 class ContainerAction(msgspec.Struct, frozen=True, kw_only=True):
-    """On one container of the manifest. Nothing set: there is nothing to do for it."""
+    """Action on one container of the manifest. Nothing set: there is nothing to do for it."""
 
     keep: bool = False
     start: ContainerStart | None = None

@@ -93,7 +93,8 @@ def empty_sandboxes(given: Given, removed_ids: Collection[str]) -> tuple[Sandbox
 
 
 def prune_init_containers(spec: PodSpec, status: RuntimePodStatus) -> tuple[RuntimeContainerStatus, ...]:
-    """All but the newest of each that are over (kuberuntime_container.go, pruneInitContainersBeforeStart)."""
+    """Init containers that are over, but for the newest of each name (kuberuntime_container.go,
+    pruneInitContainersBeforeStart)."""
     over = [c for c in _of_init_containers(spec, status) if c.state in (ContainerState.EXITED, ContainerState.UNKNOWN)]
     newest = {c.name: c.id for c in reversed(over)}
     return tuple(c for c in over if c.id != newest[c.name])
@@ -102,7 +103,7 @@ def prune_init_containers(spec: PodSpec, status: RuntimePodStatus) -> tuple[Runt
 def purge_init_containers(
     spec: PodSpec, status: RuntimePodStatus, waiting: Container[str]
 ) -> tuple[RuntimeContainerStatus, ...]:
-    """All of them: the next sandbox begins anew (kuberuntime_container.go, purgeInitContainers).
+    """Every init container: the next sandbox begins anew (kuberuntime_container.go, purgeInitContainers).
 
     Not the newest of those names that are ``waiting``: it says how long. Oldest first: the newest left says which
     attempt is next.

@@ -42,7 +42,8 @@ NO_RESIZE: Final = PodResize()
 
 
 def pod_resize(updates: Iterable[ContainerUpdate], *, restarted: bool, pod_level: bool) -> PodResize:
-    """In the order of the containers, but for those that get less: the last of these comes first, as upstream."""
+    """Updates in the order of the containers, those that get less before them and the last of these first, as
+    upstream."""
     every = tuple(updates)
     return PodResize(memory=_ordered(every, MEMORY), cpu=_ordered(every, CPU), restarted=restarted, pod_level=pod_level)
 

@@ -14,8 +14,8 @@ from typing import Final, Never
 
 import msgspec
 
+from ipc.eventloop.loop_clock import loop_time
 from ipc.host.atomic_file import UntrustedFile, read_bounded, write_atomically
-from ipc.host.loop_clock import loop_time
 from ipc.host.private_directories import make_private
 from workers.kubecontainer.runtime import InspectedContainer
 
@@ -47,7 +47,7 @@ class InspectFile:
         self._is_failing = False
 
     def read(self) -> dict[str, InspectedContainer]:
-        """By id; empty when there is no file that can be read."""
+        """Inspects that an earlier process has saved, by id; none when there is no file that can be read."""
         if self._path is None:
             return {}
         try:

@@ -20,7 +20,7 @@ from workers.kubecontainer.convert import container_state, pod_status
 from workers.kubecontainer.label_signatures import Ownership
 from workers.kubecontainer.labels import read_uid
 from workers.kubecontainer.look import Look
-from workers.kubecontainer.overrides import with_recorded_ends, with_stuck, with_unseen_ends
+from workers.kubecontainer.overrides import STUCK_SLACK_S, with_recorded_ends, with_stuck, with_unseen_ends
 from workers.kubecontainer.runtime import (
     ErrorKind,
     InspectedContainer,
@@ -47,18 +47,18 @@ class KnownContainers:
         pod_logs_dir: str,
         pods_dir: str,
         on_exit: Callable[[str], None],
-        on_record: Callable[[str], None] | None,
-        on_forgotten: Callable[[str], None],
-        on_change: Callable[[], None],
-        stuck_slack_s: float,
+        on_record: Callable[[str], None] | None = None,
+        on_forgotten: Callable[[str], None] = lambda uid: None,
+        on_change: Callable[[], None] = lambda: None,
+        stuck_slack_s: float = STUCK_SLACK_S,
     ) -> None:
         """``on_exit`` gets the uid of a pod of which a process has just ended; ``on_record`` that of a pod of which the
         end of a container was recorded, which `with_records` adds; ``on_forgotten`` that of a pod with a process whose
         container Podman does not know any more. After every change of `settled` ``on_change`` is called."""
         self._runtime = runtime
         self._clock = clock
-        self._ownership = ownership
-        self._pod_logs_dir = pod_logs_dir
+        self.ownership = ownership
+        self.pod_logs_dir = pod_logs_dir
         self._pods_dir = pods_dir
         self._on_forgotten = on_forgotten
         self._on_change = on_change
@@ -184,7 +184,8 @@ class KnownContainers:
         return None
 
     def take_look(self, look: Look) -> None:
-        """As an inspect of that time. An end since then shows itself: the process is watched from now on."""
+        """Take a look as an inspect of that time. An end since then shows itself: the process is watched from now
+        on."""
         if look.at > self._inspected_at.get(look.container.id, -math.inf):
             self._take(look.container, look.at)
 
@@ -207,7 +208,7 @@ class KnownContainers:
     def _inspect_ended(self, id: str, found: InspectedContainer) -> None:
         """Update everything that depends on an inspect: owner, pidfd, termination message."""
         self._on_change()
-        uid, ours, state = read_uid(found.labels), self._ownership.owns(found), container_state(found.state)
+        uid, ours, state = read_uid(found.labels), self.ownership.owns(found), container_state(found.state)
         if ours:
             self._ours[uid] = self._ours.get(uid, frozenset()) | {id}
         else:
@@ -227,7 +228,7 @@ class KnownContainers:
             found = msgspec.structs.replace(found, exit_code=UNKNOWN_EXIT_CODE)
             state = ContainerState.EXITED
         if ours and state is ContainerState.EXITED and not found.is_infra:
-            self._messages[id] = read_termination_message(found, self._pods_dir, self._pod_logs_dir)
+            self._messages[id] = read_termination_message(found, self._pods_dir, self.pod_logs_dir)
             self._inspected[id] = self._with_oom_kill(uid, id, found)
 
     def _with_oom_kill(self, uid: str, id: str, end: T) -> T:
@@ -346,7 +347,7 @@ class KnownContainers:
         for id, end in records.items():
             if not self._inspected[id].is_infra:
                 found = msgspec.structs.replace(self._inspected[id], exit_code=end.exit_code)
-                self._messages[id] = read_termination_message(found, self._pods_dir, self._pod_logs_dir)
+                self._messages[id] = read_termination_message(found, self._pods_dir, self.pod_logs_dir)
 
     def _is_stuck(self, container: RuntimeContainerStatus) -> bool:
         """Whether the container's stop was begun by another client and not ended."""

@@ -24,7 +24,7 @@ def is_same_run(inspected: InspectedContainer, listed: ListedContainer) -> bool:
 
 
 def is_as_remembered(inspected: InspectedContainer, listed: ListedContainer) -> bool:
-    """The same of an inspect by an earlier process, which has not heard of what was renamed since."""
+    """Whether an inspect by an earlier process still says everything: that has not heard of what was renamed since."""
     return is_same_run(inspected, listed) and (
         (inspected.name, inspected.pod_id, inspected.is_infra, inspected.labels)
         == (listed.name, listed.pod_id, listed.is_infra, listed.labels)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ipc.host.tasks import FailureLog
+from ipc.eventloop.tasks import FailureLog
 from workers.kubecontainer.runtime import RuntimeCallError, unexpected
 
 

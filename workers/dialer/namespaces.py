@@ -57,7 +57,8 @@ def leave_network() -> None:
 
 
 def enter_user(fd: int) -> None:
-    """With all privileges over what belongs to it, if our user has made it. There is no way back.
+    """Join a user namespace, with all privileges over what belongs to it, if our user has made it. There is no way
+    back.
 
     Raises OSError: EINVAL in a process with more than one thread.
     """

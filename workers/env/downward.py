@@ -31,7 +31,7 @@ _DEFAULTED: Final = ("cpu", "memory", "ephemeral-storage")
 _POD_LEVEL: Final = ("cpu", "memory")
 
 
-class Whereabouts(msgspec.Struct, frozen=True, kw_only=True):
+class PodPlacement(msgspec.Struct, frozen=True, kw_only=True):
     """Where a pod runs: what its manifest does not say."""
 
     node_name: str = ""
@@ -44,13 +44,13 @@ class Whereabouts(msgspec.Struct, frozen=True, kw_only=True):
         return sort_pod_ips(self.pod_ips, self.host_ips[0] if self.host_ips else "")
 
 
-_UNKNOWN: Final = Whereabouts()
+_UNKNOWN: Final = PodPlacement()
 
 
 # --- fields ------------------------------------------------------------------------------------------------------
 
 
-def field_value(pod: Pod, field_path: str, where: Whereabouts = _UNKNOWN) -> str:
+def field_value(pod: Pod, field_path: str, where: PodPlacement = _UNKNOWN) -> str:
     """Value of a fieldRef; for files ``where`` is not needed. A missing label or annotation and an unknown address are
     empty.
 
@@ -80,7 +80,7 @@ _MAPS: Final[Mapping[str, Callable[[Pod], Mapping[str, str]]]] = {
     "metadata.labels": lambda pod: pod.metadata.labels,
     "metadata.annotations": lambda pod: pod.metadata.annotations,
 }
-_FIELDS: Final[Mapping[str, Callable[[Pod, Whereabouts], str]]] = {
+_FIELDS: Final[Mapping[str, Callable[[Pod, PodPlacement], str]]] = {
     "metadata.name": lambda pod, where: pod.metadata.name,
     "metadata.namespace": lambda pod, where: pod.metadata.namespace,
     "metadata.uid": lambda pod, where: pod.metadata.uid,

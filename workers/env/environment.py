@@ -31,7 +31,7 @@ from ipc.api.v1.pod import Pod
 from ipc.kubecontainer.config_objects import ConfigObjects
 from ipc.podresources.node_resources import NodeResources
 from ipc.text.gofmt import quoted
-from workers.env.downward import Whereabouts, field_value, resource_value
+from workers.env.downward import PodPlacement, field_value, resource_value
 from workers.env.env_files import EnvFile, EnvFileError, read_env_file
 from workers.env.expansion import MAX_PROCESS_CHARS, expand
 from workers.kubecontainer.config_error import ConfigError
@@ -48,7 +48,7 @@ class EnvironmentSources(msgspec.Struct, frozen=True, kw_only=True):
 
     pod: Pod
     objects: ConfigObjects = ConfigObjects()
-    where: Whereabouts = Whereabouts()
+    where: PodPlacement = PodPlacement()
     node: NodeResources = NodeResources()
     volumes: Mapping[str, MountedVolume] = {}
     """By name; for variables that are read from files."""

@@ -20,7 +20,7 @@ from ipc.eviction.thresholds import Threshold
 from ipc.eviction.usage import PodUsage
 from ipc.host.clock import Clock
 from ipc.messages.node_worker import NodeObserved, ObserveNode
-from workers.eviction.node_signals import CONTAINERFS, NodeSignals, Places, observe_node
+from workers.eviction.node_signals import CONTAINERFS, NodeSignals, SignalPaths, observe_node
 from workers.eviction.pod_usage import FROM_STATISTICS, Directories, usage_of, usage_of_disk
 from workers.stats.targets import PodTarget
 from workers.userns.unshare import Unshare
@@ -110,7 +110,7 @@ class NodePressure:
 
     def _observe(self, image_root: str) -> NodeSignals:
         wanted = {threshold.signal for threshold in self._thresholds} | CONTAINERFS
-        places = Places(
+        places = SignalPaths(
             directories=(self._directories.pods, self._directories.logs),
             image_root=image_root,
             pods_cgroup=self._pods_cgroup,

@@ -51,7 +51,7 @@ class _Disk(msgspec.Struct, frozen=True):
         return min((o.available / o.capacity for o in (self.bytes, self.inodes) if o is not None), default=1.0)
 
 
-class Places(msgspec.Struct, frozen=True, kw_only=True):
+class SignalPaths(msgspec.Struct, frozen=True, kw_only=True):
     """Where the signals are observed."""
 
     directories: tuple[str, ...]
@@ -62,7 +62,7 @@ class Places(msgspec.Struct, frozen=True, kw_only=True):
     """Cgroup of all pods; empty where there is none."""
 
 
-def observe_node(wanted: Collection[Signal], places: Places, time: float) -> NodeSignals:
+def observe_node(wanted: Collection[Signal], places: SignalPaths, time: float) -> NodeSignals:
     """The wanted signals that can be observed."""
     found: dict[Signal, SignalObservation | None] = {}
     if Signal.MEMORY_AVAILABLE in wanted:
@@ -109,7 +109,7 @@ def _host_pids(time: float) -> SignalObservation | None:
     return of_pids(min((limit for limit in limits if limit is not None), default=None), tasks, time)
 
 
-def _memory_of_cgroups(places: Places, time: float) -> Iterator[SignalObservation | None]:
+def _memory_of_cgroups(places: SignalPaths, time: float) -> Iterator[SignalObservation | None]:
     for directory in _cgroups_above_pods(places):
         yield _memory_of_cgroup(directory, time)
 
@@ -123,13 +123,13 @@ def _memory_of_cgroup(directory: str, time: float) -> SignalObservation | None:
     return of_memory(_number(_read(f"{directory}/memory.max")), max(0, used - inactive), time)
 
 
-def _pids_of_cgroups(places: Places, time: float) -> Iterator[SignalObservation | None]:
+def _pids_of_cgroups(places: SignalPaths, time: float) -> Iterator[SignalObservation | None]:
     for directory in _cgroups_above_pods(places):
         limit = _number(_read(f"{directory}/pids.max"))
         yield of_pids(limit, _number(_read(f"{directory}/pids.current")), time)
 
 
-def _cgroups_above_pods(places: Places) -> Iterator[str]:
+def _cgroups_above_pods(places: SignalPaths) -> Iterator[str]:
     """Not the root. Without a cgroup of all pods: those above this process's own, in which containers lie, too."""
     parts = PurePosixPath(places.pods_cgroup).relative_to(CGROUPS).parts if places.pods_cgroup else _own_cgroup()
     if ".." in parts:

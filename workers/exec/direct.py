@@ -13,15 +13,16 @@ import re
 import shutil
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 import msgspec
 import orjson
 
+from ipc.text.json_types import Json, JsonObject
 from workers.exec.tags import RUNTIMES, ProcessTag
 from workers.kubecontainer.runtime import InspectedContainer
 from workers.proc.procfs import PROC, has_our_root, monitor_option, monitor_words
-from workers.proc.rlimit_tag import TAG_LIMIT
+from workers.proc.rlimit_tag import TAG_LIMIT, PosixRlimit
 
 ENTERING: Final = "rootlet-nsenter"
 """argv[0] of nsenter, with which its error messages begin, and no others."""
@@ -60,7 +61,7 @@ class Rlimit(msgspec.Struct, frozen=True):
     soft: int
     hard: int
 
-    def json(self, name: str) -> dict[str, Any]:
+    def json(self, name: str) -> PosixRlimit:
         return {"type": name, "soft": self.soft, "hard": self.hard}
 
 
@@ -93,7 +94,7 @@ class Target(msgspec.Struct, frozen=True, kw_only=True):
         return orjson.dumps(process)
 
 
-def describe(own: Mapping[str, Any], limits: Mapping[str, Rlimit]) -> bytes:
+def describe(own: Json, limits: Mapping[str, Rlimit]) -> bytes:
     """A process like the container's own: what that is described as in the bundle, with the capabilities of a podman
     exec (libpod/oci_conmon_exec_linux.go, setProcessCapabilitiesExec), and with ``limits`` by OCI name where the
     description says nothing."""
@@ -203,7 +204,7 @@ def _monitor_words(pid: int, container_id: str) -> list[str] | None:
     return words if monitor_option(words, "-c") == container_id and has_our_root(pid) else None
 
 
-def _capabilities(process: Mapping[str, Any]) -> dict[str, Any]:
+def _capabilities(process: Json) -> JsonObject:
     own = process["capabilities"]
     bounding, effective = own.get("bounding") or [], own.get("effective") or []
     if process.get("user", {}).get("uid", 0) == 0:

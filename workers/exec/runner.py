@@ -14,10 +14,10 @@ import os
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Final
 
+from ipc.eventloop.keyed_limiter import KeyedLimiter, Release
+from ipc.eventloop.loop_clock import loop_time
+from ipc.eventloop.tasks import BackgroundTasks
 from ipc.host.clock import wall
-from ipc.host.loop_clock import loop_time
-from ipc.host.tasks import BackgroundTasks
-from ipc.host.turns import GiveBack, Turns
 from workers.exec import tags
 from workers.exec.child import ExecChild, NotStarted, spawn
 from workers.exec.direct import NotDirect, Target, find_target, is_about_the_command
@@ -50,7 +50,7 @@ class Execs:
         self._sessions = sessions
         self._inspect = inspect
         self._targets: dict[str, Target | None] = {}
-        self._capacity = Turns(own=EXECS_OF_A_CONTAINER, common=MAX_MORE_EXECS)
+        self._capacity = KeyedLimiter(own=EXECS_OF_A_CONTAINER, common=MAX_MORE_EXECS)
         self._numbers = itertools.count()
         self._running = BackgroundTasks()
         self._killer = _Killer()
@@ -62,13 +62,13 @@ class Execs:
         try:
             async with asyncio.timeout_at(deadline):
                 target = await self._target(id)
-                give_back = await self._capacity.take(id) if target is not None else None
+                release = await self._capacity.acquire(id) if target is not None else None
         except TimeoutError:
             raise too_late(timeout_s) from None
         refusal = ""
-        if target is not None and give_back is not None:
+        if target is not None and release is not None:
             try:
-                return await asyncio.shield(self._begin(target, command, timeout_s, deadline, give_back))
+                return await asyncio.shield(self._begin(target, command, timeout_s, deadline, release))
             except NotStarted as error:
                 refusal = str(error)
                 await self._explain(id, refusal)
@@ -108,19 +108,19 @@ class Execs:
         return target
 
     def _begin(
-        self, target: Target, command: Sequence[str], timeout_s: float, deadline: float, give_back: GiveBack
+        self, target: Target, command: Sequence[str], timeout_s: float, deadline: float, release: Release
     ) -> asyncio.Task[ExecResult]:
         """The command's task: a caller that is cancelled leaves the command running until its deadline."""
         tag = ProcessTag(os.getpid(), next(self._numbers), int(wall() + timeout_s) + 1)
         try:
             child = spawn(target, target.process_json(command, tag))
         except OSError as error:
-            give_back()
+            release()
             raise NotStarted(f"{target.program}: {error}") from error
         task = self._running.spawn(
             self._await_end(child, tag, timeout_s, deadline), name="command", expected=(RuntimeCallError, NotStarted)
         )
-        task.add_done_callback(lambda _: give_back())
+        task.add_done_callback(lambda _: release())
         return task
 
     async def _await_end(self, child: ExecChild, tag: ProcessTag, timeout_s: float, deadline: float) -> ExecResult:

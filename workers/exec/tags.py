@@ -7,13 +7,13 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator
 from functools import partial
-from typing import Any, Final
+from typing import Final
 
 import msgspec
 
 from workers.proc import procfs
 from workers.proc.pidfd import kill_if
-from workers.proc.rlimit_tag import TAG_LIMIT, locks_limit
+from workers.proc.rlimit_tag import TAG_LIMIT, PosixRlimit, locks_limit
 
 OVERDUE_S: Final = 60
 """Time after a command's deadline, in seconds, after which its owner cannot be there to end it."""
@@ -35,8 +35,8 @@ class ProcessTag(msgspec.Struct, frozen=True):
     deadline: int
     """When it is ended at the latest, in whole epoch seconds."""
 
-    def rlimit(self) -> dict[str, Any]:
-        """As the OCI runtime specification has it (POSIXRlimit)."""
+    def rlimit(self) -> PosixRlimit:
+        """The tag as the OCI runtime specification has a limit (POSIXRlimit)."""
         hard = _MAGIC << 32 | self.deadline & _LOW
         return {"type": TAG_LIMIT, "soft": self.owner << 32 | self.number & _LOW, "hard": hard}
 

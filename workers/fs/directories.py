@@ -60,8 +60,8 @@ def directory_below(parent: int, *names: str) -> Iterator[int]:
 
 @contextmanager
 def made_below(parent: int, *names: str, mode: int = PRIVATE_MODE) -> Iterator[int]:
-    """As `directory_below`, and missing directories are made. All of them have that mode then, whatever the umask is,
-    also after an interrupted call. Raises OSError."""
+    """Open a directory as `directory_below` does, and make those that are missing. All of them have that mode then,
+    whatever the umask is, also after an interrupted call. Raises OSError."""
     fd = os.dup(parent)
     try:
         for name in names:

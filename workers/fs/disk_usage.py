@@ -37,13 +37,14 @@ def used_bytes(path: str, max_files: int = MAX_FILES) -> int | None:
 
 
 def used_bytes_and_inodes(path: str, max_files: int = MAX_FILES) -> tuple[int, int] | None:
-    """The same, and the number of inodes. Raises OSError."""
+    """Bytes that are used below a path, and the number of inodes. Raises OSError."""
     (used, is_whole) = _counted(path, max_files)
     return used if is_whole else None
 
 
 def bytes_and_inodes_at_least(path: str, max_files: int) -> tuple[int, int]:
-    """The same of so many files at the most: less than there is when there are more. Raises OSError."""
+    """Bytes and inodes of so many files below a path at the most: less than there is when there are more. Raises
+    OSError."""
     return _counted(path, max_files)[0]
 
 

@@ -15,8 +15,8 @@ from typing import Final, Never
 
 import msgspec
 
+from ipc.eventloop.tasks import note_failure
 from ipc.host.clock import Clock
-from ipc.host.tasks import note_failure
 from ipc.kubecontainer.image_gc import ImageGcPolicy, ImageGcScope, ImageReport, Stays
 from ipc.messages import event_reasons
 from ipc.messages.base import EventReport, node_event
@@ -140,7 +140,7 @@ class ImageCollector:
             await self._send(ImagesCollected(number=request.number, error=f"{MAX_WAITING} collections wait already"))
 
     async def collect(self) -> Never:
-        """For ever."""
+        """Answer requests for a collection of images, for ever."""
         while True:
             request = await self._requests.get()
             collection = _Collection(self._store, request)

@@ -49,7 +49,7 @@ class Disk(msgspec.Struct, frozen=True):
 
     @property
     def used_percent(self) -> int:
-        """As upstream rounds it. Not to be asked without a capacity."""
+        """Part of the capacity that is used, as upstream rounds it. Not to be asked without a capacity."""
         return 100 - min(self.available, self.capacity) * 100 // self.capacity
 
 

@@ -59,7 +59,7 @@ class ImageRecords:
 
     @property
     def all(self) -> Mapping[str, ImageRecord]:
-        """By image id."""
+        """Records of all images, by image id."""
         return self._state.images
 
     @property

@@ -17,8 +17,8 @@ from typing import Final
 import msgspec
 
 from ipc.api.v1.container import PullPolicy
+from ipc.eventloop.tasks import BackgroundTasks, with_progress
 from ipc.host.clock import Clock
-from ipc.host.tasks import BackgroundTasks, with_progress
 from ipc.kubecontainer.registry_login import Pull, PullAccount, PullOwner, RegistryLogin
 from ipc.messages import event_reasons
 from ipc.messages.base import PullEnded

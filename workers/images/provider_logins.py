@@ -12,10 +12,10 @@ import logging
 from collections.abc import Sequence
 from typing import Final
 
+from ipc.eventloop.tasks import BackgroundTasks
 from ipc.host.clock import Clock
-from ipc.host.plugin_process import PluginProcessError, ask_program
-from ipc.host.tasks import BackgroundTasks
 from ipc.kubecontainer.registry_login import PullAccount, RegistryLogin
+from ipc.process.plugin_process import PluginProcessError, ask_program
 from ipc.wire.credential_provider import CredentialProvider
 from workers.images.credentials import logins_for
 from workers.images.provider_answers import (

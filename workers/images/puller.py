@@ -8,8 +8,8 @@ from collections import deque
 from collections.abc import Awaitable, Callable
 from typing import Final
 
+from ipc.eventloop.tasks import BackgroundTasks
 from ipc.host.clock import Clock
-from ipc.host.tasks import BackgroundTasks
 from ipc.kubecontainer.registry_login import Pull, PullAccount, PullOwner, RegistryLogin
 from ipc.log.entry import line_about
 from ipc.messages.base import PullEnded, PullProgress

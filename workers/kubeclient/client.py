@@ -9,8 +9,8 @@ from collections.abc import AsyncGenerator, AsyncIterator, Mapping
 from typing import Final, Protocol
 from urllib.parse import urlencode, urlsplit
 
+from ipc.eventloop.loop_clock import loop_time
 from ipc.host.clock import Clock
-from ipc.host.loop_clock import loop_time
 from ipc.kubeconfig.types import ClusterAccess
 from ipc.wire.http_answer import TooLargeError
 from workers.kubeclient.connection import Address, Connection

@@ -14,7 +14,7 @@ from typing import Final, cast
 
 import msgspec
 
-from ipc.host.loop_clock import loop_time
+from ipc.eventloop.loop_clock import loop_time
 from ipc.wire.http_answer import HttpAnswer, whole_body
 
 MAX_HEAD_BYTES: Final = 64 * 1024

@@ -6,7 +6,6 @@ import asyncio
 from typing import Final
 
 from ipc.host.clock import Clock
-from ipc.host.plugin_process import PluginProcessError, ask_program
 from ipc.kubeconfig.exec_credential import (
     MAX_OUTPUT_BYTES,
     VARIABLE,
@@ -16,6 +15,7 @@ from ipc.kubeconfig.exec_credential import (
     exec_info,
 )
 from ipc.kubeconfig.types import ClusterAccess, ExecPlugin
+from ipc.process.plugin_process import PluginProcessError, ask_program
 
 DEADLINE_S: Final = 60.0
 """How long a plugin may run, in seconds. Upstream waits for ever."""

@@ -9,8 +9,8 @@ import random
 from collections.abc import Callable
 from typing import Final, Generic, NoReturn, TypeVar
 
-from ipc.host.loop_clock import loop_time
-from ipc.host.tasks import first_of
+from ipc.eventloop.loop_clock import loop_time
+from ipc.eventloop.tasks import first_of
 from ipc.log.last_words import LastWords
 from workers.kubeclient.errors import ClusterError
 from workers.kubeclient.protocol import Client, ReflectorSink

@@ -288,7 +288,7 @@ class ReflectorState:
             self._anew(now, error)
 
     def _later(self, now: float, error: ClusterError | None = None) -> None:
-        """The same again after a pause, which is at least as long as the server wants it."""
+        """Ask again after a pause, which is at least as long as the server wants it."""
         wanted_s = error.retry_after_s if isinstance(error, ApiError) else None
         self._pause_s = max(self._backoff.pause_s(now), min(wanted_s or 0.0, MAX_WANTED_PAUSE_S))
 

@@ -51,7 +51,7 @@ def sandbox_of(infra: ListedContainer) -> ListedPod:
 
 
 def sandbox_behind(infra: InspectedContainer) -> ListedPod:
-    """The same of one that was inspected: only its name leads to the pod's."""
+    """Sandbox of an infra container that was inspected: only its name leads to the pod's."""
     return ListedPod(
         id=infra.pod_id,
         name=infra.name.removesuffix(infra_name_of("")),

@@ -63,7 +63,7 @@ class Ownership(msgspec.Struct, frozen=True, kw_only=True):
         return self._signed(_SANDBOX, name, own)
 
     def signed_container(self, name: str, own: Mapping[str, str]) -> dict[str, str]:
-        """The same of the container of that name."""
+        """The labels of the container of that name, with their signature."""
         return self._signed(_CONTAINER, name, own)
 
     def owns_pod(self, found: ListedPod | InspectedPod) -> bool:

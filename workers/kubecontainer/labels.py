@@ -232,7 +232,7 @@ CONTAINER: Final[Table] = {
     "termination_message_policy": (TERMINATION_MESSAGE_POLICY, _WORD),
     "devices": (DEVICES, _DEVICES),
 }
-"""The same of a container."""
+"""Every label that is read from a container, and so written on every container."""
 
 
 def read_sandbox(found: Mapping[str, str]) -> SandboxLabels:

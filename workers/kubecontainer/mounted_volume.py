@@ -39,6 +39,6 @@ class VolumeError(Exception):
 
 
 def why(error: OSError) -> str:
-    """With the name of the file, when there is one."""
+    """Words of an error, with the name of the file when there is one."""
     words = error.strerror or str(error)
     return f"{os.fsdecode(error.filename)!r}: {words}" if isinstance(error.filename, str | bytes) else words

@@ -32,7 +32,7 @@ def infra_name(pod: Pod, attempt: int) -> str:
 
 
 def infra_name_of(sandbox: str) -> str:
-    """The same from the sandbox's name."""
+    """Name of the infra container of a sandbox, from the sandbox's name."""
     return f"{sandbox}_infra"
 
 
@@ -47,7 +47,7 @@ def sandbox_name_of(own: SandboxLabels) -> str:
 
 
 def container_name_of(own: ContainerLabels) -> str:
-    """The same of a container."""
+    """Name of a container, from its labels."""
     return f"{own.name}_{_sandbox_name_of(own)}"
 
 

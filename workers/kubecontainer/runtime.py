@@ -9,12 +9,13 @@ from __future__ import annotations
 import enum
 from collections.abc import AsyncIterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Final, Protocol
+from typing import Final, Protocol, TypedDict
 
 import msgspec
 
 from ipc.api.v1.status import LinuxContainerUser
 from ipc.host.id_ranges import IdRanges
+from ipc.text.json_types import Json
 from workers.kubecontainer.cgroup_reading import CgroupReading
 from workers.kubecontainer.image_service import ImageInfo, ImageService
 from workers.kubecontainer.slices import Slices
@@ -25,8 +26,17 @@ MAX_EXEC_OUTPUT_BYTES: Final = 10 * 1024
 EXEC: Final = "exec"
 """Name of `Runtime.exec_container` in a `RuntimeCallError`."""
 
-SpecDict = Mapping[str, Any]
+SpecDict = Json
 """A libpod SpecGenerator or PodSpecGenerator as JSON-ready data."""
+
+
+class OciMount(TypedDict):
+    """A mount of the OCI runtime specification: an entry of a SpecGenerator's ``mounts``."""
+
+    type: str
+    source: str
+    destination: str
+    options: list[str]
 
 
 class ErrorKind(enum.StrEnum):
@@ -276,7 +286,7 @@ class Runtime(ImageService, Protocol):
     async def kill_container(self, id: str, signal: str) -> None:
         """POST containers/{id}/kill?signal=. Not running or gone is success."""
 
-    async def update_container(self, id: str, resources: Mapping[str, Any]) -> None:
+    async def update_container(self, id: str, resources: Json) -> None:
         """POST containers/{id}/update: other limits and weights for a container that runs, as those of a SpecGenerator.
         Raises NOT_FOUND, WRONG_STATE (it does not run), INVALID, INTERNAL (the kernel refuses them)."""
 
@@ -389,4 +399,4 @@ class Runtime(ImageService, Protocol):
         """Give up connections. Calls in flight end by their own deadlines."""
 
     def counts(self) -> CallCounts:
-        """For the board."""
+        """Numbers of calls, for the board."""

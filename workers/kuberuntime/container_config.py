@@ -13,7 +13,7 @@ import msgspec
 from ipc.api.v1.container import Container, EphemeralContainer
 from ipc.kubecontainer.pod_status import RuntimePodStatus
 from workers.compute.types import ContainerStart
-from workers.env.downward import Whereabouts
+from workers.env.downward import PodPlacement
 from workers.env.environment import Environment, EnvironmentSources, make_environment, reads_files
 from workers.kubecontainer.config_error import ConfigError
 from workers.kubecontainer.image_reference import parse_image_reference
@@ -99,7 +99,7 @@ async def _environment(
     sources = EnvironmentSources(
         pod=inputs.of.pod,
         objects=inputs.of.objects,
-        where=Whereabouts(
+        where=PodPlacement(
             node_name=node.name,
             host_ips=node.host_ips(),
             pod_ips=inputs.sandbox.network.ips,

@@ -14,7 +14,7 @@ from typing import Final
 import msgspec
 
 from ipc.api.v1.container import Container, PullPolicy
-from ipc.host.tasks import BackgroundTasks
+from ipc.eventloop.tasks import BackgroundTasks
 from ipc.messages import event_reasons
 from ipc.messages.event_reasons import EventReason
 from workers.images.credentials import KeyedLogin, PullSecretError, logins_for, read_pull_secret

@@ -17,7 +17,7 @@ from typing import Final
 
 from ipc.api.v1.pod import Pod
 from ipc.api.v1.probe import LifecycleHandler
-from ipc.host.tasks import first_of
+from ipc.eventloop.tasks import first_of
 from ipc.kubecontainer.pod_status import SandboxState, SandboxStatus
 from ipc.messages import event_reasons
 from ipc.messages.pod_worker import SyncAction

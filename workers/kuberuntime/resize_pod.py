@@ -7,7 +7,6 @@ step that fails ends the resize; a later sync goes on with what is left of it. E
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
 
 import msgspec
 
@@ -22,6 +21,7 @@ from ipc.podresources.allocation import RESIZABLE, resizable_part
 from ipc.podresources.cgroup_config import NO_LIMIT, CgroupConfig, without_lost_limits
 from ipc.podresources.node_resources import NodeResources
 from ipc.podresources.pod_requests import MEMORY
+from ipc.text.json_types import Json, JsonObject
 from workers.cm.pod_cgroup import PAGE_BYTES, PodCgroup, pod_cgroup
 from workers.compute.resize import PodResize, ResizeStep, limit_problem, resize_steps
 from workers.kubecontainer.cgroup_reading import CgroupReading
@@ -76,7 +76,7 @@ def _holds(name: str, wanted: Mapping[str, int], seen: CgroupReading) -> bool:
     return seen.config.cpu_quota == wanted.get("quota")
 
 
-async def _restore(run: SyncRun, made: RuntimeContainerStatus, resources: Mapping[str, Any]) -> None:
+async def _restore(run: SyncRun, made: RuntimeContainerStatus, resources: Json) -> None:
     try:
         await run.act(run.runtime.update_container, made.id, resources)
     except RuntimeCallError as error:
@@ -148,7 +148,7 @@ class _Resizing:
         self._run.record.actuated(update.id, given)
         self._run.record.did(f"resized {resource} of {update.name}")
 
-    def _limits(self, update: ContainerUpdate, resource: str) -> dict[str, Any]:
+    def _limits(self, update: ContainerUpdate, resource: str) -> JsonObject:
         """Limits and weights of one resource, as the container would be made with them. A memory request alone is
         none, but for the part of the swap that goes with it."""
         found = find_container(self._pod.spec, update.name)

@@ -7,7 +7,6 @@ and its event, and stops no other container.
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 import msgspec
 
@@ -18,6 +17,7 @@ from ipc.kubecontainer.redaction import known_by, redacted
 from ipc.messages import event_reasons
 from ipc.messages.pod_worker import SyncAction
 from ipc.messages.sync_error import SyncError
+from ipc.text.json_types import JsonObject
 from workers.compute.types import ContainerStart
 from workers.images.manager import ImageError
 from workers.kubecontainer.config_error import ConfigError
@@ -47,7 +47,7 @@ class _Failed(Exception):
 class _Made(msgspec.Struct, frozen=True):
     """Spec and image of a container, for a look at it once it runs."""
 
-    spec: dict[str, Any]
+    spec: JsonObject
     image: ImageInfo
     """For certain the image of that name before it was made."""
 
@@ -134,7 +134,7 @@ class ContainerStarter:
         await run.event(event_reasons.CREATED_CONTAINER, "Container created", container.name)
         return msgspec.structs.replace(start, created_id=id)
 
-    async def _create_or_adopt(self, container: Container, config: ContainerConfig, spec: dict[str, Any]) -> str:
+    async def _create_or_adopt(self, container: Container, config: ContainerConfig, spec: JsonObject) -> str:
         """Raises RuntimeCallError, ImageError, SyncEnded."""
         run = self._run
         try:
@@ -156,7 +156,7 @@ class ContainerStarter:
         await remove_named(run, run.runtime.remove_container, spec["name"])
         return await self._make(container, spec)
 
-    async def _make(self, container: Container, spec: dict[str, Any]) -> str:
+    async def _make(self, container: Container, spec: JsonObject) -> str:
         """Raises RuntimeCallError, SyncEnded."""
         image = await self._manager.ascertain(container.image)
         id = await self._run.act(self._run.runtime.create_container, spec)

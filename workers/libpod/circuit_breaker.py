@@ -35,7 +35,7 @@ class Breaker:
 
     @property
     def pause_s(self) -> float:
-        """Until the next ping, in seconds."""
+        """Pause until the next ping, in seconds."""
         return float(min(PAUSE_INITIAL_S * 2.0 ** min(max(self.pings_lost - 1, 0), 16), PAUSE_MAX_S))
 
     @property

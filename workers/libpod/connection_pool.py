@@ -7,7 +7,7 @@ import contextlib
 from collections.abc import AsyncIterator, Callable
 from typing import Final
 
-from ipc.host.loop_clock import loop_time
+from ipc.eventloop.loop_clock import loop_time
 from workers.libpod.connection import Connection, NothingSentError
 
 STARTING_POLL_S: Final = 0.02

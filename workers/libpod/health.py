@@ -8,7 +8,7 @@ import logging
 from collections.abc import AsyncIterator, Awaitable, Callable
 from typing import Final
 
-from ipc.host.tasks import BackgroundTasks
+from ipc.eventloop.tasks import BackgroundTasks
 from ipc.shm.breaker_state import BreakerState
 from workers.kubecontainer.runtime import ErrorKind, RuntimeCallError
 from workers.libpod.circuit_breaker import MAX_FAILURES, Breaker
@@ -27,7 +27,7 @@ class Listener:
     """Callbacks about the service's health. They do nothing; to be derived from."""
 
     def breaker_changed(self, state: BreakerState) -> None:
-        """Once per change, and at the beginning."""
+        """Hear the breaker's state: at the beginning, and once per change."""
 
     def silent(self, why: str) -> None:
         """Podman has left several pings in a row unanswered; again with every further one."""

@@ -83,13 +83,13 @@ class ImageStore:
         self._list = list_of(monitor)
 
     def learn_layer(self, layer: str) -> None:
-        """The same from the directory of a container's own layer, ``<root>/<driver>/<id>/diff``."""
+        """Learn where images are from the directory of a container's own layer, ``<root>/<driver>/<id>/diff``."""
         if not self._is_known and (driver := Path(layer).parent.parent).name:
             self._is_known = True
             self._list = driver.with_name(f"{driver.name}-images") / _LIST
 
     def learn_root(self, root: str, driver: str) -> None:
-        """The same from what Podman says of itself."""
+        """Learn where images are from what Podman says of itself."""
         if not self._is_known:
             self._is_known = True
             self._list = Path(root, f"{driver}-images", _LIST)

@@ -84,7 +84,7 @@ class ProcessStreams:
         self._connection.end()
 
     async def output(self) -> AsyncIterator[Piece]:
-        """All of it, in pieces of at most CHUNK_BYTES. Raises ConnectionError when it breaks off in a frame.
+        """Output in pieces of at most CHUNK_BYTES, to its end. Raises ConnectionError when it breaks off in a frame.
 
         Elsewhere that is an end as any other: Podman closes the connection so when an input has come that nobody read.
         """

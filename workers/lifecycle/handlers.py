@@ -12,7 +12,7 @@ from typing import Final
 import msgspec
 
 from ipc.api.v1.probe import ExecAction, HTTPGetAction, LifecycleHandler
-from ipc.host.tasks import note_failure
+from ipc.eventloop.tasks import note_failure
 from ipc.messages.sync_error import SyncError
 from ipc.metrics import kubelet as metrics
 from ipc.shm.metric_cells import METERS

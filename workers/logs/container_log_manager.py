@@ -20,8 +20,8 @@ from typing import Final, Never
 
 import msgspec
 
+from ipc.eventloop.tasks import BackgroundTasks
 from ipc.host.clock import Clock
-from ipc.host.tasks import BackgroundTasks
 from ipc.kubecontainer.log_rotate_policy import LogRotatePolicy
 from ipc.kubecontainer.pod_status import ContainerState, RuntimeContainerStatus, RuntimePodStatus
 from workers.fs.directories import is_name
@@ -129,7 +129,7 @@ class ContainerLogManager:
     # --- looks ---
 
     async def run(self) -> Never:
-        """For ever."""
+        """Rotate logs that are due, for ever."""
         try:
             self._watch = GrowthWatch(self._grown)
         except OSError as error:
@@ -309,7 +309,7 @@ def _runs(container: RuntimeContainerStatus) -> bool:
 
 
 def pause_s(policy: LogRotatePolicy, size: int, grown: int, within_s: float) -> float:
-    """Until the next look at a log of that size that has grown by so many bytes within so many seconds."""
+    """Pause until the next look at a log of that size that has grown by so many bytes within so many seconds."""
     if math.isinf(within_s):
         return LEAST_PAUSE_S  # nothing is known of it yet
     if grown <= 0:

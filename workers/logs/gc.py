@@ -22,7 +22,7 @@ from typing import Final
 
 import msgspec
 
-from ipc.host.tasks import note_failure
+from ipc.eventloop.tasks import note_failure
 from ipc.messages import event_reasons
 from ipc.messages.base import EventReport, node_event
 from ipc.messages.node_worker import CollectLogs, LogsCollected
@@ -81,7 +81,7 @@ class LogGarbageCollector:
         self._wake.set()
 
     async def collect(self) -> None:
-        """For ever."""
+        """Answer requests for a collection of logs, for ever."""
         while True:
             await self._wake.wait()
             self._wake.clear()

@@ -107,7 +107,7 @@ class CompressedLogFile(LogFile):
         return max(0, lines - there)
 
     async def skip_to_time(self, since: float) -> None:
-        """Once through what is older: a block whose last line is too old is dropped whole."""
+        """Pass over what is older: a block whose last line is too old is dropped whole."""
         rest = b""
         while block := self.read():
             text = rest + block

@@ -11,9 +11,9 @@ a container has made of them stays until the next start of one, or until the pod
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 import msgspec
 
@@ -23,6 +23,7 @@ from ipc.api.v1.pod import Pod
 from ipc.host.private_directories import make_private
 from ipc.podresources.network_settings import NetworkSettings
 from workers.fs.regular_file import regular_file
+from workers.kubecontainer.runtime import OciMount
 from workers.logs.pod_dirs import pod_directory
 from workers.network import dns
 from workers.network.hostnames import pod_names
@@ -45,12 +46,12 @@ class PodFile(msgspec.Struct, frozen=True):
     path: Path
     destination: str
 
-    def bind(self) -> Mapping[str, Any]:
-        """For ``mounts``. ``z`` is for hosts with SELinux: the pod's containers share the file."""
+    def bind(self) -> OciMount:
+        """Mount of the file, for ``mounts``. ``z`` is for hosts with SELinux: the pod's containers share the file."""
         return file_mount(self.path, self.destination, "z")
 
 
-def file_mount(source: Path, destination: str, label: str) -> Mapping[str, Any]:
+def file_mount(source: Path, destination: str, label: str) -> OciMount:
     """A file of the host that a container may write to, as an OCI mount; ``label`` says who else may, with SELinux."""
     options = ["rbind", "rprivate", "rw", label]
     return {"type": "bind", "source": str(source), "destination": destination, "options": options}
@@ -107,7 +108,7 @@ def refresh_hosts(pods_dir: str, uid: str, text: str) -> bool:
     return True
 
 
-def mounted_files(container: Container, files: Iterable[PodFile]) -> tuple[Mapping[str, Any], ...]:
+def mounted_files(container: Container, files: Iterable[PodFile]) -> tuple[OciMount, ...]:
     """Binds of the files, without those whose path the container mounts itself."""
     own = {os.path.normpath(mount.mount_path) for mount in container.volume_mounts}
     return tuple(file.bind() for file in files if file.destination not in own)

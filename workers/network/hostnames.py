@@ -82,7 +82,7 @@ def nodename_for_kernel(names: PodNames, *, as_fqdn: bool) -> str:
 
 
 def truncate_hostname(name: str) -> str:
-    """At most MAX_HOSTNAME_CHARS, ending neither in a hyphen nor in a dot."""
+    """Cut a name to MAX_HOSTNAME_CHARS, so that it ends neither in a hyphen nor in a dot."""
     return name if len(name) <= MAX_HOSTNAME_CHARS else name[:MAX_HOSTNAME_CHARS].rstrip("-.")
 
 

@@ -10,8 +10,8 @@ import logging
 from collections.abc import Mapping
 from typing import Final
 
+from ipc.eventloop.tasks import note_failure
 from ipc.host.clock import Clock
-from ipc.host.tasks import note_failure
 from ipc.metrics import kubelet as metrics
 from ipc.shm.metric_cells import METERS
 from workers.kubecontainer.labels import read_uid

@@ -20,8 +20,8 @@ from typing import Final, Never
 
 import msgspec
 
+from ipc.eventloop.tasks import BackgroundTasks, note_failure
 from ipc.host.clock import Clock
-from ipc.host.tasks import BackgroundTasks, note_failure
 from ipc.kubecontainer.pod_status import RuntimePodStatus
 from ipc.log.entry import Subject, about
 from ipc.messages import event_reasons
@@ -43,6 +43,7 @@ from ipc.shm.trace import TRACER
 from ipc.wire.boot import ChildContext
 from workers.containers.exit_watch import RECORD_HOLDS_S
 from workers.containers.inspect_file import InspectFile
+from workers.containers.known_containers import KnownContainers
 from workers.kubecontainer.label_signatures import Ownership
 from workers.kubecontainer.look import decode_looks
 from workers.kubecontainer.overrides import is_in_motion
@@ -100,7 +101,7 @@ class GenericPLEG:
         self._noted: asyncio.Queue[str] = asyncio.Queue()
         """Uids of pods of which a monitor has recorded the end of a container."""
         self._inspect_file = InspectFile(settings.inspect_file)
-        self.observer = Observer(
+        self.known = KnownContainers(
             runtime,
             clock,
             ownership=Ownership(instance=settings.instance, key=settings.label_key),
@@ -109,10 +110,9 @@ class GenericPLEG:
             on_exit=self._exited,
             on_record=self._noted.put_nowait,
             on_forgotten=self._forgotten,
-            remembered=self._inspect_file.read(),
-            on_inspect=self._inspect_file.note_change,
+            on_change=self._inspect_file.note_change,
         )
-        self.known = self.observer.known
+        self.observer = Observer(runtime, clock, self.known, self._inspect_file.read())
         self._queue = ObserveQueue()
         self._schedule = RelistSchedule(settings.relist_period_s, settings.quiet_relist_period_s, rng)
         self._listings = BackgroundTasks()

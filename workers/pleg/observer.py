@@ -8,8 +8,8 @@ everything costs 0.5 ms per container and as many inspects (measured on 4.3.1; s
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterable, Mapping, Set
-from typing import Final, TypeVar
+from collections.abc import Iterable, Mapping, Set
+from typing import Final
 
 import msgspec
 
@@ -19,15 +19,12 @@ from workers.containers.known_containers import KnownContainers
 from workers.containers.runs import is_as_remembered
 from workers.kubecontainer import labels
 from workers.kubecontainer.convert import sandbox_behind
-from workers.kubecontainer.label_signatures import Ownership
 from workers.kubecontainer.labels import read_uid
-from workers.kubecontainer.overrides import STUCK_SLACK_S
 from workers.kubecontainer.runtime import (
     ErrorKind,
     InspectedContainer,
     ListedContainer,
     ListedPod,
-    RecordedEnd,
     Runtime,
     RuntimeCallError,
 )
@@ -47,8 +44,6 @@ from workers.pleg.touched import Doubts, Touched
 PODS_PER_YIELD: Final = 100
 """Pods of a relist that are evaluated before other tasks of the process run, the heartbeat among them: ten thousand in
 one go were half a second of CPU time, and much more on a host that is busy."""
-
-T = TypeVar("T", InspectedContainer, RecordedEnd)
 
 
 class Relisting(msgspec.Struct, frozen=True, kw_only=True):
@@ -72,39 +67,16 @@ class Observer:
         self,
         runtime: Runtime,
         clock: Clock,
-        *,
-        ownership: Ownership,
-        pod_logs_dir: str,
-        pods_dir: str,
-        on_exit: Callable[[str], None],
-        on_record: Callable[[str], None] | None = None,
-        on_forgotten: Callable[[str], None] = lambda uid: None,
+        known: KnownContainers,
         remembered: Mapping[str, InspectedContainer] | None = None,
-        on_inspect: Callable[[], None] = lambda: None,
-        stuck_slack_s: float = STUCK_SLACK_S,
     ) -> None:
-        """``on_exit`` gets the uid of a pod of which a process has just ended; ``on_record`` that of a pod of which the
-        end of a container was recorded, which `with_records` adds; ``on_forgotten`` that of a pod with a process whose
-        container Podman does not know any more. ``remembered`` has inspects by an earlier process, by id. After every
-        change of `settled` ``on_inspect`` is called."""
+        """``known`` are containers of that runtime by that clock, and the observer's alone to change. ``remembered``
+        has inspects by an earlier process, by id."""
         self._runtime = runtime
         self._clock = clock
-        self._ownership = ownership
-        self._pod_logs_dir = pod_logs_dir
+        self.known = known
         self._remembered = remembered or {}
         """Until the first relist."""
-        self.known = KnownContainers(
-            runtime,
-            clock,
-            ownership=ownership,
-            pod_logs_dir=pod_logs_dir,
-            pods_dir=pods_dir,
-            on_exit=on_exit,
-            on_record=on_record,
-            on_forgotten=on_forgotten,
-            on_change=on_inspect,
-            stuck_slack_s=stuck_slack_s,
-        )
         self._lost: LostAttempts | None = None
         self.touched = Touched()
         self._without_infra: set[str] = set()
@@ -165,7 +137,7 @@ class Observer:
         on."""
         ended = self.known.unconfirmed & self.known.of_pod(uid)
         listed, failures = await asyncio.gather(self._runtime.list_pods(uid), self.known.inspect(sorted(ended)))
-        pods = tuple(filter(self._ownership.owns_pod, listed))
+        pods = tuple(filter(self.known.ownership.owns_pod, listed))
         members = {id: state for pod in pods for id, state in pod.containers}
         outside = dict.fromkeys(self._outside_sandboxes.get(uid, ()), "")
         shown = {**outside, **members}
@@ -301,7 +273,8 @@ class Observer:
             if error.kind is not ErrorKind.NOT_FOUND:
                 raise
             return ()
-        return (msgspec.convert(found, ListedPod, from_attributes=True),) if self._ownership.owns_pod(found) else ()
+        is_ours = self.known.ownership.owns_pod(found)
+        return (msgspec.convert(found, ListedPod, from_attributes=True),) if is_ours else ()
 
     def _note_infras(self, uid: str, pods: Iterable[ListedPod]) -> None:
         """Note whether infra containers of ours stand for all of these sandboxes, which are the pod's."""
@@ -331,13 +304,13 @@ class Observer:
         status = self.known.status(uid, pods, ids, started_at)
         try:
             lost = self._lost.of(status) if self._lost is not None else {}
-            return with_start_errors(msgspec.structs.replace(status, lost_attempts=lost), self._pod_logs_dir)
+            return with_start_errors(msgspec.structs.replace(status, lost_attempts=lost), self.known.pod_logs_dir)
         except OSError as error:
             raise RuntimeCallError(ErrorKind.INTERNAL, "read the logs", str(error)) from error
 
     def _read_lost_attempts(self) -> LostAttempts:
         try:
-            return LostAttempts(self._pod_logs_dir)
+            return LostAttempts(self.known.pod_logs_dir)
         except OSError as error:
             raise RuntimeCallError(ErrorKind.INTERNAL, "read logged attempts", str(error)) from error
 

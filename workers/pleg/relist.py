@@ -24,7 +24,7 @@ with 100 pods of 2 containers, where the list took 105 ms)."""
 QUIET_SHARE: Final = 0.05
 """Part of the time that relists may take while nothing happens: a list of 20,000 containers takes Podman 12 s."""
 RESYNC_SHARE: Final = 0.25
-"""The same while a resync is due and none is requested."""
+"""Part of the time that relists may take while a resync is due and none is requested."""
 LISTING_PER_POD_S: Final = 0.01
 """How long a listing may take for each pod that it is to answer for: four times what asking for one takes. Podman walks
 the containers of everybody for it, and only the agent's own are counted."""

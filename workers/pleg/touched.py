@@ -96,7 +96,7 @@ class Touched:
             self._doubts[uid] = self._doubts.get(uid, NO_DOUBTS) | doubts
 
     def all(self) -> dict[str, Doubts]:
-        """By uid, for `listed_all`."""
+        """Doubts about every pod, by uid, for `listed_all`."""
         return dict(self._doubts)
 
     def listed_all(self, before: Mapping[str, Doubts], failed: Set[str]) -> None:

@@ -228,7 +228,7 @@ class _TlsWire:
         return await self._reader.read(_READ_BYTES)
 
     def abort(self) -> None:
-        """Without a farewell of TLS: nobody waits for the server's."""
+        """Close the connection without a farewell of TLS: nobody waits for the server's."""
         self._writer.transport.abort()
 
 

@@ -8,7 +8,7 @@ import errno
 import ipaddress
 import os
 import socket
-from typing import Any, Final
+from typing import Final
 
 import msgspec
 
@@ -27,7 +27,7 @@ MAX_HOST_CHARS: Final = 254
 MAX_LABEL_CHARS: Final = 63
 """Longest part of one between dots."""
 
-Address = tuple[Any, ...]
+Address = tuple[object, ...]
 """Address to which a socket of its family is connected."""
 
 

@@ -35,7 +35,7 @@ async def probe_exec(action: ExecAction, target: ProbeTarget, timeout_s: int, ru
 
 
 def expanded_command(command: Sequence[str], container: Container) -> list[str]:
-    """With the values that stand in the manifest itself; a variable from elsewhere counts as empty.
+    """Command with the values that stand in the manifest itself; a variable from elsewhere counts as empty.
 
     Mirrors ExpandContainerCommandOnlyStatic (pkg/kubelet/container/helpers.go). Raises ConfigError.
     """

@@ -9,7 +9,7 @@ from typing import Final
 from h2.exceptions import H2Error
 
 from ipc.api.v1.probe import GRPCAction
-from ipc.host.loop_clock import loop_time
+from ipc.eventloop.loop_clock import loop_time
 from ipc.text.durations import format_duration
 from ipc.text.gofmt import quoted
 from workers.podhttp.endpoints import Endpoint, connect, endpoint_of

@@ -190,7 +190,7 @@ class _Answer:
 
 
 def error_text(error: Exception) -> str:
-    """In grpc-go's words, as far as people know them."""
+    """Words of an error as grpc-go has them, as far as people know them."""
     if isinstance(error, ConnectionResetError) and error.errno is not None:
         return "read: connection reset by peer"
     return str(error) or type(error).__name__

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from ipc.api.v1.probe import HTTPGetAction
-from ipc.host.loop_clock import loop_time
+from ipc.eventloop.loop_clock import loop_time
 from ipc.text.gofmt import head, quoted
 from workers.podhttp import client
 from workers.podhttp.client import MAX_REQUESTS, TOO_MANY_REDIRECTS, BodyBroken, ExchangeFailed, exchange, following

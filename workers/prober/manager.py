@@ -18,9 +18,9 @@ import msgspec
 from ipc.api.v1.container import Container
 from ipc.api.v1.pod import Pod
 from ipc.api.v1.probe import Probe
+from ipc.eventloop.keyed_limiter import KeyedLimiter
+from ipc.eventloop.tasks import BackgroundTasks, FailureLog, restarted
 from ipc.host.clock import Clock
-from ipc.host.tasks import BackgroundTasks, FailureLog, restarted
-from ipc.host.turns import Turns
 from ipc.kubecontainer.pod_containers import every_container, field_path
 from ipc.kubecontainer.pod_status import ContainerState, RuntimePodStatus
 from ipc.kubecontainer.probe_results import NO_PROBE_RESULTS, ProbeResult, ProbeResults, ProbeType, probes_of
@@ -146,7 +146,7 @@ class _ProbedPod:
         self.probe_results = {id: probe_results for id, probe_results in self.probe_results.items() if id in ids}
 
     def wake(self, name: str | None = None) -> None:
-        """All its probes, or those of one container."""
+        """Wake all probes of the pod, or those of one container."""
         for prober in self.probers.values():
             if name in (None, prober.container.name):
                 prober.wake.set()
@@ -172,7 +172,7 @@ class PodProber:
         self._send = send
         self._rng = rng
         self._pods: dict[str, _ProbedPod] = {}
-        self._capacity = Turns(own=PROBES_OF_A_POD, common=MAX_MORE_PROBES)
+        self._capacity = KeyedLimiter(own=PROBES_OF_A_POD, common=MAX_MORE_PROBES)
         self._tasks = BackgroundTasks()
 
     # --- commands ---
@@ -268,13 +268,13 @@ class PodProber:
     async def _probe(self, pod: _ProbedPod, prober: _Prober, view: RuntimePodStatus) -> None:
         target = prober.state.target
         assert target is not None
-        give_back = await self._capacity.take(pod.command.uid)
+        release = await self._capacity.acquire(pod.command.uid)
         began = self._clock.now().mono
         try:
             with TRACER.span(f"probe: {prober.type}", pod.command.uid):
                 outcome = await self._try(prober, self._target(prober, target, view))
         finally:
-            give_back()
+            release()
         said = RESULTS[outcome.answer] if isinstance(outcome, ProbeOutcome) else ProbeResult.UNKNOWN
         took_s, command = self._clock.now().mono - began, pod.command
         self._board.probes.count(command.row, command.uid, prober.container.name, prober.type, COUNTED_AS[said], took_s)

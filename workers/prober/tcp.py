@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ipc.api.v1.probe import TCPSocketAction
-from ipc.host.loop_clock import loop_time
+from ipc.eventloop.loop_clock import loop_time
 from workers.podhttp.endpoints import connect, dial_text, endpoint_of
 from workers.podhttp.pod_network import Dialer
 from workers.prober.outcome import Answer, ProbeOutcome, ProbeTarget

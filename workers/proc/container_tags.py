@@ -13,13 +13,13 @@ import hashlib
 import time
 from collections.abc import Collection
 from functools import partial
-from typing import Any, Final
+from typing import Final
 
 import msgspec
 
 from workers.proc import procfs
 from workers.proc.pidfd import kill_if
-from workers.proc.rlimit_tag import TAG_LIMIT, locks_limit
+from workers.proc.rlimit_tag import TAG_LIMIT, PosixRlimit, locks_limit
 
 MAX_ROUNDS: Final = 16
 """Most scans of all processes of the host: a process that was forked during one scan is found by the next."""
@@ -34,8 +34,9 @@ class ContainerTag(msgspec.Struct, frozen=True):
     soft: int
     hard: int
 
-    def rlimit(self) -> dict[str, Any]:
-        """As Podman wants it in a SpecGenerator: without the ``RLIMIT_`` of the OCI runtime specification."""
+    def rlimit(self) -> PosixRlimit:
+        """The tag as Podman wants a limit in a SpecGenerator: without the ``RLIMIT_`` of the OCI runtime
+        specification."""
         return {"type": TAG_LIMIT.removeprefix("RLIMIT_").lower(), "soft": self.soft, "hard": self.hard}
 
 

@@ -47,7 +47,7 @@ def open_process(container: InspectedContainer) -> int | None:
 
 
 def open_known_process(process: ContainerProcess) -> int | None:
-    """The same of a process of which the start is known."""
+    """Open a pidfd of a process of which the start is known."""
     pidfd = open_pidfd(process.pid)
     if pidfd is None:
         return None

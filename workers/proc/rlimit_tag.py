@@ -10,7 +10,7 @@ are read in /proc/PID/limits, which is open to everybody.
 from __future__ import annotations
 
 import re
-from typing import Final
+from typing import Final, TypedDict
 
 from workers.proc import procfs
 
@@ -19,6 +19,14 @@ TAG_LIMIT: Final = "RLIMIT_LOCKS"
 MAX_LIMITS_BYTES: Final = 8192
 """Bytes that are read of a file /proc/PID/limits."""
 _LIMIT: Final = re.compile(rb"^Max file locks +(\d+) +(\d+) ", re.MULTILINE)
+
+
+class PosixRlimit(TypedDict):
+    """A resource limit as the OCI runtime specification has it, and Podman."""
+
+    type: str
+    soft: int
+    hard: int
 
 
 def locks_limit(pid: int) -> tuple[int, int] | None:

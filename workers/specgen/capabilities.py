@@ -9,7 +9,7 @@ does not say otherwise: nearly CRI-O's, and containerd's without AUDIT_WRITE, MK
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any, Final
+from typing import Final
 
 from ipc.api.v1.security import Capabilities
 
@@ -24,7 +24,7 @@ KNOWN: Final = frozenset(_KNOWN.split())
 """capabilities(7). Podman leaves out those that the kernel does not have."""
 
 
-def capability_changes(capabilities: Capabilities) -> dict[str, Any]:
+def capability_changes(capabilities: Capabilities) -> dict[str, list[str]]:
     """Fields ``cap_add`` and ``cap_drop`` of a SpecGenerator; a name that Podman does not know fails the create."""
     add, drop = _names(capabilities.add), _names(capabilities.drop)
     single, dropped = add - {ALL}, drop - {ALL}
@@ -36,7 +36,7 @@ def capability_changes(capabilities: Capabilities) -> dict[str, Any]:
     return _changes({ALL} if ALL in add else single - dropped, dropped)
 
 
-def _changes(add: Iterable[str], drop: Iterable[str]) -> dict[str, Any]:
+def _changes(add: Iterable[str], drop: Iterable[str]) -> dict[str, list[str]]:
     changes = {"cap_add": sorted(add), "cap_drop": sorted(drop)}
     return {name: names for name, names in changes.items() if names}
 

@@ -8,7 +8,7 @@ must not show (`supervisor.admission.predicates` reports it).
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Final
+from typing import Final, TypeVar
 
 from ipc.api.v1.base import ResourceList
 from ipc.api.v1.container import Container
@@ -25,30 +25,32 @@ from ipc.podresources.node_resources import CfsQuota, NodeResources
 from ipc.podresources.pod_cgroups import pod_slice
 from ipc.podresources.pod_requests import CPU, MEMORY, amount
 from ipc.podresources.swap import swap_limit
+from ipc.text.json_types import JsonObject
 from workers.specgen.oom_score import oom_score_adj, within_reach
 
+V = TypeVar("V", bound="int | None")
 SWAP_MAX: Final = "memory.swap.max"
 KILLED_AS_A_WHOLE: Final = {"memory.oom.group": "1"}
 """Podman takes it among the limits; of the `unified` that its SpecGenerator has, too, it makes nothing."""
 
 
-def container_resources(pod: Pod, container: Container, node: NodeResources) -> dict[str, Any]:
+def container_resources(pod: Pod, container: Container, node: NodeResources) -> JsonObject:
     """Fields of a SpecGenerator."""
     limits = effective_limits(pod.spec.resources, container.resources)
     swap_bytes = swap_limit(pod, container, node)
     memory = _memory(limits, swap_bytes)
-    asked: dict[str, Mapping[str, Any]] = {
+    asked: dict[str, Mapping[str, int]] = {
         "cpu": _cpu(container.resources.requests, limits, node.cfs),
         "memory": memory,
         "pids": {"limit": node.pod_pids_limit} if node.pod_pids_limit else {},
     }
-    given = {name: values for name, values in asked.items() if values and name in node.controllers}
+    given: dict[str, Mapping[str, int | str]] = {**_delegated(asked, node)}
     if unified := _unified(node, swap_bytes, is_limited="memory" in given):
         given["unified"] = unified
     return {**({"resource_limits": given} if given else {}), **_oom_score(pod, container, node)}
 
 
-def sandbox_resources(pod: Pod, node: NodeResources) -> dict[str, Any]:
+def sandbox_resources(pod: Pod, node: NodeResources) -> JsonObject:
     """Fields of a PodSpecGenerator about the cgroup of the whole pod, which there is where systemd manages them. Podman
     makes one of its own and gives it `pod_resources`, unless the pod has a slice. In that each container is put by
     itself: a pod's cgroup within slices within slices is where Podman 5 does not look for it."""
@@ -62,23 +64,32 @@ def container_parent(pod: Pod, node: NodeResources) -> dict[str, str]:
     return {"cgroup_parent": pod_slice(node.pod_cgroups, pod)} if node.pod_cgroups is not None else {}
 
 
-def pod_resources(pod: Pod, node: NodeResources) -> dict[str, Any]:
+def pod_resources(pod: Pod, node: NodeResources) -> JsonObject:
     """Resources of the cgroup of a whole pod, as a PodSpecGenerator has them (`pod_cgroup_config`). The weights of
     containers count within it."""
-    config = pod_cgroup_config(pod, node.cfs)
-    is_limited = config.cpu_quota not in (None, NO_LIMIT)
-    quota = {"quota": config.cpu_quota, "period": config.cpu_period} if is_limited else {}
-    asked: dict[str, Mapping[str, Any]] = {
-        "cpu": {"shares": config.cpu_shares, **quota},
-        "memory": {"limit": config.memory} if config.memory else {},
-    }
-    given = {name: values for name, values in asked.items() if values and name in node.controllers}
+    given = _pod_limits(pod, node)
     return {"resource_limits": given} if given else {}
 
 
+def _pod_limits(pod: Pod, node: NodeResources) -> dict[str, Mapping[str, int | None]]:
+    config = pod_cgroup_config(pod, node.cfs)
+    is_limited = config.cpu_quota not in (None, NO_LIMIT)
+    quota = {"quota": config.cpu_quota, "period": config.cpu_period} if is_limited else {}
+    asked: dict[str, Mapping[str, int | None]] = {
+        "cpu": {"shares": config.cpu_shares, **quota},
+        "memory": {"limit": config.memory} if config.memory else {},
+    }
+    return _delegated(asked, node)
+
+
+def _delegated(asked: Mapping[str, Mapping[str, V]], node: NodeResources) -> dict[str, Mapping[str, V]]:
+    """Values of those controllers that are there for this user."""
+    return {name: values for name, values in asked.items() if values and name in node.controllers}
+
+
 def pod_cgroup_values(pod: Pod, node: NodeResources) -> CgroupConfig:
-    """The same as values of the cgroup's files, for one that there is."""
-    given = pod_resources(pod, node).get("resource_limits", {})
+    """Resources of the cgroup of a whole pod, as values of the files of one that there is."""
+    given = _pod_limits(pod, node)
     cpu, memory = given.get("cpu", {}), given.get("memory", {})
     return CgroupConfig(
         memory=memory.get("limit"),

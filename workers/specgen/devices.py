@@ -8,12 +8,13 @@ runtime does not manage for a device that Podman has resolved.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import Any, Final
+from typing import Final
 
 from ipc.api.v1.container import Container
 from ipc.podresources.devices import DeviceEdits, DeviceMount, Devices
 from ipc.podresources.pod_requests import amount
 from workers.kubecontainer.config_error import ConfigError
+from workers.kubecontainer.runtime import OciMount
 
 _IS_DEVICE: Final = "dev"
 """Option of a mount: device nodes below it may be opened."""
@@ -35,7 +36,7 @@ def device_edits(container: Container, given: Mapping[str, tuple[str, ...]], kno
     )
 
 
-def device_mounts(edits: DeviceEdits) -> Iterator[Mapping[str, Any]]:
+def device_mounts(edits: DeviceEdits) -> Iterator[OciMount]:
     """Entries of ``mounts``."""
     return map(_mount, edits.mounts)
 
@@ -57,7 +58,7 @@ def _edits(known: Devices, resource: str, name: str) -> DeviceEdits:
     return device.edits
 
 
-def _mount(mount: DeviceMount) -> Mapping[str, Any]:
+def _mount(mount: DeviceMount) -> OciMount:
     options = mount.options or ("rw",)
     return {
         "type": "bind",

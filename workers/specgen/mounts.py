@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, Final
+from typing import Final, TypedDict
 
 import msgspec
 
@@ -18,6 +18,7 @@ from ipc.api.v1.container import Container, VolumeMount
 from workers.env.expansion import expand_sub_path_expr
 from workers.kubecontainer.config_error import ConfigError
 from workers.kubecontainer.mounted_volume import MountedVolume
+from workers.kubecontainer.runtime import OciMount
 
 _PROPAGATION: Final[Mapping[str | None, str]] = {
     None: "rprivate",
@@ -28,13 +29,25 @@ _PROPAGATION: Final[Mapping[str | None, str]] = {
 """translateMountPropagation."""
 
 
+class _ImageVolume(TypedDict):
+    Source: str
+    Destination: str
+    ReadWrite: bool
+
+
+class _NamedVolume(TypedDict):
+    Name: str
+    Dest: str
+    Options: list[str]
+
+
 class Mounts(msgspec.Struct, frozen=True, kw_only=True):
     """Fields of a SpecGenerator."""
 
-    binds: tuple[Mapping[str, Any], ...] = ()
+    binds: tuple[OciMount, ...] = ()
     """``mounts``: OCI mounts of paths of the host."""
-    image_volumes: tuple[Mapping[str, Any], ...] = ()
-    volumes: tuple[Mapping[str, Any], ...] = ()
+    image_volumes: tuple[_ImageVolume, ...] = ()
+    volumes: tuple[_NamedVolume, ...] = ()
     """Podman's named volumes."""
 
 
@@ -94,20 +107,20 @@ def is_recursively_read_only(mount: VolumeMount) -> bool:
     return True
 
 
-def _bind(mount: VolumeMount, volume: MountedVolume, source: Path | None) -> Mapping[str, Any]:
+def _bind(mount: VolumeMount, volume: MountedVolume, source: Path | None) -> OciMount:
     """``z``, on hosts with SELinux, lets all containers of the pod use what the agent has made for them."""
     label = [] if volume.is_foreign or volume.claim or volume.image else ["z"]
     options = ["rbind", *_rights(mount, volume), *label]
     return {"type": "bind", "source": str(source), "destination": _destination(mount), "options": options}
 
 
-def _named_volume(mount: VolumeMount, volume: MountedVolume) -> Mapping[str, Any]:
+def _named_volume(mount: VolumeMount, volume: MountedVolume) -> _NamedVolume:
     """``nocopy``: a volume has what was written to it, not what the image has at its place."""
     options = [*_rights(mount, volume), "nocopy"]
     return {"Name": volume.claim, "Dest": _destination(mount), "Options": options}
 
 
-def _image_volume(mount: VolumeMount, volume: MountedVolume) -> Mapping[str, Any]:
+def _image_volume(mount: VolumeMount, volume: MountedVolume) -> _ImageVolume:
     """A mount of the whole image: a sub-path is bound instead."""
     return {"Source": volume.image, "Destination": _destination(mount), "ReadWrite": False}
 

@@ -21,7 +21,7 @@ BEST_EFFORT: Final = 1000
 
 
 def oom_score_adj(pod: Pod, container: Container, memory_capacity: int) -> int:
-    """As upstream would have it on a node of so many bytes."""
+    """Score of a container as upstream computes it, on a node of so many bytes."""
     qos_class = compute_pod_qos(pod)
     if pod.spec.priority_class_name == SYSTEM_NODE_CRITICAL or qos_class == "Guaranteed":
         return GUARANTEED

@@ -6,13 +6,14 @@ Mirrors generatePodSandboxConfig (pkg/kubelet/kuberuntime/kuberuntime_sandbox.go
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Final
 
 import msgspec
 
 from ipc.api.v1.container import Container
 from ipc.api.v1.pod import Pod
 from ipc.podresources.network_settings import BRIDGE, NetworkSettings
+from ipc.text.json_types import JsonObject
 from workers.network.hostnames import kernel_hostname, pod_names, truncate_hostname
 
 _HOST: Final = {"nsmode": "host"}
@@ -27,7 +28,7 @@ class PortMapping(msgspec.Struct, frozen=True, kw_only=True):
     protocol: str
 
 
-def sandbox_namespaces(pod: Pod, settings: NetworkSettings) -> dict[str, Any]:
+def sandbox_namespaces(pod: Pod, settings: NetworkSettings) -> JsonObject:
     """Fields of a PodSpecGenerator. Raises HostnameError.
 
     Podman keeps no hosts file: the pod's is ours (`workers.network.etc_mounts`).
@@ -36,14 +37,14 @@ def sandbox_namespaces(pod: Pod, settings: NetworkSettings) -> dict[str, Any]:
     return {"shared_namespaces": _shared(pod), "no_manage_hosts": True, **network}
 
 
-def container_namespaces(pod: Pod, target_pid: int) -> dict[str, Any]:
+def container_namespaces(pod: Pod, target_pid: int) -> JsonObject:
     """Fields of a SpecGenerator: what a container does not have from its sandbox.
 
     ``target_pid`` is that of a process whose PID namespace it shares, by its path, as CRI runtimes do; 0 gives it one
     of its own. Named by its container instead, the other one would be a dependency for Podman: started with this one
     when it has ended, and not removable before this one. A pod with one PID namespace has no other to share.
     """
-    namespaces: dict[str, Any] = {"ipcns": _HOST} if pod.spec.host_ipc else {}
+    namespaces: dict[str, object] = {"ipcns": _HOST} if pod.spec.host_ipc else {}
     if pod.spec.host_pid:
         return {**namespaces, "pidns": _HOST}
     if target_pid and not leaves_processes(pod):
@@ -68,13 +69,13 @@ def _shared(pod: Pod) -> list[str]:
     return [name for name, is_shared in shared.items() if is_shared]
 
 
-def _hosts_network(pod: Pod) -> dict[str, Any]:
+def _hosts_network(pod: Pod) -> dict[str, object]:
     """The host name is that of the infra container alone, which nobody sees. Without one Podman gives it the name of
     the sandbox, and the kernel refuses a long one."""
     return {"netns": _HOST, "hostname": truncate_hostname(pod.metadata.name)}
 
 
-def _own_network(pod: Pod, settings: NetworkSettings) -> dict[str, Any]:
+def _own_network(pod: Pod, settings: NetworkSettings) -> dict[str, object]:
     published = [m for c in pod.spec.containers for m in make_port_mappings(c) if m.host_port]
     return {
         "hostname": kernel_hostname(pod, settings.cluster_domain),
@@ -85,10 +86,10 @@ def _own_network(pod: Pod, settings: NetworkSettings) -> dict[str, Any]:
     }
 
 
-def _mode(pod: Pod, settings: NetworkSettings) -> dict[str, Any]:
+def _mode(pod: Pod, settings: NetworkSettings) -> dict[str, object]:
     if not settings.mode:
         return {}
-    netns = {"netns": {"nsmode": settings.mode}}
+    netns: dict[str, object] = {"netns": {"nsmode": settings.mode}}
     if settings.mode != BRIDGE or not settings.bridge:
         return netns
     return {**netns, "Networks": {settings.bridge: {"aliases": _aliases(pod, settings)}}}

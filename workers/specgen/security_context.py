@@ -7,13 +7,15 @@ is the sandbox's, which runs under Podman's defaults.
 
 from __future__ import annotations
 
-from typing import Any, Final
+from collections.abc import Mapping
+from typing import Final
 
 from ipc.api.v1.container import Container
 from ipc.api.v1.pod import Pod
 from ipc.api.v1.security import SecurityContext, SELinuxOptions
 from ipc.kubecontainer.user_namespaces import has_own_ids, ids_of_pod
 from ipc.podresources.sysctls import dotted
+from ipc.text.json_types import JsonObject
 from workers.kubecontainer.config_error import ConfigError
 from workers.specgen.capabilities import capability_changes
 from workers.specgen.effective_security import effective_security_context, pod_security_context
@@ -23,7 +25,7 @@ MASKED_PATHS: Final = ("/proc/asound", "/proc/interrupts", "/sys/devices/virtual
 """Paths that upstream masks (pkg/securitycontext/util.go, defaultMaskedPaths) and Podman 4.3 does not."""
 
 
-def sandbox_security(pod: Pod) -> dict[str, Any]:
+def sandbox_security(pod: Pod) -> JsonObject:
     """Fields of a PodSpecGenerator. Sysctls by their names with dots, as upstream hands them to its runtime."""
     sysctls = {dotted(sysctl.name): sysctl.value for sysctl in pod_security_context(pod).sysctls}
     return {**({"sysctl": sysctls} if sysctls else {}), **_user_namespace(pod)}
@@ -31,11 +33,11 @@ def sandbox_security(pod: Pod) -> dict[str, Any]:
 
 def container_security(
     pod: Pod, container: Container, user: str = "", seccomp: SeccompSettings | None = None
-) -> dict[str, Any]:
+) -> JsonObject:
     """Fields of a SpecGenerator. ``user`` is what `workers.specgen.container_user` has found; empty leaves it to the
     image."""
     context = effective_security_context(pod, container)
-    fields: dict[str, Any] = {
+    fields: dict[str, object] = {
         "user": user,
         "groups": [str(group) for group in supplemental_groups(pod)],
         "seccomp_profile_path": seccomp_profile_path(context, seccomp or SeccompSettings()),
@@ -63,7 +65,7 @@ def supplemental_groups(pod: Pod) -> tuple[int, ...]:
     return tuple(dict.fromkeys((*own, *context.supplemental_groups)))
 
 
-def _user_namespace(pod: Pod) -> dict[str, Any]:
+def _user_namespace(pod: Pod) -> dict[str, object]:
     """Ids that no other such pod has at the time, chosen by Podman (``--userns=auto``).
 
     The service takes the mode and the mapping apart from one another: with the mode alone it makes a pod that has no
@@ -78,14 +80,14 @@ def _user_namespace(pod: Pod) -> dict[str, Any]:
     }
 
 
-def _masks(context: SecurityContext) -> dict[str, Any]:
+def _masks(context: SecurityContext) -> dict[str, list[str]]:
     """Podman masks nothing of a privileged container by itself, and containerd nothing at all."""
     if context.privileged:
         return {}
     return {"unmask": ["ALL"]} if context.proc_mount == "Unmasked" else {"mask": list(MASKED_PATHS)}
 
 
-def _rights(context: SecurityContext) -> dict[str, Any]:
+def _rights(context: SecurityContext) -> Mapping[str, object]:
     """A privileged container has every capability, whatever is added."""
     if context.privileged:
         return {"privileged": True}

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import Any, Final
+from typing import Final, TypedDict
 
 import msgspec
 
@@ -20,10 +20,12 @@ from ipc.podresources.allocation import resizable_part
 from ipc.podresources.devices import Devices
 from ipc.podresources.network_settings import NetworkSettings
 from ipc.podresources.node_resources import NodeResources
+from ipc.text.json_types import JsonObject
 from workers.env.expansion import expand_all
 from workers.kubecontainer.label_signatures import Ownership
 from workers.kubecontainer.labels import DEFAULT_GRACE_PERIOD_S, ContainerLabels, SandboxLabels, write
 from workers.kubecontainer.naming import container_name, infra_name, sandbox_name
+from workers.kubecontainer.runtime import OciMount
 from workers.kubecontainer.signal_names import signal_number
 from workers.network.etc_mounts import PodFile, file_mount, mounted_files
 from workers.podhttp.hook_ports import with_port_number
@@ -52,7 +54,7 @@ def pod_spec(
     network: NetworkSettings = _PODMANS_CHOICE,
     node: NodeResources = _UNKNOWN_NODE,
     active_since: str = "",
-) -> dict[str, Any]:
+) -> JsonObject:
     """Body of POST pods/create: the sandbox, whose infra container holds its namespaces. Raises HostnameError.
 
     By the pid file the monitor is found (`workers.libpod.infra_look`); its path on the monitor's command line
@@ -85,7 +87,17 @@ def _sandbox_labels(pod: Pod, instance: str, attempt: int, active_since: str) ->
     )
 
 
-def _pod_labels(pod: Pod, instance: str) -> dict[str, Any]:
+class _PodLabels(TypedDict):
+    """Labels that the sandbox and the containers of a pod have alike."""
+
+    instance: str
+    pod_name: str
+    pod_namespace: str
+    pod_uid: str
+    grace_period_s: int
+
+
+def _pod_labels(pod: Pod, instance: str) -> _PodLabels:
     grace_period_s = pod.spec.termination_grace_period_seconds
     return {
         "instance": instance,
@@ -130,7 +142,7 @@ class ContainerConfig(msgspec.Struct, frozen=True, kw_only=True):
     """Pid on the host of the process whose PID namespace it shares; 0 gives it one of its own, or the pod's."""
 
 
-def container_spec(pod: Pod, container: Container, config: ContainerConfig) -> dict[str, Any]:
+def container_spec(pod: Pod, container: Container, config: ContainerConfig) -> JsonObject:
     """Body of POST containers/create.
 
     Podman adds the environment of the image below that of the config. Raises ConfigError.
@@ -178,7 +190,7 @@ def _process(container: Container, config: ContainerConfig) -> dict[str, list[st
     return {"entrypoint": command, "command": args}
 
 
-def _binds(container: Container, config: ContainerConfig) -> list[Mapping[str, Any]]:
+def _binds(container: Container, config: ContainerConfig) -> list[OciMount]:
     """``Z`` is for hosts with SELinux: the file is for this container alone."""
     binds = [*config.mounts.binds, *mounted_files(container, config.files)]
     if config.termination_log is None:
@@ -192,7 +204,7 @@ def _stop_signal(container: Container) -> dict[str, int]:
     return {"stop_signal": signal_number(name)} if name else {}
 
 
-def _host_name(config: ContainerConfig) -> dict[str, Any]:
+def _host_name(config: ContainerConfig) -> dict[str, object]:
     """In a UTS namespace of the container's own: to those that share one Podman gives a HOSTNAME that wins over
     the manifest's and the image's, with which many a server says where it listens."""
     return {"utsns": {"nsmode": "private"}, "hostname": config.hostname} if config.hostname else {}
@@ -230,7 +242,7 @@ def _container_labels(pod: Pod, container: Container, config: ContainerConfig) -
     )
 
 
-def _process_tag(pod: Pod, container: Container, config: ContainerConfig) -> dict[str, Any]:
+def _process_tag(pod: Pod, container: Container, config: ContainerConfig) -> dict[str, object]:
     """Tag by which the container's processes are known when it has ended."""
     if not leaves_processes(pod, config.target_pid):
         return {}
@@ -242,6 +254,6 @@ def _pre_stop(container: Container) -> LifecycleHandler | None:
     return with_port_number(hook, container) if hook is not None else None
 
 
-def _given(**fields: Iterable[Any]) -> dict[str, Any]:
+def _given(**fields: Iterable[object]) -> dict[str, object]:
     """Fields that are not empty; absent ones are the image's."""
     return {name: value if isinstance(value, str) else list(value) for name, value in fields.items() if value}

@@ -33,7 +33,7 @@ def read(path: str) -> bytes | None:
 
 
 def read_record(path: str) -> bytes | None:
-    """The same of a file that the kernel makes in one piece, such as a cgroup's memory.stat: one read has it all."""
+    """Content of a file that the kernel makes in one piece, such as a cgroup's memory.stat: one read has it all."""
     return _read(path, RECORD_BYTES)
 
 
@@ -66,7 +66,7 @@ def keyed(text: bytes | None, separator: bytes | None = None) -> Mapping[str, in
 
 
 def pairs(text: bytes | None) -> Mapping[bytes, bytes]:
-    """The same of a file that has nothing else, such as a cgroup's memory.stat, in a fraction of the time."""
+    """Words of a file that has nothing but pairs, such as a cgroup's memory.stat, in a fraction of the time."""
     words = (text or b"").split()
     return dict(zip(words[::2], words[1::2], strict=False))
 

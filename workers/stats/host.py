@@ -91,8 +91,8 @@ def read_io(time: float) -> Io | None:
 
 
 def read_process_limit(time: float) -> ProcessLimit:
-    """As pkg/kubelet/stats/pidlimit/pidlimit_linux.go: the lower of pid_max and threads-max, and the tasks that there
-    are (the fourth field of /proc/loadavg)."""
+    """Limit of processes as pkg/kubelet/stats/pidlimit/pidlimit_linux.go has it: the lower of pid_max and threads-max,
+    and the tasks that there are (the fourth field of /proc/loadavg)."""
     limits = [flat_files.number(flat_files.read(f"/proc/sys/kernel/{name}")) for name in ("pid_max", "threads-max")]
     known = [limit for limit in limits if limit is not None]
     fields = (flat_files.read("/proc/loadavg") or b"").split()

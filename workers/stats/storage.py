@@ -142,7 +142,7 @@ class UserFileSystems:
         self._hanging: dict[str, threading.Thread] = {}
 
     def of(self, path: str, time: float) -> FileSystem | None:
-        """As `file_system`; None too when it does not answer within `ANSWER_S`, or so many hang already."""
+        """Figures as of `file_system`; None too when it does not answer within `ANSWER_S`, or so many hang already."""
         self._hanging = {path: thread for path, thread in self._hanging.items() if thread.is_alive()}
         if path in self._hanging or len(self._hanging) >= MAX_HANGING:
             return None

@@ -42,7 +42,7 @@ class PodTarget(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def members(self) -> tuple[ContainerTarget, ...]:
-        """All that runs, the infra container last."""
+        """Every container that runs, the infra container last."""
         return (*self.containers, self.infra) if self.infra is not None else self.containers
 
 

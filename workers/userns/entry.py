@@ -15,7 +15,7 @@ import json
 import os
 import sys
 from collections.abc import Callable, Mapping
-from typing import Any, Final
+from typing import Final
 
 if __name__ == "__main__":
     sys.path.append(os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)))))
@@ -29,7 +29,7 @@ from workers.userns.steps.removal import remove
 from workers.userns.steps.syscalls import Refused
 from workers.userns.steps.user import give_to_user
 
-STEPS: Final[Mapping[str, Callable[..., Any]]] = {
+STEPS: Final[Mapping[str, Callable[..., object]]] = {
     step.__name__: step
     for step in (
         *(mount_tmpfs, bind, bind_image, give_to_group, give_to_user, read_file, remove),
@@ -39,7 +39,7 @@ STEPS: Final[Mapping[str, Callable[..., Any]]] = {
 
 
 def main() -> None:
-    done: list[Any] = []
+    done: list[object] = []
     error = ""
     for name, arguments in json.load(sys.stdin):
         try:

@@ -28,7 +28,7 @@ MAX_WORDS_CHARS: Final = 4096
 
 _PROGRAM: Final = Path(__file__).with_name("entry.py")
 
-Step = tuple[str, Mapping[str, Any]]
+Step = tuple[str, Mapping[str, object]]
 """A function of `workers.userns.entry`, and its arguments."""
 
 

@@ -34,7 +34,7 @@ class VolumeDeleter:
         self._requests.put_nowait(request)
 
     async def run(self) -> None:
-        """For ever."""
+        """Delete contents of volumes as that is asked for, for ever."""
         while True:
             request = await self._requests.get()
             problem = await asyncio.to_thread(delete, request.path, self._unshare)

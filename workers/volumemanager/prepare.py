@@ -82,31 +82,19 @@ async def prepare_mounts(
 ) -> Mounts:
     """The mounts of a container that is about to be made, out of its pod's ``volumes``. Raises ConfigError,
     SyncEnded."""
-    try:
-        return await _prepare(run, host, pod, container, volumes, environment)
-    except OSError as error:
-        raise ConfigError(f'volumes of container "{container.name}": {why(error)}') from error
-
-
-async def _prepare(
-    run: SyncRun,
-    host: VolumeHost,
-    pod: Pod,
-    container: Container,
-    volumes: Mapping[str, MountedVolume],
-    environment: Mapping[str, str],
-) -> Mounts:
-    """Raises OSError, ConfigError, SyncEnded."""
     if not container.volume_mounts:
         return make_mounts(container, volumes)
-    pods_dir = await run.in_files(_subject(container), _real, host.pods_dir)
-    held = [found async for found in _to_be_held(run, pods_dir, pod, container, volumes, environment)]
-    mounts = make_mounts(container, volumes)  # raises before anything is done
     subject, podman, group = _subject(container), host.unshare.podman, fs_group(pod)
-    steps = await run.unless_cancelled(run.in_files, subject, _steps, podman, group, container, volumes, held)
-    if not steps:
-        return mounts
-    await _run(host.unshare, container, steps, held)
+    try:
+        pods_dir = await run.in_files(subject, _real, host.pods_dir)
+        held = [found async for found in _to_be_held(run, pods_dir, pod, container, volumes, environment)]
+        mounts = make_mounts(container, volumes)  # raises before anything is done
+        steps = await run.unless_cancelled(run.in_files, subject, _steps, podman, group, container, volumes, held)
+        if not steps:
+            return mounts
+        await _run(host.unshare, container, steps, held)
+    except OSError as error:
+        raise ConfigError(f'volumes of container "{container.name}": {why(error)}') from error
     return make_mounts(container, volumes, {one.mount.mount_path: one.place for one in held})
 
 

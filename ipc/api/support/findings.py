@@ -113,7 +113,7 @@ def _findings(value: Any, shape: Shape, at: _At, wanted: frozenset[Support]) -> 
         yield from _leaf_findings(value, at, wanted)
 
 
-def _leaf_findings(value: Any, at: _At, wanted: frozenset[Support]) -> Iterator[FieldFinding]:
+def _leaf_findings(value: object, at: _At, wanted: frozenset[Support]) -> Iterator[FieldFinding]:
     row = at.row
     if row is None or not _is_finding(row, wanted):
         return

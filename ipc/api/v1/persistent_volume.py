@@ -1,6 +1,6 @@
 """PersistentVolume and PersistentVolumeClaim (core/v1): storage of the host, and what pods want of it."""
 
-from typing import Any, Literal
+from typing import Any, Literal, TypeAlias
 
 from msgspec import field
 
@@ -14,6 +14,8 @@ from ipc.api.v1.volume import (
     PersistentVolumeMode,
 )
 
+RefusedSource: TypeAlias = Any
+"""Source of a kind that is refused: nothing in it is looked at."""
 PersistentVolumeReclaimPolicy = Literal["Retain", "Delete", "Recycle"]
 
 
@@ -37,25 +39,25 @@ class PersistentVolumeSource(ApiStruct, frozen=True, kw_only=True):
     host_path: HostPathVolumeSource | None = None
     local: LocalVolumeSource | None = None
     csi: CSIPersistentVolumeSource | None = None
-    aws_elastic_block_store: Any = None
-    azure_disk: Any = None
-    azure_file: Any = None
-    cephfs: Any = None
-    cinder: Any = None
-    fc: Any = None
-    flex_volume: Any = None
-    flocker: Any = None
-    gce_persistent_disk: Any = None
-    glusterfs: Any = None
-    iscsi: Any = None
-    nfs: Any = None
-    photon_persistent_disk: Any = None
-    portworx_volume: Any = None
-    quobyte: Any = None
-    rbd: Any = None
-    scale_io: Any = None
-    storageos: Any = None
-    vsphere_volume: Any = None
+    aws_elastic_block_store: RefusedSource = None
+    azure_disk: RefusedSource = None
+    azure_file: RefusedSource = None
+    cephfs: RefusedSource = None
+    cinder: RefusedSource = None
+    fc: RefusedSource = None
+    flex_volume: RefusedSource = None
+    flocker: RefusedSource = None
+    gce_persistent_disk: RefusedSource = None
+    glusterfs: RefusedSource = None
+    iscsi: RefusedSource = None
+    nfs: RefusedSource = None
+    photon_persistent_disk: RefusedSource = None
+    portworx_volume: RefusedSource = None
+    quobyte: RefusedSource = None
+    rbd: RefusedSource = None
+    scale_io: RefusedSource = None
+    storageos: RefusedSource = None
+    vsphere_volume: RefusedSource = None
 
 
 class VolumeNodeAffinity(ApiStruct, frozen=True, kw_only=True):

@@ -71,7 +71,7 @@ def chosen(value: msgspec.Struct, union: type[msgspec.Struct], but: Sequence[str
 
 
 def at_most_one(path: str, names: Sequence[str]) -> Errors:
-    """Only one member of a union may be set."""
+    """Errors of a union of which more than one member is set."""
     for name in names[1:]:
         yield forbidden(f"{path}.{name}", f"may not be set together with {names[0]}")
 

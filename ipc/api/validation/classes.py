@@ -33,7 +33,7 @@ def validate_priority_class_update(new: PriorityClass, old: PriorityClass) -> tu
 
 
 def validate_runtime_class(found: RuntimeClass) -> tuple[FieldError, ...]:
-    """The same of a RuntimeClass."""
+    """Faults for which Kubernetes would refuse a RuntimeClass; () when it is valid."""
     overhead = found.overhead.pod_fixed if found.overhead is not None else {}
     return _first(
         validate_metadata(found.metadata, "metadata"),
@@ -44,7 +44,7 @@ def validate_runtime_class(found: RuntimeClass) -> tuple[FieldError, ...]:
 
 
 def validate_runtime_class_update(new: RuntimeClass, old: RuntimeClass) -> tuple[FieldError, ...]:
-    """The same of a RuntimeClass."""
+    """Changes from ``old`` to ``new`` that Kubernetes would refuse."""
     return (forbidden("handler", "may not be changed in an update"),) if new.handler != old.handler else ()
 
 

@@ -35,7 +35,7 @@ def validate_config_map(config_map: ConfigMap) -> tuple[FieldError, ...]:
 
 
 def validate_secret(secret: Secret) -> tuple[FieldError, ...]:
-    """The same for a Secret, and the keys that its type asks for."""
+    """Faults for which Kubernetes would refuse a Secret, among them the keys that its type asks for."""
     type_check = _BY_TYPE.get(secret.type)
     return _first(
         validate_metadata(secret.metadata, "metadata"),
@@ -51,7 +51,7 @@ def validate_config_map_update(new: ConfigMap, old: ConfigMap) -> tuple[FieldErr
 
 
 def validate_secret_update(new: Secret, old: Secret) -> tuple[FieldError, ...]:
-    """The same for a Secret, whose type never changes."""
+    """Changes from ``old`` to ``new`` that Kubernetes would refuse; the type of a Secret never changes."""
     type_errors = (invalid("type", new.type, "field is immutable"),) if new.type != old.type else ()
     return _first(_changed(new, old, ("data",)) if old.immutable else (), type_errors)
 

@@ -72,7 +72,7 @@ def validate_persistent_volume_update(new: PersistentVolume, old: PersistentVolu
 
 
 def validate_persistent_volume_claim(found: PersistentVolumeClaim) -> tuple[FieldError, ...]:
-    """The same for a claim."""
+    """Faults for which Kubernetes would refuse a claim; () when it is valid."""
     spec = found.spec
     return _first(
         validate_metadata(found.metadata, "metadata"),

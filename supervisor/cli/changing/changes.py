@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any, Final, TypeVar
+from typing import Final, TypeVar
 
 import click
 import msgspec
 
 from ipc.resources.registry import APPLIED, BY_PLURAL
+from ipc.text.json_types import Json, JsonObject
 from supervisor.cli.manifests import RESOURCES, Target, manifest_options, objects_in, read_manifests, recursive_option
 from supervisor.cli.options import DEFAULT_NAMESPACE, Failure, agent_options
 from supervisor.client.errors import RequestFailed
 from supervisor.client.http import WITHOUT_NAMESPACE, ActionResult, AgentClient, config_objects_path, pods_path
 
-Json = Mapping[str, Any]
-F = TypeVar("F", bound=Callable[..., Any])
+F = TypeVar("F", bound=Callable[..., object])
 
 PODS: Final = "pods"
 KINDS: Final[Mapping[str, str]] = {resource: kind for kind, resource in RESOURCES.items()}
@@ -100,8 +100,8 @@ def changing_options(command: F) -> F:
     return command
 
 
-class Told(msgspec.Struct, frozen=True, kw_only=True):
-    """How a change is made and told."""
+class ChangeReport(msgspec.Struct, frozen=True, kw_only=True):
+    """How a change is reported, and whether it is made at all."""
 
     output: str = ""
     dry_run: str = NONE
@@ -202,7 +202,7 @@ def object_name(target: Target) -> str:
     return f"{BY_PLURAL[target.resource].singular}/{target.name}"
 
 
-def read_object(client: AgentClient, target: Target, *, values: bool = False) -> dict[str, Any]:
+def read_object(client: AgentClient, target: Target, *, values: bool = False) -> JsonObject:
     """An applied object as it is kept: what a patch of nothing would make of it. Raises RequestFailed."""
     result = client.patch(
         KINDS[target.resource],
@@ -217,7 +217,7 @@ def read_object(client: AgentClient, target: Target, *, values: bool = False) ->
 
 
 def patch_object(
-    client: AgentClient, target: Target, patch: object, told: Told, *, patch_type: str = "strategic"
+    client: AgentClient, target: Target, patch: object, report: ChangeReport, *, patch_type: str = "strategic"
 ) -> ActionResult:
     """Change one applied object, or try to. Raises RequestFailed."""
     result = client.patch(
@@ -226,7 +226,7 @@ def patch_object(
         target.name,
         msgspec.json.encode(patch),
         patch_type=patch_type,
-        dry_run=told.is_dry,
+        dry_run=report.is_dry,
     )
     warn(result)
     return result

@@ -3,18 +3,27 @@
 from __future__ import annotations
 
 import fnmatch
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any, Final
+from collections.abc import Callable, Iterable, Sequence
+from typing import Final
 
 import click
 
-from supervisor.cli.changing.changes import PODS, Choice, Told, chosen, each, object_name, patch_object, read_object
+from ipc.text.json_types import Json
+from supervisor.cli.changing.changes import (
+    PODS,
+    ChangeReport,
+    Choice,
+    chosen,
+    each,
+    object_name,
+    patch_object,
+    read_object,
+)
 from supervisor.cli.changing.metadata import Changes, parse_changes, split_pairs
 from supervisor.cli.manifests import Target
-from supervisor.cli.options import Failure, agent
+from supervisor.cli.options import CommandOptions, Failure, agent
 
-Json = Mapping[str, Any]
-ContainerPatch = Callable[[Json, Sequence[str], Mapping[str, Any]], Json]
+ContainerPatch = Callable[[Json, Sequence[str], CommandOptions], Json]
 """From a container, the command's pairs and its options to the changes of the container; empty for none."""
 PairsCheck = Callable[[Sequence[str], Json], None]
 """Holds the command's pairs against the pod's spec. Raises Failure."""
@@ -28,7 +37,7 @@ containers_option: Final = click.option(
 def change_containers(
     ctx: click.Context,
     words: Sequence[str],
-    options: Mapping[str, Any],
+    options: CommandOptions,
     done: str,
     patch: ContainerPatch,
     *,
@@ -38,7 +47,7 @@ def change_containers(
     named, pairs = split_pairs(words)
     fields = ("files", "recursive", "selector", "everything", "namespace", "all_namespaces")
     choice = Choice(words=named, **{name: options[name] for name in fields})
-    told = Told(output=options["output"], dry_run=options["dry_run"])
+    report = ChangeReport(output=options["output"], dry_run=options["dry_run"])
     if not (pairs or options.get("listed") or options.get("limits") or options.get("requests")):
         raise click.UsageError("say what to change")
     with agent(ctx) as client:
@@ -51,15 +60,15 @@ def change_containers(
                 click.echo(_listed(target, spec, options["pattern"]), nl=False)
                 return
             found = _spec_patch(spec, pairs, options, patch, check)
-            result = patch_object(client, target, {"spec": found}, told)
+            result = patch_object(client, target, {"spec": found}, report)
             if not result.results[0].endswith(" unchanged"):
-                told.show([told.line(object_name(target), done)], result.objects)
+                report.show([report.line(object_name(target), done)], result.objects)
 
         each(chosen(client, choice), act)
 
 
 def _spec_patch(
-    spec: Json, pairs: Sequence[str], options: Mapping[str, Any], patch: ContainerPatch, check: PairsCheck
+    spec: Json, pairs: Sequence[str], options: CommandOptions, patch: ContainerPatch, check: PairsCheck
 ) -> Json:
     """Raises Failure when no container is meant, and what ``check`` raises."""
     meant = [(name, each) for name in LISTS for each in spec.get(name, ()) if _is_meant(each, options)]
@@ -73,7 +82,7 @@ def _spec_patch(
     return found
 
 
-def _is_meant(container: Json, options: Mapping[str, Any]) -> bool:
+def _is_meant(container: Json, options: CommandOptions) -> bool:
     return fnmatch.fnmatchcase(container["name"], options.get("pattern", "*"))
 
 
@@ -85,14 +94,14 @@ def check_containers_of_images(pairs: Sequence[str], spec: Json) -> None:
             raise Failure(f'unable to find container named "{key}"', prefix="error: ")
 
 
-def image_patch(container: Json, pairs: Sequence[str], _options: Mapping[str, Any]) -> Json:
+def image_patch(container: Json, pairs: Sequence[str], _options: CommandOptions) -> Json:
     """The image that is said for this container, or for all."""
     stated = parse_changes(pairs, "image").stated
     image = stated.get(container["name"], stated.get("*"))
     return {} if image is None else {"image": image}
 
 
-def env_patch(container: Json, pairs: Sequence[str], options: Mapping[str, Any]) -> Json:
+def env_patch(container: Json, pairs: Sequence[str], options: CommandOptions) -> Json:
     """Variables that are set, and deletions of others. Raises Failure for one that must not be overwritten."""
     changes = parse_changes(pairs, "environment variable")
     there = {each["name"]: each for each in container.get("env", ())}
@@ -109,7 +118,7 @@ def _refuse_overwriting(there: Iterable[str], changes: Changes) -> None:
             raise Failure(f"'{key}' already has a value, and --overwrite is false", prefix="error: ")
 
 
-def resources_patch(_container: Json, _pairs: Sequence[str], options: Mapping[str, Any]) -> Json:
+def resources_patch(_container: Json, _pairs: Sequence[str], options: CommandOptions) -> Json:
     """Limits and requests that are said."""
     stated = {name: _amounts(options[name], name) for name in ("limits", "requests") if options[name]}
     return {"resources": stated}

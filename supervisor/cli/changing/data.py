@@ -8,8 +8,9 @@ import os
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
+from ipc.text.json_types import JsonObject
 from supervisor.cli.options import Failure
 
 MAX_DATA_BYTES: Final = 1024 * 1024
@@ -89,7 +90,7 @@ def _of_env_file(path: Path) -> Iterator[tuple[str, bytes]]:
         yield key, (value if equals else os.environ.get(key, "")).encode()
 
 
-def config_map(name: str, data: Data) -> dict[str, Any]:
+def config_map(name: str, data: Data) -> JsonObject:
     """A ConfigMap: values that are text as they are, others in base64."""
     texts: dict[str, str] = {}
     binary: dict[str, str] = {}
@@ -103,14 +104,14 @@ def config_map(name: str, data: Data) -> dict[str, Any]:
     return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name}, **stated}
 
 
-def secret_of(name: str, secret_type: str, data: Data) -> dict[str, Any]:
+def secret_of(name: str, secret_type: str, data: Data) -> JsonObject:
     """A Secret of a type."""
     values = {key: base64.b64encode(value).decode() for key, value in data.items()}
     stated = {"data": values} if values else {}
     return {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": name}, "type": secret_type, **stated}
 
 
-def registry_secret(name: str, server: str, user: str, password: str, email: str) -> dict[str, Any]:
+def registry_secret(name: str, server: str, user: str, password: str, email: str) -> JsonObject:
     """A Secret for pulls (pkg/cmd/create/create_secret_docker.go)."""
     auth = base64.b64encode(f"{user}:{password}".encode()).decode()
     login = {"username": user, "password": password, "email": email, "auth": auth}

@@ -9,7 +9,7 @@ import click
 
 from ipc.host.clock import monotonic
 from ipc.resources.registry import BY_PLURAL
-from supervisor.cli.changing.changes import PODS, Told, object_name
+from supervisor.cli.changing.changes import PODS, ChangeReport, object_name
 from supervisor.cli.manifests import Target
 from supervisor.cli.options import Failure
 from supervisor.client.errors import RequestFailed
@@ -84,18 +84,18 @@ def delete_targets(
     grace_period_s: int | None,
     timeout_s: float,
     ignore_not_found: bool,
-    told: Told | None = None,
+    report: ChangeReport | None = None,
     force: bool = False,
     deletion: Deletion | None = None,
 ) -> None:
     """Ask for each, then wait until what was there under these names is gone. Raises Failure with all problems."""
-    told = told or Told()
+    report = report or ChangeReport()
     deletion = deletion or Deletion(client, (target.resource for target in targets), None, {})
     known = set(_listed_targets(deletion.there))
     problems = []
     for target in dict.fromkeys(targets):
         try:
-            if told.is_dry:
+            if report.is_dry:
                 _check_there(target, known)
             else:
                 deletion.ask(target, grace_period_s)
@@ -103,8 +103,8 @@ def delete_targets(
             if error.code != _NOT_FOUND or not ignore_not_found:
                 problems.append(str(error))
             continue
-        _tell(target, told, force=force)
-    if timeout_s and not told.is_dry:
+        _tell(target, report, force=force)
+    if timeout_s and not report.is_dry:
         problems += deletion.wait(timeout_s)
     if problems:
         raise Failure("\n".join(problems), prefix="")
@@ -121,12 +121,12 @@ def _check_there(target: Target, known: set[Target]) -> None:
         raise RequestFailed(_NOT_FOUND, "NotFound", f'{target.resource} "{target.name}" not found')
 
 
-def _tell(target: Target, told: Told, *, force: bool) -> None:
+def _tell(target: Target, report: ChangeReport, *, force: bool) -> None:
     """kubectl's line: with the namespace since 1.34."""
-    if told.output == "name":
+    if report.output == "name":
         click.echo(object_name(target))
         return
     kind = BY_PLURAL[target.resource].singular
     done = f"{'force ' if force else ''}deleted"
     where = f" from {target.namespace} namespace" if target.namespace else ""
-    click.echo(told.line(f'{kind} "{target.name}"', f"{done}{where}"))
+    click.echo(report.line(f'{kind} "{target.name}"', f"{done}{where}"))

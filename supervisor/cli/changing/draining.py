@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any, Final
+from typing import Final
 
 import click
 
+from ipc.text.json_types import Json
 from supervisor.cli.options import Failure
 from supervisor.client.http import AgentClient, pods_path
 from supervisor.client.reflector import Reflector
@@ -38,6 +38,6 @@ def end_all_pods(client: AgentClient, timeout_s: float) -> None:
     click.echo(f"node/{name} drained")
 
 
-def has_ended(pod: Mapping[str, Any] | None) -> bool:
+def has_ended(pod: Json | None) -> bool:
     """Nothing of it runs any more, or it is gone."""
     return pod is None or pod.get("status", {}).get("phase") in ENDED

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Final, TypeVar
+from typing import Final, TypeVar
 
 import click
 import msgspec
 
 from supervisor.cli.changing.changes import (
+    ChangeReport,
     Choice,
-    Told,
     changing_options,
     chosen,
     each,
@@ -19,10 +19,10 @@ from supervisor.cli.changing.changes import (
     read_object,
 )
 from supervisor.cli.manifests import Target
-from supervisor.cli.options import Failure, agent
+from supervisor.cli.options import CommandOptions, Failure, agent
 from supervisor.client.http import AgentClient
 
-F = TypeVar("F", bound=Callable[..., Any])
+F = TypeVar("F", bound=Callable[..., object])
 
 _WORDS: Final[Mapping[str, tuple[str, str]]] = {
     "labels": ("label", "labeled"),
@@ -46,7 +46,7 @@ def metadata_options(command: F) -> F:
     return words(overwrite(listed(changing_options(command))))
 
 
-def change_metadata(ctx: click.Context, field: str, words: Sequence[str], options: Mapping[str, Any]) -> None:
+def change_metadata(ctx: click.Context, field: str, words: Sequence[str], options: CommandOptions) -> None:
     """Carry out the command. Raises Failure and click.UsageError."""
     noun = _WORDS[field][0]
     named, pairs = split_pairs(words)
@@ -60,11 +60,11 @@ def change_metadata(ctx: click.Context, field: str, words: Sequence[str], option
             for name in ("files", "recursive", "selector", "everything", "namespace", "all_namespaces")
         },
     )
-    told = Told(output=options["output"], dry_run=options["dry_run"])
+    report = ChangeReport(output=options["output"], dry_run=options["dry_run"])
     with agent(ctx) as client:
 
         def act(target: Target) -> None:
-            _change(client, target, field, changes, told, overwrite=options["overwrite"], listed=options["listed"])
+            _change(client, target, field, changes, report, overwrite=options["overwrite"], listed=options["listed"])
 
         each(chosen(client, choice), act)
 
@@ -93,7 +93,14 @@ def parse_changes(pairs: Sequence[str], noun: str) -> Changes:
 
 
 def _change(
-    client: AgentClient, target: Target, field: str, changes: Changes, told: Told, *, overwrite: bool, listed: bool
+    client: AgentClient,
+    target: Target,
+    field: str,
+    changes: Changes,
+    report: ChangeReport,
+    *,
+    overwrite: bool,
+    listed: bool,
 ) -> None:
     noun, done = _WORDS[field]
     before: Mapping[str, str] = read_object(client, target)["metadata"].get(field, {})
@@ -108,11 +115,11 @@ def _change(
         done = f"not {done}" if field == "labels" else done
     elif field == "labels" and not changes.stated:
         done = "unlabeled"
-    result = patch_object(client, target, patch, told, patch_type="merge")
+    result = patch_object(client, target, patch, report, patch_type="merge")
     if listed:
         click.echo("".join(f"{key}={value}\n" for key, value in sorted(after.items())), nl=False)
     else:
-        told.show([told.line(object_name(target), done)], result.objects)
+        report.show([report.line(object_name(target), done)], result.objects)
 
 
 def _refuse_other_values(before: Mapping[str, str], changes: Changes) -> None:

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 
 import click
 
-from supervisor.cli.changing.changes import KINDS, PODS, Told, object_name
+from supervisor.cli.changing.changes import KINDS, PODS, ChangeReport, object_name
 from supervisor.cli.manifests import Manifest, Target, objects_in
 from supervisor.cli.options import DEFAULT_NAMESPACE
 from supervisor.client.http import WITHOUT_NAMESPACE, AgentClient, config_objects_path, pods_path
@@ -16,18 +16,18 @@ _APPLY: str = "apply"
 
 
 def prune_objects(
-    client: AgentClient, manifests: Iterable[Manifest], told: Told, *, selector: str, namespace: str
+    client: AgentClient, manifests: Iterable[Manifest], report: ChangeReport, *, selector: str, namespace: str
 ) -> None:
-    """Only what was applied, in the namespaces that the manifests are about."""
+    """Delete what was applied and is in no manifest any more, in the namespaces that the manifests are about."""
     stated = {target for manifest in manifests for target in objects_in(manifest, namespace or DEFAULT_NAMESPACE)}
     namespaces = sorted({target.namespace for target in stated if target.namespace} | ({namespace} - {""}))
     for target in [found for name in namespaces for found in _applied(client, name, selector) if found not in stated]:
-        if not told.is_dry:
+        if not report.is_dry:
             if target.resource == PODS:
                 client.delete_pod(target.namespace, target.name)
             else:
                 client.delete_config_object(target.resource, target.namespace, target.name)
-        click.echo(told.line(object_name(target), "pruned"), err=bool(told.output))
+        click.echo(report.line(object_name(target), "pruned"), err=bool(report.output))
 
 
 def _applied(client: AgentClient, namespace: str, selector: str) -> Iterator[Target]:

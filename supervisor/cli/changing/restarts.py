@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import Any, Final
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Final
 
 import click
 import msgspec
 
+from ipc.text.json_types import Json
 from supervisor.cli.changing.changes import PODS, Choice, chosen
 from supervisor.cli.manifests import Target
 from supervisor.cli.options import Failure
@@ -16,7 +17,6 @@ from supervisor.client.errors import RequestFailed
 from supervisor.client.http import AgentClient, pod_key, pods_path
 from supervisor.client.reflector import Reflector
 
-Json = Mapping[str, Any]
 _ENDED: Final = ("Succeeded", "Failed")
 _STATUSES: Final = ("initContainerStatuses", "containerStatuses")
 

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
 
 from ipc.resources.times import NONE
+from ipc.text.json_types import Json
 from supervisor.cli.output.jsonpath import JsonPath
 from supervisor.cli.output.jsonpath_parser import JsonPathError, relaxed
 from supervisor.cli.printers.tables import TablePrinter
@@ -26,7 +26,7 @@ class CustomColumns:
         paths = [JsonPath(relaxed(path)) for _, path in pairs]
         return cls([header for header, _ in pairs], paths, show_header=headers)
 
-    def format(self, objects: Iterable[Mapping[str, Any]]) -> str:
+    def format(self, objects: Iterable[Json]) -> str:
         """A line for each object, under the header the first time. Raises JsonPathError."""
         return self._table.format([_cell(path, obj) for path in self._paths] for obj in objects)
 
@@ -45,13 +45,13 @@ def _pair(part: str) -> tuple[str, str]:
     return header, path
 
 
-def _cell(path: JsonPath, obj: Mapping[str, Any]) -> str:
+def _cell(path: JsonPath, obj: Json) -> str:
     found = [value for values in path.find(obj) for value in values]
     return ",".join(map(go_value, found)) if found else NONE
 
 
-def go_value(value: Any) -> str:
-    """As Go's ``%v`` writes it: ``map[app:web]``, ``[a b]``."""
+def go_value(value: object) -> str:
+    """Write a value as Go's ``%v`` does: ``map[app:web]``, ``[a b]``."""
     match value:
         case bool():
             return str(value).lower()

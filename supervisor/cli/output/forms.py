@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 import msgspec
 
 from ipc.resources.resource import Resource
+from ipc.text.json_types import Json
 from supervisor.cli.options import Failure
 from supervisor.cli.printers.documents import DOCUMENTS, as_list
 from supervisor.cli.suggestions import did_you_mean
-
-Json = Mapping[str, Any]
 
 TABLES: Final = ("", "wide")
 NAME: Final = "name"

@@ -43,7 +43,7 @@ class JsonPath:
         self._pieces = parse_template(template)
         self._allow_missing = allow_missing_keys
 
-    def find(self, obj: Any) -> list[list[Any]]:
+    def find(self, obj: object) -> list[list[object]]:
         """Return the values of each text and path, ranges unrolled."""
         found, end = self._run(obj, 0, 0)
         if end < len(self._pieces):
@@ -54,7 +54,7 @@ class JsonPath:
         """The template filled in."""
         return "".join(" ".join(map(as_text, values)) for values in self.find(obj))
 
-    def render_json(self, obj: Any) -> str:
+    def render_json(self, obj: object) -> str:
         """The template filled in, as JSON lists."""
         documents = (json.dumps(values, indent=4, sort_keys=True, ensure_ascii=False) for values in self.find(obj))
         return "".join(document.translate(_SAFE) + "\n" for document in documents)
@@ -78,8 +78,8 @@ class JsonPath:
         return found, at
 
     def _ranged(
-        self, found: list[list[Any]], values: Sequence[Any], begin: int, depth: int
-    ) -> tuple[list[list[Any]], int]:
+        self, found: list[list[object]], values: Sequence[object], begin: int, depth: int
+    ) -> tuple[list[list[object]], int]:
         """Run a range for each value, behind ``found``; the second is where its end stands."""
         end = self._end_of(begin)
         for value in values:
@@ -99,7 +99,7 @@ class JsonPath:
                         return at
         return len(self._pieces) - 1
 
-    def _walk(self, values: list[Any], path: Path) -> list[Any]:
+    def _walk(self, values: list[object], path: Path) -> list[object]:
         for node in path:
             match node:
                 case Text(value):
@@ -120,7 +120,7 @@ class JsonPath:
                     raise JsonPathError(f"unrecognized identifier {name}")
         return values
 
-    def _field(self, values: list[Any], name: str) -> list[Any]:
+    def _field(self, values: list[object], name: str) -> list[object]:
         if name == "":
             return values
         found = [value[name] for value in values if isinstance(value, Mapping) and name in value]
@@ -128,12 +128,12 @@ class JsonPath:
             raise JsonPathError(f"{name} is not found")
         return found
 
-    def _filtered(self, value: Any, wanted: Filter) -> Iterable[Any]:
+    def _filtered(self, value: object, wanted: Filter) -> Iterable[object]:
         if not isinstance(value, list):
             raise JsonPathError(f"{as_text(value)} is not array or slice and cannot be filtered")
         return [element for element in value if self._holds(element, wanted)]
 
-    def _holds(self, element: Any, wanted: Filter) -> bool:
+    def _holds(self, element: object, wanted: Filter) -> bool:
         if wanted.operator == "exists":
             try:
                 return bool(self._walk([element], wanted.left))
@@ -167,7 +167,7 @@ def as_text(value: Any) -> str:
     return json.dumps(value, separators=(",", ":"), sort_keys=True, ensure_ascii=False).translate(_SAFE)
 
 
-def _compared(left: Any, operation: str, right: Any) -> bool:
+def _compared(left: object, operation: str, right: object) -> bool:
     if operation == "=~":
         return _matches(left, right)
     compare = _COMPARE.get(operation)
@@ -179,7 +179,7 @@ def _compared(left: Any, operation: str, right: Any) -> bool:
     return compare(left, right)
 
 
-def _matches(text: Any, pattern: Any) -> bool:
+def _matches(text: object, pattern: object) -> bool:
     if not isinstance(text, str) or not isinstance(pattern, str) or len(pattern) > MAX_MATCHED_CHARS:
         raise JsonPathError(f"regexp search only support string now but getting pattern: {pattern!r}, data: {text!r}")
     try:
@@ -188,7 +188,7 @@ def _matches(text: Any, pattern: Any) -> bool:
         raise JsonPathError(f"error parsing regexp: {error}") from None
 
 
-def _children(value: Any) -> Iterable[Any]:
+def _children(value: object) -> Iterable[object]:
     match value:
         case Mapping():
             return [value[key] for key in sorted(value)]
@@ -197,7 +197,7 @@ def _children(value: Any) -> Iterable[Any]:
     return ()
 
 
-def _below(values: Iterable[Any]) -> Iterable[Any]:
+def _below(values: Iterable[object]) -> Iterable[object]:
     """Each with everything below it that has children, from the top; without recursion of ours."""
     waiting = list(values)[::-1]
     while waiting:
@@ -209,7 +209,7 @@ def _below(values: Iterable[Any]) -> Iterable[Any]:
             waiting += children[::-1]
 
 
-def _sliced(value: Any, wanted: Slice) -> Sequence[Any]:
+def _sliced(value: object, wanted: Slice) -> Sequence[object]:
     """(evalArray)"""
     if not isinstance(value, list):
         raise JsonPathError(f"{_GO_TYPES.get(type(value), type(value).__name__)} is not array or slice")

@@ -3,21 +3,21 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from fractions import Fraction
-from typing import Any, Final
+from typing import Final
 
+from ipc.text.json_types import Json
 from supervisor.cli.options import Failure
 from supervisor.cli.output.jsonpath import JsonPath
 from supervisor.cli.output.jsonpath_parser import JsonPathError, relaxed
-
-Json = Mapping[str, Any]
 
 _DIGITS: Final = re.compile(r"([0-9]+)")
 
 
 def sorted_by(objects: Sequence[Json], path: str) -> list[Json]:
-    """In that order; those in which the path finds nothing come first. Raises Failure."""
+    """Objects in the order of what a path finds in them; those in which the path finds nothing come first. Raises
+    Failure."""
     try:
         template = relaxed(path)
         parsed = JsonPath(template)
@@ -29,11 +29,11 @@ def sorted_by(objects: Sequence[Json], path: str) -> list[Json]:
     return [obj for _, obj in sorted(keyed, key=lambda pair: _key(pair[0]))]
 
 
-def _first(path: JsonPath, obj: Json) -> Any:
+def _first(path: JsonPath, obj: Json) -> object:
     return next((value for values in path.find(obj) for value in values), None)
 
 
-def _key(value: Any) -> tuple[Any, ...]:
+def _key(value: object) -> tuple[object, ...]:
     """Numbers as such, quantities by their amount, texts as people count: ``web-2`` before ``web-10``."""
     match value:
         case None:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Sequence
 
+from ipc.text.json_types import Json
 from supervisor.cli.options import Failure
 from supervisor.cli.output.custom_columns import CustomColumns
 from supervisor.cli.output.jsonpath import JsonPath
@@ -13,14 +13,14 @@ from supervisor.cli.printers.documents import as_list
 
 __all__ = ["JsonPathError", "columns", "jsonpath"]
 
-Form = Callable[[Sequence[Mapping[str, Any]], bool], str]
+Form = Callable[[Sequence[Json], bool], str]
 
 
 def columns(specification: str, *, headers: bool) -> Form:
     """A table of columns that the user names. Raises JsonPathError; the form raises Failure."""
     table = CustomColumns.parsed(specification, headers=headers)
 
-    def formatted(objects: Sequence[Mapping[str, Any]], single: bool) -> str:
+    def formatted(objects: Sequence[Json], single: bool) -> str:
         try:
             return table.format(objects)
         except JsonPathError as error:
@@ -34,7 +34,7 @@ def jsonpath(template: str, *, allow_missing_keys: bool, as_json: bool) -> Form:
     path = JsonPath(template, allow_missing_keys=allow_missing_keys)
     render = path.render_json if as_json else path.render
 
-    def filled_in(objects: Sequence[Mapping[str, Any]], single: bool) -> str:
+    def filled_in(objects: Sequence[Json], single: bool) -> str:
         try:
             return render(objects[0] if single else as_list(objects))
         except JsonPathError as error:

@@ -1,1 +1,1 @@
-"""Output of the CLI: v1 objects as tables, documents and descriptions, as kubectl shows them. Pure."""
+"""Output of the CLI: v1 objects as tables and documents, as kubectl shows them. Pure."""

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any, Final
+from typing import Final
 
 import click
 
+from ipc.text.json_types import Json
 from supervisor.cli.options import Failure
 
 _DEFAULT_CONTAINER: Final = "kubectl.kubernetes.io/default-container"
@@ -15,8 +15,6 @@ _NAMED: Final = (("containers", ""), ("ephemeralContainers", " (ephem)"), ("init
 
 COMPLETED: Final = frozenset(("Succeeded", "Failed"))
 """Phases of pods in which nothing runs any more."""
-
-Json = Mapping[str, Any]
 
 
 def require_not_completed(pod: Json, doing: str) -> None:

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Final
+from typing import Final
 
+from ipc.text.json_types import Json
 from ipc.text.safe_text import safe_text
-
-Json = Mapping[str, Any]
 
 
 def as_list(items: Sequence[Json]) -> Json:

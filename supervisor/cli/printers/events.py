@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
-from typing import Any, Final
+from collections.abc import Iterable, Iterator
+from typing import Final
 
 from ipc.api.annotations import CONFIG_SEEN
 from ipc.resources.times import NONE, since
+from ipc.text.json_types import Json
 from supervisor.cli.printers.tables import printable
 
 HEADER: Final = ("LAST SEEN", "TYPE", "REASON", "OBJECT", "MESSAGE")
-
-Json = Mapping[str, Any]
 
 
 def event_row(event: Json, now: float) -> tuple[str, ...]:

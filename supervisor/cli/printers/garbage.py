@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from typing import Any, Final
+from collections.abc import Iterator
+from typing import Final
 
 from ipc.resources.times import NONE
 from ipc.text.human import human_duration, mebibytes
+from ipc.text.json_types import Json
 
 HEADER: Final = ("REPOSITORY", "TAG", "IMAGE ID", "SIZE", "LAST USED", "USED BY", "KEPT")
 ID_CHARS: Final = 12
 _IN_USE: Final = "in use"
-
-Json = Mapping[str, Any]
 
 
 def image_rows(image: Json, now: float) -> Iterator[tuple[str, ...]]:

@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, Final
+from typing import Final
 
 import msgspec
 
 from ipc.resources.times import NONE
+from ipc.text.json_types import Json
 from supervisor.cli.printers.tables import TablePrinter
 from supervisor.client.tables import CELLS
-
-Json = Mapping[str, Any]
 
 _BREAK: Final = re.compile(r"[\f\n\r]")
 
@@ -63,12 +62,12 @@ class ObjectTable:
             *((format_labels(labels),) if style.show_labels else ()),
         )
 
-    def _cell(self, cells: Sequence[Any], number: int) -> str:
+    def _cell(self, cells: Sequence[object], number: int) -> str:
         text = cell_text(cells[number])
         return f"{self._style.kind}/{text}" if self._style.kind and number == self._name else text
 
 
-def cell_text(cell: Any) -> str:
+def cell_text(cell: object) -> str:
     """A cell on one line: a text that goes on in further ones ends in dots."""
     if cell is None:
         return ""

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
 from ipc.host import clock
 from ipc.text.human import human_duration
+from ipc.text.json_types import Json
 
 if TYPE_CHECKING:
     from supervisor.client.http import AgentClient
@@ -21,7 +21,7 @@ def warn_if_stale(client: AgentClient) -> None:
         click.echo(warning, err=True)
 
 
-def stale_warning(about: Mapping[str, Any], now: float) -> str:
+def stale_warning(about: Json, now: float) -> str:
     """Empty while Podman answers; ``now`` in epoch seconds."""
     since = about.get("runtimeSilentSince", 0.0)
     if not since:
@@ -30,7 +30,7 @@ def stale_warning(about: Mapping[str, Any], now: float) -> str:
     return f"warning: Podman has not answered for {age}, pods are shown as they were before: {about['runtimeMessage']}"
 
 
-def skew_words(about: Mapping[str, Any], version: str) -> str:
+def skew_words(about: Json, version: str) -> str:
     """Words about an answer to `/version`; none when it is of this command's ``version``."""
     return (
         "" if about["gitVersion"] == version else f"this command is {version}: restart the agent to have both the same"

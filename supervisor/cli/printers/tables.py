@@ -14,7 +14,7 @@ DESCRIBE_PADDING: Final = 2
 
 
 def printable(text: str) -> str:
-    """On one line, and nothing in it steers somebody's terminal (cli-runtime printers, EscapeTerminal)."""
+    """Put a text on one line, in which nothing steers somebody's terminal (cli-runtime printers, EscapeTerminal)."""
     return safe_text(text).replace("\n", " ")
 
 

@@ -7,11 +7,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any, Final
+from typing import Final
 
 from ipc.resources.times import NONE, UNKNOWN
-
-Json = Mapping[str, Any]
+from ipc.text.json_types import Json
 
 POD_HEADER: Final = ("NAME", "CPU(cores)", "MEMORY(bytes)")
 CONTAINER_HEADER: Final = ("POD", *POD_HEADER)
@@ -58,7 +57,7 @@ SORTS: Final[Mapping[str, Callable[[Json], float | None]]] = {"cpu": rate_of, "m
 
 
 def in_order(samples: Iterable[Json], sort_by: str) -> list[Json]:
-    """By a column of `SORTS`, what is not known last; else by namespace and name."""
+    """Order samples by a column of `SORTS`, what is not known last; else by namespace and name."""
     by_name = sorted(samples, key=lambda sample: (sample.get("namespace", ""), sample["name"]))
     if not sort_by:
         return by_name

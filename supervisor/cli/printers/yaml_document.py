@@ -7,9 +7,10 @@ a long text stays on its line, where a search finds the whole of it.
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Final, NamedTuple
+from collections.abc import Callable, Sequence
+from typing import Final, NamedTuple
 
+from ipc.text.json_types import Json
 from supervisor.cli.printers.yaml_keys import in_order
 from supervisor.cli.printers.yaml_scalars import written_lines, written_number, written_text
 
@@ -29,7 +30,7 @@ class _Key(NamedTuple):
     is_simple: bool
 
 
-def as_yaml(value: Any) -> str:
+def as_yaml(value: object) -> str:
     """A document of dicts, lists, texts, numbers, booleans and None: it reads back as it was, but for halves of
     surrogate pairs."""
     parts: list[str] = []
@@ -40,11 +41,11 @@ def as_yaml(value: Any) -> str:
     return "".join(parts)
 
 
-def _is_in_block(value: Any) -> bool:
+def _is_in_block(value: object) -> bool:
     return isinstance(value, dict | list) and bool(value)
 
 
-def _write(write: Write, value: Any, begun: str, indent: int) -> None:
+def _write(write: Write, value: object, begun: str, indent: int) -> None:
     """Write a value into the line begun; its further lines stand behind ``indent`` spaces."""
     if isinstance(value, dict) and value:
         _write_mapping(write, value, begun, indent)
@@ -54,7 +55,7 @@ def _write(write: Write, value: Any, begun: str, indent: int) -> None:
         write(f"{begun}{_scalar(value, indent)}\n")
 
 
-def _write_mapping(write: Write, mapping: Mapping[str, Any], begun: str, indent: int) -> None:
+def _write_mapping(write: Write, mapping: Json, begun: str, indent: int) -> None:
     margin = " " * indent
     for key, written, is_simple in _keys(tuple(mapping)):
         value = mapping[key]
@@ -72,14 +73,14 @@ def _write_mapping(write: Write, mapping: Mapping[str, Any], begun: str, indent:
         begun = margin
 
 
-def _write_sequence(write: Write, sequence: Sequence[Any], begun: str, indent: int) -> None:
+def _write_sequence(write: Write, sequence: Sequence[object], begun: str, indent: int) -> None:
     margin = " " * indent
     for value in sequence:
         _write(write, value, f"{begun}- ", indent + STEP)
         begun = margin
 
 
-def _scalar(value: Any, indent: int) -> str:
+def _scalar(value: object, indent: int) -> str:
     """A value that needs no block. Lines of a text of several stand behind ``indent`` spaces."""
     if isinstance(value, str):
         return written_lines(value, indent) if "\n" in value else written_text(value)

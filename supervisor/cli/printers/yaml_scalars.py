@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import functools
 import re
-from typing import Any, Final
+from typing import Final
 
 from ipc.text.safe_text import safe_text
 
@@ -91,7 +91,7 @@ def written_lines(text: str, indent: int) -> str:
     return "\n".join((f"|{beginning}{end}", *(pad + line if line else "" for line in lines)))
 
 
-def written_number(value: Any) -> str:
+def written_number(value: object) -> str:
     """A number, a boolean or None."""
     if value is None:
         return "null"

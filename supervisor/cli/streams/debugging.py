@@ -5,20 +5,20 @@ from __future__ import annotations
 import random
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 import click
 import msgspec
 
 from ipc.host.clock import monotonic
-from supervisor.cli.changing.changes import PODS, Told, patch_object, warn
+from ipc.text.json_types import Json, JsonObject
+from supervisor.cli.changing.changes import PODS, ChangeReport, patch_object, warn
 from supervisor.cli.manifests import Target
-from supervisor.cli.options import Failure
+from supervisor.cli.options import CommandOptions, Failure
 from supervisor.cli.printers.containers import find_container
 from supervisor.client.http import AgentClient, pod_key, pod_path, pods_path
 from supervisor.client.reflector import Reflector
 
-Json = Mapping[str, Any]
 START_TIMEOUT_S: Final = 300.0
 """How long an image may take to be pulled, and its container to start."""
 _SUFFIX: Final = "bcdfghjklmnpqrstvwxz2456789"
@@ -59,7 +59,7 @@ class Debugging(msgspec.Struct, frozen=True, kw_only=True):
     quiet: bool = False
 
     @classmethod
-    def of(cls, pod: str, namespace: str, command: Sequence[str], options: Mapping[str, Any]) -> Debugging:
+    def of(cls, pod: str, namespace: str, command: Sequence[str], options: CommandOptions) -> Debugging:
         return cls(pod=pod, namespace=namespace, command=tuple(command), **options)
 
 
@@ -83,13 +83,13 @@ def begin_debugging(client: AgentClient, wanted: Debugging) -> tuple[str, str]:
     if wanted.target and not wanted.quiet:
         click.echo(f'Targeting container "{wanted.target}".', err=True)
     patch = {"spec": {"ephemeralContainers": [_container(wanted, name, ephemeral=True)]}}
-    patch_object(client, Target(PODS, wanted.namespace, wanted.pod), patch, Told())
+    patch_object(client, Target(PODS, wanted.namespace, wanted.pod), patch, ChangeReport())
     return wanted.pod, name
 
 
-def _container(wanted: Debugging, name: str, *, ephemeral: bool) -> dict[str, Any]:
+def _container(wanted: Debugging, name: str, *, ephemeral: bool) -> JsonObject:
     words = {"args" if wanted.arguments_only else "command": list(wanted.command)} if wanted.command else {}
-    stated: dict[str, Any] = {
+    stated: JsonObject = {
         "name": name,
         "image": wanted.image,
         "stdin": wanted.stdin,
@@ -110,9 +110,9 @@ def _variable(text: str) -> dict[str, str]:
     return {"name": name, "value": value}
 
 
-def copy_of(found: Json, wanted: Debugging, name: str) -> dict[str, Any]:
+def copy_of(found: Json, wanted: Debugging, name: str) -> JsonObject:
     """The pod that looks like it, with the new container or with another image of one that is there."""
-    metadata: dict[str, Any] = {"name": wanted.copy_to, "namespace": wanted.namespace}
+    metadata: JsonObject = {"name": wanted.copy_to, "namespace": wanted.namespace}
     for field, keeps in (("labels", wanted.keep_labels), ("annotations", wanted.keep_annotations)):
         if keeps and (kept := found["metadata"].get(field)):
             metadata[field] = {key: value for key, value in kept.items() if not key.startswith("kubernetes.io/config.")}
@@ -137,13 +137,13 @@ def _image(text: str) -> tuple[str, str]:
     return name, image
 
 
-def _copied(container: Json, dropped: Sequence[str], images: Mapping[str, str]) -> dict[str, Any]:
+def _copied(container: Json, dropped: Sequence[str], images: Mapping[str, str]) -> JsonObject:
     kept = {key: value for key, value in container.items() if key not in dropped}
     image = images.get(container["name"], images.get("*", container["image"]))
     return {**kept, "image": image}
 
 
-def _with_container(containers: list[dict[str, Any]], wanted: Debugging, name: str) -> list[dict[str, Any]]:
+def _with_container(containers: list[JsonObject], wanted: Debugging, name: str) -> list[JsonObject]:
     added = _container(wanted, name, ephemeral=False)
     if any(each["name"] == name for each in containers):
         return [{**each, **added} if each["name"] == name else each for each in containers]

@@ -4,17 +4,16 @@ from __future__ import annotations
 
 import ipaddress
 import socket
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, Final
+from collections.abc import Iterator, Sequence
+from typing import Final
 
 import msgspec
 
 from ipc.podresources.ports import MAX_PORT
+from ipc.text.json_types import Json
 from supervisor.cli.options import Failure
 
 LOCALHOST: Final = "localhost"
-
-Json = Mapping[str, Any]
 
 
 class ForwardedPort(msgspec.Struct, frozen=True):

@@ -11,7 +11,7 @@ from typing import Final
 import click
 import msgspec
 
-from ipc.host.tasks import first_error, first_of
+from ipc.eventloop.tasks import first_error, first_of
 from ipc.wire.duplex import Duplex
 from ipc.wire.stream_channels import CHUNK_BYTES, ChannelSocket, PortChannel
 from supervisor.cli.streams.forwarded_ports import ForwardedPort
@@ -42,7 +42,7 @@ class Forwarding:
         self._turns = asyncio.Semaphore(MAX_CONNECTIONS)
 
     async def run(self) -> None:
-        """For ever. Raises OSError when nothing can be accepted or told any more."""
+        """Forward connections for ever. Raises OSError when nothing can be accepted or told any more."""
         try:
             async with StreamClient(self._socket_path) as client, asyncio.TaskGroup() as tasks:
                 for listener in self._listeners:

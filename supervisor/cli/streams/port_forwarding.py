@@ -12,11 +12,12 @@ from typing import Final
 
 import click
 
-from ipc.host.tasks import first_of
+from ipc.eventloop.tasks import first_of
 from ipc.podresources.ports import join_host_port
+from ipc.text.json_types import Json
 from supervisor.cli.options import Failure
 from supervisor.cli.printers.containers import COMPLETED
-from supervisor.cli.streams.forwarded_ports import ForwardedPort, Json, ListenAddress, forwarded_port, listen_addresses
+from supervisor.cli.streams.forwarded_ports import ForwardedPort, ListenAddress, forwarded_port, listen_addresses
 from supervisor.cli.streams.forwarding import Forwarding, Listener
 from supervisor.client.errors import AgentError
 from supervisor.client.http import AgentClient, pod_key, pod_path, pods_path
@@ -28,7 +29,7 @@ ENDING_SIGNALS: Final = (signal.SIGHUP, signal.SIGINT, signal.SIGTERM)
 
 
 def forward_ports(client: AgentClient, pod: Json, ports: Sequence[str], addresses: Sequence[str]) -> None:
-    """Until the pod goes or a signal comes. Raises Failure and AgentError."""
+    """Forward ports until the pod goes or a signal comes. Raises Failure and AgentError."""
     phase = pod["status"].get("phase", "")
     if phase != "Running":
         raise Failure(f"unable to forward port because pod is not running. Current status={phase}", prefix="error: ")

@@ -14,7 +14,7 @@ from typing import Final, NoReturn
 import click
 import msgspec
 
-from ipc.host.tasks import first_of
+from ipc.eventloop.tasks import first_of
 from ipc.wire.stream_channels import Channel, ChannelSocket, StreamStatus, decode_status, encode_size
 from supervisor.cli.options import Failure
 from supervisor.cli.streams.detach_keys import KeyFilter

@@ -66,7 +66,7 @@ class BlockingFile:
                 return  # the loop is closed: nobody waits any more
 
 
-def _settler(future: asyncio.Future[Any], result: Any, error: OSError | None) -> Callable[[], None]:
+def _settler(future: asyncio.Future[object], result: object, error: OSError | None) -> Callable[[], None]:
     def settle() -> None:
         if future.done():
             return

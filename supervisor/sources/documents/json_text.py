@@ -6,7 +6,7 @@ import json
 import math
 import re
 from collections.abc import Iterator
-from typing import Any, Final
+from typing import Final
 
 from supervisor.sources.documents.model import MAX_DEPTH, MAX_VALUES, Document, DocumentError, cut
 from supervisor.sources.documents.scalars import MAX_NUMBER_CHARS, integer_or_float
@@ -41,8 +41,8 @@ def _skip(text: str, position: int) -> int:
 def _json_decoder(duplicates: list[str]) -> json.JSONDecoder:
     """A strict decoder that adds the keys which occur twice in one object to ``duplicates``."""
 
-    def mapping(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-        result: dict[str, Any] = {}
+    def mapping(pairs: list[tuple[str, object]]) -> dict[str, object]:
+        result: dict[str, object] = {}
         for key, value in pairs:
             if key in result:
                 duplicates.append(key)
@@ -77,7 +77,7 @@ def _too_large(value: object) -> str:
     return ""
 
 
-def _children(value: object) -> list[Any]:
+def _children(value: object) -> list[object]:
     if isinstance(value, dict):
         return list(value.values())
     return value if isinstance(value, list) else []

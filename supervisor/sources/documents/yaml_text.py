@@ -162,7 +162,7 @@ class _Builder:
     """Makes one document of YAML events, without recursion."""
 
     def __init__(self) -> None:
-        self.root: Any = None
+        self.root: object = None
         self._open: list[_Collection] = []
         self._anchors: dict[str, _Node] = {}
         self._values = 0
@@ -208,7 +208,7 @@ class _Builder:
         else:
             self.root = node.value
 
-    def _scalar(self, event: yaml.ScalarEvent, line: int) -> Any:
+    def _scalar(self, event: yaml.ScalarEvent, line: int) -> object:
         text: str = event.value
         if event.tag in _STRING_TAGS or (event.tag is None and not event.implicit[0]):
             return text
@@ -229,10 +229,10 @@ class _Builder:
         value = self._mapping(collection) if collection.is_mapping else [child.value for child in children]
         return _Node(value, 1 + sum(child.size for child in children), depth)
 
-    def _mapping(self, collection: _Collection) -> dict[str, Any]:
+    def _mapping(self, collection: _Collection) -> dict[str, object]:
         """Own keys first: what is merged never replaces them, and of several merged mappings the first wins."""
-        result: dict[str, Any] = {}
-        merged: list[dict[str, Any]] = []
+        result: dict[str, object] = {}
+        merged: list[dict[str, object]] = []
         children = collection.children
         for key, child in zip(children[::2], children[1::2], strict=True):
             if isinstance(key.value, _Merge):

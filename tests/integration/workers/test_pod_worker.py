@@ -18,7 +18,7 @@ from ipc.api.v1.config_objects import ConfigMap
 from ipc.api.v1.env import ConfigMapEnvSource, EnvFromSource
 from ipc.api.v1.meta import ObjectMeta
 from ipc.api.v1.probe import ExecAction, Probe
-from ipc.host.burst import LONGEST_S, BurstGate
+from ipc.eventloop.burst import LONGEST_S, BurstGate
 from ipc.host.clock import SystemClock
 from ipc.kubecontainer.config_objects import ConfigObjects
 from ipc.kubecontainer.pod_status import RuntimePodStatus

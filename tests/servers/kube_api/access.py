@@ -195,7 +195,7 @@ def references(spec: JsonObject) -> Iterator[tuple[str, str]]:
 
 
 def _of_pod(pod: JsonObject) -> Iterator[tuple[str, str]]:
-    """The same, and the claims that are made for the pod's ephemeral volumes."""
+    """References of a pod, and the claims that are made for its ephemeral volumes."""
     yield from references(pod["spec"])
     for volume in pod["spec"].get("volumes") or ():
         if volume.get("ephemeral"):

@@ -13,7 +13,7 @@ import msgspec
 from ipc.api.annotations import API_SOURCE
 from ipc.api.v1.config_objects import ConfigMap
 from ipc.api.v1.pod import Pod
-from ipc.host.burst import LONGEST_S
+from ipc.eventloop.burst import LONGEST_S
 from ipc.kubecontainer.probe_results import ProbeResults
 from ipc.messages.api_server import AgentChanged
 from ipc.messages.base import Ready
@@ -36,7 +36,7 @@ from supervisor.protocol.manifests import FILE_SOURCE, ManifestPod, SourceSnapsh
 from supervisor.protocol.source_updates import ObjectUpdate, PodOperation, PodUpdate, Update
 from supervisor.sources import checkpoint
 from supervisor.sources.api_source import ApiSource
-from supervisor.sources.merge import PodConfig
+from supervisor.sources.objects.merge import PodConfig
 from supervisor.state.resources_checkpoint import PodResources
 from tests.sim.agent import Agent
 from tests.sim.children import Child

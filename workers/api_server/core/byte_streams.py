@@ -17,7 +17,7 @@ class ByteStream(Protocol):
         """Bytes that have come; empty at the end, in whatever way that came."""
 
     async def write(self, data: bytes) -> None:
-        """All of it; waits while the client takes none. Raises ConnectionError."""
+        """Write all of the data; waits while the client takes none. Raises ConnectionError."""
 
     def abort(self) -> None:
         """Close the connection, whatever is still to be sent."""

@@ -9,7 +9,7 @@ import ssl
 from collections.abc import Callable
 from typing import Final
 
-from ipc.host.tasks import BackgroundTasks
+from ipc.eventloop.tasks import BackgroundTasks
 from workers.api_server.core.connection_guard import ConnectionGuard
 from workers.api_server.core.listener import Server
 

@@ -58,17 +58,17 @@ def plain_error(error: ApiError) -> web.Response:
 
 
 def admin_routes(routes: Sequence[Route]) -> Iterator[web.RouteDef]:
-    """All of them, for the admin socket."""
+    """Routes of the admin socket: every one there is."""
     return _served(routes, lambda _: True)
 
 
 def secure_routes(routes: Sequence[Route], *, debugging: bool) -> Iterator[web.RouteDef]:
-    """For the secure port (pkg/kubelet/server/server.go, NewServer)."""
+    """Routes of the secure port (pkg/kubelet/server/server.go, NewServer)."""
     return _served(routes, lambda route: debugging or not route.without_debugging)
 
 
 def read_only_routes(routes: Sequence[Route]) -> Iterator[web.RouteDef]:
-    """For the read-only port, where nothing for debugging is."""
+    """Routes of the read-only port, where nothing for debugging is."""
     return _served(routes, lambda route: route.read_only)
 
 

@@ -104,5 +104,5 @@ def too_many(message: str) -> ApiError:
 
 
 def unavailable(message: str) -> ApiError:
-    """Not now, but soon."""
+    """Error 503: the server cannot answer now, but soon."""
     return ApiError(503, message, details=StatusDetails(retry_after_seconds=1))

@@ -10,8 +10,8 @@ from typing import Any, Final, Protocol
 
 from aiohttp import hdrs, web
 
-from ipc.host.loop_clock import loop_time
-from ipc.host.tasks import first_of
+from ipc.eventloop.loop_clock import loop_time
+from ipc.eventloop.tasks import first_of
 from ipc.wire.stream_channels import (
     GOING_AWAY,
     MAX_MESSAGE_BYTES,

@@ -56,7 +56,7 @@ class Contents:
         return await self._one(request, ObjectKind.CONFIG_MAP)
 
     async def secret(self, request: web.Request) -> web.Response:
-        """With ``values=true`` only. Raises ApiError 403."""
+        """Answer with a Secret, asked with ``values=true`` only. Raises ApiError 403."""
         if not flag(request.query, "values"):
             raise ApiError(403, "a Secret is shown with its values only where they are asked for: values=true")
         return await self._one(request, ObjectKind.SECRET)

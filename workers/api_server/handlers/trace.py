@@ -23,7 +23,7 @@ class Traces:
         return status_answer(success(200, name="trace", kind="trace"))
 
     async def read(self, _request: web.Request) -> web.Response:
-        """In a thread: a trace may have megabytes."""
+        """Read the trace in a thread: a trace may have megabytes."""
         return json_answer(await asyncio.to_thread(lambda: msgspec.json.encode(self._board.trace.read())))
 
     async def stop(self, _request: web.Request) -> web.Response:

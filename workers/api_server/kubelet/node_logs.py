@@ -49,7 +49,7 @@ class Query(msgspec.Struct, frozen=True, kw_only=True):
     pattern: str = ""
 
     def argv(self, journalctl: str) -> list[str]:
-        """As upstream calls it, for the journal of our user."""
+        """Command line of journalctl as upstream has it, for the journal of our user."""
         optional = {
             "--since": self.since,
             "--until": self.until,

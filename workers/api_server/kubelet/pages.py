@@ -5,7 +5,7 @@ from __future__ import annotations
 import platform
 from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
-from typing import Any, Final
+from typing import Final
 
 import msgspec
 from aiohttp import hdrs, web
@@ -60,13 +60,13 @@ class Pages:
         }
         return _page(request, "Statusz", text, fields)
 
-    async def _configuration(self) -> dict[str, Any]:
+    async def _configuration(self) -> dict[str, object]:
         reply = await self._site.master.ask(lambda request_id: ReadConfiguration(request_id=request_id))
-        found: dict[str, Any] = msgspec.json.decode(reply.message)
+        found: dict[str, object] = msgspec.json.decode(reply.message)
         return found
 
 
-def flattened(section: Mapping[str, Any], prefix: str) -> Iterator[tuple[str, str]]:
+def flattened(section: Mapping[str, object], prefix: str) -> Iterator[tuple[str, str]]:
     """Dotted names and values as text."""
     for name, value in section.items():
         if isinstance(value, dict) and value:
@@ -75,7 +75,7 @@ def flattened(section: Mapping[str, Any], prefix: str) -> Iterator[tuple[str, st
             yield prefix + name, value if isinstance(value, str) else msgspec.json.encode(value).decode()
 
 
-def _page(request: web.Request, kind: str, text: str, fields: Mapping[str, Any]) -> web.Response:
+def _page(request: web.Request, kind: str, text: str, fields: Mapping[str, object]) -> web.Response:
     """Text, or JSON of a version for whoever names it (zpages' negotiation); plain JSON is refused."""
     accept = request.headers.get(hdrs.ACCEPT, "*/*")
     if version := _version(accept, kind):

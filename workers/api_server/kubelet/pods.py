@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
 
 import msgspec
 from aiohttp import web
@@ -11,6 +10,7 @@ from aiohttp import web
 from ipc.api.v1.status import ContainerStatus
 from ipc.kubecontainer.pod_containers import every_status
 from ipc.messages.api_server import PodChanged
+from ipc.text.json_types import Json
 from workers.api_server.core.route import plain_text
 from workers.api_server.core.status_errors import ApiError
 from workers.api_server.store.site import AppState, json_answer
@@ -51,7 +51,7 @@ class Pods:
         return json_answer(pod_info(found.message))
 
 
-def running_pod(pod: PodChanged) -> Mapping[str, Any] | None:
+def running_pod(pod: PodChanged) -> Json | None:
     """A v1 Pod of that which Podman has of it; None when nothing of it is there."""
     running = [each for each in every_status(pod.status) if each.state.running is not None]
     if pod.sandbox is None and not running:

@@ -15,7 +15,7 @@ from workers.api_server.core.upgrades import COMMANDS, negotiated
 from workers.api_server.kubelet.pod_names import find_pod
 from workers.api_server.store.site import AppState, json_answer
 from workers.api_server.streams.port_forward import PortForward
-from workers.api_server.streams.remote_command import Asked, RemoteCommand
+from workers.api_server.streams.remote_command import RemoteCommand, StreamRequest
 from workers.api_server.streams.stream_target import Streams, Target, running_container
 
 NO_POD: Final = "pod does not exist"
@@ -68,12 +68,12 @@ class KubeletStreams:
             500, f"checkpointing of {where} failed (rootless Podman cannot: CRIU needs CAP_CHECKPOINT_RESTORE)"
         )
 
-    async def _asked(self, request: web.Request) -> Asked:
+    async def _asked(self, request: web.Request) -> StreamRequest:
         streams = wanted_streams(request.query)
         pod = await self._pod(request)
         target = _target(pod, request.match_info["container"])
         _want_upgrade(request)
-        return Asked(streams, target, negotiated(request, COMMANDS))
+        return StreamRequest(streams, target, negotiated(request, COMMANDS))
 
     async def _pod(self, request: web.Request) -> PodChanged:
         """Raises ApiError 404, also for another one of that name."""

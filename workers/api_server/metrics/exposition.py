@@ -87,7 +87,7 @@ def _lines(family: Family, form: Format) -> Iterator[str]:
 
 
 def number(value: float) -> str:
-    """As Go writes it, but for exponents."""
+    """Write a number as Go does, but for exponents."""
     if math.isnan(value):
         return "NaN"
     if math.isinf(value):

@@ -3,12 +3,12 @@ printPriorityClass, printRuntimeClass, printNamespace)."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any, Final
+from collections.abc import Sequence
+from typing import Final
 
 from ipc.resources.times import since
+from ipc.text.json_types import Json
 
-Json = Mapping[str, Any]
 Cells = Sequence[str | int | bool]
 
 _PREEMPTION_POLICY: Final = "PreemptLowerPriority"

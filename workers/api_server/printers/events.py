@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
 
 from ipc.resources.times import since
-
-Json = Mapping[str, Any]
+from ipc.text.json_types import Json
 
 
 def event_row(event: Json, now: float) -> Sequence[str | int]:

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
 
 from ipc.resources.node_roles import node_roles
 from ipc.resources.times import NONE, UNKNOWN, since
-
-Json = Mapping[str, Any]
+from ipc.text.json_types import Json
 
 
 def node_row(node: Json, now: float) -> Sequence[str]:

@@ -3,13 +3,12 @@ printPersistentVolumeClaim)."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any, Final
+from collections.abc import Sequence
+from typing import Final
 
 from ipc.resources.times import since
 from ipc.resources.volume_cells import access_modes, claim, phase, storage
-
-Json = Mapping[str, Any]
+from ipc.text.json_types import Json
 
 _UNSET: Final = "<unset>"
 

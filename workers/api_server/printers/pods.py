@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, Final
+from collections.abc import Iterable, Sequence
+from typing import Final
 
 import msgspec
 
 from ipc.resources.times import NONE, since
+from ipc.text.json_types import Json
 
-Json = Mapping[str, Any]
 """An object as it came from the API: with fields that this version may not know."""
 
 COMPLETED: Final = frozenset(("Succeeded", "Failed"))

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
 from ipc.resources import registry
+from ipc.text.json_types import Json
 from workers.api_server.printers.config_objects import (
     config_map_row,
     namespace_row,
@@ -19,7 +20,7 @@ from workers.api_server.printers.persistent_volumes import claim_row, volume_row
 from workers.api_server.printers.pods import pod_row
 from workers.api_server.printers.workers import worker_row
 
-Row = Callable[[Mapping[str, Any], float], Sequence[Any]]
+Row = Callable[[Json, float], Sequence[object]]
 
 ROWS: Final[Mapping[str, Row]] = {
     registry.PODS.plural: pod_row,
@@ -35,5 +36,5 @@ ROWS: Final[Mapping[str, Row]] = {
     registry.WORKERS.plural: worker_row,
 }
 """By plural: from an object as JSON and the time in epoch seconds to a cell for each of the kind's columns."""
-ORDERS: Final[Mapping[str, Callable[[Mapping[str, Any]], Any]]] = {registry.EVENTS.plural: by_time}
+ORDERS: Final[Mapping[str, Callable[[Json], Any]]] = {registry.EVENTS.plural: by_time}
 """Sort keys of rows, for kinds that are not shown by namespace and name."""

@@ -9,6 +9,7 @@ from typing import Any, Final
 import msgspec
 
 from ipc.resources.resource import Column, Resource
+from ipc.text.json_types import Json
 from workers.api_server.core.status_errors import ApiError, bad_request
 from workers.api_server.printers.rows import ORDERS, ROWS
 
@@ -31,7 +32,7 @@ class IncludeObject(enum.StrEnum):
 class PartialObjectMetadata(msgspec.Struct, frozen=True, rename="camel"):
     """meta/v1 PartialObjectMetadata."""
 
-    metadata: Mapping[str, Any]
+    metadata: Json
     kind: str = "PartialObjectMetadata"
     api_version: str = META
 
@@ -46,7 +47,7 @@ class Row(msgspec.Struct, frozen=True, omit_defaults=True):
 class Table(msgspec.Struct, frozen=True, rename="camel"):
     """meta/v1 Table."""
 
-    metadata: Mapping[str, Any]
+    metadata: Json
     column_definitions: Sequence[Column] | None
     rows: Sequence[Row]
     kind: str = "Table"

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
 
 from ipc.resources.times import NONE
 from ipc.text.human import mebibytes
-
-Json = Mapping[str, Any]
+from ipc.text.json_types import Json
 
 
 def worker_row(worker: Json, now: float) -> Sequence[str | int]:

@@ -20,7 +20,7 @@ class Term(NamedTuple):
 
 
 def split_terms(text: str) -> list[str]:
-    """At every comma that is not escaped (splitTerms)."""
+    """Split a selector at every comma that is not escaped (splitTerms)."""
     if not text:
         return []
     terms: list[str] = []
@@ -35,7 +35,7 @@ def split_terms(text: str) -> list[str]:
 
 
 def split_term(text: str) -> Term | None:
-    """At the first operator; None where there is none (splitTerm)."""
+    """Split a term at the first operator; None where there is none (splitTerm)."""
     found = _OPERATOR.search(text)
     return None if found is None else Term(text[: found.start()], found[0], text[found.end() :])
 

@@ -60,7 +60,7 @@ class StoredObject(WatchedObject[M], Generic[M], frozen=True, kw_only=True):
         return msgspec.msgpack.decode(self.packed, type=self.kind)
 
     def watched(self) -> WatchedObject[M]:
-        """The same without its message, for a history."""
+        """This object without its message, for a history."""
         return WatchedObject(**{name: getattr(self, name) for name in WatchedObject.__struct_fields__})
 
 

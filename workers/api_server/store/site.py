@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, Final, TypeVar
+from typing import Final, TypeVar
 
 import msgspec
 from aiohttp import web
@@ -84,7 +84,7 @@ class AppState(msgspec.Struct, frozen=True, kw_only=True):
         return found
 
 
-def json_answer(value: Any, code: int = 200) -> web.Response:
+def json_answer(value: object, code: int = 200) -> web.Response:
     """A Struct, or JSON that is encoded already."""
     body = value if isinstance(value, bytes) else msgspec.json.encode(value)
     return web.Response(body=body, status=code, content_type=_JSON)

@@ -7,8 +7,8 @@ from typing import Final
 
 import msgspec
 
+from ipc.eventloop.tasks import BackgroundTasks
 from ipc.host.clock import Clock
-from ipc.host.tasks import BackgroundTasks
 from ipc.shm.statistics import SNAPSHOTS, StatisticsBuffer
 from ipc.stats.values import Snapshot, decode_snapshot
 from workers.api_server.core.status_errors import unavailable

@@ -14,7 +14,7 @@ from typing import Final
 
 from aiohttp import web
 
-from ipc.host.tasks import BackgroundTasks, first_of
+from ipc.eventloop.tasks import BackgroundTasks, first_of
 from ipc.wire.stream_channels import Channel, Message, StreamStatus
 from workers.api_server.core.spdy_session import Inbox, Route, SpdySession
 from workers.api_server.core.stream_sockets import Channels, StreamSockets, ending

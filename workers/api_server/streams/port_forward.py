@@ -18,7 +18,7 @@ from typing import Final
 import msgspec
 from aiohttp import web
 
-from ipc.host.loop_clock import loop_time
+from ipc.eventloop.loop_clock import loop_time
 from ipc.kubecontainer.pod_status import RuntimePodStatus, SandboxState, SandboxStatus
 from ipc.messages.api_server import PodChanged
 from ipc.wire.duplex import Duplex
@@ -137,7 +137,8 @@ class _Copy:
         """The client sends nothing more."""
 
     async def from_pod(self) -> Ended:
-        """Until both sides have said that they are done. Raises ConnectionError when the pod's side broke off."""
+        """Carry data from the pod until both sides have said that they are done. Raises ConnectionError when the pod's
+        side broke off."""
         while data := await self._connection.read(CHUNK_BYTES):
             if not await self._sent(data):
                 return Ended.CLIENT_GONE

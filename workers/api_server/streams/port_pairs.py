@@ -12,7 +12,7 @@ import contextlib
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Final
 
-from ipc.host.tasks import BackgroundTasks
+from ipc.eventloop.tasks import BackgroundTasks
 from ipc.podresources.ports import MAX_PORT
 from ipc.wire.stream_channels import Message, PortChannel, StreamStatus
 from workers.api_server.core.spdy_session import Inbox, Route, SpdySession
@@ -89,7 +89,7 @@ class PortPair:
         await self.send(PortChannel.ERROR, status.message.encode())
 
     def going_away(self) -> None:
-        """As `ping`."""
+        """Nothing to do: the session is told as a whole."""
 
     async def finish(self) -> None:
         """The end of its streams. Raises ConnectionError."""

@@ -68,7 +68,7 @@ class Opening(msgspec.Struct, frozen=True):
     gone: bool = False
 
 
-class Asked(msgspec.Struct, frozen=True):
+class StreamRequest(msgspec.Struct, frozen=True):
     """A request for a container's streams, whichever URL it came by."""
 
     streams: Streams
@@ -95,7 +95,7 @@ class RemoteCommand:
     async def attach(self, request: web.Request) -> web.StreamResponse:
         return await self.join(request, await self._asked(request))
 
-    async def execute(self, request: web.Request, command: Sequence[str], asked: Asked) -> web.StreamResponse:
+    async def execute(self, request: web.Request, command: Sequence[str], asked: StreamRequest) -> web.StreamResponse:
         """Run a command with the client's streams. Raises ApiError."""
         streams, target, upgrade = asked.streams, asked.target, asked.upgrade
         with self._counted(target):
@@ -107,7 +107,7 @@ class RemoteCommand:
                     await _say(client, await _reported(target, self._run(client, session, streams, opening)))
         return client.response
 
-    async def join(self, request: web.Request, asked: Asked) -> web.StreamResponse:
+    async def join(self, request: web.Request, asked: StreamRequest) -> web.StreamResponse:
         """Join the client's streams with the container's own. Raises ApiError."""
         target, upgrade = asked.target, asked.upgrade
         streams = msgspec.structs.replace(asked.streams, stdin=asked.streams.stdin and target.stdin, tty=target.tty)
@@ -134,11 +134,11 @@ class RemoteCommand:
             collected.status = await _reported(target, self._run(collected, session, streams, Opening()))
         return collected
 
-    async def _asked(self, request: web.Request) -> Asked:
+    async def _asked(self, request: web.Request) -> StreamRequest:
         pod = await self._site.pod(request)
         streams = wanted_streams(request.query)
         target = running_container(pod.message, request.query.get("container", ""))
-        return Asked(streams, target, negotiated(request, COMMANDS))
+        return StreamRequest(streams, target, negotiated(request, COMMANDS))
 
     @contextlib.contextmanager
     def _counted(self, target: Target) -> Iterator[None]:

@@ -10,7 +10,7 @@ from ipc.nodestatus.node import NodeStatus
 from ipc.patching.strategic_diff import two_way_patch
 from ipc.patching.strategic_merge import DIRECTIVE, REPLACE
 from ipc.patching.strategic_schema import StructSchema
-from ipc.patching.values import JsonObject
+from ipc.text.json_types import JsonObject
 from workers.cluster.node.types import ClusterNode, NodeMeta
 
 _METADATA: Final = StructSchema(NodeMeta)

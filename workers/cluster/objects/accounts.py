@@ -11,7 +11,7 @@ from typing import Final
 import msgspec
 
 from ipc.api.v1.pod import Pod
-from ipc.host.tasks import BackgroundTasks, restarted
+from ipc.eventloop.tasks import BackgroundTasks, restarted
 from ipc.kubecontainer.cluster_values import DEFAULT_EXPIRATION_S, PodToken, TokenWish
 from ipc.kubecontainer.pod_containers import every_container
 from ipc.kubecontainer.registry_login import PullAccount

@@ -17,7 +17,7 @@ from ipc.api.decode import decode_server_object
 from ipc.api.v1.persistent_volume import PersistentVolume, PersistentVolumeClaim
 from ipc.api.v1.pod import Pod
 from ipc.api.v1.volume import Volume
-from ipc.host.tasks import BackgroundTasks, restarted
+from ipc.eventloop.tasks import BackgroundTasks, restarted
 from ipc.kubecontainer.config_objects import ObjectKey
 from ipc.kubecontainer.pod_claims import PodClaim
 from ipc.text.safe_text import safe_line

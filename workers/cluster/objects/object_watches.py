@@ -12,7 +12,7 @@ from typing import Final
 
 from ipc.api.decode import decode_server_object
 from ipc.api.v1.config_objects import ConfigMap, Secret
-from ipc.host.tasks import BackgroundTasks, first_of, restarted
+from ipc.eventloop.tasks import BackgroundTasks, first_of, restarted
 from ipc.kubecontainer.config_objects import ObjectKey, ObjectKind
 from ipc.messages.cluster import ObjectStated, ObjectWithdrawn
 from workers.kubeclient.protocol import Client

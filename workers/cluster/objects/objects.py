@@ -9,8 +9,8 @@ from typing import Final
 
 from ipc.api.v1.pod import Pod
 from ipc.api.v1.status import TERMINAL_PHASES
+from ipc.eventloop.tasks import BackgroundTasks, restarted
 from ipc.host.clock import Clock, SystemClock
-from ipc.host.tasks import BackgroundTasks, restarted
 from ipc.kubecontainer.cluster_values import NO_VALUES, ClusterValues, token_wishes, trust_wishes
 from ipc.kubecontainer.config_objects import ObjectKey, ObjectKind, referenced_objects
 from ipc.kubecontainer.pod_claims import PodClaim, claim_name

@@ -14,8 +14,8 @@ from typing import Final
 import msgspec
 
 from ipc.api.v1.pod import Pod
+from ipc.eventloop.tasks import BackgroundTasks, restarted
 from ipc.host.clock import Clock
-from ipc.host.tasks import BackgroundTasks, restarted
 from ipc.kubecontainer.cluster_values import PodToken, TokenWish
 from workers.cluster.objects.token_state import MAX_JITTER_S, Attempts, Issued, expiration
 from workers.kubeclient.errors import ApiError, ClusterError

@@ -12,13 +12,14 @@ from ipc.api.nulls import without_nulls
 from ipc.api.v1.container import Container
 from ipc.api.v1.pod import PodSpec
 from ipc.kubecontainer.restart_policy import all_containers_could_restart, container_should_restart
+from ipc.text.json_types import Json
 from workers.cluster.pods.known_pod import KnownPod
 
 _LISTS: Final = (("containerStatuses", "containers"), ("initContainerStatuses", "init_containers"))
 """Lists of a status, each with that of the spec. An ephemeral container never starts again."""
 
 
-def forbidden_transition(known: KnownPod, server: Mapping[str, Any], own: Mapping[str, Any]) -> str:
+def forbidden_transition(known: KnownPod, server: Json, own: Json) -> str:
     """Name of a container that has ended for good by the status ``server`` and has not by ``own``; empty for none.
 
     A spec that this node cannot read forbids nothing: the server says what it does not take."""

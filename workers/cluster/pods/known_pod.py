@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Final
 
 import msgspec
 
 from ipc.api.annotations import CONFIG_MIRROR
 from ipc.api.nulls import without_nulls
+from ipc.text.json_types import JsonObject
 
 
 class KnownMeta(msgspec.Struct, frozen=True, rename="camel"):
@@ -23,7 +24,7 @@ class KnownMeta(msgspec.Struct, frozen=True, rename="camel"):
     deletion_grace_period_seconds: int | None = None
     labels: dict[str, str] | None = None
     annotations: dict[str, str] | None = None
-    owner_references: list[dict[str, Any]] | None = None
+    owner_references: list[JsonObject] | None = None
     finalizers: list[str] | None = None
 
 
@@ -48,7 +49,7 @@ class KnownPod(msgspec.Struct, frozen=True):
         """Whether the server waits for the pod's end here."""
         return self.metadata.deletion_timestamp is not None
 
-    def status_value(self) -> dict[str, Any]:
+    def status_value(self) -> JsonObject:
         """The status as plain data, in which what is not set is absent."""
         value = without_nulls(msgspec.json.decode(self.status))
         return value if isinstance(value, dict) else {}

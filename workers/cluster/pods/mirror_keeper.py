@@ -5,8 +5,8 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Mapping
-from typing import Any, Final, NoReturn
+from collections.abc import Awaitable
+from typing import Final, NoReturn
 
 import msgspec
 
@@ -14,6 +14,7 @@ from ipc.api.v1.pod import Pod
 from ipc.api.v1.status import TERMINAL_PHASES
 from ipc.host.clock import Clock
 from ipc.messages.api_server import PodChanged
+from ipc.text.json_types import Json
 from workers.cluster.pods.known_pod import KnownPod
 from workers.cluster.pods.mirror_pod import STATIC_SOURCES, mirror_name, mirror_pod, mirrors
 from workers.cluster.pods.status_manager import StatusManager
@@ -41,7 +42,7 @@ class MirrorKeeper:
         self._known: dict[tuple[str, str], KnownPod] = {}
         """The server's mirrors by namespace and name."""
         self._keys: dict[str, tuple[str, str]] = {}
-        """The same by UID."""
+        """Namespaces and names of the server's mirrors by UID."""
         self._is_listed = self._is_settled = False
         self._wake = asyncio.Event()
         self._told: dict[str, str] = {}
@@ -190,5 +191,5 @@ def _has_outlived(changed: PodChanged, mirror: KnownPod) -> bool:
     return is_over and changed.is_observed and changed.status.phase not in TERMINAL_PHASES
 
 
-def _node_uid(node: Mapping[str, Any]) -> str:
+def _node_uid(node: Json) -> str:
     return str((node.get("metadata") or {}).get("uid", ""))

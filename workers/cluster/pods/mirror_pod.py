@@ -5,12 +5,13 @@ A static pod keeps its name here; on the server it is called ``NAME-NODE``, as u
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Final
 
 import msgspec
 
 from ipc.api.annotations import CONFIG_HASH, CONFIG_MIRROR
 from ipc.api.v1.pod import Pod
+from ipc.text.json_types import JsonObject
 from workers.cluster.pods.known_pod import KnownPod
 
 STATIC_SOURCES: Final = frozenset({"file", "http"})
@@ -35,7 +36,7 @@ def mirrors(known: KnownPod, pod: Pod) -> bool:
 
 def mirror_pod(pod: Pod, node_name: str, node_uid: str) -> bytes:
     """JSON of the mirror to create, owned by the Node."""
-    value: dict[str, Any] = msgspec.json.decode(msgspec.json.encode(pod))
+    value: JsonObject = msgspec.json.decode(msgspec.json.encode(pod))
     metadata, spec = pod.metadata, value["spec"]
     tolerations = [each for each in spec.get("tolerations", ()) if each != _EVERY_NO_EXECUTE]
     mirror = {

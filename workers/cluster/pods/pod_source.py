@@ -14,8 +14,8 @@ from typing import Final, Protocol
 
 from ipc.api.v1.pod import Pod
 from ipc.api.v1.status import TERMINAL_PHASES
+from ipc.eventloop.tasks import BackgroundTasks
 from ipc.host.clock import Clock, rfc3339
-from ipc.host.tasks import BackgroundTasks
 from ipc.messages.base import EventReport
 from ipc.messages.cluster import PodsListed, PodStated, PodWithdrawn, ReferencesRead
 from ipc.shm.trace import TRACER

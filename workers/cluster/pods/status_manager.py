@@ -18,7 +18,7 @@ import msgspec
 
 from ipc.api.v1.status import TERMINAL_PHASES
 from ipc.messages.api_server import PodChanged
-from ipc.patching.values import JsonObject
+from ipc.text.json_types import JsonObject
 from workers.cluster.pods.container_transitions import forbidden_transition
 from workers.cluster.pods.known_pod import KnownPod
 from workers.cluster.pods.status_patch import status_patch

@@ -8,9 +8,9 @@ from typing import Final, NoReturn
 
 import msgspec
 
-from ipc.host.burst import BurstGate
+from ipc.eventloop.burst import BurstGate
+from ipc.eventloop.tasks import BackgroundTasks
 from ipc.host.clock import Clock
-from ipc.host.tasks import BackgroundTasks
 from workers.cluster.pods.known_pod import KnownPod, decode_known_pod
 from workers.cluster.pods.status_manager import Action, DeletePodFinally, PatchStatus, StatusManager
 from workers.kubeclient.errors import ApiError, ClusterError
@@ -44,7 +44,7 @@ class StatusWriter:
         self._wake.set()
 
     async def run(self) -> NoReturn:
-        """For ever."""
+        """Write statuses to the server for ever."""
         try:
             while True:
                 await self._pods.over()

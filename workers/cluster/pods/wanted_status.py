@@ -9,7 +9,7 @@ from typing import Final
 import msgspec
 
 from ipc.api.v1.status import TERMINAL_PHASES, PodStatus
-from ipc.patching.values import Json, JsonObject
+from ipc.text.json_types import JsonObject, JsonValue
 
 OWNED_CONDITIONS: Final = frozenset(
     {
@@ -57,7 +57,7 @@ def plain_status(status: PodStatus, *, is_static: bool = False) -> JsonObject:
     return value
 
 
-def wanted_status(server: Mapping[str, Json], own: Mapping[str, Json]) -> JsonObject:
+def wanted_status(server: Mapping[str, JsonValue], own: Mapping[str, JsonValue]) -> JsonObject:
     """The server's status with everything in it that is the node's to say. A terminal phase is never left, a start time
     never changed."""
     wanted = {name: value for name, value in server.items() if name not in _OWNED_FIELDS}

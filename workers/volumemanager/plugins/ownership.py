@@ -12,13 +12,13 @@ import itertools
 import os
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 import msgspec
 
 from ipc.api.v1.pod import Pod
+from ipc.eventloop.tasks import with_progress
 from ipc.host.private_directories import make_private
-from ipc.host.tasks import with_progress
 from ipc.messages import event_reasons
 from workers.kubecontainer.mounted_volume import VolumeError
 from workers.sync.run import SyncRun
@@ -72,7 +72,7 @@ def _real(path: Path) -> str:
     return os.path.realpath(path)
 
 
-async def _give(run: SyncRun, unshare: Unshare, volume: str, arguments: Mapping[str, Any]) -> None:
+async def _give(run: SyncRun, unshare: Unshare, volume: str, arguments: Mapping[str, object]) -> None:
     """Mirrors VolumeOwnership.monitorProgress, without the number of files. Raises UnshareError, OSError."""
     patient = msgspec.structs.replace(unshare, deadline_s=DEADLINE_S)
     steps: list[Step] = [(give_to_group.__name__, arguments)]

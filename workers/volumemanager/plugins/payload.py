@@ -278,8 +278,8 @@ _MAKERS: Final[Mapping[type[msgspec.Struct], Callable[[Any, int, PayloadSources]
 
 
 def cleaned(payload: Payload) -> Payload:
-    """With the shortest form of each path. Raises PayloadError for one that is not below the volume, and for a file
-    that would have to be a directory too."""
+    """A payload with the shortest form of each path. Raises PayloadError for one that is not below the volume, and for
+    a file that would have to be a directory too."""
     clean: dict[str, FileProjection] = {}
     for path, file in payload.items():
         problem = path_problem(path)

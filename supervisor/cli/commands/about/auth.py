@@ -5,11 +5,10 @@ from __future__ import annotations
 import grp
 import os
 import pwd
-from collections.abc import Mapping
-from typing import Any
 
 import click
 
+from ipc.text.json_types import Json
 from supervisor.cli.options import agent, agent_options
 from supervisor.cli.printers.tables import TablePrinter
 
@@ -40,7 +39,7 @@ def whoami(ctx: click.Context, output: str) -> None:
     click.echo(TablePrinter(("ATTRIBUTE", "VALUE")).format(rows), nl=False)
 
 
-def _user() -> Mapping[str, Any]:
+def _user() -> Json:
     """This process's, by name where there is one."""
     uid = os.getuid()
     try:

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import click
 
+from ipc.text.json_types import JsonObject
 from supervisor.cli.options import agent, agent_options, chosen_socket
 from supervisor.cli.printers.staleness import skew_words
 from supervisor.cli.printers.tables import printable
@@ -21,7 +20,7 @@ def version(ctx: click.Context, client_only: bool, output: str) -> None:
     """Show the versions of this command and of the agent; warn when they differ."""
     from supervisor.cli.printers.documents import DOCUMENTS
 
-    found: dict[str, Any] = {"clientVersion": f"v{VERSION}"}
+    found: JsonObject = {"clientVersion": f"v{VERSION}"}
     try:
         if not client_only:
             with agent(ctx) as client:
@@ -32,7 +31,7 @@ def version(ctx: click.Context, client_only: bool, output: str) -> None:
         click.echo(f"warning: the agent is {printable(about['gitVersion'])}, {skew}", err=True)
 
 
-def _version_lines(found: dict[str, Any]) -> str:
+def _version_lines(found: JsonObject) -> str:
     lines = [f"Client Version: {found['clientVersion']}"]
     about = found.get("agent")
     if about:

@@ -6,7 +6,7 @@ import click
 
 from supervisor.cli.changing.applying import apply_manifests
 from supervisor.cli.changing.changes import (
-    Told,
+    ChangeReport,
     dry_run_option,
     output_option,
     stated_namespace_option,
@@ -57,14 +57,14 @@ def apply(
     if (selector or everything) and not prune:
         raise click.UsageError("-l and --all say what --prune may delete: give --prune, too")
     manifests = list(read_manifests(files, recursive=recursive))
-    told = Told(output=output, dry_run=dry_run)
+    report = ChangeReport(output=output, dry_run=dry_run)
     with agent(ctx) as client:
-        apply_manifests(client, manifests, told, namespace=namespace)
+        apply_manifests(client, manifests, report, namespace=namespace)
         if prune:
-            _prune(client, manifests, told, selector, namespace)
+            _prune(client, manifests, report, selector, namespace)
 
 
-def _prune(client: AgentClient, manifests: list[Manifest], told: Told, selector: str, namespace: str) -> None:
+def _prune(client: AgentClient, manifests: list[Manifest], report: ChangeReport, selector: str, namespace: str) -> None:
     from supervisor.cli.changing.pruning import prune_objects
 
-    prune_objects(client, manifests, told, selector=selector, namespace=namespace)
+    prune_objects(client, manifests, report, selector=selector, namespace=namespace)

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any, Final, TypeVar
+from typing import Final, TypeVar
 
 import click
 import msgspec
 
+from ipc.text.json_types import Json
 from supervisor.cli.changing.applying import apply_manifests
 from supervisor.cli.changing.changes import (
     CLIENT,
-    Told,
+    ChangeReport,
     dry_run_option,
     output_option,
     stated_namespace_option,
@@ -19,7 +20,7 @@ from supervisor.cli.changing.changes import (
 from supervisor.cli.manifests import Manifest, manifest_options, read_manifests, recursive_option
 from supervisor.cli.options import agent, agent_options
 
-F = TypeVar("F", bound=Callable[..., Any])
+F = TypeVar("F", bound=Callable[..., object])
 _ALIASES: Final[Mapping[str, str]] = {"cm": "configmap", "pc": "priorityclass"}
 
 
@@ -67,9 +68,9 @@ def create(
         return
     if not files:
         raise click.UsageError("must specify one of -f, -k and a kind")
-    told = Told(output=output, dry_run=dry_run)
+    report = ChangeReport(output=output, dry_run=dry_run)
     with agent(ctx) as client:
-        apply_manifests(client, read_manifests(files, recursive=recursive), told, verb="create", namespace=namespace)
+        apply_manifests(client, read_manifests(files, recursive=recursive), report, verb="create", namespace=namespace)
 
 
 @create.command()
@@ -181,13 +182,13 @@ def priorityclass(
     _create(ctx, {**found, "description": description} if description else found, options)
 
 
-def _create(ctx: click.Context, found: Mapping[str, Any], options: Mapping[str, str]) -> None:
-    told = Told(output=options["output"], dry_run=options["dry_run"])
+def _create(ctx: click.Context, found: Json, options: Mapping[str, str]) -> None:
+    report = ChangeReport(output=options["output"], dry_run=options["dry_run"])
     if options["namespace"]:
         found = {**found, "metadata": {**found["metadata"], "namespace": options["namespace"]}}
-    if told.dry_run == CLIENT:
-        told.show([told.line(f"{found['kind'].lower()}/{found['metadata']['name']}", "created")], [found])
+    if report.dry_run == CLIENT:
+        report.show([report.line(f"{found['kind'].lower()}/{found['metadata']['name']}", "created")], [found])
         return
     manifest = Manifest("-", msgspec.json.encode(found))
     with agent(ctx) as client:
-        apply_manifests(client, [manifest], told, verb="create", namespace=options["namespace"])
+        apply_manifests(client, [manifest], report, verb="create", namespace=options["namespace"])

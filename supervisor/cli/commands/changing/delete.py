@@ -9,7 +9,7 @@ import click
 from supervisor.cli.changing.changes import (
     NO_NAME,
     NO_TYPE,
-    Told,
+    ChangeReport,
     dry_run_option,
     object_name,
     types_and_objects,
@@ -76,7 +76,7 @@ def delete(
     """
     listed = everything or bool(selector or field_selector)
     resources, targets = _meant(names, namespace, is_listed=listed, has_files=bool(files))
-    told = Told(output=output, dry_run=dry_run)
+    report = ChangeReport(output=output, dry_run=dry_run)
     grace_period_s = _grace_period_s(grace_period, now=now, force=force)
     manifests = read_manifests(files, recursive=recursive)
     targets += [target for manifest in manifests for target in objects_in(manifest, namespace)]
@@ -87,7 +87,7 @@ def delete(
         targets = targets or deletion.found()
         if not targets and not ignore_not_found:
             click.echo("No resources found")
-        if interactive and not told.is_dry and not _confirmed(targets):
+        if interactive and not report.is_dry and not _confirmed(targets):
             return
         delete_targets(
             client,
@@ -95,7 +95,7 @@ def delete(
             grace_period_s=grace_period_s,
             timeout_s=(timeout or FOREVER_S) if wait and not force else 0.0,
             ignore_not_found=ignore_not_found or listed,
-            told=told,
+            report=report,
             force=force,
             deletion=deletion,
         )

@@ -13,8 +13,8 @@ import click
 
 from ipc.resources import registry
 from supervisor.cli.changing.changes import (
+    ChangeReport,
     Choice,
-    Told,
     chosen,
     each,
     object_name,
@@ -63,12 +63,12 @@ def edit(
     EDITOR='code --wait' rootlet edit cm/app
     """
     with agent(ctx) as client:
-        told = Told(output=output)
+        report = ChangeReport(output=output)
         choice = Choice(words=words, files=files, recursive=recursive, namespace=namespace)
-        each(chosen(client, choice), lambda target: _edit(client, target, told, show_values))
+        each(chosen(client, choice), lambda target: _edit(client, target, report, show_values))
 
 
-def _edit(client: AgentClient, target: Target, told: Told, show_values: bool) -> None:
+def _edit(client: AgentClient, target: Target, report: ChangeReport, show_values: bool) -> None:
     from ipc.patching.json_merge import json_merge_patch
     from supervisor.cli.printers.yaml_document import as_yaml
 
@@ -94,12 +94,12 @@ def _edit(client: AgentClient, target: Target, told: Told, show_values: bool) ->
             if not found:
                 click.echo("Edit cancelled, no changes made.")
                 return
-            result = patch_object(client, target, found, told, patch_type="merge")
+            result = patch_object(client, target, found, report, patch_type="merge")
         except (Failure, RequestFailed) as error:
             why = _as_comment(target, str(error))
             click.echo(f"error: {object_name(target)} is invalid", err=True)
             continue
-        told.show([told.line(object_name(target), "edited")], result.objects)
+        report.show([report.line(object_name(target), "edited")], result.objects)
         return
 
 

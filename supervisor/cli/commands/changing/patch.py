@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 import click
 
 from supervisor.cli.changing.changes import (
+    ChangeReport,
     Choice,
-    Told,
     chosen,
     dry_run_option,
     each,
@@ -60,18 +60,18 @@ def patch(
     if (text is None) == (patch_file is None):
         raise click.UsageError("must specify --patch or --patch-file containing the contents of the patch")
     content = _content(text, patch_file)
-    told = Told(output=output, dry_run=dry_run)
+    report = ChangeReport(output=output, dry_run=dry_run)
     with agent(ctx) as client:
 
         def act(target: Target) -> None:
-            result = patch_object(client, target, content, told, patch_type=patch_type)
+            result = patch_object(client, target, content, report, patch_type=patch_type)
             done = "patched (no change)" if result.results[0].endswith(" unchanged") else "patched"
-            told.show([told.line(object_name(target), done)], result.objects)
+            report.show([report.line(object_name(target), done)], result.objects)
 
         each(chosen(client, Choice(words=words, files=files, recursive=recursive, namespace=namespace)), act)
 
 
-def _content(text: str | None, file: Path | None) -> Any:
+def _content(text: str | None, file: Path | None) -> object:
     """Raises Failure for what is neither JSON nor YAML."""
     if file is None:
         return parse_document("the patch", (text or "").encode())

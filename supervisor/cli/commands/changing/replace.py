@@ -7,7 +7,7 @@ import click
 from supervisor.cli.changing.applying import apply_manifests
 from supervisor.cli.changing.changes import (
     SERVER,
-    Told,
+    ChangeReport,
     dry_run_option,
     output_option,
     stated_namespace_option,
@@ -48,14 +48,14 @@ def replace(
     if not files:
         raise click.UsageError("must specify one of -f and -k")
     manifests = list(read_manifests(files, recursive=recursive))
-    told = Told(output=output, dry_run=dry_run)
+    report = ChangeReport(output=output, dry_run=dry_run)
     with agent(ctx) as client:
-        if not force or told.is_dry:
-            apply_manifests(client, manifests, told, verb="replace", namespace=namespace)
+        if not force or report.is_dry:
+            apply_manifests(client, manifests, report, verb="replace", namespace=namespace)
             return
         # A document that would be refused is found before anything is deleted.
-        apply_manifests(client, manifests, Told(dry_run=SERVER), namespace=namespace, quiet=True)
+        apply_manifests(client, manifests, ChangeReport(dry_run=SERVER), namespace=namespace, quiet=True)
         targets = [target for manifest in manifests for target in objects_in(manifest, namespace or DEFAULT_NAMESPACE)]
         grace_period_s = grace_period if grace_period >= 0 else None
         delete_targets(client, targets, grace_period_s=grace_period_s, timeout_s=timeout, ignore_not_found=True)
-        apply_manifests(client, manifests, told, namespace=namespace, done="replaced")
+        apply_manifests(client, manifests, report, namespace=namespace, done="replaced")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, TypeVar
+from typing import TypeVar
 
 import click
 
@@ -12,7 +12,7 @@ from supervisor.cli.changing.restarts import Restart, restart_containers, restar
 from supervisor.cli.manifests import Target
 from supervisor.cli.options import DEFAULT_NAMESPACE, FOREVER_S, agent, agent_options, duration_s, split_pod_name
 
-F = TypeVar("F", bound=Callable[..., Any])
+F = TypeVar("F", bound=Callable[..., object])
 
 
 def _restart_options(command: F) -> F:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 import click
 
+from ipc.text.json_types import Json
 from supervisor.cli.configuration import config_option, config_words, load_configuration
 from supervisor.cli.options import Failure, duration_s
 
@@ -180,7 +181,7 @@ def _check_name(access: ClusterAccess, token: BootstrapToken, name: str) -> None
         )
 
 
-def _is_ready(node: Mapping[str, Any]) -> bool:
+def _is_ready(node: Json) -> bool:
     conditions = (node.get("status") or {}).get("conditions") or ()
     return any(each.get("type") == "Ready" and each.get("status") == "True" for each in conditions)
 

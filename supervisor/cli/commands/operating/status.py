@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import collections
 from collections.abc import Iterator, Mapping
-from typing import Any
 
 import click
 
 from ipc.host.clock import wall
 from ipc.text.human import human_duration
+from ipc.text.json_types import Json
 from supervisor.cli.configuration import config_words
 from supervisor.cli.options import agent, agent_options, chosen_socket
 from supervisor.cli.printers.staleness import skew_words
@@ -17,8 +17,6 @@ from supervisor.cli.printers.tables import printable
 from supervisor.client.http import pods_path
 from supervisor.config.config_path import chosen_config_path
 from supervisor.version import VERSION
-
-Json = Mapping[str, Any]
 
 
 @click.command()

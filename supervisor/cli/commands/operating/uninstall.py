@@ -27,7 +27,7 @@ GRACE_S: Final = 10.0
 """Longest grace period of a pod whose agent does not run."""
 
 
-class Made(msgspec.Struct, frozen=True):
+class InstanceRemains(msgspec.Struct, frozen=True):
     """Everything that is there of an instance."""
 
     pods: tuple[InstancePod, ...]
@@ -64,7 +64,7 @@ def uninstall(ctx: click.Context, config_path: Path | None, everything: bool, ye
     click.echo("removed; the program itself goes by what has installed it, such as: pipx uninstall rootlet")
 
 
-def find_made(settings: Settings, yours: Sequence[Path]) -> Made:
+def find_made(settings: Settings, yours: Sequence[Path]) -> InstanceRemains:
     """Pods by their labels, directories by their mark. Raises Failure when Podman does not answer."""
     from supervisor.cli.instance_pods import find_pods
 
@@ -74,7 +74,7 @@ def find_made(settings: Settings, yours: Sequence[Path]) -> Made:
     sockets = sorted(settings.admin_socket.parent.glob(f"{settings.admin_socket.stem}.*"))
     unit = Path(os.path.expanduser("~")) / ".config" / "systemd" / "user" / UNIT
     found = [path for path in yours if os.path.lexists(path)]
-    return Made(find_pods(settings).ours, (*marked, *sockets, *found), unit if unit.exists() else None)
+    return InstanceRemains(find_pods(settings).ours, (*marked, *sockets, *found), unit if unit.exists() else None)
 
 
 def _is_ours(directory: Path, settings: Settings) -> bool:
@@ -84,12 +84,12 @@ def _is_ours(directory: Path, settings: Settings) -> bool:
         return False
 
 
-def _shown(made: Made) -> list[str]:
+def _shown(made: InstanceRemains) -> list[str]:
     pods = [f"{len(made.pods)} pods with their containers"] if made.pods else []
     return [*pods, *map(str, made.paths), *([str(made.unit)] if made.unit else [])]
 
 
-def remove(settings: Settings, made: Made) -> None:
+def remove(settings: Settings, made: InstanceRemains) -> None:
     """The agent first, so that nothing comes back. Raises Failure at what cannot be removed; the rest stays."""
     from supervisor.cli.instance_pods import find_pods, no_agent, remove_pods, run_program
 

@@ -3,20 +3,19 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
-from typing import Any, Final
+from collections.abc import Sequence
+from typing import Final
 
 import click
 
 from ipc.host import clock
+from ipc.text.json_types import Json
 from supervisor.cli.options import Failure, agent, agent_options, duration_s
 from supervisor.client.http import AgentClient
 
 POLL_S: Final = 0.1
 """How often is looked whether the next incarnation is there."""
 _PREFIX: Final = "worker/"
-
-Json = Mapping[str, Any]
 
 
 @click.group()

@@ -3,13 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Final
+from typing import Final
 
 import click
 
 from ipc.host import clock
 from ipc.resources import registry
+from ipc.text.json_types import Json
 from supervisor.cli.arguments import Selection, select
+from supervisor.cli.describe.config_objects import (
+    describe_config_object,
+    describe_priority_class,
+    describe_runtime_class,
+)
+from supervisor.cli.describe.node import describe_node
+from supervisor.cli.describe.other_objects import describe_event, describe_namespace, describe_worker
+from supervisor.cli.describe.persistent_volumes import describe_claim, describe_volume, pods_that_use
+from supervisor.cli.describe.pod import describe_pod
 from supervisor.cli.manifests import manifest_options, recursive_option
 from supervisor.cli.options import (
     DEFAULT_NAMESPACE,
@@ -18,15 +28,6 @@ from supervisor.cli.options import (
     agent_options,
     place_options,
 )
-from supervisor.cli.printers.config_objects import (
-    describe_config_object,
-    describe_priority_class,
-    describe_runtime_class,
-)
-from supervisor.cli.printers.describe import describe_pod
-from supervisor.cli.printers.describe_others import describe_event, describe_namespace, describe_worker
-from supervisor.cli.printers.nodes import describe_node
-from supervisor.cli.printers.persistent_volumes import describe_claim, describe_volume, pods_that_use
 from supervisor.cli.printers.staleness import warn_if_stale
 from supervisor.client.errors import RequestFailed
 from supervisor.client.http import STATISTICS_PATH, AgentClient, details_path, events_path, pods_path
@@ -34,8 +35,6 @@ from supervisor.client.http import STATISTICS_PATH, AgentClient, details_path, e
 PATIENCE_S: Final = 2
 """How long is waited for statistics, in seconds: the first ones after a while take one."""
 _NOT_FOUND: Final = "NotFound"
-
-Json = Mapping[str, Any]
 
 
 @click.command()

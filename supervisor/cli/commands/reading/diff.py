@@ -7,12 +7,12 @@ import re
 import subprocess
 import sys
 import tempfile
-from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 import click
 
+from ipc.text.json_types import Json
 from supervisor.cli.changing.changes import read_object, stated_namespace_option
 from supervisor.cli.manifests import Manifest, Target, manifest_options, objects_in, read_manifests, recursive_option
 from supervisor.cli.messages import EXIT_TROUBLE, file_words
@@ -89,7 +89,7 @@ def _write(client: AgentClient, manifest: Manifest, namespace: str, live: Path, 
         (merged / file).write_text(as_yaml(_masked(after, changed, _MASKS[1])))
 
 
-def _present(client: AgentClient, target: Target) -> Mapping[str, Any] | None:
+def _present(client: AgentClient, target: Target) -> Json | None:
     try:
         return read_object(client, target)
     except RequestFailed as error:
@@ -98,7 +98,7 @@ def _present(client: AgentClient, target: Target) -> Mapping[str, Any] | None:
         raise
 
 
-def _masked(found: Mapping[str, Any], changed: bool, mask: str) -> Mapping[str, Any]:
+def _masked(found: Json, changed: bool, mask: str) -> Json:
     """A Secret is shown without values: whether they differ is said instead."""
     sizes = found.get("dataSizes")
     return found if sizes is None or not changed else {**found, "data": dict.fromkeys(sizes, mask)}

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, Final
+from collections.abc import Iterator, Sequence
+from typing import Final
 
 import click
 
 from ipc.host import clock
 from ipc.host.clock import rfc3339
 from ipc.resources.registry import EVENTS
+from ipc.text.json_types import Json
 from supervisor.cli.arguments import select
 from supervisor.cli.options import (
     Failure,
@@ -27,8 +28,6 @@ from supervisor.client.http import AgentClient, Query
 from supervisor.client.reflector import Reflector
 
 TYPES: Final = ("Normal", "Warning")
-
-Json = Mapping[str, Any]
 
 
 @click.group(invoke_without_command=True)
@@ -139,7 +138,7 @@ class _Shown:
         return sorted((each for each in found if not self._types or each.get("type") in self._types), key=by_time)
 
     def text(self, found: Sequence[Json]) -> str:
-        """All of them at once."""
+        """Text of all events at once."""
         return self._table.format(self._rows(found)) if self._document is None else self._document(as_list(found))
 
     def each(self, found: Sequence[Json]) -> str:

@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import groupby
-from typing import Any, Final
+from typing import Final
 
 import click
 import msgspec
 
 from ipc.resources.registry import CONFIG_MAPS, PODS, SECRETS, WORKERS
 from ipc.resources.resource import CORE, Resource
+from ipc.text.json_types import Json
 from supervisor.cli.arguments import Selection, are_several_kinds, select
 from supervisor.cli.manifests import manifest_options, recursive_option
 from supervisor.cli.options import (
+    CommandOptions,
     Failure,
     agent,
     agent_options,
@@ -36,8 +38,6 @@ NO_TYPE: Final = (
     " resources.\n\nerror: Required resource not specified.\n"
     "See 'rootlet get -h' for help and examples"
 )
-
-Json = Mapping[str, Any]
 
 
 class Found(msgspec.Struct, frozen=True):
@@ -111,29 +111,16 @@ class View(msgspec.Struct, frozen=True, kw_only=True):
 @click.pass_context
 def get(
     ctx: click.Context,
+    /,
     words: tuple[str, ...],
     namespace: str,
     all_namespaces: bool,
-    selector: str,
-    field_selector: str,
     files: tuple[str, ...],
     recursive: bool,
-    output_text: str,
-    template: str,
-    allow_missing_template_keys: bool,
-    sort_by: str,
-    label_columns: tuple[str, ...],
-    show_labels: bool,
-    show_kind: bool,
     watch: bool,
     watch_only: bool,
-    output_watch_events: bool,
-    ignore_not_found: bool,
-    no_headers: bool,
-    chunk_size: int,
-    show_managed_fields: bool,
-    show_values: bool,
     raw: str,
+    **options: object,
 ) -> None:
     """Show pods, the node, events, objects beside pods, namespaces, or the agent's workers.
 
@@ -147,7 +134,6 @@ def get(
     rootlet get pods --sort-by .status.startTime
     rootlet get pod web -o jsonpath='{.status.podIP}'
     """
-    del chunk_size, show_managed_fields  # there is nothing that they could change
     if raw:
         with agent(ctx) as client:
             click.echo(client.raw(raw), nl=False)
@@ -155,44 +141,50 @@ def get(
     if not words and not files:
         raise Failure(NO_TYPE, prefix="")
     selections = select(words, files, None if all_namespaces else namespace, recursive=recursive)
-    _check(selections, is_filtered=bool(selector or field_selector), is_watch=watch or watch_only, values=show_values)
-    output = parse_output(output_text, template)
-    view = View(
-        selections=tuple(selections),
-        labels=selector,
-        fields=field_selector,
-        output=output,
-        headers=not no_headers,
-        style=TableStyle(
-            wide=output.is_wide,
-            headers=not no_headers,
-            label_columns=tuple(label for labels in label_columns for label in labels.split(",")),
-            show_labels=show_labels,
-            show_events=output_watch_events,
-        ),
-        show_kind=show_kind or are_several_kinds(selections),
-        sort_by=sort_by,
-        ignore_not_found=ignore_not_found,
-        allow_missing_keys=allow_missing_template_keys,
-        watch_only=watch_only,
-        show_values=show_values,
-    )
+    _check(selections, options, is_watch=watch or watch_only)
+    view = _view(selections, options, watch_only=watch_only)
     form_of(view)  # a wrong template is told before anything is asked
-    if not (show_values or output.is_table or output.format == NAME) and any(s.resource is SECRETS for s in selections):
+    has_documents = not (view.output.is_table or view.output.format == NAME)
+    if has_documents and not view.show_values and any(each.resource is SECRETS for each in selections):
         click.echo(VALUES_LEFT_OUT, err=True)
     with agent(ctx) as client:
-        if output.is_table and any(each.resource is PODS for each in selections):
+        if view.output.is_table and any(each.resource is PODS for each in selections):
             warn_if_stale(client)
         (_watch if watch or watch_only else _list)(client, view)
 
 
-def _check(selections: Sequence[Selection], *, is_filtered: bool, is_watch: bool, values: bool) -> None:
-    """Raises Failure for selections that do not go with these options."""
-    if is_filtered and any(each.names for each in selections):
+def _view(selections: Sequence[Selection], options: CommandOptions, *, watch_only: bool) -> View:
+    """Raises Failure for an output that there is not."""
+    output, headers = parse_output(options["output_text"], options["template"]), not options["no_headers"]
+    return View(
+        selections=tuple(selections),
+        labels=options["selector"],
+        fields=options["field_selector"],
+        output=output,
+        headers=headers,
+        style=TableStyle(
+            wide=output.is_wide,
+            headers=headers,
+            label_columns=tuple(label for labels in options["label_columns"] for label in labels.split(",")),
+            show_labels=options["show_labels"],
+            show_events=options["output_watch_events"],
+        ),
+        show_kind=options["show_kind"] or are_several_kinds(selections),
+        sort_by=options["sort_by"],
+        ignore_not_found=options["ignore_not_found"],
+        allow_missing_keys=options["allow_missing_template_keys"],
+        watch_only=watch_only,
+        show_values=options["show_values"],
+    )
+
+
+def _check(selections: Sequence[Selection], options: CommandOptions, *, is_watch: bool) -> None:
+    """Raises Failure for selections that do not go with the other options."""
+    if (options["selector"] or options["field_selector"]) and any(each.names for each in selections):
         raise Failure("name cannot be provided when a selector is specified", prefix="error: ")
     if is_watch:
         _refuse_several(selections)
-    if values and not all(each.names for each in selections if each.resource is SECRETS):
+    if options["show_values"] and not all(each.names for each in selections if each.resource is SECRETS):
         raise Failure("name the Secrets whose values are to be shown", prefix="error: ")
 
 

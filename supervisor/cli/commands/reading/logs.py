@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, Final
+from collections.abc import Iterator, Sequence
+from typing import Final
 
 import click
 import msgspec
 
+from ipc.text.json_types import Json
 from supervisor.cli.options import (
+    CommandOptions,
     Failure,
     agent,
     agent_options,
@@ -34,8 +36,6 @@ USAGE: Final = (
     "POD or TYPE/NAME is a required argument for the logs command\n"
     "See 'rootlet logs -h' for help and examples"
 )
-
-Json = Mapping[str, Any]
 
 
 class Wanted(msgspec.Struct, frozen=True, kw_only=True):
@@ -81,6 +81,7 @@ class Wanted(msgspec.Struct, frozen=True, kw_only=True):
 @click.pass_context
 def logs(
     ctx: click.Context,
+    /,
     pod: str,
     container_argument: str,
     container: str,
@@ -91,13 +92,8 @@ def logs(
     ignore_errors: bool,
     follow: bool,
     max_log_requests: int,
-    previous: bool,
-    tail: int | None,
-    since: float | None,
-    since_time: str | None,
-    limit_bytes: int | None,
-    timestamps: bool,
     namespace: str,
+    **options: object,
 ) -> None:
     """Print the log of a container, of all containers of a pod, or of selected pods.
 
@@ -112,18 +108,7 @@ def logs(
         raise Failure("only a selector (-l) or a POD name is allowed", prefix="error: ")
     if not (pod or selector or all_pods):
         raise Failure(USAGE, prefix="error: ")
-    _check(since, since_time, tail)
-    if tail is None:
-        tail = SELECTED_TAIL if selector else -1
-    options: Query = {
-        "follow": follow or None,
-        "previous": previous or None,
-        "timestamps": timestamps or None,
-        "tailLines": None if tail == -1 else tail,
-        "sinceSeconds": max(1, math.ceil(since)) if since else None,
-        "sinceTime": since_time,
-        "limitBytes": limit_bytes,
-    }
+    query = {"follow": follow or None, **_log_query(options, is_selected=bool(selector))}
     name = split_pod_name(pod) if pod else ""
     wanted = Wanted(pod=name, selector=selector, container=chosen, all_containers=all_containers)
     with agent(ctx) as client:
@@ -134,12 +119,28 @@ def logs(
             _check_number(len(found), max_log_requests)
         streams = [
             LogStream(
-                pieces=client.stream_log(namespace, name, {**options, "container": each}),
+                pieces=client.stream_log(namespace, name, {**query, "container": each}),
                 prefix=f"[pod/{name}/{each}] ".encode() if prefix or all_pods else b"",
             )
             for name, each in found
         ]
         print_streams(streams, together=follow and len(streams) > 1, ignore_errors=ignore_errors)
+
+
+def _log_query(options: CommandOptions, *, is_selected: bool) -> Query:
+    """Query for the lines of a log that are wanted. Raises Failure."""
+    since, tail = options["since"], options["tail"]
+    _check(since, options["since_time"], tail)
+    if tail is None:
+        tail = SELECTED_TAIL if is_selected else -1
+    return {
+        "previous": options["previous"] or None,
+        "timestamps": options["timestamps"] or None,
+        "tailLines": None if tail == -1 else tail,
+        "sinceSeconds": max(1, math.ceil(since)) if since else None,
+        "sinceTime": options["since_time"],
+        "limitBytes": options["limit_bytes"],
+    }
 
 
 def _chosen_container(option: str, argument: str, all_containers: bool) -> str:

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
-
 import click
 
 from supervisor.cli.options import (
@@ -19,8 +16,6 @@ from supervisor.cli.printers import usage
 from supervisor.cli.printers.documents import DOCUMENTS
 from supervisor.cli.printers.tables import TablePrinter
 from supervisor.client.http import STATISTICS_PATH
-
-Json = Mapping[str, Any]
 
 
 @click.command()

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Final
+from collections.abc import Callable, Sequence
+from typing import Final
 
 import click
 
 from ipc.host import clock
+from ipc.text.json_types import Json, JsonObject
 from supervisor.cli.options import (
     Failure,
     agent,
@@ -28,7 +29,6 @@ WORKERS_S: Final = 1.0
 _REDRAW: Final = "\x1b[H\x1b[J"
 """To the upper left corner, and everything below it away."""
 
-Json = Mapping[str, Any]
 
 _sort_option: Final = click.option(
     "--sort-by", type=click.Choice(["", *usage.SORTS]), default="", metavar="cpu|memory", help="Largest first."
@@ -149,8 +149,8 @@ def workers(ctx: click.Context, sort_by: str, watch: bool, no_headers: bool) -> 
     _show(ctx, table, watch=watch)
 
 
-def _workers(client: AgentClient) -> list[dict[str, Any]]:
-    found: list[dict[str, Any]] = client.get("/rootlet/v1/workers", {"resources": True})["items"]
+def _workers(client: AgentClient) -> list[JsonObject]:
+    found: list[JsonObject] = client.get("/rootlet/v1/workers", {"resources": True})["items"]
     return found
 
 

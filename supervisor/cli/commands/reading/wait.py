@@ -5,13 +5,14 @@ from __future__ import annotations
 import re
 import time
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Final
+from typing import Final
 
 import click
 import msgspec
 
 from ipc.host import clock
 from ipc.resources.registry import PODS, find_resource, in_category
+from ipc.text.json_types import Json
 from supervisor.cli.arguments import Selection, select
 from supervisor.cli.manifests import files_option
 from supervisor.cli.options import (
@@ -26,7 +27,6 @@ from supervisor.cli.options import (
 from supervisor.client.http import AgentClient, PodKey, pod_key
 from supervisor.client.reflector import Reflector
 
-Json = Mapping[str, Any]
 _JSONPATH: Final = "jsonpath="
 POLL_PERIOD_S: Final = 1.0
 """How often kinds are looked at that cannot be watched, in seconds."""

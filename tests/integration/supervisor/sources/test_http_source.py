@@ -17,8 +17,8 @@ from supervisor.config.settings import Seconds, Settings
 from supervisor.protocol.manifests import HTTP_SOURCE, SourceSnapshot
 from supervisor.protocol.source_updates import PodOperation, PodUpdate
 from supervisor.sources.http_source import HttpSource
-from supervisor.sources.identity import Origin
 from supervisor.sources.manager import POSTED_FILE, Change, SourceManager
+from supervisor.sources.objects.identity import Origin
 from supervisor.sources.url_reader import MAX_REDIRECTS, FetchError, UrlReader, fetch
 from tests.harness.api_server import eventually
 from tests.harness.manifests import DEADLINE_S, manifest, text

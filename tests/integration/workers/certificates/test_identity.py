@@ -14,8 +14,8 @@ from typing import Final
 import pytest
 from cryptography import x509
 
+from ipc.eventloop.tasks import BackgroundTasks
 from ipc.host.clock import SystemClock
-from ipc.host.tasks import BackgroundTasks
 from ipc.kubeconfig.encode import encode_bootstrap_kubeconfig
 from ipc.kubeconfig.types import CLIENT_CERTIFICATE, SERVING_CERTIFICATE
 from ipc.wire.cluster_settings import ClusterSettings

@@ -7,13 +7,13 @@ from typing import Any, Final
 
 from ipc.api.annotations import API_SOURCE
 from ipc.api.v1.pod import Pod
-from ipc.host.burst import BurstGate
+from ipc.eventloop.burst import BurstGate
 from ipc.host.clock import SystemClock
 from ipc.messages.base import EventReport
 from ipc.messages.cluster import PodsListed
 from supervisor.protocol.source_updates import PodOperation, PodUpdate
 from supervisor.sources.api_source import ApiSource
-from supervisor.sources.merge import PodConfig
+from supervisor.sources.objects.merge import PodConfig
 from workers.cluster.pods.known_pod import KnownPod, decode_known_pod
 from workers.cluster.pods.pod_source import PodSource, Statement
 from workers.cluster.pods.status_manager import StatusManager

@@ -11,8 +11,8 @@ from typing import Any, Final
 import msgspec
 import pytest
 
+from ipc.eventloop.tasks import BackgroundTasks
 from ipc.host.clock import SystemClock
-from ipc.host.tasks import BackgroundTasks
 from ipc.kubeconfig.decode import decode_kubeconfig
 from tests.harness.api_server import eventually
 from tests.servers.kube_api.server import KubeApiServer

@@ -31,7 +31,7 @@ async def before_and_after(host: Host, file: Path, meanwhile: Callable[[], objec
 
 
 def seen_after(tmp_path: Path, meanwhile: Callable[[Host, str], object]) -> tuple[int, RuntimePodStatus, str]:
-    """The same with two pods of one container; and the id of that of u1."""
+    """Inspects and status with two pods of one container; and the id of that of u1."""
 
     async def run() -> tuple[int, RuntimePodStatus, str]:
         host = Host()

@@ -13,6 +13,7 @@ from tests.fakes.clock import simulate, simulated
 from tests.fakes.ownership import ownership
 from tests.harness.node_worker import NEVER_S, Host, asked, node_worker
 from workers.containers.exit_watch import RECORD_HOLDS_S, SETTLE_S
+from workers.containers.known_containers import KnownContainers
 from workers.kubecontainer.runtime import RuntimeEvent
 from workers.pleg.evented import HINTS, SYNC_S
 from workers.pleg.observer import Observer
@@ -262,7 +263,7 @@ def test_a_wall_clock_that_jumps_makes_no_event_old(jump_s: float) -> None:
     async def main() -> None:
         host = Host()
         container = host.running("u1")
-        observer = Observer(
+        known = KnownContainers(
             host.runtime,
             host.clock,
             ownership=ownership("one"),
@@ -270,6 +271,7 @@ def test_a_wall_clock_that_jumps_makes_no_event_old(jump_s: float) -> None:
             pods_dir="/nonexistent",
             on_exit=lambda uid: None,
         )
+        observer = Observer(host.runtime, host.clock, known)
         await observer.relist(await observer.list_all())
         await asyncio.sleep(2)
         host.clock.wall_offset_s += jump_s

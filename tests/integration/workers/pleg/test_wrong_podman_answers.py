@@ -17,6 +17,7 @@ from tests.harness import pods
 from tests.harness.node_worker import NEVER_S, Host, Master, to_list
 from tests.harness.sync import FakeHost
 from workers.containers.exit_watch import PATIENCE_S
+from workers.containers.known_containers import KnownContainers
 from workers.kubecontainer import labels
 from workers.kubecontainer.overrides import STUCK_SLACK_S
 from workers.pleg.observer import Observer
@@ -292,7 +293,7 @@ class Seen(FakeHost):
 
     def __init__(self, logs_dir: Path) -> None:
         super().__init__(logs_dir)
-        self.observer = Observer(
+        known = KnownContainers(
             self._eyes,
             self.clock,
             ownership=ownership(self.INSTANCE),
@@ -300,6 +301,7 @@ class Seen(FakeHost):
             pods_dir=str(self.pods_dir),
             on_exit=lambda uid: None,
         )
+        self.observer = Observer(self._eyes, self.clock, known)
 
     async def observe(self, uid: str) -> RuntimePodStatus:
         return await self.observer.observe(uid)

@@ -331,7 +331,7 @@ class RecordingMemory:
 
 
 class RecordingSequence:
-    """The same for the sequence number, which is stored as one item of 8 bytes."""
+    """Recorder of stores to the sequence number, which is stored as one item of 8 bytes."""
 
     def __init__(self, row: bytearray, stores: list[Store]) -> None:
         self._items = memoryview(row)[:8].cast("Q")

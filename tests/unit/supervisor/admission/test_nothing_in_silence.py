@@ -24,8 +24,8 @@ from ipc.podresources.node_resources import NodeResources
 from supervisor.admission.node_usage import NodeUsage
 from supervisor.admission.predicates import Admitted, admit
 from supervisor.config.settings import Settings
-from supervisor.sources.identity import identify
-from supervisor.sources.kinds import decode_item
+from supervisor.sources.objects.identity import identify
+from supervisor.sources.objects.kinds import decode_item
 from tests.harness.manifests import ORIGIN
 from tests.unit.ipc.api.support.test_page import LEAVES, LOUD, covering_rows, pod_with, unaccepted_value
 

@@ -20,7 +20,7 @@ from ipc.messages.cluster import PodsListed, PodStated, PodWithdrawn, References
 from supervisor.protocol.manifests import FILE_SOURCE, DesiredPod, ManifestPod, SourceSnapshot
 from supervisor.protocol.source_updates import PodOperation, PodsIncomplete, PodUpdate, Update
 from supervisor.sources.api_source import ApiSource
-from supervisor.sources.merge import PodConfig
+from supervisor.sources.objects.merge import PodConfig
 
 NOW = Instant(wall=1_700_000_000.0, mono=1.0)
 

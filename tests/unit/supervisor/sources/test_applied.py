@@ -11,8 +11,8 @@ import pytest
 from supervisor.protocol.manifests import APPLY_SOURCE, FILE_SOURCE, ManifestErrorKind, SourceSnapshot
 from supervisor.sources import applied
 from supervisor.sources.applied import AppliedStore, file_name
-from supervisor.sources.identity import Origin, pod_uid
-from supervisor.sources.merge import PodConfig
+from supervisor.sources.objects.identity import Origin, pod_uid
+from supervisor.sources.objects.merge import PodConfig
 from tests.harness.manifests import NOW, manifest, text
 
 ORIGIN = Origin(instance="test", node_name="node-1", source=APPLY_SOURCE)

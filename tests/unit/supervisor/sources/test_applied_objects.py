@@ -15,9 +15,9 @@ import pytest
 from ipc.kubecontainer.config_objects import ObjectKey, ObjectKind
 from supervisor.protocol.manifests import APPLY_SOURCE
 from supervisor.sources.applied import AppliedStore, Key, file_name
-from supervisor.sources.identity import Origin
+from supervisor.sources.objects.identity import Origin
 from tests.harness.manifests import manifest, text
-from tests.unit.supervisor.sources.test_objects import PLANTED, config_map, secret
+from tests.unit.supervisor.sources.objects.test_merge_objects import PLANTED, config_map, secret
 
 ORIGIN = Origin(instance="test", node_name="node-1", source=APPLY_SOURCE)
 LOGIN = ObjectKey(ObjectKind.SECRET, "default", "login")

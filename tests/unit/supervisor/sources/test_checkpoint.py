@@ -21,7 +21,7 @@ from ipc.host import atomic_file
 from supervisor.protocol.manifests import DesiredPod, ManifestPod, SourceSnapshot
 from supervisor.sources import checkpoint
 from supervisor.sources.checkpoint import CheckpointError, load, save
-from supervisor.sources.merge import PodConfig
+from supervisor.sources.objects.merge import PodConfig
 from supervisor.state.checked_file import encode_checked
 from tests.harness.manifests import NOW, pod
 

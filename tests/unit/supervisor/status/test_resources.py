@@ -6,7 +6,7 @@ from ipc.api.v1.container import Container, ResourceRequirements
 from ipc.api.v1.meta import ObjectMeta
 from ipc.api.v1.pod import Pod, PodSpec
 from ipc.kubecontainer.pod_status import ContainerState, RuntimeContainerStatus, RuntimePodStatus
-from supervisor.status.resources import pod_resource_fields
+from supervisor.status.resources import StatusResources, pod_status_resources
 
 NEVER_OBSERVED = RuntimePodStatus(uid="u", observed_at=0.0)
 
@@ -20,29 +20,30 @@ def pod_of(*containers: Container, **spec: object) -> Pod:
 
 
 def test_a_pod_of_containers_that_ask_for_nothing_has_none() -> None:
-    assert pod_resource_fields(pod_of(asking("a")), NEVER_OBSERVED, {}) == {}
+    assert pod_status_resources(pod_of(asking("a")), NEVER_OBSERVED, {}) == StatusResources()
 
 
 def test_requests_limits_and_overhead_are_added_up_and_stay_as_they_were_written() -> None:
     pod = pod_of(
         asking("a", {"memory": "64Mi"}, cpu="50m", memory="32Mi"), asking("b", cpu="0.5"), overhead={"cpu": "10m"}
     )
-    assert pod_resource_fields(pod, NEVER_OBSERVED, {}) == {
-        "allocated_resources": {"cpu": "560m", "memory": "32Mi"},
-        "resources": ResourceRequirements(limits={"memory": "64Mi"}, requests={"cpu": "560m", "memory": "32Mi"}),
-    }
+    assert pod_status_resources(pod, NEVER_OBSERVED, {}) == StatusResources(
+        allocated={"cpu": "560m", "memory": "32Mi"},
+        actual=ResourceRequirements(limits={"memory": "64Mi"}, requests={"cpu": "560m", "memory": "32Mi"}),
+    )
 
 
 def test_a_container_that_has_less_than_it_was_allocated_counts_with_what_it_has() -> None:
     has = ResourceRequirements(requests={"cpu": "20m"})
     runs = RuntimeContainerStatus(id="1", name="a", attempt=0, state=ContainerState.RUNNING, resources=has)
     observed = RuntimePodStatus(uid="u", observed_at=0.0, containers=(runs,))
-    fields = pod_resource_fields(pod_of(asking("a", cpu="50m"), asking("b", cpu="1")), observed, {})
-    assert fields["allocated_resources"] == {"cpu": "1050m"}
-    assert fields["resources"].requests == {"cpu": "1020m"}
+    found = pod_status_resources(pod_of(asking("a", cpu="50m"), asking("b", cpu="1")), observed, {})
+    assert found.allocated == {"cpu": "1050m"}
+    assert found.actual is not None
+    assert found.actual.requests == {"cpu": "1020m"}
 
 
 def test_resources_of_the_pod_itself_come_before_those_of_its_containers() -> None:
     own = ResourceRequirements(requests={"cpu": "2"})
-    fields = pod_resource_fields(pod_of(asking("a", cpu="1", memory="1Gi"), resources=own), NEVER_OBSERVED, {})
-    assert fields["allocated_resources"] == {"cpu": "2", "memory": "1Gi"}
+    found = pod_status_resources(pod_of(asking("a", cpu="1", memory="1Gi"), resources=own), NEVER_OBSERVED, {})
+    assert found.allocated == {"cpu": "2", "memory": "1Gi"}

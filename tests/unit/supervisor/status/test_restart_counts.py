@@ -20,7 +20,7 @@ from ipc.kubecontainer.pod_status import (
     SandboxStatus,
 )
 from supervisor.status.container_states import ended_unseen
-from supervisor.status.containers import Surroundings, container_statuses
+from supervisor.status.containers import ContainerStatusInput, container_statuses
 
 MAIN = Container(name="main")
 POD = Pod(metadata=ObjectMeta(name="web", uid="u"), spec=PodSpec(containers=(MAIN,)))
@@ -37,7 +37,7 @@ def count_after(views: Sequence[View]) -> int:
     statuses: tuple[ContainerStatus, ...] = ()
     for view in views:
         observed = RuntimePodStatus(uid="u", containers=tuple(view))
-        given = Surroundings(pod=POD, observed=observed)
+        given = ContainerStatusInput(pod=POD, observed=observed)
         statuses = container_statuses(given, ContainerKind.REGULAR, POD.spec.containers, statuses)
     return statuses[0].restart_count
 
@@ -75,7 +75,7 @@ def test_attempts_that_begin_anew_go_on_from_what_was_told() -> None:
 
 def first_count(seen: View, lost: dict[str, int], *, terminating: bool = False) -> int:
     observed = RuntimePodStatus(uid="u", containers=tuple(seen), lost_attempts=lost)
-    given = Surroundings(pod=POD, observed=observed, terminating=terminating)
+    given = ContainerStatusInput(pod=POD, observed=observed, terminating=terminating)
     return container_statuses(given, ContainerKind.REGULAR, POD.spec.containers, ())[0].restart_count
 
 
@@ -104,7 +104,7 @@ def test_an_init_container_that_goes_before_the_others_is_restarted_once() -> No
     statuses: tuple[ContainerStatus, ...] = ()
     for seen, restarting in (([done, created], False), ([created], True), ([created], True), ([], True)):
         observed = RuntimePodStatus(uid="u", containers=tuple(seen))
-        given = Surroundings(pod=pod, observed=observed, restarting_all=restarting)
+        given = ContainerStatusInput(pod=pod, observed=observed, restarting_all=restarting)
         statuses = container_statuses(given, ContainerKind.INIT, (first,), statuses)
     assert statuses[0].restart_count == 1
 
@@ -117,7 +117,7 @@ def test_an_init_container_that_never_ran_is_not_restarted_with_the_others() -> 
     statuses: tuple[ContainerStatus, ...] = ()
     for seen, restarting in (([lifecycle("a", 0, RUNNING)], False), ([], True)):
         observed = RuntimePodStatus(uid="u", containers=tuple(seen))
-        given = Surroundings(pod=pod, observed=observed, restarting_all=restarting)
+        given = ContainerStatusInput(pod=pod, observed=observed, restarting_all=restarting)
         statuses = container_statuses(given, ContainerKind.INIT, pod.spec.init_containers, statuses)
     assert statuses[0].restart_count == 0
 
@@ -132,7 +132,7 @@ def test_a_late_init_container_of_a_pod_that_is_past_it_does_not_start_again(sta
     sandbox = SandboxStatus(id="s", name="s", infra_id="i", attempt=0, state=SandboxState.READY)
     made = msgspec.structs.replace(lifecycle("a", 0, state), sandbox_id="s")
     observed = RuntimePodStatus(uid="u", sandboxes=(sandbox,), containers=(made,), lost_attempts={"late": 3})
-    given = Surroundings(pod=pod, observed=observed)
+    given = ContainerStatusInput(pod=pod, observed=observed)
     assert container_statuses(given, ContainerKind.INIT, pod.spec.init_containers, ())[0].restart_count == 3
 
 
@@ -144,7 +144,7 @@ def test_an_init_container_behind_which_another_has_begun_does_not_start_again(s
     sandbox = SandboxStatus(id="s", name="s", infra_id="i", attempt=0, state=SandboxState.READY)
     begun = msgspec.structs.replace(lifecycle("a", 0, RUNNING), sandbox_id=sandbox_id)
     observed = RuntimePodStatus(uid="u", sandboxes=(sandbox,), containers=(begun,), lost_attempts={"late": 3})
-    given = Surroundings(pod=pod, observed=observed)
+    given = ContainerStatusInput(pod=pod, observed=observed)
     assert container_statuses(given, ContainerKind.INIT, init, ())[0].restart_count == count
 
 
@@ -152,6 +152,6 @@ def test_a_pod_that_goes_down_in_the_middle_of_a_restart_of_all_counts_no_more()
     statuses: tuple[ContainerStatus, ...]
     statuses = (ContainerStatus(name="main", state=ended_unseen("Error", "", exit_code=1), restart_count=1),)
     for _ in range(3):
-        given = Surroundings(pod=POD, observed=RuntimePodStatus(uid="u"), terminating=True, restarting_all=True)
+        given = ContainerStatusInput(pod=POD, observed=RuntimePodStatus(uid="u"), terminating=True, restarting_all=True)
         statuses = container_statuses(given, ContainerKind.REGULAR, POD.spec.containers, statuses)
     assert statuses[0].restart_count == 1

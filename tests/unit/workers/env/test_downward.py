@@ -13,11 +13,11 @@ from ipc.api.v1.env import ResourceFieldSelector
 from ipc.api.v1.pod import Pod
 from ipc.podresources.node_resources import NodeResources
 from tests.harness.pods import UID, container, pod
-from workers.env.downward import Whereabouts, field_value, format_map, resource_value, split_subscript
+from workers.env.downward import PodPlacement, field_value, format_map, resource_value, split_subscript
 from workers.kubecontainer.config_error import ConfigError
 
 NODE = NodeResources(allocatable={"cpu": "2", "memory": "4051288Ki", "ephemeral-storage": "64Gi"})
-WHERE = Whereabouts(
+WHERE = PodPlacement(
     node_name="node-1", host_ips=("192.0.2.1", "2001:db8::1"), pod_ips=("fd00::2", "10.1.2.3", "10.4.4.4")
 )
 

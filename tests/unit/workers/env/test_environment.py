@@ -16,7 +16,7 @@ from ipc.kubecontainer.cluster_values import ClusterValues
 from ipc.kubecontainer.config_objects import ConfigObjects
 from ipc.podresources.node_resources import NodeResources
 from tests.harness.pods import container, pod
-from workers.env.downward import Whereabouts
+from workers.env.downward import PodPlacement
 from workers.env.env_files import EnvFile, read_env_file
 from workers.env.environment import EnvironmentSources, make_environment
 from workers.env.expansion import MAX_EXPANSION_CHARS, MAX_PROCESS_CHARS
@@ -199,7 +199,7 @@ def test_what_is_optional_is_left_out() -> None:
 
 
 def test_fields_and_resources() -> None:
-    where = Whereabouts(node_name="node", host_ips=("192.0.2.1",), pod_ips=("fd00::6", "10.0.0.6"))
+    where = PodPlacement(node_name="node", host_ips=("192.0.2.1",), pod_ips=("fd00::6", "10.0.0.6"))
     env = (
         value_from("NAME", fieldRef={"fieldPath": "metadata.name"}),
         value_from("NODE", fieldRef={"fieldPath": "spec.nodeName"}),

@@ -9,15 +9,15 @@ import pytest
 
 from ipc.eviction.signals import Signal
 from workers.eviction import node_signals
-from workers.eviction.node_signals import Places, observe_node
+from workers.eviction.node_signals import SignalPaths, observe_node
 
 EVERY = frozenset(Signal)
-NOWHERE = Places(directories=())
+NOWHERE = SignalPaths(directories=())
 MIB = 1024 * 1024
 
 
 def test_this_host(tmp_path: Path) -> None:
-    seen = observe_node(EVERY, Places(directories=(str(tmp_path),), image_root=str(tmp_path)), 5.0)
+    seen = observe_node(EVERY, SignalPaths(directories=(str(tmp_path),), image_root=str(tmp_path)), 5.0)
     assert seen.signals.keys() >= {Signal.MEMORY_AVAILABLE, Signal.NODEFS_AVAILABLE, Signal.PID_AVAILABLE}
     assert (seen.has_image_fs, seen.is_split) == (False, False)
     for observed in seen.signals.values():
@@ -28,12 +28,12 @@ def test_this_host(tmp_path: Path) -> None:
 
 
 def test_only_what_is_wanted(tmp_path: Path) -> None:
-    seen = observe_node({Signal.PID_AVAILABLE}, Places(directories=(str(tmp_path),)), 0.0)
+    seen = observe_node({Signal.PID_AVAILABLE}, SignalPaths(directories=(str(tmp_path),)), 0.0)
     assert seen.signals.keys() == {Signal.PID_AVAILABLE}
 
 
 def test_a_directory_that_is_not_there_yet_is_on_the_file_system_above_it(tmp_path: Path) -> None:
-    seen = observe_node(EVERY, Places(directories=(str(tmp_path / "a" / "b"),)), 0.0)
+    seen = observe_node(EVERY, SignalPaths(directories=(str(tmp_path / "a" / "b"),)), 0.0)
     assert Signal.NODEFS_AVAILABLE in seen.signals
 
 
@@ -41,7 +41,7 @@ def test_images_on_a_file_system_of_their_own_are_told_apart(tmp_path: Path) -> 
     elsewhere = "/dev/shm"
     if os.stat(elsewhere).st_dev == os.stat(tmp_path).st_dev:
         pytest.skip("/dev/shm is no file system of its own here")
-    seen = observe_node(EVERY, Places(directories=(str(tmp_path),), image_root=elsewhere), 0.0)
+    seen = observe_node(EVERY, SignalPaths(directories=(str(tmp_path),), image_root=elsewhere), 0.0)
     assert seen.has_image_fs
     capacities = {seen.signals[s].capacity for s in (Signal.NODEFS_AVAILABLE, Signal.IMAGEFS_AVAILABLE)}
     assert len(capacities) == 2
@@ -65,7 +65,7 @@ class Kernel:
         for name, text in files.items():
             self.files[f"/sys/fs/cgroup/{path}/{name.replace('_', '.', 1)}"] = text.encode()
 
-    def available(self, signal: Signal, places: Places = NOWHERE) -> tuple[int, int]:
+    def available(self, signal: Signal, places: SignalPaths = NOWHERE) -> tuple[int, int]:
         found = observe_node({signal}, places, 0.0).signals[signal]
         return found.available, found.capacity
 
@@ -91,7 +91,7 @@ def test_a_slice_of_the_agent_alone_does_not_count_and_one_of_the_pods_alone_doe
 ) -> None:
     """No pod that goes makes room where none lies."""
     kernel, manager = Kernel(monkeypatch), "user.slice/user-1.slice/user@1.service"
-    pods = Places(directories=(), pods_cgroup=f"/sys/fs/cgroup/{manager}/rootlet.slice")
+    pods = SignalPaths(directories=(), pods_cgroup=f"/sys/fs/cgroup/{manager}/rootlet.slice")
     used = {"memory_current": str(90 * MIB), "memory_stat": "inactive_file 0\n", "pids_current": "90\n"}
     kernel.cgroup(f"{manager}/app.slice", memory_max=str(100 * MIB), pids_max="100\n", **used)
     assert kernel.available(Signal.MEMORY_AVAILABLE, pods) == (5120 * MIB, 8192 * MIB)
@@ -105,7 +105,7 @@ def test_a_slice_of_the_agent_alone_does_not_count_and_one_of_the_pods_alone_doe
 def test_memory_of_all_pods_is_their_slices(monkeypatch: pytest.MonkeyPatch) -> None:
     """The limit less the working set; without a limit or a slice it is no signal."""
     kernel, wanted = Kernel(monkeypatch), {Signal.ALLOCATABLE_MEMORY_AVAILABLE}
-    pods = Places(directories=(), pods_cgroup="/sys/fs/cgroup/rootlet.slice")
+    pods = SignalPaths(directories=(), pods_cgroup="/sys/fs/cgroup/rootlet.slice")
     assert observe_node(wanted, pods, 0.0).signals == {}
     used = {"memory_current": str(300 * MIB), "memory_stat": f"anon 1\ninactive_file {100 * MIB}\n"}
     kernel.cgroup("rootlet.slice", memory_max="max\n", **used)

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from ipc.host.tasks import BackgroundTasks
+from ipc.eventloop.tasks import BackgroundTasks
 from ipc.kubecontainer.image_gc import ImageGcPolicy, ImageGcScope
 from ipc.kubecontainer.registry_login import Pull, RegistryLogin
 from ipc.messages.base import EventReport, PullEnded, PullProgress

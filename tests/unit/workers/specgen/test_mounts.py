@@ -12,6 +12,7 @@ from tests.harness.pods import container
 from workers.env.expansion import expand_sub_path_expr
 from workers.kubecontainer.config_error import ConfigError
 from workers.kubecontainer.mounted_volume import MountedVolume
+from workers.kubecontainer.runtime import OciMount
 from workers.specgen.mounts import Mounts, is_recursively_read_only, make_mounts, sub_path_of
 
 VOLUMES = {
@@ -48,7 +49,7 @@ def made(held: dict[str, Path] | None = None, **fields: Any) -> Mounts:
     ],
 )
 def test_a_path_is_bound(fields: dict[str, Any], source: str, options: str) -> None:
-    bind = {"type": "bind", "source": source, "destination": "/at", "options": options.split()}
+    bind: OciMount = {"type": "bind", "source": source, "destination": "/at", "options": options.split()}
     assert made(**fields) == Mounts(binds=(bind,))
 
 

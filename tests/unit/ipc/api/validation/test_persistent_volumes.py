@@ -13,8 +13,8 @@ from ipc.api.validation.persistent_volumes import (
     validate_persistent_volume_claim_update,
     validate_persistent_volume_update,
 )
-from supervisor.sources.identity import Origin
-from supervisor.sources.kinds import decode_item
+from supervisor.sources.objects.identity import Origin
+from supervisor.sources.objects.kinds import decode_item
 
 ORIGIN = Origin(instance="i", node_name="n", source="file")
 NODES = {"required": {"nodeSelectorTerms": [{"matchExpressions": [{"key": "a", "operator": "Exists"}]}]}}

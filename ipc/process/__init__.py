@@ -1,0 +1,1 @@
+"""The process that runs this: its entry, interrupts, limits and memory, and programs that it asks."""

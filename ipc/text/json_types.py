@@ -1,0 +1,13 @@
+"""Types of JSON that is handled as it came: of any kind of object, with fields of any version."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, TypeAlias
+
+Json: TypeAlias = Mapping[str, Any]
+"""An object that is only read."""
+JsonObject: TypeAlias = dict[str, Any]
+"""An object that is being made or changed."""
+JsonValue: TypeAlias = Any
+"""A value of any kind: object, list, text, number, truth or null."""
