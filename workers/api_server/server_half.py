@@ -1,7 +1,7 @@
 """aiohttp without its client: the package imports that by itself, and a server needs none of it (2.8 MiB).
 
 Neither does a server need some modules of the standard library of which aiohttp's take functions (1.2 MiB): they are
-imported when one of these is called.
+imported when one of these is called. Nor OpenSSL (1.5 MiB), unless a port of it has TLS: its listener asks for it then.
 
 Nor does it serve files, for which aiohttp would read the host's lists of MIME types: 20 ms of CPU of each start.
 
@@ -19,6 +19,8 @@ from collections.abc import Iterator, Mapping
 from importlib.machinery import ModuleSpec
 from types import ModuleType
 from typing import Any, Final
+
+from ipc.process.lean_imports import SSL, absent, is_ssl_loaded
 
 PACKAGE: Final = "aiohttp"
 LATER: Final[Mapping[str, tuple[str, ...]]] = {
@@ -59,17 +61,17 @@ class _ServerHalf(ModuleType):
 def functions_later() -> Iterator[None]:
     """While aiohttp's modules are imported: they get functions that import those of LATER when they are called.
     Afterwards whoever imports these has them as ever."""
-    absent = {name: taken for name, taken in LATER.items() if name not in sys.modules}
-    for name, taken in absent.items():
+    stand_ins = {name: taken for name, taken in LATER.items() if name not in sys.modules}
+    for name, taken in stand_ins.items():
         stand_in = ModuleType(name)
         for function in taken:
             setattr(stand_in, function, _Later(name, function))
         sys.modules[name] = stand_in
     try:
-        with _mime_types_built_in():
+        with _mime_types_built_in(), contextlib.nullcontext() if is_ssl_loaded() else absent(SSL):
             yield
     finally:
-        for name in absent:
+        for name in stand_ins:
             del sys.modules[name]
 
 
