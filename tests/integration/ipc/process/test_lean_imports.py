@@ -23,6 +23,10 @@ import workers.main, supervisor.master
 assert not {UNWANTED}, {UNWANTED}
 import hashlib, hmac
 assert (hashlib.sha256(b'a').hexdigest(), hmac.digest(b'k', b'a', 'sha256')) == openssl
+import pathlib
+part = pathlib.PurePath("/some", "part-of-a-path").parts[-1]
+the_same = "".join(list(part))
+assert sys.intern(the_same) is the_same, "the part is in the table of names"
 workers.main._import_api_server()
 assert not {{'_ssl', '_hashlib'}} & set(sys.modules)
 """
