@@ -16,7 +16,7 @@ PACKAGES: Final = ("ipc", "supervisor", "workers")
 DEADLINE_S: Final = 300.0
 _IMPORT_ALL: Final = """
 import importlib, pkgutil, sys
-from ipc.host import docstrings
+from ipc.process import docstrings
 docstrings.leave_out()
 for name in sys.argv[1:]:
     package = importlib.import_module(name)
