@@ -37,15 +37,16 @@ def main() -> int:
 
 def run_command(arguments: list[str], load: LoadWorkerMain, *, is_whole_process: bool = False) -> int:
     """Run a command; its exit code. The agent runs without the command line's library where its options are plain, and
-    without docstrings where the process is for nothing else."""
+    without docstrings and what libraries need not import where the process is for nothing else."""
     if arguments[:1] == ["run"]:
         from supervisor.agent_command import plain_options
 
         if (options := plain_options(arguments[1:])) is not None:
             if is_whole_process:
-                from ipc.process import docstrings
+                from ipc.process import docstrings, lean_imports
 
                 docstrings.leave_out()
+                lean_imports.import_libraries()
             return _run_agent(options, load)
     from supervisor.cli.main import run_cli
 

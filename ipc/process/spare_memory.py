@@ -13,10 +13,18 @@ from typing import Final
 
 _M_TRIM_THRESHOLD: Final = -1
 _M_MMAP_THRESHOLD: Final = -3
+_M_ARENA_MAX: Final = -8
 KEPT_BYTES: Final = 128 * 1024
 """glibc's own limits at the start of a process. Once set they stay so."""
-SET_BY_OPERATOR: Final = ("MALLOC_MMAP_THRESHOLD_", "MALLOC_TRIM_THRESHOLD_", "GLIBC_TUNABLES")
-"""Variables by which somebody else may have chosen them."""
+HEAPS: Final = 1
+"""For all threads, of which Python runs one at a time: each of them would keep 150 KiB in a heap of its own."""
+_BLOCKS: Final = ("MALLOC_MMAP_THRESHOLD_", "MALLOC_TRIM_THRESHOLD_", "GLIBC_TUNABLES")
+LIMITS: Final = (
+    (_M_MMAP_THRESHOLD, KEPT_BYTES, _BLOCKS),
+    (_M_TRIM_THRESHOLD, KEPT_BYTES, _BLOCKS),
+    (_M_ARENA_MAX, HEAPS, ("MALLOC_ARENA_MAX", "GLIBC_TUNABLES")),
+)
+"""Each limit, and the variables by which somebody else may have chosen it."""
 WORKED_S: Final = 0.2
 """CPU time after which there may be something to give back: it takes one or two milliseconds."""
 RESTS_S: Final = 0.01
@@ -24,12 +32,13 @@ RESTS_S: Final = 0.01
 
 
 def fix_limits() -> None:
-    """Keep glibc's limits as they are at the start, in this process and its forks, unless an operator has set them.
-    Nothing happens with another C library."""
+    """Keep glibc's limits as they are at the start, and one heap, in this process and its forks, unless an operator has
+    set them. Nothing happens with another C library."""
     mallopt = _of_glibc("mallopt")
-    if mallopt is not None and not any(name in os.environ for name in SET_BY_OPERATOR):
-        mallopt(_M_MMAP_THRESHOLD, KEPT_BYTES)
-        mallopt(_M_TRIM_THRESHOLD, KEPT_BYTES)
+    if mallopt is not None:
+        for limit, value, by_operator in LIMITS:
+            if not any(name in os.environ for name in by_operator):
+                mallopt(limit, value)
 
 
 def trim() -> None:

@@ -16,6 +16,8 @@ PACKAGES: Final = ("ipc", "supervisor", "workers")
 DEADLINE_S: Final = 300.0
 _IMPORT_ALL: Final = """
 import importlib, pkgutil, sys
+from ipc.process import docstrings
+docstrings.leave_out()
 for name in sys.argv[1:]:
     package = importlib.import_module(name)
     for module in pkgutil.walk_packages(package.__path__, f"{name}."):
@@ -24,6 +26,6 @@ for name in sys.argv[1:]:
 
 
 def make_byte_code() -> None:
-    """Import every module once, in a process that ends: what they import of others is compiled too."""
+    """Import every module as the agent does, in a process that ends: what they import of others is compiled too."""
     command = [sys.executable, "-c", _IMPORT_ALL, *PACKAGES]
     subprocess.run(command, cwd=TREE, check=True, timeout=DEADLINE_S, stdin=subprocess.DEVNULL)

@@ -8,10 +8,12 @@ from __future__ import annotations
 import os
 import sys
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
-from ipc.wire.boot import ChildContext, Role, WorkerMain
 from supervisor.__main__ import load_worker_main, run_command
+
+if TYPE_CHECKING:  # as little as the agent has imported when it begins
+    from ipc.wire.boot import ChildContext, Role, WorkerMain
 
 DIRECTORY_VARIABLE: Final = "ROOTLET_TEST_MODULE_LISTS"
 
@@ -31,6 +33,8 @@ def listing(worker_main: WorkerMain) -> WorkerMain:
 
 def read_lists(directory: Path) -> dict[Role, set[str]]:
     """Modules of every role, of all of its processes together."""
+    from ipc.wire.boot import Role
+
     found: dict[Role, set[str]] = {}
     for file in directory.iterdir():
         found.setdefault(Role[file.name.partition("-")[0]], set()).update(file.read_text().split("\n"))
@@ -38,4 +42,4 @@ def read_lists(directory: Path) -> dict[Role, set[str]]:
 
 
 if __name__ == "__main__":
-    sys.exit(run_command(sys.argv[1:], lambda: listing(load_worker_main())))
+    sys.exit(run_command(sys.argv[1:], lambda: listing(load_worker_main()), is_whole_process=True))

@@ -21,6 +21,7 @@ from aiohttp.typedefs import Middleware
 
 from ipc.host.clock import Clock, rfc3339_micro
 from ipc.text.safe_text import safe_line
+from workers.api_server.core.media_type import media_type
 from workers.api_server.core.request_keys import USER
 from workers.api_server.core.status_errors import ApiError
 from workers.api_server.store.site import AppState
@@ -165,7 +166,7 @@ class _Answer(msgspec.Struct):
 
 def _outcome(response: web.StreamResponse) -> str:
     body = response.body if isinstance(response, web.Response) else None
-    if not isinstance(body, bytes) or response.content_type != "application/json":
+    if not isinstance(body, bytes) or media_type(response.headers) != "application/json":
         return response.reason or ""
     try:
         answer = msgspec.json.decode(body, type=_Answer)

@@ -1,7 +1,7 @@
 """aiohttp without its client: the package imports that by itself, and a server needs none of it (2.8 MiB).
 
-Neither does a server need some modules of the standard library of which aiohttp's take functions (1.2 MiB): they are
-imported when one of these is called.
+Neither does a server need some modules of which aiohttp's take functions (3 MiB), which are imported when one of these
+is called, nor OpenSSL (1.5 MiB), which a listener with TLS asks for.
 
 Nor does it serve files, for which aiohttp would read the host's lists of MIME types: 20 ms of CPU of each start.
 
@@ -15,18 +15,22 @@ import contextlib
 import importlib.util
 import mimetypes
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from importlib.machinery import ModuleSpec
 from types import ModuleType
-from typing import Any, Final
+from typing import Any, Final, TypeVar, TypeVarTuple
+
+from ipc.process.lean_imports import SSL, absent, is_ssl_loaded
 
 PACKAGE: Final = "aiohttp"
 LATER: Final[Mapping[str, tuple[str, ...]]] = {
     "argparse": ("ArgumentParser",),
+    "email.utils": ("parsedate",),
     "html": ("escape",),
     "urllib.request": ("getproxies", "proxy_bypass"),
 }
-"""Modules, and what aiohttp's take of each: for a command of its own, for pages of errors, for its client."""
+"""Modules, and what aiohttp's take of each: for a command of its own, for dates of files, for pages of errors, for its
+client. What stands in for others: `_stand_ins`."""
 
 
 def leave_client_out() -> None:
@@ -59,18 +63,58 @@ class _ServerHalf(ModuleType):
 def functions_later() -> Iterator[None]:
     """While aiohttp's modules are imported: they get functions that import those of LATER when they are called.
     Afterwards whoever imports these has them as ever."""
-    absent = {name: taken for name, taken in LATER.items() if name not in sys.modules}
-    for name, taken in absent.items():
-        stand_in = ModuleType(name)
-        for function in taken:
-            setattr(stand_in, function, _Later(name, function))
-        sys.modules[name] = stand_in
+    stand_ins = {name: module for name, module in _stand_ins().items() if name not in sys.modules}
+    sys.modules.update(stand_ins)
     try:
-        with _mime_types_built_in():
+        with _mime_types_built_in(), contextlib.nullcontext() if is_ssl_loaded() else absent(SSL):
             yield
     finally:
-        for name in absent:
-            del sys.modules[name]
+        for name, stand_in in stand_ins.items():
+            if sys.modules.get(name) is stand_in:
+                del sys.modules[name]
+
+
+def _stand_ins() -> dict[str, ModuleType]:
+    return {
+        **{name: _StandIn(name, {taken: _Later(name, taken) for taken in LATER[name]}) for name in LATER},
+        "email.message": _StandIn("email.message", {"EmailMessage": _Message}),
+        "email.parser": _StandIn("email.parser", {"HeaderParser": _header_parser}),
+        "email.policy": _StandIn("email.policy", {"HTTP": None}),
+        "typing_extensions": _StandIn(
+            "typing_extensions",
+            {"TypeVar": _without_default(TypeVar), "TypeVarTuple": _without_default(TypeVarTuple)},
+        ),
+    }
+
+
+class _StandIn(ModuleType):
+    """Has what is known to be taken of a module. Whoever takes anything else has the module imported."""
+
+    def __init__(self, name: str, values: Mapping[str, object]) -> None:
+        super().__init__(name)
+        self.__dict__.update(values)
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__"):
+            raise AttributeError(name)
+        if sys.modules.get(self.__name__) is self:
+            del sys.modules[self.__name__]
+        return getattr(importlib.import_module(self.__name__), name)
+
+
+class _Message:
+    """Base of aiohttp's class of messages, until it makes one, to parse a content type."""
+
+
+def _header_parser(message: type[_Message], policy: None) -> Any:
+    messages, parser, policies = (importlib.import_module(f"email.{name}") for name in ("message", "parser", "policy"))
+    message.__bases__ = (messages.EmailMessage,)
+    return parser.HeaderParser(message, policy=policies.HTTP)
+
+
+def _without_default(made: Callable[..., object]) -> Callable[..., object]:
+    """Python's own type variables have no defaults before 3.13, which say nothing when a program runs."""
+    return lambda *arguments, default=None, **options: made(*arguments, **options)
 
 
 @contextlib.contextmanager

@@ -27,6 +27,7 @@ from ipc.messages.api_server import (
     UncordonNode,
 )
 from ipc.messages.pod_worker import Freeze
+from workers.api_server.core.media_type import media_type
 from workers.api_server.core.query import flag, integer
 from workers.api_server.core.status_errors import ApiError, StatusDetails, bad_request, failure, success
 from workers.api_server.store.site import AppState, json_answer, read_body, status_answer
@@ -115,7 +116,7 @@ class Changes:
 
     async def patch_pod(self, request: web.Request) -> web.Response:
         """Kubernetes' PATCH: the answer is the pod as it became."""
-        patch_type = _PATCH_TYPES.get(request.content_type)
+        patch_type = _PATCH_TYPES.get(media_type(request.headers))
         if patch_type is None:
             raise ApiError(415, f"the media type of the body is none of {_TAKEN}")
         namespace, name = request.match_info["namespace"], request.match_info["name"]

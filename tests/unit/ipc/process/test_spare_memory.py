@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from ipc.process import spare_memory
-from ipc.process.spare_memory import KEPT_BYTES, RESTS_S, WORKED_S, SpareMemory
+from ipc.process.spare_memory import HEAPS, KEPT_BYTES, RESTS_S, WORKED_S, SpareMemory
 
 
 class Worked:
@@ -45,16 +45,25 @@ def test_a_process_that_does_little_gives_back_when_that_adds_up() -> None:
     assert process.given == 1
 
 
-@pytest.mark.parametrize("name", spare_memory.SET_BY_OPERATOR)
-def test_limits_that_an_operator_has_set_stay(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(
+    ("name", "left"),
+    [
+        ("MALLOC_MMAP_THRESHOLD_", [HEAPS]),
+        ("MALLOC_TRIM_THRESHOLD_", [HEAPS]),
+        ("MALLOC_ARENA_MAX", [KEPT_BYTES, KEPT_BYTES]),
+        ("GLIBC_TUNABLES", []),
+    ],
+)
+def test_limits_that_an_operator_has_set_stay(name: str, left: list[int], monkeypatch: pytest.MonkeyPatch) -> None:
     set_to: list[tuple[int, int]] = []
     monkeypatch.setattr(spare_memory, "_of_glibc", lambda _: lambda *limit: set_to.append(limit))
     monkeypatch.setenv(name, "1")
     spare_memory.fix_limits()
-    assert set_to == []
+    assert [value for _, value in set_to] == left
+    set_to.clear()
     monkeypatch.delenv(name)
     spare_memory.fix_limits()
-    assert [bytes_ for _, bytes_ in set_to] == [KEPT_BYTES, KEPT_BYTES]
+    assert [value for _, value in set_to] == [KEPT_BYTES, KEPT_BYTES, HEAPS]
 
 
 def test_another_c_library_has_nothing_to_give_back(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,0 +1,143 @@
+"""Libraries without what they would import or keep and an agent need not have: OpenSSL until somebody wants TLS, a copy
+of what Python's own typing has, names of files.
+
+OpenSSL and the module `ssl` are 1.6 MiB of anonymous pages that all processes share, and as much of the library's own
+pages, for hashes that Python can make itself and for names that uvloop takes of `ssl` when it is imported.
+
+Every part of a path that pathlib takes apart goes into Python's table of names, and leaves a hole there when it is
+gone. A process that has met 1500 of them has a table of its own, of 0.9 MiB.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import importlib
+import importlib.util
+import sys
+import threading
+from collections.abc import Iterator
+from importlib.machinery import ModuleSpec
+from types import ModuleType
+from typing import Any, Final
+
+OPENSSL_HASHES: Final = "_hashlib"
+OWN_HASHES: Final = ("_md5", "_sha1", "_sha2" if sys.version_info >= (3, 12) else "_sha256", "_sha3", "_blake2")
+"""Modules with Python's own implementations. A distribution may have left them out."""
+TYPING_EXTENSIONS: Final = "typing_extensions"
+SSL: Final = "ssl"
+PATHLIB: Final = ("pathlib", "pathlib._local")
+"""Modules of pathlib with code that interns, in one version or another."""
+LATE_ERRORS: Final = ("SSLWantReadError", "SSLSyscallError", "SSLZeroReturnError")
+"""Exceptions that uvloop and asyncio name in their ``except`` clauses as they have found them."""
+_SSL_ERROR: Final = {"SSL_ERROR_WANT_READ": 2, "SSL_ERROR_WANT_WRITE": 3, "SSL_ERROR_SYSCALL": 5}
+"""As OpenSSL numbers them (SSL_get_error(3))."""
+
+
+def import_libraries() -> None:
+    """Import pathlib, hashlib, msgspec, asyncio and uvloop that way. Of others what is imported already stays as it is.
+
+    The first attribute that anybody asks `ssl` for loads all of it, in that process; its TLS is uvloop's, as ever.
+    """
+    importlib.import_module("pathlib")
+    for name in PATHLIB:
+        if "sys" in vars(sys.modules.get(name, object)):
+            vars(sys.modules[name])["sys"] = _SysWithoutIntern()
+    if all(importlib.util.find_spec(name) is not None for name in OWN_HASHES):
+        with absent(OPENSSL_HASHES):
+            importlib.import_module("hmac")
+    with absent(TYPING_EXTENSIONS):
+        importlib.import_module("msgspec")
+    if SSL not in sys.modules and (spec := importlib.util.find_spec(SSL)) is not None:
+        late = sys.modules[SSL] = _LateSsl(spec)
+        with late.names_for_uvloop():
+            importlib.import_module("uvloop")
+
+
+def is_ssl_loaded() -> bool:
+    return "_ssl" in sys.modules
+
+
+@contextlib.contextmanager
+def absent(name: str) -> Iterator[None]:
+    """While a library is imported that takes a module only where it is installed."""
+    known = sys.modules.get(name)
+    sys.modules[name] = None  # type: ignore[assignment]  # how the import system is told that there is none
+    try:
+        yield
+    finally:
+        if known is None:
+            del sys.modules[name]
+        else:
+            sys.modules[name] = known
+
+
+class _SysWithoutIntern:
+    """`sys` for pathlib."""
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(sys, name)
+
+    def intern(self, part: str) -> str:
+        return part
+
+
+class _LateSsl(ModuleType):
+    """The module `ssl` until an attribute of it is asked for."""
+
+    __spec__: ModuleSpec
+
+    def __init__(self, spec: ModuleSpec) -> None:
+        super().__init__(SSL)
+        self.__spec__ = spec
+        self.__loader__ = spec.loader
+        self.__file__ = spec.origin
+        self.__dict__["_late_lock"] = threading.RLock()
+        self.__dict__["_late_errors"] = {name: type(name, (OSError,), {"__slots__": ()}) for name in LATE_ERRORS}
+
+    @contextlib.contextmanager
+    def names_for_uvloop(self) -> Iterator[None]:
+        """While uvloop is imported: what it keeps of `ssl`."""
+        names: dict[str, object] = {
+            **self.__dict__["_late_errors"],
+            **_SSL_ERROR,
+            "SSLError": OSError,  # its base: nothing else that is one is raised where uvloop looks for it
+            "SSLContext": _Instances("SSLContext"),
+            "CertificateError": _Instances("CertificateError"),
+            "MemoryBIO": lambda: self.MemoryBIO(),
+            "create_default_context": lambda: self.create_default_context(),
+        }
+        self.__dict__.update(names)
+        try:
+            yield
+        finally:
+            for name in names:
+                self.__dict__.pop(name, None)
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__"):
+            raise AttributeError(name)
+        with self.__dict__["_late_lock"]:
+            if "_late_errors" in self.__dict__:
+                self._load()
+            elif type(self) is _LateSsl:  # it is being loaded, in this thread
+                raise AttributeError(name)
+        return getattr(self, name)
+
+    def _load(self) -> None:
+        errors = self.__dict__.pop("_late_errors")
+        assert self.__spec__.loader is not None
+        self.__spec__.loader.exec_module(self)
+        for name, known in errors.items():
+            error = self.__dict__[name]
+            error.__bases__ = (*error.__bases__, known)
+        self.__class__ = ModuleType  # type: ignore[assignment]
+
+
+class _Instances:
+    """A class of `ssl` for ``isinstance``, which loads nothing: what is not there has no instances."""
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+
+    def __instancecheck__(self, instance: object) -> bool:
+        return is_ssl_loaded() and isinstance(instance, getattr(sys.modules[SSL], self._name))
