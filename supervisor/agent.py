@@ -33,6 +33,7 @@ from supervisor.state import directory_owner, instance_lock, label_key_file
 
 log = logging.getLogger(__name__)
 
+
 def run_agent(settings: Settings, load: LoadWorkerMain, config_path: Path | None) -> int:
     """The agent's whole life; its exit code. Must be called before any thread or event loop exists.
 

@@ -3,8 +3,8 @@
 Neither does a server need some modules of which aiohttp's take functions (3 MiB), which are imported when one of these
 is called, nor OpenSSL (1.5 MiB), which a listener with TLS asks for.
 
-Nor does it serve files, for which aiohttp would read the host's lists of MIME types: 20 ms of CPU of each start. And most of its routes are asked for by nobody: their patterns are
-compiled when a path is first held against them.
+Nor does it serve files, for which aiohttp would read the host's lists of MIME types: 20 ms of CPU of each start. And
+most of its routes are asked for by nobody: their patterns are compiled when a path is first held against them.
 
 The package is put into ``sys.modules`` before its own code has run. Its modules are imported as ever; whoever asks the
 package itself for a name that is no module's runs that code, and has the whole of it.

@@ -300,7 +300,7 @@ class KnownContainers:
             end = self._exits.record_of(id, self._inspected[id].pid)
             if end is not None and not self._exits.is_told(id):
                 self._inspected[id] = with_end(self._inspected[id], end)
-                self._inspect_ended(id, self._inspected[id])
+                self._inspect_ended(id, self._inspected[id], ours=True)
 
     def read_told_messages(self, uid: str) -> None:
         """Termination messages of containers of that pod whose ends are known from records alone."""
