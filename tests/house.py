@@ -61,7 +61,7 @@ def _room(name: str, folder: Path, every: frozenset[str]) -> Room:
 
 @cache
 def syntax_tree(file: Path) -> ast.Module:
-    """Of a file of the three packages: several rules look at each."""
+    """Syntax tree of a file of the three packages: several rules look at each."""
     return ast.parse(file.read_text())
 
 

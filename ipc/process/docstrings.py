@@ -25,12 +25,10 @@ _LAST_INDEX: Final = 1
 """Highest index of a docstring among the constants: each start of the agent looks through those of 700 modules."""
 _NAMES_OF_CLASS: Final = ("__name__", "__module__", "__qualname__", "__doc__")
 """Names that the code of a class with a docstring uses first, up to 3.12."""
-
-
 _TAG: Final = "nodoc1"
-"""In names of byte code: another one for another outcome of `without_docstrings`."""
+"""Tag in names of byte code: another one for another outcome of `without_docstrings`."""
 _FLAGS: Final = bytes(4)
-"""Of byte code that is valid by the date and size of its source (PEP 552)."""
+"""Flags of byte code that is valid by the date and size of its source (PEP 552)."""
 
 
 class _Loader(importlib.machinery.SourceFileLoader):

@@ -39,7 +39,7 @@ class ObservationRequests:
         self._asked: set[str] = set()
         """To be requested with the next `take_requests`."""
         self._left: set[str] = set()
-        """Those of the awaited that the first relist of a new node worker is to answer."""
+        """Awaited pods that the first relist of a new node worker is to answer."""
         self._touched: dict[str, dict[str, None]] = {}
         """By uid: what acts have touched, to be told with the next request."""
         self._removed: dict[str, dict[str, None]] = {}

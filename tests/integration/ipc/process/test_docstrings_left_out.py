@@ -27,7 +27,7 @@ def test_modules_that_are_imported_later_have_none() -> None:
 
 
 def imported(directory: Path) -> str:
-    """What a process that leaves docstrings out imports from the module there."""
+    """Output of a process that leaves docstrings out and imports the module in that directory."""
     program = (
         "import sys\n"
         f"sys.path.insert(0, {str(directory)!r})\n"
