@@ -606,7 +606,7 @@ NO_PARSER: Final[Mapping[str, tuple[str, ...]]] = {
         "workers/api_server/server_half.py",
     ),
     "numbers, no texts": (
-        "ipc/host/docstrings.py",
+        "ipc/process/docstrings.py",
         "supervisor/sources/directory_watch.py",
         "workers/api_server/kubelet/pages.py",
         "workers/api_server/handlers/node_watch.py",

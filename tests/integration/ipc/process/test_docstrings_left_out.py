@@ -31,7 +31,7 @@ def imported(directory: Path) -> str:
     program = (
         "import sys\n"
         f"sys.path.insert(0, {str(directory)!r})\n"
-        "from ipc.host import docstrings\n"
+        "from ipc.process import docstrings\n"
         "docstrings.leave_out()\n"
         "import told\n"
         "print(told.__doc__, told.VALUE, told.__file__)\n"
