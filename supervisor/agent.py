@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import faulthandler
-import gc
 import logging
 import os
 import socket
@@ -33,10 +32,6 @@ from supervisor.processes.zygote import start_zygote
 from supervisor.state import directory_owner, instance_lock, label_key_file
 
 log = logging.getLogger(__name__)
-
-GC_THRESHOLD = 20_000
-"""New containers between two collections, here and in the children: messages and views make no cycles, looking for some
-every 700 objects costs more than it finds."""
 
 
 def run_agent(settings: Settings, load: LoadWorkerMain, config_path: Path | None) -> int:
@@ -68,7 +63,6 @@ def run_agent(settings: Settings, load: LoadWorkerMain, config_path: Path | None
     board = Board.create(worker_slots=SLOTS, pod_rows=settings.max_pods + SPARE_ROWS)
     board.record_verbosity(settings.logging.levels)
     mutation_slots = MutationSlots.create(slots=settings.podman.max_concurrent_mutations, members=SLOTS)
-    gc.set_threshold(GC_THRESHOLD)
     spare_memory.fix_limits()
     podman = service_spec(service)  # takes longest to be there
     first = exec_spawn(podman) if podman is not None else None

@@ -7,6 +7,7 @@ out here, or by the child manager. What users ask of the agent: `supervisor.cont
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
 import os
 import random
@@ -82,7 +83,7 @@ from supervisor.processes.child_specs import child_specs
 from supervisor.processes.podman_health import PodmanHealth
 from supervisor.processes.podman_service import PodmanService, cgroup_manager
 from supervisor.processes.slowness import HOUSEKEEPING_WARNING_S, warn_if_slow
-from supervisor.processes.worker_pool import NODE_SLOT, PODMAN_SLOT, ChildSpec, WorkerPool
+from supervisor.processes.worker_pool import API_SLOT, NODE_SLOT, PODMAN_SLOT, ChildSpec, WorkerPool
 from supervisor.protocol.commands import (
     DeathExplained,
     FreezeAnswered,
@@ -120,6 +121,8 @@ _LOOP_LOG = logging.getLogger("supervisor.syncloop")
 
 SYNC_TICK_S = 1.0
 """pkg/kubelet/kubelet.go, syncLoop."""
+FIRST_ANSWER_S = 1.0
+"""How long the reading of the sources, which takes CPU, waits for the API server to tell of what was restored."""
 BOOT_FILE = "boot-id"
 """Below ``stateDir``: the host's boot, when the agent last started."""
 _STARTED = line_of_kind(message_ids.STARTED)
@@ -174,6 +177,8 @@ class Master:
         )
         self._spare_memory = SpareMemory(process_cpu)
         self._adopted_told = False
+        self._answers = asyncio.Event()
+        """The API server is there, and was told of everything."""
         self._burst = BurstGate()
         """Pods of a cluster that come one right after the other."""
         self._is_silent = False
@@ -235,8 +240,11 @@ class Master:
         self._node_events.started()
         self._host.started()
         self._shutdown.restore()
-        for update in self._sources.restore():
+        known = self._sources.restore()
+        for update in known:
             self._feed(update)
+        if not any(isinstance(update, PodUpdate) for update in known):
+            self._answers.set()
         spawn, every = self._tasks.spawn, self._every
         spawn(self._look_at_host(), name="preflight", on_failure=ignored)
         spawn(self._watch_sources(), name="sources")
@@ -370,6 +378,8 @@ class Master:
             self._cluster.begin()
         if running:
             self._feed(WorkerUp(slot, incarnation))
+        if slot == API_SLOT:
+            self._answers.set()
         self._report.send()
 
     def on_child_down(self, slot: int, *, orderly: bool, current_pod: int) -> None:
@@ -432,6 +442,9 @@ class Master:
 
     async def _watch_sources(self) -> None:
         announced = notified = False
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(FIRST_ANSWER_S):
+                await self._answers.wait()
         async for change in self._sources.watch():
             for error in change.errors:
                 self._manifest_error(error)

@@ -95,6 +95,7 @@ def rfc3339_micro(wall: float) -> str:
     return _utc(seconds).replace(microsecond=micros).isoformat(timespec="microseconds").replace("+00:00", "Z")
 
 
+@lru_cache(maxsize=64)  # events that are restored come in the order of their dates, many of a second
 def parse_rfc3339(text: str) -> float:
     """RFC 3339 as Go prints it (any number of fraction digits, any zone offset) to epoch seconds.
 

@@ -28,6 +28,7 @@ _PACKAGES: Final = ("supervisor", "workers", "ipc")
 _ROOT: Final = Path(__file__).parents[2]
 _AREA: Final = re.compile(r"[a-z][a-z0-9_]{0,30}(\.[a-z][a-z0-9_]{0,30}){0,2}")
 _MAX_SHOWN_BYTES: Final = 64
+_NUMBERS: Final = logging.getLevelNamesMapping()
 
 
 class Verbosity(msgspec.Struct, frozen=True):
@@ -78,11 +79,18 @@ def area_problem(area: str) -> str:
 
 def apply(verbosity: Verbosity) -> None:
     """Have this process log so, whatever it, or its parent before the fork, was told earlier."""
+    wanted = {f"{package}.{area}": level for area, level in verbosity.areas.items() for package in _PACKAGES}
     known = logging.getLogger().manager.loggerDict.items()
-    for logger in [made for name, made in known if name.partition(".")[0] in _PACKAGES]:
-        if isinstance(logger, logging.Logger):
-            logger.setLevel(logging.NOTSET)
-    logging.getLogger().setLevel(verbosity.level.upper())
-    for area, level in verbosity.areas.items():
-        for package in _PACKAGES:
-            logging.getLogger(f"{package}.{area}").setLevel(level.upper())
+    for name, logger in [(name, made) for name, made in known if name.partition(".")[0] in _PACKAGES]:
+        if isinstance(logger, logging.Logger) and name not in wanted:
+            _set(logger, logging.NOTSET)
+    _set(logging.getLogger(), _NUMBERS[verbosity.level.upper()])
+    for name, level in wanted.items():
+        _set(logging.getLogger(name), _NUMBERS[level.upper()])
+
+
+def _set(logger: logging.Logger, level: int) -> None:
+    """Setting a level makes every logger forget what it has found out, and each process applies what it was born
+    with."""
+    if logger.level != level:
+        logger.setLevel(level)

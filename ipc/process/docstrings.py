@@ -1,9 +1,17 @@
 """Modules without their docstrings, for processes that live long and print no help: texts that nobody reads there lie
-between what is used, on pages that each process copies."""
+between what is used, on pages that each process copies.
+
+What is left is kept as byte code of its own beside Python's (PEP 488 lets names have such a tag), where that can be
+written: each start of the agent imports 900 modules.
+"""
 
 from __future__ import annotations
 
+import functools
 import importlib.machinery
+import importlib.util
+import marshal
+import os
 import sys
 from types import CodeType
 from typing import Final
@@ -17,12 +25,45 @@ _LAST_INDEX: Final = 1
 """Highest index of a docstring among the constants: each start of the agent looks through those of 700 modules."""
 _NAMES_OF_CLASS: Final = ("__name__", "__module__", "__qualname__", "__doc__")
 """Names that the code of a class with a docstring uses first, up to 3.12."""
+_TAG: Final = "nodoc1"
+"""Tag in names of byte code: another one for another outcome of `without_docstrings`."""
+_FLAGS: Final = bytes(4)
+"""Flags of byte code that is valid by the date and size of its source (PEP 552)."""
 
 
 class _Loader(importlib.machinery.SourceFileLoader):
     def get_code(self, fullname: str) -> CodeType | None:
+        source = self.get_filename(fullname)
+        kept, header = importlib.util.cache_from_source(source, optimization=_TAG), self._header(source)
+        if (found := self._kept(kept, header, source)) is not None:
+            return found
         code = super().get_code(fullname)
-        return None if code is None else without_docstrings(code)
+        if code is None:
+            return None
+        code = without_docstrings(code)
+        if not sys.dont_write_bytecode and _is_writable(os.path.dirname(kept)):
+            self.set_data(kept, header + marshal.dumps(code))  # an error is none of ours
+        return code
+
+    def _header(self, source: str) -> bytes:
+        """Begin of valid byte code. Raises OSError."""
+        stats = self.path_stats(source)
+        numbers = (int(stats["mtime"]), int(stats["size"]))
+        return b"".join((importlib.util.MAGIC_NUMBER, _FLAGS, *(n.to_bytes(8, "little")[:4] for n in numbers)))
+
+    def _kept(self, kept: str, header: bytes, source: str) -> CodeType | None:
+        """Byte code of that source at that place, which an earlier process has written."""
+        try:
+            data = self.get_data(kept)
+            code = marshal.loads(memoryview(data)[len(header) :]) if data.startswith(header) else None
+        except (OSError, EOFError, ValueError, TypeError):
+            return None
+        return code if isinstance(code, CodeType) and code.co_filename == source else None
+
+
+@functools.cache  # there are as many as packages
+def _is_writable(directory: str) -> bool:
+    return os.access(directory, os.W_OK) or not os.path.exists(directory)
 
 
 def leave_out() -> None:

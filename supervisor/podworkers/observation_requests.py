@@ -38,6 +38,8 @@ class ObservationRequests:
         """Requested and not answered."""
         self._asked: set[str] = set()
         """To be requested with the next `take_requests`."""
+        self._left: set[str] = set()
+        """Awaited pods that the first relist of a new node worker is to answer."""
         self._touched: dict[str, dict[str, None]] = {}
         """By uid: what acts have touched, to be told with the next request."""
         self._removed: dict[str, dict[str, None]] = {}
@@ -120,13 +122,15 @@ class ObservationRequests:
         return entry
 
     def ask_again(self) -> None:
-        """The node worker that was asked is gone. The next one begins with everything that there is, but it may have
-        begun before an act of which the request that told has not arrived, and has to be told what may come late."""
+        """The node worker that was asked is gone. The next one begins with everything that there is, which answers what
+        is not asked again. But it may have begun before an act of which the request that told has not arrived, and has
+        to be told what may come late."""
         for uid in self._needed.keys() & self._awaited:
             self.touched(uid, (), unsure=True)
-        self._asked |= self._awaited | self._suspected
+        self._asked |= self._suspected
         self._unsure |= self._suspected
         self._needed.clear()
+        self._left = set(self._awaited)
 
     def take_request(self) -> Observe | None:
         """The request to send now."""
@@ -138,6 +142,7 @@ class ObservationRequests:
         looks, self._looks = self._looks, {}
         unsure, self._unsure = self._unsure, set()
         self._awaited |= asked
+        self._left -= asked
         self._number += 1
         self._needed |= dict.fromkeys(touched, self._number)
         return Observe(
@@ -199,6 +204,8 @@ class ObservationRequests:
         self.cache.relisted(started_at, unseen)
         waited = self._awaited
         self._awaited = {uid for uid in waited if not self._is_answered(uid)}
+        self._asked |= (self._left & self._awaited).difference(unseen)  # acted on since that relist began
+        self._left.clear()
         return waited
 
     def _is_answered(self, uid: str) -> bool:

@@ -602,7 +602,11 @@ NO_PARSER: Final[Mapping[str, tuple[str, ...]]] = {
         "workers/eviction/node_signals.py",
         "ipc/nodestatus/machine.py",
     ),
+    "patterns of routes, which go past each part of a path once, as aiohttp compiles them": (
+        "workers/api_server/server_half.py",
+    ),
     "numbers, no texts": (
+        "ipc/process/docstrings.py",
         "supervisor/sources/directory_watch.py",
         "workers/api_server/kubelet/pages.py",
         "workers/api_server/handlers/node_watch.py",

@@ -20,6 +20,7 @@ from workers.api_server.core.route import Route, admin_routes, read_only_routes,
 from workers.api_server.handlers.request_counts import counted
 from workers.api_server.kubelet_routes import healthz_routes
 from workers.api_server.middleware import InFlight, bounded, plain_texts, without_server_header
+from workers.api_server.server_half import patterns_later
 from workers.api_server.store.site import MAX_BODY_BYTES, AppState
 
 if TYPE_CHECKING:
@@ -126,7 +127,8 @@ def _application(
         client_max_size=MAX_BODY_BYTES,
         middlewares=[plain_texts, bounded(settings.streaming_idle_timeout_s), *middlewares],
     )
-    app.add_routes(routes)
+    with patterns_later():
+        app.add_routes(routes)
     app.on_response_prepare.append(without_server_header)
     app.on_shutdown.append(site.sockets.stop)
     return app

@@ -3,7 +3,8 @@
 Neither does a server need some modules of which aiohttp's take functions (3 MiB), which are imported when one of these
 is called, nor OpenSSL (1.5 MiB), which a listener with TLS asks for.
 
-Nor does it serve files, for which aiohttp would read the host's lists of MIME types: 20 ms of CPU of each start.
+Nor does it serve files, for which aiohttp would read the host's lists of MIME types: 20 ms of CPU of each start. And
+most of its routes are asked for by nobody: their patterns are compiled when a path is first held against them.
 
 The package is put into ``sys.modules`` before its own code has run. Its modules are imported as ever; whoever asks the
 package itself for a name that is no module's runs that code, and has the whole of it.
@@ -12,12 +13,14 @@ package itself for a name that is no module's runs that code, and has the whole 
 from __future__ import annotations
 
 import contextlib
+import functools
 import importlib.util
 import mimetypes
+import re
 import sys
 from collections.abc import Callable, Iterator, Mapping
 from importlib.machinery import ModuleSpec
-from types import ModuleType
+from types import ModuleType, SimpleNamespace
 from typing import Any, Final, TypeVar, TypeVarTuple
 
 from ipc.process.lean_imports import SSL, absent, is_ssl_loaded
@@ -126,6 +129,28 @@ def _mime_types_built_in() -> Iterator[None]:
         yield
     finally:
         importlib.reload(mimetypes)
+
+
+@contextlib.contextmanager
+def patterns_later() -> Iterator[None]:
+    """While routes are added: aiohttp's dispatcher compiles none of their patterns."""
+    dispatcher = sys.modules[f"{PACKAGE}.web_urldispatcher"]
+    vars(dispatcher)["re"] = SimpleNamespace(compile=_Pattern, escape=re.escape, error=re.error)
+    try:
+        yield
+    finally:
+        vars(dispatcher)["re"] = re
+
+
+class _Pattern:
+    """The methods of a compiled pattern that the dispatcher uses."""
+
+    def __init__(self, pattern: str) -> None:
+        self.pattern = pattern
+
+    @functools.cached_property
+    def fullmatch(self) -> Callable[[str], re.Match[str] | None]:
+        return re.compile(self.pattern).fullmatch
 
 
 class _Later:

@@ -190,25 +190,26 @@ class KnownContainers:
             self._take(look.container, look.at)
 
     def recall(self, remembered: InspectedContainer, at: float) -> None:
-        """A container that is at ``at`` (monotonic seconds) as an earlier process has inspected it."""
+        """A container of ours that is at ``at`` (monotonic seconds) as an earlier process has inspected it."""
         try:
-            self._take(remembered, at)
+            self._take(remembered, at, is_ours=True)
         except Exception as error:
             self.unexplained.note(f"remember container {remembered.id[:12]}", remembered.id, error)
 
-    def _take(self, found: InspectedContainer, at: float) -> None:
-        """Raises what `_inspect_ended` raises; then nothing is known of the container."""
+    def _take(self, found: InspectedContainer, at: float, *, is_ours: bool = False) -> None:
+        """``is_ours``: its labels were verified in a list. Raises what `_inspect_ended` raises; then nothing is known
+        of the container."""
         self._inspected[found.id], self._inspected_at[found.id] = found, at
         try:
-            self._inspect_ended(found.id, found)
+            self._inspect_ended(found.id, found, ours=is_ours or self.ownership.owns(found))
         except Exception:
             del self._inspected[found.id], self._inspected_at[found.id]
             raise
 
-    def _inspect_ended(self, id: str, found: InspectedContainer) -> None:
+    def _inspect_ended(self, id: str, found: InspectedContainer, *, ours: bool) -> None:
         """Update everything that depends on an inspect: owner, pidfd, termination message."""
         self._on_change()
-        uid, ours, state = read_uid(found.labels), self.ownership.owns(found), container_state(found.state)
+        uid, state = read_uid(found.labels), container_state(found.state)
         if ours:
             self._ours[uid] = self._ours.get(uid, frozenset()) | {id}
         else:
@@ -299,7 +300,7 @@ class KnownContainers:
             end = self._exits.record_of(id, self._inspected[id].pid)
             if end is not None and not self._exits.is_told(id):
                 self._inspected[id] = with_end(self._inspected[id], end)
-                self._inspect_ended(id, self._inspected[id])
+                self._inspect_ended(id, self._inspected[id], ours=True)
 
     def read_told_messages(self, uid: str) -> None:
         """Termination messages of containers of that pod whose ends are known from records alone."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 import contextlib
 import os
 from collections.abc import Iterator
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 from typing import Final
 
 from ipc.podresources.cgroup_config import NO_LIMIT, CgroupConfig, shares_to_weight, weight_to_shares
@@ -39,10 +39,12 @@ def cgroup_directory(text: str, name: str) -> str:
     """Directory by /proc/PID/cgroup. Of nested ones (crun puts the processes into ``container`` below it) the outermost
     that has that in its name: ``libpod-<id>.scope``."""
     path = next((line.removeprefix(_V2) for line in text.splitlines() if line.startswith(_V2)), "")
-    parts = PurePosixPath(path.lstrip("/")).parts
+    if not name or name not in path:
+        return ""
+    parts = [part for part in path.split("/") if part not in ("", ".")]
     for end, part in enumerate(parts, start=1):
-        if name and name in part and ".." not in parts:
-            return str(PurePosixPath(ROOT, *parts[:end]))
+        if name in part and ".." not in parts:
+            return "/".join((ROOT, *parts[:end]))
     return ""
 
 

@@ -93,10 +93,14 @@ def _telling_fields(struct: type[msgspec.Struct], pattern: str, wanted: frozense
 def _may_be_found(pattern: str, wanted: frozenset[Support]) -> bool:
     """Whether a row about that field, or about one below it, makes a finding."""
     places = {pattern, *(pattern.replace(of, _CONTAINERS, 1) for of in _OTHER_LISTS if pattern.startswith(of))}
-    below = tuple(place + sign for place in places for sign in ".[")
-    return _is_finding(row_of(pattern), wanted) or any(
-        _is_finding(row, wanted) and path.startswith(below) for path, row in _BY_PATH.items()
-    )
+    return _is_finding(row_of(pattern), wanted) or not places.isdisjoint(_above_findings(wanted))
+
+
+@functools.cache  # there are two kinds of pods
+def _above_findings(wanted: frozenset[Support]) -> frozenset[str]:
+    """Every field with another one below it about which a row makes a finding."""
+    paths = [path for path, row in _BY_PATH.items() if _is_finding(row, wanted)]
+    return frozenset(path[: sign.start()] for path in paths for sign in re.finditer(r"[.\[]", path))
 
 
 def _is_finding(row: FieldSupport | None, wanted: frozenset[Support]) -> bool:

@@ -152,6 +152,40 @@ def test_a_new_node_worker_is_asked_for_what_is_open(requests: ObservationReques
     assert asked(requests) == ("a",)
 
 
+def test_the_first_relist_of_a_new_node_worker_answers_what_only_waits(requests: ObservationRequests) -> None:
+    requests.acted("a", 1.0, with_effect=True)
+    assert requests.newer("a") is None
+    assert asked(requests) == ("a",)
+    requests.ask_again()
+    assert requests.newer("a") is None
+    assert requests.take_request() is None, "it begins with a relist"
+    requests.relisted(2.0, ())
+    assert requests.newer("a") is not None
+    assert requests.take_request() is None
+
+
+def test_a_pod_that_the_first_relist_does_not_answer_for_is_asked_for(requests: ObservationRequests) -> None:
+    requests.acted("a", 3.0, with_effect=False)
+    assert requests.newer("a") is None
+    assert asked(requests) == ("a",)
+    requests.ask_again()
+    requests.relisted(2.0, ())
+    assert asked(requests) == ("a",), "it was acted on after that relist began"
+    requests.relisted(2.5, ())
+    assert requests.take_request() is None, "it was asked for"
+
+
+def test_a_new_node_worker_asks_again_by_itself_for_what_it_could_not_see(requests: ObservationRequests) -> None:
+    requests.acted("a", 1.0, with_effect=True)
+    assert requests.newer("a") is None
+    assert asked(requests) == ("a",)
+    requests.ask_again()
+    requests.relisted(2.0, ("a",))
+    assert requests.take_request() is None
+    requests.take(seen(3.0, answers=0))
+    assert requests.newer("a") is not None
+
+
 def test_a_new_node_worker_is_told_of_what_may_come_late(requests: ObservationRequests) -> None:
     requests.touched("a", (), unsure=True)
     for _ in range(2):
