@@ -19,7 +19,6 @@ from typing import Final
 
 import msgspec
 
-from ipc.host.loop_clock import loop_time
 from workers.fs.growth_watch import GrowthWatch
 from workers.kubecontainer import labels
 from workers.kubecontainer.runtime import RuntimeEvent
@@ -29,9 +28,10 @@ from workers.proc.pidfd import open_pidfd
 
 NAME: Final = "events.log"
 """Podman's own. A file that its settings call otherwise is not found."""
-OPENED_WITHIN_S: Final = 1.0
-"""So long after the head of the answer the service may open it, in seconds."""
+OPENED_POLLS: Final = 10
+"""So often is it asked whether the service has opened the file, which it does after the head of its answer."""
 OPENED_POLL_S: Final = 0.1
+"""Between two of these, in seconds."""
 LOOK_S: Final = 0.25
 """From the first write to the look at it, in seconds: events come in groups, and the service looks as often."""
 READ_BYTES: Final = 256 * 1024
@@ -45,10 +45,11 @@ _OURS: Final = labels.INSTANCE.encode()
 
 async def find_log(pid: int) -> str:
     """The file from which that process reads events, as soon as it does; empty when there is none."""
-    until = loop_time() + OPENED_WITHIN_S
-    while not (path := _open_log(pid)) and loop_time() < until:
+    for _ in range(OPENED_POLLS):
+        if path := _open_log(pid):
+            return path
         await asyncio.sleep(OPENED_POLL_S)
-    return path
+    return ""
 
 
 def _open_log(pid: int) -> str:
