@@ -67,7 +67,7 @@ class EventLog:
 
     def __init__(self, path: str, service_pid: int, instance: str, since: float) -> None:
         """Events are told from ``since`` on, epoch seconds. Raises OSError."""
-        self._path, self._instance, self._since = path, instance, since
+        self._path, self._instance, self._newest = path, instance, since
         self._stir = asyncio.Event()
         """Something was written, the file was replaced, or the service has ended."""
         self._has_ended = False
@@ -91,20 +91,21 @@ class EventLog:
 
     async def events(self) -> AsyncIterator[RuntimeEvent]:
         """For ever. Raises OSError: the service has ended, or the file has gone."""
-        is_old = True
+        since = self._newest
         while not self._has_ended:
             self._stir.clear()
             self._watch.arm(self._path, self._tail.file)
             for lines in self._tail.read():
                 for event in filter(None, map(self._event, lines)):
-                    if not is_old or event.time >= self._since:
+                    self._newest = max(self._newest, event.time)
+                    if event.time >= since:
                         yield event
-                    self._since = max(self._since, event.time)
                 await asyncio.sleep(0)  # others have their turn
-            if is_old := self._tail.is_replaced():
+            since = 0.0
+            if self._tail.is_replaced():
                 self._tail, gone = _Tail(self._path), self._tail
                 gone.close()
-                self._since -= REPEATED_S
+                since = self._newest - REPEATED_S
             else:
                 await self._stir.wait()
                 await asyncio.sleep(LOOK_S)

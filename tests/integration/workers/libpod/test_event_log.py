@@ -167,19 +167,19 @@ async def test_a_line_may_come_in_two_writes(followed: Followed) -> None:
 async def test_a_file_that_takes_its_place_goes_on_where_it_ended(followed: Followed) -> None:
     """Podman moves the last half of it to another file, and writes what it came to write there."""
     now = wall()
-    append(followed.file, *(line(f"c{number}", at=now - 100 + 10 * number) for number in range(10)))
+    append(followed.file, *(line(f"c{number}", at=now + 10 * number) for number in range(10)))
     await followed.ids("c9")
     half = followed.file.read_bytes().split(b"\n", 5)[-1]
     other = followed.file.with_name("tmp")
     other.write_bytes(half)
-    append(followed.file, line("last before", at=now))
-    append(other, line("last before", at=now))
+    append(followed.file, line("last before", at=now + 100))
+    append(other, line("last before", at=now + 100))
     other.rename(followed.file)
-    append(followed.file, line("first after", at=now + 1))
+    append(followed.file, line("first after", at=now + 101))
     told = await followed.ids("first after")
     assert "last before" in told
     assert set(told) - {"last before", "c9"} == {"first after"}, "of copies the newest alone are told again"
-    append(followed.file, line("later"))
+    append(followed.file, line("later", at=now + 102))
     assert "later" in await followed.ids("later"), "the new file is followed"
 
 
