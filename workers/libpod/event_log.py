@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Final
 
 import msgspec
+import orjson
 
 from workers.fs.growth_watch import GrowthWatch
 from workers.kubecontainer import labels
@@ -39,8 +40,6 @@ READ_BYTES: Final = 256 * 1024
 REPEATED_S: Final = 1.0
 """When another file has taken its place, with copies of its last half, events are told again that are so much older
 than the newest, in seconds: those of several Podmans may be out of order."""
-
-_OURS: Final = labels.INSTANCE.encode()
 
 
 async def find_log(pid: int) -> str:
@@ -68,9 +67,10 @@ class EventLog:
     def __init__(self, path: str, service_pid: int, instance: str, since: float) -> None:
         """Events are told from ``since`` on, epoch seconds. Raises OSError."""
         self._path, self._instance, self._newest = path, instance, since
+        self._label = b"%s:%s" % (orjson.dumps(labels.INSTANCE), orjson.dumps(instance))
         self._stir = asyncio.Event()
         """Something was written, the file was replaced, or the service has ended."""
-        self._has_ended = False
+        self._has_ended = self._is_armed = False
         self._loop = asyncio.get_running_loop()
         with contextlib.ExitStack() as stack:
             pidfd = open_pidfd(service_pid)
@@ -93,9 +93,9 @@ class EventLog:
         """For ever. Raises OSError: the service has ended, or the file has gone."""
         since = self._newest
         while not self._has_ended:
-            self._stir.clear()
-            self._watch.arm(self._path, self._tail.file)
+            was_written = False
             for lines in self._tail.read():
+                was_written = True
                 for event in filter(None, map(self._event, lines)):
                     self._newest = max(self._newest, event.time)
                     if event.time >= since:
@@ -105,15 +105,27 @@ class EventLog:
             if self._tail.is_replaced():
                 self._tail, gone = _Tail(self._path), self._tail
                 gone.close()
-                since = self._newest - REPEATED_S
+                since, self._is_armed = self._newest - REPEATED_S, False
             else:
-                await self._stir.wait()
-                await asyncio.sleep(LOOK_S)
+                await self._pause(was_written)
         raise ConnectionResetError("Podman's service has ended")
+
+    async def _pause(self, was_written: bool) -> None:
+        """Until the next look: a while after the first write since an empty one. One more comes as soon as the file is
+        watched, for what was written before that."""
+        if was_written or self._is_armed:
+            if not was_written:
+                await self._stir.wait()
+            self._is_armed = False
+            await asyncio.sleep(LOOK_S)
+        else:
+            self._stir.clear()
+            self._watch.arm(self._path, self._tail.file)
+            self._is_armed = True
 
     def _event(self, line: bytes) -> RuntimeEvent | None:
         """Of a line that is one of ours. Anything may stand in others."""
-        if _OURS not in line:
+        if self._label not in line:
             return None
         try:
             event = decode_logged_event(line)
