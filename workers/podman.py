@@ -385,7 +385,7 @@ class PodmanRuntime:
                 raise transport_error(request, error) from None
 
     async def _event_log(self, stream: Connection, since: float) -> EventLog | None:
-        """What that stream reads, where it can be read here."""
+        """The file that is behind the stream, where it can be read here."""
         try:
             service = stream.service_pid
             path = await find_log(service)

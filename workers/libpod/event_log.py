@@ -62,7 +62,7 @@ def _open_log(pid: int) -> str:
 
 
 class EventLog:
-    """That file, and the service that reads it. Belongs to the running loop. Lives until `close`."""
+    """Podman's file of events, followed. Belongs to the running loop. Lives until `close`."""
 
     def __init__(self, path: str, service_pid: int, instance: str, since: float) -> None:
         """Events are told from ``since`` on, epoch seconds. Raises OSError."""
@@ -124,7 +124,7 @@ class EventLog:
             self._is_armed = True
 
     def _event(self, line: bytes) -> RuntimeEvent | None:
-        """Of a line that is one of ours. Anything may stand in others."""
+        """The event of a line, if it is of this agent. Anything may stand in others."""
         if self._label not in line:
             return None
         try:

@@ -68,7 +68,7 @@ class Followed:
             return await anext(self._events)
 
     async def ids(self, last: str) -> list[str]:
-        """Of the containers of all events up to the one of that id."""
+        """Ids of the containers of all events up to the one of that id."""
         found = [""]
         while found[-1] != last:
             found.append((await self.next()).container_id)
