@@ -5,6 +5,8 @@ images (`workers.libpod.images`).
 from __future__ import annotations
 
 import asyncio
+import contextlib
+import logging
 import os
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from pathlib import Path
@@ -50,7 +52,9 @@ from workers.kubecontainer.runtime import (
 )
 from workers.libpod import decode as libpod
 from workers.libpod.bundle import read_user
-from workers.libpod.client import PING, LibpodClient, Request, decoded
+from workers.libpod.client import PING, LibpodClient, Request, decoded, transport_error
+from workers.libpod.connection import Connection
+from workers.libpod.event_log import EventLog, find_log
 from workers.libpod.health import Listener
 from workers.libpod.images import LibpodImages
 from workers.libpod.lines import LineSplitter
@@ -67,6 +71,8 @@ NO_SERVICES: Final = RuntimeServices()
 UNSETTLED_STATES: Final = frozenset({"configured", "created", "initialized", "removing"})
 """In which a monitor is a sign of something under way or interrupted."""
 T = TypeVar("T")
+
+log = logging.getLogger(__name__)
 
 
 class PodmanRuntime:
@@ -89,11 +95,13 @@ class PodmanRuntime:
         runtime_services: RuntimeServices = NO_SERVICES,
         pod_cgroups: PodCgroups = NO_SLICES,
         starting_s: float = 0.0,
+        is_own_service: bool = False,
     ) -> None:
         """Connects to nothing yet. ``instance`` is the label value of what is ours; the maxima are calls in flight.
 
         ``auth_file`` holds registry logins for the pulls, instead of those that the service finds by itself. The
         listener gets changes of the service's health. ``starting_s``: how long a service may take until it listens.
+        ``is_own_service``: it is the agent's, so nobody else's idea of when it is idle matters.
         """
         self._client = LibpodClient(
             socket_path,
@@ -119,6 +127,7 @@ class PodmanRuntime:
             self._client, socket_path, instance, pull_timeout_s=pull_timeout_s, auth_file=auth_file
         )
         self._look = StartedLook(self._images.store.learn)
+        self._is_own_service = is_own_service
         self._instance = instance
         self._our_label = f"{labels.INSTANCE}={instance}"
         self._tasks = BackgroundTasks()
@@ -358,14 +367,32 @@ class PodmanRuntime:
             return None
 
     async def events(self) -> AsyncIterator[RuntimeEvent]:
-        params = {"stream": "true", **self._ours()}
-        request = Request(endpoint=endpoints.EVENTS, params=params)
-        async with self._client.stream(request) as parts:
-            METERS.counter(metrics.EVENT_STREAMS).inc()
-            splitter = LineSplitter()
-            async for part in parts:
-                for line in splitter.feed(part):
-                    yield decoded(request.call, line, libpod.decode_event)
+        request = Request(endpoint=endpoints.EVENTS, params={"stream": "true", **self._ours()})
+        asked_at = wall()
+        with contextlib.ExitStack() as stack:
+            async with self._client.stream(request) as stream:
+                METERS.counter(metrics.EVENT_STREAMS).inc()
+                written = await self._event_log(stream, asked_at) if self._is_own_service else None
+                if written is None:
+                    async for line in _lines(stream):
+                        yield decoded(request.call, line, libpod.decode_event)
+                    return
+                stack.callback(written.close)
+            try:
+                async for event in written.events():
+                    yield event
+            except OSError as error:
+                raise transport_error(request, error) from None
+
+    async def _event_log(self, stream: Connection, since: float) -> EventLog | None:
+        """The file that is behind the stream, where it can be read here."""
+        try:
+            service = stream.service_pid
+            path = await find_log(service)
+            return EventLog(path, service, self._instance, since) if path else None
+        except OSError as error:
+            log.info("Podman's file of events cannot be followed, its stream is: %s", error)
+            return None
 
     # --- the client itself ---
 
@@ -400,6 +427,13 @@ class PodmanRuntime:
         failures = decoded(endpoint.call, answer.body, libpod.decode_removal_errors) if answer.status < 400 else ()
         if failures:
             raise RuntimeCallError(ErrorKind.INTERNAL, endpoint.call, "; ".join(failures))
+
+
+async def _lines(stream: Connection) -> AsyncIterator[bytes]:
+    splitter = LineSplitter()
+    async for part in stream.parts():
+        for line in splitter.feed(part):
+            yield line
 
 
 def _ips(container: InspectedContainer) -> tuple[str, ...]:

@@ -245,6 +245,15 @@ class Event(msgspec.Struct, frozen=True):
     time_ns: int = msgspec.field(default=0, name="timeNano")
 
 
+class LoggedEvent(GoObject, frozen=True):
+    """A line of the file of events (libpod/events/config.go)."""
+
+    status: str
+    time: str
+    id: str = msgspec.field(default="", name="ID")
+    attributes: dict[str, str] | None = None
+
+
 class FreezeReport(msgspec.Struct, frozen=True):
     """POST pods/{id}/pause and unpause."""
 

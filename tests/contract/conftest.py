@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 from collections.abc import AsyncIterator
 from pathlib import Path
+from typing import Final
 
 import pytest
 
@@ -16,8 +17,12 @@ from tests.fakes.libpod_server import serving
 from tests.fakes.podman import FakePodman
 from tests.podman_service import PodmanService
 
+PODMAN: Final = pytest.param("podman", marks=pytest.mark.podman)
+OWN_PODMAN: Final = pytest.param("own podman", marks=pytest.mark.podman)
+"""A service of the agent's own, of which more is done past its API. For those tests that ask for it."""
 
-@pytest.fixture(params=["fake", "server", pytest.param("podman", marks=pytest.mark.podman)])
+
+@pytest.fixture(params=["fake", "server", PODMAN])
 async def target(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Target]:
     """The runtime under test, cleaned up afterwards."""
     async with contextlib.AsyncExitStack() as stack:
@@ -30,7 +35,7 @@ async def target(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterato
             made = ServerTarget(str(socket))
         else:
             service: PodmanService = request.getfixturevalue("podman_service")
-            made = PodmanTarget(service)
+            made = PodmanTarget(service, is_own_service=request.param == "own podman")
         yield made
         await made.clean()
 

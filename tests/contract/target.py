@@ -98,14 +98,17 @@ class ServerTarget(_Base):
 
 
 class PodmanTarget(_Base):
-    def __init__(self, service: PodmanService) -> None:
+    def __init__(self, service: PodmanService, *, is_own_service: bool = False) -> None:
         instance = service.new_instance()
-        super().__init__(PodmanRuntime(service.socket, instance), service.image, instance)
+        runtime = PodmanRuntime(service.socket, instance, is_own_service=is_own_service)
+        super().__init__(runtime, service.image, instance)
         self.socket = service.socket
         self._service = service
+        self._is_own_service = is_own_service
 
     def stranger(self) -> Runtime:
-        made = PodmanRuntime(self._service.socket, self._service.new_instance())
+        instance = self._service.new_instance()
+        made = PodmanRuntime(self._service.socket, instance, is_own_service=self._is_own_service)
         self._closing.append(made)
         return made
 

@@ -11,7 +11,7 @@ import pytest
 from tests.contract.target import DEADLINE_S, Target, container_spec, exited, pod_spec, running, unique
 from tests.fakes.ownership import ownership
 from workers.kubecontainer import labels
-from workers.kubecontainer.runtime import ContainerProcess, ErrorKind, RuntimeCallError, RuntimeEvent
+from workers.kubecontainer.runtime import ContainerProcess, ErrorKind, RuntimeCallError
 
 NOWHERE = "0123456789abcdef" * 4
 """An id that nothing has."""
@@ -477,59 +477,6 @@ async def test_a_pull_that_fails_says_why(target: Target) -> None:
     assert words[0].startswith("Trying to pull 127.0.0.1:1/nobody/listens:latest")
     assert kind_of(caught) is ErrorKind.PULL
     assert "127.0.0.1:1/nobody/listens" in caught.value.message
-
-
-# --- events ---
-
-
-async def test_an_end_is_hinted_at(target: Target) -> None:
-    """Hints come late, so the test waits for one that names its container; the stream is open before anything ends."""
-    died = asyncio.Event()
-    seen: list[RuntimeEvent] = []
-
-    async def listen() -> None:
-        async for event in target.runtime.events():
-            seen.append(event)
-            if event.action == "died":
-                died.set()
-
-    listening = asyncio.create_task(listen())
-    try:
-        async with asyncio.timeout(DEADLINE_S):
-            while not died.is_set():  # Until the stream is open, what happens is not told.
-                container = await running(target, ["true"])
-                await exited(target, container.id)
-                await asyncio.wait({asyncio.create_task(died.wait())}, timeout=1.0)
-    finally:
-        listening.cancel()
-        await asyncio.gather(listening, return_exceptions=True)
-    (event, *_) = [event for event in seen if event.action == "died"]
-    assert event.labels[labels.POD_UID] == "u1"
-    assert event.labels[labels.INSTANCE] == target.instance
-    assert event.time > 0
-
-
-async def test_strangers_get_no_hints(target: Target) -> None:
-    stranger = target.stranger()
-    heard: list[RuntimeEvent] = []
-
-    async def listen() -> None:
-        async for event in stranger.events():
-            heard.append(event)
-
-    async def first() -> RuntimeEvent:
-        return await anext(aiter(target.runtime.events()))
-
-    listening, own = asyncio.create_task(listen()), asyncio.create_task(first())
-    try:
-        async with asyncio.timeout(DEADLINE_S):
-            while not own.done():
-                await running(target, ["true"])
-                await asyncio.wait({own}, timeout=0.5)
-    finally:
-        listening.cancel()
-        await asyncio.gather(listening, return_exceptions=True)
-    assert heard == []
 
 
 # --- counting ---

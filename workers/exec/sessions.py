@@ -63,8 +63,8 @@ class ExecSessions:
         body = orjson.dumps({"Detach": False, "Tty": False})
         request = Request(endpoint=endpoints.START_EXEC, name=session, body=body)
         kept = bytearray()
-        async with self._client.stream(request) as parts:
-            async for part in parts:  # to the end, which is the command's
+        async with self._client.stream(request) as stream:
+            async for part in stream.parts():  # to the end, which is the command's
                 kept += part[: MAX_FRAMED_BYTES - len(kept)]
         return bytes(kept)
 

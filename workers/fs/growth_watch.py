@@ -1,5 +1,6 @@
 """Tells that a file was written to, once for each time that it is armed (inotify(7), IN_ONESHOT): a file to which
 nothing is written costs nothing, and one that is written to all the time no more than one event for each look at it.
+On request it tells of links that go, too: another file has taken the place of this one.
 """
 
 from __future__ import annotations
@@ -16,15 +17,18 @@ _EVENT: Final = struct.Struct("iIII")
 """wd, mask, cookie, len; without a name, as files are watched."""
 _READ_BYTES: Final = 64 * 1024
 _IN_MODIFY: Final = 0x2
+_IN_ATTRIB: Final = 0x4
+"""Also when a link to the file goes, by a removal or a rename over it."""
 _IN_ONESHOT: Final = 0x80000000
 
 
 class GrowthWatch:
     """Files of one process, by keys of the caller's. Belongs to the running loop. Lives until `close`."""
 
-    def __init__(self, on_growth: Callable[[Hashable], None]) -> None:
-        """Raises OSError: too many instances of inotify."""
+    def __init__(self, on_growth: Callable[[Hashable], None], *, and_links: bool = False) -> None:
+        """Raises OSError: too many instances of inotify. ``and_links``: call back for changes of its links as well."""
         self._on_growth = on_growth
+        self._mask = _IN_MODIFY | (_IN_ATTRIB if and_links else 0)
         self._libc = ctypes.CDLL(None, use_errno=True)
         self._fd = int(self._libc.inotify_init1(os.O_NONBLOCK | os.O_CLOEXEC))
         if self._fd < 0:
@@ -43,7 +47,7 @@ class GrowthWatch:
         """Call back once when something is written to that open file from now on. Raises OSError: too many watches."""
         self.disarm(key)
         path = ctypes.c_char_p(os.fsencode(f"/proc/self/fd/{file}"))
-        number = int(self._libc.inotify_add_watch(self._fd, path, ctypes.c_uint32(_IN_MODIFY | _IN_ONESHOT)))
+        number = int(self._libc.inotify_add_watch(self._fd, path, ctypes.c_uint32(self._mask | _IN_ONESHOT)))
         if number < 0:
             raise _error()
         self._keys[number] = key
@@ -58,7 +62,7 @@ class GrowthWatch:
     def _heard(self) -> None:
         for number, mask, _, _ in _EVENT.iter_unpack(os.read(self._fd, _READ_BYTES)):
             key = self._keys.get(number)
-            if key is not None and mask & _IN_MODIFY:
+            if key is not None and mask & self._mask:
                 del self._keys[number], self._armed[key]
                 self._on_growth(key)
 

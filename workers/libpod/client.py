@@ -104,8 +104,8 @@ class LibpodClient:
         return decoded(request.call, (await self.call(request)).body, decode)
 
     @contextlib.asynccontextmanager
-    async def stream(self, request: Request) -> AsyncIterator[AsyncIterator[bytes]]:
-        """The parts of an answer without an end of its own, on a connection that closes with the block.
+    async def stream(self, request: Request) -> AsyncIterator[Connection]:
+        """An answer without an end of its own, whose parts come on a connection that closes with the block.
 
         Raises RuntimeCallError; inside of the block OSError becomes one.
         """
@@ -118,7 +118,7 @@ class LibpodClient:
             status = await connection.head()
             if status >= 400:
                 raise failures.call_error(request.call, status, await connection.body(MAX_ANSWER_BYTES))
-            yield connection.parts()
+            yield connection
         except (OSError, TooLargeError) as error:
             raise transport_error(request, error) from None
         finally:

@@ -13,6 +13,7 @@ from typing import Final
 
 from ipc.wire.duplex import Duplex
 from ipc.wire.http_answer import SWITCHING_PROTOCOLS, HttpAnswer, whole_body
+from workers.proc.peers import peer_ids
 
 MAX_HEAD_BYTES: Final = 16 * 1024
 """Largest head of an answer that is taken."""
@@ -52,6 +53,12 @@ class Connection:
         except OSError:
             return False
         return False
+
+    @property
+    def service_pid(self) -> int:
+        """The process that has made the socket listen. Raises OSError."""
+        pid, _ = peer_ids(self._sock)
+        return pid
 
     @property
     def is_reusable(self) -> bool:

@@ -197,6 +197,17 @@ def decode_event(line: bytes) -> RuntimeEvent:
     )
 
 
+def decode_logged_event(line: bytes) -> RuntimeEvent:
+    """One line of the file of events."""
+    logged = decode_value(answers.LoggedEvent, line)
+    return RuntimeEvent(
+        action=logged.status,
+        container_id=logged.id,
+        labels=logged.attributes or {},
+        time=parse_rfc3339(logged.time),
+    )
+
+
 def _listed_pod(answer: answers.ListPod) -> ListedPod:
     return ListedPod(
         id=answer.id,

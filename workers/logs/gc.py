@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import os
 import re
 import stat
 from collections.abc import Awaitable, Callable, Sequence
@@ -143,33 +144,50 @@ def collect(
     Of ``pods_dirs`` (on the disk, in memory) one that is empty stands for none.
     ``is_kept`` is asked with a pod's UID right before its directory would go; ``listed_at`` in epoch seconds.
     """
-    places = ((pod_logs_dir, _uid_of_logs), *((pods_dir, _uid_of_directory) for pods_dir in pods_dirs))
-    found = [_collect_in(Path(root), uid_of, is_kept, listed_at, unshare, dry_run) for root, uid_of in places if root]
+    places = (_Place(pod_logs_dir, layout.uid_of, _is_log_directory), *(_Place(each) for each in pods_dirs))
+    found = [_collect_in(place, is_kept, listed_at, unshare, dry_run) for place in places if place.root]
     return Collected(
         removed=tuple(path for one in found for path in one.removed),
         failures=tuple(failure for one in found for failure in one.failures),
     )
 
 
+def _is_directory(path: Path) -> bool:
+    """Itself, not behind a link. Raises OSError."""
+    return stat.S_ISDIR(path.lstat().st_mode)
+
+
+class _Place(msgspec.Struct, frozen=True):
+    """Where directories of pods lie."""
+
+    root: str
+    uid_of: Callable[[str], str] = str
+    """UID in a directory's name; empty for another name."""
+    is_pods: Callable[[Path], bool] = _is_directory
+    """Whether a directory of such a name is a pod's in every part; raises OSError. Nobody else puts anything beside
+    those that have the UID alone as their name, so what is in them does not matter."""
+
+
 def _collect_in(
-    root: Path,
-    uid_of: Callable[[Path], str],
+    place: _Place,
     is_kept: Callable[[str], bool],
     listed_at: float,
     unshare: Unshare,
     dry_run: bool,
 ) -> Collected:
+    """Nothing but its name is looked at of what is kept, which is all of it on most days."""
     removed, failures = [], []
+    root = Path(place.root)
     try:
-        entries = sorted(root.iterdir())
+        gone = sorted(name for name in os.listdir(root) if (uid := place.uid_of(name)) and not is_kept(uid))
     except FileNotFoundError:
         return Collected(removed=(), failures=())
     except OSError as error:
         return Collected(removed=(), failures=(f"cannot look for what is left of pods in {root}: {error.strerror}",))
-    for directory in entries:
+    for directory in map(root.joinpath, gone):
         try:
-            uid = uid_of(directory)
-            if uid and not is_kept(uid) and _changed_at(directory) < listed_at - TIMESTAMP_SLACK_S and not is_kept(uid):
+            is_gone = place.is_pods(directory) and _changed_at(directory) < listed_at - TIMESTAMP_SLACK_S
+            if is_gone and not is_kept(place.uid_of(directory.name)):
                 stuck = [] if dry_run else remove_below(str(root), directory.name, unshare=unshare)
                 failures += [f"cannot remove {directory}, whose pod is gone: {one}" for one in stuck]
                 removed += [] if stuck else [str(directory)]
@@ -183,15 +201,8 @@ def _collect_in(
     return Collected(removed=tuple(removed), failures=tuple(failures))
 
 
-def _uid_of_logs(entry: Path) -> str:
-    """Pod UID of a log directory; empty for a directory that is not one in every part. Raises OSError."""
-    uid = layout.uid_of(entry.name)
-    return uid if uid and _is_directory(entry) and all(map(_is_ours, entry.iterdir())) else ""
-
-
-def _uid_of_directory(entry: Path) -> str:
-    """Nobody else puts anything beside our pods' directories, so what is in them does not matter."""
-    return entry.name if _is_directory(entry) else ""
+def _is_log_directory(entry: Path) -> bool:
+    return _is_directory(entry) and all(map(_is_ours, entry.iterdir()))
 
 
 def _is_ours(entry: Path) -> bool:
@@ -206,8 +217,3 @@ def _changed_at(directory: Path) -> float:
     """When something was last made or removed in it or right below, in epoch seconds. Raises OSError."""
     below = (entry for entry in directory.iterdir() if _is_directory(entry))
     return max(entry.lstat().st_ctime for entry in (directory, *below))
-
-
-def _is_directory(path: Path) -> bool:
-    """Itself, not behind a link. Raises OSError."""
-    return stat.S_ISDIR(path.lstat().st_mode)

@@ -19,7 +19,8 @@ class SocketLike(Protocol):
 
 
 def peer_ids(sock: SocketLike) -> tuple[int, int]:
-    """Pid and uid of the process that connected, as the kernel noted them then. Raises OSError."""
+    """Pid and uid of the process that connected, as the kernel noted them then; for that one, of the process that has
+    listened. Raises OSError."""
     pid, uid, _ = _CREDENTIALS.unpack(sock.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _CREDENTIALS.size))
     return pid, uid
 

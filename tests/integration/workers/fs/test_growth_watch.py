@@ -91,3 +91,19 @@ async def test_nothing_stays_open(tmp_path: Path) -> None:
     watched.arm("log", file)
     watched.watch.close()
     assert open_files() <= before
+
+
+async def test_a_file_that_another_one_replaces_is_told_where_links_count(tmp_path: Path) -> None:
+    file, other = tmp_path / "log", tmp_path / "other"
+    for path in (file, other):
+        path.touch()
+    told: asyncio.Queue[Hashable] = asyncio.Queue()
+    watch = GrowthWatch(told.put_nowait, and_links=True)
+    try:
+        with file.open() as open_file:
+            watch.arm("log", open_file.fileno())
+            other.rename(file)
+            async with asyncio.timeout(10):
+                assert await told.get() == "log"
+    finally:
+        watch.close()

@@ -1,0 +1,111 @@
+"""Hints of events: by Podman's stream, and by its file of events where the service is the agent's own."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from tests.contract.conftest import OWN_PODMAN, PODMAN
+from tests.contract.target import DEADLINE_S, PodmanTarget, Target, exited, running
+from tests.podman_service import PodmanService, podman, running_service
+from workers.kubecontainer import labels
+from workers.kubecontainer.runtime import RuntimeEvent
+from workers.libpod.connection import Connection
+from workers.libpod.event_log import NAME
+
+ALL = pytest.mark.parametrize("target", ["fake", "server", PODMAN, OWN_PODMAN], indirect=True)
+
+
+@ALL
+async def test_an_end_is_hinted_at(target: Target) -> None:
+    """Hints come late, so the test waits for one that names its container; the stream is open before anything ends."""
+    died = asyncio.Event()
+    seen: list[RuntimeEvent] = []
+
+    async def listen() -> None:
+        async for event in target.runtime.events():
+            seen.append(event)
+            if event.action == "died":
+                died.set()
+
+    listening = asyncio.create_task(listen())
+    try:
+        async with asyncio.timeout(DEADLINE_S):
+            while not died.is_set():  # Until the stream is open, what happens is not told.
+                container = await running(target, ["true"])
+                await exited(target, container.id)
+                await asyncio.wait({asyncio.create_task(died.wait())}, timeout=1.0)
+    finally:
+        listening.cancel()
+        await asyncio.gather(listening, return_exceptions=True)
+    (event, *_) = [event for event in seen if event.action == "died"]
+    assert event.labels[labels.POD_UID] == "u1"
+    assert event.labels[labels.INSTANCE] == target.instance
+    assert event.time > 0
+
+
+@ALL
+async def test_strangers_get_no_hints(target: Target) -> None:
+    stranger = target.stranger()
+    heard: list[RuntimeEvent] = []
+
+    async def listen() -> None:
+        async for event in stranger.events():
+            heard.append(event)
+
+    async def first() -> RuntimeEvent:
+        return await anext(aiter(target.runtime.events()))
+
+    listening, own = asyncio.create_task(listen()), asyncio.create_task(first())
+    try:
+        async with asyncio.timeout(DEADLINE_S):
+            while not own.done():
+                await running(target, ["true"])
+                await asyncio.wait({own}, timeout=0.5)
+    finally:
+        listening.cancel()
+        await asyncio.gather(listening, return_exceptions=True)
+    assert heard == []
+
+
+def has_log_open(pid: int) -> bool:
+    """Whether that service reads its file of events, as it does for a client that has a stream open."""
+    links = []
+    for entry in Path(f"/proc/{pid}/fd").iterdir():
+        with contextlib.suppress(OSError):
+            links.append(os.readlink(entry))
+    return any(link.endswith(f"/{NAME}") for link in links)
+
+
+@pytest.mark.podman
+async def test_our_own_service_reads_no_events_for_us(tmp_path: Path, podman_service: PodmanService) -> None:
+    """After the first moment: then they are read from the file, and hints still come."""
+    if podman("info", "--format", "{{.Host.EventLogger}}").strip() != "file":
+        pytest.skip("this Podman keeps its events elsewhere")
+    with running_service(tmp_path) as socket:
+        target = PodmanTarget(PodmanService(socket, f"{podman_service.run_name}-own"), is_own_service=True)
+        connection = Connection(str(socket))
+        pid = connection.service_pid
+        connection.close()
+        listening = asyncio.create_task(tells_of_an_end(target, lambda: not has_log_open(pid)))
+        try:
+            async with asyncio.timeout(DEADLINE_S):
+                while not listening.done():
+                    await running(target, ["true"])
+                    await asyncio.wait({listening}, timeout=1.0)
+        finally:
+            listening.cancel()
+            await asyncio.gather(listening, return_exceptions=True)
+            await target.clean()
+
+
+async def tells_of_an_end(target: Target, is_so: Callable[[], bool]) -> None:
+    """Until an end was told while that was so."""
+    async for event in target.runtime.events():
+        if event.action == "died" and is_so():
+            return
