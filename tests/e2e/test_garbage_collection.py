@@ -41,13 +41,15 @@ def test_as_many_dead_containers_stay_as_configured(new_agent: NewAgent) -> None
 
 
 def test_beyond_the_nodes_maximum_only_what_is_needed_stays(new_agent: NewAgent) -> None:
-    agent = new_agent(containerGarbageCollection={"maxContainers": 0}, crashLoopBackOff=FAST)
+    agent = new_agent(crashLoopBackOff=FAST)
     agent.start()
     agent.write(pod("job", container(script="echo done; exit 0"), restartPolicy="Never"))
     agent.run(pod("again", container(script="echo life; trap 'exit 0' TERM; while true; do sleep 1; done")))
     agent.until(lambda: agent.pods()["job"]["status"]["phase"] == "Succeeded", "the job is done")
     kill(agent, "again")
     pod_table = agent.eye.pod_table()
+    # Not before: a round of the first agent would take the predecessor from under the second, which tells of its end.
+    agent.configure({"containerGarbageCollection": {"maxContainers": 0}})
     agent.restart()  # The node worker looks for garbage of the whole node when it starts, and then once a minute.
     agent.until(lambda: dead(agent, "again") == [], "the predecessor of a running container goes")
     assert len([c for c in dead(agent, "job") if c.name == "main"]) == 1, "without it the job would run again"
