@@ -1,10 +1,10 @@
-"""Waiting of one start, restart and stop, out of a trace of `rootlet load-test --trace FILE`.
+"""Waiting of one start, restart and stop, out of traces of `rootlet load-test --trace FILE`.
 
-    python -m tests.bench.trace_table trace.json
+    python -m tests.bench.trace_table trace.json [another.json ...]
 
 For each of the three: what happened to a pod between its begin and its end as the client saw them, by process and name,
-medians over the pods. A wait and what fills it are both shown (a sync and its calls of Podman), so the columns do not
-add up.
+medians over the pods of all traces. A wait and what fills it are both shown (a sync and its calls of Podman), so the
+columns do not add up.
 """
 
 from __future__ import annotations
@@ -55,14 +55,17 @@ def _part(events: Sequence[Event], begin: float) -> Part:
     return Part(first / MICROS_PER_MS, total / MICROS_PER_MS, cpu_ms, len(events))
 
 
-def lines(events: Sequence[Event], act: str) -> Iterator[str]:
+def lines(traces: Sequence[Sequence[Event]], act: str) -> Iterator[str]:
     """A table in Markdown, in the order of time."""
     yield f"| {act}: at, ms | process | what | times | ms | CPU ms |"
     yield "| --- | --- | --- | --- | --- | --- |"
-    parts = parts_of(events, act)
-    for (process, name), of_pods in sorted(parts.items(), key=lambda item: _median(item[1], "first_ms")):
-        at, total, cpu = (_median(of_pods, field) for field in ("first_ms", "total_ms", "cpu_ms"))
-        times = statistics.median(part.times for part in of_pods)
+    parts: dict[What, list[Part]] = defaultdict(list)
+    for events in traces:
+        for what, of_pods in parts_of(events, act).items():
+            parts[what] += of_pods
+    for (process, name), met in sorted(parts.items(), key=lambda item: _median(item[1], "first_ms")):
+        at, total, cpu = (_median(met, field) for field in ("first_ms", "total_ms", "cpu_ms"))
+        times = statistics.median(part.times for part in met)
         yield f"| {at:.1f} | {process} | {name} | {times:g} | {total:.1f} | {cpu:.2f} |"
 
 
@@ -71,9 +74,9 @@ def _median(parts: Sequence[Part], field: str) -> float:
 
 
 def main() -> None:
-    events = json.loads(Path(sys.argv[1]).read_text())["traceEvents"]
+    traces = [json.loads(Path(name).read_text())["traceEvents"] for name in sys.argv[1:]]
     for act in ACTS:
-        print("\n".join(lines(events, act)), end="\n\n")
+        print("\n".join(lines(traces, act)), end="\n\n")
 
 
 if __name__ == "__main__":
