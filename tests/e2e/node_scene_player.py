@@ -30,6 +30,8 @@ NOBODY_HAS: Final = "localhost/nosuch:9"
 ASK_S: Final = 20.0
 ALL_MEMORY: Final = "99%"
 """A threshold below which every host is."""
+SENT_AGAIN_S: Final = 2.0
+"""Events that are younger when an agent starts are sent once more (`EventSender.begin`): they are dated in seconds."""
 MISSED: Final = 3
 """Times that the agent has missed its Node before it goes on."""
 
@@ -113,6 +115,8 @@ class NodeScenePlayer:
         self._node.until(lambda: _waits(self._cluster.status(badimg)), "the other one waits for its image")
         self._until_event(web, "Started", begun)
         self._until_event(badimg, "Failed", begun)
+        told = self._cluster.time()
+        self._node.until(lambda: self._cluster.time() > told + SENT_AGAIN_S, "the next agent sends none of these again")
         with self.scene(node_scenes.PRESSURE):
             self._node.configure({"evictionHard": {"memory.available": ALL_MEMORY}})
             self._restart()

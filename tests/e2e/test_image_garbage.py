@@ -12,7 +12,7 @@ import orjson
 import pytest
 
 from tests import registry
-from tests.e2e.agent import Agent
+from tests.e2e.agent import Agent, Done
 from tests.e2e.conftest import NewAgent
 from tests.e2e.manifests import Json, container, pod
 from tests.podman_service import IMAGE, image_exists, podman
@@ -89,8 +89,16 @@ def pull_by_pods(agent: Agent, images: Images, *names: str) -> dict[str, str]:
 
 
 def report(agent: Agent) -> dict[str, Json]:
-    """By name."""
-    found: list[Json] = orjson.loads(agent.cli("images", "-o", "json").out)["images"]
+    """By name. Podman makes no list while an image of another test's is half there."""
+    answers: list[Done] = []
+
+    def is_listed() -> bool:
+        answers.append(agent.cli("images", "-o", "json"))
+        print(answers[-1].err, end="")
+        return answers[-1].code == 0
+
+    agent.until(is_listed, "Podman lists images")
+    found: list[Json] = orjson.loads(answers[-1].out)["images"]
     return {name: image for image in found for name in image["names"]}
 
 
@@ -162,10 +170,11 @@ def test_a_collection_that_is_killed_at_any_step_is_finished_by_the_next_one(
     agent.start()
     mark = f"{victim}-{moment.replace(' ', '-')}"  # other content than that of other tests, which run beside this one
     names = [f"{mark}-{number}" for number in range(6)]
-    pull_by_pods(agent, images, *names)
+    made = pull_by_pods(agent, images, *names)
     calm = images.push(f"{mark}-calm")
     agent.run(one("calm", calm))
     processes = agent.eye.pod_table()
+    assert set(made.values()) <= report(agent).keys()
     with agent.following("gc"):
         agent.kill_and_recover(victim, when=lambda: MOMENTS[moment](images.exist(*names)))
     agent.until(lambda: agent.cli("gc").code == 0, "a collection succeeds")
