@@ -90,7 +90,7 @@ class EventLog:
         self._stack.close()
 
     async def events(self) -> AsyncIterator[RuntimeEvent]:
-        """For ever. Raises OSError: the service has ended, or the file has gone."""
+        """Events of this agent as they are written. Raises OSError: the service has ended, or the file has gone."""
         since = self._newest
         while not self._has_ended:
             was_written = False
