@@ -9,10 +9,12 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+import tomli_w
 
+from supervisor.processes.podman_service import conf_files, merged_conf, read_files
 from tests.contract.conftest import OWN_PODMAN, PODMAN
 from tests.contract.target import DEADLINE_S, PodmanTarget, Target, exited, running
-from tests.podman_service import PodmanService, podman, running_service
+from tests.podman_service import PodmanService, running_service
 from workers.kubecontainer import labels
 from workers.kubecontainer.runtime import RuntimeEvent
 from workers.libpod.connection import Connection
@@ -73,6 +75,15 @@ async def test_strangers_get_no_hints(target: Target) -> None:
     assert heard == []
 
 
+def events_in_a_file(directory: Path) -> Path:
+    """The user's containers.conf, but for where events go: by default systemd's journal where there is one."""
+    conf = merged_conf(read_files(conf_files(os.environ)), False)
+    conf["engine"]["events_logger"] = "file"
+    made = directory / "events.conf"
+    made.write_text(tomli_w.dumps(conf))
+    return made
+
+
 def has_log_open(pid: int) -> bool:
     """Whether that service reads its file of events, as it does for a client that has a stream open."""
     links = []
@@ -83,10 +94,11 @@ def has_log_open(pid: int) -> bool:
 
 
 @pytest.mark.podman
-async def test_our_own_service_reads_no_events_for_us(tmp_path: Path, podman_service: PodmanService) -> None:
+async def test_our_own_service_reads_no_events_for_us(
+    tmp_path: Path, podman_service: PodmanService, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """After the first moment: then they are read from the file, and hints still come."""
-    if podman("info", "--format", "{{.Host.EventLogger}}").strip() != "file":
-        pytest.skip("this Podman keeps its events elsewhere")
+    monkeypatch.setenv("CONTAINERS_CONF", str(events_in_a_file(tmp_path)))
     with running_service(tmp_path) as socket:
         target = PodmanTarget(PodmanService(socket, f"{podman_service.run_name}-own"), is_own_service=True)
         connection = Connection(str(socket))
