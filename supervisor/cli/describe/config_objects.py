@@ -8,7 +8,6 @@ from typing import Final
 from ipc.resources.times import since
 from ipc.text.json_types import Json
 from supervisor.cli.describe.lines import aligned, label_lines
-from supervisor.cli.printers.tables import printable
 
 _PREEMPTION_POLICY: Final = "PreemptLowerPriority"
 
@@ -19,7 +18,7 @@ def describe_runtime_class(found: Json) -> str:
     rows = [("Name", found["metadata"]["name"]), ("Handler", found["handler"])]
     if overhead:
         rows.append(("Overhead", ", ".join(f"{name}: {amount}" for name, amount in sorted(overhead.items()))))
-    return aligned(f"{title}:\t{printable(text)}" for title, text in rows)
+    return aligned(f"{title}:\t{text}" for title, text in rows)
 
 
 def describe_priority_class(found: Json) -> str:
@@ -31,7 +30,7 @@ def describe_priority_class(found: Json) -> str:
         ("PreemptionPolicy", found.get("preemptionPolicy", _PREEMPTION_POLICY)),
         ("Description", found.get("description", "")),
     )
-    return aligned(f"{title}:\t{printable(text)}" for title, text in rows)
+    return aligned(f"{title}:\t{text}" for title, text in rows)
 
 
 def describe_config_object(found: Json, now: float) -> str:

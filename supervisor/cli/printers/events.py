@@ -8,7 +8,6 @@ from typing import Final
 from ipc.api.annotations import CONFIG_SEEN
 from ipc.resources.times import NONE, since
 from ipc.text.json_types import Json
-from supervisor.cli.printers.tables import printable
 
 HEADER: Final = ("LAST SEEN", "TYPE", "REASON", "OBJECT", "MESSAGE")
 
@@ -69,4 +68,4 @@ def event_lines(events: Iterable[Json], now: float) -> Iterator[str]:
         message, field = event.get("message", "").strip(), event.get("involvedObject", {}).get("fieldPath", "")
         text = f"{field}: {message}" if field else message
         cells = (event.get("type", ""), event.get("reason", ""), last_seen(event, now), source_of(event), text)
-        yield "  " + "\t".join(map(printable, cells))
+        yield "  " + "\t".join(cells)
