@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Final
 
+from ipc.api.v1.status import TERMINAL_PHASES
 from ipc.text.json_types import Json
 
 PROCESSES_BYTES: Final = 7 * 1024**2
 """Memory of a pod's conmon and network process, measured with 300 pods (2.1 GiB)."""
-_OVER: Final = ("Succeeded", "Failed")
 
 
 def refusal(node: Json, pods: Iterable[Json], wanted: int, available_bytes: int) -> str:
@@ -20,7 +20,7 @@ def refusal(node: Json, pods: Iterable[Json], wanted: int, available_bytes: int)
     if node.get("spec", {}).get("unschedulable"):
         return "the node takes no pods: it is drained; see 'rootlet uncordon'"
     most = int(node.get("status", {}).get("allocatable", {}).get("pods", wanted))
-    there = sum(pod.get("status", {}).get("phase") not in _OVER for pod in pods)
+    there = sum(pod.get("status", {}).get("phase") not in TERMINAL_PHASES for pod in pods)
     if wanted > most - there:
         return (
             f"{wanted} pods do not fit: the node takes {most} pods, and {there} are there; "

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Iterator, Sequence
 
 import msgspec
 
+from ipc.api.v1.status import TERMINAL_PHASES
 from ipc.shm.trace import Span
 from ipc.text.json_types import Json
 from supervisor.client.http import WatchEvent
@@ -97,7 +98,7 @@ class Tracker:
             self._ready_at.setdefault(name, at)
             if name in self._killed_at and _restarts(status):
                 self._again_at.setdefault(name, at)
-        elif status.get("phase") in ("Failed", "Succeeded"):
+        elif status.get("phase") in TERMINAL_PHASES:
             self.failed[name] = f"{status['phase']}: {status.get('reason') or status.get('message') or 'no reason'}"
 
     @property

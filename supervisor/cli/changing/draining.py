@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Final
-
 import click
 
 from ipc.text.json_types import Json
 from supervisor.cli.options import Failure
+from supervisor.cli.printers.containers import COMPLETED
 from supervisor.client.http import AgentClient, pods_path
 from supervisor.client.reflector import Reflector
-
-ENDED: Final = ("Succeeded", "Failed")
 
 
 def end_all_pods(client: AgentClient, timeout_s: float) -> None:
@@ -40,4 +37,4 @@ def end_all_pods(client: AgentClient, timeout_s: float) -> None:
 
 def has_ended(pod: Json | None) -> bool:
     """Nothing of it runs any more, or it is gone."""
-    return pod is None or pod.get("status", {}).get("phase") in ENDED
+    return pod is None or pod.get("status", {}).get("phase") in COMPLETED

@@ -12,12 +12,11 @@ from ipc.text.json_types import Json
 from supervisor.cli.changing.changes import PODS, Choice, chosen
 from supervisor.cli.manifests import Target
 from supervisor.cli.options import Failure
-from supervisor.cli.printers.containers import default_container
+from supervisor.cli.printers.containers import COMPLETED, default_container
 from supervisor.client.errors import RequestFailed
 from supervisor.client.http import AgentClient, pod_key, pods_path
 from supervisor.client.reflector import Reflector
 
-_ENDED: Final = ("Succeeded", "Failed")
 _STATUSES: Final = ("initContainerStatuses", "containerStatuses")
 
 
@@ -136,7 +135,7 @@ def progress(pod: Json | None, before: frozenset[str]) -> str:
     if pod is None or not before.isdisjoint(container_ids(pod)) or pod["metadata"].get("deletionTimestamp"):
         return "waiting for its containers to end"
     conditions = {each["type"]: each["status"] for each in pod.get("status", {}).get("conditions", ())}
-    if conditions.get("Ready") == "True" or pod.get("status", {}).get("phase") in _ENDED:
+    if conditions.get("Ready") == "True" or pod.get("status", {}).get("phase") in COMPLETED:
         return ""
     waiting = [_waits(status) for status in _statuses(pod) if not status.get("ready")]
     return f"waiting for {', '.join(waiting) or 'its containers'}"

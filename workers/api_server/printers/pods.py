@@ -7,13 +7,10 @@ from typing import Final
 
 import msgspec
 
+from ipc.api.v1.status import TERMINAL_PHASES
 from ipc.resources.times import NONE, since
 from ipc.text.json_types import Json
 
-"""An object as it came from the API: with fields that this version may not know."""
-
-COMPLETED: Final = frozenset(("Succeeded", "Failed"))
-"""Phases of pods in which nothing runs any more."""
 SLIRP4NETNS_IP: Final = "10.0.2.100"
 """The address that slirp4netns gives to every pod. It leads to the pod from within the pod only."""
 PRIVATE: Final = "<private>"
@@ -108,7 +105,7 @@ def _deletion_reason(pod: Json) -> str:
     status = pod.get("status", {})
     if status.get("reason") == "NodeLost":
         return "Unknown"
-    return "" if status.get("phase") in COMPLETED else "Terminating"
+    return "" if status.get("phase") in TERMINAL_PHASES else "Terminating"
 
 
 def _init_progress(statuses: Sequence[Json], sidecars: set[str], total: int) -> _Progress:

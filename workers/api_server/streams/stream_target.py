@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Final
 
 import msgspec
 
+from ipc.api.v1.status import TERMINAL_PHASES
 from ipc.kubecontainer.pod_containers import every_status, find_container
 from ipc.messages.api_server import PodChanged
 from ipc.podresources.ports import MAX_PORT
 from workers.api_server.core.query import flag, integer
 from workers.api_server.core.status_errors import ApiError, bad_request
-
-_COMPLETED: Final = frozenset(("Succeeded", "Failed"))
 
 
 class Streams(msgspec.Struct, frozen=True, kw_only=True):
@@ -60,7 +58,7 @@ def running_container(pod: PodChanged, asked: str) -> Target:
     found = find_container(spec, name)
     if found is None:
         raise bad_request(f"container {name} is not valid for pod {meta.name}")
-    if pod.status.phase in _COMPLETED:
+    if pod.status.phase in TERMINAL_PHASES:
         raise bad_request(f"cannot use a container in a completed pod; current phase is {pod.status.phase}")
     shown = next(
         (each for each in every_status(pod.status) if each.name == name and each.state.running is not None), None
