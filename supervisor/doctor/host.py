@@ -274,7 +274,8 @@ def _ask_podman(program: str) -> PodmanFacts:
             info = _json(environ, program, "info", "--format", "json")
             images = _images(environ, program)
             others = sum(len(_run(environ, (program, kind, "ls", "-q")).splitlines()) for kind in ("pod", "volume"))
-        return _facts(info, images, others)
+        database = Path(info["store"]["graphRoot"]) / podman_database.FILE
+        return _facts(info, images, others, podman_database.free_pages(database) or 0)
     except (OSError, ValueError, subprocess.SubprocessError) as error:
         return PodmanFacts(error=_words(error))
     except (LookupError, TypeError):
@@ -291,7 +292,7 @@ def _pod_network(settings: Settings) -> PodNetworkFacts | None:
         return None
 
 
-def _facts(info: JsonObject, images: list[JsonObject], others: int) -> PodmanFacts:
+def _facts(info: JsonObject, images: list[JsonObject], others: int, free_pages: int) -> PodmanFacts:
     host, store = info["host"], info["store"]
     return PodmanFacts(
         version=info["version"]["Version"],
@@ -301,7 +302,7 @@ def _facts(info: JsonObject, images: list[JsonObject], others: int) -> PodmanFac
         native_overlay=store.get("graphStatus", {}).get("Native Overlay Diff", "true") == "true",
         locks=store["containerStore"]["number"] + others,
         images=frozenset(name for image in images for name in image.get("Names") or ()),
-        free_pages=podman_database.free_pages(Path(store["graphRoot"]) / podman_database.FILE) or 0,
+        free_pages=free_pages,
     )
 
 
