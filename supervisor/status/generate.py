@@ -138,7 +138,7 @@ def _container_statuses(
 ) -> Mapping[ContainerKind, tuple[ContainerStatus, ...]]:
     """A pod that was rejected has none but those that it had before (upstream: rejectPod gives it none)."""
     spec, observed = given.pod.spec, given.observed
-    surroundings = ContainerStatusInput(
+    shared = ContainerStatusInput(
         pod=given.pod,
         observed=observed,
         reasons=given.reasons,
@@ -155,7 +155,7 @@ def _container_statuses(
     }
     if not given.was_observed:  # not even that it waits, or how often it was restarted
         return {kind: tuple(known) for kind, (_, known) in lists.items()}
-    made = {kind: container_statuses(surroundings, kind, *of_kind) for kind, of_kind in lists.items()}
+    made = {kind: container_statuses(shared, kind, *of_kind) for kind, of_kind in lists.items()}
     if given.rejection is None:
         return made
     return {kind: tuple(status for status in of_kind if status.container_id) for kind, of_kind in made.items()}
