@@ -59,7 +59,7 @@ def is_ssl_loaded() -> bool:
 
 @contextlib.contextmanager
 def absent(name: str) -> Iterator[None]:
-    """While a library is imported that takes a module only where it is installed."""
+    """Hide a module while a library is imported that takes it only where it is installed."""
     known = sys.modules.get(name)
     sys.modules[name] = None  # type: ignore[assignment]  # how the import system is told that there is none
     try:
@@ -74,7 +74,7 @@ def absent(name: str) -> Iterator[None]:
 class _SysWithoutIntern:
     """`sys` for pathlib."""
 
-    def __getattr__(self, name: str) -> Any:
+    def __getattr__(self, name: str) -> object:
         return getattr(sys, name)
 
     def intern(self, part: str) -> str:

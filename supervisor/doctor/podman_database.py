@@ -26,7 +26,7 @@ _PAGE_SIZES: Final = range(1024, 65537)
 
 
 def free_pages(file: Path) -> int | None:
-    """None when there is no such database, or not as it is known here."""
+    """Number of free pages of a database; None when there is no such one, or not as it is known here."""
     try:
         descriptor = os.open(file, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
     except OSError:

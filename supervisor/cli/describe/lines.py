@@ -39,7 +39,7 @@ def titled_lines(title: str, values: list[str]) -> Iterator[str]:
 
 
 def annotation_lines(annotations: Mapping[str, str]) -> Iterator[str]:
-    """One per line, long and multi-line values below their key (printAnnotationsMultiline)."""
+    """One annotation per line, long and multi-line values below their key (printAnnotationsMultiline)."""
     lines = [line for key in sorted(annotations) for line in _annotation(key, annotations[key])]
     yield from titled_lines("Annotations", lines)
 
