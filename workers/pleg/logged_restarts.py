@@ -67,8 +67,8 @@ def _attempts(directory: str) -> dict[str, int]:
     """Newest attempt by container; none of a directory that is removed meanwhile, or is not the agent's."""
     try:
         with os.scandir(directory) as entries:
-            containers = [entry for entry in entries if entry.is_dir()]
-        newest = {each.name: layout.restart_count_by_log_dir(os.listdir(each.path)) - 1 for each in containers}
-        return {name: attempt for name, attempt in newest.items() if attempt >= 0}
+            names = [entry.name for entry in entries if entry.is_dir()]
+        parent = Path(directory)
+        return {name: newest for name in names if (newest := layout.newest_attempt(parent, name)) >= 0}
     except (FileNotFoundError, NotADirectoryError, PermissionError):
         return {}
