@@ -99,7 +99,7 @@ class ClusterAgent:
             close_connections=self._client.close_connections,
             versions_fell=self._begin_anew,
         )
-        self._needs = PodNeeds(self._objects, node_name, self._node.refresh)
+        self._needs = PodNeeds(self._objects, node_name, lambda: self._stated.labels, self._node.refresh)
         self._pods = PodSource(
             self._statuses,
             self._mirrors,
@@ -173,7 +173,6 @@ class ClusterAgent:
         )
         if stated != self._stated:
             self._stated = stated
-            self._needs.labels = stated.labels
             self._up.put_nowait(stated)
 
     async def _report(self) -> NoReturn:

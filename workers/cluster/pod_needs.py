@@ -12,17 +12,23 @@ from workers.cluster.objects.objects import Objects
 class PodNeeds:
     """`workers.cluster.pods.pod_source.Needs`."""
 
-    def __init__(self, objects: Objects, node_name: str, read_node: Callable[[], Awaitable[None]]) -> None:
-        """``read_node`` asks for the Node, which is told as any news of it."""
+    def __init__(
+        self,
+        objects: Objects,
+        node_name: str,
+        labels: Callable[[], Mapping[str, str]],
+        read_node: Callable[[], Awaitable[None]],
+    ) -> None:
+        """``labels``: those of the Node as it is known now. ``read_node`` asks for the Node, which is told as any news
+        of it."""
         self._objects = objects
         self._node_name = node_name
         self._read_node = read_node
-        self.labels: Mapping[str, str] = {}
-        """Labels of the Node as it is known now."""
+        self._labels = labels
 
     def fits(self, pod: Pod) -> bool:
         """See `Needs`."""
-        return matches_node(pod.spec, self.labels, self._node_name)
+        return matches_node(pod.spec, self._labels(), self._node_name)
 
     async def see_node(self) -> None:
         """See `Needs`."""
