@@ -10,9 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import errno
 import os
-import stat
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 from typing import Final
@@ -21,6 +19,7 @@ import msgspec
 import orjson
 
 from workers.fs.growth_watch import GrowthWatch
+from workers.fs.regular_file import open_regular
 from workers.kubecontainer import labels
 from workers.kubecontainer.runtime import RuntimeEvent
 from workers.libpod.decode import decode_logged_event
@@ -145,12 +144,8 @@ class _Tail:
     def __init__(self, path: str) -> None:
         """Raises OSError."""
         self._path = path
-        self.file = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK)
-        found = os.fstat(self.file)
-        if not stat.S_ISREG(found.st_mode):
-            self.close()
-            raise OSError(errno.EINVAL, "no regular file", path)
-        self._at = max(0, found.st_size - READ_BYTES)
+        self.file = open_regular(Path(path).parent, Path(path))
+        self._at = max(0, os.fstat(self.file).st_size - READ_BYTES)
         self._lines = LineSplitter()
 
     def close(self) -> None:
