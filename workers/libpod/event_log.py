@@ -31,7 +31,7 @@ NAME: Final = "events.log"
 OPENED_POLLS: Final = 10
 """So often is it asked whether the service has opened the file, which it does after the head of its answer."""
 OPENED_POLL_S: Final = 0.1
-"""Between two of these, in seconds."""
+"""Pause between two of these questions, in seconds."""
 LOOK_S: Final = 0.25
 """From the first write to the look at it, in seconds: events come in groups, and the service looks as often."""
 READ_BYTES: Final = 256 * 1024

@@ -153,7 +153,7 @@ def collect(
 
 
 def _is_directory(path: Path) -> bool:
-    """Itself, not behind a link. Raises OSError."""
+    """Whether the path is a directory itself, not behind a link. Raises OSError."""
     return stat.S_ISDIR(path.lstat().st_mode)
 
 

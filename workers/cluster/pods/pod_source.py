@@ -177,7 +177,7 @@ class PodSource:
         return is_read
 
     async def _bring_later(self, pod: KnownPod, found: Pod, *, is_new: bool, fits: bool) -> None:
-        """By then it may be another version: that one is brought next."""
+        """Bring a pod when what it waits for is there. By then it may be another version: that one is brought next."""
         uid = pod.uid
         try:
             if fits or not await self._goes_up_when_seen(pod, found, is_new=is_new):
