@@ -8,5 +8,5 @@ from aiohttp import hdrs
 
 
 def media_type(headers: Mapping[str, str]) -> str:
-    """Media type without parameters; empty where none is said. aiohttp's own would have the package email imported (1.5 MiB)."""
+    """Media type without parameters; empty where none is said. aiohttp's own imports the package email (1.5 MiB)."""
     return headers.get(hdrs.CONTENT_TYPE, "").partition(";")[0].strip().lower()

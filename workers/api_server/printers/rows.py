@@ -36,5 +36,5 @@ ROWS: Final[Mapping[str, Row]] = {
     registry.WORKERS.plural: worker_row,
 }
 """By plural: from an object as JSON and the time in epoch seconds to a cell for each of the kind's columns."""
-ORDERS: Final[Mapping[str, Callable[[Json], tuple[str, int]]] = {registry.EVENTS.plural: by_time}
+ORDERS: Final[Mapping[str, Callable[[Json], tuple[str, int]]]] = {registry.EVENTS.plural: by_time}
 """Sort keys of rows, for kinds that are not shown by namespace and name."""
