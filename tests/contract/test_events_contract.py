@@ -69,6 +69,8 @@ async def test_strangers_get_no_hints(target: Target) -> None:
             while not own.done():
                 await running(target, ["true"])
                 await asyncio.wait({own}, timeout=0.5)
+            own.result()
+            assert not listening.done(), "the stranger listens still"
     finally:
         listening.cancel()
         await asyncio.gather(listening, return_exceptions=True)
