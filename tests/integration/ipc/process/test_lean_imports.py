@@ -85,6 +85,8 @@ async def main():
         await asyncio.open_connection("127.0.0.1", port, ssl=object())
     except (TypeError, AttributeError):
         pass
+    else:
+        raise AssertionError("no context")
     try:
         await asyncio.start_server(reply, "127.0.0.1", 0, ssl=object())
     except TypeError:
