@@ -15,6 +15,7 @@ from pathlib import Path
 import pytest
 
 from ipc.host.clock import wall
+from tests.harness.api_server import eventually
 from tests.harness.open_files import open_files, open_files_before
 from workers.kubecontainer import labels
 from workers.kubecontainer.runtime import RuntimeEvent
@@ -217,7 +218,7 @@ async def test_nothing_is_read_while_nothing_is_written(followed: Followed, monk
     append(followed.file, line("a"))
     await followed.next()
     waiting = asyncio.ensure_future(followed.next())
-    await asyncio.sleep(0.5)
+    await eventually(lambda: followed.log._is_armed, "the log is watched")
     looks = 0
 
     def pread(fd: int, size: int, at: int) -> bytes:
@@ -233,7 +234,7 @@ async def test_nothing_is_read_while_nothing_is_written(followed: Followed, monk
 
 async def test_only_files_are_read(tmp_path: Path, file: Path) -> None:
     pipe, link = tmp_path / "events.log", tmp_path / "link"
-    pipe.mkdir()
+    os.mkfifo(pipe)
     link.symlink_to(file)
     with service(file) as holder:
         for path in (pipe, link):
