@@ -9,7 +9,7 @@ from typing import Any, Final, NamedTuple
 import psutil
 import pytest
 
-from tests.e2e.agent import Agent, free_ports
+from tests.e2e.agent import Agent, free_ports, restart_count
 from tests.e2e.cluster import NODE, Cluster, running_cluster
 from tests.e2e.conftest import NewAgent
 from tests.e2e.manifests import Json, container, pod
@@ -26,9 +26,8 @@ USER: Final = f"system:serviceaccount:kube-system:{ACCOUNT}"
 BUSY: Final = "while true; do i=0; while [ $((i += 1)) -lt 10000 ]; do :; done; sleep 0.1; done"
 ASLEEP: Final = {"image": IMAGE, "imagePullPolicy": "Never", "command": ["sleep", "3600"]}
 """A command that uses less CPU than a tick of the kernel's clock."""
-
-
 ENDS_ONCE: Final = "[ -e /hold/x ] || { touch /hold/x; exit 0; }; exec sleep 3600"
+"""A program whose first life ends at once and whose second one stays."""
 
 
 class Node(NamedTuple):
@@ -108,11 +107,6 @@ def told(node: Node, server: MetricsServer, *names: str) -> dict[str, dict[str, 
     return server.pods()
 
 
-def restarts(cluster: Cluster, name: str) -> int:
-    """Restarts of all containers of a pod."""
-    return sum(each["restartCount"] for each in cluster.status(name).get("containerStatuses", ()))
-
-
 def test_top_of_pods_and_node(node: Node) -> None:
     """Also of a container that has used less CPU than can be counted, beside one that has ended."""
     ended = container("first", script="exit 0")
@@ -136,7 +130,7 @@ def test_a_container_that_was_restarted_is_told_again(node: Node) -> None:
     server = MetricsServer(node.read)
     ends_once = container(script=ENDS_ONCE, volumeMounts=[{"name": "hold", "mountPath": "/hold"}])
     node.cluster.schedule(pod("anew", ends_once, container("stays"), volumes=[{"name": "hold", "emptyDir": {}}]))
-    node.agent.until(lambda: restarts(node.cluster, "anew") > 0, "it was restarted")
+    node.agent.until(lambda: restart_count({"status": node.cluster.status("anew")}) > 0, "it was restarted")
     assert told(node, server, "anew")["anew"].keys() == {"main", "stays"}
 
 
