@@ -16,9 +16,9 @@ from workers.fs.growth_watch import GrowthWatch
 class Watched:
     """A watch, and the keys that it has told."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, and_links: bool = False) -> None:
         self.told: asyncio.Queue[Hashable] = asyncio.Queue()
-        self.watch = GrowthWatch(self.told.put_nowait)
+        self.watch = GrowthWatch(self.told.put_nowait, and_links=and_links)
 
     def arm(self, key: str, path: Path) -> None:
         fd = os.open(path, os.O_RDONLY)
@@ -97,13 +97,12 @@ async def test_a_file_that_another_one_replaces_is_told_where_links_count(tmp_pa
     file, other = tmp_path / "log", tmp_path / "other"
     for path in (file, other):
         path.touch()
-    told: asyncio.Queue[Hashable] = asyncio.Queue()
-    watch = GrowthWatch(told.put_nowait, and_links=True)
+    watched = Watched(and_links=True)
     try:
-        with file.open() as open_file:
-            watch.arm("log", open_file.fileno())
+        with file.open():  # else its inode goes with the name
+            watched.arm("log", file)
             other.rename(file)
             async with asyncio.timeout(10):
-                assert await told.get() == "log"
+                assert await watched.told.get() == "log"
     finally:
-        watch.close()
+        watched.watch.close()
