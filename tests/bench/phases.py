@@ -193,13 +193,11 @@ class Bench:
     def start(self) -> None:
         """The plan's pods by one request."""
         wanted = self._wanted = sleepers(f"{self._name}-{self._round}", self._plan.pods, PROGRAM, IMAGE)
-        body = "".join(f"---\n{json.dumps(pod)}\n" for pod in wanted.values()).encode()
+        body = _manifests(wanted)
         calls, before = self._calls(), self._cpu_s()
         with self._service_beside(Side.ROOTLET, "start"):
             begun = wall()
-            result = self._client.apply(body, "bench")
-            assert not result.failed, result
-            ready_s = _until_ready(self._client, set(wanted), begun)
+            ready_s = self._start(body, set(wanted), begun)
         used = self._cpu_s()
         stamps = [_first_line(self._log(name, 0)) for name in wanted]
         self._record_starts(Side.ROOTLET, begun, stamps)
@@ -213,9 +211,24 @@ class Bench:
         self.warnings = sorted({event["message"] for event in self._agent.events() if event["reason"] == "Failed"})
         names = list(self._wanted)
         calls = self._calls()
+        with self._service_beside(Side.ROOTLET, "stop"):
+            took_s = self._stop(names)
+        self._wanted = {}
+        self._record(Side.ROOTLET, "stop.rate", len(names) / took_s)
+        self._record(Side.ROOTLET, "stop.plain_rate", len(names) / took_s)
+        self._record_calls("stop", calls)
+
+    def _start(self, body: bytes, names: set[str], begun: float) -> list[float]:
+        """Seconds until each of these pods was told to be Ready, which one request states."""
+        result = self._client.apply(body, "bench")
+        assert not result.failed, result
+        return _until_ready(self._client, names, begun)
+
+    def _stop(self, names: Sequence[str]) -> float:
+        """Seconds until the watch has told that all are gone."""
         events = self._client.watch(pods_path(NAMESPACE), {})
         left = set(names)
-        with self._service_beside(Side.ROOTLET, "stop"), ThreadPoolExecutor(DELETIONS_IN_FLIGHT) as pool:
+        with ThreadPoolExecutor(DELETIONS_IN_FLIGHT) as pool:
             began = monotonic()
             deletions = [pool.submit(self._client.delete_pod, NAMESPACE, name) for name in names]
             while left:
@@ -226,17 +239,22 @@ class Bench:
             took_s = monotonic() - began
         for deletion in deletions:
             deletion.result()
-        self._wanted = {}
-        self._record(Side.ROOTLET, "stop.rate", len(names) / took_s)
-        self._record(Side.ROOTLET, "stop.plain_rate", len(names) / took_s)
-        self._record_calls("stop", calls)
+        return took_s
 
     def restarts(self) -> None:
         """Containers are killed, each pod's once; before each kill one is created and started raw in a sandbox that
         runs, and removed. A pod's first restart knows no back-off. Podman cleans up after an end a while later
-        (`podman.cleanupDelay`): both clean-ups are over before anything else is begun."""
+        (`podman.cleanupDelay`): both clean-ups are over before anything else is begun. The pods are there for this
+        alone, because each keeps its ended container (`MaxPerPodContainerCount`), which removal of the plan's pods
+        would have to remove, too, and that of raw pods has not."""
+        count = min(self._windows.restarts, self._plan.pods)
+        wanted = sleepers(f"{self._name}-restart-{self._round}", count, PROGRAM, IMAGE)
+        self._start(_manifests(wanted), set(wanted), wall())
+        self._measure_restarts(list(wanted))
+        self._stop(list(wanted))
+
+    def _measure_restarts(self, killed: Sequence[str]) -> None:
         pids = {pod: c.pid for (pod, name), c in self._agent.eye.running().items() if name == CONTAINER}
-        killed = list(self._wanted)[: self._windows.restarts]
         calls = self._calls()
         taken: dict[Side, list[_Restart]] = {side: [] for side in Side}
         with _directory() as logs, contextlib.closing(Libpod(self._service)) as libpod:
@@ -490,6 +508,11 @@ def _kind(process: str) -> str:
 def _used_between(before: Mapping[str, float], after: Mapping[str, float]) -> dict[str, float]:
     """CPU seconds by process. A successor of one that was there on demand has begun at nothing."""
     return {name: used - before[name] if used >= before.get(name, used + 1) else used for name, used in after.items()}
+
+
+def _manifests(pods: Mapping[str, Any]) -> bytes:
+    """Documents of one request."""
+    return "".join(f"---\n{json.dumps(pod)}\n" for pod in pods.values()).encode()
 
 
 def _until_ready(client: AgentClient, names: set[str], begun: float) -> list[float]:
