@@ -21,7 +21,7 @@ from ipc.messages.base import EventReport
 from ipc.messages.event_reasons import EventReason
 from ipc.messages.node_worker import DeleteVolume, VolumeDeleted
 from ipc.messages.pod_worker import WorkType
-from ipc.podresources.node_affinity import selects_node
+from ipc.scheduling.node_affinity import selects_node
 from supervisor.admission.node_labels import node_labels
 from supervisor.persistentvolume.controller import PersistentVolumeController
 from supervisor.podworkers.pod_worker_state import PodWorkerState

@@ -41,10 +41,10 @@ from ipc.host import clock, network_addresses
 from ipc.kubeconfig.bootstrap_token import is_signed, parse_token
 from ipc.kubecontainer.redaction import blocks_of, redacted
 from ipc.log.verbosity import area_problem
-from ipc.podresources import node_affinity
-from ipc.podresources.bandwidth import bandwidth_problem
+from ipc.network.bandwidth import bandwidth_problem
+from ipc.network.pod_ips import sort_pod_ips
 from ipc.podresources.pod_cgroups import uid_in_name
-from ipc.podresources.pod_ips import sort_pod_ips
+from ipc.scheduling import node_affinity
 from ipc.text import durations
 from ipc.text.gofmt import quoted
 from ipc.text.ip_address import without_leading_zeros
@@ -468,7 +468,7 @@ PARSERS: Final[Mapping[str, Parser]] = {
     "numbers of queries": Parser(
         "workers/api_server/core/query.py", lambda text: query.integer({"a": text}, "a"), DIGITS
     ),
-    "pod addresses": Parser("ipc/podresources/pod_ips.py", lambda text: sort_pod_ips([text]), ADDRESSES),
+    "pod addresses": Parser("ipc/network/pod_ips.py", lambda text: sort_pod_ips([text]), ADDRESSES),
     "leading zeros": Parser(
         "ipc/text/ip_address.py",
         without_leading_zeros,
@@ -492,7 +492,7 @@ PARSERS: Final[Mapping[str, Parser]] = {
     "areas of the log": Parser("ipc/log/verbosity.py", area_problem, NAMES | URLS),
     "durations": Parser("ipc/text/durations.py", durations.parse_duration, DURATIONS),
     "quantities": Parser("ipc/api/quantity.py", parse_quantity, QUANTITIES),
-    "rates": Parser("ipc/podresources/bandwidth.py", bandwidth_problem, QUANTITIES),
+    "rates": Parser("ipc/network/bandwidth.py", bandwidth_problem, QUANTITIES),
     "times": Parser("ipc/host/clock.py", clock.parse_rfc3339, TIMES_OF_DAY),
     "Go's quotes": Parser("ipc/text/gofmt.py", quoted, ERRORS),
     "errors of manifests": Parser(
@@ -535,7 +535,7 @@ PARSERS: Final[Mapping[str, Parser]] = {
     "items of manifests": Parser("ipc/api/decode.py", read_manifest, {"of each list": many_of_all}, 200),
     "base64": Parser("ipc/api/decode.py", secret, repeated("A", "A=", "=", "\n", "é") | repeated("A", after="!")),
     "bounds of node affinity": Parser(
-        "ipc/podresources/node_affinity.py", lambda text: node_affinity._is_greater(text, [text]), DIGITS
+        "ipc/scheduling/node_affinity.py", lambda text: node_affinity._is_greater(text, [text]), DIGITS
     ),
     "frames of SPDY": Parser("workers/spdy/decoder.py", in_single_bytes, SPDY, 200),
     "ports of SPDY": Parser("workers/api_server/streams/port_pairs.py", forwarded, DIGITS),

@@ -20,8 +20,8 @@ from ipc.api.v1.container import Container
 from ipc.api.v1.env import ResourceFieldSelector
 from ipc.api.v1.pod import Pod
 from ipc.kubecontainer.pod_containers import find_container
+from ipc.network.pod_ips import sort_pod_ips
 from ipc.podresources.node_resources import NodeResources
-from ipc.podresources.pod_ips import sort_pod_ips
 from ipc.text.gofmt import quoted
 from workers.kubecontainer.config_error import ConfigError
 

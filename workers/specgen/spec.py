@@ -16,9 +16,9 @@ from ipc.api.v1.container import Container
 from ipc.api.v1.pod import Pod
 from ipc.api.v1.probe import LifecycleHandler
 from ipc.kubecontainer.hashing import hash_in, sandbox_hash
+from ipc.network.network_settings import NetworkSettings
 from ipc.podresources.allocation import resizable_part
 from ipc.podresources.devices import Devices
-from ipc.podresources.network_settings import NetworkSettings
 from ipc.podresources.node_resources import NodeResources
 from ipc.text.json_types import JsonObject
 from workers.env.expansion import expand_all

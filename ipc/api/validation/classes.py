@@ -14,7 +14,7 @@ from ipc.api.validation.checks import Errors, well_formed
 from ipc.api.validation.metadata import validate_metadata
 from ipc.api.validation.names import DNS_LABEL
 from ipc.api.validation.resources import validate_resource_list
-from ipc.podresources.priority import SYSTEM_CLASSES
+from ipc.scheduling.priority import SYSTEM_CLASSES
 
 HIGHEST_USER_PRIORITY: Final = 10**9
 """Greatest value of a class that is not the system's (HighestUserDefinablePriority)."""

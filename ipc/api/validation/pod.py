@@ -15,7 +15,7 @@ from ipc.api.validation.resources import validate_pod_resources, validate_resour
 from ipc.api.validation.scheduling import validate_scheduling
 from ipc.api.validation.security import validate_host_namespaces, validate_host_sysctls, validate_pod_security_context
 from ipc.api.validation.volumes import validate_volumes
-from ipc.podresources.bandwidth import EGRESS, INGRESS, bandwidth_problem
+from ipc.network.bandwidth import EGRESS, INGRESS, bandwidth_problem
 
 
 def validate_pod(pod: Pod) -> tuple[FieldError, ...]:
