@@ -18,7 +18,6 @@ from ipc.api.v1.meta import ObjectMeta
 from ipc.eventloop.burst import BurstGate
 from ipc.eventloop.tasks import BackgroundTasks, first_of, note_failure
 from ipc.host.clock import Clock
-from ipc.kubecontainer.config_objects import ConfigObjects
 from ipc.kubecontainer.pod_status import RuntimePodStatus
 from ipc.log.entry import Subject, about
 from ipc.messages.base import EventReport, ProfileTaken, PullEnded, PullProgress, Ready, Shutdown, TakeProfile
@@ -38,6 +37,7 @@ from ipc.messages.pod_worker import (
     WorkType,
 )
 from ipc.messages.sync_error import SyncError
+from ipc.podobjects.config_objects import ConfigObjects
 from ipc.shm.board import Board, WorkerRowWriter
 from ipc.shm.trace import TRACER
 from ipc.wire.boot import ChildContext

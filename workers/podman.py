@@ -19,10 +19,10 @@ from ipc.eventloop.tasks import BackgroundTasks
 from ipc.host import network_addresses
 from ipc.host.clock import wall
 from ipc.host.id_ranges import IdRanges
-from ipc.kubecontainer.registry_login import RegistryLogin
 from ipc.libpod import endpoints
 from ipc.libpod.endpoints import Endpoint
 from ipc.metrics import kubelet as metrics
+from ipc.podobjects.registry_login import RegistryLogin
 from ipc.podresources.node_resources import PodCgroups
 from ipc.shm.metric_cells import METERS
 from ipc.text.json_types import Json

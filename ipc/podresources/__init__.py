@@ -1,1 +1,1 @@
-"""Resources of pods and of the node: requests, QoS, allocations, cgroups, devices, sysctls (pkg/kubelet/cm)."""
+"""Resources of pods and of the node: requests, QoS, allocations, cgroups, devices, sysctls, ids (pkg/kubelet/cm)."""

@@ -9,7 +9,7 @@ from typing import Final
 import msgspec
 
 from ipc.api.v1.pod import Pod
-from ipc.kubecontainer.config_objects import ObjectKey
+from ipc.podobjects.config_objects import ObjectKey
 from ipc.scheduling.priority import pod_priority
 from supervisor.protocol.manifests import DesiredObject, created_at
 

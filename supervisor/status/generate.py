@@ -7,12 +7,12 @@ from collections.abc import Mapping
 
 import msgspec
 
+from ipc.api.pod_containers import ContainerKind
 from ipc.api.v1.container import ResourceRequirements
 from ipc.api.v1.pod import Pod
 from ipc.api.v1.status import TERMINAL_PHASES, ContainerStatus, HostIP, PodCondition, PodIP, PodStatus
 from ipc.host.clock import Instant, rfc3339
 from ipc.kubecontainer.initialized import has_any_active_regular_container_started
-from ipc.kubecontainer.pod_containers import ContainerKind
 from ipc.kubecontainer.pod_failure import PodFailure
 from ipc.kubecontainer.pod_status import RuntimePodStatus
 from ipc.kubecontainer.probe_results import ProbeResults

@@ -20,7 +20,7 @@ from typing import Any, NoReturn
 import msgspec
 
 from ipc.host.clock import Clock
-from ipc.kubecontainer.registry_login import RegistryLogin
+from ipc.podobjects.registry_login import RegistryLogin
 from ipc.podresources.cgroup_config import NO_LIMIT, CgroupConfig
 from workers.kubecontainer import labels
 from workers.kubecontainer.image_service import ImageInfo, ImageUsage, ListedImage

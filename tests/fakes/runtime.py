@@ -17,7 +17,7 @@ from typing import Any, TypeVar
 import msgspec
 
 from ipc.host.id_ranges import IdRange, IdRanges
-from ipc.kubecontainer.registry_login import RegistryLogin
+from ipc.podobjects.registry_login import RegistryLogin
 from ipc.podresources.cgroup_config import CgroupConfig
 from tests.fakes.podman import KILLED, FakeContainer, FakePod, FakePodman, refuse, start_ticks
 from tests.fakes.slices import FakeSlices

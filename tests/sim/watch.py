@@ -8,11 +8,11 @@ from typing import Final
 
 import msgspec
 
+from ipc.api.pod_containers import every_container
 from ipc.api.v1.container import Container
 from ipc.api.v1.pod import Pod
 from ipc.api.v1.status import ContainerStatus
 from ipc.host.clock import Clock
-from ipc.kubecontainer.pod_containers import every_container
 from ipc.kubecontainer.pod_status import RuntimePodStatus
 from ipc.kubecontainer.probe_results import ProbeResult, ProbeType
 from ipc.kubecontainer.restart_policy import is_restartable_init

@@ -39,10 +39,10 @@ from ipc.api.validation import names
 from ipc.api.validation.pod import validate_pod
 from ipc.host import clock, network_addresses
 from ipc.kubeconfig.bootstrap_token import is_signed, parse_token
-from ipc.kubecontainer.redaction import blocks_of, redacted
 from ipc.log.verbosity import area_problem
 from ipc.network.bandwidth import bandwidth_problem
 from ipc.network.pod_ips import sort_pod_ips
+from ipc.podobjects.redaction import blocks_of, redacted
 from ipc.podresources.pod_cgroups import uid_in_name
 from ipc.scheduling import node_affinity
 from ipc.text import durations
@@ -423,12 +423,12 @@ PARSERS: Final[Mapping[str, Parser]] = {
         "supervisor/cli/printers/yaml_keys.py", lambda text: in_order([f"a{text}2", f"a{text}10"]), NAMES | DIGITS
     ),
     "texts without Secrets": Parser(
-        "ipc/kubecontainer/redaction.py",
+        "ipc/podobjects/redaction.py",
         lambda text: redacted(text, SECRETS),
         NAMES | repeated("hunter2", "hunter", "\\x68", "\\u0068", "%68", "\n", "aHVudGVy"),
     ),
     "Secrets to be known by": Parser(
-        "ipc/kubecontainer/redaction.py",
+        "ipc/podobjects/redaction.py",
         lambda text: blocks_of(Secret(data={"key": text.encode(errors="replace")})),
         NAMES | repeated("hunter2"),
     ),

@@ -10,9 +10,9 @@ from collections.abc import Mapping
 
 import msgspec
 
+from ipc.api.pod_containers import find_container
 from ipc.api.v1.container import ResourceRequirements
 from ipc.api.v1.pod import Pod
-from ipc.kubecontainer.pod_containers import find_container
 from ipc.kubecontainer.pod_status import ContainerState, RuntimeContainerStatus, RuntimePodStatus
 from ipc.kubecontainer.resize import ContainerUpdate
 from ipc.messages.pod_worker import SyncAction

@@ -13,8 +13,8 @@ import contextlib
 from collections.abc import Iterable, Sequence
 from contextlib import AbstractAsyncContextManager
 
+from ipc.api.pod_containers import find_container
 from ipc.api.v1.pod import Pod
-from ipc.kubecontainer.pod_containers import find_container
 from ipc.kubecontainer.pod_status import ContainerState, RuntimeContainerStatus, RuntimePodStatus
 from ipc.kubecontainer.restart_policy import is_restartable_init
 from ipc.messages import event_reasons

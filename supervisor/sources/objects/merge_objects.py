@@ -25,7 +25,7 @@ from ipc.api.validation.persistent_volumes import (
     validate_persistent_volume_update,
 )
 from ipc.host.clock import Instant, rfc3339
-from ipc.kubecontainer.config_objects import ConfigObject, ObjectKey
+from ipc.podobjects.config_objects import ConfigObject, ObjectKey
 from supervisor.protocol.manifests import DesiredObject, ManifestError, ManifestErrorKind, SourceSnapshot, error_about
 from supervisor.protocol.source_updates import ObjectUpdate
 from supervisor.sources.objects.claims import Conflict, arbitrate, place

@@ -16,7 +16,7 @@ import msgspec
 from ipc.api.v1.meta import ObjectMeta
 from ipc.api.v1.pod import Pod
 from ipc.api.v1.scheduling import PriorityClass
-from ipc.kubecontainer.config_objects import ConfigObject
+from ipc.podobjects.config_objects import ConfigObject
 from ipc.scheduling.priority import SYSTEM_CLASSES
 
 _SYSTEM: Final = tuple(

@@ -6,8 +6,8 @@ from collections.abc import Mapping
 
 import msgspec
 
+from ipc.api.pod_containers import every_status, find_container
 from ipc.api.v1.status import TERMINAL_PHASES
-from ipc.kubecontainer.pod_containers import every_status, find_container
 from ipc.messages.api_server import PodChanged
 from ipc.network.ports import MAX_PORT
 from workers.api_server.core.query import flag, integer

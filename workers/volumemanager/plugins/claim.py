@@ -23,8 +23,8 @@ import msgspec
 
 from ipc.api.annotations import is_api_pod
 from ipc.api.v1.volume import HostPathVolumeSource, Volume
-from ipc.kubecontainer.config_objects import ObjectKind
-from ipc.kubecontainer.pod_claims import PodClaim, claim_name
+from ipc.podobjects.config_objects import ObjectKind
+from ipc.podobjects.pod_claims import PodClaim, claim_name
 from workers.kubecontainer import labels
 from workers.kubecontainer.mounted_volume import MountedVolume, VolumeError
 from workers.kubecontainer.pod_snapshot import PodSnapshot

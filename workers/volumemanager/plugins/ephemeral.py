@@ -16,8 +16,8 @@ from typing import Final
 
 from ipc.api.annotations import is_api_pod
 from ipc.api.v1.volume import Volume
-from ipc.kubecontainer.pod_claims import ephemeral_claim_name
 from ipc.messages.sync_error import SyncError
+from ipc.podobjects.pod_claims import ephemeral_claim_name
 from workers.fs.directories import is_name, made_below, private_root
 from workers.kubecontainer import labels
 from workers.kubecontainer.mounted_volume import MountedVolume, VolumeError, why

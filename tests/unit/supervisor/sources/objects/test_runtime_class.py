@@ -10,8 +10,8 @@ from ipc.api.decode import decode_pod, decode_runtime_class
 from ipc.api.v1.pod import Pod
 from ipc.api.v1.scheduling import RuntimeClass
 from ipc.api.validation.classes import validate_runtime_class, validate_runtime_class_update
-from ipc.kubecontainer.config_objects import ConfigObjects, ObjectKind, ObjectRef, referenced_objects
 from ipc.kubecontainer.pod_status import RuntimePodStatus
+from ipc.podobjects.config_objects import ConfigObjects, ObjectKind, ObjectRef, referenced_objects
 from ipc.podresources.pod_requests import pod_requests
 from supervisor.sources.objects.runtime_class import runtime_classes, with_overhead
 from workers.kubecontainer.config_error import ConfigError
