@@ -36,7 +36,7 @@ from ipc.api.v1.env import EnvVar
 from ipc.api.v1.probe import HTTPGetAction
 from ipc.api.v1.projected import ClusterTrustBundleProjection
 from ipc.api.validation import names
-from ipc.api.validation.pod import validate_pod
+from ipc.api.validation.pods.pod import validate_pod
 from ipc.host import clock, network_addresses
 from ipc.kubeconfig.bootstrap_token import is_signed, parse_token
 from ipc.log.verbosity import area_problem
@@ -531,7 +531,7 @@ PARSERS: Final[Mapping[str, Parser]] = {
         "supervisor/sources/documents/scalars.py", lambda text: read_documents(text.encode()), YAML | DIGITS
     ),
     "JSON": Parser("supervisor/sources/documents/json_text.py", lambda text: read_documents(text.encode()), JSON),
-    "texts of manifests": Parser("ipc/api/validation/env.py", in_manifest, NAMES | FIELD_PATHS | DIGITS),
+    "texts of manifests": Parser("ipc/api/validation/pods/env.py", in_manifest, NAMES | FIELD_PATHS | DIGITS),
     "items of manifests": Parser("ipc/api/decode.py", read_manifest, {"of each list": many_of_all}, 200),
     "base64": Parser("ipc/api/decode.py", secret, repeated("A", "A=", "=", "\n", "é") | repeated("A", after="!")),
     "bounds of node affinity": Parser(
