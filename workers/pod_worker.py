@@ -47,8 +47,6 @@ from workers.images.manager import ImageManager
 from workers.images.pull_records import PullRecords
 from workers.images.pull_requests import PullRequests
 from workers.kubecontainer.label_signatures import Ownership
-from workers.kubecontainer.pod_row import read_view
-from workers.kubecontainer.pod_snapshot import PodSnapshot
 from workers.kubecontainer.runtime import CallCounts, Runtime
 from workers.kuberuntime.context import NodeConfig, SyncContext
 from workers.kuberuntime.pause_pod import freeze_pod
@@ -62,6 +60,8 @@ from workers.profiling import ProfileRequests
 from workers.specgen.seccomp import SeccompSettings
 from workers.sync.attribution import on_behalf_of
 from workers.sync.mutation_limiter import MutationLimiter, OwnSlots, Slots
+from workers.sync.pod_row import read_view
+from workers.sync.pod_snapshot import PodSnapshot
 from workers.sync.record import SyncEnded, SyncRecord
 from workers.sync.removal_gate import RemovalGate
 from workers.sync.run import PodRef, SyncRun, SyncServices

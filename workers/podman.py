@@ -31,7 +31,6 @@ from workers.exec import tags
 from workers.exec.runner import Execs
 from workers.exec.sessions import ExecSessions
 from workers.kubecontainer import labels
-from workers.kubecontainer.cgroup_reading import CgroupReading
 from workers.kubecontainer.image_service import ImageInfo, ImageStamp, ImageUsage, ImageUser, ListedImage
 from workers.kubecontainer.runtime import (
     CallCounts,
@@ -50,6 +49,7 @@ from workers.kubecontainer.runtime import (
     SpecDict,
     VolumeInfo,
 )
+from workers.kubecontainer.slices import CgroupReading
 from workers.libpod import decode as libpod
 from workers.libpod.bundle import read_user
 from workers.libpod.client import PING, LibpodClient, Request, decoded, transport_error

@@ -36,7 +36,7 @@ from workers.kubecontainer.runtime import (
     SpecDict,
     VolumeInfo,
 )
-from workers.kubecontainer.signal_names import signal_name
+from workers.proc.signal_names import signal_name
 
 PAUSE_IMAGE = "localhost/podman-pause:fake"
 NAME = re.compile(r"[a-zA-Z0-9][a-zA-Z0-9_.-]*")

@@ -29,7 +29,7 @@ from tests.sim.watch_probes import ProbeWatch
 from workers.compute.crash_loop_backoff import CRASH_LOOP_RESET_S
 from workers.compute.kill_spec import ALIVE
 from workers.kubecontainer import labels
-from workers.kubecontainer.pod_row import read_view
+from workers.sync.pod_row import read_view
 
 MAKING: Final = frozenset({"create_pod", "create_container", "start_container"})
 TERMINAL: Final = frozenset({"Succeeded", "Failed"})

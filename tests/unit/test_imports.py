@@ -158,7 +158,6 @@ OTHER_SIZES: Final[Mapping[str, str]] = {
     "supervisor.syncloop": "a module for each kind of event, and what they share",
     "supervisor.config": "a module for each section with rules of its own, and for each file beside the configuration",
     "ipc.scheduling": "the three helpers of the scheduler's that a node needs, too",
-    "workers.kubecontainer": "what all rooms of a worker say of containers: names, labels, the runtime's protocol",
     "workers.kuberuntime": "a module for each step of a sync",
     "workers.cluster.events": "the shape of an event, its limits, its way",
     "workers.libpod": "a module for each form of an exchange with Podman, and what they share",

@@ -72,7 +72,6 @@ from workers.kubeclient.retry import retry_after_s
 from workers.kubeclient.watch_frames import WatchFormatError, WatchFrames
 from workers.kubecontainer import labels
 from workers.kubecontainer.image_reference import parse_image_reference
-from workers.kubecontainer.signal_names import signal_name, signal_number
 from workers.libpod import decode_images, failures
 from workers.logs import cri_format
 from workers.network import dns
@@ -81,6 +80,7 @@ from workers.podhttp.request import redirected, request_of
 from workers.prober.exec import expanded_command
 from workers.prober.grpc import decode_status
 from workers.prober.grpc_call import _Answer
+from workers.proc.signal_names import signal_name, signal_number
 from workers.spdy.connection import Connection
 from workers.spdy.frames import SynStream
 from workers.specgen.container_user import parse_image_user
@@ -443,9 +443,9 @@ PARSERS: Final[Mapping[str, Parser]] = {
     "images": Parser("workers/kubecontainer/image_reference.py", parse_image_reference, IMAGES),
     "images, in the API": Parser("ipc/api/image.py", parse_image_name, IMAGES),
     "users of images": Parser("workers/specgen/container_user.py", parse_image_user, NAMES | DIGITS),
-    "signals": Parser("workers/kubecontainer/signal_names.py", signal_name, NAMES | DIGITS),
+    "signals": Parser("workers/proc/signal_names.py", signal_name, NAMES | DIGITS),
     "signals of manifests": Parser(
-        "workers/kubecontainer/signal_names.py", signal_number, DIGITS | repeated("9", "+", before="SIGRTMIN+")
+        "workers/proc/signal_names.py", signal_number, DIGITS | repeated("9", "+", before="SIGRTMIN+")
     ),
     "label selectors": Parser("workers/api_server/store/selectors.py", selectors.parse_label_selector, SELECTORS, 60),
     "field terms": Parser(

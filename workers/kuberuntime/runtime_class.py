@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from ipc.podobjects.config_objects import ObjectKind
 from workers.kubecontainer.config_error import ConfigError
-from workers.kubecontainer.pod_snapshot import PodSnapshot
+from workers.sync.pod_snapshot import PodSnapshot
 
 
 def find_oci_runtime(of: PodSnapshot, runtimes: Mapping[str, str]) -> str:

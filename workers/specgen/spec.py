@@ -26,10 +26,10 @@ from workers.kubecontainer.label_signatures import Ownership
 from workers.kubecontainer.labels import DEFAULT_GRACE_PERIOD_S, ContainerLabels, SandboxLabels, write
 from workers.kubecontainer.naming import container_name, infra_name, sandbox_name
 from workers.kubecontainer.runtime import OciMount
-from workers.kubecontainer.signal_names import signal_number
 from workers.network.etc_mounts import PodFile, file_mount, mounted_files
 from workers.podhttp.hook_ports import with_port_number
 from workers.proc.container_tags import container_tag
+from workers.proc.signal_names import signal_number
 from workers.specgen.container_resources import container_parent, container_resources, sandbox_resources
 from workers.specgen.devices import device_edits, device_mounts, device_names, with_device_env
 from workers.specgen.mounts import Mounts

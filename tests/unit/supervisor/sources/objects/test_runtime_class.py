@@ -15,8 +15,8 @@ from ipc.podobjects.config_objects import ConfigObjects, ObjectKind, ObjectRef, 
 from ipc.podresources.pod_requests import pod_requests
 from supervisor.sources.objects.runtime_class import runtime_classes, with_overhead
 from workers.kubecontainer.config_error import ConfigError
-from workers.kubecontainer.pod_snapshot import PodSnapshot
 from workers.kuberuntime.runtime_class import find_oci_runtime
+from workers.sync.pod_snapshot import PodSnapshot
 
 
 def runtime_class(name: str = "vm", handler: str = "kata", **fields: Any) -> RuntimeClass:

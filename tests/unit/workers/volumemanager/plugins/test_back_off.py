@@ -15,7 +15,7 @@ from ipc.podobjects.config_objects import ConfigObjects
 from tests.fakes.clock import simulate
 from tests.harness.pods import pod
 from tests.harness.sync import FakeHost
-from workers.kubecontainer.pod_snapshot import PodSnapshot
+from workers.sync.pod_snapshot import PodSnapshot
 from workers.volumemanager.plugins import back_off
 from workers.volumemanager.plugins.back_off import MountBackOff
 
