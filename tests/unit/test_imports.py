@@ -161,7 +161,6 @@ OTHER_SIZES: Final[Mapping[str, str]] = {
     "workers.kuberuntime": "a module for each step of a sync",
     "workers.cluster.events": "the shape of an event, its limits, its way",
     "workers.libpod": "a module for each form of an exchange with Podman, and what they share",
-    "workers.cluster": "its parts put together, its client, and the rooms below it",
     "workers.tracing": "reading, assembling and sending; the last is an extra",
 }
 """Why a room has fewer than 4 or more than 14 modules."""
