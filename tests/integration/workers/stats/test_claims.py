@@ -12,9 +12,9 @@ from ipc.host.clock import SystemClock
 from ipc.stats.values import FileSystem
 from workers.kubecontainer.mounted_claims import ClaimKind, MountedClaim, write_mounted_claims
 from workers.stats import storage
-from workers.stats.files import Files, Places
+from workers.stats.files import Files
 from workers.stats.storage import UserFileSystems, file_system
-from workers.stats.targets import ContainerTarget, PodTarget
+from workers.stats.targets import ContainerTarget, PodDirectories, PodTarget
 from workers.userns.unshare import Unshare
 
 OTHER_DEVICE = "/dev/shm"
@@ -42,7 +42,7 @@ def test_claims_are_measured_as_upstream_measures_their_kind(tmp_path: Path) -> 
     )
     write_mounted_claims(str(tmp_path / "pods"), "u", claims)
     files = Files(
-        Places(node_name="n", pods_dir=str(tmp_path / "pods"), pod_logs_dir=str(tmp_path)),
+        PodDirectories(pods=str(tmp_path / "pods"), logs=str(tmp_path)),
         SystemClock(),
         Unshare(podman="/nonexistent"),
     )

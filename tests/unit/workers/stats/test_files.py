@@ -6,8 +6,8 @@ import os
 from pathlib import Path
 
 from ipc.host.clock import SystemClock
-from workers.stats.files import EMPTY_DIR, Files, Places
-from workers.stats.targets import ContainerTarget, PodTarget
+from workers.stats.files import EMPTY_DIR, Files
+from workers.stats.targets import ContainerTarget, PodDirectories, PodTarget
 from workers.userns.unshare import Unshare
 
 OTHER_DEVICE = "/dev/shm"
@@ -28,7 +28,7 @@ def test_volumes_have_the_figures_of_their_own_file_system(tmp_path: Path) -> No
     (volumes / "elsewhere").symlink_to(OTHER_DEVICE)
     layer.mkdir(parents=True)
     files = Files(
-        Places(node_name="n", pods_dir=str(tmp_path / "pods"), pod_logs_dir=str(tmp_path)),
+        PodDirectories(pods=str(tmp_path / "pods"), logs=str(tmp_path)),
         SystemClock(),
         Unshare(podman="/nonexistent"),
     )
