@@ -1,4 +1,4 @@
-"""What the sources state, on its way into the sync loop: whole at the start, then in parts, and a burst of a cluster's
+"""Updates of the sources on their way into the sync loop: whole at the start, then in parts, and a burst of a cluster's
 pods before anything is said of them."""
 
 from __future__ import annotations

@@ -1,1 +1,1 @@
-"""What a pod gets beside its manifest: ConfigMaps, Secrets, claims, logins, its cluster's values; redaction. Pure."""
+"""Objects of a pod beside its manifest: ConfigMaps, Secrets, claims, logins, its cluster's values; redaction. Pure."""

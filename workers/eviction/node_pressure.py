@@ -34,12 +34,12 @@ log = logging.getLogger(__name__)
 
 
 class PressureSettings(msgspec.Struct, frozen=True, kw_only=True):
-    """What is watched, and where."""
+    """Thresholds that are watched, and where."""
 
     thresholds: tuple[Threshold, ...]
     directories: PodDirectories
     pods_cgroup: str = ""
-    """Of all pods; empty where there is none."""
+    """Cgroup of all pods; empty where there is none."""
     pods_memory: int = 0
     """Bytes that pods may have together where no cgroup holds them to it; 0: they are not counted."""
 

@@ -40,7 +40,7 @@ class CallLimits(msgspec.Struct, frozen=True, kw_only=True):
     max_mutations: int = 4
     max_reads: int = 4
     request_timeout_s: float = 120.0
-    """Of any call; kinds of calls have shorter deadlines of their own (`ipc.libpod.endpoints.DEADLINE_S`)."""
+    """Longest deadline of a call; its kind may have a shorter one (`ipc.libpod.endpoints.DEADLINE_S`)."""
 
 
 USUAL_LIMITS: Final = CallLimits()
