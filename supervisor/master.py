@@ -7,7 +7,6 @@ out here, or by the child manager. What users ask of the agent: `supervisor.cont
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import logging
 import os
 import random
@@ -18,8 +17,6 @@ from typing import Any, assert_never
 
 import msgspec
 
-from ipc.api.annotations import API_SOURCE
-from ipc.eventloop.burst import BurstGate
 from ipc.eventloop.tasks import BackgroundTasks, ignored
 from ipc.host.clock import SystemClock, process_cpu
 from ipc.kubecontainer.label_key import LabelKey
@@ -54,10 +51,8 @@ from ipc.messages.node_worker import (
     VolumeDeleted,
 )
 from ipc.messages.pod_worker import AbandonPull, ProbeResultChanged, ProbingStopped, PullImage, SyncDone
-from ipc.metrics import rootlet as metrics
 from ipc.process.spare_memory import SpareMemory
 from ipc.shm.board import Board
-from ipc.shm.metric_cells import METERS
 from ipc.wire.boot import Role
 from supervisor.admission.node_resources import node_resources, read_machine
 from supervisor.admission.predicates import admitted
@@ -69,7 +64,7 @@ from supervisor.control.admin_requests import AdminRequests
 from supervisor.control.agent_control import AgentControl
 from supervisor.control.configuration import Configuration
 from supervisor.control.shutdown_control import ShutdownControl
-from supervisor.doctor.checks import check_host, skipped_manifests
+from supervisor.doctor.checks import check_host
 from supervisor.doctor.findings import Finding, Level
 from supervisor.doctor.host import gather
 from supervisor.host_watch import HostWatch, host_ips
@@ -102,15 +97,13 @@ from supervisor.protocol.events import (
     LoopEvent,
     Observations,
     PullRequest,
-    SourcesReady,
-    StatusesDue,
     SyncTick,
     WorkerDown,
     WorkerUp,
 )
-from supervisor.protocol.manifests import ManifestError
-from supervisor.protocol.source_updates import PodUpdate, Update, in_parts
+from supervisor.protocol.source_updates import PodUpdate
 from supervisor.record.node_events import NodeEvents
+from supervisor.source_feed import SourceFeed
 from supervisor.sources.api_source import ApiSource
 from supervisor.sources.manager import SourceManager
 from supervisor.syncloop.sync_loop import SyncLoop
@@ -121,8 +114,6 @@ _LOOP_LOG = logging.getLogger("supervisor.syncloop")
 
 SYNC_TICK_S = 1.0
 """pkg/kubelet/kubelet.go, syncLoop."""
-FIRST_ANSWER_S = 1.0
-"""How long the reading of the sources, which takes CPU, waits for the API server to tell of what was restored."""
 BOOT_FILE = "boot-id"
 """Below ``stateDir``: the host's boot, when the agent last started."""
 _STARTED = line_of_kind(message_ids.STARTED)
@@ -166,50 +157,28 @@ class Master:
             self._clock,
             zygote,
             listening,
-            lambda: worker_settings(
-                self._settings,
-                str(service.socket),
-                label_key,
-                node,
-                service.env,
-                providers,
-            ),
+            lambda: worker_settings(self._settings, str(service.socket), label_key, node, service.env, providers),
         )
         self._spare_memory = SpareMemory(process_cpu)
         self._adopted_told = False
-        self._answers = asyncio.Event()
-        """The API server is there, and was told of everything."""
-        self._burst = BurstGate()
-        """Pods of a cluster that come one right after the other."""
-        self._is_silent = False
-        """First statuses wait for the end of that burst."""
         self._ending = asyncio.Event()
         self._exit_code = 0
         self._shutdown = ShutdownControl(settings, self._feed, self._end)
         self._host = HostWatch(configuration, board, machine.devices, self._feed, self._node_event)
-        self._report = AgentReport(
-            configuration,
-            self._loop,
-            self._sources,
-            self._children,
-            self._podman,
-            self._shutdown,
-            self._host,
-            started_at=self._clock.now().wall,
-        )
-        self._control = AgentControl(
-            configuration,
-            self._loop,
-            self._children,
-            board,
-            self._shutdown,
-            feed=self._feed,
-            end=self._end,
-            report_agent=self._report.send,
-        )
+        self._report = self._agent_report()
+        self._control = self._agent_control()
         self._requests = AdminRequests(self._control, self._sources, self._children)
         self._watchdog = sd_notify.Watchdog(sd_notify.watchdog_timeout_s(os.environ, os.getpid()), SYNC_TICK_S)
         self._tasks = BackgroundTasks(self._on_task_error)
+        self._source_feed = SourceFeed(
+            self._sources,
+            self._tasks,
+            feed=self._feed,
+            node_event=self._node_event,
+            preflight=self._preflight,
+            sources_ready=self._report.send,
+            cluster_listed=lambda: self._children.send(NODE_SLOT, PodsTaken()),
+        )
 
     @property
     def _settings(self) -> Settings:
@@ -222,6 +191,30 @@ class Master:
             heartbeat_timeout_s=workers.heartbeat_timeout_s,
             max_deaths=workers.max_deaths,
             period_s=workers.death_period_s,
+        )
+
+    def _agent_report(self) -> AgentReport:
+        return AgentReport(
+            self._configuration,
+            self._loop,
+            self._sources,
+            self._children,
+            self._podman,
+            self._shutdown,
+            self._host,
+            started_at=self._clock.now().wall,
+        )
+
+    def _agent_control(self) -> AgentControl:
+        return AgentControl(
+            self._configuration,
+            self._loop,
+            self._children,
+            self._board,
+            self._shutdown,
+            feed=self._feed,
+            end=self._end,
+            report_agent=self._report.send,
         )
 
     # --- start and end -------------------------------------------------------------------------------------------
@@ -244,10 +237,10 @@ class Master:
         for update in known:
             self._feed(update)
         if not any(isinstance(update, PodUpdate) for update in known):
-            self._answers.set()
+            self._source_feed.may_begin()
         spawn, every = self._tasks.spawn, self._every
         spawn(self._look_at_host(), name="preflight", on_failure=ignored)
-        spawn(self._watch_sources(), name="sources")
+        spawn(self._source_feed.run(), name="sources")
         spawn(self._shutdown.watch(), name="logind")
         spawn(every(lambda: SYNC_TICK_S, self._tick), name="sync tick")
         spawn(every(lambda: self._settings.housekeeping_period_s, self._housekeeping), name="housekeeping")
@@ -359,7 +352,7 @@ class Master:
     async def _look_at_host(self) -> None:
         """Log the findings of `rootlet doctor` that need no answer of Podman (supervisor.doctor)."""
         facts = await asyncio.to_thread(gather, self._settings, os.environ)
-        known = msgspec.structs.replace(facts, skipped_manifests=())  # told as they are met, see _watch_sources
+        known = msgspec.structs.replace(facts, skipped_manifests=())  # told as they are met, see SourceFeed
         for finding in check_host(known, self._settings):
             if finding.level is not Level.OK:
                 self._preflight(finding)
@@ -379,7 +372,7 @@ class Master:
         if running:
             self._feed(WorkerUp(slot, incarnation))
         if slot == API_SLOT:
-            self._answers.set()
+            self._source_feed.may_begin()
         self._report.send()
 
     def on_child_down(self, slot: int, *, orderly: bool, current_pod: int) -> None:
@@ -437,61 +430,6 @@ class Master:
         if self._service.is_hung(self._children.age_s(PODMAN_SLOT)):
             self._node_event(event_reasons.CONTAINER_RUNTIME_REPLACED, f"killing our Podman service: {why}")
             self._children.replace(PODMAN_SLOT, why)
-
-    # --- desired state -------------------------------------------------------------------------------------------
-
-    async def _watch_sources(self) -> None:
-        announced = notified = False
-        with contextlib.suppress(TimeoutError):
-            async with asyncio.timeout(FIRST_ANSWER_S):
-                await self._answers.wait()
-        async for change in self._sources.watch():
-            for error in change.errors:
-                self._manifest_error(error)
-            if change.skipped:
-                self._preflight(skipped_manifests(change.skipped))
-            for update in change.updates:
-                await self._feed_update(update, is_whole=not announced)
-            if change.lists_cluster:
-                self._feed(StatusesDue())  # a pod without one is none of which anything is left
-                self._children.send(NODE_SLOT, PodsTaken())
-            if change.kill is not None:
-                self._feed(change.kill)
-            if self._sources.all_ready and not announced:
-                announced = True
-                self._feed(SourcesReady())
-                self._report.send()
-            if self._sources.own_ready and not notified:
-                notified = True
-                sd_notify.notify("READY=1")
-
-    async def _feed_update(self, update: Update, *, is_whole: bool) -> None:
-        """In parts, so that the first pods of a burst are with their workers while the last ones are admitted. As a
-        whole until every source was read: pods that were evicted before may be anywhere in it, and come first."""
-        for number, part in enumerate([update] if is_whole else in_parts(update)):
-            if number:
-                await asyncio.sleep(0)
-            if not is_whole and isinstance(part, PodUpdate) and part.source == API_SOURCE:
-                part = self._hurried(part)
-            self._feed(part)
-
-    def _hurried(self, part: PodUpdate) -> PodUpdate:
-        """An update whose pods go to their workers before anything is said of them, and the end of that silence."""
-        self._burst.came()
-        if not self._is_silent:
-            self._is_silent = True
-            self._tasks.spawn(self._tell_statuses(), name="first statuses of a burst")
-        return msgspec.structs.replace(part, hurries=True)
-
-    async def _tell_statuses(self) -> None:
-        await self._burst.over()
-        self._is_silent = False
-        self._feed(StatusesDue())
-
-    def _manifest_error(self, error: ManifestError) -> None:
-        METERS.counter(metrics.MANIFESTS_REFUSED).inc()
-        log.warning("manifest refused: %s", error, extra=line_of_kind(message_ids.MANIFEST_REFUSED))
-        self._node_event(event_reasons.FAILED_VALIDATION, str(error))
 
     # --- the agent about itself ----------------------------------------------------------------------------------
 

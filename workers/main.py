@@ -39,6 +39,7 @@ from ipc.wire.channel import Channel, ChannelClosed, ChannelFull
 from workers.dialer.client import DialerClient
 from workers.dialer.server import run_dialer
 from workers.kubecontainer.runtime import Runtime
+from workers.libpod.client import CallLimits
 from workers.libpod.health import Listener
 from workers.node_worker import run_node_worker
 from workers.oci_runtimes import RuntimeServices
@@ -225,9 +226,11 @@ async def _podman(context: ChildContext, listener: Listener) -> AsyncIterator[Ru
     runtime = PodmanRuntime(
         settings.podman_socket,
         settings.instance,
-        max_mutations=settings.max_mutations,
-        max_reads=settings.max_reads,
-        request_timeout_s=settings.runtime_request_timeout_s,
+        limits=CallLimits(
+            max_mutations=settings.max_mutations,
+            max_reads=settings.max_reads,
+            request_timeout_s=settings.runtime_request_timeout_s,
+        ),
         pull_timeout_s=settings.image_pull_timeout_s,
         listener=listener,
         auth_file=os.environ.get(AUTH_FILE_VARIABLE, ""),

@@ -53,22 +53,17 @@ from ipc.wire.channel import Channel, ChannelClosed
 from workers.cluster_host import ClusterHost
 from workers.cm.cleanup import PodCgroupCleanup
 from workers.containers.exit_watch import raise_file_limit
-from workers.eviction.node_pressure import NodePressure
-from workers.eviction.pod_usage import Directories
-from workers.images.collector import ImageCollector, NodeView
-from workers.images.image_records import ImageRecords
-from workers.images.provider_logins import ProviderLogins
-from workers.images.pull_records import PullRecords
-from workers.images.puller import ImagePuller
+from workers.eviction.node_pressure import NodePressure, PressureSettings
 from workers.kubecontainer.runtime import Runtime
 from workers.logs.container_log_manager import ContainerLogManager
 from workers.logs.gc import LogGarbageCollector
+from workers.node_images import NodeImages
 from workers.pleg.evented import EventedPLEG
 from workers.pleg.generic import GenericPLEG
 from workers.pleg.orphan_collector import OrphanCollector
 from workers.profiling import ProfileRequests
 from workers.stats.housekeeping import Housekeeping
-from workers.stats.targets import PodTarget, targets_of
+from workers.stats.targets import PodDirectories, PodTarget, targets_of
 from workers.tracing.export import export_traces
 from workers.userns.unshare import Unshare
 from workers.volumemanager.deletion import VolumeDeleter
@@ -110,7 +105,7 @@ async def run_node_worker(
                 "volumes of claims that are gone": worker.deleted_volumes.run,
                 "containers' logs": worker.logs.run,
                 "slices of pods": worker.cgroups.run,
-                "unused images": worker.images.collect,
+                "unused images": worker.images.collector.collect,
                 "inspects for a later process": worker.pleg.keep_inspects,
                 "export of traces": functools.partial(
                     export_traces,
@@ -161,34 +156,16 @@ class NodeWorker:
         )
         self.events = EventedPLEG(runtime, clock, self.pleg)
         self._profiles = ProfileRequests(self._send)
-        pull_records = PullRecords(settings.pulled_images_dir)
-        image_records = ImageRecords(settings.image_records_file, clock)
-        self._providers = ProviderLogins(settings.credential_providers, clock)
-        self._puller = ImagePuller(runtime, clock, pull_records, image_records, self._send, self._providers.find)
-        self.images = ImageCollector(
-            runtime,
-            clock,
-            image_records,
-            pull_records,
-            NodeView(
-                containers=self.pleg.known.inspected.values,
-                pulling=lambda: self._puller.references,
-            ),
-            settings.node_name,
-            self._send,
-        )
+        self.images = NodeImages(settings, runtime, clock, self.pleg.known.inspected.values, self._send)
         self.statistics = Housekeeping(
             context.board.statistics, clock, rng, self._targets, functools.partial(_make_collector, settings, clock)
         )
         unshare = Unshare(podman=settings.podman_path)
         self.node_pressure = NodePressure(
-            settings.thresholds,
-            Directories(pods=settings.pods_dir, logs=settings.pod_logs_dir),
+            _pressure_settings(settings),
             clock,
             unshare,
             image_root=self._image_root,
-            pods_cgroup=pods_directory(settings.node.pod_cgroups) if settings.node.pod_cgroups is not None else "",
-            pods_memory=settings.pods_memory,
             targets=self._targets,
             statistics=self.statistics.fresh,
             report=self._send,
@@ -210,8 +187,7 @@ class NodeWorker:
         self.pleg.close()
         await self.logs.close()
         self._profiles.close()
-        await self._puller.close()
-        await self._providers.close()
+        await self.images.close()
 
     async def serve(self) -> None:
         """Take the master's commands until Shutdown or the end of the link."""
@@ -226,9 +202,9 @@ class NodeWorker:
                 case Relist():
                     self.pleg.request_relist()
                 case StartPull():
-                    await self._puller.start(command.pull)
+                    await self.images.puller.start(command.pull)
                 case CancelPull():
-                    self._puller.cancel(command.pull)
+                    self.images.puller.cancel(command.pull)
                 case CollectLogs():
                     self.log_gc.ask(command)
                 case DeleteVolume():
@@ -242,7 +218,7 @@ class NodeWorker:
                 case TakeProfile():
                     self._profiles.take(command)
                 case CollectImages():
-                    await self.images.ask(command)
+                    await self.images.collector.ask(command)
                 case Shutdown():
                     return
                 case PodChanged() | PodGone() | EventChanged() | EventGone() | ObjectChanged() | ObjectGone():
@@ -280,12 +256,19 @@ class NodeWorker:
 def _make_collector(settings: WorkerSettings, clock: Clock) -> Collector:
     """Imported when statistics are first asked for: most agents never are."""
     from workers.stats.collector import Collector
-    from workers.stats.files import Places
 
-    places = Places(
-        node_name=settings.node_name,
-        pods_dir=settings.pods_dir,
-        pod_logs_dir=settings.pod_logs_dir,
-        memory_dir=settings.memory_dir,
+    return Collector(settings.node_name, _directories(settings), clock, Unshare(podman=settings.podman_path))
+
+
+def _pressure_settings(settings: WorkerSettings) -> PressureSettings:
+    cgroups = settings.node.pod_cgroups
+    return PressureSettings(
+        thresholds=settings.thresholds,
+        directories=_directories(settings),
+        pods_cgroup=pods_directory(cgroups) if cgroups is not None else "",
+        pods_memory=settings.pods_memory,
     )
-    return Collector(places, clock, Unshare(podman=settings.podman_path))
+
+
+def _directories(settings: WorkerSettings) -> PodDirectories:
+    return PodDirectories(pods=settings.pods_dir, logs=settings.pod_logs_dir, memory=settings.memory_dir)

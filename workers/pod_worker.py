@@ -18,7 +18,6 @@ from ipc.api.v1.meta import ObjectMeta
 from ipc.eventloop.burst import BurstGate
 from ipc.eventloop.tasks import BackgroundTasks, first_of, note_failure
 from ipc.host.clock import Clock
-from ipc.kubecontainer.config_objects import ConfigObjects
 from ipc.kubecontainer.pod_status import RuntimePodStatus
 from ipc.log.entry import Subject, about
 from ipc.messages.base import EventReport, ProfileTaken, PullEnded, PullProgress, Ready, Shutdown, TakeProfile
@@ -38,6 +37,7 @@ from ipc.messages.pod_worker import (
     WorkType,
 )
 from ipc.messages.sync_error import SyncError
+from ipc.podobjects.config_objects import ConfigObjects
 from ipc.shm.board import Board, WorkerRowWriter
 from ipc.shm.trace import TRACER
 from ipc.wire.boot import ChildContext
@@ -47,8 +47,6 @@ from workers.images.manager import ImageManager
 from workers.images.pull_records import PullRecords
 from workers.images.pull_requests import PullRequests
 from workers.kubecontainer.label_signatures import Ownership
-from workers.kubecontainer.pod_row import read_view
-from workers.kubecontainer.pod_snapshot import PodSnapshot
 from workers.kubecontainer.runtime import CallCounts, Runtime
 from workers.kuberuntime.context import NodeConfig, SyncContext
 from workers.kuberuntime.pause_pod import freeze_pod
@@ -62,6 +60,8 @@ from workers.profiling import ProfileRequests
 from workers.specgen.seccomp import SeccompSettings
 from workers.sync.attribution import on_behalf_of
 from workers.sync.mutation_limiter import MutationLimiter, OwnSlots, Slots
+from workers.sync.pod_row import read_view
+from workers.sync.pod_snapshot import PodSnapshot
 from workers.sync.record import SyncEnded, SyncRecord
 from workers.sync.removal_gate import RemovalGate
 from workers.sync.run import PodRef, SyncRun, SyncServices

@@ -19,10 +19,10 @@ from ipc.eventloop.tasks import BackgroundTasks
 from ipc.host import network_addresses
 from ipc.host.clock import wall
 from ipc.host.id_ranges import IdRanges
-from ipc.kubecontainer.registry_login import RegistryLogin
 from ipc.libpod import endpoints
 from ipc.libpod.endpoints import Endpoint
 from ipc.metrics import kubelet as metrics
+from ipc.podobjects.registry_login import RegistryLogin
 from ipc.podresources.node_resources import PodCgroups
 from ipc.shm.metric_cells import METERS
 from ipc.text.json_types import Json
@@ -31,7 +31,6 @@ from workers.exec import tags
 from workers.exec.runner import Execs
 from workers.exec.sessions import ExecSessions
 from workers.kubecontainer import labels
-from workers.kubecontainer.cgroup_reading import CgroupReading
 from workers.kubecontainer.image_service import ImageInfo, ImageStamp, ImageUsage, ImageUser, ListedImage
 from workers.kubecontainer.runtime import (
     CallCounts,
@@ -50,9 +49,10 @@ from workers.kubecontainer.runtime import (
     SpecDict,
     VolumeInfo,
 )
+from workers.kubecontainer.slices import CgroupReading
 from workers.libpod import decode as libpod
 from workers.libpod.bundle import read_user
-from workers.libpod.client import PING, LibpodClient, Request, decoded, transport_error
+from workers.libpod.client import PING, USUAL_LIMITS, CallLimits, LibpodClient, Request, decoded, transport_error
 from workers.libpod.connection import Connection
 from workers.libpod.event_log import EventLog, find_log
 from workers.libpod.health import Listener
@@ -83,9 +83,7 @@ class PodmanRuntime:
         socket_path: str,
         instance: str,
         *,
-        max_mutations: int = 4,
-        max_reads: int = 4,
-        request_timeout_s: float = 120.0,
+        limits: CallLimits = USUAL_LIMITS,
         pull_timeout_s: float = 1800.0,
         auth_file: str = "",
         listener: Listener | None = None,
@@ -94,30 +92,14 @@ class PodmanRuntime:
         starting_s: float = 0.0,
         is_own_service: bool = False,
     ) -> None:
-        """Connects to nothing yet. ``instance`` is the label value of what is ours; the maxima are calls in flight.
+        """Connects to nothing yet. ``instance`` is the label value of what is ours.
 
         ``auth_file`` holds registry logins for the pulls, instead of those that the service finds by itself. The
         listener gets changes of the service's health. ``starting_s``: how long a service may take until it listens.
         ``is_own_service``: it is the agent's, so nobody else's idea of when it is idle matters.
         """
-        self._client = LibpodClient(
-            socket_path,
-            max_mutations=max_mutations,
-            max_reads=max_reads,
-            request_timeout_s=request_timeout_s,
-            listener=listener or Listener(),
-            starting_s=starting_s,
-        )
-        self._oci_runtimes = OciRuntimes(
-            runtime_services,
-            lambda socket: LibpodClient(
-                socket,
-                max_mutations=max_mutations,
-                max_reads=max_reads,
-                request_timeout_s=request_timeout_s,
-                listener=Listener(),
-            ),
-        )
+        self._client = LibpodClient(socket_path, limits, listener or Listener(), starting_s=starting_s)
+        self._oci_runtimes = OciRuntimes(runtime_services, lambda socket: LibpodClient(socket, limits, Listener()))
         self.slices = UserSlices(pod_cgroups)
         self._execs = Execs(ExecSessions(self._client), self.inspect_container)
         self._images = LibpodImages(

@@ -1,1 +1,1 @@
-"""Observed and derived state of pods, needed on both sides of a link."""
+"""State of pods as observed, what follows from it, and policies that master and workers both decide by. Pure."""

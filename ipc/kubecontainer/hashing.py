@@ -12,13 +12,13 @@ from typing import Final
 
 import msgspec
 
+from ipc.api.pod_containers import ContainerKind, find_container
 from ipc.api.v1.container import Container
 from ipc.api.v1.pod import Pod, PodSpec
-from ipc.kubecontainer.pod_containers import ContainerKind, find_container
 from ipc.kubecontainer.pod_status import RuntimeContainerStatus, SandboxStatus
 from ipc.kubecontainer.restart_policy import is_restartable_init
-from ipc.kubecontainer.user_namespaces import has_own_ids, ids_of_pod
 from ipc.podresources.allocation import RESIZABLE
+from ipc.podresources.user_namespaces import has_own_ids, ids_of_pod
 from ipc.text.json_types import JsonObject
 
 HASH_CHARS: Final = 16

@@ -14,7 +14,7 @@ import msgspec
 
 from ipc.api.v1.container import Container, ResourceRequirements
 from ipc.api.v1.pod import Pod
-from ipc.api.validation.resize import validate_pod_resize
+from ipc.api.validation.pods.resize import validate_pod_resize
 from ipc.kubecontainer.pod_status import ContainerState, RuntimeContainerStatus, RuntimePodStatus
 from ipc.podresources.allocation import (
     NO_RESOURCES,

@@ -13,11 +13,11 @@ from ipc.api.v1.persistent_volume import PersistentVolume, PersistentVolumeClaim
 from ipc.api.v1.pod import Pod
 from ipc.api.v1.scheduling import PriorityClass, RuntimeClass
 from ipc.api.v1.status import PodStatus
-from ipc.kubecontainer.config_objects import ObjectKind
 from ipc.kubecontainer.pod_status import SandboxStatus
 from ipc.messages.base import Message, Ready, Shutdown
 from ipc.messages.pod_worker import Freeze
 from ipc.nodestatus.node import NodeCondition
+from ipc.podobjects.config_objects import ObjectKind
 
 
 class PodChanged(Message, frozen=True, kw_only=True):

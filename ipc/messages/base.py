@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import msgspec
 
-from ipc.kubecontainer.registry_login import Pull, PullAccount, RegistryLogin
 from ipc.messages.event_reasons import EventReason, EventType
+from ipc.podobjects.registry_login import Pull, PullAccount, RegistryLogin
 
 
 class Message(msgspec.Struct, frozen=True, kw_only=True, tag=True, tag_field="tag", omit_defaults=True):

@@ -13,10 +13,10 @@ import msgspec
 from ipc.api.v1.config_objects import ConfigMap, Secret
 from ipc.api.v1.pod import Pod
 from ipc.api.v1.scheduling import RuntimeClass, Taint
-from ipc.kubecontainer.cluster_values import ClusterValues
-from ipc.kubecontainer.config_objects import ConfigObject, ObjectKind
 from ipc.messages.api_server import FeedMessage
 from ipc.messages.base import EventReport, Message
+from ipc.podobjects.cluster_values import ClusterValues
+from ipc.podobjects.config_objects import ConfigObject, ObjectKind
 
 
 class PodStated(Message, frozen=True, kw_only=True):

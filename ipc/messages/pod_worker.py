@@ -8,7 +8,6 @@ import msgspec
 
 from ipc.api.v1.container import ResourceRequirements
 from ipc.api.v1.pod import Pod
-from ipc.kubecontainer.config_objects import ConfigObjects
 from ipc.kubecontainer.pod_failure import PodFailure
 from ipc.kubecontainer.pod_status import RuntimePodStatus
 from ipc.kubecontainer.probe_results import ProbeResult, ProbeResults, ProbeType
@@ -24,6 +23,7 @@ from ipc.messages.base import (
     TakeProfile,
 )
 from ipc.messages.sync_error import SyncError
+from ipc.podobjects.config_objects import ConfigObjects
 from ipc.podresources.devices import NOTHING, Allocated, Devices
 
 

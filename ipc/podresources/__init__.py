@@ -1,1 +1,1 @@
-"""Pods' demands on the node and the node's own resources: requests, QoS, ports, addresses, sysctls."""
+"""Resources of pods and of the node: requests, QoS, allocations, cgroups, devices, sysctls, ids (pkg/kubelet/cm)."""

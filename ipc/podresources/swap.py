@@ -10,8 +10,8 @@ from ipc.api.v1.container import Container
 from ipc.api.v1.pod import Pod
 from ipc.podresources.node_resources import NodeResources
 from ipc.podresources.pod_requests import MEMORY, amount
-from ipc.podresources.priority import is_critical
 from ipc.podresources.qos import compute_pod_qos
+from ipc.scheduling.priority import is_critical
 
 
 def may_swap(pod: Pod, container: Container, node: NodeResources) -> bool:

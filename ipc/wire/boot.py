@@ -13,7 +13,7 @@ from ipc.kubecontainer.container_gc import GcPolicy
 from ipc.kubecontainer.label_key import LabelKey
 from ipc.kubecontainer.log_rotate_policy import LogRotatePolicy
 from ipc.log.setup import LogTarget
-from ipc.podresources.network_settings import NetworkSettings
+from ipc.network.network_settings import NetworkSettings
 from ipc.podresources.node_resources import NodeResources
 from ipc.shm.board import Board
 from ipc.shm.mutation_slots import MutationSlots

@@ -11,8 +11,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
+from ipc.api.pod_containers import every_container
 from ipc.api.v1.pod import Pod
-from ipc.kubecontainer.pod_containers import every_container
 
 APPARMOR: Final = "AppArmor"
 """The reason of such a rejection."""

@@ -18,10 +18,10 @@ import msgspec
 from ipc.api.annotations import is_api_pod
 from ipc.api.support.warnings import field_warnings
 from ipc.api.v1.pod import Pod
-from ipc.podresources.node_affinity import matches_node
 from ipc.podresources.node_resources import NodeResources
-from ipc.podresources.priority import SYSTEM_CLASSES
-from ipc.podresources.tolerations import tolerates_all
+from ipc.scheduling.node_affinity import matches_node
+from ipc.scheduling.priority import SYSTEM_CLASSES
+from ipc.scheduling.tolerations import tolerates_all
 from supervisor.admission.apparmor import APPARMOR, apparmor_problem
 from supervisor.admission.host_ports import host_ports
 from supervisor.admission.node_labels import HOST_OS, OS_LABEL, node_labels

@@ -13,8 +13,8 @@ import msgspec
 
 from ipc.api.v1.pod import Pod
 from ipc.podresources.pod_requests import CPU, MEMORY, PODS, pod_requests
-from ipc.podresources.priority import can_preempt, is_critical
 from ipc.podresources.qos import compute_pod_qos
+from ipc.scheduling.priority import can_preempt, is_critical
 from supervisor.admission.predicates import UNEXPECTED_ADMISSION_ERROR, Rejected
 from supervisor.admission.resource_fit import Shortage
 

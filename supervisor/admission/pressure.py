@@ -12,9 +12,9 @@ from ipc.api.v1.pod import Pod
 from ipc.api.v1.scheduling import Taint
 from ipc.eviction.signals import NodePressure
 from ipc.kubecontainer.pod_failure import EVICTED
-from ipc.podresources.priority import is_critical
 from ipc.podresources.qos import compute_pod_qos
-from ipc.podresources.tolerations import tolerates_all
+from ipc.scheduling.priority import is_critical
+from ipc.scheduling.tolerations import tolerates_all
 
 MEMORY_PRESSURE_TAINT: Final = Taint(key="node.kubernetes.io/memory-pressure", effect="NoSchedule")
 """k8s.io/api/core/v1, TaintNodeMemoryPressure."""

@@ -13,7 +13,7 @@ import msgspec
 
 from ipc.api.v1.container import Container
 from ipc.api.v1.pod import Pod
-from ipc.api.validation.containers import all_containers
+from ipc.api.validation.pods.containers import all_containers
 from ipc.kubecontainer.resize import changed_resources, restarting_resources, why_not_in_place
 from ipc.podresources.allocation import RESIZABLE, resource_amounts
 from ipc.podresources.node_resources import NodeResources

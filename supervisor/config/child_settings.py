@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Final
 
 from ipc.kubecontainer.label_key import LabelKey
-from ipc.podresources.network_settings import NetworkSettings
+from ipc.network.network_settings import NetworkSettings
 from ipc.podresources.node_resources import NodeResources
 from ipc.wire.boot import TracingSettings, WorkerSettings
 from ipc.wire.credential_provider import CredentialProvider

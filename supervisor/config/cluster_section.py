@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from typing import Final
 
 from ipc.api.v1.scheduling import Taint
+from ipc.network.network_settings import BRIDGE
 from ipc.nodestatus.node_ip import parse_node_ips, parse_socket_address
-from ipc.podresources.network_settings import BRIDGE
 from ipc.wire.cluster_settings import ClusterSettings, NetworkScope
 from supervisor.config.node_files import PKI_DIR, node_kubeconfig
 from supervisor.config.settings import Settings, SettingsError

@@ -14,7 +14,7 @@ import msgspec
 
 from ipc.eviction.thresholds import ThresholdError, parse_thresholds
 from ipc.kubecontainer.image_gc import policy_problem
-from ipc.podresources.network_settings import BRIDGE
+from ipc.network.network_settings import BRIDGE
 from supervisor.config.cluster_section import check_cluster_section
 from supervisor.config.server_section import check_server_section
 from supervisor.config.settings import DNS_NAME, Bytes, Seconds, Settings, SettingsError, yaml_name

@@ -23,8 +23,8 @@ from ipc.kubecontainer.image_gc import ImageGcPolicy, ImageGcScope
 from ipc.kubecontainer.log_rotate_policy import NO_ROTATION, LogRotatePolicy
 from ipc.log.setup import LogTarget
 from ipc.log.verbosity import MAX_AREAS, Verbosity, area_problem, level_named
+from ipc.network.network_settings import HOSTS_RESOLV_CONF
 from ipc.nodestatus.node_ip import node_ip_problem, socket_address_problem
-from ipc.podresources.network_settings import HOSTS_RESOLV_CONF
 from ipc.text.durations import format_duration, parse_duration
 from supervisor.config.cdi_specs import CDI_NAME
 from supervisor.config.sysctl_allowlist import pattern_problem

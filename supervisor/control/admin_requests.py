@@ -8,7 +8,6 @@ from typing import Any, assert_never
 import msgspec
 
 from ipc.eventloop.tasks import BackgroundTasks
-from ipc.kubecontainer.config_objects import ObjectKey, ObjectKind
 from ipc.messages.api_server import (
     AdminRequest,
     ApplyManifests,
@@ -31,6 +30,7 @@ from ipc.messages.api_server import (
     StopAgent,
     UncordonNode,
 )
+from ipc.podobjects.config_objects import ObjectKey, ObjectKind
 from supervisor.config.settings import SettingsError
 from supervisor.control.agent_control import AgentControl
 from supervisor.control.profiles import Profiles

@@ -7,7 +7,6 @@ import itertools
 import logging
 from collections.abc import Callable
 
-from ipc.kubecontainer.config_objects import ConfigObject, ObjectKey
 from ipc.log import message_ids, verbosity
 from ipc.log.message_ids import line_of_kind
 from ipc.log.verbosity import Verbosity
@@ -15,6 +14,7 @@ from ipc.messages.cluster import RatesChanged
 from ipc.messages.garbage_report import GarbageReport
 from ipc.messages.node_worker import SetLogRotation
 from ipc.messages.pod_worker import Freeze
+from ipc.podobjects.config_objects import ConfigObject, ObjectKey
 from ipc.shm.board import Board
 from supervisor.config.cluster_section import cluster_settings
 from supervisor.config.settings import Settings, SettingsError

@@ -13,8 +13,8 @@ from typing import Final, TypeGuard
 from ipc.eviction.observations import amount_of
 from ipc.eviction.signals import Signal
 from ipc.host.file_systems import MEMORY_FILE_SYSTEMS
+from ipc.network.network_settings import BRIDGE
 from ipc.nodestatus.node_ip import node_ip_on_host_problem, parse_node_ips
-from ipc.podresources.network_settings import BRIDGE
 from ipc.podresources.pod_cgroups import root_name, systemd_basename
 from supervisor.admission.node_devices import device_problems
 from supervisor.config.settings import Settings

@@ -6,9 +6,9 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Final
 
 from ipc.api.defaults import image_pull_policy
+from ipc.api.pod_containers import every_container
 from ipc.api.v1.pod import Pod
 from ipc.host.clock import Clock
-from ipc.kubecontainer.pod_containers import every_container
 from supervisor.admission.host_ports import host_ports
 from supervisor.admission.node_usage import NodeUsage
 from supervisor.admission.predicates import Admitted, admit

@@ -16,7 +16,7 @@ import msgspec
 from ipc.host.atomic_file import UntrustedFile
 from ipc.kubeconfig.client_tls import read_file
 from ipc.kubeconfig.decode import decode_kubeconfig
-from ipc.podresources.network_settings import BRIDGE
+from ipc.network.network_settings import BRIDGE
 from supervisor.config.cluster_section import kubernetes_service
 from supervisor.config.node_files import node_kubeconfig
 from supervisor.config.settings import Settings

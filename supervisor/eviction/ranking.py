@@ -16,7 +16,7 @@ from ipc.eviction.file_systems import Layout, Part, parts_that_count
 from ipc.eviction.signals import EPHEMERAL_STORAGE, INODES, MEMORY, PIDS, Signal, resource_of
 from ipc.eviction.usage import DiskUsage, PodUsage
 from ipc.podresources.pod_requests import pod_requests
-from ipc.podresources.priority import pod_priority
+from ipc.scheduling.priority import pod_priority
 
 UsageOf = Callable[[Pod], PodUsage | None]
 Key = Callable[[Pod], object]

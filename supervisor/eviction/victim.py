@@ -16,7 +16,7 @@ from ipc.eviction.observations import SignalObservations, thresholds_met
 from ipc.eviction.signals import resource_of
 from ipc.eviction.thresholds import Threshold
 from ipc.eviction.usage import PodUsage
-from ipc.podresources.priority import is_critical
+from ipc.scheduling.priority import is_critical
 from supervisor.eviction.messages import EvictionMessage, eviction_message
 from supervisor.eviction.ranking import rank
 

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import Any, Final, Protocol
+from typing import Final, Protocol
 
 import orjson
 
@@ -60,7 +60,7 @@ class Floor:
         finally:
             self._each(self._remove, tuple(self._made))
 
-    def _each(self, act: Any, of: Sequence[str]) -> None:
+    def _each(self, act: Callable[[str], None], of: Sequence[str]) -> None:
         with ThreadPoolExecutor(IN_FLIGHT) as pool:
             for _ in pool.map(act, of):
                 pass

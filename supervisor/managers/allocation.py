@@ -21,8 +21,8 @@ from ipc.podresources.allocation import (
     update_pod_from_allocation,
 )
 from ipc.podresources.devices import Allocated
-from ipc.podresources.priority import pod_priority
 from ipc.podresources.qos import compute_pod_qos
+from ipc.scheduling.priority import pod_priority
 from supervisor.state.resources_checkpoint import NONE, PodResources
 
 PENDING: Final = "PodResizePending"

@@ -13,7 +13,7 @@ from typing import Final
 import msgspec
 
 from ipc.api.v1.pod import Pod
-from ipc.podresources.priority import SYSTEM_CRITICAL_PRIORITY
+from ipc.scheduling.priority import SYSTEM_CRITICAL_PRIORITY
 from supervisor.config.settings import MAX_SHUTDOWN_GRACE_S, Settings, ShutdownGraceItem
 
 NODE_SHUTDOWN_REASON: Final = "Terminated"

@@ -13,10 +13,10 @@ from typing import Final
 import msgspec
 
 from ipc.host.clock import Instant
-from ipc.kubecontainer.cluster_values import ClusterValues
-from ipc.kubecontainer.config_objects import ConfigObjects
-from ipc.kubecontainer.pod_claims import PodClaim
 from ipc.messages.pod_worker import WorkType
+from ipc.podobjects.cluster_values import ClusterValues
+from ipc.podobjects.config_objects import ConfigObjects
+from ipc.podobjects.pod_claims import PodClaim
 from supervisor.managers.object_store import ObjectStore, PodObjects
 from supervisor.podworkers.pod_worker_state import PodWorkerState
 

@@ -15,8 +15,8 @@ from typing import Final
 
 import msgspec
 
+from ipc.api.pod_containers import find_container
 from ipc.api.v1.pod import Pod
-from ipc.kubecontainer.pod_containers import find_container
 from ipc.kubecontainer.pod_status import ContainerState, RuntimePodStatus
 from ipc.kubecontainer.probe_results import NO_PROBE_RESULTS, ProbeResult, ProbeResults, ProbeType, probes_of
 from ipc.messages.pod_worker import ContainersChanged, ProbePod, ProbeResultChanged, StopProbing, WorkType

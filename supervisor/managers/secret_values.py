@@ -11,8 +11,8 @@ from collections.abc import Iterable
 from typing import Final
 
 from ipc.api.v1.config_objects import Secret
-from ipc.kubecontainer.config_objects import ObjectKey
-from ipc.kubecontainer.redaction import MAX_VALUES_BYTES, Blocks, blocks_of, values_size
+from ipc.podobjects.config_objects import ObjectKey
+from ipc.podobjects.redaction import MAX_VALUES_BYTES, Blocks, blocks_of, values_size
 
 MAX_FORMER_BYTES: Final = 1 << 20
 """Most that replaced Secrets take together, values and a fixed cost each; the oldest go first."""

@@ -13,8 +13,8 @@ import msgspec
 
 from ipc.api.v1.meta import ObjectReference
 from ipc.api.v1.persistent_volume import PersistentVolume, PersistentVolumeClaim
-from ipc.kubecontainer.config_objects import ObjectKey, ObjectKind
-from ipc.kubecontainer.pod_claims import PodClaim
+from ipc.podobjects.config_objects import ObjectKey, ObjectKind
+from ipc.podobjects.pod_claims import PodClaim
 from supervisor.persistentvolume.binding import settle
 from supervisor.persistentvolume.shown import provisioned_volume, shown_claim, shown_volume
 from supervisor.persistentvolume.values import DELETE, Bindings, Documents, Unbound

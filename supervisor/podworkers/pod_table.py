@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 
 from ipc.api.v1.pod import Pod
-from ipc.kubecontainer.config_objects import ObjectKey, ObjectRef
+from ipc.podobjects.config_objects import ObjectKey, ObjectRef
 from supervisor.podworkers.board_rows import NO_ROW, RowAllocator
 from supervisor.podworkers.pod_worker_state import PodWorkerState
 from supervisor.podworkers.quiet_pods import QuietPods

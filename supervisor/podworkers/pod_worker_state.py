@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from ipc.api.v1.pod import Pod
-from ipc.kubecontainer.config_objects import ObjectRef, referenced_objects
 from ipc.kubecontainer.probe_results import probes_of
+from ipc.podobjects.config_objects import ObjectRef, referenced_objects
 from supervisor.podworkers.pod_lifecycle import PodLifecycle
 
 

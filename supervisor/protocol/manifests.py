@@ -10,7 +10,7 @@ import msgspec
 
 from ipc.api.v1.pod import Pod
 from ipc.host.clock import parse_rfc3339
-from ipc.kubecontainer.config_objects import ConfigObject, ObjectKey, object_key
+from ipc.podobjects.config_objects import ConfigObject, ObjectKey, object_key
 
 FILE_SOURCE = "file"
 """The manifest directory or single file (pkg/kubelet/types/pod_update.go, FileSource)."""

@@ -12,7 +12,6 @@ from collections.abc import Iterable
 import msgspec
 
 from ipc.api.v1.event import Event
-from ipc.kubecontainer.config_objects import ObjectKey
 from ipc.messages.api_server import (
     EventChanged,
     EventGone,
@@ -24,6 +23,7 @@ from ipc.messages.api_server import (
     PodChanged,
     PodGone,
 )
+from ipc.podobjects.config_objects import ObjectKey
 
 
 class Feed:

@@ -10,8 +10,8 @@ from ipc.api.v1.config_objects import ConfigMap, Secret
 from ipc.api.v1.meta import ObjectMeta
 from ipc.api.v1.persistent_volume import PersistentVolume, PersistentVolumeClaim
 from ipc.api.v1.scheduling import PriorityClass, RuntimeClass
-from ipc.kubecontainer.config_objects import ConfigObject, ObjectKind
 from ipc.messages.api_server import ObjectSummary
+from ipc.podobjects.config_objects import ConfigObject, ObjectKind
 from supervisor.protocol.manifests import DesiredObject
 
 MAX_SHOWN_KEYS: Final = 100

@@ -12,12 +12,12 @@ from collections.abc import Callable, Iterable, Mapping
 import msgspec
 
 from ipc.api.annotations import CONFIG_SEEN
+from ipc.api.pod_containers import every_container
 from ipc.api.v1.event import Event
 from ipc.api.v1.pod import Pod
 from ipc.api.v1.status import TERMINAL_PHASES, PodStatus
 from ipc.host.clock import Instant, rfc3339
 from ipc.kubecontainer.frozen import is_frozen
-from ipc.kubecontainer.pod_containers import every_container
 from ipc.kubecontainer.pod_failure import PodFailure
 from ipc.kubecontainer.pod_status import RuntimePodStatus, SandboxStatus
 from ipc.kubecontainer.probe_results import ProbeResults

@@ -10,7 +10,6 @@ import asyncio
 from typing import assert_never
 
 from ipc.api.annotations import API_SOURCE
-from ipc.kubecontainer.config_objects import ObjectKey, object_key
 from ipc.messages.cluster import (
     ObjectStated,
     ObjectWithdrawn,
@@ -19,6 +18,7 @@ from ipc.messages.cluster import (
     PodWithdrawn,
     ReferencesRead,
 )
+from ipc.podobjects.config_objects import ObjectKey, object_key
 from supervisor.protocol.manifests import ManifestObject, ManifestPod, SourceSnapshot
 
 ApiChange = PodStated | ReferencesRead | PodWithdrawn | PodsListed | ObjectStated | ObjectWithdrawn

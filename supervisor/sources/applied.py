@@ -25,9 +25,9 @@ from ipc.api.v1.pod import Pod
 from ipc.host.atomic_file import remove_durably, write_atomically
 from ipc.host.memory_directory import NotMemory, make_memory_directory
 from ipc.host.private_directories import make_private
-from ipc.kubecontainer.config_objects import ConfigObject, ObjectKey, ObjectKind
 from ipc.messages.api_server import ApplyVerb
 from ipc.patching.values import PatchError
+from ipc.podobjects.config_objects import ConfigObject, ObjectKey, ObjectKind
 from supervisor.protocol.manifests import (
     ManifestError,
     ManifestErrorKind,

@@ -10,8 +10,8 @@ from ipc.api.annotations import CONFIG_HASH
 from ipc.api.errors import FieldError, FieldErrors
 from ipc.api.v1.config_objects import Secret
 from ipc.api.v1.pod import Pod
-from ipc.kubecontainer.config_objects import ConfigObject
 from ipc.messages.api_server import ApplyVerb
+from ipc.podobjects.config_objects import ConfigObject
 from ipc.text.json_types import JsonObject
 from supervisor.protocol.manifests import ManifestError, ManifestErrorKind, ManifestObject, ManifestPod, error_about
 from supervisor.sources.objects.identity import LOCAL_ANNOTATIONS, Origin

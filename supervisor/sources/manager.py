@@ -22,9 +22,9 @@ from ipc.eventloop.burst import BurstGate
 from ipc.eventloop.tasks import BackgroundTasks, restarted, to_the_end
 from ipc.host.clock import Clock
 from ipc.host.memory_directory import NotMemory, make_memory_directory
-from ipc.kubecontainer.config_objects import ObjectKey
 from ipc.messages.api_server import Reply
 from ipc.patching.values import PatchError
+from ipc.podobjects.config_objects import ObjectKey
 from supervisor.config.settings import Settings
 from supervisor.config.shown_settings import shown_url
 from supervisor.protocol.events import KillPod

@@ -11,11 +11,11 @@ from collections.abc import Mapping, Sequence
 
 import msgspec
 
+from ipc.api.pod_containers import ContainerKind
 from ipc.api.v1.container import Container, ResourceRequirements
 from ipc.api.v1.pod import Pod
 from ipc.api.v1.status import ContainerState, ContainerStatus, ContainerUser
 from ipc.kubecontainer.initialized import has_any_active_regular_container_started, has_begun_behind
-from ipc.kubecontainer.pod_containers import ContainerKind
 from ipc.kubecontainer.pod_status import ContainerState as Observed
 from ipc.kubecontainer.pod_status import RuntimeContainerStatus, RuntimePodStatus
 from ipc.kubecontainer.probe_results import NO_PROBE_RESULTS, ProbeResult, ProbeResults

@@ -6,9 +6,9 @@ from typing import Final
 
 import msgspec
 
+from ipc.api.pod_containers import every_container
 from ipc.api.v1.pod import PodSpec
 from ipc.api.v1.status import TERMINAL_PHASES, ContainerState, ContainerStatus, PodStatus
-from ipc.kubecontainer.pod_containers import every_container
 from ipc.text.safe_text import clipped
 
 MAX_TERMINATION_MESSAGES_BYTES: Final = 12 * 1024

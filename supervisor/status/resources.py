@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import msgspec
 
+from ipc.api.pod_containers import ContainerKind
 from ipc.api.v1.base import ResourceList
 from ipc.api.v1.container import Container, ResourceRequirements
 from ipc.api.v1.pod import Pod
-from ipc.kubecontainer.pod_containers import ContainerKind
 from ipc.kubecontainer.pod_status import ContainerState, RuntimeContainerStatus, RuntimePodStatus
 from ipc.kubecontainer.resize import Actuated, resources_given, resources_now
 from ipc.podresources.allocation import update_pod_from_allocation, with_amounts_of

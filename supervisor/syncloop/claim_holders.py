@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from ipc.api.annotations import is_api_pod
-from ipc.kubecontainer.pod_claims import claim_name
 from ipc.messages.pod_worker import WorkType
+from ipc.podobjects.pod_claims import claim_name
 from supervisor.podworkers.pod_worker_state import PodWorkerState
 from supervisor.syncloop.parts import LoopParts
 

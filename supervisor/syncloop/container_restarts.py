@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections.abc import Container, Mapping
 from typing import Final
 
+from ipc.api.pod_containers import ContainerKind, every_container, find_container
 from ipc.api.v1.pod import Pod
 from ipc.host.clock import Instant
 from ipc.kubecontainer.frozen import is_frozen
-from ipc.kubecontainer.pod_containers import ContainerKind, every_container, find_container
 from ipc.kubecontainer.pod_status import ContainerState, RuntimePodStatus
 from ipc.kubecontainer.restart_policy import is_restartable_init
 from ipc.messages import event_reasons

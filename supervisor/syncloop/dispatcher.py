@@ -6,11 +6,11 @@ import msgspec
 
 from ipc.api.v1.status import TERMINAL_PHASES
 from ipc.host.clock import Instant
-from ipc.kubecontainer.config_objects import ConfigObjects
 from ipc.kubecontainer.pod_status import RuntimePodStatus
 from ipc.messages import event_reasons
 from ipc.messages.node_worker import Untrack
 from ipc.messages.pod_worker import Freeze, ObjectsRead, SyncPod, WorkType
+from ipc.podobjects.config_objects import ConfigObjects
 from supervisor.managers.object_delivery import ObjectDelivery
 from supervisor.managers.object_store import MAX_POD_BYTES, PodObjects
 from supervisor.podworkers.pod_cache import CacheEntry

@@ -15,7 +15,7 @@ import msgspec
 
 from ipc.host.clock import Instant
 from ipc.kubecontainer.pod_failure import PodFailure
-from ipc.podresources.priority import pod_priority
+from ipc.scheduling.priority import pod_priority
 from supervisor.admission.predicates import Rejected
 from supervisor.managers.node_shutdown import (
     NODE_SHUTDOWN_MESSAGE,

@@ -10,10 +10,10 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from ipc.host.clock import Instant
-from ipc.kubecontainer.cluster_values import NO_VALUES
 from ipc.messages.cluster import PodValuesStated
 from ipc.messages.node_worker import VolumeDeleted
 from ipc.messages.pod_worker import WorkType
+from ipc.podobjects.cluster_values import NO_VALUES
 from supervisor.podworkers.pod_worker_state import PodWorkerState
 from supervisor.protocol.events import BindingsRestored
 from supervisor.protocol.source_updates import ObjectsExpected, ObjectUpdate

@@ -7,11 +7,11 @@ import msgspec
 from ipc.api.v1.pod import Pod
 from ipc.eviction.signals import NodePressure
 from ipc.host.clock import Instant
-from ipc.kubecontainer.cluster_values import ClusterValues
 from ipc.messages import event_reasons
 from ipc.messages.cluster import NodeStated
 from ipc.messages.node_worker import RuntimeHealth
 from ipc.metrics import kubelet as metrics
+from ipc.podobjects.cluster_values import ClusterValues
 from ipc.podresources.node_resources import NodeResources
 from ipc.shm.metric_cells import METERS
 from supervisor.admission.node_usage import NodeUsage

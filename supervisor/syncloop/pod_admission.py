@@ -17,7 +17,7 @@ from ipc.host.clock import Instant
 from ipc.kubecontainer.pod_failure import PodFailure
 from ipc.messages import event_reasons
 from ipc.metrics import kubelet as metrics
-from ipc.podresources.priority import is_critical, pod_priority
+from ipc.scheduling.priority import is_critical, pod_priority
 from ipc.shm.metric_cells import METERS
 from supervisor.admission.node_usage import NodeUsage
 from supervisor.admission.predicates import (

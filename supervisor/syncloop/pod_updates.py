@@ -21,7 +21,7 @@ from ipc.messages import event_reasons
 from ipc.messages.node_worker import Relist
 from ipc.messages.pod_worker import WorkType
 from ipc.metrics import kubelet as metrics
-from ipc.podresources.priority import pod_priority
+from ipc.scheduling.priority import pod_priority
 from ipc.shm.metric_cells import METERS
 from supervisor.managers.node_shutdown import ShutdownGroup, drain_classes, group_by_priority
 from supervisor.podworkers.pod_worker_state import PodWorkerState

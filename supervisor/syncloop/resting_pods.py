@@ -10,7 +10,7 @@ from typing import Final
 
 from ipc.api.v1.pod import Pod
 from ipc.kubecontainer.pod_status import RuntimePodStatus
-from ipc.podresources.bandwidth import UNLIMITED, pod_bandwidth
+from ipc.network.bandwidth import UNLIMITED, pod_bandwidth
 from ipc.podresources.node_resources import NodeResources
 from ipc.podresources.pod_requests import EPHEMERAL_STORAGE
 from supervisor.podworkers.pod_lifecycle import PodLifecycle

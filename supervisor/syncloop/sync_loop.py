@@ -16,7 +16,6 @@ from typing import Final
 
 from ipc.api.v1.pod import Pod
 from ipc.host.clock import Instant
-from ipc.kubecontainer.config_objects import ConfigObject, ObjectKey
 from ipc.kubecontainer.pod_failure import EVICTED, PodFailure
 from ipc.kubecontainer.probe_results import ProbeResults
 from ipc.messages import event_reasons
@@ -35,6 +34,7 @@ from ipc.messages.pod_worker import ProbeResultChanged, ProbingStopped, SyncDone
 from ipc.messages.sync_error import SyncError
 from ipc.metrics import rootlet as metrics
 from ipc.nodestatus.node import NodeCondition
+from ipc.podobjects.config_objects import ConfigObject, ObjectKey
 from ipc.podresources.node_resources import NodeResources
 from ipc.shm.metric_cells import METERS
 from supervisor.admission.predicates import UNKNOWN_NODE

@@ -13,15 +13,15 @@ import msgspec
 from ipc.api.v1.persistent_volume import PersistentVolume
 from ipc.api.v1.scheduling import NodeSelector
 from ipc.host.clock import Instant, parse_rfc3339, rfc3339
-from ipc.kubecontainer.cluster_values import ClusterValues
-from ipc.kubecontainer.config_objects import ObjectKey, ObjectKind
-from ipc.kubecontainer.pod_claims import PodClaim, claim_name
 from ipc.messages import event_reasons
 from ipc.messages.base import EventReport
 from ipc.messages.event_reasons import EventReason
 from ipc.messages.node_worker import DeleteVolume, VolumeDeleted
 from ipc.messages.pod_worker import WorkType
-from ipc.podresources.node_affinity import selects_node
+from ipc.podobjects.cluster_values import ClusterValues
+from ipc.podobjects.config_objects import ObjectKey, ObjectKind
+from ipc.podobjects.pod_claims import PodClaim, claim_name
+from ipc.scheduling.node_affinity import selects_node
 from supervisor.admission.node_labels import node_labels
 from supervisor.persistentvolume.controller import PersistentVolumeController
 from supervisor.podworkers.pod_worker_state import PodWorkerState

@@ -21,6 +21,7 @@ from tests.bench.raw_pods import first_place, in_flight, make_pods, pods_of, rem
 from tests.fakes.ownership import ownership
 from tests.podman_service import PodmanService
 from workers.kubecontainer.naming import infra_name
+from workers.libpod.client import CallLimits
 from workers.podman import PodmanRuntime
 from workers.specgen.spec import container_spec, pod_spec
 from workers.sync.mutation_limiter import MutationLimiter
@@ -93,7 +94,7 @@ class Work:
 
     async def _start(self, shared: MutationSlots, number: int, pods: Sequence[Pod]) -> None:
         limiter = MutationLimiter(shared.member(number))
-        runtime = PodmanRuntime(self._socket, self._instance, max_mutations=SLOTS)
+        runtime = PodmanRuntime(self._socket, self._instance, limits=CallLimits(max_mutations=SLOTS))
         await asyncio.gather(*(self._start_pod(runtime, limiter, order, pod) for order, pod in enumerate(pods)))
         await runtime.close()
 

@@ -26,8 +26,7 @@ from workers.eviction.node_pressure import memory_used
 from workers.proc import cgroups
 from workers.proc.procfs import start_ticks
 from workers.stats.collector import Collector
-from workers.stats.files import Places
-from workers.stats.targets import ContainerTarget, PodTarget
+from workers.stats.targets import ContainerTarget, PodDirectories, PodTarget
 from workers.userns.unshare import Unshare
 
 pytestmark = [pytest.mark.bench, pytest.mark.timeout(600)]
@@ -126,8 +125,8 @@ def test_housekeeping_of_300_pods(pids: list[int], tmp_path: Path, monkeypatch: 
     if kind != "processes":
         make_cgroups(pods, own)
         monkeypatch.setattr(cgroups, "own_cgroup", lambda _, id: str(own / id))
-    places = Places(node_name="n", pods_dir=str(tmp_path / "pods"), pod_logs_dir=str(tmp_path))
-    collector, buffer = Collector(places, SystemClock(), Unshare(), agent_pid=0), StatisticsBuffer()
+    directories = PodDirectories(pods=str(tmp_path / "pods"), logs=str(tmp_path))
+    collector, buffer = Collector("n", directories, SystemClock(), Unshare(), agent_pid=0), StatisticsBuffer()
     costs = []
     for number in range(ROUNDS):
         if kind == "busy cgroups":
@@ -161,8 +160,9 @@ def test_memory_of_all_pods(pids: list[int], tmp_path: Path, count: int) -> None
     """One reading of allocatableMemory.available where no cgroup says it, as the node worker does it every ten seconds
     (`NodePressure._memory_of_pods`): a round of statistics, decoded and summed up."""
     pods = targets(pids, tmp_path, count)
-    places = Places(node_name="n", pods_dir=str(tmp_path / "pods"), pod_logs_dir=str(tmp_path))
-    collector, capacity = Collector(places, SystemClock(), Unshare(), agent_pid=0), StatisticsBuffer().capacity
+    directories = PodDirectories(pods=str(tmp_path / "pods"), logs=str(tmp_path))
+    collector = Collector("n", directories, SystemClock(), Unshare(), agent_pid=0)
+    capacity = StatisticsBuffer().capacity
     costs, used = [], 0
     for number in range(ROUNDS):
         began = thread_cpu()

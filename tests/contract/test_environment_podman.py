@@ -11,9 +11,9 @@ import pytest
 
 from ipc.api.v1.config_objects import ConfigMap, Secret
 from ipc.api.v1.container import Container
-from ipc.kubecontainer.config_objects import ConfigObjects
 from ipc.kubecontainer.pod_status import ContainerState
 from ipc.messages.pod_worker import SyncDone
+from ipc.podobjects.config_objects import ConfigObjects
 from ipc.podresources.node_resources import NodeResources
 from tests.contract.podman_host import POLITE, PodmanHost, errors
 from tests.podman_service import IMAGE, podman

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 import pytest
 
-from ipc.kubecontainer.registry_login import RegistryLogin
+from ipc.podobjects.registry_login import RegistryLogin
 from tests import registry
 from tests.podman_service import PodmanService, running_service
 from tests.registry import PASSWORD, USER, Proxy, Registry

@@ -7,19 +7,18 @@ from pathlib import Path
 from typing import Final
 
 import pytest
-import yaml
 
 from tests import registry
 from tests.e2e.agent import Agent
 from tests.e2e.cluster import Cluster
 from tests.e2e.conftest import NewAgent
+from tests.e2e.credential_provider import ANSWER, CONFIG, install_provider
 from tests.e2e.manifests import Json
 from tests.e2e.test_pull_secrets import gets_nothing, wanting
-from tests.registry import PASSWORD, USER, Registry
+from tests.registry import Registry
 
 pytestmark = [pytest.mark.e2e, pytest.mark.podman]
 
-V1: Final = "credentialprovider.kubelet.k8s.io/v1"
 AUDIENCE: Final = "registry.example"
 TEAM: Final = "registry.example/team"
 
@@ -28,30 +27,15 @@ TEAM: Final = "registry.example/team"
 def programs(closed_shop: Registry, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A directory with a provider that gives nothing without a token, its configuration, and what it was ``asked``."""
     directory = tmp_path_factory.mktemp("providers")
-    answer = {
-        "kind": "CredentialProviderResponse",
-        "apiVersion": V1,
-        "cacheKeyType": "Registry",
-        "auth": {closed_shop.address: {"username": USER, "password": PASSWORD}},
+    script = f"tee -a {directory}/asked | grep -q serviceAccountToken && cat {directory}/{ANSWER}"
+    token = {
+        "serviceAccountTokenAudience": AUDIENCE,
+        "requireServiceAccount": True,
+        "cacheType": "ServiceAccount",
+        "requiredServiceAccountAnnotationKeys": [TEAM],
     }
-    (directory / "answer").write_text(json.dumps(answer))
-    program = directory / "shop-login"
-    program.write_text(f"#!/bin/sh\ntee -a {directory}/asked | grep -q serviceAccountToken && cat {directory}/answer\n")
-    program.chmod(0o700)
-    stated = {
-        "name": program.name,
-        "apiVersion": V1,
-        "matchImages": [closed_shop.address],
-        "defaultCacheDuration": "1h",
-        "tokenAttributes": {
-            "serviceAccountTokenAudience": AUDIENCE,
-            "requireServiceAccount": True,
-            "cacheType": "ServiceAccount",
-            "requiredServiceAccountAnnotationKeys": [TEAM],
-        },
-    }
-    config = {"apiVersion": "kubelet.config.k8s.io/v1", "kind": "CredentialProviderConfig", "providers": [stated]}
-    (directory / "config.yaml").write_text(yaml.safe_dump(config))
+    shop = closed_shop.address
+    install_provider(directory, shop, script, cache_key_type="Registry", images=shop, tokenAttributes=token)
     return directory
 
 
@@ -65,7 +49,7 @@ def node(
 ) -> Agent:
     """A node whose user has no login for the registry."""
     made = new_shared_agent(
-        imageCredentialProviderConfig=str(programs / "config.yaml"), imageCredentialProviderBinDir=str(programs)
+        imageCredentialProviderConfig=str(programs / CONFIG), imageCredentialProviderBinDir=str(programs)
     )
     made.environment |= registry.registries_conf(tmp_path_factory.mktemp("podman-env"), closed_shop.address)
     cluster.join(made, tmp_path_factory.mktemp("kubeconfig"))

@@ -6,43 +6,31 @@ import json
 from pathlib import Path
 
 import pytest
-import yaml
 
 from tests import registry
 from tests.e2e.agent import Agent
 from tests.e2e.conftest import NewAgent
+from tests.e2e.credential_provider import ANSWER, CONFIG, install_provider
 from tests.e2e.test_pull_secrets import WRONG_PASSWORD, gets_nothing, pull_secret, wanting
-from tests.registry import PASSWORD, USER, Registry
+from tests.registry import PASSWORD, Registry
 
 pytestmark = [pytest.mark.e2e, pytest.mark.podman]
-
-V1 = "credentialprovider.kubelet.k8s.io/v1"
 
 
 @pytest.fixture(scope="module")
 def programs(closed_shop: Registry, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A directory with a provider, its configuration, and ``asked``, where it keeps what it was asked."""
     directory = tmp_path_factory.mktemp("providers")
-    answer = {
-        "kind": "CredentialProviderResponse",
-        "apiVersion": V1,
-        "cacheKeyType": "Image",
-        "auth": {closed_shop.address: {"username": USER, "password": PASSWORD}},
-    }
-    (directory / "answer").write_text(json.dumps(answer))
-    program = directory / "shop-login"
-    program.write_text(f'#!/bin/sh\ncat >> {directory}/asked\ntest "$1" = get || exit 1\ncat "$ANSWER"\n')
-    program.chmod(0o700)
-    stated = {
-        "name": program.name,
-        "apiVersion": V1,
-        "matchImages": [f"{closed_shop.address}/known"],
-        "defaultCacheDuration": "1h",
-        "args": ["get"],
-        "env": [{"name": "ANSWER", "value": str(directory / "answer")}],
-    }
-    config = {"apiVersion": "kubelet.config.k8s.io/v1", "kind": "CredentialProviderConfig", "providers": [stated]}
-    (directory / "config.yaml").write_text(yaml.safe_dump(config))
+    script = f'cat >> {directory}/asked\ntest "$1" = get || exit 1\ncat "$ANSWER"'
+    install_provider(
+        directory,
+        closed_shop.address,
+        script,
+        cache_key_type="Image",
+        images=f"{closed_shop.address}/known",
+        args=["get"],
+        env=[{"name": "ANSWER", "value": str(directory / ANSWER)}],
+    )
     return directory
 
 
@@ -52,7 +40,7 @@ def agent(
 ) -> Agent:
     """An agent whose user has no login for the registry."""
     made = new_shared_agent(
-        imageCredentialProviderConfig=str(programs / "config.yaml"), imageCredentialProviderBinDir=str(programs)
+        imageCredentialProviderConfig=str(programs / CONFIG), imageCredentialProviderBinDir=str(programs)
     )
     made.environment |= registry.registries_conf(tmp_path_factory.mktemp("podman-env"), closed_shop.address)
     made.start()
@@ -88,10 +76,8 @@ def test_nobody_tells_the_passwords(agent: Agent) -> None:
 
 
 def test_an_agent_whose_provider_is_not_there_does_not_start(new_agent: NewAgent, tmp_path: Path) -> None:
-    (tmp_path / "config.yaml").write_text("kind: CredentialProviderConfig\napiVersion: kubelet.config.k8s.io/v1\n")
-    agent = new_agent(
-        imageCredentialProviderConfig=str(tmp_path / "config.yaml"), imageCredentialProviderBinDir=str(tmp_path)
-    )
+    (tmp_path / CONFIG).write_text("kind: CredentialProviderConfig\napiVersion: kubelet.config.k8s.io/v1\n")
+    agent = new_agent(imageCredentialProviderConfig=str(tmp_path / CONFIG), imageCredentialProviderBinDir=str(tmp_path))
     agent.respawn()
     assert agent.wait_end() == 2
     assert "providers: at least 1 item in plugins is required" in agent.log_text()

@@ -35,7 +35,7 @@ from tests.fakes.podman import KILLED, FakeContainer, FakePod, Program
 from workers.kubecontainer import labels
 from workers.kubecontainer.image_service import ImageInfo
 from workers.kubecontainer.runtime import ErrorKind, RuntimeCallError, RuntimeEvent, VolumeInfo
-from workers.kubecontainer.signal_names import signal_number
+from workers.proc.signal_names import signal_number
 
 API_VERSION: Final = "4.3.1"
 IMAGE: Final = "localhost/rootlet-demo:latest"

@@ -20,7 +20,7 @@ from typing import Any, NoReturn
 import msgspec
 
 from ipc.host.clock import Clock
-from ipc.kubecontainer.registry_login import RegistryLogin
+from ipc.podobjects.registry_login import RegistryLogin
 from ipc.podresources.cgroup_config import NO_LIMIT, CgroupConfig
 from workers.kubecontainer import labels
 from workers.kubecontainer.image_service import ImageInfo, ImageUsage, ListedImage
@@ -36,7 +36,7 @@ from workers.kubecontainer.runtime import (
     SpecDict,
     VolumeInfo,
 )
-from workers.kubecontainer.signal_names import signal_name
+from workers.proc.signal_names import signal_name
 
 PAUSE_IMAGE = "localhost/podman-pause:fake"
 NAME = re.compile(r"[a-zA-Z0-9][a-zA-Z0-9_.-]*")

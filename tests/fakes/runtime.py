@@ -17,12 +17,11 @@ from typing import Any, TypeVar
 import msgspec
 
 from ipc.host.id_ranges import IdRange, IdRanges
-from ipc.kubecontainer.registry_login import RegistryLogin
+from ipc.podobjects.registry_login import RegistryLogin
 from ipc.podresources.cgroup_config import CgroupConfig
 from tests.fakes.podman import KILLED, FakeContainer, FakePod, FakePodman, refuse, start_ticks
 from tests.fakes.slices import FakeSlices
 from workers.kubecontainer import labels
-from workers.kubecontainer.cgroup_reading import CgroupReading
 from workers.kubecontainer.image_service import ImageInfo, ImageStamp, ImageUsage, ImageUser, ListedImage
 from workers.kubecontainer.runtime import (
     CallCounts,
@@ -41,7 +40,8 @@ from workers.kubecontainer.runtime import (
     SpecDict,
     VolumeInfo,
 )
-from workers.kubecontainer.signal_names import signal_number
+from workers.kubecontainer.slices import CgroupReading
+from workers.proc.signal_names import signal_number
 
 VERSION = "4.3.1"
 ID_RANGES = IdRanges(users=(IdRange(0, 65537),), groups=(IdRange(0, 65537),))

@@ -8,7 +8,7 @@ from typing import Any
 from ipc.podresources.cgroup_config import CgroupConfig
 from ipc.podresources.pod_cgroups import POD_PREFIX, parse_slice
 from tests.fakes.podman import FakePodman
-from workers.kubecontainer.cgroup_reading import CgroupReading
+from workers.kubecontainer.slices import CgroupReading
 
 Call = Callable[[str, Callable[[], None]], Awaitable[Any]]
 """Carries out a verb, or fails it."""

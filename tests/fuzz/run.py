@@ -7,9 +7,9 @@ from pathlib import Path
 
 from ipc.api.v1.config_objects import ConfigMap, Secret
 from ipc.api.v1.pod import Pod
-from ipc.kubecontainer.config_objects import ConfigObjects
 from ipc.messages.pod_worker import SyncDone, WorkType
 from ipc.messages.sync_error import SyncError
+from ipc.podobjects.config_objects import ConfigObjects
 from supervisor.admission.node_usage import NodeUsage
 from supervisor.admission.predicates import Admitted, admit
 from supervisor.config.settings import Settings

@@ -11,14 +11,13 @@ from typing import Any, Literal
 
 import msgspec
 
+from ipc.api.pod_containers import ContainerKind
 from ipc.api.v1.container import Container, ContainerPort
 from ipc.api.v1.meta import ObjectMeta
 from ipc.api.v1.pod import Pod, PodSpec
 from ipc.api.v1.volume import EmptyDirVolumeSource, Volume
 from ipc.host.clock import Instant
-from ipc.kubecontainer.config_objects import ConfigObject, object_key
 from ipc.kubecontainer.hashing import container_hash, sandbox_hash
-from ipc.kubecontainer.pod_containers import ContainerKind
 from ipc.kubecontainer.pod_status import (
     ContainerState,
     RuntimeContainerStatus,
@@ -69,6 +68,7 @@ from ipc.messages.pod_worker import (
     SyncResult,
 )
 from ipc.messages.sync_error import SyncError
+from ipc.podobjects.config_objects import ConfigObject, object_key
 from ipc.podresources.node_resources import NodeResources
 from ipc.shm.board import pod_digest
 from supervisor.admission.predicates import UNKNOWN_NODE

@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from workers.kubecontainer.runtime import RuntimeCallError
+from workers.libpod.client import CallLimits
 from workers.podman import PodmanRuntime
 
 OK = b"HTTP/1.1 200 OK\r\nLibpod-API-Version: 4.3.1\r\nContent-Length: 2\r\n\r\nOK"
@@ -73,7 +74,7 @@ def read_request(connection: socket.socket) -> str:
 
 @contextlib.asynccontextmanager
 async def client(path: Path, request_timeout_s: float = 5.0) -> AsyncIterator[PodmanRuntime]:
-    runtime = PodmanRuntime(str(path), "one", request_timeout_s=request_timeout_s)
+    runtime = PodmanRuntime(str(path), "one", limits=CallLimits(request_timeout_s=request_timeout_s))
     try:
         yield runtime
     finally:

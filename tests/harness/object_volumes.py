@@ -12,7 +12,7 @@ import pytest
 from ipc.api.v1.config_objects import ConfigMap, Secret
 from ipc.api.v1.pod import Pod
 from ipc.api.v1.volume import Volume
-from ipc.kubecontainer.config_objects import ConfigObjects
+from ipc.podobjects.config_objects import ConfigObjects
 from tests.fakes.clock import simulate
 from tests.harness.pods import UID, pod
 from tests.harness.sync import FakeHost

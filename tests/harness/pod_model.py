@@ -13,10 +13,10 @@ from dataclasses import dataclass, field
 
 import msgspec
 
+from ipc.api.pod_containers import find_container
 from ipc.api.v1.container import Container
 from ipc.api.v1.pod import Pod
 from ipc.kubecontainer.hashing import hash_in
-from ipc.kubecontainer.pod_containers import find_container
 from ipc.kubecontainer.pod_status import ContainerState, RuntimeContainerStatus, RuntimePodStatus, SandboxState
 from ipc.kubecontainer.restart_policy import (
     is_restartable_init,

@@ -6,11 +6,11 @@ from typing import Any
 
 import msgspec
 
+from ipc.api.pod_containers import find_container
 from ipc.api.v1.container import Container
 from ipc.api.v1.meta import ObjectMeta
 from ipc.api.v1.pod import Pod, PodSpec
 from ipc.kubecontainer.hashing import container_hash, sandbox_hash
-from ipc.kubecontainer.pod_containers import find_container
 from ipc.kubecontainer.pod_status import (
     ContainerState,
     RuntimeContainerStatus,

@@ -31,7 +31,6 @@ from workers.images.manager import ImageManager
 from workers.images.pull_records import PullRecords
 from workers.kubecontainer import labels
 from workers.kubecontainer.convert import container_state, pod_status
-from workers.kubecontainer.pod_snapshot import PodSnapshot
 from workers.kubecontainer.runtime import Runtime, SpecDict
 from workers.kuberuntime.container_config import PodInputs
 from workers.kuberuntime.container_images import PodImages
@@ -45,6 +44,7 @@ from workers.logs.termination_message import read_termination_message, with_term
 from workers.pod_worker import answer
 from workers.podhttp.pod_network import Dialer
 from workers.sync.mutation_limiter import MutationLimiter, OwnSlots
+from workers.sync.pod_snapshot import PodSnapshot
 from workers.sync.record import SyncRecord
 from workers.sync.removal_gate import RemovalGate
 from workers.sync.run import PodRef, SyncRun, SyncServices

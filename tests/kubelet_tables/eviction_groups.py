@@ -21,7 +21,7 @@ from ipc.eviction.thresholds import (
 )
 from ipc.eviction.usage import ContainerUsage, DiskUsage, PodUsage
 from ipc.host.clock import parse_rfc3339
-from ipc.podresources.priority import pod_priority
+from ipc.scheduling.priority import pod_priority
 from supervisor.admission.pressure import pressure_problem
 from supervisor.eviction import ranking
 from supervisor.eviction.messages import eviction_message

@@ -12,7 +12,7 @@ from ipc.api.v1.container import Container, ResourceRequirements
 from ipc.api.v1.meta import ObjectMeta
 from ipc.api.v1.pod import Pod, PodSpec
 from ipc.api.v1.status import PodCondition
-from ipc.api.validation.resize import validate_pod_resize
+from ipc.api.validation.pods.resize import validate_pod_resize
 from ipc.kubecontainer.pod_status import (
     ContainerState,
     RuntimeContainerStatus,

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Final
 
 from ipc.api.v1.pod import Pod
-from ipc.podresources.priority import pod_priority
+from ipc.scheduling.priority import pod_priority
 from supervisor.config.settings import ShutdownGraceItem
 from supervisor.managers.node_shutdown import by_two_periods, grace_in_group, group_by_priority
 from tests.kubelet_tables.later import Later, Result

@@ -8,9 +8,9 @@ from typing import Any, Final
 from msgspec import to_builtins
 from msgspec.structs import replace
 
+from ipc.api.pod_containers import ContainerKind
 from ipc.api.v1.container import Container
 from ipc.api.v1.status import ContainerStatus, PodCondition, PodStatus
-from ipc.kubecontainer.pod_containers import ContainerKind
 from ipc.podresources.qos import compute_pod_qos
 from supervisor.podworkers.pod_lifecycle import effective_grace_period
 from supervisor.status import conditions

@@ -7,12 +7,12 @@ from typing import Any, Final, TypeVar
 
 import msgspec
 
+from ipc.api.pod_containers import every_container
 from ipc.api.v1.container import ResourceRequirements
 from ipc.api.v1.meta import ObjectMeta
 from ipc.api.v1.pod import Pod, PodSpec
 from ipc.host import clock
 from ipc.kubecontainer.hashing import container_hash, sandbox_hash
-from ipc.kubecontainer.pod_containers import every_container
 from ipc.kubecontainer.pod_status import (
     ContainerState,
     RuntimeContainerStatus,

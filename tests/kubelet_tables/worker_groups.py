@@ -8,6 +8,7 @@ from typing import Any, Final
 
 from msgspec import json, structs, to_builtins
 
+from ipc.api.pod_containers import ContainerKind, every_container
 from ipc.api.v1.container import Container
 from ipc.api.v1.meta import ObjectMeta
 from ipc.api.v1.pod import HostAlias, Pod, PodSpec
@@ -15,7 +16,6 @@ from ipc.api.v1.security import PodSecurityContext, Sysctl
 from ipc.api.v1.status import ContainerStatus
 from ipc.kubecontainer.hashing import container_hash
 from ipc.kubecontainer.initialized import has_any_active_regular_container_started, has_any_regular_container_started
-from ipc.kubecontainer.pod_containers import ContainerKind, every_container
 from ipc.kubecontainer.restart_policy import (
     all_containers_could_restart,
     container_should_restart,

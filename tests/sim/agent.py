@@ -15,7 +15,6 @@ import msgspec
 from ipc.api.v1.config_objects import ConfigMap
 from ipc.api.v1.pod import Pod
 from ipc.host.eviction_marks import evicted
-from ipc.kubecontainer.config_objects import ObjectKey, object_key
 from ipc.kubecontainer.pod_failure import EVICTED, decode_failure
 from ipc.kubecontainer.probe_results import ProbeResults
 from ipc.messages.api_server import FeedSynced, PodChanged, PodGone
@@ -45,6 +44,7 @@ from ipc.messages.pod_worker import (
     SyncDone,
     SyncPod,
 )
+from ipc.podobjects.config_objects import ObjectKey, object_key
 from ipc.shm.board import Board
 from supervisor.control.shutdown_control import ShutdownControl
 from supervisor.podworkers import board_views

@@ -21,9 +21,9 @@ from ipc.api.v1.volume import (
     Volume,
     VolumeResourceRequirements,
 )
-from ipc.kubecontainer.config_objects import ObjectKey, object_key
 from ipc.messages.node_worker import DeleteVolume
 from ipc.messages.pod_worker import SyncPod, WorkType
+from ipc.podobjects.config_objects import ObjectKey, object_key
 from supervisor.persistentvolume.values import DELETE, RETAIN
 from supervisor.state.volume_bindings import Binding, VolumePhase
 from tests.fakes.podman import FakeContainer

@@ -27,7 +27,7 @@ import msgspec
 
 from ipc.api.v1.container import Container
 from ipc.api.v1.pod import Pod, PodSpec
-from ipc.kubecontainer.registry_login import RegistryLogin
+from ipc.podobjects.registry_login import RegistryLogin
 from supervisor.config.settings import Seconds, Settings
 from tests.fakes.clock import SimClock
 from tests.fakes.podman import FakeContainer, Program

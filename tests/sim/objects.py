@@ -13,9 +13,9 @@ from ipc.api.v1.container import Container
 from ipc.api.v1.env import ConfigMapEnvSource, EnvFromSource
 from ipc.api.v1.meta import ObjectMeta
 from ipc.api.v1.pod import Pod
-from ipc.kubecontainer.config_objects import ConfigObjects, ObjectKind, referenced_objects
 from ipc.messages.api_server import PodChanged
 from ipc.messages.pod_worker import SyncPod, WorkType
+from ipc.podobjects.config_objects import ConfigObjects, ObjectKind, referenced_objects
 from tests.sim.watch import TERMINAL
 
 NEEDED: Final = "needed"

@@ -18,7 +18,7 @@ from ipc.host.clock import Clock
 from ipc.messages.node_worker import CollectImages, ImagesCollected, NodeObserved, ObserveNode
 from ipc.messages.pod_worker import SyncPod, WorkType
 from ipc.nodestatus.node import NodeCondition
-from ipc.podresources.priority import SYSTEM_CRITICAL_PRIORITY, is_critical
+from ipc.scheduling.priority import SYSTEM_CRITICAL_PRIORITY, is_critical
 from supervisor.config.settings import Seconds, Settings
 from tests.sim.host import CAPACITY, MIB, VOLUME, SimHost, Taken
 from tests.sim.pods import PRESENT

@@ -8,9 +8,9 @@ from typing import Final, TypeVar
 
 import msgspec
 
+from ipc.api.pod_containers import find_container
 from ipc.api.v1.container import Container, ContainerResizePolicy, ResourceRequirements
 from ipc.api.v1.pod import Pod
-from ipc.kubecontainer.pod_containers import find_container
 from ipc.messages.api_server import PodChanged
 from ipc.messages.base import EventReport
 from ipc.podresources.node_resources import NodeResources, PodCgroups

@@ -12,8 +12,8 @@ from typing import Final, Protocol, TypeVar
 import msgspec
 
 from ipc.host.clock import Clock
-from ipc.kubecontainer.registry_login import RegistryLogin
 from ipc.messages.pod_worker import SyncPod
+from ipc.podobjects.registry_login import RegistryLogin
 from ipc.podresources.cgroup_config import CgroupConfig
 from tests.fakes.podman import KILLED, RUNNING, FakeContainer, FakePodman, Program
 from tests.fakes.runtime import FakeRuntime, Flavour

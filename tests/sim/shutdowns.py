@@ -12,7 +12,7 @@ import msgspec
 from ipc.api.v1.pod import Pod
 from ipc.host.clock import Clock
 from ipc.messages.pod_worker import SyncPod, WorkType
-from ipc.podresources.priority import SYSTEM_CRITICAL_PRIORITY, pod_priority
+from ipc.scheduling.priority import SYSTEM_CRITICAL_PRIORITY, pod_priority
 from supervisor.config.settings import Settings, ShutdownGraceItem
 from supervisor.managers.node_shutdown import NODE_SHUTDOWN_REASON
 from supervisor.protocol.commands import ShutdownChanged

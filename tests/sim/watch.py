@@ -8,11 +8,11 @@ from typing import Final
 
 import msgspec
 
+from ipc.api.pod_containers import every_container
 from ipc.api.v1.container import Container
 from ipc.api.v1.pod import Pod
 from ipc.api.v1.status import ContainerStatus
 from ipc.host.clock import Clock
-from ipc.kubecontainer.pod_containers import every_container
 from ipc.kubecontainer.pod_status import RuntimePodStatus
 from ipc.kubecontainer.probe_results import ProbeResult, ProbeType
 from ipc.kubecontainer.restart_policy import is_restartable_init
@@ -29,7 +29,7 @@ from tests.sim.watch_probes import ProbeWatch
 from workers.compute.crash_loop_backoff import CRASH_LOOP_RESET_S
 from workers.compute.kill_spec import ALIVE
 from workers.kubecontainer import labels
-from workers.kubecontainer.pod_row import read_view
+from workers.sync.pod_row import read_view
 
 MAKING: Final = frozenset({"create_pod", "create_container", "start_container"})
 TERMINAL: Final = frozenset({"Succeeded", "Failed"})

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
+from ipc.api.pod_containers import ContainerKind, every_container
 from ipc.api.v1.container import Container
 from ipc.api.v1.status import ContainerStatus
-from ipc.kubecontainer.pod_containers import ContainerKind, every_container
 from ipc.kubecontainer.probe_results import ProbeResult, ProbeResults, ProbeType, probes_of
 from ipc.kubecontainer.restart_policy import is_restartable_init
 from ipc.messages.api_server import PodChanged

@@ -1,5 +1,5 @@
 """Reads the source: a docstring or comment begins with the name of its subject or with a verb, not with a pronoun or
-with "Of".
+with "Of", and what it names in backquotes exists.
 
 A string that is a statement is a docstring: of a module, class or function, or of the attribute above it.
 """
@@ -16,6 +16,8 @@ from typing import Final
 
 import pytest
 
+from tests.docs.reference.settings import every_setting
+
 ROOT: Final = Path(__file__).parents[2]
 PACKAGES: Final = ("ipc", "supervisor", "workers")
 PRONOUNS: Final = (
@@ -24,6 +26,7 @@ PRONOUNS: Final = (
     "Of",
     r"The same(?=[.,]| (?:after|again|as|by|for|from|in|of|once|to|while|with|without)\b)",
 )
+_DOTTED: Final = re.compile(r"`((?:ipc|supervisor|workers)(?:\.\w+)+)`")
 _PRONOUN: Final = re.compile(rf"#?\s*(?:{'|'.join(PRONOUNS)})\b")
 _PRONOUN_IN_COMMENT: Final = re.compile(rf"#\s*(?:{'|'.join(PRONOUNS)})\b")
 
@@ -36,6 +39,37 @@ def test_docstrings_and_comments_name_their_subject(package: str) -> None:
         for line, text in (*begun_with_pronoun(ast.parse(source)), *comments_begun_with_pronoun(source))
     }
     assert found == set()
+
+
+@pytest.mark.parametrize("package", PACKAGES)
+def test_what_is_named_in_backquotes_exists(package: str) -> None:
+    settings = {setting.name for setting in every_setting()}
+    found = {
+        f"{path}: {name}" for path, source in _modules(package) for name in lost_names(source) if name not in settings
+    }
+    assert found == set()
+
+
+def lost_names(source: str) -> Iterator[str]:
+    """Dotted names in backquotes of no module, class, function or constant of ours."""
+    for name in _DOTTED.findall(source):
+        parts = name.split(".")
+        lengths = range(len(parts), 0, -1)
+        files = ((n, file) for n in lengths for file in (_module_file(parts[:n]),) if file is not None)
+        length, file = next(files, (0, Path("/dev/null")))
+        text = file.read_text()
+        if not length or any(not re.search(rf"\b{part}\b", text) for part in parts[length:]):
+            yield name
+
+
+def _module_file(parts: list[str]) -> Path | None:
+    path = ROOT.joinpath(*parts)
+    return next((file for file in (path.with_suffix(".py"), path / "__init__.py") if file.is_file()), None)
+
+
+def test_a_name_that_is_lost_is_found() -> None:
+    source = "`workers.libpod.client.LibpodClient`, `ipc.wire`, `workers.volumes.inside`, `ipc.wire.boot.Nobody`"
+    assert list(lost_names(source)) == ["workers.volumes.inside", "ipc.wire.boot.Nobody"]
 
 
 @pytest.mark.parametrize("package", PACKAGES)

@@ -36,15 +36,15 @@ from ipc.api.v1.env import EnvVar
 from ipc.api.v1.probe import HTTPGetAction
 from ipc.api.v1.projected import ClusterTrustBundleProjection
 from ipc.api.validation import names
-from ipc.api.validation.pod import validate_pod
+from ipc.api.validation.pods.pod import validate_pod
 from ipc.host import clock, network_addresses
 from ipc.kubeconfig.bootstrap_token import is_signed, parse_token
-from ipc.kubecontainer.redaction import blocks_of, redacted
 from ipc.log.verbosity import area_problem
-from ipc.podresources import node_affinity
-from ipc.podresources.bandwidth import bandwidth_problem
+from ipc.network.bandwidth import bandwidth_problem
+from ipc.network.pod_ips import sort_pod_ips
+from ipc.podobjects.redaction import blocks_of, redacted
 from ipc.podresources.pod_cgroups import uid_in_name
-from ipc.podresources.pod_ips import sort_pod_ips
+from ipc.scheduling import node_affinity
 from ipc.text import durations
 from ipc.text.gofmt import quoted
 from ipc.text.ip_address import without_leading_zeros
@@ -72,7 +72,6 @@ from workers.kubeclient.retry import retry_after_s
 from workers.kubeclient.watch_frames import WatchFormatError, WatchFrames
 from workers.kubecontainer import labels
 from workers.kubecontainer.image_reference import parse_image_reference
-from workers.kubecontainer.signal_names import signal_name, signal_number
 from workers.libpod import decode_images, failures
 from workers.logs import cri_format
 from workers.network import dns
@@ -81,6 +80,7 @@ from workers.podhttp.request import redirected, request_of
 from workers.prober.exec import expanded_command
 from workers.prober.grpc import decode_status
 from workers.prober.grpc_call import _Answer
+from workers.proc.signal_names import signal_name, signal_number
 from workers.spdy.connection import Connection
 from workers.spdy.frames import SynStream
 from workers.specgen.container_user import parse_image_user
@@ -423,12 +423,12 @@ PARSERS: Final[Mapping[str, Parser]] = {
         "supervisor/cli/printers/yaml_keys.py", lambda text: in_order([f"a{text}2", f"a{text}10"]), NAMES | DIGITS
     ),
     "texts without Secrets": Parser(
-        "ipc/kubecontainer/redaction.py",
+        "ipc/podobjects/redaction.py",
         lambda text: redacted(text, SECRETS),
         NAMES | repeated("hunter2", "hunter", "\\x68", "\\u0068", "%68", "\n", "aHVudGVy"),
     ),
     "Secrets to be known by": Parser(
-        "ipc/kubecontainer/redaction.py",
+        "ipc/podobjects/redaction.py",
         lambda text: blocks_of(Secret(data={"key": text.encode(errors="replace")})),
         NAMES | repeated("hunter2"),
     ),
@@ -443,9 +443,9 @@ PARSERS: Final[Mapping[str, Parser]] = {
     "images": Parser("workers/kubecontainer/image_reference.py", parse_image_reference, IMAGES),
     "images, in the API": Parser("ipc/api/image.py", parse_image_name, IMAGES),
     "users of images": Parser("workers/specgen/container_user.py", parse_image_user, NAMES | DIGITS),
-    "signals": Parser("workers/kubecontainer/signal_names.py", signal_name, NAMES | DIGITS),
+    "signals": Parser("workers/proc/signal_names.py", signal_name, NAMES | DIGITS),
     "signals of manifests": Parser(
-        "workers/kubecontainer/signal_names.py", signal_number, DIGITS | repeated("9", "+", before="SIGRTMIN+")
+        "workers/proc/signal_names.py", signal_number, DIGITS | repeated("9", "+", before="SIGRTMIN+")
     ),
     "label selectors": Parser("workers/api_server/store/selectors.py", selectors.parse_label_selector, SELECTORS, 60),
     "field terms": Parser(
@@ -468,7 +468,7 @@ PARSERS: Final[Mapping[str, Parser]] = {
     "numbers of queries": Parser(
         "workers/api_server/core/query.py", lambda text: query.integer({"a": text}, "a"), DIGITS
     ),
-    "pod addresses": Parser("ipc/podresources/pod_ips.py", lambda text: sort_pod_ips([text]), ADDRESSES),
+    "pod addresses": Parser("ipc/network/pod_ips.py", lambda text: sort_pod_ips([text]), ADDRESSES),
     "leading zeros": Parser(
         "ipc/text/ip_address.py",
         without_leading_zeros,
@@ -492,7 +492,7 @@ PARSERS: Final[Mapping[str, Parser]] = {
     "areas of the log": Parser("ipc/log/verbosity.py", area_problem, NAMES | URLS),
     "durations": Parser("ipc/text/durations.py", durations.parse_duration, DURATIONS),
     "quantities": Parser("ipc/api/quantity.py", parse_quantity, QUANTITIES),
-    "rates": Parser("ipc/podresources/bandwidth.py", bandwidth_problem, QUANTITIES),
+    "rates": Parser("ipc/network/bandwidth.py", bandwidth_problem, QUANTITIES),
     "times": Parser("ipc/host/clock.py", clock.parse_rfc3339, TIMES_OF_DAY),
     "Go's quotes": Parser("ipc/text/gofmt.py", quoted, ERRORS),
     "errors of manifests": Parser(
@@ -531,11 +531,11 @@ PARSERS: Final[Mapping[str, Parser]] = {
         "supervisor/sources/documents/scalars.py", lambda text: read_documents(text.encode()), YAML | DIGITS
     ),
     "JSON": Parser("supervisor/sources/documents/json_text.py", lambda text: read_documents(text.encode()), JSON),
-    "texts of manifests": Parser("ipc/api/validation/env.py", in_manifest, NAMES | FIELD_PATHS | DIGITS),
+    "texts of manifests": Parser("ipc/api/validation/pods/env.py", in_manifest, NAMES | FIELD_PATHS | DIGITS),
     "items of manifests": Parser("ipc/api/decode.py", read_manifest, {"of each list": many_of_all}, 200),
     "base64": Parser("ipc/api/decode.py", secret, repeated("A", "A=", "=", "\n", "é") | repeated("A", after="!")),
     "bounds of node affinity": Parser(
-        "ipc/podresources/node_affinity.py", lambda text: node_affinity._is_greater(text, [text]), DIGITS
+        "ipc/scheduling/node_affinity.py", lambda text: node_affinity._is_greater(text, [text]), DIGITS
     ),
     "frames of SPDY": Parser("workers/spdy/decoder.py", in_single_bytes, SPDY, 200),
     "ports of SPDY": Parser("workers/api_server/streams/port_pairs.py", forwarded, DIGITS),

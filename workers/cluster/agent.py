@@ -6,7 +6,7 @@ import asyncio
 import functools
 import logging
 from collections.abc import Awaitable, Callable, Mapping
-from typing import Final, NoReturn, assert_never
+from typing import NoReturn, assert_never
 
 import msgspec
 
@@ -29,9 +29,8 @@ from ipc.messages.api_server import (
 from ipc.messages.cluster import ClusterCommand, ClusterReport, NodeStated, PodsTaken, RatesChanged
 from ipc.wire.boot import ChildContext
 from ipc.wire.cluster_settings import ClusterSettings
-from workers.certificates.identity import NodeIdentity
+from workers.cluster.clients import NodeClients
 from workers.cluster.events.sender import EventSender
-from workers.cluster.eventual_client import EventualClient
 from workers.cluster.node.keeper import NodeKeeper
 from workers.cluster.node.observer import NodeObserver
 from workers.cluster.node.types import ClusterNode
@@ -43,13 +42,9 @@ from workers.cluster.pods.mirror_keeper import MirrorKeeper
 from workers.cluster.pods.pod_source import PodSource
 from workers.cluster.pods.status_manager import StatusManager
 from workers.cluster.pods.status_writer import StatusWriter
-from workers.kubeclient.rate_limit import RateLimit
 from workers.kubeclient.reflector import Reflector
-from workers.kubeclient.request_metrics import RequestMetrics
 from workers.kubeclient.resources import PODS
 from workers.libpod.image_list import list_images
-
-USER_AGENT: Final = "rootlet"
 
 Send = Callable[[ClusterReport], Awaitable[None]]
 
@@ -66,22 +61,16 @@ class ClusterAgent:
         self._send = send
         self._clock = clock
         burst = BurstGate()
-        self._client = EventualClient(burst)
-        self._limit = RateLimit(settings.api_qps, settings.api_burst)
-        self._event_client = EventualClient(burst)
-        self._event_limit = RateLimit(settings.event_qps, settings.event_burst)
-        self._identity, self._event_identity = (
-            NodeIdentity(settings, node_name, clock, user_agent=USER_AGENT, limit=limit, observer=RequestMetrics())
-            for limit in (self._limit, self._event_limit)
-        )
+        self._clients = NodeClients(settings, node_name, clock, burst)
+        client = self._clients.work
         self._reported: set[str] = set()
         """UIDs of the cluster's pods in the feed."""
         self._up: asyncio.Queue[ClusterReport] = asyncio.Queue()
         self._statuses = StatusManager()
-        self._writer = StatusWriter(self._client, self._statuses, clock, burst)
-        self._mirrors = MirrorKeeper(self._client, node_name, self._statuses, clock)
+        self._writer = StatusWriter(client, self._statuses, clock, burst)
+        self._mirrors = MirrorKeeper(client, node_name, self._statuses, clock)
         self._objects = Objects(
-            self._client,
+            client,
             self._up.put_nowait,
             clock,
             master=master_service(*settings.kubernetes_service) if settings.kubernetes_service else None,
@@ -89,14 +78,14 @@ class ClusterAgent:
         )
         images = functools.partial(list_images, context.settings.podman_socket)
         self._node = NodeKeeper(
-            self._client,
+            client,
             NodeObserver(context.settings, settings, context.board, images, clock),
             settings,
             node_name,
             clock,
             tell=self._up.put_nowait,
             node_seen=self._see_node,
-            close_connections=self._client.close_connections,
+            close_connections=client.close_connections,
             versions_fell=self._begin_anew,
         )
         self._needs = PodNeeds(self._objects, node_name, lambda: self._stated.labels, self._node.refresh)
@@ -110,14 +99,14 @@ class ClusterAgent:
             burst.came,
         )
         self._reflector: Reflector[KnownPod] = Reflector(
-            self._client,
+            client,
             PODS,
             field_selector=f"spec.nodeName={node_name}",
             decode=decode_known_pod,
             sink=self._pods,
             says_timeout=False,
         )
-        self._events = EventSender(self._event_client, node_name, clock)
+        self._events = EventSender(self._clients.events, node_name, clock)
         self._started_at = 0.0
         self._is_synced = False
         self._stated = NodeStated()
@@ -131,7 +120,7 @@ class ClusterAgent:
     def _loops(self) -> Mapping[str, Callable[[], Awaitable[None]]]:
         """Work that goes on for ever, by its name."""
         return {
-            "identity in the cluster": self._identify,
+            "identity in the cluster": functools.partial(self._clients.identify, self._server_names),
             **self._node.loops(),
             "events": self._events.run,
             "pods of the cluster": self._follow_pods,
@@ -140,12 +129,6 @@ class ClusterAgent:
             "mirror pods": self._mirrors.run,
             "reports to the master": self._report,
         }
-
-    async def _identify(self) -> None:
-        client = await self._identity.client()
-        self._client.use(client)
-        self._event_client.use(await self._event_identity.client())
-        await self._identity.run(client, self._server_names)
 
     def _server_names(self) -> tuple[str, ...]:
         """Names of the node's server for its certificate: host name and addresses."""
@@ -207,8 +190,7 @@ class ClusterAgent:
                 self._is_synced = True
                 self._begin_events()
             case RatesChanged():
-                self._limit.change(message.api_qps, message.api_burst)
-                self._event_limit.change(message.event_qps, message.event_burst)
+                self._clients.change_rates(message)
             case PodsTaken():
                 self._statuses.release_unknown(self._reported)
             case EventGone() | ObjectChanged() | ObjectGone():

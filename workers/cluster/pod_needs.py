@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Mapping
 
 from ipc.api.v1.pod import Pod
-from ipc.podresources.node_affinity import matches_node
+from ipc.scheduling.node_affinity import matches_node
 from workers.cluster.objects.objects import Objects
 
 

@@ -16,8 +16,8 @@ from ipc.messages.sync_error import SyncError
 from ipc.podresources.cgroup_config import CgroupConfig, is_given, without_lost_limits
 from ipc.podresources.node_resources import NodeResources
 from ipc.podresources.pod_cgroups import pod_slice
-from workers.kubecontainer.cgroup_reading import CgroupReading
 from workers.kubecontainer.runtime import RuntimeCallError
+from workers.kubecontainer.slices import CgroupReading
 from workers.proc import cgroups
 from workers.specgen.container_resources import pod_cgroup_values
 from workers.sync.record import SyncEnded

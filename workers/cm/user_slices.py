@@ -31,8 +31,8 @@ from ipc.podresources.pod_cgroups import (
 )
 from ipc.shm.metric_cells import METERS
 from workers.cm.properties import slice_properties
-from workers.kubecontainer.cgroup_reading import CgroupReading
 from workers.kubecontainer.runtime import ErrorKind, RuntimeCallError
+from workers.kubecontainer.slices import CgroupReading
 from workers.proc import cgroups
 
 DEADLINE_S: Final = 10.0

@@ -11,10 +11,10 @@ from typing import Final
 
 import msgspec
 
+from ipc.api.pod_containers import find_container
 from ipc.api.v1.container import Container
 from ipc.api.v1.pod import Pod
 from ipc.api.v1.probe import LifecycleHandler
-from ipc.kubecontainer.pod_containers import find_container
 from ipc.kubecontainer.pod_status import ContainerState, RuntimeContainerStatus, RuntimePodStatus
 from workers.compute.grace_period import KillReason, termination_grace_s
 from workers.kubecontainer.runtime import ContainerProcess

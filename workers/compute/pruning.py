@@ -10,9 +10,9 @@ from collections.abc import Collection, Container, Iterator
 
 import msgspec
 
+from ipc.api.pod_containers import ContainerKind, every_container, find_container
 from ipc.api.v1.pod import PodSpec
 from ipc.kubecontainer.container_gc import dead_to_remove, evict_sandboxes
-from ipc.kubecontainer.pod_containers import ContainerKind, every_container, find_container
 from ipc.kubecontainer.pod_status import ContainerState, RuntimeContainerStatus, RuntimePodStatus, SandboxStatus
 from workers.compute.grace_period import KillReason
 from workers.compute.kill_spec import ALIVE, ContainerKill, kill_of

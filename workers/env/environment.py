@@ -28,7 +28,7 @@ from ipc.api.v1.env import (
     SecretKeySelector,
 )
 from ipc.api.v1.pod import Pod
-from ipc.kubecontainer.config_objects import ConfigObjects
+from ipc.podobjects.config_objects import ConfigObjects
 from ipc.podresources.node_resources import NodeResources
 from ipc.text.gofmt import quoted
 from workers.env.downward import PodPlacement, field_value, resource_value

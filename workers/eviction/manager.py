@@ -20,7 +20,7 @@ from ipc.kubecontainer.pod_failure import EVICTED, PodFailure, encode_failure
 from ipc.kubecontainer.pod_status import RuntimePodStatus
 from ipc.messages import event_reasons
 from ipc.metrics import kubelet as metrics
-from ipc.podresources.priority import is_critical
+from ipc.scheduling.priority import is_critical
 from ipc.shm.metric_cells import METERS
 from workers.eviction.limits import (
     MAX_S,

@@ -13,6 +13,8 @@ import logging
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Final
 
+import msgspec
+
 from ipc.eviction.file_systems import layout_of, with_containerfs
 from ipc.eviction.observations import SignalObservation, of_memory, thresholds_met
 from ipc.eviction.signals import Signal
@@ -21,8 +23,8 @@ from ipc.eviction.usage import PodUsage
 from ipc.host.clock import Clock
 from ipc.messages.node_worker import NodeObserved, ObserveNode
 from workers.eviction.node_signals import CONTAINERFS, NodeSignals, SignalPaths, observe_node
-from workers.eviction.pod_usage import FROM_STATISTICS, Directories, usage_of, usage_of_disk
-from workers.stats.targets import PodTarget
+from workers.eviction.pod_usage import FROM_STATISTICS, usage_of, usage_of_disk
+from workers.stats.targets import PodDirectories, PodTarget
 from workers.userns.unshare import Unshare
 
 PERIOD_S: Final = 10.0
@@ -31,34 +33,37 @@ PERIOD_S: Final = 10.0
 log = logging.getLogger(__name__)
 
 
+class PressureSettings(msgspec.Struct, frozen=True, kw_only=True):
+    """Thresholds that are watched, and where."""
+
+    thresholds: tuple[Threshold, ...]
+    directories: PodDirectories
+    pods_cgroup: str = ""
+    """Cgroup of all pods; empty where there is none."""
+    pods_memory: int = 0
+    """Bytes that pods may have together where no cgroup holds them to it; 0: they are not counted."""
+
+
 class NodePressure:
     """Observes for as long as the node worker lives. Without thresholds it does nothing but answer."""
 
     def __init__(
         self,
-        thresholds: Sequence[Threshold],
-        directories: Directories,
+        settings: PressureSettings,
         clock: Clock,
         unshare: Unshare,
         *,
         image_root: Callable[[], str],
-        pods_cgroup: str = "",
-        pods_memory: int = 0,
         targets: Callable[[], Sequence[PodTarget]],
         statistics: Callable[[], Awaitable[bytes | None]],
         report: Callable[[NodeObserved], Awaitable[None]],
     ) -> None:
-        """``image_root``: a directory of Podman's storage; empty while it is not known. ``pods_cgroup``: of all pods,
-        empty where there is none. ``pods_memory``: bytes that they may have together where no cgroup holds them to it;
-        0: they are not counted. ``targets``: pods of which something runs. ``statistics``: a new snapshot; None when
-        there is none."""
-        self._thresholds = tuple(thresholds)
-        self._directories = directories
+        """``image_root``: a directory of Podman's storage; empty while it is not known. ``targets``: pods of which
+        something runs. ``statistics``: a new snapshot; None when there is none."""
+        self._settings = settings
         self._clock = clock
         self._unshare = unshare
         self._image_root = image_root
-        self._pods_cgroup = pods_cgroup
-        self._pods_memory = pods_memory
         self._targets = targets
         self._statistics = statistics
         self._report = report
@@ -75,14 +80,14 @@ class NodePressure:
     async def run(self) -> None:
         """Observe for ever."""
         while True:
-            if self._thresholds or self._request is not None:
+            if self._settings.thresholds or self._request is not None:
                 await self._round()
             await self._pause()
 
     async def _pause(self) -> None:
         """Until the next round is due, or wanted."""
         try:
-            async with asyncio.timeout(PERIOD_S if self._thresholds else None):
+            async with asyncio.timeout(PERIOD_S if self._settings.thresholds else None):
                 await self._wake.wait()
         except TimeoutError:
             return
@@ -92,7 +97,7 @@ class NodePressure:
         request, self._request = self._request, None
         pods = await self._usage(request.resource) if request is not None and request.resource else None
         found = await asyncio.to_thread(self._observe, self._image_root())
-        if self._pods_memory:
+        if self._settings.pods_memory:
             found.signals.update(await self._memory_of_pods())
         is_met = self._is_met(found)
         if request is None and not is_met and self._is_told_of_none:
@@ -109,11 +114,11 @@ class NodePressure:
         )
 
     def _observe(self, image_root: str) -> NodeSignals:
-        wanted = {threshold.signal for threshold in self._thresholds} | CONTAINERFS
+        wanted = {threshold.signal for threshold in self._settings.thresholds} | CONTAINERFS
         places = SignalPaths(
-            directories=(self._directories.pods, self._directories.logs),
+            directories=(self._settings.directories.pods, self._settings.directories.logs),
             image_root=image_root,
-            pods_cgroup=self._pods_cgroup,
+            pods_cgroup=self._settings.pods_cgroup,
         )
         return observe_node(wanted, places, self._clock.now().wall)
 
@@ -122,13 +127,13 @@ class NodePressure:
         those do not come in time."""
         packed = await self._statistics()
         used = await asyncio.to_thread(memory_used, packed) if packed is not None else None
-        found = of_memory(self._pods_memory, used, self._clock.now().wall)
+        found = of_memory(self._settings.pods_memory, used, self._clock.now().wall)
         return {Signal.ALLOCATABLE_MEMORY_AVAILABLE: found} if found is not None else {}
 
     def _is_met(self, found: NodeSignals) -> bool:
         """Whether a threshold is met, or not everything that is to be reclaimed is there yet."""
         layout = layout_of(has_image_fs=found.has_image_fs, is_split=found.is_split)
-        thresholds = with_containerfs(self._thresholds, layout)
+        thresholds = with_containerfs(self._settings.thresholds, layout)
         return bool(thresholds_met(thresholds, found.signals, enforce_min_reclaim=True))
 
     # --- what pods use ---
@@ -137,7 +142,7 @@ class NodePressure:
         """None when it cannot be measured: then nobody is chosen by it."""
         if resource in FROM_STATISTICS:
             return await self._usage_of_statistics()
-        count = functools.partial(usage_of_disk, tuple(self._targets()), self._directories, self._unshare)
+        count = functools.partial(usage_of_disk, tuple(self._targets()), self._settings.directories, self._unshare)
         return await asyncio.to_thread(count)
 
     async def _usage_of_statistics(self) -> tuple[PodUsage, ...] | None:

@@ -16,7 +16,7 @@ from ipc.eviction.usage import ContainerUsage, DiskUsage, PodUsage
 from ipc.host.clock import monotonic
 from workers.fs.disk_usage import bytes_and_inodes_at_least
 from workers.logs import layout
-from workers.stats.targets import ContainerTarget, PodTarget
+from workers.stats.targets import ContainerTarget, PodDirectories, PodTarget
 from workers.userns.unshare import Unshare, UnshareError
 
 if TYPE_CHECKING:
@@ -29,13 +29,6 @@ MAX_FILES: Final = 50_000
 TOTAL_S: Final = 20.0
 """Directories are counted for so long at the most, in seconds; those that are left have no figures."""
 CLOSED_DEADLINE_S: Final = 20.0
-
-
-class Directories(msgspec.Struct, frozen=True):
-    """Where pods' files lie."""
-
-    pods: str
-    logs: str
 
 
 def usage_of(sample: PodSample) -> PodUsage:
@@ -51,13 +44,13 @@ def usage_of(sample: PodSample) -> PodUsage:
     )
 
 
-def usage_of_disk(pods: Iterable[PodTarget], directories: Directories, unshare: Unshare) -> tuple[PodUsage, ...]:
+def usage_of_disk(pods: Iterable[PodTarget], directories: PodDirectories, unshare: Unshare) -> tuple[PodUsage, ...]:
     """Bytes and inodes of layers, logs and volumes of each pod. Blocks, for `TOTAL_S` or a little more."""
     counter = _Counter(unshare)
     return tuple(_pod(pod, directories, counter) for pod in pods)
 
 
-def _pod(pod: PodTarget, directories: Directories, counter: _Counter) -> PodUsage:
+def _pod(pod: PodTarget, directories: PodDirectories, counter: _Counter) -> PodUsage:
     logs = str(layout.pod_directory(directories.logs, pod.namespace, pod.name, pod.uid))
     return PodUsage(
         uid=pod.uid,

@@ -13,7 +13,7 @@ from workers.fs import openat2
 from workers.fs.directories import root_directory
 
 if TYPE_CHECKING:
-    from pathlib import Path  # `workers.volumes.inside` needs this module and not that one
+    from pathlib import Path  # `workers.userns.steps` needs this module and not that one
 
 _READ: Final = os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC
 

@@ -15,7 +15,7 @@ from urllib.parse import SplitResult, urlsplit
 import msgspec
 
 from ipc.api.v1.config_objects import Secret
-from ipc.kubecontainer.registry_login import RegistryLogin
+from ipc.podobjects.registry_login import RegistryLogin
 from workers.kubecontainer.image_reference import ImageReference
 from workers.podhttp.urls import ascii_url
 

@@ -19,12 +19,12 @@ import msgspec
 from ipc.api.v1.container import PullPolicy
 from ipc.eventloop.tasks import BackgroundTasks, with_progress
 from ipc.host.clock import Clock
-from ipc.kubecontainer.registry_login import Pull, PullAccount, PullOwner, RegistryLogin
 from ipc.messages import event_reasons
 from ipc.messages.base import PullEnded
 from ipc.messages.event_reasons import EventReason
 from ipc.messages.sync_error import SyncError
 from ipc.metrics import kubelet as metrics
+from ipc.podobjects.registry_login import Pull, PullAccount, PullOwner, RegistryLogin
 from ipc.shm.metric_cells import METERS
 from ipc.shm.trace import TRACER
 from workers.images.pull_backoff import PullBackoff

@@ -12,7 +12,7 @@ from typing import Final
 
 import msgspec
 
-from ipc.kubecontainer.registry_login import PullAccount, RegistryLogin
+from ipc.podobjects.registry_login import PullAccount, RegistryLogin
 from ipc.text.durations import parse_duration
 from ipc.wire.credential_provider import CredentialProvider
 from workers.images.credentials import KeyedLogin, is_key_for, keyed_login

@@ -14,7 +14,7 @@ from typing import Final
 
 from ipc.eventloop.tasks import BackgroundTasks
 from ipc.host.clock import Clock
-from ipc.kubecontainer.registry_login import PullAccount, RegistryLogin
+from ipc.podobjects.registry_login import PullAccount, RegistryLogin
 from ipc.process.plugin_process import PluginProcessError, ask_program
 from ipc.wire.credential_provider import CredentialProvider
 from workers.images.credentials import logins_for

@@ -21,7 +21,7 @@ import msgspec
 
 from ipc.host.atomic_file import write_atomically
 from ipc.host.private_directories import make_private
-from ipc.kubecontainer.registry_login import PullOwner
+from ipc.podobjects.registry_login import PullOwner
 
 MAX_FINGERPRINTS: Final = 1_000
 """Most logins recorded of one image: the newest."""

@@ -10,9 +10,9 @@ from typing import Final
 
 from ipc.eventloop.tasks import BackgroundTasks
 from ipc.host.clock import Clock
-from ipc.kubecontainer.registry_login import Pull, PullAccount, PullOwner, RegistryLogin
 from ipc.log.entry import line_about
 from ipc.messages.base import PullEnded, PullProgress
+from ipc.podobjects.registry_login import Pull, PullAccount, PullOwner, RegistryLogin
 from workers.images.image_records import ImageRecords
 from workers.images.provider_answers import NodeLogin
 from workers.images.pull_records import PullRecords

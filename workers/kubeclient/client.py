@@ -22,6 +22,7 @@ from workers.kubeclient.rate_limit import RateLimit
 from workers.kubeclient.retry import pause_after_answer, pause_after_break
 from workers.kubeclient.watch_frames import WatchFormatError, WatchFrames
 
+USER_AGENT: Final = "rootlet"
 MAX_ANSWER_BYTES: Final = 64 << 20
 """Largest answer that is read: a list of 500 objects of more than 100 KiB each."""
 MAX_ERROR_BYTES: Final = 1 << 20

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 class ConfigError(Exception):
     """The container waits with reason CreateContainerConfigError; the text is for people. Only a path in it, of a
-    subPathExpr, may be made of a Secret (`ipc.kubecontainer.redaction`)."""
+    subPathExpr, may be made of a Secret (`ipc.podobjects.redaction`)."""
 
     def __init__(self, message: str) -> None:
         super().__init__(message)

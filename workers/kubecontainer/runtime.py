@@ -16,9 +16,8 @@ import msgspec
 from ipc.api.v1.status import LinuxContainerUser
 from ipc.host.id_ranges import IdRanges
 from ipc.text.json_types import Json
-from workers.kubecontainer.cgroup_reading import CgroupReading
 from workers.kubecontainer.image_service import ImageInfo, ImageService
-from workers.kubecontainer.slices import Slices
+from workers.kubecontainer.slices import CgroupReading, Slices
 
 MAX_EXEC_OUTPUT_BYTES: Final = 10 * 1024
 """Most of a command's output that is kept, in bytes: as much as of a probe's (pkg/probe/exec, maxReadLength)."""

@@ -1,11 +1,22 @@
-"""Protocol of the slices in which pods lie where systemd manages cgroups (`workers.cm.user_slices`)."""
+"""Slices in which pods lie where systemd manages cgroups: their protocol (`workers.cm.user_slices`), and a cgroup's
+values as they are."""
 
 from __future__ import annotations
 
 from typing import Protocol
 
+import msgspec
+
 from ipc.podresources.cgroup_config import CgroupConfig
-from workers.kubecontainer.cgroup_reading import CgroupReading
+
+
+class CgroupReading(msgspec.Struct, frozen=True, kw_only=True):
+    """A cgroup (v2), of a slice or a container, as it is."""
+
+    config: CgroupConfig = CgroupConfig()
+    """None: no limit, or nobody can tell."""
+    memory_usage: int | None = None
+    """In bytes; None where nobody can tell."""
 
 
 class Slices(Protocol):

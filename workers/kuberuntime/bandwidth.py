@@ -17,7 +17,7 @@ from typing import Final
 
 from ipc.api.v1.pod import Pod
 from ipc.messages import event_reasons
-from ipc.podresources.bandwidth import UNLIMITED, Bandwidth, pod_bandwidth
+from ipc.network.bandwidth import UNLIMITED, Bandwidth, pod_bandwidth
 from workers.dialer.namespaces import open_network, user_namespace_above
 from workers.kubecontainer.mounted_volume import why
 from workers.network.sandbox_network import SandboxNetwork

@@ -19,7 +19,6 @@ from workers.kubecontainer.config_error import ConfigError
 from workers.kubecontainer.image_reference import parse_image_reference
 from workers.kubecontainer.image_service import ImageInfo
 from workers.kubecontainer.mounted_volume import MountedVolume
-from workers.kubecontainer.pod_snapshot import PodSnapshot
 from workers.kubecontainer.runtime import RuntimeCallError
 from workers.kuberuntime.context import NodeConfig
 from workers.kuberuntime.etc_files import EtcFileError
@@ -30,6 +29,7 @@ from workers.logs import layout
 from workers.logs.termination_message import make_termination_log, termination_log
 from workers.network.hostnames import HostnameError, kernel_hostname
 from workers.specgen.spec import ContainerConfig
+from workers.sync.pod_snapshot import PodSnapshot
 from workers.sync.run import SyncRun
 from workers.volumemanager.plugins.volume_host import VolumeHost
 from workers.volumemanager.prepare import prepare_mounts

@@ -20,7 +20,7 @@ from ipc.messages.event_reasons import EventReason
 from workers.images.credentials import KeyedLogin, PullSecretError, logins_for, read_pull_secret
 from workers.images.manager import FindLogins, ImageError, ImageManager
 from workers.kubecontainer.image_service import ImageInfo
-from workers.kubecontainer.pod_snapshot import PodSnapshot
+from workers.sync.pod_snapshot import PodSnapshot
 from workers.sync.run import SyncRun
 
 MAY_NOT_SUCCEED: Final = "attempting to pull the image may not succeed."

@@ -8,7 +8,7 @@ from pathlib import Path
 import msgspec
 
 from ipc.kubecontainer.container_gc import GcPolicy
-from ipc.podresources.network_settings import NetworkSettings
+from ipc.network.network_settings import NetworkSettings
 from ipc.podresources.node_resources import NodeResources
 from workers.compute.crash_loop_backoff import BackoffLimits
 from workers.images.manager import ImageManager

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from ipc.api.v1.pod import Pod
 from ipc.messages import event_reasons
-from ipc.podresources.network_settings import NetworkSettings
+from ipc.network.network_settings import NetworkSettings
 from workers.kubecontainer.runtime import RuntimeCallError
 from workers.network import dns, etc_mounts
 from workers.network.etc_mounts import PodFile

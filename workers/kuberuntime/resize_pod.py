@@ -10,9 +10,9 @@ from collections.abc import Mapping
 
 import msgspec
 
+from ipc.api.pod_containers import find_container
 from ipc.api.v1.container import ResourceRequirements
 from ipc.api.v1.pod import Pod
-from ipc.kubecontainer.pod_containers import find_container
 from ipc.kubecontainer.pod_status import ContainerState, RuntimeContainerStatus, RuntimePodStatus
 from ipc.kubecontainer.resize import ContainerUpdate
 from ipc.messages.pod_worker import SyncAction
@@ -24,8 +24,8 @@ from ipc.podresources.pod_requests import MEMORY
 from ipc.text.json_types import Json, JsonObject
 from workers.cm.pod_cgroup import PAGE_BYTES, PodCgroup, pod_cgroup
 from workers.compute.resize import PodResize, ResizeStep, limit_problem, resize_steps
-from workers.kubecontainer.cgroup_reading import CgroupReading
 from workers.kubecontainer.runtime import ContainerProcess, RuntimeCallError
+from workers.kubecontainer.slices import CgroupReading
 from workers.specgen.container_resources import container_resources, pod_cgroup_values
 from workers.sync.run import SyncRun
 

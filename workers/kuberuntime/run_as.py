@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from ipc.api.v1.container import Container
 from ipc.api.v1.pod import Pod
-from ipc.kubecontainer.user_namespaces import has_own_ids
+from ipc.podresources.user_namespaces import has_own_ids
 from workers.kubecontainer.config_error import ConfigError
 from workers.kubecontainer.image_reference import parse_image_reference
 from workers.kubecontainer.image_service import ImageInfo

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from ipc.kubecontainer.config_objects import ObjectKind
+from ipc.podobjects.config_objects import ObjectKind
 from workers.kubecontainer.config_error import ConfigError
-from workers.kubecontainer.pod_snapshot import PodSnapshot
+from workers.sync.pod_snapshot import PodSnapshot
 
 
 def find_oci_runtime(of: PodSnapshot, runtimes: Mapping[str, str]) -> str:

@@ -24,7 +24,6 @@ from workers.kubecontainer.label_signatures import Ownership
 from workers.kubecontainer.labels import read_sandbox
 from workers.kubecontainer.look import Look
 from workers.kubecontainer.naming import sandbox_name
-from workers.kubecontainer.pod_snapshot import PodSnapshot
 from workers.kubecontainer.runtime import (
     ContainerProcess,
     ErrorKind,
@@ -40,6 +39,7 @@ from workers.logs import layout
 from workers.network.hostnames import HostnameError
 from workers.network.sandbox_network import SandboxNetwork, made_network, seen_network
 from workers.specgen.spec import pod_spec
+from workers.sync.pod_snapshot import PodSnapshot
 from workers.sync.record import SyncEnded
 from workers.sync.run import SyncRun
 

@@ -10,13 +10,13 @@ from pathlib import Path
 
 import msgspec
 
+from ipc.api.pod_containers import find_container
 from ipc.api.v1.container import Container
 from ipc.kubecontainer.hashing import hash_in
-from ipc.kubecontainer.pod_containers import find_container
-from ipc.kubecontainer.redaction import known_by, redacted
 from ipc.messages import event_reasons
 from ipc.messages.pod_worker import SyncAction
 from ipc.messages.sync_error import SyncError
+from ipc.podobjects.redaction import known_by, redacted
 from ipc.text.json_types import JsonObject
 from workers.compute.types import ContainerStart
 from workers.images.manager import ImageError

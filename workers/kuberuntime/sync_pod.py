@@ -13,8 +13,8 @@ import contextlib
 from collections.abc import Iterable, Sequence
 from contextlib import AbstractAsyncContextManager
 
+from ipc.api.pod_containers import find_container
 from ipc.api.v1.pod import Pod
-from ipc.kubecontainer.pod_containers import find_container
 from ipc.kubecontainer.pod_status import ContainerState, RuntimeContainerStatus, RuntimePodStatus
 from ipc.kubecontainer.restart_policy import is_restartable_init
 from ipc.messages import event_reasons
@@ -27,7 +27,6 @@ from workers.compute.resize import NO_RESIZE
 from workers.compute.types import ContainerStart, ContainerWait, PodActions
 from workers.eviction.manager import evict_if_beyond_limits
 from workers.kubecontainer.event_messages import crash_loop_event, crash_loop_message
-from workers.kubecontainer.pod_snapshot import PodSnapshot
 from workers.kuberuntime.container_config import PodInputs
 from workers.kuberuntime.container_images import PodImages
 from workers.kuberuntime.context import SyncContext
@@ -38,6 +37,7 @@ from workers.kuberuntime.resize_pod import resize_pod, restore_limits
 from workers.kuberuntime.sandbox import create_sandbox, use_sandbox
 from workers.kuberuntime.start_container import ContainerStarter
 from workers.lifecycle.handlers import HandlerRunner
+from workers.sync.pod_snapshot import PodSnapshot
 from workers.sync.record import SyncEnded
 from workers.sync.run import SyncRun
 from workers.volumemanager.set_up import set_up_volumes

@@ -15,7 +15,7 @@ from typing import Final
 
 import msgspec
 
-from ipc.kubecontainer.registry_login import RegistryLogin
+from ipc.podobjects.registry_login import RegistryLogin
 
 MAX_FILE_BYTES: Final = 256 * 1024
 """Largest file of logins that is read."""

@@ -34,6 +34,18 @@ MAX_LIST_BYTES: Final = 256 * 1024 * 1024
 T = TypeVar("T")
 
 
+class CallLimits(msgspec.Struct, frozen=True, kw_only=True):
+    """How many calls of one process are in flight, by kind, and how long each may take."""
+
+    max_mutations: int = 4
+    max_reads: int = 4
+    request_timeout_s: float = 120.0
+    """Longest deadline of a call; its kind may have a shorter one (`ipc.libpod.endpoints.DEADLINE_S`)."""
+
+
+USUAL_LIMITS: Final = CallLimits()
+
+
 class Request(msgspec.Struct, frozen=True, kw_only=True):
     """One call of the libpod API."""
 
@@ -70,19 +82,17 @@ class LibpodClient:
     def __init__(
         self,
         socket_path: str,
-        *,
-        max_mutations: int,
-        max_reads: int,
-        request_timeout_s: float,
+        limits: CallLimits,
         listener: Listener,
+        *,
         starting_s: float = 0.0,
     ) -> None:
-        """Connects to nothing yet. The maxima are calls in flight, by kind. ``starting_s``: how long the service may
-        take until it listens, from the first call on."""
+        """Connects to nothing yet. ``starting_s``: how long the service may take until it listens, from the first call
+        on."""
         self._connections = ConnectionPool(socket_path, starting_s)
         self._streams: set[Connection] = set()
-        self._timeouts_s = {kind: min(limit_s, request_timeout_s) for kind, limit_s in DEADLINE_S.items()}
-        self._turns = _turns(max_mutations, max_reads)
+        self._timeouts_s = {kind: min(limit_s, limits.request_timeout_s) for kind, limit_s in DEADLINE_S.items()}
+        self._turns = _turns(limits)
         self._watch = ServiceWatch(self._ping, self._connections.break_off, listener)
         self.counts = CallCounts()
 
@@ -210,10 +220,10 @@ def transport_error(request: Request, error: OSError | TooLargeError) -> Runtime
     return RuntimeCallError(kind, request.call, f"the connection broke after the request was sent: {error}")
 
 
-def _turns(max_mutations: int, max_reads: int) -> Mapping[Kind, asyncio.Semaphore]:
+def _turns(limits: CallLimits) -> Mapping[Kind, asyncio.Semaphore]:
     """Pings wait for nothing else."""
     pings, execs = asyncio.Semaphore(1), asyncio.Semaphore(MAX_EXEC_CALLS)
-    reads, changes = asyncio.Semaphore(max_reads), asyncio.Semaphore(max_mutations)
+    reads, changes = asyncio.Semaphore(limits.max_reads), asyncio.Semaphore(limits.max_mutations)
     return {
         Kind.PING: pings,
         Kind.EXEC: execs,

@@ -28,8 +28,8 @@ from workers.kubecontainer.runtime import (
     RuntimeEvent,
     VolumeInfo,
 )
-from workers.kubecontainer.signal_names import signal_name
 from workers.libpod.failures import MAX_MESSAGE_CHARS, kind_by_cause
+from workers.proc.signal_names import signal_name
 
 _STARTED_TWICE: Final = "container is running"
 """Error that Podman 5.4 notes for good for a container that is started again while it runs."""

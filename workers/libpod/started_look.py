@@ -17,9 +17,9 @@ from ipc.host.clock import parse_rfc3339, wall
 from ipc.host.network_addresses import addresses_of
 from workers.kubecontainer.image_service import ImageInfo
 from workers.kubecontainer.runtime import ContainerProcess, InspectedContainer, SpecDict
-from workers.kubecontainer.signal_names import signal_name
 from workers.libpod.bundle import RuntimeConfig, read_config, user_in
 from workers.proc import procfs
+from workers.proc.signal_names import signal_name
 
 RESOLV_CONF: Final = "/etc/resolv.conf"
 MAX_PID_BYTES: Final = 32

@@ -11,7 +11,7 @@ from typing import Final
 import msgspec
 
 from ipc.api.v1.pod import Pod, PodDNSConfig, PodDNSConfigOption
-from ipc.podresources.network_settings import HOSTS_RESOLV_CONF, NetworkSettings
+from ipc.network.network_settings import HOSTS_RESOLV_CONF, NetworkSettings
 from ipc.text.gofmt import quoted
 from workers.kubecontainer.event_messages import format_pod
 

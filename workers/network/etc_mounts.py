@@ -21,7 +21,7 @@ from ipc.api.annotations import is_api_pod
 from ipc.api.v1.container import Container
 from ipc.api.v1.pod import Pod
 from ipc.host.private_directories import make_private
-from ipc.podresources.network_settings import NetworkSettings
+from ipc.network.network_settings import NetworkSettings
 from workers.fs.regular_file import regular_file
 from workers.kubecontainer.runtime import OciMount
 from workers.logs.pod_dirs import pod_directory

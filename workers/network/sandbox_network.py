@@ -6,7 +6,7 @@ import msgspec
 
 from ipc.api.v1.pod import Pod
 from ipc.kubecontainer.pod_status import RuntimePodStatus
-from ipc.podresources.pod_ips import sort_pod_ips
+from ipc.network.pod_ips import sort_pod_ips
 from workers.kubecontainer.runtime import InspectedContainer
 
 

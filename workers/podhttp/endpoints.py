@@ -13,7 +13,7 @@ from typing import Final
 import msgspec
 
 from ipc.api.v1.container import Container
-from ipc.podresources.ports import MAX_PORT, join_host_port
+from ipc.network.ports import MAX_PORT, join_host_port
 from ipc.text.gofmt import quoted
 from workers.podhttp.pod_network import Dialer, DialError, PodNetwork
 

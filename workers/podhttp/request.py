@@ -11,7 +11,7 @@ from urllib.parse import quote, urldefrag, urljoin, urlsplit
 import msgspec
 
 from ipc.api.v1.probe import HTTPGetAction, HTTPHeader
-from ipc.podresources.ports import join_host_port
+from ipc.network.ports import join_host_port
 from ipc.text.gofmt import quoted
 from workers.podhttp.endpoints import Endpoint
 from workers.podhttp.urls import ascii_url

@@ -15,13 +15,13 @@ from typing import Final, Protocol
 
 import msgspec
 
+from ipc.api.pod_containers import every_container, field_path
 from ipc.api.v1.container import Container
 from ipc.api.v1.pod import Pod
 from ipc.api.v1.probe import Probe
 from ipc.eventloop.keyed_limiter import KeyedLimiter
 from ipc.eventloop.tasks import BackgroundTasks, FailureLog, restarted
 from ipc.host.clock import Clock
-from ipc.kubecontainer.pod_containers import every_container, field_path
 from ipc.kubecontainer.pod_status import ContainerState, RuntimePodStatus
 from ipc.kubecontainer.probe_results import NO_PROBE_RESULTS, ProbeResult, ProbeResults, ProbeType, probes_of
 from ipc.log.entry import Subject, line_about

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Final
 
 from ipc.podresources.cgroup_config import NO_LIMIT, CgroupConfig, shares_to_weight, weight_to_shares
-from workers.kubecontainer.cgroup_reading import CgroupReading
+from workers.kubecontainer.slices import CgroupReading
 from workers.proc.procfs import read_once
 
 ROOT: Final = "/sys/fs/cgroup"

@@ -12,9 +12,9 @@ import os
 import signal
 
 from workers.kubecontainer.runtime import ContainerProcess
-from workers.kubecontainer.signal_names import signal_number
 from workers.proc import procfs
 from workers.proc.pidfd import kill_if
+from workers.proc.signal_names import signal_number
 
 
 def send(process: ContainerProcess, name: str) -> bool:

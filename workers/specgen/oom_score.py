@@ -13,8 +13,8 @@ from ipc.api.v1.container import Container
 from ipc.api.v1.pod import Pod
 from ipc.kubecontainer.restart_policy import is_restartable_init
 from ipc.podresources.pod_requests import MEMORY, amount, memory_request
-from ipc.podresources.priority import SYSTEM_NODE_CRITICAL
 from ipc.podresources.qos import compute_pod_qos
+from ipc.scheduling.priority import SYSTEM_NODE_CRITICAL
 
 GUARANTEED: Final = -997
 BEST_EFFORT: Final = 1000

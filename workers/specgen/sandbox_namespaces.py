@@ -12,7 +12,7 @@ import msgspec
 
 from ipc.api.v1.container import Container
 from ipc.api.v1.pod import Pod
-from ipc.podresources.network_settings import BRIDGE, NetworkSettings
+from ipc.network.network_settings import BRIDGE, NetworkSettings
 from ipc.text.json_types import JsonObject
 from workers.network.hostnames import kernel_hostname, pod_names, truncate_hostname
 

@@ -13,8 +13,8 @@ from typing import Final
 from ipc.api.v1.container import Container
 from ipc.api.v1.pod import Pod
 from ipc.api.v1.security import SecurityContext, SELinuxOptions
-from ipc.kubecontainer.user_namespaces import has_own_ids, ids_of_pod
 from ipc.podresources.sysctls import dotted
+from ipc.podresources.user_namespaces import has_own_ids, ids_of_pod
 from ipc.text.json_types import JsonObject
 from workers.kubecontainer.config_error import ConfigError
 from workers.specgen.capabilities import capability_changes

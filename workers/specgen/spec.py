@@ -16,9 +16,9 @@ from ipc.api.v1.container import Container
 from ipc.api.v1.pod import Pod
 from ipc.api.v1.probe import LifecycleHandler
 from ipc.kubecontainer.hashing import hash_in, sandbox_hash
+from ipc.network.network_settings import NetworkSettings
 from ipc.podresources.allocation import resizable_part
 from ipc.podresources.devices import Devices
-from ipc.podresources.network_settings import NetworkSettings
 from ipc.podresources.node_resources import NodeResources
 from ipc.text.json_types import JsonObject
 from workers.env.expansion import expand_all
@@ -26,10 +26,10 @@ from workers.kubecontainer.label_signatures import Ownership
 from workers.kubecontainer.labels import DEFAULT_GRACE_PERIOD_S, ContainerLabels, SandboxLabels, write
 from workers.kubecontainer.naming import container_name, infra_name, sandbox_name
 from workers.kubecontainer.runtime import OciMount
-from workers.kubecontainer.signal_names import signal_number
 from workers.network.etc_mounts import PodFile, file_mount, mounted_files
 from workers.podhttp.hook_ports import with_port_number
 from workers.proc.container_tags import container_tag
+from workers.proc.signal_names import signal_number
 from workers.specgen.container_resources import container_parent, container_resources, sandbox_resources
 from workers.specgen.devices import device_edits, device_mounts, device_names, with_device_env
 from workers.specgen.mounts import Mounts
@@ -57,7 +57,7 @@ def pod_spec(
 ) -> JsonObject:
     """Body of POST pods/create: the sandbox, whose infra container holds its namespaces. Raises HostnameError.
 
-    By the pid file the monitor is found (`workers.libpod.infra_look`); its path on the monitor's command line
+    By the pid file the monitor is found (`workers.libpod.started_look`); its path on the monitor's command line
     identifies the agent (`workers.proc.orphaned_monitors`).
     """
     name = sandbox_name(pod, attempt)

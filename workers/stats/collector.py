@@ -27,11 +27,11 @@ from workers.proc.procfs import boot_time, parent_of, start_ticks
 from workers.stats import flat_files, groups, host, processes
 from workers.stats.accounts import Counters, Process, ProcessAccount
 from workers.stats.cgroup import OwnCgroup
-from workers.stats.files import Files, Places
+from workers.stats.files import Files
 from workers.stats.groups import GroupAccount, Measured, figures_of
 from workers.stats.process_table import ProcessTable, Root
 from workers.stats.rates import Rates
-from workers.stats.targets import ContainerTarget, PodTarget
+from workers.stats.targets import ContainerTarget, PodDirectories, PodTarget
 from workers.userns.unshare import Unshare
 
 KUBELET: Final = "kubelet"
@@ -45,9 +45,16 @@ PODMAN: Final = "podman"
 class Collector:
     """Remembers between two rounds what rates and counters need. For one thread at a time."""
 
-    def __init__(self, places: Places, clock: Clock, unshare: Unshare, agent_pid: int | None = None) -> None:
+    def __init__(
+        self,
+        node_name: str,
+        directories: PodDirectories,
+        clock: Clock,
+        unshare: Unshare,
+        agent_pid: int | None = None,
+    ) -> None:
         """``agent_pid``: the master's; by default the parent of this process's parent, which is the zygote."""
-        self._node_name = places.node_name
+        self._node_name = node_name
         self._clock = clock
         self._agent_pid = agent_pid if agent_pid is not None else parent_of(os.getppid())
         self._table = ProcessTable()
@@ -63,7 +70,7 @@ class Collector:
         self._networks: dict[str, tuple[bytes, Network]] = {}
         """By uid: text and content of the last round."""
         self._rates = Rates()
-        self._files = Files(places, clock, unshare)
+        self._files = Files(directories, clock, unshare)
         self._has_swap = True
 
     def resume(self, packed: bytes) -> int:

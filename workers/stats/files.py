@@ -16,19 +16,10 @@ from workers.libpod.image_store import ImageStore
 from workers.logs import layout
 from workers.stats import flat_files
 from workers.stats.storage import PERIOD_S, DiskUsage, UserFileSystems, file_system, sum_of, used_on, volumes_in
-from workers.stats.targets import ContainerTarget, PodTarget
+from workers.stats.targets import ContainerTarget, PodDirectories, PodTarget
 from workers.userns.unshare import Unshare
 
 EMPTY_DIR: Final = "kubernetes.io~empty-dir"
-
-
-class Places(msgspec.Struct, frozen=True, kw_only=True):
-    """Directories that are measured, and the node's name."""
-
-    node_name: str
-    pods_dir: str
-    pod_logs_dir: str
-    memory_dir: str = ""
 
 
 class _Volume(NamedTuple):
@@ -49,8 +40,8 @@ class _Volume(NamedTuple):
 class Files:
     """Remembers which directories each pod has. For one thread at a time."""
 
-    def __init__(self, places: Places, clock: Clock, unshare: Unshare) -> None:
-        self._places = places
+    def __init__(self, directories: PodDirectories, clock: Clock, unshare: Unshare) -> None:
+        self._pod_directories = directories
         self._clock = clock
         self._disk = DiskUsage(unshare)
         self._images = ImageStore()
@@ -84,7 +75,7 @@ class Files:
     def logs(self, pod: PodTarget, target: ContainerTarget) -> FileSystem | None:
         """Logs of a container; None of the infra container, which writes none."""
         path = self._log_directory(pod, target)
-        return self._used(path, self._places.pod_logs_dir) if path else None
+        return self._used(path, self._pod_directories.logs) if path else None
 
     def volumes(self, pod: PodTarget) -> Iterable[VolumeSample]:
         """Volumes of a pod of which something is known."""
@@ -98,14 +89,14 @@ class Files:
     ) -> FileSystem | None:
         """Layers, logs and emptyDirs on the disk together; its use is not known while that of one of them is not."""
         paths = [fs.path for c in containers for fs in (c.rootfs, c.logs) if fs is not None]
-        paths += [v.fs.path for v in volumes if v.plugin == EMPTY_DIR and v.fs.path.startswith(self._places.pods_dir)]
+        root = self._pod_directories.pods
+        paths += [v.fs.path for v in volumes if v.plugin == EMPTY_DIR and v.fs.path.startswith(root)]
         usage = sum_of(map(self._disk.of, paths)) if all(target.layer for target in pod.containers) else None
-        root = self._places.pods_dir
         return used_on(self._file_system(root), usage, root)
 
     def node(self) -> FileSystem | None:
         """File system of the pods' directories."""
-        return _with_device(self._file_system(self._places.pods_dir))
+        return _with_device(self._file_system(self._pod_directories.pods))
 
     def images(self) -> FileSystem | None:
         """The storage's file system, used by the images in it."""
@@ -127,7 +118,7 @@ class Files:
             return ""
         directory = self._log_directories.get(pod.uid)
         if directory is None:
-            root = self._places.pod_logs_dir
+            root = self._pod_directories.logs
             directory = str(layout.pod_directory(root, pod.namespace, pod.name, pod.uid))
             self._log_directories[pod.uid] = directory
         return f"{directory}/{target.name}"
@@ -138,7 +129,7 @@ class Files:
             return ()
         known = self._volumes_of.get(pod.uid)
         if known is None or self._began.mono - known[0] > PERIOD_S:
-            root, memory = self._places.pods_dir, self._places.memory_dir
+            root, memory = self._pod_directories.pods, self._pod_directories.memory
             below = (volume for each in (root, memory) if each for volume in _volumes_below(each, pod.uid))
             known = self._began.mono, (*below, *_claims(root, pod.uid))
             self._volumes_of[pod.uid] = known

@@ -14,6 +14,15 @@ Inspected = Callable[[str], InspectedContainer | None]
 """Newest inspect of a container by its id."""
 
 
+class PodDirectories(msgspec.Struct, frozen=True, kw_only=True):
+    """Directories in which the files of all pods lie."""
+
+    pods: str
+    logs: str
+    memory: str = ""
+    """For volumes that must not reach a disk."""
+
+
 class ContainerTarget(msgspec.Struct, frozen=True, kw_only=True):
     """A running container."""
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from ipc.api.pod_containers import container_type
 from ipc.api.v1.container import ResourceRequirements
 from ipc.host.clock import rfc3339
-from ipc.kubecontainer.pod_containers import container_type
 from ipc.messages.pod_worker import SyncAction, SyncDone, SyncPod, SyncResult
 from ipc.messages.sync_error import SyncError
 from ipc.metrics import kubelet as metrics

@@ -8,10 +8,10 @@ from typing import Final, NoReturn, ParamSpec, TypeVar, TypeVarTuple
 
 import msgspec
 
+from ipc.api.pod_containers import field_path
 from ipc.api.v1.pod import PodSpec
 from ipc.eventloop.tasks import first_of
 from ipc.host.clock import Clock
-from ipc.kubecontainer.pod_containers import field_path
 from ipc.messages.base import EventReport
 from ipc.messages.event_reasons import EventReason
 from ipc.messages.sync_error import SyncError

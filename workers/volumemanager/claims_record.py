@@ -7,12 +7,12 @@ from collections.abc import Mapping, Sequence
 
 from ipc.api.annotations import is_api_pod
 from ipc.api.v1.volume import Volume
-from ipc.kubecontainer.pod_claims import PodClaim, ephemeral_claim_name
+from ipc.podobjects.pod_claims import PodClaim, ephemeral_claim_name
 from workers.fs.directories import made_below, private_root
 from workers.kubecontainer.mounted_claims import ClaimKind, MountedClaim, read_mounted_claims, write_mounted_claims
 from workers.kubecontainer.mounted_volume import MountedVolume, why
-from workers.kubecontainer.pod_snapshot import PodSnapshot
 from workers.kubecontainer.runtime import RuntimeCallError
+from workers.sync.pod_snapshot import PodSnapshot
 from workers.sync.run import SyncRun
 from workers.volumemanager.plugins.claim import is_directory
 from workers.volumemanager.plugins.volume_host import VolumeHost

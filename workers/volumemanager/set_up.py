@@ -13,7 +13,7 @@ from ipc.api.v1.volume import Volume
 from ipc.messages import event_reasons
 from ipc.messages.sync_error import SyncError
 from workers.kubecontainer.mounted_volume import MountedVolume, VolumeError, why
-from workers.kubecontainer.pod_snapshot import PodSnapshot
+from workers.sync.pod_snapshot import PodSnapshot
 from workers.sync.record import SyncEnded
 from workers.sync.run import SyncRun
 from workers.volumemanager.claims_record import note_claims

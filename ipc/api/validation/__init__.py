@@ -1,1 +1,1 @@
-"""Kubernetes' validation of objects. One module per subject; every check yields FieldErrors with JSON paths."""
+"""Kubernetes' validation of objects beside pods, and checks that all share. Yields FieldErrors with paths. Pure."""

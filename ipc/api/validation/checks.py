@@ -1,10 +1,12 @@
 """The few checks all others are made of. Each yields FieldErrors; the words are in the kinds of `ipc.api.errors`."""
 
+import itertools
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Final, TypeVar
 
 import msgspec
 
+from ipc.api.decode import MAX_FIELD_ERRORS
 from ipc.api.errors import FieldError, duplicate, forbidden, invalid, required
 from ipc.api.schema import struct_fields
 
@@ -81,3 +83,8 @@ def exactly_one(path: str, names: Sequence[str], what: str) -> Errors:
     if not names:
         yield required(path, f"must specify {what}")
     yield from at_most_one(path, names)
+
+
+def first_errors(*findings: Iterable[FieldError]) -> tuple[FieldError, ...]:
+    """As many of them as one object is told."""
+    return tuple(itertools.islice(itertools.chain(*findings), MAX_FIELD_ERRORS))

@@ -4,17 +4,15 @@ Source: pkg/apis/scheduling/validation (ValidatePriorityClass, ValidatePriorityC
 (IsKnownSystemPriorityClass); pkg/apis/node/validation (ValidateRuntimeClass, ValidateRuntimeClassUpdate).
 """
 
-import itertools
 from typing import Final
 
-from ipc.api.decode import MAX_FIELD_ERRORS
 from ipc.api.errors import FieldError, forbidden
 from ipc.api.v1.scheduling import PriorityClass, RuntimeClass
-from ipc.api.validation.checks import Errors, well_formed
+from ipc.api.validation.checks import Errors, first_errors, well_formed
 from ipc.api.validation.metadata import validate_metadata
 from ipc.api.validation.names import DNS_LABEL
 from ipc.api.validation.resources import validate_resource_list
-from ipc.podresources.priority import SYSTEM_CLASSES
+from ipc.scheduling.priority import SYSTEM_CLASSES
 
 HIGHEST_USER_PRIORITY: Final = 10**9
 """Greatest value of a class that is not the system's (HighestUserDefinablePriority)."""
@@ -23,7 +21,7 @@ SYSTEM_PREFIX: Final = "system-"
 
 def validate_priority_class(found: PriorityClass) -> tuple[FieldError, ...]:
     """Faults for which Kubernetes would refuse it; () when it is valid. At most MAX_FIELD_ERRORS findings."""
-    return _first(validate_metadata(found.metadata, "metadata"), _namespace(found), _value(found))
+    return first_errors(validate_metadata(found.metadata, "metadata"), _namespace(found), _value(found))
 
 
 def validate_priority_class_update(new: PriorityClass, old: PriorityClass) -> tuple[FieldError, ...]:
@@ -35,7 +33,7 @@ def validate_priority_class_update(new: PriorityClass, old: PriorityClass) -> tu
 def validate_runtime_class(found: RuntimeClass) -> tuple[FieldError, ...]:
     """Faults for which Kubernetes would refuse a RuntimeClass; () when it is valid."""
     overhead = found.overhead.pod_fixed if found.overhead is not None else {}
-    return _first(
+    return first_errors(
         validate_metadata(found.metadata, "metadata"),
         _namespace(found),
         well_formed("handler", found.handler, DNS_LABEL.problem),
@@ -46,10 +44,6 @@ def validate_runtime_class(found: RuntimeClass) -> tuple[FieldError, ...]:
 def validate_runtime_class_update(new: RuntimeClass, old: RuntimeClass) -> tuple[FieldError, ...]:
     """Changes from ``old`` to ``new`` that Kubernetes would refuse."""
     return (forbidden("handler", "may not be changed in an update"),) if new.handler != old.handler else ()
-
-
-def _first(*findings: Errors) -> tuple[FieldError, ...]:
-    return tuple(itertools.islice(itertools.chain(*findings), MAX_FIELD_ERRORS))
 
 
 def _namespace(found: PriorityClass | RuntimeClass) -> Errors:

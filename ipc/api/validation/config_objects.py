@@ -3,17 +3,15 @@
 Source: pkg/apis/core/validation ValidateConfigMap, ValidateConfigMapUpdate, ValidateSecret, ValidateSecretUpdate.
 """
 
-import itertools
 from collections.abc import Callable, Iterable, Mapping
 from typing import Final
 
 import msgspec
 
-from ipc.api.decode import MAX_FIELD_ERRORS
 from ipc.api.errors import FieldError, forbidden, invalid, required, shown_key, too_long
 from ipc.api.v1.base import json_name
 from ipc.api.v1.config_objects import ConfigMap, Secret
-from ipc.api.validation.checks import Errors
+from ipc.api.validation.checks import Errors, first_errors
 from ipc.api.validation.metadata import validate_metadata
 from ipc.api.validation.names import CONFIG_KEY
 
@@ -25,7 +23,7 @@ _IMMUTABLE: Final = "field is immutable when `immutable` is set"
 
 def validate_config_map(config_map: ConfigMap) -> tuple[FieldError, ...]:
     """Faults for which Kubernetes would refuse a ConfigMap; () when it is valid. At most MAX_FIELD_ERRORS findings."""
-    return _first(
+    return first_errors(
         validate_metadata(config_map.metadata, "metadata"),
         _keys(config_map.data, "data"),
         _in_both(config_map),
@@ -37,7 +35,7 @@ def validate_config_map(config_map: ConfigMap) -> tuple[FieldError, ...]:
 def validate_secret(secret: Secret) -> tuple[FieldError, ...]:
     """Faults for which Kubernetes would refuse a Secret, among them the keys that its type asks for."""
     type_check = _BY_TYPE.get(secret.type)
-    return _first(
+    return first_errors(
         validate_metadata(secret.metadata, "metadata"),
         _keys(secret.data, "data"),
         _size("data", secret.data.values()),
@@ -47,17 +45,13 @@ def validate_secret(secret: Secret) -> tuple[FieldError, ...]:
 
 def validate_config_map_update(new: ConfigMap, old: ConfigMap) -> tuple[FieldError, ...]:
     """Changes from ``old`` to ``new`` that Kubernetes would refuse: those of an immutable ConfigMap."""
-    return _first(_changed(new, old, ("data", "binary_data"))) if old.immutable else ()
+    return first_errors(_changed(new, old, ("data", "binary_data"))) if old.immutable else ()
 
 
 def validate_secret_update(new: Secret, old: Secret) -> tuple[FieldError, ...]:
     """Changes from ``old`` to ``new`` that Kubernetes would refuse; the type of a Secret never changes."""
     type_errors = (invalid("type", new.type, "field is immutable"),) if new.type != old.type else ()
-    return _first(_changed(new, old, ("data",)) if old.immutable else (), type_errors)
-
-
-def _first(*findings: Iterable[FieldError]) -> tuple[FieldError, ...]:
-    return tuple(itertools.islice(itertools.chain(*findings), MAX_FIELD_ERRORS))
+    return first_errors(_changed(new, old, ("data",)) if old.immutable else (), type_errors)
 
 
 def _keys(data: Mapping[str, object], path: str) -> Errors:

@@ -6,13 +6,10 @@ cannot do (block devices, kinds of volumes that need a mount, Recycle, data sour
 instead.
 """
 
-import itertools
-from collections.abc import Iterable
 from typing import Final
 
 import msgspec
 
-from ipc.api.decode import MAX_FIELD_ERRORS
 from ipc.api.errors import FieldError, forbidden, invalid, not_supported, required
 from ipc.api.quantity import QuantityError, parse_quantity
 from ipc.api.v1.base import Quantity
@@ -24,10 +21,10 @@ from ipc.api.v1.persistent_volume import (
     PersistentVolumeSpec,
 )
 from ipc.api.v1.volume import PersistentVolumeAccessMode, PersistentVolumeClaimSpec, PersistentVolumeMode
-from ipc.api.validation.checks import Errors, chosen, exactly_one, if_set, indexed, needs, well_formed
+from ipc.api.validation.checks import Errors, chosen, exactly_one, first_errors, if_set, indexed, needs, well_formed
 from ipc.api.validation.metadata import validate_labels, validate_metadata
 from ipc.api.validation.names import DNS_LABEL, DNS_SUBDOMAIN, host_path_problem, qualified_name_problem
-from ipc.api.validation.scheduling import validate_node_selector
+from ipc.api.validation.node_selectors import validate_node_selector
 
 STORAGE: Final = "storage"
 READ_WRITE_ONCE_POD: Final = "ReadWriteOncePod"
@@ -40,7 +37,7 @@ _INSTEAD: Final = (
 
 def validate_persistent_volume(found: PersistentVolume) -> tuple[FieldError, ...]:
     """Faults for which Kubernetes, or this agent, refuses it; () when it is valid. At most MAX_FIELD_ERRORS."""
-    return _first(
+    return first_errors(
         validate_metadata(found.metadata, "metadata"),
         _no_namespace(found),
         _access_modes(found.spec.access_modes, "spec.accessModes"),
@@ -68,13 +65,13 @@ def validate_persistent_volume_update(new: PersistentVolume, old: PersistentVolu
         if old.spec.node_affinity
         else (),
     )
-    return _first(*findings)
+    return first_errors(*findings)
 
 
 def validate_persistent_volume_claim(found: PersistentVolumeClaim) -> tuple[FieldError, ...]:
     """Faults for which Kubernetes would refuse a claim; () when it is valid."""
     spec = found.spec
-    return _first(
+    return first_errors(
         validate_metadata(found.metadata, "metadata"),
         _access_modes(spec.access_modes, "spec.accessModes"),
         _selector(spec.selector, "spec.selector"),
@@ -101,10 +98,6 @@ def _fixed(spec: PersistentVolumeClaimSpec) -> PersistentVolumeClaimSpec:
     return msgspec.structs.replace(
         spec, resources=free.resources, volume_attributes_class_name=free.volume_attributes_class_name
     )
-
-
-def _first(*findings: Iterable[FieldError]) -> tuple[FieldError, ...]:
-    return tuple(itertools.islice(itertools.chain(*findings), MAX_FIELD_ERRORS))
 
 
 def _immutable(path: str, old: object, new: object) -> Errors:

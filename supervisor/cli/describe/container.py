@@ -10,7 +10,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Final
 
-from ipc.podresources.ports import join_host_port
+from ipc.network.ports import join_host_port
 from ipc.resources.times import NONE, local_time
 from ipc.text.gofmt import quoted
 from ipc.text.json_types import Json

@@ -9,7 +9,7 @@ from typing import Final
 
 import msgspec
 
-from ipc.podresources.ports import MAX_PORT
+from ipc.network.ports import MAX_PORT
 from ipc.text.json_types import Json
 from supervisor.cli.options import Failure
 

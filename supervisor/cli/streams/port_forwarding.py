@@ -13,7 +13,7 @@ from typing import Final
 import click
 
 from ipc.eventloop.tasks import first_of
-from ipc.podresources.ports import join_host_port
+from ipc.network.ports import join_host_port
 from ipc.text.json_types import Json
 from supervisor.cli.options import Failure
 from supervisor.cli.printers.containers import COMPLETED

@@ -11,10 +11,11 @@ import termios
 import threading
 import tty
 from collections.abc import Callable, Iterator
-from typing import Any, TextIO
+from typing import Any, TextIO, TypeVar
 
 from ipc.wire.stream_channels import CHUNK_BYTES, TerminalSize
 
+T = TypeVar("T")
 Job = tuple[asyncio.AbstractEventLoop, "asyncio.Future[Any]", Callable[[], Any]]
 
 
@@ -32,8 +33,7 @@ class BlockingFile:
 
     async def read(self) -> bytes:
         """The next at most CHUNK_BYTES; empty at the end. Raises OSError."""
-        data: bytes = await self._call(lambda: os.read(self.fd, CHUNK_BYTES))
-        return data
+        return await self._call(lambda: os.read(self.fd, CHUNK_BYTES))
 
     async def write(self, data: bytes) -> None:
         """All of it. Raises OSError."""
@@ -44,12 +44,12 @@ class BlockingFile:
         while view:
             view = view[os.write(self.fd, view) :]
 
-    async def _call(self, function: Callable[[], Any]) -> Any:
+    async def _call(self, function: Callable[[], T]) -> T:
         if self._thread is None:
             self._thread = threading.Thread(target=self._work, daemon=True)
             self._thread.start()
         loop = asyncio.get_running_loop()
-        future: asyncio.Future[Any] = loop.create_future()
+        future: asyncio.Future[T] = loop.create_future()
         self._jobs.put((loop, future, function))
         return await future
 

@@ -19,7 +19,7 @@ from ipc.api.v1.meta import ObjectMeta
 from ipc.api.v1.persistent_volume import PersistentVolume, PersistentVolumeClaim
 from ipc.api.v1.pod import Pod, PodSpec
 from ipc.api.v1.scheduling import PriorityClass, RuntimeClass
-from ipc.kubecontainer.config_objects import ObjectKind
+from ipc.podobjects.config_objects import ObjectKind
 
 LOCAL_ANNOTATIONS: Final = frozenset({CONFIG_SOURCE, CONFIG_SEEN, CONFIG_MIRROR})
 """Added on this host; never a difference (pkg/kubelet/config/config.go, localAnnotations)."""

@@ -40,8 +40,8 @@ from ipc.api.validation.classes import validate_priority_class, validate_runtime
 from ipc.api.validation.config_objects import validate_config_map, validate_secret
 from ipc.api.validation.names import DNS_SUBDOMAIN
 from ipc.api.validation.persistent_volumes import validate_persistent_volume, validate_persistent_volume_claim
-from ipc.api.validation.pod import validate_pod
-from ipc.kubecontainer.config_objects import ConfigObject
+from ipc.api.validation.pods.pod import validate_pod
+from ipc.podobjects.config_objects import ConfigObject
 from ipc.text.json_types import Json
 from supervisor.sources.objects.identity import Origin, identify, identify_object, in_namespace
 

@@ -24,7 +24,7 @@ from ipc.api.annotations import API_SOURCE, CONFIG_SEEN
 from ipc.api.v1.meta import ObjectMeta
 from ipc.api.v1.pod import Pod
 from ipc.host.clock import Instant, rfc3339, rfc3339_micro
-from ipc.kubecontainer.config_objects import ObjectKey
+from ipc.podobjects.config_objects import ObjectKey
 from supervisor.protocol.manifests import (
     DesiredObject,
     DesiredPod,

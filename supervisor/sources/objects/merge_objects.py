@@ -25,7 +25,7 @@ from ipc.api.validation.persistent_volumes import (
     validate_persistent_volume_update,
 )
 from ipc.host.clock import Instant, rfc3339
-from ipc.kubecontainer.config_objects import ConfigObject, ObjectKey
+from ipc.podobjects.config_objects import ConfigObject, ObjectKey
 from supervisor.protocol.manifests import DesiredObject, ManifestError, ManifestErrorKind, SourceSnapshot, error_about
 from supervisor.protocol.source_updates import ObjectUpdate
 from supervisor.sources.objects.claims import Conflict, arbitrate, place
@@ -81,18 +81,19 @@ def _differs(before: DesiredObject, now: DesiredObject) -> bool:
 
 def changes_refused(new: ConfigObject, old: ConfigObject) -> tuple[FieldError, ...]:
     """Errors of changes that are not allowed."""
-    if isinstance(new, ConfigMap) and isinstance(old, ConfigMap):
-        return validate_config_map_update(new, old)
-    if isinstance(new, Secret) and isinstance(old, Secret):
-        return validate_secret_update(new, old)
-    if isinstance(new, PriorityClass) and isinstance(old, PriorityClass):
-        return validate_priority_class_update(new, old)
-    if isinstance(new, PersistentVolume) and isinstance(old, PersistentVolume):
-        return validate_persistent_volume_update(new, old)
-    if isinstance(new, PersistentVolumeClaim) and isinstance(old, PersistentVolumeClaim):
-        return validate_persistent_volume_claim_update(new, old)
-    if isinstance(new, RuntimeClass) and isinstance(old, RuntimeClass):
-        return validate_runtime_class_update(new, old)
+    match new, old:
+        case ConfigMap(), ConfigMap():
+            return validate_config_map_update(new, old)
+        case Secret(), Secret():
+            return validate_secret_update(new, old)
+        case PriorityClass(), PriorityClass():
+            return validate_priority_class_update(new, old)
+        case PersistentVolume(), PersistentVolume():
+            return validate_persistent_volume_update(new, old)
+        case PersistentVolumeClaim(), PersistentVolumeClaim():
+            return validate_persistent_volume_claim_update(new, old)
+        case RuntimeClass(), RuntimeClass():
+            return validate_runtime_class_update(new, old)
     raise TypeError(f"a {new.kind} is no {old.kind}")
 
 

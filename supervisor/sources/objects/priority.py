@@ -16,8 +16,8 @@ import msgspec
 from ipc.api.v1.meta import ObjectMeta
 from ipc.api.v1.pod import Pod
 from ipc.api.v1.scheduling import PriorityClass
-from ipc.kubecontainer.config_objects import ConfigObject
-from ipc.podresources.priority import SYSTEM_CLASSES
+from ipc.podobjects.config_objects import ConfigObject
+from ipc.scheduling.priority import SYSTEM_CLASSES
 
 _SYSTEM: Final = tuple(
     PriorityClass(metadata=ObjectMeta(name=name), value=value) for name, value in SYSTEM_CLASSES.items()

@@ -13,7 +13,7 @@ import msgspec
 
 from ipc.api.v1.pod import Pod
 from ipc.api.v1.scheduling import RuntimeClass
-from ipc.kubecontainer.config_objects import ConfigObject
+from ipc.podobjects.config_objects import ConfigObject
 
 RuntimeClasses = Mapping[str, RuntimeClass]
 """Classes of documents by name."""

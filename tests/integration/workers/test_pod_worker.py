@@ -20,7 +20,6 @@ from ipc.api.v1.meta import ObjectMeta
 from ipc.api.v1.probe import ExecAction, Probe
 from ipc.eventloop.burst import LONGEST_S, BurstGate
 from ipc.host.clock import SystemClock
-from ipc.kubecontainer.config_objects import ConfigObjects
 from ipc.kubecontainer.pod_status import RuntimePodStatus
 from ipc.kubecontainer.probe_results import ProbeResult, ProbeType
 from ipc.messages.base import EventReport, ProfileTaken, PullEnded, PullProgress, Ready, Shutdown, TakeProfile
@@ -41,6 +40,7 @@ from ipc.messages.pod_worker import (
     SyncPod,
     WorkType,
 )
+from ipc.podobjects.config_objects import ConfigObjects
 from ipc.shm.board import Board
 from ipc.wire.boot import ChildContext, Role, WorkerSettings
 from ipc.wire.channel import Channel

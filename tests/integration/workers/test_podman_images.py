@@ -16,6 +16,7 @@ import pytest
 from tests.harness.libpod_service import service
 from workers.kubecontainer.image_service import ImageUser, ListedImage
 from workers.kubecontainer.runtime import ErrorKind, RuntimeCallError
+from workers.libpod.client import CallLimits
 from workers.libpod.image_list import LIST_TRIES, list_images
 from workers.libpod.streams import PodmanStreams
 from workers.podman import PodmanRuntime
@@ -115,7 +116,7 @@ async def test_a_service_that_hangs_is_left_at_the_deadline(path: Path) -> None:
         return False
 
     with service(path, hang):
-        error = await failure(path, PodmanRuntime.list_images, request_timeout_s=0.2)
+        error = await failure(path, PodmanRuntime.list_images, limits=CallLimits(request_timeout_s=0.2))
         let_go.set()
     assert error.kind is ErrorKind.TIMEOUT
 

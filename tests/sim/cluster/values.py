@@ -11,8 +11,8 @@ from typing import Final
 
 import msgspec
 
-from ipc.kubecontainer.config_objects import ConfigObjects
 from ipc.messages.pod_worker import SyncPod
+from ipc.podobjects.config_objects import ConfigObjects
 from tests.servers.kube_api.failures import JsonObject
 from tests.sim.cluster.network import SimNetwork
 from tests.sim.cluster.server import SimServer

@@ -24,11 +24,10 @@ from workers.api_server.access.reviews import (
     token_review,
 )
 from workers.api_server.access.users import User
-from workers.kubeclient.client import ApiClient
+from workers.kubeclient.client import USER_AGENT, ApiClient
 from workers.kubeclient.rate_limit import RateLimit
 from workers.kubeclient.resources import SUBJECT_ACCESS_REVIEWS, TOKEN_REVIEWS
 
-USER_AGENT: Final = "rootlet"
 MAX_TOKEN_CHARS: Final = 64 * 1024
 """Longest token that the cluster is asked about."""
 

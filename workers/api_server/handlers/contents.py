@@ -11,8 +11,8 @@ from typing import Final
 
 from aiohttp import web
 
-from ipc.kubecontainer.config_objects import ObjectKind
 from ipc.messages.api_server import ReadObject
+from ipc.podobjects.config_objects import ObjectKind
 from ipc.resources.registry import BY_KIND
 from workers.api_server.core.query import flag
 from workers.api_server.core.status_errors import ApiError, StatusDetails

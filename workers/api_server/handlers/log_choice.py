@@ -8,8 +8,8 @@ from typing import Final
 
 import msgspec
 
+from ipc.api.pod_containers import every_container, every_status
 from ipc.api.v1.status import ContainerStatus
-from ipc.kubecontainer.pod_containers import every_container, every_status
 from ipc.messages.api_server import PodChanged
 from ipc.messages.sync_error import SyncError
 from workers.api_server.core.status_errors import bad_request

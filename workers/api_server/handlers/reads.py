@@ -9,8 +9,8 @@ from typing import Generic, TypeVar
 import msgspec
 from aiohttp import web
 
-from ipc.kubecontainer.config_objects import ObjectKind
 from ipc.messages.api_server import EventChanged, ObjectChanged, PodChanged
+from ipc.podobjects.config_objects import ObjectKind
 from ipc.resources import registry
 from ipc.resources.resource import Resource
 from workers.api_server.core.query import flag, integer

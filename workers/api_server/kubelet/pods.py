@@ -7,8 +7,8 @@ from collections.abc import Mapping
 import msgspec
 from aiohttp import web
 
+from ipc.api.pod_containers import every_status
 from ipc.api.v1.status import ContainerStatus
-from ipc.kubecontainer.pod_containers import every_status
 from ipc.messages.api_server import PodChanged
 from ipc.text.json_types import Json
 from workers.api_server.core.route import plain_text

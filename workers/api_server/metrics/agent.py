@@ -9,9 +9,9 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Final
 
+from ipc.api.pod_containers import every_status
 from ipc.api.v1.status import ContainerStatus
 from ipc.api.v1.volume import Volume
-from ipc.kubecontainer.pod_containers import every_status
 from ipc.kubecontainer.pod_status import SandboxState
 from ipc.messages.api_server import AgentChanged, PodChanged
 from ipc.metrics import kubelet, rootlet

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Final
 
-from ipc.kubecontainer.pod_containers import every_container
+from ipc.api.pod_containers import every_container
 from ipc.kubecontainer.probe_results import probes_of
 from ipc.messages.api_server import PodChanged
 from ipc.metrics import kubelet

@@ -14,7 +14,6 @@ from typing import Final, Generic, TypeVar, assert_never
 
 import msgspec
 
-from ipc.kubecontainer.config_objects import ObjectKind
 from ipc.messages.api_server import (
     AgentChanged,
     EventChanged,
@@ -26,6 +25,7 @@ from ipc.messages.api_server import (
     PodChanged,
     PodGone,
 )
+from ipc.podobjects.config_objects import ObjectKind
 from workers.api_server.store.objects import (
     StoredObject,
     WatchedObject,

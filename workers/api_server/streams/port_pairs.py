@@ -13,7 +13,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from typing import Final
 
 from ipc.eventloop.tasks import BackgroundTasks
-from ipc.podresources.ports import MAX_PORT
+from ipc.network.ports import MAX_PORT
 from ipc.wire.stream_channels import Message, PortChannel, StreamStatus
 from workers.api_server.core.spdy_session import Inbox, Route, SpdySession
 from workers.api_server.core.stream_sockets import Ended

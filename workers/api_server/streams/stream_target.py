@@ -6,10 +6,10 @@ from collections.abc import Mapping
 
 import msgspec
 
+from ipc.api.pod_containers import every_status, find_container
 from ipc.api.v1.status import TERMINAL_PHASES
-from ipc.kubecontainer.pod_containers import every_status, find_container
 from ipc.messages.api_server import PodChanged
-from ipc.podresources.ports import MAX_PORT
+from ipc.network.ports import MAX_PORT
 from workers.api_server.core.query import flag, integer
 from workers.api_server.core.status_errors import ApiError, bad_request
 

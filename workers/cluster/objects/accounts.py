@@ -10,11 +10,11 @@ from typing import Final
 
 import msgspec
 
+from ipc.api.pod_containers import every_container
 from ipc.api.v1.pod import Pod
 from ipc.eventloop.tasks import BackgroundTasks, restarted
-from ipc.kubecontainer.cluster_values import DEFAULT_EXPIRATION_S, PodToken, TokenWish
-from ipc.kubecontainer.pod_containers import every_container
-from ipc.kubecontainer.registry_login import PullAccount
+from ipc.podobjects.cluster_values import DEFAULT_EXPIRATION_S, PodToken, TokenWish
+from ipc.podobjects.registry_login import PullAccount
 from ipc.text.safe_text import safe_line
 from ipc.wire.credential_provider import CredentialProvider, TokenAttributes
 from workers.cluster.objects.token_state import Attempts

@@ -13,7 +13,7 @@ from typing import Final
 from ipc.api.v1.persistent_volume import PersistentVolume, PersistentVolumeClaim, PersistentVolumeSource
 from ipc.api.v1.pod import Pod
 from ipc.api.v1.volume import Volume
-from ipc.kubecontainer.pod_claims import PodClaim
+from ipc.podobjects.pod_claims import PodClaim
 
 BOUND: Final = "Bound"
 BLOCK: Final = "Block"

@@ -18,8 +18,8 @@ from ipc.api.v1.persistent_volume import PersistentVolume, PersistentVolumeClaim
 from ipc.api.v1.pod import Pod
 from ipc.api.v1.volume import Volume
 from ipc.eventloop.tasks import BackgroundTasks, restarted
-from ipc.kubecontainer.config_objects import ObjectKey
-from ipc.kubecontainer.pod_claims import PodClaim
+from ipc.podobjects.config_objects import ObjectKey
+from ipc.podobjects.pod_claims import PodClaim
 from ipc.text.safe_text import safe_line
 from workers.cluster.objects.claim_volume import about, claim_problem, owner_problem, pod_claim
 from workers.cluster.objects.token_state import Attempts

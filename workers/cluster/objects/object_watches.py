@@ -13,8 +13,8 @@ from typing import Final
 from ipc.api.decode import decode_server_object
 from ipc.api.v1.config_objects import ConfigMap, Secret
 from ipc.eventloop.tasks import BackgroundTasks, first_of, restarted
-from ipc.kubecontainer.config_objects import ObjectKey, ObjectKind
 from ipc.messages.cluster import ObjectStated, ObjectWithdrawn
+from ipc.podobjects.config_objects import ObjectKey, ObjectKind
 from workers.kubeclient.protocol import Client
 from workers.kubeclient.reflector import Reflector
 from workers.kubeclient.resources import CONFIG_MAPS, SECRETS, Resource

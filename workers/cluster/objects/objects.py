@@ -11,10 +11,10 @@ from ipc.api.v1.pod import Pod
 from ipc.api.v1.status import TERMINAL_PHASES
 from ipc.eventloop.tasks import BackgroundTasks, restarted
 from ipc.host.clock import Clock, SystemClock
-from ipc.kubecontainer.cluster_values import NO_VALUES, ClusterValues, token_wishes, trust_wishes
-from ipc.kubecontainer.config_objects import ObjectKey, ObjectKind, referenced_objects
-from ipc.kubecontainer.pod_claims import PodClaim, claim_name
 from ipc.messages.cluster import ObjectStated, ObjectWithdrawn, PodValuesStated
+from ipc.podobjects.cluster_values import NO_VALUES, ClusterValues, token_wishes, trust_wishes
+from ipc.podobjects.config_objects import ObjectKey, ObjectKind, referenced_objects
+from ipc.podobjects.pod_claims import PodClaim, claim_name
 from ipc.wire.credential_provider import CredentialProvider
 from workers.cluster.objects.accounts import Accounts
 from workers.cluster.objects.claims import Claims

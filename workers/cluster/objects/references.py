@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterable
 from typing import NamedTuple
 
-from ipc.kubecontainer.config_objects import ObjectKey
+from ipc.podobjects.config_objects import ObjectKey
 
 
 class Difference(NamedTuple):

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 
 from ipc.api.decode import decode_server_object
 from ipc.api.v1.scheduling import RuntimeClass
-from ipc.kubecontainer.config_objects import ObjectKey, ObjectKind
 from ipc.messages.cluster import ObjectStated
+from ipc.podobjects.config_objects import ObjectKey, ObjectKind
 from workers.cluster.objects.object_watches import Tell, withdrawn
 from workers.kubeclient.protocol import Client
 from workers.kubeclient.reflector import Reflector

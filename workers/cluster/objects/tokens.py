@@ -16,7 +16,7 @@ import msgspec
 from ipc.api.v1.pod import Pod
 from ipc.eventloop.tasks import BackgroundTasks, restarted
 from ipc.host.clock import Clock
-from ipc.kubecontainer.cluster_values import PodToken, TokenWish
+from ipc.podobjects.cluster_values import PodToken, TokenWish
 from workers.cluster.objects.token_state import MAX_JITTER_S, Attempts, Issued, expiration
 from workers.kubeclient.errors import ApiError, ClusterError
 from workers.kubeclient.protocol import Client

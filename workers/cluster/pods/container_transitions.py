@@ -3,8 +3,8 @@ told (pkg/kubelet/status/status_manager.go, checkContainerStateTransition). Pure
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from typing import Any, Final
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Final
 
 import msgspec
 
@@ -35,7 +35,7 @@ def forbidden_transition(known: KnownPod, server: Json, own: Json) -> str:
     return next(_final_ends(spec, suspects), "")
 
 
-def _left_their_end(before: Any, after: Any) -> Iterator[tuple[str, int]]:
+def _left_their_end(before: Sequence[Json] | None, after: Sequence[Json] | None) -> Iterator[tuple[str, int]]:
     """Name and exit code of each container that had ended before and has not after."""
     states = {status["name"]: status.get("state") or {} for status in after or ()}
     for status in before or ():

@@ -21,7 +21,7 @@ from ipc.api.support.table import Support
 from ipc.api.v1.meta import ObjectMeta
 from ipc.api.v1.pod import Pod, PodSpec
 from ipc.api.v1.status import PodStatus
-from ipc.api.validation.pod import validate_pod
+from ipc.api.validation.pods.pod import validate_pod
 from ipc.messages.event_reasons import UNSUPPORTED_FIELD, EventReason
 from ipc.text.safe_text import safe_line
 from workers.cluster.pods.known_pod import KnownMeta, KnownPod

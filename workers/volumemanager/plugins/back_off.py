@@ -13,7 +13,7 @@ from typing import Final
 import msgspec
 
 from ipc.api.v1.volume import Volume
-from workers.kubecontainer.pod_snapshot import PodSnapshot
+from workers.sync.pod_snapshot import PodSnapshot
 
 INITIAL_PAUSE_S: Final = 0.5
 """initialDurationBeforeRetry."""

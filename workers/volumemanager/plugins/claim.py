@@ -23,12 +23,12 @@ import msgspec
 
 from ipc.api.annotations import is_api_pod
 from ipc.api.v1.volume import HostPathVolumeSource, Volume
-from ipc.kubecontainer.config_objects import ObjectKind
-from ipc.kubecontainer.pod_claims import PodClaim, claim_name
+from ipc.podobjects.config_objects import ObjectKind
+from ipc.podobjects.pod_claims import PodClaim, claim_name
 from workers.kubecontainer import labels
 from workers.kubecontainer.mounted_volume import MountedVolume, VolumeError
-from workers.kubecontainer.pod_snapshot import PodSnapshot
 from workers.kubecontainer.runtime import ErrorKind, RuntimeCallError, VolumeInfo
+from workers.sync.pod_snapshot import PodSnapshot
 from workers.sync.run import SyncRun
 from workers.volumemanager.plugins.host_path import check
 from workers.volumemanager.plugins.in_use import is_in_use

@@ -18,7 +18,7 @@ from ipc.api.quantity import QuantityError, parse_quantity
 from ipc.api.v1.pod import Pod
 from ipc.api.v1.volume import MEMORY_MEDIUM, EmptyDirVolumeSource, Volume
 from workers.kubecontainer.mounted_volume import MountedVolume, VolumeError
-from workers.kubecontainer.pod_snapshot import PodSnapshot
+from workers.sync.pod_snapshot import PodSnapshot
 from workers.sync.run import SyncRun
 from workers.volumemanager.plugins.ownership import fs_group, give_volume_to_group, group_given, note_group
 from workers.volumemanager.plugins.places import VolumeDirectory, volume_directory

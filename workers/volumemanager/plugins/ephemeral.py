@@ -16,13 +16,13 @@ from typing import Final
 
 from ipc.api.annotations import is_api_pod
 from ipc.api.v1.volume import Volume
-from ipc.kubecontainer.pod_claims import ephemeral_claim_name
 from ipc.messages.sync_error import SyncError
+from ipc.podobjects.pod_claims import ephemeral_claim_name
 from workers.fs.directories import is_name, made_below, private_root
 from workers.kubecontainer import labels
 from workers.kubecontainer.mounted_volume import MountedVolume, VolumeError, why
-from workers.kubecontainer.pod_snapshot import PodSnapshot
 from workers.kubecontainer.runtime import RuntimeCallError
+from workers.sync.pod_snapshot import PodSnapshot
 from workers.sync.record import SyncEnded
 from workers.sync.run import PodRef, SyncRun
 from workers.volumemanager.plugins.claim import set_up_claim, set_up_podman_volume

@@ -17,7 +17,7 @@ from typing import Final, NamedTuple
 
 from ipc.api.v1.volume import HostPathVolumeSource, Volume
 from workers.kubecontainer.mounted_volume import MountedVolume, VolumeError
-from workers.kubecontainer.pod_snapshot import PodSnapshot
+from workers.sync.pod_snapshot import PodSnapshot
 from workers.sync.run import SyncRun
 from workers.volumemanager.plugins.in_use import is_in_use
 from workers.volumemanager.plugins.volume_host import VolumeHost

@@ -10,7 +10,7 @@ from __future__ import annotations
 from ipc.api.v1.volume import Volume
 from workers.kubecontainer.image_reference import image_reference_problem, parse_image_reference
 from workers.kubecontainer.mounted_volume import MountedVolume, VolumeError
-from workers.kubecontainer.pod_snapshot import PodSnapshot
+from workers.sync.pod_snapshot import PodSnapshot
 from workers.sync.run import SyncRun
 from workers.volumemanager.plugins.volume_host import VolumeHost
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from ipc.api.pod_containers import every_container
 from ipc.api.v1.pod import Pod
 from ipc.kubecontainer.hashing import is_made_from
-from ipc.kubecontainer.pod_containers import every_container
 from ipc.kubecontainer.pod_status import ContainerState, RuntimePodStatus
 
 

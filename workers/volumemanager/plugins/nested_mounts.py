@@ -10,9 +10,9 @@ from __future__ import annotations
 import posixpath
 from collections.abc import Iterator
 
+from ipc.api.pod_containers import every_container
 from ipc.api.v1.container import Container, VolumeMount
 from ipc.api.v1.pod import Pod
-from ipc.kubecontainer.pod_containers import every_container
 
 
 def nested_mountpoints(pod: Pod, volume: str) -> tuple[str, ...]:

@@ -31,8 +31,8 @@ from ipc.api.v1.projected import (
     VolumeProjection,
 )
 from ipc.api.v1.volume import Volume
-from ipc.kubecontainer.cluster_values import token_wish
-from ipc.kubecontainer.config_objects import ConfigObjects
+from ipc.podobjects.cluster_values import token_wish
+from ipc.podobjects.config_objects import ConfigObjects
 from ipc.podresources.node_resources import NodeResources
 from workers.env.downward import field_value, resource_value
 from workers.fs.directories import MAX_NAME_BYTES

@@ -21,7 +21,7 @@ from ipc.host.file_systems import MEMORY_FILE_SYSTEMS, file_system_type
 from ipc.kubecontainer.pod_status import RuntimePodStatus, SandboxState
 from ipc.messages import event_reasons
 from workers.kubecontainer.mounted_volume import MountedVolume, VolumeError, why
-from workers.kubecontainer.pod_snapshot import PodSnapshot
+from workers.sync.pod_snapshot import PodSnapshot
 from workers.sync.run import SyncRun
 from workers.volumemanager.plugins.atomic_writer import current_version, write_payload
 from workers.volumemanager.plugins.nested_mounts import nested_mountpoints

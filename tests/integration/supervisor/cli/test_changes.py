@@ -14,8 +14,8 @@ import pytest
 import yaml
 
 from ipc.api.v1.meta import ObjectMeta
-from ipc.kubecontainer.config_objects import ObjectKind
 from ipc.messages.api_server import ObjectChanged, ObjectSummary
+from ipc.podobjects.config_objects import ObjectKind
 from supervisor.protocol.source_updates import PodOperation, PodUpdate
 from tests.harness.api_server import Master
 from tests.harness.cli import Outcome, rootlet

@@ -11,7 +11,7 @@ import pytest
 
 from ipc.api.v1.pod import Pod
 from ipc.host.clock import SystemClock
-from ipc.kubecontainer.config_objects import ObjectKey, ObjectKind
+from ipc.podobjects.config_objects import ObjectKey, ObjectKind
 from supervisor.config.settings import Seconds, Settings
 from supervisor.protocol.events import KillPod
 from supervisor.protocol.manifests import APPLY_SOURCE, FILE_SOURCE, HTTP_SOURCE, DesiredPod

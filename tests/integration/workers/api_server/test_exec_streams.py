@@ -45,6 +45,7 @@ from tests.harness.api_server import (
 from tests.harness.open_files import open_files, open_files_before
 from tests.harness.podman_streams import PodmanEnd, Process, podman_end
 from tests.harness.stream_client import StreamClient
+from tests.harness.until import until_still
 from workers.api_server.core.stream_sockets import STOPPING_WORDS
 from workers.api_server.middleware import MAX_SESSIONS
 from workers.api_server.streams.remote_command import MAX_CONTAINER_COMMANDS
@@ -353,7 +354,7 @@ async def test_a_client_that_reads_nothing_stops_the_output(master: Master, podm
     master.ready(web())
     async with opened(master):
         await eventually(lambda: said > 0, "it has begun")
-        await _until_still(lambda: said)
+        await until_still(lambda: said)
         assert said < BOUND_BYTES
     await eventually(lambda: podman.running == 0, "its connection was closed")
 
@@ -372,7 +373,7 @@ async def test_a_process_that_reads_nothing_stops_the_input(master: Master, podm
 
         sending = asyncio.create_task(send())
         await eventually(lambda: sent > 0, "it has begun")
-        await _until_still(lambda: sent)
+        await until_still(lambda: sent)
         sending.cancel()
         await asyncio.gather(sending, return_exceptions=True)
         assert sent < BOUND_BYTES
@@ -612,14 +613,6 @@ async def test_no_podman(master: Master) -> None:
     status, message = await refusal(master, "exec", *EXEC)
     assert status == 500
     assert message.startswith("error executing command in container app: create exec")
-
-
-async def _until_still(value: Any) -> None:
-    """Until it has not changed for half a second."""
-    before = None
-    while value() != before:
-        before = value()
-        await asyncio.sleep(0.5)
 
 
 # --- what a client must not do -------------------------------------------------------------------------------------

@@ -21,6 +21,7 @@ from ipc.wire.stream_channels import V4, V5, Message, PortChannel
 from tests.harness.api_server import DEADLINE_S, Master, api_server, eventually, pod_changed
 from tests.harness.open_files import open_files, open_files_before
 from tests.harness.stream_client import StreamClient
+from tests.harness.until import until_still
 from workers.podhttp.pod_network import LOOPBACK, DialError, PodNetwork
 
 PATH: Final = "/api/v1/namespaces/default/pods/web/portforward"
@@ -206,7 +207,7 @@ async def test_a_client_that_reads_nothing_stops_the_pod(master: Master, pod_end
                     sent += 64 * 1024
 
             giving = asyncio.create_task(give())
-            await _until_still(lambda: sent)
+            await until_still(lambda: sent)
             giving.cancel()
             await asyncio.gather(giving, return_exceptions=True)
             assert 0 < sent < BOUND_BYTES
@@ -224,7 +225,7 @@ async def test_a_pod_that_reads_nothing_stops_the_client(master: Master, pod_end
                     sent += 64 * 1024
 
             giving = asyncio.create_task(give())
-            await _until_still(lambda: sent)
+            await until_still(lambda: sent)
             giving.cancel()
             await asyncio.gather(giving, return_exceptions=True)
             assert 0 < sent < BOUND_BYTES
@@ -360,11 +361,3 @@ async def refusal(master: Master, query: list[tuple[str, str]]) -> tuple[int, st
     }
     async with master.http.get(PATH, params=query, headers=headers) as response:
         return response.status, (await response.json())["message"]
-
-
-async def _until_still(value: Any) -> None:
-    """Until it has not changed for half a second, having begun."""
-    before = 0
-    while value() != before or not before:
-        before = value()
-        await asyncio.sleep(0.5)

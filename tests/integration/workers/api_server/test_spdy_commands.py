@@ -6,7 +6,7 @@ import asyncio
 import contextlib
 import hashlib
 import os
-from collections.abc import AsyncIterator, Callable, Iterable
+from collections.abc import AsyncIterator, Iterable
 from typing import Final
 
 import msgspec
@@ -17,6 +17,7 @@ from ipc.wire.stream_channels import StreamStatus, decode_status
 from tests.harness.api_server import Master, eventually
 from tests.harness.podman_streams import PodmanEnd, Process
 from tests.harness.spdy_client import SpdyClient, handshake, spdy_client
+from tests.harness.until import until_still
 from tests.integration.workers.api_server.test_exec_streams import (
     BOUND_BYTES,
     EXEC,
@@ -205,7 +206,7 @@ async def test_a_client_that_reads_nothing_stops_the_output(master: Master, podm
     podman.program = count
     master.ready(web())
     async with command(master):
-        await _until_still(lambda: said)
+        await until_still(lambda: said)
         assert 0 < said < BOUND_BYTES
     await eventually(lambda: podman.running == 0, "its connection was closed")
 
@@ -223,7 +224,7 @@ async def test_a_process_that_reads_nothing_stops_the_client(master: Master, pod
                 sent += len(CHUNK)
 
         giving = asyncio.create_task(give())
-        await _until_still(lambda: sent)
+        await until_still(lambda: sent)
         giving.cancel()
         await asyncio.gather(giving, return_exceptions=True)
         assert 0 < sent < BOUND_BYTES
@@ -284,14 +285,6 @@ async def test_the_end_of_the_api_server_is_told(master: Master, podman: PodmanE
         master.feed(Shutdown())
         assert (await told.status()).message == STOPPING_WORDS
         await told.client.first(GoAway, stream=0)
-
-
-async def _until_still(value: Callable[[], int]) -> None:
-    """Until it has not changed for half a second, having begun."""
-    before = 0
-    while value() != before or not before:
-        before = value()
-        await asyncio.sleep(0.5)
 
 
 # --- what is refused -----------------------------------------------------------------------------------------------

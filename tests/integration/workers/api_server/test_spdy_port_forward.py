@@ -18,6 +18,7 @@ from ipc.messages.base import Shutdown
 from tests.harness.api_server import DEADLINE_S, Master, api_server, eventually
 from tests.harness.open_files import open_files, open_files_before
 from tests.harness.spdy_client import SpdyClient, spdy_client
+from tests.harness.until import until_still
 from tests.integration.workers.api_server.test_port_forward import (
     LARGE_BYTES,
     MANY,
@@ -310,10 +311,7 @@ async def test_a_pod_that_reads_nothing_stops_the_client(master: Master, pod_end
                     sent += len(CHUNK)
 
             giving = asyncio.create_task(give())
-            before = -1
-            while sent != before or not sent:
-                before = sent
-                await asyncio.sleep(0.5)
+            await until_still(lambda: sent)
             giving.cancel()
             await asyncio.gather(giving, return_exceptions=True)
             assert sent < 8 * 1024 * 1024
@@ -445,10 +443,7 @@ async def test_answers_that_nobody_reads_stop_the_reading(master: Master) -> Non
                 sent += len(ping)
 
         storming = asyncio.create_task(storm())
-        before = -1
-        while sent != before or not sent:
-            before = sent
-            await asyncio.sleep(0.5)
+        await until_still(lambda: sent)
         storming.cancel()
         await asyncio.gather(storming, return_exceptions=True)
         assert sent < 8 * 1024 * 1024

@@ -17,9 +17,9 @@ from ipc.api.v1.pod import Pod
 from ipc.api.v1.volume import HostPathVolumeSource
 from ipc.host.clock import Instant, SystemClock
 from ipc.kubeconfig.decode import decode_kubeconfig
-from ipc.kubecontainer.cluster_values import NO_VALUES, ClusterValues
-from ipc.kubecontainer.pod_claims import PodClaim
 from ipc.messages.cluster import ObjectStated, ObjectWithdrawn, PodValuesStated
+from ipc.podobjects.cluster_values import NO_VALUES, ClusterValues
+from ipc.podobjects.pod_claims import PodClaim
 from ipc.wire.credential_provider import CredentialProvider, TokenAttributes
 from tests.servers.kube_api.requests import Request
 from tests.servers.kube_api.server import KubeApiServer

@@ -25,10 +25,9 @@ from ipc.stats.values import (
     encode_snapshot,
 )
 from workers.eviction import node_pressure
-from workers.eviction.node_pressure import NodePressure
+from workers.eviction.node_pressure import NodePressure, PressureSettings
 from workers.eviction.node_signals import observe_node
-from workers.eviction.pod_usage import Directories
-from workers.stats.targets import ContainerTarget, PodTarget
+from workers.stats.targets import ContainerTarget, PodDirectories, PodTarget
 from workers.userns.unshare import Unshare
 
 ALWAYS = Threshold(signal=Signal.NODEFS_AVAILABLE, value=ThresholdValue(percentage=1.0))
@@ -57,12 +56,14 @@ class Observer:
             uid="a", name="a", namespace="default", started_at=0.0, host_network=False, infra=None, containers=(main,)
         )
         self.part = NodePressure(
-            thresholds,
-            Directories(pods=str(directory), logs=str(directory)),
+            PressureSettings(
+                thresholds=tuple(thresholds),
+                directories=PodDirectories(pods=str(directory), logs=str(directory)),
+                pods_memory=pods_memory,
+            ),
             SystemClock(),
             Unshare(),
             image_root=lambda: str(directory),
-            pods_memory=pods_memory,
             targets=lambda: [self._pod],
             statistics=self._statistics,
             report=self.told.put,

@@ -13,7 +13,7 @@ import msgspec
 import pytest
 
 from ipc.host.clock import SystemClock
-from ipc.kubecontainer.registry_login import PullAccount
+from ipc.podobjects.registry_login import PullAccount
 from ipc.wire.credential_provider import CredentialProvider, TokenAttributes
 from workers.images import provider_logins
 from workers.images.provider_logins import ProviderLogins

@@ -12,6 +12,7 @@ import pytest
 
 from tests.harness.libpod_service import OK, always_ok, client, failure, service
 from workers.kubecontainer.runtime import ErrorKind
+from workers.libpod.client import CallLimits
 from workers.podman import PodmanRuntime
 
 pytestmark = pytest.mark.timeout(30)
@@ -131,7 +132,7 @@ async def test_calls_in_flight_are_bounded_and_pulls_do_not_block_mutations(path
         return True
 
     with service(path, slow) as requests:
-        runtime = PodmanRuntime(str(path), "one", max_mutations=2)
+        runtime = PodmanRuntime(str(path), "one", limits=CallLimits(max_mutations=2))
         starts = [asyncio.create_task(runtime.start_container(str(n))) for n in range(6)]
         pulls = [asyncio.create_task(runtime.pull_image("localhost/x", heard.append)) for _ in range(2)]
         async with asyncio.timeout(5):
@@ -196,7 +197,7 @@ async def test_a_cancelled_call_closes_its_connection_and_gives_its_turn_to_the_
         return False
 
     with service(path, first_hangs) as requests:
-        runtime = PodmanRuntime(str(path), "one", max_mutations=1)
+        runtime = PodmanRuntime(str(path), "one", limits=CallLimits(max_mutations=1))
         hung = asyncio.create_task(runtime.start_container("hung"))
         async with asyncio.timeout(5):
             while not requests:  # noqa: ASYNC110 - another thread's state

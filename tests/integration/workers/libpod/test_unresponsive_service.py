@@ -20,6 +20,7 @@ from tests.harness.libpod_service import OK, failure, service
 from workers.kubecontainer.runtime import ErrorKind
 from workers.libpod import circuit_breaker, health
 from workers.libpod import client as libpod_client
+from workers.libpod.client import CallLimits
 from workers.libpod.connection_pool import MAX_KEPT
 from workers.libpod.health import Listener
 from workers.podman import PodmanRuntime
@@ -74,7 +75,7 @@ def path(tmp_path: Path) -> Path:
 
 @contextlib.asynccontextmanager
 async def client(path: Path, heard: Listener, request_timeout_s: float = 30.0) -> AsyncIterator[PodmanRuntime]:
-    runtime = PodmanRuntime(str(path), "one", request_timeout_s=request_timeout_s, listener=heard)
+    runtime = PodmanRuntime(str(path), "one", limits=CallLimits(request_timeout_s=request_timeout_s), listener=heard)
     try:
         yield runtime
     finally:

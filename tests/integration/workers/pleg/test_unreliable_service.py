@@ -12,6 +12,7 @@ from ipc.kubecontainer.pod_status import ContainerState, SandboxState
 from ipc.messages.node_worker import Observe, Relist, Relisted, Track
 from tests.fakes.unreliable_podman import Lie, lying_podman
 from tests.harness.node_worker import Master, node_worker
+from workers.libpod.client import CallLimits
 from workers.podman import PodmanRuntime
 
 UIDS = tuple(f"u{number}" for number in range(8))
@@ -34,7 +35,7 @@ def assert_all_run(master: Master) -> None:
 @pytest.mark.parametrize("lie", [lie for lie in Lie if lie is not Lie.NONE])
 async def test_no_bad_answer_makes_a_pod_absent_or_ends_the_worker(tmp_path: Path, lie: Lie) -> None:
     async with lying_podman(tmp_path, "one", UIDS) as (service, socket):
-        runtime = PodmanRuntime(socket, "one", request_timeout_s=REQUEST_TIMEOUT_S)
+        runtime = PodmanRuntime(socket, "one", limits=CallLimits(request_timeout_s=REQUEST_TIMEOUT_S))
         async with node_worker(runtime, SystemClock(), relist_period_s=1e9) as master:
             await master.first(Relisted)
             asked_at = monotonic()
@@ -62,7 +63,7 @@ async def test_no_bad_answer_makes_a_pod_absent_or_ends_the_worker(tmp_path: Pat
 
 async def test_a_service_that_answers_slowly_delays_and_nothing_else(tmp_path: Path) -> None:
     async with lying_podman(tmp_path, "one", UIDS) as (service, socket):
-        runtime = PodmanRuntime(socket, "one", request_timeout_s=REQUEST_TIMEOUT_S)
+        runtime = PodmanRuntime(socket, "one", limits=CallLimits(request_timeout_s=REQUEST_TIMEOUT_S))
         service.lie = Lie.SILENCE
         async with node_worker(runtime, SystemClock(), relist_period_s=1e9) as master:
             master.send(*(Track(uid=uid, row=row) for row, uid in enumerate(UIDS)))

@@ -8,25 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from ipc.host.clock import SystemClock
 from ipc.stats.values import FileSystem
+from tests.harness.measured_pod import OTHER_DEVICE, measured_files, measured_pod
 from workers.kubecontainer.mounted_claims import ClaimKind, MountedClaim, write_mounted_claims
 from workers.stats import storage
-from workers.stats.files import Files, Places
 from workers.stats.storage import UserFileSystems, file_system
-from workers.stats.targets import ContainerTarget, PodTarget
-from workers.userns.unshare import Unshare
-
-OTHER_DEVICE = "/dev/shm"
-
-
-def target(layer: Path) -> PodTarget:
-    main = ContainerTarget(
-        id="main", name="main", attempt=0, image="", pid=1, start_ticks=0, started_at=1.0, layer=str(layer)
-    )
-    return PodTarget(
-        uid="u", name="web", namespace="default", started_at=1.0, host_network=False, infra=None, containers=(main,)
-    )
 
 
 def test_claims_are_measured_as_upstream_measures_their_kind(tmp_path: Path) -> None:
@@ -41,12 +27,8 @@ def test_claims_are_measured_as_upstream_measures_their_kind(tmp_path: Path) -> 
         MountedClaim(volume="lost", claim="lost", kind=ClaimKind.PODMAN, path=str(tmp_path / "nothing")),
     )
     write_mounted_claims(str(tmp_path / "pods"), "u", claims)
-    files = Files(
-        Places(node_name="n", pods_dir=str(tmp_path / "pods"), pod_logs_dir=str(tmp_path)),
-        SystemClock(),
-        Unshare(podman="/nonexistent"),
-    )
-    pod = target(layer)
+    files = measured_files(tmp_path)
+    pod = measured_pod(layer)
     files.begin_round([pod])
     samples = tuple(files.volumes(pod))
     assert [(each.name, each.claim) for each in samples] == [("disk", "of-disk"), ("named", "data")]

@@ -18,9 +18,8 @@ from tests.podman_service import wait_until
 from workers.proc.procfs import MAX_STAT_BYTES, read_once, start_ticks, state_of
 from workers.stats import host, machine, process_table, processes
 from workers.stats.collector import KUBELET, PODS, Collector
-from workers.stats.files import Places
 from workers.stats.process_table import ProcessTable, Root, parse_stat
-from workers.stats.targets import ContainerTarget, PodTarget
+from workers.stats.targets import ContainerTarget, PodDirectories, PodTarget
 from workers.userns.unshare import Unshare
 
 pytestmark = [pytest.mark.process, pytest.mark.timeout(120)]
@@ -169,8 +168,8 @@ def target(pid: int) -> PodTarget:
 
 
 def collector(directory: Path) -> Collector:
-    places = Places(node_name="n", pods_dir=str(directory), pod_logs_dir=str(directory))
-    return Collector(places, SystemClock(), Unshare(podman="/nonexistent"), agent_pid=os.getpid())
+    directories = PodDirectories(pods=str(directory), logs=str(directory))
+    return Collector("n", directories, SystemClock(), Unshare(podman="/nonexistent"), agent_pid=os.getpid())
 
 
 def test_a_pod_and_the_node(tmp_path: Path) -> None:

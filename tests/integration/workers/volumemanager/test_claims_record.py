@@ -8,8 +8,8 @@ import pytest
 
 from ipc.api.v1.container import VolumeMount
 from ipc.api.v1.volume import HostPathVolumeSource, PersistentVolumeClaimVolumeSource, Volume
-from ipc.kubecontainer.config_objects import ConfigObjects
-from ipc.kubecontainer.pod_claims import PodClaim
+from ipc.podobjects.config_objects import ConfigObjects
+from ipc.podobjects.pod_claims import PodClaim
 from tests.fakes.clock import simulate
 from tests.harness.pods import container, pod
 from tests.harness.sync import FakeHost

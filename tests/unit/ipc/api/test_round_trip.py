@@ -18,7 +18,7 @@ from ipc.api.v1.event import Event, EventList
 from ipc.api.v1.meta import ObjectMeta, ObjectReference
 from ipc.api.v1.pod import Pod, PodList
 from ipc.api.v1.status import PodCondition, PodStatus
-from ipc.api.validation.pod import validate_pod
+from ipc.api.validation.pods.pod import validate_pod
 from tests.harness.api_manifests import manifest, pods
 
 MODULES = [importlib.import_module(f"ipc.api.v1.{module.name}") for module in pkgutil.iter_modules(ipc.api.v1.__path__)]

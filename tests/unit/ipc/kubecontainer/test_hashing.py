@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from ipc.api.pod_containers import ContainerKind
 from ipc.api.v1.base import json_name
 from ipc.api.v1.container import Container, ContainerPort, EphemeralContainer, ResourceRequirements, VolumeMount
 from ipc.api.v1.env import EnvVar
@@ -34,7 +35,6 @@ from ipc.kubecontainer.hashing import (
     is_sandbox_made_from,
     sandbox_hash,
 )
-from ipc.kubecontainer.pod_containers import ContainerKind
 from ipc.kubecontainer.pod_status import ContainerState, RuntimeContainerStatus, SandboxState, SandboxStatus
 from tests.harness.pods import container, pod
 

@@ -12,7 +12,7 @@ import msgspec
 import pytest
 import yaml
 
-from ipc.podresources.network_settings import NetworkSettings
+from ipc.network.network_settings import NetworkSettings
 from ipc.wire.server_settings import Port
 from supervisor.config.child_settings import worker_settings
 from supervisor.config.config_file import default_settings, load_settings, parse_settings

@@ -13,12 +13,12 @@ from ipc.api.v1.meta import ObjectMeta
 from ipc.api.v1.pod import Pod
 from ipc.api.v1.status import ContainerStateTerminated
 from ipc.kubecontainer.pod_status import RuntimePodStatus
-from ipc.kubecontainer.redaction import MAX_VALUES_BYTES, WITHHELD
 from ipc.messages.base import EventReport
 from ipc.messages.event_reasons import EventType
 from ipc.messages.node_worker import ObservationFailed
 from ipc.messages.pod_worker import SyncAction, SyncResult
 from ipc.messages.sync_error import SyncError
+from ipc.podobjects.redaction import MAX_VALUES_BYTES, WITHHELD
 from tests.harness.dialogue import Talk, exited, pod
 
 VALUE = b"planted-4c1fe5d0"

@@ -12,7 +12,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from ipc.kubecontainer.config_objects import ObjectKey, ObjectKind
+from ipc.podobjects.config_objects import ObjectKey, ObjectKind
 from supervisor.protocol.manifests import APPLY_SOURCE
 from supervisor.sources.applied import AppliedStore, Key, file_name
 from supervisor.sources.objects.identity import Origin

@@ -7,11 +7,11 @@ from collections.abc import Sequence
 import msgspec
 import pytest
 
+from ipc.api.pod_containers import ContainerKind
 from ipc.api.v1.container import Container
 from ipc.api.v1.meta import ObjectMeta
 from ipc.api.v1.pod import Pod, PodSpec
 from ipc.api.v1.status import ContainerStatus
-from ipc.kubecontainer.pod_containers import ContainerKind
 from ipc.kubecontainer.pod_status import (
     ContainerState,
     RuntimeContainerStatus,

@@ -8,8 +8,8 @@ import pytest
 from ipc.api.annotations import API_SOURCE
 from ipc.api.v1.pod import Pod
 from ipc.api.v1.status import PodStatus
-from ipc.kubecontainer.cluster_values import ClusterValues
 from ipc.messages.cluster import PodValuesStated
+from ipc.podobjects.cluster_values import ClusterValues
 from supervisor.protocol.events import StatusesDue
 from supervisor.protocol.source_updates import PodOperation, PodUpdate
 from tests.harness.dialogue import Talk, pod, running

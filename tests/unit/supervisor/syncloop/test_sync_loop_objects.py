@@ -12,11 +12,11 @@ from ipc.api.v1.config_objects import ConfigMap, Secret
 from ipc.api.v1.env import ConfigMapEnvSource, EnvFromSource
 from ipc.api.v1.meta import LocalObjectReference, ObjectMeta
 from ipc.api.v1.pod import Pod
-from ipc.kubecontainer.cluster_values import ClusterValues, PodToken, TokenWish
-from ipc.kubecontainer.config_objects import ObjectKey, ObjectKind, ObjectRef
 from ipc.messages.cluster import PodValuesStated
 from ipc.messages.pod_worker import SyncAction, SyncPod, SyncResult
 from ipc.messages.sync_error import SyncError
+from ipc.podobjects.cluster_values import ClusterValues, PodToken, TokenWish
+from ipc.podobjects.config_objects import ObjectKey, ObjectKind, ObjectRef
 from ipc.wire.framing import MAX_FRAME_BYTES
 from supervisor.config.settings import ClusterSection
 from supervisor.managers.object_delivery import MAX_WORKER_BYTES, SOURCES_PATIENCE_S

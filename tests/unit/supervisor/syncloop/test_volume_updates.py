@@ -11,12 +11,12 @@ from ipc.api.annotations import API_SOURCE, CONFIG_SOURCE
 from ipc.api.v1.pod import Pod
 from ipc.api.v1.scheduling import NodeSelector, NodeSelectorRequirement, NodeSelectorTerm
 from ipc.api.v1.volume import HostPathVolumeSource, PersistentVolumeClaimVolumeSource, Volume
-from ipc.kubecontainer.cluster_values import ClusterValues
-from ipc.kubecontainer.config_objects import ObjectKey, ObjectKind, ObjectRef
-from ipc.kubecontainer.pod_claims import PodClaim
 from ipc.messages.cluster import PodValuesStated
 from ipc.messages.node_worker import VolumeDeleted
 from ipc.messages.sync_error import SyncError
+from ipc.podobjects.cluster_values import ClusterValues
+from ipc.podobjects.config_objects import ObjectKey, ObjectKind, ObjectRef
+from ipc.podobjects.pod_claims import PodClaim
 from supervisor.managers.object_delivery import SOURCES_PATIENCE_S
 from supervisor.protocol.events import BindingsRestored
 from supervisor.protocol.source_updates import ObjectsExpected

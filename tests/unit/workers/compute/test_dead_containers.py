@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from ipc.api.pod_containers import ContainerKind
 from ipc.kubecontainer.container_gc import GcPolicy
 from ipc.kubecontainer.hashing import container_hash
-from ipc.kubecontainer.pod_containers import ContainerKind
 from ipc.kubecontainer.pod_status import ContainerState, RuntimeContainerStatus, RuntimePodStatus
 from tests.harness.pods import UID, container, pod, sandbox
 from workers.compute.crash_loop_backoff import crash_loop_limits

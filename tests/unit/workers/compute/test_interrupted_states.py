@@ -15,10 +15,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from ipc.api.pod_containers import every_container
 from ipc.api.v1.container import Container, ContainerRestartRule, ContainerRestartRuleOnExitCodes, EphemeralContainer
 from ipc.api.v1.pod import Pod
 from ipc.kubecontainer.hashing import sandbox_hash
-from ipc.kubecontainer.pod_containers import every_container
 from ipc.kubecontainer.pod_status import ContainerState, RuntimePodStatus, SandboxState
 from tests.harness.pod_model import Flavour, Model
 from tests.harness.pods import IMAGE, container, observed, pod, sandbox, seen, sidecar

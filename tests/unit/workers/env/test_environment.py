@@ -12,8 +12,8 @@ import pytest
 from ipc.api.annotations import API_SOURCE, CONFIG_SOURCE
 from ipc.api.v1.config_objects import ConfigMap, Secret
 from ipc.api.v1.env import EnvFromSource, EnvVar, EnvVarSource
-from ipc.kubecontainer.cluster_values import ClusterValues
-from ipc.kubecontainer.config_objects import ConfigObjects
+from ipc.podobjects.cluster_values import ClusterValues
+from ipc.podobjects.config_objects import ConfigObjects
 from ipc.podresources.node_resources import NodeResources
 from tests.harness.pods import container, pod
 from workers.env.downward import PodPlacement

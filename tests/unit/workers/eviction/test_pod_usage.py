@@ -9,10 +9,10 @@ import pytest
 
 from ipc.eviction.usage import DiskUsage
 from workers.eviction import pod_usage
-from workers.eviction.pod_usage import Directories, usage_of_disk
+from workers.eviction.pod_usage import usage_of_disk
 from workers.fs.disk_usage import bytes_and_inodes_at_least, used_bytes_and_inodes
 from workers.logs import layout
-from workers.stats.targets import ContainerTarget, PodTarget
+from workers.stats.targets import ContainerTarget, PodDirectories, PodTarget
 from workers.userns.entry import STEPS
 from workers.userns.unshare import Unshare
 
@@ -29,7 +29,7 @@ def target(name: str, layer: str = "") -> PodTarget:
 
 
 def test_layers_logs_and_volumes(tmp_path: Path) -> None:
-    directories = Directories(pods=str(tmp_path / "pods"), logs=str(tmp_path / "logs"))
+    directories = PodDirectories(pods=str(tmp_path / "pods"), logs=str(tmp_path / "logs"))
     volume = tmp_path / "pods" / "a" / "volumes" / "kubernetes.io~empty-dir" / "v"
     logs = layout.pod_directory(directories.logs, "default", "a", "a") / "main"
     layer = tmp_path / "layer"
@@ -68,6 +68,6 @@ def test_a_directory_that_is_closed_is_counted_inside(tmp_path: Path, monkeypatc
 
     monkeypatch.setattr(pod_usage, "bytes_and_inodes_at_least", closed)
     monkeypatch.setattr(Unshare, "run", lambda self, steps: [[7 * KIB, 3] for _ in steps])
-    directories = Directories(pods=str(tmp_path), logs=str(tmp_path))
+    directories = PodDirectories(pods=str(tmp_path), logs=str(tmp_path))
     [a] = usage_of_disk([target("a", str(tmp_path))], directories, Unshare())
     assert a.containers[0].rootfs == DiskUsage(7 * KIB, 3)

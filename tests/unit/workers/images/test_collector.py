@@ -9,9 +9,9 @@ from typing import Any
 
 from ipc.eventloop.tasks import BackgroundTasks
 from ipc.kubecontainer.image_gc import ImageGcPolicy, ImageGcScope
-from ipc.kubecontainer.registry_login import Pull, RegistryLogin
 from ipc.messages.base import EventReport, PullEnded, PullProgress
 from ipc.messages.node_worker import CollectImages, ImagesCollected
+from ipc.podobjects.registry_login import Pull, RegistryLogin
 from tests.fakes.clock import SimClock, simulate
 from tests.fakes.podman import FakePodman
 from tests.fakes.runtime import FakeRuntime, Flavour

@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 
 from ipc.api.v1.container import PullPolicy
-from ipc.kubecontainer.registry_login import RegistryLogin
 from ipc.messages.event_reasons import EventReason
 from ipc.messages.sync_error import SyncError
 from ipc.metrics import kubelet as metrics
+from ipc.podobjects.registry_login import RegistryLogin
 from ipc.shm.metric_cells import METERS
 from supervisor.managers.image_pulls import PullLimits
 from tests.fakes.clock import SimClock, simulate

@@ -4,9 +4,9 @@ import asyncio
 
 import pytest
 
-from ipc.kubecontainer.registry_login import Pull
 from ipc.messages.base import PullEnded, PullProgress
 from ipc.messages.pod_worker import AbandonPull, PullImage
+from ipc.podobjects.registry_login import Pull
 from tests.fakes.clock import simulate
 from workers.images.pull_requests import PullRequests
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from ipc.podresources.bandwidth import EGRESS, Bandwidth
+from ipc.network.bandwidth import EGRESS, Bandwidth
 from tests.fakes.clock import simulate
 from tests.harness.pods import pod
 from tests.harness.sync import FakeHost

@@ -13,8 +13,8 @@ from ipc.api.v1.config_objects import ConfigMap, Secret
 from ipc.api.v1.container import Container
 from ipc.api.v1.pod import Pod
 from ipc.api.v1.volume import EmptyDirVolumeSource, Volume
-from ipc.kubecontainer.config_objects import ConfigObjects
-from ipc.kubecontainer.redaction import known_by, redacted
+from ipc.podobjects.config_objects import ConfigObjects
+from ipc.podobjects.redaction import known_by, redacted
 from tests.fakes.clock import simulate
 from tests.harness import pods
 from tests.harness.sync import FakeHost

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from ipc.api.v1.pod import HostAlias, Pod, PodDNSConfig
-from ipc.podresources.network_settings import NetworkSettings
+from ipc.network.network_settings import NetworkSettings
 from tests.harness.pods import UID, pod
 from tests.harness.sync import FakeHost, on_host
 

@@ -20,9 +20,9 @@ from ipc.api.v1.meta import LocalObjectReference, ObjectMeta
 from ipc.api.v1.pod import Pod
 from ipc.api.v1.probe import ExecAction, Lifecycle, LifecycleHandler
 from ipc.api.v1.security import Capabilities, PodSecurityContext, SecurityContext
-from ipc.kubecontainer.config_objects import ConfigObjects
 from ipc.kubecontainer.pod_status import ContainerState
-from ipc.kubecontainer.registry_login import RegistryLogin
+from ipc.podobjects.config_objects import ConfigObjects
+from ipc.podobjects.registry_login import RegistryLogin
 from tests.fakes.clock import simulate
 from tests.harness.pods import IMAGE, UID, container, pod
 from tests.harness.sync import FakeHost

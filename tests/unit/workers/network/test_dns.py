@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from ipc.api.v1.pod import PodDNSConfig, PodDNSConfigOption
-from ipc.podresources.network_settings import NetworkSettings
+from ipc.network.network_settings import NetworkSettings
 from tests.harness.pods import UID, pod
 from workers.network.dns import (
     MAX_SEARCH_LIST_CHARS,

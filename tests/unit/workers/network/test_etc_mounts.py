@@ -11,7 +11,7 @@ import pytest
 from ipc.api.annotations import API_SOURCE, CONFIG_SOURCE
 from ipc.api.v1.container import VolumeMount
 from ipc.api.v1.pod import HostAlias
-from ipc.podresources.network_settings import NetworkSettings
+from ipc.network.network_settings import NetworkSettings
 from tests.harness.pods import container, pod
 from workers.network.dns import Resolver
 from workers.network.etc_mounts import (

@@ -10,11 +10,11 @@ from typing import Any
 import msgspec
 import pytest
 
+from ipc.api.pod_containers import ContainerKind
 from ipc.api.v1.container import ContainerPort
 from ipc.api.v1.pod import Pod
 from ipc.api.v1.probe import ExecAction, Lifecycle, LifecycleHandler, SleepAction
 from ipc.kubecontainer.hashing import container_hash, sandbox_hash
-from ipc.kubecontainer.pod_containers import ContainerKind
 from tests.fakes.ownership import ownership
 from tests.harness.pods import IMAGE, UID, container, pod
 from workers.kubecontainer import labels

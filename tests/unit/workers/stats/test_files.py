@@ -5,21 +5,8 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from ipc.host.clock import SystemClock
-from workers.stats.files import EMPTY_DIR, Files, Places
-from workers.stats.targets import ContainerTarget, PodTarget
-from workers.userns.unshare import Unshare
-
-OTHER_DEVICE = "/dev/shm"
-
-
-def target(layer: Path) -> PodTarget:
-    main = ContainerTarget(
-        id="main", name="main", attempt=0, image="", pid=1, start_ticks=0, started_at=1.0, layer=str(layer)
-    )
-    return PodTarget(
-        uid="u", name="web", namespace="default", started_at=1.0, host_network=False, infra=None, containers=(main,)
-    )
+from tests.harness.measured_pod import OTHER_DEVICE, measured_files, measured_pod
+from workers.stats.files import EMPTY_DIR
 
 
 def test_volumes_have_the_figures_of_their_own_file_system(tmp_path: Path) -> None:
@@ -27,12 +14,8 @@ def test_volumes_have_the_figures_of_their_own_file_system(tmp_path: Path) -> No
     (volumes / "here").mkdir(parents=True)
     (volumes / "elsewhere").symlink_to(OTHER_DEVICE)
     layer.mkdir(parents=True)
-    files = Files(
-        Places(node_name="n", pods_dir=str(tmp_path / "pods"), pod_logs_dir=str(tmp_path)),
-        SystemClock(),
-        Unshare(podman="/nonexistent"),
-    )
-    pod = target(layer)
+    files = measured_files(tmp_path)
+    pod = measured_pod(layer)
     files.begin_round([pod])
     found = {volume.name: volume.fs for volume in files.volumes(pod)}
     assert os.stat(OTHER_DEVICE).st_dev != os.stat(tmp_path).st_dev

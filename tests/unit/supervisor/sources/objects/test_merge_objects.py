@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from ipc.api.annotations import LAST_APPLIED
 from ipc.api.v1.config_objects import ConfigMap, Secret
-from ipc.kubecontainer.config_objects import ObjectKey, ObjectKind
+from ipc.podobjects.config_objects import ObjectKey, ObjectKind
 from supervisor.protocol.manifests import (
     APPLY_SOURCE,
     FILE_SOURCE,

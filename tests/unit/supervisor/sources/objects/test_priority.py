@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from ipc.api.v1.pod import Pod
-from ipc.kubecontainer.config_objects import ObjectKey, ObjectKind
+from ipc.podobjects.config_objects import ObjectKey, ObjectKind
 from supervisor.protocol.manifests import APPLY_SOURCE, FILE_SOURCE, DecodedFile, DesiredPod, SourceSnapshot
 from supervisor.protocol.source_updates import PodOperation, PodUpdate, Update
 from supervisor.sources.objects.decode import decode_manifest

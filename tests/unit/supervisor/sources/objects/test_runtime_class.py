@@ -10,13 +10,13 @@ from ipc.api.decode import decode_pod, decode_runtime_class
 from ipc.api.v1.pod import Pod
 from ipc.api.v1.scheduling import RuntimeClass
 from ipc.api.validation.classes import validate_runtime_class, validate_runtime_class_update
-from ipc.kubecontainer.config_objects import ConfigObjects, ObjectKind, ObjectRef, referenced_objects
 from ipc.kubecontainer.pod_status import RuntimePodStatus
+from ipc.podobjects.config_objects import ConfigObjects, ObjectKind, ObjectRef, referenced_objects
 from ipc.podresources.pod_requests import pod_requests
 from supervisor.sources.objects.runtime_class import runtime_classes, with_overhead
 from workers.kubecontainer.config_error import ConfigError
-from workers.kubecontainer.pod_snapshot import PodSnapshot
 from workers.kuberuntime.runtime_class import find_oci_runtime
+from workers.sync.pod_snapshot import PodSnapshot
 
 
 def runtime_class(name: str = "vm", handler: str = "kata", **fields: Any) -> RuntimeClass:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from ipc.host.clock import rfc3339
-from ipc.kubecontainer.config_objects import ObjectKind
+from ipc.podobjects.config_objects import ObjectKind
 from ipc.resources import registry
 from workers.api_server.printers.events import by_time, event_row
 from workers.api_server.printers.nodes import node_row

@@ -16,7 +16,7 @@ from ipc.api.v1.persistent_volume import PersistentVolume, PersistentVolumeClaim
 from ipc.api.v1.pod import Pod
 from ipc.api.v1.scheduling import RuntimeClass
 from ipc.api.v1.volume import EphemeralVolumeSource, Volume
-from ipc.kubecontainer.pod_claims import claim_name
+from ipc.podobjects.pod_claims import claim_name
 from tests.harness.pods import container, pod
 from workers.cluster.objects.claim_volume import claim_problem, owner_problem, pod_claim
 

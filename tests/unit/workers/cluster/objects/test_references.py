@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from ipc.kubecontainer.config_objects import ObjectKey, ObjectKind
+from ipc.podobjects.config_objects import ObjectKey, ObjectKind
 from workers.cluster.objects.references import Difference, References
 
 A: Final = ObjectKey(ObjectKind.CONFIG_MAP, "default", "a")

@@ -13,7 +13,7 @@ from ipc.api.v1.meta import ObjectMeta
 from ipc.api.v1.pod import Pod, PodSpec
 from ipc.eventloop.tasks import BackgroundTasks
 from ipc.host.clock import rfc3339
-from ipc.kubecontainer.cluster_values import TokenWish
+from ipc.podobjects.cluster_values import TokenWish
 from tests.fakes.clock import SimClock, simulated
 from workers.cluster.objects.tokens import LONGEST_DECISION_S, Tokens
 

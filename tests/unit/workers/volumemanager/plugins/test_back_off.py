@@ -10,12 +10,12 @@ import msgspec
 from ipc.api.v1.config_objects import ConfigMap
 from ipc.api.v1.pod import Pod
 from ipc.api.v1.volume import HostPathVolumeSource, Volume
-from ipc.kubecontainer.config_objects import ConfigObjects
 from ipc.kubecontainer.pod_status import RuntimePodStatus
+from ipc.podobjects.config_objects import ConfigObjects
 from tests.fakes.clock import simulate
 from tests.harness.pods import pod
 from tests.harness.sync import FakeHost
-from workers.kubecontainer.pod_snapshot import PodSnapshot
+from workers.sync.pod_snapshot import PodSnapshot
 from workers.volumemanager.plugins import back_off
 from workers.volumemanager.plugins.back_off import MountBackOff
 

@@ -12,10 +12,10 @@ from ipc.api.annotations import API_SOURCE, CONFIG_SOURCE, is_api_pod
 from ipc.api.v1.container import VolumeMount
 from ipc.api.v1.pod import Pod
 from ipc.api.v1.volume import EphemeralVolumeSource, HostPathVolumeSource, PersistentVolumeClaimVolumeSource, Volume
-from ipc.kubecontainer.cluster_values import ClusterValues
-from ipc.kubecontainer.config_objects import ConfigObjects, ObjectKind, ObjectRef
-from ipc.kubecontainer.pod_claims import PodClaim
 from ipc.messages.pod_worker import SyncDone
+from ipc.podobjects.cluster_values import ClusterValues
+from ipc.podobjects.config_objects import ConfigObjects, ObjectKind, ObjectRef
+from ipc.podobjects.pod_claims import PodClaim
 from tests.fakes.clock import simulate
 from tests.harness.pods import container, pod
 from tests.harness.sync import FakeHost

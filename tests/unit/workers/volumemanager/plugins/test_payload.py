@@ -14,8 +14,8 @@ from ipc.api.v1.pod import Pod, PodSpec
 from ipc.api.v1.projected import ClusterTrustBundleProjection
 from ipc.api.v1.security import PodSecurityContext, SecurityContext
 from ipc.api.v1.volume import Volume
-from ipc.kubecontainer.cluster_values import ClusterValues, PodToken, TokenWish, TrustAnchors
-from ipc.kubecontainer.config_objects import ConfigObjects
+from ipc.podobjects.cluster_values import ClusterValues, PodToken, TokenWish, TrustAnchors
+from ipc.podobjects.config_objects import ConfigObjects
 from ipc.podresources.node_resources import NodeResources
 from tests.harness.pods import pod
 from workers.volumemanager.plugins.payload import (

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from ipc.api.v1.config_objects import ConfigMap, Secret
-from ipc.kubecontainer.config_objects import ConfigObjects
 from ipc.messages.pod_worker import WorkType
+from ipc.podobjects.config_objects import ConfigObjects
 from tests.harness.object_volumes import (
     APP,
     BOTH,

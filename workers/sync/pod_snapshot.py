@@ -5,8 +5,8 @@ from __future__ import annotations
 import msgspec
 
 from ipc.api.v1.pod import Pod
-from ipc.kubecontainer.config_objects import ConfigObjects
 from ipc.kubecontainer.pod_status import RuntimePodStatus
+from ipc.podobjects.config_objects import ConfigObjects
 from ipc.podresources.devices import NOTHING, Allocated, Devices
 
 

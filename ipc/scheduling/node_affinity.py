@@ -2,7 +2,7 @@
 
 Mirrors k8s.io/component-helpers scheduling/corev1/nodeaffinity (RequiredNodeAffinity.Match) and the matching of
 k8s.io/apimachinery pkg/labels (Requirement.Matches). What cannot be parsed matches nothing; validation refuses it
-before (`ipc.api.validation.scheduling`).
+before (`ipc.api.validation.pods.scheduling`).
 """
 
 from __future__ import annotations

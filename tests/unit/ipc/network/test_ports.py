@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ipc.podresources.ports import join_host_port
+from ipc.network.ports import join_host_port
 
 
 def test_only_an_ipv6_address_gets_brackets() -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from ipc.podresources.bandwidth import EGRESS, INGRESS, UNLIMITED, Bandwidth, bandwidth_problem, pod_bandwidth
+from ipc.network.bandwidth import EGRESS, INGRESS, UNLIMITED, Bandwidth, bandwidth_problem, pod_bandwidth
 
 
 @pytest.mark.parametrize(

@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
+from ipc.api.pod_containers import every_container
 from ipc.api.v1.pod import PodSpec
-from ipc.kubecontainer.pod_containers import every_container
 
 MIN_IDS: Final = 2048
 """Enough for what images number: system users up to 999, people from 1000 on. 32 such pods share 65536 ids."""

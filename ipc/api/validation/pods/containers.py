@@ -16,13 +16,13 @@ from ipc.api.v1.container import Container, ContainerRestartRule, EphemeralConta
 from ipc.api.v1.pod import PodSpec
 from ipc.api.v1.volume import Volume
 from ipc.api.validation.checks import Errors, indexed, unique, well_formed
-from ipc.api.validation.env import validate_env
-from ipc.api.validation.mounts import validate_mounts
 from ipc.api.validation.names import DNS_LABEL
-from ipc.api.validation.network import validate_host_ports, validate_ports
-from ipc.api.validation.probes import validate_lifecycle, validate_probes
+from ipc.api.validation.pods.env import validate_env
+from ipc.api.validation.pods.mounts import validate_mounts
+from ipc.api.validation.pods.network import validate_host_ports, validate_ports
+from ipc.api.validation.pods.probes import validate_lifecycle, validate_probes
+from ipc.api.validation.pods.security import validate_security_context
 from ipc.api.validation.resources import validate_container_resources, validate_resize_policy
-from ipc.api.validation.security import validate_security_context
 
 MAX_RESTART_RULES: Final = 20
 MAX_RESTART_RULE_EXIT_CODES: Final = 255

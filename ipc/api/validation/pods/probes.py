@@ -20,7 +20,7 @@ from ipc.api.v1.probe import (
 )
 from ipc.api.validation.checks import Errors, at_least, chosen, exactly_one, in_range, indexed, well_formed
 from ipc.api.validation.names import HTTP_HEADER, PORT_NAME
-from ipc.podresources.ports import MAX_PORT
+from ipc.network.ports import MAX_PORT
 
 # fmt: off
 _PLAIN_SIGNALS: Final = (

@@ -52,8 +52,8 @@ from ipc.api.validation.checks import (
     unique,
     well_formed,
 )
-from ipc.api.validation.env import validate_field_ref, validate_resource_field_ref
 from ipc.api.validation.names import DNS_LABEL, DNS_SUBDOMAIN, below_volume_problem, host_path_problem
+from ipc.api.validation.pods.env import validate_field_ref, validate_resource_field_ref
 from ipc.api.validation.resources import validate_quantity
 
 MAX_FILE_MODE: Final = 0o777

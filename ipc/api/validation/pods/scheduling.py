@@ -1,29 +1,17 @@
 """Placement checks that remain on a single host: tolerations, node selector, gates and claims.
 
 Source: pkg/apis/core/validation ValidateTolerations, validateReadinessGates, validateSchedulingGates,
-validatePodResourceClaims, ValidateNodeSelector. Differs on purpose: of affinity only what is required of the node is
+validatePodResourceClaims. Differs on purpose: of affinity only what is required of the node is
 looked at, and topology spread is checked for type only.
 """
 
-from collections.abc import Mapping
-from typing import Final
-
-from ipc.api.errors import forbidden, invalid, not_supported, required
+from ipc.api.errors import invalid, required
 from ipc.api.v1.pod import PodSpec
-from ipc.api.v1.scheduling import NODE_NAME_FIELD, NodeSelector, NodeSelectorRequirement, PodResourceClaim, Toleration
+from ipc.api.v1.scheduling import PodResourceClaim, Toleration
 from ipc.api.validation.checks import Errors, exactly_one, if_set, indexed, unique, well_formed
 from ipc.api.validation.metadata import validate_labels
 from ipc.api.validation.names import DNS_LABEL, DNS_SUBDOMAIN, LABEL_VALUE, qualified_name_problem
-
-_FIELD_OPERATORS: Final = ("In", "NotIn")
-_NUMBER_OF_VALUES: Final[Mapping[str, str]] = {
-    "In": "some",
-    "NotIn": "some",
-    "Exists": "none",
-    "DoesNotExist": "none",
-    "Gt": "one",
-    "Lt": "one",
-}
+from ipc.api.validation.node_selectors import validate_node_selector
 
 
 def validate_scheduling(spec: PodSpec, path: str) -> Errors:
@@ -47,41 +35,6 @@ def validate_scheduling(spec: PodSpec, path: str) -> Errors:
     yield from unique((f"{below}.name", claim.name) for below, claim in indexed(claims, spec.resource_claims))
     for below, claim in indexed(claims, spec.resource_claims):
         yield from _claim(claim, below)
-
-
-def validate_node_selector(selector: NodeSelector, path: str) -> Errors:
-    """Terms over labels and fields of nodes (ValidateNodeSelector)."""
-    terms = f"{path}.nodeSelectorTerms"
-    if not selector.node_selector_terms:
-        yield required(terms, "must have at least one node selector term")
-    for at, term in indexed(terms, selector.node_selector_terms):
-        for below, expression in indexed(f"{at}.matchExpressions", term.match_expressions):
-            yield from _expression(expression, below)
-        for below, field in indexed(f"{at}.matchFields", term.match_fields):
-            yield from _field(field, below)
-
-
-def _expression(requirement: NodeSelectorRequirement, path: str) -> Errors:
-    """ValidateNodeSelectorRequirement."""
-    yield from well_formed(f"{path}.key", requirement.key, qualified_name_problem)
-    number, values = _NUMBER_OF_VALUES[requirement.operator], f"{path}.values"
-    if number == "some" and not requirement.values:
-        yield required(values, "must be specified when `operator` is 'In' or 'NotIn'")
-    if number == "none" and requirement.values:
-        yield forbidden(values, "may not be specified when `operator` is 'Exists' or 'DoesNotExist'")
-    if number == "one" and len(requirement.values) != 1:
-        yield required(values, "must be specified single value when `operator` is 'Lt' or 'Gt'")
-
-
-def _field(requirement: NodeSelectorRequirement, path: str) -> Errors:
-    """ValidateNodeFieldSelectorRequirement."""
-    if requirement.operator not in _FIELD_OPERATORS:
-        yield not_supported(f"{path}.operator", requirement.operator, _FIELD_OPERATORS)
-    elif len(requirement.values) != 1:
-        what = "must be only one value when `operator` is 'In' or 'NotIn' for node field selector"
-        yield required(f"{path}.values", what)
-    if requirement.key != NODE_NAME_FIELD:
-        yield invalid(f"{path}.key", requirement.key, "not a valid field selector key")
 
 
 def _toleration(toleration: Toleration, path: str) -> Errors:

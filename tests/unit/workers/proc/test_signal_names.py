@@ -6,8 +6,8 @@ import signal
 
 import pytest
 
-from ipc.api.validation.probes import STOP_SIGNALS
-from workers.kubecontainer.signal_names import REAL_TIME_MAX, REAL_TIME_MIN, signal_name, signal_number
+from ipc.api.validation.pods.probes import STOP_SIGNALS
+from workers.proc.signal_names import REAL_TIME_MAX, REAL_TIME_MIN, signal_name, signal_number
 
 
 def test_every_stop_signal_of_v1_has_a_number() -> None:

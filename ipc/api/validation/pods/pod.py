@@ -1,21 +1,22 @@
 """The whole pod."""
 
-import itertools
-
-from ipc.api.decode import MAX_FIELD_ERRORS
 from ipc.api.errors import FieldError
 from ipc.api.v1.meta import ObjectMeta
 from ipc.api.v1.pod import Pod, PodSpec
-from ipc.api.validation.checks import MAX_INT32, Errors, at_least, if_set, in_range, indexed, well_formed
-from ipc.api.validation.containers import validate_containers
+from ipc.api.validation.checks import MAX_INT32, Errors, at_least, first_errors, if_set, in_range, indexed, well_formed
 from ipc.api.validation.metadata import validate_metadata
 from ipc.api.validation.names import DNS_SUBDOMAIN
-from ipc.api.validation.network import validate_network
+from ipc.api.validation.pods.containers import validate_containers
+from ipc.api.validation.pods.network import validate_network
+from ipc.api.validation.pods.scheduling import validate_scheduling
+from ipc.api.validation.pods.security import (
+    validate_host_namespaces,
+    validate_host_sysctls,
+    validate_pod_security_context,
+)
+from ipc.api.validation.pods.volumes import validate_volumes
 from ipc.api.validation.resources import validate_pod_resources, validate_resource_list
-from ipc.api.validation.scheduling import validate_scheduling
-from ipc.api.validation.security import validate_host_namespaces, validate_host_sysctls, validate_pod_security_context
-from ipc.api.validation.volumes import validate_volumes
-from ipc.podresources.bandwidth import EGRESS, INGRESS, bandwidth_problem
+from ipc.network.bandwidth import EGRESS, INGRESS, bandwidth_problem
 
 
 def validate_pod(pod: Pod) -> tuple[FieldError, ...]:
@@ -25,8 +26,7 @@ def validate_pod(pod: Pod) -> tuple[FieldError, ...]:
     Source: pkg/apis/core/validation ValidatePodCreate; each module here names the functions it mirrors.
     """
     metadata = pod.metadata
-    errors = itertools.chain(validate_metadata(metadata, "metadata"), _bandwidth(metadata), _spec(pod.spec, "spec"))
-    return tuple(itertools.islice(errors, MAX_FIELD_ERRORS))
+    return first_errors(validate_metadata(metadata, "metadata"), _bandwidth(metadata), _spec(pod.spec, "spec"))
 
 
 def _bandwidth(metadata: ObjectMeta) -> Errors:

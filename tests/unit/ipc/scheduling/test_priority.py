@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from ipc.podresources.priority import can_preempt, is_critical, pod_priority
+from ipc.scheduling.priority import can_preempt, is_critical, pod_priority
 from tests.harness.manifests import pod
 
 

@@ -13,7 +13,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from ipc.api.v1.config_objects import Secret
-from ipc.kubecontainer.redaction import (
+from ipc.podobjects.redaction import (
     BLOCK_BYTES,
     INSTEAD,
     MAX_VALUES_BYTES,

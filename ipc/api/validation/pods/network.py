@@ -19,7 +19,7 @@ from ipc.api.validation.names import (
     PORT_NAME,
     ip_problem,
 )
-from ipc.podresources.ports import MAX_PORT
+from ipc.network.ports import MAX_PORT
 
 MAX_DNS_NAMESERVERS: Final = 3
 MAX_DNS_SEARCHES: Final = 32

@@ -12,6 +12,7 @@ from collections.abc import Iterator, Mapping
 import msgspec
 
 from ipc.api.annotations import is_api_pod
+from ipc.api.pod_containers import every_container
 from ipc.api.v1.config_objects import ConfigMap, Secret
 from ipc.api.v1.container import Container
 from ipc.api.v1.persistent_volume import PersistentVolume, PersistentVolumeClaim
@@ -19,9 +20,8 @@ from ipc.api.v1.pod import Pod
 from ipc.api.v1.projected import VolumeProjection
 from ipc.api.v1.scheduling import PriorityClass, RuntimeClass
 from ipc.api.v1.volume import Volume
-from ipc.kubecontainer.cluster_values import ClusterValues
-from ipc.kubecontainer.pod_claims import PodClaim
-from ipc.kubecontainer.pod_containers import every_container
+from ipc.podobjects.cluster_values import ClusterValues
+from ipc.podobjects.pod_claims import PodClaim
 
 
 class ObjectKind(enum.StrEnum):
@@ -101,7 +101,7 @@ class ConfigObjects(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tru
 
 def referenced_objects(pod: Pod) -> frozenset[ObjectRef]:
     """Everything that a pod refers to, optional or not (VisitPodConfigmapNames and VisitPodSecretNames,
-    pkg/api/v1/pod/util.go), claims too, but for a cluster's (`ipc.kubecontainer.pod_claims`)."""
+    pkg/api/v1/pod/util.go), claims too, but for a cluster's (`ipc.podobjects.pod_claims`)."""
     is_document = not is_api_pod(pod)
     return frozenset(
         ref

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ipc.podresources.pod_ips import sort_pod_ips
+from ipc.network.pod_ips import sort_pod_ips
 
 
 def test_the_nodes_family_comes_first() -> None:

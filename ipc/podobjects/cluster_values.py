@@ -13,8 +13,8 @@ import msgspec
 
 from ipc.api.v1.pod import Pod
 from ipc.api.v1.projected import ClusterTrustBundleProjection, ServiceAccountTokenProjection, VolumeProjection
-from ipc.kubecontainer.pod_claims import PodClaim
-from ipc.kubecontainer.registry_login import PullAccount
+from ipc.podobjects.pod_claims import PodClaim
+from ipc.podobjects.registry_login import PullAccount
 
 DEFAULT_EXPIRATION_S: Final = 3600
 """Lifetime of a token whose projection says none, in seconds (core/v1 defaults.go,

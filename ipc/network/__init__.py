@@ -1,0 +1,1 @@
+"""Networks of pods, as values: their settings, addresses, ports and bandwidth (pkg/kubelet/network). Pure."""

@@ -1,0 +1,1 @@
+"""Objects of a pod beside its manifest: ConfigMaps, Secrets, claims, logins, its cluster's values; redaction. Pure."""
