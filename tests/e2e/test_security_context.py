@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import subprocess
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any, Final
 
 import pytest
 
-from tests.e2e.agent import Agent, Json, container_status
+from tests.e2e.agent import Agent, Json, container_status, is_ready
 from tests.e2e.conftest import NewAgent
 from tests.e2e.manifests import STAY, container, pod
 from tests.podman_service import IMAGE, PodmanService, podman
 from tests.servers.local_servers import unused_port
+from workers.libpod.seccomp_filters import ANNOTATION, FILTER_FILE
 
 pytestmark = [pytest.mark.e2e, pytest.mark.podman]
 
@@ -351,6 +354,22 @@ def test_the_default_seccomp_profile_is_the_nodes_choice(new_agent: NewAgent) ->
     agent.write(saying("by-default"), saying("asked-for", of_pod={"seccompProfile": {"type": "RuntimeDefault"}}))
     assert told(agent, "by-default")["Seccomp"] == ["0"]
     assert told(agent, "asked-for")["Seccomp"] == [FILTER]
+
+
+def test_a_filter_is_compiled_once_where_crun_keeps_none(new_agent: NewAgent) -> None:
+    """The next container of the same kind is given it, and has the same."""
+    agent, filters, annotations = new_agent(), [], []
+    agent.start()
+    for name in ("first", "second"):
+        agent.write(pod(name, container(name, STAY)))
+        agent.until(lambda name=name: name in agent.pods() and is_ready(agent.pods()[name]), f"{name} is ready")
+        id = container_status(agent.pods()[name], name)["containerID"].rpartition("/")[2]
+        filters.append(Path(os.environ["XDG_RUNTIME_DIR"], "crun", id, FILTER_FILE))
+        annotations.append(podman("inspect", "--format", "{{json .Config.Annotations}}", id))
+    if not filters[0].exists() or filters[0].stat().st_nlink > 1:
+        pytest.skip("another runtime, or one with a cache of its own")
+    assert [ANNOTATION in shown for shown in annotations] == [False, True]
+    assert filters[0].read_bytes() == filters[1].read_bytes()
 
 
 def test_a_profile_that_is_not_there_is_told(agent: Agent) -> None:
