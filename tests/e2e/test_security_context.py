@@ -362,7 +362,7 @@ def test_a_filter_is_compiled_once_where_crun_keeps_none(new_agent: NewAgent) ->
     agent.start()
     for name in ("first", "second"):
         agent.write(pod(name, container(name, STAY)))
-        agent.until(lambda name=name: name in agent.pods() and is_ready(agent.pods()[name]), f"{name} is ready")
+        until_ready(agent, name)
         id = container_status(agent.pods()[name], name)["containerID"].rpartition("/")[2]
         filters.append(Path(os.environ["XDG_RUNTIME_DIR"], "crun", id, FILTER_FILE))
         annotations.append(podman("inspect", "--format", "{{json .Config.Annotations}}", id))
@@ -378,6 +378,10 @@ def test_a_profile_that_is_not_there_is_told(agent: Agent) -> None:
     agent.until(lambda: "Failed" in agent.reasons(name), "its create has failed")
     assert f"{agent.state}/seccomp/no-such.json: no such file or directory" in agent.reasons(name)["Failed"]
     assert container_status(agent.pods()[name], name)["state"]["waiting"]["reason"] == "CreateContainerError"
+
+
+def until_ready(agent: Agent, name: str) -> None:
+    agent.until(lambda: name in agent.pods() and is_ready(agent.pods()[name]), f"{name} is ready")
 
 
 def until_rejected(agent: Agent, name: str) -> tuple[str, str]:
