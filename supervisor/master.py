@@ -157,7 +157,15 @@ class Master:
             self._clock,
             zygote,
             listening,
-            lambda: worker_settings(self._settings, str(service.socket), label_key, node, service.env, providers),
+            lambda: worker_settings(
+                self._settings,
+                str(service.socket),
+                label_key,
+                node,
+                service.env,
+                providers,
+                service.seccomp_profile,
+            ),
         )
         self._spare_memory = SpareMemory(process_cpu)
         self._adopted_told = False

@@ -385,7 +385,11 @@ def _sync_context(context: ChildContext, services: SyncServices, images: ImageMa
             host_ips=host_ips,
             resources=settings.node,
             network=settings.network,
-            seccomp=SeccompSettings(default=settings.seccomp_default, profiles_dir=settings.seccomp_dir),
+            seccomp=SeccompSettings(
+                default=settings.seccomp_default,
+                profiles_dir=settings.seccomp_dir,
+                runtime_default=settings.seccomp_profile,
+            ),
             limits=crash_loop_limits(settings.max_container_restart_period_s),
             runtimes=settings.runtimes,
             gc=settings.gc,

@@ -58,6 +58,7 @@ from workers.libpod.event_log import EventLog, find_log
 from workers.libpod.health import Listener
 from workers.libpod.images import LibpodImages
 from workers.libpod.lines import LineSplitter
+from workers.libpod.seccomp_filters import SeccompFilters
 from workers.libpod.started_look import StartedLook
 from workers.oci_runtimes import OciRuntimes, RuntimeServices
 from workers.proc import cgroups, orphaned_monitors, procfs, signals
@@ -105,7 +106,8 @@ class PodmanRuntime:
         self._images = LibpodImages(
             self._client, socket_path, instance, pull_timeout_s=pull_timeout_s, auth_file=auth_file
         )
-        self._look = StartedLook(self._images.store.learn)
+        self._filters = SeccompFilters()
+        self._look = StartedLook(self._images.store.learn, self._filters)
         self._is_own_service = is_own_service
         self._instance = instance
         self._our_label = f"{labels.INSTANCE}={instance}"
@@ -200,6 +202,10 @@ class PodmanRuntime:
 
     async def create_pod(self, spec: SpecDict) -> str:
         return await self._create(endpoints.CREATE_POD, spec)
+
+    def with_filter(self, spec: SpecDict, image: ImageInfo) -> SpecDict:
+        # The settings of another's service may change while this process lives, and filters with them.
+        return self._filters.with_filter(spec, image.id) if self._is_own_service else spec
 
     async def create_container(self, spec: SpecDict) -> str:
         return await self._create(endpoints.CREATE_CONTAINER, spec, spec.get("oci_runtime", ""))

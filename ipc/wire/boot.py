@@ -79,6 +79,8 @@ class WorkerSettings(msgspec.Struct, frozen=True, kw_only=True):
     """Whether a container that chooses no seccomp profile runs under Podman's."""
     seccomp_dir: str = ""
     """Where the profiles of type Localhost lie."""
+    seccomp_profile: str = ""
+    """Podman's default seccomp profile, where the service is ours; empty leaves it to Podman to find it."""
     runtime_request_timeout_s: float = 120.0
     image_pull_timeout_s: float = 1800.0
     max_mutations: int = 4

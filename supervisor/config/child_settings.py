@@ -35,6 +35,7 @@ def worker_settings(
     node: NodeResources = _UNKNOWN_NODE,
     podman_environment: Mapping[str, str] = {},
     credential_providers: tuple[CredentialProvider, ...] = (),
+    seccomp_profile: str = "",
 ) -> WorkerSettings:
     """The children's part of resolved settings, and what the master has found out for them."""
     api_server = kubernetes_service(settings)
@@ -57,6 +58,7 @@ def worker_settings(
         inspect_file=str(settings.memory_dir / INSPECT_FILE),
         seccomp_default=settings.seccomp_default,
         seccomp_dir=str(settings.state_dir / SECCOMP_DIR),
+        seccomp_profile=seccomp_profile,
         runtime_request_timeout_s=float(settings.runtime_request_timeout_s),
         image_pull_timeout_s=float(settings.image_pull_timeout_s),
         network=NetworkSettings(

@@ -21,6 +21,7 @@ import tomli_w
 from ipc.host.atomic_file import PRIVATE_FILE_MODE, PRIVATE_PROGRAM_MODE, write_atomically
 from ipc.host.private_directories import make_private
 from supervisor.admission.cgroups import SYSTEMD, delegated_controllers
+from supervisor.config.seccomp_profiles import SANDBOX_PROFILE, default_profile, for_sandboxes, read_profile
 from supervisor.config.settings import PodmanSettings, Settings
 from supervisor.processes import late_cleanup
 
@@ -37,6 +38,8 @@ class PodmanService(msgspec.Struct, frozen=True):
     argv: tuple[str, ...] = ()
     """The command of our own child; empty when the socket is the user's."""
     env: dict[str, str] = {}
+    seccomp_profile: str = ""
+    """Podman's default profile, which containers have to name: that of the service is the sandboxes'."""
 
     def is_hung(self, age_s: float) -> bool:
         """Whether a service that answers no ping is ours to end: our child, and not one that has just begun.
@@ -75,7 +78,8 @@ def choose_service(settings: Settings, runtime_dir: Path, environ: Mapping[str, 
     own = settings.admin_socket.with_suffix(".podman.sock")
     conf = write_conf(settings.podman, settings.state_dir, environ)
     argv = (settings.podman.path, "system", "service", "--time", "0", f"unix://{own}")
-    return PodmanService(own, argv, {"CONTAINERS_CONF": str(conf), "DISABLE_HC_SYSTEMD": "true"})
+    environment = {"CONTAINERS_CONF": str(conf), "DISABLE_HC_SYSTEMD": "true"}
+    return PodmanService(own, argv, environment, named_profile(environ))
 
 
 def write_conf(podman: PodmanSettings, directory: Path, environ: Mapping[str, str]) -> Path:
@@ -89,9 +93,19 @@ def write_conf(podman: PodmanSettings, directory: Path, environ: Mapping[str, st
         program = directory / "conmon"
         _write_if_other(program, late_cleanup.script(conmon, podman.cleanup_delay_s), PRIVATE_PROGRAM_MODE)
         conf["engine"]["conmon_path"] = late_cleanup.paths_with(program, paths)
+    lean = for_sandboxes(read_profile(default_profile(conf)))
+    if lean:
+        _write_if_other(directory / SANDBOX_PROFILE, lean)
+        conf["containers"]["seccomp_profile"] = str(directory / SANDBOX_PROFILE)
     file = directory / "containers.conf"
     _write_if_other(file, tomli_w.dumps(conf).encode())
     return file
+
+
+def named_profile(environ: Mapping[str, str]) -> str:
+    """Podman's default seccomp profile in that environment, which containers of our own service name; empty where it
+    is in no file. Raises BrokenContainersConf, OSError."""
+    return default_profile(merged_conf(read_files(conf_files(environ)), keyring=False))
 
 
 def _write_if_other(file: Path, data: bytes, mode: int = PRIVATE_FILE_MODE) -> None:

@@ -29,8 +29,9 @@ import msgspec
 import tomli_w
 
 from ipc.libpod import endpoints
+from supervisor.config.seccomp_profiles import for_sandboxes, read_profile
 from supervisor.config.settings import PodmanSettings, seconds
-from supervisor.processes.podman_service import conf_files, merged_conf, read_files, write_conf
+from supervisor.processes.podman_service import conf_files, merged_conf, named_profile, read_files, write_conf
 from tests.bench.raw_pods import BodyPatch, in_flight, make_pods, pods_of, remove_pod, start_pod
 from tests.harness.raw_libpod import Libpod, UnixConnection
 from tests.podman_service import IMAGE, image_archive, listens, wait_until, why_not
@@ -99,6 +100,13 @@ def _database_on_tmpfs(directory: Path) -> Conf:
     return {}
 
 
+def _lean_profile(directory: Path) -> Conf:
+    """The default profile for the host's own architecture alone: infra containers', as the others name theirs."""
+    file = directory / "sandbox-seccomp.json"
+    file.write_bytes(for_sandboxes(read_profile(named_profile(os.environ))))
+    return {"containers": {"seccomp_profile": str(file)}}
+
+
 VARIANTS: Final[Mapping[str, Variant]] = {
     "baseline": Variant(gives_up="nothing"),
     "same": Variant(gives_up="nothing: the baseline a second time, for the noise"),
@@ -130,6 +138,7 @@ VARIANTS: Final[Mapping[str, Variant]] = {
     "pids-0": Variant(conf={"containers": {"pids_limit": 0}}, gives_up="the limit of processes of a container"),
     "cgroups-disabled": Variant(container={"cgroups_mode": "disabled"}, gives_up="limits"),
     "runc": Variant(conf={"engine": {"runtime": "runc"}}, gives_up="crun"),
+    "seccomp-sandbox": Variant(prepare=_lean_profile, gives_up="nothing: a sandbox runs one program of the host's"),
     "seccomp-off": Variant(container={"seccomp_profile_path": "unconfined"}, gives_up="security"),
     "gogc-200": Variant(env={"GOGC": "200"}, gives_up="memory of the service"),
     "gogc-400": Variant(env={"GOGC": "400"}, gives_up="memory of the service"),

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import base64
 import contextlib
+import os
 import queue
 import threading
 from collections.abc import Callable, Sequence
@@ -16,10 +18,13 @@ from ipc.host.clock import monotonic
 from ipc.libpod import endpoints
 from ipc.libpod.answers import Created
 from ipc.libpod.endpoints import Endpoint
+from supervisor.processes.podman_service import named_profile
 from tests.fakes.ownership import ownership
 from tests.harness.raw_libpod import Libpod
 from workers.kubecontainer.naming import infra_name
 from workers.kubecontainer.runtime import SpecDict
+from workers.libpod.seccomp_filters import ANNOTATION
+from workers.specgen.seccomp import SeccompSettings
 from workers.specgen.spec import ContainerConfig, container_spec, pod_spec
 
 FORCE = "?force=true&timeout=0"
@@ -78,11 +83,18 @@ BodyPatch = Callable[[Endpoint[Created], SpecDict], SpecDict]
 """Changes the body of a call."""
 
 
-def _as_it_is(_: Endpoint[Created], body: SpecDict) -> SpecDict:
+def as_it_is(_: Endpoint[Created], body: SpecDict) -> SpecDict:
     return body
 
 
-def start_pod(pod: Pod, instance: str, logs: Path, patch: BodyPatch = _as_it_is) -> Callable[[Libpod], None]:
+def with_filter(filter: bytes) -> BodyPatch:
+    """Bodies with the seccomp filter that those of the agent's containers have; empty: the OCI runtime keeps it."""
+    known: SpecDict = {"annotations": {ANNOTATION: base64.b64encode(filter).decode()}} if filter else {}
+    patches: dict[Endpoint[Created], SpecDict] = {endpoints.CREATE_CONTAINER: known}
+    return lambda endpoint, body: {**body, **patches.get(endpoint, {})}
+
+
+def start_pod(pod: Pod, instance: str, logs: Path, patch: BodyPatch = as_it_is) -> Callable[[Libpod], None]:
     """pods/create, start the infra container by its name, containers/create, start: the four calls of one pod."""
 
     def job(libpod: Libpod) -> None:
@@ -107,6 +119,7 @@ def first_place(container: Container, instance: str, sandbox_id: str, logs: Path
         backoff_s=0.0,
         image=container.image,
         log_file=logs / f"{sandbox_id}.log",
+        seccomp=SeccompSettings(runtime_default=named_profile(os.environ)),
     )
 
 

@@ -26,6 +26,8 @@ class Phase(enum.StrEnum):
     """Raw calls start the plan's pods and remove them."""
     PLAIN = "plain"
     """The same on a service without our settings."""
+    FILTERED = "filtered"
+    """Raw calls do so with the seccomp filters of Rootlet's pods."""
     START = "start"
     GET = "get"
     IDLE = "idle"
@@ -42,9 +44,9 @@ class Step(msgspec.Struct, frozen=True):
     round: int = 1
 
 
-ALONE: Final = (Phase.RAW, Phase.PLAIN, Phase.START, Phase.GET, Phase.IDLE, Phase.RESTART, Phase.STOP)
+ALONE: Final = (Phase.RAW, Phase.PLAIN, Phase.FILTERED, Phase.START, Phase.GET, Phase.IDLE, Phase.RESTART, Phase.STOP)
 """A round on an empty host."""
-BESIDE_OTHERS: Final = (Phase.RAW, Phase.PLAIN, Phase.START, Phase.RESTART, Phase.STOP)
+BESIDE_OTHERS: Final = (Phase.RAW, Phase.PLAIN, Phase.FILTERED, Phase.START, Phase.RESTART, Phase.STOP)
 """A round beside the population."""
 
 

@@ -124,6 +124,12 @@ def _plain_removal(plan: Plan) -> Row:
     return Row(name=name, plan=plan, figure="stop.plain_rate", unit="pods/s", better=Better.HIGHER, aim=AS_RAW)
 
 
+def _filtered_starts(plan: Plan) -> Row:
+    """Row that leaves out what filters save."""
+    name = "starts, raw with the same seccomp filters"
+    return Row(name=name, plan=plan, figure="start.filtered_rate", unit="pods/s", better=Better.HIGHER)
+
+
 def _calls(plan: Plan, phase: str, done: str) -> Iterator[Row]:
     """Rows of the calls that are counted in that phase: all, and those of each operation that was asked for."""
     name = f"Podman calls per pod {done}"
@@ -180,12 +186,14 @@ def _agent_kill(plan: Plan) -> Iterator[Row]:
 
 TABLE: Final[tuple[Row, ...]] = (
     *_starts(EMPTY),
+    _filtered_starts(EMPTY),
     _plain_removal(EMPTY),
     *_restarts(EMPTY),
     *_memory(EMPTY),
     *_idling(EMPTY, 0.15, 0.2),
     *_command(EMPTY),
     *_starts(BESIDE),
+    _filtered_starts(BESIDE),
     _plain_removal(BESIDE),
     *_restarts(BESIDE),
     *_starts(MANY),

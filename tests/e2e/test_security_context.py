@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import subprocess
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any, Final
 
 import pytest
 
-from tests.e2e.agent import Agent, Json, container_status
+from tests.e2e.agent import Agent, Json, container_status, is_ready
 from tests.e2e.conftest import NewAgent
 from tests.e2e.manifests import STAY, container, pod
 from tests.podman_service import IMAGE, PodmanService, podman
 from tests.servers.local_servers import unused_port
+from workers.libpod.seccomp_filters import ANNOTATION, FILTER_FILE
 
 pytestmark = [pytest.mark.e2e, pytest.mark.podman]
 
@@ -353,12 +356,33 @@ def test_the_default_seccomp_profile_is_the_nodes_choice(new_agent: NewAgent) ->
     assert told(agent, "asked-for")["Seccomp"] == [FILTER]
 
 
+def test_a_filter_is_compiled_once_where_crun_keeps_none(new_agent: NewAgent) -> None:
+    """The next containers of the same kind are given it, and have the same. The first may be made before its image is
+    known for certain."""
+    agent, filters, annotations = new_agent(workers={"count": 1}), [], []
+    agent.start()
+    for name in ("first", "second", "third"):
+        agent.write(pod(name, container(name, STAY)))
+        until_ready(agent, name)
+        id = container_status(agent.pods()[name], name)["containerID"].rpartition("/")[2]
+        filters.append(Path(os.environ["XDG_RUNTIME_DIR"], "crun", id, FILTER_FILE))
+        annotations.append(podman("inspect", "--format", "{{json .Config.Annotations}}", id))
+    if not filters[0].exists() or filters[0].stat().st_nlink > 1:
+        pytest.skip("another runtime, or one with a cache of its own")
+    assert (ANNOTATION in annotations[0], ANNOTATION in annotations[-1]) == (False, True)
+    assert filters[0].read_bytes() == filters[-1].read_bytes()
+
+
 def test_a_profile_that_is_not_there_is_told(agent: Agent) -> None:
     name = "no-such-profile"
     agent.write(saying(name, seccompProfile={"type": "Localhost", "localhostProfile": "no-such.json"}))
     agent.until(lambda: "Failed" in agent.reasons(name), "its create has failed")
     assert f"{agent.state}/seccomp/no-such.json: no such file or directory" in agent.reasons(name)["Failed"]
     assert container_status(agent.pods()[name], name)["state"]["waiting"]["reason"] == "CreateContainerError"
+
+
+def until_ready(agent: Agent, name: str) -> None:
+    agent.until(lambda: name in agent.pods() and is_ready(agent.pods()[name]), f"{name} is ready")
 
 
 def until_rejected(agent: Agent, name: str) -> tuple[str, str]:

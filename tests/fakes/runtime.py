@@ -162,6 +162,9 @@ class FakeRuntime:
         cut = partial(self.podman.cut_create_pod, spec)
         return await self._call("create_pod", lambda: self.podman.create_pod(spec), cut)
 
+    def with_filter(self, spec: SpecDict, image: ImageInfo) -> SpecDict:
+        return spec
+
     async def create_container(self, spec: SpecDict) -> str:
         cut = partial(self.podman.cut_create_container, spec)
         return await self._call("create_container", lambda: self.podman.create_container(spec), cut)

@@ -276,6 +276,10 @@ class Runtime(ImageService, Protocol):
     async def create_pod(self, spec: SpecDict) -> str:
         """POST pods/create: the id. Raises NAME_IN_USE."""
 
+    def with_filter(self, spec: SpecDict, image: ImageInfo) -> SpecDict:
+        """A container's body for `create_container`, with what its OCI runtime need not compile again, where that is
+        known. ``image`` is for certain the image of its name."""
+
     async def create_container(self, spec: SpecDict) -> str:
         """POST containers/create: the id. Raises NAME_IN_USE, IMAGE_UNKNOWN, INVALID."""
 

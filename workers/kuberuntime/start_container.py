@@ -158,8 +158,9 @@ class ContainerStarter:
 
     async def _make(self, container: Container, spec: JsonObject) -> str:
         """Raises RuntimeCallError, SyncEnded."""
-        image = await self._manager.ascertain(container.image)
-        id = await self._run.act(self._run.runtime.create_container, spec)
+        image, runtime = await self._manager.ascertain(container.image), self._run.runtime
+        body = runtime.with_filter(spec, image) if image is not None else spec
+        id = await self._run.act(runtime.create_container, body)
         if image is not None:
             self._made[id] = _Made(spec, image)
         return id

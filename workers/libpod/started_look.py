@@ -18,6 +18,7 @@ from ipc.host.network_addresses import addresses_of
 from workers.kubecontainer.image_service import ImageInfo
 from workers.kubecontainer.runtime import ContainerProcess, InspectedContainer, SpecDict
 from workers.libpod.bundle import RuntimeConfig, read_config, user_in
+from workers.libpod.seccomp_filters import SeccompFilters
 from workers.proc import procfs
 from workers.proc.signal_names import signal_name
 
@@ -33,10 +34,11 @@ class StartedLook:
     """Looks at containers that this process has started. Where their monitors write pid files is known from the first
     monitor on, whoever has started its container."""
 
-    def __init__(self, on_monitor: Callable[[Sequence[str]], None]) -> None:
+    def __init__(self, on_monitor: Callable[[Sequence[str]], None], filters: SeccompFilters) -> None:
         """``on_monitor`` gets the command line of the monitor of each infra container that was looked at or learnt
-        from."""
+        from, ``filters`` the OCI runtime's directory of each other container that was looked at."""
         self._on_monitor = on_monitor
+        self._filters = filters
         self._run_directory = ""
         """With a directory for each container, by its id; empty while it is not known."""
 
@@ -87,7 +89,9 @@ class StartedLook:
         found = _read(spec["name"], f"{directory}/conmon.pid")
         if found is None or found.pid_file != f"{directory}/pidfile":
             return None
-        started_at = max(found.started_at, _let_go_at(found))
+        state_directory = _state_directory(found)
+        self._filters.learn(spec, image.id, found.created_at, state_directory)
+        started_at = max(found.started_at, _let_go_at(state_directory))
         if int(started_at) != int(wall()):
             return None
         stop_signal = signal_name(found.config.annotations.stop_signal)
@@ -188,18 +192,22 @@ def _read(name: str, monitor_pid_file: str) -> _Found | None:
     )
 
 
-def _let_go_at(found: _Found) -> float:
-    """When the OCI runtime has let the container's process go; 0.0 when it does not show.
-
-    crun and runc keep the container's state in a directory, in which a FIFO is what the process waits for from its
-    making on. It is unlinked by the call that starts the container, a few milliseconds before Podman notes the start;
-    the pid file is older by whatever lies between these two calls of the runtime, a third of a second on a busy host.
-    """
+def _state_directory(found: _Found) -> Path | None:
+    """Directory in which crun and runc keep the container's state; None when it does not show."""
     root = procfs.variable(found.monitor_pid, "XDG_RUNTIME_DIR")
     runtime = os.path.basename(procfs.monitor_option(found.words, "-r"))
-    container_id = procfs.monitor_option(found.words, "-c")
+    return Path(root, runtime, procfs.monitor_option(found.words, "-c")) if root and runtime else None
+
+
+def _let_go_at(state_directory: Path | None) -> float:
+    """When the OCI runtime has let the container's process go; 0.0 when it does not show.
+
+    In its directory of the container is a FIFO, for which the process waits from its making on. It is unlinked by the
+    call that starts the container, a few milliseconds before Podman notes the start; the pid file is older by whatever
+    lies between these two calls of the runtime, a third of a second on a busy host.
+    """
     try:
-        return os.stat(os.path.join(root, runtime, container_id)).st_mtime if root and runtime else 0.0
+        return state_directory.stat().st_mtime if state_directory is not None else 0.0
     except OSError:
         return 0.0
 

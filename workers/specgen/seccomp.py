@@ -14,8 +14,6 @@ from ipc.api.v1.security import SeccompProfile, SecurityContext
 
 UNCONFINED: Final = "unconfined"
 """Podman's value for no profile."""
-RUNTIME_DEFAULT: Final = ""
-"""An empty value selects Podman's own profile."""
 
 
 class SeccompSettings(msgspec.Struct, frozen=True, kw_only=True):
@@ -25,6 +23,8 @@ class SeccompSettings(msgspec.Struct, frozen=True, kw_only=True):
     """A container without a profile gets the runtime's (seccompDefault); otherwise none."""
     profiles_dir: str = ""
     """Where Localhost profiles lie."""
+    runtime_default: str = ""
+    """Podman's default profile; empty leaves it to Podman to find it."""
 
 
 def seccomp_profile_path(context: SecurityContext, settings: SeccompSettings) -> str:
@@ -40,6 +40,6 @@ def seccomp_profile_path(context: SecurityContext, settings: SeccompSettings) ->
         case "Unconfined":
             return UNCONFINED
         case "RuntimeDefault":
-            return RUNTIME_DEFAULT
+            return settings.runtime_default
         case "Localhost":
             return str(Path(settings.profiles_dir, profile.localhost_profile or ""))
