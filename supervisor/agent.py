@@ -20,7 +20,7 @@ from ipc.shm.metric_cells import METERS
 from ipc.shm.mutation_slots import MutationSlots
 from ipc.shm.trace import TRACER
 from ipc.wire.boot import LoadWorkerMain, Role
-from supervisor.config.server_section import listening_addresses
+from supervisor.config.resolution.server_section import listening_addresses
 from supervisor.config.settings import Settings
 from supervisor.control.configuration import Configuration
 from supervisor.podworkers.board_rows import SPARE_ROWS

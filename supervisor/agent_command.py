@@ -61,7 +61,7 @@ def run_with(options: RunOptions, load_worker_main: LoadWorkerMain) -> int:
     gc.set_threshold(GC_THRESHOLD)  # before most modules are imported
     from ipc.log import setup, verbosity
     from supervisor.agent import run_agent
-    from supervisor.config.config_file import default_settings, load_settings
+    from supervisor.config.resolution.config_file import default_settings, load_settings
     from supervisor.config.settings import SettingsError
     from supervisor.processes.inherited_descriptors import close_inherited
     from supervisor.processes.podman_service import BrokenContainersConf

@@ -14,7 +14,7 @@ from ipc.nodestatus.node_ip import chosen_node_ips
 from ipc.podresources.devices import Devices
 from ipc.shm.board import Board
 from supervisor.admission.node_devices import device_problems, not_healthy, read_devices
-from supervisor.config.cluster_section import stated_node_ips
+from supervisor.config.resolution.cluster_section import stated_node_ips
 from supervisor.config.settings import Settings
 from supervisor.control.configuration import Configuration
 from supervisor.protocol.events import DevicesChanged, HostAddressesChanged, LoopEvent

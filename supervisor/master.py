@@ -57,8 +57,8 @@ from ipc.wire.boot import Role
 from supervisor.admission.node_resources import node_resources, read_machine
 from supervisor.admission.predicates import admitted
 from supervisor.agent_report import AgentReport, start_line
-from supervisor.config.child_settings import worker_settings
 from supervisor.config.credential_providers import read_credential_providers
+from supervisor.config.resolution.child_settings import worker_settings
 from supervisor.config.settings import Settings
 from supervisor.control.admin_requests import AdminRequests
 from supervisor.control.agent_control import AgentControl

@@ -50,16 +50,16 @@ class RuntimeServices(msgspec.Struct, frozen=True):
 class OciRuntimes:
     """Services by the path of their OCI runtime. For one event loop."""
 
-    def __init__(self, how: RuntimeServices, make_client: MakeClient) -> None:
-        self._how = how
+    def __init__(self, settings: RuntimeServices, make_client: MakeClient) -> None:
+        self._settings = settings
         self._make_client = make_client
         self._services: dict[str, _Service] = {}
 
     async def call(self, oci_runtime: str, request: Request) -> Answer:
         """Have the call answered by a service of that runtime. Raises RuntimeCallError."""
-        if not self._how.directory:
+        if not self._settings.directory:
             raise RuntimeCallError(ErrorKind.INTERNAL, request.call, f"no service of {oci_runtime} can be started")
-        service = self._services.setdefault(oci_runtime, _Service(self._how, oci_runtime, self._make_client))
+        service = self._services.setdefault(oci_runtime, _Service(self._settings, oci_runtime, self._make_client))
         return await service.call(request)
 
     async def close(self) -> None:
@@ -71,12 +71,12 @@ class OciRuntimes:
 class _Service:
     """The service of one runtime, while there is one."""
 
-    def __init__(self, how: RuntimeServices, oci_runtime: str, make_client: MakeClient) -> None:
-        self._how = how
+    def __init__(self, settings: RuntimeServices, oci_runtime: str, make_client: MakeClient) -> None:
+        self._settings = settings
         self._oci_runtime = oci_runtime
         self._make_client = make_client
         name = hashlib.sha256(oci_runtime.encode()).hexdigest()[:8]
-        self._path = Path(how.directory) / f"oci-{name}-{os.getpid()}.sock"
+        self._path = Path(settings.directory) / f"oci-{name}-{os.getpid()}.sock"
         self._running: tuple[subprocess.Popen[bytes], LibpodClient] | None = None
         self._changing = asyncio.Lock()
         """Held while the service is started or ended."""
@@ -152,10 +152,10 @@ class _Service:
 
     def _spawn(self) -> subprocess.Popen[bytes]:
         """Blocks for the few milliseconds of a vfork. Raises OSError."""
-        argv = (self._how.podman, "--runtime", self._oci_runtime, "system", "service", "--time", str(ORPHAN_IDLE_S))
+        service = ("system", "service", "--time", str(ORPHAN_IDLE_S), f"unix://{self._path}")
         return subprocess.Popen(
-            (*argv, f"unix://{self._path}"),
-            env={**os.environ, **self._how.environment},
+            (self._settings.podman, "--runtime", self._oci_runtime, *service),
+            env={**os.environ, **self._settings.environment},
             stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,

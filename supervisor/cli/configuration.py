@@ -39,7 +39,7 @@ def config_words(path: Path | None) -> str:
 
 def load_configuration(path: Path | None) -> Settings:
     """Settings of the file, or the defaults. Raises Failure with EXIT_CONFIG."""
-    from supervisor.config.config_file import default_settings, load_settings
+    from supervisor.config.resolution.config_file import default_settings, load_settings
     from supervisor.config.settings import SettingsError
 
     try:

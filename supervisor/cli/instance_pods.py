@@ -58,7 +58,7 @@ class InstancePod(msgspec.Struct, frozen=True, rename="pascal"):
         return min(int(text) if is_number else DEFAULT_GRACE_S, int(most_s))
 
 
-class Found(msgspec.Struct, frozen=True):
+class InstancePods(msgspec.Struct, frozen=True):
     """Pods with the label of an instance."""
 
     ours: tuple[InstancePod, ...] = ()
@@ -79,7 +79,7 @@ def no_agent(settings: Settings) -> Iterator[None]:
         os.close(lock)
 
 
-def find_pods(settings: Settings) -> Found:
+def find_pods(settings: Settings) -> InstancePods:
     """Pods of an instance in the order of their names. Raises Failure when Podman does not answer, or the key is there
     and unreadable."""
     label = f"label={INSTANCE}={settings.instance_name}"
@@ -91,7 +91,7 @@ def find_pods(settings: Settings) -> Found:
     key = _key(settings)
     pods.sort(key=lambda pod: pod.title)
     ours = tuple(pod for pod in pods if key is None or _is_ours(pod, key))
-    return Found(ours, tuple(pod for pod in pods if pod not in ours))
+    return InstancePods(ours, tuple(pod for pod in pods if pod not in ours))
 
 
 def _key(settings: Settings) -> LabelKey | None:

@@ -1,1 +1,1 @@
-"""The configuration: types, file, meaning on this host, reload."""
+"""Types of the configuration, files beside it, and what of it is shown and reloaded (pkg/kubelet/apis/config)."""

@@ -16,7 +16,7 @@ from ipc.messages.node_worker import SetLogRotation
 from ipc.messages.pod_worker import Freeze
 from ipc.podobjects.config_objects import ConfigObject, ObjectKey
 from ipc.shm.board import Board
-from supervisor.config.cluster_section import cluster_settings
+from supervisor.config.resolution.cluster_section import cluster_settings
 from supervisor.config.settings import Settings, SettingsError
 from supervisor.config.shown_settings import shown_settings
 from supervisor.control.configuration import Configuration

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from supervisor.config.config_file import load_settings
+from supervisor.config.resolution.config_file import load_settings
 from supervisor.config.settings import Settings, SettingsError
 from supervisor.config.settings_reload import changed_settings, diff_reload
 

@@ -17,8 +17,8 @@ from ipc.host.atomic_file import UntrustedFile
 from ipc.kubeconfig.client_tls import read_file
 from ipc.kubeconfig.decode import decode_kubeconfig
 from ipc.network.network_settings import BRIDGE
-from supervisor.config.cluster_section import kubernetes_service
-from supervisor.config.node_files import node_kubeconfig
+from supervisor.config.resolution.cluster_section import kubernetes_service
+from supervisor.config.resolution.node_files import node_kubeconfig
 from supervisor.config.settings import Settings
 from supervisor.doctor.findings import Finding, failed, ok, warning
 

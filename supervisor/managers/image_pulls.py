@@ -133,17 +133,17 @@ class ImagePulls:
 
     def wanted(self, slot: int, request: PullImage, now_mono: float) -> list[Send]:
         """A pod needs an image. Answered by one PullEnded, now or later."""
-        what = request.pull
-        pull = self._pulls.get(what)
+        key = request.pull
+        pull = self._pulls.get(key)
         if pull is None and len(self._pulls) >= MAX_PULLS:
-            return [Send(slot, _refused(what, QUEUE_FULL))]
+            return [Send(slot, _refused(key, QUEUE_FULL))]
         if pull is not None and pull.result is not None:
-            del self._pulls[what]
+            del self._pulls[key]
             return [Send(slot, pull.result)]
         if pull is None:
-            pull = self._pulls[what] = _Pull()
+            pull = self._pulls[key] = _Pull()
         pull.waiters.add((slot, request.uid))
-        return [*self._start_due(now_mono), *self._told_to_wait(slot, what)]
+        return [*self._start_due(now_mono), *self._told_to_wait(slot, key)]
 
     def abandoned(self, slot: int, request: AbandonPull, now_mono: float) -> list[Send]:
         """A pod no longer waits."""
@@ -155,13 +155,13 @@ class ImagePulls:
 
     def worker_down(self, slot: int, now_mono: float) -> list[Send]:
         """A pod worker was reaped, and who waited in it with it."""
-        for what, pull in tuple(self._pulls.items()):
+        for key, pull in tuple(self._pulls.items()):
             gone = {waiter for waiter in pull.waiters if waiter[0] == slot}
             pull.waiters -= gone
             if gone and not pull.waiters:
                 pull.deserted_at = now_mono
                 if pull.state is _State.WAITING:
-                    del self._pulls[what]
+                    del self._pulls[key]
         return []
 
     # --- the node worker ---
@@ -173,11 +173,11 @@ class ImagePulls:
     def node_down(self) -> list[Send]:
         """The node worker died: its pulls wait to be begun anew."""
         self._node_up = False
-        for what, pull in tuple(self._pulls.items()):
+        for key, pull in tuple(self._pulls.items()):
             if pull.state in (_State.RUNNING, _State.CANCELLING):
                 pull.state, pull.paid = _State.WAITING, True
             if pull.state is _State.WAITING and not pull.waiters:
-                del self._pulls[what]
+                del self._pulls[key]
         return []
 
     def progressed(self, progress: PullProgress) -> list[Send]:
@@ -207,9 +207,9 @@ class ImagePulls:
     def tick(self, now_mono: float) -> list[Send]:
         """Break off pulls whose waiters died and that no pod has asked for again in time."""
         commands: list[Send] = []
-        for what, pull in tuple(self._pulls.items()):
+        for key, pull in tuple(self._pulls.items()):
             if not pull.waiters and now_mono - pull.deserted_at >= ADOPTION_S:
-                commands += self._break_off(what, pull)
+                commands += self._break_off(key, pull)
         return commands
 
     # --- deciding ---
@@ -220,37 +220,37 @@ class ImagePulls:
             return []
         commands: list[Send] = []
         busy = sum(pull.state in (_State.RUNNING, _State.CANCELLING) for pull in self._pulls.values())
-        waiting = [(what, pull) for what, pull in self._pulls.items() if pull.state is _State.WAITING]
-        for what, pull in waiting:
+        waiting = [(key, pull) for key, pull in self._pulls.items() if pull.state is _State.WAITING]
+        for key, pull in waiting:
             if busy >= self._parallel:
                 break
             if pull.paid or self._bucket.try_accept(now_mono):
                 pull.state = _State.RUNNING
                 busy += 1
-                commands.append(Send(NODE_SLOT, StartPull(**what.parts)))
+                commands.append(Send(NODE_SLOT, StartPull(**key.parts)))
             else:
-                del self._pulls[what]
-                commands += [Send(slot, _refused(what, QPS_EXCEEDED)) for slot in pull.slots()]
+                del self._pulls[key]
+                commands += [Send(slot, _refused(key, QPS_EXCEEDED)) for slot in pull.slots()]
         return commands
 
-    def _break_off(self, what: Pull, pull: _Pull) -> list[Send]:
+    def _break_off(self, key: Pull, pull: _Pull) -> list[Send]:
         """Nobody waits for it."""
         if pull.state is _State.RUNNING:
             pull.state = _State.CANCELLING
-            return [Send(NODE_SLOT, CancelPull(**what.parts))]
+            return [Send(NODE_SLOT, CancelPull(**key.parts))]
         if pull.state is not _State.CANCELLING:
-            del self._pulls[what]
+            del self._pulls[key]
         return []
 
-    def _told_to_wait(self, slot: int, what: Pull) -> list[Send]:
+    def _told_to_wait(self, slot: int, key: Pull) -> list[Send]:
         """Progress of a pull that has not begun."""
-        pull = self._pulls.get(what)
+        pull = self._pulls.get(key)
         if pull is None or pull.state is not _State.WAITING:
             return []
-        before = list(self._pulls).index(what)
+        before = list(self._pulls).index(key)
         words = f"waiting for its turn, {before} before it"
-        return [Send(slot, PullProgress(**what.parts, words=words))]
+        return [Send(slot, PullProgress(**key.parts, words=words))]
 
 
-def _refused(what: Pull, why: str) -> PullEnded:
-    return PullEnded(**what.parts, error=PULL_FAILED, message=why)
+def _refused(key: Pull, why: str) -> PullEnded:
+    return PullEnded(**key.parts, error=PULL_FAILED, message=why)

@@ -61,7 +61,7 @@ class _Basis(msgspec.Struct, frozen=True):
     """Ids of containers that are to begin anew because somebody wants it."""
 
 
-class _Surroundings(msgspec.Struct, frozen=True):
+class _ReportContext(msgspec.Struct, frozen=True):
     """Parts of a report that do not follow from the basis of its status."""
 
     pod: Pod
@@ -96,7 +96,7 @@ class _Record:
         """The pod was evicted: later agents do not run it either."""
         self._settled: _Basis | None = None
         """From which ``status`` follows again and again."""
-        self.told: _Surroundings | None = None
+        self.told: _ReportContext | None = None
         """With what ``reported`` was reported last."""
         self._failed: tuple[SyncResult, ...] = ()
         """Failed actions of the pod's last sync."""
@@ -140,7 +140,7 @@ class _Record:
             self.status, self.reported, self.told = status, reported, None
         self.was_observed = self.was_observed or basis.observed.observed_at > 0.0
 
-    def report(self, told: _Surroundings) -> None:
+    def report(self, told: _ReportContext) -> None:
         self.told = told
 
     def steady_wall(self, now: Instant) -> float:
@@ -307,7 +307,7 @@ class StatusManager:
         is_settled = record.is_settled(basis)
         if not is_settled:
             self._generate(state, basis, observed, now)
-        told = self._surroundings(state, state.stated or state.pod, observed)
+        told = self._report_context(state, state.stated or state.pod, observed)
         if is_settled and told == record.told:
             return []
         messages = self._feed.pod(self._pod_changed(state, told, observed_at))
@@ -375,9 +375,9 @@ class StatusManager:
         )
         return redefined | {container.name for container in observed.containers if container.id in basis.restarts}
 
-    def _surroundings(self, state: PodWorkerState, stated: Pod, observed: RuntimePodStatus) -> _Surroundings:
+    def _report_context(self, state: PodWorkerState, stated: Pod, observed: RuntimePodStatus) -> _ReportContext:
         record = self._record(state.uid)
-        return _Surroundings(
+        return _ReportContext(
             pod=stated,
             source=state.source,
             slot=state.slot,
@@ -387,7 +387,7 @@ class StatusManager:
             sandbox=next(iter(observed.sandboxes), None),
         )
 
-    def _pod_changed(self, state: PodWorkerState, told: _Surroundings, observed_at: float) -> PodChanged:
+    def _pod_changed(self, state: PodWorkerState, told: _ReportContext, observed_at: float) -> PodChanged:
         reported = self._record(state.uid).reported
         assert reported is not None
         return PodChanged(

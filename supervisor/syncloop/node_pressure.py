@@ -31,7 +31,7 @@ from ipc.metrics import kubelet as metrics
 from ipc.nodestatus.conditions import set_pressure
 from ipc.nodestatus.node import NodeCondition
 from ipc.shm.metric_cells import METERS
-from supervisor.config.node_thresholds import node_thresholds
+from supervisor.config.resolution.node_thresholds import node_thresholds
 from supervisor.eviction.rounds import PressureState, most_urgent_first, next_round
 from supervisor.eviction.victim import Eviction, eviction
 from supervisor.managers.container_gc import ALL_DEAD, dead_of_each

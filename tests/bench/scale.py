@@ -21,7 +21,7 @@ from typing import Any, Final
 import msgspec
 
 from ipc.host.clock import monotonic
-from supervisor.config.child_settings import INSPECT_FILE
+from supervisor.config.resolution.child_settings import INSPECT_FILE
 from supervisor.load_test.processes import Usage
 from tests.bench.simulated import PODS_PER_FILE, SimulatedNode, manifests, simulated_node
 

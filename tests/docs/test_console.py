@@ -10,6 +10,7 @@ import pytest
 
 from tests.docs.console import Command, File, Shell, Unseen, perform, plain, rewritten, steps
 from tests.docs.pages import ROOT
+from tests.docs.typed import as_shown
 
 PAGE = """# A page
 
@@ -111,6 +112,19 @@ def test_what_differs_from_run_to_run_is_no_difference(one: str, other: str) -> 
 )
 def test_everything_else_is_one(one: str, other: str) -> None:
     assert plain(one) != plain(other)
+
+
+@pytest.mark.parametrize(
+    ("output", "shown"),
+    [
+        ("/ # tty\r\n/dev/pts/0\r\n", "/ # tty\n/dev/pts/0\n"),
+        ("/ # \r/ # \x1b[Jtty\r\n", "/ # tty\n"),
+        ("/ # tt\r/ # tty", "/ # tty"),
+        ("longer\rshort", "shortr"),
+    ],
+)
+def test_a_line_that_is_written_anew_stands_once(output: str, shown: str) -> None:
+    assert as_shown(output) == shown
 
 
 def test_what_stands_behind_prompts_is_typed(tmp_path: Path) -> None:

@@ -17,7 +17,7 @@ SIZE: Final = (24, 80)
 _PROMPT: Final = "# "
 _TYPED: Final = re.compile(rf"^\S+ {_PROMPT}(.*)$", re.MULTILINE)
 _ON_A_TERMINAL: Final = re.compile(r"^rootlet .*-it\b")
-_STEERING: Final = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]|\r")
+_STEERING: Final = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
 
 
 def typed_into(line: str, output: str) -> str:
@@ -36,7 +36,20 @@ def screen_of(command: str, lines: list[str]) -> str:
             shown += screen.until(_PROMPT.encode())
             screen.type(f"{line}\n".encode())
         screen.wait()
-        return _STEERING.sub("", (shown + screen.screen).decode())
+        return as_shown((shown + screen.screen).decode())
+
+
+def as_shown(output: str) -> str:
+    """Text that stands on a terminal after that output: a shell writes its prompt anew when it is told the size."""
+    return "\n".join(map(_overwritten, _STEERING.sub("", output).split("\n")))
+
+
+def _overwritten(line: str) -> str:
+    """A carriage return goes to the line's beginning, and what comes after it stands over what was there."""
+    shown = ""
+    for part in line.split("\r"):
+        shown = part + shown[len(part) :]
+    return shown
 
 
 if __name__ == "__main__":

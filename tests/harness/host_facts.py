@@ -7,7 +7,7 @@ from typing import Any
 
 import msgspec
 
-from supervisor.config.config_file import default_settings
+from supervisor.config.resolution.config_file import default_settings
 from supervisor.doctor.findings import Finding, Level
 from supervisor.doctor.host import HostFacts, PodmanFacts
 

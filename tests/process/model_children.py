@@ -28,7 +28,7 @@ from ipc.wire.boot import ChildContext, Role
 from ipc.wire.framing import FrameDecoder, encode_frame
 from supervisor.agent import run_agent
 from supervisor.client.http import AgentClient
-from supervisor.config.config_file import load_settings
+from supervisor.config.resolution.config_file import load_settings
 from tests.podman_service import wait_until
 from workers import main
 

@@ -77,6 +77,7 @@ ORDER: Final[Mapping[str, tuple[str, ...]]] = {
         "supervisor.status",
         "supervisor.sources.documents",
         "supervisor.config",
+        "supervisor.config.resolution",
         "supervisor.protocol",
         "supervisor.sources.objects",
         "supervisor.sources",
@@ -156,7 +157,6 @@ ORDER: Final[Mapping[str, tuple[str, ...]]] = {
 OTHER_SIZES: Final[Mapping[str, str]] = {
     "ipc.api.v1": "a module for each subject of Kubernetes' types",
     "supervisor.syncloop": "a module for each kind of event, and what they share",
-    "supervisor.config": "a module for each section with rules of its own, and for each file beside the configuration",
     "ipc.scheduling": "the three helpers of the scheduler's that a node needs, too",
     "workers.kuberuntime": "a module for each step of a sync",
     "workers.cluster.events": "the shape of an event, its limits, its way",

@@ -14,7 +14,7 @@ from ipc.kubecontainer.resize import ContainerUpdate
 from workers.compute.crash_loop_backoff import do_backoff
 from workers.compute.grace_period import KillReason
 from workers.compute.kill_spec import ContainerKill, kill_of
-from workers.compute.types import ContainerStart, ContainerWait, Given
+from workers.compute.types import ContainerStart, ContainerWait, DecisionInput
 
 _T = TypeVar("_T")
 
@@ -35,7 +35,7 @@ class ContainerAction(msgspec.Struct, frozen=True, kw_only=True):
         return self.keep or self.start is not None or self.wait is not None
 
 
-def start_or_wait(given: Given, container: Container) -> ContainerAction:
+def start_or_wait(given: DecisionInput, container: Container) -> ContainerAction:
     """A new container, now or when its back-off is over (kuberuntime_manager.go, doBackOff: for every kind but
     ephemeral ones, and whatever the exit code). One that somebody wants to begin anew does so now, and its back-off at
     the beginning."""
@@ -52,12 +52,12 @@ def start_or_wait(given: Given, container: Container) -> ContainerAction:
     return ContainerAction(start=ContainerStart(name=container.name, attempt=attempt, backoff_s=decision.backoff_s))
 
 
-def _is_the_same(given: Given, container: Container, made: RuntimeContainerStatus) -> bool:
+def _is_the_same(given: DecisionInput, container: Container, made: RuntimeContainerStatus) -> bool:
     """In all that resets a back-off when it changes (pkg/kubelet/kuberuntime, GetBackoffKey: resources too)."""
     return not is_redefined(given, container, made) and given.resize.update_of(container, made) is None
 
 
-def keep_or_resize(given: Given, container: Container, running: RuntimeContainerStatus) -> ContainerAction:
+def keep_or_resize(given: DecisionInput, container: Container, running: RuntimeContainerStatus) -> ContainerAction:
     """A container that goes on, with other resources if it is to have them (computePodResizeAction)."""
     update = given.resize.update_of(container, running)
     if update is None or not given.resize.needs_restart(container, update):
@@ -68,14 +68,14 @@ def keep_or_resize(given: Given, container: Container, running: RuntimeContainer
 
 
 def replace(
-    given: Given, container: Container, old: RuntimeContainerStatus, reason: KillReason, why: str
+    given: DecisionInput, container: Container, old: RuntimeContainerStatus, reason: KillReason, why: str
 ) -> ContainerAction:
     """Kill the old one and make a new one."""
     kill = kill_of(given.pod, old, container, reason, why)
     return msgspec.structs.replace(start_or_wait(given, container), kill=kill)
 
 
-def restart(given: Given, container: Container, old: RuntimeContainerStatus) -> ContainerAction:
+def restart(given: DecisionInput, container: Container, old: RuntimeContainerStatus) -> ContainerAction:
     """Replace one that somebody wants to begin anew."""
     message = f"Container {container.name} is restarted, as somebody has asked for"
     action, grace_s = replace(given, container, old, KillReason.NONE, message), given.restarts[old.id]
@@ -84,7 +84,7 @@ def restart(given: Given, container: Container, old: RuntimeContainerStatus) -> 
     return msgspec.structs.replace(action, kill=msgspec.structs.replace(action.kill, grace_period_s=grace_s))
 
 
-def start_created(given: Given, container: Container, created: RuntimeContainerStatus) -> ContainerAction:
+def start_created(given: DecisionInput, container: Container, created: RuntimeContainerStatus) -> ContainerAction:
     """Somebody was interrupted between making and starting it: no crash, so nothing to wait for."""
     if not given.is_inside(created) or not _is_the_same(given, container, created):
         return start_or_wait(given, container)
@@ -100,7 +100,7 @@ def unknown_message(kind: str, container: RuntimeContainerStatus) -> str:
     return f'{kind} is in "{container.state}" state, try killing it before restart'
 
 
-def is_redefined(given: Given, container: Container, made: RuntimeContainerStatus) -> bool:
+def is_redefined(given: DecisionInput, container: Container, made: RuntimeContainerStatus) -> bool:
     """The manifest asks for another one (kuberuntime_manager.go, containerChanged)."""
     return not is_made_from(made, given.pod.spec, container)
 

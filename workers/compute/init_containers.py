@@ -35,7 +35,7 @@ from workers.compute.container_actions import (
 )
 from workers.compute.grace_period import KillReason
 from workers.compute.kill_spec import ALIVE, ContainerKill, kill_of
-from workers.compute.types import ContainerReset, Given
+from workers.compute.types import ContainerReset, DecisionInput
 
 OOM_EXIT_CODE: Final = 137
 """Exit code of a container that ran out of memory and has none that says so."""
@@ -57,7 +57,7 @@ class InitActions(msgspec.Struct, frozen=True, kw_only=True):
         return not self.reason
 
 
-def compute_init_container_actions(given: Given) -> InitActions:
+def compute_init_container_actions(given: DecisionInput) -> InitActions:
     """kuberuntime_container.go, computeInitContainerActions."""
     containers = given.pod.spec.init_containers
     if has_any_active_regular_container_started(given.pod.spec, given.status):
@@ -76,19 +76,19 @@ def is_init_container_failed(status: RuntimeContainerStatus) -> bool:
     return status.state is ContainerState.EXITED and status.exit_code != 0
 
 
-def _first_redefined(given: Given) -> int:
+def _first_redefined(given: DecisionInput) -> int:
     """Position of the first that ran and asks for another run; behind the last when there is none."""
     containers = given.pod.spec.init_containers
     redefined = (index for index, container in enumerate(containers) if _runs_anew(given, container))
     return next(redefined, len(containers))
 
 
-def _runs_anew(given: Given, container: Container) -> bool:
+def _runs_anew(given: DecisionInput, container: Container) -> bool:
     newest = given.inside(container.name)
     return newest is not None and not is_restartable_init(container) and is_redefined(given, container, newest)
 
 
-def _go_on(given: Given, position: int) -> InitActions:
+def _go_on(given: DecisionInput, position: int) -> InitActions:
     """At that container: what is before it is done, what is behind it has not begun or is to begin anew."""
     containers = given.pod.spec.init_containers
     current = containers[position]
@@ -105,12 +105,12 @@ def _go_on(given: Given, position: int) -> InitActions:
     )
 
 
-def _sidecars(given: Given, containers: tuple[Container, ...]) -> tuple[ContainerAction, ...]:
+def _sidecars(given: DecisionInput, containers: tuple[Container, ...]) -> tuple[ContainerAction, ...]:
     """Actions on sidecars that have been started: each is kept running by itself."""
     return tuple(_judge(given, container).action for container in containers if is_restartable_init(container))
 
 
-def _moved(given: Given, containers: tuple[Container, ...]) -> tuple[ContainerAction, ...]:
+def _moved(given: DecisionInput, containers: tuple[Container, ...]) -> tuple[ContainerAction, ...]:
     """Kills of containers that run from before the manifest made init containers of them."""
     running = ((c, given.inside(c.name)) for c in containers if not is_restartable_init(c))
     return tuple(
@@ -120,7 +120,7 @@ def _moved(given: Given, containers: tuple[Container, ...]) -> tuple[ContainerAc
     )
 
 
-def _resets(given: Given, containers: tuple[Container, ...], after: str) -> tuple[ContainerReset, ...]:
+def _resets(given: DecisionInput, containers: tuple[Container, ...], after: str) -> tuple[ContainerReset, ...]:
     """Resets of containers still to come, of all their runs; oldest first: the newest says which attempt is next."""
     names = {container.name: container for container in containers}
     return tuple(
@@ -130,7 +130,9 @@ def _resets(given: Given, containers: tuple[Container, ...], after: str) -> tupl
     )
 
 
-def _reset_kill(given: Given, container: Container, ran: RuntimeContainerStatus, after: str) -> ContainerKill | None:
+def _reset_kill(
+    given: DecisionInput, container: Container, ran: RuntimeContainerStatus, after: str
+) -> ContainerKill | None:
     message = f"Init container {ran.name} begins again after {after}"
     return kill_of(given.pod, ran, container, KillReason.NONE, message) if ran.state in ALIVE else None
 
@@ -148,7 +150,7 @@ class _Step(msgspec.Struct, frozen=True, kw_only=True):
     action: ContainerAction = ContainerAction()
 
 
-def _judge(given: Given, container: Container) -> _Step:
+def _judge(given: DecisionInput, container: Container) -> _Step:
     newest = given.inside(container.name)
     if newest is None:
         return _Step(action=start_or_wait(given, container))
@@ -158,7 +160,7 @@ def _judge(given: Given, container: Container) -> _Step:
     return judge(given, container, newest)
 
 
-def _judge_plain(given: Given, container: Container, newest: RuntimeContainerStatus) -> _Step:
+def _judge_plain(given: DecisionInput, container: Container, newest: RuntimeContainerStatus) -> _Step:
     """One that has to come to its end."""
     if is_redefined(given, container, newest):
         return _Step(action=_anew(given, container, newest))
@@ -171,21 +173,21 @@ def _judge_plain(given: Given, container: Container, newest: RuntimeContainerSta
     return _Step(action=_anew(given, container, newest))
 
 
-def _may_try_again(given: Given, container: Container, failed: RuntimeContainerStatus) -> bool:
+def _may_try_again(given: DecisionInput, container: Container, failed: RuntimeContainerStatus) -> bool:
     """Without an exit code its policy decides and no rule."""
     if failed.state is ContainerState.UNKNOWN:
         return (container.restart_policy or given.pod.spec.restart_policy) != "Never"
     return container_should_restart(container, given.pod.spec, failed.exit_code or OOM_EXIT_CODE)
 
 
-def _judge_sidecar(given: Given, container: Container, newest: RuntimeContainerStatus) -> _Step:
+def _judge_sidecar(given: DecisionInput, container: Container, newest: RuntimeContainerStatus) -> _Step:
     """One that is done as soon as it has started, and starts again whenever it ends."""
     if newest.state is not ContainerState.RUNNING:
         return _Step(action=_anew(given, container, newest))
     return _judge_running_sidecar(given, container, newest)
 
 
-def _judge_running_sidecar(given: Given, container: Container, newest: RuntimeContainerStatus) -> _Step:
+def _judge_running_sidecar(given: DecisionInput, container: Container, newest: RuntimeContainerStatus) -> _Step:
     """Step of a running sidecar, whose liveness does not keep the next one from starting."""
     actions = given.probe_results_of(newest)
     started = actions.has_started(container)
@@ -202,7 +204,7 @@ def _judge_running_sidecar(given: Given, container: Container, newest: RuntimeCo
     return _Step(done=started, action=keep_or_resize(given, container, newest))
 
 
-def _anew(given: Given, container: Container, newest: RuntimeContainerStatus) -> ContainerAction:
+def _anew(given: DecisionInput, container: Container, newest: RuntimeContainerStatus) -> ContainerAction:
     """Made again; one that may be running is killed first."""
     if newest.state is ContainerState.UNKNOWN:
         return replace(given, container, newest, KillReason.UNKNOWN, unknown_message("Init container", newest))

@@ -44,7 +44,7 @@ from workers.compute.regular_containers import judge_ephemeral, judge_regular
 from workers.compute.resize import PodResize, pod_resize
 from workers.compute.restart_all import containers_to_reset, waiting_triggers
 from workers.compute.sandbox_change import pod_sandbox_changed
-from workers.compute.types import Given, PodActions
+from workers.compute.types import DecisionInput, PodActions
 
 ONE_DEAD: Final = GcPolicy()
 """The newest dead container of each name."""
@@ -66,10 +66,10 @@ def compute_pod_actions(
 ) -> PodActions:
     """The decision of one sync. ``now_wall`` in epoch seconds. ``restarting_all``: a restart of all containers has
     begun and not come to its end. ``controllers``: by which resources can be changed in place. The rest as in
-    `Given`."""
+    `DecisionInput`."""
     resize = resize_judge(pod, status, actuated or {}, controllers)
     change = pod_sandbox_changed(pod, status, resize)
-    given = Given(
+    given = DecisionInput(
         pod=pod,
         status=status,
         change=change,
@@ -86,7 +86,7 @@ def compute_pod_actions(
     return _with_new_sandbox(given) if change.reason else _in_sandbox(given)
 
 
-def _restart_all(given: Given) -> PodActions:
+def _restart_all(given: DecisionInput) -> PodActions:
     """Only the way down. What has nothing left waits for the master to see that (``restarting_all``), lest the
     restart that has ended be taken for one that goes on."""
     waiting = waiting_triggers(given)
@@ -111,7 +111,7 @@ def _restart_all(given: Given) -> PodActions:
 # --- the sandbox has to be made (again) --------------------------------------------------------------------------
 
 
-def _with_new_sandbox(given: Given) -> PodActions:
+def _with_new_sandbox(given: DecisionInput) -> PodActions:
     """Everything that still runs is killed; what is not done for good starts again in the next sandbox."""
     pod, status, change = given.pod, given.status, given.change
     kill_only = PodActions(
@@ -139,7 +139,7 @@ def _with_new_sandbox(given: Given) -> PodActions:
     )
 
 
-def _never_again(given: Given) -> bool:
+def _never_again(given: DecisionInput) -> bool:
     """A pod that restarts nothing and has begun does not get a second sandbox in place of a lost one."""
     lost = given.change.attempt != 0 and not given.change.redefined
     return lost and given.pod.spec.restart_policy == "Never" and bool(given.status.containers)
@@ -156,7 +156,7 @@ def _succeeded(container: Container, pod: Pod, status: RuntimePodStatus) -> bool
 # --- the sandbox serves ------------------------------------------------------------------------------------------
 
 
-def _in_sandbox(given: Given) -> PodActions:
+def _in_sandbox(given: DecisionInput) -> PodActions:
     init = compute_init_container_actions(given)
     regular = [judge_regular(given, c) for c in given.pod.spec.containers] if init.initialized() else []
     done = init.failed or (init.initialized() and not any(action.lives_on() for action in regular))
@@ -176,7 +176,9 @@ def _found(regular: list[ContainerAction]) -> str:
     return f"{sum(action.keep for action in regular)} of {len(regular)} containers as they should be"
 
 
-def _with_starts(given: Given, plan: PodActions, init: InitActions, regular: list[ContainerAction]) -> PodActions:
+def _with_starts(
+    given: DecisionInput, plan: PodActions, init: InitActions, regular: list[ContainerAction]
+) -> PodActions:
     """Sidecars do not keep a pod alive whose regular containers are done, so they start only beside others."""
     ephemeral = [judge_ephemeral(given, container) for container in given.pod.spec.ephemeral_containers]
     killed = {kill.id for kill in plan.containers_to_kill}
@@ -191,12 +193,12 @@ def _with_starts(given: Given, plan: PodActions, init: InitActions, regular: lis
     )
 
 
-def _resize(given: Given, actions: Sequence[ContainerAction]) -> PodResize:
+def _resize(given: DecisionInput, actions: Sequence[ContainerAction]) -> PodResize:
     restarted = any(action.restarts_for_resize for action in actions)
     return pod_resize(updates_of(actions), restarted=restarted, pod_level=given.resize.is_pod_level)
 
 
-def _without_the_unneeded(given: Given, plan: PodActions) -> PodActions:
+def _without_the_unneeded(given: DecisionInput, plan: PodActions) -> PodActions:
     starts = (*plan.ephemeral_containers_to_start, *plan.init_containers_to_start, *plan.containers_to_start)
     reset_ids = {reset.container.id for reset in plan.containers_to_reset}
     pruned = tuple(

@@ -16,11 +16,11 @@ from ipc.kubecontainer.container_gc import dead_to_remove, evict_sandboxes
 from ipc.kubecontainer.pod_status import ContainerState, RuntimeContainerStatus, RuntimePodStatus, SandboxStatus
 from workers.compute.grace_period import KillReason
 from workers.compute.kill_spec import ALIVE, ContainerKill, kill_of
-from workers.compute.types import Given
+from workers.compute.types import DecisionInput
 from workers.kubecontainer.overrides import is_unnoticed_end
 
 
-def strays(given: Given) -> tuple[ContainerKill, ...]:
+def strays(given: DecisionInput) -> tuple[ContainerKill, ...]:
     """Kills of containers that run and are not the newest of their name in the sandbox. They are also removed."""
     return tuple(
         msgspec.structs.replace(
@@ -32,7 +32,7 @@ def strays(given: Given) -> tuple[ContainerKill, ...]:
     )
 
 
-def _why_stray(given: Given, container: RuntimeContainerStatus) -> str:
+def _why_stray(given: DecisionInput, container: RuntimeContainerStatus) -> str:
     if find_container(given.pod.spec, container.name) is None:
         return "is not part of the pod"
     if not given.is_inside(container):
@@ -41,7 +41,7 @@ def _why_stray(given: Given, container: RuntimeContainerStatus) -> str:
     return "runs beside its successor" if newest is not None and newest.id != container.id else ""
 
 
-def _is_last_trace(given: Given, container: RuntimeContainerStatus) -> bool:
+def _is_last_trace(given: DecisionInput, container: RuntimeContainerStatus) -> bool:
     """Whether an ephemeral container has no other trace, without which it would start a second time."""
     found, newest = find_container(given.pod.spec, container.name), given.status.newest(container.name)
     return found is not None and found.kind is ContainerKind.EPHEMERAL and newest is container
@@ -50,7 +50,7 @@ def _is_last_trace(given: Given, container: RuntimeContainerStatus) -> bool:
 # --- the dead ----------------------------------------------------------------------------------------------------
 
 
-def dead_containers(given: Given, keep_ids: Container[str]) -> tuple[RuntimeContainerStatus, ...]:
+def dead_containers(given: DecisionInput, keep_ids: Container[str]) -> tuple[RuntimeContainerStatus, ...]:
     """Dead containers to remove (CGC-07). ``keep_ids``: containers that this decision goes on with."""
     if all(c.state in ALIVE for c in given.status.containers):
         return ()
@@ -62,7 +62,7 @@ def dead_containers(given: Given, keep_ids: Container[str]) -> tuple[RuntimeCont
     )
 
 
-def _kept_dead(given: Given, name: str, too_many: Container[str]) -> Iterator[RuntimeContainerStatus]:
+def _kept_dead(given: DecisionInput, name: str, too_many: Container[str]) -> Iterator[RuntimeContainerStatus]:
     """Exited containers that stay: of those that are too many only the newest of its name, which says that and how it
     ended, how often, and when it may start again. So it is with one that runs for Podman: everybody else takes it for
     a twin."""
@@ -70,7 +70,7 @@ def _kept_dead(given: Given, name: str, too_many: Container[str]) -> Iterator[Ru
     return (c for c in _exited(given, name) if c is newest or not (c.id in too_many or is_unnoticed_end(c)))
 
 
-def _exited(given: Given, name: str) -> Iterator[RuntimeContainerStatus]:
+def _exited(given: DecisionInput, name: str) -> Iterator[RuntimeContainerStatus]:
     """Newest first; in an old sandbox only as long as nothing newer of that name is in the sandbox."""
     has_successor = False
     for container in given.status.containers:
@@ -82,7 +82,7 @@ def _exited(given: Given, name: str) -> Iterator[RuntimeContainerStatus]:
         has_successor |= inside
 
 
-def empty_sandboxes(given: Given, removed_ids: Collection[str]) -> tuple[SandboxStatus, ...]:
+def empty_sandboxes(given: DecisionInput, removed_ids: Collection[str]) -> tuple[SandboxStatus, ...]:
     """Old sandboxes whose every container goes."""
     needed = {c.sandbox_id for c in given.status.containers if c.id not in removed_ids}
     evicted = evict_sandboxes(given.status.sandboxes, needed, all_of_them=False)

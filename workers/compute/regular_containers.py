@@ -26,10 +26,10 @@ from workers.compute.container_actions import (
 )
 from workers.compute.grace_period import KillReason
 from workers.compute.kill_spec import ALIVE, kill_of
-from workers.compute.types import Given
+from workers.compute.types import DecisionInput
 
 
-def judge_regular(given: Given, container: Container) -> ContainerAction:
+def judge_regular(given: DecisionInput, container: Container) -> ContainerAction:
     """A container that is killed and not started again has no place among those that live on."""
     newest = given.status.newest(container.name)
     if newest is None or (newest.state in ALIVE and not given.is_inside(newest)):
@@ -37,7 +37,7 @@ def judge_regular(given: Given, container: Container) -> ContainerAction:
     return _JUDGES[newest.state](given, container, newest)
 
 
-def _judge_running(given: Given, container: Container, newest: RuntimeContainerStatus) -> ContainerAction:
+def _judge_running(given: DecisionInput, container: Container, newest: RuntimeContainerStatus) -> ContainerAction:
     if newest.id in given.restarts:
         return restart(given, container, newest)
     if is_redefined(given, container, newest):
@@ -52,7 +52,7 @@ def _judge_running(given: Given, container: Container, newest: RuntimeContainerS
 
 
 def _failed_probe(
-    given: Given, container: Container, newest: RuntimeContainerStatus, reason: KillReason, probe: str
+    given: DecisionInput, container: Container, newest: RuntimeContainerStatus, reason: KillReason, probe: str
 ) -> ContainerAction:
     """Action on a failed probe: the restart policy decides and no rule, for there is no exit code yet."""
     message = f"Container {container.name} failed {probe} probe"
@@ -61,11 +61,11 @@ def _failed_probe(
     return replace(given, container, newest, reason, f"{message}, will be restarted")
 
 
-def _judge_unknown(given: Given, container: Container, newest: RuntimeContainerStatus) -> ContainerAction:
+def _judge_unknown(given: DecisionInput, container: Container, newest: RuntimeContainerStatus) -> ContainerAction:
     return replace(given, container, newest, KillReason.UNKNOWN, unknown_message("Container", newest))
 
 
-def _judge_exited(given: Given, container: Container, newest: RuntimeContainerStatus) -> ContainerAction:
+def _judge_exited(given: DecisionInput, container: Container, newest: RuntimeContainerStatus) -> ContainerAction:
     deleting = given.pod.metadata.deletion_timestamp is not None
     again = should_container_be_restarted(container, given.pod.spec, newest, deleting=deleting)
     edited = not deleting and _has_not_run_since_edited(given, container, newest)
@@ -73,13 +73,14 @@ def _judge_exited(given: Given, container: Container, newest: RuntimeContainerSt
     return start_or_wait(given, container) if again or edited or wanted else ContainerAction()
 
 
-def _has_not_run_since_edited(given: Given, container: Container, ended: RuntimeContainerStatus) -> bool:
+def _has_not_run_since_edited(given: DecisionInput, container: Container, ended: RuntimeContainerStatus) -> bool:
     """Whether the container ended for the manifest's sake (or before its change was seen)."""
     other_sandbox = any(s.id == ended.sandbox_id and s.hash != given.sandbox.hash for s in given.status.sandboxes)
     return other_sandbox or is_redefined(given, container, ended) or given.resize.is_replaced(container, ended)
 
 
-_JUDGES: Final[Mapping[ContainerState, Callable[[Given, Container, RuntimeContainerStatus], ContainerAction]]] = {
+_Judge = Callable[[DecisionInput, Container, RuntimeContainerStatus], ContainerAction]
+_JUDGES: Final[Mapping[ContainerState, _Judge]] = {
     ContainerState.RUNNING: _judge_running,
     ContainerState.UNKNOWN: _judge_unknown,
     ContainerState.CREATED: start_created,
@@ -87,7 +88,7 @@ _JUDGES: Final[Mapping[ContainerState, Callable[[Given, Container, RuntimeContai
 }
 
 
-def judge_ephemeral(given: Given, container: EphemeralContainer) -> ContainerAction:
+def judge_ephemeral(given: DecisionInput, container: EphemeralContainer) -> ContainerAction:
     """An ephemeral container starts when there is no trace of it, in an earlier sandbox either."""
     newest = given.status.newest(container.name)
     if newest is None:

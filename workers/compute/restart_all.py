@@ -19,13 +19,13 @@ from ipc.kubecontainer.restart_policy import triggers_restart_of_all
 from workers.compute.crash_loop_backoff import restart_all_backoff_s, restart_all_retry_at
 from workers.compute.grace_period import KillReason
 from workers.compute.kill_spec import ALIVE, ContainerKill, kill_of
-from workers.compute.types import ContainerReset, ContainerWait, Given
+from workers.compute.types import ContainerReset, ContainerWait, DecisionInput
 
 GRACE_PERIOD_S = 0
 """Nothing is cleaned up that begins again at once: the smallest window, and no hook."""
 
 
-def containers_to_reset(given: Given) -> tuple[ContainerReset, ...]:
+def containers_to_reset(given: DecisionInput) -> tuple[ContainerReset, ...]:
     """Regular containers of the spec, then init containers, and last those whose exit was the reason."""
     triggers, others = list[Container](), list[Container]()
     for container in (*given.pod.spec.containers, *given.pod.spec.init_containers):
@@ -46,7 +46,7 @@ def _in_order(of_one_name: list[RuntimeContainerStatus]) -> list[RuntimeContaine
     return [*live, *reversed(past)]
 
 
-def waiting_triggers(given: Given) -> tuple[ContainerWait, ...]:
+def waiting_triggers(given: DecisionInput) -> tuple[ContainerWait, ...]:
     """Containers whose exit asks for the restart, and whose back-off is not over."""
     containers = (*given.pod.spec.init_containers, *given.pod.spec.containers)
     ended = (given.status.newest(c.name) for c in containers if triggers_restart_of_all(c, given.status))
@@ -59,7 +59,7 @@ def waiting_triggers(given: Given) -> tuple[ContainerWait, ...]:
     )
 
 
-def _kill(given: Given, container: Container, ran: RuntimeContainerStatus) -> ContainerKill | None:
+def _kill(given: DecisionInput, container: Container, ran: RuntimeContainerStatus) -> ContainerKill | None:
     if ran.state not in ALIVE:
         return None
     message = f"Container {ran.name} is stopped to restart all containers"

@@ -17,7 +17,7 @@ from workers.compute.resize import NO_RESIZE, PodResize
 from workers.compute.sandbox_change import SandboxChange
 
 
-class Given(msgspec.Struct, frozen=True, kw_only=True):
+class DecisionInput(msgspec.Struct, frozen=True, kw_only=True):
     """Everything that the decision depends on."""
 
     pod: Pod

@@ -293,7 +293,7 @@ class ImageManager:
         await send_event(event_reasons.PULLED_IMAGE, done)
         return pulled
 
-    async def _watch_pull(self, uid: str, reference: str, what: Pull, send_event: SendEvent) -> PullEnded:
+    async def _watch_pull(self, uid: str, reference: str, pull: Pull, send_event: SendEvent) -> PullEnded:
         """Wait for the end of a pull, with an event of its progress now and then."""
         progress: deque[str] = deque(maxlen=1)  # kept: Podman copies one blob for long
 
@@ -302,7 +302,7 @@ class ImageManager:
                 await send_event(event_reasons.PULLING_IMAGE, f'Pulling image "{reference}": {progress[0]}')
 
         pauses_s = (PROGRESS_EVENT_S * 2.0**number for number in itertools.count())
-        return await with_progress(self._pull_image(uid, what, progress.append), report_progress, pauses_s)
+        return await with_progress(self._pull_image(uid, pull, progress.append), report_progress, pauses_s)
 
     async def _inspect_pulled(self, backoff: PullBackoff, reference: str, id: str, send_event: SendEvent) -> ImageInfo:
         try:

@@ -117,7 +117,7 @@ def json_text(value: object) -> str:
     return msgspec.json.encode(value).decode()
 
 
-def asker(provider: CredentialProvider, account: PullAccount | None) -> Asker | None:
+def asker_of(provider: CredentialProvider, account: PullAccount | None) -> Asker | None:
     """For whom the provider is asked; None when it is not, as the account lacks an annotation or is needed and not
     there (provide, getServiceAccountData). Raises ProviderError when the account or its token could not be had."""
     wanted = provider.tokens
@@ -138,18 +138,18 @@ def asker(provider: CredentialProvider, account: PullAccount | None) -> Asker | 
     return Asker(account=account, token=token, annotations=annotations, is_kept_by_token=wanted.is_kept_by_token)
 
 
-def request(provider: CredentialProvider, image: ImageReference, who: Asker = NOBODY) -> bytes:
+def request(provider: CredentialProvider, image: ImageReference, asker: Asker = NOBODY) -> bytes:
     """Bytes that the provider reads."""
     name, _, _ = keys_of(image)
     value: dict[str, object] = {"kind": REQUEST, "apiVersion": provider.api_version, "image": name}
-    if who.token:
-        value |= {"serviceAccountToken": who.token}
-    if who.annotations:
-        value |= {"serviceAccountAnnotations": dict(who.annotations)}
+    if asker.token:
+        value |= {"serviceAccountToken": asker.token}
+    if asker.annotations:
+        value |= {"serviceAccountAnnotations": dict(asker.annotations)}
     return msgspec.json.encode(value) + b"\n"
 
 
-def read_answer(provider: CredentialProvider, image: ImageReference, output: bytes, who: Asker = NOBODY) -> Answer:
+def read_answer(provider: CredentialProvider, image: ImageReference, output: bytes, asker: Asker = NOBODY) -> Answer:
     """Meaning of what the provider has printed. Raises ProviderError."""
     try:
         version = msgspec.json.decode(output, type=_Version).api_version
@@ -170,7 +170,7 @@ def read_answer(provider: CredentialProvider, image: ImageReference, output: byt
     if response.kind != RESPONSE:
         raise ProviderError("error decoding credential provider plugin response from stdout")
     auths = response.auth or {}
-    if who.token and not who.is_kept_by_token and any(auth.password == who.token for auth in auths.values()):
+    if asker.token and not asker.is_kept_by_token and any(auth.password == asker.token for auth in auths.values()):
         raise ProviderError(
             "credential provider plugin returned the service account token as the password which is not allowed when "
             "service account cache type is not set to 'Token'"
@@ -192,17 +192,17 @@ class KeptAnswers:
     def __init__(self) -> None:
         self._kept: dict[str, _Kept] = {}
 
-    def find(self, image: ImageReference, now: float, who: Asker = NOBODY) -> Logins | None:
+    def find(self, image: ImageReference, now: float, asker: Asker = NOBODY) -> Logins | None:
         """Logins that were given for that image, or for its registry, or for all; None when they have to be asked for.
         ``now`` in monotonic seconds."""
-        found = (self._kept.get(_kept_key(key, who)) for key in keys_of(image))
+        found = (self._kept.get(_kept_key(key, asker)) for key in keys_of(image))
         return next((kept.logins for kept in found if kept is not None and kept.expires_at >= now), None)
 
-    def keep(self, answer: Answer, now: float, who: Asker = NOBODY) -> None:
+    def keep(self, answer: Answer, now: float, asker: Asker = NOBODY) -> None:
         """Keep an answer for as long as it says, and drop those that have ended."""
         if answer.cache_s <= 0:
             return
-        mine = _kept_key(answer.key, who)
+        mine = _kept_key(answer.key, asker)
         holding: Mapping[str, _Kept] = {
             key: kept for key, kept in self._kept.items() if kept.expires_at >= now and key != mine
         }
@@ -210,5 +210,5 @@ class KeptAnswers:
         self._kept = dict(newest)
 
 
-def _kept_key(key: str, who: Asker) -> str:
-    return json_text((key, who.key))
+def _kept_key(key: str, asker: Asker) -> str:
+    return json_text((key, asker.key))

@@ -24,7 +24,7 @@ from workers.images.provider_answers import (
     Logins,
     NodeLogin,
     ProviderError,
-    asker,
+    asker_of,
     is_for,
     keys_of,
     read_answer,
@@ -50,12 +50,12 @@ class ProviderLogins:
     async def find(self, image: ImageReference, account: PullAccount | None = None) -> tuple[NodeLogin, ...]:
         """Logins that they have for that image, for a pod of that account, in the order in which they are tried."""
         asked = [(provider, _asker(provider.provider, image, account)) for provider in self._providers]
-        runs = [(provider, who) for provider, who in asked if who is not None]
-        answers = await asyncio.gather(*(provider.logins(image, who) for provider, who in runs))
+        runs = [(provider, asker) for provider, asker in asked if asker is not None]
+        answers = await asyncio.gather(*(provider.logins(image, asker) for provider, asker in runs))
         owners: dict[RegistryLogin, PullAccount | None] = {}
-        for (_, who), answer in zip(runs, answers, strict=True):
+        for (_, asker), answer in zip(runs, answers, strict=True):
             # A login that one provider gives to all is for all, also where another gives it to the account.
-            owners |= {each.login: who.account if owners.get(each.login, who.account) else None for each in answer}
+            owners |= {each.login: asker.account if owners.get(each.login, asker.account) else None for each in answer}
         found = logins_for(image, (each for answer in answers for each in answer))
         return tuple(NodeLogin(login, owners[login]) for login in found)
 
@@ -74,36 +74,36 @@ class _Asked:
         self._kept = KeptAnswers()
         self._asking: dict[tuple[str, str], asyncio.Task[Logins]] = {}
 
-    async def logins(self, image: ImageReference, who: Asker) -> Logins:
+    async def logins(self, image: ImageReference, asker: Asker) -> Logins:
         """Logins by what they are for. One run answers all who ask for the same image meanwhile, and goes on without
         them: its answer is kept."""
-        found = self._kept.find(image, self._clock.now().mono, who)
+        found = self._kept.find(image, self._clock.now().mono, asker)
         if found is not None:
             return found
         name = keys_of(image)[0]
-        run = name, who.run_key
+        run = name, asker.run_key
         if run not in self._asking:
-            self._asking[run] = self._tasks.spawn(self._ask(image, run, who), name=f"credential provider for {name}")
+            self._asking[run] = self._tasks.spawn(self._ask(image, run, asker), name=f"credential provider for {name}")
         return await asyncio.shield(self._asking[run])
 
-    async def _ask(self, image: ImageReference, run: tuple[str, str], who: Asker) -> Logins:
+    async def _ask(self, image: ImageReference, run: tuple[str, str], asker: Asker) -> Logins:
         """Run the provider; no logins when it has failed."""
         provider = self.provider
         try:
             output = await ask_program(
                 (provider.program, *provider.args),
                 dict(provider.env),
-                request(provider, image, who),
+                request(provider, image, asker),
                 deadline_s=DEADLINE_S,
                 max_bytes=MAX_OUTPUT_BYTES,
             )
-            answer = read_answer(provider, image, output, who)
+            answer = read_answer(provider, image, output, asker)
         except (PluginProcessError, ProviderError) as error:
             log.warning("credential provider %s gave no logins for %s: %s", provider.name, run[0], error)
             return ()
         finally:
             del self._asking[run]
-        self._kept.keep(answer, self._clock.now().mono, who)
+        self._kept.keep(answer, self._clock.now().mono, asker)
         return answer.logins
 
 
@@ -112,7 +112,7 @@ def _asker(provider: CredentialProvider, image: ImageReference, account: PullAcc
     if not is_for(provider, image):
         return None
     try:
-        return asker(provider, account)
+        return asker_of(provider, account)
     except ProviderError as error:
         log.warning("credential provider %s gave no logins for %s: %s", provider.name, keys_of(image)[0], error)
         return None

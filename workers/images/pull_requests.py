@@ -32,18 +32,18 @@ class PullRequests:
         self._send = send
         self._waiters: list[_Waiter] = []
 
-    async def pull(self, uid: str, what: Pull, on_progress: OnProgress) -> PullEnded:
+    async def pull(self, uid: str, pull: Pull, on_progress: OnProgress) -> PullEnded:
         """The end of that pull. Cancelling it abandons the request."""
-        waiter = _Waiter(uid, what, on_progress, asyncio.get_running_loop().create_future())
+        waiter = _Waiter(uid, pull, on_progress, asyncio.get_running_loop().create_future())
         self._waiters.append(waiter)
         try:
-            await self._send(PullImage(uid=uid, **what.parts))
+            await self._send(PullImage(uid=uid, **pull.parts))
             return await waiter.answer
         finally:
             self._waiters.remove(waiter)
-            if not any((other.uid, other.pull) == (uid, what) for other in self._waiters):
+            if not any((other.uid, other.pull) == (uid, pull) for other in self._waiters):
                 # Also after an answer: it may be one that had been on its way when the request was sent.
-                await self._send(AbandonPull(uid=uid, **what.parts))
+                await self._send(AbandonPull(uid=uid, **pull.parts))
 
     def progressed(self, progress: PullProgress) -> None:
         for waiter in self._of(progress.pull):
@@ -53,5 +53,5 @@ class PullRequests:
         for waiter in self._of(ended.pull):
             waiter.answer.set_result(ended)
 
-    def _of(self, what: Pull) -> list[_Waiter]:
-        return [waiter for waiter in self._waiters if waiter.pull == what and not waiter.answer.done()]
+    def _of(self, pull: Pull) -> list[_Waiter]:
+        return [waiter for waiter in self._waiters if waiter.pull == pull and not waiter.answer.done()]

@@ -14,7 +14,15 @@ from ipc.eventloop.tasks import first_of
 from ipc.log.last_words import LastWords
 from workers.kubeclient.errors import ClusterError
 from workers.kubeclient.protocol import Client, ReflectorSink
-from workers.kubeclient.reflector_state import Changed, Deleted, Delta, NextRequest, ReflectorState, Replaced, Way
+from workers.kubeclient.reflector_state import (
+    Changed,
+    Deleted,
+    Delta,
+    NextRequest,
+    ReflectorState,
+    Replaced,
+    RequestKind,
+)
 from workers.kubeclient.resources import Resource
 
 LIST_DEADLINE_S: Final = 60.0
@@ -70,7 +78,7 @@ class Reflector(Generic[T]):
             if request.pause_s:
                 await asyncio.sleep(request.pause_s)
             try:
-                if request.way is Way.LIST:
+                if request.kind is RequestKind.LIST:
                     self._give(self._state.listed(await self._list(request)))
                 elif await first_of(self._watch(request), self._until_restored()):
                     self._restored.clear()
@@ -129,7 +137,7 @@ class Reflector(Generic[T]):
 
     def _tell(self, request: NextRequest, error: ClusterError) -> None:
         """The same words once in a row; a fallback that upstream makes too is no warning."""
-        words = f"{request.way.value} of {self._path}: {error}"
-        is_fallback = request.way is Way.STREAMING_LIST and self._state.falls_back
+        words = f"{request.kind.value} of {self._path}: {error}"
+        is_fallback = request.kind is RequestKind.STREAMING_LIST and self._state.falls_back
         is_news = self._failures.are_new(words) and not is_fallback
         _log.log(logging.WARNING if is_news else logging.DEBUG, "%s", words)

@@ -66,7 +66,7 @@ _OBJECT: Final = msgspec.json.Decoder(_Object)
 _LIST: Final = msgspec.json.Decoder(_List)
 
 
-class Way(enum.Enum):
+class RequestKind(enum.Enum):
     """Kinds of request."""
 
     LIST = "list"
@@ -77,7 +77,7 @@ class Way(enum.Enum):
 class NextRequest(msgspec.Struct, frozen=True):
     """The next request: a list, or a watch of either kind."""
 
-    way: Way
+    kind: RequestKind
     query: Mapping[str, str]
     pause_s: float
     """Seconds to wait before it."""
@@ -138,7 +138,7 @@ class ReflectorState:
         self._says_timeout = timeout
         self._backoff = Backoff(chance)
         self._pause_s = 0.0
-        self._way = Way.STREAMING_LIST
+        self._kind = RequestKind.STREAMING_LIST
         self._version = ""
         self._version_is_unknown = False
         """Whether the server does not know our version (IsLastSyncResourceVersionUnavailable)."""
@@ -161,18 +161,18 @@ class ReflectorState:
     @property
     def falls_back(self) -> bool:
         """Whether a list comes next: the server has refused to stream one, as those without progress of etcd do."""
-        return self._way is Way.LIST
+        return self._kind is RequestKind.LIST
 
     def next_request(self, now: float) -> NextRequest:
         """The next request; its answer is expected to begin after the pause."""
         pause_s, self._pause_s = self._pause_s, 0.0
         self._events = 0
         self._began_at = now + pause_s
-        if self._way is Way.LIST:
-            return NextRequest(self._way, self._list_query(), pause_s)
-        if self._way is Way.STREAMING_LIST:
+        if self._kind is RequestKind.LIST:
+            return NextRequest(self._kind, self._list_query(), pause_s)
+        if self._kind is RequestKind.STREAMING_LIST:
             self._initial = {}
-        return NextRequest(self._way, self._watch_query(), pause_s)
+        return NextRequest(self._kind, self._watch_query(), pause_s)
 
     def listed(self, body: bytes) -> Replaced | None:
         """An answer to a list; None when there are more pages. Raises Unreachable: it is no list."""
@@ -201,7 +201,7 @@ class ReflectorState:
         except (msgspec.DecodeError, RecursionError):
             raise Unreachable("a watch has an event without an object") from None
         self._events += 1
-        if self._way is Way.STREAMING_LIST:
+        if self._kind is RequestKind.STREAMING_LIST:
             return self._received_initially(event, metadata)
         if _falls(self._version, metadata.resource_version):
             self._version_is_unknown = True
@@ -213,7 +213,7 @@ class ReflectorState:
 
     def ended(self, now: float) -> None:
         """The server has ended the watch, as it does after ``timeoutSeconds``."""
-        if self._way is Way.STREAMING_LIST:
+        if self._kind is RequestKind.STREAMING_LIST:
             self._initial = {}
             self._later(now)
         elif not self._events and now - self._began_at < SHORT_WATCH_S:
@@ -227,9 +227,9 @@ class ReflectorState:
 
     def failed(self, error: ClusterError, now: float) -> None:
         """The request was refused, the connection did not come about or broke, or an ERROR event came."""
-        if self._way is Way.WATCH:
+        if self._kind is RequestKind.WATCH:
             self._watch_failed(error, now)
-        elif self._way is Way.STREAMING_LIST:
+        elif self._kind is RequestKind.STREAMING_LIST:
             self._streaming_list_failed(error, now)
         else:
             self._list_failed(error, now)
@@ -253,7 +253,7 @@ class ReflectorState:
         self.has_fallen = _falls(self._version, version)
         self._version = version
         self._version_is_unknown = False
-        self._way = Way.WATCH
+        self._kind = RequestKind.WATCH
         self.is_synced = True
 
     def _watch_failed(self, error: ClusterError, now: float) -> None:
@@ -275,7 +275,7 @@ class ReflectorState:
         elif isinstance(error, Unreachable) or (isinstance(error, ApiError) and error.reason == TOO_MANY_REQUESTS):
             self._later(now, error)
         else:
-            self._way = Way.LIST
+            self._kind = RequestKind.LIST
 
     def _list_failed(self, error: ClusterError, now: float) -> None:
         was_paging, self._continue, self._pages = bool(self._continue), "", []
@@ -294,7 +294,7 @@ class ReflectorState:
 
     def _anew(self, now: float, error: ClusterError | None = None) -> None:
         """Everything from the beginning, after a pause."""
-        self._way = Way.STREAMING_LIST
+        self._kind = RequestKind.STREAMING_LIST
         self._later(now, error)
 
     def _list_query(self) -> Mapping[str, str]:
@@ -309,10 +309,10 @@ class ReflectorState:
     def _watch_query(self) -> Mapping[str, str]:
         timeout_s = int(MIN_WATCH_S * (1.0 + self._chance()))
         query = {"allowWatchBookmarks": "true", **self._selectors}
-        version = "" if self._version_is_unknown and self._way is Way.STREAMING_LIST else self._version
+        version = "" if self._version_is_unknown and self._kind is RequestKind.STREAMING_LIST else self._version
         if version:
             query["resourceVersion"] = version
-        if self._way is Way.STREAMING_LIST:
+        if self._kind is RequestKind.STREAMING_LIST:
             query |= {"resourceVersionMatch": "NotOlderThan", "sendInitialEvents": "true"}
         if self._says_timeout:
             query["timeout"] = _go_seconds(timeout_s)

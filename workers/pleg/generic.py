@@ -36,9 +36,7 @@ from ipc.messages.node_worker import (
     RuntimeHealth,
     ServiceSilent,
 )
-from ipc.metrics import kubelet as metrics
 from ipc.shm.board import WorkerRowWriter
-from ipc.shm.metric_cells import METERS
 from ipc.shm.trace import TRACER
 from ipc.wire.boot import ChildContext
 from workers.containers.exit_watch import RECORD_HOLDS_S
@@ -47,14 +45,16 @@ from workers.containers.known_containers import KnownContainers
 from workers.kubecontainer.label_signatures import Ownership
 from workers.kubecontainer.look import decode_looks
 from workers.kubecontainer.overrides import is_in_motion
-from workers.kubecontainer.runtime import CallCounts, ErrorKind, Runtime, RuntimeCallError, unexpected
+from workers.kubecontainer.runtime import ErrorKind, Runtime, RuntimeCallError, unexpected
 from workers.network.network_programs import NetworkCheck
+from workers.pleg.metering import PLEGMeter
 from workers.pleg.observe_queue import ObserveQueue
 from workers.pleg.observer import PODS_PER_YIELD, Observer, Relisting
 from workers.pleg.orphan_collector import OrphanCollector
 from workers.pleg.publisher import Publisher, within_one_message
 from workers.pleg.relist import Listing, is_list_cheaper
 from workers.pleg.relist_schedule import RelistSchedule
+from workers.pleg.request_numbers import RequestNumbers
 from workers.pleg.runtime_state import RuntimeState
 
 MAX_ROUND_PODS: Final = 16
@@ -117,10 +117,7 @@ class GenericPLEG:
         self._schedule = RelistSchedule(settings.relist_period_s, settings.quiet_relist_period_s, rng)
         self._listings = BackgroundTasks()
         """One at the most, which the relist awaits."""
-        self._numbers: dict[str, int] = {}
-        """By uid: of the newest request for that pod."""
-        self._answered: dict[str, int] = {}
-        """By uid: the number that the newest observation answers."""
+        self._numbers = RequestNumbers()
         self._listing_s = 0.0
         """How long the newest listing of everything took."""
         self._network = NetworkCheck(settings.network.mode, clock, runtime.network_programs)
@@ -128,9 +125,7 @@ class GenericPLEG:
         self._has_relisted = False
         """A relist has succeeded since the stream of events last broke. At first Podman may be about to start."""
         self._wake = asyncio.Event()
-        self._counted = CallCounts()
-        self._relisted_at = 0.0
-        """When the last relist began, monotonic seconds; 0.0 before the first."""
+        self._meter = PLEGMeter(runtime, clock, row_writer)
 
     def close(self) -> None:
         """Stop watching."""
@@ -147,8 +142,7 @@ class GenericPLEG:
         self.published.untrack(uid)
         self._queue.drop(uid)
         self.observer.touched.forget(uid)
-        self._numbers.pop(uid, None)
-        self._answered.pop(uid, None)
+        self._numbers.forget(uid)
 
     def take_request(self, request: Observe) -> None:
         """Observe the pods that the master asks for; its doubts of them hold until then."""
@@ -161,7 +155,7 @@ class GenericPLEG:
         if request.unsure:
             self._schedule.resync(self._now())
         for uid in request.uids:
-            self._numbers[uid] = request.number
+            self._numbers.ask(uid, request.number)
             self.request(uid)
 
     def request(self, uid: str, at: float = 0.0) -> None:
@@ -224,7 +218,7 @@ class GenericPLEG:
                 self.request(uid)
             else:
                 self.request(uid, self._now() + RECORD_HOLDS_S)
-                await self._send(Observed(observations=(self._record(status, self._answered.get(uid, 0)),)))
+                await self._send(Observed(observations=(self._record(status, self._numbers.answered(uid)),)))
 
     def _forgotten(self, uid: str) -> None:
         """A process of that pod lives on, and Podman does not know its container any more."""
@@ -250,7 +244,7 @@ class GenericPLEG:
                 self._row_writer.step("waiting")
                 waits_until = math.inf if self._schedule.is_down else self._queue.next_at
                 await self._sleep(min(self._schedule.next_at, waits_until) - now)
-            self._count()
+            self._meter.iterated()
 
     def _is_list_cheaper(self, due: Sequence[str]) -> bool:
         return is_list_cheaper(sum(map(self.observer.needs_list, due)), len(self.known.inspected), self._listing_s)
@@ -292,12 +286,12 @@ class GenericPLEG:
         TRACER.of(uid)
         about(Subject(uid=uid))
         listing = self.observer.needs_list(uid)
-        answers = EVERY_REQUEST if listing else self._numbers.get(uid, 0)
+        answers = EVERY_REQUEST if listing else self._numbers.asked(uid)
         began = self._now()
         try:
             with TRACER.span("observes"):
                 status = await self.observer.observe(uid, listing=listing)
-            METERS.histogram(metrics.PLEG_POD_RELIST_DURATION).observe(self._now() - began)
+            self._meter.observed(self._now() - began)
         except RuntimeCallError as error:
             if error.kind is not ErrorKind.UNAVAILABLE:
                 await self._observation_failed(uid, str(error))
@@ -328,7 +322,7 @@ class GenericPLEG:
         self._row_writer.step("relisting")
         waiting = self._queue.take_all()
         began = self._now()
-        self._count_relist(began)
+        self._meter.relist_begun(began)
         self._schedule.begun(began)
         try:
             version = self._runtime_state.version or await self._runtime.version()
@@ -342,7 +336,7 @@ class GenericPLEG:
             await self._relist_failed(waiting, unexpected(error, "relist"))
             return
         now = self._now()
-        METERS.histogram(metrics.PLEG_RELIST_DURATION).observe(now - began)
+        self._meter.relisted(now - began)
         self._schedule.answered(now)
         self._has_relisted = True
         self._orphans.relisted()
@@ -424,8 +418,7 @@ class GenericPLEG:
         if observation.changed:
             self._on_change(status)
         self._queue.observed(status.uid)
-        if status.uid in self._numbers:
-            self._answered[status.uid] = answers
+        self._numbers.answer(status.uid, answers)
         return msgspec.structs.replace(observation, answers=answers)
 
     async def _record_each(
@@ -476,20 +469,6 @@ class GenericPLEG:
     def _now(self) -> float:
         """Monotonic seconds."""
         return self._clock.now().mono
-
-    def _count_relist(self, began: float) -> None:
-        if self._relisted_at:
-            METERS.histogram(metrics.PLEG_RELIST_INTERVAL).observe(began - self._relisted_at)
-        self._relisted_at = began
-
-    def _count(self) -> None:
-        METERS.counter(metrics.PLEG_LAST_SEEN).set(self._clock.now().wall)
-        now, before = self._runtime.counts(), self._counted
-        self._counted = now
-        self._row_writer.count(
-            runtime_calls=now.calls - before.calls,
-            runtime_errors=now.errors - before.errors,
-        )
 
 
 def _status_in(relisting: Relisting, uid: str) -> RuntimePodStatus:

@@ -30,7 +30,7 @@ from workers.kubeclient.resources import PERSISTENT_VOLUME_CLAIMS, PERSISTENT_VO
 log = logging.getLogger(__name__)
 
 
-class Found(msgspec.Struct, frozen=True, kw_only=True):
+class ClaimReading(msgspec.Struct, frozen=True, kw_only=True):
     """Outcome of a claim's newest reading."""
 
     mounted: PodClaim
@@ -57,7 +57,7 @@ class Claims:
         self._changed = changed
         self._tasks = tasks
         self._reading: dict[ObjectKey, asyncio.Task[None]] = {}
-        self._found: dict[ObjectKey, Found] = {}
+        self._found: dict[ObjectKey, ClaimReading] = {}
         self._tried: dict[ObjectKey, asyncio.Event] = {}
 
     def begin(self, key: ObjectKey) -> None:
@@ -90,10 +90,10 @@ class Claims:
         if key in self._tried:
             await self._tried[key].wait()
 
-    def find(self, key: ObjectKey) -> Found:
+    def find(self, key: ObjectKey) -> ClaimReading:
         """The newest of a claim; of one that was not read a problem."""
         words = f"{about(key.namespace, key.name)}: {UNREAD}"
-        return self._found.get(key) or Found(mounted=PodClaim(problem=words), is_answer=False)
+        return self._found.get(key) or ClaimReading(mounted=PodClaim(problem=words), is_answer=False)
 
     def _spawn(self, key: ObjectKey) -> asyncio.Task[None]:
         name = f"reading of {key}"
@@ -112,19 +112,19 @@ class Claims:
             await asyncio.sleep(attempts.pause_s)
             attempts = attempts.failed()
 
-    async def _ask(self, key: ObjectKey) -> Found:
+    async def _ask(self, key: ObjectKey) -> ClaimReading:
         """The claim, then its volume."""
         begin, what, claim = about(key.namespace, key.name), "PVC", None
         try:
             path = PERSISTENT_VOLUME_CLAIMS.path(key.namespace, key.name)
             claim = decode_server_object(await self._client.request("GET", path), PersistentVolumeClaim)
             if problem := claim_problem(claim):
-                return Found(claim=claim, mounted=PodClaim(problem=f"{begin}: {problem}"))
+                return ClaimReading(claim=claim, mounted=PodClaim(problem=f"{begin}: {problem}"))
             what = f"PV {claim.spec.volume_name}"
             answer = await self._client.request("GET", PERSISTENT_VOLUMES.path(name=claim.spec.volume_name))
-            return Found(claim=claim, mounted=pod_claim(claim, decode_server_object(answer, PersistentVolume)))
+            return ClaimReading(claim=claim, mounted=pod_claim(claim, decode_server_object(answer, PersistentVolume)))
         except (ClusterError, ValueError) as error:
             words = f"{begin}: failed to fetch {what} from API server: {safe_line(str(error))}"
             is_answer = isinstance(error, ApiError) and error.is_not_found
             log.log(logging.DEBUG if is_answer else logging.WARNING, "%s", words)
-            return Found(claim=claim, mounted=PodClaim(problem=words), is_answer=is_answer)
+            return ClaimReading(claim=claim, mounted=PodClaim(problem=words), is_answer=is_answer)

@@ -191,7 +191,7 @@ def _write(access: ClusterAccess, token: BootstrapToken, settings: Settings) -> 
     from ipc.host.atomic_file import write_atomically
     from ipc.host.private_directories import make_private
     from ipc.kubeconfig.encode import encode_bootstrap_kubeconfig
-    from supervisor.config.node_files import PKI_DIR
+    from supervisor.config.resolution.node_files import PKI_DIR
 
     stated = settings.cluster.bootstrap_kubeconfig
     kubeconfig = Path(stated) if stated else settings.state_dir / BOOTSTRAP_KUBECONFIG

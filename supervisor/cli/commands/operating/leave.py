@@ -33,7 +33,7 @@ def leave(ctx: click.Context, timeout: float, force: bool, kubeconfig: Path | No
     A cluster need not let a node delete itself: then name the kubeconfig of an administrator. Pods of your own files
     run again after the section cluster is taken out of the configuration, and `rootlet uncordon`.
     """
-    from supervisor.config.cluster_section import cluster_settings
+    from supervisor.config.resolution.cluster_section import cluster_settings
 
     settings = load_configuration(config_path)
     cluster = cluster_settings(settings)

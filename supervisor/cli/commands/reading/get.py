@@ -40,7 +40,7 @@ NO_TYPE: Final = (
 )
 
 
-class Found(msgspec.Struct, frozen=True):
+class ObjectsOfKind(msgspec.Struct, frozen=True):
     """Objects of one kind as the server has answered."""
 
     resource: Resource
@@ -227,13 +227,13 @@ def form_of(view: View) -> Form | None:
     return form(view.output, headers=view.headers, allow_missing_keys=view.allow_missing_keys)
 
 
-def _find(client: AgentClient, view: View, selection: Selection, errors: list[str]) -> Found:
+def _find(client: AgentClient, view: View, selection: Selection, errors: list[str]) -> ObjectsOfKind:
     """Objects in the order in which they are shown; what could not be found is said in ``errors``."""
     resource, query = _with_values(view, selection.resource)
     accept = TABLE if view.output.is_table else ""
     if not selection.names:
         answer = client.get(resource.list_path(selection.namespace), query, accept)
-        return Found(resource, objects_in(answer), columns_in(answer))
+        return ObjectsOfKind(resource, objects_in(answer), columns_in(answer))
     objects: list[Json] = []
     columns: Sequence[Json] = ()
     for name in selection.names:
@@ -245,7 +245,7 @@ def _find(client: AgentClient, view: View, selection: Selection, errors: list[st
             continue
         objects += objects_in(answer) if view.output.is_table else [answer]
         columns = columns_in(answer) or columns
-    return Found(resource, objects, columns)
+    return ObjectsOfKind(resource, objects, columns)
 
 
 def _with_values(view: View, resource: Resource) -> tuple[Resource, Query]:
@@ -260,15 +260,15 @@ def _with_values(view: View, resource: Resource) -> tuple[Resource, Query]:
     return resource, query
 
 
-def _joined(found: Iterable[Found]) -> Iterator[Found]:
+def _joined(found: Iterable[ObjectsOfKind]) -> Iterator[ObjectsOfKind]:
     """Neighbours of one kind in one table."""
     for _, group in groupby(found, key=lambda each: each.resource.plural):
         same = list(group)
         objects = [obj for each in same for obj in each.objects]
-        yield Found(same[0].resource, objects, next((each.columns for each in same if each.columns), ()))
+        yield ObjectsOfKind(same[0].resource, objects, next((each.columns for each in same if each.columns), ()))
 
 
-def _text(view: View, found: Found) -> str:
+def _text(view: View, found: ObjectsOfKind) -> str:
     """A table, or names."""
     objects = _sorted(view, found.objects)
     if view.output.format == NAME:

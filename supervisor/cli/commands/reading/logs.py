@@ -38,7 +38,7 @@ USAGE: Final = (
 )
 
 
-class Wanted(msgspec.Struct, frozen=True, kw_only=True):
+class LogTargets(msgspec.Struct, frozen=True, kw_only=True):
     """Containers whose logs are printed."""
 
     pod: str
@@ -110,7 +110,7 @@ def logs(
         raise Failure(USAGE, prefix="error: ")
     query = {"follow": follow or None, **_log_query(options, is_selected=bool(selector))}
     name = split_pod_name(pod) if pod else ""
-    wanted = Wanted(pod=name, selector=selector, container=chosen, all_containers=all_containers)
+    wanted = LogTargets(pod=name, selector=selector, container=chosen, all_containers=all_containers)
     with agent(ctx) as client:
         found = list(_containers(_pods(client, namespace, wanted), wanted))
         if not found:
@@ -175,14 +175,14 @@ def _check(since: float | None, since_time: str | None, tail: int | None) -> Non
             raise Failure(words, prefix="error: ")
 
 
-def _pods(client: AgentClient, namespace: str, wanted: Wanted) -> Sequence[Json]:
+def _pods(client: AgentClient, namespace: str, wanted: LogTargets) -> Sequence[Json]:
     if wanted.pod:
         return [client.get(pod_path(namespace, wanted.pod))]
     found: Sequence[Json] = client.get(pods_path(namespace), {"labelSelector": wanted.selector or None})["items"]
     return found
 
 
-def _containers(pods: Sequence[Json], wanted: Wanted) -> Iterator[tuple[str, str]]:
+def _containers(pods: Sequence[Json], wanted: LogTargets) -> Iterator[tuple[str, str]]:
     """Names of pods and containers. Raises Failure for a container that none of the pods has."""
     for pod in pods:
         name = pod["metadata"]["name"]

@@ -15,8 +15,8 @@ from ipc.eviction.thresholds import (
     ThresholdValue,
     parse_thresholds,
 )
-from supervisor.config.config_file import parse_settings
-from supervisor.config.resolved_settings import Host, resolve_settings
+from supervisor.config.resolution.config_file import parse_settings
+from supervisor.config.resolution.resolved_settings import Host, resolve_settings
 from supervisor.config.settings import Settings, SettingsError
 
 HEAD = "apiVersion: rootlet.dev/v1alpha1\nkind: RootletConfiguration\n"

@@ -13,7 +13,7 @@ from ipc.api.quantity import parse_quantity
 from ipc.podresources.node_resources import PodCgroups
 from ipc.podresources.pod_requests import amount
 from supervisor.admission.node_resources import Machine, node_resources, read_machine
-from supervisor.config.node_thresholds import node_thresholds, pods_memory
+from supervisor.config.resolution.node_thresholds import node_thresholds, pods_memory
 from supervisor.config.settings import Settings, SettingsError
 
 MACHINE = Machine(cpus=2, memory_bytes=4_051_288 << 10, storage_bytes=64 << 30)

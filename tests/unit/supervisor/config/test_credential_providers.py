@@ -10,9 +10,9 @@ import pytest
 import yaml
 
 from ipc.wire.credential_provider import CredentialProvider, TokenAttributes
-from supervisor.config.config_file import parse_settings
 from supervisor.config.credential_providers import parse_credential_providers, read_credential_providers
-from supervisor.config.resolved_settings import Host, resolve_settings
+from supervisor.config.resolution.config_file import parse_settings
+from supervisor.config.resolution.resolved_settings import Host, resolve_settings
 from supervisor.config.settings import Settings, SettingsError
 
 HEAD = "apiVersion: rootlet.dev/v1alpha1\nkind: RootletConfiguration\n"

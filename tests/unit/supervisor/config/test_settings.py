@@ -14,10 +14,10 @@ import yaml
 
 from ipc.network.network_settings import NetworkSettings
 from ipc.wire.server_settings import Port
-from supervisor.config.child_settings import worker_settings
-from supervisor.config.config_file import default_settings, load_settings, parse_settings
-from supervisor.config.resolved_settings import Host, resolve_settings
-from supervisor.config.server_section import listening_addresses, server_settings
+from supervisor.config.resolution.child_settings import worker_settings
+from supervisor.config.resolution.config_file import default_settings, load_settings, parse_settings
+from supervisor.config.resolution.resolved_settings import Host, resolve_settings
+from supervisor.config.resolution.server_section import listening_addresses, server_settings
 from supervisor.config.settings import Settings, SettingsError
 from supervisor.config.settings_reload import RELOADABLE, diff_reload
 from tests.fakes.ownership import LABEL_KEY

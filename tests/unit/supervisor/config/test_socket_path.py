@@ -2,7 +2,7 @@ from pathlib import Path
 
 import pytest
 
-from supervisor.config.resolved_settings import Host, resolve_settings
+from supervisor.config.resolution.resolved_settings import Host, resolve_settings
 from supervisor.config.settings import Settings
 from supervisor.config.socket_path import admin_socket_path
 

@@ -23,7 +23,7 @@ from workers.kubeclient.reflector_state import (
     NextRequest,
     ReflectorState,
     Replaced,
-    Way,
+    RequestKind,
 )
 
 EXPIRED = ApiError(410, "Expired", "too old resource version")
@@ -73,7 +73,7 @@ def test_begins_with_a_streaming_list() -> None:
     state = reflector(field_selector="spec.nodeName=n1")
     request = state.next_request(0.0)
     assert request == NextRequest(
-        Way.STREAMING_LIST,
+        RequestKind.STREAMING_LIST,
         {
             "allowWatchBookmarks": "true",
             "fieldSelector": "spec.nodeName=n1",
@@ -108,7 +108,7 @@ def test_a_watch_that_the_server_ends_goes_on_from_the_newest_version_at_once() 
     state.received(bookmark(9))
     state.ended(301.0)
     request = state.next_request(301.0)
-    assert (request.way, request.pause_s) == (Way.WATCH, 0.0)
+    assert (request.kind, request.pause_s) == (RequestKind.WATCH, 0.0)
     assert request.query == {
         "allowWatchBookmarks": "true",
         "resourceVersion": "9",
@@ -124,7 +124,7 @@ def test_an_old_server_gives_a_list_of_pages() -> None:
     state.failed(ApiError(422, "Invalid", "sendInitialEvents is forbidden"), 0.0)
     request = state.next_request(0.0)
     query = {"labelSelector": "x=y", "limit": "500", "resourceVersion": "0"}
-    assert request == NextRequest(Way.LIST, query, 0.0)
+    assert request == NextRequest(RequestKind.LIST, query, 0.0)
     assert state.listed(page(4, "a", more="next")) is None
     assert state.next_request(0.0).query == {"labelSelector": "x=y", "limit": "500", "continue": "next"}
     assert names(state.listed(page(4, "b"))) == ["a", "b"]
@@ -138,7 +138,7 @@ def test_pages_that_expire_are_asked_for_at_once_and_whole() -> None:
     state.next_request(0.0)
     state.listed(page(4, "a", more="next"))
     state.failed(EXPIRED, 0.0)
-    assert state.next_request(0.0) == NextRequest(Way.LIST, {}, 0.0)
+    assert state.next_request(0.0) == NextRequest(RequestKind.LIST, {}, 0.0)
     assert names(state.listed(page(9, "c"))) == ["c"]
 
 
@@ -148,7 +148,7 @@ def test_an_expired_version_is_listed_anew() -> None:
         state.received(WatchEvent("ERROR", json.dumps({"kind": "Status", "code": 410, "reason": "Expired"}).encode()))
     state.failed(raised.value, 100.0)
     request = state.next_request(100.0)
-    assert (request.way, request.pause_s) == (Way.STREAMING_LIST, FIRST_PAUSE_S)
+    assert (request.kind, request.pause_s) == (RequestKind.STREAMING_LIST, FIRST_PAUSE_S)
     assert request.query["resourceVersion"] == "5"
 
 
@@ -156,13 +156,13 @@ def test_an_expired_version_is_listed_anew() -> None:
 def test_a_version_that_the_server_does_not_know_is_dropped(error: ApiError) -> None:
     state = synced(5)
     state.failed(REFUSED, 100.0)
-    assert state.next_request(100.0).way is Way.WATCH
+    assert state.next_request(100.0).kind is RequestKind.WATCH
     state.failed(REFUSED, 100.0)
     request = state.next_request(100.0)
-    assert (request.way, request.query["resourceVersion"]) == (Way.STREAMING_LIST, "5")
+    assert (request.kind, request.query["resourceVersion"]) == (RequestKind.STREAMING_LIST, "5")
     state.failed(error, 101.0)
     request = state.next_request(101.0)
-    assert (request.way, request.pause_s) == (Way.STREAMING_LIST, 0.0)
+    assert (request.kind, request.pause_s) == (RequestKind.STREAMING_LIST, 0.0)
     assert "resourceVersion" not in request.query
     state.received(bookmark(2, end=True))
     state.ended(500.0)
@@ -175,7 +175,7 @@ def test_versions_that_fall_mean_that_the_store_was_restored() -> None:
         state.received(event("ADDED", "a", 4999))
     state.failed(raised.value, 10.0)
     request = state.next_request(10.0)
-    assert request.way is Way.STREAMING_LIST
+    assert request.kind is RequestKind.STREAMING_LIST
     assert "resourceVersion" not in request.query
 
 
@@ -183,7 +183,7 @@ def test_a_store_that_was_restored_is_listed_whatever_its_version() -> None:
     state = synced(5000)
     state.restored(10.0)
     request = state.next_request(10.0)
-    assert (request.way, request.pause_s) == (Way.STREAMING_LIST, FIRST_PAUSE_S)
+    assert (request.kind, request.pause_s) == (RequestKind.STREAMING_LIST, FIRST_PAUSE_S)
     assert "resourceVersion" not in request.query
     assert names(state.received(bookmark(7, end=True))) == []
     assert state.version == "7"
@@ -212,10 +212,14 @@ def test_a_connection_that_breaks_goes_on_from_the_newest_version() -> None:
     state.received(event("MODIFIED", "a", 6))
     state.failed(Unreachable("connection reset"), 60.0)
     request = state.next_request(60.0)
-    assert (request.way, request.pause_s, request.query["resourceVersion"]) == (Way.WATCH, 0.0, "6")
+    assert (request.kind, request.pause_s, request.query["resourceVersion"]) == (RequestKind.WATCH, 0.0, "6")
     state.failed(REFUSED, 60.0)
     request = state.next_request(60.0)
-    assert (request.way, request.pause_s, request.query["resourceVersion"]) == (Way.STREAMING_LIST, FIRST_PAUSE_S, "6")
+    assert (request.kind, request.pause_s, request.query["resourceVersion"]) == (
+        RequestKind.STREAMING_LIST,
+        FIRST_PAUSE_S,
+        "6",
+    )
 
 
 def test_a_server_that_breaks_every_connection_at_once_is_not_hammered() -> None:
@@ -242,7 +246,7 @@ def test_the_server_is_given_the_time_that_it_wants() -> None:
     state = synced(5)
     state.failed(ApiError(429, "TooManyRequests", "", retry_after_s=20.0), 0.0)
     request = state.next_request(0.0)
-    assert (request.way, request.pause_s) == (Way.WATCH, 20.0)
+    assert (request.kind, request.pause_s) == (RequestKind.WATCH, 20.0)
     state.failed(ApiError(429, "TooManyRequests", "", retry_after_s=10.0**6), 0.0)
     assert state.next_request(0.0).pause_s == 60.0
 
@@ -364,7 +368,7 @@ def follow(state: ReflectorState, server: ModelServer, copy: Copy, now: float, c
     request = state.next_request(now)
     now += request.pause_s + 2.0
     try:
-        if request.way is Way.LIST:
+        if request.kind is RequestKind.LIST:
             copy.take(state.listed(page_of(server, request)))
             return now
         for number, each in enumerate(server.events(request.query)):

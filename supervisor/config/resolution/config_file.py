@@ -13,8 +13,8 @@ import msgspec
 from ipc.api.quantity import parse_quantity
 from ipc.api.validation.names import LABEL_VALUE, qualified_name_problem
 from ipc.text.json_types import JsonObject
-from supervisor.config.decode_errors import named_error, type_words
-from supervisor.config.resolved_settings import resolve_settings, this_host
+from supervisor.config.resolution.decode_errors import named_error, type_words
+from supervisor.config.resolution.resolved_settings import resolve_settings, this_host
 from supervisor.config.settings import (
     API_VERSION,
     KIND,

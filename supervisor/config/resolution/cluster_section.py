@@ -9,7 +9,7 @@ from ipc.api.v1.scheduling import Taint
 from ipc.network.network_settings import BRIDGE
 from ipc.nodestatus.node_ip import parse_node_ips, parse_socket_address
 from ipc.wire.cluster_settings import ClusterSettings, NetworkScope
-from supervisor.config.node_files import PKI_DIR, node_kubeconfig
+from supervisor.config.resolution.node_files import PKI_DIR, node_kubeconfig
 from supervisor.config.settings import Settings, SettingsError
 
 _RESERVED_DOMAINS: Final = ("kubernetes.io", "k8s.io")

@@ -10,9 +10,9 @@ from ipc.network.network_settings import NetworkSettings
 from ipc.podresources.node_resources import NodeResources
 from ipc.wire.boot import TracingSettings, WorkerSettings
 from ipc.wire.credential_provider import CredentialProvider
-from supervisor.config.cluster_section import cluster_settings, kubernetes_service
-from supervisor.config.node_thresholds import node_thresholds, pods_memory
-from supervisor.config.server_section import server_settings
+from supervisor.config.resolution.cluster_section import cluster_settings, kubernetes_service
+from supervisor.config.resolution.node_thresholds import node_thresholds, pods_memory
+from supervisor.config.resolution.server_section import server_settings
 from supervisor.config.settings import PODS_DIR, Settings
 
 BEATS_PER_TIMEOUT: Final = 8

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from ipc.wire.server_settings import CIPHER_SUITES, Port, ServerSettings
-from supervisor.config.node_files import PKI_DIR, node_kubeconfig
+from supervisor.config.resolution.node_files import PKI_DIR, node_kubeconfig
 from supervisor.config.settings import ServerSection, Settings, SettingsError
 
 SUBRESOURCES: Final = (

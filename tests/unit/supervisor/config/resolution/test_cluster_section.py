@@ -8,9 +8,9 @@ import pytest
 
 from ipc.api.v1.scheduling import Taint
 from ipc.wire.cluster_settings import ClusterSettings, NetworkScope
-from supervisor.config.cluster_section import cluster_settings, stated_node_ips
-from supervisor.config.config_file import parse_settings
-from supervisor.config.resolved_settings import Host, resolve_settings
+from supervisor.config.resolution.cluster_section import cluster_settings, stated_node_ips
+from supervisor.config.resolution.config_file import parse_settings
+from supervisor.config.resolution.resolved_settings import Host, resolve_settings
 from supervisor.config.settings import Settings, SettingsError
 from supervisor.config.settings_reload import diff_reload
 

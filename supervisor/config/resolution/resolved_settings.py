@@ -15,10 +15,10 @@ import msgspec
 from ipc.eviction.thresholds import ThresholdError, parse_thresholds
 from ipc.kubecontainer.image_gc import policy_problem
 from ipc.network.network_settings import BRIDGE
-from supervisor.config.cluster_section import check_cluster_section
-from supervisor.config.server_section import check_server_section
+from supervisor.config.resolution.cluster_section import check_cluster_section
+from supervisor.config.resolution.server_section import check_server_section
+from supervisor.config.resolution.shutdown_grace import check_shutdown_grace
 from supervisor.config.settings import DNS_NAME, Bytes, Seconds, Settings, SettingsError, yaml_name
-from supervisor.config.shutdown_grace import check_shutdown_grace
 
 MAX_DEFAULT_WORKERS: Final = 4
 MUTATIONS_PER_CPU: Final = 2
