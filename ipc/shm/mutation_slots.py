@@ -89,8 +89,8 @@ class SlotMember:
         self._set(_WAITING_FROM + self._number, fcntl.F_WRLCK if waiting else fcntl.F_UNLCK)
 
     def others_wait(self) -> bool:
-        """Whether any other living process does."""
-        return self._next_waiting() is not None
+        """Whether any other living process does: a lock of one's own is none that one would meet."""
+        return self._locked_by_others(_WAITING_FROM, len(self._wakeups)) is not None
 
     def wake_next(self) -> None:
         """Wake the next waiting process, the members in rotation; none when none waits."""

@@ -11,10 +11,9 @@ while another worker waits does not take it again.
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import heapq
 import itertools
-from collections.abc import AsyncIterator
+from contextlib import AbstractAsyncContextManager
 from typing import Final, Protocol
 
 from ipc.host.clock import monotonic
@@ -80,6 +79,20 @@ class OwnSlots:
         """Nothing is open."""
 
 
+class _Permit(AbstractAsyncContextManager[None]):
+    """One permit, held within a block."""
+
+    def __init__(self, limiter: MutationLimiter, order: int) -> None:
+        self._limiter = limiter
+        self._order = order
+
+    async def __aenter__(self) -> None:
+        await self._limiter.take(self._order)
+
+    async def __aexit__(self, *_: object) -> None:
+        self._limiter.give()
+
+
 class MutationLimiter:
     """A semaphore with an order. Belongs to one event loop."""
 
@@ -91,14 +104,9 @@ class MutationLimiter:
         self._poll: asyncio.TimerHandle | None = None
         """Timer while a call of this worker waits for a slot of the node's."""
 
-    @contextlib.asynccontextmanager
-    async def permit(self, order: int) -> AsyncIterator[None]:
+    def permit(self, order: int) -> AbstractAsyncContextManager[None]:
         """Hold a permit; the lowest ``order`` gets the next that is free, of equals the one that came first."""
-        await self._take(order)
-        try:
-            yield
-        finally:
-            self._give()
+        return _Permit(self, order)
 
     def close(self) -> None:
         """Give everything back and wait for nothing any more."""
@@ -108,7 +116,8 @@ class MutationLimiter:
             self._listening = False
         self._slots.close()
 
-    async def _take(self, order: int) -> None:
+    async def take(self, order: int) -> None:
+        """Wait for a permit, as `permit` does; `give` it back."""
         if not self._waiting and not self._slots.others_wait() and self._slots.acquire():
             return
         given: asyncio.Future[None] = asyncio.get_running_loop().create_future()
@@ -120,13 +129,13 @@ class MutationLimiter:
                 await given
         except asyncio.CancelledError:
             if not given.cancelled():
-                self._give()  # it was ours already
+                self.give()  # it was ours already
             raise
         finally:
             _WAIT.observe(monotonic() - began)
 
-    def _give(self) -> None:
-        """To the next of this worker, unless another worker waits."""
+    def give(self) -> None:
+        """Give a permit to the next of this worker, unless another worker waits."""
         waiter = None if self._slots.others_wait() else self._next()
         if waiter is not None:
             waiter.set_result(None)
