@@ -84,6 +84,10 @@ class SlotMember:
         self._set(slot, fcntl.F_UNLCK)
         self.wake_next()
 
+    def holds_all(self) -> bool:
+        """Whether no other process can have one: none comes free but those that are given back here."""
+        return not self._free
+
     def set_waiting(self, waiting: bool) -> None:
         """Tell the others whether this process wants a slot that it has not got."""
         self._set(_WAITING_FROM + self._number, fcntl.F_WRLCK if waiting else fcntl.F_UNLCK)

@@ -35,6 +35,8 @@ class Slots(Protocol):
 
     def release(self) -> None: ...
 
+    def holds_all(self) -> bool: ...
+
     def set_waiting(self, waiting: bool) -> None: ...
 
     def others_wait(self) -> bool: ...
@@ -62,6 +64,9 @@ class OwnSlots:
 
     def release(self) -> None:
         self._free += 1
+
+    def holds_all(self) -> bool:
+        return not self._free
 
     def set_waiting(self, waiting: bool) -> None:
         """Nobody is interested."""
@@ -101,8 +106,10 @@ class MutationLimiter:
         self._waiting: list[tuple[int, int, asyncio.Future[None]]] = []
         self._arrivals = itertools.count()
         self._listening = False
+        self._is_waiting = False
+        """A call of this worker waits for a slot of the node's, which the others know."""
         self._poll: asyncio.TimerHandle | None = None
-        """Timer while a call of this worker waits for a slot of the node's."""
+        """Timer meanwhile, unless all slots are this worker's."""
 
     def permit(self, order: int) -> AbstractAsyncContextManager[None]:
         """Hold a permit; the lowest ``order`` gets the next that is free, of equals the one that came first."""
@@ -141,13 +148,18 @@ class MutationLimiter:
             waiter.set_result(None)
         else:
             self._slots.release()
-        if self._poll is not None and not self._has_waiters():
+        if not self._is_waiting:
+            return
+        if not self._has_waiters():
             self._stop_waiting()
+        elif waiter is None:  # another worker has that one from now on
+            self._poll_later()
 
     def _wait(self) -> None:
         """Somebody here waits. What became free before the others could know that is taken now."""
-        if self._poll is not None or self._slots.wakeup < 0:
+        if self._is_waiting or self._slots.wakeup < 0:
             return
+        self._is_waiting = True
         self._slots.set_waiting(True)
         self._listen()
         if self._slots.others_wait():
@@ -165,14 +177,18 @@ class MutationLimiter:
             self._stop_waiting()
 
     def _poll_later(self) -> None:
-        if self._poll is not None:
-            self._poll.cancel()
-        self._poll = asyncio.get_running_loop().call_later(POLL_S, self._serve)
+        self._stop_polling()
+        if not self._slots.holds_all():
+            self._poll = asyncio.get_running_loop().call_later(POLL_S, self._serve)
 
-    def _stop_waiting(self) -> None:
+    def _stop_polling(self) -> None:
         if self._poll is not None:
             self._poll.cancel()
             self._poll = None
+
+    def _stop_waiting(self) -> None:
+        self._stop_polling()
+        self._is_waiting = False
         self._slots.set_waiting(False)
 
     def _listen(self) -> None:
