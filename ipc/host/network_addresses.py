@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import fcntl
 import ipaddress
+import os
 import re
 import socket
 import struct
@@ -18,6 +19,8 @@ from typing import Final, NamedTuple
 PROC: Final = "/proc"
 MAX_TABLE_BYTES: Final = 1 << 20
 """Most that is read of one table: thousands of addresses."""
+PIECE_BYTES: Final = 16 * 1024
+"""Most that is read at a time."""
 _GLOBAL_SCOPE: Final = "00"
 """Column 4 of if_inet6: neither link-local nor the loopback's."""
 _UNUSABLE: Final = 0x48
@@ -104,7 +107,20 @@ def _ipv4_addresses() -> Iterator[InterfaceAddress]:
 def _text(path: str) -> str:
     """Empty when there is no such process, or no such family in this kernel."""
     try:
-        with open(path, "rb") as file:
-            return file.read(MAX_TABLE_BYTES).decode(errors="replace")
+        fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
     except OSError:
         return ""
+    try:
+        return _begin_of(fd).decode(errors="replace")
+    except OSError:
+        return ""
+    finally:
+        os.close(fd)
+
+
+def _begin_of(fd: int) -> bytes:
+    """The first MAX_TABLE_BYTES, in pieces: memory for all of them at once would be mapped and unmapped each time."""
+    table = b""
+    while len(table) < MAX_TABLE_BYTES and (piece := os.read(fd, PIECE_BYTES)):
+        table += piece
+    return table[:MAX_TABLE_BYTES]

@@ -8,6 +8,7 @@ checked structs in 0.3 ms, which is what a parser needs for the bare dictionarie
 from __future__ import annotations
 
 from datetime import datetime
+from typing import Annotated
 
 import msgspec
 
@@ -249,7 +250,7 @@ class LoggedEvent(GoObject, frozen=True):
     """A line of the file of events (libpod/events/config.go)."""
 
     status: str
-    time: str
+    time: Annotated[datetime, msgspec.Meta(tz=True)]
     id: str = msgspec.field(default="", name="ID")
     attributes: dict[str, str] | None = None
 

@@ -223,25 +223,34 @@ class WorkerRowWriter:
         self.current_pod = current_pod
         """One item, stored at every step of a task (`workers.sync.attribution`): see `WorkerRow.current_pod`."""
         self._cell = cell
-        self._row = WorkerRow(0, 0, 0.0, "", WorkerCounters())
+        self._pid = self._incarnation = 0
+        self._heartbeat = 0.0
+        self._step = b""
+        self._counters = WorkerCounters()
+        self._breaker = BreakerState.NONE
 
     def begin(self, pid: int, incarnation: int) -> None:
         """Take over the slot's row, whatever a dead predecessor left; heartbeat, step and counters start at zero."""
         self.current_pod[0] = 0
-        self._write(WorkerRow(pid, incarnation, 0.0, "", WorkerCounters()))
+        self._pid, self._incarnation = pid, incarnation
+        self._heartbeat, self._step, self._counters, self._breaker = 0.0, b"", WorkerCounters(), BreakerState.NONE
+        self._write()
 
     def beat(self, mono: float, task_errors: int = 0) -> None:
         """The loop is alive at ``mono`` (monotonic seconds), and so many of its tasks have failed so far."""
-        counters = msgspec.structs.replace(self._row.counters, task_errors=task_errors)
-        self._write(msgspec.structs.replace(self._row, heartbeat=mono, counters=counters))
+        self._heartbeat = mono
+        self._counters = msgspec.structs.replace(self._counters, task_errors=task_errors)
+        self._write()
 
     def step(self, text: str) -> None:
         """Step that is carried out now, cut to MAX_STEP_BYTES at a character's border."""
-        self._write(msgspec.structs.replace(self._row, step=clipped(text, MAX_STEP_BYTES)))
+        self._step = clipped(text, MAX_STEP_BYTES).encode()
+        self._write()
 
     def breaker(self, state: BreakerState) -> None:
         """State of this process's circuit breaker for Podman."""
-        self._write(msgspec.structs.replace(self._row, breaker=state))
+        self._breaker = state
+        self._write()
 
     def count(
         self,
@@ -252,20 +261,20 @@ class WorkerRowWriter:
         runtime_errors: int = 0,
     ) -> None:
         """Add to the counters."""
-        old = self._row.counters
-        counters = msgspec.structs.replace(
+        old = self._counters
+        self._counters = msgspec.structs.replace(
             old,
             syncs=old.syncs + syncs,
             sync_errors=old.sync_errors + sync_errors,
             runtime_calls=old.runtime_calls + runtime_calls,
             runtime_errors=old.runtime_errors + runtime_errors,
         )
-        self._write(msgspec.structs.replace(self._row, counters=counters))
+        self._write()
 
-    def _write(self, row: WorkerRow) -> None:
-        numbers = _WORKER.pack(row.pid, row.incarnation, *msgspec.structs.astuple(row.counters), row.breaker)
-        self._cell.write(row.heartbeat, numbers + row.step.encode())
-        self._row = row
+    def _write(self) -> None:
+        counters = msgspec.structs.astuple(self._counters)
+        numbers = _WORKER.pack(self._pid, self._incarnation, *counters, self._breaker)
+        self._cell.write(self._heartbeat, numbers + self._step)
 
 
 class PodRowWriter:

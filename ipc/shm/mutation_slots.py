@@ -84,13 +84,17 @@ class SlotMember:
         self._set(slot, fcntl.F_UNLCK)
         self.wake_next()
 
+    def holds_all(self) -> bool:
+        """Whether no other process can have one: none comes free but those that are given back here."""
+        return not self._free
+
     def set_waiting(self, waiting: bool) -> None:
         """Tell the others whether this process wants a slot that it has not got."""
         self._set(_WAITING_FROM + self._number, fcntl.F_WRLCK if waiting else fcntl.F_UNLCK)
 
     def others_wait(self) -> bool:
-        """Whether any other living process does."""
-        return self._next_waiting() is not None
+        """Whether any other living process does: a lock of one's own is none that one would meet."""
+        return self._locked_by_others(_WAITING_FROM, len(self._wakeups)) is not None
 
     def wake_next(self) -> None:
         """Wake the next waiting process, the members in rotation; none when none waits."""

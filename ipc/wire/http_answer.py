@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterable
+from collections.abc import Iterable, Mapping
 from typing import Final
 
 import httptools
@@ -29,7 +29,8 @@ class HttpAnswer:
     def begin(self) -> None:
         """Another one is to come."""
         self.status = 0
-        self.headers: dict[str, str] = {}
+        self.fields: list[tuple[bytes, bytes]] = []
+        """Headers as they have come, but for their names, which are in small letters."""
         self.is_whole = False
         self.keep_alive = False
         self.has_surplus = False
@@ -38,8 +39,14 @@ class HttpAnswer:
         """No HTTP has come, after what was read."""
         self.ends_with_close = False
         self._parts: list[bytes] = []
+        self._parts_bytes = 0
         self.received_bytes = 0
         """Bytes that have come since `begin`."""
+
+    @property
+    def headers(self) -> Mapping[str, str]:
+        """Headers of the answer, names in small letters."""
+        return decoded_headers(self.fields)
 
     def feed(self, data: bytes) -> None:
         """Take what has come; `broken` says when that cannot be an answer."""
@@ -62,8 +69,15 @@ class HttpAnswer:
 
     def take(self) -> list[bytes]:
         """Parts of the body that have come since the last time."""
-        taken, self._parts = self._parts, []
+        taken, self._parts, self._parts_bytes = self._parts, [], 0
         return taken
+
+    def take_whole(self, max_bytes: int) -> bytes | None:
+        """The body, once all of it has come and if nothing of it was taken; None before. Raises TooLargeError, as soon
+        as more has come."""
+        if self._parts_bytes > max_bytes:
+            raise TooLargeError(f"an answer of more than {max_bytes} bytes")
+        return b"".join(self.take()) if self.is_whole else None
 
     def forget(self) -> None:
         """Parser and callbacks refer to each other, and would wait for the garbage collector."""
@@ -74,7 +88,7 @@ class HttpAnswer:
 
     def on_header(self, name: bytes, value: bytes) -> None:
         if not self.has_surplus:
-            self.headers[name.decode("latin-1").lower()] = value.decode("latin-1")
+            self.fields.append((name.lower(), value))
 
     def on_headers_complete(self) -> None:
         assert self._parser is not None
@@ -82,29 +96,24 @@ class HttpAnswer:
         if self.has_surplus or (status < 200 and status != SWITCHING_PROTOCOLS):
             return
         self.status = status
-        has_length = "content-length" in self.headers or self.headers.get("transfer-encoding", "").endswith("chunked")
+        fields = dict(self.fields)
+        has_length = b"content-length" in fields or fields.get(b"transfer-encoding", b"").endswith(b"chunked")
         self.ends_with_close = status not in _BODILESS and not has_length
 
     def on_body(self, data: bytes) -> None:
         if not self.has_surplus:
             self._parts.append(data)
+            self._parts_bytes += len(data)
 
     def on_message_complete(self) -> None:
         assert self._parser is not None
         if not self.status:
-            self.headers = {}
+            self.fields = []
         elif self.status != SWITCHING_PROTOCOLS:
             self.is_whole = True
             self.keep_alive = self._parser.should_keep_alive()
 
 
-async def whole_body(parts: AsyncIterable[bytes], max_bytes: int) -> bytes:
-    """A body that comes in parts. Raises TooLargeError, before much more than that was read."""
-    kept: list[bytes] = []
-    size = 0
-    async for part in parts:
-        size += len(part)
-        if size > max_bytes:
-            raise TooLargeError(f"an answer of more than {max_bytes} bytes")
-        kept.append(part)
-    return kept[0] if len(kept) == 1 else b"".join(kept)
+def decoded_headers(fields: Iterable[tuple[bytes, bytes]]) -> Mapping[str, str]:
+    """Headers as text: when they are asked for, since most answers are taken for their body alone."""
+    return {name.decode("latin-1"): value.decode("latin-1") for name, value in fields}

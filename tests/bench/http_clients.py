@@ -51,9 +51,13 @@ Client = Callable[[str], contextlib.AbstractAsyncContextManager[Call]]
 @contextlib.asynccontextmanager
 async def by_httptools(path: str) -> AsyncIterator[Call]:
     async def call() -> bytes:
-        async with asyncio.timeout(30.0), pool.exchange(message(REQUEST)) as connection:
-            assert await connection.head() == 200
-            return await connection.body(MAX_BYTES)
+        async with asyncio.timeout(30.0):
+            connection = await pool.begin(message(REQUEST))
+            try:
+                assert await connection.head() == 200
+                return await connection.body(MAX_BYTES)
+            finally:
+                pool.end(connection)
 
     with contextlib.closing(ConnectionPool(path)) as pool:
         yield call

@@ -133,7 +133,7 @@ def test_the_files_go_with_the_pod(agent: Agent) -> None:
     agent.write(pod("short", container(script="exit 0"), restartPolicy="Never"))
     until_ended(agent, "short")
     directory = agent.directory / "state" / "pods" / agent.pods()["short"]["metadata"]["uid"]
-    assert [file.name for file in directory.rglob("*.termination-log")] == ["0.termination-log"]
+    assert [file.name for file in directory.rglob("*.termination-log")] == ["main.0.termination-log"]
     agent.remove("short")
     agent.until_gone(["short"])
     agent.until(lambda: not directory.exists(), "its directory is gone")

@@ -619,7 +619,6 @@ NO_PARSER: Final[Mapping[str, tuple[str, ...]]] = {
         "workers/exec/runner.py",
         "workers/fs/growth_watch.py",
         "workers/kuberuntime/bandwidth.py",
-        "workers/libpod/client.py",
         "workers/eviction/manager.py",
         "ipc/podresources/swap.py",
         "workers/eviction/pod_usage.py",

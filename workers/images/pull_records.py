@@ -44,6 +44,8 @@ class PullRecords:
 
     def allows(self, reference: str, image_id: str, owners: Iterable[PullOwner]) -> bool:
         """Whether a pod with these logins, or of that account, may use that image without asking its registry."""
+        if not self._has_any():
+            return True
         mine = {owner.fingerprint() for owner in owners}
         record = self._read(image_id)
         if record is not None:
@@ -111,6 +113,16 @@ class PullRecords:
         file = self._file(image_id)
         if file is not None and file.stat().st_mtime_ns == at:
             file.unlink()
+
+    def _has_any(self) -> bool:
+        """Whether there may be a record: on most hosts nobody has pulled with a login."""
+        try:
+            os.stat(self._directory)
+        except FileNotFoundError:
+            return False
+        except OSError:
+            return True
+        return True
 
     def _records(self) -> list[Path]:
         try:

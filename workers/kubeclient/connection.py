@@ -15,7 +15,7 @@ from typing import Final, cast
 import msgspec
 
 from ipc.eventloop.loop_clock import loop_time
-from ipc.wire.http_answer import HttpAnswer, whole_body
+from ipc.wire.http_answer import HttpAnswer
 
 MAX_HEAD_BYTES: Final = 64 * 1024
 """Largest head of an answer that is taken."""
@@ -116,7 +116,10 @@ class Connection(asyncio.Protocol):
 
     async def body(self, max_bytes: int) -> bytes:
         """The whole body. Raises TooLargeError, before much more than that was read."""
-        return await whole_body(self.parts(), max_bytes)
+        while (body := self._answer.take_whole(max_bytes)) is None:
+            self._let_more_come()
+            await self._more()
+        return body
 
     def close(self) -> None:
         """End the connection; whoever waits for it finds it broken."""

@@ -45,6 +45,7 @@ from workers.sync.run import SyncRun
 
 NO_HANDLER: Final = ""
 """Value of ``runtime_handler``: an infra container is made with Podman's own OCI runtime."""
+_DURATION: Final = METERS.histogram(metrics.RUN_POD_SANDBOX_DURATION, NO_HANDLER)
 
 
 class Sandbox(msgspec.Struct, frozen=True):
@@ -74,7 +75,7 @@ async def create_sandbox(run: SyncRun, node: NodeConfig, pods_dir: str, of: PodS
         run.record.failed(SyncAction.CREATE_SANDBOX, pod.metadata.name, SyncError.CREATE_POD_SANDBOX, message)
         await run.event(event_reasons.FAILED_CREATE_POD_SANDBOX, f"Failed to create pod sandbox: {message}")
         raise SyncEnded(SyncError.CREATE_POD_SANDBOX, message) from error
-    METERS.histogram(metrics.RUN_POD_SANDBOX_DURATION, NO_HANDLER).observe(run.clock.now().mono - began)
+    _DURATION.observe(run.clock.now().mono - began)
     run.record.succeeded(SyncAction.CREATE_SANDBOX, pod.metadata.name)
     run.record.did(f"created sandbox {attempt}")
     return Sandbox(made.id, network, etc_files)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from typing import Final, TypeVar
 from urllib.parse import urlencode
 
@@ -17,7 +17,7 @@ import msgspec
 from ipc.libpod import endpoints
 from ipc.libpod.endpoints import DEADLINE_S, ROOT, Endpoint, Kind
 from ipc.shm.breaker_state import BreakerState
-from ipc.wire.http_answer import TooLargeError
+from ipc.wire.http_answer import TooLargeError, decoded_headers
 from workers.kubecontainer.runtime import CallCounts, ErrorKind, RuntimeCallError
 from workers.libpod import failures
 from workers.libpod.connection import Connection, NothingSentError
@@ -69,11 +69,17 @@ class Answer(msgspec.Struct, frozen=True):
 
     status: int
     body: bytes
-    headers: Mapping[str, str]
-    """Names in small letters."""
+    fields: Sequence[tuple[bytes, bytes]]
+    """Headers as they have come."""
+
+    @property
+    def headers(self) -> Mapping[str, str]:
+        """Names in small letters."""
+        return decoded_headers(self.fields)
 
 
 PING: Final = Request(endpoint=endpoints.PING)
+NO_HEADERS: Final[Mapping[str, str]] = {}
 
 
 class LibpodClient:
@@ -94,20 +100,22 @@ class LibpodClient:
         self._timeouts_s = {kind: min(limit_s, limits.request_timeout_s) for kind, limit_s in DEADLINE_S.items()}
         self._turns = _turns(limits)
         self._watch = ServiceWatch(self._ping, self._connections.break_off, listener)
-        self.counts = CallCounts()
+        self._calls = self._errors = 0
+
+    @property
+    def counts(self) -> CallCounts:
+        """Calls so far."""
+        return CallCounts(calls=self._calls, errors=self._errors)
 
     async def call(self, request: Request) -> Answer:
         """Raises RuntimeCallError."""
-        self._count(calls=1)
+        self._calls += 1
         try:
-            async with self._turns[request.endpoint.kind], self._watch.call(request.call):
-                answer = await self._answer(request)
-                if answer.status >= 400 and answer.status not in request.accept:
-                    raise failures.call_error(request.call, answer.status, answer.body)
+            async with self._turns[request.endpoint.kind]:
+                return await self._watch.watched(request.call, self._good_answer, request)
         except RuntimeCallError as error:
-            self._count(errors=int(error.kind is not ErrorKind.NOT_FOUND))
+            self._errors += error.kind is not ErrorKind.NOT_FOUND
             raise
-        return answer
 
     async def ask(self, request: Request, decode: Callable[[bytes], T]) -> T:
         """The answer's body. Raises RuntimeCallError, of another shape too."""
@@ -156,9 +164,12 @@ class LibpodClient:
         """Whether the service answers at all, past those who wait and past the breaker."""
         await self._answer(PING)
 
-    def _count(self, *, calls: int = 0, errors: int = 0) -> None:
-        old = self.counts
-        self.counts = msgspec.structs.replace(old, calls=old.calls + calls, errors=old.errors + errors)
+    async def _good_answer(self, request: Request) -> Answer:
+        """Raises RuntimeCallError, also of what the service says instead."""
+        answer = await self._answer(request)
+        if answer.status >= 400 and answer.status not in request.accept:
+            raise failures.call_error(request.call, answer.status, answer.body)
+        return answer
 
     async def _answer(self, request: Request) -> Answer:
         timeout_s = self._timeouts_s[request.endpoint.kind]
@@ -183,9 +194,11 @@ class LibpodClient:
 
     async def _exchange_once(self, request: Request) -> Answer:
         max_bytes = MAX_LIST_BYTES if request.endpoint.kind is Kind.LIST else MAX_ANSWER_BYTES
-        async with self._connections.exchange(message(request)) as connection:
-            status = await connection.head()
-            return Answer(status, await connection.body(max_bytes), connection.headers)
+        connection = await self._connections.begin(message(request))
+        try:
+            return Answer(await connection.head(), await connection.body(max_bytes), connection.fields)
+        finally:
+            self._connections.end(connection)
 
 
 def decoded(call: str, body: bytes, decode: Callable[[bytes], T]) -> T:
@@ -196,18 +209,19 @@ def decoded(call: str, body: bytes, decode: Callable[[bytes], T]) -> T:
         raise RuntimeCallError(ErrorKind.INTERNAL, call, f"an answer of another shape: {error}") from error
 
 
-def message(request: Request, headers: Mapping[str, str] | None = None) -> bytes:
+def message(request: Request, headers: Mapping[str, str] = NO_HEADERS) -> bytes:
     """The request as it is sent."""
     query = f"?{urlencode(request.params)}" if request.params else ""
-    lines = (
-        f"{request.endpoint.method} {ROOT}{request.endpoint.at(request.name)}{query} HTTP/1.1",
-        "Host: d",
+    length = "" if "Transfer-Encoding" in headers else f"Content-Length: {len(request.body)}\r\n"
+    more = "".join(f"{name}: {value}\r\n" for name, value in headers.items())
+    head = (
+        f"{request.endpoint.method} {ROOT}{request.endpoint.at(request.name)}{query} HTTP/1.1\r\n"
+        "Host: d\r\n"
         # Always: with a form's content type the server would take the body for parameters.
-        "Content-Type: application/json",
-        *(() if "Transfer-Encoding" in (headers or {}) else (f"Content-Length: {len(request.body)}",)),
-        *(f"{name}: {value}" for name, value in (headers or {}).items()),
+        "Content-Type: application/json\r\n"
+        f"{length}{more}\r\n"
     )
-    return "\r\n".join((*lines, "", "")).encode() + request.body
+    return head.encode() + request.body
 
 
 def transport_error(request: Request, error: OSError | TooLargeError) -> RuntimeCallError:

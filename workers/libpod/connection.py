@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import asyncio
 import socket
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Mapping, Sequence
 from typing import Final
 
 from ipc.wire.duplex import Duplex
-from ipc.wire.http_answer import SWITCHING_PROTOCOLS, HttpAnswer, whole_body
+from ipc.wire.http_answer import SWITCHING_PROTOCOLS, HttpAnswer
 from workers.proc.peers import peer_ids
 
 MAX_HEAD_BYTES: Final = 16 * 1024
@@ -89,6 +89,11 @@ class Connection:
         return self._answer.status
 
     @property
+    def fields(self) -> Sequence[tuple[bytes, bytes]]:
+        """Headers of the answer, as they have come (`ipc.wire.http_answer.decoded_headers`)."""
+        return self._answer.fields
+
+    @property
     def headers(self) -> Mapping[str, str]:
         """Headers of the answer, names in small letters."""
         return self._answer.headers
@@ -104,7 +109,9 @@ class Connection:
 
     async def body(self, max_bytes: int) -> bytes:
         """The whole body. Raises TooLargeError, before much more than that was read."""
-        return await whole_body(self.parts(), max_bytes)
+        while (body := self._answer.take_whole(max_bytes)) is None:
+            await self._read()
+        return body
 
     def take_over(self) -> tuple[Duplex, bytes]:
         """The connection itself, which is no HTTP any more after this answer's head, and what was read beyond that.

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
-from collections.abc import AsyncIterator, Callable
+from collections.abc import Callable
 from typing import Final
 
 from ipc.eventloop.loop_clock import loop_time
@@ -28,12 +27,9 @@ class ConnectionPool:
         self._in_use: set[Connection] = set()
         self._is_closed = False
 
-    @contextlib.asynccontextmanager
-    async def exchange(self, request: bytes) -> AsyncIterator[Connection]:
-        """A connection that has taken the request. It is kept if its answer was read to the end, and else closed.
-
-        Raises NothingSentError, and OSError when it broke off later.
-        """
+    async def begin(self, request: bytes) -> Connection:
+        """A connection that has taken the request, until `end`. Raises NothingSentError, and OSError when it broke off
+        later."""
         connection = await self._first_of(self._take)
         try:
             try:
@@ -41,10 +37,18 @@ class ConnectionPool:
             except NothingSentError:  # the service closed it a moment ago
                 connection = self._replace(connection)
                 await connection.send(request)
-            yield connection
-        finally:
-            self._in_use.discard(connection)
-            self._keep_or_close(connection)
+        except BaseException:
+            self.end(connection)
+            raise
+        return connection
+
+    def end(self, connection: Connection) -> None:
+        """Keep the connection of an exchange if its answer was read to the end, and else close it."""
+        self._in_use.discard(connection)
+        if connection.is_reusable and len(self._kept) < MAX_KEPT and not self._is_closed:
+            self._kept.append(connection)
+        else:
+            connection.close()
 
     def break_off(self) -> None:
         """End the exchanges under way: they find their connections broken."""
@@ -100,9 +104,3 @@ class ConnectionPool:
         self._in_use.discard(dead)
         dead.close()
         return fresh
-
-    def _keep_or_close(self, connection: Connection) -> None:
-        if connection.is_reusable and len(self._kept) < MAX_KEPT and not self._is_closed:
-            self._kept.append(connection)
-        else:
-            connection.close()

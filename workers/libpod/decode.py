@@ -204,7 +204,7 @@ def decode_logged_event(line: bytes) -> RuntimeEvent:
         action=logged.status,
         container_id=logged.id,
         labels=logged.attributes or {},
-        time=parse_rfc3339(logged.time),
+        time=logged.time.timestamp(),
     )
 
 

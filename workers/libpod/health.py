@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import logging
-from collections.abc import AsyncIterator, Awaitable, Callable
-from typing import Final
+from collections.abc import Awaitable, Callable
+from typing import Final, TypeVar
 
 from ipc.eventloop.tasks import BackgroundTasks
 from ipc.shm.breaker_state import BreakerState
@@ -19,6 +18,9 @@ a container may take its time, a ping may not."""
 TRIAL_S: Final = 5.0
 """How long a call waits for the outcome of another one, the half open breaker's trial, in seconds."""
 UNANSWERED: Final = frozenset({ErrorKind.TIMEOUT, ErrorKind.UNAVAILABLE})
+
+R = TypeVar("R")
+T = TypeVar("T")
 
 log = logging.getLogger(__name__)
 
@@ -53,9 +55,8 @@ class ServiceWatch:
     def state(self) -> BreakerState:
         return self._breaker.state
 
-    @contextlib.asynccontextmanager
-    async def call(self, name: str) -> AsyncIterator[None]:
-        """Around a call, whose outcome counts. Raises UNAVAILABLE at once while the breaker is open.
+    async def watched(self, name: str, call: Callable[[R], Awaitable[T]], request: R) -> T:
+        """Result of the call, whose outcome counts. Raises UNAVAILABLE at once while the breaker is open.
 
         While it is half open those that come after the trial wait for its outcome, `TRIAL_S` at the longest.
         """
@@ -63,7 +64,7 @@ class ServiceWatch:
             await self._admission(name)
         late = asyncio.get_running_loop().call_later(DOUBT_S, self._probe)
         try:
-            yield
+            result = await call(request)
         except RuntimeCallError as error:
             self._note(error)
             raise
@@ -72,6 +73,7 @@ class ServiceWatch:
             raise
         else:
             self._breaker.answered()
+            return result
         finally:
             late.cancel()
             self._show()

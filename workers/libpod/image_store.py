@@ -131,12 +131,17 @@ class ImageStore:
         if self._list is None:
             return None
         try:
+            if not having:
+                return _stamp_of(os.stat(self._list))
             with open(self._list, "rb") as file:
                 found = os.fstat(file.fileno())
-                names_it = not having or having.encode() in file.read(MAX_LIST_BYTES)
+                return _stamp_of(found) if having.encode() in file.read(MAX_LIST_BYTES) else None
         except OSError:
             return None
-        return _FileStamp(found.st_mtime_ns, found.st_ino, found.st_size) if names_it else None
+
+
+def _stamp_of(found: os.stat_result) -> _FileStamp:
+    return _FileStamp(found.st_mtime_ns, found.st_ino, found.st_size)
 
 
 def list_of(monitor: Sequence[str]) -> Path | None:

@@ -19,8 +19,12 @@ class LineSplitter:
     def feed(self, part: bytes) -> Iterator[bytes]:
         """Lines that end in this part. Raises ConnectionResetError for one that is longer than `MAX_LINE_BYTES`."""
         *whole, rest = part.split(b"\n")
-        for piece in whole:
-            yield from self._line(piece)
+        if whole:
+            whole[0] = b"".join((*self._begun, whole[0]))
+            self._begun, self._begun_bytes = [], 0
+        for line in whole:
+            if line := line.rstrip(b"\r"):
+                yield line
         self._begun.append(rest)
         self._begun_bytes += len(rest)
         if self._begun_bytes > MAX_LINE_BYTES:
@@ -28,10 +32,4 @@ class LineSplitter:
 
     def end(self) -> Iterator[bytes]:
         """The last line, when it has no end of its own."""
-        yield from self._line(b"")
-
-    def _line(self, piece: bytes) -> Iterator[bytes]:
-        line = b"".join((*self._begun, piece)).rstrip(b"\r")
-        self._begun, self._begun_bytes = [], 0
-        if line:
-            yield line
+        yield from self.feed(b"\n")

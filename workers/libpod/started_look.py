@@ -41,6 +41,8 @@ class StartedLook:
         self._filters = filters
         self._run_directory = ""
         """With a directory for each container, by its id; empty while it is not known."""
+        self._runtime_root = ""
+        """Where OCI runtimes keep the state of their containers; empty while it is not known."""
 
     def learn(self, process: ContainerProcess) -> None:
         """Where pid files are, from the monitor of a container that runs, if it is not known yet. Reads one file of
@@ -89,7 +91,7 @@ class StartedLook:
         found = _read(spec["name"], f"{directory}/conmon.pid")
         if found is None or found.pid_file != f"{directory}/pidfile":
             return None
-        state_directory = _state_directory(found)
+        state_directory = self._state_directory(found)
         self._filters.learn(spec, image.id, found.created_at, state_directory)
         started_at = max(found.started_at, _let_go_at(state_directory))
         if int(started_at) != int(wall()):
@@ -109,12 +111,25 @@ class StartedLook:
             layer=os.path.join(os.path.dirname(root), WRITTEN) if os.path.basename(root) == MERGED else "",
         )
 
+    def _state_directory(self, found: _Found) -> Path | None:
+        """Directory in which crun and runc keep the container's state; None when it does not show. In which one all of
+        these lie, every monitor of the service has in its environment."""
+        runtime, container_id = os.path.basename(found.options.get("-r", "")), found.options.get("-c", "")
+        if not runtime or not container_id:
+            return None
+        if not (self._runtime_root and os.path.exists(f"{self._runtime_root}/{runtime}/{container_id}")):
+            # The first one, or of a service that was started anew elsewhere.
+            self._runtime_root = procfs.variable(found.monitor_pid, "XDG_RUNTIME_DIR")
+        return Path(self._runtime_root, runtime, container_id) if self._runtime_root else None
+
 
 class _Found(msgspec.Struct, frozen=True, kw_only=True):
     """Findings in files of a container that runs."""
 
     words: list[str]
     """Command line of its monitor."""
+    options: Mapping[str, str]
+    """Options in it."""
     name: str
     monitor_pid: int
     pid_file: str
@@ -130,7 +145,7 @@ class _Found(msgspec.Struct, frozen=True, kw_only=True):
     def container(self, pod_id: str, labels: Mapping[str, str]) -> InspectedContainer:
         """Everything that is told of any container."""
         return InspectedContainer(
-            id=procfs.monitor_option(self.words, "-c"),
+            id=self.options.get("-c", ""),
             name=self.name,
             pod_id=pod_id,
             is_infra=False,
@@ -147,7 +162,7 @@ class _Found(msgspec.Struct, frozen=True, kw_only=True):
             image_id="",
             labels=dict(labels),
             ips=(),
-            log_path=procfs.monitor_option(self.words, "-l").partition(":")[2],
+            log_path=self.options.get("-l", "").partition(":")[2],
             start_ticks=self.start_ticks,
             config_path=self.config_path,
         )
@@ -165,11 +180,13 @@ def _read(name: str, monitor_pid_file: str) -> _Found | None:
         monitor_pid, _ = _dated_pid(monitor_pid_file)
         words = procfs.monitor_words(monitor_pid)
         "".join(words).encode()  # what is no Unicode travels in no message: a ValueError
-        if _named(words) != (name, monitor_pid_file) or not procfs.has_our_root(monitor_pid):
+        options = procfs.monitor_options(words)
+        named = options.get("-n"), options.get("--conmon-pidfile")
+        if named != (name, monitor_pid_file) or not procfs.has_our_root(monitor_pid):
             return None
-        pid_file = procfs.monitor_option(words, "-p")
+        pid_file = options.get("-p", "")
         pid, started_at = _dated_pid(pid_file)
-        bundle = procfs.monitor_option(words, "-b")
+        bundle = options.get("-b", "")
         config_path = os.path.join(bundle, "config.json")
         config = read_config(config_path)
         created_at = _created_at(config, bundle)
@@ -180,6 +197,7 @@ def _read(name: str, monitor_pid_file: str) -> _Found | None:
         return None
     return _Found(
         words=words,
+        options=options,
         name=name,
         monitor_pid=monitor_pid,
         pid_file=pid_file,
@@ -190,13 +208,6 @@ def _read(name: str, monitor_pid_file: str) -> _Found | None:
         config_path=config_path,
         config=config,
     )
-
-
-def _state_directory(found: _Found) -> Path | None:
-    """Directory in which crun and runc keep the container's state; None when it does not show."""
-    root = procfs.variable(found.monitor_pid, "XDG_RUNTIME_DIR")
-    runtime = os.path.basename(procfs.monitor_option(found.words, "-r"))
-    return Path(root, runtime, procfs.monitor_option(found.words, "-c")) if root and runtime else None
 
 
 def _let_go_at(state_directory: Path | None) -> float:
@@ -223,7 +234,3 @@ def _dated_pid(pid_file: str) -> tuple[int, float]:
     """Content and date. Raises OSError, ValueError."""
     with open(pid_file, "rb", buffering=0) as file:
         return int(file.read(MAX_PID_BYTES)), os.fstat(file.fileno()).st_mtime
-
-
-def _named(words: list[str]) -> tuple[str, str]:
-    return procfs.monitor_option(words, "-n"), procfs.monitor_option(words, "--conmon-pidfile")

@@ -1,6 +1,6 @@
 """Directories of a pod beside its logs.
 
-``<pods_dir>/<uid>/containers/<container>``, as pkg/kubelet/kubelet_getters.go has it (getPodDir, getPodContainerDir).
+``<pods_dir>/<uid>``, as pkg/kubelet/kubelet_getters.go has it (getPodDir). Containers have none of their own there.
 Only the agent's user may read them: a container sees only what is mounted into it.
 """
 
@@ -16,10 +16,6 @@ from workers.userns.unshare import DEFAULT, Unshare
 
 def pod_directory(pods_dir: str, uid: str) -> Path:
     return Path(pods_dir, uid)
-
-
-def container_directory(pods_dir: str, uid: str, container: str) -> Path:
-    return Path(pods_dir, uid, "containers", container)
 
 
 def remove_pod_directory(root: str, uid: str, unshare: Unshare = DEFAULT) -> None:

@@ -25,7 +25,7 @@ from ipc.text.safe_text import clipped, clipped_end
 from workers.fs.regular_file import read_tail, regular_file
 from workers.kubecontainer.labels import read_container
 from workers.kubecontainer.runtime import InspectedContainer
-from workers.logs import layout, pod_dirs
+from workers.logs import layout
 from workers.logs.cri_format import LogRenderer
 from workers.logs.rotated_names import COMPRESSED, rotated_of, split_unused
 
@@ -47,12 +47,13 @@ FILE_MODE: Final = 0o666
 
 _LOG_TAIL_BYTES: Final = 32 * 1024
 """Read of a log, in bytes: MAX_LOG_LINES entries that show less than MAX_LOG_BYTES, and one of conmon's largest."""
-_FILE: Final = re.compile(r"(\d+)\.termination-log")
+_FILE: Final = re.compile(r"(?P<container>[^.]+)\.(?P<attempt>\d+)\.termination-log")
 
 
 def termination_log(pods_dir: str, uid: str, container: str, attempt: int) -> Path:
-    """The file of one attempt, on the host."""
-    return pod_dirs.container_directory(pods_dir, uid, container) / f"{attempt}.termination-log"
+    """The file of one attempt, on the host: in the pod's directory, since one of the container's own would be two more
+    that each start makes. No container's name has a dot."""
+    return Path(pods_dir, uid, f"{container}.{attempt}.termination-log")
 
 
 def make_termination_log(file: Path, attempt: int) -> None:
@@ -67,14 +68,15 @@ def make_termination_log(file: Path, attempt: int) -> None:
     finally:
         os.close(fd)
     if attempt >= layout.KEPT_ATTEMPTS:
-        _remove_older(file.parent, attempt - layout.KEPT_ATTEMPTS)
+        _remove_older(file, attempt - layout.KEPT_ATTEMPTS)
 
 
-def _remove_older(directory: Path, newest_attempt: int) -> None:
-    """Remove the files of that attempt and those before it. Raises OSError."""
-    for other in directory.iterdir():
+def _remove_older(file: Path, newest_attempt: int) -> None:
+    """Remove the files of that attempt of the container, and of those before it. Raises OSError."""
+    container = file.name.partition(".")[0]
+    for other in file.parent.iterdir():
         match = _FILE.fullmatch(other.name)
-        if match and int(match[1]) <= newest_attempt:
+        if match and match["container"] == container and int(match["attempt"]) <= newest_attempt:
             other.unlink(missing_ok=True)
 
 

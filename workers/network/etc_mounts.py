@@ -10,6 +10,8 @@ a container has made of them stays until the next start of one, or until the pod
 
 from __future__ import annotations
 
+import contextlib
+import hashlib
 import os
 from collections.abc import Iterable
 from pathlib import Path
@@ -22,7 +24,6 @@ from ipc.api.v1.container import Container
 from ipc.api.v1.pod import Pod
 from ipc.host.private_directories import make_private
 from ipc.network.network_settings import NetworkSettings
-from workers.fs.regular_file import regular_file
 from workers.kubecontainer.runtime import OciMount
 from workers.logs.pod_dirs import pod_directory
 from workers.network import dns
@@ -33,11 +34,11 @@ ETC_HOSTS: Final = "/etc/hosts"
 ETC_RESOLV_CONF: Final = "/etc/resolv.conf"
 HOSTS_NAME: Final = "etc-hosts"
 RESOLV_CONF_NAME: Final = "resolv.conf"
+_BY_TEXT: Final = f"{HOSTS_NAME}."
+"""Begin of the hosts file's second name."""
 FILE_MODE: Final = 0o644
 MAX_HOSTS_BYTES: Final = 1 << 20
 """Most that is read of the host's own hosts file."""
-_LAST_SUFFIX: Final = ".last"
-"""Beside each file: what it said when it was written last, whatever a container has made of it since."""
 
 
 class PodFile(msgspec.Struct, frozen=True):
@@ -82,13 +83,29 @@ def resolver_of(path: str) -> dns.Resolver:
 
 
 def write_hosts(pods_dir: str, uid: str, text: str) -> PodFile:
-    """Make the pod's hosts file say that. Raises OSError."""
-    return PodFile(_write(pods_dir, uid, HOSTS_NAME, text), ETC_HOSTS)
+    """Make the pod's hosts file say that. Raises OSError.
+
+    Its second name says which text was written last, whatever a container makes of it since: a second file would cost
+    each start as much as the first.
+    """
+    hosts = pod_directory(pods_dir, uid) / HOSTS_NAME
+    by_text = _name_by_text(hosts, text)
+    make_private(hosts.parent)
+    for other in os.listdir(hosts.parent):
+        if other.startswith(_BY_TEXT) and other != by_text.name:
+            hosts.with_name(other).unlink(missing_ok=True)
+    _overwrite(hosts, text.encode())
+    with contextlib.suppress(FileExistsError):
+        os.link(hosts, by_text)
+    return PodFile(hosts, ETC_HOSTS)
 
 
 def write_resolv_conf(pods_dir: str, uid: str, resolver: dns.Resolver) -> PodFile:
     """Make the pod's resolv.conf say that. Raises OSError."""
-    return PodFile(_write(pods_dir, uid, RESOLV_CONF_NAME, dns.render_resolv_conf(resolver)), ETC_RESOLV_CONF)
+    resolv_conf = pod_directory(pods_dir, uid) / RESOLV_CONF_NAME
+    make_private(resolv_conf.parent)
+    _overwrite(resolv_conf, dns.render_resolv_conf(resolver).encode())
+    return PodFile(resolv_conf, ETC_RESOLV_CONF)
 
 
 def refresh_hosts(pods_dir: str, uid: str, text: str) -> bool:
@@ -96,13 +113,8 @@ def refresh_hosts(pods_dir: str, uid: str, text: str) -> bool:
 
     Raises OSError.
     """
-    directory = pod_directory(pods_dir, uid)
-    try:
-        with regular_file(directory, directory / (HOSTS_NAME + _LAST_SUFFIX)) as fd:
-            last = os.read(fd, os.fstat(fd).st_size + 1)
-    except FileNotFoundError:
-        return False
-    if last == text.encode():
+    hosts = pod_directory(pods_dir, uid) / HOSTS_NAME
+    if not os.path.lexists(hosts) or os.path.lexists(_name_by_text(hosts, text)):
         return False
     write_hosts(pods_dir, uid, text)
     return True
@@ -114,12 +126,8 @@ def mounted_files(container: Container, files: Iterable[PodFile]) -> tuple[OciMo
     return tuple(file.bind() for file in files if file.destination not in own)
 
 
-def _write(pods_dir: str, uid: str, name: str, text: str) -> Path:
-    directory = pod_directory(pods_dir, uid)
-    make_private(directory)
-    _overwrite(directory / name, text.encode())
-    _overwrite(directory / (name + _LAST_SUFFIX), text.encode())
-    return directory / name
+def _name_by_text(hosts: Path, text: str) -> Path:
+    return hosts.with_name(_BY_TEXT + hashlib.sha256(text.encode()).hexdigest())
 
 
 def _overwrite(file: Path, content: bytes) -> None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import contextlib
 import itertools
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
@@ -118,9 +118,14 @@ def has_our_root(pid: int) -> bool:
         return False
 
 
+def monitor_options(words: Sequence[str]) -> Mapping[str, str]:
+    """Every word of a monitor's command line, and the one behind it: of an option its value."""
+    return dict(itertools.pairwise(words))
+
+
 def monitor_option(words: Sequence[str], name: str) -> str:
     """The word behind that option on a monitor's command line; empty when it is not there."""
-    return dict(itertools.pairwise(words)).get(name, "")
+    return monitor_options(words).get(name, "")
 
 
 def variable(pid: int, name: str) -> str:
@@ -272,6 +277,8 @@ def read_once(pid: int, name: str, max_bytes: int) -> bytes:
 
 def _read(pid: int, name: str) -> str:
     """A file /proc/PID/NAME of any length; empty for a process that is not there."""
-    with contextlib.suppress(FileNotFoundError, ProcessLookupError), open(f"{PROC}/{pid}/{name}", "rb") as file:
-        return file.read().decode(errors="surrogateescape")
-    return ""
+    try:
+        with open(f"{PROC}/{pid}/{name}", "rb", buffering=0) as file:
+            return file.read().decode(errors="surrogateescape")
+    except (FileNotFoundError, ProcessLookupError):
+        return ""

@@ -11,10 +11,9 @@ while another worker waits does not take it again.
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import heapq
 import itertools
-from collections.abc import AsyncIterator
+from contextlib import AbstractAsyncContextManager
 from typing import Final, Protocol
 
 from ipc.host.clock import monotonic
@@ -35,6 +34,8 @@ class Slots(Protocol):
     def acquire(self) -> bool: ...
 
     def release(self) -> None: ...
+
+    def holds_all(self) -> bool: ...
 
     def set_waiting(self, waiting: bool) -> None: ...
 
@@ -64,6 +65,9 @@ class OwnSlots:
     def release(self) -> None:
         self._free += 1
 
+    def holds_all(self) -> bool:
+        return not self._free
+
     def set_waiting(self, waiting: bool) -> None:
         """Nobody is interested."""
 
@@ -80,6 +84,20 @@ class OwnSlots:
         """Nothing is open."""
 
 
+class _Permit(AbstractAsyncContextManager[None]):
+    """One permit, held within a block."""
+
+    def __init__(self, limiter: MutationLimiter, order: int) -> None:
+        self._limiter = limiter
+        self._order = order
+
+    async def __aenter__(self) -> None:
+        await self._limiter.take(self._order)
+
+    async def __aexit__(self, *_: object) -> None:
+        self._limiter.give()
+
+
 class MutationLimiter:
     """A semaphore with an order. Belongs to one event loop."""
 
@@ -88,17 +106,14 @@ class MutationLimiter:
         self._waiting: list[tuple[int, int, asyncio.Future[None]]] = []
         self._arrivals = itertools.count()
         self._listening = False
+        self._is_waiting = False
+        """A call of this worker waits for a slot of the node's, which the others know."""
         self._poll: asyncio.TimerHandle | None = None
-        """Timer while a call of this worker waits for a slot of the node's."""
+        """Timer meanwhile, unless all slots are this worker's."""
 
-    @contextlib.asynccontextmanager
-    async def permit(self, order: int) -> AsyncIterator[None]:
+    def permit(self, order: int) -> AbstractAsyncContextManager[None]:
         """Hold a permit; the lowest ``order`` gets the next that is free, of equals the one that came first."""
-        await self._take(order)
-        try:
-            yield
-        finally:
-            self._give()
+        return _Permit(self, order)
 
     def close(self) -> None:
         """Give everything back and wait for nothing any more."""
@@ -108,7 +123,8 @@ class MutationLimiter:
             self._listening = False
         self._slots.close()
 
-    async def _take(self, order: int) -> None:
+    async def take(self, order: int) -> None:
+        """Wait for a permit, as `permit` does; `give` it back."""
         if not self._waiting and not self._slots.others_wait() and self._slots.acquire():
             return
         given: asyncio.Future[None] = asyncio.get_running_loop().create_future()
@@ -120,25 +136,30 @@ class MutationLimiter:
                 await given
         except asyncio.CancelledError:
             if not given.cancelled():
-                self._give()  # it was ours already
+                self.give()  # it was ours already
             raise
         finally:
             _WAIT.observe(monotonic() - began)
 
-    def _give(self) -> None:
-        """To the next of this worker, unless another worker waits."""
+    def give(self) -> None:
+        """Give a permit to the next of this worker, unless another worker waits."""
         waiter = None if self._slots.others_wait() else self._next()
         if waiter is not None:
             waiter.set_result(None)
         else:
             self._slots.release()
-        if self._poll is not None and not self._has_waiters():
+        if not self._is_waiting:
+            return
+        if not self._has_waiters():
             self._stop_waiting()
+        elif waiter is None:  # another worker has that one from now on
+            self._poll_later()
 
     def _wait(self) -> None:
         """Somebody here waits. What became free before the others could know that is taken now."""
-        if self._poll is not None or self._slots.wakeup < 0:
+        if self._is_waiting or self._slots.wakeup < 0:
             return
+        self._is_waiting = True
         self._slots.set_waiting(True)
         self._listen()
         if self._slots.others_wait():
@@ -156,14 +177,18 @@ class MutationLimiter:
             self._stop_waiting()
 
     def _poll_later(self) -> None:
-        if self._poll is not None:
-            self._poll.cancel()
-        self._poll = asyncio.get_running_loop().call_later(POLL_S, self._serve)
+        self._stop_polling()
+        if not self._slots.holds_all():
+            self._poll = asyncio.get_running_loop().call_later(POLL_S, self._serve)
 
-    def _stop_waiting(self) -> None:
+    def _stop_polling(self) -> None:
         if self._poll is not None:
             self._poll.cancel()
             self._poll = None
+
+    def _stop_waiting(self) -> None:
+        self._stop_polling()
+        self._is_waiting = False
         self._slots.set_waiting(False)
 
     def _listen(self) -> None:

@@ -28,15 +28,18 @@ class _Traced:
         """The verb, made into one that is told about; asked for once."""
         verb = getattr(self._runtime, name)
         if inspect.iscoroutinefunction(verb):
-            verb = _told(name, verb)
-            if operation := metrics.RUNTIME_OPERATIONS.get(name):
-                verb = _counted(operation, verb)
+            operation = metrics.RUNTIME_OPERATIONS.get(name)
+            verb = _counted(name, operation, verb) if operation else _told(name, verb)
         setattr(self, name, verb)
         return verb
 
 
+def _words(name: str) -> str:
+    return f"Podman: {name.replace('_', ' ')}"
+
+
 def _told(name: str, verb: Verb) -> Verb:
-    words = f"Podman: {name.replace('_', ' ')}"
+    words = _words(name)
 
     async def call(*args: Any, **kwargs: Any) -> Any:
         with TRACER.span(words):
@@ -45,8 +48,9 @@ def _told(name: str, verb: Verb) -> Verb:
     return call
 
 
-def _counted(operation: str, verb: Verb) -> Verb:
-    """recordOperation and recordError (pkg/kubelet/kuberuntime/instrumented_services.go)."""
+def _counted(name: str, operation: str, verb: Verb) -> Verb:
+    """`_told`, and counted: recordOperation and recordError (pkg/kubelet/kuberuntime/instrumented_services.go)."""
+    words = _words(name)
     calls = METERS.counter(metrics.RUNTIME_OPERATIONS_TOTAL, operation)
     errors = METERS.counter(metrics.RUNTIME_OPERATIONS_ERRORS, operation)
     durations = METERS.histogram(metrics.RUNTIME_OPERATIONS_DURATION, operation)
@@ -55,7 +59,8 @@ def _counted(operation: str, verb: Verb) -> Verb:
         began = monotonic()
         calls.inc()
         try:
-            return await verb(*args, **kwargs)
+            with TRACER.span(words):
+                return await verb(*args, **kwargs)
         except RuntimeCallError as error:
             if error.kind is not ErrorKind.NOT_FOUND:
                 errors.inc()

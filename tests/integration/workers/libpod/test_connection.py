@@ -114,8 +114,11 @@ def pool_of(directory: Path) -> Iterator[ConnectionPool]:
 
 
 async def ask(pool: ConnectionPool, request: bytes = REQUEST, max_bytes: int = MAX_BYTES) -> tuple[int, bytes]:
-    async with pool.exchange(request) as connection:
+    connection = await pool.begin(request)
+    try:
         return await connection.head(), await connection.body(max_bytes)
+    finally:
+        pool.end(connection)
 
 
 WHOLE = {

@@ -238,7 +238,7 @@ def test_a_containers_file_is_empty_and_its_own(tmp_path: Path) -> None:
             assert specs[-1]["mounts"][-1]["source"] == str(file)
             file.write_text("last words")
             host.podman.exit(host.running()["main"], 1)
-        assert len(list(file.parent.iterdir())) == 2
+        assert len(list(file.parent.glob("*.termination-log"))) == 2
         newest = (await host.observe(UID)).newest("main")
         assert newest is not None
         assert (newest.state, newest.message) == (ContainerState.EXITED, "last words")
@@ -299,15 +299,14 @@ def test_without_a_path_there_is_no_file(tmp_path: Path) -> None:
         specs = specs_made(host)
         await host.start(pod(container("main", termination_message_path="")), "main")
         assert [mount["destination"] for mount in specs[0]["mounts"]] == ["/etc/hosts"]
-        assert not (host.pods_dir / UID / "containers").exists()
+        assert not list((host.pods_dir / UID).glob("*.termination-log"))
 
     on_host(tmp_path, scenario)
 
 
 def test_a_file_that_cannot_be_made_stops_this_container_only(tmp_path: Path) -> None:
     async def scenario(host: FakeHost) -> None:
-        (host.pods_dir / UID).mkdir(parents=True)
-        (host.pods_dir / UID / "containers").write_text("in the way")
+        (host.pods_dir / UID / "a.0.termination-log").mkdir(parents=True)
         started, done = await host.start(pod(container("a", termination_message_path="/x"), "b"), "a")
         assert not started
         (failed,) = [r for r in done.results if r.error]

@@ -15,8 +15,8 @@ from workers.logs.gc import TIMESTAMP_SLACK_S, Collected, collect
 def test_what_is_left_of_a_pod_goes(logs: Path, pods: Path) -> None:
     gone, stays = log_directory(logs), log_directory(logs, OTHER)
     of_gone, of_other = pods / UID, made(pods / OTHER)
-    made(of_gone / "containers" / "main")
-    (of_gone / "containers" / "main" / "0.termination-log").write_text("bye")
+    made(of_gone)
+    (of_gone / "main.0.termination-log").write_text("bye")
     assert look(logs, pods, OTHER) == Collected(removed=(str(gone), str(of_gone)), failures=())
     assert [entry for root in (logs, pods) for entry in root.iterdir()] == [stays, of_other]
 

@@ -69,7 +69,7 @@ def entry(line: str, tag: str = "F") -> str:
 
 
 def test_any_user_may_write_the_file_and_nobody_else_look_for_it(file: Path, tmp_path: Path) -> None:
-    assert file == tmp_path / UID / "containers" / "main" / "3.termination-log"
+    assert file == tmp_path / UID / "main.3.termination-log"
     assert stat.S_IMODE(file.stat().st_mode) == 0o666
     assert stat.S_IMODE(file.parent.stat().st_mode) == 0o700
 
@@ -85,9 +85,15 @@ def test_a_container_made_anew_finds_it_empty(file: Path, tmp_path: Path) -> Non
 def test_the_files_of_two_attempts_stay(file: Path, tmp_path: Path) -> None:
     for attempt in (4, 5):
         make_termination_log(termination_log(str(tmp_path), UID, "main", attempt), attempt)
-    (file.parent / "notes").touch()
+    for kept in ("notes", "other.3.termination-log"):
+        (file.parent / kept).touch()
     make_termination_log(termination_log(str(tmp_path), UID, "main", 6), 6)
-    assert {entry.name for entry in file.parent.iterdir()} == {"5.termination-log", "6.termination-log", "notes"}
+    assert {entry.name for entry in file.parent.iterdir()} == {
+        "main.5.termination-log",
+        "main.6.termination-log",
+        "notes",
+        "other.3.termination-log",
+    }
 
 
 def test_a_link_in_its_place_is_not_followed(file: Path, tmp_path: Path) -> None:
@@ -151,18 +157,18 @@ def test_a_pipe_holds_nobody_up(file: Path, tmp_path: Path) -> None:
     assert message(tmp_path) == ""
 
 
-def test_a_directory_of_the_containers_own_leads_nowhere(tmp_path: Path) -> None:
+def test_a_directory_of_somebody_elses_leads_nowhere(tmp_path: Path) -> None:
     outside = tmp_path / "outside"
     outside.mkdir()
-    (outside / "3.termination-log").write_text("secret")
-    (tmp_path / "pods" / UID / "containers").mkdir(parents=True)
-    (tmp_path / "pods" / UID / "containers" / "main").symlink_to(outside)
+    (outside / "main.3.termination-log").write_text("secret")
+    (tmp_path / "pods").mkdir()
+    (tmp_path / "pods" / UID).symlink_to(outside)
     assert read_termination_message(ended(tmp_path), str(tmp_path / "pods"), str(tmp_path)) == ""
 
 
 @pytest.mark.parametrize("name", ["..", "a/../../..", "a\0b", "n" * 300])
 def test_spoiled_labels_lead_nowhere(tmp_path: Path, name: str) -> None:
-    (tmp_path / "3.termination-log").write_text("secret")
+    (tmp_path / ".3.termination-log").write_text("secret")
     found = ended(tmp_path)
     for key in (labels.CONTAINER_NAME, labels.POD_UID):
         spoiled = msgspec.structs.replace(found, labels={**found.labels, key: name})

@@ -49,6 +49,8 @@ def test_what_a_container_wrote_stays_until_something_else_is_wanted(tmp_path: P
     assert file.read_text() == "one\nown\n"
     assert refresh_hosts(str(tmp_path), "u1", "two\n")
     assert file.read_text() == "two\n"
+    assert refresh_hosts(str(tmp_path), "u1", "one\n"), "what was written before the last does not count"
+    assert file.read_text() == "one\n"
 
 
 def test_a_link_is_not_followed(tmp_path: Path) -> None:

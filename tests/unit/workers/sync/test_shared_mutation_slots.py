@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 
 import pytest
 
-from ipc.shm.mutation_slots import MutationSlots
+from ipc.shm.mutation_slots import POLL_S, MutationSlots, SlotMember
 from workers.sync.mutation_limiter import MutationLimiter
 
 pytestmark = pytest.mark.timeout(30)
@@ -53,6 +53,34 @@ async def test_one_busy_worker_has_all_slots(node: Callable[[], MutationLimiter]
     await asyncio.gather(*(work.do(busy, "a", n) for n in range(10)))
     assert work.most == SLOTS
     assert [order for _, order in work.done] == sorted(order for _, order in work.done)
+
+
+async def test_a_worker_that_has_all_slots_looks_for_none(
+    node: Callable[[], MutationLimiter], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    looks, acquire = list[bool](), SlotMember.acquire
+
+    def look(member: SlotMember) -> bool:
+        looks.append(acquire(member))
+        return looks[-1]
+
+    busy, other, release = node(), node(), asyncio.Event()
+    work = Work()
+
+    async def hold() -> None:
+        await release.wait()
+
+    holders = [asyncio.create_task(work.do(busy, "a", n, hold)) for n in range(SLOTS)]
+    waiter = asyncio.create_task(work.do(busy, "a", SLOTS))
+    await asyncio.sleep(0)
+    monkeypatch.setattr(SlotMember, "acquire", look)
+    await asyncio.sleep(3 * POLL_S)
+    assert not looks
+    async with asyncio.timeout(10):
+        late = asyncio.create_task(work.do(other, "b", 0))
+        await asyncio.sleep(0)
+        release.set()
+        await asyncio.gather(*holders, waiter, late)
 
 
 async def test_several_busy_workers_keep_the_limit_and_take_turns(node: Callable[[], MutationLimiter]) -> None:
