@@ -23,7 +23,16 @@ def write_atomically(path: Path, data: bytes, *, durable: bool = True, mode: int
     """Replace ``path`` by a private file with ``data``: temporary file, fsync, rename, fsync of the directory.
 
     Without ``durable`` there is no fsync, for callers that must not wait for the disk: after a power cut the file may
-    be the old one, the new one or empty.
+    be the old one, the new one or empty. Raises OSError.
+    """
+    replace_file(path, data, durable=durable, mode=mode)
+    if durable:
+        sync_directory(path.parent)
+
+
+def replace_file(path: Path, data: bytes, *, durable: bool = True, mode: int = PRIVATE_FILE_MODE) -> None:
+    """As `write_atomically`, but a power cut may leave the file as it was until `sync_directory`, which is one for all
+    files that are written at once.
 
     The temporary name begins with a dot, so that no manifest reader takes it for a manifest. There is one writer per
     path; what an earlier one left behind when it was killed is overwritten. Raises OSError.
@@ -36,8 +45,6 @@ def write_atomically(path: Path, data: bytes, *, durable: bool = True, mode: int
         with contextlib.suppress(OSError):
             temporary.unlink()
         raise
-    if durable:
-        sync_directory(path.parent)
 
 
 def read_bounded(path: Path, max_bytes: int) -> bytes:
