@@ -37,13 +37,14 @@ def replace_file(path: Path, data: bytes, *, durable: bool = True, mode: int = P
     The temporary name begins with a dot, so that no manifest reader takes it for a manifest. There is one writer per
     path; what an earlier one left behind when it was killed is overwritten. Raises OSError.
     """
-    temporary = path.with_name(f".{path.name}.tmp")
+    directory, name = os.path.split(path)
+    temporary = os.path.join(directory, f".{name}.tmp")
     try:
         _write(temporary, data, durable, mode)
-        temporary.replace(path)
+        os.replace(temporary, path)
     except BaseException:
         with contextlib.suppress(OSError):
-            temporary.unlink()
+            os.unlink(temporary)
         raise
 
 
@@ -88,7 +89,7 @@ def sync_directory(directory: Path) -> None:
         os.close(descriptor)
 
 
-def _write(path: Path, data: bytes, durable: bool, mode: int) -> None:
+def _write(path: str, data: bytes, durable: bool, mode: int) -> None:
     flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC | os.O_NOFOLLOW
     with os.fdopen(os.open(path, flags, mode), "wb") as file:
         os.fchmod(file.fileno(), mode)

@@ -282,7 +282,7 @@ class AppliedStore:
             found = DecodedFile(pods=(ManifestPod(pod=item.pod, file=path.name, document=1),))
         else:
             found = DecodedFile(objects=(ManifestObject(object=item.object, file=path.name, document=1),))
-        reader.remember(path.name, found)
+        reader.remember(path, found)
 
     def _sync(self, items: Iterable[Item]) -> None:
         """Make the stored objects survive a power cut. Raises OSError."""

@@ -114,9 +114,9 @@ class ManifestReader:
             skipped=listing.skipped,
         )
 
-    def remember(self, name: str, decoded: DecodedFile) -> None:
+    def remember(self, path: Path, decoded: DecodedFile) -> None:
         """What a reading of a file that was just written would find. Raises OSError."""
-        self._decoded[name] = (_signature((self.path / name).stat()), decoded)
+        self._decoded[path.name] = (_signature(path.stat()), decoded)
 
     def _read_file(self, listing: Listing, name: str) -> DecodedFile:
         found = listing.files[name]
