@@ -111,6 +111,7 @@ from supervisor.tracing import trace_sent, traced_event
 
 log = logging.getLogger(__name__)
 _LOOP_LOG = logging.getLogger("supervisor.syncloop")
+_LEVELS = {name.lower(): level for name, level in logging.getLevelNamesMapping().items()}
 
 SYNC_TICK_S = 1.0
 """pkg/kubelet/kubelet.go, syncLoop."""
@@ -448,6 +449,5 @@ class Master:
 
 def _write(line: Log) -> None:
     """A line of the sync loop's."""
-    level = logging.getLevelNamesMapping()[line.level.upper()]
     extra = line_about(line.subject, duration_s=line.duration_s, slot=line.slot)
-    _LOOP_LOG.log(level, "%s", line.text, extra=extra)
+    _LOOP_LOG.log(_LEVELS[line.level], "%s", line.text, extra=extra)

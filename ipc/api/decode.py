@@ -1,6 +1,7 @@
 """From parsed YAML or JSON to a Pod or another object, and back. Every finding is reported, each with its path."""
 
 import binascii
+import contextlib
 import math
 import re
 from collections.abc import Iterable, Mapping
@@ -22,6 +23,8 @@ MAX_VALUES: Final = 100_000
 """Most values in one object. YAML aliases make a small file arbitrarily large; a real pod has some hundred values."""
 MAX_FREE_FORM_DEPTH: Final = 32
 """Deepest nesting, in levels, where the API allows any JSON (`fieldsV1`)."""
+
+_INT_BITS: Final = 64
 
 _JSON_TYPE_NAMES: Final[Mapping[str, str]] = {
     "str": "string",
@@ -142,6 +145,9 @@ def _decode(
 
 def _converted(obj: Mapping[object, object], struct: type[_S], *, drops_unknown: bool) -> _S:
     """Raises FieldErrors."""
+    if struct is Pod and _is_plain(obj):
+        with contextlib.suppress(msgspec.ValidationError):  # the walk has the words for what is wrong
+            return msgspec.convert(obj, struct)
     walk = _Walk(drops_unknown=drops_unknown)
     value = walk.run(obj, struct)
     if walk.errors:
@@ -151,6 +157,36 @@ def _converted(obj: Mapping[object, object], struct: type[_S], *, drops_unknown:
         return msgspec.convert(value, struct)
     except msgspec.ValidationError as error:
         raise FieldErrors([FieldError("", str(error))]) from error
+
+
+def _is_plain(obj: object) -> bool:
+    """Whether the data holds nothing that a conversion takes and the walk changes or refuses: nulls, texts that are no
+    Unicode, numbers that JSON cannot say or that are too large, too many values or levels."""
+    level, count = [obj], 0
+    for _ in range(MAX_FREE_FORM_DEPTH):
+        below: list[object] = []
+        for value in level:
+            if isinstance(value, dict):
+                below += value
+                below += value.values()
+            elif isinstance(value, list):
+                below += value
+            elif not _is_plain_leaf(value):
+                return False
+            if count + len(below) > MAX_VALUES:  # looked at for each value: an alias may be of many
+                return False
+        if not below:
+            return True
+        level, count = below, count + len(below)
+    return False
+
+
+def _is_plain_leaf(value: object) -> bool:
+    if isinstance(value, str):
+        return value.isascii() or _is_utf8(value)
+    if isinstance(value, int):
+        return value.bit_length() < _INT_BITS
+    return isinstance(value, float) and math.isfinite(value)
 
 
 def encode_pod(pod: Pod) -> bytes:

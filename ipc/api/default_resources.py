@@ -78,6 +78,8 @@ def _with_requests(pod: ResourceRequirements, aggregate: _Amounts) -> ResourceRe
 
 def _aggregate(spec: PodSpec, amounts_of: Callable[[Container], ResourceList]) -> _Amounts:
     """Amounts that the containers need together: the regular ones and sidecars at once, or the largest init step."""
+    if not any(map(amounts_of, (*spec.containers, *spec.init_containers))):
+        return {}
     total: _Amounts = {}
     for container in spec.containers:
         total = _sum(total, _parsed(amounts_of(container)))

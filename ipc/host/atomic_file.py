@@ -23,21 +23,29 @@ def write_atomically(path: Path, data: bytes, *, durable: bool = True, mode: int
     """Replace ``path`` by a private file with ``data``: temporary file, fsync, rename, fsync of the directory.
 
     Without ``durable`` there is no fsync, for callers that must not wait for the disk: after a power cut the file may
-    be the old one, the new one or empty.
+    be the old one, the new one or empty. Raises OSError.
+    """
+    replace_file(path, data, durable=durable, mode=mode)
+    if durable:
+        sync_directory(path.parent)
+
+
+def replace_file(path: Path, data: bytes, *, durable: bool = True, mode: int = PRIVATE_FILE_MODE) -> None:
+    """As `write_atomically`, but a power cut may leave the file as it was until `sync_directory`, which is one for all
+    files that are written at once.
 
     The temporary name begins with a dot, so that no manifest reader takes it for a manifest. There is one writer per
     path; what an earlier one left behind when it was killed is overwritten. Raises OSError.
     """
-    temporary = path.with_name(f".{path.name}.tmp")
+    directory, name = os.path.split(path)
+    temporary = os.path.join(directory, f".{name}.tmp")
     try:
         _write(temporary, data, durable, mode)
-        temporary.replace(path)
+        os.replace(temporary, path)
     except BaseException:
         with contextlib.suppress(OSError):
-            temporary.unlink()
+            os.unlink(temporary)
         raise
-    if durable:
-        sync_directory(path.parent)
 
 
 def read_bounded(path: Path, max_bytes: int) -> bytes:
@@ -81,7 +89,7 @@ def sync_directory(directory: Path) -> None:
         os.close(descriptor)
 
 
-def _write(path: Path, data: bytes, durable: bool, mode: int) -> None:
+def _write(path: str, data: bytes, durable: bool, mode: int) -> None:
     flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC | os.O_NOFOLLOW
     with os.fdopen(os.open(path, flags, mode), "wb") as file:
         os.fchmod(file.fileno(), mode)

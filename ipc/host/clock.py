@@ -92,7 +92,7 @@ def rfc3339_micro(wall: float) -> str:
     Raises ValueError outside the years 1 to 9999.
     """
     seconds, micros = divmod(round(_finite(wall) * 1_000_000), 1_000_000)
-    return _utc(seconds).replace(microsecond=micros).isoformat(timespec="microseconds").replace("+00:00", "Z")
+    return f"{_printed(seconds)[:-1]}.{micros:06}Z"
 
 
 @lru_cache(maxsize=64)  # events that are restored come in the order of their dates, many of a second

@@ -35,6 +35,7 @@ def set_up(target: LogTarget, process: str, environ: Mapping[str, str] = os.envi
     """
     if target.format not in FORMATS or target.destination not in DESTINATIONS:
         raise ValueError(f"log {target} must be of {tuple(FORMATS)} and {DESTINATIONS}")
+    logging.logThreads = logging.logProcesses = logging.logMultiprocessing = False  # no line has them
     stream: logging.Handler = logging.StreamHandler(sys.stderr)
     stream.setFormatter(EntryFormatter(process, FORMATS[target.format]))
     root = logging.getLogger()

@@ -44,6 +44,8 @@ _NOT_IN_A_TEXT: Final = re.compile(r"[^ -~\n\t\u00a0\u1680\u2000-\u200a\u202f\u2
 
 
 def _safe(pattern: re.Pattern[str], text: str, max_bytes: int | None) -> str:
+    if text.isascii() and text.isprintable() and (max_bytes is None or len(text) <= max_bytes):
+        return text  # as nearly all are
     made = pattern.sub(_shown, text if max_bytes is None else text[:max_bytes])
     return made if max_bytes is None else clipped(made, max_bytes)
 

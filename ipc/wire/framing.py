@@ -77,16 +77,24 @@ class FrameDecoder:
         Raises FrameError on a length of zero or over the maximum, and from then on always.
         """
         self._refuse_if_broken()
-        self._buffer += data
+        if self._buffer:
+            self._buffer += data
+            data = self._buffer
         frames: list[bytes] = []
-        position = 0
-        while (length := self._length_at(position, frames)) is not None:
+        position, end = 0, len(data)
+        while end - position >= HEADER_BYTES:
+            (length,) = _HEADER.unpack_from(data, position)
+            if not 0 < length <= self._max_frame_bytes:
+                raise self._break(f"frame length {length} is not within 1..{self._max_frame_bytes} bytes", frames)
             start = position + HEADER_BYTES
-            if len(self._buffer) - start < length:
+            if end - start < length:
                 break
-            frames.append(bytes(self._buffer[start : start + length]))
+            frames.append(bytes(data[start : start + length]))
             position = start + length
-        del self._buffer[:position]
+        if data is self._buffer:
+            del self._buffer[:position]
+        else:
+            self._buffer += data[position:]
         return frames
 
     def eof(self) -> None:
@@ -94,14 +102,6 @@ class FrameDecoder:
         self._refuse_if_broken()
         if self._buffer:
             raise self._break(f"stream ended inside a frame, after {len(self._buffer)} bytes of it")
-
-    def _length_at(self, position: int, frames: list[bytes]) -> int | None:
-        if len(self._buffer) - position < HEADER_BYTES:
-            return None
-        length: int = _HEADER.unpack_from(self._buffer, position)[0]
-        if not 0 < length <= self._max_frame_bytes:
-            raise self._break(f"frame length {length} is not within 1..{self._max_frame_bytes} bytes", frames)
-        return length
 
     def _break(self, reason: str, frames: list[bytes] | None = None) -> FrameError:
         self._broken = reason

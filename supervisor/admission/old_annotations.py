@@ -32,10 +32,13 @@ _DEAD: Final = (
         'non-functional in v1.16+; use the "priorityClassName" field instead',
     ),
 )
+_PREFIXES: Final = tuple(dead.prefix for dead in _DEAD)
 
 
 def dead_annotations(pod: Pod) -> Iterator[str]:
     """One warning for each kind of them that the pod has, with the first such annotation."""
+    if not any(key.startswith(_PREFIXES) for key in pod.metadata.annotations):
+        return
     for dead in _DEAD:
         found = [key for key in pod.metadata.annotations if dead.matches(key)]
         if found:

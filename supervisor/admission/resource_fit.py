@@ -51,8 +51,8 @@ class Shortage(msgspec.Struct, frozen=True):
 def shortages(pod: Pod, others: NodeUsage, node: NodeResources, max_pods: int) -> Iterator[Shortage]:
     """All resources for which the pod has no room beside the others (noderesources.Fits): places first."""
     wanted, capacity = {PODS: 1}, {PODS: max_pods}
-    if room := allocatable(node):
-        wanted, capacity = {**wanted, **pod_requests(pod)}, {**capacity, **room}
+    if (requests := pod_requests(pod)) and (room := allocatable(node)):
+        wanted, capacity = {**wanted, **requests}, {**capacity, **room}
     for resource, asked in wanted.items():
         used, limit = len(others) if resource == PODS else others.requested(resource), capacity.get(resource, 0)
         if used + asked > limit:

@@ -80,7 +80,9 @@ class PodTexts:
         if state is None:
             return None
         # An orphan's manifest is gone, and with it which Secrets it had; nothing of it is probed, started or reported.
-        return self._objects.values_known(state.pod.metadata.namespace, state.all_references) if state.pod else ()
+        if state.pod is None or not state.all_references:
+            return ()
+        return self._objects.values_known(state.pod.metadata.namespace, state.all_references)
 
 
 def _text(text: str, known: Known) -> str:
@@ -88,7 +90,8 @@ def _text(text: str, known: Known) -> str:
 
 
 def _with_message(report: EventReport | ObservationFailed, known: Known) -> EventReport | ObservationFailed:
-    return msgspec.structs.replace(report, message=_text(report.message, known))
+    message = _text(report.message, known)
+    return report if message == report.message else msgspec.structs.replace(report, message=message)
 
 
 def _has_texts(done: SyncDone) -> bool:

@@ -20,10 +20,9 @@ Different on purpose:
 
 from __future__ import annotations
 
-import hashlib
 import itertools
 from collections import OrderedDict
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import Final, NamedTuple, TypeVar
 
 import msgspec
@@ -33,6 +32,7 @@ from ipc.api.v1.event import Event, EventSource
 from ipc.api.v1.meta import ObjectMeta, ObjectReference
 from ipc.host.clock import parse_rfc3339, rfc3339
 from ipc.messages.base import EventReport
+from ipc.messages.event_reasons import EventType
 from ipc.metrics import rootlet as metrics
 from ipc.shm.metric_cells import METERS
 from ipc.text.safe_text import MAX_EVENT_BYTES, safe_text
@@ -50,6 +50,7 @@ COMBINED: Final = "(combined from similar events): "
 MAX_EVENTS_PER_OBJECT: Final = 100
 """Most events of one object. A pod of ten containers has some forty when it starts."""
 
+_RECORDED: Final = {type: METERS.counter(metrics.EVENTS, type) for type in EventType}
 T = TypeVar("T")
 
 
@@ -118,12 +119,12 @@ class EventRecorder:
     def record(self, report: EventReport, wall: float, first_seen: str = "") -> tuple[Event, list[str]]:
         """The new state of its event, and the names of events that had to go. ``first_seen``: annotation CONFIG_SEEN of
         the pod, which the event has then, too; empty for what is no pod, and for one whose manifest is not known."""
-        METERS.counter(metrics.EVENTS, report.type).inc()
+        _RECORDED[report.type].inc()
         seen_at = report.wall or wall
         message = safe_text(report.message, MAX_EVENT_BYTES)
         key = self._correlate(_key_of_report(report, message, first_seen), seen_at)
         text = f"{COMBINED}{message}" if key.message == COMBINED else message
-        event = self._counted(key, report, text, rfc3339(seen_at))
+        event = self._counted(key, report, text, seen_at)
         self._sequence += 1
         self._put(key, _Entry(event, seen_at, self._sequence))
         return event, self._shrink(key.object) + self.expire(wall)
@@ -156,7 +157,12 @@ class EventRecorder:
 
     def events(self) -> tuple[Event, ...]:
         """Longest unseen first."""
-        return tuple(entry.event for entry in self._events.values())
+        return tuple(self.snapshot())
+
+    def snapshot(self) -> Iterator[Event]:
+        """The events as they are at this moment, for any thread to go through; few ever do."""
+        entries = tuple(self._events.values())
+        return (entry.event for entry in entries)
 
     def changed_after(self, sequence: int) -> tuple[Event, ...]:
         """Events that were recorded after that point, each as it is now, longest unseen first."""
@@ -193,15 +199,15 @@ class EventRecorder:
             self._similar.popitem(last=False)
         return key if own else _Key(key.group, message=COMBINED)
 
-    def _counted(self, key: _Key, report: EventReport, message: str, at: str) -> Event:
-        old = self._events.get(key)
+    def _counted(self, key: _Key, report: EventReport, message: str, seen_at: float) -> Event:
+        at, old = rfc3339(seen_at), self._events.get(key)
         if old is None:
-            return self._new(key, report, message, at)
+            suffix = f"{round(seen_at * 1e9) + self._sequence:x}"  # upstream's, and events of one moment are several
+            return self._new(key, report, message, at, suffix)
         return msgspec.structs.replace(old.event, count=old.event.count + 1, last_timestamp=at, message=message)
 
-    def _new(self, key: _Key, report: EventReport, message: str, at: str) -> Event:
+    def _new(self, key: _Key, report: EventReport, message: str, at: str, suffix: str) -> Event:
         group = key.group
-        suffix = hashlib.sha256(repr((key, at, self._sequence)).encode()).hexdigest()[:16]
         return Event(
             metadata=ObjectMeta(
                 name=f"{group.name}.{suffix}",

@@ -22,13 +22,14 @@ from ipc.api.errors import FieldErrors
 from ipc.api.support.warnings import field_warnings
 from ipc.api.v1.config_objects import Secret
 from ipc.api.v1.pod import Pod
-from ipc.host.atomic_file import remove_durably, write_atomically
+from ipc.host.atomic_file import remove_durably, replace_file, sync_directory, write_atomically
 from ipc.host.memory_directory import NotMemory, make_memory_directory
 from ipc.host.private_directories import make_private
 from ipc.messages.api_server import ApplyVerb
 from ipc.patching.values import PatchError
 from ipc.podobjects.config_objects import ConfigObject, ObjectKey, ObjectKind
 from supervisor.protocol.manifests import (
+    DecodedFile,
     ManifestError,
     ManifestErrorKind,
     ManifestObject,
@@ -166,8 +167,11 @@ class AppliedStore:
             errors = (_refused(file, f"more than {MAX_APPLIED_OBJECTS} applied objects"),)
         if errors:
             return ApplyResult(errors=errors)
+        lines = tuple(self._store(item, present.get(item.key), stated[item.key], options) for item in items)
+        if not options.dry_run:
+            self._sync(items)
         return ApplyResult(
-            lines=tuple(self._store(item, present.get(item.key), stated[item.key], options) for item in items),
+            lines=lines,
             warnings=tuple(warning for item in items for warning in self._warnings(item.value)),
             values=tuple(item.value for item in items),
         )
@@ -188,7 +192,8 @@ class AppliedStore:
         if not _same(value, present.value) and not dry_run:
             if not self._last_path(key).exists():
                 self._keep_last(key, present.value)
-            write_atomically(self._path(key), msgspec.json.encode(value))
+            self._write(item)
+            self._sync((item,))
         outcome = "unchanged" if _same(value, present.value) else "patched"
         return ApplyResult(lines=(f"{_name(item)} {outcome}",), warnings=self._warnings(value), values=(value,))
 
@@ -262,16 +267,34 @@ class AppliedStore:
             elif options.verb == "replace":
                 self._last_path(item.key).unlink(missing_ok=True)
         if not is_same and not options.dry_run:
-            write_atomically(self._path(item.key), msgspec.json.encode(item.value))
+            self._write(item)
         if options.verb == "replace":
             outcome = "replaced"
         else:
             outcome = "unchanged" if is_same else "created" if present is None else "configured"
         return f"{_name(item)} {outcome}{' (server dry run)' if options.dry_run else ''}"
 
+    def _write(self, item: Item) -> None:
+        """Store the object, and what a reading of its file would find; `_sync` makes it durable. Raises OSError."""
+        path, reader = self._path(item.key), self._reader_of(item.key)
+        replace_file(path, msgspec.json.encode(item.value))
+        if isinstance(item, ManifestPod):
+            found = DecodedFile(pods=(ManifestPod(pod=item.pod, file=path.name, document=1),))
+        else:
+            found = DecodedFile(objects=(ManifestObject(object=item.object, file=path.name, document=1),))
+        reader.remember(path, found)
+
+    def _sync(self, items: Iterable[Item]) -> None:
+        """Make the stored objects survive a power cut. Raises OSError."""
+        for directory in {self._reader_of(item.key).path for item in items}:
+            sync_directory(directory)
+
     def _path(self, key: Key) -> Path:
+        return self._reader_of(key).path / file_name(key)
+
+    def _reader_of(self, key: Key) -> ManifestReader:
         is_secret = isinstance(key, ObjectKey) and key.kind is ObjectKind.SECRET
-        return ((self._secrets_directory if is_secret else None) or self._directory) / file_name(key)
+        return self._secrets_reader if is_secret else self._reader
 
 
 def file_name(key: Key) -> str:

@@ -114,6 +114,10 @@ class ManifestReader:
             skipped=listing.skipped,
         )
 
+    def remember(self, path: Path, decoded: DecodedFile) -> None:
+        """What a reading of a file that was just written would find. Raises OSError."""
+        self._decoded[path.name] = (_signature(path.stat()), decoded)
+
     def _read_file(self, listing: Listing, name: str) -> DecodedFile:
         found = listing.files[name]
         if isinstance(found, ManifestError):
@@ -143,7 +147,7 @@ def _list_directory(path: Path) -> Listing:
             if _is_manifest(entry.name):
                 if len(files) >= MAX_FILES:
                     return _unlisted(path, f"more than {MAX_FILES} manifests")
-                files[entry.name] = _look_at(path / entry.name, file_systems)
+                files[entry.name] = _look_at(entry, file_systems)
             elif len(skipped) < MAX_SKIPPED and _is_skipped(entry):
                 skipped.add(shown_name(entry.name))
     return Listing(directory=path, files=files, skipped=frozenset(skipped))
@@ -163,7 +167,7 @@ def _is_skipped(entry: os.DirEntry[str]) -> bool:
         return False
 
 
-def _look_at(path: Path, file_systems: dict[int, str]) -> Signature | ManifestError:
+def _look_at(path: Path | os.DirEntry[str], file_systems: dict[int, str]) -> Signature | ManifestError:
     """``file_systems``: types by device, as far as they were found out."""
     try:
         found = path.stat()
@@ -172,7 +176,7 @@ def _look_at(path: Path, file_systems: dict[int, str]) -> Signature | ManifestEr
     if not stat.S_ISREG(found.st_mode):
         return _error(path.name, _not_regular(found.st_mode))
     if found.st_dev not in file_systems:
-        file_systems[found.st_dev] = _file_system(path)
+        file_systems[found.st_dev] = _file_system(Path(path))
     if (type := file_systems[found.st_dev]) in KERNEL_FILE_SYSTEMS:
         return _error(path.name, f"lies on a file system of type {type}: the kernel makes it up as it is read")
     return _signature(found)

@@ -65,13 +65,17 @@ _AllocatedPods = dict[str, _Allocated]
 _ActuatedPods = dict[str, dict[str, ResourceRequirements]]
 
 
-def save(directory: Path, pods: Mapping[str, PodResources]) -> None:
-    """Replace both files. Raises OSError; each of them is whole then, the old or the new one."""
+def save(directory: Path, pods: Mapping[str, PodResources], written: dict[str, bytes]) -> None:
+    """Replace the files that would not be what they are; ``written``: payloads that an earlier call has written, by
+    file. Raises OSError; each of them is whole then, the old or the new one."""
     make_private(directory)
     allocated = {uid: _Allocated(pod.allocated, pod.conditions, pod.devices) for uid, pod in pods.items()}
     actuated = {uid: pod.actuated for uid, pod in pods.items() if pod.actuated}
     for file, payload in ((ALLOCATED_FILE, allocated), (ACTUATED_FILE, actuated)):
-        write_atomically(directory / file, encode_checked(VERSION, msgspec.json.encode(payload)))
+        data = msgspec.json.encode(payload)
+        if data != written.get(file):
+            write_atomically(directory / file, encode_checked(VERSION, data))
+            written[file] = data
 
 
 def load(directory: Path) -> dict[str, PodResources]:
@@ -121,6 +125,7 @@ class ResourcesCheckpoint:
 
     def __init__(self, directory: Path, clock: Clock) -> None:
         self._directory = directory
+        self._written: dict[str, bytes] = {}
         self._saver = ThrottledSaver[int]("resources of pods", 0, clock, log, period_s=WRITE_PERIOD_S, retry_s=RETRY_S)
 
     def restore(self) -> dict[str, PodResources]:
@@ -138,4 +143,4 @@ class ResourcesCheckpoint:
         await self._saver.close(lambda: version, self._write(pods))
 
     def _write(self, pods: Callable[[], Mapping[str, PodResources]]) -> Callable[[int], Write]:
-        return lambda _: functools.partial(save, self._directory, pods())
+        return lambda _: functools.partial(save, self._directory, pods(), self._written)

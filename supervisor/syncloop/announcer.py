@@ -27,6 +27,8 @@ from supervisor.syncloop.command_buffer import CommandBuffer
 NO_ANNOTATIONS: Final[Mapping[str, str]] = {}
 RETRY_S = 10.0
 """After which a status that could not be generated is tried again, in seconds."""
+VIEW_S = 1.0
+"""How long the end of a sync waits for the observation that shows what it has done, in seconds."""
 
 
 class _Unreported:
@@ -46,6 +48,8 @@ class Announcer:
         """By UID."""
         self._put_off: dict[str, PodWorkerState] = {}
         """By UID: pods of a burst without a status."""
+        self._with_view: dict[str, float] = {}
+        """By UID: until when (monotonic) the end of a sync waits for its observation."""
         self._statuses = statuses
         self._probes = probes
         self._cache = cache
@@ -58,6 +62,7 @@ class Announcer:
         """
         self._later.pop(state.uid, None)
         self._put_off.pop(state.uid, None)
+        self._with_view.pop(state.uid, None)
         if state.pod is None:
             return ""
         observed = self._cache.get(state.uid)
@@ -74,6 +79,15 @@ class Announcer:
     def report_later(self, state: PodWorkerState) -> None:
         """Report with the end of this event, unless its handling reports the pod anyway, as a dispatch does."""
         self._later[state.uid] = state
+
+    def report_with_view(self, uid: str, now: Instant) -> None:
+        """Report with the observation that was asked for, so that a sync and what it has done are one change; without
+        one after a while (`due_again`)."""
+        self._with_view[uid] = now.mono + VIEW_S
+
+    def awaits_view(self, uid: str) -> bool:
+        """Whether the next observation of the pod is to be reported even if it shows nothing new."""
+        return uid in self._with_view
 
     def put_off(self, state: PodWorkerState) -> None:
         """Report the first status when the burst is over in which the pod has come (`report_put_off`), unless something
@@ -101,17 +115,22 @@ class Announcer:
             self.report(state, now)
 
     def due_again(self, now: Instant) -> list[str]:
-        """UIDs of the pods whose status could not be generated, when it is time to try again; each is named once."""
+        """UIDs of the pods whose status could not be generated, when it is time to try again, and of those whose
+        observation does not come; each is named once."""
         due = [uid for uid, unreported in self._unreported.items() if unreported.retry_at <= now.mono]
         for uid in due:
             self._unreported[uid].retry_at = math.inf
-        return due
+        unseen = [uid for uid, until in self._with_view.items() if until <= now.mono]
+        for uid in unseen:
+            del self._with_view[uid]
+        return due + unseen
 
     def forget(self, uid: str) -> None:
         """Drop what is remembered of that pod: nothing of it is left."""
         self._unreported.pop(uid, None)
         self._later.pop(uid, None)
         self._put_off.pop(uid, None)
+        self._with_view.pop(uid, None)
 
     def fault(self, state: PodWorkerState, what: str, error: Exception, now: Instant) -> None:
         """An unexpected error in the master's own work on that pod, which no other pod notices."""

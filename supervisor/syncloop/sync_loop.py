@@ -307,6 +307,8 @@ class SyncLoop:
             self._parts.restarts.observed(state.uid, changed)
             self._parts.devices.observed(state.pod, changed, self._pod_of)
             self._announcer.report(state, now, observed_at=changed.observed_at)
+        elif self._announcer.awaits_view(state.uid):
+            self._announcer.report(state, now)
 
     def _pod_of(self, uid: str) -> Pod | None:
         state = self._pod_table.get(uid)
@@ -353,7 +355,10 @@ class SyncLoop:
             self._parts.queue.enqueue(state.uid, now.mono + due)
         else:
             state.lifecycle.resync()
-        self._announcer.report(state, now)
+        if flight.kind is WorkType.SYNC and _is_shown_by_view(done):
+            self._announcer.report_with_view(state.uid, now)
+        else:
+            self._announcer.report(state, now)
 
     def _pull(self, event: PullEvent, now: Instant) -> None:
         self._out.send_all(self._parts.pulls.handle(event, now.mono))
@@ -459,6 +464,11 @@ class SyncLoop:
     def _is_all_known(self) -> bool:
         """Whether it is known what is wanted and what runs, and the agent does not stop."""
         return self._updates.sources_ready and self._cache.relisted_at > 0.0 and not self._updates.is_stopping
+
+
+def _is_shown_by_view(done: SyncDone) -> bool:
+    """Whether the observation that is due after a sync shows all there is to report of it."""
+    return done.changed and not (done.cancelled or done.error or done.failed or done.evicted or done.actuated)
 
 
 def _may_have_touched(done: SyncDone) -> bool:

@@ -1,16 +1,19 @@
 """Refusals of the decoder, with their paths and words."""
 
 import datetime
+import json
+from random import Random
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ipc.api.decode import MAX_FIELD_ERRORS, MAX_FREE_FORM_DEPTH, MAX_VALUES, decode_pod
+from ipc.api import decode
+from ipc.api.decode import MAX_FIELD_ERRORS, MAX_FREE_FORM_DEPTH, MAX_VALUES, decode_pod, encode_pod
 from ipc.api.errors import FieldError, FieldErrors
 from ipc.api.v1.pod import Pod
-from tests.harness.api_manifests import manifest
+from tests.harness.api_manifests import manifest, pods
 
 
 def refusal(obj: object) -> tuple[str, ...]:
@@ -267,3 +270,44 @@ def test_any_data_gives_a_pod_or_field_errors(
 ) -> None:
     for data in (obj, manifest(spec, container, metadata)):
         assert isinstance(pod_or_errors(data), Pod | FieldErrors)
+
+
+ODD: st.SearchStrategy[object] = st.sampled_from(
+    [None, "", "\ud800", float("inf"), 2**63, -(2**63), 2**64, 0.5, True, "ü", [], {}, [None], {"a": None}, TODAY]
+) | st.builds(nested, st.integers(MAX_FREE_FORM_DEPTH - 8, MAX_FREE_FORM_DEPTH + 1))
+
+
+@given(pods(), ODD, st.randoms(use_true_random=False))
+@settings(max_examples=300)
+def test_the_short_way_of_decoding_finds_what_the_walk_finds(pod: Pod, odd: object, random: Random) -> None:
+    manifest = json.loads(encode_pod(pod))
+    manifest["metadata"]["managedFields"] = [{"fieldsV1": {"f:x": 1}}]
+    holder: Any = manifest
+    while (
+        holder and isinstance(value := holder[key := _some_key(holder, random)], dict | list) and random.random() < 0.8
+    ):
+        holder = value
+    if holder:
+        holder[key] = odd
+    found = pod_or_errors(manifest)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(decode, "_is_plain", lambda _: False)
+        walked = pod_or_errors(manifest)
+    assert str(found) == str(walked)
+    assert isinstance(found, FieldErrors) or found == walked
+
+
+def _some_key(holder: dict[str, object] | list[object], random: Random) -> Any:
+    return random.choice(list(holder) if isinstance(holder, dict) else range(len(holder)))
+
+
+def test_a_plain_pod_is_decoded_without_the_walk(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(decode, "_Walk", None)
+    assert decode_pod(manifest()).metadata.name == manifest()["metadata"]["name"]
+
+
+def test_aliases_of_many_values_are_not_counted_for_ever() -> None:
+    many: object = [0] * 1000
+    for _ in range(20):
+        many = [many] * 1000
+    assert refusal(manifest(container={"args": many}))

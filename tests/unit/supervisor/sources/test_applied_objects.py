@@ -12,8 +12,10 @@ from typing import Any
 import msgspec
 import pytest
 
+from ipc.api.v1.config_objects import ConfigMap
 from ipc.podobjects.config_objects import ObjectKey, ObjectKind
 from supervisor.protocol.manifests import APPLY_SOURCE
+from supervisor.sources import directory
 from supervisor.sources.applied import AppliedStore, Key, file_name
 from supervisor.sources.objects.identity import Origin
 from tests.harness.manifests import manifest, text
@@ -138,3 +140,26 @@ def test_files_of_different_kinds_never_meet() -> None:
     assert len({file_name(key) for key in keys}) == len(keys)
     for hostile in ("../../x", "a/b", "", "x" * 999):
         assert "/" not in file_name(ObjectKey(ObjectKind.SECRET, "default", hostile))
+
+
+def test_what_was_stored_is_known_as_a_restart_reads_it(stores: Stores) -> None:
+    store = stores.open()
+    manifests = secret(stringData={"password": PLANTED}, type=""), manifest("web"), config_map(data={"a": "b"})
+    assert store.apply("in.yaml", text(*manifests), {}).lines
+    assert store.patch(APP, "application/merge-patch+json", b'{"data": {"a": "c"}}')
+    assert store.patch(("default", "web"), "application/merge-patch+json", b'{"metadata": {"labels": {"x": "y"}}}')
+    assert store.read() == stores.open().read()
+
+
+def test_a_file_that_somebody_has_changed_is_read_again(stores: Stores) -> None:
+    store = stores.open()
+    assert store.apply("in.yaml", text(config_map(data={"a": "b"})), {}).lines
+    (stores.directory / file_name(APP)).write_text(text(config_map(data={"a": "other"})).decode())
+    assert [item.object.data for item in store.read().objects if isinstance(item.object, ConfigMap)] == [{"a": "other"}]
+
+
+def test_what_was_stored_is_not_decoded_again(stores: Stores, monkeypatch: pytest.MonkeyPatch) -> None:
+    store = stores.open()
+    assert store.apply("in.yaml", text(secret(), manifest("web"), config_map()), {}).lines
+    monkeypatch.setattr(directory, "decode_manifest", None)
+    assert len(store.read().objects) == 2

@@ -98,7 +98,7 @@ def test_a_failed_save_leaves_the_previous_one_whole(path: Path, call: str, monk
         raise OSError(28, "No space left on device")
 
     with monkeypatch.context() as patch:
-        target: Any = {"write": (atomic_file, "_write"), "fsync": (os, "fsync"), "replace": (Path, "replace")}[call]
+        target: Any = {"write": (atomic_file, "_write"), "fsync": (os, "fsync"), "replace": (os, "replace")}[call]
         owner, name = target
         patch.setattr(owner, name, fail)
         with pytest.raises(OSError, match="No space"):

@@ -25,10 +25,10 @@ PLAIN = PodResources(allocated=PodResourceInfo(container_resources={"main": Reso
 
 
 def test_what_was_saved_is_restored(tmp_path: Path) -> None:
-    save(tmp_path, {"a": POD, "b": PLAIN})
+    save(tmp_path, {"a": POD, "b": PLAIN}, {})
     assert load(tmp_path) == {"a": POD, "b": PLAIN}
     assert [os.stat(tmp_path / file).st_mode & 0o777 for file in (ALLOCATED_FILE, ACTUATED_FILE)] == [0o600] * 2
-    save(tmp_path, {})
+    save(tmp_path, {}, {})
     assert load(tmp_path) == {}
 
 
@@ -59,7 +59,7 @@ def test_a_kill_between_the_two_files_loses_what_was_given_alone(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Containers that run are looked at when the agent has begun; what a pod was allocated nothing else knows."""
-    save(tmp_path, {"a": PLAIN})
+    save(tmp_path, {"a": PLAIN}, {})
     written = write_atomically
 
     def dies(path: Path, data: bytes) -> None:
@@ -69,5 +69,18 @@ def test_a_kill_between_the_two_files_loses_what_was_given_alone(
 
     monkeypatch.setattr(resources_checkpoint, "write_atomically", dies)
     with pytest.raises(OSError, match="killed"):
-        save(tmp_path, {"a": POD})
+        save(tmp_path, {"a": POD}, {})
     assert load(tmp_path) == {"a": PodResources(allocated=POD.allocated, conditions=POD.conditions)}
+
+
+def test_what_is_on_disk_is_not_written_again(tmp_path: Path) -> None:
+    written: dict[str, bytes] = {}
+    save(tmp_path, {"a": POD}, written)
+    before = {file: (tmp_path / file).stat().st_ino for file in (ALLOCATED_FILE, ACTUATED_FILE)}
+    save(tmp_path, {"a": POD, "b": PLAIN}, written)
+    after = {file: (tmp_path / file).stat().st_ino for file in before}
+    assert (after[ALLOCATED_FILE] == before[ALLOCATED_FILE], after[ACTUATED_FILE] == before[ACTUATED_FILE]) == (
+        False,
+        True,
+    )
+    assert load(tmp_path) == {"a": POD, "b": PLAIN}

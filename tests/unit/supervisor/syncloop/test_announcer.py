@@ -5,6 +5,7 @@ from __future__ import annotations
 import msgspec
 
 from ipc.messages.sync_error import SyncError
+from supervisor.syncloop.announcer import VIEW_S
 from tests.harness.dialogue import PULL, STARTED, WALL, Talk, absent, pod, restless, running
 
 # --- what people see ---------------------------------------------------------------------------------------------
@@ -60,6 +61,40 @@ def test_an_unchanged_status_is_not_told_again() -> None:
     talk.see(running("a"))
     talk.done("a")
     assert talk.told["a"].resource_version == version
+
+
+def test_a_start_is_two_statuses() -> None:
+    talk = Talk()
+    talk.relist()
+    talk.add("a")
+    pending = talk.told["a"].resource_version
+    talk.done("a", results=(STARTED,), summary="made it", changed=True)
+    assert talk.told["a"].resource_version == pending, "the observation that is due shows more"
+    talk.see(running("a"))
+    assert talk.told["a"].resource_version == pending + 1
+    assert (talk.told["a"].summary, talk.phase("a")) == ("made it", "Running")
+
+
+def test_the_end_of_a_sync_is_told_with_an_observation_that_shows_nothing_new() -> None:
+    talk = Talk()
+    talk.start("a")
+    talk.update(pod("a", image="v2"))
+    talk.see(running("a"))
+    talk.done("a", summary="another one", changed=True)
+    assert talk.told["a"].summary != "another one"
+    talk.see(running("a"))
+    assert talk.told["a"].summary == "another one"
+
+
+def test_the_end_of_a_sync_is_told_when_no_observation_comes() -> None:
+    talk = Talk()
+    talk.start("a")
+    talk.update(pod("a", image="v2"))
+    talk.see(running("a"))
+    talk.done("a", summary="another one", changed=True)
+    assert talk.told["a"].summary != "another one"
+    talk.tick(after_s=VIEW_S)
+    assert talk.told["a"].summary == "another one"
 
 
 # --- what the log says of Podman's absence -------------------------------------------------------------------------
