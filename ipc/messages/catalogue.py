@@ -6,10 +6,9 @@ Both ends take their types from here, so they cannot disagree. Commands go down,
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar, Union, get_args
 
-from ipc.messages.api_server import AdminRequest, ApiServerFeed, ApiServerRequest
+from ipc.messages.api_server import AdminRequest, ApiServerFeed, ApiServerRequest, EventChanged, PackedEventChanged
 from ipc.messages.base import Ready
 from ipc.messages.dialer import DialerAnswer, DialerCommand, DialerReport, MakeSocket
 from ipc.messages.node_worker import NodeWorkerCommand, NodeWorkerEvent, NodeWorkerReport
@@ -24,14 +23,19 @@ C_co = TypeVar("C_co", covariant=True)
 R_co = TypeVar("R_co", covariant=True)
 
 
-@dataclass(frozen=True)
 class LinkTypes(Generic[C_co, R_co]):
     """Unions of the messages on one link."""
 
-    commands: TypeForm[C_co]
-    """Messages that the serving end takes."""
-    reports: TypeForm[R_co]
-    """Messages that it answers and reports."""
+    def __init__(self, commands: TypeForm[C_co], reports: TypeForm[R_co]) -> None:
+        """``commands``: messages that the serving end takes. ``reports``: those that it answers and reports."""
+        self.commands = commands
+        self.reports = reports
+
+    @property
+    def sent(self) -> Any:
+        """Commands as the master sends them: to who is fed some were packed before."""
+        fed = EventChanged in get_args(self.commands)
+        return Union[self.commands, PackedEventChanged] if fed else self.commands  # noqa: UP007 - of values
 
 
 POD_WORKER: Final = LinkTypes[PodWorkerCommand, PodWorkerReport](PodWorkerCommand, PodWorkerReport)
@@ -42,7 +46,7 @@ ZYGOTE: Final = LinkTypes[ZygoteCommand, ZygoteReport](ZygoteCommand, ZygoteRepo
 DIALING: Final = LinkTypes[MakeSocket, DialerAnswer](MakeSocket, DialerAnswer)
 """Packets between the dialer and the processes that connect into a pod's network, without the master."""
 
-ChildCommand = PodWorkerCommand | NodeWorkerCommand | ApiServerFeed | DialerCommand
+ChildCommand = PodWorkerCommand | NodeWorkerCommand | ApiServerFeed | PackedEventChanged | DialerCommand
 """Messages of the master to a child of any role."""
 ChildEvent = PodWorkerEvent | NodeWorkerEvent | AdminRequest
 """Messages of a child after Ready."""
