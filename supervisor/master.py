@@ -12,11 +12,12 @@ import os
 import random
 import signal
 import socket
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, assert_never
 
 import msgspec
 
+from ipc.eventloop.periodic import Periodic, act_periodically
 from ipc.eventloop.tasks import BackgroundTasks, ignored
 from ipc.host.clock import SystemClock, process_cpu
 from ipc.kubecontainer.label_key import LabelKey
@@ -247,13 +248,16 @@ class Master:
             self._feed(update)
         if not any(isinstance(update, PodUpdate) for update in known):
             self._source_feed.may_begin()
-        spawn, every = self._tasks.spawn, self._every
+        spawn = self._tasks.spawn
         spawn(self._look_at_host(), name="preflight", on_failure=ignored)
         spawn(self._source_feed.run(), name="sources")
         spawn(self._shutdown.watch(), name="logind")
-        spawn(every(lambda: SYNC_TICK_S, self._tick), name="sync tick")
-        spawn(every(lambda: self._settings.housekeeping_period_s, self._housekeeping), name="housekeeping")
-        spawn(every(lambda: self._settings.node_status_update_frequency_s, self._report_node), name="node status")
+        periodic = act_periodically(
+            Periodic(lambda: SYNC_TICK_S, self._tick),
+            Periodic(lambda: self._settings.housekeeping_period_s, self._housekeeping),
+            Periodic(lambda: self._settings.node_status_update_frequency_s, self._report_node),
+        )
+        spawn(periodic, name="sync tick, housekeeping and node status")
         if self._settings.devices:
             spawn(self._host.watch_devices(self._report.send), name="devices")
         await self._ending.wait()
@@ -292,11 +296,6 @@ class Master:
         log.critical("internal error: %s", context["message"], exc_info=context.get("exception"))
         if not self._ending.is_set():
             self.give_up(f"internal error: {context.get('exception')!r}")
-
-    async def _every(self, period_s: Callable[[], float], act: Callable[[], None]) -> None:
-        while True:
-            await asyncio.sleep(period_s())
-            act()
 
     def _tick(self) -> None:
         self._feed(SyncTick())

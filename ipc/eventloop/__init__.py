@@ -1,1 +1,1 @@
-"""Work in an event loop: background tasks, bursts, permits by key, and the loop's clock."""
+"""Work in an event loop: background tasks, bursts, periods, permits by key, and the loop's clock."""

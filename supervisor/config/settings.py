@@ -171,7 +171,7 @@ class PodmanSettings(_Section, frozen=True, kw_only=True):
 
 class WorkersSettings(_Section, frozen=True, kw_only=True):
     count: Annotated[int, Range(0, 64)] = 0
-    pods_per_worker: Annotated[int, Range(0, 10_000)] = 100
+    pods_per_worker: Annotated[int, Range(0, 10_000)] = 400
     heartbeat_timeout_s: Annotated[Seconds, _between("2s", "10m")] = seconds("15s")
     idle_timeout_s: Annotated[Seconds, _between("100ms", "720h")] = seconds("2m")
     max_deaths: Annotated[int, Range(1, 1000)] = 10

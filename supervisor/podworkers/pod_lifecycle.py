@@ -18,6 +18,9 @@ from ipc.messages.pod_worker import SyncDone, WorkType
 
 MINIMUM_GRACE_PERIOD_S: Final = 1
 """PW-10: a grace period of zero means this one."""
+MAX_RESTS: Final = 4
+"""So many periodic syncs in a row may be passed over: the one after them is made, whatever is known. So an event that
+was lost delays, and breaks nothing."""
 
 
 class InFlight(msgspec.Struct, frozen=True):
@@ -43,7 +46,8 @@ def effective_grace_period(pod: Pod, override_s: int | None, current_s: int | No
 class PodLifecycle:
     """Phase, pending work and work in flight of one pod, from its first sync to its removal."""
 
-    def __init__(self, pod: Pod | None) -> None:
+    def __init__(self, pod: Pod | None, head_start: int = 0) -> None:
+        """``head_start``: so many fewer periodic syncs are passed over before the first one that is made."""
         self.pod = pod
         """The desired pod that the next sync acts on; None for an orphan."""
         self.phase = WorkType.SYNC
@@ -64,7 +68,10 @@ class PodLifecycle:
         self._has_made = False
         """The last sync has changed something, nothing of it has failed, and it was not observed yet."""
         self.rested = 0
-        """How many periodic syncs in a row were passed over."""
+        """How many periodic syncs in a row were passed over, and the head start."""
+        self._head_start = head_start
+        self._is_round_over = False
+        """The next sync is made because enough were passed over."""
         self._found_nothing = False
         """The last sync has found nothing to do, or what it has made was observed and is all that is wanted."""
         self._generation = 0
@@ -187,6 +194,10 @@ class PodLifecycle:
         """A periodic sync was passed over."""
         self.rested += 1
 
+    def wake(self) -> None:
+        """A periodic sync is made, and not passed over."""
+        self._is_round_over = self.rested >= MAX_RESTS
+
     def unsettle(self) -> None:
         """The next periodic sync is made, for something beside the pod has changed."""
         self._found_nothing = False
@@ -201,7 +212,8 @@ class PodLifecycle:
         assert self.in_flight is None, "two syncs of one pod"
         self._generation += 1
         self._has_made = self._found_nothing = False
-        self.rested = 0
+        self.rested = 0 if self._is_round_over else self._head_start
+        self._is_round_over = False
         self.pending = False
         self.dead_containers = ()
         self.in_flight = InFlight(slot, incarnation, self._generation, self.phase, self.removed)

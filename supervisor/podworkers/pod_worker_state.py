@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from zlib import crc32
+
 from ipc.api.v1.pod import Pod
 from ipc.kubecontainer.probe_results import probes_of
 from ipc.podobjects.config_objects import ObjectRef, referenced_objects
-from supervisor.podworkers.pod_lifecycle import PodLifecycle
+from supervisor.podworkers.pod_lifecycle import MAX_RESTS, PodLifecycle
 
 
 def _references(pod: Pod | None) -> frozenset[ObjectRef]:
@@ -14,6 +16,12 @@ def _references(pod: Pod | None) -> frozenset[ObjectRef]:
 
 def _is_probed(pod: Pod | None) -> bool:
     return pod is not None and any(map(probes_of, (*pod.spec.init_containers, *pod.spec.containers)))
+
+
+def head_start(uid: str) -> int:
+    """How many fewer periodic syncs are passed over before a pod's first one: by its UID, so that pods that have
+    started together are not all synced together ever after. (The first one is nobody's later for it.)"""
+    return crc32(uid.encode()) % (MAX_RESTS + 1)
 
 
 class PodWorkerState:
@@ -37,7 +45,7 @@ class PodWorkerState:
         """Wanted again under the same UID while it is still going down (PW-08)."""
         self.is_probed = _is_probed(pod)
         """Whether its manifest has a probe."""
-        self.lifecycle = PodLifecycle(pod)
+        self.lifecycle = PodLifecycle(pod, head_start(uid))
         self._stated: Pod | None = None
 
     @property

@@ -24,7 +24,7 @@ FILLED: Final = 0.75
 MEANWHILE: Final = 1.5
 """How full a worker may become while the next one comes, of what brings it."""
 QUIET_PER_BUSY: Final = 5
-"""So many quiet pods count as a busy one: one worker has 500 of them by default."""
+"""So many quiet pods count as a busy one: one worker has 2000 of them by default."""
 
 
 class WorkerLimits(msgspec.Struct, frozen=True):

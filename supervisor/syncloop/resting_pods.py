@@ -6,18 +6,12 @@ of its own; it looks at volumes, limits of disks, bandwidth and slices too, so p
 
 from __future__ import annotations
 
-from typing import Final
-
 from ipc.api.v1.pod import Pod
 from ipc.kubecontainer.pod_status import RuntimePodStatus
 from ipc.network.bandwidth import UNLIMITED, pod_bandwidth
 from ipc.podresources.node_resources import NodeResources
 from ipc.podresources.pod_requests import EPHEMERAL_STORAGE
-from supervisor.podworkers.pod_lifecycle import PodLifecycle
-
-MAX_RESTS: Final = 4
-"""So many periodic syncs in a row may be passed over: the one after them is made, whatever is known. So an event that
-was lost delays, and breaks nothing."""
+from supervisor.podworkers.pod_lifecycle import MAX_RESTS, PodLifecycle
 
 
 def rests(lifecycle: PodLifecycle, view: RuntimePodStatus, node: NodeResources) -> bool:

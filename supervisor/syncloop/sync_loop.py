@@ -445,6 +445,7 @@ class SyncLoop:
                 frequency_s, pods = parts.settings.sync_frequency_s, len(self._pod_table)
                 parts.queue.enqueue(uid, now.mono + requeue.periodic(now.mono, frequency_s, pods, self._rng))
             else:
+                state.lifecycle.wake()
                 parts.resync(state)
 
     def _collect_unused_images(self, end: Callable[[Instant], None], now: Instant) -> None:

@@ -38,7 +38,8 @@ from supervisor.doctor import podman_database
 from supervisor.load_test.processes import read_usage, take_snapshot
 from tests.bench.budgets import ALL
 from tests.bench.counts import Counts, counted_between, counted_by_any, counts_of
-from tests.bench.memory import taken_by
+from tests.bench.idle import spent_by_name
+from tests.bench.memory import PREFIX, taken_by
 from tests.bench.own_storage import graph_root
 from tests.bench.raw_pods import (
     FORCE,
@@ -365,9 +366,9 @@ class Bench:
         calls, syncs, rests = self._calls(), self._count("syncs"), self._rests()
         names = self._names()
         sleep(self._windows.idle_timeout_s + COUNT_EVERY_S)
-        before, began = self._cpu_s(names), monotonic()
+        before, began = self._run_s(), monotonic()
         sleep(self._windows.idle_s)
-        after, took_s = self._cpu_s(names), monotonic() - began
+        after, took_s = self._run_s(), monotonic() - began
         percent = {name: 100 * used_s / took_s for name, used_s in _used_between(before, after).items()}
         self._record(Side.ROOTLET, "idle.rootlet", sum(percent.values()) - percent["service"])
         self._record(Side.ROOTLET, "idle.service", percent["service"])
@@ -488,13 +489,21 @@ class Bench:
     def _names(self) -> list[Any]:
         return list(self._agent.workers().values())
 
-    def _cpu_s(self, workers: Sequence[Any] | None = None) -> dict[str, float]:
-        """CPU seconds so far, by `PROCESSES`; asks nothing of the agent when the workers are given."""
-        snapshot = take_snapshot(self._agent.process.pid, self._names() if workers is None else workers)
+    def _cpu_s(self) -> dict[str, float]:
+        """CPU seconds so far, by `PROCESSES`."""
+        snapshot = take_snapshot(self._agent.process.pid, self._names())
         used: dict[str, float] = {}
         for usage in snapshot.agent:
             used[_kind(usage.name)] = used.get(_kind(usage.name), 0.0) + usage.cpu_seconds
         return used | {"service": self._service_s()}
+
+    def _run_s(self) -> dict[str, float]:
+        """CPU seconds so far of each process of the agent and of its service, as the scheduler counts them: a window in
+        which nothing happens has five clock ticks of the service's."""
+        spent = spent_by_name(self._agent.process.pid)
+        own = {name: each.cpu_s for name, each in spent.items() if name.startswith(PREFIX)}
+        service = self._service_process()
+        return own | {"service": spent[f"{service.name()} {service.pid}"].cpu_s}
 
     def _record_memory(self, phase: str, workers: Sequence[Any] | None = None) -> None:
         """By process, and of all; none for what has just left. Asks nothing of the agent when the workers are given."""
@@ -511,11 +520,14 @@ class Bench:
             self._record(Side.ROOTLET, figure, mib)
 
     def _service_s(self) -> float:
-        family = psutil.Process(self._agent.process.pid).children(recursive=True)
-        (service,) = (p for p in family if p.name() == "podman" and p.cmdline()[1:3] == ["system", "service"])
-        usage = read_usage(service, "service")
+        usage = read_usage(self._service_process(), "service")
         assert usage is not None
         return usage.cpu_seconds
+
+    def _service_process(self) -> psutil.Process:
+        family = psutil.Process(self._agent.process.pid).children(recursive=True)
+        (service,) = (p for p in family if p.name() == "podman" and p.cmdline()[1:3] == ["system", "service"])
+        return service
 
     @property
     def _service(self) -> str:

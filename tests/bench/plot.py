@@ -15,6 +15,8 @@ from xml.sax.saxutils import escape
 
 import msgspec
 
+from tests.bench.budgets import ALL, KIB, LOOKED_AT, base, budget, per_pod
+
 Json = Mapping[str, Any]
 Point = tuple[float, float]
 
@@ -48,12 +50,13 @@ def panels(runs: Sequence[Json]) -> list[Panel]:
     def idle(name: str) -> Callable[[Json, Json], float]:
         return lambda run, phase: 100 * phase["cpuSeconds"][name] / phase["seconds"]
 
-    aim = [(run["pods"], 60 + run["pods"] * 100 / 1024) for run in runs]
+    aim = [(run["pods"], budget(LOOKED_AT, ALL, run["pods"])) for run in runs]
+    aim_name = f"{base(LOOKED_AT, ALL):g} MiB + {per_pod(ALL) * KIB:g} KiB a pod"
     total = line(lambda run, phase: sum(phase["pssBytes"].values()) / MIB, "idle")
     names = {"master": "master", "node": "node worker", "api": "API server", "pods-0": "a pod worker"}
     calls = {"start": "pods", "edit": "changed", "delete": "changed", "resync": "pods", "restart": "pods"}
     return [
-        Panel("Memory, MiB (PSS of all processes)", {"measured": total, "60 MiB + 100 KiB a pod": aim}),
+        Panel("Memory, MiB (PSS of all processes)", {"measured": total, aim_name: aim}),
         Panel("Memory, MiB (PSS), by process", {words: line(memory(name), "idle") for name, words in names.items()}),
         Panel("CPU of the agent, ms for each pod concerned", {p: line(cpu_per(pods), p) for p, pods in calls.items()}),
         Panel(

@@ -4,7 +4,15 @@ from __future__ import annotations
 
 import pytest
 
-from supervisor.podworkers.sharding import Shards, WorkerLimits, least_loaded, workers_wanted
+from supervisor.config.settings import Settings, WorkersSettings
+from supervisor.podworkers.sharding import (
+    QUIET_PER_BUSY,
+    Shards,
+    WorkerLimits,
+    least_loaded,
+    worker_limits,
+    workers_wanted,
+)
 from supervisor.processes.worker_pool import FIRST_POD_SLOT
 
 A, B, C = FIRST_POD_SLOT, FIRST_POD_SLOT + 1, FIRST_POD_SLOT + 2
@@ -90,6 +98,14 @@ def test_there_are_as_many_workers_as_the_pods_need_and_one_goes_only_when_the_o
     pods: int, there: int, wanted: int
 ) -> None:
     assert workers_wanted(pods, there, WorkerLimits(4, 100)) == wanted
+
+
+def test_by_default_one_worker_has_the_starts_of_300_pods_and_2000_that_are_quiet() -> None:
+    limits = worker_limits(Settings(workers=WorkersSettings(count=4)))
+    shards = Shards(limits)
+    assert {shards.assign() for _ in range(300)} == {A}
+    assert [workers_wanted(busy, 1, limits) for busy in (400, 401)] == [1, 2]
+    assert [workers_wanted(quiet / QUIET_PER_BUSY, 1, limits) for quiet in (2000, 2001)] == [1, 2]
 
 
 def test_a_pod_more_or_less_makes_no_worker_and_ends_none() -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+from collections import Counter
 from collections.abc import Callable
 from typing import Any
 
@@ -15,12 +17,15 @@ from ipc.metrics import rootlet
 from ipc.podresources.node_resources import NodeResources, PodCgroups
 from ipc.shm.metric_cells import METERS
 from supervisor.admission.predicates import UNKNOWN_NODE
+from supervisor.podworkers.pod_lifecycle import MAX_RESTS
+from supervisor.podworkers.pod_worker_state import head_start
 from supervisor.protocol.events import HostAddressesChanged, SettingsChanged
-from supervisor.syncloop.resting_pods import MAX_RESTS
 from tests.harness.dialogue import Talk, exited, pod, restless, running
 
 PERIOD_S = 100.0
 """Longer than from any periodic sync to the next."""
+FIRST_RESTS = MAX_RESTS - head_start("a")
+"""Periodic syncs of that pod that are passed over before the first one."""
 
 
 def started(wanted: Pod | str = "a", node: NodeResources = UNKNOWN_NODE) -> Talk:
@@ -30,7 +35,7 @@ def started(wanted: Pod | str = "a", node: NodeResources = UNKNOWN_NODE) -> Talk
 
 
 def passed_over(talk: Talk) -> int:
-    """Number of periods until the pod is synced."""
+    """Number of periods until a pod is synced."""
     for number in range(2 * MAX_RESTS):
         if talk.tick(after_s=PERIOD_S):
             return number
@@ -40,10 +45,35 @@ def passed_over(talk: Talk) -> int:
 def test_a_pod_of_which_a_sync_found_nothing_to_do_rests_and_is_synced_all_the_same_in_the_end() -> None:
     METERS.detach()
     talk = started()
+    assert passed_over(talk) == FIRST_RESTS
+    assert METERS.value(rootlet.RESTS) == FIRST_RESTS
+    for _ in range(2):
+        talk.done("a")
+        assert passed_over(talk) == MAX_RESTS
+
+
+@pytest.mark.parametrize("uid", ["c", "b", "a", "g", "e"])
+def test_the_first_sync_of_a_pod_is_earlier_than_the_others_by_a_number_of_periods_of_its_own(uid: str) -> None:
+    talk = started(uid)
+    assert passed_over(talk) == MAX_RESTS - head_start(uid)
+    talk.done(uid)
     assert passed_over(talk) == MAX_RESTS
-    assert METERS.value(rootlet.RESTS) == MAX_RESTS
+
+
+def test_pods_that_something_has_happened_to_at_once_are_not_synced_together_afterwards() -> None:
+    talk = started()
+    assert passed_over(talk) == FIRST_RESTS
     talk.done("a")
-    assert passed_over(talk) == MAX_RESTS
+    talk.fall_due("a")
+    assert talk.see(running("a")) == ["sync a"]
+    talk.done("a")
+    assert passed_over(talk) == FIRST_RESTS
+
+
+def test_as_many_pods_have_each_head_start() -> None:
+    pods = Counter(head_start(hashlib.md5(str(number).encode()).hexdigest()) for number in range(1000))
+    assert sorted(pods) == list(range(MAX_RESTS + 1))
+    assert min(pods.values()) > 150
 
 
 @pytest.mark.parametrize("answer", [{"error": SyncError.TIMEOUT}, {"cancelled": True}, {"changed": True}], ids=repr)
@@ -61,7 +91,7 @@ def test_a_pod_rests_when_it_was_observed_as_its_start_has_made_it() -> None:
     talk.relist()
     talk.done("a", changed=True)
     assert talk.see(running("a")) == []
-    assert passed_over(talk) == MAX_RESTS
+    assert passed_over(talk) == FIRST_RESTS
 
 
 def test_a_change_that_is_observed_brings_a_sync_and_an_end_to_rest() -> None:
@@ -115,4 +145,4 @@ def test_pods_that_run_already_when_the_agent_starts_are_synced_once() -> None:
     talk.relist(running("a"))
     assert talk.add("a") == ["track a", "sync a"]
     talk.done("a")
-    assert passed_over(talk) == MAX_RESTS
+    assert passed_over(talk) == FIRST_RESTS
