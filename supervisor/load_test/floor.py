@@ -18,6 +18,7 @@ from ipc.libpod.go_json import decode_value
 from ipc.text.json_types import JsonObject
 from supervisor.client.errors import RequestFailed
 from supervisor.client.exchange import exchange
+from supervisor.config.seccomp_profiles import default_profile
 from supervisor.load_test.generate import RUN_LABEL, Load, command
 
 IN_FLIGHT: Final = 4
@@ -46,6 +47,9 @@ class Floor:
         self._socket = socket
         self._load = load
         self._progress = progress
+        profile = default_profile({})
+        # Our own service has another default one, that of sandboxes.
+        self._profile = {"seccomp_profile_path": profile} if profile else {}
         self._made: list[str] = []
         self._done = itertools.count(1)
 
@@ -72,6 +76,7 @@ class Floor:
         self._call(endpoints.START_POD, pod)
         for index in range(self._load.containers):
             container = {"name": f"{name}-c{index}", "image": self._load.image, "pod": pod, "labels": labels}
+            container |= self._profile
             made = self._made_by(endpoints.CREATE_CONTAINER, {**container, "entrypoint": command(name)})
             self._call(endpoints.START_CONTAINER, made)
         self._progress.show("floor", next(self._done), self._load.pods)
