@@ -32,6 +32,7 @@ from supervisor.podworkers.poison_pods import PoisonPods
 from supervisor.protocol.source_updates import ObjectUpdate
 from supervisor.syncloop import node_shutdown, pod_admission, resizes
 from supervisor.syncloop.announcer import Announcer
+from supervisor.syncloop.claim_holders import ClaimHolders
 from supervisor.syncloop.container_restarts import ContainerRestarts, RequestedRestarts
 from supervisor.syncloop.dispatcher import Dispatcher
 from supervisor.syncloop.node_pressure import NodePressureManager
@@ -180,7 +181,7 @@ def _admits_late(self: PodAdmission, pod: Any, now: Any, original: Any = PodAdmi
 
 OF_CLAIMS: Final[Mapping[str, Mutation]] = {
     "release claims that are used": replaced(VolumeUpdates, "_used", lambda self: frozenset()),
-    "give a claim for one to everybody": replaced(VolumeUpdates, "_holder", lambda self, key, asking: asking),
+    "give a claim for one to everybody": replaced(ClaimHolders, "holds", lambda self, *asking: True),
     "forget bindings with the agent": replaced(VolumeUpdates, "restore", lambda self, bound, now: ObjectUpdate()),
     "delete nothing": replaced(VolumeUpdates, "_delete", lambda self, now: None),
 }
