@@ -218,6 +218,7 @@ MUTATIONS: Final[Mapping[str, Mutation]] = {
     "believe every label": replaced(Ownership, "_owns", lambda self, kind, name, found, created_at: True),
     "leave orphans": replaced(PodCache, "orphans", lambda self, known: []),
     "wait for answers of the dead": replaced(PodLifecycle, "lost", lambda self: None),
+    "forget what a lost sync was to remove": replaced(PodLifecycle, "_collect_again", lambda self, flight: None),
     "do not remove sandboxes": replaced(sync_terminating, "remove_sandbox", _removed_nothing),
     "begin no pull anew": replaced(ImagePulls, "node_up", _no_pull_again),
     "lose rows": replaced(RowAllocator, "give_back", lambda self, row: None),

@@ -13,14 +13,18 @@ import msgspec
 import pytest
 
 from tests.sim.mutations import MUTATIONS, OF_CLAIMS
-from tests.sim.options import Options
+from tests.sim.noise import ACTS, MISFORTUNES
+from tests.sim.options import LARGE_EVERY, Options, Size
 from tests.sim.processes import AHEAD, outcomes
+from tests.sim.scenarios.table import SCENARIOS
 from tests.sim.simulation import simulate_seed
+from tests.sim.swarm import small
 
-SEEDS = 300
-SEEDS_IN_ANY_CASE = 30
+SEEDS = 600
+SEEDS_IN_ANY_CASE = 60
 BUDGET_S = 20.0
 """When this much CPU time has gone, no further seed begins: as many as on a quiet machine, whatever runs beside."""
+MIXED = Options(size=Size.MIXED, claims=None, pauses=None)
 QUICK = Options(pods=4, noise_s=45.0)
 PAUSED_SEEDS = 6
 CLAIMING = Options(pods=4, noise_s=45.0, pressure=False, claims=True)
@@ -30,7 +34,8 @@ FOUND = (67, 209, 1398)
 HANGS_BEFORE_A_CHANGE = 324
 PASSED_OVER = 100_093
 HASH_SEEDS = ("1", "2")
-REPLAYED = "7"
+REPLAYED = f"{LARGE_EVERY - 2}..{LARGE_EVERY}"
+"""Two small seeds and a large one."""
 MAX_SEEDS = 300
 """Within which every broken rule is found."""
 WEIGHED = (1, 2, 3, 4)
@@ -44,7 +49,7 @@ def test_every_seed_comes_to_rest_and_keeps_every_promise() -> None:
     for seed in range(SEEDS):
         if seed >= SEEDS_IN_ANY_CASE and process_time() > end_at:
             break
-        outcome = simulate_seed(seed, QUICK)
+        outcome = simulate_seed(seed, MIXED)
         assert not outcome.broken, "\n".join((*outcome.tail[-40:], f"seed {seed}: {outcome.broken}"))
 
 
@@ -115,6 +120,20 @@ def _weigh(seed: int) -> tuple[int, int]:
     finally:
         sys.setprofile(before)
     return calls, noted
+
+
+def test_small_seeds_have_everything_between_them_and_nothing_that_was_not_asked_for() -> None:
+    every = [small(seed, MIXED) for seed in range(300)]
+    assert {name for each in every for name in each.noises or ()} == ACTS.keys()
+    assert {name for each in every for name in each.misfortunes or ()} == set(MISFORTUNES)
+    assert {name for each in every for name in each.scenarios or ()} == SCENARIOS.keys()
+    calm = msgspec.structs.replace(MIXED, claims=False, pauses=False, shutdown=False, poison=False, pods=2, noise_s=8.0)
+    for each in (small(seed, calm) for seed in range(300)):
+        assert not any((each.claims, each.pauses, each.shutdown, each.poison))
+        assert not {"change_claim", "pause", "drain", "go_down"}.intersection(each.noises or ())
+        assert not {"claim", "drain", "go down"}.intersection(each.scenarios or ())
+        assert each.pods <= 2
+        assert each.noise_s <= 8.0
 
 
 def test_processes_give_the_outcomes_of_one_in_the_order_of_the_seeds() -> None:

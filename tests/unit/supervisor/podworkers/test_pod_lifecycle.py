@@ -318,7 +318,9 @@ def cancelled(one: PodLifecycle) -> None:
 
 
 @pytest.mark.parametrize("ends", [lost, cancelled])
-def test_dead_containers_that_a_sync_may_have_left_are_removed_by_the_next(ends: Callable[[PodLifecycle], None]) -> None:
+def test_dead_containers_that_a_sync_may_have_left_are_removed_by_the_next(
+    ends: Callable[[PodLifecycle], None],
+) -> None:
     one = lifecycle()
     one.collect(("a", "b"))
     one.dispatched(1, 1)
