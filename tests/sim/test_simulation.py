@@ -33,6 +33,7 @@ FOUND = (67, 209, 1398)
 """Restart counts that fell; a pod that was gone, which a new node worker's relist passed over."""
 HANGS_BEFORE_A_CHANGE = 324
 PASSED_OVER = 100_093
+LATE_FOR_A_NAMESAKE = 337
 HASH_SEEDS = ("1", "2")
 REPLAYED = f"{LARGE_EVERY - 2}..{LARGE_EVERY}"
 """Two small seeds and a large one."""
@@ -153,6 +154,10 @@ def test_no_seed_begins_when_nobody_asks_for_more() -> None:
 def test_what_a_relist_passes_over_is_not_forgotten_by_a_new_agent() -> None:
     """In this seed a container of a pod that no source has stated yet ends while a relist is under way."""
     assert not simulate_seed(PASSED_OVER, Options(pressure=False, restarts=False, shutdown=False)).broken
+
+
+def test_what_a_call_that_was_given_up_makes_of_a_pod_that_has_gone_is_found_by_its_namesake() -> None:
+    assert not simulate_seed(LATE_FOR_A_NAMESAKE, MIXED).broken
 
 
 @pytest.mark.slow
