@@ -71,8 +71,8 @@ class Touched:
         self.restore(uid, Doubts(hinted=frozenset({(container_id, wall)})))
 
     def suspect(self, uid: str, now: float) -> None:
-        """An act on the pod has failed, or its end is not known. ``now`` in monotonic seconds. It may come late although
-        the pod was forgotten meanwhile, and another one under its UID has to find what it leaves."""
+        """An act on the pod has failed, or its end is not known. ``now`` in monotonic seconds. It may come when the pod
+        was forgotten, and another one under its UID has to find what it leaves."""
         self._suspect_until = {other: until for other, until in self._suspect_until.items() if until > now}
         self._suspect_until[uid] = now + LATE_S
 
