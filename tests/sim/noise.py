@@ -220,7 +220,7 @@ ACTS: Final[Mapping[str, Callable[[World], None]]] = {act.__name__: act for act 
 PROBES_FAIL: Final = "probes_fail"
 PULLS_FAIL: Final = "pulls_fail"
 MISFORTUNES: Final = (*Odds.__struct_fields__, PROBES_FAIL, PULLS_FAIL)
-OFTENER: Final = 2.0
+OFTENER: Final = 1.5
 """How much oftener a misfortune comes where there are not all."""
 
 

@@ -32,8 +32,12 @@ COLLECTED_S: Final = 70.0
 
 
 def simulate_seed(seed: int, options: Options) -> Outcome:
-    """Run one seed from its beginning to its end."""
-    options = small(seed, options) if is_small(seed, options.size) else chosen_by(seed, options)
+    """Run one seed from its beginning to its end, with all that is left to it decided."""
+    return simulate_chosen(seed, small(seed, options) if is_small(seed, options.size) else chosen_by(seed, options))
+
+
+def simulate_chosen(seed: int, options: Options) -> Outcome:
+    """Run one seed with exactly these options."""
     scratch = Path(f"/tmp/rootlet-sim-claims-{os.getpid()}-{seed}")  # the same in every run of a process
     trace = Trace(verbose=options.verbose)
     try:

@@ -19,7 +19,7 @@ from tests.sim.scenarios.table import SCENARIOS, is_possible
 from tests.sim.world import World
 
 PODS: Final = (1, 2, 2, 3)
-NOISE_S: Final = (5.0, 10.0, 10.0, 20.0)
+NOISE_S: Final = (10.0, 20.0, 30.0)
 PACE_S: Final = (0.3, 0.6, 1.0)
 """How long the noise lasts, and the mean time from one act to the next."""
 PLAYED: Final[Mapping[str, float]] = {
@@ -41,6 +41,8 @@ OFTEN: Final[Mapping[str, float]] = {
     "change_manifest": 0.8,
     "read_sources": 0.6,
     "end_a_process": 0.6,
+    "kill_worker": 0.6,
+    "hang_worker": 0.5,
     "uncordon": 0.3,
     "stay_up": 0.3,
 }
@@ -48,17 +50,17 @@ OF_ITS_OWN: Final = 0.8
 """Part of the kinds of noise without which an option of the seed would be of little use."""
 CRITICAL: Final = 0.5
 """Part of the seeds with shutdowns that have a critical pod as well, whose turn comes later."""
-WARM_UP_S: Final = (0.0, 5.0, 8.0)
+WARM_UP_S: Final = (0.0, 0.0, 5.0)
 """How long nothing goes wrong: what runs can be disturbed in more ways than what is about to start."""
 THERE: Final = 0.8
 """Part of the pods that are there from the beginning."""
-UNLUCKY: Final = 0.4
+UNLUCKY: Final = 0.7
 """Part of the misfortunes that a seed has."""
 PARTS: Final[Mapping[str, float]] = {
-    "probes": 0.5,
+    "probes": 0.6,
     "objects": 0.5,
     "resizes": 0.4,
-    "poison": 0.2,
+    "poison": 0.35,
     "pressure": 0.15,
     "pauses": 0.1,
     "restarts": 0.4,

@@ -13,11 +13,11 @@ import msgspec
 import pytest
 
 from tests.sim.mutations import MUTATIONS, OF_CLAIMS
-from tests.sim.noise import ACTS, MISFORTUNES
+from tests.sim.noise import ACTS, MISFORTUNES, PROBES_FAIL, PULLS_FAIL
 from tests.sim.options import LARGE_EVERY, Options, Size
 from tests.sim.processes import AHEAD, outcomes
 from tests.sim.scenarios.table import SCENARIOS
-from tests.sim.simulation import simulate_seed
+from tests.sim.simulation import simulate_chosen, simulate_seed
 from tests.sim.swarm import small
 
 SEEDS = 600
@@ -33,7 +33,10 @@ FOUND = (67, 209, 1398)
 """Restart counts that fell; a pod that was gone, which a new node worker's relist passed over."""
 HANGS_BEFORE_A_CHANGE = 324
 PASSED_OVER = 100_093
-LATE_FOR_A_NAMESAKE = 337
+NOISES_OF_A_NAMESAKE = (
+    *("change_manifest", "read_sources", "end_a_process", "remove_by_hand", "drain", "uncordon", "go_down", "stay_up"),
+    *("kill_api_server", "reboot"),
+)
 HASH_SEEDS = ("1", "2")
 REPLAYED = f"{LARGE_EVERY - 2}..{LARGE_EVERY}"
 """Two small seeds and a large one."""
@@ -157,7 +160,22 @@ def test_what_a_relist_passes_over_is_not_forgotten_by_a_new_agent() -> None:
 
 
 def test_what_a_call_that_was_given_up_makes_of_a_pod_that_has_gone_is_found_by_its_namesake() -> None:
-    assert not simulate_seed(LATE_FOR_A_NAMESAKE, MIXED).broken
+    late = Options(
+        size=Size.SMALL,
+        numbers=(1, 4, 5),
+        pods=3,
+        noise_s=10.0,
+        pace_s=0.3,
+        objects=False,
+        resizes=False,
+        poison=False,
+        pressure=False,
+        restarts=False,
+        noises=NOISES_OF_A_NAMESAKE,
+        misfortunes=("times_out_with_effect", "takes_effect_late", "kills_podman", "no_look", PROBES_FAIL, PULLS_FAIL),
+        scenarios=(),
+    )
+    assert not simulate_chosen(337, late).broken
 
 
 @pytest.mark.slow
