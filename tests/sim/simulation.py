@@ -79,6 +79,8 @@ async def _settle(world: World) -> None:
     if world.claims is not None:
         await _settle_claims(world, world.claims)
     world.agent.state(world.desired)
+    if (shutdown := world.shutdown) is not None:
+        await world.until(lambda: not shutdown.is_under_way, "the agent knows that the host stays up", SETTLE_S)
     if world.options.pauses:
         await resume_all(world)
     if world.options.pressure:
