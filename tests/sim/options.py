@@ -13,7 +13,7 @@ from tests.sim.frame import STEP_S
 CLAIMS: Final = 0.3
 PAUSES: Final = 0.3
 """Parts of the large seeds that choose these."""
-LARGE_EVERY: Final = 10
+LARGE_EVERY: Final = 6
 """Of the seeds of mixed sizes one in so many is large."""
 
 
