@@ -249,5 +249,5 @@ def _acts(options: Options) -> tuple[list[Callable[[World], None]], list[float]]
 
 
 def _oftener(misfortunes: Collection[str]) -> Odds:
-    """These misfortunes of Podman alone."""
+    """Odds of these misfortunes of Podman alone."""
     return Odds(**{name: OFTENER * getattr(NOISY, name) for name in Odds.__struct_fields__ if name in misfortunes})

@@ -14,7 +14,7 @@ CLAIMS: Final = 0.3
 PAUSES: Final = 0.3
 """Parts of the large seeds that choose these."""
 LARGE_EVERY: Final = 6
-"""Of the seeds of mixed sizes one in so many is large."""
+"""Interval at which a seed of mixed sizes is large."""
 
 
 class Size(enum.StrEnum):
@@ -34,7 +34,7 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
     size: Size = Size.LARGE
     pods: int = 5
     numbers: tuple[int, ...] = ()
-    """Which pods these are, in place of the first: a pod's priority is that of its number."""
+    """Numbers of the pods, in place of the first ones: a pod's priority is that of its number."""
     noise_s: float = 90.0
     pace_s: float = STEP_S
     """Mean time from one act of the noise to the next."""

@@ -71,7 +71,7 @@ def is_possible(name: str, options: Options) -> bool:
 
 
 async def play(world: World) -> None:
-    """Those that the options name, or all by their odds."""
+    """Play those that the options name, or all by their odds."""
     chosen = world.options.scenarios
     for name, scenario in SCENARIOS.items():
         if not is_possible(name, world.options) or (chosen is not None and name not in chosen):
