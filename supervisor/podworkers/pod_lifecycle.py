@@ -31,6 +31,8 @@ class InFlight(msgspec.Struct, frozen=True):
     generation: int
     kind: WorkType
     remove: bool
+    dead_containers: tuple[str, ...] = ()
+    """Ids of those that it was to remove."""
 
 
 def effective_grace_period(pod: Pod, override_s: int | None, current_s: int | None) -> int:
@@ -215,8 +217,8 @@ class PodLifecycle:
         self.rested = 0 if self._is_round_over else self._head_start
         self._is_round_over = False
         self.pending = False
-        self.dead_containers = ()
-        self.in_flight = InFlight(slot, incarnation, self._generation, self.phase, self.removed)
+        dead, self.dead_containers = self.dead_containers, ()
+        self.in_flight = InFlight(slot, incarnation, self._generation, self.phase, self.removed, dead)
         return self.in_flight
 
     def answered_by(self, done: SyncDone) -> bool:
@@ -230,6 +232,8 @@ class PodLifecycle:
         flight, self.in_flight = self.in_flight, None
         assert flight is not None
         has_failed = done.error or done.cancelled or any(result.error for result in done.results)
+        if done.cancelled:
+            self._collect_again(flight)
         self._has_made = done.changed and not has_failed
         self._found_nothing = not done.changed and not has_failed and flight.kind is WorkType.SYNC
         if not done.error and not done.cancelled and flight.kind is self.phase:
@@ -240,5 +244,11 @@ class PodLifecycle:
     def lost(self) -> None:
         """Note that the pod's worker died and was reaped: the effect of its sync is unknown until the pod is
         observed."""
-        self.in_flight = None
+        flight, self.in_flight = self.in_flight, None
         self.pending = True
+        if flight is not None:
+            self._collect_again(flight)
+
+    def _collect_again(self, flight: InFlight) -> None:
+        """Dead containers that a sync may have left are the next one's: an eviction waits for their removal."""
+        self.dead_containers = tuple(dict.fromkeys((*flight.dead_containers, *self.dead_containers)))

@@ -14,7 +14,7 @@ from tests.sim.cluster.mutations import CLUSTER_MUTATIONS
 from tests.sim.cluster.simulation import ClusterOptions
 from tests.sim.frame import Outcome
 from tests.sim.mutations import MUTATIONS, OF_CLAIMS
-from tests.sim.options import Options
+from tests.sim.options import Options, Size
 from tests.sim.processes import available_cpus, outcomes
 
 
@@ -23,6 +23,7 @@ def main() -> int:
     # The trace says everything; `tests.sim.faults` listens to the log of unexpected errors.
     logging.getLogger().addHandler(logging.NullHandler())
     options: Options | ClusterOptions = Options(
+        size=arguments.size,
         pods=arguments.pods,
         pauses=arguments.pauses,
         claims=arguments.claims,
@@ -71,6 +72,7 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--seeds", type=_seeds, default=(1, 100), metavar="A..B", help="or a single one")
     parser.add_argument("--minutes", type=float, default=0.0, help="stop beginning new seeds after that time")
     parser.add_argument("--jobs", type=int, default=available_cpus(), help="how many processes run seeds")
+    parser.add_argument("--size", type=Size, choices=tuple(Size), default=Size.MIXED, help="how much is in a seed")
     parser.add_argument("--pods", type=int, default=Options().pods)
     on_or_off = argparse.BooleanOptionalAction
     parser.add_argument("--claims", action=on_or_off, help="claims and volumes, in all seeds or in none")

@@ -32,6 +32,7 @@ from supervisor.podworkers.poison_pods import PoisonPods
 from supervisor.protocol.source_updates import ObjectUpdate
 from supervisor.syncloop import node_shutdown, pod_admission, resizes
 from supervisor.syncloop.announcer import Announcer
+from supervisor.syncloop.claim_holders import ClaimHolders
 from supervisor.syncloop.container_restarts import ContainerRestarts, RequestedRestarts
 from supervisor.syncloop.dispatcher import Dispatcher
 from supervisor.syncloop.node_pressure import NodePressureManager
@@ -180,7 +181,7 @@ def _admits_late(self: PodAdmission, pod: Any, now: Any, original: Any = PodAdmi
 
 OF_CLAIMS: Final[Mapping[str, Mutation]] = {
     "release claims that are used": replaced(VolumeUpdates, "_used", lambda self: frozenset()),
-    "give a claim for one to everybody": replaced(VolumeUpdates, "_holder", lambda self, key, asking: asking),
+    "give a claim for one to everybody": replaced(ClaimHolders, "holds", lambda self, *asking: True),
     "forget bindings with the agent": replaced(VolumeUpdates, "restore", lambda self, bound, now: ObjectUpdate()),
     "delete nothing": replaced(VolumeUpdates, "_delete", lambda self, now: None),
 }
@@ -217,6 +218,7 @@ MUTATIONS: Final[Mapping[str, Mutation]] = {
     "believe every label": replaced(Ownership, "_owns", lambda self, kind, name, found, created_at: True),
     "leave orphans": replaced(PodCache, "orphans", lambda self, known: []),
     "wait for answers of the dead": replaced(PodLifecycle, "lost", lambda self: None),
+    "forget what a lost sync was to remove": replaced(PodLifecycle, "_collect_again", lambda self, flight: None),
     "do not remove sandboxes": replaced(sync_terminating, "remove_sandbox", _removed_nothing),
     "begin no pull anew": replaced(ImagePulls, "node_up", _no_pull_again),
     "lose rows": replaced(RowAllocator, "give_back", lambda self, row: None),

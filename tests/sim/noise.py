@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Mapping
+import math
+from collections.abc import Callable, Collection, Mapping
 from functools import partial
 from pathlib import Path
 from typing import Final, NamedTuple
@@ -13,13 +14,12 @@ from tests.fakes.ownership import ownership
 from tests.sim.agent import SLOTS
 from tests.sim.children import HUNG_S
 from tests.sim.faults import ERRORS, Place
-from tests.sim.frame import STEP_S
 from tests.sim.host import CAPACITY, Taken
 from tests.sim.options import Options
 from tests.sim.poison import UID as POISON
 from tests.sim.pressure import LEAST
 from tests.sim.probes import ROUGH
-from tests.sim.runtime import INSTANCE, NOISY
+from tests.sim.runtime import INSTANCE, NOISY, Odds
 from tests.sim.world import World
 from workers.kubecontainer import labels
 from workers.kubecontainer.runtime import ErrorKind, RuntimeCallError
@@ -216,14 +216,38 @@ NOISE: Final[Mapping[Callable[[World], None], _Noise]] = {
 }
 
 
+ACTS: Final[Mapping[str, Callable[[World], None]]] = {act.__name__: act for act in NOISE}
+PROBES_FAIL: Final = "probes_fail"
+PULLS_FAIL: Final = "pulls_fail"
+MISFORTUNES: Final = (*Odds.__struct_fields__, PROBES_FAIL, PULLS_FAIL)
+OFTENER: Final = 1.5
+"""How much oftener a misfortune comes where there are not all."""
+
+
 async def make_noise(world: World) -> None:
     """One thing after another happens, while calls fail and probes are rough."""
-    world.podman.odds = NOISY
-    world.probes.odds = ROUGH
-    world.podman.pull_fate = partial(_pull_fate, world)
+    chosen = world.options.misfortunes
+    world.podman.odds = NOISY if chosen is None else _oftener(chosen)
+    if chosen is None or PROBES_FAIL in chosen:
+        world.probes.odds = ROUGH
+    if chosen is None or PULLS_FAIL in chosen:
+        world.podman.pull_fate = partial(_pull_fate, world)
     end_at = world.now + world.options.noise_s
-    acts = [act for act, noise in NOISE.items() if noise.needs(world.options)]
-    weights = [NOISE[act].weight for act in acts]
+    acts, weights = _acts(world.options)
     while world.now < end_at:
-        await world.step(world.rng.uniform(0.0, 2 * STEP_S))
+        await world.step(world.rng.uniform(0.0, 2 * world.options.pace_s))
         world.rng.choices(acts, weights)[0](world)
+
+
+def _acts(options: Options) -> tuple[list[Callable[[World], None]], list[float]]:
+    """Kinds of noise, and how often each comes."""
+    if options.noises is not None:
+        chosen = [ACTS[name] for name in options.noises]
+        return chosen, [math.sqrt(NOISE[act].weight) for act in chosen]
+    acts = [act for act, noise in NOISE.items() if noise.needs(options)]
+    return acts, [NOISE[act].weight for act in acts]
+
+
+def _oftener(misfortunes: Collection[str]) -> Odds:
+    """Odds of these misfortunes of Podman alone."""
+    return Odds(**{name: OFTENER * getattr(NOISY, name) for name in Odds.__struct_fields__ if name in misfortunes})

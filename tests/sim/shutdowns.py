@@ -69,7 +69,7 @@ class SimShutdown:
         self._directory = directory
         self._least_s = math.inf
         """The least time that was ever given for this shutdown."""
-        self._is_under_way = self._is_down = False
+        self.is_under_way = self._is_down = False
         self._known: set[str] = set()
         """UIDs of pods that were there when it began."""
         self._ended: set[str] = set()
@@ -117,13 +117,13 @@ class SimShutdown:
         self._is_down = bool(change.ended_at)
         if change.cause is None:
             self._over()
-        elif not self._is_under_way:
-            self._is_under_way = True
+        elif not self.is_under_way:
+            self.is_under_way = True
             self._known = set(loop._parts.pod_table.uids())
         self.look(loop)
 
     def _over(self) -> None:
-        self._is_under_way = self._is_down = False
+        self.is_under_way = self._is_down = False
         self._least_s = math.inf
         for uids in (self._known, self._ended, self._fresh):
             uids.clear()
@@ -141,7 +141,7 @@ class SimShutdown:
     def check_sync(self, sync: SyncPod) -> None:
         """Nothing starts that has ended with the node, or that came afterwards."""
         uid = sync.uid
-        if not self._is_under_way or sync.kind is not WorkType.SYNC:
+        if not self.is_under_way or sync.kind is not WorkType.SYNC:
             return
         if self._is_down or uid in self._ended:
             self._trace.broke(f"{uid[:8]} is synced to run on a node that has gone down")
@@ -155,7 +155,7 @@ class SimShutdown:
 
     def look(self, loop: SyncLoop) -> None:
         """Groups end in order: of those before nothing runs, or their time is over."""
-        if not self._is_under_way:
+        if not self.is_under_way:
             return
         statuses, table = loop._parts.statuses, loop._parts.pod_table
         came = [

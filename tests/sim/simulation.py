@@ -8,7 +8,6 @@ has to come to what is wanted within a bound. Then everything is taken down, and
 from __future__ import annotations
 
 import os
-import random
 import shutil
 from pathlib import Path
 from typing import Final
@@ -18,34 +17,27 @@ from ipc.podresources.pod_cgroups import pod_slice_uid
 from tests.sim.claims import VOLUME_OF, SimClaims
 from tests.sim.frame import DOWN_S, SETTLE_S, STEP_S, Outcome, outcome_of
 from tests.sim.noise import PULL_S, make_noise
-from tests.sim.options import Options, chosen_by
+from tests.sim.options import Options, Size, chosen_by, is_small
 from tests.sim.probes import CALM
 from tests.sim.runtime import QUIET
-from tests.sim.scenarios.claims import ClaimScenario
 from tests.sim.scenarios.pauses import resume_all
-from tests.sim.scenarios.preemption import preempt
-from tests.sim.scenarios.pressure import fill_with_images, press, recover
-from tests.sim.scenarios.restarts import restart_one
-from tests.sim.scenarios.rotation import rotate
-from tests.sim.scenarios.shutdown import drain, go_down
-from tests.sim.scenarios.slices import lose_slice
-from tests.sim.scenarios.statuses import answer_late, misreport
+from tests.sim.scenarios.pressure import recover
+from tests.sim.scenarios.table import play
+from tests.sim.swarm import begin_small, small
 from tests.sim.trace import Trace
 from tests.sim.world import WALL, World
 
-UNSLICED: Final = 0.25
-"""Part of the simulations in which the slice of a pod vanishes under it."""
-DRAINED: Final = 0.2
-"""Part of the simulations in which the quiet node is drained."""
-HOST_DOWN: Final = 0.2
-"""Part of the simulations in which the quiet host goes down."""
-FILLED: Final = 0.2
-"""Part of the simulations in which images are too many instead of pods too greedy."""
+COLLECTED_S: Final = 70.0
+"""Within which directories of pods that are gone are removed."""
 
 
 def simulate_seed(seed: int, options: Options) -> Outcome:
-    """Run one seed from its beginning to its end."""
-    options = chosen_by(seed, options)
+    """Run one seed from its beginning to its end, with all that is left to it decided."""
+    return simulate_chosen(seed, small(seed, options) if is_small(seed, options.size) else chosen_by(seed, options))
+
+
+def simulate_chosen(seed: int, options: Options) -> Outcome:
+    """Run one seed with exactly these options."""
     scratch = Path(f"/tmp/rootlet-sim-claims-{os.getpid()}-{seed}")  # the same in every run of a process
     trace = Trace(verbose=options.verbose)
     try:
@@ -59,25 +51,11 @@ async def _live(world: World) -> None:
     world.listen_for_errors()
     with world.faults.installed(), world.host.installed():
         world.agent.start()
+        if world.options.size is Size.SMALL:
+            await begin_small(world)
         await make_noise(world)
         await _settle(world)
-        if world.options.pressure:
-            await (fill_with_images(world) if world.rng.random() < FILLED else press(world))
-        if world.options.restarts:
-            await restart_one(world)
-        if world.claims is not None:
-            await ClaimScenario(world, world.claims, world.trace, random.Random(world.rng.random())).run()
-        await rotate(world)
-        await misreport(world)
-        await answer_late(world)
-        if world.rng.random() < UNSLICED:
-            await lose_slice(world)
-        if world.shutdown is not None:
-            if world.rng.random() < DRAINED:
-                await drain(world)
-            if world.rng.random() < HOST_DOWN:
-                await go_down(world, world.shutdown)
-        await preempt(world)
+        await play(world)
         await _take_down(world)
         world.agent.die("the end")
 
@@ -101,6 +79,8 @@ async def _settle(world: World) -> None:
     if world.claims is not None:
         await _settle_claims(world, world.claims)
     world.agent.state(world.desired)
+    if (shutdown := world.shutdown) is not None:
+        await world.until(lambda: not shutdown.is_under_way, "the agent knows that the host stays up", SETTLE_S)
     if world.options.pauses:
         await resume_all(world)
     if world.options.pressure:
@@ -150,7 +130,12 @@ def _check_rows(world: World) -> None:
 async def _collect_directories(world: World) -> None:
     """The files are real, and so are their dates; the collector takes only those older than its list."""
     world.clock.wall_offset_s += 10 * WALL
-    await world.step(70.0)
-    left = sorted(path.name for name in ("pod-logs", "pods") for path in (world.directory / name).glob("*"))
-    if left:
-        world.trace.broke(f"directories are left: {left}")
+
+    def left() -> list[str]:
+        return sorted(path.name for name in ("pod-logs", "pods") for path in (world.directory / name).glob("*"))
+
+    end_at = world.now + COLLECTED_S
+    while left() and world.now < end_at:
+        await world.step(STEP_S)
+    if found := left():
+        world.trace.broke(f"directories are left: {found}")

@@ -13,14 +13,18 @@ import msgspec
 import pytest
 
 from tests.sim.mutations import MUTATIONS, OF_CLAIMS
-from tests.sim.options import Options
+from tests.sim.noise import ACTS, MISFORTUNES, PROBES_FAIL, PULLS_FAIL
+from tests.sim.options import LARGE_EVERY, Options, Size
 from tests.sim.processes import AHEAD, outcomes
-from tests.sim.simulation import simulate_seed
+from tests.sim.scenarios.table import SCENARIOS
+from tests.sim.simulation import simulate_chosen, simulate_seed
+from tests.sim.swarm import small
 
-SEEDS = 300
-SEEDS_IN_ANY_CASE = 30
+SEEDS = 600
+SEEDS_IN_ANY_CASE = 60
 BUDGET_S = 20.0
 """When this much CPU time has gone, no further seed begins: as many as on a quiet machine, whatever runs beside."""
+MIXED = Options(size=Size.MIXED, claims=None, pauses=None)
 QUICK = Options(pods=4, noise_s=45.0)
 PAUSED_SEEDS = 6
 CLAIMING = Options(pods=4, noise_s=45.0, pressure=False, claims=True)
@@ -29,8 +33,13 @@ FOUND = (67, 209, 1398)
 """Restart counts that fell; a pod that was gone, which a new node worker's relist passed over."""
 HANGS_BEFORE_A_CHANGE = 324
 PASSED_OVER = 100_093
+NOISES_OF_A_NAMESAKE = (
+    *("change_manifest", "read_sources", "end_a_process", "remove_by_hand", "drain", "uncordon", "go_down", "stay_up"),
+    *("kill_api_server", "reboot"),
+)
 HASH_SEEDS = ("1", "2")
-REPLAYED = "7"
+REPLAYED = f"{LARGE_EVERY - 2}..{LARGE_EVERY}"
+"""Two small seeds and a large one."""
 MAX_SEEDS = 300
 """Within which every broken rule is found."""
 WEIGHED = (1, 2, 3, 4)
@@ -44,7 +53,7 @@ def test_every_seed_comes_to_rest_and_keeps_every_promise() -> None:
     for seed in range(SEEDS):
         if seed >= SEEDS_IN_ANY_CASE and process_time() > end_at:
             break
-        outcome = simulate_seed(seed, QUICK)
+        outcome = simulate_seed(seed, MIXED)
         assert not outcome.broken, "\n".join((*outcome.tail[-40:], f"seed {seed}: {outcome.broken}"))
 
 
@@ -117,6 +126,20 @@ def _weigh(seed: int) -> tuple[int, int]:
     return calls, noted
 
 
+def test_small_seeds_have_everything_between_them_and_nothing_that_was_not_asked_for() -> None:
+    every = [small(seed, MIXED) for seed in range(300)]
+    assert {name for each in every for name in each.noises or ()} == ACTS.keys()
+    assert {name for each in every for name in each.misfortunes or ()} == set(MISFORTUNES)
+    assert {name for each in every for name in each.scenarios or ()} == SCENARIOS.keys()
+    calm = msgspec.structs.replace(MIXED, claims=False, pauses=False, shutdown=False, poison=False, pods=2, noise_s=8.0)
+    for each in (small(seed, calm) for seed in range(300)):
+        assert not any((each.claims, each.pauses, each.shutdown, each.poison))
+        assert not {"change_claim", "pause", "drain", "go_down"}.intersection(each.noises or ())
+        assert not {"claim", "drain", "go down"}.intersection(each.scenarios or ())
+        assert each.pods <= 2
+        assert each.noise_s <= 8.0
+
+
 def test_processes_give_the_outcomes_of_one_in_the_order_of_the_seeds() -> None:
     seeds = range(1, 4)
     alone = list(outcomes(seeds, QUICK, jobs=1))
@@ -134,6 +157,25 @@ def test_no_seed_begins_when_nobody_asks_for_more() -> None:
 def test_what_a_relist_passes_over_is_not_forgotten_by_a_new_agent() -> None:
     """In this seed a container of a pod that no source has stated yet ends while a relist is under way."""
     assert not simulate_seed(PASSED_OVER, Options(pressure=False, restarts=False, shutdown=False)).broken
+
+
+def test_what_a_call_that_was_given_up_makes_of_a_pod_that_has_gone_is_found_by_its_namesake() -> None:
+    late = Options(
+        size=Size.SMALL,
+        numbers=(1, 4, 5),
+        pods=3,
+        noise_s=10.0,
+        pace_s=0.3,
+        objects=False,
+        resizes=False,
+        poison=False,
+        pressure=False,
+        restarts=False,
+        noises=NOISES_OF_A_NAMESAKE,
+        misfortunes=("times_out_with_effect", "takes_effect_late", "kills_podman", "no_look", PROBES_FAIL, PULLS_FAIL),
+        scenarios=(),
+    )
+    assert not simulate_chosen(337, late).broken
 
 
 @pytest.mark.slow

@@ -70,7 +70,7 @@ class World(Frame):
             Sizes(random.Random(seed + 4)) if options.resizes else None,
             self.with_extras,
         )
-        self.uids = [f"{n:08x}-sim" for n in range(1, options.pods + 1)]
+        self.uids = [f"{number:08x}-sim" for number in options.numbers or range(1, options.pods + 1)]
         self.desired: dict[str, Pod] = {}
         self.edited: set[str] = set()
         self.faults = Faults(trace, self.clock)

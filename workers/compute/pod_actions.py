@@ -25,7 +25,7 @@ import msgspec
 from ipc.api.v1.container import Container
 from ipc.api.v1.pod import Pod
 from ipc.kubecontainer.container_gc import GcPolicy
-from ipc.kubecontainer.pod_status import ContainerState, RuntimePodStatus
+from ipc.kubecontainer.pod_status import ContainerState, RuntimeContainerStatus, RuntimePodStatus
 from ipc.kubecontainer.probe_results import ProbeResults
 from ipc.kubecontainer.resize import Actuated, resize_judge
 from ipc.kubecontainer.restart_policy import should_all_containers_restart
@@ -120,11 +120,12 @@ def _with_new_sandbox(given: DecisionInput) -> PodActions:
         sandbox_id=change.sandbox_id,
         attempt=change.attempt,
     )
+    done = msgspec.structs.replace(kill_only, containers_to_remove=_too_many_on_the_node(given))
     if _never_again(given):
-        return kill_only
+        return done
     wanted = [c for c in pod.spec.containers if change.redefined or not _succeeded(c, pod, status)]
     if not wanted and any(status.newest(container.name) for container in pod.spec.containers):
-        return kill_only
+        return done
     first = [start_or_wait(given, container) for container in pod.spec.init_containers[:1]]
     others = [] if first else [start_or_wait(given, container) for container in wanted]
     waiting = waits_of(first + others)
@@ -137,6 +138,11 @@ def _with_new_sandbox(given: DecisionInput) -> PodActions:
         containers_to_start=starts_of(others),
         waiting=waiting,
     )
+
+
+def _too_many_on_the_node(given: DecisionInput) -> tuple[RuntimeContainerStatus, ...]:
+    """Dead containers that the node wants removed: nothing else ever does, of a pod that is done."""
+    return tuple(c for c in dead_containers(given, frozenset()) if c.id in given.dead_containers)
 
 
 def _never_again(given: DecisionInput) -> bool:

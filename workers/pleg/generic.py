@@ -141,7 +141,6 @@ class GenericPLEG:
         """Nobody wants that pod to be observed any more."""
         self.published.untrack(uid)
         self._queue.drop(uid)
-        self.observer.touched.forget(uid)
         self._numbers.forget(uid)
 
     def take_request(self, request: Observe) -> None:

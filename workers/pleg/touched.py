@@ -71,7 +71,9 @@ class Touched:
         self.restore(uid, Doubts(hinted=frozenset({(container_id, wall)})))
 
     def suspect(self, uid: str, now: float) -> None:
-        """An act on the pod has failed, or its end is not known. ``now`` in monotonic seconds."""
+        """An act on the pod has failed, or its end is not known. ``now`` in monotonic seconds. It may come when the pod
+        was forgotten, and another one under its UID has to find what it leaves."""
+        self._suspect_until = {other: until for other, until in self._suspect_until.items() if until > now}
         self._suspect_until[uid] = now + LATE_S
 
     def needs_list(self, uid: str, now: float) -> bool:
@@ -82,10 +84,6 @@ class Touched:
             return True
         self._suspect_until.pop(uid, None)
         return False
-
-    def forget(self, uid: str) -> None:
-        """Nobody acts on that pod any more."""
-        self._suspect_until.pop(uid, None)
 
     def take(self, uid: str) -> Doubts:
         """The doubts that an observation which begins now removes. One that fails puts them back with `restore`."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import msgspec
@@ -306,3 +307,32 @@ def test_a_deletion_without_grace_takes_a_second() -> None:
     one = lifecycle(30)
     one.remove(0, 100.0)
     assert one.grace_period_s == MINIMUM_GRACE_PERIOD_S
+
+
+def lost(one: PodLifecycle) -> None:
+    one.lost()
+
+
+def cancelled(one: PodLifecycle) -> None:
+    one.done(answer(one, cancelled=True))
+
+
+@pytest.mark.parametrize("ends", [lost, cancelled])
+def test_dead_containers_that_a_sync_may_have_left_are_removed_by_the_next(
+    ends: Callable[[PodLifecycle], None],
+) -> None:
+    one = lifecycle()
+    one.collect(("a", "b"))
+    one.dispatched(1, 1)
+    one.collect(("b", "c"))
+    ends(one)
+    assert one.dead_containers == ("a", "b", "c")
+    assert one.dispatched(1, 2).dead_containers == ("a", "b", "c")
+
+
+def test_dead_containers_that_a_sync_has_removed_are_nobody_s_any_more() -> None:
+    one = lifecycle()
+    one.collect(("a",))
+    one.dispatched(1, 1)
+    one.done(answer(one))
+    assert one.dead_containers == ()

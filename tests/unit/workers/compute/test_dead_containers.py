@@ -7,7 +7,7 @@ import pytest
 from ipc.api.pod_containers import ContainerKind
 from ipc.kubecontainer.container_gc import GcPolicy
 from ipc.kubecontainer.hashing import container_hash
-from ipc.kubecontainer.pod_status import ContainerState, RuntimeContainerStatus, RuntimePodStatus
+from ipc.kubecontainer.pod_status import ContainerState, RuntimeContainerStatus, RuntimePodStatus, SandboxState
 from tests.harness.pods import UID, container, pod, sandbox
 from workers.compute.crash_loop_backoff import crash_loop_limits
 from workers.compute.pod_actions import compute_pod_actions
@@ -69,3 +69,20 @@ def test_what_the_node_has_too_many_of_goes_too_but_never_the_newest() -> None:
     assert removed(*RUNS, dead_containers=("a-2",)) == ["a-0", "a-1", "a-2"]
     assert removed(*CRASHED, dead_containers=("a-2",)) == ["a-0", "a-1"], "it says how long to wait"
     assert removed(*DONE, dead_containers=("a-2",)) == ["a-0", "a-1"], "without it the container would run again"
+
+
+@pytest.mark.parametrize(("policy", "exit_code"), [("Never", 1), ("OnFailure", 0)])
+def test_of_a_pod_that_is_done_and_has_lost_its_sandbox_the_node_removes_what_it_has_too_many_of(
+    policy: str, exit_code: int
+) -> None:
+    """An eviction waits for it."""
+    of = pod("a", restart_policy=policy)
+    lost = sandbox(of, state=SandboxState.NOT_READY)
+    lives = (lifecycle(0, EXITED), lifecycle(1, EXITED), lifecycle(2, EXITED, exit_code))
+    status = RuntimePodStatus(uid=UID, sandboxes=(lost,), containers=lives[::-1])
+    actions = compute_pod_actions(
+        of, status, NOW, crash_loop_limits(300), gc=GcPolicy(max_per_pod_container=-1), dead_containers=("a-0", "a-2")
+    )
+    assert actions.kill_pod
+    assert not actions.create_sandbox
+    assert [container.id for container in actions.containers_to_remove] == ["a-0"], "not the newest"

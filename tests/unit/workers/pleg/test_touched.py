@@ -84,5 +84,5 @@ def test_a_pod_whose_act_failed_is_listed_until_a_call_that_was_given_up_is_sure
     assert touched.needs_list("u1", NOW + LATE_S - 0.1)
     assert not touched.needs_list("u1", NOW + LATE_S)
     touched.suspect("u1", NOW)
-    touched.forget("u1")
-    assert not touched.needs_list("u1", NOW)
+    touched.suspect("u2", NOW + LATE_S)
+    assert not touched._suspect_until.keys() - {"u2"}, "those that are over are kept no longer"
