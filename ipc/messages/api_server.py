@@ -51,6 +51,13 @@ class EventChanged(Message, frozen=True, kw_only=True):
     event: Event
 
 
+class PackedEventChanged(Message, frozen=True, kw_only=True, tag="EventChanged"):
+    """An `EventChanged`, for who sends an event that was packed before."""
+
+    resource_version: int
+    event: msgspec.Raw
+
+
 class EventGone(Message, frozen=True, kw_only=True):
     resource_version: int
     name: str
@@ -317,6 +324,8 @@ class ReadProfile(Request, frozen=True, kw_only=True):
 
 
 FeedMessage = PodChanged | PodGone | EventChanged | EventGone | ObjectChanged | ObjectGone | AgentChanged | FeedSynced
+FeedReplay = FeedMessage | PackedEventChanged
+"""As the master sends it to who has just come up."""
 ApiServerFeed = FeedMessage | Reply | Shutdown
 AdminRequest = (
     ApplyManifests

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Generic, TypeVar
 
-from ipc.messages.api_server import AdminRequest, ApiServerFeed, ApiServerRequest
+from ipc.messages.api_server import AdminRequest, ApiServerFeed, ApiServerRequest, PackedEventChanged
 from ipc.messages.base import Ready
 from ipc.messages.dialer import DialerAnswer, DialerCommand, DialerReport, MakeSocket
 from ipc.messages.node_worker import NodeWorkerCommand, NodeWorkerEvent, NodeWorkerReport
@@ -42,7 +42,7 @@ ZYGOTE: Final = LinkTypes[ZygoteCommand, ZygoteReport](ZygoteCommand, ZygoteRepo
 DIALING: Final = LinkTypes[MakeSocket, DialerAnswer](MakeSocket, DialerAnswer)
 """Packets between the dialer and the processes that connect into a pod's network, without the master."""
 
-ChildCommand = PodWorkerCommand | NodeWorkerCommand | ApiServerFeed | DialerCommand
+ChildCommand = PodWorkerCommand | NodeWorkerCommand | ApiServerFeed | PackedEventChanged | DialerCommand
 """Messages of the master to a child of any role."""
 ChildEvent = PodWorkerEvent | NodeWorkerEvent | AdminRequest
 """Messages of a child after Ready."""

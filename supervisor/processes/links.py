@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Final, Protocol
 
 from ipc.eventloop.tasks import BackgroundTasks
-from ipc.messages.api_server import EventChanged
+from ipc.messages.api_server import EventChanged, PackedEventChanged
 from ipc.messages.catalogue import LINKS, ZYGOTE, ChildCommand, ChildReport
 from ipc.messages.pod_worker import SyncDone, SyncPod
 from ipc.messages.sync_error import SyncError
@@ -121,7 +121,7 @@ class Links:
         if channel is None or channel.closed:
             return  # it is going: its exit will be reported
         try:
-            channel.post(message, lazy=isinstance(message, EventChanged))
+            channel.post(message, lazy=isinstance(message, EventChanged | PackedEventChanged))
         except ChannelClosed:
             return
         except ChannelFull as full:

@@ -10,7 +10,7 @@ Appending is not synced: what a power cut takes away is the last half minute of 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
@@ -121,10 +121,10 @@ def _decoded(number: int, line: bytes) -> Event:
     return event
 
 
-def _encode(events: Iterable[Event]) -> bytes:
+def _encode(events: Sequence[Event]) -> bytes:
     """The newest that fit. One by one: the master's loop runs in between."""
     lines, size = [], 0
-    for event in reversed(tuple(events)):
+    for event in reversed(events):
         line = _line(event)
         size += len(line)
         if size > MAX_LIVE_BYTES:

@@ -7,7 +7,7 @@ does not fall even so, because the API server adds when it was born (`workers.ap
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Mapping
 
 import msgspec
 
@@ -16,10 +16,12 @@ from ipc.messages.api_server import (
     EventChanged,
     EventGone,
     FeedMessage,
+    FeedReplay,
     FeedSynced,
     ObjectChanged,
     ObjectGone,
     ObjectSummary,
+    PackedEventChanged,
     PodChanged,
     PodGone,
 )
@@ -29,10 +31,13 @@ from ipc.podobjects.config_objects import ObjectKey
 class Feed:
     """Versions and the newest message of every pod, event, ConfigMap and Secret."""
 
-    def __init__(self) -> None:
+    def __init__(self, events: Callable[[], Mapping[str, bytes]]) -> None:
+        """``events``: all of them as they are now, by name, packed."""
         self._version = 0
         self._pods: dict[str, PodChanged] = {}
-        self._events: dict[str, EventChanged] = {}
+        self._packed_events = events
+        self._events: dict[str, int] = {}
+        """Version of each, by its name."""
         self._objects: dict[ObjectKey, ObjectChanged] = {}
 
     def pod(self, message: PodChanged) -> list[FeedMessage]:
@@ -51,9 +56,8 @@ class Feed:
 
     def event(self, event: Event, gone: Iterable[str] = ()) -> list[FeedMessage]:
         """New state of an event, and the events that were dropped for it."""
-        message = EventChanged(resource_version=self._next(), event=event)
-        self._events[event.metadata.name] = message
-        return [message, *self.events_gone(gone)]
+        version = self._events[event.metadata.name] = self._next()
+        return [EventChanged(resource_version=version, event=event), *self.events_gone(gone)]
 
     def events_gone(self, names: Iterable[str]) -> list[FeedMessage]:
         known = [name for name in names if self._events.pop(name, None) is not None]
@@ -73,9 +77,15 @@ class Feed:
             return []
         return [ObjectGone(resource_version=self._next(), kind=key.kind, namespace=key.namespace, name=key.name)]
 
-    def everything(self) -> list[FeedMessage]:
+    def everything(self) -> list[FeedReplay]:
         """Newest message of every object, for an API server that was just started."""
-        return [*self._pods.values(), *self._events.values(), *self._objects.values(), FeedSynced()]
+        packed = self._packed_events()
+        events = [
+            PackedEventChanged(resource_version=version, event=msgspec.Raw(packed[name]))
+            for name, version in self._events.items()
+            if name in packed
+        ]
+        return [*self._pods.values(), *events, *self._objects.values(), FeedSynced()]
 
     def _next(self) -> int:
         self._version += 1

@@ -21,7 +21,6 @@ Different on purpose:
 from __future__ import annotations
 
 import itertools
-from collections import OrderedDict
 from collections.abc import Iterable, Iterator
 from typing import Final, NamedTuple, TypeVar
 
@@ -36,6 +35,7 @@ from ipc.messages.event_reasons import EventType
 from ipc.metrics import rootlet as metrics
 from ipc.shm.metric_cells import METERS
 from ipc.text.safe_text import MAX_EVENT_BYTES, safe_text
+from supervisor.record.packed_events import PackedEvents, pack, unpack
 
 COMPONENT: Final = "rootlet"
 NODE: Final = "Node"
@@ -81,7 +81,11 @@ class _Key(NamedTuple):
 
 
 class _Entry(NamedTuple):
-    event: Event
+    packed: bytes
+    name: str
+    object: int
+    """Hash of the object that it tells of."""
+    namespace: str
     wall: float
     """When it was seen last."""
     sequence: int
@@ -102,15 +106,16 @@ class EventRecorder:
         self._node_name = node_name
         self._max_events = max_events
         self._ttl_s = ttl_s
-        self._events: OrderedDict[_Key, _Entry] = OrderedDict()
-        """Longest unseen first."""
-        self._of_object: dict[tuple[str, str, str, str], OrderedDict[_Key, None]] = {}
-        """Keys of events by object, longest unseen first."""
-        self._of_namespace: dict[str, OrderedDict[_Key, None]] = {}
+        self._events: dict[int, _Entry] = {}
+        """Longest unseen first, by the hash of the key. Words of keys, objects and groups would be most of what a
+        thousand events take."""
+        self._of_object: dict[int, dict[int, None]] = {}
+        """Keys of events by the hash of their object, longest unseen first."""
+        self._of_namespace: dict[str, dict[int, None]] = {}
         """Keys of events by namespace; the node's own have that of the objects that they tell of, or the default
         one."""
-        self._similar: OrderedDict[int, _Similar] = OrderedDict()
-        """By the hash of the group: the words themselves, of thousands of groups, would be most of what events take."""
+        self._similar: dict[int, _Similar] = {}
+        """By the hash of the group, longest unseen first."""
         self._sequence = 0
         self._source = EventSource(component=COMPONENT, host=node_name)
 
@@ -126,13 +131,13 @@ class EventRecorder:
         text = f"{COMBINED}{message}" if key.message == COMBINED else message
         event = self._counted(key, report, text, seen_at)
         self._sequence += 1
-        self._put(key, _Entry(event, seen_at, self._sequence))
-        return event, self._shrink(key.object) + self.expire(wall)
+        of = self._put(key, event, seen_at, self._sequence)
+        return event, self._shrink(of) + self.expire(wall)
 
     def expire(self, wall: float) -> list[str]:
         """Names of the events that are too old, or too many by now; they are gone."""
         while self._similar and wall - next(iter(self._similar.values())).wall > SIMILAR_INTERVAL_S:
-            self._similar.popitem(last=False)
+            del self._similar[next(iter(self._similar))]
         gone = []
         while self._events:
             key, entry = next(iter(self._events.items()))
@@ -155,19 +160,22 @@ class EventRecorder:
         """Rises with every record."""
         return self._sequence
 
-    def events(self) -> tuple[Event, ...]:
+    def events(self) -> PackedEvents:
         """Longest unseen first."""
-        return tuple(self.snapshot())
+        return PackedEvents(entry.packed for entry in self._events.values())
 
     def snapshot(self) -> Iterator[Event]:
         """The events as they are at this moment, for any thread to go through; few ever do."""
-        entries = tuple(self._events.values())
-        return (entry.event for entry in entries)
+        return iter(self.events())
 
-    def changed_after(self, sequence: int) -> tuple[Event, ...]:
+    def changed_after(self, sequence: int) -> PackedEvents:
         """Events that were recorded after that point, each as it is now, longest unseen first."""
         newest_first = itertools.takewhile(lambda entry: entry.sequence > sequence, reversed(self._events.values()))
-        return tuple(entry.event for entry in newest_first)[::-1]
+        return PackedEvents(entry.packed for entry in newest_first)[::-1]
+
+    def packed(self) -> dict[str, bytes]:
+        """Every event by its name."""
+        return {entry.name: entry.packed for entry in self._events.values()}
 
     def restore(self, events: Iterable[Event], wall: float) -> None:
         """Go on where an earlier agent has ended. Longest unseen first, with valid time stamps.
@@ -179,8 +187,7 @@ class EventRecorder:
             seen_at = min(parse_rfc3339(event.last_timestamp or ""), wall)
             if key.message != COMBINED:
                 self._correlate(key, seen_at)
-            self._put(key, _Entry(event, seen_at, 0))
-            self._shrink(key.object)
+            self._shrink(self._put(key, event, seen_at, 0))
         self.expire(wall)
 
     # --- parts ---
@@ -196,15 +203,16 @@ class EventRecorder:
         own = known or len(messages) + 1 < MAX_SIMILAR
         self._similar[group] = _Similar((*messages, message) if own and not known else messages, wall)
         if len(self._similar) > MAX_SIMILAR_GROUPS:
-            self._similar.popitem(last=False)
+            del self._similar[next(iter(self._similar))]
         return key if own else _Key(key.group, message=COMBINED)
 
     def _counted(self, key: _Key, report: EventReport, message: str, seen_at: float) -> Event:
-        at, old = rfc3339(seen_at), self._events.get(key)
+        at, old = rfc3339(seen_at), self._events.get(hash(key))
         if old is None:
             suffix = f"{round(seen_at * 1e9) + self._sequence:x}"  # upstream's, and events of one moment are several
             return self._new(key, report, message, at, suffix)
-        return msgspec.structs.replace(old.event, count=old.event.count + 1, last_timestamp=at, message=message)
+        event = unpack(old.packed)
+        return msgspec.structs.replace(event, count=event.count + 1, last_timestamp=at, message=message)
 
     def _new(self, key: _Key, report: EventReport, message: str, at: str, suffix: str) -> Event:
         group = key.group
@@ -234,31 +242,32 @@ class EventRecorder:
             reporting_instance=self._node_name,
         )
 
-    def _put(self, key: _Key, entry: _Entry) -> None:
-        """As the newest one."""
-        self._events[key] = entry
-        self._events.move_to_end(key)
-        for keys in (
-            self._of_object.setdefault(key.object, OrderedDict()),
-            self._of_namespace.setdefault(key.group.namespace, OrderedDict()),
-        ):
-            keys[key] = None
-            keys.move_to_end(key)
+    def _put(self, key: _Key, event: Event, wall: float, sequence: int) -> int:
+        """As the newest one; the hash of its object."""
+        of, namespace, at = hash(key.object), key.group.namespace, hash(key)
+        for keys in (self._of_object.setdefault(of, {}), self._of_namespace.setdefault(namespace, {})):
+            keys.pop(at, None)
+            keys[at] = None
+        old = self._events.pop(at, None)
+        name = event.metadata.name if old is None else old.name
+        self._events[at] = _Entry(pack(event), name, of, namespace, wall, sequence)
+        return of
 
-    def _take(self, key: _Key) -> str:
+    def _take(self, at: int) -> str:
         """Out of the history; its name."""
-        _drop(self._of_object, key.object, key)
-        _drop(self._of_namespace, key.group.namespace, key)
-        return self._events.pop(key).event.metadata.name
+        entry = self._events.pop(at)
+        _drop(self._of_object, entry.object, at)
+        _drop(self._of_namespace, entry.namespace, at)
+        return entry.name
 
-    def _shrink(self, of: tuple[str, str, str, str]) -> list[str]:
+    def _shrink(self, of: int) -> list[str]:
         """Names of the object's events that are too many; they are gone."""
         excess = len(self._of_object[of]) - MAX_EVENTS_PER_OBJECT
         return [self._take(next(iter(self._of_object[of]))) for _ in range(excess)]
 
 
-def _drop(keys: dict[T, OrderedDict[_Key, None]], of: T, key: _Key) -> None:
-    del keys[of][key]
+def _drop(keys: dict[T, dict[int, None]], of: T, at: int) -> None:
+    del keys[of][at]
     if not keys[of]:
         del keys[of]
 

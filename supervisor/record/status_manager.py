@@ -22,7 +22,7 @@ from ipc.kubecontainer.pod_failure import PodFailure
 from ipc.kubecontainer.pod_status import RuntimePodStatus, SandboxStatus
 from ipc.kubecontainer.probe_results import ProbeResults
 from ipc.messages import event_reasons
-from ipc.messages.api_server import FeedMessage, PodChanged
+from ipc.messages.api_server import FeedMessage, FeedReplay, PodChanged
 from ipc.messages.base import EventReport
 from ipc.messages.event_reasons import EventReason
 from ipc.messages.pod_worker import SyncDone, SyncResult, WorkType
@@ -179,7 +179,7 @@ class StatusManager:
         self._events = EventRecorder(
             settings.node_name, settings.event_history.max_events, settings.event_history.ttl_s
         )
-        self._feed = Feed()
+        self._feed = Feed(self._events.packed)
 
     def host_addresses_changed(self, ips: tuple[str, ...]) -> None:
         """Other addresses are in each status that is generated from now on."""
@@ -419,7 +419,7 @@ class StatusManager:
         self._texts.forget(uid)
         return self._feed.pod_gone(uid)
 
-    def everything(self) -> list[FeedMessage]:
+    def everything(self) -> list[FeedReplay]:
         return self._feed.everything()
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from ipc.messages.api_server import FeedMessage
+from ipc.messages.api_server import FeedMessage, FeedReplay
 from ipc.messages.catalogue import ChildCommand
 from ipc.messages.node_worker import (
     CollectImages,
@@ -94,7 +94,7 @@ class CommandBuffer:
             for slot in self.fed:
                 self.send(slot, message)
 
-    def feed(self, slot: int, messages: Iterable[FeedMessage]) -> None:
+    def feed(self, slot: int, messages: Iterable[FeedReplay]) -> None:
         """Send messages to one of these processes, which has just come up."""
         for message in messages:
             self.send(slot, message)

@@ -13,6 +13,7 @@ import msgspec
 
 from ipc.api.pod_containers import ContainerKind
 from ipc.api.v1.container import Container, ContainerPort
+from ipc.api.v1.event import Event
 from ipc.api.v1.meta import ObjectMeta
 from ipc.api.v1.pod import Pod, PodSpec
 from ipc.api.v1.volume import EmptyDirVolumeSource, Volume
@@ -33,6 +34,7 @@ from ipc.messages.api_server import (
     ObjectChanged,
     ObjectGone,
     ObjectSummary,
+    PackedEventChanged,
     PodChanged,
     PodGone,
 )
@@ -450,6 +452,10 @@ class Talk:
                 del self.told[uid]
                 return []
             case EventChanged(event=event):
+                self.events.append(f"{event.reason} {event.involved_object.name}")
+                return []
+            case PackedEventChanged(event=packed):
+                event = msgspec.msgpack.decode(packed, type=Event)
                 self.events.append(f"{event.reason} {event.involved_object.name}")
                 return []
             case EventGone():

@@ -13,6 +13,7 @@ from ipc.api.v1.pod import Pod, PodSpec
 from ipc.api.v1.status import PodStatus
 from ipc.messages.api_server import EventChanged, EventGone, FeedSynced, PodChanged, PodGone
 from ipc.messages.base import EventReport
+from ipc.messages.catalogue import API_SERVER
 from ipc.messages.event_reasons import EventType
 from ipc.text.safe_text import MAX_EVENT_BYTES
 from ipc.wire.channel import MAX_PENDING_BYTES
@@ -235,7 +236,7 @@ def pod_changed(phase: str = "Pending") -> PodChanged:
 
 
 def test_only_news_travel_and_versions_rise() -> None:
-    feed = Feed()
+    feed = Feed(dict)
     [first] = feed.pod(pod_changed())
     assert feed.pod(pod_changed()) == []
     [second] = feed.pod(pod_changed("Running"))
@@ -257,10 +258,23 @@ def test_the_largest_history_fits_into_the_link_of_a_new_api_server() -> None:
 
 
 def test_a_new_api_server_gets_everything_that_is() -> None:
-    feed = Feed()
     recorder = EventRecorder("node", 1, 3600.0)
+    feed = Feed(recorder.packed)
     feed.pod(pod_changed())
     feed.event(*recorder.record(report("a"), WALL))
-    kinds = [type(message) for message in feed.event(*recorder.record(report("b"), WALL))]
-    assert kinds == [EventChanged, EventGone]
-    assert [type(message) for message in feed.everything()] == [PodChanged, EventChanged, FeedSynced]
+    told, gone = feed.event(*recorder.record(report("b"), WALL))
+    assert (type(told), type(gone)) == (EventChanged, EventGone)
+    pod, event, synced = (
+        msgspec.msgpack.decode(msgspec.msgpack.encode(message), type=API_SERVER.commands)
+        for message in feed.everything()
+    )
+    assert (type(pod), event, synced) == (PodChanged, told, FeedSynced())
+
+
+def test_an_event_is_kept_as_it_was_told() -> None:
+    recorder = EventRecorder("node", 10, 3600.0)
+    told, _ = recorder.record(msgspec.structs.replace(report("a"), field_path="spec", annotations={"k": "v"}), WALL)
+    again, _ = recorder.record(report("b"), WALL)
+    events = recorder.events()
+    assert (*events,) == (told, again)
+    assert (events[1], *events[:1], *reversed(events)) == (again, told, again, told)
