@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar, Union, get_args
 
-from ipc.messages.api_server import AdminRequest, ApiServerFeed, ApiServerRequest, PackedEventChanged
+from ipc.messages.api_server import AdminRequest, ApiServerFeed, ApiServerRequest, EventChanged, PackedEventChanged
 from ipc.messages.base import Ready
 from ipc.messages.dialer import DialerAnswer, DialerCommand, DialerReport, MakeSocket
 from ipc.messages.node_worker import NodeWorkerCommand, NodeWorkerEvent, NodeWorkerReport
@@ -32,6 +32,12 @@ class LinkTypes(Generic[C_co, R_co]):
     """Messages that the serving end takes."""
     reports: TypeForm[R_co]
     """Messages that it answers and reports."""
+
+    @property
+    def sent(self) -> Any:
+        """Commands as the master sends them: to who is fed some were packed before."""
+        fed = EventChanged in get_args(self.commands)
+        return Union[self.commands, PackedEventChanged] if fed else self.commands  # noqa: UP007 - of values
 
 
 POD_WORKER: Final = LinkTypes[PodWorkerCommand, PodWorkerReport](PodWorkerCommand, PodWorkerReport)

@@ -3,12 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from typing import Final
 
 from ipc.metrics.model import Labels, Metric, Source
-
-_FIRST: Final = 1
-"""Cell 0 says that a process has counted here."""
 
 
 class Layout:
@@ -21,7 +17,7 @@ class Layout:
         )
         self.metrics: tuple[Metric, ...] = tuple(counted)
         self._offsets: dict[str, int] = {}
-        at, shared = _FIRST, _FIRST
+        at = shared = 0
         for metric in counted:
             self._offsets[metric.name] = at
             at += metric.series * metric.width

@@ -9,6 +9,7 @@ loaded and stored whole (see `ipc.shm.board`); of a histogram under way a reader
 from __future__ import annotations
 
 import mmap
+from array import array
 from bisect import bisect_left
 from collections.abc import Sequence
 from typing import Final
@@ -18,28 +19,39 @@ from ipc.metrics.table import LAYOUT
 
 _CELL_BYTES: Final = 8
 _ROW_BYTES: Final = -(-LAYOUT.size * _CELL_BYTES // mmap.PAGESIZE) * mmap.PAGESIZE
-_USED: Final = 0
-"""Cell that says that somebody counts in this row."""
 
 
 class MetricCells:
-    """The mapping. Untouched pages are no memory."""
+    """The mapping. Untouched pages are no memory; a page that is read is: so which rows are used stands before them."""
 
     def __init__(self, rows: int) -> None:
         self.rows = rows
-        self._memory = memoryview(mmap.mmap(-1, rows * _ROW_BYTES))
+        self._first = -(-rows // mmap.PAGESIZE) * mmap.PAGESIZE
+        self._memory = memoryview(mmap.mmap(-1, self._first + rows * _ROW_BYTES))
+
+    def use(self, number: int) -> memoryview[float]:
+        """Cells in which somebody counts from now on. Raises IndexError."""
+        row = self.row(number)
+        self._memory[number] = 1
+        return row
 
     def row(self, number: int) -> memoryview[float]:
         """Cells of a slot; those of the master come last. Raises IndexError."""
         if not 0 <= number < self.rows:
             raise IndexError(f"row {number} of {self.rows}")
-        start = number * _ROW_BYTES
+        start = self._first + number * _ROW_BYTES
         return self._memory[start : start + LAYOUT.size * _CELL_BYTES].cast("d")
 
-    def read(self) -> dict[int, list[float]]:
-        """Values of every row in which somebody has counted, by its number."""
-        rows = {number: self.row(number) for number in range(self.rows)}
-        return {number: list(row) for number, row in rows.items() if row[_USED]}
+    def read(self, api_server: int | None = None) -> dict[int, array[float]]:
+        """Values of every row in which somebody has counted, by its number. Cells that only the API server uses are
+        read in its row."""
+        return {number: self._read(number, number == api_server) for number in range(self.rows) if self._memory[number]}
+
+    def _read(self, number: int, whole: bool) -> array[float]:
+        values = array("d", bytes(LAYOUT.size * _CELL_BYTES))
+        length = LAYOUT.size if whole else LAYOUT.shared
+        memoryview(values)[:length] = self.row(number)[:length]
+        return values
 
 
 class Counter:
@@ -82,15 +94,16 @@ class Meters:
 
     def __init__(self) -> None:
         self.cells: memoryview[float] = _own_cells()
+        self.row: int | None = None
+        """Where it is attached."""
 
     def attach(self, cells: MetricCells, row: int) -> None:
         """Count there from now on. After the fork."""
-        self.cells = cells.row(row)
-        self.cells[_USED] = 1.0
+        self.cells, self.row = cells.use(row), row
 
     def detach(self) -> None:
         """Count for itself again, from zero."""
-        self.cells = _own_cells()
+        self.cells, self.row = _own_cells(), None
 
     def counter(self, metric: Metric, *values: str) -> Counter:
         """The series with these label values. Raises ValueError for values that the table does not have."""

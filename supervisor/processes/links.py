@@ -149,7 +149,7 @@ class Links:
 
     async def _serve(self, slot: int, incarnation: int, role: Role, sock: socket.socket) -> None:
         link = LINKS[role]
-        channel: ChildChannel = await Channel.open(sock, link.commands, link.reports)
+        channel: ChildChannel = await Channel.open(sock, link.sent, link.reports)
         self._channels[slot] = channel
         try:
             async for message in channel:

@@ -28,12 +28,19 @@ from ipc.process.lean_imports import SSL, absent, is_ssl_loaded
 PACKAGE: Final = "aiohttp"
 LATER: Final[Mapping[str, tuple[str, ...]]] = {
     "argparse": ("ArgumentParser",),
+    "attr.converters": (),
+    "attr.filters": (),
+    "attr.validators": (),
     "email.utils": ("parsedate",),
     "html": ("escape",),
+    "idna": ("decode", "encode"),
     "urllib.request": ("getproxies", "proxy_bypass"),
 }
-"""Modules, and what aiohttp's take of each: for a command of its own, for dates of files, for pages of errors, for its
-client. What stands in for others: `_stand_ins`."""
+"""Modules, and what aiohttp's and those below take of each: for a command of its own, for classes that nobody makes
+here, for dates of files, for pages of errors, for names of hosts that are no ASCII, for its client. What stands in for
+others: `_stand_ins`."""
+FROZEN_LIST: Final = "frozenlist._frozenlist"
+"""An extension that would bring the library of C++, 0.9 MiB, for lists of a few handlers."""
 
 
 def leave_client_out() -> None:
@@ -69,7 +76,11 @@ def functions_later() -> Iterator[None]:
     stand_ins = {name: module for name, module in _stand_ins().items() if name not in sys.modules}
     sys.modules.update(stand_ins)
     try:
-        with _mime_types_built_in(), contextlib.nullcontext() if is_ssl_loaded() else absent(SSL):
+        with contextlib.ExitStack() as without:
+            without.enter_context(_mime_types_built_in())
+            without.enter_context(absent(FROZEN_LIST))
+            if not is_ssl_loaded():
+                without.enter_context(absent(SSL))
             yield
     finally:
         for name, stand_in in stand_ins.items():

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import functools
-import gzip
+import zlib
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Final
 
@@ -13,6 +13,7 @@ from aiohttp import hdrs, web
 
 from ipc.messages.api_server import AgentChanged, PodChanged
 from ipc.metrics.model import Endpoint
+from ipc.shm.metric_cells import METERS
 from ipc.stats.values import Snapshot
 from workers.api_server.core.status_errors import ApiError
 from workers.api_server.handlers.health import Health
@@ -25,6 +26,8 @@ if TYPE_CHECKING:
 
 GZIP_LEVEL: Final = 1
 """A scrape is read once, by a process near by: a fifteenth of its size for a hundredth of the time that it takes."""
+GZIP_FORMAT: Final = zlib.MAX_WBITS | 16
+"""Python's own module of that name would be another 60 KiB."""
 
 _WAITS: Final = {Endpoint.METRICS: 0.1, Endpoint.RESOURCE: 5.0, Endpoint.CADVISOR: 5.0}
 """How long a path waits for statistics, in seconds."""
@@ -96,7 +99,7 @@ class Metrics:
         form = exposition.negotiated(accept)
         families, names = self._families(question, form), question.names
         body = exposition.render((each for each in families if not names or each.metric.name in names), form)
-        return gzip.compress(body, GZIP_LEVEL) if packed else body, form.value
+        return zlib.compress(body, GZIP_LEVEL, GZIP_FORMAT) if packed else body, form.value
 
     def _families(self, question: _Question, form: Format) -> Iterator[Family]:
         from ipc.metrics.statistics import CADVISOR_ERROR, SCRAPE_ERROR
@@ -104,7 +107,7 @@ class Metrics:
         from workers.api_server.metrics import counted, statistics
 
         snapshot, board = question.snapshot, self._site.board
-        rows = board.metrics.read()
+        rows = board.metrics.read(METERS.row)
         names = read.worker_names(question.agent, rows, board.worker_slots)
         if question.endpoint is Endpoint.RESOURCE:
             yield from statistics.resource_families(snapshot) if snapshot else statistics.no_statistics(SCRAPE_ERROR)

@@ -30,7 +30,14 @@ leave_client_out()
 with functions_later():
     import aiohttp.web
 import workers.api_server.server
-assert not {*LATER, "html.entities", "email.message", "email.policy"} & set(sys.modules)
+assert not {*LATER, "html.entities", "email.message", "email.policy", "frozenlist._frozenlist"} & set(sys.modules)
+import attr
+assert attr.validators.instance_of(int).type is int
+assert attr.converters.to_bool("yes")
+assert attr.filters.include(int)(None, 1)
+import yarl
+assert yarl.URL("http://b\u00fccher.example").raw_host == "xn--bcher-kva.example"
+assert yarl.URL("http://xn--bcher-kva.example").host == "b\u00fccher.example"
 for _ in range(2):
     assert aiohttp.helpers.parse_content_type("Text/Plain; charset=utf-8; a=\\"b c\\"") == (
         "text/plain", {"charset": "utf-8", "a": "b c"}

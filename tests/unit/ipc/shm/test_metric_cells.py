@@ -1,6 +1,7 @@
 """Counting in cells: where a value lands, and what is read of it."""
 
 import math
+from pathlib import Path
 
 import pytest
 
@@ -115,3 +116,17 @@ def test_a_pod_without_a_row_is_not_counted(row: int) -> None:
     cells = ProbeCells(4)
     count(cells, row, "a")
     assert cells.rows_by_pod() == {}
+
+
+def test_rows_in_which_nobody_counts_are_no_memory_for_who_reads() -> None:
+    cells = MetricCells(1000)
+    Meters().attach(cells, 7)
+    before = _shared_kib()
+    assert list(cells.read()) == [7]
+    assert _shared_kib() - before < 100
+
+
+def _shared_kib() -> int:
+    """Pages of mappings like this one that this process has touched (proc_pid_status(5), RssShmem)."""
+    (line,) = (each for each in Path("/proc/self/status").read_text().splitlines() if each.startswith("RssShmem:"))
+    return int(line.split()[1])
