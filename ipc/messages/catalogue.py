@@ -6,7 +6,6 @@ Both ends take their types from here, so they cannot disagree. Commands go down,
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar, Union, get_args
 
 from ipc.messages.api_server import AdminRequest, ApiServerFeed, ApiServerRequest, EventChanged, PackedEventChanged
@@ -24,14 +23,13 @@ C_co = TypeVar("C_co", covariant=True)
 R_co = TypeVar("R_co", covariant=True)
 
 
-@dataclass(frozen=True)
 class LinkTypes(Generic[C_co, R_co]):
     """Unions of the messages on one link."""
 
-    commands: TypeForm[C_co]
-    """Messages that the serving end takes."""
-    reports: TypeForm[R_co]
-    """Messages that it answers and reports."""
+    def __init__(self, commands: TypeForm[C_co], reports: TypeForm[R_co]) -> None:
+        """``commands``: messages that the serving end takes. ``reports``: those that it answers and reports."""
+        self.commands = commands
+        self.reports = reports
 
     @property
     def sent(self) -> Any:

@@ -1,5 +1,5 @@
-"""Libraries without what they would import or keep and an agent need not have: OpenSSL until somebody wants TLS, a copy
-of what Python's own typing has, names of files.
+"""Libraries without what they would import or keep and an agent need not have: OpenSSL until somebody wants TLS, the
+parser of Python's source until somebody looks into it, a copy of what Python's own typing has, names of files.
 
 OpenSSL and the module `ssl` are 1.6 MiB of anonymous pages that all processes share, and as much of the library's own
 pages, for hashes that Python can make itself and for names that uvloop takes of `ssl` when it is imported.
@@ -10,12 +10,15 @@ gone. A process that has met 1500 of them has a table of its own, of 0.9 MiB.
 
 from __future__ import annotations
 
+import _locale
 import contextlib
+import functools
 import importlib
 import importlib.util
 import sys
 import threading
-from collections.abc import Iterator
+import types
+from collections.abc import Awaitable, Iterator, Mapping
 from importlib.machinery import ModuleSpec
 from types import ModuleType
 from typing import Any, Final
@@ -25,6 +28,10 @@ OWN_HASHES: Final = ("_md5", "_sha1", "_sha2" if sys.version_info >= (3, 12) els
 """Modules with Python's own implementations. A distribution may have left them out."""
 TYPING_EXTENSIONS: Final = "typing_extensions"
 SSL: Final = "ssl"
+INSPECT: Final = "inspect"
+LOCALE: Final = "locale"
+COMPRESSION: Final = ("bz2", "lzma")
+"""What shutil imports for archives of files."""
 PATHLIB: Final = ("pathlib", "pathlib._local")
 """Modules of pathlib with code that interns, in one version or another."""
 LATE_ERRORS: Final = ("SSLWantReadError", "SSLSyscallError", "SSLZeroReturnError")
@@ -45,6 +52,13 @@ def import_libraries() -> None:
     if all(importlib.util.find_spec(name) is not None for name in OWN_HASHES):
         with absent(OPENSSL_HASHES):
             importlib.import_module("hmac")
+    for name, known in _KNOWN.items():
+        if name not in sys.modules and (spec := importlib.util.find_spec(name)) is not None:
+            sys.modules[name] = _Late(spec, known)
+    with contextlib.ExitStack() as without:
+        for name in COMPRESSION:
+            without.enter_context(absent(name))
+        importlib.import_module("shutil")
     with absent(TYPING_EXTENSIONS):
         importlib.import_module("msgspec")
     if SSL not in sys.modules and (spec := importlib.util.find_spec(SSL)) is not None:
@@ -81,17 +95,41 @@ class _SysWithoutIntern:
         return part
 
 
-class _LateSsl(ModuleType):
-    """The module `ssl` until an attribute of it is asked for."""
+class _Late(ModuleType):
+    """A module until an attribute of it is asked for that is not known."""
 
     __spec__: ModuleSpec
 
-    def __init__(self, spec: ModuleSpec) -> None:
-        super().__init__(SSL)
+    def __init__(self, spec: ModuleSpec, known: Mapping[str, object]) -> None:
+        super().__init__(spec.name)
         self.__spec__ = spec
         self.__loader__ = spec.loader
         self.__file__ = spec.origin
         self.__dict__["_late_lock"] = threading.RLock()
+        self.__dict__["_late"] = True
+        self.__dict__.update(known)
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__"):
+            raise AttributeError(name)
+        with self.__dict__["_late_lock"]:
+            if self.__dict__.pop("_late", False):
+                self._load()
+                self.__class__ = ModuleType  # type: ignore[assignment]
+            elif isinstance(self, _Late):  # it is being loaded, in this thread
+                raise AttributeError(name)
+        return getattr(self, name)
+
+    def _load(self) -> None:
+        assert self.__spec__.loader is not None
+        self.__spec__.loader.exec_module(self)
+
+
+class _LateSsl(_Late):
+    """The module `ssl`."""
+
+    def __init__(self, spec: ModuleSpec) -> None:
+        super().__init__(spec, {})
         self.__dict__["_late_errors"] = {name: type(name, (OSError,), {"__slots__": ()}) for name in LATE_ERRORS}
 
     @contextlib.contextmanager
@@ -113,24 +151,12 @@ class _LateSsl(ModuleType):
             for name in names:
                 self.__dict__.pop(name, None)
 
-    def __getattr__(self, name: str) -> Any:
-        if name.startswith("__"):
-            raise AttributeError(name)
-        with self.__dict__["_late_lock"]:
-            if "_late_errors" in self.__dict__:
-                self._load()
-            elif type(self) is _LateSsl:  # it is being loaded, in this thread
-                raise AttributeError(name)
-        return getattr(self, name)
-
     def _load(self) -> None:
         errors = self.__dict__.pop("_late_errors")
-        assert self.__spec__.loader is not None
-        self.__spec__.loader.exec_module(self)
+        super()._load()
         for name, known in errors.items():
             error = self.__dict__[name]
             error.__bases__ = (*error.__bases__, known)
-        self.__class__ = ModuleType  # type: ignore[assignment]
 
 
 class _Instances:
@@ -141,3 +167,42 @@ class _Instances:
 
     def __instancecheck__(self, instance: object) -> bool:
         return is_ssl_loaded() and isinstance(instance, getattr(sys.modules[SSL], self._name))
+
+
+def _is_coroutine_function(function: object) -> bool:
+    """As `inspect` finds it, but for marks, which nobody can have set without that module."""
+    while isinstance(function, types.MethodType | functools.partial):
+        function = function.__func__ if isinstance(function, types.MethodType) else function.func
+    return isinstance(function, types.FunctionType) and bool(function.__code__.co_flags & _COROUTINE)
+
+
+def _is_awaitable(value: object) -> bool:
+    if isinstance(value, types.GeneratorType):
+        return bool(value.gi_code.co_flags & _ITERABLE_COROUTINE)
+    return isinstance(value, types.CoroutineType | Awaitable)
+
+
+def _unwrap(function: Any) -> Any:
+    for _ in range(sys.getrecursionlimit()):
+        if not hasattr(function, "__wrapped__"):
+            return function
+        function = function.__wrapped__
+    raise ValueError(f"wrapper loop when unwrapping {function!r}")
+
+
+_COROUTINE: Final = 0x80
+"""Flag of a function's code: CO_COROUTINE."""
+_ITERABLE_COROUTINE: Final = 0x100
+"""CO_ITERABLE_COROUTINE."""
+_KNOWN: Final[Mapping[str, Mapping[str, object]]] = {
+    INSPECT: {
+        "isawaitable": _is_awaitable,
+        "iscoroutinefunction": _is_coroutine_function,
+        "isfunction": lambda value: isinstance(value, types.FunctionType),
+        "isgenerator": lambda value: isinstance(value, types.GeneratorType),
+        "unwrap": _unwrap,
+    },
+    LOCALE: {"getencoding": _locale.getencoding},
+}
+"""Modules that load themselves, and what asyncio, uvloop and subprocess use of each, which must be there in a process
+that can open no file any more."""

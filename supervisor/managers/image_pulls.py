@@ -12,7 +12,6 @@ as they are observed, so a pull that only they waited for goes on, or its end is
 from __future__ import annotations
 
 import enum
-from dataclasses import dataclass, field
 from typing import Final, assert_never
 
 import msgspec
@@ -68,9 +67,8 @@ class _State(enum.Enum):
     ENDED = "while nobody waited; the result is kept"
 
 
-@dataclass
-class _Pull:
-    waiters: set[Waiter] = field(default_factory=set)
+class _Pull(msgspec.Struct):
+    waiters: set[Waiter] = msgspec.field(default_factory=set)
     state: _State = _State.WAITING
     paid: bool = False
     """The rate limit was asked already."""

@@ -11,7 +11,7 @@ from tests.harness.certificates import Authority
 
 ROOT: Final = Path(__file__).parents[4]
 DEADLINE_S: Final = 120.0
-UNWANTED: Final = "{'_ssl', '_hashlib', 'typing_extensions'} & set(sys.modules)"
+UNWANTED: Final = "{'_ssl', '_hashlib', 'typing_extensions', 'ast', 'dis', 'bz2', 'lzma'} & set(sys.modules)"
 
 AGENT: Final = f"""
 import hashlib, hmac, sys
@@ -27,8 +27,51 @@ import pathlib
 part = pathlib.PurePath("/some", "part-of-a-path").parts[-1]
 the_same = "".join(list(part))
 assert sys.intern(the_same) is the_same, "the part is in the table of names"
+import asyncio, uvloop, shutil, subprocess
+async def use():
+    asyncio.get_running_loop().add_signal_handler(10, print)
+    repr(asyncio.current_task())
+    await asyncio.gather(asyncio.sleep(0))
+uvloop.run(use())
+assert subprocess.run(["echo", "a"], stdout=subprocess.PIPE, text=True).stdout == "a\\n"
+assert not {UNWANTED}, {UNWANTED}
 workers.main._import_api_server()
 assert not {{'_ssl', '_hashlib'}} & set(sys.modules)
+"""
+
+INSPECT: Final = """
+import collections, functools, locale, sys, types
+from ipc.process import lean_imports
+lean_imports.import_libraries()
+import inspect, locale
+assert not {"ast", "dis"} & set(sys.modules)
+class Kind:
+    def method(self): pass
+    async def coroutine(self): pass
+    def __await__(self): yield
+async def coroutine(): pass
+async def many(): yield
+def function(): yield
+@types.coroutine
+def old(): yield
+@functools.wraps(coroutine)
+def wrapper(): pass
+made = coroutine()
+values = [Kind, Kind(), Kind().method, Kind().coroutine, coroutine, made, many, many(), function, function(), old, old(),
+    functools.partial(coroutine), functools.partial(Kind().coroutine), functools.partial(function), wrapper, print, 1, ""]
+names = [name for name, value in vars(inspect).items() if callable(value) and name.startswith("is")]
+known = {name: getattr(inspect, name) for name in (*names, "unwrap")}
+encoding = locale.getencoding()
+assert type(inspect) is not types.ModuleType and len(known) == 5
+assert inspect.getdoc is vars(inspect)["getdoc"] and type(inspect) is types.ModuleType
+for name, own in known.items():
+    assert getattr(inspect, name) is not own
+    for value in values:
+        assert own(value) == getattr(inspect, name)(value), (name, value)
+assert encoding == locale.getencoding()
+assert locale.normalize("de") and type(locale) is types.ModuleType
+assert not hasattr(inspect, "no_such_name")
+made.close()
 """
 
 TLS: Final = """
@@ -113,3 +156,7 @@ def test_an_agent_has_no_openssl_and_the_same_hashes() -> None:
 def test_tls_is_there_for_who_wants_it(tmp_path: Path) -> None:
     authority, other = Authority(tmp_path / "known"), Authority(tmp_path / "other", "other")
     run(TLS, str(authority.file), str(authority.server()), str(other.file))
+
+
+def test_what_others_use_of_modules_that_come_late_is_as_there() -> None:
+    run(INSPECT)
