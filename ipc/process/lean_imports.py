@@ -19,7 +19,7 @@ import sys
 import threading
 import types
 from collections.abc import Awaitable, Iterator, Mapping
-from importlib.machinery import ModuleSpec
+from importlib.machinery import ModuleSpec, PathFinder
 from types import ModuleType
 from typing import Any, Final
 
@@ -29,6 +29,7 @@ OWN_HASHES: Final = ("_md5", "_sha1", "_sha2" if sys.version_info >= (3, 12) els
 TYPING_EXTENSIONS: Final = "typing_extensions"
 SSL: Final = "ssl"
 INSPECT: Final = "inspect"
+MSGSPEC_INSPECT: Final = "msgspec.inspect"
 LOCALE: Final = "locale"
 COMPRESSION: Final = ("bz2", "lzma")
 """What shutil imports for archives of files."""
@@ -60,11 +61,20 @@ def import_libraries() -> None:
             without.enter_context(absent(name))
         importlib.import_module("shutil")
     with absent(TYPING_EXTENSIONS):
+        _leave_out_inspection()
         importlib.import_module("msgspec")
     if SSL not in sys.modules and (spec := importlib.util.find_spec(SSL)) is not None:
         late = sys.modules[SSL] = _LateSsl(spec)
         with late.names_for_uvloop():
             importlib.import_module("uvloop")
+
+
+def _leave_out_inspection() -> None:
+    """A part of msgspec that describes types to people, until somebody asks it."""
+    package = importlib.util.find_spec("msgspec")
+    spec = PathFinder.find_spec(MSGSPEC_INSPECT, package and package.submodule_search_locations)
+    if spec is not None and MSGSPEC_INSPECT not in sys.modules:
+        sys.modules[MSGSPEC_INSPECT] = _Late(spec, {})
 
 
 def is_ssl_loaded() -> bool:
@@ -169,11 +179,11 @@ class _Instances:
         return is_ssl_loaded() and isinstance(instance, getattr(sys.modules[SSL], self._name))
 
 
-def _is_coroutine_function(function: object) -> bool:
+def _has_flag(function: object, flag: int) -> bool:
     """As `inspect` finds it, but for marks, which nobody can have set without that module."""
     while isinstance(function, types.MethodType | functools.partial):
         function = function.__func__ if isinstance(function, types.MethodType) else function.func
-    return isinstance(function, types.FunctionType) and bool(function.__code__.co_flags & _COROUTINE)
+    return isinstance(function, types.FunctionType) and bool(function.__code__.co_flags & flag)
 
 
 def _is_awaitable(value: object) -> bool:
@@ -190,19 +200,22 @@ def _unwrap(function: Any) -> Any:
     raise ValueError(f"wrapper loop when unwrapping {function!r}")
 
 
+_GENERATOR: Final = 0x20
 _COROUTINE: Final = 0x80
-"""Flag of a function's code: CO_COROUTINE."""
+"""Flags of a function's code: CO_GENERATOR and CO_COROUTINE."""
 _ITERABLE_COROUTINE: Final = 0x100
 """CO_ITERABLE_COROUTINE."""
 _KNOWN: Final[Mapping[str, Mapping[str, object]]] = {
     INSPECT: {
+        "currentframe": lambda: sys._getframe(1),
         "isawaitable": _is_awaitable,
-        "iscoroutinefunction": _is_coroutine_function,
+        "iscoroutinefunction": lambda value: _has_flag(value, _COROUTINE),
         "isfunction": lambda value: isinstance(value, types.FunctionType),
         "isgenerator": lambda value: isinstance(value, types.GeneratorType),
+        "isgeneratorfunction": lambda value: _has_flag(value, _GENERATOR),
         "unwrap": _unwrap,
     },
     LOCALE: {"getencoding": _locale.getencoding},
 }
-"""Modules that load themselves, and what asyncio, uvloop and subprocess use of each, which must be there in a process
-that can open no file any more."""
+"""Modules that load themselves, and what asyncio, uvloop, subprocess and aiohttp use of each, which must be there in a
+process that can open no file any more."""

@@ -7,6 +7,7 @@ One list of all containers, or one answer with all pods, would be kept for good 
 from __future__ import annotations
 
 import ctypes
+import gc
 import os
 from collections.abc import Callable
 from typing import Final
@@ -42,7 +43,9 @@ def fix_limits() -> None:
 
 
 def trim() -> None:
-    """Give back every free page of the heap, those between used ones too."""
+    """Give back every free page of the heap, those between used ones too, after what only holds itself: a process that
+    makes little garbage looks for it rarely, and what comes next would be put behind it."""
+    gc.collect()
     malloc_trim = _of_glibc("malloc_trim")
     if malloc_trim is not None:
         malloc_trim(0)

@@ -38,7 +38,7 @@ from workers.api_server.store.objects import (
 MAX_WINDOW_CHANGES: Final = 512
 """Most changes of one kind that can still be resumed from: of the pods at full speed those of some ten seconds. Who
 was away longer lists again, which costs less than to keep more."""
-MAX_WINDOW_BYTES: Final = 1024 * 1024
+MAX_WINDOW_BYTES: Final = 512 * 1024
 """Most bytes of JSON that one kind's window holds on to."""
 
 M = TypeVar("M", PodChanged, EventChanged, ObjectChanged)

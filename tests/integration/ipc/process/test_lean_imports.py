@@ -36,7 +36,7 @@ uvloop.run(use())
 assert subprocess.run(["echo", "a"], stdout=subprocess.PIPE, text=True).stdout == "a\\n"
 assert not {UNWANTED}, {UNWANTED}
 workers.main._import_api_server()
-assert not {{'_ssl', '_hashlib'}} & set(sys.modules)
+assert not {UNWANTED}, {UNWANTED}
 """
 
 INSPECT: Final = """
@@ -57,12 +57,14 @@ def old(): yield
 @functools.wraps(coroutine)
 def wrapper(): pass
 made = coroutine()
-values = [Kind, Kind(), Kind().method, Kind().coroutine, coroutine, made, many, many(), function, function(), old, old(),
-    functools.partial(coroutine), functools.partial(Kind().coroutine), functools.partial(function), wrapper, print, 1, ""]
+values = [Kind, Kind(), Kind().method, Kind().coroutine, coroutine, made, many, many(), function, function(), old]
+values += [old(), wrapper, print, 1, "", *map(functools.partial, (coroutine, Kind().coroutine, function))]
 names = [name for name, value in vars(inspect).items() if callable(value) and name.startswith("is")]
 known = {name: getattr(inspect, name) for name in (*names, "unwrap")}
 encoding = locale.getencoding()
-assert type(inspect) is not types.ModuleType and len(known) == 5
+assert type(inspect) is not types.ModuleType and len(known) == 6
+assert inspect.currentframe() is sys._getframe()
+assert type(inspect) is not types.ModuleType
 assert inspect.getdoc is vars(inspect)["getdoc"] and type(inspect) is types.ModuleType
 for name, own in known.items():
     assert getattr(inspect, name) is not own
@@ -72,6 +74,10 @@ assert encoding == locale.getencoding()
 assert locale.normalize("de") and type(locale) is types.ModuleType
 assert not hasattr(inspect, "no_such_name")
 made.close()
+import msgspec
+assert type(msgspec.inspect) is not types.ModuleType
+assert msgspec.json.schema(int) == {"type": "integer"}
+assert msgspec.inspect.type_info(str) == msgspec.inspect.StrType()
 """
 
 TLS: Final = """

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import weakref
+
 import pytest
 
 from ipc.process import spare_memory
@@ -70,3 +72,13 @@ def test_another_c_library_has_nothing_to_give_back(monkeypatch: pytest.MonkeyPa
     monkeypatch.setattr(spare_memory, "_of_glibc", lambda _: None)
     spare_memory.fix_limits()
     spare_memory.trim()
+
+
+def test_what_only_holds_itself_is_given_back_too() -> None:
+    class Circle:
+        def __init__(self) -> None:
+            self.itself = self
+
+    gone = weakref.ref(Circle())
+    spare_memory.trim()
+    assert gone() is None
