@@ -72,8 +72,9 @@ def import_libraries() -> None:
 def _leave_out_inspection() -> None:
     """A part of msgspec that describes types to people, until somebody asks it."""
     package = importlib.util.find_spec("msgspec")
-    spec = PathFinder.find_spec(MSGSPEC_INSPECT, package and package.submodule_search_locations)
-    if spec is not None and MSGSPEC_INSPECT not in sys.modules:
+    if package is None or MSGSPEC_INSPECT in sys.modules:
+        return
+    if (spec := PathFinder.find_spec(MSGSPEC_INSPECT, package.submodule_search_locations)) is not None:
         sys.modules[MSGSPEC_INSPECT] = _Late(spec, {})
 
 
