@@ -32,7 +32,7 @@ INSPECT: Final = "inspect"
 MSGSPEC_INSPECT: Final = "msgspec.inspect"
 LOCALE: Final = "locale"
 COMPRESSION: Final = ("bz2", "lzma")
-"""What shutil imports for archives of files."""
+"""Modules that shutil imports for archives of files."""
 PATHLIB: Final = ("pathlib", "pathlib._local")
 """Modules of pathlib with code that interns, in one version or another."""
 LATE_ERRORS: Final = ("SSLWantReadError", "SSLSyscallError", "SSLZeroReturnError")
