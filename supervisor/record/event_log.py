@@ -67,7 +67,7 @@ class EventLog:
         except (UntrustedFile, msgspec.MsgspecError, ValueError) as error:
             raise EventLogError(self._path, error, move_aside(self._path)) from error
 
-    def write(self, changed: Sequence[Event], everything: Iterable[Event]) -> None:
+    def write(self, changed: Sequence[Event], everything: Sequence[Event]) -> None:
         """Add what changed; or write everything, if that is due. Raises OSError; what was there can still be loaded."""
         data = b"".join(map(_line, changed))
         if len(data) > self._room or not self._append(data):
@@ -90,7 +90,7 @@ class EventLog:
         self._room = room - len(data)
         return True
 
-    def _rewrite(self, events: Iterable[Event]) -> None:
+    def _rewrite(self, events: Sequence[Event]) -> None:
         self._room = 0
         data = _encode(events)
         make_private(self._path.parent)

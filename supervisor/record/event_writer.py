@@ -43,4 +43,4 @@ class EventWriter:
         await self._saver.close(lambda: history.sequence, lambda _: self._write(history))
 
     def _write(self, history: EventRecorder) -> Write:
-        return functools.partial(self._log.write, history.changed_after(self._saver.written), history.snapshot())
+        return functools.partial(self._log.write, history.changed_after(self._saver.written), history.events())

@@ -21,7 +21,7 @@ Different on purpose:
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from typing import Final, NamedTuple, TypeVar
 
 import msgspec
@@ -163,10 +163,6 @@ class EventRecorder:
     def events(self) -> PackedEvents:
         """Longest unseen first."""
         return PackedEvents(entry.packed for entry in self._events.values())
-
-    def snapshot(self) -> Iterator[Event]:
-        """The events as they are at this moment, for any thread to go through; few ever do."""
-        return iter(self.events())
 
     def changed_after(self, sequence: int) -> PackedEvents:
         """Events that were recorded after that point, each as it is now, longest unseen first."""
