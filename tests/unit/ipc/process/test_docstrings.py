@@ -76,7 +76,12 @@ def test_only_docstrings_differ_in_a_whole_module(module: str) -> None:
     pairs = list(zip(constants(code), constants(without_docstrings(code)), strict=True))
     changed = {old for old, new in pairs if old is not new and old != new}
     assert changed, "there are some"
-    assert changed <= docstrings
+    # Python takes their indentation away from 3.13 on.
+    assert {words(each) for each in changed} <= {words(each) for each in docstrings}
+
+
+def words(text: object) -> str:
+    return " ".join(str(text).split())
 
 
 def constants(code: CodeType) -> Iterator[object]:
