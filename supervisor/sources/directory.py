@@ -115,7 +115,7 @@ class ManifestReader:
         )
 
     def remember(self, path: Path, decoded: DecodedFile) -> None:
-        """What a reading of a file that was just written would find. Raises OSError."""
+        """Keeps the content of a file that was just written, as a reading of it would find it. Raises OSError."""
         self._decoded[path.name] = (_signature(path.stat()), decoded)
 
     def _read_file(self, listing: Listing, name: str) -> DecodedFile:
