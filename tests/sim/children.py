@@ -9,7 +9,11 @@ from collections import deque
 from collections.abc import Callable, Coroutine
 from typing import Any, Final, cast
 
+import msgspec
+
+from ipc.api.v1.event import Event
 from ipc.host.clock import Clock
+from ipc.messages.api_server import EventChanged, PackedEventChanged
 from ipc.messages.pod_worker import CancelSync, SyncPod
 from ipc.shm.board import Board
 from ipc.wire.boot import ChildContext, Role, WorkerSettings
@@ -34,6 +38,14 @@ LAST_WORDS_LATE: Final = 0.3
 LAST_WORDS_S: Final = 5.0
 SLOW_LINK: Final = 0.02
 """Part of the messages that take longer: somebody did not get the CPU."""
+
+
+def _received(message: Any) -> Any:
+    """The message as its receiver decodes it. Of all that the master sends only a packed event is another there."""
+    if isinstance(message, PackedEventChanged):
+        event = msgspec.msgpack.decode(message.event, type=Event)
+        return EventChanged(resource_version=message.resource_version, event=event)
+    return message
 
 
 class Child:
@@ -166,7 +178,7 @@ class Child:
         return message
 
     def _arrived(self, message: Any) -> None:
-        self._inbox.append(message)
+        self._inbox.append(_received(message))
         self._news.set()
 
     # --- its life ---

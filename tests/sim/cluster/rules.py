@@ -48,6 +48,9 @@ class ServerRules:
         """Requests to make the Node that were answered: it is there then."""
         self.true_status: Callable[[str], PodChanged | None] | None = None
         """Set while the server answers everything, so that nothing has to be said again but to put it right."""
+        self.has_twin = False
+        """Whether another host of this name is there: of a pod that both end, each may say how before it has heard of
+        the other's end."""
         self._said: dict[str, tuple[float, bytes, PodChanged | None]] = {}
         """When a status was last sent, in which words, and what was true."""
 
@@ -113,6 +116,8 @@ class ServerRules:
         if change.type == "DELETED" or pod["metadata"].get("deletionTimestamp"):
             self.unwanted.add(uid)
         old, new = _phase(before), _phase(pod)
+        if self.has_twin:
+            return
         if old in TERMINAL and new != old and before is not None and before["metadata"]["uid"] == uid:
             self._trace.broke(f"the server is told that {uid[:8]} is {new}, which was {old}")
 

@@ -231,6 +231,7 @@ class ClusterSimulation(Frame):
         directory = self._directory / "twin"
         directory.mkdir()
         twin = Twin(self._given, self._rules, self._server, self._values, self.trace, directory)
+        self._rules.has_twin = True
         with twin.connected(self._network):
             twin.agent.start()
             twin.agent.state(self._static)
@@ -249,6 +250,7 @@ class ClusterSimulation(Frame):
             self._compare(theirs, steady(twin.agent, twin.podman), "on the other host of that name")
             self._rules.true_status = None
             twin.agent.die("its host is switched off")
+        self._rules.has_twin = False
         self._clear_up()
         await self.come_to_rest()
         self._compare(ours, self._steady(), "when the other host was gone")

@@ -186,9 +186,10 @@ class MirrorKeeper:
 
 
 def _has_outlived(changed: PodChanged, mirror: KnownPod) -> bool:
-    """Whether a static pod came again, as the same, after its mirror had ended: no server takes that of one pod."""
-    is_over = mirror.status_value().get("phase") in TERMINAL_PHASES
-    return is_over and changed.is_observed and changed.status.phase not in TERMINAL_PHASES
+    """Whether a static pod came again, as the same, after its mirror had ended, or has ended otherwise: no server takes
+    that of one pod."""
+    phase = mirror.status_value().get("phase")
+    return phase in TERMINAL_PHASES and changed.is_observed and changed.status.phase != phase
 
 
 def _node_uid(node: Json) -> str:
