@@ -11,12 +11,11 @@ from typing import Final, NoReturn
 import msgspec
 
 from ipc.api.v1.pod import Pod
-from ipc.api.v1.status import TERMINAL_PHASES
 from ipc.host.clock import Clock
 from ipc.messages.api_server import PodChanged
 from ipc.text.json_types import Json
 from workers.cluster.pods.known_pod import KnownPod
-from workers.cluster.pods.mirror_pod import STATIC_SOURCES, mirror_name, mirror_pod, mirrors
+from workers.cluster.pods.mirror_pod import STATIC_SOURCES, is_of_earlier_life, mirror_name, mirror_pod, mirrors
 from workers.cluster.pods.status_manager import StatusManager
 from workers.cluster.pods.status_writer import delete_now
 from workers.kubeclient.errors import ApiError, ClusterError
@@ -151,7 +150,7 @@ class MirrorKeeper:
         """A mirror like the pod (pkg/kubelet/kubelet.go, tryReconcileMirrorPods)."""
         pod = changed.pod
         known = self._known.get(self._key(pod))
-        if known is not None and mirrors(known, pod) and not known.is_deleted and not _has_outlived(changed, known):
+        if known is not None and _stands(known, changed):
             return
         if known is not None:
             await self._delete(known)
@@ -185,11 +184,10 @@ class MirrorKeeper:
             log.warning("mirror of static pod %s: %s", uid, words)
 
 
-def _has_outlived(changed: PodChanged, mirror: KnownPod) -> bool:
-    """Whether a static pod came again, as the same, after its mirror had ended, or has ended otherwise: no server takes
-    that of one pod."""
-    phase = mirror.status_value().get("phase")
-    return phase in TERMINAL_PHASES and changed.is_observed and changed.status.phase != phase
+def _stands(known: KnownPod, changed: PodChanged) -> bool:
+    """Whether that mirror is as good as a new one."""
+    has_ended = changed.is_observed and is_of_earlier_life(known, changed.status.phase)
+    return mirrors(known, changed.pod) and not known.is_deleted and not has_ended
 
 
 def _node_uid(node: Json) -> str:

@@ -11,6 +11,7 @@ import msgspec
 
 from ipc.api.annotations import CONFIG_HASH, CONFIG_MIRROR
 from ipc.api.v1.pod import Pod
+from ipc.api.v1.status import TERMINAL_PHASES
 from ipc.text.json_types import JsonObject
 from workers.cluster.pods.known_pod import KnownPod
 
@@ -32,6 +33,13 @@ def content_hash(pod: Pod) -> str:
 def mirrors(known: KnownPod, pod: Pod) -> bool:
     """Whether a mirror is that of the static pod as it is now (IsMirrorPodOf)."""
     return (known.metadata.annotations or {}).get(CONFIG_MIRROR) == content_hash(pod)
+
+
+def is_of_earlier_life(known: KnownPod, phase: str) -> bool:
+    """Whether a mirror has ended, and its static pod, in that phase now, came again since or has ended otherwise: no
+    server takes that of one pod."""
+    ended = known.status_value().get("phase")
+    return ended in TERMINAL_PHASES and ended != phase
 
 
 def mirror_pod(pod: Pod, node_name: str, node_uid: str) -> bytes:

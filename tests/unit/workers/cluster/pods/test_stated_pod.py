@@ -11,7 +11,7 @@ import pytest
 from ipc.api.v1.pod import Pod
 from tests.unit.workers.cluster.pods.pods import known
 from workers.cluster.pods.known_pod import KnownPod
-from workers.cluster.pods.mirror_pod import mirror_name, mirror_pod, mirrors
+from workers.cluster.pods.mirror_pod import is_of_earlier_life, mirror_name, mirror_pod, mirrors
 from workers.cluster.pods.stated_pod import MAX_AT_ONCE_BYTES, Refusal, decoded, decoded_at_once, stated_pod
 
 
@@ -110,3 +110,18 @@ def test_a_mirror_is_its_pod_owned_by_the_node() -> None:
     assert made.is_mirror
     assert mirrors(made, pod)
     assert not mirrors(known(annotations={"kubernetes.io/config.mirror": "other"}), pod)
+
+
+@pytest.mark.parametrize(
+    ("mirror", "now", "earlier"),
+    [
+        ("Running", "Failed", False),
+        ("Pending", "Succeeded", False),
+        ("Failed", "Failed", False),
+        ("Succeeded", "Running", True),
+        ("Failed", "Pending", True),
+        ("Failed", "Succeeded", True),
+    ],
+)
+def test_a_mirror_that_ended_otherwise_is_of_an_earlier_life(mirror: str, now: str, earlier: bool) -> None:
+    assert is_of_earlier_life(known(status={"phase": mirror}), now) is earlier
