@@ -257,7 +257,7 @@ def test_a_client_that_is_killed(agent: Agent, options: tuple[str, ...]) -> None
     ) as command:
         assert command.stdout is not None
         assert command.stdout.readline() == b"there\n"
-        assert len(sleepers()) == 2
+        agent.until(lambda: len(sleepers()) == 2, "both have become sleep")
         command.kill()
     agent.until(lambda: not sleepers(), "the command has ended")
     agent.until(lambda: server.num_fds() <= before, "no descriptor is left")
