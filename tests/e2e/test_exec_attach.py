@@ -255,10 +255,12 @@ def test_a_client_that_is_killed(agent: Agent, options: tuple[str, ...]) -> None
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
     ) as command:
-        assert command.stdout is not None
-        assert command.stdout.readline() == b"there\n"
-        agent.until(lambda: len(sleepers()) == 2, "both have become sleep")
-        command.kill()
+        try:
+            assert command.stdout is not None
+            assert command.stdout.readline() == b"there\n"
+            agent.until(lambda: len(sleepers()) == 2, "both have become sleep")
+        finally:
+            command.kill()
     agent.until(lambda: not sleepers(), "the command has ended")
     agent.until(lambda: server.num_fds() <= before, "no descriptor is left")
     assert agent.row("web")[1:2] == ["2/2"]
