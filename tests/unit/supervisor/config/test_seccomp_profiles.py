@@ -25,7 +25,9 @@ def test_a_sandbox_has_the_profile_for_the_hosts_own_architecture_alone() -> Non
     assert {**lean, "archMap": ARCHITECTURES} == PROFILE, "nothing else is changed"
 
 
-@pytest.mark.parametrize("text", [b"", b"[]", b"{}", b'{"archMap": null}', b'{"archMap": []}', b'{"archMap": [1]}'])
+@pytest.mark.parametrize(
+    "text", [b"", b"[]", b"{}", b'{"archMap": null}', b'{"archMap": []}', b'{"archMap": [1]}', b"[" * 100_000]
+)
 def test_what_has_no_table_of_architectures_gives_none(text: bytes) -> None:
     assert for_sandboxes(text) == b""
 
