@@ -62,6 +62,8 @@ def test_the_lean_profile_is_the_services_and_podmans_the_one_to_name(tmp_path: 
     profile.write_bytes(b"")
     conf = tomllib.loads(write_conf(PodmanSettings(), tmp_path / "state", environ).read_text())
     assert conf["containers"]["seccomp_profile"] == str(profile), "what is no profile stays the user's"
+    users.write_text("[containers")
+    assert named_profile(environ) == ""
 
 
 def test_a_profile_that_cannot_be_read_is_none(tmp_path: Path) -> None:
