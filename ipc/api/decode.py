@@ -25,6 +25,7 @@ MAX_FREE_FORM_DEPTH: Final = 32
 """Deepest nesting, in levels, where the API allows any JSON (`fieldsV1`)."""
 
 _INT_BITS: Final = 64
+_KEY_TYPES: Final = frozenset({str})
 
 _JSON_TYPE_NAMES: Final[Mapping[str, str]] = {
     "str": "string",
@@ -160,13 +161,15 @@ def _converted(obj: Mapping[object, object], struct: type[_S], *, drops_unknown:
 
 
 def _is_plain(obj: object) -> bool:
-    """Whether the data holds nothing that a conversion takes and the walk changes or refuses: nulls, texts that are no
-    Unicode, numbers that JSON cannot say or that are too large, too many values or levels."""
+    """Whether the data holds nothing that a conversion takes and the walk changes or refuses: nulls, keys that are no
+    texts, texts that are no Unicode, numbers that JSON cannot say or that are too large, too many values or levels."""
     level, count = [obj], 0
     for _ in range(MAX_FREE_FORM_DEPTH):
         below: list[object] = []
         for value in level:
             if isinstance(value, dict):
+                if not _KEY_TYPES.issuperset(map(type, value)):
+                    return False
                 below += value
                 below += value.values()
             elif isinstance(value, list):

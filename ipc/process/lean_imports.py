@@ -125,7 +125,11 @@ class _Late(ModuleType):
             raise AttributeError(name)
         with self.__dict__["_late_lock"]:
             if self.__dict__.pop("_late", False):
-                self._load()
+                try:
+                    self._load()
+                except BaseException:  # such as no file that can be opened: the next one who asks may be luckier
+                    self.__dict__["_late"] = True
+                    raise
                 self.__class__ = ModuleType  # type: ignore[assignment]
             elif isinstance(self, _Late):  # it is being loaded, in this thread
                 raise AttributeError(name)
@@ -163,9 +167,8 @@ class _LateSsl(_Late):
                 self.__dict__.pop(name, None)
 
     def _load(self) -> None:
-        errors = self.__dict__.pop("_late_errors")
         super()._load()
-        for name, known in errors.items():
+        for name, known in self.__dict__.pop("_late_errors").items():
             error = self.__dict__[name]
             error.__bases__ = (*error.__bases__, known)
 
@@ -181,7 +184,8 @@ class _Instances:
 
 
 def _has_flag(function: object, flag: int) -> bool:
-    """As `inspect` finds it, but for marks, which nobody can have set without that module."""
+    """As `inspect` finds it, but for marks, which nobody can have set without that module, and for functions of
+    Cython."""
     while isinstance(function, types.MethodType | functools.partial):
         function = function.__func__ if isinstance(function, types.MethodType) else function.func
     return isinstance(function, types.FunctionType) and bool(function.__code__.co_flags & flag)

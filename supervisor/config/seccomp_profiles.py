@@ -36,7 +36,7 @@ def for_sandboxes(profile: bytes) -> bytes:
     try:
         decoded = msgspec.json.decode(profile)
         architectures = [{**row, "subArchitectures": []} for row in decoded["archMap"]]
-    except (msgspec.DecodeError, LookupError, TypeError):
+    except (msgspec.DecodeError, LookupError, TypeError, RecursionError):
         return b""
     return msgspec.json.encode({**decoded, "archMap": architectures}) if architectures else b""
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import os
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -18,8 +19,8 @@ from ipc.libpod.go_json import decode_value
 from ipc.text.json_types import JsonObject
 from supervisor.client.errors import RequestFailed
 from supervisor.client.exchange import exchange
-from supervisor.config.seccomp_profiles import default_profile
 from supervisor.load_test.generate import RUN_LABEL, Load, command
+from supervisor.processes.podman_service import named_profile
 
 IN_FLIGHT: Final = 4
 """Pods at a time: more are no faster (measured on 2 CPUs)."""
@@ -47,7 +48,7 @@ class Floor:
         self._socket = socket
         self._load = load
         self._progress = progress
-        profile = default_profile({})
+        profile = named_profile(os.environ)
         # Our own service has another default one, that of sandboxes.
         self._profile = {"seccomp_profile_path": profile} if profile else {}
         self._made: list[str] = []

@@ -104,8 +104,11 @@ def write_conf(podman: PodmanSettings, directory: Path, environ: Mapping[str, st
 
 def named_profile(environ: Mapping[str, str]) -> str:
     """Podman's default seccomp profile in that environment, which containers of our own service name; empty where it
-    is in no file. Raises BrokenContainersConf, OSError."""
-    return default_profile(merged_conf(read_files(conf_files(environ)), keyring=False))
+    is in no file. A file that cannot be read is Podman's to complain of."""
+    try:
+        return default_profile(merged_conf(read_files(conf_files(environ)), keyring=False))
+    except (BrokenContainersConf, OSError):
+        return ""
 
 
 def _write_if_other(file: Path, data: bytes, mode: int = PRIVATE_FILE_MODE) -> None:

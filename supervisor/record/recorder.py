@@ -244,9 +244,8 @@ class EventRecorder:
         for keys in (self._of_object.setdefault(of, {}), self._of_namespace.setdefault(namespace, {})):
             keys.pop(at, None)
             keys[at] = None
-        old = self._events.pop(at, None)
-        name = event.metadata.name if old is None else old.name
-        self._events[at] = _Entry(pack(event), name, of, namespace, wall, sequence)
+        self._events.pop(at, None)
+        self._events[at] = _Entry(pack(event), event.metadata.name, of, namespace, wall, sequence)
         return of
 
     def _take(self, at: int) -> str:

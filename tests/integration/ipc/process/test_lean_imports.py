@@ -40,7 +40,7 @@ assert not {UNWANTED}, {UNWANTED}
 """
 
 INSPECT: Final = """
-import collections, functools, locale, sys, types
+import collections, errno, functools, locale, resource, sys, types
 from ipc.process import lean_imports
 lean_imports.import_libraries()
 import inspect, locale
@@ -65,6 +65,16 @@ encoding = locale.getencoding()
 assert type(inspect) is not types.ModuleType and len(known) == 6
 assert inspect.currentframe() is sys._getframe()
 assert type(inspect) is not types.ModuleType
+soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+resource.setrlimit(resource.RLIMIT_NOFILE, (0, hard))
+for _ in range(2):
+    try:
+        inspect.getdoc
+    except OSError as error:
+        assert error.errno == errno.EMFILE, error
+    else:
+        raise AssertionError("no file can be opened")
+resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
 assert inspect.getdoc is vars(inspect)["getdoc"] and type(inspect) is types.ModuleType
 for name, own in known.items():
     assert getattr(inspect, name) is not own

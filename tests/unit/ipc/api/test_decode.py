@@ -164,6 +164,11 @@ REFUSED: list[tuple[str, object, list[str]]] = [
         ],
     ),
     (
+        "free form with a key that JSON cannot write",
+        manifest(metadata={"managedFields": [{"fieldsV1": {"a": {True: 1}}}]}),
+        ["metadata.managedFields[0].fieldsV1[a]: expected string, got boolean"],
+    ),
+    (
         "several at once, all named",
         manifest(spec={"foo": 1, "hostNetwork": 1}, container={"stdin": 0, "name": None}),
         [
@@ -273,7 +278,24 @@ def test_any_data_gives_a_pod_or_field_errors(
 
 
 ODD: st.SearchStrategy[object] = st.sampled_from(
-    [None, "", "\ud800", float("inf"), 2**63, -(2**63), 2**64, 0.5, True, "ü", [], {}, [None], {"a": None}, TODAY]
+    [
+        None,
+        "",
+        "\ud800",
+        float("inf"),
+        2**63,
+        -(2**63),
+        2**64,
+        0.5,
+        True,
+        "ü",
+        [],
+        {},
+        [None],
+        {"a": None},
+        {1: 2},
+        TODAY,
+    ]
 ) | st.builds(nested, st.integers(MAX_FREE_FORM_DEPTH - 8, MAX_FREE_FORM_DEPTH + 1))
 
 

@@ -25,7 +25,9 @@ def test_a_sandbox_has_the_profile_for_the_hosts_own_architecture_alone() -> Non
     assert {**lean, "archMap": ARCHITECTURES} == PROFILE, "nothing else is changed"
 
 
-@pytest.mark.parametrize("text", [b"", b"[]", b"{}", b'{"archMap": null}', b'{"archMap": []}', b'{"archMap": [1]}'])
+@pytest.mark.parametrize(
+    "text", [b"", b"[]", b"{}", b'{"archMap": null}', b'{"archMap": []}', b'{"archMap": [1]}', b"[" * 100_000]
+)
 def test_what_has_no_table_of_architectures_gives_none(text: bytes) -> None:
     assert for_sandboxes(text) == b""
 
@@ -60,6 +62,8 @@ def test_the_lean_profile_is_the_services_and_podmans_the_one_to_name(tmp_path: 
     profile.write_bytes(b"")
     conf = tomllib.loads(write_conf(PodmanSettings(), tmp_path / "state", environ).read_text())
     assert conf["containers"]["seccomp_profile"] == str(profile), "what is no profile stays the user's"
+    users.write_text("[containers")
+    assert named_profile(environ) == ""
 
 
 def test_a_profile_that_cannot_be_read_is_none(tmp_path: Path) -> None:

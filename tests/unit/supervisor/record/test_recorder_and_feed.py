@@ -164,6 +164,16 @@ def test_counts_go_on_in_the_next_life() -> None:
     assert {event.count for event in next_life.changed_after(0)} == {4}
 
 
+def test_of_an_event_that_went_and_came_again_the_newer_one_is_restored() -> None:
+    """The file may still have the line of the one that went."""
+    first, _ = EventRecorder("node", 100, 3600.0).record(report(), WALL)
+    second, _ = EventRecorder("node", 100, 3600.0).record(report(), WALL + 1)
+    next_life = EventRecorder("node", 100, 3600.0)
+    next_life.restore([first, second], WALL + 2)
+    assert next_life.events() == (second,)
+    assert list(next_life.packed()) == [second.metadata.name], "under its name it is told again, and taken back"
+
+
 def test_combining_goes_on_in_the_next_life() -> None:
     recorder = EventRecorder("node", 100, 3600.0)
     for number in range(MAX_SIMILAR + 1):
