@@ -145,3 +145,6 @@ async def test_a_filter_of_an_image_is_no_compiled_one(
         pytest.skip("this Podman takes no annotations from an image")
     _, given = await pod.container(image=own_filter, seccomp_profile_path=profile)
     assert not given
+    info = await target.runtime.inspect_image(own_filter)
+    assert info is not None
+    assert info.directs_runtime, "no sync makes a container of it"
