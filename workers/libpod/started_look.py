@@ -93,7 +93,7 @@ class StartedLook:
             return None
         state_directory = self._state_directory(found)
         if not found.config.annotations.seccomp_filter:  # else it is nothing that was compiled of the profile
-            self._filters.learn(spec, image.id, found.created_at, state_directory)
+            self._filters.learn(spec, image.id, state_directory)
         started_at = max(found.started_at, _let_go_at(state_directory))
         if int(started_at) != int(wall()):
             return None
