@@ -22,7 +22,7 @@ class InspectImage(GoObject, frozen=True):
     digest: str = ""
     labels: dict[str, str] | None = None
     annotations: dict[str, str] | None = None
-    """Of its manifest."""
+    """Annotations of its manifest."""
     user: str = ""
     size: int = 0
     config: ImageConfig | None = None

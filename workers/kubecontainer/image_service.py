@@ -27,7 +27,7 @@ class ImageInfo(msgspec.Struct, frozen=True, kw_only=True):
     labels: Mapping[str, str] = {}
     """Labels that its containers have, unless they are given others of the same names."""
     directs_runtime: bool = False
-    """Its manifest has annotations that crun obeys, and that Podman before 4.6 makes its containers' own."""
+    """Whether its manifest has annotations that crun obeys, and that Podman before 4.6 makes its containers' own."""
 
 
 class ImageUsage(msgspec.Struct, frozen=True, kw_only=True):
