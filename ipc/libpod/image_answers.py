@@ -21,6 +21,8 @@ class InspectImage(GoObject, frozen=True):
     repo_digests: tuple[str, ...] | None = None
     digest: str = ""
     labels: dict[str, str] | None = None
+    annotations: dict[str, str] | None = None
+    """Annotations of its manifest."""
     user: str = ""
     size: int = 0
     config: ImageConfig | None = None

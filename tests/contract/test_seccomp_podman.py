@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import base64
 import itertools
 import os
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 from typing import Any, Final
 
@@ -12,7 +13,7 @@ import pytest
 
 from supervisor.processes.podman_service import named_profile
 from tests.contract.target import PodmanTarget, container_spec, pod_spec, unique
-from tests.podman_service import PodmanService, podman, running_service
+from tests.podman_service import IMAGE, PodmanService, podman, running_service
 from workers.kubecontainer.runtime import InspectedContainer
 from workers.libpod.seccomp_filters import ANNOTATION
 from workers.specgen.seccomp import UNCONFINED
@@ -21,6 +22,8 @@ pytestmark = pytest.mark.podman
 
 FILTERED: Final = "2"
 """Seccomp of /proc/PID/status: a filter."""
+ALLOW_ALL: Final = bytes.fromhex("060000000000ff7f")
+"""A filter that lets every call pass."""
 _numbers: Final = itertools.count()
 
 
@@ -40,6 +43,17 @@ def profile() -> str:
     if not (found := named_profile(os.environ)):
         pytest.skip("Podman's default profile is in no file here")
     return found
+
+
+@pytest.fixture
+def own_filter(target: PodmanTarget, tmp_path: Path) -> Iterator[str]:
+    """An image that carries a filter for its containers; gone in the end."""
+    name = f"localhost/{unique('own-filter', target)}:latest"
+    (tmp_path / "Containerfile").write_text(f"FROM {IMAGE}\n")
+    annotation = f"{ANNOTATION}={base64.b64encode(ALLOW_ALL).decode()}"
+    podman("build", "--quiet", "--pull=never", "--annotation", annotation, "--tag", name, str(tmp_path))
+    yield name
+    podman("rmi", "--force", "--ignore", name)
 
 
 def bpf(container: InspectedContainer) -> Path:
@@ -119,3 +133,18 @@ async def test_a_sandboxs_filter_is_shorter_and_a_containers_as_podman_makes_it(
         assert bpf(await target.runtime.inspect_container(id)).read_bytes() == bpf(member).read_bytes()
     finally:
         podman("rm", "--force", "--time", "0", name)
+
+
+async def test_a_filter_of_an_image_is_no_compiled_one(
+    target: PodmanTarget, profile: str, own_filter: str, tmp_path: Path
+) -> None:
+    pod = Pod(target)
+    await pod.start(tmp_path / "infra.pid")
+    first, _ = await pod.container(image=own_filter, seccomp_profile_path=profile)
+    if bpf(first).read_bytes() != ALLOW_ALL:
+        pytest.skip("this Podman takes no annotations from an image")
+    _, given = await pod.container(image=own_filter, seccomp_profile_path=profile)
+    assert not given
+    info = await target.runtime.inspect_image(own_filter)
+    assert info is not None
+    assert info.directs_runtime, "no sync makes a container of it"

@@ -120,12 +120,10 @@ def _with_new_sandbox(given: DecisionInput) -> PodActions:
         sandbox_id=change.sandbox_id,
         attempt=change.attempt,
     )
-    done = msgspec.structs.replace(kill_only, containers_to_remove=_too_many_on_the_node(given))
-    if _never_again(given):
-        return done
     wanted = [c for c in pod.spec.containers if change.redefined or not _succeeded(c, pod, status)]
-    if not wanted and any(status.newest(container.name) for container in pod.spec.containers):
-        return done
+    has_run = any(status.newest(container.name) for container in pod.spec.containers)
+    if _never_again(given) or (has_run and not wanted):
+        return msgspec.structs.replace(kill_only, containers_to_remove=_too_many_on_the_node(given))
     first = [start_or_wait(given, container) for container in pod.spec.init_containers[:1]]
     others = [] if first else [start_or_wait(given, container) for container in wanted]
     waiting = waits_of(first + others)

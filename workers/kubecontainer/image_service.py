@@ -26,6 +26,8 @@ class ImageInfo(msgspec.Struct, frozen=True, kw_only=True):
     """Digest of its manifest, ``sha256:...``."""
     labels: Mapping[str, str] = {}
     """Labels that its containers have, unless they are given others of the same names."""
+    directs_runtime: bool = False
+    """Whether its manifest has annotations that crun obeys, and that Podman before 4.6 makes its containers' own."""
 
 
 class ImageUsage(msgspec.Struct, frozen=True, kw_only=True):

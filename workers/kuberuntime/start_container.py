@@ -123,6 +123,7 @@ class ContainerStarter:
         run = self._run
         run.step(f"creating {container.name}")
         try:
+            await self._verify(container, image)
             config = await generate_container_config(run, self._node, self._host, self._inputs, container, start, image)
             spec = container_spec(self._pod, container, config)
         except ConfigError as error:
@@ -133,6 +134,13 @@ class ContainerStarter:
             raise await self._failed(container, SyncError.CREATE_CONTAINER, error.message) from error
         await run.event(event_reasons.CREATED_CONTAINER, "Container created", container.name)
         return msgspec.structs.replace(start, created_id=id)
+
+    async def _verify(self, container: Container, image: ImageInfo | None) -> None:
+        """Refuse an image that would direct the OCI runtime, past the pod's own security context. Raises
+        ConfigError."""
+        known = image or await self._manager.ascertain(container.image)
+        if known is not None and known.directs_runtime:
+            raise ConfigError(f'image "{container.image}" has annotations run.oci.*, which direct the OCI runtime')
 
     async def _create_or_adopt(self, container: Container, config: ContainerConfig, spec: JsonObject) -> str:
         """Raises RuntimeCallError, ImageError, SyncEnded."""

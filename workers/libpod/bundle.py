@@ -37,10 +37,12 @@ class _Root(msgspec.Struct, frozen=True):
 
 
 class _Annotations(msgspec.Struct, frozen=True):
-    """Podman's own (libpod, container_internal_common.go, generateSpec)."""
+    """Podman's own (libpod, container_internal_common.go, generateSpec), and one of crun's."""
 
     created: str = msgspec.field(default="", name="io.kubernetes.cri-o.Created")
     stop_signal: str = msgspec.field(default="", name="org.opencontainers.image.stopSignal")
+    seccomp_filter: str = msgspec.field(default="", name="run.oci.seccomp_bpf_data")
+    """Filter that crun takes instead of the profile (`workers.libpod.seccomp_filters`)."""
 
 
 class RuntimeConfig(msgspec.Struct, frozen=True):

@@ -16,6 +16,8 @@ from workers.kubecontainer.runtime import ErrorKind, RuntimeCallError
 from workers.libpod.failures import MAX_MESSAGE_CHARS, kind_by_cause
 
 _DIGEST: Final = "sha256:"
+_FOR_RUNTIME: Final = "run.oci."
+"""Begin of annotations by which crun is directed (crun(1)): to another seccomp filter, to keep the user's groups."""
 MAX_PROGRESS_CHARS: Final = 256
 """Longest text kept of a pull's progress, in characters."""
 _USERINFO: Final = re.compile(r"//[^/@\s]*@")
@@ -33,6 +35,7 @@ def decode_image(body: bytes) -> ImageInfo:
         size_bytes=answer.size,
         digest=answer.digest,
         labels=answer.labels or {},
+        directs_runtime=any(name.startswith(_FOR_RUNTIME) for name in answer.annotations or ()),
     )
 
 

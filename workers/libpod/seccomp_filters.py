@@ -15,11 +15,13 @@ from __future__ import annotations
 import base64
 import os
 import stat
+from collections.abc import Callable
 from pathlib import Path
 from typing import Final
 
 import msgspec
 
+from ipc.host.clock import wall
 from workers.fs.regular_file import regular_file
 from workers.kubecontainer.runtime import SpecDict
 
@@ -30,8 +32,9 @@ INSTRUCTION_BYTES: Final = 8
 MAX_INSTRUCTIONS: Final = 4096
 """The kernel's limit (BPF_MAXINSNS)."""
 MAX_FILTERS: Final = 32
+MAX_ASKED: Final = 256
 SETTLED_S: Final = 1.0
-"""So much older than a container its profile has to be, for the filter to be that profile's, in seconds."""
+"""Age of a profile from which on another version of it has another date for certain, in seconds."""
 
 
 class _Source(msgspec.Struct, frozen=True):
@@ -50,8 +53,11 @@ class _Source(msgspec.Struct, frozen=True):
 class SeccompFilters:
     """Filters of one worker's containers."""
 
-    def __init__(self) -> None:
+    def __init__(self, now: Callable[[], float] = wall) -> None:
+        self._now = now
         self._known: dict[_Source, str] = {}
+        self._asked: dict[str, _Source] = {}
+        """By name, of containers that are made now without one: the source before."""
         self._is_useless = False
         """The runtime has a cache of its own."""
 
@@ -59,21 +65,31 @@ class SeccompFilters:
         """A body of containers/create, with the filter if it is known. ``image_id``: for certain that of its
         image."""
         source = None if self._is_useless else _source(spec, image_id)
-        known = self._known.get(source) if source is not None else None
+        if source is None:
+            return spec
+        known = self._known.get(source)
         if known is None:
+            self._ask(spec["name"], source)
             return spec
         return {**spec, "annotations": {**spec.get("annotations", {}), ANNOTATION: known}}
 
-    def learn(self, spec: SpecDict, image_id: str, created_at: float, state_directory: Path | None) -> None:
-        """From a container that was made with that body and has started. Reads its filter if it is not known yet."""
-        source = None if self._is_useless else _source(spec, image_id)
-        if source is None or source in self._known or source.changed_at + SETTLED_S > created_at:
+    def learn(self, spec: SpecDict, image_id: str, state_directory: Path | None) -> None:
+        """From a container that was made with that body, as `with_filter` has given it back, and has started. Reads its
+        filter if it is not known yet, and if its source is the same before and after."""
+        source = self._asked.pop(spec["name"], None)
+        if source is None or self._is_useless or source in self._known or source != _source(spec, image_id):
             return
         content = self._read(state_directory) if state_directory is not None else b""
         if content:
             if len(self._known) >= MAX_FILTERS:
                 self._known.clear()
             self._known[source] = base64.b64encode(content).decode()
+
+    def _ask(self, name: str, source: _Source) -> None:
+        if source.changed_at + SETTLED_S <= self._now():
+            if len(self._asked) >= MAX_ASKED:  # of creates that have failed
+                self._asked.clear()
+            self._asked[name] = source
 
     def _read(self, directory: Path) -> bytes:
         """The filter in that directory; empty when there is none."""

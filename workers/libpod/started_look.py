@@ -36,7 +36,7 @@ class StartedLook:
 
     def __init__(self, on_monitor: Callable[[Sequence[str]], None], filters: SeccompFilters) -> None:
         """``on_monitor`` gets the command line of the monitor of each infra container that was looked at or learnt
-        from, ``filters`` the OCI runtime's directory of each other container that was looked at."""
+        from, ``filters`` the OCI runtime's directory of each other container that has compiled its own."""
         self._on_monitor = on_monitor
         self._filters = filters
         self._run_directory = ""
@@ -92,7 +92,8 @@ class StartedLook:
         if found is None or found.pid_file != f"{directory}/pidfile":
             return None
         state_directory = self._state_directory(found)
-        self._filters.learn(spec, image.id, found.created_at, state_directory)
+        if not found.config.annotations.seccomp_filter:  # else it is nothing that was compiled of the profile
+            self._filters.learn(spec, image.id, state_directory)
         started_at = max(found.started_at, _let_go_at(state_directory))
         if int(started_at) != int(wall()):
             return None

@@ -34,8 +34,9 @@ ETC_HOSTS: Final = "/etc/hosts"
 ETC_RESOLV_CONF: Final = "/etc/resolv.conf"
 HOSTS_NAME: Final = "etc-hosts"
 RESOLV_CONF_NAME: Final = "resolv.conf"
-_BY_TEXT: Final = f"{HOSTS_NAME}."
-"""Begin of the hosts file's second name."""
+_BY_TEXT: Final = f".{HOSTS_NAME}."
+"""Begin of the hosts file's second name. No container's name, with which that of its termination message begins, has a
+dot there."""
 FILE_MODE: Final = 0o644
 MAX_HOSTS_BYTES: Final = 1 << 20
 """Most that is read of the host's own hosts file."""

@@ -21,6 +21,7 @@ from ipc.api.v1.pod import Pod
 from ipc.api.v1.probe import ExecAction, Lifecycle, LifecycleHandler
 from ipc.api.v1.security import Capabilities, PodSecurityContext, SecurityContext
 from ipc.kubecontainer.pod_status import ContainerState
+from ipc.messages.sync_error import SyncError
 from ipc.podobjects.config_objects import ConfigObjects
 from ipc.podobjects.registry_login import RegistryLogin
 from tests.fakes.clock import simulate
@@ -86,6 +87,28 @@ def test_a_container_that_was_started_of_a_known_image_is_looked_at_instead_of_i
         assert started
         assert looks[id] == host.podman.inspected(id)
         assert id not in done.touched
+
+    on_host(tmp_path, scenario)
+
+
+@pytest.mark.parametrize("has_run", [False, True])
+def test_an_image_that_would_direct_the_oci_runtime_is_refused(tmp_path: Path, has_run: bool) -> None:
+    async def scenario(host: FakeHost) -> None:
+        host.runtime.image_list = "first"
+        if has_run:
+            await host.start(pod("main"), "main")
+            host.podman.exit(host.running()["main"], 1)
+        host.runtime.image_list = "second"
+        host.podman.images[IMAGE] = msgspec.structs.replace(host.podman.images[IMAGE], directs_runtime=True)
+        started, done = await host.start(pod("main"), "main")
+        assert not started
+        assert [(r.error, r.message) for r in done.results if r.error] == [
+            (
+                SyncError.CREATE_CONTAINER_CONFIG,
+                f'image "{IMAGE}" has annotations run.oci.*, which direct the OCI runtime',
+            )
+        ]
+        assert not host.running()
 
     on_host(tmp_path, scenario)
 

@@ -155,6 +155,19 @@ def test_an_image() -> None:
     assert found.size_bytes == 1997895
 
 
+@pytest.mark.parametrize(
+    ("annotations", "directs"),
+    [
+        (b"null", False),
+        (b'{"org.opencontainers.image.title":"run.oci.x"}', False),
+        (b'{"a":"","run.oci.seccomp_bpf_data":""}', True),
+    ],
+)
+def test_an_image_that_would_direct_the_oci_runtime(annotations: bytes, directs: bool) -> None:
+    body = b'{"Id":"aed7","Annotations":' + annotations + b"}"
+    assert decode_images.decode_image(body).directs_runtime is directs
+
+
 def test_an_image_without_any_configuration() -> None:
     assert decode_images.decode_image(b'{"Id":"aed7","RepoDigests":null,"Config":{}}').digests == ()
 

@@ -13,8 +13,10 @@ from ipc.api.v1.container import VolumeMount
 from ipc.api.v1.pod import HostAlias
 from ipc.network.network_settings import NetworkSettings
 from tests.harness.pods import container, pod
+from workers.logs.termination_message import make_termination_log, termination_log
 from workers.network.dns import Resolver
 from workers.network.etc_mounts import (
+    HOSTS_NAME,
     PodFile,
     hosts_text,
     mounted_files,
@@ -51,6 +53,14 @@ def test_what_a_container_wrote_stays_until_something_else_is_wanted(tmp_path: P
     assert file.read_text() == "two\n"
     assert refresh_hosts(str(tmp_path), "u1", "one\n"), "what was written before the last does not count"
     assert file.read_text() == "one\n"
+
+
+def test_a_container_named_as_the_file_keeps_its_termination_message(tmp_path: Path) -> None:
+    message = termination_log(str(tmp_path), "u1", HOSTS_NAME, 0)
+    make_termination_log(message, 0)
+    write_hosts(str(tmp_path), "u1", "one\n")
+    assert refresh_hosts(str(tmp_path), "u1", "two\n")
+    assert message.exists()
 
 
 def test_a_link_is_not_followed(tmp_path: Path) -> None:
