@@ -11,6 +11,7 @@ a container has made of them stays until the next start of one, or until the pod
 from __future__ import annotations
 
 import contextlib
+import errno
 import hashlib
 import os
 from collections.abc import Iterable
@@ -37,6 +38,7 @@ RESOLV_CONF_NAME: Final = "resolv.conf"
 _BY_TEXT: Final = f".{HOSTS_NAME}."
 """Begin of the hosts file's second name. No container's name, with which that of its termination message begins, has a
 dot there."""
+_NO_HARD_LINKS: Final = frozenset({errno.EPERM, errno.EOPNOTSUPP, errno.ENOSYS})
 FILE_MODE: Final = 0o644
 MAX_HOSTS_BYTES: Final = 1 << 20
 """Most that is read of the host's own hosts file."""
@@ -97,7 +99,7 @@ def write_hosts(pods_dir: str, uid: str, text: str) -> PodFile:
             hosts.with_name(other).unlink(missing_ok=True)
     _overwrite(hosts, text.encode())
     with contextlib.suppress(FileExistsError):
-        os.link(hosts, by_text)
+        _link(hosts, by_text)
     return PodFile(hosts, ETC_HOSTS)
 
 
@@ -125,6 +127,17 @@ def mounted_files(container: Container, files: Iterable[PodFile]) -> tuple[OciMo
     """Binds of the files, without those whose path the container mounts itself."""
     own = {os.path.normpath(mount.mount_path) for mount in container.volume_mounts}
     return tuple(file.bind() for file in files if file.destination not in own)
+
+
+def _link(file: Path, name: Path) -> None:
+    """Give the file a second name, or make an empty file of it where the file system has no hard links. Raises
+    OSError."""
+    try:
+        os.link(file, name)
+    except OSError as error:
+        if error.errno not in _NO_HARD_LINKS:
+            raise
+        name.touch(exist_ok=False)
 
 
 def _name_by_text(hosts: Path, text: str) -> Path:

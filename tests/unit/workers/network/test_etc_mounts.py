@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 from pathlib import Path
 
@@ -85,6 +86,20 @@ def test_a_container_that_mounts_something_there_sees_that(tmp_path: Path) -> No
             "options": ["rbind", "rprivate", "rw", "z"],
         },
     )
+
+
+@pytest.mark.parametrize("refusal", [errno.EPERM, errno.EOPNOTSUPP])
+def test_a_file_system_without_hard_links_knows_the_last_text_too(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, refusal: int
+) -> None:
+    def link(*_: object) -> None:
+        raise OSError(refusal, os.strerror(refusal))
+
+    monkeypatch.setattr(os, "link", link)
+    for text in ("one\n", "one\n", "two\n"):
+        write_hosts(str(tmp_path), "u1", text)
+    assert not refresh_hosts(str(tmp_path), "u1", "two\n")
+    assert refresh_hosts(str(tmp_path), "u1", "one\n")
 
 
 def test_whose_hosts_file_it_begins_with() -> None:
