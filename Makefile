@@ -24,14 +24,15 @@ systemd_tests := tests/e2e/test_systemd.py tests/e2e/test_pauses.py tests/e2e/te
 	tests/e2e/test_real_logind.py tests/e2e/test_doctor.py tests/contract/test_slices_podman.py \
 	tests/contract/test_pauses_contract.py tests/contract/test_log_rotation_podman.py
 
-test-slow: ## the long tests, the attacks, the simulation for 20 minutes and a day, new examples of the properties, routes to pods, the Podman tests also on Podman 5, and in a machine (root only)
+test-slow: ## the long tests, the attacks, the simulation for 20 minutes and a day, new examples of the properties, routes to pods, the Podman tests also on Podman 5.4, 5.8 and 6.1, and in a machine (root only)
 	@configs/host/enter python -m tests.sim --seeds 1..1000000 --minutes 20
 	@configs/host/enter python -m tests.sim.day --pods 1000 --hours 24
 	@configs/host/enter pytest -n 2 --hypothesis-profile explore tests/unit
 	@configs/host/enter python -m tests.attack
 	@configs/host/enter pytest -m "slow and not bench" --ignore tests/attack
 	@tests/hosts/pod_routes || test $$? -eq 77
-	@tests/hosts/podman5 pytest -m "podman and not slow and not bench" || test $$? -eq 77
+	@for suite in trixie sid experimental; do \
+		tests/hosts/debian $$suite pytest -m "podman and not slow and not bench" || test $$? -eq 77 || exit 1; done
 	@tests/hosts/systemd pytest --timeout 300 $(systemd_tests) || test $$? -eq 77
 	@tests/hosts/vm pytest --timeout 900 $(vm_tests) || test $$? -eq 77
 
