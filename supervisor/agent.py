@@ -41,7 +41,7 @@ def run_agent(settings: Settings, load: LoadWorkerMain, config_path: Path | None
         SettingsError: the configuration reserves more than the host has.
         instance_lock.InstanceBusy: another agent of this instance runs.
         directory_owner.DirectoryTaken: a directory is that of another instance.
-        podman_service.BrokenContainersConf: the user's settings for Podman cannot be read.
+        containers_conf.BrokenContainersConf: the user's settings for Podman cannot be read.
         OSError: a directory or socket cannot be made.
     """
     os.umask(0o077)

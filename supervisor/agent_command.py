@@ -61,10 +61,10 @@ def run_with(options: RunOptions, load_worker_main: LoadWorkerMain) -> int:
     gc.set_threshold(GC_THRESHOLD)  # before most modules are imported
     from ipc.log import setup, verbosity
     from supervisor.agent import run_agent
+    from supervisor.config.containers_conf import BrokenContainersConf
     from supervisor.config.resolution.config_file import default_settings, load_settings
     from supervisor.config.settings import SettingsError
     from supervisor.processes.inherited_descriptors import close_inherited
-    from supervisor.processes.podman_service import BrokenContainersConf
     from supervisor.state.directory_owner import DirectoryTaken
     from supervisor.state.instance_lock import InstanceBusy
 

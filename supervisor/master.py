@@ -58,6 +58,7 @@ from ipc.wire.boot import Role
 from supervisor.admission.node_resources import node_resources, read_machine
 from supervisor.admission.predicates import admitted
 from supervisor.agent_report import AgentReport, start_line
+from supervisor.config.containers_conf import cgroup_manager
 from supervisor.config.credential_providers import read_credential_providers
 from supervisor.config.resolution.child_settings import worker_settings
 from supervisor.config.settings import Settings
@@ -77,7 +78,7 @@ from supervisor.processes import sd_notify
 from supervisor.processes.child_manager import ChildManager
 from supervisor.processes.child_specs import child_specs
 from supervisor.processes.podman_health import PodmanHealth
-from supervisor.processes.podman_service import PodmanService, cgroup_manager
+from supervisor.processes.podman_service import PodmanService
 from supervisor.processes.slowness import HOUSEKEEPING_WARNING_S, warn_if_slow
 from supervisor.processes.worker_pool import API_SLOT, NODE_SLOT, PODMAN_SLOT, ChildSpec, WorkerPool
 from supervisor.protocol.commands import (

@@ -9,8 +9,6 @@ from pathlib import Path
 from typing import Final
 
 ROOT: Final = Path("/sys/fs/cgroup")
-SYSTEMD: Final = "systemd"
-"""Podman's name of the cgroup manager that makes slices and scopes (containers.conf(5), cgroup_manager)."""
 DEADLINE_S: Final = 5.0
 """Deadline of one question to systemd, in seconds."""
 _SERVICE: Final = "org.freedesktop.systemd1"

@@ -20,8 +20,9 @@ from ipc.nodestatus.allocatable import reservation, reservation_problem, without
 from ipc.podresources.devices import Devices
 from ipc.podresources.node_resources import FIRST_PORT, CfsQuota, NodeResources, PodCgroups, SwapLimits
 from ipc.podresources.pod_cgroups import PID, root_of_instance
-from supervisor.admission.cgroups import SYSTEMD, delegated_controllers, limits_swap, managed_cgroup
+from supervisor.admission.cgroups import delegated_controllers, limits_swap, managed_cgroup
 from supervisor.admission.node_devices import capacity_of, not_healthy, read_devices
+from supervisor.config.containers_conf import SYSTEMD
 from supervisor.config.settings import Settings, SettingsError
 
 LIMITED_SWAP: Final = "LimitedSwap"

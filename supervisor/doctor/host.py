@@ -26,18 +26,12 @@ from ipc.text.json_types import JsonObject
 from supervisor.admission import cgroups
 from supervisor.admission.node_devices import read_devices
 from supervisor.admission.node_resources import existing_part, node_resources, read_machine
+from supervisor.config.containers_conf import BrokenContainersConf, cgroup_manager, read_conf
 from supervisor.config.settings import Settings
 from supervisor.doctor import podman_database
 from supervisor.doctor.fresh_storage import asking_environment
 from supervisor.doctor.pod_network import PodNetworkFacts, read_pod_network
-from supervisor.processes.podman_service import (
-    BrokenContainersConf,
-    cgroup_manager,
-    conf_files,
-    is_own_service,
-    merged_conf,
-    read_files,
-)
+from supervisor.processes.podman_service import is_own_service
 from supervisor.sources.directory import list_manifests
 
 PODMAN_DEADLINE_S: Final = 30.0
@@ -127,7 +121,7 @@ def gather(settings: Settings, environ: Mapping[str, str]) -> HostFacts:
     disk = shutil.disk_usage(existing_part(settings.state_dir))
     return HostFacts(
         user=user,
-        num_locks=_num_locks(environ, settings.podman.keyring),
+        num_locks=_num_locks(environ, settings.podman.path),
         sysctls={name: _number(Path("/proc/sys") / name) for name in SYSCTLS},
         skipped_manifests=tuple(sorted(list_manifests(settings.static_pod_path).skipped)),
         own_service=is_own_service(settings, settings.admin_socket.parent.parent),
@@ -259,9 +253,9 @@ def _search_path(environ: Mapping[str, str]) -> str:
 # --- Podman ------------------------------------------------------------------------------------------------------
 
 
-def _num_locks(environ: Mapping[str, str], keyring: bool) -> int:
+def _num_locks(environ: Mapping[str, str], program: str) -> int:
     try:
-        engine = merged_conf(read_files(conf_files(environ)), keyring).get("engine", {})
+        engine = read_conf(environ, program)["engine"]
     except (BrokenContainersConf, OSError):
         return DEFAULT_NUM_LOCKS
     number = engine.get("num_locks", DEFAULT_NUM_LOCKS)

@@ -19,8 +19,8 @@ from ipc.libpod.go_json import decode_value
 from ipc.text.json_types import JsonObject
 from supervisor.client.errors import RequestFailed
 from supervisor.client.exchange import exchange
+from supervisor.config.containers_conf import named_profile
 from supervisor.load_test.generate import RUN_LABEL, Load, command
-from supervisor.processes.podman_service import named_profile
 
 IN_FLIGHT: Final = 4
 """Pods at a time: more are no faster (measured on 2 CPUs)."""

@@ -8,24 +8,21 @@ before Podman 4.5.
 
 from __future__ import annotations
 
-import contextlib
-import os
-import tomllib
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, Final
+from typing import Any
 
 import msgspec
 import tomli_w
 
 from ipc.host.atomic_file import PRIVATE_FILE_MODE, PRIVATE_PROGRAM_MODE, write_atomically
 from ipc.host.private_directories import make_private
-from supervisor.admission.cgroups import SYSTEMD, delegated_controllers
+from supervisor.admission.cgroups import delegated_controllers
+from supervisor.config.containers_conf import SYSTEMD, manager_of, merged_conf, named_profile, read_conf
 from supervisor.config.seccomp_profiles import SANDBOX_PROFILE, default_profile, for_sandboxes, read_profile
 from supervisor.config.settings import PodmanSettings, Settings
 from supervisor.processes import late_cleanup
 
-FIRST_PROCESS: Final = Path("/proc/1/comm")
 EXIT_COMMAND_DELAY_S = 10
 """How long an ended exec session keeps its conmon; Podman's own default is 300."""
 
@@ -49,10 +46,6 @@ class PodmanService(msgspec.Struct, frozen=True):
         return bool(self.argv) and age_s > START_S
 
 
-class BrokenContainersConf(Exception):
-    """Podman itself would refuse it. The message names the file."""
-
-
 def is_own_service(settings: Settings, runtime_dir: Path) -> bool:
     """Whether the service is to be a child of ours."""
     if settings.container_runtime_endpoint or settings.podman.service != "auto":
@@ -68,7 +61,7 @@ def choose_service(settings: Settings, runtime_dir: Path, environ: Mapping[str, 
     """An explicit endpoint, else by ``podman.service``: the user's socket, our own, or (auto) the user's if it exists.
 
     Raises:
-        OSError: the merged containers.conf cannot be written.
+        OSError: a containers.conf cannot be read, or the merged one not written.
         BrokenContainersConf: one of the user's own files is no TOML.
     """
     if settings.container_runtime_endpoint:
@@ -79,12 +72,12 @@ def choose_service(settings: Settings, runtime_dir: Path, environ: Mapping[str, 
     conf = write_conf(settings.podman, settings.state_dir, environ)
     argv = (settings.podman.path, "system", "service", "--time", "0", f"unix://{own}")
     environment = {"CONTAINERS_CONF": str(conf), "DISABLE_HC_SYSTEMD": "true"}
-    return PodmanService(own, argv, environment, named_profile(environ))
+    return PodmanService(own, argv, environment, named_profile(environ, settings.podman.path))
 
 
 def write_conf(podman: PodmanSettings, directory: Path, environ: Mapping[str, str]) -> Path:
     """containers.conf of our own service, in ``directory``, and what it names there. Raises as `choose_service`."""
-    conf = merged_conf(read_files(conf_files(environ)), podman.keyring)
+    conf = merged_conf((read_conf(environ, podman.path), own_settings(podman.keyring)))
     if not _can_limit_processes(conf):
         conf["containers"]["pids_limit"] = 0  # none
     paths = conf["engine"].get("conmon_path", [])
@@ -102,15 +95,6 @@ def write_conf(podman: PodmanSettings, directory: Path, environ: Mapping[str, st
     return file
 
 
-def named_profile(environ: Mapping[str, str]) -> str:
-    """Podman's default seccomp profile in that environment, which containers of our own service name; empty where it
-    is in no file. A file that cannot be read is Podman's to complain of."""
-    try:
-        return default_profile(merged_conf(read_files(conf_files(environ)), keyring=False))
-    except (BrokenContainersConf, OSError):
-        return ""
-
-
 def _write_if_other(file: Path, data: bytes, mode: int = PRIVATE_FILE_MODE) -> None:
     """Nothing is written when the file is right: an agent may be started again on a full disk. Raises OSError."""
     if not file.is_file() or file.read_bytes() != data:
@@ -118,66 +102,12 @@ def _write_if_other(file: Path, data: bytes, mode: int = PRIVATE_FILE_MODE) -> N
         write_atomically(file, data, mode=mode)
 
 
-def conf_files(environ: Mapping[str, str]) -> list[Path]:
-    """Where Podman reads containers.conf, weakest first (containers.conf(5))."""
-    if environ.get("CONTAINERS_CONF"):
-        return [Path(environ["CONTAINERS_CONF"])]
-    home = Path(environ.get("XDG_CONFIG_HOME") or Path(environ.get("HOME", "/")) / ".config") / "containers"
-    files = [Path("/usr/share/containers/containers.conf")]
-    for directory in (Path("/etc/containers"), home):
-        files.append(directory / "containers.conf")
-        files += sorted((directory / "containers.conf.d").glob("*.conf"))
-    return files
+def own_settings(keyring: bool) -> dict[str, Any]:
+    """Tables of containers.conf that go on top of the user's."""
+    return {"containers": {"keyring": keyring}, "engine": {"exit_command_delay": EXIT_COMMAND_DELAY_S}}
 
 
-def cgroup_manager(environ: Mapping[str, str]) -> str:
-    """Manager by which Podman makes cgroups in that environment: ``systemd`` or ``cgroupfs`` (containers.conf(5);
-    without a word there, as c/common's pkg/config/systemd.go has it). A file that cannot be read is Podman's to
-    complain of."""
-    try:
-        return _cgroup_manager(merged_conf(read_files(conf_files(environ)), keyring=False))
-    except (BrokenContainersConf, OSError):
-        return ""
-
-
-def _cgroup_manager(conf: Mapping[str, Any]) -> str:
-    if stated := conf["engine"].get("cgroup_manager"):
-        return str(stated)
-    with contextlib.suppress(OSError):
-        if FIRST_PROCESS.read_text().strip() == SYSTEMD:
-            return SYSTEMD
-    return "cgroupfs"
-
-
-def _can_limit_processes(conf: Mapping[str, object]) -> bool:
+def _can_limit_processes(conf: Mapping[str, Any]) -> bool:
     """Whether Podman's limit of a container's processes may stand. Where systemd makes cgroups and has no controller
     for it, Podman asks for it all the same, and crun starts no container; with cgroupfs Podman asks for none."""
-    return _cgroup_manager(conf) != SYSTEMD or "pids" in (delegated_controllers() or ())
-
-
-def read_files(files: Iterable[Path]) -> list[dict[str, object]]:
-    """Content of the files that exist. Raises BrokenContainersConf, OSError."""
-    return [_read(file) for file in files if file.is_file() and os.access(file, os.R_OK)]
-
-
-def _read(file: Path) -> dict[str, object]:
-    try:
-        return tomllib.loads(file.read_text())
-    except ValueError as error:
-        raise BrokenContainersConf(f"{file}: {error}") from error
-
-
-def merged_conf(confs: Iterable[Mapping[str, Any]], keyring: bool) -> dict[str, Any]:
-    """Later files win key by key within a table; ours come last."""
-    ours = {
-        "containers": {"keyring": keyring},
-        "engine": {"exit_command_delay": EXIT_COMMAND_DELAY_S},
-    }
-    merged: dict[str, Any] = {}
-    for conf in (*confs, ours):
-        for table, values in conf.items():
-            if isinstance(values, Mapping):
-                merged[table] = {**merged.get(table, {}), **values}
-            else:
-                merged[table] = values
-    return merged
+    return manager_of(conf) != SYSTEMD or "pids" in (delegated_controllers() or ())

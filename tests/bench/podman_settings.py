@@ -29,9 +29,10 @@ import msgspec
 import tomli_w
 
 from ipc.libpod import endpoints
+from supervisor.config.containers_conf import merged_conf, named_profile, read_conf
 from supervisor.config.seccomp_profiles import for_sandboxes, read_profile
 from supervisor.config.settings import PodmanSettings, seconds
-from supervisor.processes.podman_service import conf_files, merged_conf, named_profile, read_files, write_conf
+from supervisor.processes.podman_service import own_settings, write_conf
 from tests.bench.raw_pods import BodyPatch, in_flight, make_pods, pods_of, remove_pod, start_pod
 from tests.harness.raw_libpod import Libpod, UnixConnection
 from tests.podman_service import IMAGE, image_archive, listens, wait_until, why_not
@@ -220,7 +221,7 @@ class Service:
     def _environment(self) -> list[str]:
         _runtime_dir(self._directory).mkdir(parents=True, exist_ok=True)
         prepared = self._variant.prepare(self._directory) if self._variant.prepare else {}
-        service_conf = merged_conf(read_files(conf_files(os.environ)), keyring=False)
+        service_conf = merged_conf((read_conf(os.environ), own_settings(keyring=False)))
         file = self._directory / "containers.conf"
         file.write_text(tomli_w.dumps(functools.reduce(_merged, (prepared, self._variant.conf), service_conf)))
         variables = {"CONTAINERS_CONF": file, "DISABLE_HC_SYSTEMD": "true", **self._variant.env}

@@ -18,7 +18,7 @@ from ipc.host.clock import monotonic
 from ipc.libpod import endpoints
 from ipc.libpod.answers import Created
 from ipc.libpod.endpoints import Endpoint
-from supervisor.processes.podman_service import named_profile
+from supervisor.config.containers_conf import named_profile
 from tests.fakes.ownership import ownership
 from tests.harness.raw_libpod import Libpod
 from workers.kubecontainer.naming import infra_name

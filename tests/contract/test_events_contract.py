@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 import tomli_w
 
-from supervisor.processes.podman_service import conf_files, merged_conf, read_files
+from supervisor.config.containers_conf import read_conf
 from tests.contract.conftest import OWN_PODMAN, PODMAN
 from tests.contract.target import DEADLINE_S, PodmanTarget, Target, exited, running
 from tests.podman_service import PodmanService, running_service
@@ -79,7 +79,7 @@ async def test_strangers_get_no_hints(target: Target) -> None:
 
 def events_in_a_file(directory: Path) -> Path:
     """The user's containers.conf, but for where events go: by default systemd's journal where there is one."""
-    conf = merged_conf(read_files(conf_files(os.environ)), False)
+    conf = read_conf(os.environ)
     conf["engine"]["events_logger"] = "file"
     made = directory / "events.conf"
     made.write_text(tomli_w.dumps(conf))

@@ -11,7 +11,7 @@ from typing import Any, Final
 
 import pytest
 
-from supervisor.processes.podman_service import named_profile
+from supervisor.config.containers_conf import named_profile
 from tests.contract.target import PodmanTarget, container_spec, pod_spec, unique
 from tests.podman_service import IMAGE, PodmanService, podman, running_service
 from workers.kubecontainer.runtime import InspectedContainer

@@ -639,6 +639,7 @@ NO_PARSER: Final[Mapping[str, tuple[str, ...]]] = {
     ),
     "numbers of at most 20 digits": ("workers/cluster/node/lease.py",),
     "a file of our own": ("workers/volumemanager/plugins/ownership.py",),
+    "one line of the user's own podman": ("supervisor/config/containers_conf.py",),
     "files of Podman and its monitors": ("workers/libpod/started_look.py",),
     "expressions of one length": ("workers/images/pull_records.py", "workers/kubecontainer/naming.py"),
 }

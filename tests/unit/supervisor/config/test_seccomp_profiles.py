@@ -7,9 +7,10 @@ import msgspec
 import pytest
 
 from supervisor.config import seccomp_profiles
+from supervisor.config.containers_conf import named_profile
 from supervisor.config.seccomp_profiles import default_profile, for_sandboxes, read_profile
 from supervisor.config.settings import PodmanSettings
-from supervisor.processes.podman_service import named_profile, write_conf
+from supervisor.processes.podman_service import write_conf
 
 ARCHITECTURES = [
     {"architecture": "SCMP_ARCH_X86_64", "subArchitectures": ["SCMP_ARCH_X86", "SCMP_ARCH_X32"]},

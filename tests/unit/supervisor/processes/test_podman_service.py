@@ -12,14 +12,9 @@ import pytest
 
 from supervisor.admission import cgroups
 from supervisor.config.settings import PodmanSettings, Settings, seconds
-from supervisor.processes import podman_service
 from supervisor.processes.late_cleanup import CONMON_PATHS
 from supervisor.processes.podman_service import (
-    BrokenContainersConf,
     choose_service,
-    conf_files,
-    merged_conf,
-    read_files,
     write_conf,
 )
 
@@ -37,30 +32,6 @@ def test_an_endpoint_that_is_named_is_taken(tmp_path: Path) -> None:
     assert choose_service(named, tmp_path, {}).argv == ()
 
 
-@pytest.mark.parametrize("service", ["auto", "own"])
-def test_our_own_child_lies_beside_the_admin_socket(tmp_path: Path, service: str) -> None:
-    chosen = choose_service(settings(tmp_path, service=service), tmp_path, {"HOME": str(tmp_path)})
-    assert chosen.socket == tmp_path / "rootlet" / "test.podman.sock"
-    assert chosen.argv == ("podman", "system", "service", "--time", "0", f"unix://{chosen.socket}")
-    conf = tomllib.loads(Path(chosen.env["CONTAINERS_CONF"]).read_text())
-    assert conf["containers"]["keyring"] is False
-
-
-def test_the_users_own_settings_stay(tmp_path: Path) -> None:
-    home = tmp_path / ".config" / "containers"
-    (home / "containers.conf.d").mkdir(parents=True)
-    (home / "containers.conf").write_text('[containers]\npids_limit = 7\nkeyring = true\n[network]\nx = "weak"\n')
-    (home / "containers.conf.d" / "z.conf").write_text('[network]\nx = "strong"\n')
-    files = [file for file in conf_files({"HOME": str(tmp_path)}) if tmp_path in file.parents]
-    merged = merged_conf(read_files(files), keyring=False)
-    assert merged["containers"] == {"pids_limit": 7, "keyring": False}
-    assert merged["network"] == {"x": "strong"}
-
-
-def test_a_file_that_the_user_names_replaces_all_others(tmp_path: Path) -> None:
-    assert conf_files({"CONTAINERS_CONF": "/a.conf", "HOME": str(tmp_path)}) == [Path("/a.conf")]
-
-
 def test_the_same_conf_is_not_written_again(tmp_path: Path) -> None:
     """So that an agent starts on a full disk. Another one replaces it whole."""
     wanted = settings(tmp_path, service="own")
@@ -71,14 +42,6 @@ def test_the_same_conf_is_not_written_again(tmp_path: Path) -> None:
     file.write_text("")
     choose_service(wanted, tmp_path, {"HOME": str(tmp_path)})
     assert file.read_bytes() == content
-
-
-@pytest.mark.parametrize("text", [b"[engine\n", b"\xff"])
-def test_a_broken_file_is_named(tmp_path: Path, text: bytes) -> None:
-    file = tmp_path / "containers.conf"
-    file.write_bytes(text)
-    with pytest.raises(BrokenContainersConf, match=str(file)):
-        read_files([file])
 
 
 def test_our_own_service_has_a_conmon_that_cleans_up_later(tmp_path: Path) -> None:
@@ -120,23 +83,3 @@ def test_there_is_no_limit_of_processes_where_systemd_has_no_controller_for_it(
     file.write_text(f'[containers]\npids_limit = 7\n[engine]\ncgroup_manager = "{manager}"\n')
     conf = tomllib.loads(write_conf(AT_ONCE, tmp_path / "state", {"CONTAINERS_CONF": str(file)}).read_text())
     assert conf["containers"]["pids_limit"] == limit
-
-
-@pytest.mark.parametrize(
-    ("conf", "first_process", "manager"),
-    [
-        ('[engine]\ncgroup_manager = "systemd"\n', "init", "systemd"),
-        ('[engine]\ncgroup_manager = "cgroupfs"\n', "systemd", "cgroupfs"),
-        ("", "systemd", "systemd"),
-        ("", "init", "cgroupfs"),
-        ("not TOML", "systemd", ""),
-    ],
-)
-def test_podman_makes_cgroups_as_it_is_told_or_by_the_first_process(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, conf: str, first_process: str, manager: str
-) -> None:
-    file, comm = tmp_path / "containers.conf", tmp_path / "comm"
-    file.write_text(conf)
-    comm.write_text(f"{first_process}\n")
-    monkeypatch.setattr(podman_service, "FIRST_PROCESS", comm)
-    assert podman_service.cgroup_manager({"CONTAINERS_CONF": str(file)}) == manager
