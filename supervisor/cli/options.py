@@ -79,13 +79,14 @@ def is_agent_chosen(ctx: click.Context) -> bool:
 
 
 @contextmanager
-def agent(ctx: click.Context) -> Iterator[AgentClient]:
-    """A client of the chosen agent. What it fails of becomes one line on stderr and exit code 1."""
+def agent(ctx: click.Context, socket: Path | None = None) -> Iterator[AgentClient]:
+    """A client of the agent at ``socket``, else of the chosen one. What it fails of becomes one line on stderr and exit
+    code 1."""
     from supervisor.client.errors import AgentError
     from supervisor.client.http import AgentClient
 
     try:
-        yield AgentClient(chosen_socket(ctx))
+        yield AgentClient(socket or chosen_socket(ctx))
     except AgentError as error:
         raise Failure(str(error)) from None
 

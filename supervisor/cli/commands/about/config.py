@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from supervisor.cli.configuration import config_file, config_option, config_words, load_configuration
+from supervisor.cli.configuration import agent_socket, config_file, config_option, config_words, load_configuration
 from supervisor.cli.installed_files import installed_text
 from supervisor.cli.options import Failure, agent, agent_options
 from supervisor.config.config_path import chosen_config_path, usual_config_path
@@ -70,6 +70,6 @@ def view(ctx: click.Context, config_path: Path | None, of_file: bool, output: st
         found = shown_mapping(load_configuration(config_path))
         click.echo(f"# {config_words(config_path)}", err=True)
     else:
-        with agent(ctx) as client:
+        with agent(ctx, agent_socket(ctx, config_path)) as client:
             (found,) = client.get("/configz").values()
     click.echo(DOCUMENTS[output](found), nl=False)

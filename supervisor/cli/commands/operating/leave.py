@@ -10,12 +10,13 @@ from typing import TYPE_CHECKING
 import click
 
 from supervisor.cli.changing.draining import end_all_pods
-from supervisor.cli.configuration import config_file, config_option, config_words, load_configuration
+from supervisor.cli.configuration import config_file, config_option, config_words, load_configuration, own_socket
 from supervisor.cli.options import FOREVER_S, Failure, agent, agent_options, duration_s
 
 if TYPE_CHECKING:
     from ipc.kubeconfig.types import ClusterAccess
     from ipc.wire.cluster_settings import ClusterSettings
+    from supervisor.client.http import AgentClient
 
 
 @click.command()
@@ -40,10 +41,15 @@ def leave(ctx: click.Context, timeout: float, force: bool, kubeconfig: Path | No
     if cluster is None:
         raise Failure("the configuration has no cluster to leave")
     name = settings.node_name
+    socket = own_socket(ctx, settings)
+    # Before anything is changed.
+    with _step(force), agent(ctx, socket) as client:
+        _check_name(client, name)
     with _step(force):
         access = _access(kubeconfig or Path(cluster.kubeconfig))
         _asked(access, "PATCH", f"/api/v1/nodes/{name}", b'{"spec":{"unschedulable":true}}')
-    with _step(force), agent(ctx) as client:
+    with _step(force), agent(ctx, socket) as client:
+        _check_name(client, name)
         end_all_pods(client, timeout or FOREVER_S)
     with _step(force):
         access = _access(kubeconfig or Path(cluster.kubeconfig))
@@ -64,6 +70,15 @@ def _step(force: bool) -> Iterator[None]:
         if not force:
             raise
         click.echo(f"{error}; going on", err=True)
+
+
+def _check_name(client: AgentClient, name: str) -> None:
+    """Raises Failure where the agent runs as another node: its configuration is older than the file, or is another."""
+    if (found := client.get("/version")["nodeName"]) != name:
+        raise Failure(
+            f"the agent on {client.socket} runs as the node {found}, and the configuration says {name}: restart it, or "
+            f"name its own file with --config"
+        )
 
 
 def _access(kubeconfig: Path) -> ClusterAccess:

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Final
 
 import click
 
-from supervisor.cli.configuration import config_option, load_configuration
-from supervisor.cli.options import Failure, agent_options, chosen_socket, duration_s, is_agent_chosen
+from supervisor.cli.configuration import agent_socket, config_option, load_configuration
+from supervisor.cli.options import Failure, agent_options, duration_s, is_agent_chosen
 from supervisor.cli.printers.tables import printable
 from supervisor.client.errors import AgentError, AgentUnreachable
 from supervisor.client.http import AgentClient
@@ -36,13 +36,14 @@ def stop(ctx: click.Context, pods: bool, timeout: float, yes: bool, config_path:
     With --pods and without an agent, the pods that a dead one has left are found by their labels, with the settings of
     the configuration file, and are stopped and removed; it asks before.
     """
+    socket = agent_socket(ctx, config_path)
     try:
-        stop_agent(AgentClient(chosen_socket(ctx)), pods=pods, timeout_s=timeout)
+        stop_agent(AgentClient(socket), pods=pods, timeout_s=timeout)
     except AgentUnreachable as error:
         if not pods:
             raise Failure(str(error)) from None
         settings = load_configuration(config_path)
-        if is_agent_chosen(ctx) and settings.admin_socket != chosen_socket(ctx):
+        if is_agent_chosen(ctx) and settings.admin_socket != socket:
             raise Failure(f"{error}; to stop its pods without it, name its configuration file with --config") from None
         _stop_left(settings, timeout, yes=yes)
     except AgentError as error:

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Final
 import click
 import msgspec
 
-from supervisor.cli.configuration import config_option, load_configuration
-from supervisor.cli.options import Failure, chosen_socket, is_agent_chosen
+from supervisor.cli.configuration import config_option, load_configuration, own_socket
+from supervisor.cli.options import Failure
 from supervisor.client.errors import AgentUnreachable
 from supervisor.client.http import AgentClient
 
@@ -48,9 +48,7 @@ def uninstall(ctx: click.Context, config_path: Path | None, everything: bool, ye
     is removed by what has installed it.
     """
     settings = load_configuration(config_path)
-    if is_agent_chosen(ctx) and settings.admin_socket != chosen_socket(ctx):
-        message = f"this configuration is of the instance {settings.instance_name}, and another agent was named"
-        raise Failure(f"{message}: name that one's configuration file with --config")
+    own_socket(ctx, settings)
     yours = [config_path, settings.static_pod_path] if everything else []
     made = find_made(settings, [path for path in yours if path is not None])
     if not (made.pods or made.paths or made.unit):

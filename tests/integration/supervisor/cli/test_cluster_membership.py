@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import base64
+import contextlib
 import hashlib
 import stat
+from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any, Final
 
@@ -17,6 +19,7 @@ from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 from ipc.kubeconfig.bootstrap_token import detached_signature, parse_token
 from ipc.kubeconfig.decode import decode_kubeconfig
 from supervisor.cli.commands.operating import join as join_module
+from tests.harness.api_server import Master, api_server, listen_at
 from tests.harness.cli import Outcome, run_here
 from tests.servers.kube_api.authority import Authority
 from tests.servers.kube_api.server import KubeApiServer
@@ -59,6 +62,8 @@ def configuration(directory: Path, **cluster: Any) -> Path:
         "kind": "RootletConfiguration",
         "nodeName": "n1",
         "stateDir": str(directory / "state"),
+        "instanceName": "conf",
+        "adminSocket": str(directory / "conf.sock"),
     }
     file.write_text(yaml.safe_dump(content | ({"cluster": cluster} if cluster else {})))
     return file
@@ -176,6 +181,24 @@ def member(server: KubeApiServer, directory: Path) -> Path:
     return configuration(directory, kubeconfig=str(directory / "kubeconfig"))
 
 
+@pytest.fixture
+def default(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Directory of the default instance's socket."""
+    monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path))
+    (tmp_path / "rootlet").mkdir()
+    return tmp_path / "rootlet"
+
+
+@contextlib.asynccontextmanager
+async def an_agent(directory: Path, name: str) -> AsyncIterator[Master]:
+    """One that answers at that socket, as the node node-1."""
+    with contextlib.closing(listen_at(directory / name)) as listening:
+        async with api_server(directory, listening) as master:
+            master.socket_path = directory / name
+            master.ready()
+            yield master
+
+
 async def test_leaving_ends_all_that_the_node_was(tmp_path: Path) -> None:
     async with KubeApiServer() as server:
         config = member(server, tmp_path)
@@ -183,15 +206,8 @@ async def test_leaving_ends_all_that_the_node_was(tmp_path: Path) -> None:
         admin.mkdir()
         server.access.allow("admin", "*", "*")
         kubeconfig = server.kubeconfig(admin, user="admin")
-        nowhere = str(tmp_path / "no.sock")
-        arguments = ("--socket", nowhere, "leave", "--config", str(config), "--kubeconfig", str(kubeconfig))
+        arguments = ("leave", "--config", str(config), "--kubeconfig", str(kubeconfig), "--force")
         outcome = await run(*arguments)
-        assert outcome.code != 0, "no agent has ended the pods"
-        (node,) = server.store.all("nodes")
-        assert node["spec"]["unschedulable"] is True
-        assert (tmp_path / "kubeconfig").exists()
-
-        outcome = await run(*arguments, "--force")
         assert outcome.code == 0, outcome.err
         assert server.store.all("nodes") == []
     assert "node/n1 deleted" in outcome.out
@@ -199,10 +215,41 @@ async def test_leaving_ends_all_that_the_node_was(tmp_path: Path) -> None:
     assert list((tmp_path / "state" / "pki").iterdir()) == []
 
 
+@pytest.mark.parametrize("named", [(), ("--socket", "default.sock")], ids=["nothing", "the default's socket"])
+async def test_an_agent_of_another_instance_is_left_alone(
+    tmp_path: Path, default: Path, monkeypatch: pytest.MonkeyPatch, named: tuple[str, ...]
+) -> None:
+    """The default one answers, that of the file does not: nobody is asked to end pods, the cluster is not changed."""
+    monkeypatch.chdir(tmp_path)
+    async with KubeApiServer() as server, an_agent(default, "rootlet.sock") as stranger:
+        (tmp_path / "default.sock").symlink_to(stranger.socket_path)
+        config = member(server, tmp_path)
+        outcome = await run(*named, "leave", "--config", str(config))
+        (node,) = server.store.all("nodes")
+        assert server.requests == []
+    assert outcome.code == 1
+    assert str(tmp_path / "conf.sock") in outcome.err
+    assert "unschedulable" not in node["spec"]
+    assert stranger.requests == []
+    assert (tmp_path / "kubeconfig").exists()
+
+
+async def test_an_agent_that_runs_as_another_node_is_not_drained(tmp_path: Path) -> None:
+    """The file has another nodeName now than when the agent was started."""
+    async with KubeApiServer() as server, an_agent(tmp_path, "conf.sock") as agent:
+        config = member(server, tmp_path)
+        outcome = await run("leave", "--config", str(config))
+        (node,) = server.store.all("nodes")
+    assert outcome.code == 1
+    assert "runs as the node node-1, and the configuration says n1" in outcome.err
+    assert "unschedulable" not in node["spec"]
+    assert agent.requests == []
+
+
 async def test_a_cluster_that_is_away_is_left_by_force_alone(tmp_path: Path) -> None:
     async with KubeApiServer() as server:
         config = member(server, tmp_path)
-    arguments = ("--socket", str(tmp_path / "no.sock"), "leave", "--config", str(config))
+    arguments = ("leave", "--config", str(config))
     assert (await run(*arguments)).code != 0
     assert (tmp_path / "kubeconfig").exists()
     assert (await run(*arguments, "--force")).code == 0

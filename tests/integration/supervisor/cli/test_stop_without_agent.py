@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import os
 from pathlib import Path
@@ -11,6 +12,7 @@ import pytest
 
 from supervisor.state import instance_lock
 from supervisor.state.label_key_file import NAME, load_or_make
+from tests.harness.api_server import api_server
 from tests.harness.cli import Outcome, run_here
 from workers.kubecontainer import labels
 from workers.kubecontainer.label_signatures import Ownership
@@ -137,7 +139,10 @@ def test_an_agent_that_holds_the_lock_has_its_pods(host: Host) -> None:
 
 def test_the_configuration_is_of_another_agent(host: Host, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("ROOTLET_SOCKET", str(host.directory / "other.sock"))
-    found = host.stop("--yes")
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(host.directory))
+    (host.directory / "rootlet").mkdir()
+    host.config.rename(host.directory / "rootlet" / "rootlet.yaml")
+    found = run_here("stop", "--pods", "--yes")
     assert (found.code, host.done()) == (1, [])
     assert "to stop its pods without it, name its configuration file with --config" in found.err
 
@@ -146,3 +151,36 @@ def test_without_the_flag_nothing_is_looked_for(host: Host) -> None:
     found = run_here("stop", "--config", str(host.config))
     assert (found.code, found.out) == (1, "")
     assert found.err.startswith(f"rootlet: no agent answers on {host.socket}")
+
+
+@pytest.mark.parametrize(
+    "command", [("stop",), ("stop", "--pods", "--yes"), ("config", "view"), ("uninstall", "--yes")]
+)
+async def test_a_configuration_that_is_named_names_the_agent(
+    host: Host, monkeypatch: pytest.MonkeyPatch, command: tuple[str, ...]
+) -> None:
+    """The default instance answers, and is not asked."""
+    monkeypatch.delenv("ROOTLET_SOCKET")
+    monkeypatch.setenv("XDG_RUNTIME_DIR", str(host.directory))
+    monkeypatch.setenv("HOME", str(host.directory))
+    host.show()
+    (host.directory / "rootlet").mkdir()
+    async with api_server(host.directory / "rootlet") as default:
+        default.ready()
+        outcome = await asyncio.to_thread(run_here, *command, "--config", str(host.config))
+        assert default.requests == []
+    if "--yes" in command:
+        assert outcome.code == 0, outcome.err
+        assert "instance one" in outcome.out or "removed" in outcome.out
+    else:
+        assert outcome.code == 1
+        assert f"no agent answers on {host.socket}" in outcome.err
+
+
+@pytest.mark.parametrize("command", [("stop",), ("config", "view"), ("uninstall", "--yes"), ("leave",)])
+def test_a_configuration_and_another_agent_are_not_named_together(host: Host, command: tuple[str, ...]) -> None:
+    host.config.write_text(json.dumps(json.loads(host.config.read_text()) | {"cluster": {"kubeconfig": "/no/file"}}))
+    outcome = run_here("--socket", str(host.directory / "other.sock"), *command, "--config", str(host.config))
+    assert outcome.code == 1
+    assert f"of the instance one on {host.socket}, and another agent was named" in outcome.err
+    assert host.done() == []
