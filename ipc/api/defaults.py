@@ -14,11 +14,11 @@ import msgspec.structs
 
 from ipc.api.default_resources import default_pod_resources, requests_from_limits
 from ipc.api.image import DEFAULT_TAG, parse_image_name
-from ipc.api.quantity import QuantityError, round_up_to_milli
-from ipc.api.schema import Kind, StructField, shape_of, struct_fields
+from ipc.api.quantity import QuantityError, canonical_quantity, round_up_to_milli
+from ipc.api.schema import Kind, Shape, StructField, shape_of, struct_fields
 from ipc.api.v1.base import Quantity, ResourceList
 from ipc.api.v1.config_objects import OPAQUE, Secret
-from ipc.api.v1.container import Container, ContainerPort, EphemeralContainer, PullPolicy, ResourceRequirements
+from ipc.api.v1.container import Container, ContainerPort, EphemeralContainer, PullPolicy
 from ipc.api.v1.env import FileKeySelector, ObjectFieldSelector
 from ipc.api.v1.persistent_volume import PersistentVolume, PersistentVolumeClaim, PersistentVolumeSpec
 from ipc.api.v1.pod import HostAlias, Pod, PodDNSConfig, PodSpec
@@ -37,7 +37,6 @@ from ipc.api.v1.volume import (
     ImageVolumeSource,
     PersistentVolumeClaimSpec,
     Volume,
-    VolumeResourceRequirements,
     VolumeSource,
 )
 from ipc.api.v1.volume_attached import AzureDiskVolumeSource, ISCSIVolumeSource, RBDVolumeSource, ScaleIOVolumeSource
@@ -50,8 +49,9 @@ DEFAULT_FILE_MODE: Final = 0o644
 DEFAULT_TOKEN_EXPIRATION_SECONDS: Final = 3600
 
 _T = TypeVar("_T", bound=msgspec.Struct)
-_R = TypeVar("_R", ResourceRequirements, VolumeResourceRequirements)
 
+_QUANTITY: Final[Shape] = shape_of(Quantity)
+_RESOURCE_LIST: Final[Shape] = shape_of(ResourceList)
 _CONTAINER_VALUES: Final[Mapping[str, object]] = {
     "termination_message_path": DEFAULT_TERMINATION_MESSAGE_PATH,
     "termination_message_policy": "File",
@@ -90,7 +90,7 @@ _VALUES: Final[Mapping[type[msgspec.Struct], Mapping[str, object]]] = {
 
 
 def default_pod(pod: Pod) -> Pod:
-    """The pod with every default filled in; doing it twice changes nothing.
+    """The pod with every default filled in and every quantity a text in canonical form; doing it twice changes nothing.
 
     `metadata.namespace` becomes DEFAULT_NAMESPACE, which in a cluster the request's URL would say. Quantities that
     cannot be parsed stay as they are, for `validate_pod` to report.
@@ -132,7 +132,7 @@ def _defaulted(struct: _T) -> _T:
     for field in _fields_with_defaults(kind):
         value = getattr(struct, field.attribute)
         use_default = field.attribute in values and value == field.default
-        with_default = values[field.attribute] if use_default else _inner(value)
+        with_default = values[field.attribute] if use_default else _with_defaults_within(field, value)
         if with_default is not value:
             filled[field.attribute] = with_default
     result = msgspec.structs.replace(struct, **filled) if filled else struct
@@ -142,9 +142,13 @@ def _defaulted(struct: _T) -> _T:
 
 @functools.cache  # there are as many as types
 def _fields_with_defaults(kind: type[msgspec.Struct]) -> tuple[StructField, ...]:
-    """Fields that have a default value, or structs in them."""
+    """Fields that have a default value, a canonical form, or structs in them."""
     values = _VALUES.get(kind, {})
-    return tuple(field for field in struct_fields(kind).values() if field.attribute in values or _has_structs(field))
+    return tuple(
+        field
+        for field in struct_fields(kind).values()
+        if field.attribute in values or field.shape in (_QUANTITY, _RESOURCE_LIST) or _has_structs(field)
+    )
 
 
 def _has_structs(field: StructField) -> bool:
@@ -152,6 +156,21 @@ def _has_structs(field: StructField) -> bool:
     while shape.kind is Kind.LIST:
         shape = shape_of(shape.inner)
     return shape.kind is Kind.STRUCT
+
+
+def _with_defaults_within(field: StructField, value: Any) -> object:
+    if field.shape == _RESOURCE_LIST:
+        return {name: _written_by(round_up_to_milli, quantity) for name, quantity in value.items()} if value else value
+    if field.shape == _QUANTITY:
+        return value if value is None else _written_by(canonical_quantity, value)
+    return _inner(value)
+
+
+def _written_by(write: Callable[[Quantity], str], quantity: Quantity) -> Quantity:
+    try:
+        return write(quantity)
+    except QuantityError:
+        return quantity
 
 
 def _inner(value: object) -> object:
@@ -189,21 +208,6 @@ def _image_volume(source: ImageVolumeSource) -> ImageVolumeSource:
     return msgspec.structs.replace(source, pull_policy=source.pull_policy or image_pull_policy(source.reference))
 
 
-def _requirements(resources: _R) -> _R:
-    return msgspec.structs.replace(resources, limits=_rounded(resources.limits), requests=_rounded(resources.requests))
-
-
-def _rounded(resources: ResourceList) -> ResourceList:
-    return {name: _round_up(quantity) for name, quantity in resources.items()}
-
-
-def _round_up(quantity: Quantity) -> Quantity:
-    try:
-        return round_up_to_milli(quantity)
-    except QuantityError:
-        return quantity
-
-
 def _pod_spec(spec: PodSpec) -> PodSpec:
     account = spec.service_account_name or spec.service_account
     return default_pod_resources(
@@ -211,7 +215,6 @@ def _pod_spec(spec: PodSpec) -> PodSpec:
             spec,
             service_account_name=account,
             service_account=account,
-            overhead=_rounded(spec.overhead),
             containers=tuple(_in_pod(container, spec.host_network) for container in spec.containers),
             init_containers=tuple(_in_pod(container, spec.host_network) for container in spec.init_containers),
         )
@@ -238,7 +241,5 @@ _RULES: Final[Mapping[type[msgspec.Struct], Callable[[Any], Any]]] = {
     PodDNSConfig: _dns_config,
     Volume: _volume,
     ImageVolumeSource: _image_volume,
-    ResourceRequirements: _requirements,
-    VolumeResourceRequirements: _requirements,
 }
 """Defaults that depend on more than the field itself; run on a struct whose inner ones are done."""

@@ -18,7 +18,7 @@ import msgspec
 from ipc.api.v1.base import Quantity
 
 MAX_QUANTITY_CHARS: Final = 64
-"""Longest quantity accepted, in characters."""
+"""Longest quantity accepted, in characters, both as it is written and in canonical form."""
 MAX_EXPONENT: Final = 64
 """Largest magnitude of a decimal exponent; 2**63-1, the largest amount Kubernetes promises to carry, needs 19."""
 MAX_BINARY_VALUE: Final = 2**63 - 1
@@ -37,6 +37,7 @@ _BINARY_EXPONENTS: Final = {suffix: 10 * index for index, suffix in enumerate(_B
 _DECIMAL_EXPONENTS: Final = {suffix: 3 * index - 9 for index, suffix in enumerate(_DECIMAL_SUFFIXES) if suffix}
 _KIBI: Final = 1024
 _KILO: Final = 1000
+_MILLI: Final = 10**3
 _NANO: Final = 10**9
 
 
@@ -88,7 +89,10 @@ def _parsed(text: str) -> Amount:
         magnitude = min(magnitude, Fraction(MAX_BINARY_VALUE))
     rounded = _ceil_to(magnitude, _NANO)
     notation = Notation.BINARY if binary else Notation.EXPONENT if exponent else Notation.DECIMAL
-    return Amount(-rounded if sign == "-" else rounded, notation)
+    amount = Amount(-rounded if sign == "-" else rounded, notation)
+    if len(str(amount)) > MAX_QUANTITY_CHARS:  # what is given out has to be accepted again
+        raise QuantityError(_NOT_A_QUANTITY)
+    return amount
 
 
 def _scale(binary: str | None, decimal: str | None, exponent: str | None) -> Fraction:
@@ -135,16 +139,20 @@ def _without_factors(number: int, factor: int, at_most: int) -> tuple[int, int]:
     return number, times
 
 
-def round_up_to_milli(quantity: Quantity) -> Quantity:
-    """The quantity itself, or the next whole milli away from zero when it is finer. Raises QuantityError.
+def canonical_quantity(quantity: Quantity) -> str:
+    """The quantity in canonical form, in the notation that it is written in: ``1`` of ``1000m``, ``1Gi`` of ``1024Mi``.
+    Raises QuantityError."""
+    return str(parse_amount(quantity))
+
+
+def round_up_to_milli(quantity: Quantity) -> str:
+    """The canonical form of the quantity, or of the next whole milli away from zero when it is finer. Raises
+    QuantityError.
 
     Source: pkg/apis/core/v1/defaults.go SetDefaults_ResourceList.
     """
     amount = parse_amount(quantity)
-    milli = 10**3
-    if (amount.value * milli).denominator == 1:
-        return quantity
-    rounded = _ceil_to(abs(amount.value), milli)
+    rounded = _ceil_to(abs(amount.value), _MILLI)
     return format_quantity(-rounded if amount.value < 0 else rounded, amount.notation)
 
 

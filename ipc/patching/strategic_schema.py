@@ -21,6 +21,9 @@ class FieldPatch(msgspec.Struct, frozen=True, kw_only=True):
     """A patch of it says which keys are left."""
     merge_key: str = ""
     """Key by which items of a merging list are the same; empty for scalars."""
+    together: frozenset[str] = frozenset()
+    """Fields of the value, or of the items, that say one thing together: who states one of them means the others, too,
+    by leaving them out."""
 
 
 class Schema(Protocol):
@@ -53,13 +56,24 @@ class StructSchema:
     def __init__(self, struct: type[msgspec.Struct]) -> None:
         self._struct = struct
 
+    @property
+    def name(self) -> str:
+        """The type's, as in core/v1."""
+        return self._struct.__name__
+
     def field(self, name: str) -> FieldPatch:
         found = struct_fields(self._struct).get(name)
         if found is None:
             raise PatchError(f'unable to find api field in struct {self._struct.__name__} for the json field "{name}"')
         strategy, merge_key, retain_keys = _TAGS.get((self._struct.__name__, name), ("", "", False))
         below = schema_of(found.shape)
-        return FieldPatch(below=below, strategy=strategy, merge_key=merge_key, retain_keys=retain_keys)
+        return FieldPatch(
+            below=below,
+            strategy=strategy,
+            merge_key=merge_key,
+            retain_keys=retain_keys,
+            together=_TOGETHER.get(below.name, frozenset()) if isinstance(below, StructSchema) else frozenset(),
+        )
 
 
 def schema_of(shape: Shape) -> Schema:
@@ -109,3 +123,13 @@ _TAGS: Final[Mapping[tuple[str, str], _Tag]] = {
     **_container("EphemeralContainer"),
 }
 """By name of the type and of its field."""
+
+_TOGETHER: Final[Mapping[str, frozenset[str]]] = {
+    "Probe": frozenset({"exec", "httpGet", "tcpSocket", "grpc"}),
+    "LifecycleHandler": frozenset({"exec", "httpGet", "tcpSocket", "sleep"}),
+    "EnvVar": frozenset({"value", "valueFrom"}),
+    "EnvVarSource": frozenset({"fieldRef", "resourceFieldRef", "configMapKeyRef", "secretKeyRef", "fileKeyRef"}),
+    "SeccompProfile": frozenset({"type", "localhostProfile"}),
+    "AppArmorProfile": frozenset({"type", "localhostProfile"}),
+}
+"""By name of the type; sources of volumes have ``retainKeys`` for it."""

@@ -35,15 +35,18 @@ def changed_object(present: Value, patch_type: str, patch: bytes, origin: Origin
 
 def merged(last: Value, item: Item, present: Value, origin: Origin) -> Item:
     """The item with what commands have changed of the present object since ``last`` was applied, as kubectl's apply
-    keeps it: three-way merge patches, strategic ones for pods. Raises PatchError and FieldErrors."""
+    keeps it: three-way merge patches, strategic ones for pods, but for what the item states as a whole. Raises
+    PatchError and FieldErrors."""
     from ipc.patching.json_merge import json_merge, three_way_json_merge_patch
     from ipc.patching.patches import schema_of_kind
+    from ipc.patching.stated import as_stated
     from ipc.patching.strategic_diff import three_way_patch
     from ipc.patching.strategic_merge import strategic_merge
 
     original, modified, current = _plain(last), _plain(item.value), _plain(present)
     if isinstance(item, ManifestPod):
         schema = schema_of_kind("Pod")
+        original, current = as_stated(original, modified, current, schema)
         found = strategic_merge(current, three_way_patch(original, modified, current, schema), schema)
     else:  # no list of theirs merges
         found = json_merge(current, three_way_json_merge_patch(original, modified, current))

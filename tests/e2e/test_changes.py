@@ -56,6 +56,37 @@ def test_a_pod_is_changed_while_it_runs_and_restarted(agent: Agent) -> None:
     assert agent.pods()["changed"]["metadata"]["labels"] == {"app": "a", "tier": "front"}
 
 
+def test_what_is_applied_is_what_runs_and_amounts_are_texts(agent: Agent) -> None:
+    """After a command has touched the pod; a variable may stand twice, and the last one counts."""
+
+    def stated(*modes: str, cpu: object) -> str:
+        variables = [{"name": "MODE", "value": mode} for mode in modes]
+        main = container(script=STAY, env=variables, resources={"requests": {"cpu": cpu}})
+        return json.dumps(pod("truth", main, terminationGracePeriodSeconds=1))
+
+    assert agent.cli("apply", "-f", "-", stdin=stated("a", "b", cpu=0.01)).code == 0
+    agent.until_ready(["truth"])
+    assert agent.cli("exec", "truth", "--", "sh", "-c", "echo $MODE").out == "b\n"
+    assert agent.cli("label", "pod/truth", "tier=front").code == 0
+    assert agent.cli("diff", "-f", "-", stdin=stated("a", cpu=0.01)).code == 1
+    assert agent.cli("apply", "-f", "-", stdin=stated("a", cpu=0.01)).out == "pod/truth configured\n"
+    agent.until(lambda: agent.cli("exec", "truth", "--", "sh", "-c", "echo $MODE").out == "a\n", "what is applied runs")
+
+    agent.until_ready(["truth"])
+    main = agent.eye.container("truth", "main").id
+    assert agent.cli("apply", "-f", "-", stdin=stated("a", cpu="0.010")).out == "pod/truth unchanged\n"
+    assert agent.cli("diff", "-f", "-", stdin=stated("a", cpu="10m")) == (0, "", "")
+    shown = agent.pods()["truth"]
+    (status,) = shown["status"]["containerStatuses"]
+    asked = (
+        shown["spec"]["containers"][0]["resources"],
+        status["resources"],
+        {"requests": status["allocatedResources"]},
+    )
+    assert asked == ({"requests": {"cpu": "10m"}},) * 3
+    assert agent.eye.container("truth", "main").id == main
+
+
 def test_a_container_is_restarted_and_its_neighbours_go_on(agent: Agent) -> None:
     """In the order of a stop, at once, and counted; under any restart policy."""
     hook = {"preStop": {"exec": {"command": ["sh", "-c", "echo stopping > /shared/hook"]}}}

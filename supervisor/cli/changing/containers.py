@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import fnmatch
+from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from typing import Final
 
@@ -102,14 +103,19 @@ def image_patch(container: Json, pairs: Sequence[str], _options: CommandOptions)
 
 
 def env_patch(container: Json, pairs: Sequence[str], options: CommandOptions) -> Json:
-    """Variables that are set, and deletions of others. Raises Failure for one that must not be overwritten."""
+    """Variables that are set, and deletions of others. One that stands there several times is set once, where it
+    stands first (pkg/cmd/set/helper.go, updateEnv). Raises Failure for one that must not be overwritten."""
     changes = parse_changes(pairs, "environment variable")
-    there = {each["name"]: each for each in container.get("env", ())}
+    there = Counter(each["name"] for each in container.get("env", ()))
     if not options["overwrite"]:
         _refuse_overwriting(there, changes)
-    stated = [{"name": key, "value": value, "valueFrom": None} for key, value in changes.stated.items()]
-    gone = [{"name": key, "$patch": "delete"} for key in changes.gone if key in there]
-    return {"env": stated + gone} if stated or gone else {}
+    left = dict.fromkeys(key for key in (*there, *changes.stated) if key in changes.stated or key not in changes.gone)
+    repeated = [key for key in changes.stated if there[key] > 1]
+    values = changes.stated
+    stated = [{"name": key, "value": values[key], "valueFrom": None} for key in left if key in values]
+    gone = [{"name": key, "$patch": "delete"} for key in (*changes.gone, *repeated) if key in there]
+    order = {"$setElementOrder/env": [{"name": key} for key in left]} if repeated else {}
+    return {"env": stated + gone, **order} if stated or gone else {}
 
 
 def _refuse_overwriting(there: Iterable[str], changes: Changes) -> None:

@@ -40,7 +40,8 @@ def apply(
 ) -> None:
     """Create or change pods and objects beside them: all of one file, or none of it when something in it is wrong.
 
-    What `label`, `patch`, `set` and `edit` have changed since stays, unless the manifest says otherwise.
+    What `label`, `patch`, `set` and `edit` have changed since stays, unless the manifest says otherwise. A list with a
+    name twice is the manifest's alone.
 
     \b
     rootlet apply -f web.yaml

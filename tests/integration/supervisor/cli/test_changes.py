@@ -159,6 +159,47 @@ async def test_apply_keeps_what_commands_have_changed(master: Master, agent: Sou
     assert (await shown(master, "pod/web"))["metadata"]["labels"] == {"app": "web"}
 
 
+TWICE = WEB.replace("{name: MODE, value: slow}", "{name: MODE, value: slow}, {name: MODE, value: fast}")
+
+
+async def test_what_is_applied_is_what_one_gets(master: Master, agent: SourceMaster) -> None:
+    """Also where a variable stands twice, and whatever a command has changed since; `diff` says so."""
+    await rootlet(master, "apply", "-f", "-", stdin=TWICE.encode())
+    await rootlet(master, "label", "pod/web", "tier=front")
+    compared = await rootlet(master, "diff", "-f", "-", stdin=WEB.encode())
+    assert (compared.code, [line for line in compared.out.splitlines() if "value: fast" in line]) == (
+        1,
+        ["-      value: fast"],
+    )
+    assert (await rootlet(master, "apply", "-f", "-", stdin=WEB.encode())).out.startswith("pod/web configured\n")
+    assert told(await rootlet(master, "diff", "-f", "-", stdin=WEB.encode())) == (0, "", "")
+    web = await shown(master, "pod/web")
+    assert web["spec"]["containers"][0]["env"] == [{"name": "MODE", "value": "slow"}]
+    assert web["metadata"]["labels"] == {"app": "web", "tier": "front"}
+
+
+async def test_a_variable_that_stands_twice_is_set_once(master: Master, agent: SourceMaster) -> None:
+    more = TWICE.replace("[{name: MODE", "[{name: FIRST, value: x}, {name: MODE").replace("fast}]", "fast}, {name: Z}]")
+    await rootlet(master, "apply", "-f", "-", stdin=more.encode())
+    await rootlet(master, "set", "env", "pod/web", "-c", "app", "MODE=new", "NEW=$(MODE)")
+    listed = await rootlet(master, "set", "env", "pod/web", "-c", "app", "--list")
+    assert listed.out == "# pod/web, container app\nFIRST=x\nMODE=new\nZ=\nNEW=$(MODE)\n"
+
+
+async def test_a_quantity_in_other_words_is_no_difference(master: Master, agent: SourceMaster) -> None:
+    stated = WEB.replace('"log:1"', '"log:1", resources: {limits: {cpu: 1000m, memory: 1024Mi}}')
+    other = stated.replace("1000m", "1").replace("1024Mi", "1073741824")
+    await rootlet(master, "apply", "-f", "-", stdin=stated.encode())
+    same = stated.replace("1000m", "1").replace("1024Mi", "1Gi")
+    assert told(await rootlet(master, "diff", "-f", "-", stdin=same.encode())) == (0, "", "")
+    assert (await rootlet(master, "apply", "-f", "-", stdin=same.encode())).out.startswith("pod/web unchanged\n")
+    assert (await shown(master, "pod/web"))["spec"]["containers"][1]["resources"]["limits"] == {
+        "cpu": "1",
+        "memory": "1Gi",
+    }
+    assert (await rootlet(master, "apply", "-f", "-", stdin=other.encode())).out.startswith("pod/web configured\n")
+
+
 async def test_edit_opens_what_was_refused_again(
     master: Master, agent: SourceMaster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from ipc.api.decode import decode_pod, encode_pod
-from ipc.api.defaults import default_pod
+from ipc.api.decode import decode_persistent_volume, decode_persistent_volume_claim, decode_pod, encode_pod
+from ipc.api.defaults import default_persistent_volume, default_persistent_volume_claim, default_pod
 from tests.harness.api_manifests import manifest
 
 POD_DEFAULTS = {
@@ -125,7 +125,7 @@ def test_container(kind: str, given: dict[str, Any], expected: dict[str, Any]) -
 def test_ephemeral_container_gets_no_requests() -> None:
     ephemeral = {"name": "main", "image": "busybox:1.36", "resources": {"limits": {"cpu": 1}}}
     result = defaulted(manifest(spec={"ephemeralContainers": [ephemeral]}))
-    assert result["spec"]["ephemeralContainers"] == [{**CONTAINER_DEFAULTS, "resources": {"limits": {"cpu": 1}}}]
+    assert result["spec"]["ephemeralContainers"] == [{**CONTAINER_DEFAULTS, "resources": {"limits": {"cpu": "1"}}}]
 
 
 VOLUME_CASES: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
@@ -195,28 +195,92 @@ def test_both_names_of_the_service_account(given: dict[str, str]) -> None:
 
 POD_RESOURCE_CASES: dict[str, tuple[dict[str, Any], dict[str, Any], dict[str, Any]]] = {
     "requests of the containers": (
-        {"limits": {"cpu": 2, "memory": "2Gi"}},
+        {"limits": {"cpu": "2", "memory": "2Gi"}},
         {"requests": {"cpu": "500m"}},
-        {"limits": {"cpu": 2, "memory": "2Gi"}, "requests": {"cpu": "500m", "memory": "2Gi"}},
+        {"limits": {"cpu": "2", "memory": "2Gi"}, "requests": {"cpu": "500m", "memory": "2Gi"}},
     ),
     "given requests win": (
-        {"limits": {"cpu": 2}, "requests": {"cpu": 1}},
+        {"limits": {"cpu": "2"}, "requests": {"cpu": "1"}},
         {"requests": {"cpu": "500m"}},
-        {"limits": {"cpu": 2}, "requests": {"cpu": 1}},
+        {"limits": {"cpu": "2"}, "requests": {"cpu": "1"}},
     ),
-    "no limits, no defaults": ({"requests": {"cpu": 1}}, {"requests": {"memory": "1Gi"}}, {"requests": {"cpu": 1}}),
+    "no limits, no defaults": ({"requests": {"cpu": "1"}}, {"requests": {"memory": "1Gi"}}, {"requests": {"cpu": "1"}}),
     "bad quantity stays": (
-        {"limits": {"cpu": 1}},
+        {"limits": {"cpu": "1"}},
         {"requests": {"cpu": "x"}},
-        {"limits": {"cpu": 1}},
+        {"limits": {"cpu": "1"}},
     ),
-    "empty stays empty": ({}, {"requests": {"cpu": 1}}, {}),
+    "empty stays empty": ({}, {"requests": {"cpu": "1"}}, {}),
     "huge pages of the containers": (
-        {"limits": {"cpu": 1}},
+        {"limits": {"cpu": "1"}},
         {"limits": {"hugepages-2Mi": "4Mi"}},
-        {"limits": {"cpu": 1, "hugepages-2Mi": "4Mi"}, "requests": {"cpu": 1, "hugepages-2Mi": "4Mi"}},
+        {"limits": {"cpu": "1", "hugepages-2Mi": "4Mi"}, "requests": {"cpu": "1", "hugepages-2Mi": "4Mi"}},
     ),
 }
+
+
+def test_every_quantity_is_a_text_in_canonical_form() -> None:
+    """As resource.Quantity writes it: the notation stays, the largest suffix that loses nothing is taken."""
+    amounts = {
+        "cpu": 1,
+        "memory": "1024Mi",
+        "ephemeral-storage": "1500M",
+        "example.com/disk": "2e3",
+        "example.com/x": 3,
+    }
+    written = {"cpu": "1", "memory": "1Gi", "ephemeral-storage": "1500M", "example.com/disk": "2e3"}
+    written["example.com/x"] = "3"
+    selector = {"resource": "limits.cpu", "containerName": "main", "divisor": 1}
+    spec = {
+        "overhead": {"cpu": "1000m", "memory": 1048576},
+        "resources": {"limits": {"cpu": 2, "memory": "2048Mi"}},
+        "volumes": [
+            {"name": "memory", "emptyDir": {"medium": "Memory", "sizeLimit": "1024Ki"}},
+            {
+                "name": "claim",
+                "ephemeral": {"volumeClaimTemplate": {"spec": {"resources": {"requests": {"storage": 1024.5}}}}},
+            },
+            {"name": "pod", "downwardAPI": {"items": [{"path": "cpu", "resourceFieldRef": selector}]}},
+        ],
+        "ephemeralContainers": [{"name": "debug", "image": "busybox:1.36", "resources": {"limits": {"cpu": "1000m"}}}],
+    }
+    container = {
+        "resources": {"limits": amounts, "requests": amounts},
+        "env": [{"name": "CPU", "valueFrom": {"resourceFieldRef": {**selector, "divisor": "0.001"}}}],
+    }
+    result = defaulted(manifest(spec=spec, container=container))["spec"]
+    main, debug = result["containers"][0], result["ephemeralContainers"][0]
+    assert main["resources"] == {"limits": written, "requests": written}
+    assert main["env"][0]["valueFrom"]["resourceFieldRef"]["divisor"] == "1m"
+    assert debug["resources"]["limits"] == {"cpu": "1"}
+    assert result["overhead"] == {"cpu": "1", "memory": "1048576"}
+    assert result["resources"]["limits"] == {"cpu": "2", "memory": "2Gi"}
+    memory, claim, pod = result["volumes"]
+    assert memory["emptyDir"]["sizeLimit"] == "1Mi"
+    storage = claim["ephemeral"]["volumeClaimTemplate"]["spec"]["resources"]["requests"]["storage"]
+    assert storage == "1024500m"
+    assert pod["downwardAPI"]["items"][0]["resourceFieldRef"]["divisor"] == "1"
+
+
+def test_a_volume_and_a_claim_have_canonical_capacities() -> None:
+    volume = decode_persistent_volume(
+        {
+            "apiVersion": "v1",
+            "kind": "PersistentVolume",
+            "metadata": {"name": "disk"},
+            "spec": {"capacity": {"storage": "1024Mi"}, "accessModes": ["ReadWriteOnce"], "hostPath": {"path": "/srv"}},
+        }
+    )
+    assert default_persistent_volume(volume).spec.capacity == {"storage": "1Gi"}
+    claim = decode_persistent_volume_claim(
+        {
+            "apiVersion": "v1",
+            "kind": "PersistentVolumeClaim",
+            "metadata": {"name": "data"},
+            "spec": {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": 1073741824}}},
+        }
+    )
+    assert default_persistent_volume_claim(claim).spec.resources.requests == {"storage": "1073741824"}
 
 
 @pytest.mark.parametrize(("pod", "container", "expected"), POD_RESOURCE_CASES.values(), ids=POD_RESOURCE_CASES)
@@ -230,7 +294,7 @@ def test_pod_requests_count_sidecars_beside_and_init_containers_before() -> None
         {"name": "sidecar", "image": "a:1", "restartPolicy": "Always", "resources": {"requests": {"cpu": "100m"}}},
         {"name": "large", "image": "a:1", "resources": {"requests": {"cpu": "900m", "memory": 100}}},
     ]
-    spec = {"resources": {"limits": {"cpu": 4}}, "initContainers": init}
+    spec = {"resources": {"limits": {"cpu": "4"}}, "initContainers": init}
     result = defaulted(manifest(spec=spec, container={"resources": {"requests": {"cpu": "500m", "memory": 300}}}))
     # The largest step is 100m + 900m; at run time it is 500m + 100m. For memory the regular container is larger.
     assert result["spec"]["resources"]["requests"] == {"cpu": "1", "memory": "300"}

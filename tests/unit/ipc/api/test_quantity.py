@@ -12,6 +12,7 @@ from ipc.api.quantity import (
     Notation,
     QuantityError,
     add,
+    canonical_quantity,
     format_quantity,
     larger,
     parse_amount,
@@ -210,10 +211,47 @@ def test_a_sum_is_written_as_its_first_summand() -> None:
 
 @pytest.mark.parametrize(
     ("quantity", "rounded"),
-    [("1m", "1m"), ("0.5m", "1m"), ("100u", "1m"), ("1.0001", "1001m"), ("-0.5m", "-1m"), ("1Gi", "1Gi"), (1.5, 1.5)],
+    [
+        ("1m", "1m"),
+        ("0.5m", "1m"),
+        ("100u", "1m"),
+        ("1.0001", "1001m"),
+        ("-0.5m", "-1m"),
+        ("1024Mi", "1Gi"),
+        (1.5, "1500m"),
+    ],
 )
-def test_round_up_to_milli(quantity: Quantity, rounded: Quantity) -> None:
+def test_round_up_to_milli(quantity: Quantity, rounded: str) -> None:
     assert round_up_to_milli(quantity) == rounded
+
+
+@pytest.mark.parametrize(
+    ("quantity", "canonical"),
+    [
+        ("1000m", "1"),
+        ("0.5", "500m"),
+        (1, "1"),
+        (0.5, "500m"),
+        ("1024Mi", "1Gi"),
+        ("0.5Gi", "512Mi"),
+        ("0.1Ki", "102400m"),
+        ("1000000", "1M"),
+        ("1000Ki", "1000Ki"),
+        ("100e1", "1e3"),
+        ("0E", "0"),
+        ("-1.5", "-1500m"),
+    ],
+)
+def test_a_canonical_quantity_is_a_text_that_stays(quantity: Quantity, canonical: str) -> None:
+    assert canonical_quantity(quantity) == canonical
+    assert canonical_quantity(canonical) == canonical
+
+
+def test_an_amount_whose_canonical_form_nobody_would_take_is_refused() -> None:
+    digits = "1" * (MAX_QUANTITY_CHARS - 2)
+    assert canonical_quantity(digits) == digits
+    with pytest.raises(QuantityError):
+        canonical_quantity(f"{digits}.1")
 
 
 @given(st.text(max_size=12))

@@ -236,7 +236,7 @@ def test_an_extended_resource_that_the_node_lacks_is_not_counted() -> None:
     ("quantity", "said"),
     [
         ("64m", 'fractional byte value "64m" is invalid, must be an integer: did you mean 64M or 64Mi?'),
-        ("0.5", 'fractional byte value "0.5" is invalid, must be an integer'),
+        ("0.5", 'fractional byte value "500m" is invalid, must be an integer: did you mean 500M or 500Mi?'),
     ],
 )
 def test_memory_of_less_than_a_byte_is_told_of(quantity: str, said: str) -> None:

@@ -233,18 +233,18 @@ CONTAINER: list[tuple[str, dict[str, Any], list[str]]] = [
         "resources",
         {
             "resources": {
-                "limits": {"cpu": "1", "memory": "-1", "example.com/gpu": "1.5", "hugepages-2Mi": "2Mi"},
-                "requests": {"cpu": "1001m", "hugepages-2Mi": "1Mi", "example.com/nic": 1, "disk": 1, "a b": 1},
+                "limits": {"cpu": "1", "memory": "-1", "example.com/gpu": "1500m", "hugepages-2Mi": "2Mi"},
+                "requests": {"cpu": "1001m", "hugepages-2Mi": "1Mi", "example.com/nic": "1", "disk": "1", "a b": "1"},
             }
         },
         [
             f'{MAIN}.resources.limits[memory]: Invalid value: "-1": must be greater than or equal to 0',
-            f'{MAIN}.resources.limits[example.com/gpu]: Invalid value: "1.5": must be an integer',
+            f'{MAIN}.resources.limits[example.com/gpu]: Invalid value: "1500m": must be an integer',
             f'{MAIN}.resources.requests[a b]: Invalid value: "a b": name part {QUALIFIED}',
             f'{MAIN}.resources.requests[cpu]: Invalid value: "1001m": must be less than or equal to the cpu limit',
             f'{MAIN}.resources.requests[hugepages-2Mi]: Invalid value: "1Mi": '
             "must be equal to the hugepages-2Mi limit: it cannot be overcommitted",
-            f"{MAIN}.resources.requests[example.com/nic]: Invalid value: 1: "
+            f'{MAIN}.resources.requests[example.com/nic]: Invalid value: "1": '
             "must be equal to the example.com/nic limit: it cannot be overcommitted",
             f'{MAIN}.resources.requests[disk]: Invalid value: "disk": {RESOURCE}',
             f'{MAIN}.resources.requests[a b]: Invalid value: "a b": {RESOURCE}',

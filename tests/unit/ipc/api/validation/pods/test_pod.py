@@ -411,8 +411,8 @@ SPEC: list[tuple[str, dict[str, Any], list[str]]] = [
     ),
     (
         "overhead",
-        {"overhead": {"cpu": -1}},
-        ["spec.overhead[cpu]: Invalid value: -1: must be greater than or equal to 0"],
+        {"overhead": {"cpu": "-1"}},
+        ['spec.overhead[cpu]: Invalid value: "-1": must be greater than or equal to 0'],
     ),
 ]
 
