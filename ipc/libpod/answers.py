@@ -43,6 +43,7 @@ class ListContainer(GoObject, frozen=True):
     pod_name: str = ""
     is_infra: bool = False
     pid: int = 0
+    exited: bool = True
     exit_code: int = 0
     created: datetime | None = None
     started_at: int = 0

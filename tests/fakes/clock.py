@@ -9,12 +9,13 @@ from __future__ import annotations
 
 import asyncio
 import contextvars
+import functools
 import heapq
 import selectors
 from collections import deque
-from collections.abc import Awaitable, Callable, Coroutine
+from collections.abc import Callable, Coroutine
 from concurrent.futures import Executor
-from typing import Any, TypeVar
+from typing import Any, ParamSpec, TypeVar
 
 from ipc.host.clock import Instant
 
@@ -33,6 +34,7 @@ MANY_TIMERS = 100
 LONGEST_STEP_S = 24 * 3600.0
 """How far the clock jumps at most, in seconds, as asyncio sleeps no longer at a time."""
 
+P = ParamSpec("P")
 T = TypeVar("T")
 
 
@@ -183,14 +185,11 @@ def simulate(main: Callable[[], Coroutine[Any, Any, T]]) -> T:
         return runner.run(main())
 
 
-def simulated(test: Callable[[], Awaitable[None]]) -> Callable[[], None]:
-    """A test without arguments, in simulated time."""
+def simulated(test: Callable[P, Coroutine[Any, Any, None]]) -> Callable[P, None]:
+    """A test in simulated time."""
 
-    def run() -> None:
-        async def main() -> None:
-            await test()
+    @functools.wraps(test)
+    def run(*args: P.args, **keywords: P.kwargs) -> None:
+        simulate(lambda: test(*args, **keywords))
 
-        simulate(main)
-
-    run.__name__ = test.__name__
     return run

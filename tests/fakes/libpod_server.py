@@ -241,7 +241,7 @@ class LibpodServer:
             **_TEMPLATES["listed"],
             "Created": _time(container.created_at),
             "ExitCode": container.exit_code,
-            "Exited": container.state == "exited",
+            "Exited": container.has_end,
             "ExitedAt": int(container.finished_at) or ZERO_TIME_S,
             "Id": container.id,
             "Image": container.image,

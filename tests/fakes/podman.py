@@ -45,6 +45,8 @@ KILLED = 128 + signal.SIGKILL
 TICKS_PER_S = 100
 RUNNING = frozenset({"running", "paused", "stopping"})
 """States in which Podman waits for a monitor's word of the end."""
+FIRST_WITH_EXITED = 5
+"""Version from which on a container that the host's end has ended shows as exited."""
 
 
 class Program(msgspec.Struct, frozen=True):
@@ -117,6 +119,8 @@ class FakeContainer:
     error: str = ""
     started_at: float = 0.0
     finished_at: float = 0.0
+    has_end: bool = False
+    """Podman has noted an end of the newest run."""
     stop_signal: str = "SIGTERM"
     signals: list[str] = field(default_factory=list)
     """Signals that it was sent."""
@@ -159,9 +163,12 @@ class Executed(msgspec.Struct, frozen=True):
 class FakePodman:
     """One user's Podman: what all runtimes on it share. Its public methods are what happens behind the agent's back."""
 
-    def __init__(self, clock: Clock, *, images: Iterable[str] = (), registry: Iterable[str] = ()) -> None:
-        """``images`` are there, ``registry`` can be pulled."""
+    def __init__(
+        self, clock: Clock, *, images: Iterable[str] = (), registry: Iterable[str] = (), major: int = 5
+    ) -> None:
+        """``images`` are there, ``registry`` can be pulled. ``major``: the version, where versions differ."""
         self.clock = clock
+        self.major = major
         self.pods: dict[str, FakePod] = {}
         self.containers: dict[str, FakeContainer] = {}
         self.images = {reference: _image(reference) for reference in images}
@@ -222,7 +229,7 @@ class FakePodman:
             return
         container.state, container.pid = "exited", 0
         container.exit_code, container.oom_killed = exit_code, oom_killed
-        container.finished_at = self.clock.now().wall
+        container.finished_at, container.has_end = self.clock.now().wall, True
         self._tell("died", container)
 
     def kill_monitor(self, id: str) -> None:
@@ -241,14 +248,22 @@ class FakePodman:
         self.container(id).state = state
 
     def reboot(self) -> None:
-        """All processes are gone, and Podman has noticed that when it started (libpod, resetState)."""
+        """All processes are gone, by a power cut or in order, and nobody has noted an end: so Podman finds it when it
+        starts."""
         for container in self.containers.values():
             if container.end is not None:
                 container.end.cancel()
             container.ended.set()
             self._close_pipes(container)
-            container.state = "exited" if container.state == "exited" else "created"
-            container.pid, container.is_dead = 0, False
+            self.reset(container)
+
+    def reset(self, container: FakeContainer) -> None:
+        """The container after a boot of the host (libpod, resetContainerState): dates, exit code and what ended before
+        stay as they are. What ran is exited without an end; before version 5 it counted as created."""
+        container.pid, container.is_dead = 0, False
+        if container.state != "removing":
+            has_run = container.state == "exited" or (self.major >= FIRST_WITH_EXITED and container.state in RUNNING)
+            container.state = "exited" if has_run else "created"
 
     def break_events(self) -> None:
         """Every event stream ends."""
@@ -543,7 +558,8 @@ class FakePodman:
         self._pids += 1
         container.state, container.pid = "running", self._pids
         container.monitored, container.is_dead, container.is_exiting = True, False, False
-        container.started_at = self.clock.now().wall
+        container.started_at, container.has_end = self.clock.now().wall, False
+        container.exit_code, container.oom_killed = 0, False
         container.ended.clear()
         self._tell("start", container)
         if program.runs_s < math.inf:

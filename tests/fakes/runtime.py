@@ -378,6 +378,7 @@ class FakeRuntime:
             is_infra=container.is_infra,
             state=container.state,
             pid=container.pid,
+            has_end=container.has_end,
             exit_code=container.exit_code,
             created_at=container.created_at,
             started_at=float(int(container.started_at)),

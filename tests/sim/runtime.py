@@ -118,9 +118,16 @@ class SimPodman(FakePodman):
     """The truth of the simulation."""
 
     def __init__(
-        self, clock: Clock, rng: random.Random, watcher: Watcher, *, images: Iterable[str], registry: Iterable[str]
+        self,
+        clock: Clock,
+        rng: random.Random,
+        watcher: Watcher,
+        *,
+        images: Iterable[str],
+        registry: Iterable[str],
+        major: int = 5,
     ) -> None:
-        super().__init__(clock, images=images, registry=registry)
+        super().__init__(clock, images=images, registry=registry, major=major)
         self.other_bytes = self.capacity = FULL_DISK_BYTES
         self.rng = rng
         self.odds = QUIET
@@ -177,7 +184,11 @@ class SimPodman(FakePodman):
         """Every process is gone, and nobody has seen it."""
         for container in tuple(self.containers.values()):
             if container.state in RUNNING and container.id not in self.strangers:
+                state, finished_at = container.state, container.finished_at
                 self.exit(container.id, KILLED)
+                container.state, container.exit_code = state, 0
+                container.finished_at, container.has_end = finished_at, False
+                self.reset(container)
         self.lost.clear()
 
     def remove_by_hand(self, uid: str) -> None:

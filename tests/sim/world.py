@@ -76,7 +76,12 @@ class World(Frame):
         self.faults = Faults(trace, self.clock)
         self.watch = Watch(trace, self.clock, lambda uid: self.agent.in_flight.get(uid))
         self.podman = SimPodman(
-            self.clock, self.rng, self.watch, images=[PRESENT], registry=[*PULLED, pressure.LARGE_IMAGE]
+            self.clock,
+            self.rng,
+            self.watch,
+            images=[PRESENT],
+            registry=[*PULLED, pressure.LARGE_IMAGE],
+            major=4 + seed % 2,
         )
         if options.claims:
             self.claims = SimClaims(random.Random(seed + 6), trace, self.podman, scratch)

@@ -13,10 +13,10 @@ from ipc.host.clock import Clock
 from ipc.kubecontainer.pod_status import UNKNOWN_EXIT_CODE, ContainerState, RuntimeContainerStatus, RuntimePodStatus
 from workers.cm.oom_kills import KILLED, OomKills
 from workers.containers.exit_watch import ExitWatch
-from workers.containers.runs import SETTLED_STATES, is_run_of
+from workers.containers.runs import SETTLED_STATES, cut_short, is_run_of, without_earlier_end
 from workers.containers.unexplained import Unexplained
 from workers.containers.unknown_containers import UnknownContainers
-from workers.kubecontainer.convert import container_state, pod_status
+from workers.kubecontainer.convert import container_state, has_lost_end, pod_status
 from workers.kubecontainer.label_signatures import Ownership
 from workers.kubecontainer.labels import read_uid
 from workers.kubecontainer.look import Look
@@ -74,6 +74,7 @@ class KnownContainers:
         self.unexplained = Unexplained()
         self._messages: dict[str, str] = {}
         """Termination messages of containers that have ended, by id: read once, after each inspect."""
+        self._cut_short: frozenset[str] = frozenset()
         self._stopping: dict[str, float] = {}
         """Since when each container is being stopped, in monotonic seconds, as observed."""
 
@@ -210,6 +211,9 @@ class KnownContainers:
         """Update everything that depends on an inspect: owner, pidfd, termination message."""
         self._on_change()
         uid, state = read_uid(found.labels), container_state(found.state)
+        told = found
+        if has_lost_end(self._shown(found)):
+            state, told = ContainerState.EXITED, msgspec.structs.replace(found, exit_code=UNKNOWN_EXIT_CODE)
         if ours:
             self._ours[uid] = self._ours.get(uid, frozenset()) | {id}
         else:
@@ -226,11 +230,15 @@ class KnownContainers:
         else:
             self._stopping.pop(id, None)
         if self._exits.end_of(id, found.pid) is not None:
-            found = msgspec.structs.replace(found, exit_code=UNKNOWN_EXIT_CODE)
+            found = told = msgspec.structs.replace(found, exit_code=UNKNOWN_EXIT_CODE)
             state = ContainerState.EXITED
         if ours and state is ContainerState.EXITED and not found.is_infra:
-            self._messages[id] = read_termination_message(found, self._pods_dir, self.pod_logs_dir)
+            self._messages[id] = read_termination_message(told, self._pods_dir, self.pod_logs_dir)
             self._inspected[id] = self._with_oom_kill(uid, id, found)
+
+    def _shown(self, found: InspectedContainer) -> InspectedContainer:
+        """The container without an end that is none of its newest run."""
+        return without_earlier_end(found) if found.id in self._cut_short else found
 
     def _with_oom_kill(self, uid: str, id: str, end: T) -> T:
         """An end of a container as Podman or its monitor tells it, with what these may not know."""
@@ -261,6 +269,10 @@ class KnownContainers:
         gone = {container.id for container in known if removed & {container.id, container.pod_id}}
         self.forget(gone)
         return gone
+
+    def listed(self, containers: Iterable[ListedContainer]) -> None:
+        """Everything was listed. To be called before what the list has shown is inspected."""
+        self._cut_short = cut_short(containers)
 
     def retain(self, ids: Set[str]) -> None:
         """Everything was listed, and these are there: the others are gone."""
@@ -324,7 +336,7 @@ class KnownContainers:
     def status(self, uid: str, pods: Iterable[ListedPod], ids: Iterable[str], started_at: float) -> RuntimePodStatus:
         """Status from these pods and containers, with what Podman does not know or forgets."""
         members = self._ours.get(uid, frozenset())
-        ours = [self._inspected[id] for id in ids if id in members]
+        ours = [self._shown(self._inspected[id]) for id in ids if id in members]
         ends = {c.id: end for c in ours if (end := self._exits.end_of(c.id, c.pid)) is not None}
         status = pod_status(uid, pods, ours, started_at)
         if any(container.leaves_processes for container in status.containers):

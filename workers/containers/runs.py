@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Final
+
+import msgspec
 
 from ipc.kubecontainer.pod_status import ContainerState
 from workers.kubecontainer.convert import container_state
@@ -11,6 +14,19 @@ from workers.kubecontainer.runtime import InspectedContainer, ListedContainer
 SETTLED_STATES: Final = frozenset({"running", "stopped", "exited"})
 """States that last. In the others anything may change without a sign in the list, so those are always inspected: a
 container whose start failed stays "created" with all its times unset."""
+
+
+def cut_short(listed: Iterable[ListedContainer]) -> frozenset[str]:
+    """Ids of containers whose newest run has no end, though they are said to have exited: the host went down. The end
+    that an inspect shows of them is that of a run before, if there was one."""
+    return frozenset(container.id for container in listed if container.state == "exited" and not container.has_end)
+
+
+def without_earlier_end(inspected: InspectedContainer) -> InspectedContainer:
+    """A container that is `cut_short`, without the date of an end that was before its newest start."""
+    if inspected.finished_at >= inspected.started_at:
+        return inspected
+    return msgspec.structs.replace(inspected, finished_at=0.0)
 
 
 def is_same_run(inspected: InspectedContainer, listed: ListedContainer) -> bool:

@@ -39,6 +39,22 @@ def container_state(podman_state: str) -> ContainerState:
     return _STATES.get(podman_state, ContainerState.UNKNOWN)
 
 
+def has_lost_end(found: InspectedContainer) -> bool:
+    """Whether the container ran, runs no more, and how it ended is lost: Podman found no exit code (-1), or the host
+    went down first.
+
+    After that Podman resets what ran and keeps its dates (libpod, resetContainerState): before version 5 to created,
+    since then to exited. The exit code is 0 or that of an earlier run, and the date of the end is missing or earlier
+    than the start. A date that is a little earlier is true of an exited container, see `_as_told`.
+    """
+    if not found.started_at:
+        return False
+    state = container_state(found.state)
+    if state is ContainerState.CREATED:
+        return found.finished_at < found.started_at
+    return state is ContainerState.EXITED and (found.exit_code < 0 or not found.finished_at)
+
+
 def sandbox_of(infra: ListedContainer) -> ListedPod:
     """The Podman pod as its infra container shows it: that inherits the labels."""
     return ListedPod(
@@ -113,13 +129,11 @@ def _sandbox(pod: ListedPod, infra: InspectedContainer | None) -> SandboxStatus:
 
 def _container(found: InspectedContainer) -> RuntimeContainerStatus:
     container = _as_told(found)
-    if not found.started_at or container.state not in (ContainerState.CREATED, ContainerState.EXITED):
-        return container
-    # A container that was started and counts as created again has ended, with a reboot: Podman resets its state
-    # and keeps its dates. Then there is no exit code, or that of an earlier end; nor where Podman found none (-1).
-    if found.exit_code < 0 or (container.state is ContainerState.CREATED and found.finished_at < found.started_at):
+    if has_lost_end(found):
         return lost_end(container, found.finished_at)
-    return msgspec.structs.replace(container, state=ContainerState.EXITED)
+    # One that was started and counts as created again had ended when the host went down, and keeps its end.
+    is_reset = container.state is ContainerState.CREATED and found.started_at
+    return msgspec.structs.replace(container, state=ContainerState.EXITED) if is_reset else container
 
 
 def _as_told(found: InspectedContainer) -> RuntimeContainerStatus:

@@ -99,6 +99,8 @@ class ListedContainer(msgspec.Struct, frozen=True, kw_only=True):
     is_infra: bool
     state: str
     pid: int
+    has_end: bool = True
+    """Whether the end that an exited container shows is that of its newest run."""
     exit_code: int
     created_at: float
     started_at: float

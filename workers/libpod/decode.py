@@ -245,6 +245,7 @@ def _listed_container(answer: answers.ListContainer) -> ListedContainer:
         is_infra=answer.is_infra,
         state=answer.state,
         pid=answer.pid,
+        has_end=answer.exited,
         exit_code=answer.exit_code,
         created_at=max(0.0, answer.created.timestamp()) if answer.created else 0.0,
         started_at=max(0.0, float(answer.started_at)),

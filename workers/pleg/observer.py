@@ -163,6 +163,7 @@ class Observer:
         incomplete, and when Podman goes away meanwhile. An error of one pod is that pod's failure alone."""
         if self._lost is None:
             self._lost = self._read_lost_attempts()
+        self.known.listed(listing.containers)
         newer = frozenset(self._since_listing)
         listing, failures = await self._with_unlisted(without_pods(listing, newer))
         ids = {container.id for container in listing.containers}

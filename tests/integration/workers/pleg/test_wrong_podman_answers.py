@@ -157,9 +157,11 @@ async def test_with_one_pid_namespace_the_sandboxs_end_is_seen_with_that_of_its_
         assert master.status(seen).sandboxes[0].state is SandboxState.NOT_READY
 
 
+@pytest.mark.parametrize("major", [4, 5])
 @simulated
-async def test_after_a_reboot_everything_has_ended_and_nothing_counts_as_never_started() -> None:
+async def test_after_a_reboot_everything_has_ended_and_nothing_counts_as_never_started(major: int) -> None:
     host = Host()
+    host.podman.major = major
     host.running("u1")
     done = host.running("u2", command=["true"])
     never = host.container(host.podman.container(done).pod_id, "u2", "never")
@@ -175,6 +177,29 @@ async def test_after_a_reboot_everything_has_ended_and_nothing_counts_as_never_s
         by_id = {c.id: c for c in two.containers}
         assert (by_id[done].state, by_id[done].exit_code, by_id[done].reason) == (ContainerState.EXITED, 0, "")
         assert by_id[never].state is ContainerState.CREATED
+
+
+@pytest.mark.parametrize("major", [4, 5])
+@simulated
+async def test_after_a_reboot_a_run_has_not_the_end_of_the_run_before_it(major: int) -> None:
+    """Somebody's `podman restart` a moment before: the date of an end is there, and is another run's."""
+    host = Host()
+    host.podman.major = major
+    again, quick = host.running("u1"), host.running("u2", command=["true"])
+    await asyncio.sleep(1)
+    host.podman.exit(again, 3)
+    await asyncio.sleep(0.01)
+    host.podman.start_container(again)
+    ended = host.podman.container(quick)
+    ended.finished_at = ended.started_at - 0.01  # as Podman notes it of a process that ends at once
+    host.podman.reboot()
+    async with host.worker() as master:
+        await master.first(Relisted)
+        master.send(Track(uid="u1", row=0), Track(uid="u2", row=1), Observe(uids=("u1", "u2")))
+        seen = await master.observation("u1", lambda status: bool(status.containers))
+        assert is_lost(master.status(seen))
+        seen = await master.observation("u2", lambda status: bool(status.containers))
+        assert (master.status(seen).containers[0].exit_code, master.status(seen).containers[0].reason) == (0, "")
 
 
 # --- states that do not last ---------------------------------------------------------------------------------------
@@ -397,8 +422,10 @@ def test_a_pod_whose_every_process_podman_lost_sight_of_goes_down(tmp_path: Path
     lied_to(tmp_path, test)
 
 
-def test_after_a_reboot_a_pod_runs_again_and_a_job_is_not_done_for_it(tmp_path: Path) -> None:
+@pytest.mark.parametrize("major", [4, 5])
+def test_after_a_reboot_a_pod_runs_again_and_a_job_is_not_done_for_it(tmp_path: Path, major: int) -> None:
     async def test(host: Seen) -> None:
+        host.podman.major = major
         pod = pods.pod("main", restart_policy="OnFailure")
         await host.settle(pod)
         host.podman.reboot()

@@ -177,6 +177,9 @@ def test_an_infra_container_in_a_list_stands_for_its_pod() -> None:
         ({"state": "configured", "exit_code": 3, "finished_at": 90.0}, (137, CONTAINER_STATUS_UNKNOWN, 101.5)),
         ({"state": "configured", "exit_code": 3, "finished_at": 150.0}, (3, "", 150.0)),
         ({"state": "created", "exit_code": 0, "finished_at": 150.0}, (0, "", 150.0)),
+        ({"state": "exited", "exit_code": 0, "finished_at": 0.0}, (137, CONTAINER_STATUS_UNKNOWN, 101.5)),
+        ({"state": "stopped", "exit_code": 0, "finished_at": 0.0}, (137, CONTAINER_STATUS_UNKNOWN, 101.5)),
+        ({"state": "exited", "exit_code": 0, "finished_at": 101.4}, (0, "", 101.5)),
     ],
     ids=[
         "no exit file",
@@ -185,6 +188,9 @@ def test_an_infra_container_in_a_list_stands_for_its_pod() -> None:
         "reboot of a second run",
         "reboot after its end",
         "about to run again",
+        "reboot as 5.4 shows it",
+        "stopped without a date",
+        "an end that was at once",
     ],
 )
 def test_an_end_without_an_exit_code_is_no_success(fields: dict[str, Any], ended: tuple[int, str, float]) -> None:
