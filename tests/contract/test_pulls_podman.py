@@ -14,8 +14,10 @@ import pytest
 from ipc.podobjects.registry_login import RegistryLogin
 from tests import registry
 from tests.podman_service import PodmanService, running_service
+from tests.podman_service import podman as command_line
 from tests.registry import PASSWORD, USER, Proxy, Registry
 from workers.kubecontainer.runtime import ErrorKind, RuntimeCallError
+from workers.libpod.image_list import list_images
 from workers.podman import PodmanRuntime
 
 pytestmark = pytest.mark.podman
@@ -112,6 +114,24 @@ async def test_a_digest_names_an_image_with_and_without_a_tag(shop: Shop) -> Non
             assert found.id == id
         with pytest.raises(RuntimeCallError, match=r"manifest unknown|not found"):
             await podman.pull_image(f"{name}@sha256:{'0' * 64}", ignore)
+
+
+async def test_the_node_names_images_by_what_was_pulled(shop: Shop) -> None:
+    """Podman counts a digest among the tags, and tells a digest of a name that no registry has."""
+    digest, other = shop.registry.push("named", "1"), shop.registry.push("alias", "1")
+    canonical, tagged = f"{shop.proxy.address}/named@{digest}", f"{shop.proxy.address}/alias:1"
+    local = f"localhost/{Path(shop.logins).parent.name}:1"
+    async with runtime(shop) as podman:
+        by_digest = await podman.pull_image(canonical, ignore)
+        by_tag = await podman.pull_image(tagged, ignore)
+    command_line("tag", tagged, local)
+    try:
+        found = {image.id: image for image in await list_images(shop.socket)}
+    finally:
+        command_line("untag", local, local)
+    assert (found[by_digest].repo_tags, found[by_digest].repo_digests) == ((), (canonical,))
+    assert sorted(found[by_tag].repo_tags) == sorted((tagged, local))
+    assert found[by_tag].repo_digests == (f"{shop.proxy.address}/alias@{other}",)
 
 
 async def test_closing_the_connection_stops_the_transfer(shop: Shop) -> None:

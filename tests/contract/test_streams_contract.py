@@ -105,7 +105,8 @@ async def test_all_clients_list_the_same_image(served: Served) -> None:
         (listed,) = (image for image in await served.runtime.list_images() if image.id == known.id)
         assert served.image in stored.repo_tags
         assert set(stored.repo_tags) <= set(listed.names)
-        assert (stored.size, stored.repo_digests) == (listed.size_bytes, listed.digests)
+        assert stored.size == listed.size_bytes
+        assert set(stored.repo_digests) <= set(listed.digests)
 
 
 @on_both

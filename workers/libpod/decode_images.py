@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Final
 
 import msgspec
@@ -16,6 +16,8 @@ from workers.kubecontainer.runtime import ErrorKind, RuntimeCallError
 from workers.libpod.failures import MAX_MESSAGE_CHARS, kind_by_cause
 
 _DIGEST: Final = "sha256:"
+_LOCAL: Final = "localhost/"
+"""Begin of the names that Podman gives images without a registry."""
 _FOR_RUNTIME: Final = "run.oci."
 """Begin of annotations by which crun is directed (crun(1)): to another seccomp filter, to keep the user's groups."""
 MAX_PROGRESS_CHARS: Final = 256
@@ -57,10 +59,30 @@ def decode_stored_images(body: bytes) -> tuple[StoredImage, ...]:
     """GET images/json, for the status of the node."""
     return tuple(
         StoredImage(
-            id=answer.id, size=answer.size, repo_tags=answer.repo_tags or (), repo_digests=answer.repo_digests or ()
+            id=answer.id,
+            size=answer.size,
+            repo_tags=tuple(name for name in answer.repo_tags or () if not _is_canonical(name)),
+            repo_digests=_pulled_digests(answer.repo_tags or (), answer.repo_digests or ()),
         )
         for answer in decode_list(endpoints.LIST_IMAGES.answer, body)
     )
+
+
+def _pulled_digests(names: Sequence[str], digests: Sequence[str]) -> tuple[str, ...]:
+    """Digests by which registries may know an image, as containerd's CRI tells them (ParseImageReferences).
+
+    Podman joins the repository of each name with each digest of the image. So it tells digests of a local name, which
+    is in no registry, and of a repository that has the image by another digest.
+    """
+    canonical = tuple(filter(_is_canonical, names))
+    tagged = {name.rpartition(":")[0] for name in names if not _is_canonical(name) and not name.startswith(_LOCAL)}
+    joined = (digest for digest in digests if digest.partition("@")[0] in tagged)
+    return tuple(dict.fromkeys((*canonical, *joined)))
+
+
+def _is_canonical(name: str) -> bool:
+    """Whether an image has that name since a pull by digest; Podman counts it among the tags, too."""
+    return "@" in name
 
 
 def decode_image_users(body: bytes) -> tuple[tuple[ImageUser, Mapping[str, str]], ...]:
