@@ -66,6 +66,7 @@ from workers.env import downward
 from workers.env.env_files import parse_env_file
 from workers.env.environment import EnvironmentSources, make_environment
 from workers.env.expansion import expand, expand_all, expand_sub_path_expr
+from workers.exec.child import last_error
 from workers.images.credentials import DOCKER_CONFIG_JSON, logins_for, read_pull_secret
 from workers.kubeclient.reflector_state import ReflectorState
 from workers.kubeclient.retry import retry_after_s
@@ -349,6 +350,10 @@ def log(text: str) -> bytes:
     return renderer.render(cri_format.LineCutter().feed(text.encode()))
 
 
+def of_oci_runtime(text: str) -> object:
+    return last_error(text.encode())
+
+
 def resolv_conf(text: str) -> object:
     return dns.render_resolv_conf(dns.parse_resolv_conf(text))
 
@@ -517,6 +522,7 @@ PARSERS: Final[Mapping[str, Parser]] = {
     "messages of gRPC": Parser("workers/prober/grpc.py", decode_status, VARINTS),
     "headers of gRPC": Parser("workers/prober/grpc_call.py", heard, DIGITS | URLS),
     "errors of pulls": Parser("workers/libpod/decode_images.py", decode_images.without_userinfo, URLS | ERRORS),
+    "logs of an OCI runtime": Parser("workers/exec/child.py", of_oci_runtime, JSON),
     "errors of Podman": Parser(
         "workers/libpod/failures.py",
         lambda text: failures.call_error("a", 500, json.dumps({"cause": text, "message": text}).encode()),

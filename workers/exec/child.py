@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import os
+import re
 import signal
 from typing import Final
-
-import msgspec
 
 from workers.exec.direct import ENTERING, Target
 from workers.kubecontainer.runtime import EXEC, MAX_EXEC_OUTPUT_BYTES, ErrorKind, ExecResult, RuntimeCallError
@@ -16,6 +16,8 @@ READ_BYTES: Final = 64 * 1024
 """Read at a time: a pipe holds no more."""
 MAX_LOG_BYTES: Final = 16 * 1024
 """Most that is read of what the OCI runtime has to say, in bytes."""
+_ENTRY: Final = re.compile(r"\S")
+_JSON: Final = json.JSONDecoder()
 _SIGNALS: Final = sorted(signal.valid_signals() - {signal.SIGKILL, signal.SIGSTOP})
 
 
@@ -96,20 +98,20 @@ class ExecChild:
         return last_error(os.pread(self._log_fd, MAX_LOG_BYTES, 0))
 
 
-class _LogLine(msgspec.Struct, frozen=True):
-    level: str = ""
-    msg: str = ""
-
-
 def last_error(log: bytes) -> str:
-    """The last error in the log of an OCI runtime; empty if there is none."""
-    words = ""
-    for line in log.splitlines():
+    """The last error in the log of an OCI runtime; empty if there is none.
+
+    Its entries are JSON objects one after the other: crun before 1.28 writes each on a line of its own, newer ones over
+    five lines.
+    """
+    words, text, position = "", log.decode(errors="replace"), 0
+    while entry := _ENTRY.search(text, position):
         try:
-            said = msgspec.json.decode(line, type=_LogLine)
-        except msgspec.DecodeError:
-            continue  # cut off
-        words = said.msg if said.level == "error" else words
+            said, position = _JSON.raw_decode(text, entry.start())
+        except (ValueError, RecursionError):
+            break  # cut off, or no JSON
+        if isinstance(said, dict) and said.get("level") == "error":
+            words = str(said.get("msg", ""))
     return words
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import orjson
@@ -121,10 +122,20 @@ def test_what_an_oci_runtime_says(words: str, is_about: bool) -> None:
     assert is_about_the_command(words) is is_about
 
 
-def test_the_last_error_counts() -> None:
-    log = b'{"level":"warning","msg":"a"}\n{"level":"error","msg":"b"}\n{"level":"debug","msg":"c"}\n{"level":"er'
-    assert last_error(log) == "b"
-    assert last_error(b'{"level":"warning","msg":"a"}\n') == last_error(b"") == ""
+REFUSED = b'{"msg":"no {such} \\"file\\"","level":"error","time":"2026-11-28T10:00:00Z"}'
+"""As crun 1.21 writes it; 1.28 writes the same over five lines."""
+
+
+@pytest.mark.parametrize("indent", [None, 4])
+@pytest.mark.parametrize("after", [b"", b'{"level":"er', b'{"level":"debug","msg":"c"}', b"[" * 16000, b"\xff{}"])
+def test_the_last_error_counts(indent: int | None, after: bytes) -> None:
+    entries = [{"level": "warning", "msg": "a"}, {"level": "error", "msg": "b"}, json.loads(REFUSED)]
+    log = "".join(json.dumps(entry, indent=indent) + "\n" for entry in entries).encode()
+    assert last_error(log + after) == 'no {such} "file"'
+
+
+def test_a_log_without_errors() -> None:
+    assert last_error(b'{"level":"warning","msg":"a"}\n[{"level":"error"}]\n') == last_error(b"") == ""
 
 
 @pytest.mark.parametrize("conmon_pid", [0, 1, 2**22 + 1])
