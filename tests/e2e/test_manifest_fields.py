@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import socket
+from typing import Any
 
 import pytest
 
@@ -68,6 +69,25 @@ def test_the_working_directory(agent: Agent) -> None:
     agent.write(pod("directory", container(script=f"pwd; {STAY}", workingDir="/bin")))
     agent.until(lambda: agent.output("directory") == "/bin\n", "it works there")
     agent.remove("directory")
+
+
+@pytest.mark.parametrize(
+    ("name", "directory", "fields"),
+    [
+        ("missing", "/srv/a/b", {}),
+        ("read-only", "/srv/a/b", {"securityContext": {"readOnlyRootFilesystem": True}}),
+        ("another-user", "/srv/a", {"securityContext": {"runAsUser": 1234, "runAsGroup": 1234}}),
+        ("in-a-volume", "/data/a/b", {"volumeMounts": [{"name": "data", "mountPath": "/data"}]}),
+        ("in-a-part", "/data/a/b", {"volumeMounts": [{"name": "data", "mountPath": "/data", "subPath": "part"}]}),
+    ],
+)
+def test_a_working_directory_that_is_not_there_is_made(
+    agent: Agent, name: str, directory: str, fields: dict[str, Any]
+) -> None:
+    made = container(script=f"pwd; {STAY}", workingDir=directory, **fields)
+    agent.write(pod(name, made, volumes=[{"name": "data", "emptyDir": {}}]))
+    agent.until(lambda: agent.output(name) == f"{directory}\n", "it works there")
+    agent.remove(name)
 
 
 def test_a_port_is_published_where_it_was_asked_for(agent: Agent) -> None:

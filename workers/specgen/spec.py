@@ -168,6 +168,7 @@ def container_spec(pod: Pod, container: Container, config: ContainerConfig) -> J
             volumes=config.mounts.volumes,
             image_volumes=config.mounts.image_volumes,
         ),
+        **({"create_working_dir": True} if container.working_dir else {}),  # as runc, containerd and CRI-O do
         **_stop_signal(container),
         **container_namespaces(pod, config.target_pid),
         **_process_tag(pod, container, config),

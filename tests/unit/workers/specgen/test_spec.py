@@ -153,8 +153,9 @@ def test_a_container() -> None:
 def test_what_the_manifest_does_not_say_is_the_images(fields: dict[str, Any], expected: dict[str, list[str]]) -> None:
     spec = spec_of(**fields)
     assert {key: spec[key] for key in ("entrypoint", "command") if key in spec} == expected
-    assert "work_dir" not in spec
-    assert spec_of(working_dir="/srv")["work_dir"] == "/srv"
+    assert not spec.keys() & {"work_dir", "create_working_dir"}
+    given = spec_of(working_dir="/srv")
+    assert (given["work_dir"], given["create_working_dir"]) == ("/srv", True)
 
 
 @pytest.mark.parametrize(
