@@ -48,7 +48,7 @@ class EtcFiles:
             await self._run.event(
                 event_reasons.MISSING_CLUSTER_DNS, dns.missing_cluster_dns_message(self._pod, self._settings)
             )
-        if not dns.is_podmans(self._pod, self._settings):
+        if not self._is_podmans():
             for problem in (await self._formed()).problems:
                 await self._run.event(event_reasons.DNS_CONFIG_FORMING, problem)
 
@@ -76,7 +76,7 @@ class EtcFiles:
         if not pods_dir:
             return ()
         hosts = etc_mounts.write_hosts(pods_dir, uid, self._hosts_text())
-        if dns.is_podmans(self._pod, self._settings):
+        if self._is_podmans():
             return (hosts,)
         return hosts, etc_mounts.write_resolv_conf(pods_dir, uid, (await self._formed()).resolver)
 
@@ -84,9 +84,16 @@ class EtcFiles:
         return etc_mounts.hosts_text(self._pod, self._network.ips, self._settings)
 
     async def _formed(self) -> dns.FormedResolver:
-        needs_podmans = dns.needs_podmans(self._pod, self._settings)
-        path = await self._podmans_resolv_conf() if needs_podmans else self._settings.resolv_conf
-        return dns.pod_dns(self._pod, self._settings, etc_mounts.resolver_of(path))
+        if dns.needs_podmans(self._pod, self._settings):
+            podmans = etc_mounts.resolver_of(await self._podmans_resolv_conf())
+            base = dns.podmans_dns(self._pod, podmans, etc_mounts.hosts_resolver())
+        else:
+            base = etc_mounts.resolver_of(self._settings.resolv_conf)
+        return dns.pod_dns(self._pod, self._settings, base)
+
+    def _is_podmans(self) -> bool:
+        """Raises OSError."""
+        return dns.is_podmans(self._pod, self._settings, etc_mounts.hosts_resolver())
 
     async def _podmans_resolv_conf(self) -> str:
         """Path of the sandbox's resolv.conf, asked for once. Raises RuntimeCallError, SyncEnded."""

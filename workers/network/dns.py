@@ -5,6 +5,7 @@ Mirrors Configurer.GetPodDNS and what it calls (pkg/kubelet/network/dns/dns.go).
 
 from __future__ import annotations
 
+import ipaddress
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
 
@@ -13,6 +14,7 @@ import msgspec
 from ipc.api.v1.pod import Pod, PodDNSConfig, PodDNSConfigOption
 from ipc.network.network_settings import HOSTS_RESOLV_CONF, NetworkSettings
 from ipc.text.gofmt import quoted
+from ipc.text.ip_address import IpAddress
 from workers.kubecontainer.event_messages import format_pod
 
 MAX_NAMESERVERS: Final = 3
@@ -24,6 +26,12 @@ MAX_SEARCH_CHARS: Final = 253
 MAX_RESOLV_CONF_BYTES: Final = 10 << 20
 """Most that is read of a resolv.conf (dns.go, maxResolveConfLength)."""
 
+RESOLVED_STUB: Final = ("127.0.0.53",)
+"""The only server where systemd-resolved answers."""
+RESOLVED_CONF: Final = "/run/systemd/resolve/resolv.conf"
+"""Servers that it asks itself: where it answers, Podman reads these."""
+_MADE_UP: Final = frozenset({"8.8.8.8", "8.8.4.4", "2001:4860:4860::8888", "2001:4860:4860::8844"})
+"""Servers that Podman writes where it finds none that a pod can reach (libnetwork/resolvconf, filterResolvDNS)."""
 _NO_SERVERS: Final = "127.0.0.1"
 _CLUSTER_OPTIONS: Final = ("ndots:5",)
 
@@ -67,19 +75,39 @@ def missing_cluster_dns_message(pod: Pod, settings: NetworkSettings) -> str:
     )
 
 
-def is_podmans(pod: Pod, settings: NetworkSettings) -> bool:
+def is_podmans(pod: Pod, settings: NetworkSettings, host: Resolver) -> bool:
     """Whether Podman's own resolv.conf is right for the pod: the host's resolver, as it is reached from the pod's
-    network.
+    network. ``host`` has the servers that Podman begins with.
 
     Podman puts that network's own forwarder in front of the host's servers (slirp4netns has 10.0.2.3, pasta
     169.254.1.1, a bridge its gateway), without which a host whose servers are on its loopback has none here.
     """
-    return needs_podmans(pod, settings) and pod.spec.dns_config is None
+    return needs_podmans(pod, settings) and pod.spec.dns_config is None and not _makes_up(pod, host)
 
 
 def needs_podmans(pod: Pod, settings: NetworkSettings) -> bool:
     """Whether `pod_dns` begins with what Podman has written for the sandbox."""
     return _is_hosts(pod, settings) and settings.resolv_conf == HOSTS_RESOLV_CONF
+
+
+def podmans_dns(pod: Pod, podmans: Resolver, host: Resolver) -> Resolver:
+    """Resolver that Podman has written, without servers that nobody has stated: on a host without a server that
+    a pod can reach Podman adds public ones to its forwarder."""
+    forwarder = _address(next(iter(podmans.servers), ""))
+    if forwarder is None or not forwarder.is_private or not _makes_up(pod, host):
+        return podmans
+    kept = tuple(server for server in podmans.servers if server not in _MADE_UP or server in host.servers)
+    return msgspec.structs.replace(podmans, servers=kept)
+
+
+def _makes_up(pod: Pod, host: Resolver) -> bool:
+    """Whether Podman may have made servers up: it leaves those of a loopback out, and IPv6 where a pod has none."""
+    return not pod.spec.host_network and not any(map(_is_reachable, host.servers))
+
+
+def _is_reachable(server: str) -> bool:
+    address = _address(server)
+    return address is not None and address.version == 4 and not address.is_loopback
 
 
 def pod_dns(pod: Pod, settings: NetworkSettings, base: Resolver) -> FormedResolver:
@@ -112,6 +140,13 @@ def render_resolv_conf(resolver: Resolver) -> str:
     lines += [f"nameserver {server}" for server in resolver.servers]
     lines += [f"options {' '.join(resolver.options)}"] if resolver.options else []
     return "".join(f"{line}\n" for line in lines)
+
+
+def _address(text: str) -> IpAddress | None:
+    try:
+        return ipaddress.ip_address(text)
+    except ValueError:
+        return None
 
 
 def _wants_cluster(pod: Pod) -> bool:

@@ -24,7 +24,7 @@ from ipc.api.annotations import is_api_pod
 from ipc.api.v1.container import Container
 from ipc.api.v1.pod import Pod
 from ipc.host.private_directories import make_private
-from ipc.network.network_settings import NetworkSettings
+from ipc.network.network_settings import HOSTS_RESOLV_CONF, NetworkSettings
 from workers.kubecontainer.runtime import OciMount
 from workers.logs.pod_dirs import pod_directory
 from workers.network import dns
@@ -83,6 +83,15 @@ def resolver_of(path: str) -> dns.Resolver:
         return dns.Resolver()
     with open(path, "rb") as file:
         return dns.parse_resolv_conf(file.read(dns.MAX_RESOLV_CONF_BYTES).decode(errors="replace"))
+
+
+def hosts_resolver() -> dns.Resolver:
+    """Resolver that Podman begins with: the host's, or what systemd-resolved asks itself. Raises OSError."""
+    try:
+        found = resolver_of(HOSTS_RESOLV_CONF)
+        return resolver_of(dns.RESOLVED_CONF) if found.servers == dns.RESOLVED_STUB else found
+    except FileNotFoundError:
+        return dns.Resolver()
 
 
 def write_hosts(pods_dir: str, uid: str, text: str) -> PodFile:

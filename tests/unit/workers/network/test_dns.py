@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Final
 
 import pytest
 
@@ -18,6 +18,7 @@ from workers.network.dns import (
     needs_podmans,
     parse_resolv_conf,
     pod_dns,
+    podmans_dns,
     render_resolv_conf,
 )
 
@@ -97,14 +98,47 @@ def test_a_resolv_conf_is_read_and_written() -> None:
 
 def test_whose_file_it_is() -> None:
     config = PodDNSConfig(searches=("a.test",))
-    assert is_podmans(pod(), NO_CLUSTER)
-    assert not is_podmans(pod(), CLUSTER)
-    assert is_podmans(pod(dns_policy="Default"), CLUSTER)
-    assert not is_podmans(pod(dns_config=config), NO_CLUSTER)
+    assert is_podmans(pod(), NO_CLUSTER, NODE)
+    assert not is_podmans(pod(), CLUSTER, NODE)
+    assert is_podmans(pod(dns_policy="Default"), CLUSTER, NODE)
+    assert not is_podmans(pod(dns_config=config), NO_CLUSTER, NODE)
     assert needs_podmans(pod(dns_config=config), NO_CLUSTER)
     assert not needs_podmans(pod(dns_policy="None", dns_config=config), NO_CLUSTER)
-    assert not is_podmans(pod(), NetworkSettings(resolv_conf="/etc/other"))
+    assert not is_podmans(pod(), NetworkSettings(resolv_conf="/etc/other"), NODE)
     assert not needs_podmans(pod(), NetworkSettings(resolv_conf="/etc/other"))
+
+
+GOOGLE: Final = ("8.8.8.8", "8.8.4.4", "2001:4860:4860::8888", "2001:4860:4860::8844")
+
+
+@pytest.mark.parametrize(
+    ("hosts", "podmans", "expected"),
+    [
+        (("127.0.0.1",), ("169.254.1.1", *GOOGLE[:2]), ("169.254.1.1",)),
+        (("127.0.0.53", "::1"), ("10.0.2.3", *GOOGLE), ("10.0.2.3",)),
+        (("fe80::1%eth0",), ("169.254.1.1", *GOOGLE), ("169.254.1.1",)),
+        (("2001:db8::1",), ("10.0.2.3", *GOOGLE[:2]), ("10.0.2.3",)),
+        (("2001:db8::1",), ("10.0.2.3", "2001:db8::1"), ("10.0.2.3", "2001:db8::1")),
+        ((), ("10.89.0.1", *GOOGLE[:2]), ("10.89.0.1",)),
+        (("no address",), ("169.254.1.1", *GOOGLE[:2]), ("169.254.1.1",)),
+        (("8.8.8.8", "127.0.0.1"), ("169.254.1.1", "8.8.8.8"), ("169.254.1.1", "8.8.8.8")),
+        (("2001:4860:4860::8888",), ("169.254.1.1", GOOGLE[2]), ("169.254.1.1", GOOGLE[2])),
+        (("127.0.0.1",), GOOGLE[:2], GOOGLE[:2]),  # dns_servers of containers.conf: no forwarder stands before them
+        (("127.0.0.1",), (), ()),
+    ],
+)
+def test_public_servers_that_podman_has_made_up_are_left_out(
+    hosts: tuple[str, ...], podmans: tuple[str, ...], expected: tuple[str, ...]
+) -> None:
+    found = podmans_dns(pod(), Resolver(servers=podmans, searches=("a.test",)), Resolver(servers=hosts))
+    assert found == Resolver(servers=expected, searches=("a.test",))
+    assert is_podmans(pod(), NO_CLUSTER, Resolver(servers=hosts)) is ("8.8.8.8" in hosts)
+
+
+def test_the_hosts_network_has_the_hosts_servers() -> None:
+    local = Resolver(servers=("127.0.0.1",))
+    assert is_podmans(pod(host_network=True), NO_CLUSTER, local)
+    assert podmans_dns(pod(host_network=True), local, local) == local
 
 
 def test_who_misses_a_clusters_dns() -> None:
