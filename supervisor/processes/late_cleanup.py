@@ -6,7 +6,8 @@ that work itself. Podman has no setting for the command, but one for conmon (``c
 waits (``--exit-delay``) and then runs another exit command, the script itself, which runs Podman's unless the container
 is gone by then. Podman's own delay, which it gives for exec sessions, comes later among the arguments, and counts.
 
-Nothing depends on that command: Podman reads the end of a container from conmon's file, whenever somebody asks.
+Nothing of ours depends on that command: an inspect reads the end of a container from conmon's file. `podman ps` does so
+on Podman 4 alone: on Podman 5 and 6 it says ``running`` until the clean-up or an inspect.
 """
 
 from __future__ import annotations
