@@ -43,6 +43,7 @@ _JSON_TYPE_NAMES: Final[Mapping[str, str]] = {
 _SAMPLES: Final[Mapping[str, object]] = {"string": "", "integer": 0, "number": 0.5, "boolean": True}
 """One value of each JSON scalar type: what a field accepts is found by trying."""
 
+NO_UNICODE: Final = "is not valid Unicode text"
 MEANT: Final = ", did you mean "
 """Between the words for an unknown field and the name of one that is like it."""
 _BASE64: Final = re.compile(r"(?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?")
@@ -275,6 +276,9 @@ class _Walk:
         result: dict[object, object] = {}
         for key, item in value.items():
             below = f"{path}[{shown_key(key)}]"
+            if isinstance(key, str) and not _is_utf8(key):
+                self._report(FieldError(below, NO_UNICODE))
+                continue
             # `key:` with nothing behind it: Go makes the zero value of it.
             text_or_item = "" if item is None and annotation in (str, bytes) else item
             result[self._leaf(key, str, below)] = self._value(text_or_item, shape, below)
@@ -296,8 +300,8 @@ class _Walk:
 
     def _leaf(self, value: object, annotation: object, path: str) -> object:
         if isinstance(value, str) and not _is_utf8(value):  # msgspec could not even say what is wrong with it
-            self._report(FieldError(path, "is not valid Unicode text"))
-            return value
+            self._report(FieldError(path, NO_UNICODE))
+            return value.encode(errors="replace").decode()  # for whoever looks for more that is wrong
         if annotation is bytes:
             return self._bytes(value, path)
         try:

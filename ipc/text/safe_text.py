@@ -66,6 +66,11 @@ def clipped_end(data: bytes, max_bytes: int) -> str:
     return text[-max_bytes:].decode(errors="ignore")
 
 
+def encodable_text(text: str) -> str:
+    """The text, with lone surrogates escaped: they have no encoding."""
+    return text.encode(errors="backslashreplace").decode()
+
+
 def encodable(message: object) -> object:
     """A message that cannot be encoded for a lone surrogate in it, as plain values in which such are escaped."""
     return _encodable(msgspec.to_builtins(message, builtin_types=(bytes,)))
@@ -73,7 +78,7 @@ def encodable(message: object) -> object:
 
 def _encodable(value: object) -> object:
     if isinstance(value, str):
-        return value.encode(errors="backslashreplace").decode()
+        return encodable_text(value)
     if isinstance(value, dict):
         return {_encodable(key): _encodable(each) for key, each in value.items()}
     return [_encodable(each) for each in value] if isinstance(value, list | tuple) else value

@@ -25,6 +25,7 @@ from ipc.host.memory_directory import NotMemory, make_memory_directory
 from ipc.messages.api_server import Reply
 from ipc.patching.values import PatchError
 from ipc.podobjects.config_objects import ObjectKey
+from ipc.text.safe_text import safe_text
 from supervisor.config.settings import Settings
 from supervisor.config.shown_settings import shown_url
 from supervisor.protocol.events import KillPod
@@ -59,6 +60,8 @@ APPLIED_DIRECTORY = "applied"
 POSTED_FILE = "posted.manifest"
 _AS_STATED = ApplyOptions()
 _CODES = {ManifestErrorKind.EXISTS: 409, ManifestErrorKind.ABSENT: 404}
+MAX_PATCH_ERROR_BYTES = 4096
+"""Longest text about a patch that does not fit, in UTF-8: it may repeat parts of the patch."""
 MAX_TOLD_SKIPPED = 1_000
 """After so many names in a life of the agent nobody is told of more."""
 SHORTEST_GRACE_S = 1
@@ -258,7 +261,8 @@ class SourceManager:
             except OSError as error:
                 return Reply(request_id=0, code=500, reason="InternalError", message=f"cannot store: {error}")
             except PatchError as error:
-                return Reply(request_id=0, code=400, reason="BadRequest", message=f"{named}: {error}")
+                words = safe_text(f"{named}: {error}", MAX_PATCH_ERROR_BYTES)
+                return Reply(request_id=0, code=400, reason="BadRequest", message=words)
             except FieldErrors as found:
                 return _invalid(kind, named, (str(error) for error in found.errors))
             if result is None:
@@ -439,4 +443,5 @@ def _invalid(kind: str, named: str, errors: Iterable[str]) -> Reply:
     told = tuple(errors)
     words = told[0] if len(told) == 1 else f"[{', '.join(told)}]"
     quoted = named.partition(" ")[2]
-    return Reply(request_id=0, code=422, reason="Invalid", message=f"{kind} {quoted} is invalid: {words}")
+    message = safe_text(f"{kind} {quoted} is invalid: {words}")
+    return Reply(request_id=0, code=422, reason="Invalid", message=message)

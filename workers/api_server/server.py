@@ -31,8 +31,9 @@ from workers.api_server.kubelet_routes import kubelet_routes
 from workers.api_server.middleware import InFlight, own_users_only, statuses
 from workers.api_server.routes import route_table
 from workers.api_server.server_half import patterns_later
+from workers.api_server.store.bodies import MAX_BODY_BYTES, close_untold, tell_clients_later
 from workers.api_server.store.requests import MasterRequests
-from workers.api_server.store.site import MAX_BODY_BYTES, AppState
+from workers.api_server.store.site import AppState
 from workers.api_server.store.statistics import Statistics
 from workers.api_server.store.store import Store
 from workers.api_server.store.watch import Notifier
@@ -148,8 +149,10 @@ def application(site: AppState, routes: Sequence[Route]) -> web.Application:
     """The HTTP side of the admin socket, without it; ``routes`` are the kubelet's."""
     middlewares = [counted("admin"), *audited(site), statuses, own_users_only, InFlight().limited]
     app = web.Application(client_max_size=MAX_BODY_BYTES, middlewares=middlewares)
+    tell_clients_later()
     with patterns_later():
         app.add_routes(route_table(site, routes))
+    app.on_response_prepare.append(close_untold)
     app.on_shutdown.append(site.sockets.stop)
     return app
 

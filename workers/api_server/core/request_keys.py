@@ -8,3 +8,5 @@ from aiohttp import web
 
 USER: Final = web.RequestKey("user", str)
 """Name of the user who was authenticated, for the request log."""
+TOLD_TO_GO_ON: Final = web.RequestKey("told_to_go_on", bool)
+"""Whether the client was told to send the body that it waits with."""

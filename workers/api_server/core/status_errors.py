@@ -7,6 +7,8 @@ from typing import Final
 
 import msgspec
 
+from ipc.text.safe_text import encodable_text
+
 MAX_MESSAGE_CHARS: Final = 64 * 1024
 """Longest text in a Status, in characters: a manifest can be wrong in a great many places."""
 
@@ -75,7 +77,8 @@ class ApiError(Exception):
 def failure(code: int, message: str, *, reason: str = "", details: StatusDetails | None = None) -> Status:
     """The Status of a failed request."""
     known = reason or _REASONS.get(code) or http.HTTPStatus(code).phrase.replace(" ", "")
-    return Status(status="Failure", message=message[:MAX_MESSAGE_CHARS], reason=known, details=details, code=code)
+    words = encodable_text(message[:MAX_MESSAGE_CHARS])
+    return Status(status="Failure", message=words, reason=known, details=details, code=code)
 
 
 def success(code: int, *, name: str, kind: str) -> Status:
@@ -90,7 +93,7 @@ def bad_request(message: str) -> ApiError:
 
 def not_found(kind: str, name: str) -> ApiError:
     """No such object; ``kind`` is the resource in the plural, as upstream prints it."""
-    return ApiError(404, f'{kind} "{name}" not found', details=StatusDetails(name=name, kind=kind))
+    return ApiError(404, f'{kind} "{name}" not found', details=StatusDetails(name=encodable_text(name), kind=kind))
 
 
 def expired(message: str) -> ApiError:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import enum
 from collections.abc import Sequence
 from typing import Final
@@ -35,6 +36,10 @@ PORT_FORWARD: Final = "portforward.k8s.io"
 TUNNEL: Final = f"{SPDY_UPGRADE}+{PORT_FORWARD}"
 """SPDY's bytes in the messages of a WebSocket (apimachinery pkg/util/portforward, constants.go)."""
 
+_VERSIONS: Final = ("13", "8", "7")
+"""Versions of the protocol of WebSockets that aiohttp speaks."""
+_KEY_BYTES: Final = 16
+
 
 class Carrier(enum.Enum):
     """Carriers of a stream's channels."""
@@ -63,13 +68,26 @@ class Upgrade(msgspec.Struct, frozen=True):
 
 
 def negotiated(request: web.BaseRequest, offer: Offer) -> Upgrade:
-    """Raises ApiError 400 without a word of an upgrade, 400 or 403 without a common protocol."""
+    """Raises ApiError 400 without a word of an upgrade or with a wrong one, 400 or 403 without a common protocol."""
     asked = request.headers.get(hdrs.UPGRADE, "").lower()
     if asked == "websocket" and request.method == hdrs.METH_GET:
+        _check_handshake(request)
         return _websocket(_words(request, hdrs.SEC_WEBSOCKET_PROTOCOL) or [UNNAMED], offer.websocket)
     if asked == SPDY_UPGRADE.lower():
         return _spdy(_words(request, PROTOCOL_HEADER), offer.spdy)
     raise bad_request("Upgrade request required")
+
+
+def _check_handshake(request: web.BaseRequest) -> None:
+    """Version and key of a WebSocket (RFC 6455, 4.2.1), which may be any bytes. Raises ApiError 400."""
+    if request.headers.get(hdrs.SEC_WEBSOCKET_VERSION) not in _VERSIONS:
+        raise bad_request(f"unable to upgrade: Unsupported version of {hdrs.SEC_WEBSOCKET_VERSION}")
+    try:
+        is_key = len(base64.b64decode(request.headers.get(hdrs.SEC_WEBSOCKET_KEY, ""), validate=True)) == _KEY_BYTES
+    except ValueError:
+        is_key = False
+    if not is_key:
+        raise bad_request(f"unable to upgrade: {hdrs.SEC_WEBSOCKET_KEY} must be the base64 of {_KEY_BYTES} bytes")
 
 
 def _websocket(client: list[str], server: Sequence[str]) -> Upgrade:

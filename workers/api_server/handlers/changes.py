@@ -30,7 +30,8 @@ from ipc.podobjects.config_objects import ObjectKind
 from workers.api_server.core.media_type import media_type
 from workers.api_server.core.query import flag, integer
 from workers.api_server.core.status_errors import ApiError, StatusDetails, bad_request, failure, success
-from workers.api_server.store.site import AppState, json_answer, read_body, status_answer
+from workers.api_server.store.bodies import read_body
+from workers.api_server.store.site import AppState, json_answer, status_answer
 from workers.api_server.store.views import action_result
 
 MAX_GRACE_PERIOD_S: Final = 7 * 24 * 3600

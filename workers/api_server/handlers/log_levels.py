@@ -6,7 +6,8 @@ from aiohttp import hdrs, web
 
 from ipc.log.verbosity import Verbosity
 from ipc.messages.api_server import Reply, SetLogLevel
-from workers.api_server.store.site import AppState, json_answer, read_body
+from workers.api_server.store.bodies import read_body
+from workers.api_server.store.site import AppState, json_answer
 from workers.api_server.store.views import action_result
 
 

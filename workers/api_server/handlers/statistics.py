@@ -17,7 +17,8 @@ from ipc.stats.summary import summary
 from ipc.stats.values import ContainerSample, PodSample, Snapshot, with_names
 from workers.api_server.core.query import flag, integer
 from workers.api_server.core.status_errors import ApiError, bad_request
-from workers.api_server.store.site import AppState, json_answer, read_body
+from workers.api_server.store.bodies import read_body
+from workers.api_server.store.site import AppState, json_answer
 from workers.api_server.store.statistics import WAIT_S
 from workers.stats.machine import read_machine
 

@@ -8,7 +8,8 @@ from aiohttp import web
 from ipc.messages.api_server import PostManifests
 from workers.api_server.core.route import plain_text
 from workers.api_server.core.status_errors import ApiError
-from workers.api_server.store.site import AppState, read_body
+from workers.api_server.store.bodies import read_body
+from workers.api_server.store.site import AppState
 
 
 class Manifests:

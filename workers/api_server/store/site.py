@@ -14,7 +14,7 @@ from ipc.host.clock import Clock
 from ipc.messages.api_server import AgentChanged, PodChanged
 from ipc.shm.board import Board
 from ipc.wire.boot import WorkerSettings
-from workers.api_server.core.status_errors import ApiError, Status, not_found, unavailable
+from workers.api_server.core.status_errors import Status, not_found, unavailable
 from workers.api_server.core.stream_sockets import StreamSockets
 from workers.api_server.store.objects import StoredObject
 from workers.api_server.store.requests import MasterRequests
@@ -26,10 +26,6 @@ from workers.podhttp.pod_network import Dialer
 
 SYNC_TIMEOUT_S: Final = 5.0
 """How long a read waits for the store to be complete after a start."""
-MAX_BODY_BYTES: Final = 1024 * 1024
-"""Largest body of a request."""
-BODY_TIMEOUT_S: Final = 30.0
-"""How long a client may take to send its body."""
 
 _JSON: Final = "application/json"
 
@@ -101,12 +97,3 @@ async def begin_stream(request: web.Request, content_type: str) -> web.StreamRes
     response.content_type = content_type
     await response.prepare(request)
     return response
-
-
-async def read_body(request: web.Request) -> bytes:
-    """The whole body. Raises ApiError 408; the application's own limit answers 413."""
-    try:
-        async with asyncio.timeout(BODY_TIMEOUT_S):
-            return await request.read()
-    except TimeoutError:
-        raise ApiError(408, f"the body was not sent within {BODY_TIMEOUT_S:g} s") from None

@@ -13,6 +13,7 @@ from aiohttp import web
 from ipc.wire.stream_channels import CHUNK_BYTES
 from workers.api_server.core.query import flag
 from workers.api_server.core.status_errors import ApiError, bad_request
+from workers.api_server.store.bodies import tell_to_go_on
 from workers.api_server.store.site import AppState, json_answer
 from workers.api_server.streams.stream_target import Target, running_container
 from workers.kubecontainer.runtime import ErrorKind, RuntimeCallError
@@ -47,6 +48,7 @@ class Archives:
     async def put(self, request: web.Request) -> web.Response:
         """Unpack the body below the path, which is a directory."""
         target, path = await self._asked(request)
+        await tell_to_go_on(request)
         try:
             await self._site.podman.extract(target.id, path, request.content.iter_chunked(CHUNK_BYTES))
         except RuntimeCallError as error:

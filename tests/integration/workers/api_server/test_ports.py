@@ -109,6 +109,17 @@ async def test_who_shows_nothing_or_a_wrong_token_is_refused(
     assert "Server" not in answered
 
 
+async def test_nobody_is_told_to_go_on_before_it_is_known_who_asks(master: Master) -> None:
+    head = "POST /run/default/web/app HTTP/1.1\r\nHost: node\r\nContent-Length: 9\r\nExpect: 100-continue\r\n\r\n"
+    context = ssl.create_default_context()
+    context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
+    reader, writer = await asyncio.open_connection("127.0.0.1", master.ports[Port.SECURE], ssl=context)
+    async with asyncio.timeout(DEADLINE_S):
+        writer.write(head.encode())
+        assert await reader.readline() == b"HTTP/1.1 401 Unauthorized\r\n"
+        writer.close()
+
+
 async def test_a_certificate_names_user_and_groups(master: Master, authority: Authority) -> None:
     code, text, _ = await ask(master, "/pods", pem=authority.client("curl"))
     assert code == 200

@@ -32,7 +32,7 @@ from tests.harness.api_server import (
     watching,
 )
 from workers.api_server.http_log import HTTP_LOG
-from workers.api_server.store.site import MAX_BODY_BYTES
+from workers.api_server.store.bodies import MAX_BODY_BYTES
 
 PODS = "/api/v1/namespaces/default/pods"
 
