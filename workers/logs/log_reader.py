@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import stat
 import zlib
 from collections import deque
 from pathlib import Path
@@ -191,13 +192,16 @@ class LogReader:
         inode = self._inode()
         return (inode != 0 and inode != _inode_of(self._current)) or self._is_cut()
 
-    def go_on(self) -> None:
-        """Go over to what comes after the newest file, which is read to its end."""
+    def go_on(self) -> bool:
+        """Go over to what comes after the newest file, which is read to its end. False where that cannot be opened: the
+        log goes on where it is."""
         if self._current is not None and self._is_cut():
             self._current.position = 0
             self._cutter.reset()
-            return
+            return True
         after, names = self._look()
+        if after is None:
+            return False
         later = [name for name in names if stem(name) > self._before]
         own = next((number for number, name in enumerate(later) if self._is_current(name)), -1)
         self._older = deque(later[own + 1 :])
@@ -206,6 +210,7 @@ class LogReader:
         if self._current is not None:
             self._current.close()
         self._current = after
+        return True
 
     def close(self) -> None:
         self._end_file()
@@ -245,11 +250,12 @@ class LogReader:
             return None  # moved away and not made again yet, or removed with its pod
 
     def _inode(self) -> int:
-        """The log's now; 0 for none."""
+        """The log's now; 0 for none, and for what is no regular file: a container may have put a FIFO there."""
         try:
-            return self._path.stat(follow_symlinks=False).st_ino
+            found = self._path.stat(follow_symlinks=False)
         except OSError:
             return 0
+        return found.st_ino if stat.S_ISREG(found.st_mode) else 0
 
     def _is_cut(self) -> bool:
         return self._current is not None and self._current.size() < self._current.position

@@ -48,8 +48,8 @@ async def stream_log(
         lines = reader.read_lines()
         if lines is not None:
             await _write_shown(renderer.render(lines), write)
-        elif moved:
-            reader.go_on()
+        elif moved and reader.go_on():
+            await asyncio.sleep(0)
         elif complete:
             return
         else:
