@@ -90,10 +90,18 @@ def sync_directory(directory: Path) -> None:
 
 
 def _write(path: str, data: bytes, durable: bool, mode: int) -> None:
-    flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC | os.O_NOFOLLOW
-    with os.fdopen(os.open(path, flags, mode), "wb") as file:
+    with os.fdopen(_new(path, mode), "wb") as file:
         os.fchmod(file.fileno(), mode)
         file.write(data)
         if durable:
             file.flush()
             os.fsync(file.fileno())
+
+
+def _new(path: str, mode: int) -> int:
+    """Descriptor of a file that was not there: what an earlier writer left, or somebody else put there, goes."""
+    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
+    with contextlib.suppress(FileExistsError):
+        return os.open(path, flags, mode)
+    os.unlink(path)
+    return os.open(path, flags, mode)

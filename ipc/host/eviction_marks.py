@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Final
 
 from ipc.host.atomic_file import write_atomically
+from ipc.host.regular_files import read_regular_file
 
 MARK: Final = "evicted"
 MAX_MARK_BYTES: Final = 64 * 1024
@@ -37,7 +38,6 @@ def evicted(pods_dir: Path) -> dict[str, str]:
 
 def _read(mark: str) -> str:
     try:
-        with open(mark, "rb") as file:
-            return file.read(MAX_MARK_BYTES).decode(errors="replace")
+        return read_regular_file(mark, MAX_MARK_BYTES).decode(errors="replace")
     except OSError:
         return ""

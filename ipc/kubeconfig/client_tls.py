@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import os
 import ssl
-from pathlib import Path
 from typing import Final
 
 from ipc.host.atomic_file import UntrustedFile
+from ipc.host.regular_files import read_regular_file
 from ipc.kubeconfig.exec_credential import PluginCredentials
 from ipc.kubeconfig.types import ClusterAccess
 
@@ -48,8 +48,7 @@ def client_context(access: ClusterAccess, given: PluginCredentials | None = None
 def read_file(path: str) -> bytes:
     """A file that a kubeconfig names; symbolic links are followed, as projected tokens and rotated certificates are
     links. Raises OSError and UntrustedFile."""
-    with Path(path).open("rb") as file:
-        data = file.read(MAX_FILE_BYTES + 1)
+    data = read_regular_file(path, MAX_FILE_BYTES + 1)
     if len(data) > MAX_FILE_BYTES:
         raise UntrustedFile(f"{path}: is larger than {MAX_FILE_BYTES} bytes")
     return data

@@ -15,6 +15,7 @@ from typing import Any, Final
 
 import msgspec
 
+from ipc.host.regular_files import read_regular_file
 from ipc.podresources.devices import Device, DeviceEdits, DeviceMount
 from supervisor.sources.documents.reader import read_documents
 
@@ -104,8 +105,7 @@ def _files(directory: Path) -> list[Path]:
 
 def _read(path: Path, *, is_podmans: bool) -> dict[str, Device]:
     """Raises OSError, ValueError, MsgspecError."""
-    with path.open("rb") as file:
-        data = file.read(MAX_SPEC_BYTES + 1)
+    data = read_regular_file(path, MAX_SPEC_BYTES + 1)
     if len(data) > MAX_SPEC_BYTES:
         raise ValueError(f"more than {MAX_SPEC_BYTES} bytes")
     read = read_documents(data)

@@ -15,6 +15,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any, Final
 
+from ipc.host.regular_files import read_regular_file
 from supervisor.config.seccomp_profiles import default_profile
 
 FIRST_PROCESS: Final = Path("/proc/1/comm")
@@ -23,6 +24,8 @@ SYSTEMD: Final = "systemd"
 VENDOR: Final = Path("/usr/share/containers")
 ADMINISTRATOR: Final = Path("/etc/containers")
 MAIN: Final = "containers.conf"
+MAX_BYTES: Final = 16 << 20
+"""Most that is read of a file."""
 VERSION_DEADLINE_S: Final = 10.0
 _VERSION: Final = re.compile(r"version (\d{1,4})\.")
 
@@ -113,7 +116,7 @@ def read_conf(environ: Mapping[str, str], program: str = "podman") -> dict[str, 
 
 def _read(file: Path) -> dict[str, object]:
     try:
-        return tomllib.loads(file.read_text())
+        return tomllib.loads(read_regular_file(file, MAX_BYTES).decode())
     except ValueError as error:
         raise BrokenContainersConf(f"{file}: {error}") from error
 

@@ -17,6 +17,7 @@ from typing import Final
 import msgspec
 
 from ipc.api.validation.names import qualified_name_problem
+from ipc.host.regular_files import opened_regular_file, read_at_most
 from ipc.text.durations import parse_duration
 from ipc.wire.credential_provider import RESPONSE_VERSIONS, TOKEN_VERSION, CredentialProvider, TokenAttributes
 from supervisor.config.settings import Settings, SettingsError
@@ -106,10 +107,10 @@ def _files(where: Path) -> list[Path]:
 def _read(path: Path, directory: str) -> list[CredentialProvider]:
     """Raises SettingsError."""
     try:
-        with path.open("rb") as file:
-            if os.fstat(file.fileno()).st_mode & _WRITABLE_BY_OTHERS:
+        with opened_regular_file(path) as fd:
+            if os.fstat(fd).st_mode & _WRITABLE_BY_OTHERS:
                 raise SettingsError(str(path), "", "others than its owner can write it: chmod go-w")
-            data = file.read(MAX_FILE_BYTES + 1)
+            data = read_at_most(fd, MAX_FILE_BYTES + 1)
     except OSError as error:
         raise SettingsError(str(path), "", error.strerror or str(error)) from error
     if len(data) > MAX_FILE_BYTES:

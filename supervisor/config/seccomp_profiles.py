@@ -12,10 +12,11 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any, Final
 
 import msgspec
+
+from ipc.host.regular_files import read_regular_file
 
 DEFAULT_PROFILES: Final = ("/etc/containers/seccomp.json", "/usr/share/containers/seccomp.json")
 """Where Podman looks for its default profile when containers.conf names none (libpod, DefaultSeccompPath)."""
@@ -44,7 +45,7 @@ def for_sandboxes(profile: bytes) -> bytes:
 def read_profile(path: str) -> bytes:
     """Content of a profile; empty when it cannot be read, or is larger than any is."""
     try:
-        content = Path(path).read_bytes() if path and os.path.getsize(path) <= MAX_PROFILE_BYTES else b""
+        content = read_regular_file(path, MAX_PROFILE_BYTES + 1) if path else b""
     except OSError:
         return b""
-    return content
+    return content if len(content) <= MAX_PROFILE_BYTES else b""

@@ -13,7 +13,10 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Final
 
+from ipc.host.regular_files import read_regular_file
+
 STORAGE: Final = Path(".local/share/containers/storage")
+MAX_PID_BYTES: Final = 64
 SETTINGS: Final = Path(".config/containers")
 """Settings of Podman and its storage, which the answers depend on."""
 
@@ -46,4 +49,4 @@ def _end_pause_process(runtime_dir: Path) -> None:
     """The process that holds the user namespace between calls of Podman."""
     for file in runtime_dir.glob("libpod/tmp/pause.pid"):
         with contextlib.suppress(OSError, ValueError):
-            os.kill(int(file.read_text()), signal.SIGKILL)
+            os.kill(int(read_regular_file(file, MAX_PID_BYTES)), signal.SIGKILL)

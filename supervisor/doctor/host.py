@@ -20,6 +20,7 @@ import msgspec
 
 from ipc.host.file_systems import file_system_at
 from ipc.host.network_addresses import addresses_of
+from ipc.host.regular_files import read_regular_file
 from ipc.podresources.devices import Devices
 from ipc.podresources.node_resources import NodeResources
 from ipc.text.json_types import JsonObject
@@ -169,8 +170,7 @@ def _kubeconfigs(settings: Settings) -> Mapping[str, str]:
 
 def _unreadable(path: str) -> str:
     try:
-        with open(path, "rb") as file:
-            file.read(1)
+        read_regular_file(path, 1)
     except OSError as error:
         return f"{path}: {error.strerror}"
     return ""

@@ -20,6 +20,7 @@ from ipc.api.v1.event import Event
 from ipc.host.atomic_file import UntrustedFile, move_aside, read_bounded, write_atomically
 from ipc.host.clock import parse_rfc3339
 from ipc.host.private_directories import make_private
+from ipc.host.regular_files import open_regular_file
 
 VERSION: Final = 1
 """Version of the format. Another version is not trusted, whatever it says."""
@@ -77,7 +78,7 @@ class EventLog:
         """False when the file is not as we left it."""
         room, self._room = self._room, 0
         try:
-            descriptor = os.open(self._path, os.O_WRONLY | os.O_APPEND | os.O_CLOEXEC | os.O_NOFOLLOW)
+            descriptor = open_regular_file(self._path, os.O_WRONLY | os.O_APPEND | os.O_NOFOLLOW)
         except FileNotFoundError:
             return False
         with os.fdopen(descriptor, "ab", buffering=0) as file:

@@ -25,6 +25,7 @@ from ipc.api.v1.pod import Pod
 from ipc.host.atomic_file import remove_durably, replace_file, sync_directory, write_atomically
 from ipc.host.memory_directory import NotMemory, make_memory_directory
 from ipc.host.private_directories import make_private
+from ipc.host.regular_files import read_regular_file
 from ipc.messages.api_server import ApplyVerb
 from ipc.patching.values import PatchError
 from ipc.podobjects.config_objects import ConfigObject, ObjectKey, ObjectKind
@@ -247,7 +248,7 @@ class AppliedStore:
         path = self._last_path(key)
         if not path.exists():
             return None
-        decoded = decode_manifest(path.read_bytes(), path.name, self._origin)
+        decoded = decode_manifest(read_regular_file(path, MAX_STORED_BYTES), path.name, self._origin)
         items: tuple[Item, ...] = (*decoded.pods, *decoded.objects)
         return items[0].value if items else None
 

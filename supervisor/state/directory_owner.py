@@ -10,8 +10,8 @@ import os
 from pathlib import Path
 from typing import Final
 
-from ipc.host.atomic_file import PRIVATE_FILE_MODE
 from ipc.host.private_directories import ensure_private
+from ipc.host.regular_files import open_regular_file
 
 OWNER_FILE: Final = ".rootlet-instance"
 """Holds the name of the instance that the directory belongs to."""
@@ -38,9 +38,7 @@ def claim(directory: Path, instance: str) -> None:
     """
     ensure_private(directory)
     owner_file = directory / OWNER_FILE
-    descriptor = os.open(
-        owner_file, os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC | os.O_NOFOLLOW, PRIVATE_FILE_MODE
-    )
+    descriptor = open_regular_file(owner_file, os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW)
     try:
         if not os.fstat(descriptor).st_size:
             os.write(descriptor, f"{instance}\n".encode())

@@ -12,6 +12,7 @@ from pathlib import Path
 
 from ipc.host import clock
 from ipc.host.private_directories import make_private
+from ipc.host.regular_files import open_regular_file
 
 LEAVING_WINDOW_S = 15.0
 """How long to wait for the children of a master that is dead already."""
@@ -30,7 +31,7 @@ def acquire(path: Path) -> int:
         OSError: the file cannot be made.
     """
     make_private(path.parent)
-    fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
+    fd = open_regular_file(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW)
     deadline = clock.monotonic() + LEAVING_WINDOW_S
     while not _try_lock(fd):
         holder = os.pread(fd, 32, 0).decode(errors="replace").strip()

@@ -4,7 +4,19 @@ from __future__ import annotations
 
 from typing import Final
 
-from tests.attack import clients, containers, files, images, manifests, network, probes, spdy, storage, strangers
+from tests.attack import (
+    clients,
+    containers,
+    files,
+    images,
+    manifests,
+    network,
+    probes,
+    spdy,
+    storage,
+    strangers,
+    taken_names,
+)
 from tests.attack.attack import Attack
 
 ATTACKS: Final[tuple[Attack, ...]] = (
@@ -18,6 +30,7 @@ ATTACKS: Final[tuple[Attack, ...]] = (
     *network.ATTACKS,
     *spdy.ATTACKS,
     *strangers.ATTACKS,
+    *taken_names.ATTACKS,
 )
 QUICK: Final = tuple(attack for attack in ATTACKS if attack.is_quick)
 BY_NAME: Final = {attack.name: attack for attack in ATTACKS}

@@ -20,6 +20,7 @@ from aiohttp import hdrs, web
 from aiohttp.typedefs import Middleware
 
 from ipc.host.clock import Clock, rfc3339_micro
+from ipc.host.regular_files import opened_regular_file
 from ipc.text.safe_text import safe_line
 from workers.api_server.core.media_type import media_type
 from workers.api_server.core.request_keys import USER
@@ -77,13 +78,8 @@ class Audit:
         data = msgspec.json.encode({key: _field(value) for key, value in line.items()}) + b"\n"
         try:
             _rotate(self._path, len(data))
-            descriptor = os.open(
-                self._path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600
-            )
-            try:
+            with opened_regular_file(self._path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW) as descriptor:
                 os.write(descriptor, data)
-            finally:
-                os.close(descriptor)
         except OSError as error:
             if not self._is_broken:
                 _LOG.warning("changes are not recorded in %s: %s", self._path, error.strerror or error)

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import errno
 import os
-import stat
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Final
 
+from ipc.host.regular_files import checked_regular, open_regular_file
 from workers.fs import openat2
 from workers.fs.directories import root_directory
 
@@ -28,7 +27,7 @@ def open_regular(directory: Path, path: Path) -> int:
         inside = inside.resolve(strict=True)
         if not inside.is_relative_to(directory.resolve(strict=True)):
             raise FileNotFoundError(f"{path} leads out of {directory}")
-    return _regular(os.open(inside / path.name, _READ | os.O_NOFOLLOW), path)
+    return open_regular_file(inside / path.name, os.O_NOFOLLOW)
 
 
 def read_scoped(root: str, path: str, max_bytes: int) -> bytes:
@@ -39,19 +38,11 @@ def read_scoped(root: str, path: str, max_bytes: int) -> bytes:
     Upstream's SecureJoin is not safe from changes.
     """
     with root_directory(root) as top:
-        fd = _regular(openat2.open_beneath(top, path, _READ, openat2.IN_ROOT), path)
+        fd = checked_regular(openat2.open_beneath(top, path, _READ, openat2.IN_ROOT), path)
     try:
         return os.read(fd, max_bytes)
     finally:
         os.close(fd)
-
-
-def _regular(fd: int, path: str | Path) -> int:
-    """Raises OSError, with the descriptor closed."""
-    if not stat.S_ISREG(os.fstat(fd).st_mode):
-        os.close(fd)
-        raise FileNotFoundError(errno.ENOENT, "is not a regular file", str(path))
-    return fd
 
 
 @contextmanager

@@ -21,9 +21,12 @@ import msgspec
 
 from ipc.host.atomic_file import write_atomically
 from ipc.host.private_directories import make_private
+from ipc.host.regular_files import read_regular_file
 from ipc.podobjects.registry_login import PullOwner
 
 MAX_FINGERPRINTS: Final = 1_000
+MAX_RECORD_BYTES: Final = 1 << 20
+"""Largest record that is read."""
 """Most logins recorded of one image: the newest."""
 TIMESTAMP_SLACK_S: Final = 1.0
 """File systems are behind the clock by a tick."""
@@ -150,7 +153,7 @@ class PullRecords:
         if file is None:
             return None
         try:
-            return msgspec.json.decode(file.read_bytes(), type=_Record)
+            return msgspec.json.decode(read_regular_file(file, MAX_RECORD_BYTES), type=_Record)
         except FileNotFoundError:
             return None
         except (OSError, msgspec.DecodeError):

@@ -10,11 +10,11 @@ from __future__ import annotations
 import base64
 import binascii
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Final
 
 import msgspec
 
+from ipc.host.regular_files import read_regular_file
 from ipc.podobjects.registry_login import RegistryLogin
 
 MAX_FILE_BYTES: Final = 256 * 1024
@@ -44,8 +44,7 @@ class _Sent(msgspec.Struct, frozen=True, omit_defaults=True):
 def read_logins(path: str) -> dict[str, str]:
     """Headers of a pull: all logins of the file at ``path`` (containers-auth.json(5)). Raises LoginsError."""
     try:
-        with Path(path).open("rb") as file:
-            content = file.read(MAX_FILE_BYTES + 1)
+        content = read_regular_file(path, MAX_FILE_BYTES + 1)
     except OSError as error:
         raise LoginsError(f"cannot read the registry logins in {path}: {error.strerror}") from error
     if len(content) > MAX_FILE_BYTES:

@@ -6,12 +6,12 @@ Upstream has the user from its runtime (CRI, ContainerStatus.user). The process 
 
 from __future__ import annotations
 
-import os
 from typing import Final
 
 import msgspec
 
 from ipc.api.v1.status import LinuxContainerUser
+from ipc.host.regular_files import read_regular_file
 
 MAX_CONFIG_BYTES: Final = 1 << 20
 """Podman's have ten to twenty thousand."""
@@ -76,7 +76,4 @@ def user_in(config: RuntimeConfig) -> LinuxContainerUser:
 
 def read_config(config: str) -> RuntimeConfig:
     """Raises OSError, msgspec.DecodeError."""
-    with open(config, "rb", buffering=0) as file:
-        # No larger buffer than the file needs: each of a megabyte costs five pages that the kernel makes anew.
-        size = min(os.fstat(file.fileno()).st_size, MAX_CONFIG_BYTES)
-        return _DECODER.decode(file.read(size))
+    return _DECODER.decode(read_regular_file(config, MAX_CONFIG_BYTES))

@@ -20,6 +20,7 @@ from typing import Any, Final, NamedTuple
 
 import msgspec
 
+from ipc.host.regular_files import opened_regular_file, read_at_most, read_regular_file
 from workers.kubecontainer.image_service import ImageStamp, ImageUsage
 
 MAX_LIST_BYTES: Final = 16 << 20
@@ -133,9 +134,9 @@ class ImageStore:
         try:
             if not having:
                 return _stamp_of(os.stat(self._list))
-            with open(self._list, "rb") as file:
-                found = os.fstat(file.fileno())
-                return _stamp_of(found) if having.encode() in file.read(MAX_LIST_BYTES) else None
+            with opened_regular_file(self._list) as fd:
+                found = os.fstat(fd)
+                return _stamp_of(found) if having.encode() in read_at_most(fd, MAX_LIST_BYTES) else None
         except OSError:
             return None
 
@@ -194,5 +195,4 @@ def _read_store(images: Path) -> tuple[tuple[_Image, ...], tuple[_Layer, ...]]:
 
 def _decoded(path: Path, max_bytes: int, type: Any) -> Any:
     """Raises OSError, or DecodeError also for a file that is longer."""
-    with open(path, "rb") as file:
-        return msgspec.json.decode(file.read(max_bytes), type=type)
+    return msgspec.json.decode(read_regular_file(path, max_bytes), type=type)

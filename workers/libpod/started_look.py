@@ -15,6 +15,7 @@ import msgspec
 
 from ipc.host.clock import parse_rfc3339, wall
 from ipc.host.network_addresses import addresses_of
+from ipc.host.regular_files import opened_regular_file
 from workers.kubecontainer.image_service import ImageInfo
 from workers.kubecontainer.runtime import ContainerProcess, InspectedContainer, SpecDict
 from workers.libpod.bundle import RuntimeConfig, read_config, user_in
@@ -233,5 +234,5 @@ def _created_at(config: RuntimeConfig, bundle: str) -> float:
 
 def _dated_pid(pid_file: str) -> tuple[int, float]:
     """Content and date. Raises OSError, ValueError."""
-    with open(pid_file, "rb", buffering=0) as file:
-        return int(file.read(MAX_PID_BYTES)), os.fstat(file.fileno()).st_mtime
+    with opened_regular_file(pid_file) as fd:
+        return int(os.read(fd, MAX_PID_BYTES)), os.fstat(fd).st_mtime

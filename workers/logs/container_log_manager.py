@@ -22,6 +22,7 @@ import msgspec
 
 from ipc.eventloop.tasks import BackgroundTasks
 from ipc.host.clock import Clock
+from ipc.host.regular_files import opened_regular_file
 from ipc.kubecontainer.log_rotate_policy import LogRotatePolicy
 from ipc.kubecontainer.pod_status import ContainerState, RuntimeContainerStatus, RuntimePodStatus
 from workers.fs.directories import is_name
@@ -213,13 +214,10 @@ class ContainerLogManager:
 
     def _armed(self, known: _Log) -> tuple[int, int]:
         """Inode and size of the file, of which the next change will be told. Raises OSError."""
-        fd = os.open(known.path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
-        try:
+        with opened_regular_file(known.path, os.O_RDONLY | os.O_NOFOLLOW) as fd:
             self._arm(known, fd)
             found = os.fstat(fd)
             return found.st_ino, found.st_size
-        finally:
-            os.close(fd)
 
     def _arm(self, known: _Log, fd: int) -> None:
         try:
@@ -293,7 +291,8 @@ class ContainerLogManager:
 
     def _told(self, known: _Log, error: OSError) -> None:
         """Log a problem that repeats once."""
-        problem = f"{error.strerror or error}"
+        other = f"{error.filename}: " if error.filename not in (None, str(known.path)) else ""
+        problem = f"{other}{error.strerror or error}"
         is_running = known.container_id in self._logs
         level = logging.WARNING if is_running and problem != known.problem else logging.DEBUG
         known.problem = problem

@@ -15,11 +15,12 @@ from __future__ import annotations
 import contextlib
 import os
 import zlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Final, NamedTuple, Protocol
 
+from ipc.host.regular_files import opened_regular_file, write_all
 from workers.logs.rotated_names import (
     COMPRESSED,
     TEMPORARY,
@@ -161,27 +162,16 @@ def _write_compressed(source: Path, target: Path, goes_on: Callable[[], bool]) -
         while block := os.read(reading, _BLOCK_BYTES):
             if not goes_on():
                 return False
-            _write(writing, packer.compress(block))
-        _write(writing, packer.flush())
+            write_all(writing, packer.compress(block))
+        write_all(writing, packer.flush())
         found = os.fstat(reading)
         os.utime(writing, ns=(found.st_atime_ns, found.st_mtime_ns))
         os.fsync(writing)
     return True
 
 
-def _write(fd: int, data: bytes) -> None:
-    left = memoryview(data)
-    while left:
-        left = left[os.write(fd, left) :]
-
-
-@contextlib.contextmanager
-def _opened(file: Path, flags: int) -> Iterator[int]:
-    fd = os.open(file, flags | os.O_NOFOLLOW | os.O_CLOEXEC, _MODE)
-    try:
-        yield fd
-    finally:
-        os.close(fd)
+def _opened(file: Path, flags: int) -> AbstractContextManager[int]:
+    return opened_regular_file(file, flags | os.O_NOFOLLOW, _MODE)
 
 
 def _remove(file: Path) -> None:

@@ -13,11 +13,13 @@ from typing import Final
 
 import msgspec
 
+from ipc.host.regular_files import read_regular_file, write_regular_file
 from ipc.kubecontainer.pod_status import ContainerState, RuntimeContainerStatus, RuntimePodStatus
 from workers.logs import layout
 
 START_ERROR_EXIT_CODE: Final = 128
 MAX_MESSAGE_BYTES: Final = 4096
+FILE_MODE: Final = 0o644
 """Longest message kept, in bytes."""
 
 _NO_WORDS: Final = "the container could not be started"
@@ -26,13 +28,13 @@ _NO_WORDS: Final = "the container could not be started"
 def write(log_file: Path, message: str) -> None:
     """The start of the container with that log failed. Raises OSError."""
     layout.ensure_directory(log_file)
-    _mark(log_file).write_bytes(message.encode()[:MAX_MESSAGE_BYTES])
+    write_regular_file(_mark(log_file), message.encode()[:MAX_MESSAGE_BYTES], FILE_MODE)
 
 
 def read(log_file: Path) -> str | None:
     """Error of the start; None when it did not fail. A file that was cut short still counts. Raises OSError."""
     try:
-        words = _mark(log_file).read_bytes()[:MAX_MESSAGE_BYTES]
+        words = read_regular_file(_mark(log_file), MAX_MESSAGE_BYTES)
     except FileNotFoundError:
         return None
     return words.decode(errors="replace") or _NO_WORDS

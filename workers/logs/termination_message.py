@@ -20,6 +20,7 @@ from typing import Final
 import msgspec
 
 from ipc.host.private_directories import make_private
+from ipc.host.regular_files import opened_regular_file
 from ipc.kubecontainer.pod_status import ContainerState, RuntimeContainerStatus, RuntimePodStatus
 from ipc.text.safe_text import clipped, clipped_end
 from workers.fs.regular_file import read_tail, regular_file
@@ -62,11 +63,8 @@ def make_termination_log(file: Path, attempt: int) -> None:
     Raises OSError.
     """
     make_private(file.parent)
-    fd = os.open(file, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
-    try:
+    with opened_regular_file(file, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW, FILE_MODE) as fd:
         os.fchmod(fd, FILE_MODE)
-    finally:
-        os.close(fd)
     if attempt >= layout.KEPT_ATTEMPTS:
         _remove_older(file, attempt - layout.KEPT_ATTEMPTS)
 

@@ -24,6 +24,7 @@ from ipc.api.annotations import is_api_pod
 from ipc.api.v1.container import Container
 from ipc.api.v1.pod import Pod
 from ipc.host.private_directories import make_private
+from ipc.host.regular_files import opened_regular_file, read_regular_file, write_all
 from ipc.network.network_settings import HOSTS_RESOLV_CONF, NetworkSettings
 from workers.kubecontainer.runtime import OciMount
 from workers.logs.pod_dirs import pod_directory
@@ -72,8 +73,7 @@ def hosts_text(pod: Pod, ips: Iterable[str], settings: NetworkSettings) -> str:
 def _hosts_text(pod: Pod, ips: Iterable[str], settings: NetworkSettings) -> str:
     aliases = pod.spec.host_aliases
     if pod.spec.host_network:
-        with open(ETC_HOSTS, "rb") as file:
-            return node_hosts_file(file.read(MAX_HOSTS_BYTES).decode(errors="replace"), aliases)
+        return node_hosts_file(read_regular_file(ETC_HOSTS, MAX_HOSTS_BYTES).decode(errors="replace"), aliases)
     return managed_hosts_file(ips, pod_names(pod, settings.cluster_domain), aliases)
 
 
@@ -81,8 +81,7 @@ def resolver_of(path: str) -> dns.Resolver:
     """Resolver of that resolv.conf; empty when the file is missing or the path is. Raises OSError."""
     if not path:
         return dns.Resolver()
-    with open(path, "rb") as file:
-        return dns.parse_resolv_conf(file.read(dns.MAX_RESOLV_CONF_BYTES).decode(errors="replace"))
+    return dns.parse_resolv_conf(read_regular_file(path, dns.MAX_RESOLV_CONF_BYTES).decode(errors="replace"))
 
 
 def hosts_resolver() -> dns.Resolver:
@@ -155,12 +154,7 @@ def _name_by_text(hosts: Path, text: str) -> Path:
 
 def _overwrite(file: Path, content: bytes) -> None:
     """In place, and never empty meanwhile: who reads it finds old lines or new ones."""
-    fd = os.open(file, os.O_WRONLY | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, FILE_MODE)
-    try:
+    with opened_regular_file(file, os.O_WRONLY | os.O_CREAT | os.O_NOFOLLOW, FILE_MODE) as fd:
         os.fchmod(fd, FILE_MODE)
-        written = 0
-        while written < len(content):
-            written += os.pwrite(fd, content[written:], written)
+        write_all(fd, content)
         os.ftruncate(fd, len(content))
-    finally:
-        os.close(fd)

@@ -13,6 +13,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
+from ipc.host.regular_files import opened_regular_file
 from workers.kubecontainer.runtime import ContainerProcess, InspectedContainer, RecordedEnd
 from workers.proc.pidfd import open_pidfd
 
@@ -20,6 +21,7 @@ PROC: Final = Path("/proc")
 MONITOR: Final = "conmon"
 TICKS_PER_S: Final = os.sysconf("SC_CLK_TCK")
 MAX_STAT_BYTES: Final = 4096
+MAX_CODE_BYTES: Final = 64
 """More than the fifty numbers of /proc/PID/stat can be."""
 START_SLACK_S: Final = 2.0
 """The time of boot in /proc/stat is in whole seconds."""
@@ -179,8 +181,8 @@ def recorded_end(process: ContainerProcess) -> RecordedEnd | None:
     if monitor_option(words, "-c") != process.container_id or not directory:
         return None
     try:
-        with open(Path(directory, process.container_id)) as file:
-            code, noted_at = int(file.read()), os.fstat(file.fileno()).st_ctime
+        with opened_regular_file(Path(directory, process.container_id)) as fd:
+            code, noted_at = int(os.read(fd, MAX_CODE_BYTES)), os.fstat(fd).st_ctime
         oom_killed = bool(bundle) and Path(bundle, "oom").exists()
     except (FileNotFoundError, PermissionError, ValueError):
         return None

@@ -12,6 +12,7 @@ import msgspec
 
 from ipc.api.quantity import parse_quantity
 from ipc.api.validation.names import LABEL_VALUE, qualified_name_problem
+from ipc.host.regular_files import read_regular_file
 from ipc.text.json_types import JsonObject
 from supervisor.config.resolution.decode_errors import named_error, type_words
 from supervisor.config.resolution.resolved_settings import resolve_settings, this_host
@@ -41,8 +42,7 @@ MAX_ERRORS: Final = 50
 def load_settings(path: Path) -> Settings:
     """Read, check and resolve a configuration file. Raises SettingsError."""
     try:
-        with path.open("rb") as file:
-            data = file.read(MAX_CONFIG_BYTES + 1)
+        data = read_regular_file(path, MAX_CONFIG_BYTES + 1)
     except OSError as error:
         raise SettingsError(str(path), "", error.strerror or str(error)) from error
     settings = parse_settings(data, str(path))

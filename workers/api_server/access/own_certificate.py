@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Final
 
 from ipc.host.atomic_file import write_atomically
 from ipc.host.private_directories import make_private
+from ipc.host.regular_files import read_regular_file
 
 if TYPE_CHECKING:
     from cryptography import x509
@@ -24,6 +25,8 @@ SKEW_S: Final = 3600.0
 """The certificate begins that much earlier: the clients' clocks may be late."""
 _ENDS_AT: Final = "# ends at "
 _FOR: Final = " for "
+MAX_BYTES: Final = 1 << 20
+"""Largest file that is read."""
 
 
 def is_due(file: Path, names: Sequence[str], now: float) -> bool:
@@ -32,7 +35,7 @@ def is_due(file: Path, names: Sequence[str], now: float) -> bool:
     Its first line, a comment, says both, so that nobody has to decode certificates for that.
     """
     try:
-        ends_at, _, made_for = file.read_text().partition("\n")[0].removeprefix(_ENDS_AT).partition(_FOR)
+        ends_at, _, made_for = _first_line(file).removeprefix(_ENDS_AT).partition(_FOR)
         return made_for != ",".join(names) or now > float(ends_at) - RENEWED_BEFORE_S
     except (OSError, ValueError):
         return True
@@ -41,11 +44,14 @@ def is_due(file: Path, names: Sequence[str], now: float) -> bool:
 def is_over(file: Path, now: float) -> bool:
     """Whether a certificate of the cluster, in whose first line the same is said, has ended or is not there."""
     try:
-        with file.open() as lines:
-            ends_at = lines.readline().removeprefix(_ENDS_AT).partition(_FOR)[0]
-        return now >= float(ends_at)
+        return now >= float(_first_line(file).removeprefix(_ENDS_AT).partition(_FOR)[0])
     except (OSError, ValueError):
         return True
+
+
+def _first_line(file: Path) -> str:
+    """Raises OSError, ValueError."""
+    return read_regular_file(file, MAX_BYTES).decode().partition("\n")[0]
 
 
 def make_certificate(file: Path, names: Sequence[str], now: float) -> None:

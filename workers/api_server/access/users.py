@@ -11,6 +11,8 @@ from typing import Any, Final
 
 import msgspec
 
+from ipc.host.regular_files import read_regular_file
+
 ANONYMOUS: Final = "system:anonymous"
 UNAUTHENTICATED: Final = "system:unauthenticated"
 AUTHENTICATED: Final = "system:authenticated"
@@ -63,8 +65,7 @@ def read_tokens(path: Path) -> Tokens:
     Raises TokenFileError.
     """
     try:
-        with path.open("rb") as file:
-            data = file.read(MAX_TOKEN_FILE_BYTES + 1)
+        data = read_regular_file(path, MAX_TOKEN_FILE_BYTES + 1)
     except OSError as error:
         raise TokenFileError(f"{path}: {error.strerror or error}") from error
     if len(data) > MAX_TOKEN_FILE_BYTES:

@@ -19,6 +19,7 @@ import msgspec
 from ipc.api.v1.pod import Pod
 from ipc.eventloop.tasks import with_progress
 from ipc.host.private_directories import make_private
+from ipc.host.regular_files import read_regular_file, write_regular_file
 from ipc.messages import event_reasons
 from workers.kubecontainer.mounted_volume import VolumeError
 from workers.sync.run import SyncRun
@@ -31,6 +32,8 @@ from workers.volumemanager.plugins.places import VolumeDirectory
 ON_ROOT_MISMATCH: Final = "OnRootMismatch"
 DEADLINE_S: Final = 600.0
 """Deadline for all files of a volume, in seconds. Files that were changed by then stay changed for the next sync."""
+MAX_NOTE_BYTES: Final = 4096
+"""Most that is read of a file beside a volume."""
 FIRST_PROGRESS_S: Final = 30.0
 PROGRESS_PERIOD_S: Final = 60.0
 """Time until the first event about a change that takes long, and between further ones, in seconds."""
@@ -120,7 +123,7 @@ class WrittenOwner(msgspec.Struct, frozen=True, kw_only=True):
             note_group(self.place.ready_file, self.group)
         if self.foreign:
             make_private(self._digest_file.parent)
-            self._digest_file.write_text(self._digest(version))
+            write_regular_file(self._digest_file, self._digest(version).encode())
 
     def _to_group(self) -> Iterator[Step]:
         if self.group is not None:
@@ -160,7 +163,7 @@ def group_given(note: Path) -> int | None:
 def _text(note: Path) -> str:
     """Content of a file beside a volume; empty when it cannot be read."""
     try:
-        return note.read_text(errors="replace")
+        return read_regular_file(note, MAX_NOTE_BYTES).decode(errors="replace")
     except OSError:
         return ""
 
@@ -168,4 +171,4 @@ def _text(note: Path) -> str:
 def note_group(note: Path, group: int | None) -> None:
     """Raises OSError."""
     make_private(note.parent)
-    note.write_text("" if group is None else str(group))
+    write_regular_file(note, b"" if group is None else str(group).encode())

@@ -8,12 +8,14 @@ import logging
 import math
 import os
 from collections.abc import AsyncIterator, Callable, Iterable
+from contextlib import AbstractContextManager
 from pathlib import Path
 
 import msgspec
 import pytest
 
 from ipc.host.clock import SystemClock
+from ipc.host.regular_files import opened_regular_file
 from ipc.kubecontainer.log_rotate_policy import LogRotatePolicy
 from ipc.kubecontainer.pod_status import ContainerState, RuntimePodStatus
 from tests.harness.log_monitor import LogMonitor
@@ -89,15 +91,11 @@ def looks(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """Files that were looked at."""
     seen: list[str] = []
 
-    class System:
-        def __getattr__(self, name: str) -> object:
-            return getattr(os, name)
+    def opened(path: str, flags: int) -> AbstractContextManager[int]:
+        seen.append(path)
+        return opened_regular_file(path, flags)
 
-        def open(self, path: str, flags: int) -> int:
-            seen.append(path)
-            return os.open(path, flags)
-
-    monkeypatch.setattr(container_log_manager, "os", System())
+    monkeypatch.setattr(container_log_manager, "opened_regular_file", opened)
     return seen
 
 

@@ -23,7 +23,7 @@ from workers.api_server.handlers.log_files import LogOptions, stream_log
 from workers.logs.log_reader import LogReader
 from workers.logs.rotate import Doubt, compress_older, rotate
 
-MODULES = ("workers.logs.rotate",)
+MODULES = ("workers.logs.rotate", "ipc.host.regular_files")
 WALL = 1_763_665_431.0
 MANY = 1000
 LINE = re.compile(rb"line ([0-9]+)")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import socket
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Final
 
@@ -15,7 +15,7 @@ from workers.api_server.handlers.log_files import LogOptions, stream_log
 from workers.logs.log_reader import LogReader
 
 TURNS: Final = 20
-"""Turns of the event loop that others get while the name is taken."""
+"""Looks of the follower at each step: many, while the name is taken."""
 POLL_S: Final = 0.001
 DEADLINE_S: Final = 20.0
 
@@ -66,42 +66,48 @@ def test_a_followed_log_goes_on_where_it_is(
 
 
 async def _followed(log: Path, take: Callable[[Path], None]) -> None:
-    log.write_bytes(_line("first"))
-    shown, has_ended = bytearray(), asyncio.Event()
+    """Each step is taken when the follower has shown what was written before it."""
+    steps = iter(_steps(log, take))
+    next(steps)
+    shown = bytearray()
+    turns = 0
 
     async def write(data: bytes) -> None:
         shown.extend(data)
 
-    async def until(word: bytes) -> None:
-        while word not in shown:
-            await asyncio.sleep(POLL_S)
+    def has_ended() -> bool:
+        nonlocal turns
+        turns += 1
+        return turns > TURNS
 
     reader = LogReader(log.parent, log)
-    following = asyncio.ensure_future(
-        stream_log(reader, LogOptions(follow=True), has_ended.is_set, write, poll_period_s=POLL_S)
-    )
-    await until(b"first")
-    with log.open("ab") as monitors:
+    for word in (b"first", b"second", b"third"):
+        turns = 0
+        await stream_log(reader, LogOptions(follow=True), has_ended, write, poll_period_s=POLL_S)
+        assert bytes(shown).split()[-1] == word
+        next(steps, None)
+    reader.close()
+    assert bytes(shown).split() == [b"first", b"second", b"third"]
+
+
+def _steps(log: Path, take: Callable[[Path], None]) -> Iterator[None]:
+    log.write_bytes(_line("first"))
+    with log.open("ab", buffering=0) as monitors:
+        yield
         log.rename(log.with_name("away"))
         take(log)
-        for _ in range(TURNS):
-            await asyncio.sleep(POLL_S)
         monitors.write(_line("second"))
-    await until(b"second")
+        yield
     (log.rmdir if log.is_dir() and not log.is_symlink() else log.unlink)()
     log.write_bytes(_line("third"))
-    await until(b"third")
-    has_ended.set()
-    await following
-    reader.close()
-    assert shown.split() == [b"first", b"second", b"third"]
+    yield
 
 
 @pytest.mark.parametrize("take", KINDS)
 def test_a_followed_log_ends_while_its_name_is_taken(
     take: Callable[[Path], None], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Its container has ended: what was written is shown, and the answer ends."""
+    """Once its container has ended: all that was written is shown, and the answer ends."""
     monkeypatch.chdir(tmp_path)
     log = tmp_path / "0.log"
     log.write_bytes(_line("only"))
@@ -116,4 +122,4 @@ def test_a_followed_log_ends_while_its_name_is_taken(
     following = stream_log(reader, LogOptions(follow=True), lambda: True, write, poll_period_s=POLL_S)
     asyncio.run(asyncio.wait_for(following, DEADLINE_S))
     reader.close()
-    assert shown == b"only\n"
+    assert bytes(shown) == b"only\n"

@@ -83,10 +83,8 @@ def test_a_link_in_place_of_the_temporary_file_is_not_followed(path: Path, tmp_p
     victim = tmp_path / "victim"
     victim.write_text("precious")
     path.with_name(".desired.json.tmp").symlink_to(victim)
-    with pytest.raises(OSError, match="Too many levels"):
-        save(path, SET)
+    save(path, SET)
     assert victim.read_text() == "precious"
-    save(path, SET)  # the link was taken away
     assert load(path) == SET
 
 
