@@ -393,6 +393,7 @@ def _sync_context(context: ChildContext, services: SyncServices, images: ImageMa
             limits=crash_loop_limits(settings.max_container_restart_period_s),
             runtimes=settings.runtimes,
             gc=settings.gc,
+            keep_until_pulled=settings.keep_until_images_pulled,
         ),
     )
 

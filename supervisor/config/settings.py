@@ -451,6 +451,7 @@ class Settings(_Section, frozen=True, kw_only=True):
     quiet_relist_period_s: Annotated[Seconds, _between("100ms", "1h")] = seconds("5m")
     housekeeping_period_s: Annotated[Seconds, _between("100ms", "1m")] = seconds("2s")
     crash_loop_back_off: CrashLoopBackOffSettings = CrashLoopBackOffSettings()
+    keep_until_images_pulled: bool = True
     serialize_image_pulls: bool = True
     max_parallel_image_pulls: Annotated[int, Range(0, 100)] = 0
     registry_pull_qps: Annotated[int, Range(0, 1000)] = 5

@@ -8,7 +8,8 @@ from typing import Any
 
 import pytest
 
-from tests.e2e.agent import Agent, Json, container_status, restart_count
+from tests.e2e.agent import Agent, Json, container_status, is_ready, restart_count
+from tests.e2e.conftest import NewAgent
 from tests.e2e.manifests import STAY, container, pod
 from tests.e2e.status_observer import INFRA
 
@@ -122,8 +123,37 @@ def test_a_refused_edit_and_a_restart_of_the_agent_change_nothing(agent: Agent) 
     assert agent.eye.running(name)[name, INFRA].id == before[name, INFRA][0]
 
 
-def test_an_image_that_cannot_be_had_stops_its_own_container_only(agent: Agent) -> None:
-    """As upstream: the old container is killed before the new image is looked for."""
+@pytest.mark.parametrize("more", [{}, {"hostname": "other"}], ids=["an image", "the sandbox too"])
+def test_a_wrong_image_is_no_outage(agent: Agent, more: Json) -> None:
+    """Different from upstream, which stops the old container before the new image is looked for."""
+    name = "kept-sandbox" if more else "kept"
+    agent.run(pod(name, container(script=saying("old")), container("stays")))
+    before = agent.eye.pod_table(name)
+    wrong = container(image=MISSING_IMAGE, imagePullPolicy="IfNotPresent")
+    agent.write(pod(name, wrong, container("stays"), **more))
+
+    def put_off() -> int:
+        return sum(e.get("count", 1) for e in agent.events(name) if e["reason"] == "ReplacementPutOff")
+
+    agent.until(lambda: put_off() > 1, "it is told, and tried again")
+    assert agent.eye.pod_table(name) == before
+    assert is_ready(agent.pods()[name])
+    described = agent.cli("describe", "pod", name).out
+    assert "Container main goes on as it was made: no image for its new definition" in described
+    assert f'Failed to pull image "{MISSING_IMAGE}"' in described
+    agent.restart()
+    agent.until(lambda: put_off() > 0, "the next agent keeps it, too")
+    assert agent.eye.pod_table(name) == before
+    agent.run(pod(name, container(script=saying("mended")), container("stays"), **more))
+    agent.until(lambda: says(agent, name, "main") == "mended\n", "the mended manifest counts")
+    now = agent.eye.pod_table(name)
+    assert now.keys() == before.keys()
+    assert (now[name, "stays"] == before[name, "stays"]) is not bool(more)
+
+
+def test_the_kubelets_order_stops_the_container_of_a_missing_image_alone(new_agent: NewAgent) -> None:
+    agent = new_agent(keepUntilImagesPulled=False)
+    agent.start()
     agent.run(pod("no-image", container(), container("stays")))
     before = agent.eye.pod_table("no-image")
     agent.write(pod("no-image", container(image=MISSING_IMAGE, imagePullPolicy="IfNotPresent"), container("stays")))

@@ -75,6 +75,16 @@ def replace(
     return msgspec.structs.replace(start_or_wait(given, container), kill=kill)
 
 
+def redefine(
+    given: DecisionInput, container: Container, running: RuntimeContainerStatus, message: str
+) -> ContainerAction:
+    """Replace one that runs and is as it should be, but for the manifest."""
+    action = replace(given, container, running, KillReason.NONE, message)
+    if action.start is None:
+        return action
+    return msgspec.structs.replace(action, start=msgspec.structs.replace(action.start, replaces=running.id))
+
+
 def restart(given: DecisionInput, container: Container, old: RuntimeContainerStatus) -> ContainerAction:
     """Replace one that somebody wants to begin anew."""
     message = f"Container {container.name} is restarted, as somebody has asked for"

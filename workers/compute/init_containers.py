@@ -27,6 +27,7 @@ from workers.compute.container_actions import (
     ContainerAction,
     is_redefined,
     keep_or_resize,
+    redefine,
     replace,
     restart,
     start_created,
@@ -194,7 +195,10 @@ def _judge_running_sidecar(given: DecisionInput, container: Container, newest: R
     if newest.id in given.restarts:
         return _Step(done=started, action=restart(given, container, newest))
     if is_redefined(given, container, newest):
-        return _Step(done=started, action=_anew(given, container, newest))
+        message = f"Init container {container.name} definition changed"
+        if ProbeResult.FAILURE in (actions.liveness, actions.startup):
+            return _Step(done=started, action=replace(given, container, newest, KillReason.NONE, message))
+        return _Step(done=started, action=redefine(given, container, newest, message))
     if not started and actions.startup is ProbeResult.FAILURE:
         message = f"Init container {container.name} failed startup probe"
         return _Step(action=replace(given, container, newest, KillReason.STARTUP_PROBE, message))

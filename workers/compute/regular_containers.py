@@ -18,6 +18,7 @@ from workers.compute.container_actions import (
     ContainerAction,
     is_redefined,
     keep_or_resize,
+    redefine,
     replace,
     restart,
     start_created,
@@ -40,10 +41,12 @@ def judge_regular(given: DecisionInput, container: Container) -> ContainerAction
 def _judge_running(given: DecisionInput, container: Container, newest: RuntimeContainerStatus) -> ContainerAction:
     if newest.id in given.restarts:
         return restart(given, container, newest)
+    probe_results = given.probe_results_of(newest)
     if is_redefined(given, container, newest):
         message = f"Container {container.name} definition changed, will be restarted"
-        return replace(given, container, newest, KillReason.NONE, message)
-    probe_results = given.probe_results_of(newest)
+        if ProbeResult.FAILURE in (probe_results.liveness, probe_results.startup):
+            return replace(given, container, newest, KillReason.NONE, message)
+        return redefine(given, container, newest, message)
     if probe_results.liveness is ProbeResult.FAILURE:
         return _failed_probe(given, container, newest, KillReason.LIVENESS_PROBE, "liveness")
     if probe_results.startup is ProbeResult.FAILURE:

@@ -65,6 +65,9 @@ class ContainerStart(msgspec.Struct, frozen=True, kw_only=True):
     """For its label: how long its end must lie back before its successor starts."""
     created_id: str = ""
     """The container that is only waiting to be started; empty when it has to be made."""
+    replaces: str = ""
+    """Id of the running container that an edited manifest replaces by it; empty when it replaces none, or one that is
+    stopped for other reasons."""
 
 
 class ContainerWait(msgspec.Struct, frozen=True, kw_only=True):

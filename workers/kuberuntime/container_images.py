@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterable, Mapping
 from typing import Final
 
 import msgspec
 
+from ipc.api.pod_containers import find_container
 from ipc.api.v1.container import Container, PullPolicy
 from ipc.eventloop.tasks import BackgroundTasks
 from ipc.messages import event_reasons
@@ -48,6 +49,8 @@ class PodImages:
         self._ahead: _Ahead | None = None
         self._held: list[tuple[EventReason, str, str]] | None = None
         """Events of that, until it is the container's turn; None for events that are sent at once."""
+        self._ensured: dict[str, ImageInfo | None] = {}
+        """By container: what was ensured before it was its turn."""
 
     @contextlib.asynccontextmanager
     async def ahead(self, container: Container) -> AsyncIterator[None]:
@@ -64,6 +67,19 @@ class PodImages:
             await tasks.close()
             raise
         self._ahead = _Ahead(container.name, task, tasks)
+
+    async def missing(self, names: Iterable[str]) -> Mapping[str, ImageError]:
+        """Errors by the names of containers whose images are not there, after their events. `ensure_all` of the others
+        asks no more. Raises SyncEnded."""
+        found: dict[str, ImageError] = {}
+        for name in names:
+            of = find_container(self._of.pod.spec, name)
+            assert of is not None, f"no container {name} in the pod's spec"
+            try:
+                self._ensured[name] = await self._ensure_all(of.container)
+            except ImageError as error:
+                found[name] = error
+        return found
 
     async def ensure_all(self, container: Container) -> ImageInfo | None:
         """The container's own image, and those of the volumes that it sees (getImageVolumes).
@@ -82,6 +98,8 @@ class PodImages:
             await ahead.tasks.close()
 
     async def _ensure_all(self, container: Container) -> ImageInfo | None:
+        if container.name in self._ensured:
+            return self._ensured[container.name]
         own = await self.ensure_own(container, self._image_of_predecessor(container))
         seen = {mount.name for mount in container.volume_mounts}
         for image in (volume.image for volume in self._of.pod.spec.volumes if volume.name in seen):

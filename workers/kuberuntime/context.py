@@ -39,6 +39,8 @@ class NodeConfig(msgspec.Struct, frozen=True, kw_only=True):
     """Paths of OCI runtimes by the handlers of RuntimeClasses."""
     gc: GcPolicy = GcPolicy()
     """How many dead containers a pod keeps."""
+    keep_until_pulled: bool = True
+    """What an edited manifest replaces goes on until the images of its successors are there."""
 
     def logs(self, pod: PodRef) -> Path:
         """The pod's log directory."""

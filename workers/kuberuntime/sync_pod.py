@@ -23,6 +23,7 @@ from ipc.messages.sync_error import SyncError
 from workers.cm import pod_cgroup
 from workers.compute.kill_spec import ContainerKill, kill_all
 from workers.compute.pod_actions import compute_pod_actions
+from workers.compute.pull_first import needed_before_stops, without_replacements
 from workers.compute.resize import NO_RESIZE
 from workers.compute.types import ContainerStart, ContainerWait, PodActions
 from workers.eviction.manager import evict_if_beyond_limits
@@ -57,6 +58,9 @@ async def sync_pod(context: SyncContext, run: SyncRun, request: SyncPod, of: Pod
     volumes = await set_up_volumes(run, host, of)
     # 2. Decide what is to be done.
     actions = _decide(context, run, request, of)
+    images = PodImages(run, context.images, of)
+    if node.keep_until_pulled:
+        actions = await _until_pulled(run, images, of, actions)
     run.record.found(actions.reason)
     if actions.create_sandbox:
         await _check_network(run, pod, request.network_problem)
@@ -71,7 +75,6 @@ async def sync_pod(context: SyncContext, run: SyncRun, request: SyncPod, of: Pod
     for dead in actions.init_containers_to_prune:
         await remove_container(run, dead)
     # 6. Make the sandbox, or go on with the one that is there.
-    images = PodImages(run, context.images, of)
     if actions.create_sandbox:
         async with _images_of_first(images, pod, actions):
             sandbox = await create_sandbox(run, node, host.pods_dir, of, actions.attempt)
@@ -99,6 +102,16 @@ async def sync_pod(context: SyncContext, run: SyncRun, request: SyncPod, of: Pod
     # 12. When nothing was to do: end the pod if it takes more of the disk than it may.
     if not run.record.changed:
         await evict_if_beyond_limits(run, host, node.logs, pod, status)
+
+
+async def _until_pulled(run: SyncRun, images: PodImages, of: PodSnapshot, actions: PodActions) -> PodActions:
+    """The actions, less those that would stop what has no successor yet for want of an image. Raises SyncEnded."""
+    missing = await images.missing(needed_before_stops(of.pod, of.status, actions))
+    for name, error in missing.items():
+        message = f"Container {name} goes on as it was made: no image for its new definition ({error.reason})"
+        await run.event(event_reasons.REPLACEMENT_PUT_OFF, message, name)
+        run.record.failed(SyncAction.START_CONTAINER, name, error.reason, error.message, error.retry_at)
+    return without_replacements(of.status, actions, missing.keys())
 
 
 def _starts(actions: PodActions) -> bool:

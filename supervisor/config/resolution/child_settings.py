@@ -61,6 +61,7 @@ def worker_settings(
         seccomp_profile=seccomp_profile,
         runtime_request_timeout_s=float(settings.runtime_request_timeout_s),
         image_pull_timeout_s=float(settings.image_pull_timeout_s),
+        keep_until_images_pulled=settings.keep_until_images_pulled,
         network=NetworkSettings(
             mode=settings.pod_network.mode,
             bridge=settings.pod_network.bridge,

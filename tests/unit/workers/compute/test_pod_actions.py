@@ -115,7 +115,7 @@ def test_only_the_changed_container_is_replaced() -> None:
     after = pod("a", container("b", args=("sleep", "1000001")), "c")
     actions = compute(after, observed(before, *(seen(before, name, RUNNING, 4) for name in "abc")))
     assert killed(actions) == {"b-4": "Container b definition changed, will be restarted"}
-    assert actions.containers_to_start == (start("b", 5),)
+    assert actions.containers_to_start == (start("b", 5, replaces="b-4"),)
     assert actions.containers_to_kill[0].grace_period_s == 30
     assert not actions.create_sandbox
 

@@ -6,8 +6,10 @@ import asyncio
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 
+from ipc.api.v1.pod import Pod
 from ipc.api.v1.probe import ExecAction, Probe
 from ipc.host.clock import rfc3339
 from ipc.kubecontainer.pod_status import ContainerState
@@ -136,7 +138,7 @@ def test_a_changed_sandbox_is_replaced_and_the_old_one_goes(tmp_path: Path) -> N
             "CreatePodSandbox",
             "StartContainer",
         ]
-        assert host.reasons()[:2] == ["SandboxChanged", "Killing spec.containers{a}"]
+        assert host.reasons()[:3] == ["Pulled spec.containers{a}", "SandboxChanged", "Killing spec.containers{a}"]
         await host.settle(changed)
         status = await host.observe(UID)
         assert [s.attempt for s in status.sandboxes] == [1]
@@ -204,6 +206,98 @@ def test_one_container_that_cannot_start_stops_no_other(tmp_path: Path) -> None:
         done = await host.sync(pod(broken, "b"))
         assert results(done)[1:] == [("StartContainer", "a", "ErrImageNeverPull"), ("StartContainer", "b", "")]
         assert done.error == ""
+        assert host.running().keys() == {"b"}
+
+    on_host(tmp_path, scenario)
+
+
+EDITS: dict[str, tuple[Pod, set[str]]] = {
+    "an image": (pod(ABSENT, "b"), {"a"}),
+    "two images": (pod(ABSENT, msgspec.structs.replace(ABSENT, name="b")), {"a", "b"}),
+    "the sandbox, too": (pod(ABSENT, "b", hostname="other"), {"a"}),
+    "its network": (pod(ABSENT, "b", host_network=True), {"a"}),
+    "a policy that pulls nothing": (
+        pod(container("a", image="localhost/missing:1", image_pull_policy="Never"), "b"),
+        {"a"},
+    ),
+    "no name of an image": (pod(container("a", image="NO/Name"), "b"), {"a"}),
+}
+
+
+@pytest.mark.parametrize(("edited", "missed"), EDITS.values(), ids=EDITS)
+def test_what_an_edit_replaces_goes_on_while_its_image_is_missing(
+    tmp_path: Path, edited: Pod, missed: set[str]
+) -> None:
+    async def scenario(host: FakeHost) -> None:
+        await host.sync(pod("a", "b"))
+        before = host.running()
+        for _ in range(2):
+            host.events.clear()
+            host.runtime.fail(1, Flavour.FAILED, "pull_image")
+            done = await host.sync(edited)
+            assert {(action, name) for action, name, error in results(done) if error} == {
+                ("StartContainer", name) for name in missed
+            }
+            assert (done.error, host.running()) == ("", before)
+            put_off = [event.message for event in host.events if event.reason == "ReplacementPutOff"]
+            assert [message.split()[1] for message in put_off] == sorted(missed)
+            assert not [event for event in host.events if event.reason in ("Killing", "SandboxChanged")]
+        # Another edit is not held up by this one.
+        await host.settle(pod("a", container("b", args=("sleep", "1000001"))))
+        after = host.running()
+        assert (after["a"], after["b"] != before["b"]) == (before["a"], True)
+
+    on_host(tmp_path, scenario)
+
+
+def test_an_image_is_pulled_once_before_what_it_replaces_is_stopped(tmp_path: Path) -> None:
+    async def scenario(host: FakeHost) -> None:
+        await host.sync(pod("a", "b"))
+        before = host.running()
+        host.reasons()
+        always = msgspec.structs.replace(ABSENT, image_pull_policy="Always")
+        done = await host.sync(pod(always, "b"))
+        assert results(done) == [("KillContainer", "a", ""), ("StartContainer", "a", "")]
+        told = [reason.partition(" ")[0] for reason in host.reasons()]
+        assert told == ["Pulling", "Pulled", "Killing", "Created", "Started"]
+        assert (host.running()["b"], host.running()["a"] != before["a"]) == (before["b"], True)
+
+    on_host(tmp_path, scenario)
+
+
+def test_a_missing_image_holds_up_no_other_edit(tmp_path: Path) -> None:
+    async def scenario(host: FakeHost) -> None:
+        await host.sync(pod("a", "b"))
+        before = host.running()
+        host.runtime.fail(1, Flavour.FAILED, "pull_image")
+        done = await host.sync(pod(ABSENT, container("b", args=("sleep", "1000001"))))
+        assert [result for result in results(done) if not result[2]] == [
+            ("KillContainer", "b", ""),
+            ("StartContainer", "b", ""),
+        ]
+        assert (host.running()["a"], host.running()["b"] != before["b"]) == (before["a"], True)
+
+    on_host(tmp_path, scenario)
+
+
+def test_what_fails_its_probe_is_stopped_whatever_comes_after_it(tmp_path: Path) -> None:
+    async def scenario(host: FakeHost) -> None:
+        await host.sync(pod("a"))
+        failed = {host.running()["a"]: ProbeResults(liveness=ProbeResult.FAILURE)}
+        host.runtime.fail(1, Flavour.FAILED, "pull_image")
+        done = await host.sync(pod(ABSENT), probe_results=failed)
+        assert results(done) == [("KillContainer", "a", ""), ("StartContainer", "a", "ErrImagePull")]
+
+    on_host(tmp_path, scenario)
+
+
+def test_the_kubelet_s_order_is_a_setting(tmp_path: Path) -> None:
+    async def scenario(host: FakeHost) -> None:
+        host.configure("node", keep_until_pulled=False)
+        await host.sync(pod("a", "b"))
+        host.runtime.fail(1, Flavour.FAILED, "pull_image")
+        done = await host.sync(pod(ABSENT, "b"))
+        assert results(done) == [("KillContainer", "a", ""), ("StartContainer", "a", "ErrImagePull")]
         assert host.running().keys() == {"b"}
 
     on_host(tmp_path, scenario)
