@@ -7,6 +7,7 @@ Differs on purpose: an error names the setting and the signal, and thresholds co
 from __future__ import annotations
 
 import math
+import re
 import struct
 from collections.abc import Iterable, Iterator, Mapping
 from fractions import Fraction
@@ -14,7 +15,7 @@ from typing import Final
 
 import msgspec
 
-from ipc.api.quantity import Amount, Notation, QuantityError, parse_amount
+from ipc.api.quantity import MAX_QUANTITY_CHARS, Amount, Notation, QuantityError, parse_amount
 from ipc.eviction.signals import Signal
 from ipc.text.durations import parse_duration
 
@@ -26,6 +27,9 @@ DEFAULT_HARD: Final[Mapping[str, str]] = {
     Signal.IMAGEFS_INODES_FREE.value: "5%",
 }
 """pkg/kubelet/eviction/defaults_linux.go."""
+_NUMBER: Final = re.compile(r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]{1,3})?")
+_INFINITY_BITS: Final = 0x7F800000
+"""Bits of the float32 that is no number any more."""
 _IGNORED: Final = frozenset({"0%", "100%"})
 """Values that switch a threshold off."""
 
@@ -161,17 +165,25 @@ def _value(setting: str, name: str, text: str) -> ThresholdValue:
 
 
 def parse_percentage(text: str) -> float:
-    """``10%`` is 0.1, as Go's float32. Raises ValueError."""
-    number = float(text.rstrip("%"))
-    if not math.isfinite(number):
+    """``10%`` is 0.1, as Go's float32: each step rounded once. Raises ValueError."""
+    number = text.rstrip("%")
+    if len(number) > MAX_QUANTITY_CHARS or not _NUMBER.fullmatch(number):
         raise ValueError("must be a finite number of per cent")
-    return _float32(_float32(number) / _float32(100.0))
+    return _float32(Fraction(_float32(Fraction(number))) / 100)
 
 
-def _float32(number: float) -> float:
-    """Raises ValueError for one that is too large."""
+def _float32(exact: Fraction) -> float:
+    """The nearest one, of two that are as near the even one. Raises ValueError for a number that is too large."""
     try:
-        [rounded] = struct.unpack("<f", struct.pack("<f", number))
+        [bits] = struct.unpack("<I", struct.pack("<f", float(abs(exact))))
     except OverflowError as error:
         raise ValueError("must be a finite number of per cent") from error
-    return float(rounded)
+    # Rounded by way of a float64, it may be the neighbour of the nearest one.
+    near = [_of_bits(each) for each in (bits - 1, bits, bits + 1) if 0 <= each < _INFINITY_BITS]
+    found, _ = min(near, key=lambda each: (abs(Fraction(each[0]) - abs(exact)), each[1] % 2))
+    return -found if exact < 0 else found
+
+
+def _of_bits(bits: int) -> tuple[float, int]:
+    [value] = struct.unpack("<f", struct.pack("<I", bits))
+    return value, bits

@@ -61,7 +61,7 @@ ERR_IMAGE_NEVER_PULL_POLICY: Final = EventReason(
     SyncError.IMAGE_NEVER_PULL.value, EventType.WARNING, f"{_EVENTS}, ErrImageNeverPullPolicy"
 )
 REPLACEMENT_PUT_OFF: Final = EventReason("ReplacementPutOff", EventType.WARNING, "")
-"""What an edited manifest replaces goes on, for an image of its successor is not there."""
+"""A container that an edited manifest replaces goes on, for an image of its successor is not there."""
 BACK_OFF_PULL_IMAGE: Final = EventReason("BackOff", EventType.NORMAL, f"{_EVENTS}, BackOffPullImage")
 FAILED_TO_RETRIEVE_IMAGE_PULL_SECRET: Final = EventReason(
     "FailedToRetrieveImagePullSecret", EventType.WARNING, "pkg/kubelet/kubelet_pods.go, getPullSecretsForPod"

@@ -84,7 +84,7 @@ class WorkerSettings(msgspec.Struct, frozen=True, kw_only=True):
     runtime_request_timeout_s: float = 120.0
     image_pull_timeout_s: float = 1800.0
     keep_until_images_pulled: bool = True
-    """What an edited manifest replaces goes on until the images of its successors are there."""
+    """Containers that an edited manifest replaces go on until the images of their successors are there."""
     max_mutations: int = 4
     """Mutating Podman calls in flight of the whole node."""
     max_reads: int = 4

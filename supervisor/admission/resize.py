@@ -15,7 +15,12 @@ from ipc.api.v1.container import Container
 from ipc.api.v1.pod import Pod
 from ipc.api.validation.pods.containers import all_containers
 from ipc.kubecontainer.resize import changed_resources, restarting_resources, why_not_in_place
-from ipc.podresources.allocation import RESIZABLE, resource_amounts
+from ipc.podresources.allocation import (
+    RESIZABLE,
+    allocation_from_pod,
+    resource_amounts,
+    update_pod_from_allocation,
+)
 from ipc.podresources.node_resources import NodeResources
 from ipc.podresources.pod_requests import CPU, MEMORY, amount, pod_requests
 from ipc.podresources.swap import may_swap
@@ -69,12 +74,12 @@ def _changes_swap_of(before: Pod, old: Container, after: Pod, new: Container, no
     if not (may_swap(before, old, node) or may_swap(after, new, node)) or MEMORY in restarting_resources(old):
         return False
     is_changed = amount(old.resources.requests, MEMORY) != amount(new.resources.requests, MEMORY)
-    return is_changed and MEMORY not in why_not_in_place(before, after, node.controllers)
+    return is_changed and MEMORY not in _why_not_in_place(before, after, node)
 
 
 def restarts_for_resize(before: Pod, after: Pod, node: NodeResources) -> Iterator[str]:
     """One warning for each container that a resize restarts against its resizePolicy."""
-    why = why_not_in_place(before, after, node.controllers)
+    why = _why_not_in_place(before, after, node)
     known = {container.name: container for _, container in all_containers(before.spec, "spec")}
     for path, container in all_containers(after.spec, "spec"):
         changed = _changed(before, after, known.get(container.name), container)
@@ -83,6 +88,12 @@ def restarts_for_resize(before: Pod, after: Pod, node: NodeResources) -> Iterato
             reason = next(why[name] for name in RESIZABLE if name in changed & why.keys())
             what = f"{path}.resources: {names} changed"
             yield f"{what}: {reason}: {container.name} is restarted, against its resizePolicy"
+
+
+def _why_not_in_place(before: Pod, after: Pod, node: NodeResources) -> dict[str, str]:
+    """As the worker will find it: an edited manifest may add, move and rename containers at the same time."""
+    had = update_pod_from_allocation(after, allocation_from_pod(before))
+    return why_not_in_place(had, after, node.controllers)
 
 
 def _changed(before: Pod, after: Pod, old: Container | None, new: Container) -> frozenset[str]:

@@ -40,7 +40,7 @@ class NodeConfig(msgspec.Struct, frozen=True, kw_only=True):
     gc: GcPolicy = GcPolicy()
     """How many dead containers a pod keeps."""
     keep_until_pulled: bool = True
-    """What an edited manifest replaces goes on until the images of its successors are there."""
+    """Containers that an edited manifest replaces go on until the images of their successors are there."""
 
     def logs(self, pod: PodRef) -> Path:
         """The pod's log directory."""

@@ -129,6 +129,13 @@ def validate_resize_policy(container: Container, pod_restart_policy: str, path: 
             yield not_supported(f"{below}.restartPolicy", policy.restart_policy, ["NotRequired"])
 
 
+def validate_init_resize_policy(container: Container, path: str) -> Errors:
+    """`resizePolicy` of an init container that is no sidecar: it runs once, so no change may restart it."""
+    for below, policy in indexed(path, container.resize_policy):
+        if policy.restart_policy != "NotRequired":
+            yield not_supported(f"{below}.restartPolicy", policy.restart_policy, ["NotRequired"])
+
+
 def validate_divisor(reference: ResourceFieldSelector, path: str) -> Errors:
     """The unit in which the downward API shows a resource, in its canonical form. 0 stands for 1."""
     try:

@@ -22,7 +22,11 @@ from ipc.api.validation.pods.mounts import validate_mounts
 from ipc.api.validation.pods.network import validate_host_ports, validate_ports
 from ipc.api.validation.pods.probes import validate_lifecycle, validate_probes
 from ipc.api.validation.pods.security import validate_security_context
-from ipc.api.validation.resources import validate_container_resources, validate_resize_policy
+from ipc.api.validation.resources import (
+    validate_container_resources,
+    validate_init_resize_policy,
+    validate_resize_policy,
+)
 
 MAX_RESTART_RULES: Final = 20
 MAX_RESTART_RULE_EXIT_CODES: Final = 255
@@ -108,6 +112,8 @@ def _init_container(container: Container, pod: _Pod, path: str) -> Errors:
     else:
         why = "may only be set on an init container that always restarts"
         yield from _not_set(container, _HOOKS_AND_PROBES, why, path)
+        if pod.spec.restart_policy != "Never":  # of such a pod it is said for every container
+            yield from validate_init_resize_policy(container, f"{path}.resizePolicy")
     yield from _restart_rules(container, path)
 
 

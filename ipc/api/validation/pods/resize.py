@@ -21,13 +21,21 @@ _OF_INIT: Final = " for init or sidecar containers"
 
 
 def validate_pod_resize(old: Pod, new: Pod) -> Errors:
-    """Findings about the resources of two pods with the same containers; nothing where none of them changes."""
+    """Findings about the resources of two pods, whose containers are the same in the same order; nothing where none
+    of them changes."""
     if old.spec is new.spec:
         return
     if new.spec.os is not None and new.spec.os.name == "windows":
         yield forbidden("", "windows pods cannot be resized")
     if compute_pod_qos(old) != compute_pod_qos(new):
         yield invalid("spec", "", "Pod QOS Class may not change as a result of resizing")
+    misplaced = [
+        *_misplaced("containers", old.spec.containers, new.spec.containers),
+        *_misplaced("initContainers", old.spec.init_containers, new.spec.init_containers),
+    ]
+    if misplaced:  # what follows compares containers by their place
+        yield from misplaced
+        return
     yield from _containers("spec.initContainers", old.spec.init_containers, new.spec.init_containers, _OF_INIT)
     yield from _containers("spec.containers", old.spec.containers, new.spec.containers, "")
     if old.spec.resources is not None:
@@ -36,10 +44,17 @@ def validate_pod_resize(old: Pod, new: Pod) -> Errors:
             yield forbidden("spec", "only cpu and memory resources are mutable at pod-level")
 
 
-def _containers(path: str, before: tuple[Container, ...], after: tuple[Container, ...], of_kind: str) -> Errors:
+def _misplaced(name: str, before: tuple[Container, ...], after: tuple[Container, ...]) -> Errors:
+    """Containers that are others than before, or elsewhere (validatePodResizeContainerOrdering)."""
     if len(before) != len(after):
-        yield forbidden(path, "containers may not be added or removed on resize")
+        yield forbidden(f"spec.{name}", f"{name} may not be added or removed on resize")
         return
+    for index, (old, new) in enumerate(zip(before, after, strict=True)):
+        if old.name != new.name:
+            yield forbidden(f"spec.{name}[{index}].name", f"{name} may not be renamed or reordered on resize")
+
+
+def _containers(path: str, before: tuple[Container, ...], after: tuple[Container, ...], of_kind: str) -> Errors:
     for index, (old, new) in enumerate(zip(before, after, strict=True)):
         yield from _resources(f"{path}[{index}].resources", old.resources, new.resources)
         if _has_other_fixed(old.resources, new.resources):

@@ -13,6 +13,7 @@ from ipc.eviction.thresholds import (
     Threshold,
     ThresholdError,
     ThresholdValue,
+    parse_percentage,
     parse_thresholds,
 )
 from supervisor.config.resolution.config_file import parse_settings
@@ -101,6 +102,32 @@ def test_a_wrong_one_is_refused_with_setting_and_signal(text: str, field: str, w
         settings(text)
     assert caught.value.field_path.startswith(field)
     assert words in caught.value.message
+
+
+# Values of Go: float32(strconv.ParseFloat(text, 32)) / 100, times float64(1 << 40).
+@pytest.mark.parametrize(
+    ("text", "share", "of_tebibyte"),
+    [
+        ("10%", 0.10000000149011612, 109951164416),
+        ("5%", 0.05000000074505806, 54975582208),
+        ("12.5%", 0.125, 137438953472),
+        ("33.333333%", 0.3333333134651184, 366503854080),
+        ("0.1%", 0.0010000000474974513, 1099511680),
+        ("1e-40%", 1.0005271035279194e-42, 0),
+        # Half way between two of float32, and a bit more: a float64 forgets the bit.
+        ("1.00000005960464477539062500000000001%", 0.010000001639127731, 10995118080),
+        ("100%%", 1.0, 1 << 40),
+    ],
+)
+def test_a_percentage_has_the_digits_that_go_gives_it(text: str, share: float, of_tebibyte: int) -> None:
+    assert parse_percentage(text) == share
+    assert ThresholdValue(percentage=share).of(parse_amount("1Ti")).value == of_tebibyte
+
+
+@pytest.mark.parametrize("text", ["1_0%", " 10%", "10 %", "\u0661%", "0x1p4%", "inf%", "1e999%", "%", f"{'1' * 99}%"])
+def test_a_percentage_that_go_would_not_read(text: str) -> None:
+    with pytest.raises(ValueError, match="finite number"):
+        parse_percentage(text)
 
 
 @pytest.mark.parametrize(

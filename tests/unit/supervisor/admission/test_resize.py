@@ -30,6 +30,10 @@ def asking(cpu: str, *policies: dict[str, str], memory: str = "1Gi", **fields: A
     return pod(containers=[{"name": "first", "image": "busybox"}, main])
 
 
+FIRST, OTHER = {"name": "first", "image": "busybox"}, {"name": "other", "image": "busybox"}
+MAIN, LARGER = (
+    {"name": "main", "image": "busybox", "resources": {"requests": {"cpu": cpu, "memory": "1Gi"}}} for cpu in "12"
+)
 LIMITED = asking("1", resources={"limits": {"cpu": "1"}})
 NOTHING = pod(containers=[{"name": "first", "image": "busybox"}, {"name": "main", "image": "busybox"}])
 
@@ -45,6 +49,9 @@ NOTHING = pod(containers=[{"name": "first", "image": "busybox"}, {"name": "main"
         (asking("1"), asking("2", memory="2Gi"), DELEGATED, ""),
         (NOTHING, asking("1"), DELEGATED, f"cpu and memory changed: {QOS}"),
         (pod(containers=[{"name": "first", "image": "busybox"}]), NOTHING, DELEGATED, ""),
+        (pod(containers=[MAIN, FIRST]), pod(containers=[FIRST, LARGER]), DELEGATED, ""),
+        (pod(containers=[FIRST, MAIN]), pod(containers=[FIRST, LARGER, OTHER]), DELEGATED, ""),
+        (pod(containers=[OTHER, MAIN]), pod(containers=[FIRST, LARGER]), DELEGATED, ""),
         (
             LIMITED,
             asking("1", resources={"requests": {"cpu": "1"}}),

@@ -186,6 +186,24 @@ SPEC: list[tuple[str, dict[str, Any], list[str]]] = [
         ],
     ),
     (
+        "resize that restarts an init container",
+        {
+            "initContainers": [
+                *named("once", resizePolicy=[{"resourceName": "memory", "restartPolicy": "RestartContainer"}]),
+                *named(
+                    "sidecar",
+                    restartPolicy="Always",
+                    resizePolicy=[{"resourceName": "memory", "restartPolicy": "RestartContainer"}],
+                ),
+            ],
+            "containers": named("a"),
+        },
+        [
+            'spec.initContainers[0].resizePolicy[0].restartPolicy: Unsupported value: "RestartContainer": '
+            'supported values: "NotRequired"'
+        ],
+    ),
+    (
         "resize that restarts a pod that never restarts",
         {
             "restartPolicy": "Never",
