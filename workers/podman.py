@@ -31,6 +31,7 @@ from workers.exec import tags
 from workers.exec.runner import Execs
 from workers.exec.sessions import ExecSessions
 from workers.kubecontainer import labels
+from workers.kubecontainer.convert import as_inspected
 from workers.kubecontainer.image_service import ImageInfo, ImageStamp, ImageUsage, ImageUser, ListedImage
 from workers.kubecontainer.runtime import (
     CallCounts,
@@ -66,7 +67,9 @@ from workers.proc.pidfd import wait_ended
 
 NO_SLICES: Final = PodCgroups()
 NO_SERVICES: Final = RuntimeServices()
-UNSETTLED_STATES: Final = frozenset({"configured", "created", "initialized", "removing"})
+ID_CHARS: Final = 64
+REMOVING: Final = "removing"
+UNSETTLED_STATES: Final = frozenset({"configured", "created", "initialized", REMOVING})
 """In which a monitor is a sign of something under way or interrupted."""
 T = TypeVar("T")
 
@@ -137,9 +140,27 @@ class PodmanRuntime:
         return await self._inspect(endpoints.INSPECT_POD, id, libpod.decode_pod)
 
     async def inspect_container(self, id: str) -> InspectedContainer:
-        found = await self._inspect(endpoints.INSPECT_CONTAINER, id, libpod.decode_container)
+        try:
+            found = await self._inspect(endpoints.INSPECT_CONTAINER, id, libpod.decode_container)
+        except RuntimeCallError as error:
+            if error.kind is not ErrorKind.INTERNAL:
+                raise
+            found = await self._find_listed(id, error)
         started = msgspec.structs.replace(found, start_ticks=procfs.start_ticks_of(found))
         return msgspec.structs.replace(started, ips=_ips(started), user=read_user(found.config_path))
+
+    async def _find_listed(self, reference: str, why: RuntimeCallError) -> InspectedContainer:
+        """The container as a list shows it, where Podman's own answer about it is too large, of another shape, or an
+        error: what cannot be inspected is observed and removed all the same. Raises ``why`` where the list has no
+        container of that id or name."""
+        named = {"id" if len(reference) == ID_CHARS else "name": [reference]}
+        params = {"all": "true", **self._ours(**named)}
+        containers = await self._list(endpoints.LIST_CONTAINERS, params, libpod.decode_containers)
+        listed = next((container for container in containers if reference in (container.id, container.name)), None)
+        if listed is None or listed.state in ("", REMOVING):
+            raise why
+        log.info("container %s is known by a list alone: %s", listed.name, why.message)
+        return as_inspected(listed, procfs.parent_of(listed.pid) if listed.pid else 0)
 
     async def inspect_volume(self, name: str) -> VolumeInfo | None:
         try:

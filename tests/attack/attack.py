@@ -31,6 +31,8 @@ class Attack(NamedTuple):
     """Carries it out, after the manifests are written, and asserts what is expected of its own pod."""
     manifests: tuple[Json, ...] = ()
     """Written before it strikes."""
+    podman_bytes: int = 0
+    """PSS that Podman's service may have beyond that, where its own answers are large: Go gives it back late."""
     is_quick: bool = True
     """One of those that `make test` carries out: some seconds each, 90 s for all of them."""
 

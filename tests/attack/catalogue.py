@@ -11,6 +11,7 @@ from tests.attack import (
     images,
     manifests,
     network,
+    oversize,
     probes,
     spdy,
     storage,
@@ -31,6 +32,7 @@ ATTACKS: Final[tuple[Attack, ...]] = (
     *spdy.ATTACKS,
     *strangers.ATTACKS,
     *taken_names.ATTACKS,
+    *oversize.ATTACKS,
 )
 QUICK: Final = tuple(attack for attack in ATTACKS if attack.is_quick)
 BY_NAME: Final = {attack.name: attack for attack in ATTACKS}

@@ -13,6 +13,7 @@ from tests.e2e.agent import is_ready, restart_count
 
 MAX_GAP_S: Final = 3.0
 """The canary is probed each second."""
+PODMAN: Final = "podman"
 LINES: Final = 12
 LINE_CHARS: Final = 300
 """Length of what is told about an error: the agent's log is part of it."""
@@ -74,7 +75,7 @@ def carry_out(attack: Attack, ground: Ground) -> Outcome:
         _until_probed(ground)
     gap_s = ground.longest_gap_s(before.since)
     with _noting(faults, "everybody else"):
-        growth = _growth_bytes(before, ground)
+        growth = _growth_bytes(before, ground, {PODMAN: attack.podman_bytes})
         faults += _felt(before, ground, gap_s, growth)
     return Outcome(attack.name, gap_s, growth, monotonic() - began, tuple(faults))
 
@@ -103,12 +104,13 @@ def _until_probed(ground: Ground) -> None:
     ground.until(lambda: ground.probed()[-1] > now, "the canary is probed after the attack")
 
 
-def _growth_bytes(before: _Before, ground: Ground) -> int:
-    """Waits for a while for memory to be given back."""
+def _growth_bytes(before: _Before, ground: Ground, granted: Mapping[str, int]) -> int:
+    """Waits for a while for memory to be given back. ``granted``, by the names of processes, does not count."""
 
     def growth() -> int:
         now = ground.pss_bytes()
-        return max((size - before.sizes[name] for name, size in now.items() if name in before.sizes), default=0)
+        grown = (size - before.sizes[name] - granted.get(name, 0) for name, size in now.items() if name in before.sizes)
+        return max(grown, default=0)
 
     with contextlib.suppress(AssertionError):
         ground.until(lambda: growth() <= GROWTH_BYTES, "memory is given back", GIVEN_BACK_S)

@@ -77,6 +77,31 @@ def sandbox_behind(infra: InspectedContainer) -> ListedPod:
     )
 
 
+def as_inspected(listed: ListedContainer, monitor_pid: int) -> InspectedContainer:
+    """The container as a list alone shows it: dates in whole seconds, no more of its end than the exit code, and
+    nothing of its files, addresses and settings."""
+    return InspectedContainer(
+        id=listed.id,
+        name=listed.name,
+        pod_id=listed.pod_id,
+        is_infra=listed.is_infra,
+        state=listed.state,
+        pid=listed.pid,
+        conmon_pid=monitor_pid,
+        exit_code=listed.exit_code,
+        oom_killed=False,
+        error="",
+        created_at=listed.created_at,
+        started_at=listed.started_at,
+        finished_at=listed.exited_at,
+        image=listed.image,
+        image_id=listed.image_id,
+        labels=listed.labels,
+        ips=(),
+        log_path="",
+    )
+
+
 def pod_status(
     uid: str, pods: Iterable[ListedPod], containers: Iterable[InspectedContainer], observed_at: float
 ) -> RuntimePodStatus:
