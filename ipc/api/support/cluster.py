@@ -18,7 +18,12 @@ CLUSTER_FIELDS: Final[Mapping[str, str]] = {
     "metadata.finalizers": _CONTROLLERS,
     "spec.os.name": "admission rejects a pod for another system, as upstream",
     "spec.readinessGates": "Ready waits for these conditions, which others write into the pod's status",
-    "spec.affinity": f"{_SCHEDULED}; what the Node must have is looked at once more, by its labels in the cluster",
+    "spec.affinity.nodeAffinity.requiredDuringSchedulingIgnoredDuringExecution": (
+        f"{_SCHEDULED}; what the Node must have is looked at once more, by its labels in the cluster"
+    ),
+    "spec.affinity.nodeAffinity.preferredDuringSchedulingIgnoredDuringExecution": _SCHEDULED,
+    "spec.affinity.podAffinity": _SCHEDULED,
+    "spec.affinity.podAntiAffinity": _SCHEDULED,
     "spec.tolerations": "a pod that does not tolerate the Node's NoExecute taints is rejected; others: the scheduler's",
     "spec.topologySpreadConstraints": _SCHEDULED,
     "spec.schedulerName": _SCHEDULED,

@@ -296,6 +296,25 @@ def test_what_is_said_to_a_cluster_is_named_in_one_warning() -> None:
     )
 
 
+def test_of_affinity_only_what_has_no_effect_is_named() -> None:
+    """What a node must have is looked at, so that no warning may say otherwise."""
+    required = {"nodeSelectorTerms": [{"matchExpressions": [{"key": "zone", "operator": "DoesNotExist"}]}]}
+    preferred = {"weight": 1, "preference": {"matchExpressions": [{"key": "disk", "operator": "Exists"}]}}
+    term = {"topologyKey": "zone", "labelSelector": {"matchLabels": {"a": "b"}}}
+    nodes = {
+        "requiredDuringSchedulingIgnoredDuringExecution": required,
+        "preferredDuringSchedulingIgnoredDuringExecution": [preferred],
+    }
+    pods = {"requiredDuringSchedulingIgnoredDuringExecution": [term]}
+    candidate = pod(affinity={"nodeAffinity": nodes, "podAffinity": pods, "podAntiAffinity": pods})
+    assert admitted(candidate).warnings == (
+        "spec.affinity.nodeAffinity.preferredDuringSchedulingIgnoredDuringExecution, spec.affinity.podAffinity, "
+        "spec.affinity.podAntiAffinity: these fields speak to a cluster, and have no effect on a single host",
+    )
+    del nodes["preferredDuringSchedulingIgnoredDuringExecution"]
+    assert admitted(pod(affinity={"nodeAffinity": nodes})).warnings == ()
+
+
 def test_limits_that_nobody_enforces_are_told_of_once() -> None:
     limited = asking("web", limits={"cpu": "1", "memory": "1Mi", "ephemeral-storage": "1G"})
     none = NodeResources(allocatable=NODE.allocatable, controllers=frozenset({"memory"}))

@@ -51,6 +51,12 @@ def test_no_row_is_hidden_by_longer_ones() -> None:
     assert set(BY_PATH) - speaking == set()
 
 
+def test_no_finding_names_a_field_of_which_a_part_is_acted_on() -> None:
+    unsupported = [row.path for row in ROWS if row.support in UNSUPPORTED]
+    below = {path: [row.path for row in ROWS if row.path.startswith((f"{path}.", f"{path}["))] for path in unsupported}
+    assert {path: rows for path, rows in below.items() if set(rows) - set(unsupported)} == {}
+
+
 def test_rows_that_are_not_plainly_supported_give_a_reason() -> None:
     assert [row.path for row in ROWS if row.support is not Support.SUPPORTED and not row.why] == []
 
