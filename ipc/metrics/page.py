@@ -17,7 +17,7 @@ The admin socket and the kubelet's ports serve Prometheus' text format, or OpenM
 compressed to whoever names gzip in `Accept-Encoding`. `?name[]=NAME`, once or more, gives these alone, and starts no
 statistics that none of them needs:
 
-    curl --unix-socket $XDG_RUNTIME_DIR/rootlet/default.sock http://rootlet/metrics
+    curl --unix-socket $XDG_RUNTIME_DIR/rootlet/rootlet.sock http://rootlet/metrics
 
 | path | what |
 | --- | --- |

@@ -34,7 +34,8 @@ _OF_THE_MOMENT: Final = frozenset({"PID", "HEARTBEAT", "STEP"})
 """Columns whose cells are others at every look."""
 _PLAIN: Final = (
     (re.compile(r"\b[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}\b|\b[0-9a-f]{12,64}\b"), "ID"),
-    (re.compile(r"\b\d+\.\d+\.\d+\.\d+(?:\]?:\d+)?|\[::1\]:\d+"), "ADDRESS"),
+    # A pod's own address is the host's with pasta, and nobody's with slirp4netns.
+    (re.compile(r"<private>|\b\d+\.\d+\.\d+\.\d+(?:\]?:\d+)?|\[::1\]:\d+"), "ADDRESS"),
     (re.compile(r"\(pid \d+\)|\bconnection for \d+"), "NUMBER"),
     (re.compile(r"\b\d+\.\d+ s\b"), "AGE"),
     (re.compile(r"\b\d{4}-\d\d-\d\dT[\d:.]+Z"), "TIME"),

@@ -94,6 +94,7 @@ def test_a_command_that_does_not_end_is_named(tmp_path: Path, monkeypatch: pytes
         ),
         ("slot 4 (pid 13694): no heartbeat for 4.3 s", "slot 4 (pid 7): no heartbeat for 10.0 s"),
         ("Forwarding from [::1]:35981 -> 8080", "Forwarding from [::1]:42 -> 8080"),
+        ("web   <private>   vm\n", "web   192.168.100.17   vm\n"),
         ("at 2026-11-20T13:21:18Z", "at 2026-11-23T07:00:00.5Z"),
     ],
 )

@@ -9,6 +9,7 @@ from typing import Any, Final
 
 import pytest
 
+from supervisor.config.socket_path import DEFAULT_INSTANCE
 from workers.api_server.kubelet_routes import kubelet_routes
 from workers.api_server.routes import route_table
 from workers.api_server.store.site import AppState
@@ -36,6 +37,7 @@ _MODULE: Final = re.compile(r"python -m (tests\.[\w.]+)")
 _URL: Final = re.compile(r"`(/[^`]*)`")
 _PATTERN: Final = re.compile(r":[^/]*\}|:\[\^/\]\*\}")
 """Pattern of a part of a route's path."""
+_SOCKET: Final = re.compile(r"RUNTIME_DIR/rootlet/(\w+)\.sock")
 _HOME: Final = re.compile(r"`([\w./-]+?)(?:#(\w+))?` \|$")
 
 
@@ -60,6 +62,11 @@ def rows(page: Path, heading: str) -> list[list[str]]:
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
 def test_what_a_page_names_exists(page: Path) -> None:
     assert list(lost_paths(page)) == []
+
+
+def test_the_socket_that_pages_name_is_that_of_the_usual_instance() -> None:
+    named = {(page.name, found) for page in PAGES for found in _SOCKET.findall(page.read_text())}
+    assert {instance for _, instance in named if not instance.isupper()} == {DEFAULT_INSTANCE}, named
 
 
 def test_a_path_that_is_not_there_is_found(tmp_path: Path) -> None:
