@@ -1,4 +1,4 @@
-"""What examples of Kubernetes' documentation ask for and no other file is about (docs/examples.md), written anew."""
+"""Demands of the documentation's examples that no other file is about (docs/examples.md), written anew."""
 
 from __future__ import annotations
 

@@ -297,7 +297,7 @@ def test_what_is_said_to_a_cluster_is_named_in_one_warning() -> None:
 
 
 def test_of_affinity_only_what_has_no_effect_is_named() -> None:
-    """What a node must have is looked at, so that no warning may say otherwise."""
+    """The required part of node affinity is looked at, so that no warning may say otherwise."""
     required = {"nodeSelectorTerms": [{"matchExpressions": [{"key": "zone", "operator": "DoesNotExist"}]}]}
     preferred = {"weight": 1, "preference": {"matchExpressions": [{"key": "disk", "operator": "Exists"}]}}
     term = {"topologyKey": "zone", "labelSelector": {"matchLabels": {"a": "b"}}}
