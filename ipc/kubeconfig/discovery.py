@@ -8,6 +8,7 @@ from typing import Final
 import msgspec
 
 from ipc.kubeconfig.bootstrap_token import BootstrapToken, is_signed
+from ipc.text.json_types import UNDECODABLE
 
 CLUSTER_INFO_PATH: Final = "/api/v1/namespaces/kube-public/configmaps/cluster-info"
 _KUBECONFIG: Final = "kubeconfig"
@@ -29,7 +30,7 @@ def signed_kubeconfig(config_map: bytes, token: BootstrapToken) -> bytes:
     """The kubeconfig in the ConfigMap's JSON. Raises DiscoveryError unless it is signed with the token."""
     try:
         data = _DECODER.decode(config_map).data or {}
-    except (msgspec.DecodeError, RecursionError):
+    except UNDECODABLE:
         raise DiscoveryError("the answer is no ConfigMap cluster-info") from None
     text = data.get(_KUBECONFIG, "")
     signature = data.get(f"{_SIGNATURE}{token.id}", "")

@@ -10,6 +10,7 @@ import msgspec
 
 from ipc.host.clock import parse_rfc3339
 from ipc.kubeconfig.types import ClusterAccess, ExecPlugin
+from ipc.text.json_types import UNDECODABLE
 
 KIND: Final = "ExecCredential"
 VARIABLE: Final = "KUBERNETES_EXEC_INFO"
@@ -76,7 +77,7 @@ def decode_credentials(output: bytes, plugin: ExecPlugin) -> PluginCredentials:
     """Credentials of what the plugin has printed (exec.go, refreshCredsLocked). Raises PluginError."""
     try:
         printed = _DECODER.decode(output)
-    except (msgspec.DecodeError, RecursionError):
+    except UNDECODABLE:
         raise PluginError("decoding stdout: is no ExecCredential") from None
     if printed.kind != KIND or printed.api_version != plugin.api_version:
         raise PluginError(

@@ -9,6 +9,8 @@ from typing import Final
 
 import msgspec
 
+from ipc.text.json_types import UNDECODABLE
+
 EVICTED: Final = "Evicted"
 """pkg/kubelet/eviction/helpers.go, Reason."""
 
@@ -30,5 +32,5 @@ def decode_failure(text: str) -> PodFailure:
     """A text that is no encoded failure is the message of an eviction: agents wrote that alone once."""
     try:
         return msgspec.json.decode(text, type=PodFailure)
-    except msgspec.DecodeError:
+    except UNDECODABLE:
         return PodFailure(reason=EVICTED, message=text)

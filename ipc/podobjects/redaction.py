@@ -20,6 +20,7 @@ from typing import Final
 import msgspec
 
 from ipc.api.v1.config_objects import Secret
+from ipc.text.json_types import UNDECODABLE
 
 MIN_VALUE_CHARS: Final = 4
 """Shorter values are left: they turn up in any text, and a hint at where they stood would tell them."""
@@ -104,7 +105,7 @@ def _values(secret: Secret) -> Iterator[bytes]:
         for value in secret.data.values():
             try:
                 yield from _login_values(msgspec.json.decode(value), _MAX_DEPTH)
-            except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+            except UNDECODABLE:
                 continue
 
 

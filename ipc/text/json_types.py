@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, TypeAlias
+from typing import Any, Final, TypeAlias
+
+UNDECODABLE: Final = (ValueError, RecursionError)
+"""Errors of a JSON decoder for any bytes. msgspec's own is a ValueError, and so is that for bytes that are no UTF-8."""
 
 Json: TypeAlias = Mapping[str, Any]
 """An object that is only read."""

@@ -18,6 +18,7 @@ import msgspec
 
 from ipc.host.atomic_file import UntrustedFile
 from ipc.kubecontainer.label_key import GRACE_PERIOD_S, INSTANCE, POD_NAME, POD_NAMESPACE, LabelKey, signs_sandbox
+from ipc.text.json_types import UNDECODABLE
 from supervisor.cli.options import Failure
 from supervisor.state.instance_lock import InstanceBusy, acquire
 from supervisor.state.label_key_file import NAME, load
@@ -86,7 +87,7 @@ def find_pods(settings: Settings) -> InstancePods:
     text = run_program(settings.podman.path, "pod", "ps", "--format", "json", "--filter", label)
     try:
         pods = msgspec.json.decode(text or "[]", type=list[InstancePod] | None) or []
-    except msgspec.MsgspecError as error:
+    except UNDECODABLE as error:
         raise Failure(f"{settings.podman.path} pod ps: {error}") from None
     key = _key(settings)
     pods.sort(key=lambda pod: pod.title)

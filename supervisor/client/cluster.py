@@ -12,6 +12,7 @@ import msgspec
 from ipc.host.atomic_file import UntrustedFile
 from ipc.kubeconfig.client_tls import client_context, read_file
 from ipc.kubeconfig.types import ClusterAccess
+from ipc.text.json_types import UNDECODABLE
 
 TIMEOUT_S: Final = 15.0
 """How long connecting, and each wait for bytes, may take, in seconds."""
@@ -34,7 +35,7 @@ class Answer(msgspec.Struct, frozen=True):
         """Words of a Status, or HTTP's."""
         try:
             return msgspec.json.decode(self.body, type=_Status).message or f"the server answered {self.status}"
-        except msgspec.DecodeError:
+        except UNDECODABLE:
             return f"the server answered {self.status}"
 
 

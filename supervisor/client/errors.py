@@ -6,7 +6,7 @@ from pathlib import Path
 
 import msgspec
 
-from ipc.text.json_types import Json, JsonObject
+from ipc.text.json_types import UNDECODABLE, Json, JsonObject
 
 
 class AgentError(Exception):
@@ -58,7 +58,7 @@ def decode_object(content: bytes) -> JsonObject:
     """The JSON object that an agent has answered. Raises ConnectionLost for what no agent of ours sends."""
     try:
         found = msgspec.json.decode(content)
-    except (msgspec.DecodeError, UnicodeDecodeError):
+    except UNDECODABLE:
         found = None
     if not isinstance(found, dict):
         raise ConnectionLost(f"another program than a Rootlet agent answers there: {content[:80]!r}")

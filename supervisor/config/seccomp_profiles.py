@@ -17,6 +17,7 @@ from typing import Any, Final
 import msgspec
 
 from ipc.host.regular_files import read_regular_file
+from ipc.text.json_types import UNDECODABLE
 
 DEFAULT_PROFILES: Final = ("/etc/containers/seccomp.json", "/usr/share/containers/seccomp.json")
 """Where Podman looks for its default profile when containers.conf names none (libpod, DefaultSeccompPath)."""
@@ -37,7 +38,7 @@ def for_sandboxes(profile: bytes) -> bytes:
     try:
         decoded = msgspec.json.decode(profile)
         architectures = [{**row, "subArchitectures": []} for row in decoded["archMap"]]
-    except (msgspec.DecodeError, LookupError, TypeError, RecursionError):
+    except (*UNDECODABLE, LookupError, TypeError):
         return b""
     return msgspec.json.encode({**decoded, "archMap": architectures}) if architectures else b""
 

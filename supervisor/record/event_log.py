@@ -21,6 +21,7 @@ from ipc.host.atomic_file import UntrustedFile, move_aside, read_bounded, write_
 from ipc.host.clock import parse_rfc3339
 from ipc.host.private_directories import make_private
 from ipc.host.regular_files import open_regular_file
+from ipc.text.json_types import UNDECODABLE
 
 VERSION: Final = 1
 """Version of the format. Another version is not trusted, whatever it says."""
@@ -65,7 +66,7 @@ class EventLog:
             return ()
         except OSError as error:
             raise EventLogError(self._path, error.strerror or error) from error
-        except (UntrustedFile, msgspec.MsgspecError, ValueError) as error:
+        except (UntrustedFile, *UNDECODABLE) as error:
             raise EventLogError(self._path, error, move_aside(self._path)) from error
 
     def write(self, changed: Sequence[Event], everything: Sequence[Event]) -> None:
@@ -117,7 +118,7 @@ def _decoded(number: int, line: bytes) -> Event:
     try:
         event = msgspec.json.decode(line, type=Event)
         parse_rfc3339(event.last_timestamp or "")
-    except (msgspec.MsgspecError, ValueError) as error:
+    except UNDECODABLE as error:
         raise UntrustedFile(f"line {number}: {error}") from error
     return event
 

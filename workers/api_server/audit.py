@@ -21,6 +21,7 @@ from aiohttp.typedefs import Middleware
 
 from ipc.host.clock import Clock, rfc3339_micro
 from ipc.host.regular_files import opened_regular_file
+from ipc.text.json_types import UNDECODABLE
 from ipc.text.safe_text import safe_line
 from workers.api_server.core.media_type import media_type
 from workers.api_server.core.request_keys import USER
@@ -166,7 +167,7 @@ def _outcome(response: web.StreamResponse) -> str:
         return response.reason or ""
     try:
         answer = msgspec.json.decode(body, type=_Answer)
-    except msgspec.DecodeError:
+    except UNDECODABLE:
         return response.reason or ""
     return "; ".join(answer.results) or answer.message or response.reason or ""
 

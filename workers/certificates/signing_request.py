@@ -11,6 +11,7 @@ from typing import Final
 import msgspec
 
 from ipc.eventloop.tasks import first_of
+from ipc.text.json_types import UNDECODABLE
 from workers.kubeclient.protocol import Client
 from workers.kubeclient.reflector import Reflector
 from workers.kubeclient.resources import CERTIFICATE_SIGNING_REQUESTS
@@ -95,7 +96,7 @@ async def signed(client: Client, request_pem: bytes, signer: str, usages: Sequen
     answer = await client.request("POST", CERTIFICATE_SIGNING_REQUESTS.path(), body=body)
     try:
         made = _DECODER.decode(answer)
-    except msgspec.DecodeError:
+    except UNDECODABLE:
         raise RequestRefused("the answer is no certificate signing request") from None
     decision = _Decision(made.metadata.uid)
     name = made.metadata.name

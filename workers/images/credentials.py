@@ -16,6 +16,7 @@ import msgspec
 
 from ipc.api.v1.config_objects import Secret
 from ipc.podobjects.registry_login import RegistryLogin
+from ipc.text.json_types import UNDECODABLE
 from workers.kubecontainer.image_reference import ImageReference
 from workers.podhttp.urls import ascii_url
 
@@ -74,7 +75,7 @@ def read_pull_secret(secret: Secret) -> tuple[KeyedLogin, ...]:
     where = f"{secret.metadata.namespace}/{secret.metadata.name}"
     try:
         logins = [keyed_login(registry, _login(entry)) for registry, entry in _entries(secret).items()]
-    except (msgspec.DecodeError, ValueError):
+    except UNDECODABLE:
         raise PullSecretError(
             f"secret {where} has no registry logins: {_WANTED.get(secret.type, 'its type is another')}"
         ) from None

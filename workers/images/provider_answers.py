@@ -14,6 +14,7 @@ import msgspec
 
 from ipc.podobjects.registry_login import PullAccount, RegistryLogin
 from ipc.text.durations import parse_duration
+from ipc.text.json_types import UNDECODABLE
 from ipc.wire.credential_provider import CredentialProvider
 from workers.images.credentials import KeyedLogin, is_key_for, keyed_login
 from workers.kubecontainer.image_reference import ImageReference
@@ -153,7 +154,7 @@ def read_answer(provider: CredentialProvider, image: ImageReference, output: byt
     """Meaning of what the provider has printed. Raises ProviderError."""
     try:
         version = msgspec.json.decode(output, type=_Version).api_version
-    except (msgspec.DecodeError, RecursionError):
+    except UNDECODABLE:
         raise ProviderError("its output is no JSON object") from None
     if version != provider.api_version:
         raise ProviderError(

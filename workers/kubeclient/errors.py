@@ -6,6 +6,8 @@ from typing import Final
 
 import msgspec
 
+from ipc.text.json_types import UNDECODABLE
+
 MAX_MESSAGE_CHARS: Final = 2048
 """Longest text of an error body without a Status that is kept (apimachinery pkg/api/errors, errors.go keeps 2048 bytes
 of one that is no Status, client-go rest/request.go, maxUnstructuredResponseTextBytes)."""
@@ -158,7 +160,7 @@ def api_error(code: int, body: bytes, retry_after_s: float | None = None) -> Api
     """
     try:
         status = _STATUS.decode(body)
-    except (msgspec.DecodeError, RecursionError):
+    except UNDECODABLE:
         status = Status()
     if status.kind != "Status" or (status.status and status.status != "Failure"):
         return ApiError(code, _REASON_OF_CODE.get(code, UNKNOWN), _words(code, body), retry_after_s=retry_after_s)

@@ -6,18 +6,20 @@ import asyncio
 import contextlib
 import logging
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Final, Generic, NoReturn, TypeVar
 
 from ipc.eventloop.loop_clock import loop_time
 from ipc.eventloop.tasks import first_of
 from ipc.log.last_words import LastWords
+from ipc.text.json_types import UNDECODABLE
 from workers.kubeclient.errors import ClusterError
 from workers.kubeclient.protocol import Client, ReflectorSink
 from workers.kubeclient.reflector_state import (
     Changed,
     Deleted,
     Delta,
+    LeftOut,
     NextRequest,
     ReflectorState,
     Replaced,
@@ -36,7 +38,8 @@ _log: Final = logging.getLogger(__name__)
 
 
 class Reflector(Generic[T]):
-    """Keeps a sink at what the server has. An object that ``decode`` raises ValueError on is told and left out."""
+    """Keeps a sink at what the server has. An object that ``decode`` raises ValueError on is told and left out; a list
+    with one replaces nothing, as what is left out may be there, and is made anew after a short watch."""
 
     def __init__(
         self,
@@ -67,6 +70,7 @@ class Reflector(Generic[T]):
             field_selector=field_selector, label_selector=label_selector, chance=chance, timeout=says_timeout
         )
         self._failures = LastWords()
+        self._unread = LastWords()
         self._restored = asyncio.Event()
         self.synced = asyncio.Event()
         """Set once the sink has had everything."""
@@ -115,10 +119,10 @@ class Reflector(Generic[T]):
 
     def _give(self, delta: Delta | None) -> None:
         match delta:
-            case Replaced(objects):
+            case Replaced(objects, is_whole):
                 if self._state.has_fallen:
                     self._versions_fell()
-                self._sink.replaced([item for each in objects for item in self._decoded(each)])
+                self._listed(objects, is_whole=is_whole)
                 self.synced.set()
             case Changed(each):
                 for item in self._decoded(each):
@@ -126,14 +130,30 @@ class Reflector(Generic[T]):
             case Deleted(each):
                 for item in self._decoded(each):
                     self._sink.deleted(item)
+            case LeftOut(words):
+                self._leave_out(words)
+
+    def _listed(self, objects: Sequence[bytes], *, is_whole: bool) -> None:
+        found = [item for each in objects for item in self._decoded(each)]
+        if is_whole and len(found) == len(objects):
+            self._sink.replaced(found)
+            return
+        for item in found:
+            self._sink.changed(item)
 
     def _decoded(self, data: bytes) -> tuple[T, ...]:
         """The object; nothing when it is none."""
         try:
             return (self._decode(data),)
-        except ValueError as error:  # msgspec's are ones
-            _log.error("%s: an object of the server cannot be read: %s", self._path, error)
+        except UNDECODABLE as error:
+            self._leave_out(f"an object of the server cannot be read: {error}")
             return ()
+
+    def _leave_out(self, words: str) -> None:
+        """Say the same words once, however often the object comes."""
+        self._state.left_out()
+        level = logging.ERROR if self._unread.are_new(words) else logging.DEBUG
+        _log.log(level, "%s: %s", self._path, words)
 
     def _tell(self, request: NextRequest, error: ClusterError) -> None:
         """The same words once in a row; a fallback that upstream makes too is no warning."""

@@ -16,6 +16,7 @@ from typing import Final
 
 import msgspec
 
+from ipc.text.json_types import UNDECODABLE
 from workers.kubeclient.errors import INTERNAL_ERROR, TOO_MANY_REQUESTS, ApiError, ClusterError, Unreachable, api_error
 from workers.kubeclient.protocol import ADDED, BOOKMARK, DELETED, ERROR, MODIFIED, WatchEvent
 
@@ -28,6 +29,10 @@ MAX_WANTED_PAUSE_S: Final = 60.0
 """Longest pause that a server gets by its Retry-After, in seconds."""
 MIN_WATCH_S: Final = 300.0
 """A watch lasts between this and twice this (minWatchTimeout)."""
+SHORT_SIGHTED_S: Final = 30.0
+"""A watch after something that cannot be read lasts between this and twice this: the list after it may have it."""
+MAX_UNREAD: Final = 100
+"""Most events in a row that may be unreadable: after more it is no watch of ours."""
 PAGE_SIZE: Final = 500
 SHORT_WATCH_S: Final = 1.0
 """A watch that ended within this without any event has failed (VeryShortWatchError)."""
@@ -87,6 +92,8 @@ class Replaced(msgspec.Struct, frozen=True):
     """All objects there are."""
 
     objects: Sequence[bytes]
+    is_whole: bool = True
+    """Whether everything that the server has sent could be read."""
 
 
 class Changed(msgspec.Struct, frozen=True):
@@ -101,7 +108,13 @@ class Deleted(msgspec.Struct, frozen=True):
     object: bytes
 
 
-Delta = Replaced | Changed | Deleted
+class LeftOut(msgspec.Struct, frozen=True):
+    """The event cannot be read: everything is listed anew when the watch ends, which is soon."""
+
+    words: str
+
+
+Delta = Replaced | Changed | Deleted | LeftOut
 
 
 class Backoff:
@@ -147,6 +160,8 @@ class ReflectorState:
         self._continue = ""
         self._full_list = False
         self._events = 0
+        self._unread_in_a_row = 0
+        self._has_left_out = False
         self._began_at = 0.0
         self.is_synced = False
         """Whether the copy was complete once."""
@@ -168,6 +183,8 @@ class ReflectorState:
         pause_s, self._pause_s = self._pause_s, 0.0
         self._events = 0
         self._began_at = now + pause_s
+        if self._kind is not RequestKind.WATCH and not self._continue:
+            self._has_left_out = False
         if self._kind is RequestKind.LIST:
             return NextRequest(self._kind, self._list_query(), pause_s)
         if self._kind is RequestKind.STREAMING_LIST:
@@ -178,7 +195,7 @@ class ReflectorState:
         """An answer to a list; None when there are more pages. Raises Unreachable: it is no list."""
         try:
             page = _LIST.decode(body)
-        except (msgspec.DecodeError, RecursionError):
+        except UNDECODABLE:
             raise Unreachable("the answer is no list") from None
         self._pages += (bytes(item) for item in page.items or ())
         self._continue = page.metadata.continue_
@@ -191,16 +208,17 @@ class ReflectorState:
 
     def received(self, event: WatchEvent) -> Delta | None:
         """Take an event of a watch; the change it means. Raises ApiError for an ERROR event, and when versions fall;
-        Unreachable for one that is no event."""
+        Unreachable where too many in a row cannot be read."""
         if event.type == ERROR:
             raise api_error(0, event.object)
         if event.type not in (ADDED, MODIFIED, DELETED, BOOKMARK):
-            raise Unreachable(f"a watch has an event of type {event.type[:32]!r}")
+            return self._unread(f"a watch has an event of type {event.type[:32]!r}")
         try:
             metadata = _OBJECT.decode(event.object).metadata
-        except (msgspec.DecodeError, RecursionError):
-            raise Unreachable("a watch has an event without an object") from None
+        except UNDECODABLE:
+            return self._unread("a watch has an event without an object")
         self._events += 1
+        self._unread_in_a_row = 0
         if self._kind is RequestKind.STREAMING_LIST:
             return self._received_initially(event, metadata)
         if _falls(self._version, metadata.resource_version):
@@ -211,9 +229,15 @@ class ReflectorState:
             return None
         return Deleted(event.object) if event.type == DELETED else Changed(event.object)
 
+    def left_out(self) -> None:
+        """An object of the list or watch cannot be read: what it is now, or whether it is, the next list may say."""
+        self._has_left_out = True
+
     def ended(self, now: float) -> None:
         """The server has ended the watch, as it does after ``timeoutSeconds``."""
-        if self._kind is RequestKind.STREAMING_LIST:
+        if self._has_left_out and self._kind is RequestKind.WATCH:
+            self._anew(now)
+        elif self._kind is RequestKind.STREAMING_LIST:
             self._initial = {}
             self._later(now)
         elif not self._events and now - self._began_at < SHORT_WATCH_S:
@@ -236,6 +260,13 @@ class ReflectorState:
 
     # --------------------------------------------------------------------------------------------------------------
 
+    def _unread(self, words: str) -> LeftOut:
+        self._unread_in_a_row += 1
+        if self._unread_in_a_row > MAX_UNREAD:
+            raise Unreachable(words)
+        self.left_out()
+        return LeftOut(words)
+
     def _received_initially(self, event: WatchEvent, metadata: Metadata) -> Replaced | None:
         """Events before the bookmark that says that these were all (handleAnyWatch of a watchList)."""
         key = (metadata.namespace, metadata.name)
@@ -246,7 +277,7 @@ class ReflectorState:
         elif (metadata.annotations or {}).get(INITIAL_EVENTS_END) == "true":
             objects, self._initial = list(self._initial.values()), {}
             self._synced(metadata.resource_version)
-            return Replaced(objects)
+            return Replaced(objects, is_whole=not self._has_left_out)
         return None
 
     def _synced(self, version: str) -> None:
@@ -307,7 +338,7 @@ class ReflectorState:
         return query
 
     def _watch_query(self) -> Mapping[str, str]:
-        timeout_s = int(MIN_WATCH_S * (1.0 + self._chance()))
+        timeout_s = int((SHORT_SIGHTED_S if self._has_left_out else MIN_WATCH_S) * (1.0 + self._chance()))
         query = {"allowWatchBookmarks": "true", **self._selectors}
         version = "" if self._version_is_unknown and self._kind is RequestKind.STREAMING_LIST else self._version
         if version:

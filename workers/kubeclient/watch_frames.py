@@ -6,6 +6,7 @@ from typing import Final
 
 import msgspec
 
+from ipc.text.json_types import UNDECODABLE
 from workers.kubeclient.protocol import WatchEvent
 
 MAX_EVENT_BYTES: Final = 16 << 20
@@ -55,6 +56,6 @@ class WatchFrames:
 def _event(text: bytes) -> WatchEvent:
     try:
         frame = _DECODER.decode(text)
-    except (msgspec.DecodeError, RecursionError):
+    except UNDECODABLE:
         raise WatchFormatError("a line of a watch is no event") from None
     return WatchEvent(frame.type, bytes(frame.object))

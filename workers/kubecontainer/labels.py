@@ -21,6 +21,7 @@ from ipc.api.quantity import parse_quantity
 from ipc.api.v1.container import ResourceRequirements
 from ipc.api.v1.probe import LifecycleHandler
 from ipc.host.clock import MAX_TIMESTAMP_CHARS, parse_rfc3339, rfc3339
+from ipc.text.json_types import UNDECODABLE
 
 DEFAULT_GRACE_PERIOD_S: Final = 30
 """v1's default for terminationGracePeriodSeconds (pkg/apis/core/v1/defaults.go)."""
@@ -271,7 +272,7 @@ def _values(table: Table, found: Mapping[str, str]) -> dict[str, Any]:
             continue
         try:
             values[field] = form.read(text)
-        except (ValueError, msgspec.MsgspecError, RecursionError):
+        except UNDECODABLE:
             continue
     return values
 

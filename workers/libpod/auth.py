@@ -8,7 +8,6 @@ Podman, ``X-Registry-Config``). Credential helpers that such a file names are no
 from __future__ import annotations
 
 import base64
-import binascii
 from collections.abc import Mapping
 from typing import Final
 
@@ -16,6 +15,7 @@ import msgspec
 
 from ipc.host.regular_files import read_regular_file
 from ipc.podobjects.registry_login import RegistryLogin
+from ipc.text.json_types import UNDECODABLE
 
 MAX_FILE_BYTES: Final = 256 * 1024
 """Largest file of logins that is read."""
@@ -52,7 +52,7 @@ def read_logins(path: str) -> dict[str, str]:
     try:
         logins = msgspec.json.decode(content, type=_File).auths
         sent = {registry: _sent(login) for registry, login in logins.items()}
-    except (msgspec.DecodeError, binascii.Error, UnicodeDecodeError):
+    except UNDECODABLE:
         raise LoginsError(f"the registry logins in {path} are not as containers-auth.json(5) says") from None
     return _header(sent)
 

@@ -12,6 +12,7 @@ import msgspec
 
 from ipc.api.v1.status import LinuxContainerUser
 from ipc.host.regular_files import read_regular_file
+from ipc.text.json_types import UNDECODABLE
 
 MAX_CONFIG_BYTES: Final = 1 << 20
 """Podman's have ten to twenty thousand."""
@@ -64,7 +65,7 @@ def read_user(config: str) -> LinuxContainerUser | None:
         return None
     try:
         return user_in(read_config(config))
-    except (OSError, msgspec.DecodeError):
+    except (OSError, *UNDECODABLE):
         return None
 
 

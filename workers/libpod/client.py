@@ -17,6 +17,7 @@ import msgspec
 from ipc.libpod import endpoints
 from ipc.libpod.endpoints import DEADLINE_S, ROOT, Endpoint, Kind
 from ipc.shm.breaker_state import BreakerState
+from ipc.text.json_types import UNDECODABLE
 from ipc.wire.http_answer import TooLargeError, decoded_headers
 from workers.kubecontainer.runtime import CallCounts, ErrorKind, RuntimeCallError
 from workers.libpod import failures
@@ -205,7 +206,7 @@ def decoded(call: str, body: bytes, decode: Callable[[bytes], T]) -> T:
     """The body of an answer, decoded. Raises RuntimeCallError where it is of another shape."""
     try:
         return decode(body)
-    except (msgspec.DecodeError, ValueError) as error:
+    except UNDECODABLE as error:
         raise RuntimeCallError(ErrorKind.INTERNAL, call, f"an answer of another shape: {error}") from error
 
 

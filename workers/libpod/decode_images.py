@@ -6,11 +6,10 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Final
 
-import msgspec
-
 from ipc.libpod import endpoints, image_answers
 from ipc.libpod.go_json import decode_list, decode_value
 from ipc.nodestatus.images import StoredImage
+from ipc.text.json_types import UNDECODABLE
 from workers.kubecontainer.image_service import ImageInfo, ImageUser, ListedImage
 from workers.kubecontainer.runtime import ErrorKind, RuntimeCallError
 from workers.libpod.failures import MAX_MESSAGE_CHARS, kind_by_cause
@@ -119,7 +118,7 @@ def decode_progress(line: bytes) -> str:
     """One line of POST images/pull before its last: what is being done; empty when it does not say."""
     try:
         words = decode_value(endpoints.PULL_IMAGE.answer, line).stream
-    except msgspec.DecodeError:
+    except UNDECODABLE:
         return ""  # The last line tells; this one is only for people.
     return " ".join(words.split())[:MAX_PROGRESS_CHARS]
 

@@ -15,9 +15,9 @@ from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 from typing import Final
 
-import msgspec
 import orjson
 
+from ipc.text.json_types import UNDECODABLE
 from workers.fs.growth_watch import GrowthWatch
 from workers.fs.regular_file import open_regular
 from workers.kubecontainer import labels
@@ -128,7 +128,7 @@ class EventLog:
             return None
         try:
             event = decode_logged_event(line)
-        except (msgspec.DecodeError, ValueError):
+        except UNDECODABLE:
             return None
         return event if event.labels.get(labels.INSTANCE) == self._instance else None
 

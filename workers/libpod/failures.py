@@ -12,6 +12,7 @@ from typing import Final
 import msgspec
 
 from ipc.libpod.go_json import decode_value
+from ipc.text.json_types import UNDECODABLE
 from workers.kubecontainer.runtime import ErrorKind, RuntimeCallError
 
 MAX_MESSAGE_CHARS: Final = 4096
@@ -65,7 +66,7 @@ def call_error(call: str, status: int, body: bytes) -> RuntimeCallError:
     """
     try:
         failure = decode_value(_Failure, body.partition(b"\n")[0])
-    except (msgspec.DecodeError, ValueError):
+    except UNDECODABLE:
         failure = _Failure()
     text = (
         failure.message or failure.cause or body.decode(errors="replace") or f"Podman gives no reason (HTTP {status})"

@@ -21,6 +21,7 @@ from typing import Any, Final, NamedTuple
 import msgspec
 
 from ipc.host.regular_files import opened_regular_file, read_at_most, read_regular_file
+from ipc.text.json_types import UNDECODABLE
 from workers.kubecontainer.image_service import ImageStamp, ImageUsage
 
 MAX_LIST_BYTES: Final = 16 << 20
@@ -108,7 +109,7 @@ class ImageStore:
         if self._counted is None or self._counted[0] != stamp:
             try:
                 usage = count(*_read_store(self._list))
-            except (OSError, msgspec.DecodeError):
+            except (OSError, *UNDECODABLE):
                 return None
             self._counted = (stamp, usage)
         return self._counted[1]

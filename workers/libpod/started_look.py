@@ -16,6 +16,7 @@ import msgspec
 from ipc.host.clock import parse_rfc3339, wall
 from ipc.host.network_addresses import addresses_of
 from ipc.host.regular_files import opened_regular_file
+from ipc.text.json_types import UNDECODABLE
 from workers.kubecontainer.image_service import ImageInfo
 from workers.kubecontainer.runtime import ContainerProcess, InspectedContainer, SpecDict
 from workers.libpod.bundle import RuntimeConfig, read_config, user_in
@@ -192,7 +193,7 @@ def _read(name: str, monitor_pid_file: str) -> _Found | None:
         config_path = os.path.join(bundle, "config.json")
         config = read_config(config_path)
         created_at = _created_at(config, bundle)
-    except (OSError, ValueError, msgspec.DecodeError):
+    except (OSError, *UNDECODABLE):
         return None
     start_ticks = procfs.start_ticks_of_child(pid, monitor_pid)
     if not start_ticks:

@@ -19,6 +19,8 @@ from typing import Any, Final
 
 import msgspec
 
+from ipc.text.json_types import UNDECODABLE
+
 DEADLINE_S: Final = 60.0
 """For all steps of one run, in seconds: most are a mount or two, but a volume may have many files."""
 KILL_WAIT_S: Final = 2.0
@@ -65,7 +67,7 @@ class Unshare(msgspec.Struct, frozen=True):
         out, words, code = _run(argv, json.dumps(list(steps)).encode(), self.deadline_s)
         try:
             answer = msgspec.json.decode(out, type=_Answer)
-        except msgspec.DecodeError as error:
+        except UNDECODABLE as error:
             why = words.strip()[-MAX_WORDS_CHARS:] or f"exit code {code}"
             raise UnshareError(f"podman unshare: {why}") from error
         if answer.error:

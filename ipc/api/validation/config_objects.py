@@ -14,6 +14,7 @@ from ipc.api.v1.config_objects import ConfigMap, Secret
 from ipc.api.validation.checks import Errors, first_errors
 from ipc.api.validation.metadata import validate_metadata
 from ipc.api.validation.names import CONFIG_KEY
+from ipc.text.json_types import UNDECODABLE
 
 MAX_OBJECT_BYTES: Final = 1 << 20
 """Largest sum of all values of one object, in bytes (core/v1 MaxSecretSize)."""
@@ -111,7 +112,7 @@ def _is_json_object(data: bytes) -> bool:
     """As Go's json.Unmarshal into a map: ``null`` is one too, and NaN is no JSON."""
     try:
         return isinstance(msgspec.json.decode(data), dict | type(None))
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+    except UNDECODABLE:
         return False
 
 

@@ -17,6 +17,14 @@ class Dropped(Exception):
     """The connection ends without an answer."""
 
 
+class Garbled(Exception):
+    """The answer is this body, with code 200, whatever was asked."""
+
+    def __init__(self, body: bytes) -> None:
+        super().__init__()
+        self.body = body
+
+
 @dataclass
 class _Fault:
     verb: str
@@ -27,6 +35,7 @@ class _Fault:
     delay_s: float = 0.0
     drop: bool = False
     drop_answer: bool = False
+    body: bytes | None = None
 
     def hits(self, request: Request) -> bool:
         return self.times > 0 and self.verb in ("", request.verb) and re.search(self.path, request.path) is not None
@@ -42,6 +51,7 @@ class Faults:
     expire_watches: Callable[[], None]
     """Ends every open watch with 410 within the stream."""
     _planned: list[_Fault] = field(default_factory=list)
+    _lines: list[bytes] = field(default_factory=list)
     _reachable: asyncio.Event = field(default_factory=asyncio.Event)
 
     def __post_init__(self) -> None:
@@ -54,6 +64,19 @@ class Faults:
     def drop_answer(self, verb: str = "", path: str = "", times: int = 1) -> None:
         """Does what is asked, and closes the connection instead of answering."""
         self._planned.append(_Fault(verb, path, times, drop_answer=True))
+
+    def garble(self, body: bytes, verb: str = "", path: str = "", times: int = 1) -> None:
+        """Does nothing, and answers 200 with that body."""
+        self._planned.append(_Fault(verb, path, times, body=body))
+
+    def garble_watches(self, line: bytes) -> None:
+        """The next event of a watch has that line before it."""
+        self._lines.append(line)
+
+    def lines(self) -> list[bytes]:
+        """Lines before the event that is to be written."""
+        found, self._lines = self._lines, []
+        return found
 
     def drop_watches(self) -> None:
         """Every open watch ends in the middle of the stream."""
@@ -117,7 +140,8 @@ class Faults:
         self.break_watches()
 
     async def before(self, request: Request) -> bool:
-        """Carry out what is planned for a request. True: its answer is to be dropped. Raises Dropped and Refusal."""
+        """Carry out what is planned for a request. True: its answer is to be dropped. Raises Dropped, Garbled,
+        Refusal."""
         if self.is_partitioned:
             await self._reachable.wait()
             raise Dropped
@@ -131,6 +155,8 @@ class Faults:
             raise found.refusal
         if found.drop:
             raise Dropped
+        if found.body is not None:
+            raise Garbled(found.body)
         return found.drop_answer
 
     async def reachable(self) -> None:

@@ -19,7 +19,7 @@ from tests.servers.kube_api.access import Attributes
 from tests.servers.kube_api.api import ADMIN, Api
 from tests.servers.kube_api.authority import Authority, shared_authority, user_of
 from tests.servers.kube_api.failures import JsonObject, Refusal
-from tests.servers.kube_api.faults import Dropped, Faults
+from tests.servers.kube_api.faults import Dropped, Faults, Garbled
 from tests.servers.kube_api.kubeconfig import write_kubeconfig
 from tests.servers.kube_api.requests import Request, User
 from tests.servers.kube_api.routes import route_of
@@ -167,6 +167,9 @@ class KubeApiServer:
                 return answer
         except Dropped:
             pass
+        except Garbled as garbled:
+            await self._begun(request, 200)
+            return web.Response(body=garbled.body, headers={"Content-Type": "application/json"})
         except Refusal as refusal:
             return await self._answered_with(request, refusal.code, refusal.status(), refusal.headers)
         if raw.transport is not None:
@@ -232,6 +235,8 @@ class KubeApiServer:
                     await self.faults.reachable()
                     if uid := event["object"].get("metadata", {}).get("uid"):
                         self.first_told.setdefault(uid, asyncio.get_running_loop().time())
+                    for garbage in self.faults.lines():
+                        await response.write(garbage)
                     await response.write(line(event))
         finally:
             self._watches.pop(watch, None)

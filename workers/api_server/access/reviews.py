@@ -9,6 +9,7 @@ from typing import Final, Generic, TypeVar
 
 import msgspec
 
+from ipc.text.json_types import UNDECODABLE
 from workers.api_server.access.attributes import Attributes
 from workers.api_server.access.users import User
 
@@ -139,5 +140,5 @@ class AnswerCache(Generic[T]):
 def _decoded(decoder: msgspec.json.Decoder[T], answer: bytes) -> T:
     try:
         return decoder.decode(answer)
-    except (msgspec.DecodeError, RecursionError):
+    except UNDECODABLE:
         raise ReviewError("the cluster's answer is no review") from None

@@ -15,6 +15,7 @@ from aiohttp import web
 from ipc.stats.container_info import DEFAULT_SAMPLES, ContainerInfoRequest, container_info, host_info
 from ipc.stats.summary import summary
 from ipc.stats.values import ContainerSample, PodSample, Snapshot, with_names
+from ipc.text.json_types import UNDECODABLE
 from workers.api_server.core.query import flag, integer
 from workers.api_server.core.status_errors import ApiError, bad_request
 from workers.api_server.store.bodies import read_body
@@ -94,5 +95,5 @@ async def _wanted_samples(request: web.Request) -> int:
         return DEFAULT_SAMPLES
     try:
         return _REQUEST.decode(body).num_stats
-    except msgspec.DecodeError as error:
+    except UNDECODABLE as error:
         raise bad_request(f"the request's body is no ContainerInfoRequest: {error}") from None

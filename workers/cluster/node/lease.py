@@ -14,6 +14,7 @@ from typing import Final, NoReturn
 import msgspec
 
 from ipc.host.clock import Clock, rfc3339_micro
+from ipc.text.json_types import UNDECODABLE
 from workers.kubeclient.errors import ApiError, ClusterError, Unreachable
 from workers.kubeclient.protocol import Client, Verb
 from workers.kubeclient.resources import LEASES
@@ -194,7 +195,7 @@ class LeaseKeeper:
             found = _LEASE.decode(answer)
             self._compare(found.metadata.resource_version)
             return found
-        except (msgspec.DecodeError, RecursionError) as error:
+        except UNDECODABLE as error:
             raise Unreachable(f"{verb} {path}: the answer is no Lease: {error}") from None
 
     def _compare(self, version: str) -> None:

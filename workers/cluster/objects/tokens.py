@@ -17,6 +17,7 @@ from ipc.api.v1.pod import Pod
 from ipc.eventloop.tasks import BackgroundTasks, restarted
 from ipc.host.clock import Clock
 from ipc.podobjects.cluster_values import PodToken, TokenWish
+from ipc.text.json_types import UNDECODABLE
 from workers.cluster.objects.token_state import MAX_JITTER_S, Attempts, Issued, expiration
 from workers.kubeclient.errors import ApiError, ClusterError
 from workers.kubeclient.protocol import Client
@@ -165,7 +166,7 @@ class Tokens:
             answer = await self._client.request("POST", path, body=token_request(pod, wish))
         try:
             status = _ANSWER.decode(answer).status
-        except msgspec.DecodeError:
+        except UNDECODABLE:
             # The error may repeat a part of the token: it must not be anybody's cause.
             raise ValueError("the server's answer is no TokenRequest") from None
         return Issued(

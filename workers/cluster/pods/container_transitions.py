@@ -12,7 +12,7 @@ from ipc.api.nulls import without_nulls
 from ipc.api.v1.container import Container
 from ipc.api.v1.pod import PodSpec
 from ipc.kubecontainer.restart_policy import all_containers_could_restart, container_should_restart
-from ipc.text.json_types import Json
+from ipc.text.json_types import UNDECODABLE, Json
 from workers.cluster.pods.known_pod import KnownPod
 
 _LISTS: Final = (("containerStatuses", "containers"), ("initContainerStatuses", "init_containers"))
@@ -28,7 +28,7 @@ def forbidden_transition(known: KnownPod, server: Json, own: Json) -> str:
         return ""
     try:
         spec = msgspec.convert(without_nulls(msgspec.json.decode(known.spec)), PodSpec)
-    except msgspec.MsgspecError:
+    except UNDECODABLE:
         return ""
     if all_containers_could_restart(spec):
         return ""

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import logging
 from typing import Final
 
 import msgspec
 
 from ipc.api.annotations import CONFIG_MIRROR
 from ipc.api.nulls import without_nulls
-from ipc.text.json_types import JsonObject
+from ipc.text.json_types import UNDECODABLE, JsonObject
+
+log: Final = logging.getLogger(__name__)
 
 
 class KnownMeta(msgspec.Struct, frozen=True, rename="camel"):
@@ -26,6 +29,39 @@ class KnownMeta(msgspec.Struct, frozen=True, rename="camel"):
     annotations: dict[str, str] | None = None
     owner_references: list[JsonObject] | None = None
     finalizers: list[str] | None = None
+
+
+class _Condition(msgspec.Struct, frozen=True, rename="camel"):
+    type: str
+    status: str = ""
+    last_transition_time: str = ""
+
+
+class _Terminated(msgspec.Struct, frozen=True, rename="camel"):
+    exit_code: int = 0
+
+
+class _ContainerState(msgspec.Struct, frozen=True):
+    terminated: _Terminated | None = None
+
+
+class _ContainerStatus(msgspec.Struct, frozen=True):
+    name: str
+    state: _ContainerState = _ContainerState()
+
+
+class _Status(msgspec.Struct, frozen=True, rename="camel"):
+    """The part of a v1 PodStatus that is looked into here."""
+
+    phase: str = ""
+    reason: str = ""
+    message: str = ""
+    start_time: str = ""
+    qos_class: str = ""
+    conditions: tuple[_Condition, ...] = ()
+    init_container_statuses: tuple[_ContainerStatus, ...] = ()
+    container_statuses: tuple[_ContainerStatus, ...] = ()
+    ephemeral_container_statuses: tuple[_ContainerStatus, ...] = ()
 
 
 class KnownPod(msgspec.Struct, frozen=True):
@@ -50,9 +86,14 @@ class KnownPod(msgspec.Struct, frozen=True):
         return self.metadata.deletion_timestamp is not None
 
     def status_value(self) -> JsonObject:
-        """The status as plain data, in which what is not set is absent."""
-        value = without_nulls(msgspec.json.decode(self.status))
-        return value if isinstance(value, dict) else {}
+        """The status as plain data, in which what is not set is absent. One that is no status of a pod is empty: the
+        node writes its own."""
+        try:
+            value: JsonObject = without_nulls(msgspec.json.decode(self.status))
+            msgspec.convert(value, _Status)
+        except UNDECODABLE:
+            return {}
+        return value
 
     def means_the_same(self, other: KnownPod) -> bool:
         """Whether nothing differs but the status and what the server notes for itself."""
@@ -82,5 +123,21 @@ _DECODER: Final = msgspec.json.Decoder(KnownPod)
 
 
 def decode_known_pod(data: bytes) -> KnownPod:
-    """A pod of the server's JSON. Raises msgspec.MsgspecError for one without a name or UID."""
-    return _DECODER.decode(data)
+    """A pod of the server's JSON. Raises ValueError for one without a name, UID or spec, and for what is no JSON."""
+    try:
+        pod = _DECODER.decode(data)
+    except RecursionError:
+        raise ValueError("a pod that is nested too deeply") from None
+    str(data, "utf-8")  # the decoder looks at no text of a part that is kept as it came
+    if bytes(memoryview(pod.spec)[:1]) != b"{":
+        raise ValueError("Expected `object` - at `$.spec`")
+    return pod
+
+
+def answered_pod(answer: bytes) -> KnownPod | None:
+    """The pod of an answer to a write; None if it is none, which is said: the watch will bring it."""
+    try:
+        return decode_known_pod(answer)
+    except ValueError as error:
+        log.warning("the server's answer is no pod: %s", error)
+        return None

@@ -8,13 +8,11 @@ import logging
 from collections.abc import Awaitable
 from typing import Final, NoReturn
 
-import msgspec
-
 from ipc.api.v1.pod import Pod
 from ipc.host.clock import Clock
 from ipc.messages.api_server import PodChanged
-from ipc.text.json_types import Json
-from workers.cluster.pods.known_pod import KnownPod
+from workers.cluster.node.types import decode_node
+from workers.cluster.pods.known_pod import KnownPod, answered_pod
 from workers.cluster.pods.mirror_pod import STATIC_SOURCES, is_of_earlier_life, mirror_name, mirror_pod, mirrors
 from workers.cluster.pods.status_manager import StatusManager
 from workers.cluster.pods.status_writer import delete_now
@@ -137,10 +135,10 @@ class MirrorKeeper:
         return has_failed
 
     async def _has_failed(self, uid: str, act: Awaitable[None]) -> bool:
-        """Carry it out; a failure is told, of the static pod or the mirror of that UID."""
+        """Carry it out; a failure, or an answer that is none, is told, of the static pod or the mirror of that UID."""
         try:
             await act
-        except ClusterError as error:
+        except (ClusterError, ValueError) as error:
             self._tell(uid, str(error))
             return True
         self._told.pop(uid, None)
@@ -155,7 +153,7 @@ class MirrorKeeper:
         if known is not None:
             await self._delete(known)
         node = await self._client.request("GET", NODES.path(name=self._node_name))
-        uid = _node_uid(msgspec.json.decode(node))
+        uid = decode_node(node).metadata.uid
         try:
             made = await self._client.request(
                 "POST", PODS.path(pod.metadata.namespace), body=mirror_pod(pod, self._node_name, uid)
@@ -164,7 +162,9 @@ class MirrorKeeper:
             if not error.already_exists:
                 raise
             return  # the watch brings it
-        known = msgspec.json.decode(made, type=KnownPod)
+        known = answered_pod(made)
+        if known is None:
+            return
         self._statuses.changed(known)
         self._report(known)  # that it is there the watch says: it may have been deleted by now
 
@@ -188,7 +188,3 @@ def _stands(known: KnownPod, changed: PodChanged) -> bool:
     """Whether that mirror is as good as a new one."""
     has_ended = changed.is_observed and is_of_earlier_life(known, changed.status.phase)
     return mirrors(known, changed.pod) and not known.is_deleted and not has_ended
-
-
-def _node_uid(node: Json) -> str:
-    return str((node.get("metadata") or {}).get("uid", ""))

@@ -23,6 +23,7 @@ from ipc.api.v1.pod import Pod, PodSpec
 from ipc.api.v1.status import PodStatus
 from ipc.api.validation.pods.pod import validate_pod
 from ipc.messages.event_reasons import UNSUPPORTED_FIELD, EventReason
+from ipc.text.json_types import UNDECODABLE
 from ipc.text.safe_text import safe_line
 from workers.cluster.pods.known_pod import KnownMeta, KnownPod
 
@@ -74,7 +75,7 @@ def decoded_at_once(known: KnownPod) -> Pod | None:
             spec=_SPEC.decode(known.spec),
             status=msgspec.convert(known.status_value(), PodStatus),
         )
-    except (msgspec.MsgspecError, UnicodeError):
+    except UNDECODABLE:
         return None
 
 
@@ -85,13 +86,17 @@ def _set_of(metadata: KnownMeta) -> dict[str, object]:
 
 def decoded(known: KnownPod) -> Pod:
     """Raises FieldErrors."""
+    try:
+        spec = msgspec.json.decode(known.spec)
+    except UNDECODABLE as error:
+        raise FieldErrors((FieldError("spec", str(error)),)) from None
     return decode_server_pod(
         {
             "apiVersion": "v1",
             "kind": "Pod",
             "metadata": msgspec.to_builtins(known.metadata),
-            "spec": msgspec.json.decode(known.spec),
-            "status": msgspec.json.decode(known.status),
+            "spec": spec,
+            "status": known.status_value(),
         }
     )
 

@@ -11,7 +11,7 @@ import msgspec
 from ipc.eventloop.burst import BurstGate
 from ipc.eventloop.tasks import BackgroundTasks
 from ipc.host.clock import Clock
-from workers.cluster.pods.known_pod import KnownPod, decode_known_pod
+from workers.cluster.pods.known_pod import KnownPod, answered_pod
 from workers.cluster.pods.status_manager import Action, DeletePodFinally, PatchStatus, StatusManager
 from workers.kubeclient.errors import ApiError, ClusterError
 from workers.kubeclient.protocol import STRATEGIC_MERGE_PATCH, Client
@@ -108,7 +108,7 @@ class StatusWriter:
                     body=msgspec.json.encode(body),
                     content_type=STRATEGIC_MERGE_PATCH,
                 )
-                return _decoded(answer)
+                return answered_pod(answer)
             case DeletePodFinally():
                 await delete_now(self._client, metadata.namespace, metadata.name, metadata.uid)
                 return None
@@ -123,12 +123,3 @@ async def delete_now(client: Client, namespace: str, name: str, uid: str) -> Non
         "preconditions": {"uid": uid},
     }
     await client.request("DELETE", PODS.path(namespace, name), body=msgspec.json.encode(options))
-
-
-def _decoded(answer: bytes) -> KnownPod | None:
-    """The pod of an answer; None if it is none: the watch will bring it."""
-    try:
-        return decode_known_pod(answer)
-    except msgspec.MsgspecError as error:
-        log.warning("the server's answer to a patch is no pod: %s", error)
-        return None

@@ -167,6 +167,38 @@ async def test_an_object_that_cannot_be_read_is_left_out(tmp_path: Path) -> None
         await followed.follows(a="1", b="1")
 
 
+@pytest.mark.parametrize("watch_list", [True, False])
+async def test_a_list_with_an_object_that_cannot_be_read_takes_nothing_away(tmp_path: Path, watch_list: bool) -> None:
+    """The object may be any of those that are missing. What can be read is followed, until a list is whole again."""
+    async with following(tmp_path, watch_list=watch_list) as followed:
+        followed.put("b", "1")
+        await followed.follows(a="1", b="1")
+        (stored,) = (it for it in followed.server.store.all("configmaps") if it["metadata"]["name"] == "b")
+        followed.server.store.update(stored | {"data": {}})
+        followed.server.faults.expire()
+        followed.put("c", "1")
+        await followed.follows(a="1", b="1", c="1")
+        followed.put("b", "2")
+        await followed.follows(a="1", b="2", c="1")
+        followed.server.store.delete("configmaps", "default", "b")
+        await followed.follows(a="1", c="1")
+
+
+@pytest.mark.parametrize(
+    "line",
+    [b'{"type":"ADDED","object":null}\n', b'{"type":"MODIFIED","object":{"metadata":{"name":"\xff"}}}\n'],
+    ids=["null", "no UTF-8"],
+)
+async def test_an_event_that_cannot_be_read_delays_no_other(tmp_path: Path, line: bytes) -> None:
+    async with following(tmp_path) as followed:
+        await followed.follows(a="1")
+        for number in range(2, 6):
+            followed.server.faults.garble_watches(line)
+            followed.put("a", str(number))
+            await followed.follows(a=str(number))
+        assert followed.copy.replacements == 1, "the watch has not ended for it"
+
+
 async def test_one_object_alone(tmp_path: Path) -> None:
     async with following(tmp_path) as followed:
         copy = Copy()

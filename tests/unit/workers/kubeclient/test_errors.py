@@ -72,3 +72,9 @@ def test_the_status_of_an_event_says_its_code() -> None:
     error = api_error(0, status(message="too old resource version", reason="Expired", code=410))
     assert error.code == 410
     assert error.is_expired
+
+
+@pytest.mark.parametrize("body", [b"null", b"[]", b'{"message":"\xff"}', b'{"code":"x"}', b"[" * 9000])
+def test_an_answer_that_is_no_status_has_the_words_of_http(body: bytes) -> None:
+    error = api_error(503, body)
+    assert (error.code, error.reason) == (503, "ServiceUnavailable")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Final
 
 import pytest
 from hypothesis import given, settings
@@ -15,11 +15,13 @@ from workers.kubeclient.protocol import WatchEvent
 from workers.kubeclient.reflector_state import (
     FIRST_PAUSE_S,
     MAX_PAUSE_S,
+    MAX_UNREAD,
     PAUSE_RESET_S,
     Backoff,
     Changed,
     Deleted,
     Delta,
+    LeftOut,
     NextRequest,
     ReflectorState,
     Replaced,
@@ -276,12 +278,47 @@ def test_what_is_no_list_is_a_failure(body: bytes) -> None:
         reflector().listed(body)
 
 
-@pytest.mark.parametrize(
-    "wrong", [WatchEvent("NEW", b"{}"), WatchEvent("ADDED", b"[]"), WatchEvent("ADDED", b"[" * 9000)]
+UNREAD: Final = (
+    WatchEvent("NEW", b"{}"),
+    WatchEvent("ADDED", b"[]"),
+    WatchEvent("ADDED", b"null"),
+    WatchEvent("DELETED", b'{"metadata":{"name":7}}'),
+    WatchEvent("MODIFIED", b'{"metadata":{"name":"\xff"}}'),
+    WatchEvent("ADDED", b"[" * 9000),
 )
-def test_what_is_no_event_is_a_failure(wrong: WatchEvent) -> None:
+
+
+@pytest.mark.parametrize("wrong", UNREAD)
+def test_an_event_that_cannot_be_read_is_left_out_and_everything_listed_after_a_short_watch(wrong: WatchEvent) -> None:
+    state = synced()
+    usual_s = int(state.next_request(1.0).query["timeoutSeconds"])
+    assert isinstance(state.received(wrong), LeftOut)
+    assert isinstance(state.received(event("ADDED", "next", 6)), Changed), "the others come"
+    assert int(state.next_request(2.0).query["timeoutSeconds"]) < usual_s / 2
+    state.ended(40.0)
+    assert state.next_request(40.0).kind is RequestKind.STREAMING_LIST
+    assert isinstance(state.received(bookmark(7, end=True)), Replaced)
+    state.ended(400.0)
+    assert state.next_request(400.0).kind is RequestKind.WATCH, "all is well again"
+
+
+@pytest.mark.parametrize("wrong", UNREAD)
+def test_a_list_in_which_something_cannot_be_read_is_not_whole(wrong: WatchEvent) -> None:
+    state = reflector()
+    state.next_request(0.0)
+    state.received(event("ADDED", "a", 1))
+    assert isinstance(state.received(wrong), LeftOut)
+    found = state.received(bookmark(5, end=True))
+    assert isinstance(found, Replaced)
+    assert (len(found.objects), found.is_whole) == (1, False)
+
+
+def test_a_watch_of_nothing_but_garbage_is_a_failure() -> None:
+    state = synced()
+    for _ in range(MAX_UNREAD):
+        state.received(UNREAD[0])
     with pytest.raises(Unreachable):
-        synced().received(wrong)
+        state.received(UNREAD[0])
 
 
 # --- a server with faults -----------------------------------------------------------------------------------------

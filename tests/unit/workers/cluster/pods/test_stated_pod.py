@@ -10,7 +10,7 @@ import pytest
 
 from ipc.api.v1.pod import Pod
 from tests.unit.workers.cluster.pods.pods import known
-from workers.cluster.pods.known_pod import KnownPod
+from workers.cluster.pods.known_pod import KnownPod, answered_pod, decode_known_pod
 from workers.cluster.pods.mirror_pod import is_of_earlier_life, mirror_name, mirror_pod, mirrors
 from workers.cluster.pods.stated_pod import MAX_AT_ONCE_BYTES, Refusal, decoded, decoded_at_once, stated_pod
 
@@ -54,6 +54,59 @@ def test_a_pod_is_decoded_at_once_or_field_by_field_and_is_the_same(spec: dict[s
     assert (at_once is not None) is is_plain
     if at_once is not None:
         assert at_once == decoded(pod)
+
+
+HEAD = b'{"metadata":{"name":"web","namespace":"default","uid":"u1"},'
+
+
+@pytest.mark.parametrize(
+    "rest",
+    [
+        b'"spec":null}',
+        b'"spec":7}',
+        b'"spec":[]}',
+        b'"spec":{"nodeName":"\xff"}}',
+        b'"spec":{},"status":{"message":"\xff"}}',
+        b'"spec":' + b"[" * 9000 + b"}",
+        b"}",
+    ],
+)
+def test_what_is_no_pod_cannot_be_read(rest: bytes) -> None:
+    with pytest.raises(ValueError, match=r".+"):
+        decode_known_pod(HEAD + rest)
+    assert answered_pod(HEAD + rest) is None
+
+
+@pytest.mark.parametrize(
+    "status",
+    [
+        b"null",
+        b"7",
+        b"[]",
+        b'{"phase":7}',
+        b'{"conditions":[null]}',
+        b'{"conditions":[{"status":"True"}]}',
+        b'{"conditions":{"type":"Ready"}}',
+        b'{"containerStatuses":[{"state":{}}]}',
+        b'{"containerStatuses":[{"name":"main","state":[]}]}',
+        b'{"containerStatuses":[{"name":"main","state":{"terminated":7}}]}',
+        b'{"reason":' + b"[" * 5000 + b"]" * 5000 + b"}",
+    ],
+)
+def test_a_status_of_other_types_counts_as_none(status: bytes) -> None:
+    pod = msgspec.structs.replace(known(), status=msgspec.Raw(status))
+    assert pod.status_value() == {}
+    assert isinstance(stated_pod(pod), Pod)
+
+
+def test_nulls_of_a_status_are_what_is_not_set() -> None:
+    pod = msgspec.structs.replace(known(), status=msgspec.Raw(b'{"phase":"Running","conditions":null,"new":null}'))
+    assert pod.status_value() == {"phase": "Running"}
+
+
+def test_a_spec_that_is_nested_too_deeply_is_refused() -> None:
+    deep = b'{"containers":[],"volumes":' + b"[" * 5000 + b"]" * 5000 + b"}"
+    assert isinstance(stated_pod(msgspec.structs.replace(known(), spec=msgspec.Raw(deep))), Refusal)
 
 
 def test_text_that_is_none_is_refused_either_way() -> None:
