@@ -24,6 +24,8 @@ from supervisor.doctor.pod_network import check_pod_network
 from supervisor.sources.directory import MANIFEST_SUFFIXES
 
 OLDEST_PODMAN: Final = (4, 3)
+FIRST_WITH_PASTA: Final = (5,)
+"""From which on pods and bridges have their way out through pasta."""
 CONTAINERS_PER_POD: Final = 2
 """With its infra container."""
 LOCKS_PER_POD: Final = 3
@@ -249,7 +251,8 @@ def _cluster(facts: HostFacts, settings: Settings) -> Iterator[Finding]:
     elif cluster.network_scope == "Node":
         yield warning(subject, "pods of other nodes do not reach the pods of this one", "docs/cluster.md")
     if facts.pod_network is not None:
-        yield from check_pod_network(facts.pod_network, settings)
+        by_pasta = facts.podman is not None and _version(facts.podman) >= FIRST_WITH_PASTA
+        yield from check_pod_network(facts.pod_network, settings, by_pasta=by_pasta)
 
 
 def _skipped(facts: HostFacts, settings: Settings) -> Iterator[Finding]:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import socket
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from ipaddress import IPv4Address, IPv4Network, ip_network
+from ipaddress import IPv4Address, IPv4Network, ip_address, ip_network
 from pathlib import Path
 from typing import Any, Final
 
@@ -28,6 +28,7 @@ DEFAULT_BRIDGE: Final = "podman"
 ROUTES: Final = Path("/proc/net/route")
 _SUBJECT: Final = "cluster"
 _HOW: Final = "docs/cluster.md"
+_API_SERVER_HERE: Final = f"{_HOW}, An API server on this host"
 
 
 class PodNetworkFacts(msgspec.Struct, frozen=True, kw_only=True):
@@ -41,6 +42,8 @@ class PodNetworkFacts(msgspec.Struct, frozen=True, kw_only=True):
     """Destinations of the host's routes, but for the default one."""
     api_server_problem: str = ""
     """Why nobody answers at ``cluster.kubernetesService``."""
+    api_server_is_here: bool = False
+    """Whether that is an address of this host."""
 
 
 class _NodeSpec(msgspec.Struct, frozen=True, rename="camel"):
@@ -62,6 +65,7 @@ def read_pod_network(settings: Settings, list_networks: Callable[[], Any]) -> Po
         pod_cidrs=_pod_cidrs(settings) if settings.cluster.network_scope == "Cluster" else (),
         routes=_routes(),
         api_server_problem=_api_server_problem(settings),
+        api_server_is_here=_is_here(kubernetes_service(settings)),
     )
 
 
@@ -70,8 +74,9 @@ def bridge_name(settings: Settings) -> str:
     return settings.pod_network.bridge or DEFAULT_BRIDGE
 
 
-def check_pod_network(found: PodNetworkFacts, settings: Settings) -> Iterator[Finding]:
-    """Findings about the answers, for the pods of the cluster."""
+def check_pod_network(found: PodNetworkFacts, settings: Settings, *, by_pasta: bool) -> Iterator[Finding]:
+    """Findings about the answers, for the pods of the cluster. ``by_pasta``: bridges have their way out through pasta,
+    as with Podman 5 and newer."""
     name = bridge_name(settings)
     if found.subnets is None:
         what = f"podNetwork.bridge: Podman has no network {name}: no pod of its own network starts"
@@ -83,6 +88,9 @@ def check_pod_network(found: PodNetworkFacts, settings: Settings) -> Iterator[Fi
     if found.api_server_problem:
         what = f"cluster.kubernetesService: {settings.cluster.kubernetes_service}: {found.api_server_problem}"
         yield warning(_SUBJECT, f"{what}: pods do not find the API server", "name an address at which it answers")
+    elif found.api_server_is_here and by_pasta:
+        what = f"cluster.kubernetesService: {settings.cluster.kubernetes_service} is this host's own address"
+        yield warning(_SUBJECT, f"{what}: pods on a bridge have a copy of it, and are refused there", _API_SERVER_HERE)
 
 
 def _reached_by_others(found: PodNetworkFacts, subnets: Sequence[str]) -> Iterator[Finding]:
@@ -127,6 +135,19 @@ def _api_server_problem(settings: Settings) -> str:
             return ""
     except OSError as error:
         return error.strerror or "nobody answers"
+
+
+def _is_here(where: tuple[str, int] | None) -> bool:
+    """Only an address of the host can be bound. Loopback is the pod's own in any case, and is no such copy."""
+    if where is None:
+        return False
+    try:
+        address = socket.getaddrinfo(*where, type=socket.SOCK_DGRAM)[0]
+        with socket.socket(address[0], socket.SOCK_DGRAM) as bound:
+            bound.bind((address[4][0], 0))
+    except OSError:
+        return False
+    return not ip_address(str(address[4][0])).is_loopback
 
 
 def _routes() -> tuple[str, ...]:

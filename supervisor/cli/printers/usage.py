@@ -6,7 +6,7 @@ A figure that is not known is ``<unknown>``, never 0.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Final
 
 from ipc.resources.times import NONE, UNKNOWN
@@ -23,6 +23,13 @@ MIB: Final = 1024 * 1024
 NANO: Final = 1_000_000_000
 _NOT_SORTED: Final = -1.0
 _RULE: Final = "________"
+
+
+def why_missing(names: Collection[str], pods: Iterable[Json]) -> str:
+    """Why pods of these names have no statistics. ``pods``: those that there are, as v1 Pods."""
+    running = {pod["metadata"]["name"] for pod in pods if pod["status"].get("phase") == "Running"}
+    words = "it was not measured yet" if running >= set(names) else "it is not there or runs nothing"
+    return f"no statistics of pod {', '.join(sorted(names))}: {words}"
 
 
 def cores(nano_cores: float | None) -> str:

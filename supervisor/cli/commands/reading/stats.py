@@ -15,7 +15,7 @@ from supervisor.cli.options import (
 from supervisor.cli.printers import usage
 from supervisor.cli.printers.documents import DOCUMENTS
 from supervisor.cli.printers.tables import TablePrinter
-from supervisor.client.http import STATISTICS_PATH
+from supervisor.client.http import STATISTICS_PATH, pods_path
 
 
 @click.command()
@@ -35,9 +35,10 @@ def stats(ctx: click.Context, names: tuple[str, ...], namespace: str, all_namesp
     wanted = {split_pod_name(name) for name in names}
     with agent(ctx) as client:
         snapshot = client.get(STATISTICS_PATH)
-    found = [pod for pod in snapshot.get("pods", ()) if all_namespaces or pod["namespace"] == namespace]
-    if missing := wanted - {pod["name"] for pod in found}:
-        raise Failure(f"no statistics of pod {', '.join(sorted(missing))}: it is not there or runs nothing")
+        found = [pod for pod in snapshot.get("pods", ()) if all_namespaces or pod["namespace"] == namespace]
+        if missing := wanted - {pod["name"] for pod in found}:
+            there = client.get(pods_path(None if all_namespaces else namespace))["items"]
+            raise Failure(usage.why_missing(missing, there))
     shown = usage.in_order((pod for pod in found if not wanted or pod["name"] in wanted), "")
     if output:
         click.echo(DOCUMENTS[output]({**snapshot, "pods": shown}), nl=False)

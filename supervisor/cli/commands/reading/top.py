@@ -83,7 +83,8 @@ def pods(
             uids = {pod["metadata"]["uid"] for pod in client.get(path, query)["items"]}
             found = [pod for pod in found if pod["uid"] in uids]
         if missing := wanted - {pod["name"] for pod in found}:
-            raise Failure(f"no statistics of pod {', '.join(sorted(missing))}: it is not there or runs nothing")
+            there = client.get(pods_path(None if all_namespaces else namespace))["items"]
+            raise Failure(usage.why_missing(missing, there))
         shown = [pod for pod in found if not wanted or pod["name"] in wanted]
         rows = _container_rows(shown, sort_by) if containers else _pod_rows(shown, sort_by)
         if with_sum and rows:

@@ -27,7 +27,7 @@ def in_cluster(mode: Any = "bridge", bridge: str = "pods", **cluster: Any) -> Se
 
 
 def test_a_network_that_others_reach_is_told_and_nothing_else() -> None:
-    (finding,) = check_pod_network(THERE, in_cluster())
+    (finding,) = check_pod_network(THERE, in_cluster(), by_pasta=True)
     assert finding.message == "pods have addresses of 10.244.3.0/24, network pods"
     assert bad([finding]) == []
 
@@ -45,17 +45,28 @@ def test_a_network_that_others_reach_is_told_and_nothing_else() -> None:
             "warning",
             "192.0.2.1:6443: Connection refused: pods do not find the API server",
         ),
+        (
+            {"api_server_is_here": True},
+            {"kubernetes_service": "192.0.2.1:6443"},
+            "warning",
+            "192.0.2.1:6443 is this host's own address",
+        ),
     ],
 )
 def test_what_is_wrong_is_named(changes: Any, settings: Any, level: str, words: str) -> None:
-    findings = list(check_pod_network(msgspec.structs.replace(THERE, **changes), in_cluster(**settings)))
+    findings = list(check_pod_network(msgspec.structs.replace(THERE, **changes), in_cluster(**settings), by_pasta=True))
     assert bad(findings) == [(level, "cluster")]
     assert any(words in finding.message for finding in findings)
 
 
+def test_slirp4netns_has_no_copy_of_the_hosts_address() -> None:
+    here = msgspec.structs.replace(THERE, api_server_is_here=True)
+    assert bad(list(check_pod_network(here, in_cluster(), by_pasta=False))) == []
+
+
 def test_pods_of_this_node_alone_need_no_route() -> None:
     found = msgspec.structs.replace(THERE, routes=(), pod_cidrs=("10.0.0.0/24",))
-    assert bad(list(check_pod_network(found, in_cluster(network_scope="Node")))) == []
+    assert bad(list(check_pod_network(found, in_cluster(network_scope="Node"), by_pasta=True))) == []
 
 
 def test_routes_of_the_kernel() -> None:

@@ -90,3 +90,19 @@ def test_everything_of_a_pod() -> None:
     expected = ("web", "1m", "5Mi", UNKNOWN, UNKNOWN, "2.0Ki", "0", "2", UNKNOWN, "cgroup,processes")
     assert usage.stats_row(pod) == expected
     assert usage.stats_row(sample("bare"))[1:] == (UNKNOWN,) * 9
+
+
+@pytest.mark.parametrize(
+    ("names", "words"),
+    [
+        ({"new"}, "no statistics of pod new: it was not measured yet"),
+        ({"done"}, "no statistics of pod done: it is not there or runs nothing"),
+        ({"new", "none"}, "no statistics of pod new, none: it is not there or runs nothing"),
+    ],
+)
+def test_a_pod_without_statistics_runs_nothing_or_was_not_measured(names: set[str], words: str) -> None:
+    pods = [
+        {"metadata": {"name": "new"}, "status": {"phase": "Running"}},
+        {"metadata": {"name": "done"}, "status": {"phase": "Succeeded"}},
+    ]
+    assert usage.why_missing(names, pods) == words
