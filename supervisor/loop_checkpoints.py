@@ -12,6 +12,7 @@ from supervisor.config.settings import PODS_DIR, Settings
 from supervisor.protocol.events import (
     BindingsRestored,
     ContainerRestartsRestored,
+    EndsRestored,
     EventsRestored,
     EvictionsRestored,
     LoopEvent,
@@ -21,6 +22,7 @@ from supervisor.protocol.events import (
 from supervisor.record.event_log import EventLog
 from supervisor.record.event_writer import EventWriter
 from supervisor.state.container_restarts_checkpoint import ContainerRestartsCheckpoint
+from supervisor.state.ended_containers_file import EndedContainersCheckpoint
 from supervisor.state.probe_checkpoint import ProbeCheckpoint
 from supervisor.state.resources_checkpoint import ResourcesCheckpoint
 from supervisor.state.volume_bindings import VolumeBindingsCheckpoint
@@ -43,24 +45,28 @@ class LoopCheckpoints:
         self._probes = ProbeCheckpoint(directory / PROBES_FILE, clock)
         self._resources = ResourcesCheckpoint(directory, clock)
         self._restarts = ContainerRestartsCheckpoint(directory, clock)
+        self._ends = EndedContainersCheckpoint(directory, clock)
         self._bindings = VolumeBindingsCheckpoint(directory, clock)
 
     def restore(self) -> Iterator[LoopEvent]:
         """Events for the loop, as an earlier run of the agent has left its files; the history comes first. A file that
         cannot be used is logged, and costs what is in it."""
+        ends = self._ends.restore()  # before the first event is handled: then this agent gives signs of life
         yield EventsRestored(self._events.restore())
         yield EvictionsRestored({uid: decode_failure(text) for uid, text in evicted(self._pods_dir).items()})
         yield ProbeResultsRestored(self._probes.restore())
         yield ResourcesRestored(self._resources.restore())
         yield ContainerRestartsRestored(self._restarts.restore())
+        yield EndsRestored(ends.pods, ends.alive_at)
         yield BindingsRestored(self._bindings.restore())
 
     def keep_at_once(self) -> None:
-        """Write what a worker acts on at this moment: resources that pods were allocated, volumes that claims have, and
-        containers that are to begin anew. To be called after every event."""
+        """Write what a worker acts on at this moment: resources that pods were allocated, volumes that claims have,
+        containers that are to begin anew, and those that never do. To be called after every event."""
         allocations, volumes = self._loop.allocations, self._loop.persistent_volumes
         restarts = self._loop.requested_restarts
         self._restarts.keep(restarts.version, restarts.everything)
+        self._ends.keep(self._loop.ended_containers)
         self._resources.keep(allocations.version, allocations.all_resources)
         self._bindings.keep(volumes.version, lambda: volumes.bindings)
 
@@ -78,4 +84,5 @@ class LoopCheckpoints:
         await self._resources.close(allocations.version, allocations.all_resources)
         volumes, restarts = self._loop.persistent_volumes, self._loop.requested_restarts
         await self._restarts.close(restarts.version, restarts.everything)
+        await self._ends.close(self._loop.ended_containers)
         await self._bindings.close(volumes.version, lambda: volumes.bindings)

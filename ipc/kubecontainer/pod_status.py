@@ -8,7 +8,7 @@ one agent.
 from __future__ import annotations
 
 import enum
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Final
 
 import msgspec
@@ -92,6 +92,8 @@ class RuntimeContainerStatus(msgspec.Struct, frozen=True, kw_only=True, omit_def
     """Resources with which it was made. From its label; None of one that an agent has made that could not resize."""
     devices: Mapping[str, tuple[str, ...]] = {}
     """Devices that it was given, by extended resource. From its label."""
+    is_remembered: bool = False
+    """Nothing of it is left in the runtime: the agent's own record says how it ended."""
 
 
 class SandboxStatus(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -137,7 +139,7 @@ class RuntimePodStatus(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=
 
     def is_empty(self) -> bool:
         """Nothing of this pod is left in the runtime."""
-        return not self.sandboxes and not self.containers
+        return not self.sandboxes and all(container.is_remembered for container in self.containers)
 
     def is_running(self) -> bool:
         """Some container or sandbox may still run (an unknown one counts)."""
@@ -151,6 +153,14 @@ class RuntimePodStatus(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=
         """The newest container of that name (upstream: FindContainerStatusByName)."""
         return next((c for c in self.containers if c.name == name), None)
 
+    def with_containers(self, containers: Iterable[RuntimeContainerStatus]) -> RuntimePodStatus:
+        """The status with these in place of its containers, in order."""
+        return msgspec.structs.replace(self, containers=tuple(sorted(containers, key=_newest_of_a_name_first)))
+
     def same_as(self, other: RuntimePodStatus) -> bool:
         """Equal apart from when it was observed."""
         return msgspec.structs.replace(self, observed_at=0.0) == msgspec.structs.replace(other, observed_at=0.0)
+
+
+def _newest_of_a_name_first(container: RuntimeContainerStatus) -> tuple[str, int, float, str]:
+    return (container.name, -container.attempt, -container.created_at, container.id)

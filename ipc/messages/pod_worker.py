@@ -9,7 +9,7 @@ import msgspec
 from ipc.api.v1.container import ResourceRequirements
 from ipc.api.v1.pod import Pod
 from ipc.kubecontainer.pod_failure import PodFailure
-from ipc.kubecontainer.pod_status import RuntimePodStatus
+from ipc.kubecontainer.pod_status import RuntimeContainerStatus, RuntimePodStatus
 from ipc.kubecontainer.probe_results import ProbeResult, ProbeResults, ProbeType
 from ipc.messages.base import (
     EventReport,
@@ -133,6 +133,8 @@ class SyncPod(Message, frozen=True, kw_only=True):
     """Why no pod can get a network of its own now."""
     active_since: str = ""
     """When it began to be active, as RFC 3339; of a pod whose activity has a deadline."""
+    ended: tuple[RuntimeContainerStatus, ...] = ()
+    """Ends of containers that the observation lacks, as the master remembers them."""
 
 
 class ObjectsRead(Message, frozen=True, kw_only=True):

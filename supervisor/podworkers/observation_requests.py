@@ -8,7 +8,7 @@ two for one need.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections.abc import Callable, Collection, Iterable
 
 import msgspec
 
@@ -30,8 +30,9 @@ class _Act(msgspec.Struct, frozen=True):
 class ObservationRequests:
     """Owns the pod cache, the dates of the last acts and the requests to the node worker."""
 
-    def __init__(self) -> None:
-        self.cache = PodCache()
+    def __init__(self, with_ended: Callable[[RuntimePodStatus], RuntimePodStatus] = lambda status: status) -> None:
+        """``with_ended`` as of the pod cache."""
+        self.cache = PodCache(with_ended)
         self._acts: dict[str, _Act] = {}
         """The newest act on every tracked pod, by uid."""
         self._awaited: set[str] = set()

@@ -6,7 +6,7 @@ asker's own last act.
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterable
+from collections.abc import Callable, Container, Iterable
 
 import msgspec
 
@@ -24,7 +24,9 @@ class CacheEntry(msgspec.Struct, frozen=True):
 class PodCache:
     """Entries by pod UID, and the time of the last full relist (the *global* timestamp)."""
 
-    def __init__(self) -> None:
+    def __init__(self, with_ended: Callable[[RuntimePodStatus], RuntimePodStatus] = lambda status: status) -> None:
+        """``with_ended`` gives the observation with the ends that the runtime has forgotten."""
+        self._with_ended = with_ended
         self._entries: dict[str, CacheEntry] = {}
         self._invalid: set[str] = set()
         self._rowless: set[str] = set()
@@ -63,10 +65,11 @@ class PodCache:
             self._relisted_at, self._unseen = started_at, frozenset(unseen)
 
     def get(self, uid: str) -> RuntimePodStatus:
-        """The newest view, however old; when there is none an empty one, as old as the newest relist that saw it."""
+        """The newest view, however old, with the ends that are remembered; when there is none an empty one, as old as
+        the newest relist that saw it."""
         seen_at = self._relisted_at if uid not in self._unseen else 0.0
         entry = self._entries.get(uid)
-        return entry.status if entry is not None else RuntimePodStatus(uid=uid, observed_at=seen_at)
+        return self._with_ended(entry.status if entry is not None else RuntimePodStatus(uid=uid, observed_at=seen_at))
 
     def entry(self, uid: str) -> CacheEntry | None:
         """The newest view and where it lies, however old."""

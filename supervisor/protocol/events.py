@@ -13,6 +13,7 @@ import msgspec
 
 from ipc.api.v1.event import Event
 from ipc.kubecontainer.pod_failure import PodFailure
+from ipc.kubecontainer.pod_status import RuntimeContainerStatus
 from ipc.kubecontainer.probe_results import ProbeResults
 from ipc.messages.base import EventReport, PullEnded, PullProgress
 from ipc.messages.cluster import NodeStated, PodValuesStated
@@ -121,6 +122,15 @@ class ContainerRestartsRestored(msgspec.Struct, frozen=True):
 
     pods: dict[str, dict[str, int | None]]
     """By UID: ids of the containers to replace, and the grace periods that were asked for, in seconds."""
+
+
+class EndsRestored(msgspec.Struct, frozen=True):
+    """Ends of containers that an earlier agent has kept."""
+
+    pods: dict[str, tuple[RuntimeContainerStatus, ...]]
+    """By UID."""
+    alive_at: float
+    """When that agent was alive for certain, in epoch seconds; 0.0 when nobody knows."""
 
 
 class BindingsRestored(msgspec.Struct, frozen=True):
@@ -250,5 +260,6 @@ LoopEvent = (
     | KillPod
     | ContainerRestartRequested
     | ContainerRestartsRestored
+    | EndsRestored
     | FreezeRequest
 )

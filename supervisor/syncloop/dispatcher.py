@@ -134,6 +134,7 @@ class Dispatcher:
             freeze=parts.pauses.wish(state.uid) if flight.kind is WorkType.SYNC else Freeze.NONE,
             network_problem=parts.network_problem,
             active_since=parts.statuses.active_since(state),
+            ended=parts.ended.lacked_by(entry.status),
         )
 
     def _is_left_alone(self, state: PodWorkerState, now: Instant) -> bool:
@@ -188,6 +189,7 @@ class Dispatcher:
         self._parts.poison_pods.forget(state.uid)
         self._parts.allocations.remove(state.uid)
         self._parts.restarts.forget(state.uid)
+        self._parts.ended.forget(state.uid)
         self._parts.pauses.forget(state)
         self._parts.announcer.forget(state.uid)
         self._parts.pulls.forget(state.uid)

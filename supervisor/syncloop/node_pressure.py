@@ -239,7 +239,8 @@ class NodePressureManager:
     def _left(self, stage: _Reclaiming) -> Iterator[str]:
         """Ids of dead containers that are still there."""
         for uid, ids in stage.containers.items():
-            there = {container.id for container in self._parts.cache.get(uid).containers}
+            status = self._parts.cache.get(uid)
+            there = {container.id for container in status.containers if not container.is_remembered}
             yield from there.intersection(ids)
 
     def _is_cleaned_up(self, uid: str) -> bool:

@@ -23,6 +23,7 @@ from supervisor.managers.image_gc import ImageGc
 from supervisor.managers.image_pulls import ImagePulls, pull_limits
 from supervisor.managers.object_store import ObjectStore
 from supervisor.managers.probe_manager import ProbeManager
+from supervisor.podworkers.ended_containers import EndedContainers
 from supervisor.podworkers.observation_requests import ObservationRequests
 from supervisor.podworkers.pod_table import PodTable
 from supervisor.podworkers.pod_worker_state import PodWorkerState
@@ -50,7 +51,8 @@ class LoopParts:
         self.out = CommandBuffer(fed_slots(is_member=settings.cluster.is_configured))
         self.pod_table = PodTable(worker_limits(settings), pod_rows, self.out.is_up)
         self.poison_pods = PoisonPods(longest_hang_s(settings.workers.heartbeat_timeout_s))
-        self.observation_requests = ObservationRequests()
+        self.ended = EndedContainers()
+        self.observation_requests = ObservationRequests(self.ended.merged)
         self.cache = self.observation_requests.cache
         self.queue = WorkQueue()
         self.objects = ObjectStore()

@@ -44,6 +44,7 @@ from supervisor.managers.container_gc import removal_failures
 from supervisor.managers.image_pulls import PullEvent
 from supervisor.managers.probe_manager import needs_sync
 from supervisor.persistentvolume.controller import PersistentVolumeController
+from supervisor.podworkers.ended_containers import EndedContainers
 from supervisor.podworkers.pod_worker_state import PodWorkerState
 from supervisor.protocol.commands import LoopCommand
 from supervisor.protocol.dispatch import DispatchTable
@@ -52,6 +53,7 @@ from supervisor.protocol.events import (
     ContainerRestartRequested,
     ContainerRestartsRestored,
     DevicesChanged,
+    EndsRestored,
     EventsRestored,
     EvictionsRestored,
     FreezeRequest,
@@ -171,6 +173,7 @@ class SyncLoop:
         table.on(ContainerRestartRequested, self.container_restarts.on_request)
         table.on(FreezeRequest, self._parts.pauses.on_request)
         table.on(ContainerRestartsRestored, self.container_restarts.on_restored)
+        table.on(EndsRestored, self._on_ends_restored)
         table.on(BindingsRestored, self._objects.on_bindings_restored)
         table.on(HostAddressesChanged, self._on_host_addresses_changed)
         table.on(SettingsChanged, self._on_settings_changed)
@@ -252,6 +255,11 @@ class SyncLoop:
         return self._parts.restarts
 
     @property
+    def ended_containers(self) -> EndedContainers:
+        """Owner of the ends that outlive their containers, for their file to read."""
+        return self._parts.ended
+
+    @property
     def persistent_volumes(self) -> PersistentVolumeController:
         """Owner of the bindings of claims, for their checkpoint to read."""
         return self._volumes.controller
@@ -271,6 +279,7 @@ class SyncLoop:
     def _on_sources_ready(self, ready: SourcesReady, now: Instant) -> None:
         self._updates.on_sources_ready(ready, now)
         self._parts.restarts.retain(self._pod_table)
+        self._parts.ended.retain(self._pod_table)
         self._objects.on_sources_ready(now)
 
     # --- observations --------------------------------------------------------------------------------------------
@@ -301,10 +310,12 @@ class SyncLoop:
         if changed is not None:
             is_newer = changed.observed_at > self._observation_requests.acted_at(state.uid)
             state.lifecycle.observed(changed, is_newer=is_newer)
+            if state.pod is not None and not state.lifecycle.removed:
+                self._parts.ended.observed(state.pod, changed, now.wall)
             self._observation_requests.accept_older(state.uid)  # a noted end has the date of the view before it
             self._parts.probes.recall(state, changed)
             self._parts.allocations.observed(state.uid, changed)
-            self._parts.restarts.observed(state.uid, changed)
+            self._parts.restarts.observed(state.uid, self._cache.get(state.uid))
             self._parts.devices.observed(state.pod, changed, self._pod_of)
             self._announcer.report(state, now, observed_at=changed.observed_at)
         elif self._announcer.awaits_view(state.uid):
@@ -342,6 +353,7 @@ class SyncLoop:
         self._pod_table.touch((state.uid, *self._parts.poison_pods.suspects()))
         for report in removal_failures(self._parts.settings.node_name, state.name, done):
             self._announcer.event(report, now)
+        self._parts.ended.removed(state.uid, done.removed)
         if done.changed:
             self._observation_requests.touched(state.uid, done.touched, removed=done.removed, unsure=done.unsure)
             self._observation_requests.looked(state.uid, done.looks)
@@ -381,6 +393,10 @@ class SyncLoop:
 
     def _on_events_restored(self, restored: EventsRestored, now: Instant) -> None:
         self._out.to_api(self._parts.statuses.restore_events(restored.events, now))
+
+    def _on_ends_restored(self, restored: EndsRestored, now: Instant) -> None:
+        """Before anything is observed."""
+        self._parts.ended.restored(restored.pods, restored.alive_at)
 
     def _on_probe_results_restored(self, restored: ProbeResultsRestored, now: Instant) -> None:
         self._parts.probes.restore(restored.probe_results)

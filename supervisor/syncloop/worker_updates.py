@@ -65,6 +65,7 @@ class WorkerUpdates:
         for state in lost:
             state.lifecycle.lost()
             self._parts.allocations.doubt(state.uid)
+            self._parts.ended.doubt(state.uid)
             self._parts.observation_requests.lost(state.uid, now.mono)
         self._pod_table.touch(state.uid for state in lost)
         if guilty is not None:

@@ -16,6 +16,7 @@ from ipc.api.v1.config_objects import ConfigMap
 from ipc.api.v1.pod import Pod
 from ipc.host.eviction_marks import evicted
 from ipc.kubecontainer.pod_failure import EVICTED, decode_failure
+from ipc.kubecontainer.pod_status import RuntimeContainerStatus
 from ipc.kubecontainer.probe_results import ProbeResults
 from ipc.messages.api_server import FeedSynced, PodChanged, PodGone
 from ipc.messages.base import EventReport, PullEnded, PullProgress, Ready
@@ -63,6 +64,7 @@ from supervisor.protocol.commands import (
 from supervisor.protocol.events import (
     BindingsRestored,
     ContainerRestartsRestored,
+    EndsRestored,
     EvictionsRestored,
     FreezeRequest,
     HousekeepingTick,
@@ -129,9 +131,11 @@ class Agent:
         *,
         bindings: tuple[Binding, ...] = (),
         restarts: Mapping[str, dict[str, int | None]] | None = None,
+        ends: Mapping[str, tuple[RuntimeContainerStatus, ...]] | None = None,
     ) -> None:
         """``restored``: the checkpoint. ``verdicts``: what probes have said to the agent before it. ``resources``: what
-        that has allocated; ``bindings``: what it has bound; ``restarts``: of containers, which it was asked for."""
+        that has allocated; ``bindings``: what it has bound; ``restarts``: of containers, which it was asked for;
+        ``ends``: of containers, which it remembered."""
         self.alive = True
         self.stated = dict(restored)
         """Pods that the loop was told to keep running, by uid."""
@@ -175,6 +179,7 @@ class Agent:
         """Resources of pods, as they are on disk."""
         self._bindings = bindings
         self._restarts = dict(restarts or {})
+        self._ends = dict(ends or {})
         self._claims: dict[ObjectKey, Document] = {}
         """Volumes and claims that the loop knows."""
         self.pressure = PressureWatch(given.trace, given.clock, given.podman, given.host)
@@ -205,6 +210,8 @@ class Agent:
             self._feed(BindingsRestored(self._bindings))
         if self._restarts:
             self._feed(ContainerRestartsRestored(self._restarts))
+        if self._ends:
+            self._feed(EndsRestored(self._ends, 0.0))
         if self._shutdown is not None:
             self._shutdown.restore()
             self._later(CONNECTS_S, self._connect_to_logind)
@@ -251,6 +258,10 @@ class Agent:
     def kept_restarts(self) -> Mapping[str, dict[str, int | None]]:
         """Restarts that the next agent is told of: they are written at once."""
         return self._loop.requested_restarts.everything()
+
+    def kept_ends(self) -> Mapping[str, tuple[RuntimeContainerStatus, ...]]:
+        """Ends of containers that the next agent is told of: they are written at once."""
+        return self._loop.ended_containers.everything()
 
     def _write_resources(self) -> None:
         self._resources = dict(self._loop.allocations.all_resources())

@@ -269,6 +269,7 @@ class World(Frame):
             resources,
             bindings=before.kept_bindings(),
             restarts=before.kept_restarts(),
+            ends=before.kept_ends(),
         )
         self.agent.start()
 

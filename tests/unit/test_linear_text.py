@@ -54,6 +54,7 @@ from supervisor.cli.printers.yaml_keys import in_order
 from supervisor.cli.printers.yaml_scalars import written_lines, written_text
 from supervisor.processes.sd_notify import watchdog_timeout_s
 from supervisor.sources.documents.reader import read_documents
+from supervisor.state.ends_journal import decode_journal
 from tests.harness.pods import container, pod
 from workers.api_server.core import query
 from workers.api_server.kubelet.container_logs import kubelet_log_options
@@ -437,6 +438,11 @@ PARSERS: Final[Mapping[str, Parser]] = {
         lambda text: blocks_of(Secret(data={"key": text.encode(errors="replace")})),
         NAMES | repeated("hunter2"),
     ),
+    "journals of ended containers": Parser(
+        "supervisor/state/ends_journal.py",
+        lambda text: decode_journal(text.encode(errors="replace")),
+        NAMES | DIGITS | repeated("\n", "0" * 8 + " \n", "[", '{"uid":'),
+    ),
     "UIDs in slices": Parser("ipc/podresources/pod_cgroups.py", uid_in_name, NAMES | repeated("pod", "\ud800")),
     "references": Parser("workers/env/expansion.py", lambda text: expand(text, VALUES), REFERENCES),
     "subPathExpr": Parser("workers/env/expansion.py", lambda text: expand_sub_path_expr(text, VALUES), REFERENCES),
@@ -634,6 +640,7 @@ NO_PARSER: Final[Mapping[str, tuple[str, ...]]] = {
         "workers/pod_worker.py",
         "workers/containers/runs.py",
         "workers/volumemanager/plugins/empty_dir.py",
+        "supervisor/state/ended_containers_file.py",
     ),
     "names of files, which have 255 bytes, and of names the first 200": (
         "supervisor/sources/applied.py",

@@ -29,7 +29,15 @@ from ipc.kubecontainer.pod_status import ContainerState, RuntimeContainerStatus,
 from ipc.kubecontainer.probe_results import ProbeResults
 from ipc.kubecontainer.resize import Actuated, resize_judge
 from ipc.kubecontainer.restart_policy import should_all_containers_restart
-from workers.compute.container_actions import ContainerAction, kills_of, start_or_wait, starts_of, updates_of, waits_of
+from workers.compute.container_actions import (
+    ContainerAction,
+    is_redefined,
+    kills_of,
+    start_or_wait,
+    starts_of,
+    updates_of,
+    waits_of,
+)
 from workers.compute.crash_loop_backoff import BackoffLimits
 from workers.compute.init_containers import InitActions, compute_init_container_actions
 from workers.compute.kill_spec import ALIVE
@@ -120,7 +128,7 @@ def _with_new_sandbox(given: DecisionInput) -> PodActions:
         sandbox_id=change.sandbox_id,
         attempt=change.attempt,
     )
-    wanted = [c for c in pod.spec.containers if change.redefined or not _succeeded(c, pod, status)]
+    wanted = [c for c in pod.spec.containers if change.redefined or not _is_done(given, c)]
     has_run = any(status.newest(container.name) for container in pod.spec.containers)
     if _never_again(given) or (has_run and not wanted):
         return msgspec.structs.replace(kill_only, containers_to_remove=_too_many_on_the_node(given))
@@ -149,12 +157,16 @@ def _never_again(given: DecisionInput) -> bool:
     return lost and given.pod.spec.restart_policy == "Never" and bool(given.status.containers)
 
 
-def _succeeded(container: Container, pod: Pod, status: RuntimePodStatus) -> bool:
-    """Done, and its policy (or else the pod's) is OnFailure."""
-    newest = status.newest(container.name)
-    if newest is None or newest.state is not ContainerState.EXITED or newest.exit_code != 0:
+def _is_done(given: DecisionInput, container: Container) -> bool:
+    """Succeeded, and its policy (or else the pod's) is OnFailure; or ended, in a pod that restarts nothing and of whose
+    sandbox nothing is left."""
+    pod, newest = given.pod, given.status.newest(container.name)
+    if newest is None or newest.state is not ContainerState.EXITED:
         return False
-    return (container.restart_policy or pod.spec.restart_policy) == "OnFailure"
+    if newest.exit_code == 0 and (container.restart_policy or pod.spec.restart_policy) == "OnFailure":
+        return True
+    is_over = pod.spec.restart_policy == "Never" and not given.status.sandboxes
+    return is_over and not is_redefined(given, container, newest)
 
 
 # --- the sandbox serves ------------------------------------------------------------------------------------------

@@ -84,7 +84,8 @@ def _exited(given: DecisionInput, name: str) -> Iterator[RuntimeContainerStatus]
 
 def empty_sandboxes(given: DecisionInput, removed_ids: Collection[str]) -> tuple[SandboxStatus, ...]:
     """Old sandboxes whose every container goes."""
-    needed = {c.sandbox_id for c in given.status.containers if c.id not in removed_ids}
+    there = (c for c in given.status.containers if not c.is_remembered)
+    needed = {c.sandbox_id for c in there if c.id not in removed_ids}
     evicted = evict_sandboxes(given.status.sandboxes, needed, all_of_them=False)
     return tuple(s for s in given.status.sandboxes if s.id in evicted)
 

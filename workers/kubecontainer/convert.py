@@ -120,8 +120,7 @@ def pod_status(
         namespace=namespace,
         observed_at=observed_at,
         sandboxes=tuple(sorted(sandboxes, key=_newest_sandbox_first)),
-        containers=tuple(sorted(members, key=_newest_of_a_name_first)),
-    )
+    ).with_containers(members)
 
 
 def _names(found: Iterable[Mapping[str, str]]) -> tuple[str, str]:
@@ -197,7 +196,3 @@ def _as_told(found: InspectedContainer) -> RuntimeContainerStatus:
 
 def _newest_sandbox_first(sandbox: SandboxStatus) -> tuple[int, float, str]:
     return (-sandbox.attempt, -sandbox.created_at, sandbox.id)
-
-
-def _newest_of_a_name_first(container: RuntimeContainerStatus) -> tuple[str, int, float, str]:
-    return (container.name, -container.attempt, -container.created_at, container.id)

@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 from ipc.kubecontainer.pod_status import RuntimePodStatus
+from ipc.kubecontainer.remembered_ends import with_remembered
 from ipc.messages.pod_worker import SyncPod
 from ipc.shm.board import Board
 from ipc.shm.observation_rows import read_status
 
 
 def read_view(request: SyncPod, board: Board) -> RuntimePodStatus | None:
-    """None when there is none as new as the request wants: too old, of another pod, or unreadable."""
+    """The observation with the ends that it lacks. None when there is none as new as the request wants: too old, of
+    another pod, or unreadable."""
     status = request.status if request.status is not None else _read_row(request, board)
     if status is None or status.observed_at < request.min_observed_at:
         return None
-    return status
+    return with_remembered(status, request.ended)
 
 
 def _read_row(request: SyncPod, board: Board) -> RuntimePodStatus | None:

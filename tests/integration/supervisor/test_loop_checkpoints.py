@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -13,12 +14,14 @@ from supervisor.loop_checkpoints import LoopCheckpoints
 from supervisor.protocol.events import (
     BindingsRestored,
     ContainerRestartsRestored,
+    EndsRestored,
     EventsRestored,
     EvictionsRestored,
     LoopEvent,
     ProbeResultsRestored,
     ResourcesRestored,
 )
+from supervisor.state.ended_containers_file import EndedContainersFile
 from tests.harness.dialogue import Talk
 
 DEADLINE_S = 30.0
@@ -40,6 +43,7 @@ def test_the_history_of_events_is_restored_before_anything_that_adds_to_it(tmp_p
         ProbeResultsRestored,
         ResourcesRestored,
         ContainerRestartsRestored,
+        EndsRestored,
         BindingsRestored,
     ]
 
@@ -64,3 +68,18 @@ async def test_allocations_do_not_wait_for_the_next_second(tmp_path: Path) -> No
         while not (tmp_path / "allocated_pods_state").exists():  # noqa: ASYNC110 - a file is written
             await asyncio.sleep(0.01)
     assert not (tmp_path / "events.jsonl").exists()
+
+
+async def test_signs_of_life_of_this_agent_are_not_those_of_the_one_before_it(tmp_path: Path) -> None:
+    file = tmp_path / "ended_containers"
+    EndedContainersFile(file).write({}, {})
+    os.utime(file, (1, 1))
+    checkpoints = checkpoints_of(Talk(state_dir=tmp_path))
+    found = []
+    for event in checkpoints.restore():
+        found.append(event)
+        checkpoints.keep_at_once()  # as after every event
+        async with asyncio.timeout(DEADLINE_S):
+            while file.stat().st_mtime == 1:  # noqa: ASYNC110 - a file is written
+                await asyncio.sleep(0.01)
+    assert [event.alive_at for event in found if isinstance(event, EndsRestored)] == [1]

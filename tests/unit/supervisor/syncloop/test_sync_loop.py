@@ -294,7 +294,7 @@ def test_the_worker_is_told_that_all_containers_restart_until_everything_is_remo
     triggered = msgspec.structs.replace(running("a"), containers=exited("a", 42).containers)
     assert talk.see(triggered) == ["sync a"]
     assert talk.syncs["a"].restarting_all
-    talk.done("a", changed=True)
+    talk.done("a", changed=True, removed=tuple(container.id for container in triggered.containers))
     removed = msgspec.structs.replace(triggered, containers=())
     assert talk.see(removed) == ["sync a"]
     assert not talk.syncs["a"].restarting_all, "now they start"

@@ -183,6 +183,16 @@ def test_a_pod_whose_containers_are_all_done_is_stopped(
     assert compute(wanted, observed(wanted, *ended)).kill_pod is kill_pod
 
 
+@pytest.mark.parametrize("ended", [("a",), ("a", "b")])
+def test_of_a_pod_of_which_nothing_is_left_only_what_has_not_ended_starts_again(ended: tuple[str, ...]) -> None:
+    wanted = pod("a", "b", restart_policy="Never")
+    gone = [seen(wanted, name, ContainerState.EXITED, is_remembered=True) for name in ended]
+    actions = compute(wanted, observed(wanted, *gone, sandboxes=()))
+    starting = {"a", "b"}.difference(ended)
+    assert actions.create_sandbox is bool(starting)
+    assert {start.name for start in actions.containers_to_start} == starting
+
+
 @pytest.mark.parametrize("probe", ["liveness", "startup"])
 @pytest.mark.parametrize(("policy", "again"), [("Always", True), ("OnFailure", True), ("Never", False)])
 def test_a_failed_probe_kills_and_the_policy_says_whether_it_starts_again(probe: str, policy: str, again: bool) -> None:

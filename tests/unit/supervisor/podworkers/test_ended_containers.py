@@ -1,0 +1,132 @@
+"""Ends that are remembered: when, for how long, and what an observation has of them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+import pytest
+
+from ipc.api.v1.container import EphemeralContainer
+from ipc.kubecontainer.pod_status import (
+    CONTAINER_STATUS_UNKNOWN,
+    ContainerState,
+    RuntimeContainerStatus,
+    RuntimePodStatus,
+)
+from ipc.kubecontainer.remembered_ends import with_remembered
+from supervisor.podworkers.ended_containers import EndedContainers
+from tests.harness.pods import IMAGE, container, observed, pod, seen
+
+NOW = 2_000_000_000.0
+POD = pod(
+    "main", init_containers=(container("init"),), ephemeral_containers=(EphemeralContainer(name="look", image=IMAGE),)
+)
+UID = POD.metadata.uid
+EXITED, RUNNING = ContainerState.EXITED, ContainerState.RUNNING
+NOTHING = RuntimePodStatus(uid=UID, observed_at=9.0)
+
+
+def told(*containers: RuntimeContainerStatus) -> EndedContainers:
+    made = EndedContainers()
+    made.observed(POD, observed(POD, *containers), NOW)
+    return made
+
+
+def names(status: RuntimePodStatus) -> list[tuple[str, int, int, bool]]:
+    return [(c.name, c.attempt, c.exit_code, c.is_remembered) for c in status.containers]
+
+
+def lost(name: str, **fields: Any) -> RuntimeContainerStatus:
+    return seen(POD, name, EXITED, exit_code=137, reason=CONTAINER_STATUS_UNKNOWN, **fields)
+
+
+@pytest.mark.parametrize("name", ["main", "init", "look"])
+def test_an_end_outlives_its_container(name: str) -> None:
+    ends = told(seen(POD, name, EXITED, exit_code=3))
+    assert names(ends.merged(NOTHING)) == [(name, 0, 3, True)]
+    assert ends.merged(NOTHING).is_empty(), "nothing of it is in the runtime"
+    ends.observed(POD, NOTHING, NOW)
+    assert names(with_remembered(NOTHING, ends.lacked_by(NOTHING))) == [(name, 0, 3, True)]
+
+
+def test_one_that_is_there_is_as_it_is_observed() -> None:
+    there = observed(POD, seen(POD, "main", EXITED, exit_code=3))
+    ends = told(*there.containers)
+    assert ends.merged(there) is there
+    again = observed(POD, seen(POD, "main", RUNNING))
+    ends.observed(POD, again, NOW)
+    assert ends.merged(NOTHING) is NOTHING, "somebody has started it again"
+
+
+def test_what_ran_when_it_went_is_not_remembered_but_for_what_never_starts_twice() -> None:
+    ends = told(seen(POD, "main", RUNNING), seen(POD, "look", RUNNING))
+    ends.observed(POD, NOTHING, NOW + 5)
+    [look] = ends.merged(NOTHING).containers
+    assert (look.name, look.state, look.exit_code, look.finished_at) == ("look", EXITED, 137, NOW + 5)
+
+
+def test_an_end_that_the_runtime_has_lost_is_as_it_was_told() -> None:
+    end = seen(POD, "main", EXITED, exit_code=0, started_at=NOW - 20, finished_at=NOW - 9)
+    ends = told(end)
+    after = observed(POD, lost("main", id=end.id, started_at=NOW - 20, finished_at=NOW - 20))
+    ends.observed(POD, after, NOW)
+    [main] = ends.merged(after).containers
+    assert (main.exit_code, main.reason, main.finished_at, main.is_remembered) == (0, "", NOW - 9, False)
+
+
+@pytest.mark.parametrize(("alive_at", "finished_at"), [(NOW - 3, NOW - 3), (0.0, NOW - 20), (NOW + 99, NOW)])
+def test_a_run_that_the_host_has_ended_lasted_as_long_as_the_agent_is_known_to(
+    alive_at: float, finished_at: float
+) -> None:
+    ends = EndedContainers()
+    ends.restored({}, alive_at)
+    after = observed(POD, lost("main", started_at=NOW - 20, finished_at=NOW - 20))
+    ends.observed(POD, after, NOW)
+    [main] = ends.merged(after).containers
+    assert main.finished_at == finished_at
+    ends.restored(ends.everything(), NOW + 500)
+    ends.observed(POD, after, NOW + 900)
+    assert ends.merged(after).containers[0].finished_at == finished_at, "the next agent says the same"
+
+
+def test_what_a_worker_has_removed_begins_as_if_it_had_never_run() -> None:
+    end = seen(POD, "init", EXITED)
+    ends = told(end)
+    ends.removed(UID, (end.id,))
+    assert ends.merged(NOTHING) is NOTHING
+
+
+def test_with_a_sandbox_goes_what_has_a_successor() -> None:
+    old, new = seen(POD, "main", EXITED, 0, sandbox_id="s0"), seen(POD, "main", EXITED, 1, sandbox_id="s0")
+    ends = told(old, new)
+    ends.removed(UID, ("s0",))
+    assert names(ends.merged(NOTHING)) == [("main", 1, 0, True)]
+
+
+def test_after_a_sync_that_died_an_init_container_that_is_gone_was_reset() -> None:
+    ends = told(seen(POD, "init", EXITED), seen(POD, "look", EXITED))
+    ends.doubt(UID)
+    ends.observed(POD, NOTHING, NOW)
+    assert [c.name for c in ends.merged(NOTHING).containers] == ["look"]
+
+
+def test_two_of_each_name_are_kept_and_none_that_the_manifest_lacks() -> None:
+    ends = told(*(seen(POD, "main", EXITED, attempt) for attempt in range(4)), seen(POD, "other", EXITED))
+    assert [(c.name, c.attempt) for c in ends.merged(NOTHING).containers] == [("main", 3), ("main", 2)]
+
+
+def test_logs_tell_no_restart_that_is_remembered() -> None:
+    ends = told(seen(POD, "main", EXITED, 1))
+    status = msgspec.structs.replace(NOTHING, lost_attempts={"main": 1, "init": 0})
+    assert ends.merged(status).lost_attempts == {"init": 0}
+    assert ends.merged(msgspec.structs.replace(NOTHING, lost_attempts={"main": 2})).lost_attempts == {"main": 2}
+
+
+def test_a_pod_that_is_gone_is_forgotten_on_the_disk_too() -> None:
+    ends = told(seen(POD, "main", EXITED))
+    kept = ends.version
+    assert ends.changed_after(0).keys() == {UID}
+    ends.retain(())
+    assert ends.changed_after(kept) == {UID: ()}
+    assert ends.everything() == {}
