@@ -30,6 +30,7 @@ from ipc.api.v1.projected import (
     SecretVolumeSource,
     ServiceAccountTokenProjection,
 )
+from ipc.api.v1.scheduling import RuntimeClass
 from ipc.api.v1.security import PodSecurityContext
 from ipc.api.v1.volume import (
     EmptyDirVolumeSource,
@@ -113,6 +114,11 @@ def default_persistent_volume(volume: PersistentVolume) -> PersistentVolume:
 def default_persistent_volume_claim(claim: PersistentVolumeClaim) -> PersistentVolumeClaim:
     """The claim with every default filled in (SetDefaults_PersistentVolumeClaim)."""
     return _defaulted(claim)
+
+
+def default_runtime_class(found: RuntimeClass) -> RuntimeClass:
+    """The class with its overhead in canonical form."""
+    return _defaulted(found)
 
 
 def image_pull_policy(image: str) -> PullPolicy:

@@ -148,7 +148,7 @@ def test_what_the_node_has_not_is_refused_and_the_pod_goes_on_over_an_agents_dea
     agent.until(lambda: condition(agent, "large", "PodResizePending") == told, "it is told by the next one, too")
     status = container_status(agent.pods()["large"])
     assert (status["containerID"], status["allocatedResources"]) == (before, {"cpu": "10m"})
-    assert agent.pods()["large"]["spec"]["containers"][0]["resources"]["requests"] == {"cpu": "4000"}
+    assert agent.pods()["large"]["spec"]["containers"][0]["resources"]["requests"] == {"cpu": "4k"}
     assert len(agent.messages("large", "ResizeInfeasible")) <= 1, "the next one does not say it again"
     agent.write(asking("10m"))
     agent.until(lambda: condition(agent, "large", "PodResizePending") is None, "it is asked for no more")

@@ -28,7 +28,13 @@ from ipc.api.decode import (
     decode_runtime_class,
     decode_secret,
 )
-from ipc.api.defaults import default_persistent_volume, default_persistent_volume_claim, default_pod, default_secret
+from ipc.api.defaults import (
+    default_persistent_volume,
+    default_persistent_volume_claim,
+    default_pod,
+    default_runtime_class,
+    default_secret,
+)
 from ipc.api.errors import FieldError, FieldErrors, is_type_word, redacted
 from ipc.api.support.findings import unsupported_fields
 from ipc.api.support.table import Support
@@ -182,7 +188,7 @@ def _priority_class(value: object, origin: Origin) -> PriorityClass:
 
 
 def _runtime_class(value: object, origin: Origin) -> RuntimeClass:
-    found = decode_runtime_class(value)
+    found = default_runtime_class(decode_runtime_class(value))
     _raise_if(validate_runtime_class(found))
     return identify_object(found, origin)
 

@@ -6,8 +6,19 @@ from typing import Any
 
 import pytest
 
-from ipc.api.decode import decode_persistent_volume, decode_persistent_volume_claim, decode_pod, encode_pod
-from ipc.api.defaults import default_persistent_volume, default_persistent_volume_claim, default_pod
+from ipc.api.decode import (
+    decode_persistent_volume,
+    decode_persistent_volume_claim,
+    decode_pod,
+    decode_runtime_class,
+    encode_pod,
+)
+from ipc.api.defaults import (
+    default_persistent_volume,
+    default_persistent_volume_claim,
+    default_pod,
+    default_runtime_class,
+)
 from tests.harness.api_manifests import manifest
 
 POD_DEFAULTS = {
@@ -260,6 +271,17 @@ def test_every_quantity_is_a_text_in_canonical_form() -> None:
     storage = claim["ephemeral"]["volumeClaimTemplate"]["spec"]["resources"]["requests"]["storage"]
     assert storage == "1024500m"
     assert pod["downwardAPI"]["items"][0]["resourceFieldRef"]["divisor"] == "1"
+
+
+def test_a_class_has_its_overhead_in_canonical_form() -> None:
+    overhead = {"podFixed": {"cpu": 1, "memory": "1024Ki"}}
+    found = decode_runtime_class(
+        {"apiVersion": "node.k8s.io/v1", "kind": "RuntimeClass", "metadata": {"name": "a"}, "handler": "a"}
+        | {"overhead": overhead}
+    )
+    stated = default_runtime_class(found).overhead
+    assert stated is not None
+    assert stated.pod_fixed == {"cpu": "1", "memory": "1Mi"}
 
 
 def test_a_volume_and_a_claim_have_canonical_capacities() -> None:
