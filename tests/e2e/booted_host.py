@@ -56,7 +56,7 @@ class BootedHost:
 
     def _end(self, agent: Agent) -> None:
         """kill -9 of first who would note an end, then of the containers; and a new runtime directory."""
-        containers = [psutil.Process(seen.pid) for seen in agent.eye.running().values()]
+        containers = [process for seen in agent.eye.running().values() for process in _living(seen.pid)]
         _kill(self.processes())
         _kill(containers)
         shutil.rmtree(self.runtime)
@@ -73,6 +73,14 @@ class BootedHost:
         except (psutil.AccessDenied, psutil.NoSuchProcess):
             return False  # another user's, or gone
         return named and process.pid != os.getpid()
+
+
+def _living(pid: int) -> list[psutil.Process]:
+    """None of a container that has ended a moment ago, and still runs for Podman."""
+    try:
+        return [psutil.Process(pid)]
+    except psutil.NoSuchProcess:
+        return []
 
 
 def _kill(processes: list[psutil.Process]) -> None:
