@@ -6,7 +6,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Final
 
 import msgspec
@@ -30,6 +30,8 @@ from supervisor.sources.manager import SourceManager
 
 FIRST_ANSWER_S: Final = 1.0
 """How long the reading of the sources, which takes CPU, waits for the API server to tell of what was restored."""
+MAX_NAMED_SECRETS: Final = 20
+"""Most names of Secrets in one event."""
 
 log = logging.getLogger(__name__)
 
@@ -76,6 +78,8 @@ class SourceFeed:
         async for change in self._sources.watch():
             for error in change.errors:
                 self._manifest_error(error)
+            if change.lost_secrets:
+                self._secrets_lost(change.lost_secrets)
             if change.skipped:
                 self._preflight(skipped_manifests(change.skipped))
             for update in change.updates:
@@ -115,6 +119,13 @@ class SourceFeed:
         await self._burst.over()
         self._is_silent = False
         self._feed(StatusesDue())
+
+    def _secrets_lost(self, names: Sequence[str]) -> None:
+        more = f" and {len(names) - MAX_NAMED_SECRETS} more" if len(names) > MAX_NAMED_SECRETS else ""
+        named = f"{', '.join(names[:MAX_NAMED_SECRETS])}{more}"
+        text = f"applied Secrets are gone since the agent ran last, as after a reboot: {named}: apply them again"
+        log.warning("%s", text)
+        self._node_event(event_reasons.APPLIED_SECRETS_LOST, text)
 
     def _manifest_error(self, error: ManifestError) -> None:
         METERS.counter(metrics.MANIFESTS_REFUSED).inc()

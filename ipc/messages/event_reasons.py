@@ -157,6 +157,8 @@ NODE_ADDRESSES: Final = EventReason("NodeAddresses", EventType.NORMAL, "")
 NODE_WITHOUT_ADDRESS: Final = EventReason("NodeAddresses", EventType.WARNING, "")
 DEVICE_NOT_HEALTHY: Final = EventReason("DeviceNotHealthy", EventType.WARNING, "")
 """A device of the configuration is gone, or cannot be opened any more."""
+APPLIED_SECRETS_LOST: Final = EventReason("AppliedSecretsLost", EventType.WARNING, "")
+"""Secrets of `rootlet apply` are gone with the memory that they were kept in. Upstream's are in etcd."""
 PREFLIGHT: Final = EventReason("Preflight", EventType.WARNING, "")
 """A finding of `rootlet doctor` at the agent's start."""
 

@@ -445,6 +445,7 @@ class Settings(_Section, frozen=True, kw_only=True):
     pod_logs_dir: Path = Path("$XDG_STATE_HOME/rootlet/$instanceName/pod-logs")
     state_dir: Path = Path("$XDG_STATE_HOME/rootlet/$instanceName")
     memory_dir: Path = Path("$XDG_RUNTIME_DIR/rootlet/$instanceName")
+    applied_secrets: Literal["Memory", "Encrypted"] = "Memory"
     admin_socket: Path = Path("$XDG_RUNTIME_DIR/rootlet/$instanceName.sock")
     workers: WorkersSettings = WorkersSettings()
     relist_period_s: Annotated[Seconds, _between("100ms", "10m")] = seconds("10s")

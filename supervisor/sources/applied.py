@@ -1,8 +1,8 @@
 """Objects of `rootlet apply`, kept as one file per object until `rootlet delete`.
 
 A stored object is complete: defaults, UID and namespace as they were when it was applied, as an API server stores it.
-Secrets are kept in memory only, so that they are gone when the host reboots, and all else below the state directory.
-Both are read like any manifest directory, but nothing watches them, because only this class writes there. One agent of
+Secrets are kept in a place of their own (`supervisor.sources.secret_places`), all else below the state directory. Both
+are read like any manifest directory, but nothing watches them, because only this class writes there. One agent of
 an instance runs at a time, and the master calls from one thread at a time.
 """
 
@@ -22,10 +22,16 @@ from ipc.api.errors import FieldErrors
 from ipc.api.support.warnings import field_warnings
 from ipc.api.v1.config_objects import Secret
 from ipc.api.v1.pod import Pod
-from ipc.host.atomic_file import remove_durably, replace_file, sync_directory, write_atomically
-from ipc.host.memory_directory import NotMemory, make_memory_directory
+from ipc.host.atomic_file import (
+    UntrustedFile,
+    read_bounded,
+    remove_durably,
+    replace_file,
+    sync_directory,
+    write_atomically,
+)
+from ipc.host.memory_directory import NotMemory
 from ipc.host.private_directories import make_private
-from ipc.host.regular_files import read_regular_file
 from ipc.messages.api_server import ApplyVerb
 from ipc.patching.values import PatchError
 from ipc.podobjects.config_objects import ConfigObject, ObjectKey, ObjectKind
@@ -44,13 +50,15 @@ from supervisor.sources.directory import DEFAULT_MAX_MANIFEST_BYTES, ManifestRea
 from supervisor.sources.objects.decode import decode_manifest
 from supervisor.sources.objects.identity import Origin
 from supervisor.sources.objects.merge_objects import changes_refused
+from supervisor.sources.secret_places import SecretPlace, last_directory
+from supervisor.state.sealed_content import NotOpened
 
 MAX_APPLIED_OBJECTS: Final = 1_000
 """Most pods and objects beside them kept at a time."""
 MAX_STORED_BYTES: Final = 8 << 20
 """Largest stored object; defaults and escapes make it larger than what was applied."""
-_LAST_SUFFIX: Final = ".last"
-"""Directories beside those of the store: what was applied of objects that a command has changed since."""
+MAX_SEALED_BYTES: Final = MAX_STORED_BYTES // 2 * 3
+"""In base64, with what belongs to it."""
 _PLAIN_STEM: Final = re.compile(r"[a-z0-9][a-z0-9.-]{0,199}")
 
 Key = PodKey | ObjectKey
@@ -90,17 +98,21 @@ class AppliedStore:
         origin: Origin,
         max_bytes: int = DEFAULT_MAX_MANIFEST_BYTES,
         *,
-        secrets_directory: Path | None = None,
+        secrets: SecretPlace | None = None,
         warnings_of: WarningsOf = field_warnings,
     ) -> None:
-        """Without a ``secrets_directory`` Secrets are refused."""
+        """Without a place for ``secrets`` they are refused."""
         self._warnings_of = warnings_of
         self._directory = directory
-        self._secrets_directory = secrets_directory
+        self._secrets = secrets
         self._origin = origin
         self._max_bytes = max_bytes
         self._reader = ManifestReader(directory, origin, MAX_STORED_BYTES)
-        self._secrets_reader = ManifestReader(secrets_directory or directory, origin, MAX_STORED_BYTES)
+        self._secrets_reader = (
+            self._reader
+            if secrets is None
+            else ManifestReader(secrets.directory, origin, MAX_SEALED_BYTES, secrets.open)
+        )
 
     def read(self) -> SourceSnapshot:
         """All objects that are applied. Never raises: a store that cannot be read gives an incomplete snapshot."""
@@ -121,16 +133,16 @@ class AppliedStore:
     def _read_secrets(self) -> SourceSnapshot:
         """Where there is no memory for them, or no directory and none can be made, there are none of ours."""
         nothing = SourceSnapshot(source=self._origin.source, complete=True)
-        if self._secrets_directory is None:
+        if self._secrets is None:
             return nothing
         try:
-            make_memory_directory(self._secrets_directory)
+            self._secrets.make()
         except NotMemory:
             return nothing
         except OSError as error:
-            is_there = os.path.lexists(self._secrets_directory)
-            return self._unreadable(self._secrets_directory, error) if is_there else nothing
-        return self._secrets_reader.read(list_manifests(self._secrets_directory))
+            is_there = os.path.lexists(self._secrets.directory)
+            return self._unreadable(self._secrets.directory, error) if is_there else nothing
+        return self._secrets_reader.read(list_manifests(self._secrets.directory))
 
     def _unreadable(self, directory: Path, error: OSError) -> SourceSnapshot:
         message = error.strerror or str(error)
@@ -173,7 +185,7 @@ class AppliedStore:
             self._sync(items)
         return ApplyResult(
             lines=lines,
-            warnings=tuple(warning for item in items for warning in self._warnings(item.value)),
+            warnings=tuple(warning for item in items for warning in self._warnings(item)),
             values=tuple(item.value for item in items),
         )
 
@@ -196,10 +208,14 @@ class AppliedStore:
             self._write(item)
             self._sync((item,))
         outcome = "unchanged" if _same(value, present.value) else "patched"
-        return ApplyResult(lines=(f"{_name(item)} {outcome}",), warnings=self._warnings(value), values=(value,))
+        return ApplyResult(lines=(f"{_name(item)} {outcome}",), warnings=self._warnings(item), values=(value,))
 
-    def _warnings(self, value: Pod | ConfigObject) -> tuple[str, ...]:
-        return tuple(self._warnings_of(value)) if isinstance(value, Pod) else ()
+    def _warnings(self, item: Item) -> tuple[str, ...]:
+        if isinstance(item, ManifestPod):
+            return tuple(self._warnings_of(item.pod))
+        if isinstance(item.object, Secret) and self._secrets is not None and self._secrets.loss:
+            return (f"{_name(item)} {self._secrets.loss}: appliedSecrets: Encrypted keeps it on disk",)
+        return ()
 
     def _present(self) -> dict[Key, Item]:
         stored = self.read()
@@ -216,11 +232,11 @@ class AppliedStore:
         if not secrets:
             return ()
         try:
-            if self._secrets_directory is None:
+            if self._secrets is None:
                 raise NotMemory("there is no directory in memory")
-            make_memory_directory(self._secrets_directory)
+            self._secrets.make()
         except (NotMemory, OSError) as error:
-            why = f"Secrets are kept in memory only: {error}"
+            why = f"Secrets cannot be kept: {error}"
             return tuple(error_about(item, ManifestErrorKind.UNREADABLE, "", why) for item in secrets)
         return ()
 
@@ -248,17 +264,21 @@ class AppliedStore:
         path = self._last_path(key)
         if not path.exists():
             return None
-        decoded = decode_manifest(read_regular_file(path, MAX_STORED_BYTES), path.name, self._origin)
+        try:
+            content = self._opened(key, path.name, read_bounded(path, MAX_SEALED_BYTES))
+        except (NotOpened, UntrustedFile):
+            return None  # as of one that is damaged otherwise
+        decoded = decode_manifest(content, path.name, self._origin)
         items: tuple[Item, ...] = (*decoded.pods, *decoded.objects)
         return items[0].value if items else None
 
     def _keep_last(self, key: Key, value: Pod | ConfigObject) -> None:
         make_private(self._last_path(key).parent)
-        write_atomically(self._last_path(key), msgspec.json.encode(value))
+        write_atomically(self._last_path(key), self._sealed(key, value))
 
     def _last_path(self, key: Key) -> Path:
         path = self._path(key)
-        return path.parent.with_name(f"{path.parent.name}{_LAST_SUFFIX}") / path.name
+        return last_directory(path.parent) / path.name
 
     def _store(self, item: Item, present: Item | None, stated: Item, options: ApplyOptions) -> str:
         is_same = present is not None and _same(item.value, present.value)
@@ -278,12 +298,21 @@ class AppliedStore:
     def _write(self, item: Item) -> None:
         """Store the object, and what a reading of its file would find; `_sync` makes it durable. Raises OSError."""
         path, reader = self._path(item.key), self._reader_of(item.key)
-        replace_file(path, msgspec.json.encode(item.value))
+        replace_file(path, self._sealed(item.key, item.value))
         if isinstance(item, ManifestPod):
             found = DecodedFile(pods=(ManifestPod(pod=item.pod, file=path.name, document=1),))
         else:
             found = DecodedFile(objects=(ManifestObject(object=item.object, file=path.name, document=1),))
         reader.remember(path, found)
+
+    def _sealed(self, key: Key, value: Pod | ConfigObject) -> bytes:
+        """The object in the form of its place. Raises OSError."""
+        content = msgspec.json.encode(value)
+        return self._secrets.seal(file_name(key), content) if self._secrets and _is_secret(key) else content
+
+    def _opened(self, key: Key, name: str, content: bytes) -> bytes:
+        """Raises NotOpened."""
+        return self._secrets.open(name, content) if self._secrets and _is_secret(key) else content
 
     def _sync(self, items: Iterable[Item]) -> None:
         """Make the stored objects survive a power cut. Raises OSError."""
@@ -294,8 +323,11 @@ class AppliedStore:
         return self._reader_of(key).path / file_name(key)
 
     def _reader_of(self, key: Key) -> ManifestReader:
-        is_secret = isinstance(key, ObjectKey) and key.kind is ObjectKind.SECRET
-        return self._secrets_reader if is_secret else self._reader
+        return self._secrets_reader if _is_secret(key) else self._reader
+
+
+def _is_secret(key: Key) -> bool:
+    return isinstance(key, ObjectKey) and key.kind is ObjectKind.SECRET
 
 
 def file_name(key: Key) -> str:

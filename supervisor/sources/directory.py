@@ -15,7 +15,7 @@ from __future__ import annotations
 import errno
 import os
 import stat
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Final
 
@@ -26,6 +26,7 @@ from ipc.text.safe_text import safe_line
 from supervisor.protocol.manifests import DecodedFile, ManifestError, ManifestErrorKind, SourceSnapshot
 from supervisor.sources.objects.decode import decode_manifest
 from supervisor.sources.objects.identity import Origin
+from supervisor.state.sealed_content import NotOpened
 
 MANIFEST_SUFFIXES: Final = (".yaml", ".yml", ".json")
 MAX_FILES: Final = 4_096
@@ -93,8 +94,17 @@ def changed_files(before: Listing, now: Listing) -> frozenset[str]:
 class ManifestReader:
     """Reads listings into snapshots and decodes a file only when its signature is new. One thread at a time."""
 
-    def __init__(self, path: Path, origin: Origin, max_bytes: int = DEFAULT_MAX_MANIFEST_BYTES) -> None:
+    def __init__(
+        self,
+        path: Path,
+        origin: Origin,
+        max_bytes: int = DEFAULT_MAX_MANIFEST_BYTES,
+        opened: Callable[[str, bytes], bytes] | None = None,
+    ) -> None:
+        """``opened``: the content of a file of that name by its bytes, where they are not the same. Raises
+        NotOpened."""
         self.path = path
+        self._opened = opened
         self._origin = origin
         self._max_bytes = max_bytes
         self._decoded: dict[str, tuple[Signature, DecodedFile]] = {}
@@ -128,6 +138,10 @@ class ManifestReader:
         content = _read_content(listing.directory / name, found, self._max_bytes)
         if isinstance(content, ManifestError):
             return DecodedFile(errors=(content,))
+        try:
+            content = content if self._opened is None else self._opened(name, content)
+        except NotOpened as error:
+            return DecodedFile(errors=(_error(name, str(error)),))
         decoded = decode_manifest(content, shown_name(name), self._origin)
         self._decoded[name] = (found, decoded)
         return decoded

@@ -24,7 +24,7 @@ from ipc.host.clock import Clock
 from ipc.host.memory_directory import NotMemory, make_memory_directory
 from ipc.messages.api_server import Reply
 from ipc.patching.values import PatchError
-from ipc.podobjects.config_objects import ObjectKey
+from ipc.podobjects.config_objects import ObjectKey, ObjectKind
 from ipc.text.safe_text import safe_text
 from supervisor.config.settings import Settings
 from supervisor.config.shown_settings import shown_url
@@ -50,6 +50,7 @@ from supervisor.sources.expected_objects import NamesUnusable, load_names, save_
 from supervisor.sources.http_source import HttpSource
 from supervisor.sources.objects.identity import Origin
 from supervisor.sources.objects.merge import PodConfig
+from supervisor.sources.secret_places import carry_over, secret_places
 from supervisor.sources.watch import watch_manifests
 
 log = logging.getLogger(__name__)
@@ -79,6 +80,8 @@ class Change(msgspec.Struct, frozen=True):
     """Files beside the manifests that are not read, and that were not reported before."""
     lists_cluster: bool = False
     """With these updates all pods of the cluster's list are known."""
+    lost_secrets: tuple[str, ...] = ()
+    """Applied Secrets that are gone since the agent ran last: ``<namespace>/<name>``."""
 
 
 class SourceManager:
@@ -104,11 +107,12 @@ class SourceManager:
         sources = (FILE_SOURCE, APPLY_SOURCE, HTTP_SOURCE)
         self._config = PodConfig((*sources, API_SOURCE) if api is not None else sources)
         self._reader = ManifestReader(settings.static_pod_path, origin(FILE_SOURCE), settings.max_manifest_bytes)
+        self._secrets, self._secrets_elsewhere = secret_places(settings)
         self._applied = AppliedStore(
             settings.state_dir / APPLIED_DIRECTORY,
             origin(APPLY_SOURCE),
             settings.max_manifest_bytes,
-            secrets_directory=settings.memory_dir / APPLIED_DIRECTORY,
+            secrets=self._secrets,
             warnings_of=warnings_of,
         )
         self._http = HttpSource(settings.state_dir / POSTED_FILE, origin(HTTP_SOURCE), settings.max_manifest_bytes)
@@ -352,7 +356,14 @@ class SourceManager:
         except (NotMemory, OSError) as error:
             log.warning("no memory for the content of Secrets: %s; set memoryDir", error)
         async with self._applying:
-            self._merge(await asyncio.to_thread(self._applied.read))
+            snapshot = await asyncio.to_thread(self._moved_and_read)
+            if lost := lost_secrets(self._saved_names, snapshot):
+                self._changes.put_nowait(Change(lost_secrets=lost))
+            self._merge(snapshot)
+
+    def _moved_and_read(self) -> SourceSnapshot:
+        carry_over(self._secrets_elsewhere, self._secrets)
+        return self._applied.read()
 
     async def _follow_files(self) -> None:
         snapshots = watch_manifests(self._reader, self._settings.file_check_frequency_s)
@@ -424,6 +435,20 @@ class SourceManager:
             save_names(self._names_file, names)
             self._saved_names = names
         checkpoint.save(self._checkpoint, desired)
+
+
+def lost_secrets(expected: Iterable[ExpectedObject], snapshot: SourceSnapshot) -> tuple[str, ...]:
+    """Secrets that were applied and are not there any more, though all that is there was read. Pure."""
+    if not snapshot.complete:
+        return ()
+    there, held = {item.key for item in snapshot.objects}, snapshot.held_files()
+    return tuple(
+        f"{each.key.namespace}/{each.key.name}"
+        for each in expected
+        if (each.source, each.key.kind) == (snapshot.source, ObjectKind.SECRET)
+        and each.key not in there
+        and each.file not in held
+    )
 
 
 def _not_applied(file: str, errors: Sequence[ManifestError]) -> Reply:

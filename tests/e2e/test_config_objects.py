@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import json
+import shutil
 import stat
 import subprocess
 from collections.abc import Iterator
@@ -114,7 +115,12 @@ def test_get_and_describe_show_names_and_sizes(agent: Agent) -> None:
 
 def test_apply_and_delete(agent: Agent) -> None:
     both = "\n---\n".join(map(json.dumps, (config_map("kept", data={"a": "b"}), secret("in-memory"))))
-    assert agent.cli("apply", "-f", "-", stdin=both) == (0, "configmap/kept created\nsecret/in-memory created\n", "")
+    assert agent.cli("apply", "-f", "-", stdin=both) == (
+        0,
+        "configmap/kept created\nsecret/in-memory created\n",
+        "Warning: secret/in-memory is kept in memory only, and is gone when the host reboots: appliedSecrets: "
+        "Encrypted keeps it on disk\n",
+    )
     assert agent.cli("apply", "-f", "-", stdin=both).out == "configmap/kept unchanged\nsecret/in-memory unchanged\n"
     agent.restart()
     until(agent, "configmaps", "kept")
@@ -192,5 +198,32 @@ def test_without_memory_secrets_are_refused_in_words(new_agent: Any) -> None:
     assert "is not in memory, but on " in agent.log_text()
     refused = agent.cli("apply", "-f", "-", stdin=json.dumps(secret("nowhere")))
     assert refused.code == 1
-    assert "Secrets are kept in memory only: " in refused.err
+    assert "Secrets cannot be kept: " in refused.err
     assert agent.cli("apply", "-f", "-", stdin=json.dumps(config_map("somewhere"))).code == 0
+
+
+@pytest.mark.parametrize("kept", ["Memory", "Encrypted"])
+def test_applied_secrets_after_a_reboot(new_agent: Any, kept: str) -> None:
+    """They are there and their pod runs, or an event of the node names what is lost."""
+    agent = new_agent()
+    agent.configure({"appliedSecrets": kept})
+    agent.start()
+    env = [{"name": "PASSWORD", "valueFrom": {"secretKeyRef": {"name": "shop", "key": "password"}}}]
+    both = "\n---\n".join(map(json.dumps, (secret("shop"), pod("till", container(env=env)))))
+    applied = agent.cli("apply", "-f", "-", stdin=both)
+    assert (applied.code, "shop is kept in memory only" in applied.err) == (0, kept == "Memory")
+    agent.until_ready(["till"])
+    assert not any(holds_planted(path.read_bytes()) for path in files_below(agent.state))
+    agent.stop()
+    agent.eye.remove_everything()
+    shutil.rmtree(agent.memory)
+    agent.start()
+    lost = [event for event in agent.events() if event["reason"] == "AppliedSecretsLost"]
+    if kept == "Encrypted":
+        agent.until_ready(["till"])
+        assert lost == []
+        assert agent.cli("exec", "till", "--", "sh", "-c", "echo $PASSWORD").out == f"{PLANTED}\n"
+    else:
+        (event,) = lost
+        assert event["message"].endswith("as after a reboot: default/shop: apply them again")
+        assert names(agent, "secrets") == set()

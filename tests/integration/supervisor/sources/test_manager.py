@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator, Iterable
+import shutil
+import tempfile
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping
 from pathlib import Path
+from typing import Any, Final
 
 import pytest
 
@@ -14,10 +17,11 @@ from ipc.host.clock import SystemClock
 from ipc.podobjects.config_objects import ObjectKey, ObjectKind
 from supervisor.config.settings import Seconds, Settings
 from supervisor.protocol.events import KillPod
-from supervisor.protocol.manifests import APPLY_SOURCE, FILE_SOURCE, HTTP_SOURCE, DesiredPod
-from supervisor.protocol.source_updates import ObjectUpdate, PodOperation
+from supervisor.protocol.manifests import APPLY_SOURCE, FILE_SOURCE, HTTP_SOURCE, DesiredObject, DesiredPod
+from supervisor.protocol.source_updates import ObjectUpdate, PodOperation, Update
 from supervisor.sources import checkpoint
 from supervisor.sources.manager import CHECKPOINT_FILE, NAMES_FILE, Change, SourceManager
+from supervisor.sources.secret_places import KEY_FILE, SEALED_DIRECTORY
 from tests.harness.manifests import DEADLINE_S, manifest, pod_updates, text
 
 LOOK_PERIOD = Seconds(0.2)
@@ -28,7 +32,7 @@ SOURCES = (FILE_SOURCE, APPLY_SOURCE, HTTP_SOURCE)
 class Sources:
     """Real sources below a directory, and the changes that they give."""
 
-    def __init__(self, directory: Path) -> None:
+    def __init__(self, directory: Path, memory: Path | None = None, applied_secrets: str = "Memory") -> None:
         self.manifests = directory / "manifests"
         self.manifests.mkdir(exist_ok=True)
         self.state = directory / "state"
@@ -36,11 +40,19 @@ class Sources:
             instance_name="test",
             static_pod_path=self.manifests,
             state_dir=self.state,
-            memory_dir=directory / "memory",
+            memory_dir=memory or directory / "memory",
+            applied_secrets="Encrypted" if applied_secrets == "Encrypted" else "Memory",
             file_check_frequency_s=LOOK_PERIOD,
         )
         self.desired = SourceManager(settings, SystemClock())
         self.changes: AsyncIterator[Change] = self.desired.watch()
+
+    async def read_all(self) -> list[Change]:
+        """Changes until every source was read; what is lost is told beside them."""
+        found: list[Change] = []
+        while sum(not change.lost_secrets for change in found) < len(SOURCES):
+            found.append(await self.next_change())
+        return found
 
     async def next_change(self) -> Change:
         async with asyncio.timeout(DEADLINE_S):
@@ -292,3 +304,56 @@ async def test_a_file_that_is_no_manifest_is_told_of_once(sources: Sources) -> N
     change = await sources.next_change()
     assert [pod.metadata.name for update in pod_updates(change.updates) for pod in update.pods] == ["renamed"]
     assert change.skipped == ()
+
+
+@pytest.mark.parametrize(
+    ("kept", "act", "lost"),
+    [
+        ("Memory", "nothing", []),
+        ("Memory", "reboot", ["default/login"]),
+        ("Encrypted", "reboot", []),
+        ("Encrypted", "no key", []),
+        ("Encrypted", "no files", ["default/login"]),
+        ("Memory", "configured anew", []),
+        ("Encrypted", "configured anew", []),
+    ],
+)
+async def test_secrets_that_are_lost_are_named_once(tmp_path: Path, kept: str, act: str, lost: list[str]) -> None:
+    """One that was deleted is not lost, nor one whose file is there and cannot be opened, nor a ConfigMap."""
+    with tempfile.TemporaryDirectory(dir="/dev/shm") as directory:
+        memory = Path(directory) / "rootlet"
+        made = Sources(tmp_path, memory, kept)
+        async with contextlib.aclosing(made.changes):  # type: ignore[type-var]
+            await made.read_all()
+            assert (await made.desired.apply("-", text(login("login"), login("gone"), CONFIG_MAP))).code == 200
+            assert (await made.desired.delete_object(ObjectKey(ObjectKind.SECRET, "default", "gone"))).code == 200
+        await asyncio.to_thread(BETWEEN[act], tmp_path / "state", memory)
+        if act == "configured anew":
+            kept = "Memory" if kept == "Encrypted" else "Encrypted"
+        for expected in (lost, []):
+            made = Sources(tmp_path, memory, kept)
+            made.desired.restore()
+            async with contextlib.aclosing(made.changes):  # type: ignore[type-var]
+                told = await made.read_all()
+                assert [name for change in told for name in change.lost_secrets] == expected
+                stated = [each.key for item in told for update in item.updates for each in objects_of(update)]
+                assert (ObjectKey(ObjectKind.SECRET, "default", "login") in stated) is (not lost and act != "no key")
+                await made.desired.apply("-", text(CONFIG_MAP))  # answered when the names are written
+
+
+CONFIG_MAP: Final = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "app"}}
+BETWEEN: Final[Mapping[str, Callable[[Path, Path], None]]] = {
+    "nothing": lambda _state, _memory: None,
+    "configured anew": lambda _state, _memory: None,
+    "reboot": lambda _state, memory: shutil.rmtree(memory, ignore_errors=True),
+    "no key": lambda state, _memory: (state / KEY_FILE).unlink(),
+    "no files": lambda state, _memory: shutil.rmtree(state / SEALED_DIRECTORY),
+}
+
+
+def login(name: str) -> dict[str, Any]:
+    return {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": name}, "stringData": {"a": "b"}}
+
+
+def objects_of(update: Update) -> tuple[DesiredObject, ...]:
+    return update.stated if isinstance(update, ObjectUpdate) else ()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import shutil
 import stat
 import tempfile
@@ -12,12 +13,13 @@ from typing import Any
 import msgspec
 import pytest
 
-from ipc.api.v1.config_objects import ConfigMap
+from ipc.api.v1.config_objects import ConfigMap, Secret
 from ipc.podobjects.config_objects import ObjectKey, ObjectKind
 from supervisor.protocol.manifests import APPLY_SOURCE
 from supervisor.sources import directory
 from supervisor.sources.applied import AppliedStore, Key, file_name
 from supervisor.sources.objects.identity import Origin
+from supervisor.sources.secret_places import MemoryPlace, SealedPlace, SecretPlace, carry_over
 from tests.harness.manifests import manifest, text
 from tests.unit.supervisor.sources.objects.test_merge_objects import PLANTED, config_map, secret
 
@@ -32,8 +34,12 @@ class Stores(msgspec.Struct, frozen=True):
     directory: Path
     memory: Path
 
-    def open(self) -> AppliedStore:
-        return AppliedStore(self.directory, ORIGIN, secrets_directory=self.memory)
+    @property
+    def sealed(self) -> SealedPlace:
+        return SealedPlace(self.directory.with_name("sealed"), self.directory.with_name("sealed.key"))
+
+    def open(self, secrets: SecretPlace | None = None) -> AppliedStore:
+        return AppliedStore(self.directory, ORIGIN, secrets=secrets or MemoryPlace(self.memory))
 
     def apply(self, *manifests: dict[str, Any]) -> tuple[str, ...]:
         result = self.open().apply("in.yaml", text(*manifests), {})
@@ -85,16 +91,16 @@ def test_memory_that_cannot_be_read_is_partial_knowledge(stores: Stores) -> None
 
 def test_a_directory_that_cannot_be_made_holds_up_nothing(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
-    store = AppliedStore(tmp_path / "applied", ORIGIN, secrets_directory=tmp_path / "file" / "secrets")
+    store = AppliedStore(tmp_path / "applied", ORIGIN, secrets=MemoryPlace(tmp_path / "file" / "secrets"))
     assert store.read().complete
 
 
 def test_without_memory_secrets_are_refused_and_nothing_else_is_done(tmp_path: Path) -> None:
-    store = AppliedStore(tmp_path / "applied", ORIGIN, secrets_directory=Path("/sys/rootlet"))
+    store = AppliedStore(tmp_path / "applied", ORIGIN, secrets=MemoryPlace(Path("/sys/rootlet")))
     for other in (store, AppliedStore(tmp_path / "applied", ORIGIN)):
         result = other.apply("in.yaml", text(config_map(), secret(stringData={"password": PLANTED})), {})
         (error,) = map(str, result.errors)
-        assert error.startswith("in.yaml: document 2: Secrets are kept in memory only: ")
+        assert error.startswith("in.yaml: document 2: Secrets cannot be kept: ")
         assert PLANTED not in error
         assert other.apply("in.yaml", text(config_map("b")), {}).errors == ()
     assert [str(item.key) for item in AppliedStore(tmp_path / "applied", ORIGIN).read().objects] == [
@@ -163,3 +169,101 @@ def test_what_was_stored_is_not_decoded_again(stores: Stores, monkeypatch: pytes
     assert store.apply("in.yaml", text(secret(), manifest("web"), config_map()), {}).lines
     monkeypatch.setattr(directory, "decode_manifest", None)
     assert len(store.read().objects) == 2
+
+
+# --- sealed on disk ---------------------------------------------------------------------------------------------------
+
+
+def holds_planted(directory: Path) -> bool:
+    encoded = base64.b64encode(PLANTED.encode())
+    files = [path.read_bytes() for path in directory.rglob("*") if path.is_file()]
+    assert files
+    return any(PLANTED.encode() in content or encoded in content for content in files)
+
+
+def apply_to(store: AppliedStore, *manifests: dict[str, Any]) -> tuple[str, ...]:
+    result = store.apply("in.yaml", text(*manifests), {})
+    return result.lines or tuple(map(str, result.errors))
+
+
+def test_a_sealed_secret_is_there_after_a_reboot_and_readable_nowhere(stores: Stores) -> None:
+    first = secret(stringData={"password": PLANTED})
+    result = stores.open(stores.sealed).apply("in.yaml", text(first), {})
+    assert (result.lines, result.warnings) == (("secret/login created",), ())
+    patch = b'{"metadata":{"labels":{"a":"b"}}}'
+    assert stores.open(stores.sealed).patch(LOGIN, "merge", patch) is not None
+    assert not stores.memory.exists()
+    assert not holds_planted(stores.directory.parent)
+    assert {stat.S_IMODE(path.stat().st_mode) for path in stores.sealed.directory.iterdir()} == {0o600}
+    assert apply_to(stores.open(stores.sealed), first) == ("secret/login unchanged",), "the label was nobody's manifest"
+    (found,) = stores.open(stores.sealed).read().objects
+    assert isinstance(found.object, Secret)
+    assert found.object.data["password"] == PLANTED.encode()
+    assert found.object.metadata.labels == {"a": "b"}
+    assert stores.open(stores.sealed).delete(LOGIN)
+    assert list(stores.sealed.directory.parent.rglob("secret_*")) == []
+
+
+def test_a_secret_in_memory_comes_with_a_warning(stores: Stores) -> None:
+    result = stores.open().apply("in.yaml", text(secret(), config_map()), {})
+    (warning,) = result.warnings
+    assert warning.startswith("secret/login is kept in memory only, and is gone when the host reboots: ")
+
+
+def test_sealed_secrets_whose_key_is_lost_are_named_and_hold_up_nothing(stores: Stores) -> None:
+    apply_to(stores.open(stores.sealed), secret("one"), secret("two"), config_map())
+    stores.sealed.directory.with_name("sealed.key").unlink()
+    read = stores.open(stores.sealed).read()
+    assert [str(item.key) for item in read.objects] == [str(APP)]
+    assert [error.file for error in read.errors] == ["secret_default.one.json", "secret_default.two.json"]
+    assert all("its key" in error.message for error in read.errors)
+    assert apply_to(stores.open(stores.sealed), secret("one")) == ("secret/one created",)
+    (wrong,) = stores.open(stores.sealed).read().errors
+    assert "another key" in wrong.message
+
+
+def test_a_sealed_secret_in_the_file_of_another_is_none(stores: Stores) -> None:
+    apply_to(stores.open(stores.sealed), secret("one"), secret("two"))
+    one, two = sorted(stores.sealed.directory.iterdir())
+    two.write_bytes(one.read_bytes())
+    read = stores.open(stores.sealed).read()
+    assert ([item.object.metadata.name for item in read.objects], len(read.errors)) == (["one"], 1)
+
+
+@pytest.mark.parametrize("before", ["Memory", "Encrypted"])
+def test_another_setting_takes_the_secrets_along(stores: Stores, before: str) -> None:
+    places: tuple[SecretPlace, SecretPlace] = (MemoryPlace(stores.memory), stores.sealed)
+    source, target = places if before == "Memory" else (places[1], places[0])
+    first = secret(stringData={"password": PLANTED})
+    apply_to(stores.open(source), first)
+    stores.open(source).patch(LOGIN, "merge", b'{"metadata":{"labels":{"a":"b"}}}')
+    for _ in range(2):
+        carry_over(source, target)
+        (found,) = stores.open(target).read().objects
+        assert found.object.metadata.labels == {"a": "b"}
+    assert stores.open(source).read().objects == ()
+    assert [path for path in source.directory.parent.glob("*/secret_*") if "sealed" in path.parent.name] == (
+        [] if before == "Encrypted" else list(source.directory.parent.glob("sealed*/secret_*"))
+    )
+    assert apply_to(stores.open(target), first) == ("secret/login unchanged",)
+
+
+def test_a_secret_that_cannot_be_moved_stays_and_is_told(stores: Stores, caplog: pytest.LogCaptureFixture) -> None:
+    apply_to(stores.open(stores.sealed), secret("one"), secret("two"))
+    one, two = sorted(stores.sealed.directory.iterdir())
+    two.write_bytes(b"{}")
+    carry_over(stores.sealed, MemoryPlace(stores.memory))
+    assert (one.exists(), two.exists()) == (False, True)
+    assert [item.object.metadata.name for item in stores.open().read().objects] == ["one"]
+    (told,) = [record.getMessage() for record in caplog.records if record.levelname == "ERROR"]
+    assert str(two) in told
+
+
+def test_what_the_new_place_has_is_newer(stores: Stores) -> None:
+    apply_to(stores.open(), secret(stringData={"password": "old"}))
+    apply_to(stores.open(stores.sealed), secret(stringData={"password": "new"}))
+    carry_over(MemoryPlace(stores.memory), stores.sealed)
+    (found,) = stores.open(stores.sealed).read().objects
+    assert isinstance(found.object, Secret)
+    assert found.object.data["password"] == b"new"
+    assert not list(stores.memory.iterdir())
