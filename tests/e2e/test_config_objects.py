@@ -204,7 +204,7 @@ def test_without_memory_secrets_are_refused_in_words(new_agent: Any) -> None:
 
 @pytest.mark.parametrize("kept", ["Memory", "Encrypted"])
 def test_applied_secrets_after_a_reboot(new_agent: Any, kept: str) -> None:
-    """They are there and their pod runs, or an event of the node names what is lost."""
+    """Secrets are there and their pod runs, or an event of the node names what is lost."""
     agent = new_agent()
     agent.configure({"appliedSecrets": kept})
     agent.start()

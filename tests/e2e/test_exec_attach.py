@@ -62,7 +62,9 @@ def test_exit_codes_are_the_commands(agent: Agent) -> None:
 def test_a_command_that_is_not_there(agent: Agent) -> None:
     done = agent.cli("exec", "web", "-c", "main", "--", "nonsense", "-x")
     assert done.code == 127
-    assert "nonsense" in done.err
+    words, code = done.err.splitlines()
+    assert "nonsense" in words
+    assert code == "command terminated with exit code 127"
 
 
 def test_words_reach_the_command_as_they_are(agent: Agent) -> None:
@@ -107,7 +109,12 @@ def cpu_s(process: psutil.Process) -> float:
 
 def test_input_that_nobody_reads_is_no_error(agent: Agent) -> None:
     done = run(agent, "-i", "web", "--", "sh", "-c", "exit 3", data=bytes(LARGE_BYTES // 10))
-    assert done.returncode == 3
+    assert (done.returncode, done.stdout) == (3, b"")
+    assert done.stderr == b"command terminated with exit code 3\n"
+    done = run(agent, "-i", "web", "--", "true", data=bytes(LARGE_BYTES // 10))
+    assert (done.returncode, done.stdout, done.stderr) == (0, b"", b"")
+    done = run(agent, "-i", "web", "--", "nonsense", data=bytes(LARGE_BYTES // 10))
+    assert (done.returncode, len(done.stderr.splitlines())) == (127, 2)
 
 
 def test_a_slow_reader_holds_the_command_and_not_its_output(agent: Agent) -> None:

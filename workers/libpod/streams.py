@@ -49,6 +49,13 @@ PATH_STAT: Final = "x-docker-container-path-stat"
 """Header with what a path is."""
 _NO_REUSE: Final = {"Connection": "close"}
 """A connection for each call: one that is kept may belong to a service that has gone since."""
+_WORDS: Final = b"Error: "
+_BROKEN_OFF: Final = (b"Error: read unixpacket ", b"Error: write unixpacket ")
+_BROKEN_OFF_BY: Final = (b": connection reset by peer\n", b": broken pipe\n")
+"""Last words of Podman's about a process that has ended with input unread, or that was never there: nothing of the
+process's, which has ended as its exit code says (libpod oci_conmon_attach_common.go, hijackWriteErrorAndClose)."""
+MAX_WORDS_BYTES: Final = 400
+"""Longest such words."""
 _FRAME: Final = struct.Struct(">BxxxI")
 _STDERR: Final = 2
 
@@ -87,15 +94,42 @@ class ProcessStreams:
         """Output in pieces of at most CHUNK_BYTES, to its end. Raises ConnectionError when it breaks off in a frame.
 
         Elsewhere that is an end as any other: Podman closes the connection so when an input has come that nobody read.
+        What it then says of its own is left out, where it is the last that comes.
         """
+        held: Piece | None = None
+        async for piece in self._pieces():
+            if held is not None:
+                yield held
+                held = None
+            begin = self._last_words(piece.data)
+            if begin:
+                yield Piece(piece.channel, piece.data[:begin])
+            if begin < len(piece.data):
+                held = Piece(piece.channel, piece.data[begin:])
+
+    def _last_words(self, data: bytes) -> int:
+        """Where Podman's own words begin in a piece that may be the last; its length for none. They are a frame of
+        their own where there are frames."""
+        begin = data.rfind(_WORDS, max(0, len(data) - MAX_WORDS_BYTES)) if self._tty else 0
+        words = data[begin:] if begin >= 0 else b""
+        is_podmans = words.startswith(_BROKEN_OFF) and words.endswith(_BROKEN_OFF_BY) and words.count(b"\n") == 1
+        return begin if is_podmans else len(data)
+
+    async def _pieces(self) -> AsyncIterator[Piece]:
+        """All that comes; a short frame, which may have Podman's own words, is one piece. Raises ConnectionError."""
         while (header := await self._header()) is not None:
             channel, left = header
+            short = b""
             while left:
                 data = await self._read(min(left, CHUNK_BYTES))
                 if not data:
                     raise ConnectionResetError("the output broke off")
                 left -= len(data)
-                yield Piece(channel, data)
+                if left and len(short) + len(data) + left <= MAX_WORDS_BYTES:
+                    short += data
+                else:
+                    yield Piece(channel, short + data)
+                    short = b""
 
     async def _header(self) -> tuple[Channel, int] | None:
         """Stream and length of what comes next; None after the last. Without frames: what is there."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import socket
 from pathlib import Path
 
@@ -83,3 +84,50 @@ def listening(directory: Path) -> socket.socket:
     sock = socket.socket(socket.AF_UNIX)
     sock.bind(str(directory / "podman.sock"))
     return sock
+
+
+RESET = b"Error: read unixpacket @->/proc/self/fd/15/attach: read: connection reset by peer\n"
+NOT_FOUND = b"Error: crun: executable file `no` not found: OCI runtime attempted to invoke a command\n"
+
+
+def frame(data: bytes, stream: int = 2) -> bytes:
+    return bytes((stream, 0, 0, 0)) + len(data).to_bytes(4, "big") + data
+
+
+@pytest.mark.parametrize(
+    ("pieces", "tty", "said"),
+    [
+        ([frame(RESET)], False, b""),
+        ([frame(b"out\n", 1), frame(RESET)], False, b"out\n"),
+        ([frame(NOT_FOUND), frame(RESET)], False, NOT_FOUND),
+        ([frame(RESET.replace(b"read", b"write"))], False, b""),
+        ([frame(RESET.replace(b"connection reset by peer", b"broken pipe"))], False, b""),
+        ([frame(RESET)[:20], frame(RESET)[20:60], frame(RESET)[60:]], False, b""),
+        ([b"typed", RESET], True, b"typed"),
+        ([b"typed" + RESET], True, b"typed"),
+        # Words of a process itself:
+        ([frame(RESET), frame(b"more\n")], False, RESET + b"more\n"),
+        ([frame(b"it says " + RESET)], False, b"it says " + RESET),
+        ([frame(RESET + b"more\n")], False, RESET + b"more\n"),
+        ([frame(RESET.replace(b"unixpacket", b"tcp"))], False, RESET.replace(b"unixpacket", b"tcp")),
+        ([RESET, b"more"], True, RESET + b"more"),
+        ([frame(b"Error: read unixpacket " * 40)], False, b"Error: read unixpacket " * 40),
+    ],
+)
+async def test_podmans_words_about_unread_input_are_nobodys_output(
+    tmp_path: Path, pieces: list[bytes], tty: bool, said: bytes
+) -> None:
+    async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.readuntil(b"\r\n\r\n")
+        writer.write(UPGRADED)
+        for piece in pieces:
+            writer.write(piece)
+            await writer.drain()
+            await asyncio.sleep(0)
+        writer.close()
+
+    async with handling(answer, sock=listening(tmp_path)):
+        streams = await PodmanStreams(str(tmp_path / "podman.sock")).attach("id", stdin=True, tty=tty)
+        got = [piece async for piece in streams.output()]
+        streams.close()
+    assert b"".join(piece.data for piece in got) == said
