@@ -84,6 +84,18 @@ class ContainerConfig(GoObject, frozen=True):
     """A number up to API version 4, a name from 5 on."""
 
 
+class WorkingDirectory(GoObject, frozen=True):
+    """Working directory in the configuration of an inspected container."""
+
+    working_dir: str = ""
+
+
+class InspectWorkingDirectory(GoObject, frozen=True):
+    """GET containers/{id}/json, where its processes begin."""
+
+    config: WorkingDirectory = WorkingDirectory()
+
+
 class LogConfig(GoObject, frozen=True):
     """Log of an inspected container."""
 

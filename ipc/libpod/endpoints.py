@@ -104,6 +104,7 @@ LIST_IMAGE_USERS: Final = LIST_CONTAINERS.read_as(image_answers.ImageUser)
 INSPECT_CONTAINER: Final = Endpoint(
     "inspect container", "GET", "containers/{}/json", Kind.INSPECT, answers.InspectContainer
 )
+INSPECT_WORKING_DIRECTORY: Final = INSPECT_CONTAINER.read_as(answers.InspectWorkingDirectory)
 INSPECT_MOUNTS: Final = INSPECT_CONTAINER.read_as(image_answers.Mounts)
 CREATE_CONTAINER: Final = Endpoint("create container", "POST", "containers/create", Kind.CREATE, answers.Created)
 START_CONTAINER: Final = Endpoint("start container", "POST", "containers/{}/start", Kind.START, Nothing)

@@ -213,3 +213,56 @@ def test_files_are_copied_both_ways(agent: Agent, tmp_path: Path) -> None:
         1,
         "Error from server (NotFound): /nope: no such file or directory in the container\n",
     )
+
+
+def test_relative_paths_are_those_of_the_working_directory(agent: Agent, tmp_path: Path) -> None:
+    """As with `kubectl cp`, whose tar begins there."""
+    main = container(workingDir="/srv/work", volumeMounts=[{"name": "work", "mountPath": "/srv/work"}])
+    agent.run(pod("places", main, volumes=[{"name": "work", "emptyDir": {}}], terminationGracePeriodSeconds=1))
+    (tmp_path / "f").write_text("hello\n")
+    (tmp_path / "d").mkdir()
+    (tmp_path / "d" / "g").write_text("below\n")
+    for target in ("places:rel", "places:./sub/../rel2", "places:."):
+        assert agent.cli("cp", str(tmp_path / "f"), target) == (0, "", ""), target
+    assert agent.cli("cp", str(tmp_path / "d"), "places:.") == (0, "", "")
+    assert agent.cli("cp", str(tmp_path / "f"), "places:..") == (0, "", "")
+    listed = agent.cli("exec", "places", "--", "sh", "-c", "cat rel rel2 f d/g /srv/f; ls").out
+    assert listed == "hello\nhello\nhello\nbelow\nhello\nd\nf\nrel\nrel2\n"
+    for source, target, there in (
+        ("places:.", "whole", "whole/d/g"),
+        ("places:/srv/work", "named", "named/work/d/g"),
+        ("places:d", "named", "named/d/g"),
+        ("places:d/.", "new", "new/g"),
+        ("places:d/..", "all", "all/d/g"),
+        ("places:../f", "file", "file"),
+    ):
+        if target != "file" and target != "new":
+            (tmp_path / target).mkdir(exist_ok=True)
+        assert agent.cli("cp", source, str(tmp_path / target)) == (0, "", ""), source
+        assert (tmp_path / there).is_file(), source
+
+
+def test_files_in_memory_and_of_the_kernel_are_copied_or_refused(agent: Agent, tmp_path: Path) -> None:
+    """Nothing is lost in silence. Podman copies into each of them, and out of those that are not below /dev."""
+    main = container(volumeMounts=[{"name": "quick", "mountPath": "/quick"}])
+    volumes = [{"name": "quick", "emptyDir": {"medium": "Memory"}}]
+    agent.run(pod("memory", main, volumes=volumes, terminationGracePeriodSeconds=1))
+    (tmp_path / "f").write_text("hello\n")
+    for place in ("/quick", "/dev/shm", "/run"):
+        assert agent.cli("cp", str(tmp_path / "f"), f"memory:{place}/f") == (0, "", ""), place
+        assert agent.cli("exec", "memory", "--", "cat", f"{place}/f").out == "hello\n", place
+    assert agent.cli("exec", "memory", "--", "sh", "-c", "ln -s /dev/shm /quick/link").code == 0
+    for path in ("/quick/f", "/quick/link/f", "/etc/hosts", "/etc/resolv.conf"):
+        assert agent.cli("cp", f"memory:{path}", str(tmp_path / "back")) == (0, "", ""), path
+        assert (tmp_path / "back").read_text() == agent.cli("exec", "memory", "--", "cat", path).out, path
+    (tmp_path / "back").unlink()
+    for path in ("/dev/shm/f", "/dev/shm", "/proc/version", "/sys/kernel", "/dev/null"):
+        refused = agent.cli("cp", f"memory:{path}", str(tmp_path / "back"))
+        assert refused.code == 1, path
+        assert f"{path} was not copied: Podman copies nothing out of /dev, /proc and /sys" in refused.err
+        assert not (tmp_path / "back").exists(), path
+    for path in ("/proc/f", "/sys/f"):
+        assert agent.cli("cp", str(tmp_path / "f"), f"memory:{path}").code == 1, path
+    whole = agent.cli("cp", "memory:/", str(tmp_path / "root"))
+    assert (whole.code, (tmp_path / "root" / "quick" / "f").read_text()) == (1, "hello\n")
+    assert "error: /dev, /proc, /sys were not copied: " in whole.err

@@ -211,6 +211,11 @@ class PodmanStreams:
     async def inspect(self, id: str) -> InspectedContainer:
         return decode.decode_container(await self._call(Request(endpoint=endpoints.INSPECT_CONTAINER, name=id)))
 
+    async def working_directory(self, id: str) -> str:
+        """Absolute path of the directory in which the container's processes begin."""
+        body = await self._call(Request(endpoint=endpoints.INSPECT_WORKING_DIRECTORY, name=id))
+        return decode_value(endpoints.INSPECT_WORKING_DIRECTORY.answer, body).config.working_dir or "/"
+
     async def path_stat(self, id: str, path: str) -> str:
         """Kind of a path of a container, in Podman's own words: base64 of JSON."""
         request = Request(endpoint=endpoints.STAT_PATH, name=id, params={"path": path})

@@ -11,7 +11,7 @@ import tarfile
 import threading
 from collections.abc import Iterator, Mapping
 from pathlib import Path, PurePosixPath
-from typing import IO, Final
+from typing import IO, Any, Final
 
 import click
 import msgspec
@@ -23,6 +23,11 @@ from supervisor.client.http import AgentClient
 PIPE_BYTES: Final = 64 * 1024
 _FORMAT: Final = "[[namespace/]pod:]file/path"
 _NOT_FOUND: Final = 404
+NOT_COPIED: Final = ("/dev", "/proc", "/sys")
+"""Podman says what there is, and leaves it out of what it copies from a container (libpod copyToArchive, Excludes)."""
+_NOT_COPIED_WORDS: Final = (
+    "Podman copies nothing out of /dev, /proc and /sys: read a file there with rootlet exec POD -- cat FILE"
+)
 _DIRECTORY: Final = 1 << 31
 """Go's os.ModeDir."""
 
@@ -59,15 +64,22 @@ class Remote:
         self._spec = spec
         self._container = {"container": container} if container else {}
 
+    def place(self) -> str:
+        """The path from the container's root, where Podman says it; no link in it. Raises RequestFailed."""
+        return posixpath.normpath(str(self._stat().get("linkTarget", "")))
+
     def is_directory(self) -> bool | None:
         """None when there is nothing."""
         try:
-            found = self._client.path_stat(self._spec.namespace, self._spec.pod, self._query(self._spec.path))
+            found = self._stat()
         except RequestFailed as error:
             if error.code == _NOT_FOUND and "in the container" in error.message:
                 return None
             raise
         return bool(int(found.get("mode", 0)) & _DIRECTORY) or bool(found.get("isDir"))
+
+    def _stat(self) -> Mapping[str, Any]:
+        return self._client.path_stat(self._spec.namespace, self._spec.pod, self._query(self._spec.path))
 
     def read(self) -> Iterator[bytes]:
         return self._client.read_archive(self._spec.namespace, self._spec.pod, self._query(self._spec.path))
@@ -87,7 +99,7 @@ def copy_in(source: str, remote: Remote, path: str, *, preserve: bool) -> None:
     name = local.resolve().name
     target = posixpath.join(path, name) if path.endswith("/") or remote.is_directory() else path
     directory, base = posixpath.split(posixpath.normpath(target))
-    remote.write(directory or "/", _tar_of(local, base, preserve=preserve))
+    remote.write(directory or ".", _tar_of(local, base, preserve=preserve))
 
 
 def _tar_of(local: Path, name: str, *, preserve: bool) -> Iterator[bytes]:
@@ -123,20 +135,32 @@ def _without_owner(member: tarfile.TarInfo) -> tarfile.TarInfo:
 
 def copy_out(remote: Remote, source: str, target: str) -> None:
     """A file or directory of the container to a path of this host: into it, if it is a directory. Raises Failure."""
+    place = remote.place()
+    if any(place == each or place.startswith(f"{each}/") for each in NOT_COPIED):
+        raise Failure(f"{source} was not copied: {_NOT_COPIED_WORDS}", prefix="error: ")
     local = Path(target)
     if target.endswith("/") or local.is_dir():
-        local = local / PurePosixPath(posixpath.normpath(source)).name
+        name = posixpath.basename(posixpath.normpath(source))
+        local = local if name in (".", "..") else local / name
+    count = 0
     try:
         with tarfile.open(fileobj=_Pieces(remote.read()), mode="r|") as tar:
             for member in tar:
-                _unpack(tar, member, local)
+                count += 1
+                _unpack(tar, member, local, is_root=place == "/")
     except tarfile.TarError as error:
         raise Failure(f"the copy of {source} broke off: {error}", prefix="error: ") from None
+    if not count:
+        raise Failure(f"{source} was not copied: {_NOT_COPIED_WORDS}", prefix="error: ")
+    if place == "/":
+        raise Failure(f"{', '.join(NOT_COPIED)} were not copied: {_NOT_COPIED_WORDS}", prefix="error: ")
 
 
-def _unpack(tar: tarfile.TarFile, member: tarfile.TarInfo, local: Path) -> None:
-    """Only files and directories, and never beside the target: a container says all of these names."""
-    _, *below = PurePosixPath(member.name).parts or ("",)
+def _unpack(tar: tarfile.TarFile, member: tarfile.TarInfo, local: Path, *, is_root: bool) -> None:
+    """Only files and directories, and never beside the target: a container says all of these names. They begin with
+    that of what is copied, which the root does not have."""
+    parts = [part for part in PurePosixPath(member.name).parts if part != "/"]
+    below = parts if is_root else parts[1:]
     if ".." in below:
         click.echo(f"warning: file {member.name!r} is outside target destination, skipping", err=True)
         return

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import base64
 import binascii
+import posixpath
 
 from aiohttp import web
 
@@ -60,7 +61,14 @@ class Archives:
         if not path or len(path) > MAX_PATH_CHARS or "\0" in path:
             raise bad_request("path: must name a file or directory of the container")
         found = await self._site.pod(request)
-        return running_container(found.message, request.query.get("container", "")), path
+        target = running_container(found.message, request.query.get("container", ""))
+        if not path.startswith("/"):
+            # As `kubectl cp`, whose tar begins there. Podman would take the path from the root.
+            try:
+                path = posixpath.join(await self._site.podman.working_directory(target.id), path)
+            except RuntimeCallError as error:
+                raise _failure(error, path) from None
+        return target, posixpath.normpath(path)
 
 
 def _stat(header: str) -> bytes:
