@@ -63,11 +63,10 @@ def known_by(secrets: Iterable[Secret]) -> tuple[Blocks, ...] | None:
 
 def blocks_of(secret: Secret) -> Blocks:
     """Blocks of the values of a Secret, to be made once and kept."""
-    every: set[bytes] = set()
-    for form in {form for value in _values(secret) for form in _forms(value)}:
-        size = min(len(form), BLOCK_BYTES)
-        starts = (*range(0, len(form) - size, size), len(form) - size)
-        every.update(form[start : start + size] for start in starts)
+    logins = tuple(_logins(secret))
+    every = {block for value in secret.data.values() for block in _cut(value)}
+    every -= {window for login in logins for window in _windows(_addresses(login, _MAX_DEPTH))}
+    every |= {block for login in logins for value in _login_values(login, _MAX_DEPTH) for block in _cut(value)}
     sizes: dict[bytes, set[int]] = {}
     for block in every:
         sizes.setdefault(block[:MIN_VALUE_CHARS], set()).add(len(block))
@@ -99,14 +98,39 @@ _EDGE_BYTES: Final = BLOCK_BYTES - 1
 # --- what a Secret is known by ---------------------------------------------------------------------------------------
 
 
-def _values(secret: Secret) -> Iterator[bytes]:
-    yield from secret.data.values()
-    if secret.type in _LOGIN_TYPES:
-        for value in secret.data.values():
-            try:
-                yield from _login_values(msgspec.json.decode(value), _MAX_DEPTH)
-            except UNDECODABLE:
-                continue
+def _cut(value: bytes) -> Iterator[bytes]:
+    """Blocks that cover every form of a value."""
+    for form in set(_forms(value)):
+        size = min(len(form), BLOCK_BYTES)
+        for start in (*range(0, len(form) - size, size), len(form) - size):
+            yield form[start : start + size]
+
+
+def _logins(secret: Secret) -> Iterator[object]:
+    """The Secret's files of registry logins, decoded; broken ones are left out."""
+    for value in secret.data.values() if secret.type in _LOGIN_TYPES else ():
+        try:
+            yield msgspec.json.decode(value)
+        except UNDECODABLE:
+            continue
+
+
+def _addresses(found: object, depth: int) -> Iterator[bytes]:
+    """Registries that a file of logins is about. Images and errors of pulls name them, so that they are no secret; one
+    with a login in it is."""
+    for key, value in found.items() if isinstance(found, dict) else ():
+        if isinstance(value, dict):
+            if "@" not in key:
+                yield key.encode(errors="replace")
+            if depth:
+                yield from _addresses(value, depth - 1)
+
+
+def _windows(texts: Iterable[bytes]) -> Iterator[bytes]:
+    """Every part of them that is as long as a block."""
+    for text in texts:
+        for start in range(len(text) - BLOCK_BYTES + 1):
+            yield text[start : start + BLOCK_BYTES]
 
 
 def _login_values(found: object, depth: int) -> Iterator[bytes]:

@@ -7,6 +7,7 @@ import json
 
 import pytest
 
+from ipc.podobjects.redaction import INSTEAD
 from tests import registry
 from tests.e2e.agent import Agent
 from tests.e2e.conftest import NewAgent
@@ -71,6 +72,18 @@ def test_a_pod_pulls_with_its_own_logins_and_others_do_not(agent: Agent, closed_
     assert "does not have the proper credentials" in agent.waiting("never")["message"]
     (told,) = set(agent.messages("missing", "FailedToRetrieveImagePullSecret"))
     assert "image pull secrets (nobody-has-stated-it: there is no such Secret); " in told
+
+
+def test_the_registry_of_a_refused_login_is_named(agent: Agent) -> None:
+    """The registry stands in the Secret, too, all else of which is hidden."""
+    registry = "registry-that-nobody-runs.team.invalid:5000"
+    agent.write(pull_secret("far", registry, PASSWORD))
+    agent.write(wanting("far-away", f"{registry}/app:1", "far"))
+    agent.until(lambda: bool(agent.messages("far-away", "Failed")), "the pull has failed")
+    told = agent.messages("far-away", "Failed")[0]
+    assert told.startswith(f'Failed to pull image "{registry}/app:1": ')
+    assert told.count(registry) > 1, "the reason names it as well"
+    assert INSTEAD not in told
 
 
 def test_nobody_tells_the_passwords(agent: Agent) -> None:

@@ -6,6 +6,7 @@ import base64
 import json
 from collections.abc import Callable
 from functools import partial
+from typing import Final
 from urllib.parse import quote, quote_plus
 
 import pytest
@@ -96,6 +97,37 @@ def test_a_login_is_more_than_its_file() -> None:
     text = f"registry.example: bob: swordfish or tr0ub4dor denied: {auth}"
     told = redacted(text, known_by([secret]))
     assert told == "registry.example: bob: <secret> or <secret> denied: <secret>"
+
+
+LONG: Final = "registry-of-the-team.eu-central-1.example.com:5000"
+
+
+@pytest.mark.parametrize("before", range(BLOCK_BYTES))
+@pytest.mark.parametrize(
+    ("kind", "wrapped"),
+    [("kubernetes.io/dockerconfigjson", '{"auths": %s}'), ("kubernetes.io/dockercfg", "%s")],
+)
+def test_the_registry_of_a_login_is_told_wherever_it_stands_in_the_file(kind: str, wrapped: str, before: int) -> None:
+    """Otherwise nobody learns why a pull failed. What the file says beside it stays a secret."""
+    auths = {"x" * before: {}, LONG: {"username": "robot-of-the-team", "password": "swordfish"}}
+    file = wrapped % json.dumps(auths)
+    known = known_by([Secret(type=kind, data={"file": file.encode()})])
+    text = f'initializing source docker://{LONG}/app:1: Get "https://{LONG}/v2/": denied'
+    assert redacted(text, known) == text
+    assert "swordfish" not in redacted(file, known)
+    assert "robot-of-the-team" not in redacted(file, known)
+
+
+@pytest.mark.parametrize("auths", [{f"https://bob:{LONG}@x": {}}, {LONG: {"auth": LONG}}, {LONG: {"password": LONG}}])
+def test_an_address_that_is_a_password_too_is_a_secret(auths: dict[str, dict[str, str]]) -> None:
+    file = json.dumps({"auths": auths}).encode()
+    known = known_by([Secret(type="kubernetes.io/dockerconfigjson", data={"file": file})])
+    assert redacted(f"tried {LONG}.", known).count(LONG[:20]) == 0
+
+
+def test_an_address_in_another_secret_is_a_secret() -> None:
+    known = known_by([Secret(data={"where": LONG.encode()})])
+    assert redacted(f"tried {LONG}.", known) == f"tried {INSTEAD}."
 
 
 def test_what_is_not_known_is_withheld() -> None:
