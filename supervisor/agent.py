@@ -78,7 +78,7 @@ def run_agent(settings: Settings, load: LoadWorkerMain, config_path: Path | None
         # After the fork, while the zygote imports what children run: so neither has what only the other one needs.
         from supervisor.master import Master
 
-        return uvloop.run(Master(configuration, board, zygote, listening, service, label_key).run())
+        return uvloop.run(Master(configuration, board, zygote, zygote_pid, listening, service, label_key).run())
     finally:
         zygote.close()
         os.waitpid(zygote_pid, 0)

@@ -18,6 +18,7 @@ from typing import Any, assert_never
 import msgspec
 
 from ipc.eventloop.periodic import Periodic, act_periodically
+from ipc.eventloop.shortages import Patient
 from ipc.eventloop.tasks import BackgroundTasks, ignored
 from ipc.host.clock import SystemClock, process_cpu
 from ipc.kubecontainer.label_key import LabelKey
@@ -80,7 +81,7 @@ from supervisor.processes.child_specs import child_specs
 from supervisor.processes.podman_health import PodmanHealth
 from supervisor.processes.podman_service import PodmanService
 from supervisor.processes.slowness import HOUSEKEEPING_WARNING_S, warn_if_slow
-from supervisor.processes.worker_pool import API_SLOT, NODE_SLOT, PODMAN_SLOT, ChildSpec, WorkerPool
+from supervisor.processes.worker_pool import API_SLOT, CHECK_PERIOD_S, NODE_SLOT, PODMAN_SLOT, ChildSpec, WorkerPool
 from supervisor.protocol.commands import (
     DeathExplained,
     FreezeAnswered,
@@ -115,7 +116,7 @@ log = logging.getLogger(__name__)
 _LOOP_LOG = logging.getLogger("supervisor.syncloop")
 _LEVELS = {name.lower(): level for name, level in logging.getLevelNamesMapping().items()}
 
-SYNC_TICK_S = 1.0
+SYNC_TICK_S = CHECK_PERIOD_S
 """pkg/kubelet/kubelet.go, syncLoop."""
 BOOT_FILE = "boot-id"
 """Below ``stateDir``: the host's boot, when the agent last started."""
@@ -130,6 +131,7 @@ class Master:
         configuration: Configuration,
         board: Board,
         zygote: socket.socket,
+        zygote_pid: int,
         listening: Mapping[Role, Sequence[socket.socket]],
         service: PodmanService,
         label_key: LabelKey,
@@ -159,6 +161,7 @@ class Master:
             board,
             self._clock,
             zygote,
+            zygote_pid,
             listening,
             lambda: worker_settings(
                 self._settings,
@@ -254,9 +257,11 @@ class Master:
         spawn(self._source_feed.run(), name="sources")
         spawn(self._shutdown.watch(), name="logind")
         periodic = act_periodically(
-            Periodic(lambda: SYNC_TICK_S, self._tick),
-            Periodic(lambda: self._settings.housekeeping_period_s, self._housekeeping),
-            Periodic(lambda: self._settings.node_status_update_frequency_s, self._report_node),
+            Periodic(lambda: SYNC_TICK_S, Patient("a sync tick", self._tick)),
+            Periodic(lambda: self._settings.housekeeping_period_s, Patient("housekeeping", self._housekeeping)),
+            Periodic(
+                lambda: self._settings.node_status_update_frequency_s, Patient("the node's status", self._report_node)
+            ),
         )
         spawn(periodic, name="sync tick, housekeeping and node status")
         if self._settings.devices:

@@ -13,6 +13,7 @@ from collections.abc import Awaitable, Callable, Coroutine, Iterable, Iterator
 from typing import Any, Final, TypeVar
 
 from ipc.eventloop.loop_clock import loop_time
+from ipc.eventloop.shortages import is_shortage
 
 RESTART_PAUSE_S: Final = 0.5
 MAX_RESTART_PAUSE_S: Final = 30.0
@@ -38,9 +39,12 @@ FAILURES: Final = FailureCount()
 
 
 def note_failure(name: str, error: BaseException, level: int = logging.ERROR) -> None:
-    """Log an unexpected exception with its traceback, and count it."""
+    """Log an unexpected exception with its traceback, and count it; a shortage is no fault of the code's."""
     FAILURES.value += 1
-    log.log(level, "unexpected error in %s", name, exc_info=error)
+    if is_shortage(error):
+        log.log(level, "%s: %s", name, error)
+    else:
+        log.log(level, "unexpected error in %s", name, exc_info=error)
 
 
 class FailureLog:

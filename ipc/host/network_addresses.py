@@ -64,9 +64,9 @@ def parse_if_inet6(text: str) -> tuple[InterfaceAddress, ...]:
 
 
 def node_ips() -> tuple[str, ...]:
-    """This host's addresses as `choose_node_ips` has them, as they are now."""
+    """This host's addresses as `choose_node_ips` has them, as they are now. Raises OSError."""
     routed = {family: ip for family, far in _FAR_AWAY.items() if (ip := _source_address(family, far))}
-    present = (*_ipv4_addresses(), *parse_if_inet6(_text(f"{PROC}/self/net/if_inet6")))
+    present = (*_ipv4_addresses(), *parse_if_inet6(_own_inet6()))
     return choose_node_ips(routed, present)
 
 
@@ -102,6 +102,18 @@ def _ipv4_addresses() -> Iterator[InterfaceAddress]:
             with contextlib.suppress(OSError):  # it has none, or has just gone
                 answer = fcntl.ioctl(asking, _SIOCGIFADDR, struct.pack(f"{_IFREQ_BYTES}s", device.encode()))
                 yield InterfaceAddress(device, socket.inet_ntoa(answer[_IFREQ_ADDRESS]))
+
+
+def _own_inet6() -> str:
+    """Raises OSError where that is not known: a host without descriptors has its addresses all the same."""
+    try:
+        fd = os.open(f"{PROC}/self/net/if_inet6", os.O_RDONLY | os.O_CLOEXEC)
+    except FileNotFoundError:
+        return ""
+    try:
+        return _begin_of(fd).decode(errors="replace")
+    finally:
+        os.close(fd)
 
 
 def _text(path: str) -> str:

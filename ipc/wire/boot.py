@@ -92,7 +92,7 @@ class WorkerSettings(msgspec.Struct, frozen=True, kw_only=True):
     relist_period_s: float = 10.0
     quiet_relist_period_s: float = 300.0
     """While relists find nothing that was not known already."""
-    heartbeat_period_s: float = 2.0
+    heartbeat_period_s: float = 0.75
     idle_timeout_s: float = 120.0
     """Children that run on demand leave after so long without a request."""
     max_container_restart_period_s: float = 300.0

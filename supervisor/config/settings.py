@@ -172,7 +172,7 @@ class PodmanSettings(_Section, frozen=True, kw_only=True):
 class WorkersSettings(_Section, frozen=True, kw_only=True):
     count: Annotated[int, Range(0, 64)] = 0
     pods_per_worker: Annotated[int, Range(0, 10_000)] = 400
-    heartbeat_timeout_s: Annotated[Seconds, _between("2s", "10m")] = seconds("15s")
+    heartbeat_timeout_s: Annotated[Seconds, _between("2s", "10m")] = seconds("3s")
     idle_timeout_s: Annotated[Seconds, _between("100ms", "720h")] = seconds("2m")
     max_deaths: Annotated[int, Range(1, 1000)] = 10
     death_period_s: Annotated[Seconds, _between("1s", "1h")] = seconds("1m")

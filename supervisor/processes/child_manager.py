@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import os
 import signal
 import socket
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -15,6 +16,7 @@ from ipc.messages.api_server import WorkerInfo
 from ipc.messages.base import Ready, Shutdown
 from ipc.messages.catalogue import ChildCommand, ChildEvent, ChildReport
 from ipc.messages.zygote import Exited, Spawned, SpawnFailed, ZygoteReport
+from ipc.process.scheduling import STOPPED, scheduling_of
 from ipc.shm.board import Board
 from ipc.wire.boot import EXIT_IDLE, EXIT_RESPAWN, Role, WorkerSettings
 from supervisor.processes.links import Links
@@ -66,6 +68,7 @@ class ChildManager:
         board: Board,
         clock: Clock,
         zygote: socket.socket,
+        zygote_pid: int,
         listening: Mapping[Role, Sequence[socket.socket]],
         settings: Callable[[], WorkerSettings],
     ) -> None:
@@ -73,6 +76,7 @@ class ChildManager:
         self._events = events
         self._board = board
         self._clock = clock
+        self._zygote_pid = zygote_pid
         self._links = Links(zygote, listening, self, settings)
         self._all_gone = asyncio.Event()
         self._is_ending = False
@@ -114,7 +118,18 @@ class ChildManager:
     def check_heartbeats(self) -> None:
         rows = {slot: self._board.read_worker(slot) for slot in self._pool.slots()}
         beats = {slot: (row.incarnation, row.heartbeat) for slot, row in rows.items() if row is not None}
-        self._carry_out(self._pool.check_heartbeats(beats, self._now))
+        now = self._now
+        self._continue_zygote()
+        found = {slot: scheduling_of(pid) for slot, pid in self._pool.suspects(beats, now).items()}
+        looks = {slot: look for slot, look in found.items() if look is not None}
+        self._carry_out(self._pool.check_heartbeats(beats, now, looks))
+
+    def _continue_zygote(self) -> None:
+        """Without it no child is begun, ended or reaped. It is a child of this process: its pid is nobody else's."""
+        look = scheduling_of(self._zygote_pid)
+        if look is not None and look.state == STOPPED:
+            log.warning("signal %d to the zygote: it was stopped", signal.SIGCONT)
+            os.kill(self._zygote_pid, signal.SIGCONT)
 
     def slot_named(self, name: str) -> int | None:
         return self._pool.slot_named(name)

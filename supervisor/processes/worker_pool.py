@@ -10,13 +10,15 @@ from __future__ import annotations
 import enum
 import math
 import signal
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Final
 
 import msgspec
 
 from ipc.messages.api_server import WorkerInfo
 from ipc.messages.zygote import Exited
 from ipc.metrics import rootlet as metrics
+from ipc.process.scheduling import STOPPED, Scheduling, Silence
 from ipc.shm.metric_cells import METERS
 from ipc.wire.boot import EXIT_BOOT_ERROR, EXIT_IDLE, EXIT_RESPAWN, Role
 
@@ -30,7 +32,11 @@ QUARANTINE_SLOT = FIRST_POD_SLOT + MAX_POD_WORKERS
 """The slot of the pod worker that has those pods only that have killed theirs (`supervisor.podworkers.poison_pods`)."""
 SLOTS = QUARANTINE_SLOT + 1
 
-ABORT_WINDOW_S = 2.0
+CHECK_PERIOD_S = 1.0
+"""Between two checks of the heartbeats, in seconds. By what one is late nobody has run: it counts for no worker."""
+SUSPECT_SHARE = 0.5
+"""Part of the heartbeat's timeout after which a silent child is looked at."""
+ABORT_WINDOW_S = 1.0
 """Between SIGABRT (the hung child writes its stack) and SIGKILL, in seconds."""
 STEADY_S = 10.0
 """A child that ran for so long, in seconds, is replaced at once; of others the first in a row."""
@@ -48,7 +54,7 @@ def fed_slots(*, is_member: bool) -> tuple[int, ...]:
 
 def longest_hang_s(heartbeat_timeout_s: float) -> float:
     """Seconds within which a child that hangs is gone, including the ticks at which the board is read."""
-    return heartbeat_timeout_s + 2 * ABORT_WINDOW_S
+    return heartbeat_timeout_s + 2 * (CHECK_PERIOD_S + ABORT_WINDOW_S)
 
 
 class ChildSpec(msgspec.Struct, frozen=True):
@@ -78,6 +84,10 @@ class SlotState(enum.StrEnum):
     IDLE = "Idle"
     """No process runs until a client connects."""
 
+
+Beats = Mapping[int, tuple[int, float]]
+"""Incarnation and monotonic time of the newest heartbeat by slot, read from the board."""
+NO_LOOKS: Final[Mapping[int, Scheduling]] = {}
 
 EMPTY = frozenset({SlotState.GONE, SlotState.IDLE})
 """States of a slot without a process."""
@@ -156,6 +166,7 @@ class _Slot:
         """No incarnation follows its exit."""
         self.kill_at = math.inf
         """STOPPING: when it has had time enough, monotonic seconds."""
+        self.silence = Silence()
 
     @property
     def is_empty(self) -> bool:
@@ -178,6 +189,8 @@ class WorkerPool:
         self._deaths: list[float] = []
         self._explained: set[int] = set()
         """Slots whose next death does not count for the restart intensity."""
+        self._checked = math.inf
+        """The newest check of the heartbeats, monotonic seconds."""
         self._stopping = False
 
     def start(self, now: float) -> list[PoolCommand]:
@@ -287,28 +300,53 @@ class WorkerPool:
             return [self._kill(entry, signal.SIGTERM, "it is to leave")]
         return [ShutDownChild(slot, entry.incarnation)]
 
-    def check_heartbeats(self, beats: dict[int, tuple[int, float]], now: float) -> list[PoolCommand]:
-        """``beats``: slot -> (incarnation, monotonic time) read from the board. Ends those that hang, and those that
-        were asked to leave and do not.
-        """
-        # Unreadable while it is being written: the last one counts.
-        checked = (self._check(entry, *beats.get(slot, (0, 0.0)), now) for slot, entry in self._slots.items())
-        return [kill for kill in checked if kill is not None]
+    def suspects(self, beats: Beats, now: float) -> dict[int, int]:
+        """Slots whose child is silent or never says anything, with its pid: `check_heartbeats` wants to know how each
+        is scheduled."""
+        return {
+            slot: entry.pid
+            for slot, entry in self._slots.items()
+            if entry.pid and not entry.is_empty and self._is_suspect(entry, beats.get(slot), now)
+        }
 
-    def _check(self, entry: _Slot, incarnation: int, beat: float, now: float) -> KillChild | None:
+    def _is_suspect(self, entry: _Slot, beat: tuple[int, float] | None, now: float) -> bool:
+        silent_s = now - self._last_beat(entry, beat)
+        return not entry.spec.heartbeat or silent_s > SUSPECT_SHARE * self._heartbeat_timeout_s
+
+    def check_heartbeats(
+        self, beats: Beats, now: float, looks: Mapping[int, Scheduling] = NO_LOOKS
+    ) -> list[PoolCommand]:
+        """Commands that end those that hang, and those that were asked to leave and do not; and that continue those
+        that were stopped. ``looks`` are those at `suspects`."""
+        late_s = max(0.0, now - self._checked - CHECK_PERIOD_S)
+        self._checked = now
+        commands: list[PoolCommand] = []
+        for slot, entry in self._slots.items():
+            commands += self._check(entry, beats.get(slot), looks.get(slot), late_s, now)
+        return commands
+
+    def _check(
+        self, entry: _Slot, beat: tuple[int, float] | None, look: Scheduling | None, late_s: float, now: float
+    ) -> Iterator[PoolCommand]:
+        if look is not None and look.state == STOPPED:
+            yield self._kill(entry, signal.SIGCONT, "it was stopped")
         if entry.state is SlotState.STOPPING and now > entry.kill_at:
-            return self._kill(entry, signal.SIGKILL, "still there after it was asked to leave")
+            yield self._kill(entry, signal.SIGKILL, "still there after it was asked to leave")
         if not entry.spec.heartbeat or entry.is_empty or entry.state is SlotState.STOPPING:
-            return None
-        if incarnation == entry.incarnation:
-            entry.beat = max(entry.beat, beat)
-        last = max(entry.since, entry.beat)
+            return
+        last = self._last_beat(entry, beat)
+        silent_s = now - last - entry.silence.excused_s(last, look, late_s, now)
         if entry.state is SlotState.HUNG and now - entry.since > ABORT_WINDOW_S:
-            return self._kill(entry, signal.SIGKILL, "still there after SIGABRT")
-        if entry.state is not SlotState.HUNG and now - last > self._heartbeat_timeout_s:
+            yield self._kill(entry, signal.SIGKILL, "still there after SIGABRT")
+        if entry.state is not SlotState.HUNG and silent_s > self._heartbeat_timeout_s:
             entry.state, entry.since = SlotState.HUNG, now
-            return self._kill(entry, signal.SIGABRT, f"no heartbeat for {now - last:.1f} s")
-        return None
+            yield self._kill(entry, signal.SIGABRT, f"no heartbeat for {now - last:.1f} s")
+
+    def _last_beat(self, entry: _Slot, beat: tuple[int, float] | None) -> float:
+        """Unreadable while it is being written: then the last one counts."""
+        if beat is not None and beat[0] == entry.incarnation:
+            entry.beat = max(entry.beat, beat[1])
+        return max(entry.since, entry.beat)
 
     def replace(self, slot: int, why: str) -> list[PoolCommand]:
         """End an incarnation that broke its protocol; the next one follows its exit."""

@@ -33,6 +33,8 @@ class Attack(NamedTuple):
     """Written before it strikes."""
     podman_bytes: int = 0
     """PSS that Podman's service may have beyond that, where its own answers are large: Go gives it back late."""
+    replaced: frozenset[str] = frozenset()
+    """Names of processes that it ends itself: others may have taken their places."""
     is_quick: bool = True
     """One of those that `make test` carries out: some seconds each, 90 s for all of them."""
 

@@ -8,6 +8,7 @@ from tests.attack import (
     clients,
     containers,
     files,
+    hung,
     images,
     manifests,
     network,
@@ -33,6 +34,7 @@ ATTACKS: Final[tuple[Attack, ...]] = (
     *strangers.ATTACKS,
     *taken_names.ATTACKS,
     *oversize.ATTACKS,
+    *hung.ATTACKS,
 )
 QUICK: Final = tuple(attack for attack in ATTACKS if attack.is_quick)
 BY_NAME: Final = {attack.name: attack for attack in ATTACKS}

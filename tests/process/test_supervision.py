@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import signal
+import subprocess
 from collections import Counter
 from collections.abc import Callable, Iterator
 from time import sleep
@@ -37,6 +38,7 @@ Start = Callable[..., Agent]
 A, B = FIRST_POD_SLOT, FIRST_POD_SLOT + 1
 PODS = tuple(f"pod-{number:02}" for number in range(12))
 ALL_WELL = by_incarnation({})
+DEADLINE_S = 30.0
 
 
 def workers_of(count: int) -> dict[str, Any]:
@@ -90,25 +92,47 @@ def test_where_a_worker_hangs_is_in_the_agent_s_log_with_slot_and_incarnation(st
     assert "in never_comes_back" in story
 
 
-def test_a_stopped_worker_is_killed_when_it_cannot_be_aborted(start: Start) -> None:
+def test_a_stopped_worker_is_continued_and_has_not_died(start: Start) -> None:
     agent = start()
-    agent.until(lambda: agent.is_running(["pods-0"]), "the agent is up")
-    os.kill(agent.workers()["pods-0"]["pid"], signal.SIGSTOP)
-    agent.until(lambda: is_next(agent, "pods-0", 2), "the stopped worker is replaced")
-    assert f"slot {A} incarnation 1 " in agent.log
-    assert f"ended with {-signal.SIGKILL}\n" in agent.log
+    agent.state(*PODS)
+    agent.until(lambda: syncs_since(agent, 0).keys() >= {(name, A) for name in PODS}, "every pod was synced")
+    before = agent.workers()["pods-0"]
+    os.kill(before["pid"], signal.SIGSTOP)
+    agent.until(lambda: f"signal {signal.SIGCONT:d} to slot {A}: it was stopped" in agent.log, "it is continued")
+    line = len(agent.journal())
+    agent.until(lambda: syncs_since(agent, line).keys() >= {(name, A) for name in PODS}, "every pod is synced again")
+    now = agent.workers()["pods-0"]
+    assert {key: now[key] for key in ("pid", "incarnation", "deaths")} == {
+        key: before[key] for key in ("pid", "incarnation", "deaths")
+    }
 
 
-def test_a_stopped_worker_that_is_continued_within_the_window_dies_of_the_abort(start: Start) -> None:
+def test_a_worker_that_is_stopped_again_and_again_is_replaced(start: Start) -> None:
     agent = start()
     agent.until(lambda: agent.is_running(["pods-0"]), "the agent is up")
-    pid = agent.workers()["pods-0"]["pid"]
-    os.kill(pid, signal.SIGSTOP)
-    agent.until(lambda: f"signal {signal.SIGABRT:d} to slot {A}" in agent.log, "it is aborted")
-    os.kill(pid, signal.SIGCONT)
-    agent.until(lambda: is_next(agent, "pods-0", 2), "the stopped worker is replaced")
-    assert f"ended with {-signal.SIGABRT}; it was here:\n" in agent.log
-    assert "in turn" in agent.log
+    with stopped_for_good(agent.workers()["pods-0"]["pid"]):
+        agent.until(lambda: is_next(agent, "pods-0", 2), "the stopped worker is replaced")
+    assert f"signal {signal.SIGABRT:d} to slot {A}: no heartbeat" in agent.log
+
+
+@contextlib.contextmanager
+def stopped_for_good(pid: int) -> Iterator[None]:
+    """Somebody stops the process as often as it is continued, until it has ended."""
+    script = f"while kill -STOP {pid}; do :; done"
+    with subprocess.Popen(["sh", "-c", script], stderr=subprocess.DEVNULL) as stopper:
+        yield
+        assert stopper.wait(DEADLINE_S) == 0
+
+
+def test_a_stopped_zygote_is_continued_and_a_worker_that_died_meanwhile_is_replaced(start: Start) -> None:
+    agent = start()
+    agent.until(lambda: agent.is_running(["pods-0"]), "the agent is up")
+    [zygote] = psutil.Process(agent.pid).children()
+    zygote.suspend()
+    os.kill(agent.workers()["pods-0"]["pid"], signal.SIGKILL)
+    agent.until(lambda: is_next(agent, "pods-0", 2), "the killed worker is replaced")
+    assert f"signal {signal.SIGCONT:d} to the zygote: it was stopped" in agent.log
+    assert psutil.Process(agent.pid).children() == [zygote]
 
 
 # --- the master ----------------------------------------------------------------------------------------------------

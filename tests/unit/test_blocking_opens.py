@@ -23,7 +23,7 @@ METHODS: Final = frozenset({"read_text", "read_bytes", "write_text", "write_byte
 MODES: Final = frozenset("rwaxbt+")
 KERNELS: Final[Mapping[str, frozenset[str]]] = {
     "ipc/host/file_systems.py": frozenset({"file_system_type", "mount_id"}),
-    "ipc/host/network_addresses.py": frozenset({"_text"}),
+    "ipc/host/network_addresses.py": frozenset({"_own_inet6", "_text"}),
     "ipc/log/journal.py": frozenset({"_send_in_memory"}),
     "ipc/process/profiles.py": frozenset({"command_line"}),
     "ipc/shm/mutation_slots.py": frozenset({"member"}),
@@ -32,6 +32,7 @@ KERNELS: Final[Mapping[str, frozenset[str]]] = {
     "supervisor/config/containers_conf.py": frozenset({"manager_of"}),
     "supervisor/doctor/host.py": frozenset({"_number"}),
     "supervisor/doctor/pod_network.py": frozenset({"_routes"}),
+    "ipc/process/scheduling.py": frozenset({"_read"}),
     "supervisor/processes/zygote.py": frozenset({"_exec"}),
     "supervisor/state/instance_lock.py": frozenset({"_is_alive"}),
     "supervisor/state/shutdown_state.py": frozenset({"boot_id"}),

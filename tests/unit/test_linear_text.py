@@ -604,6 +604,7 @@ NO_PARSER: Final[Mapping[str, tuple[str, ...]]] = {
     ),
     "the kernel's texts": (
         "ipc/host/file_systems.py",
+        "ipc/process/scheduling.py",
         "workers/proc/orphaned_monitors.py",
         "workers/proc/rlimit_tag.py",
         "workers/exec/direct.py",

@@ -49,7 +49,7 @@ SHUTDOWN_TIMEOUT_S: Final = 1.0
 MIN_SILENCE_S: Final = 2.0
 """A connection may be silent for so long at least, whatever the idle timeout: aiohttp counts from its acceptance, and a
 client on a busy host is not yet heard a few milliseconds later."""
-MISSED_BEATS: Final = 8
+MISSED_BEATS: Final = 4
 """A worker that misses so many in a row hangs, as the master sees it."""
 MAX_FEED_BATCH: Final = 64
 """Most messages taken in before others get their turn, in messages."""

@@ -15,7 +15,7 @@ from supervisor.config.resolution.node_thresholds import node_thresholds, pods_m
 from supervisor.config.resolution.server_section import server_settings
 from supervisor.config.settings import PODS_DIR, Settings
 
-BEATS_PER_TIMEOUT: Final = 8
+BEATS_PER_TIMEOUT: Final = 4
 """Heartbeats of a worker within ``workers.heartbeatTimeout``. Each wakes a process that has nothing else to do."""
 PULLED_IMAGES_DIR: Final = "pulled-images"
 """Below ``stateDir``: a file per image that was pulled with a pod's login (`workers.images.pull_records`)."""

@@ -49,7 +49,7 @@ class AppState(msgspec.Struct, frozen=True, kw_only=True):
     settings: WorkerSettings
     sync_timeout_s: float = SYNC_TIMEOUT_S
     quiet_relist_period_s: float = 300.0
-    heartbeat_timeout_s: float = 15.0
+    heartbeat_timeout_s: float = 3.0
     """A worker that has been silent for longer hangs."""
 
     async def synced(self) -> Store:

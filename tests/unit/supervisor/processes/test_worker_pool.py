@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import signal
+from typing import Final
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from ipc.messages.zygote import Exited
+from ipc.process.scheduling import Scheduling
 from ipc.wire.boot import EXIT_BOOT_ERROR, EXIT_IDLE, EXIT_RESPAWN, Role
 from supervisor.processes.worker_pool import (
     ABORT_WINDOW_S,
@@ -200,6 +202,64 @@ def test_a_silent_child_is_aborted_for_its_stack_and_then_killed() -> None:
     assert pool.check_heartbeats(beats, 100.0 + ABORT_WINDOW_S / 2) == []
     [kill] = kills(pool.check_heartbeats(beats, 100.0 + ABORT_WINDOW_S * 1.5))
     assert (kill.slot, kill.signum) == (3, signal.SIGKILL)
+
+
+SILENT: Final = {0: (1, 200.0), 3: (1, 100.0)}
+"""Heartbeats at second 100 of the pod worker, and later of the node worker."""
+
+
+def hung_at(state: str, waited_share: float) -> float | None:
+    """Second at which a pod worker that is silent from second 100 on is aborted, if it is before second 200."""
+    pool = started_pool()
+    pool.spawned(3, 1, 33)
+    for second in range(100, 200):
+        look = Scheduling(state, max(0.0, second - 100) * waited_share)
+        commands = pool.check_heartbeats(SILENT, float(second), {3: look})
+        if any(kill.signum == signal.SIGABRT for kill in kills(commands)):
+            return second - 100
+    return None
+
+
+@pytest.mark.parametrize(
+    ("state", "waited_share", "hangs_after_s"),
+    [
+        ("S", 0.0, 11),
+        ("R", 0.0, 11),
+        ("R", 0.5, 21),  # as long as it has run, it has waited for a CPU
+        ("R", 1.0, None),
+        ("D", 0.0, None),  # a disk
+        ("T", 0.0, 11),  # it is continued each time and stopped again
+        ("t", 0.0, 11),  # a debugger
+    ],
+)
+def test_a_child_that_could_not_run_does_not_hang(state: str, waited_share: float, hangs_after_s: float | None) -> None:
+    assert hung_at(state, waited_share) == hangs_after_s
+
+
+def test_time_in_which_the_master_did_not_run_is_nobodys_silence() -> None:
+    pool = started_pool()
+    assert pool.check_heartbeats({0: (1, 99.5), 3: (1, 99.5)}, 100.0) == []
+    assert pool.check_heartbeats({0: (1, 99.5), 3: (1, 100.5)}, 160.0) == [], "the whole host stood still"
+    assert pool.check_heartbeats({0: (1, 160.5), 3: (1, 100.5)}, 161.0) == []
+    late = [pool.check_heartbeats({0: (1, now), 3: (1, 100.5)}, now) for now in map(float, range(162, 175))]
+    assert [(kill.slot, kill.signum) for commands in late for kill in kills(commands)][:1] == [(3, signal.SIGABRT)]
+
+
+def test_silent_children_and_those_without_heartbeats_are_looked_at() -> None:
+    pool = started_pool()
+    for slot, pid in ((0, 10), (2, 12), (3, 13)):
+        pool.spawned(slot, 1, pid)
+    assert pool.suspects({0: (1, 100.0), 3: (1, 94.0)}, 101.0) == {2: 12, 3: 13}
+    assert pool.suspects({0: (1, 100.0), 3: (1, 100.0)}, 101.0) == {2: 12}
+    pool.exited(exited(2, 1), 101.0)
+    assert 2 not in pool.suspects({}, 101.0)
+
+
+def test_whatever_was_stopped_is_continued() -> None:
+    pool = started_pool()
+    stopped = {slot: Scheduling("T", 0.0) for slot in (2, 3)}
+    commands = pool.check_heartbeats({0: (1, 100.0), 3: (1, 99.0)}, 100.0, stopped)
+    assert [(kill.slot, kill.signum) for kill in kills(commands)] == [(2, signal.SIGCONT), (3, signal.SIGCONT)]
 
 
 def test_the_heartbeat_of_a_former_incarnation_counts_for_nothing() -> None:

@@ -1,0 +1,96 @@
+"""Attacks on the agent's own processes: each is stopped, ended, or left without what the kernel gives to others."""
+
+from __future__ import annotations
+
+import os
+import signal
+from typing import Final
+
+import psutil
+
+from tests.attack.attack import Attack, Strike, all_of
+from tests.attack.ground import Ground
+from tests.e2e.manifests import pod
+
+POD_WORKERS: Final = ("pods-0", "pods-1")
+STARVED_S: Final = 8.0
+"""Some ticks of the master, and looks at all that it looks at by itself."""
+
+
+def _stop(role: str) -> Strike:
+    """The process of that name is stopped, and goes on as the same."""
+
+    def strike(ground: Ground) -> None:
+        pid = ground.agent.processes()[role]
+        os.kill(pid, signal.SIGSTOP)
+        ground.until(lambda: psutil.Process(pid).status() != psutil.STATUS_STOPPED, f"{role} goes on")
+
+    return strike
+
+
+def _stop_workers(ground: Ground) -> None:
+    for role in (*POD_WORKERS, "node"):
+        os.kill(ground.agent.processes()[role], signal.SIGSTOP)
+    ground.agent.run(pod("beside-the-stopped"))
+
+
+def _dies_meanwhile(ground: Ground) -> None:
+    """A worker is killed while nobody can reap it. Its successor is another process: that is what is expected."""
+    agent = ground.agent
+    before = agent.workers()
+    os.kill(agent.processes()["zygote"], signal.SIGSTOP)
+    for name in POD_WORKERS:
+        os.kill(before[name]["pid"], signal.SIGKILL)
+
+    def are_replaced() -> bool:
+        now = agent.workers()
+        return all(now[name]["incarnation"] > before[name]["incarnation"] for name in POD_WORKERS)
+
+    ground.until(are_replaced, "their successors are there")
+
+
+def _no_descriptors(role: str) -> Strike:
+    """Soft limits of files: for a while that process can open none more."""
+
+    def strike(ground: Ground) -> None:
+        process = psutil.Process(ground.agent.processes()[role])
+        before = process.rlimit(psutil.RLIMIT_NOFILE)
+        process.rlimit(psutil.RLIMIT_NOFILE, (process.num_fds(), before[1]))
+        try:
+            ground.write(pod(f"beside-{role}"))
+            ground.last(STARVED_S)
+        finally:
+            process.rlimit(psutil.RLIMIT_NOFILE, before)
+        ground.agent.until_ready([f"beside-{role}"])
+
+    return strike
+
+
+ATTACKS: Final = (
+    Attack(
+        "stopped-workers",
+        "Pod workers and node worker are stopped by a signal.",
+        "be continued",
+        _stop_workers,
+    ),
+    Attack(
+        "stopped-helpers",
+        "Dialer, zygote and Podman's service are stopped by a signal, one after the other.",
+        "be continued",
+        all_of(*(_stop(role) for role in ("dialer", "zygote", "podman"))),
+    ),
+    Attack(
+        "stopped-zygote",
+        "The zygote is stopped, and the pod workers are killed then.",
+        "have successors",
+        _dies_meanwhile,
+        replaced=frozenset(POD_WORKERS),
+    ),
+    Attack(
+        "no-descriptors",
+        "Master, zygote and node worker may open no more files, one after the other.",
+        "wait for its start",
+        all_of(*(_no_descriptors(role) for role in ("master", "zygote", "node"))),
+        is_quick=False,
+    ),
+)
