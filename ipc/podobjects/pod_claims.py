@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import msgspec
 
 from ipc.api.annotations import is_api_pod
@@ -22,6 +24,8 @@ class PodClaim(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """Directory of a local volume."""
     podman_volume: str = ""
     """Name of a volume in Podman."""
+    podman_options: Mapping[str, str] = {}
+    """Options with which that volume is made, when it is not there."""
     nodes: NodeSelector | None = None
     """Nodes that reach the volume of a cluster's claim; the master looks whether this is one."""
     is_for_one_pod: bool = False

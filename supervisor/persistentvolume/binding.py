@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 
 import msgspec
 
+from ipc.api.podman_annotations import of_its_volume
 from ipc.api.v1.meta import ObjectMeta
 from ipc.api.v1.persistent_volume import PersistentVolume, PersistentVolumeClaim
 from ipc.messages import event_reasons
@@ -114,7 +115,11 @@ def _recorded(claim: PersistentVolumeClaim) -> PersistentVolumeClaim:
     meta = claim.metadata
     return PersistentVolumeClaim(
         metadata=ObjectMeta(
-            name=meta.name, namespace=meta.namespace, uid=meta.uid, creation_timestamp=meta.creation_timestamp
+            name=meta.name,
+            namespace=meta.namespace,
+            uid=meta.uid,
+            creation_timestamp=meta.creation_timestamp,
+            annotations=of_its_volume(meta.annotations),
         ),
         spec=claim.spec,
     )

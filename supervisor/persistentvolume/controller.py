@@ -245,6 +245,7 @@ def _pod_claim(volume: PersistentVolume) -> PodClaim:
         host_path=spec.host_path,
         local_path=spec.local.path if spec.local is not None else "",
         podman_volume=spec.csi.volume_handle if spec.csi is not None else "",
+        podman_options=spec.csi.volume_attributes if spec.csi is not None else {},
     )
 
 

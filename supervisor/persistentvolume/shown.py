@@ -6,6 +6,7 @@ from typing import Final
 
 import msgspec
 
+from ipc.api.podman_annotations import volume_options
 from ipc.api.v1.meta import ObjectMeta, ObjectReference
 from ipc.api.v1.persistent_volume import (
     CSIPersistentVolumeSource,
@@ -53,7 +54,11 @@ def provisioned_volume(binding: Binding) -> PersistentVolume:
             persistent_volume_reclaim_policy=RETAIN,
             storage_class_name=claim.spec.storage_class_name or "",
             volume_mode=claim.spec.volume_mode,
-            csi=CSIPersistentVolumeSource(driver=PODMAN_DRIVER, volume_handle=claim.metadata.name),
+            csi=CSIPersistentVolumeSource(
+                driver=PODMAN_DRIVER,
+                volume_handle=claim.metadata.name,
+                volume_attributes=volume_options(claim.metadata.annotations),
+            ),
         ),
     )
 

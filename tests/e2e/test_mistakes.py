@@ -228,7 +228,7 @@ OF_ROOT: Final = "only its own user can ask it: run the command as that user, or
         (
             "XDG_CONFIG_HOME=DIR/closed",
             "run",
-            "the agent cannot start: DIR/closed/containers/containers.conf.d: this user may not read or change it",
+            "the agent cannot start: DIR/closed/containers/containers.conf: this user may not read or change it",
         ),
         (
             "XDG_STATE_HOME=DIR/closed",

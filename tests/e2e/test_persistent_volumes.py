@@ -107,6 +107,28 @@ def test_a_claim_without_a_class_is_given_a_volume_in_podman_of_its_name(agent: 
         remove_by_force("volume", name)
 
 
+def test_a_claim_s_annotations_for_podman_make_its_volume(agent: Agent, place: Path) -> None:
+    """Without them its data would land in an empty volume."""
+    bound, owned = f"{agent.instance}-bound", f"{agent.instance}-owned"
+    (place / "there").write_text("of the host")
+    annotations = {
+        bound: {"device": str(place), "type": "none", "mount-options": "bind"},
+        owned: {"uid": "7", "gid": "8"},
+    }
+    try:
+        for name, of in annotations.items():
+            wanted = wish(name)
+            wanted["metadata"]["annotations"] = {f"volume.podman.io/{key}": value for key, value in of.items()}
+            agent.write(wanted)
+        agent.run(using("pv-bound", bound), using("pv-owned", owned))
+        assert agent.inside("pv-bound", "cat /data/there") == "of the host"
+        assert agent.inside("pv-owned", "stat -c %u:%g /data") == "7:8"
+        agent.remove("pv-bound", "pv-owned", bound, owned)
+        agent.until_gone(["pv-bound", "pv-owned"])
+    finally:
+        remove_by_force("volume", bound, owned)
+
+
 def test_the_policy_delete_takes_a_directory_below_tmp_and_the_volume_is_free_again(agent: Agent, place: Path) -> None:
     """Files of other users of the container go too."""
     path = place / "data"

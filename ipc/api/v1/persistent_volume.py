@@ -1,5 +1,6 @@
 """PersistentVolume and PersistentVolumeClaim (core/v1): storage of the host, and what pods want of it."""
 
+from collections.abc import Mapping
 from typing import Any, Literal, TypeAlias
 
 from msgspec import field
@@ -31,6 +32,7 @@ class CSIPersistentVolumeSource(ApiStruct, frozen=True, kw_only=True):
 
     driver: str
     volume_handle: str
+    volume_attributes: Mapping[str, str] = field(default_factory=dict)
 
 
 class PersistentVolumeSource(ApiStruct, frozen=True, kw_only=True):

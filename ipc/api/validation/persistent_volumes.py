@@ -11,6 +11,7 @@ from typing import Final
 import msgspec
 
 from ipc.api.errors import FieldError, forbidden, invalid, not_supported, required
+from ipc.api.podman_annotations import claim_annotation_errors
 from ipc.api.quantity import QuantityError, parse_quantity
 from ipc.api.v1.base import Quantity
 from ipc.api.v1.meta import LabelSelector
@@ -73,6 +74,7 @@ def validate_persistent_volume_claim(found: PersistentVolumeClaim) -> tuple[Fiel
     spec = found.spec
     return first_errors(
         validate_metadata(found.metadata, "metadata"),
+        claim_annotation_errors(found.metadata.annotations, "metadata.annotations"),
         _access_modes(spec.access_modes, "spec.accessModes"),
         _selector(spec.selector, "spec.selector"),
         _requests(spec),

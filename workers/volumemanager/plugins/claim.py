@@ -37,6 +37,7 @@ from workers.volumemanager.plugins.volume_host import VolumeHost
 
 _ROOTS: Final = {"o": "uid=0"}
 """Options of a volume that Podman does not give to its first user (libpod/options.go, WithVolumeNoChown)."""
+NO_OPTIONS: Final[Mapping[str, str]] = {}
 _MOUNTED: Final = frozenset({"type", "device"})
 """Options that make Podman's local driver mount something (podman-volume-create(1))."""
 
@@ -55,7 +56,8 @@ async def set_up_claim(run: SyncRun, host: VolumeHost, of: PodSnapshot, volume: 
         await _set_up_local(run, host, of, volume.name, claim)
     else:
         mounted = MountedVolume(name=volume.name, claim=claim.podman_volume, read_only=is_read_only)
-        return await set_up_podman_volume(run, host, of, mounted, {labels.INSTANCE: host.instance})
+        owner = {labels.INSTANCE: host.instance}
+        return await set_up_podman_volume(run, host, of, mounted, owner, claim.podman_options)
     return MountedVolume(name=volume.name, path=Path(path), read_only=is_read_only, is_foreign=True)
 
 
@@ -98,15 +100,20 @@ def _is_lazy(of: PodSnapshot) -> bool:
 
 
 async def set_up_podman_volume(
-    run: SyncRun, host: VolumeHost, of: PodSnapshot, mounted: MountedVolume, owner: Mapping[str, str]
+    run: SyncRun,
+    host: VolumeHost,
+    of: PodSnapshot,
+    mounted: MountedVolume,
+    owner: Mapping[str, str],
+    options: Mapping[str, str] = NO_OPTIONS,
 ) -> MountedVolume:
-    """Make the Podman volume of ``mounted``, with ``owner`` as its labels, unless it is there. Raises VolumeError,
-    SyncEnded."""
+    """Make the Podman volume of ``mounted``, with ``owner`` as its labels and these options, unless it is there. Raises
+    VolumeError, SyncEnded."""
     if is_in_use(of.pod, mounted.name, of.status):
         return mounted
     group = fs_group(of.pod)
     try:
-        found = await _ensure(run, mounted.claim, owner, {} if group is None else _ROOTS)
+        found = await _ensure(run, mounted.claim, owner, options if group is None else {**_ROOTS, **options})
     except RuntimeCallError as error:
         raise VolumeError(mounted.name, error.message) from error
     if group is not None and is_directory(found):

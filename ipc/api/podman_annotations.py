@@ -1,0 +1,76 @@
+"""Annotations by which `podman kube play` is directed (podman-kube-play(1), libpod/define/annotations.go). Pure.
+
+Those of a claim are options of its volume in Podman. Those of a pod have fields of Kubernetes in their place.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from typing import Final
+
+from ipc.api.errors import FieldError
+
+_OF_CLAIM: Final = "volume.podman.io/"
+_PLAIN: Final = {f"{_OF_CLAIM}device": "device", f"{_OF_CLAIM}type": "type"}
+_OWNERS: Final = {f"{_OF_CLAIM}uid": "uid", f"{_OF_CLAIM}gid": "gid"}
+_MOUNT_OPTIONS: Final = f"{_OF_CLAIM}mount-options"
+_DRIVER: Final = f"{_OF_CLAIM}driver"
+_LOCAL: Final = "local"
+_HONOURED: Final = frozenset({*_PLAIN, *_OWNERS, _MOUNT_OPTIONS})
+_MAX_ID_DIGITS: Final = 10
+
+_OF_POD: Final = ("io.podman.annotations.", "io.containers.", "bind-mount-options")
+_INSTEAD: Final = {
+    "io.podman.annotations.userns": "hostUsers: false gives the pod a user namespace of its own",
+    "io.podman.annotations.pids-limit": "podPidsLimit in the configuration",
+    "io.podman.annotations.ulimit": "default_ulimits in containers.conf",
+    "io.podman.annotations.volumes-from": "a volume that both containers mount",
+    "io.podman.annotations.kube.image.volumes.mount": "a volume of the kind image",
+    "io.podman.annotations.kube.health.check": "livenessProbe",
+    "io.podman.annotations.init": "shareProcessNamespace: true gives the pod an init",
+    "io.podman.annotations.privileged": "securityContext.privileged",
+    "io.podman.annotations.seccomp": "securityContext.seccompProfile",
+    "io.podman.annotations.apparmor": "securityContext.appArmorProfile",
+    "io.containers.autoupdate": "another image tag in the manifest",
+    "bind-mount-options": "mountPropagation and readOnly of the mount",
+}
+"""Nearest way to the same end, by the annotation's name without a container's."""
+MAX_TOLD: Final = 20
+"""Most annotations of a pod that are warned of."""
+
+
+def of_its_volume(annotations: Mapping[str, str]) -> dict[str, str]:
+    """The annotations of a claim from which its volume is made."""
+    return {name: value for name, value in annotations.items() if name in _HONOURED}
+
+
+def volume_options(annotations: Mapping[str, str]) -> dict[str, str]:
+    """Options of the volume in Podman that a claim is given (POST volumes/create, ``Options``)."""
+    options = {option: annotations[name] for name, option in _PLAIN.items() if annotations.get(name)}
+    mount = [annotations[_MOUNT_OPTIONS]] if annotations.get(_MOUNT_OPTIONS) else []
+    mount += [f"{option}={annotations[name]}" for name, option in _OWNERS.items() if name in annotations]
+    return options | ({"o": ",".join(mount)} if mount else {})
+
+
+def claim_annotation_errors(annotations: Mapping[str, str], path: str) -> Iterator[FieldError]:
+    """Annotations of a claim that would make another volume than the one that it is given here."""
+    for name in sorted(annotations):
+        where, value = f"{path}[{name}]", annotations[name]
+        if name in _OWNERS and not (value.isascii() and value.isdigit() and len(value) <= _MAX_ID_DIGITS):
+            yield FieldError(where, "must be a number: a user or group in Podman's user namespace")
+        elif name == _DRIVER and value != _LOCAL:
+            yield FieldError(where, "not supported: make the volume by `podman volume create`, under the claim's name")
+        elif name.startswith(_OF_CLAIM) and name not in _HONOURED | {_DRIVER}:
+            yield FieldError(where, "not supported: nothing fills a volume here; do so by an init container")
+
+
+def pod_annotation_warnings(annotations: Mapping[str, str]) -> tuple[str, ...]:
+    """A line for each annotation of a pod that Podman would act on, and nobody here does."""
+    found = sorted(name for name in annotations if name.startswith(_OF_POD))
+    return tuple(f"metadata.annotations[{name}]: {_why(name)}" for name in found[:MAX_TOLD])
+
+
+def _why(name: str) -> str:
+    instead = _INSTEAD.get(re.split("[/:]", name, maxsplit=1)[0], "")
+    return "acted on by podman kube play alone" + (f"; here: {instead}" if instead else "")

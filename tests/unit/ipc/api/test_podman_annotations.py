@@ -1,0 +1,83 @@
+"""Annotations that direct `podman kube play`: honoured, refused, or warned of by name."""
+
+from __future__ import annotations
+
+import pytest
+
+from ipc.api.podman_annotations import (
+    MAX_TOLD,
+    claim_annotation_errors,
+    pod_annotation_warnings,
+    volume_options,
+)
+from ipc.api.support.warnings import field_warnings
+from ipc.api.v1.meta import ObjectMeta
+from ipc.api.v1.pod import Pod, PodSpec
+
+
+@pytest.mark.parametrize(
+    ("annotations", "options"),
+    [
+        ({}, {}),
+        ({"volume.podman.io/driver": "local", "other": "x"}, {}),
+        (
+            {
+                "volume.podman.io/device": "/srv",
+                "volume.podman.io/type": "none",
+                "volume.podman.io/mount-options": "bind",
+            },
+            {"device": "/srv", "type": "none", "o": "bind"},
+        ),
+        ({"volume.podman.io/uid": "5", "volume.podman.io/gid": "0"}, {"o": "uid=5,gid=0"}),
+        (
+            {"volume.podman.io/mount-options": "size=1M,nodev", "volume.podman.io/gid": "7"},
+            {"o": "size=1M,nodev,gid=7"},
+        ),
+    ],
+)
+def test_a_claim_s_annotations_are_options_of_its_volume(annotations: dict[str, str], options: dict[str, str]) -> None:
+    assert volume_options(annotations) == options
+    assert list(claim_annotation_errors(annotations, "metadata.annotations")) == []
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "words"),
+    [
+        ("driver", "image", "podman volume create"),
+        ("import-source", "data.tar", "init container"),
+        ("image", "busybox", "init container"),
+        ("new-one", "x", "init container"),
+        ("uid", "root", "must be a number"),
+        ("gid", "-1", "must be a number"),
+        ("uid", "1,exec", "must be a number"),
+    ],
+)
+def test_a_claim_that_would_be_another_volume_is_refused_by_field(name: str, value: str, words: str) -> None:
+    (error,) = claim_annotation_errors({f"volume.podman.io/{name}": value}, "metadata.annotations")
+    assert error.path == f"metadata.annotations[volume.podman.io/{name}]"
+    assert words in error.message
+
+
+@pytest.mark.parametrize(
+    ("name", "words"),
+    [
+        ("io.podman.annotations.userns", "hostUsers"),
+        ("io.podman.annotations.pids-limit/main", "podPidsLimit"),
+        ("io.podman.annotations.ulimit", "default_ulimits"),
+        ("io.podman.annotations.volumes-from/main", "both containers mount"),
+        ("bind-mount-options:/srv", "mountPropagation"),
+        ("io.containers.autoupdate/main", "image tag"),
+        ("io.containers.autoupdate", "image tag"),
+        ("io.podman.annotations.of-tomorrow", "podman kube play alone"),
+    ],
+)
+def test_a_pod_s_annotation_that_nobody_acts_on_is_warned_of(name: str, words: str) -> None:
+    metadata = ObjectMeta(name="web", annotations={name: "x", "mine/note": "y"})
+    (line,) = field_warnings(Pod(metadata=metadata, spec=PodSpec(containers=())))
+    assert line.startswith(f"metadata.annotations[{name}]: ")
+    assert words in line
+
+
+def test_the_lines_are_bounded() -> None:
+    many = {f"io.podman.annotations.n{number}": "" for number in range(5 * MAX_TOLD)}
+    assert len(pod_annotation_warnings(many)) == MAX_TOLD
