@@ -77,35 +77,32 @@ def _with_requests(pod: ResourceRequirements, aggregate: _Amounts) -> ResourceRe
 
 
 def _aggregate(spec: PodSpec, amounts_of: Callable[[Container], ResourceList]) -> _Amounts:
-    """Amounts that the containers need together: the regular ones and sidecars at once, or the largest init step."""
-    if not any(map(amounts_of, (*spec.containers, *spec.init_containers))):
-        return {}
-    total: _Amounts = {}
+    """Amounts that the containers need together: the regular ones and sidecars at once, or the largest init step.
+
+    Linear in what they name: a step is looked at for its own container's resources alone, because what the sidecars
+    before it need of others is in the total.
+    """
+    total: dict[str, Amount] = {}
     for container in spec.containers:
-        total = _sum(total, _parsed(amounts_of(container)))
-    sidecars: _Amounts = {}
-    largest_step: _Amounts = {}
+        _take_in(total, _parsed(amounts_of(container)), add)
+    sidecars: dict[str, Amount] = {}
+    largest_step: dict[str, Amount] = {}
     for container in spec.init_containers:
         own = _parsed(amounts_of(container))
-        step = _sum(sidecars, own)
         if container.restart_policy == "Always":
-            total, sidecars = _sum(total, own), step
-        largest_step = _max(largest_step, step)
-    return _max(total, largest_step)
+            _take_in(total, own, add)
+            _take_in(sidecars, own, add)
+        else:
+            step = {name: add(sidecars[name], amount) if name in sidecars else amount for name, amount in own.items()}
+            _take_in(largest_step, step, larger)
+    _take_in(total, largest_step, larger)
+    return total
 
 
 def _parsed(resources: ResourceList) -> _Amounts:
     return {name: parse_amount(quantity) for name, quantity in resources.items()}
 
 
-def _sum(left: _Amounts, right: _Amounts) -> _Amounts:
-    return _combined(left, right, add)
-
-
-def _max(left: _Amounts, right: _Amounts) -> _Amounts:
-    return _combined(left, right, larger)
-
-
-def _combined(left: _Amounts, right: _Amounts, of_both: Callable[[Amount, Amount], Amount]) -> _Amounts:
-    both = {name: of_both(amount, right[name]) for name, amount in left.items() if name in right}
-    return {**left, **right, **both}
+def _take_in(amounts: dict[str, Amount], others: _Amounts, of_both: Callable[[Amount, Amount], Amount]) -> None:
+    for name, amount in others.items():
+        amounts[name] = of_both(amounts[name], amount) if name in amounts else amount

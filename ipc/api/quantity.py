@@ -113,12 +113,19 @@ def format_quantity(value: Fraction, notation: Notation = Notation.DECIMAL) -> s
 
     Binary suffixes are for whole numbers of 1024 and more; smaller ones and fractions are written in decimal.
     """
-    if value == 0:
+    # In integers: a product of fractions would be reduced first.
+    return _format_nanos(-(-value.numerator * _NANO // value.denominator), notation)
+
+
+@functools.lru_cache(REMEMBERED)
+def _format_nanos(nanos: int, notation: Notation) -> str:
+    if nanos == 0:
         return "0"
-    if notation is Notation.BINARY and abs(value) >= _KIBI and value.denominator == 1:
-        mantissa, times = _without_factors(value.numerator, _KIBI, len(_BINARY_SUFFIXES) - 1)
+    units, rest = divmod(nanos, _NANO)
+    if notation is Notation.BINARY and abs(units) >= _KIBI and not rest:
+        mantissa, times = _without_factors(units, _KIBI, len(_BINARY_SUFFIXES) - 1)
         return f"{mantissa}{_BINARY_SUFFIXES[times]}"
-    return _format_decimal(math.ceil(value * _NANO), notation)
+    return _format_decimal(nanos, notation)
 
 
 def _format_decimal(nanos: int, notation: Notation) -> str:

@@ -24,17 +24,21 @@ def has_any_active_regular_container_started(spec: PodSpec, status: RuntimePodSt
 
     A regular container is made only once initialization is done, so any state of one proves it.
     """
-    return _is_any_inside({container.name for container in spec.containers}, status)
+    inside = _names_inside(status)
+    return any(container.name in inside for container in spec.containers)
 
 
-def has_begun_behind(spec: PodSpec, status: RuntimePodStatus, name: str) -> bool:
-    """Whether an init container after that one was observed in the sandbox that serves now: it is done, or looks so."""
-    names = [container.name for container in spec.init_containers]
-    return name in names and _is_any_inside(set(names[names.index(name) + 1 :]), status)
+def passed_init_containers(spec: PodSpec, status: RuntimePodStatus) -> frozenset[str]:
+    """Names of the init containers after which another was observed in the sandbox that serves now: they are done, or
+    look so."""
+    names, inside = [container.name for container in spec.init_containers], _names_inside(status)
+    last = next((place for place in reversed(range(len(names))) if names[place] in inside), 0)
+    return frozenset(names[:last])
 
 
-def _is_any_inside(names: Set[str], status: RuntimePodStatus) -> bool:
+def _names_inside(status: RuntimePodStatus) -> Set[str]:
+    """Names of the containers in the sandbox that serves now."""
     if not status.sandboxes or status.sandboxes[0].state is not SandboxState.READY:
-        return False
+        return frozenset()
     active_id = status.sandboxes[0].id
-    return any(container.name in names and container.sandbox_id == active_id for container in status.containers)
+    return {container.name for container in status.containers if container.sandbox_id == active_id}

@@ -8,7 +8,8 @@ one agent.
 from __future__ import annotations
 
 import enum
-from collections.abc import Iterable, Mapping
+import functools
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
 
 import msgspec
@@ -121,7 +122,7 @@ class SandboxStatus(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tru
     """When its pod began to be active, as RFC 3339, which may be in an earlier sandbox; empty where nobody wrote it."""
 
 
-class RuntimePodStatus(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+class RuntimePodStatus(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, dict=True):
     """Everything in the runtime that carries one pod's UID."""
 
     uid: str
@@ -151,7 +152,19 @@ class RuntimePodStatus(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=
 
     def newest(self, name: str) -> RuntimeContainerStatus | None:
         """The newest container of that name (upstream: FindContainerStatusByName)."""
-        return next((c for c in self.containers if c.name == name), None)
+        return next(iter(self.of_name(name)), None)
+
+    def of_name(self, name: str) -> Sequence[RuntimeContainerStatus]:
+        """All containers of that name, newest attempt first."""
+        return self._by_name.get(name, ())
+
+    @functools.cached_property
+    def _by_name(self) -> Mapping[str, Sequence[RuntimeContainerStatus]]:
+        """Containers by name: a search for each name of a pod would be quadratic."""
+        found: dict[str, list[RuntimeContainerStatus]] = {}
+        for container in self.containers:
+            found.setdefault(container.name, []).append(container)
+        return found
 
     def with_containers(self, containers: Iterable[RuntimeContainerStatus]) -> RuntimePodStatus:
         """The status with these in place of its containers, in order."""

@@ -7,6 +7,7 @@ attempt that a container carries is believed, so that an end that nobody saw cou
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Mapping, Sequence
 
 import msgspec
@@ -15,7 +16,7 @@ from ipc.api.pod_containers import ContainerKind
 from ipc.api.v1.container import Container, ResourceRequirements
 from ipc.api.v1.pod import Pod
 from ipc.api.v1.status import ContainerState, ContainerStatus, ContainerUser
-from ipc.kubecontainer.initialized import has_any_active_regular_container_started, has_begun_behind
+from ipc.kubecontainer.initialized import has_any_active_regular_container_started, passed_init_containers
 from ipc.kubecontainer.pod_status import ContainerState as Observed
 from ipc.kubecontainer.pod_status import RuntimeContainerStatus, RuntimePodStatus
 from ipc.kubecontainer.probe_results import NO_PROBE_RESULTS, ProbeResult, ProbeResults
@@ -26,8 +27,8 @@ from supervisor.status.resources import container_status_resources
 from supervisor.status.volume_mounts import volume_mount_statuses
 
 
-class ContainerStatusInput(msgspec.Struct, frozen=True, kw_only=True):
-    """Inputs that the statuses of all containers of a pod share."""
+class ContainerStatusInput(msgspec.Struct, frozen=True, kw_only=True, dict=True):
+    """Inputs that the statuses of all containers of a pod share, and what follows from them for each."""
 
     pod: Pod
     observed: RuntimePodStatus
@@ -42,6 +43,21 @@ class ContainerStatusInput(msgspec.Struct, frozen=True, kw_only=True):
     """A RestartAllContainers rule has begun."""
     actuated: Mapping[str, ResourceRequirements] = {}
     """Resources that containers were given while they ran, by id."""
+
+    @functools.cached_property
+    def has_started(self) -> bool:
+        """Whether a regular container was observed in the sandbox that serves now."""
+        return has_any_active_regular_container_started(self.pod.spec, self.observed)
+
+    @functools.cached_property
+    def has_created(self) -> bool:
+        """Whether some regular container was made and has not ended."""
+        return has_any_regular_container_created(self.pod, self.observed)
+
+    @functools.cached_property
+    def passed(self) -> frozenset[str]:
+        """Names of the init containers that another one came after."""
+        return passed_init_containers(self.pod.spec, self.observed)
 
 
 def container_statuses(
@@ -59,7 +75,7 @@ def container_statuses(
 def _container_status(
     given: ContainerStatusInput, kind: ContainerKind, container: Container, old: ContainerStatus | None
 ) -> ContainerStatus:
-    seen = [c for c in given.observed.containers if c.name == container.name]
+    seen = given.observed.of_name(container.name)
     status = _seen(given, seen, old) if seen else _unseen(given, container, old)
     is_done = kind is ContainerKind.INIT and _is_initialized(given, container, seen, status)
     if old is None:
@@ -116,9 +132,7 @@ def _starts_no_more(given: ContainerStatusInput, container: Container, kind: Con
     """As the worker decides it: what comes after it has begun in the sandbox that serves now."""
     if kind is not ContainerKind.INIT or is_restartable_init(container):
         return False
-    return has_any_active_regular_container_started(given.pod.spec, given.observed) or has_begun_behind(
-        given.pod.spec, given.observed, container.name
-    )
+    return given.has_started or container.name in given.passed
 
 
 def _removed_to_restart(old: ContainerStatus) -> ContainerStatus:
@@ -198,7 +212,7 @@ def _is_initialized(
         status.state.waiting is not None
         and not (given.restarting_all and status.state.waiting.reason == states.RESTARTING_ALL_CONTAINERS)
         and not is_restartable_init(container)
-        and has_any_regular_container_created(given.pod, given.observed)
+        and given.has_created
     )
 
 

@@ -45,6 +45,5 @@ def pod_status_resources(pod: Pod, observed: RuntimePodStatus, actuated: Actuate
     allocated = effective_resources(pod)
     if not (allocated.requests or allocated.limits):
         return StatusResources()
-    now = resources_now(pod, observed, actuated)
-    actual = effective_resources(update_pod_from_allocation(pod, now))
-    return StatusResources(allocated=allocated.requests, actual=actual)
+    now = update_pod_from_allocation(pod, resources_now(pod, observed, actuated))
+    return StatusResources(allocated=allocated.requests, actual=allocated if now is pod else effective_resources(now))

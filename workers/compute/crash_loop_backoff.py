@@ -117,7 +117,7 @@ def restart_all_backoff_s(attempt: int, limits: BackoffLimits) -> float:
 
 
 def _newest_exited(name: str, status: RuntimePodStatus) -> RuntimeContainerStatus | None:
-    return next((c for c in status.containers if c.name == name and c.state is ContainerState.EXITED), None)
+    return next((c for c in status.of_name(name) if c.state is ContainerState.EXITED), None)
 
 
 def _entry(newest: RuntimeContainerStatus | None, hash: str) -> BackoffEntry | None:

@@ -73,9 +73,7 @@ def _kept_dead(given: DecisionInput, name: str, too_many: Container[str]) -> Ite
 def _exited(given: DecisionInput, name: str) -> Iterator[RuntimeContainerStatus]:
     """Newest first; in an old sandbox only as long as nothing newer of that name is in the sandbox."""
     has_successor = False
-    for container in given.status.containers:
-        if container.name != name:
-            continue
+    for container in given.status.of_name(name):
         inside = given.is_inside(container)
         if container.state is ContainerState.EXITED and (inside or not has_successor):
             yield container

@@ -11,6 +11,8 @@ crash does.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 import msgspec
 
 from ipc.api.v1.container import Container
@@ -33,11 +35,11 @@ def containers_to_reset(given: DecisionInput) -> tuple[ContainerReset, ...]:
     return tuple(
         ContainerReset(container=ran, kill=_kill(given, container, ran))
         for container in (*others, *triggers)
-        for ran in _in_order([c for c in given.status.containers if c.name == container.name])
+        for ran in _in_order(given.status.of_name(container.name))
     )
 
 
-def _in_order(of_one_name: list[RuntimeContainerStatus]) -> list[RuntimeContainerStatus]:
+def _in_order(of_one_name: Iterable[RuntimeContainerStatus]) -> list[RuntimeContainerStatus]:
     """The live one, then past ones. Of these the newest goes last: it may be the reason, which is still seen then after
     an interruption in between."""
     live, past = list[RuntimeContainerStatus](), list[RuntimeContainerStatus]()

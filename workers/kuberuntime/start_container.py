@@ -112,7 +112,7 @@ class ContainerStarter:
             attempt = max(start.attempt, layout.read_restart_count(self._logs, container.name))
             layout.ensure_directory(layout.log_file(self._logs, container.name, attempt))
             kept = layout.kept_attempts(self._node.gc.max_per_pod_container)
-            there = {other.attempt for other in self._inputs.of.status.containers if other.name == container.name}
+            there = {other.attempt for other in self._inputs.of.status.of_name(container.name)}
             layout.prune(self._logs, container.name, attempt, kept, there)
         except OSError as error:
             raise await self._failed(container, SyncError.CREATE_CONTAINER_CONFIG, f"log directory: {error}") from error
