@@ -24,6 +24,7 @@ from ipc.host.regular_files import read_regular_file
 from ipc.podresources.devices import Devices
 from ipc.podresources.node_resources import NodeResources
 from ipc.text.json_types import JsonObject
+from ipc.text.userinfo import without_userinfo
 from supervisor.admission import cgroups
 from supervisor.admission.node_devices import read_devices
 from supervisor.admission.node_resources import existing_part, node_resources, read_machine
@@ -318,7 +319,7 @@ def _run(environ: Mapping[str, str], argv: Sequence[str]) -> str:
     done = subprocess.run(argv, env=environ, capture_output=True, text=True, timeout=PODMAN_DEADLINE_S, check=False)
     if done.returncode:
         last = done.stderr.strip().splitlines()[-1:] or ["no words"]
-        raise ValueError(f"{' '.join(argv[:2])}: exit code {done.returncode}: {last[0]}")
+        raise ValueError(f"{' '.join(argv[:2])}: exit code {done.returncode}: {without_userinfo(last[0])}")
     return done.stdout
 
 

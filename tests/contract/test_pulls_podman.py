@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import http.server
 import json
+import threading
 from collections.abc import AsyncIterator, Callable, Iterator
 from pathlib import Path
 from typing import NamedTuple
@@ -100,6 +102,39 @@ async def test_a_login_that_goes_along_is_the_one_that_counts(shop: Shop) -> Non
         await podman.pull_image(reference, ignore, good)
         with pytest.raises(RuntimeCallError, match=r"unauthorized|authentication"):
             await podman.pull_image(f"{shop.proxy.address}/private:1", ignore, wrong)
+
+
+class Redirecting(http.server.BaseHTTPRequestHandler):
+    """A registry that sends everybody elsewhere, with somebody's password."""
+
+    def do_GET(self) -> None:
+        self.send_response(302)
+        self.send_header("Location", "http://somebody:hush@127.0.0.1:1/elsewhere")
+        self.end_headers()
+
+    def log_message(self, *_: object) -> None:
+        """Print nothing."""
+
+
+async def test_who_somebody_is_in_a_url_is_told_to_nobody(
+    podman_service: PodmanService, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    heard = list[str]()
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), Redirecting) as server, contextlib.ExitStack() as stack:
+        threading.Thread(target=server.serve_forever).start()
+        stack.callback(server.shutdown)
+        address = f"127.0.0.1:{server.server_port}"
+        for name, value in registry.registries_conf(tmp_path, address).items():
+            monkeypatch.setenv(name, value)
+        podman = PodmanRuntime(str(stack.enter_context(running_service(tmp_path))), "test-pulls")
+        try:
+            with pytest.raises(RuntimeCallError) as refused:
+                await podman.pull_image(f"{address}/a:1", heard.append)
+        finally:
+            await podman.close()
+    assert refused.value.kind is ErrorKind.PULL
+    assert address in refused.value.message
+    assert [word for word in ("somebody", "hush") if word in f"{refused.value} {heard}"] == []
 
 
 async def test_a_digest_names_an_image_with_and_without_a_tag(shop: Shop) -> None:

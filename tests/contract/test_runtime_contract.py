@@ -474,7 +474,8 @@ async def test_a_pull_that_fails_says_why(target: Target) -> None:
     words: list[str] = []
     with pytest.raises(RuntimeCallError) as caught:
         await target.runtime.pull_image("127.0.0.1:1/nobody/listens:latest", words.append)
-    assert words[0].startswith("Trying to pull 127.0.0.1:1/nobody/listens:latest")
+    first = words[:1]  # Podman 6 tells none of a pull that is refused at once
+    assert not first or first[0].startswith("Trying to pull 127.0.0.1:1/nobody/listens:latest")
     assert kind_of(caught) is ErrorKind.PULL
     assert "127.0.0.1:1/nobody/listens" in caught.value.message
 

@@ -49,6 +49,7 @@ from ipc.text import durations
 from ipc.text.gofmt import quoted
 from ipc.text.ip_address import without_leading_zeros
 from ipc.text.safe_text import safe_text
+from ipc.text.userinfo import without_userinfo
 from ipc.wire.stream_channels import EXIT_CODE_CAUSE, NON_ZERO_EXIT_CODE, StreamStatus
 from supervisor.cli.printers.yaml_keys import in_order
 from supervisor.cli.printers.yaml_scalars import written_lines, written_text
@@ -74,7 +75,7 @@ from workers.kubeclient.retry import retry_after_s
 from workers.kubeclient.watch_frames import WatchFormatError, WatchFrames
 from workers.kubecontainer import labels
 from workers.kubecontainer.image_reference import parse_image_reference
-from workers.libpod import decode_images, failures
+from workers.libpod import failures
 from workers.logs import cri_format
 from workers.network import dns
 from workers.podhttp.endpoints import NODE, Endpoint, ascii_host
@@ -527,7 +528,9 @@ PARSERS: Final[Mapping[str, Parser]] = {
     "paths of files": Parser("workers/volumemanager/plugins/payload.py", path_problem, NAMES | URLS),
     "messages of gRPC": Parser("workers/prober/grpc.py", decode_status, VARINTS),
     "headers of gRPC": Parser("workers/prober/grpc_call.py", heard, DIGITS | URLS),
-    "errors of pulls": Parser("workers/libpod/decode_images.py", decode_images.without_userinfo, URLS | ERRORS),
+    "URLs of Podman": Parser(
+        "ipc/text/userinfo.py", without_userinfo, URLS | ERRORS | repeated("//a@sha256:", "@sha1:")
+    ),
     "logs of an OCI runtime": Parser("workers/exec/child.py", of_oci_runtime, JSON),
     "errors of Podman": Parser(
         "workers/libpod/failures.py",

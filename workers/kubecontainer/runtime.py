@@ -16,6 +16,7 @@ import msgspec
 from ipc.api.v1.status import LinuxContainerUser
 from ipc.host.id_ranges import IdRanges
 from ipc.text.json_types import Json
+from ipc.text.userinfo import without_userinfo
 from workers.kubecontainer.image_service import ImageInfo, ImageService
 from workers.kubecontainer.slices import CgroupReading, Slices
 
@@ -63,13 +64,13 @@ class ErrorKind(enum.StrEnum):
 
 
 class RuntimeCallError(Exception):
-    """A verb failed."""
+    """A verb failed. The message has no user and no password of a URL, whoever has put them there."""
 
     def __init__(self, kind: ErrorKind, call: str, message: str) -> None:
-        super().__init__(f"{call}: {message}")
         self.kind = kind
         self.call = call
-        self.message = message
+        self.message = without_userinfo(message)
+        super().__init__(f"{call}: {self.message}")
 
 
 def unexpected(error: Exception, call: str) -> RuntimeCallError:

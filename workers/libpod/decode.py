@@ -16,6 +16,7 @@ from ipc.host.clock import parse_rfc3339
 from ipc.host.id_ranges import IdRange, IdRanges, merged
 from ipc.libpod import answers, endpoints
 from ipc.libpod.go_json import decode_list, decode_value
+from ipc.text.userinfo import without_userinfo
 from workers.kubecontainer.runtime import (
     ErrorKind,
     ExecResult,
@@ -68,7 +69,7 @@ def decode_container(body: bytes) -> InspectedContainer:
         conmon_pid=state.conmon_pid,
         exit_code=state.exit_code,
         oom_killed=state.oom_killed,
-        error="" if state.error.endswith(_STARTED_TWICE) else state.error,
+        error="" if state.error.endswith(_STARTED_TWICE) else without_userinfo(state.error),
         created_at=_epoch_s(answer.created),
         started_at=_epoch_s(state.started_at),
         finished_at=_epoch_s(state.finished_at),

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 from typing import Final
 
@@ -10,6 +9,7 @@ from ipc.libpod import endpoints, image_answers
 from ipc.libpod.go_json import decode_list, decode_value
 from ipc.nodestatus.images import StoredImage
 from ipc.text.json_types import UNDECODABLE
+from ipc.text.userinfo import without_userinfo
 from workers.kubecontainer.image_service import ImageInfo, ImageUser, ListedImage
 from workers.kubecontainer.runtime import ErrorKind, RuntimeCallError
 from workers.libpod.failures import MAX_MESSAGE_CHARS, kind_by_cause
@@ -21,7 +21,6 @@ _FOR_RUNTIME: Final = "run.oci."
 """Begin of annotations by which crun is directed (crun(1)): to another seccomp filter, to keep the user's groups."""
 MAX_PROGRESS_CHARS: Final = 256
 """Longest text kept of a pull's progress, in characters."""
-_USERINFO: Final = re.compile(r"//[^/@\s]*@")
 
 
 def decode_image(body: bytes) -> ImageInfo:
@@ -120,20 +119,15 @@ def decode_progress(line: bytes) -> str:
         words = decode_value(endpoints.PULL_IMAGE.answer, line).stream
     except UNDECODABLE:
         return ""  # The last line tells; this one is only for people.
-    return " ".join(words.split())[:MAX_PROGRESS_CHARS]
+    return without_userinfo(" ".join(words.split()))[:MAX_PROGRESS_CHARS]
 
 
 def decode_pull(line: bytes) -> str:
     """The last line of POST images/pull, which answers 200 in any case: the image id. Raises PULL for its error."""
     report = decode_value(endpoints.PULL_IMAGE.answer, line) if line else image_answers.PullLine()
     if report.error:
-        raise RuntimeCallError(ErrorKind.PULL, "pull image", without_userinfo(report.error)[:MAX_MESSAGE_CHARS])
+        raise RuntimeCallError(ErrorKind.PULL, "pull image", report.error[:MAX_MESSAGE_CHARS])
     image_id = report.id or next(iter(report.images or ()), "")
     if not image_id:
         raise RuntimeCallError(ErrorKind.PULL, "pull image", "the pull ended without an image and without an error")
     return image_id
-
-
-def without_userinfo(text: str) -> str:
-    """URLs without user and password: those of a proxy may be in an error."""
-    return _USERINFO.sub("//", text)

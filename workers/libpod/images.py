@@ -112,6 +112,11 @@ class LibpodImages:
         try:
             async with asyncio.timeout(self._pull_timeout_s), self._pull(reference, headers) as progress:
                 report = await _last_line(progress, on_progress)
+        except RuntimeCallError as error:
+            # Until version 6 it answers 200 to every pull; now a registry's refusal is a 404 or a 500.
+            if error.kind in (ErrorKind.TIMEOUT, ErrorKind.UNAVAILABLE):
+                raise
+            raise RuntimeCallError(ErrorKind.PULL, call, error.message) from error
         except TimeoutError as error:
             late = f"not done within {self._pull_timeout_s:g} s"
             raise RuntimeCallError(ErrorKind.TIMEOUT, call, late) from error
