@@ -24,8 +24,10 @@ MAX_SPEC_BYTES: Final = 1 << 20
 MAX_SPECS: Final = 200
 """Files of one directory that are looked at."""
 _SUFFIXES: Final = (".json", ".yaml", ".yml")
-CDI_NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*/[A-Za-z0-9][A-Za-z0-9._-]*=[A-Za-z0-9][A-Za-z0-9._:-]*")
-"""``vendor/class=device``."""
+_QUALIFIER: Final = r"[A-Za-z][A-Za-z0-9._-]*[A-Za-z0-9]"
+CDI_NAME: Final = re.compile(rf"{_QUALIFIER}/{_QUALIFIER}=[A-Za-z0-9]([A-Za-z0-9._:-]*[A-Za-z0-9])?")
+"""``vendor/class=device``, as Podman parses it (pkg/parser of the reference implementation, which panics over a vendor
+or class of one letter)."""
 _LEFT_TO_PODMAN: Final = ("hooks", "intelRdt", "additionalGids", "netDevices")
 """Edits that Podman's API has no words for."""
 
@@ -123,8 +125,10 @@ def _read(path: Path, *, is_podmans: bool) -> dict[str, Device]:
 
 def _device(name: str, edits: tuple[_Edits, ...], *, is_podmans: bool) -> Device:
     beyond = _beyond_the_api(edits)
+    env = dict(_variable(text) for each in edits for text in each.env)
     if beyond and is_podmans:
-        return Device(edits=DeviceEdits(cdi_names=(name,)))
+        # Podman gives the variables to the container's own process alone: exec through its API lacks them.
+        return Device(edits=DeviceEdits(env=env, cdi_names=(name,)))
     if beyond:
         where = " or ".join(PODMANS_DIRECTORIES[:2])
         return Device(problem=f"needs {', '.join(beyond)}, which only Podman can do: its spec must be in {where}")
@@ -133,7 +137,6 @@ def _device(name: str, edits: tuple[_Edits, ...], *, is_podmans: bool) -> Device
         (m for m in mounts if not (m.host_path.startswith("/") and m.container_path.startswith("/"))), None
     ):
         return Device(problem=f"{wrong.host_path}:{wrong.container_path}: must be absolute paths")
-    env = dict(_variable(text) for each in edits for text in each.env)
     return Device(edits=DeviceEdits(env=env, mounts=mounts))
 
 

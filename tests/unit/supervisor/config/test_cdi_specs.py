@@ -55,11 +55,27 @@ def test_a_later_directory_counts_and_two_files_of_one_contradict(tmp_path: Path
 @pytest.mark.parametrize("edit", ["hooks", "additionalGids", "intelRdt"])
 def test_what_only_podman_can_do_is_left_to_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, edit: str) -> None:
     value = {"hooks": [{"hookName": "createContainer", "path": "/bin/x"}], "additionalGids": [7], "intelRdt": {"x": 1}}
-    (tmp_path / "a.json").write_text(spec(device("a", **{edit: value[edit]})))
+    common = {"env": ["ALL=1", "WHICH=spec"]}
+    (tmp_path / "a.json").write_text(spec(device("a", env=["WHICH=a"], **{edit: value[edit]}), containerEdits=common))
     problem = read_cdi_specs([str(tmp_path)]).devices[f"{KIND}=a"].problem
     assert problem == f"needs {edit}, which only Podman can do: its spec must be in /etc/cdi or /var/run/cdi"
     monkeypatch.setattr(cdi_specs, "PODMANS_DIRECTORIES", (str(tmp_path), "/run/cdi"))
-    assert read_cdi_specs([str(tmp_path)]).devices[f"{KIND}=a"] == Device(edits=DeviceEdits(cdi_names=(f"{KIND}=a",)))
+    # Podman gives the variables to the container's own process, and not to those that its API runs beside it.
+    edits = DeviceEdits(env={"ALL": "1", "WHICH": "a"}, cdi_names=(f"{KIND}=a",))
+    assert read_cdi_specs([str(tmp_path)]).devices[f"{KIND}=a"] == Device(edits=edits)
+
+
+@pytest.mark.parametrize("name", ["example.com/gpu=0", "ab/cd=a:b.c-d_e", "v2.x/c-1=0"])
+def test_names_that_podman_parses(name: str) -> None:
+    assert cdi_specs.CDI_NAME.fullmatch(name)
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["9.com/gpu=0", "a.com/9gpu=0", "a-/gpu=0", "a.com/gpu.=0", "a.com/gpu=0:", "a.com/gpu=-", "a/gpu=0", "a.com/g=0"],
+)
+def test_names_that_podman_cannot_parse(name: str) -> None:
+    assert not cdi_specs.CDI_NAME.fullmatch(name)
 
 
 @pytest.mark.parametrize(

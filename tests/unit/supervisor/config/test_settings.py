@@ -172,6 +172,8 @@ def test_reloadable_names_exist() -> None:
         ("devices: {a.b/c: [/dev/../etc]}", "devices", "'/dev/../etc' is neither"),
         ("devices: {a.b/c: [/dev/a], a.b/d: [/dev/a]}", "devices", "a.b/d: /dev/a is stated twice"),
         ("devices: {a.b/c: [a.b/c]}", "devices", "'a.b/c' is neither"),
+        ("devices: {a.b/c: [9.com/gpu=0]}", "devices", "'9.com/gpu=0' is neither"),
+        ("devices: {a.b/c: [a.com/gpu=0-]}", "devices", "'a.com/gpu=0-' is neither"),
         ("devices: {a.b/c: /dev/a}", "devices[...]", "must be a list, not text"),
         ("runtimes: {Kata: /bin/kata}", "runtimes", "'Kata': "),
         ("runtimes: {kata: kata}", "runtimes", "kata: must be the absolute path of a program"),
