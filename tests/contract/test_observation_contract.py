@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from pathlib import Path
+from typing import Any
 
 import pytest
 import uvloop
@@ -11,7 +12,7 @@ import uvloop
 from ipc.host.clock import SystemClock
 from ipc.kubecontainer.pod_status import ContainerState, SandboxState
 from ipc.messages.node_worker import Observe, Relist, Relisted, RuntimeHealth, Track
-from tests.contract.target import PodmanTarget, Target, container_spec, exited, pod_spec, running
+from tests.contract.target import PodmanTarget, Target, container_spec, eventually, exited, pod_spec, running
 from tests.fakes.ownership import ownership
 from tests.harness.node_worker import Master, node_worker
 from tests.podman_service import PodmanService, running_service
@@ -19,6 +20,8 @@ from workers.containers.known_containers import KnownContainers
 from workers.pleg.observer import Observer
 
 NEVER_S = 1e9
+NO_INFRA: dict[str, Any] = {"no_infra": True, "shared_namespaces": []}
+STUBBORN = "trap '' TERM; while :; do sleep 0.2; done"
 SOON_S = 30.0
 """Far below any relist period of these tests, far above what a hint takes."""
 
@@ -72,6 +75,31 @@ async def test_what_runs_is_not_inspected_again(target: Target) -> None:
     (seen,) = (await eyes.observe("u1")).containers
     assert (seen.state, seen.exit_code) == (ContainerState.EXITED, 137)
     eyes.close()
+
+
+@pytest.mark.parametrize("has_infra", [True, False], ids=["a pod", "a pod without infra"])
+@pytest.mark.podman
+async def test_who_stops_a_container_holds_no_relist(podman_service: PodmanService, has_infra: bool) -> None:
+    """From 5.8 on a stop has its pod's lock until the container has ended."""
+    target = PodmanTarget(podman_service)
+    pod = await target.runtime.create_pod(pod_spec(target, **({} if has_infra else NO_INFRA)))
+    other = await target.runtime.create_pod(pod_spec(target, "u2", **NO_INFRA))
+    id = await target.runtime.create_container(container_spec(target, pod, ["sh", "-c", STUBBORN]))
+    await target.runtime.start_container(id)
+    eyes = observer(target, [])
+    await eyes.relist(await eyes.list_all())
+    stop = await asyncio.create_subprocess_exec("podman", "stop", "--time", "15", id, stdout=asyncio.subprocess.DEVNULL)
+    try:
+        await eventually(lambda: target.runtime.inspect_container(id), lambda found: found.state == "stopping")
+        relisting = await eyes.relist(await eyes.list_all())
+        assert (await target.runtime.inspect_container(id)).state == "stopping", "the stop still waits"
+        assert {*relisting.statuses, *relisting.failures} == {"u1", "u2"}
+        assert [sandbox.id for sandbox in relisting.statuses["u2"].sandboxes] == [other]
+    finally:
+        await target.runtime.kill_container(id, "KILL")
+        await stop.wait()
+        eyes.close()
+        await target.clean()
 
 
 async def test_an_empty_host(target: Target) -> None:

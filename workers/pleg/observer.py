@@ -29,6 +29,7 @@ from workers.kubecontainer.runtime import (
     RuntimeCallError,
 )
 from workers.logs.start_error import with_start_errors
+from workers.pleg.empty_pods import PATIENCE_S, EmptyPods
 from workers.pleg.logged_restarts import LostAttempts
 from workers.pleg.relist import (
     Listing,
@@ -77,6 +78,7 @@ class Observer:
         self.known = known
         self._remembered = remembered or {}
         """Until the first relist."""
+        self._empty_pods = EmptyPods(runtime)
         self._lost: LostAttempts | None = None
         self.touched = Touched()
         self._without_infra: set[str] = set()
@@ -153,7 +155,7 @@ class Observer:
         """Everything that Podman has, for `relist`. Raises RuntimeCallError when a list fails."""
         self._since_listing.clear()
         doubts, started_at = self.touched.all(), self._clock.now().mono
-        listed, empty = await asyncio.gather(self._runtime.list_containers(), self._runtime.list_empty_pods())
+        listed, empty = await asyncio.gather(self._runtime.list_containers(), self._empty_pods.list())
         containers, pods = self.known.unknown_containers.without_unknown(listed, empty)
         took_s = self._clock.now().mono - started_at
         return Listing(started_at=started_at, took_s=took_s, containers=containers, pods=pods, doubts=doubts)
@@ -197,8 +199,9 @@ class Observer:
             self.known.recall(inspected, listing.started_at)
 
     def close(self) -> None:
-        """Stop watching processes."""
+        """Stop watching processes, and break off what Podman has not answered."""
         self.known.close()
+        self._empty_pods.close()
 
     async def _relisting(
         self, listing: Listing, failures: Mapping[str, RuntimeCallError], logged: Set[str]
@@ -269,7 +272,11 @@ class Observer:
     async def _pod(self, id: str) -> tuple[ListedPod, ...]:
         """The pod, empty when it is gone or not the agent's. Raises RuntimeCallError."""
         try:
-            found = await self._runtime.inspect_pod(id)
+            async with asyncio.timeout(PATIENCE_S):
+                found = await self._runtime.inspect_pod(id)
+        except TimeoutError as error:
+            why = f"no answer within {PATIENCE_S:g} s: somebody may be stopping one of its containers"
+            raise RuntimeCallError(ErrorKind.TIMEOUT, "inspect pod", why) from error
         except RuntimeCallError as error:
             if error.kind is not ErrorKind.NOT_FOUND:
                 raise
