@@ -17,7 +17,7 @@ import tomli_w
 
 from ipc.host.atomic_file import PRIVATE_FILE_MODE, PRIVATE_PROGRAM_MODE, write_atomically
 from ipc.host.private_directories import make_private
-from ipc.host.regular_files import read_regular_file
+from ipc.host.state_file import has_content
 from supervisor.admission.cgroups import delegated_controllers
 from supervisor.config.containers_conf import SYSTEMD, manager_of, merged_conf, named_profile, read_conf
 from supervisor.config.seccomp_profiles import SANDBOX_PROFILE, default_profile, for_sandboxes, read_profile
@@ -98,7 +98,7 @@ def write_conf(podman: PodmanSettings, directory: Path, environ: Mapping[str, st
 
 def _write_if_other(file: Path, data: bytes, mode: int = PRIVATE_FILE_MODE) -> None:
     """Nothing is written when the file is right: an agent may be started again on a full disk. Raises OSError."""
-    if not file.is_file() or read_regular_file(file, len(data) + 1) != data:
+    if not has_content(file, data):
         make_private(file.parent)
         write_atomically(file, data, mode=mode)
 

@@ -9,6 +9,7 @@ Appending is not synced: what a power cut takes away is the last half minute of 
 
 from __future__ import annotations
 
+import io
 import os
 from collections.abc import Sequence
 from pathlib import Path
@@ -17,10 +18,11 @@ from typing import Final
 import msgspec
 
 from ipc.api.v1.event import Event
-from ipc.host.atomic_file import UntrustedFile, move_aside, read_bounded, write_atomically
+from ipc.host.atomic_file import UntrustedFile, write_atomically
 from ipc.host.clock import parse_rfc3339
 from ipc.host.private_directories import make_private
 from ipc.host.regular_files import open_regular_file
+from ipc.host.state_file import load_state
 from ipc.text.json_types import UNDECODABLE
 
 VERSION: Final = 1
@@ -37,13 +39,6 @@ class _Header(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     version: int
 
 
-class EventLogError(Exception):
-    """A file that cannot be used, and why. Start without it."""
-
-    def __init__(self, path: Path, why: object, done: str = "") -> None:
-        super().__init__(f"events {path} cannot be used: {why}{done}")
-
-
 class EventLog:
     """One file. Its methods block: for a thread, and only one at a time."""
 
@@ -57,17 +52,9 @@ class EventLog:
     def load(self) -> tuple[Event, ...]:
         """The events as they were written, longest unseen first; none without a file.
 
-        Raises EventLogError for a file that cannot be read, and for one that cannot be trusted: damaged, or of another
-        version. That one is moved aside to ``<name>.refused``, for people to look at.
+        Raises StateUnusable.
         """
-        try:
-            return _decode(read_bounded(self._path, MAX_FILE_BYTES))
-        except FileNotFoundError:
-            return ()
-        except OSError as error:
-            raise EventLogError(self._path, error.strerror or error) from error
-        except (UntrustedFile, *UNDECODABLE) as error:
-            raise EventLogError(self._path, error, move_aside(self._path)) from error
+        return load_state(self._path, MAX_FILE_BYTES, _decode, "events") or ()
 
     def write(self, changed: Sequence[Event], everything: Sequence[Event]) -> None:
         """Add what changed; or write everything, if that is due. Raises OSError; what was there can still be loaded."""
@@ -102,12 +89,14 @@ class EventLog:
 
 
 def _decode(data: bytes) -> tuple[Event, ...]:
-    header, *lines = data.split(b"\n")[:-1] or [b""]  # what has no end was being written when its writer died
-    version = msgspec.json.decode(header, type=_Header).version
+    lines = io.BytesIO(data)  # one after the other: millions of empty ones are refused with the first
+    version = msgspec.json.decode(lines.readline(), type=_Header).version
     if version != VERSION:
         raise UntrustedFile(f"it is of version {version}, not {VERSION}")
     events: dict[str, Event] = {}
     for number, line in enumerate(lines, 2):
+        if not line.endswith(b"\n"):
+            break  # it was being written when its writer died
         event = _decoded(number, line)
         events.pop(event.metadata.name, None)
         events[event.metadata.name] = event

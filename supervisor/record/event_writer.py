@@ -8,7 +8,8 @@ from typing import Final
 
 from ipc.api.v1.event import Event
 from ipc.host.clock import Clock
-from supervisor.record.event_log import EventLog, EventLogError
+from ipc.host.state_file import StateUnusable
+from supervisor.record.event_log import EventLog
 from supervisor.record.recorder import EventRecorder
 from supervisor.state.throttled_saver import ThrottledSaver, Write
 
@@ -30,7 +31,7 @@ class EventWriter:
         """Events that an earlier agent has written."""
         try:
             return self._log.load()
-        except EventLogError as error:
+        except StateUnusable as error:
             log.error("%s", error)
             return ()
 

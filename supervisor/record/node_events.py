@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import logging
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Final
 
 from ipc.host.atomic_file import UntrustedFile, read_bounded, write_atomically
+from ipc.host.state_file import usable_state
 from ipc.messages import event_reasons
 from ipc.messages.event_reasons import EventReason
 from ipc.nodestatus.node import NODE_NOT_READY, NODE_READY
 
 BOOT_ID: Final = Path("/proc/sys/kernel/random/boot_id")
 MAX_BOOT_ID_BYTES: Final = 64
+_ID: Final = re.compile(rb"\s*([0-9a-f-]{1,36})\s*")
 
 log = logging.getLogger(__name__)
 
@@ -31,11 +34,12 @@ class NodeEvents:
     def started(self) -> None:
         """The agent has started; and the host, where that happened since the agent last did."""
         self._tell(event_reasons.STARTING, "Starting rootlet.")
-        now, before = _read(BOOT_ID), _read(self._boot_file)
+        now = _kernels(BOOT_ID)
+        before = usable_state(self._boot_file, MAX_BOOT_ID_BYTES, _decode, "boot id", log) or ""
         if now and before and now != before:
             self._tell(event_reasons.NODE_REBOOTED, f"Node {self._node_name} has been rebooted, boot id: {now}")
         if now and now != before:
-            self._keep(now)
+            self.keep()
 
     def ready(self, *, is_ready: bool) -> None:
         """The node is ready or not: of a change its event. At first it is not."""
@@ -47,16 +51,24 @@ class NodeEvents:
         """A condition has changed (recordNodeStatusEvent)."""
         self._tell(event_reasons.node_status(event), f"Node {self._node_name} status is now: {event}")
 
-    def _keep(self, boot_id: str) -> None:
+    def keep(self) -> None:
+        """Write down under which boot of the host the agent runs."""
         try:
-            write_atomically(self._boot_file, boot_id.encode())
+            write_atomically(self._boot_file, _kernels(BOOT_ID).encode())
         except OSError as error:
             log.warning("%s cannot be written: %s", self._boot_file, error.strerror or error)
 
 
-def _read(path: Path) -> str:
-    """Empty when it cannot be read."""
+def _kernels(path: Path) -> str:
+    """Id of the present boot; empty when the kernel does not tell."""
     try:
-        return read_bounded(path, MAX_BOOT_ID_BYTES).decode(errors="replace").strip()
+        return _decode(read_bounded(path, MAX_BOOT_ID_BYTES))
     except (OSError, UntrustedFile):
         return ""
+
+
+def _decode(data: bytes) -> str:
+    """Raises UntrustedFile for what is no id: it would be taken for that of another boot."""
+    if not (found := _ID.fullmatch(data)):
+        raise UntrustedFile("it is no boot id")
+    return found[1].decode()

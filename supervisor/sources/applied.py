@@ -9,6 +9,7 @@ an instance runs at a time, and the master calls from one thread at a time.
 from __future__ import annotations
 
 import hashlib
+import logging
 import os
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -24,7 +25,6 @@ from ipc.api.v1.config_objects import Secret
 from ipc.api.v1.pod import Pod
 from ipc.host.atomic_file import (
     UntrustedFile,
-    read_bounded,
     remove_durably,
     replace_file,
     sync_directory,
@@ -32,6 +32,7 @@ from ipc.host.atomic_file import (
 )
 from ipc.host.memory_directory import NotMemory
 from ipc.host.private_directories import make_private
+from ipc.host.state_file import usable_state
 from ipc.messages.api_server import ApplyVerb
 from ipc.patching.values import PatchError
 from ipc.podobjects.config_objects import ConfigObject, ObjectKey, ObjectKind
@@ -51,7 +52,6 @@ from supervisor.sources.objects.decode import decode_manifest
 from supervisor.sources.objects.identity import Origin
 from supervisor.sources.objects.merge_objects import changes_refused
 from supervisor.sources.secret_places import SecretPlace, last_directory
-from supervisor.state.sealed_content import NotOpened
 
 MAX_APPLIED_OBJECTS: Final = 1_000
 """Most pods and objects beside them kept at a time."""
@@ -59,6 +59,8 @@ MAX_STORED_BYTES: Final = 8 << 20
 """Largest stored object; defaults and escapes make it larger than what was applied."""
 MAX_SEALED_BYTES: Final = MAX_STORED_BYTES // 2 * 3
 """In base64, with what belongs to it."""
+log = logging.getLogger(__name__)
+
 _PLAIN_STEM: Final = re.compile(r"[a-z0-9][a-z0-9.-]{0,199}")
 
 Key = PodKey | ObjectKey
@@ -223,7 +225,7 @@ class AppliedStore:
 
     def delete(self, key: Key) -> bool:
         """Forget one object; False when it is not here. Raises OSError."""
-        self._last_path(key).unlink(missing_ok=True)
+        remove_durably(self._last_path(key))
         return remove_durably(self._path(key))
 
     def _without_memory(self, items: Iterable[Item]) -> tuple[ManifestError, ...]:
@@ -262,15 +264,15 @@ class AppliedStore:
     def _last(self, key: Key) -> Pod | ConfigObject | None:
         """The object as it was applied last, if a command has changed it since."""
         path = self._last_path(key)
-        if not path.exists():
-            return None
-        try:
-            content = self._opened(key, path.name, read_bounded(path, MAX_SEALED_BYTES))
-        except (NotOpened, UntrustedFile):
-            return None  # as of one that is damaged otherwise
-        decoded = decode_manifest(content, path.name, self._origin)
-        items: tuple[Item, ...] = (*decoded.pods, *decoded.objects)
-        return items[0].value if items else None
+
+        def decode(data: bytes) -> Pod | ConfigObject:
+            decoded = decode_manifest(self._opened(key, path.name, data), path.name, self._origin)
+            if decoded.errors:
+                raise UntrustedFile(str(decoded.errors[0]))
+            items: tuple[Item, ...] = (*decoded.pods, *decoded.objects)
+            return items[0].value
+
+        return usable_state(path, MAX_SEALED_BYTES, decode, "what was applied last", log)
 
     def _keep_last(self, key: Key, value: Pod | ConfigObject) -> None:
         make_private(self._last_path(key).parent)
@@ -286,7 +288,7 @@ class AppliedStore:
             if item is not stated:
                 self._keep_last(item.key, stated.value)
             elif options.verb == "replace":
-                self._last_path(item.key).unlink(missing_ok=True)
+                remove_durably(self._last_path(item.key))
         if not is_same and not options.dry_run:
             self._write(item)
         if options.verb == "replace":

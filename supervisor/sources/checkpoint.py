@@ -14,11 +14,11 @@ import msgspec
 
 from ipc.api.annotations import API_SOURCE
 from ipc.api.decode import decode_pod, encode_pod
-from ipc.api.errors import FieldErrors
 from ipc.api.v1.pod import Pod
 from ipc.api.v1.status import TERMINAL_PHASES, PodStatus
-from ipc.host.atomic_file import UntrustedFile, move_aside, read_bounded, write_atomically
+from ipc.host.atomic_file import write_atomically
 from ipc.host.private_directories import make_private
+from ipc.host.state_file import load_state
 from supervisor.protocol.manifests import DesiredPod
 from supervisor.state.checked_file import decode_checked, encode_checked
 
@@ -35,13 +35,6 @@ class _Entry(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     pod: msgspec.Raw
 
 
-class CheckpointError(Exception):
-    """A checkpoint that cannot be used, and why. Start without it."""
-
-    def __init__(self, path: Path, why: object, done: str = "") -> None:
-        super().__init__(f"checkpoint {path} cannot be used: {why}{done}")
-
-
 def save(path: Path, desired: Iterable[DesiredPod]) -> None:
     """Replace the checkpoint: 0600, atomic, durable. Raises OSError; the previous checkpoint is whole then."""
     entries = [_Entry(item.source, item.file, item.document, msgspec.Raw(encode_pod(item.pod))) for item in desired]
@@ -53,17 +46,9 @@ def save(path: Path, desired: Iterable[DesiredPod]) -> None:
 def load(path: Path) -> tuple[DesiredPod, ...] | None:
     """The desired set as it was saved; None when there is no checkpoint.
 
-    Raises CheckpointError for one that cannot be read, and for one that cannot be trusted: damaged, of another version,
-    or with a pod that does not decode. That one is moved aside to ``<name>.refused``, for people to look at.
+    Raises StateUnusable: also for one that is of another version, or with a pod that does not decode.
     """
-    try:
-        return _decode(read_bounded(path, MAX_CHECKPOINT_BYTES))
-    except FileNotFoundError:
-        return None
-    except OSError as error:
-        raise CheckpointError(path, error.strerror or error) from error
-    except (UntrustedFile, msgspec.MsgspecError, FieldErrors) as error:
-        raise CheckpointError(path, error, move_aside(path)) from error
+    return load_state(path, MAX_CHECKPOINT_BYTES, _decode, "checkpoint")
 
 
 def _decode(data: bytes) -> tuple[DesiredPod, ...]:

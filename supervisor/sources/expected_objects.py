@@ -6,22 +6,22 @@ that is lost or damaged costs only that.
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Final
 
 import msgspec
 
-from ipc.host.atomic_file import UntrustedFile, read_bounded, write_atomically
+from ipc.host.atomic_file import write_atomically
 from ipc.host.private_directories import make_private
+from ipc.host.state_file import usable_state
 from supervisor.protocol.manifests import ExpectedObject
 
 MAX_NAMES_BYTES: Final = 16 << 20
 """Largest file that is read: twice what the most objects need."""
 
-
-class NamesUnusable(Exception):
-    """The file cannot be used; the text says why. Start without it."""
+log = logging.getLogger(__name__)
 
 
 def save_names(path: Path, objects: Iterable[ExpectedObject]) -> None:
@@ -31,10 +31,9 @@ def save_names(path: Path, objects: Iterable[ExpectedObject]) -> None:
 
 
 def load_names(path: Path) -> tuple[ExpectedObject, ...]:
-    """Names that were saved; none when there is no file. Raises NamesUnusable."""
-    try:
-        return msgspec.json.decode(read_bounded(path, MAX_NAMES_BYTES), type=tuple[ExpectedObject, ...])
-    except FileNotFoundError:
-        return ()
-    except (OSError, UntrustedFile, msgspec.MsgspecError) as error:
-        raise NamesUnusable(f"{path} cannot be used: {error}") from error
+    """Names that were saved; none when there is no file, or none that can be used: that is logged."""
+    return usable_state(path, MAX_NAMES_BYTES, _decode, "names of objects", log) or ()
+
+
+def _decode(data: bytes) -> tuple[ExpectedObject, ...]:
+    return msgspec.json.decode(data, type=tuple[ExpectedObject, ...])

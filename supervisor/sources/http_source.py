@@ -41,13 +41,16 @@ class HttpSource:
         self._max_bytes = max_bytes
 
     def read(self) -> SourceSnapshot:
-        """The set that was posted before. Never raises: a file that cannot be read gives an incomplete snapshot."""
+        """The set that was posted before. Never raises: of a file that cannot be read, or is damaged, the pods stay as
+        they were accepted, until the next set is posted."""
         try:
             body = read_bounded(self._file, self._max_bytes)
         except FileNotFoundError:
             return SourceSnapshot(source=HTTP_SOURCE, complete=True)
         except (OSError, UntrustedFile) as error:
-            return failed(str(self._file), str(error))
+            why = f"{self._file.name} cannot be used: {error}; its pods stay as they were, post them again"
+            wrong = ManifestError(kind=ManifestErrorKind.UNREADABLE, file=POSTED, message=why)
+            return SourceSnapshot(source=HTTP_SOURCE, errors=(wrong,), complete=True)
         return self.snapshot(POSTED, body)
 
     def post(self, body: bytes, stated_elsewhere: Mapping[Key, str]) -> SourceSnapshot:

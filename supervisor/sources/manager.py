@@ -22,6 +22,7 @@ from ipc.eventloop.burst import BurstGate
 from ipc.eventloop.tasks import BackgroundTasks, restarted, to_the_end
 from ipc.host.clock import Clock
 from ipc.host.memory_directory import NotMemory, make_memory_directory
+from ipc.host.state_file import StateUnusable
 from ipc.messages.api_server import Reply
 from ipc.patching.values import PatchError
 from ipc.podobjects.config_objects import ObjectKey, ObjectKind
@@ -46,7 +47,7 @@ from supervisor.sources.api_source import ApiSource
 from supervisor.sources.applied import AppliedStore, ApplyOptions, Key, WarningsOf
 from supervisor.sources.applied_changes import shown
 from supervisor.sources.directory import ManifestReader
-from supervisor.sources.expected_objects import NamesUnusable, load_names, save_names
+from supervisor.sources.expected_objects import load_names, save_names
 from supervisor.sources.http_source import HttpSource
 from supervisor.sources.objects.identity import Origin
 from supervisor.sources.objects.merge import PodConfig
@@ -154,16 +155,13 @@ class SourceManager:
         """
         try:
             desired = checkpoint.load(self._checkpoint) or ()
-        except checkpoint.CheckpointError as error:
+        except StateUnusable as error:
             log.error("%s", error)
             desired, self._is_past_known = (), False
         return self._config.restore(desired, self._load_names())
 
     def _load_names(self) -> tuple[ExpectedObject, ...]:
-        try:
-            self._saved_names = load_names(self._names_file)
-        except NamesUnusable as error:
-            log.error("%s", error)
+        self._saved_names = load_names(self._names_file)
         return self._saved_names
 
     def forget(self) -> None:

@@ -14,9 +14,10 @@ from typing import Final
 
 import msgspec
 
-from ipc.host.atomic_file import UntrustedFile, move_aside, read_bounded, write_atomically
+from ipc.host.atomic_file import write_atomically
 from ipc.host.clock import Clock
 from ipc.host.private_directories import make_private
+from ipc.host.state_file import usable_state
 from supervisor.state.checked_file import decode_checked, encode_checked
 from supervisor.state.throttled_saver import ThrottledSaver, Write
 
@@ -41,15 +42,11 @@ def save(path: Path, restarts: Mapping[str, Mapping[str, int | None]]) -> None:
 
 def load(path: Path) -> Restarts:
     """Restarts as they were saved; none of a file that is missing or cannot be used: that is logged."""
-    try:
-        return msgspec.json.decode(decode_checked(VERSION, read_bounded(path, MAX_FILE_BYTES)), type=Restarts)
-    except FileNotFoundError:
-        return {}
-    except OSError as error:
-        log.error("restarts of containers %s cannot be read: %s", path, error.strerror or error)
-    except (UntrustedFile, msgspec.MsgspecError) as error:
-        log.error("restarts of containers %s cannot be used: %s%s", path, error, move_aside(path))
-    return {}
+    return usable_state(path, MAX_FILE_BYTES, _decode, "restarts of containers", log) or {}
+
+
+def _decode(data: bytes) -> Restarts:
+    return msgspec.json.decode(decode_checked(VERSION, data), type=Restarts)
 
 
 class ContainerRestartsCheckpoint:

@@ -15,7 +15,8 @@ from typing import Annotated, Final
 
 import msgspec
 
-from ipc.host.atomic_file import UntrustedFile, move_aside, read_bounded, write_atomically
+from ipc.host.atomic_file import UntrustedFile, read_bounded, write_atomically
+from ipc.host.state_file import StateUnusable, load_state
 from ipc.kubecontainer.label_key import SECRET_BYTES, LabelKey
 
 NAME: Final = "label-key.json"
@@ -38,24 +39,30 @@ def load_or_make(path: Path, now: float) -> LabelKey:
     adopts the pods that this one has made.
     """
     try:
-        return load(path)
-    except FileNotFoundError:
-        pass
-    except OSError as error:
-        log.error("the key of labels %s cannot be read: %s; a new one is made", path, error.strerror or error)
-    except (UntrustedFile, msgspec.MsgspecError) as error:
-        log.error("the key of labels %s cannot be used: %s%s; a new one is made", path, error, move_aside(path))
+        if (found := load_state(path, MAX_FILE_BYTES, _decode, "the key of labels")) is not None:
+            return found
+    except StateUnusable as error:
+        log.error("%s; a new one is made", error)
     key = LabelKey(secret=os.urandom(SECRET_BYTES), made_at=now)
     try:
-        write_atomically(path, msgspec.json.encode(_File(VERSION, key.secret, key.made_at)))
+        save(path, key)
     except OSError as error:
         log.error("the key of labels is not kept on disk: %s", error.strerror or error)
     return key
 
 
+def save(path: Path, key: LabelKey) -> None:
+    """Replace the file. Raises OSError; it is whole then, the old or the new one."""
+    write_atomically(path, msgspec.json.encode(_File(VERSION, key.secret, key.made_at)))
+
+
 def load(path: Path) -> LabelKey:
-    """The key, where there is one. Raises OSError, UntrustedFile, MsgspecError."""
-    file = msgspec.json.decode(read_bounded(path, MAX_FILE_BYTES), type=_File)
+    """The key, for a command: nothing is moved aside. Raises OSError, UntrustedFile, MsgspecError, ValueError."""
+    return _decode(read_bounded(path, MAX_FILE_BYTES))
+
+
+def _decode(data: bytes) -> LabelKey:
+    file = msgspec.json.decode(data, type=_File)
     if file.version != VERSION:
         raise UntrustedFile(f"it is of version {file.version}, not {VERSION}")
     return LabelKey(secret=file.secret, made_at=file.made_at)

@@ -17,9 +17,10 @@ from typing import Final
 
 import msgspec
 
-from ipc.host.atomic_file import UntrustedFile, move_aside, read_bounded, write_atomically
+from ipc.host.atomic_file import UntrustedFile, write_atomically
 from ipc.host.clock import Clock
 from ipc.host.private_directories import make_private
+from ipc.host.state_file import usable_state
 from ipc.kubecontainer.probe_results import NO_PROBE_RESULTS, ProbeResult, ProbeResults
 from supervisor.state.throttled_saver import ThrottledSaver, Write
 
@@ -60,18 +61,13 @@ def save(path: Path, probe_results: Mapping[str, ProbeResults]) -> None:
 
 def load(path: Path) -> dict[str, ProbeResults]:
     """Results as they were saved; none without a file, or with one that cannot be used: that is logged."""
-    try:
-        file = msgspec.json.decode(read_bounded(path, MAX_FILE_BYTES), type=_File)
-        if file.version != VERSION:
-            raise UntrustedFile(f"it is of version {file.version}, not {VERSION}")
-    except FileNotFoundError:
-        return {}
-    except OSError as error:
-        log.error("results of probes %s cannot be read: %s", path, error.strerror or error)
-        return {}
-    except (UntrustedFile, msgspec.MsgspecError) as error:
-        log.error("results of probes %s cannot be used: %s%s", path, error, move_aside(path))
-        return {}
+    return usable_state(path, MAX_FILE_BYTES, _decode, "results of probes", log) or {}
+
+
+def _decode(data: bytes) -> dict[str, ProbeResults]:
+    file = msgspec.json.decode(data, type=_File)
+    if file.version != VERSION:
+        raise UntrustedFile(f"it is of version {file.version}, not {VERSION}")
     return worth_keeping(file.probe_results)
 
 

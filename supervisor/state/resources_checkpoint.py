@@ -18,9 +18,10 @@ import msgspec
 from ipc.api.quantity import parse_quantity
 from ipc.api.v1.container import ResourceRequirements
 from ipc.api.v1.status import PodCondition
-from ipc.host.atomic_file import UntrustedFile, move_aside, read_bounded, write_atomically
+from ipc.host.atomic_file import write_atomically
 from ipc.host.clock import Clock
 from ipc.host.private_directories import make_private
+from ipc.host.state_file import usable_state
 from ipc.podresources.allocation import PodResourceInfo
 from ipc.podresources.devices import NOTHING, Allocated
 from supervisor.state.checked_file import decode_checked, encode_checked
@@ -94,18 +95,12 @@ def load(directory: Path) -> dict[str, PodResources]:
 
 
 def _load(path: Path, kind: type[dict[str, T]]) -> dict[str, T]:
-    try:
-        pods = msgspec.json.decode(decode_checked(VERSION, read_bounded(path, MAX_FILE_BYTES)), type=kind)
+    def decode(data: bytes) -> dict[str, T]:
+        pods = msgspec.json.decode(decode_checked(VERSION, data), type=kind)
         _check_quantities(pods)
-    except FileNotFoundError:
-        return {}
-    except OSError as error:
-        log.error("resources of pods %s cannot be read: %s", path, error.strerror or error)
-        return {}
-    except (UntrustedFile, msgspec.MsgspecError, ValueError) as error:
-        log.error("resources of pods %s cannot be used: %s%s", path, error, move_aside(path))
-        return {}
-    return pods
+        return pods
+
+    return usable_state(path, MAX_FILE_BYTES, decode, "resources of pods", log) or {}
 
 
 def _check_quantities(pods: Mapping[str, object]) -> None:

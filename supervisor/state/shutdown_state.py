@@ -15,7 +15,8 @@ from typing import Final
 
 import msgspec
 
-from ipc.host.atomic_file import UntrustedFile, move_aside, read_bounded, write_atomically
+from ipc.host.atomic_file import write_atomically
+from ipc.host.state_file import usable_state
 
 FILE: Final = "graceful_node_shutdown_state"
 """Below ``stateDir``, as below the kubelet's root directory."""
@@ -45,14 +46,11 @@ def save_shutdown(directory: Path, shutdown: StoredShutdown) -> None:
 
 def restore_shutdown(directory: Path) -> StoredShutdown:
     """A file that cannot be believed is moved aside: then there was none."""
-    path = directory / FILE
-    try:
-        return msgspec.json.decode(read_bounded(path, MAX_FILE_BYTES), type=StoredShutdown)
-    except FileNotFoundError:
-        return StoredShutdown()
-    except (OSError, UntrustedFile, msgspec.DecodeError) as error:
-        log.warning("%s is not believed: %s; %s", path, error, move_aside(path))
-        return StoredShutdown()
+    return usable_state(directory / FILE, MAX_FILE_BYTES, _decode, "state of the shutdown", log) or StoredShutdown()
+
+
+def _decode(data: bytes) -> StoredShutdown:
+    return msgspec.json.decode(data, type=StoredShutdown)
 
 
 def boot_id() -> str:

@@ -16,9 +16,10 @@ import msgspec
 
 from ipc.api.quantity import parse_quantity
 from ipc.api.v1.persistent_volume import PersistentVolumeClaim
-from ipc.host.atomic_file import UntrustedFile, move_aside, read_bounded, write_atomically
+from ipc.host.atomic_file import write_atomically
 from ipc.host.clock import Clock, parse_rfc3339
 from ipc.host.private_directories import make_private
+from ipc.host.state_file import usable_state
 from supervisor.state.checked_file import decode_checked, encode_checked
 from supervisor.state.throttled_saver import ThrottledSaver, Write
 
@@ -78,20 +79,13 @@ def save(path: Path, bindings: Iterable[Binding]) -> None:
 
 def load(path: Path) -> tuple[Binding, ...]:
     """Bindings as they were saved; none of a file that is missing or cannot be used: that is logged."""
-    try:
-        found = msgspec.json.decode(
-            decode_checked(VERSION, read_bounded(path, MAX_FILE_BYTES)), type=tuple[Binding, ...]
-        )
-        for binding in found:
-            _check(binding)
-    except FileNotFoundError:
-        return ()
-    except OSError as error:
-        log.error("bindings of volumes %s cannot be read: %s", path, error.strerror or error)
-        return ()
-    except (UntrustedFile, msgspec.MsgspecError, ValueError) as error:
-        log.error("bindings of volumes %s cannot be used: %s%s", path, error, move_aside(path))
-        return ()
+    return usable_state(path, MAX_FILE_BYTES, _decode, "bindings of volumes", log) or ()
+
+
+def _decode(data: bytes) -> tuple[Binding, ...]:
+    found = msgspec.json.decode(decode_checked(VERSION, data), type=tuple[Binding, ...])
+    for binding in found:
+        _check(binding)
     return found
 
 

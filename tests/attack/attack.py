@@ -37,6 +37,8 @@ class Attack(NamedTuple):
     """Names of processes that it ends itself: others may have taken their places."""
     is_quick: bool = True
     """One of those that `make test` carries out: some seconds each, 90 s for all of them."""
+    restarts: bool = False
+    """The agent is another one afterwards: nobody is probed meanwhile, and all its processes are others."""
 
 
 def all_of(*strikes: Strike) -> Strike:

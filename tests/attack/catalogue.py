@@ -15,6 +15,7 @@ from tests.attack import (
     oversize,
     probes,
     spdy,
+    state_files,
     storage,
     strangers,
     taken_names,
@@ -35,6 +36,7 @@ ATTACKS: Final[tuple[Attack, ...]] = (
     *taken_names.ATTACKS,
     *oversize.ATTACKS,
     *hung.ATTACKS,
+    *state_files.ATTACKS,
 )
 QUICK: Final = tuple(attack for attack in ATTACKS if attack.is_quick)
 BY_NAME: Final = {attack.name: attack for attack in ATTACKS}

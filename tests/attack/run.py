@@ -76,18 +76,22 @@ def carry_out(attack: Attack, ground: Ground) -> Outcome:
     gap_s = ground.longest_gap_s(before.since)
     with _noting(faults, "everybody else"):
         growth = _growth_bytes(before, ground, {PODMAN: attack.podman_bytes})
-        faults += _felt(attack, before, ground, gap_s, growth)
+        faults += _felt(before, ground, growth)
+        faults += () if attack.restarts else _felt_by_the_running(attack, before, ground, gap_s)
     return Outcome(attack.name, gap_s, growth, monotonic() - began, tuple(faults))
 
 
-def _felt(attack: Attack, before: _Before, ground: Ground, gap_s: float, growth: int) -> Iterable[str]:
-    agent = ground.agent
+def _felt_by_the_running(attack: Attack, before: _Before, ground: Ground, gap_s: float) -> Iterable[str]:
     if gap_s >= MAX_GAP_S:
         yield f"the canary was not probed for {gap_s:.2f} s"
-    now = agent.processes()
+    now = ground.agent.processes()
     kept = before.processes.keys() - attack.replaced
     if died := sorted(name for name in kept if now.get(name) != before.processes[name]):
         yield f"other processes than before: {died}"
+
+
+def _felt(before: _Before, ground: Ground, growth: int) -> Iterable[str]:
+    agent = ground.agent
     if growth > GROWTH_BYTES:
         yield f"a process has grown by {growth / MIB:.1f} MiB"
     canary = agent.pods()[CANARY]

@@ -655,6 +655,10 @@ NO_PARSER: Final[Mapping[str, tuple[str, ...]]] = {
         "workers/volumemanager/plugins/atomic_writer.py",
     ),
     "numbers of at most 20 digits": ("workers/cluster/node/lease.py",),
+    "at most 64 bytes of a file of state": (
+        "supervisor/record/node_events.py",
+        "supervisor/state/directory_owner.py",
+    ),
     "a file of our own": ("workers/volumemanager/plugins/ownership.py",),
     "one line of the user's own podman": ("supervisor/config/containers_conf.py",),
     "files of Podman and its monitors": ("workers/libpod/started_look.py",),

@@ -15,8 +15,9 @@ from typing import Final, Never
 import msgspec
 
 from ipc.eventloop.loop_clock import loop_time
-from ipc.host.atomic_file import UntrustedFile, read_bounded, write_atomically
+from ipc.host.atomic_file import write_atomically
 from ipc.host.private_directories import make_private
+from ipc.host.state_file import usable_state
 from workers.kubecontainer.runtime import InspectedContainer
 
 KEEP_S: Final = 5.0
@@ -38,6 +39,11 @@ class _Content(msgspec.Struct, frozen=True):
 _FIELDS: Final = InspectedContainer.__struct_fields__
 
 
+def _decode(data: bytes) -> dict[str, InspectedContainer]:
+    content = msgspec.msgpack.decode(data, type=_Content)
+    return {c.id: c for c in content.containers} if content.fields == _FIELDS else {}
+
+
 class InspectFile:
     """Has one writer, the node worker. With an empty ``path`` nothing is kept."""
 
@@ -50,14 +56,7 @@ class InspectFile:
         """Inspects that an earlier process has saved, by id; none when there is no file that can be read."""
         if self._path is None:
             return {}
-        try:
-            content = msgspec.msgpack.decode(read_bounded(self._path, MAX_BYTES), type=_Content)
-        except FileNotFoundError:
-            return {}
-        except (OSError, UntrustedFile, msgspec.DecodeError) as error:
-            log.warning("everything is inspected anew: %s: %s", self._path, error)
-            return {}
-        return {c.id: c for c in content.containers} if content.fields == _FIELDS else {}
+        return usable_state(self._path, MAX_BYTES, _decode, "what was inspected", log) or {}
 
     def note_change(self) -> None:
         """The file is out of date."""

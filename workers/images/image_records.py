@@ -16,8 +16,9 @@ from typing import Final
 
 import msgspec
 
-from ipc.host.atomic_file import UntrustedFile, move_aside, read_bounded, write_atomically
+from ipc.host.atomic_file import UntrustedFile, write_atomically
 from ipc.host.clock import Clock
+from ipc.host.state_file import usable_state
 from workers.images.garbage import ImageRecord, detect, stored_name
 from workers.kubecontainer.image_service import ListedImage
 
@@ -134,16 +135,11 @@ class ImageRecords:
         new = _State(began_at=self._clock.now().wall)
         if not self._path:
             return new
-        try:
-            state = msgspec.json.decode(read_bounded(Path(self._path), MAX_FILE_BYTES), type=_State)
-            if state.version != VERSION:
-                raise UntrustedFile(f"it has version {state.version}, this agent writes {VERSION}")
-        except FileNotFoundError:
-            return new
-        except OSError as error:
-            log.warning("cannot read %s, which is begun anew: %s", self._path, error)
-            return new
-        except (UntrustedFile, msgspec.DecodeError) as error:
-            log.warning("cannot use %s: %s%s", self._path, error, move_aside(Path(self._path)))
-            return new
-        return state
+        return usable_state(Path(self._path), MAX_FILE_BYTES, _decode, "records of images", log) or new
+
+
+def _decode(data: bytes) -> _State:
+    state = msgspec.json.decode(data, type=_State)
+    if state.version != VERSION:
+        raise UntrustedFile(f"it is of version {state.version}, not {VERSION}")
+    return state

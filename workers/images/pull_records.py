@@ -19,15 +19,15 @@ from typing import Final
 
 import msgspec
 
-from ipc.host.atomic_file import write_atomically
+from ipc.host.atomic_file import UntrustedFile, read_bounded, write_atomically
 from ipc.host.private_directories import make_private
-from ipc.host.regular_files import read_regular_file
 from ipc.podobjects.registry_login import PullOwner
+from ipc.text.json_types import UNDECODABLE
 
 MAX_FINGERPRINTS: Final = 1_000
-MAX_RECORD_BYTES: Final = 1 << 20
-"""Largest record that is read."""
 """Most logins recorded of one image: the newest."""
+MAX_RECORD_BYTES: Final = 1 << 20
+"""Largest record that is read; one of the most fingerprints has a tenth of it."""
 TIMESTAMP_SLACK_S: Final = 1.0
 """File systems are behind the clock by a tick."""
 INTENTS: Final = "pulling"
@@ -153,11 +153,11 @@ class PullRecords:
         if file is None:
             return None
         try:
-            return msgspec.json.decode(read_regular_file(file, MAX_RECORD_BYTES), type=_Record)
+            return msgspec.json.decode(read_bounded(file, MAX_RECORD_BYTES), type=_Record)
         except FileNotFoundError:
             return None
-        except (OSError, msgspec.DecodeError):
-            return _Record()
+        except (OSError, UntrustedFile, *UNDECODABLE):
+            return _Record()  # it stays: without one the image would be nobody's, and everybody's
 
     def _file(self, image_id: str) -> Path | None:
         found = _IMAGE_ID.fullmatch(image_id)

@@ -8,17 +8,21 @@ directory itself.
 from __future__ import annotations
 
 import enum
+import logging
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
 import msgspec
 
-from ipc.host.atomic_file import UntrustedFile, read_bounded, write_atomically
+from ipc.host.atomic_file import write_atomically
+from ipc.host.state_file import usable_state
 
 FILE: Final = "mounted-claims.json"
 MAX_BYTES: Final = 4 << 20
 """Longest file that is read; a manifest's largest pod with a path for each volume has less."""
+
+log = logging.getLogger(__name__)
 
 
 class ClaimKind(enum.StrEnum):
@@ -44,10 +48,11 @@ class MountedClaim(msgspec.Struct, frozen=True, kw_only=True):
 
 def read_mounted_claims(pods_dir: str, uid: str) -> tuple[MountedClaim, ...]:
     """Claims of that pod; none when there is no file that can be read. Blocks."""
-    try:
-        return msgspec.json.decode(read_bounded(_file(pods_dir, uid), MAX_BYTES), type=tuple[MountedClaim, ...])
-    except (OSError, UntrustedFile, msgspec.DecodeError):
-        return ()
+    return usable_state(_file(pods_dir, uid), MAX_BYTES, _decode, "claims of a pod", log) or ()
+
+
+def _decode(data: bytes) -> tuple[MountedClaim, ...]:
+    return msgspec.json.decode(data, type=tuple[MountedClaim, ...])
 
 
 def write_mounted_claims(pods_dir: str, uid: str, claims: Sequence[MountedClaim]) -> None:

@@ -9,6 +9,9 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
 
+import msgspec
+
+from ipc.host.atomic_file import move_aside
 from ipc.host.clock import Clock
 from ipc.kubeconfig.types import SERVING_CERTIFICATE
 from ipc.wire.server_settings import CIPHER_SUITES, ServerSettings
@@ -81,10 +84,22 @@ class Certificates:
     def _own(self, now: float) -> str:
         """Ours, made if it is due: that blocks for some milliseconds, once in months."""
         file, names = Path(self._settings.pki_dir) / CERTIFICATE, self._settings.addresses
-        if is_due(file, names, now):
+        if is_due(file, names, now) or self._is_damaged(file):
             make_certificate(file, names, now)
             _log.info("made a certificate for %s: %s", ", ".join(names), file)
         return str(file)
+
+    def _is_damaged(self, file: Path) -> bool:
+        """Whether a file that has changed is no certificate with its key any more: it was moved aside, with a word."""
+        marks = self._look((str(file), str(file)))
+        if marks == self._marks:
+            return False
+        try:
+            server_context(msgspec.structs.replace(self._settings, client_ca_file=""), str(file), str(file))
+        except ssl.SSLError as error:
+            _log.error("%s cannot be used: %s%s; a new one is made", file, error, move_aside(file))
+            return True
+        return False
 
     def _look(self, files: tuple[str, str]) -> Marks:
         return tuple(_mark(os.stat(file)) for file in (*files, self._settings.client_ca_file) if file)

@@ -33,7 +33,7 @@ def started(directory: Path) -> list[tuple[str, str]]:
 
 def test_a_start_is_told_and_a_reboot_once(tmp_path: Path) -> None:
     assert started(tmp_path) == [("Starting", "Starting rootlet.")]
-    (tmp_path / "boot-id").write_text("another\n")
+    (tmp_path / "boot-id").write_text("0b8e4f2a-6232-455c-81ed-d1ad9e04d789\n")
     boot_id = BOOT_ID.read_text().strip()
     assert started(tmp_path)[1:] == [("Rebooted", f"Node n has been rebooted, boot id: {boot_id}")]
     assert started(tmp_path)[1:] == []

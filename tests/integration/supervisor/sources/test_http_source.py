@@ -16,7 +16,7 @@ from ipc.host.clock import SystemClock
 from supervisor.config.settings import Seconds, Settings
 from supervisor.protocol.manifests import HTTP_SOURCE, SourceSnapshot
 from supervisor.protocol.source_updates import PodOperation, PodUpdate
-from supervisor.sources.http_source import HttpSource
+from supervisor.sources.http_source import POSTED, HttpSource
 from supervisor.sources.manager import POSTED_FILE, Change, SourceManager
 from supervisor.sources.objects.identity import Origin
 from supervisor.sources.url_reader import MAX_REDIRECTS, FetchError, UrlReader, fetch
@@ -86,7 +86,7 @@ def test_a_name_that_another_source_holds_is_refused(tmp_path: Path) -> None:
 
 def test_what_was_kept_and_cannot_be_read_removes_nothing(tmp_path: Path) -> None:
     (tmp_path / POSTED_FILE).mkdir()
-    assert not source(tmp_path).read().complete
+    assert source(tmp_path).read().held_files() == {POSTED}
 
 
 # --- what a URL answers -------------------------------------------------------------------------------------------

@@ -14,8 +14,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ipc.api.v1.event import Event
+from ipc.host.state_file import StateUnusable
 from supervisor.record import event_log
-from supervisor.record.event_log import EventLog, EventLogError
+from supervisor.record.event_log import EventLog
 from tests.harness.events import event
 
 
@@ -86,7 +87,7 @@ def test_a_write_that_was_cut_short_loses_only_itself(tmp_path_factory: pytest.T
 def test_a_damaged_file_is_set_aside(path: Path, damage: Callable[[bytes], bytes], why: str) -> None:
     written(path, event("a"))
     path.write_bytes(damage(path.read_bytes()))
-    with pytest.raises(EventLogError, match=why) as caught:
+    with pytest.raises(StateUnusable, match=why) as caught:
         EventLog(path).load()
     assert "moved to events.jsonl.refused" in str(caught.value)
     assert [entry.name for entry in path.parent.iterdir()] == ["events.jsonl.refused"]
@@ -96,7 +97,7 @@ def test_a_damaged_file_is_set_aside(path: Path, damage: Callable[[bytes], bytes
 def test_what_is_no_regular_file_is_not_waited_for(path: Path) -> None:
     path.parent.mkdir()
     os.mkfifo(path)
-    with pytest.raises(EventLogError, match="not a regular file"):
+    with pytest.raises(StateUnusable, match="not a regular file"):
         EventLog(path).load()
 
 
@@ -104,7 +105,7 @@ def test_a_link_is_not_followed(path: Path, tmp_path: Path) -> None:
     written(tmp_path / "elsewhere", event("a"))
     path.parent.mkdir()
     path.symlink_to(tmp_path / "elsewhere")
-    with pytest.raises(EventLogError, match="symbolic link"):
+    with pytest.raises(StateUnusable, match="symbolic link"):
         EventLog(path).load()
     before = (tmp_path / "elsewhere").read_bytes()
     written(path, event("b"))

@@ -147,8 +147,9 @@ def test_a_store_that_cannot_be_read_is_not_complete(tmp_path: Path) -> None:
 
 
 def test_a_full_disk_is_the_callers_to_tell(pods: AppliedStore, directory: Path) -> None:
-    (directory / ".default.a.json.tmp").mkdir(parents=True)
-    with pytest.raises(IsADirectoryError):
+    directory.mkdir(parents=True)
+    directory.chmod(0o500)
+    with pytest.raises(PermissionError):
         pods.apply("-", text(manifest("a")), {})
     assert names(pods) == []
 

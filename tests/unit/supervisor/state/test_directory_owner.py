@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -37,8 +39,25 @@ def test_a_mark_that_was_cut_off_by_a_full_disk_is_written_again(tmp_path: Path)
 
 def test_a_mark_is_not_written_through_a_link(tmp_path: Path) -> None:
     (tmp_path / OWNER_FILE).symlink_to(tmp_path / "elsewhere")
-    with pytest.raises(OSError, match="symbolic link"):
-        claim(tmp_path, "one")
+    claim(tmp_path, "one")
+    assert not (tmp_path / "elsewhere").exists()
+    assert (tmp_path / f"{OWNER_FILE}.refused").is_symlink()
+
+
+@pytest.mark.parametrize("content", [b"\xff\xfe\n", b"\0" * 4096, b"\n", b"One Two\n", b"a" * 64 + b"\n"])
+def test_a_damaged_mark_is_nobodys(tmp_path: Path, content: bytes, caplog: pytest.LogCaptureFixture) -> None:
+    (tmp_path / OWNER_FILE).write_bytes(content)
+    claim(tmp_path, "one")
+    assert (tmp_path / OWNER_FILE).read_text() == "one\n"
+    assert (tmp_path / f"{OWNER_FILE}.refused").read_bytes() == content
+    assert "nobody's mark" in caplog.text
+
+
+@pytest.mark.parametrize("make", [os.mkfifo, os.mkdir, lambda path: path.touch(mode=0)])
+def test_what_is_no_file_that_can_be_read_is_nobodys_mark(tmp_path: Path, make: Callable[[Path], None]) -> None:
+    make(tmp_path / OWNER_FILE)
+    claim(tmp_path, "one")
+    assert (tmp_path / OWNER_FILE).read_text() == "one\n"
 
 
 def settings(tmp_path: Path, instance: str, logs: Path) -> Settings:

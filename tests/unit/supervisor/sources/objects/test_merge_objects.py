@@ -26,7 +26,7 @@ from supervisor.protocol.manifests import (
     SourceSnapshot,
 )
 from supervisor.protocol.source_updates import ObjectsExpected, ObjectUpdate, PodUpdate, Update
-from supervisor.sources.expected_objects import NamesUnusable, load_names, save_names
+from supervisor.sources.expected_objects import load_names, save_names
 from supervisor.sources.objects import merge_objects
 from supervisor.sources.objects.decode import decode_manifest
 from supervisor.sources.objects.merge import PodConfig
@@ -247,7 +247,9 @@ def test_what_was_there_is_expected_until_its_file_was_read(config: PodConfig) -
     assert expected(again.merge(snapshot(), NOW)) == []
 
 
-def test_names_survive_on_disk_and_a_damaged_file_is_said(tmp_path: Path, config: PodConfig) -> None:
+def test_names_survive_on_disk_and_a_damaged_file_is_said(
+    tmp_path: Path, config: PodConfig, caplog: pytest.LogCaptureFixture
+) -> None:
     path = tmp_path / "state" / "objects.json"
     assert load_names(path) == ()
     merge(config, stated(config_map("a", data={"k": PLANTED}), secret("b", stringData={"k": PLANTED})))
@@ -255,8 +257,9 @@ def test_names_survive_on_disk_and_a_damaged_file_is_said(tmp_path: Path, config
     assert load_names(path) == config.names()
     assert PLANTED not in path.read_text()
     path.write_text("[1]")
-    with pytest.raises(NamesUnusable, match=r"objects.json cannot be used: Expected `object`"):
-        load_names(path)
+    assert load_names(path) == ()
+    assert "objects.json cannot be used: Expected `object`" in caplog.text
+    assert path.with_name("objects.json.refused").exists()
 
 
 # --- no value of a Secret in any error --------------------------------------------------------------------------------
