@@ -17,7 +17,10 @@ _rootlet_completion() {
         case $type in
             dir) COMPREPLY=(); compopt -o dirnames ;;
             file) COMPREPLY=(); compopt -o default ;;
-            plain) COMPREPLY+=("$value") ;;
+            plain)
+                COMPREPLY+=("$value")
+                [[ $value == *[=:.] ]] && compopt -o nospace
+                ;;
         esac
     done
 }

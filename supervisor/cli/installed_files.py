@@ -32,6 +32,12 @@ def installed_file(name: str) -> Path:
     return found
 
 
+def installed_pages() -> dict[str, Path]:
+    """Files of the documentation by the names of its pages, such as ``howto/boot``. Raises Failure."""
+    directory = installed_file("docs")
+    return {str(path.relative_to(directory).with_suffix("")): path for path in sorted(directory.rglob("*.md"))}
+
+
 def installed_text(name: str) -> str:
     """Raises Failure, OSError."""
     return installed_file(name).read_text()

@@ -1,4 +1,5 @@
-"""Completion of names that are there just now: pods, containers, other objects, namespaces, workers."""
+"""Completion of names that are there just now: pods, containers, other objects, namespaces, workers, instances; and of
+words that this program knows: forms of output, pages."""
 
 from __future__ import annotations
 
@@ -13,6 +14,8 @@ from ipc.text.json_types import Json
 from supervisor.cli.options import DEFAULT_NAMESPACE, chosen_socket
 from supervisor.client.errors import AgentError
 from supervisor.client.http import AgentClient, pod_path, pods_path
+from supervisor.client.unreachable import listening_instances
+from supervisor.config.socket_path import admin_socket_path
 
 if TYPE_CHECKING:
     from click.shell_completion import CompletionItem
@@ -36,6 +39,9 @@ OF_PODS: Final = frozenset(
 """Commands whose words are names of pods."""
 
 Complete = Callable[[AgentClient, click.Context], Iterable[str]]
+Known = Callable[[click.Parameter, str], Iterable[str]]
+"""Words for a parameter of which something is typed already; no agent is asked."""
+FORMS: Final = ("json", "yaml", "name", "wide", "jsonpath=", "jsonpath-as-json=", "custom-columns=")
 
 
 def complete_live(command: click.Command, path: str = "") -> click.Command:
@@ -47,8 +53,16 @@ def complete_live(command: click.Command, path: str = "") -> click.Command:
             complete_live(below, f"{named} ")
     for param in command.params:
         found = _OPTIONS.get(param.name or "") if isinstance(param, click.Option) else _of_words(named, param)
-        if found is not None:
-            setattr(param, "shell_complete", functools.partial(_items, found))  # noqa: B010 - of one object alone
+        known = _KNOWN.get(param.name or "") if isinstance(param, click.Option) else _KNOWN.get(named)
+        complete: Callable[..., list[CompletionItem]] | None = None
+        if named == COPY:
+            complete = _copied
+        elif found is not None:
+            complete = functools.partial(_items, found)
+        elif known is not None:
+            complete = functools.partial(_known_items, known, param)
+        if complete is not None:
+            setattr(param, "shell_complete", complete)  # noqa: B010 - of one object alone
     return command
 
 
@@ -68,6 +82,36 @@ def _items(found: Complete, ctx: click.Context, incomplete: str) -> list[Complet
     except (AgentError, LookupError, TypeError):
         return []
     return [CompletionItem(name) for name in names if name.startswith(incomplete)]
+
+
+def _known_items(known: Known, param: click.Parameter, _ctx: click.Context, incomplete: str) -> list[CompletionItem]:
+    from click.shell_completion import CompletionItem
+
+    return [CompletionItem(word) for word in known(param, incomplete) if word.startswith(incomplete)]
+
+
+def _copied(ctx: click.Context, incomplete: str) -> list[CompletionItem]:
+    """``POD:`` of each pod; else a file of this host, whose names the shell knows."""
+    from click.shell_completion import CompletionItem
+
+    pods = _items(lambda client, context: [f"{name}:" for name in _pods(client, context)], ctx, incomplete)
+    return pods or ([] if ":" in incomplete else [CompletionItem(incomplete, type="file")])
+
+
+def _forms(param: click.Parameter, _: str) -> Iterable[str]:
+    return filter(None, param.type.choices) if isinstance(param.type, click.Choice) else FORMS
+
+
+def _pages(_: click.Parameter, __: str) -> Iterable[str]:
+    from supervisor.cli.installed_files import installed_pages
+
+    return installed_pages()
+
+
+def instances(_ctx: click.Context, _param: click.Parameter, incomplete: str) -> list[str]:
+    """Names of instances whose agents listen."""
+    found = listening_instances(admin_socket_path().parent)
+    return [name for name in found if name.startswith(incomplete)]
 
 
 def _names(answer: Json) -> list[str]:
@@ -120,6 +164,13 @@ _OPTIONS: Final[Mapping[str, Complete]] = {
     "containers": _containers,
     "namespace": _namespaces,
 }
+COPY: Final = "cp"
+_KNOWN: Final[Mapping[str, Known]] = {
+    "output": _forms,
+    "output_text": _forms,
+    "docs": _pages,
+}
+"""By the name of an option, or by the command whose words they are."""
 _OTHERS: Final[Mapping[str, Complete]] = {
     "wait": _typed_pods,
     "rollout restart": _typed_pods,

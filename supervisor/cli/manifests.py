@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import secrets
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
@@ -20,6 +21,11 @@ F = TypeVar("F", bound=Callable[..., object])
 
 MAX_MANIFEST_BYTES: Final = 1024 * 1024
 """Largest manifest that the agent takes."""
+MAX_GENERATED_BEGIN: Final = 58
+RANDOM_CHARS: Final = 5
+_RANDOM: Final = "bcdfghjklmnpqrstvwxz2456789"
+"""apimachinery pkg/util/rand: no vowels, and nothing that looks like another."""
+_GENERATE: Final = b"generateName"
 _URLS: Final = ("http://", "https://")
 _SUFFIXES: Final = (".json", ".yaml", ".yml")
 RESOURCES: Final[Mapping[str, str]] = {resource.kind: resource.plural for resource in registry.APPLIED}
@@ -37,6 +43,35 @@ files_option: Final = click.option(
 recursive_option: Final = click.option(
     "-R", "--recursive", is_flag=True, help="Look for manifests below the directories of -f, too."
 )
+
+
+def with_generated_names(manifest: Manifest) -> Manifest:
+    """The manifest with a name for each object that states only how it begins (apiserver pkg/storage/names).
+
+    What cannot be read stays as it is: the agent says why.
+    """
+    return manifest if _GENERATE not in manifest.body else _named(manifest)
+
+
+def _named(manifest: Manifest) -> Manifest:
+    from supervisor.sources.documents.reader import read_documents
+
+    read = read_documents(manifest.body)
+    if read.errors:
+        return manifest
+    documents = [document.value for document in read.documents]
+    for value in documents:
+        items = value.get("items") if isinstance(value, dict) else None
+        for item in items if isinstance(items, list) else (value,):
+            _give_name(item)
+    return Manifest(manifest.name, b"\n---\n".join(map(msgspec.json.encode, documents)))
+
+
+def _give_name(value: object) -> None:
+    metadata = value.get("metadata") if isinstance(value, dict) else None
+    if isinstance(metadata, dict) and not metadata.get("name") and isinstance(metadata.get("generateName"), str):
+        begin = metadata["generateName"][:MAX_GENERATED_BEGIN]
+        metadata["name"] = begin + "".join(secrets.choice(_RANDOM) for _ in range(RANDOM_CHARS))
 
 
 class Kustomization(str):

@@ -44,9 +44,17 @@ def agent_options(command: F) -> F:
         envvar="ROOTLET_INSTANCE",
         expose_value=False,
         callback=_remember,
+        shell_complete=_instances,
         help="Name of the agent's instance, instead of its socket.  [env: ROOTLET_INSTANCE]",
     )
     return socket(instance(command))
+
+
+def _instances(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[str]:
+    """Names for a shell that asks: nobody else needs what looks for them."""
+    from supervisor.cli.live_names import instances
+
+    return instances(ctx, param, incomplete)
 
 
 def _remember(ctx: click.Context, param: click.Parameter, value: Any) -> None:

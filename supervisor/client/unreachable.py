@@ -37,13 +37,18 @@ def _absent(path: Path) -> str:
     return f"no agent answers on {path}: {START}"
 
 
-def _other_instances(path: Path) -> str:
-    """Names of sockets beside it that look like admin sockets; empty without any."""
+def listening_instances(directory: Path) -> list[str]:
+    """Names of sockets of a directory that look like admin sockets, in order."""
     try:
-        found = sorted(entry.name for entry in os.scandir(path.parent) if _is_admin_socket(entry))
+        found = sorted(entry.name for entry in os.scandir(directory) if _is_admin_socket(entry))
     except OSError:
-        return ""
-    names = [name.removesuffix(".sock") for name in found]
+        return []
+    return [name.removesuffix(".sock") for name in found]
+
+
+def _other_instances(path: Path) -> str:
+    """Instances beside it, for people; empty without any."""
+    names = listening_instances(path.parent)
     more = f" and {len(names) - MAX_NAMED_INSTANCES} more" if len(names) > MAX_NAMED_INSTANCES else ""
     return ", ".join(names[:MAX_NAMED_INSTANCES]) + more
 

@@ -261,9 +261,10 @@ def _skipped(facts: HostFacts, settings: Settings) -> Iterator[Finding]:
 
 
 def skipped_manifests(names: Sequence[str]) -> Finding:
-    """Files of the manifest directory that are not read."""
-    what = f"not read, because of their names: {', '.join(names)}"
-    return warning("manifests", what, f"a manifest's name ends in {', '.join(MANIFEST_SUFFIXES)}")
+    """Files and directories of the manifest directory that are not read."""
+    what = f"not read: {', '.join(names)}"
+    advice = f"a manifest's name ends in {', '.join(MANIFEST_SUFFIXES)}; directories below are not looked into"
+    return warning("manifests", what, advice)
 
 
 def _is_known(podman: PodmanFacts | None) -> TypeGuard[PodmanFacts]:

@@ -15,8 +15,17 @@ from supervisor.admission.predicates import Admitted, admit
 from supervisor.config.settings import Settings
 from supervisor.doctor.findings import Finding, failed, ok, warning
 from supervisor.doctor.host import HostFacts
-from supervisor.protocol.manifests import FILE_SOURCE, ManifestError, pod_key
+from supervisor.protocol.manifests import (
+    APPLY_SOURCE,
+    FILE_SOURCE,
+    HTTP_SOURCE,
+    DesiredPod,
+    ManifestError,
+    pod_key,
+)
+from supervisor.sources import checkpoint
 from supervisor.sources.directory import ManifestReader, list_manifests
+from supervisor.sources.manager import CHECKPOINT_FILE
 from supervisor.sources.objects.identity import Origin
 from supervisor.sources.objects.merge import PodConfig
 
@@ -24,13 +33,26 @@ LOCAL_REGISTRY: Final = "localhost/"
 
 
 def read_manifests(settings: Settings, clock: Clock) -> tuple[tuple[Pod, ...], tuple[ManifestError, ...]]:
-    """The pods that would be supervised, and what is wrong. Blocks."""
+    """The pods that would be supervised, and what is wrong. Blocks.
+
+    Of two files of one pod that one counts which the agent has read first: its checkpoint says which.
+    """
     origin = Origin(instance=settings.instance_name, node_name=settings.node_name, source=FILE_SOURCE)
     reader = ManifestReader(settings.static_pod_path, origin, settings.max_manifest_bytes)
     snapshot = reader.read(list_manifests(settings.static_pod_path))
-    config = PodConfig((FILE_SOURCE,))
+    config = PodConfig((FILE_SOURCE, APPLY_SOURCE, HTTP_SOURCE))
+    config.restore(_accepted_before(settings))
     config.merge(snapshot, clock.now())
-    return tuple(item.pod for item in config.desired()), (*snapshot.errors, *config.conflicts())
+    pods = tuple(item.pod for item in config.desired() if item.source == FILE_SOURCE)
+    return pods, (*snapshot.errors, *config.conflicts())
+
+
+def _accepted_before(settings: Settings) -> tuple[DesiredPod, ...]:
+    """Pods that the agent has accepted; none where that cannot be read, as for the agent."""
+    try:
+        return checkpoint.load(settings.state_dir / CHECKPOINT_FILE) or ()
+    except (checkpoint.CheckpointError, OSError):
+        return ()
 
 
 def check_manifests(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import os
 from collections.abc import Iterable, Iterator, Sequence
+from typing import Final
 
 import msgspec
 
@@ -29,6 +30,10 @@ def percentiles(durations_s: Sequence[float]) -> Percentiles | None:
         return None
     p50, p99 = (ordered[math.ceil(len(ordered) * share) - 1] for share in (0.50, 0.99))
     return Percentiles(p50, p99, len(ordered))
+
+
+WITHOUT_IMAGE: Final = frozenset({"ErrImagePull", "ImagePullBackOff", "ErrImageNeverPull", "InvalidImageName"})
+"""Reasons of containers that have no image: a pull that has failed once is not waited for."""
 
 
 class Tracker:
@@ -100,6 +105,8 @@ class Tracker:
                 self._again_at.setdefault(name, at)
         elif status.get("phase") in TERMINAL_PHASES:
             self.failed[name] = f"{status['phase']}: {status.get('reason') or status.get('message') or 'no reason'}"
+        elif waiting := _without_image(status):
+            self.failed[name] = waiting
 
     @property
     def asked_for(self) -> frozenset[str]:
@@ -143,6 +150,12 @@ class Tracker:
 
 def _restarts(status: Json) -> int:
     return sum(container.get("restartCount", 0) for container in status.get("containerStatuses", ()))
+
+
+def _without_image(status: Json) -> str:
+    """Why a container has no image; empty while none lacks one."""
+    waiting = (each.get("state", {}).get("waiting") or {} for each in status.get("containerStatuses") or ())
+    return next((each["reason"] for each in waiting if each.get("reason") in WITHOUT_IMAGE), "")
 
 
 def _is_ready(status: Json) -> bool:

@@ -200,3 +200,5 @@ class ExpectedObject(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     source: str
     file: str
     key: ObjectKey
+    created: str = ""
+    """When it was first seen, RFC 3339; empty in what an older version has written."""

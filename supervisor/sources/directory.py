@@ -13,6 +13,7 @@ when a mount is late or somebody moves the directory; here nothing is deleted on
 from __future__ import annotations
 
 import errno
+import itertools
 import os
 import stat
 from collections.abc import Callable, Mapping
@@ -31,6 +32,8 @@ from supervisor.state.sealed_content import NotOpened
 MANIFEST_SUFFIXES: Final = (".yaml", ".yml", ".json")
 MAX_FILES: Final = 4_096
 """Most manifests in one directory; with more, the directory counts as not read."""
+MAX_LOOKED_AT: Final = 100
+"""Most entries of a directory below that are looked at."""
 MAX_SKIPPED: Final = 10
 """Most names of files that are no manifests."""
 DEFAULT_MAX_MANIFEST_BYTES: Final = 1 << 20
@@ -70,7 +73,8 @@ class Listing(msgspec.Struct, frozen=True, kw_only=True):
     absent: bool = False
     """Nothing is there."""
     skipped: frozenset[str] = frozenset()
-    """Names of regular files that do not count as manifests, but for hidden ones; at most MAX_SKIPPED of them."""
+    """Names of regular files that do not count as manifests, and of directories with manifests, which end in ``/``;
+    but for hidden ones. At most MAX_SKIPPED of them."""
 
 
 def list_manifests(path: Path) -> Listing:
@@ -164,6 +168,8 @@ def _list_directory(path: Path) -> Listing:
                 files[entry.name] = _look_at(entry, file_systems)
             elif len(skipped) < MAX_SKIPPED and _is_skipped(entry):
                 skipped.add(shown_name(entry.name))
+            elif len(skipped) < MAX_SKIPPED and _has_manifests(entry):
+                skipped.add(f"{shown_name(entry.name)}/")
     return Listing(directory=path, files=files, skipped=frozenset(skipped))
 
 
@@ -177,6 +183,19 @@ def _is_skipped(entry: os.DirEntry[str]) -> bool:
         return False
     try:
         return entry.is_file()
+    except OSError:
+        return False
+
+
+def _has_manifests(entry: os.DirEntry[str]) -> bool:
+    """Whether somebody may have meant its manifests to be read; of a large directory the beginning is looked at."""
+    if entry.name.startswith("."):
+        return False
+    try:
+        if not entry.is_dir():
+            return False
+        with os.scandir(entry) as below:
+            return any(_is_manifest(each.name) for each in itertools.islice(below, MAX_LOOKED_AT))
     except OSError:
         return False
 

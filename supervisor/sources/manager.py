@@ -64,6 +64,8 @@ _AS_STATED = ApplyOptions()
 _CODES = {ManifestErrorKind.EXISTS: 409, ManifestErrorKind.ABSENT: 404}
 MAX_PATCH_ERROR_BYTES = 4096
 """Longest text about a patch that does not fit, in UTF-8: it may repeat parts of the patch."""
+_ABSENT = "absent"
+"""Key of what was told of a directory that is not there."""
 MAX_TOLD_SKIPPED = 1_000
 """After so many names in a life of the agent nobody is told of more."""
 SHORTEST_GRACE_S = 1
@@ -389,6 +391,11 @@ class SourceManager:
         await self._save()
 
     def _merge(self, snapshot: SourceSnapshot, kill: KillPod | None = None, *, lists_cluster: bool = False) -> None:
+        if snapshot.absent and self._config.had_nothing(snapshot.source):
+            # As upstream, where it counts as read: nobody has to make a directory that is for later.
+            if self._news(_ABSENT, snapshot.errors):
+                log.info("%s is not there yet, and has no manifests", self._settings.static_pod_path)
+            snapshot = msgspec.structs.replace(snapshot, errors=())
         updates = self._config.merge(snapshot, self._clock.now())
         for pod in (pod for update in updates if isinstance(update, PodUpdate) for pod in update.pods):
             self._held_back.pop(pod.metadata.uid, None)

@@ -62,3 +62,6 @@ def test_the_site_has_every_page_and_no_dead_anchor(tmp_path: Path) -> None:
     )
     assert done.returncode == 0, "\n".join(line for line in done.stderr.splitlines() if not line.startswith("INFO"))
     assert (tmp_path / "site" / "tutorial.html").exists()
+    first = (tmp_path / "site" / "index.html").read_text()
+    assert 'href="tutorial.html"' in first, "what / shows"
+    assert 'href="site.css"' in first, "tables that are wider than the page"

@@ -115,7 +115,7 @@ def test_it_is_told_and_changes_nothing(busy: Agent, kind: str) -> None:
 
 def test_a_file_that_is_skipped_is_told_of_when_it_appears(busy: Agent) -> None:
     busy.write_file("skipped.yaml.txt", "")
-    words = "manifests: not read, because of their names: skipped.yaml.txt (a manifest's name ends in "
+    words = "manifests: not read: skipped.yaml.txt (a manifest's name ends in "
     busy.until(lambda: any(event["message"].startswith(words) for event in busy.events()), "it is told")
     (busy.manifests / "skipped.yaml.txt").unlink()
 

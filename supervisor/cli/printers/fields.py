@@ -17,6 +17,7 @@ from ipc.api.v1.persistent_volume import PersistentVolume, PersistentVolumeClaim
 from ipc.api.v1.pod import Pod
 from ipc.api.v1.scheduling import PriorityClass, RuntimeClass
 from ipc.resources.registry import find_resource
+from ipc.resources.resource import Resource
 
 _TYPES: Final[Mapping[str, type[msgspec.Struct]]] = {
     "Pod": Pod,
@@ -49,18 +50,9 @@ class _Place(msgspec.Struct, frozen=True):
 
 def explained(path: str, api_version: str = "", *, recursive: bool = False, max_depth: int = 0) -> str:
     """The page of a kind or of one of its fields. Raises UnknownField."""
-    kind, *names = path.split(".")
-    resource = find_resource(kind)
-    if resource is None:
-        raise UnknownField(f'the server doesn\'t have a resource type "{kind}"')
-    struct = _TYPES.get(resource.kind)
-    if struct is None:
-        raise UnknownField(f"of the fields of {resource.plural} nothing is written down here: only {', '.join(_TYPES)}")
+    resource, place = _found(path)
     if api_version not in ("", resource.api_version):
         raise UnknownField(f"couldn't find resource for {api_version}, Kind={resource.kind}")
-    place = _Place(Shape(Kind.STRUCT, struct), "")
-    for name in names:
-        place = _below(place, name)
     is_pod = resource.kind == _PATH_ROOT
     head = [f"KIND:       {resource.kind}", f"VERSION:    {resource.api_version}", ""]
     if place.name:
@@ -75,6 +67,32 @@ def explained(path: str, api_version: str = "", *, recursive: bool = False, max_
             else [line for field in struct_fields(inner).values() for line in _field_lines(field, place, is_pod)]
         )
     return "".join(f"{line}\n" for line in lines)
+
+
+def kinds() -> list[str]:
+    """Names of all kinds whose fields are known, as people type them."""
+    return [kind.lower() for kind in _TYPES]
+
+
+def field_names(path: str) -> list[str]:
+    """Names of the fields of a kind, or below one of its fields; none where it has none. Raises UnknownField."""
+    inner = _struct_of(_found(path)[1].shape)
+    return [] if inner is None else list(struct_fields(inner))
+
+
+def _found(path: str) -> tuple[Resource, _Place]:
+    """Raises UnknownField."""
+    kind, *names = path.split(".")
+    resource = find_resource(kind)
+    if resource is None:
+        raise UnknownField(f'the server doesn\'t have a resource type "{kind}"')
+    struct = _TYPES.get(resource.kind)
+    if struct is None:
+        raise UnknownField(f"of the fields of {resource.plural} nothing is written down here: only {', '.join(_TYPES)}")
+    place = _Place(Shape(Kind.STRUCT, struct), "")
+    for name in names:
+        place = _below(place, name)
+    return resource, place
 
 
 def _below(place: _Place, name: str) -> _Place:

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from ipc.wire.server_settings import CIPHER_SUITES, Port, ServerSettings
+from supervisor.config.resolution.cluster_section import stated_node_ips
 from supervisor.config.resolution.node_files import PKI_DIR, node_kubeconfig
 from supervisor.config.settings import ServerSection, Settings, SettingsError
 
@@ -98,7 +99,8 @@ def server_settings(settings: Settings) -> ServerSettings:
 
 
 def _names(settings: Settings) -> tuple[str, ...]:
-    """Names for a certificate: the node's, the loopback's, and the address unless it means all of them."""
+    """Names for a certificate: the node's, the loopback's, the address unless it means all of them, and what nodeIP
+    says."""
     address = settings.server.address
     own = () if re.fullmatch(r"[0:.]*", address) else (address,)
-    return tuple(dict.fromkeys((settings.node_name, "localhost", "127.0.0.1", "::1", *own)))
+    return tuple(dict.fromkeys((settings.node_name, "localhost", "127.0.0.1", "::1", *own, *stated_node_ips(settings))))

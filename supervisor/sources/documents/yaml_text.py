@@ -7,6 +7,7 @@ A key that is no string becomes one, as in JSON (sigs.k8s.io/yaml, convertToJSON
 
 from __future__ import annotations
 
+import io
 import itertools
 import math
 from collections.abc import Iterator, Mapping
@@ -34,6 +35,7 @@ _Loader: Final = getattr(yaml, "CSafeLoader", _GoLoader)
 
 _UNKNOWN_ESCAPE: Final = "found unknown escape character"
 _UNKNOWN_TAG: Final = "found undefined tag handle"
+_TAB: Final = "is indented with a tab: YAML wants spaces"
 _TAG_DIRECTIVE: Final = "%TAG"
 _TAG_PREFIX: Final = "tag:yaml.org,2002:"
 _TAG_TYPES: Final[Mapping[str, tuple[type, ...]]] = {
@@ -92,10 +94,17 @@ def yaml_documents(text: str) -> Iterator[Document | DocumentError]:
                     yield DocumentError(number, refused.field, refused.message)
                     _skip_document(events)
     except yaml.MarkedYAMLError as error:
-        message = f"line {_line(error.problem_mark)}: {_problem(error)}"
+        line = _line(error.problem_mark)
+        message = f"line {line}: {_TAB if _is_indented_by_tab(text, line) else _problem(error)}"
         yield DocumentError(max(number, 1), "", message)
     except yaml.YAMLError as error:
         yield DocumentError(max(number, 1), "", str(error).splitlines()[0])
+
+
+def _is_indented_by_tab(text: str, line: int) -> bool:
+    """Whether there is a tab before the first other character of that line; lines count from 1."""
+    found = next(itertools.islice(io.StringIO(text, newline=None), line - 1, line), "")
+    return "\t" in found[: len(found) - len(found.lstrip())]
 
 
 def _problem(error: yaml.MarkedYAMLError) -> str:

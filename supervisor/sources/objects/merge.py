@@ -106,7 +106,7 @@ class PodConfig:
         source = snapshot.source
         if source not in self._accepted:
             raise ValueError(f"unknown source {source!r}")
-        is_read = snapshot.complete or (snapshot.absent and self._had_nothing(source))
+        is_read = snapshot.complete or (snapshot.absent and self.had_nothing(source))
         first_set = is_read and source not in self._seen
         if is_read:
             self._seen.add(source)
@@ -131,10 +131,13 @@ class PodConfig:
 
     def names(self) -> tuple[ExpectedObject, ...]:
         """Objects whose names are worth keeping: those that are there, and those that may be."""
-        there = (ExpectedObject(item.source, item.file, key) for key, item in self.objects().items())
+        there = (
+            ExpectedObject(item.source, item.file, key, item.object.metadata.creation_timestamp or "")
+            for key, item in self.objects().items()
+        )
         return (*there, *self._expected)
 
-    def _had_nothing(self, source: str) -> bool:
+    def had_nothing(self, source: str) -> bool:
         """Whether nothing of that source is known of now or before, so that its absence takes nothing away. Upstream a
         path that is not there counts as read in any case (pkg/kubelet/config/file.go, listConfig)."""
         return not (self._accepted[source] or self._objects[source]) and all(
@@ -223,7 +226,8 @@ class PodConfig:
             return _in_order(source, changes, first_set=first_set)
         snapshot, old = self._stated[source], self._accepted[source]
         held_elsewhere = [item for other in self._objects if other != source for item in self._objects[other].values()]
-        self._objects[source], refused = merge_objects(snapshot, self._objects[source], held_elsewhere, now)
+        ages = {item.key: item.created for item in self._expected if item.source == source}
+        self._objects[source], refused = merge_objects(snapshot, self._objects[source], held_elsewhere, now, ages)
         stated = [
             DesiredPod(source=source, pod=item.pod, file=item.file, document=item.document) for item in snapshot.pods
         ]

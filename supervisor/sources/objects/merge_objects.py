@@ -34,13 +34,19 @@ MAX_OBJECTS: Final = 5_000
 """Most objects beside pods of all sources together."""
 
 AcceptedObjects = Mapping[ObjectKey, DesiredObject]
+_NO_AGES: Final[Mapping[ObjectKey, str]] = {}
 """Accepted objects, in the order of acceptance."""
 
 
 def merge_objects(
-    snapshot: SourceSnapshot, old: AcceptedObjects, others: Iterable[DesiredObject], now: Instant
+    snapshot: SourceSnapshot,
+    old: AcceptedObjects,
+    others: Iterable[DesiredObject],
+    now: Instant,
+    ages: Mapping[ObjectKey, str] = _NO_AGES,
 ) -> tuple[AcceptedObjects, tuple[ManifestError, ...]]:
-    """Objects of one source that are accepted now, and those that wait or are refused. ``others``: of other sources."""
+    """Objects of one source that are accepted now, and those that wait or are refused. ``others``: of other sources;
+    ``ages``: when objects that an agent before had accepted were first seen, RFC 3339."""
     source = snapshot.source
     stated = [
         DesiredObject(source=source, object=item.object, file=item.file, document=item.document)
@@ -51,7 +57,9 @@ def merge_objects(
     claims, surplus = _within_maximum(claims, MAX_OBJECTS - len(held_elsewhere))
     refused = {claim.key: tuple(_refusals(claim, old[claim.key].object)) for claim in claims if claim.key in old}
     new = {
-        claim.key: old[claim.key] if refused.get(claim.key) else _known(claim, old.get(claim.key), now)
+        claim.key: old[claim.key]
+        if refused.get(claim.key)
+        else _known(claim, old.get(claim.key), ages.get(claim.key) or rfc3339(now.wall))
         for claim in claims
     }
     return new, (*map(_conflict, conflicts), *itertools.chain.from_iterable(refused.values()), *surplus)
@@ -97,9 +105,9 @@ def changes_refused(new: ConfigObject, old: ConfigObject) -> tuple[FieldError, .
     raise TypeError(f"a {new.kind} is no {old.kind}")
 
 
-def _known(claim: DesiredObject, existing: DesiredObject | None, now: Instant) -> DesiredObject:
+def _known(claim: DesiredObject, existing: DesiredObject | None, first_seen: str) -> DesiredObject:
     """The claim as old as its object is known here, whatever has changed of it."""
-    created = existing.object.metadata.creation_timestamp if existing is not None else rfc3339(now.wall)
+    created = existing.object.metadata.creation_timestamp if existing is not None else first_seen
     metadata = msgspec.structs.replace(claim.object.metadata, creation_timestamp=created)
     return msgspec.structs.replace(claim, object=msgspec.structs.replace(claim.object, metadata=metadata))
 

@@ -105,7 +105,9 @@ class Nodes:
             "kubernetes.io/os": versions.operating_system,
             "kubernetes.io/arch": versions.architecture,
         }
-        metadata = ObjectMeta(name=site.settings.node_name, labels=labels, creation_timestamp=rfc3339(agent.started_at))
+        # As old as the instance, whose key was made at its first start.
+        made_at = site.settings.label_key.made_at or agent.started_at
+        metadata = ObjectMeta(name=site.settings.node_name, labels=labels, creation_timestamp=rfc3339(made_at))
         spec = NodeSpec(unschedulable=bool(agent.going_down))
         status = msgspec.structs.replace(status, images=node_images(images))
         return self._versions.numbered(Node(metadata=metadata, spec=spec, status=status))

@@ -7,7 +7,7 @@ from typing import Final
 
 import click
 
-from supervisor.cli.installed_files import installed_file
+from supervisor.cli.installed_files import installed_file, installed_pages
 from supervisor.cli.options import Failure
 from supervisor.cli.suggestions import did_you_mean
 
@@ -24,7 +24,7 @@ def docs(page: str) -> None:
     rootlet docs probes
     """
     directory = installed_file("docs")
-    pages = {str(path.relative_to(directory).with_suffix("")): path for path in sorted(directory.rglob("*.md"))}
+    pages = installed_pages()
     if not page:
         click.echo("".join(f"{name:<24} {_title(path)}\n" for name, path in pages.items() if "decisions" not in name))
         click.echo(f"They lie in {directory}; manifests of a demo in {installed_file('demo')},")

@@ -17,7 +17,7 @@ from supervisor.cli.changing.changes import (
     output_option,
     stated_namespace_option,
 )
-from supervisor.cli.manifests import Manifest, manifest_options, read_manifests, recursive_option
+from supervisor.cli.manifests import Manifest, manifest_options, read_manifests, recursive_option, with_generated_names
 from supervisor.cli.options import agent, agent_options
 
 F = TypeVar("F", bound=Callable[..., object])
@@ -70,7 +70,8 @@ def create(
         raise click.UsageError("must specify one of -f, -k and a kind")
     report = ChangeReport(output=output, dry_run=dry_run)
     with agent(ctx) as client:
-        apply_manifests(client, read_manifests(files, recursive=recursive), report, verb="create", namespace=namespace)
+        manifests = map(with_generated_names, read_manifests(files, recursive=recursive))
+        apply_manifests(client, manifests, report, verb="create", namespace=namespace)
 
 
 @create.command()

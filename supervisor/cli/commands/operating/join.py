@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import socket
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -26,6 +27,7 @@ RETRY_S: Final = 2.0
 _SETTINGS: Final = """\
 cluster:
   bootstrapKubeconfig: {kubeconfig}
+  nodeIP: {node_ip}
 server:
   port: 10250
   authentication:
@@ -83,7 +85,22 @@ def join(
     kubeconfig, ca_file = _write(access, given, settings)
     click.echo(f"this host may join the cluster {access.server}")
     click.echo(f"put this into {config_words(config_path)}, and start or restart the agent:\n")
-    click.echo(_SETTINGS.format(kubeconfig=kubeconfig, ca_file=ca_file), nl=False)
+    text = _SETTINGS.format(kubeconfig=kubeconfig, ca_file=ca_file, node_ip=_own_address(access))
+    click.echo(text, nl=False)
+
+
+def _own_address(access: ClusterAccess) -> str:
+    """Address of this host towards the cluster. Nothing is sent. Raises Failure."""
+    from urllib.parse import urlsplit
+
+    url = urlsplit(access.server)
+    try:
+        (family, kind, _, _, address), *_ = socket.getaddrinfo(url.hostname, url.port or 443, type=socket.SOCK_DGRAM)
+        with socket.socket(family, kind) as asking:
+            asking.connect(address)
+            return str(asking.getsockname()[0])
+    except OSError as error:
+        raise Failure(f"{access.server}: {error.strerror or error}") from None
 
 
 def _token(token: str, file: Path | None) -> BootstrapToken:

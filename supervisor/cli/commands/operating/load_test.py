@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Final
 
 import click
 
+from supervisor.cli.installed_files import installed_file
 from supervisor.cli.options import Failure, agent, agent_options, duration_s
 from supervisor.load_test.generate import MAX_CONTAINERS, MAX_PODS, NAMESPACE, RUN_LABEL, Load
 
@@ -60,6 +61,7 @@ def load_test(
     The exit code is 1 unless all of them became Ready and are gone afterwards.
     """
     from supervisor.load_test.html_report import as_html
+    from supervisor.load_test.measure import WITHOUT_IMAGE
     from supervisor.load_test.report import as_json, as_text
     from supervisor.load_test.run import Run
 
@@ -86,6 +88,8 @@ def load_test(
     if report_file is not None:
         report_file.write_text(as_html(report))
     click.echo((as_json if as_json_wanted else as_text)(report), nl=False)
+    if image == DEFAULT_IMAGE and any(reason in each for each in report.problems for reason in WITHOUT_IMAGE):
+        click.echo(f"rootlet: {installed_file('demo-image')} makes this image; or name another with --image", err=True)
     return 0 if report.passed else 1
 
 

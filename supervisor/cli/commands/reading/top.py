@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Final
 
 import click
 
 from ipc.host import clock
+from ipc.resources import registry
 from ipc.text.json_types import Json, JsonObject
 from supervisor.cli.options import (
     Failure,
@@ -37,7 +38,20 @@ _watch_option: Final = click.option("-w", "--watch", is_flag=True, help="A live 
 _headers_option: Final = click.option("--no-headers", is_flag=True, help="Leave the table's header out.")
 
 
-@click.group()
+class _Group(click.Group):
+    """Every name of a kind is the name of its command, as in kubectl."""
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        return super().get_command(ctx, _KINDS.get(cmd_name, cmd_name))
+
+
+_KINDS: Final[Mapping[str, str]] = {
+    **dict.fromkeys(registry.PODS.names, "pods"),
+    **dict.fromkeys(registry.NODES.names, "node"),
+}
+
+
+@click.group(cls=_Group)
 def top() -> None:
     """Show CPU and memory of pods, the node, or the agent's own processes."""
 

@@ -6,6 +6,7 @@ import asyncio
 import base64
 import json
 import os
+import re
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
@@ -222,6 +223,20 @@ async def test_edit_opens_what_was_refused_again(
     monkeypatch.setenv("KUBE_EDITOR", "no-such-editor --wait")
     missing = "error: unable to launch the editor 'no-such-editor --wait': No such file or directory\n"
     assert await rootlet(master, "edit", "pod", "web") == Outcome(1, "", missing)
+
+
+async def test_create_gives_a_name_that_begins_as_it_should(master: Master, agent: SourceMaster) -> None:
+    """Each time another one; of a list's items too. apply takes none, as kubectl's."""
+    nameless = WEB.partition("---")[0].replace("name: web", "generateName: job-", 1)
+    assert "generateName" in nameless
+    outs = [await rootlet(master, "create", "-f", "-", stdin=nameless.encode()) for _ in range(2)]
+    assert all(re.fullmatch(r"pod/job-[bcdfghjklmnpqrstvwxz2456789]{5} created\n", each.out) for each in outs), outs
+    assert outs[0].out != outs[1].out
+    items = json.dumps({"apiVersion": "v1", "kind": "List", "items": [yaml.safe_load(nameless)] * 2})
+    listed = await rootlet(master, "create", "-f", "-", stdin=items.encode())
+    assert len(set(listed.out.splitlines())) == 2, listed
+    applied = await rootlet(master, "apply", "-f", "-", stdin=nameless.encode())
+    assert (applied.code, "metadata.name" in applied.err) == (1, True)
 
 
 async def test_create(master: Master, agent: SourceMaster, tmp_path: Path) -> None:

@@ -92,7 +92,7 @@ async def test_a_host_gets_a_kubeconfig_with_the_token(tmp_path: Path) -> None:
         assert (access.server, access.ca_pem, access.credentials.token) == (server.url, server.authority.pem, TOKEN)
     assert stat.S_IMODE(file.stat().st_mode) == 0o600
     assert (tmp_path / "state" / "pki" / "ca.crt").read_bytes() == server.authority.pem
-    assert f"bootstrapKubeconfig: {file}" in outcome.out
+    assert f"bootstrapKubeconfig: {file}\n  nodeIP: 127.0.0.1\n" in outcome.out
     assert SECRET not in outcome.out + outcome.err
 
 

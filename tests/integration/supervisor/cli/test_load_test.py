@@ -28,11 +28,12 @@ PENDING = status_of(phase="Pending")
 class Cluster:
     """Plays an agent that starts and ends pods at once; ``stuck`` ones never become Ready."""
 
-    def __init__(self, master: Master, stuck: frozenset[int] = frozenset()) -> None:
+    def __init__(self, master: Master, stuck: frozenset[int] = frozenset(), *, without_image: bool = False) -> None:
         self.names: set[str] = set()
         self.created = 0
         self._master = master
         self._stuck = stuck
+        self._without_image = without_image
         self._version = 0
         master.answer = self.answer
         master.ready()
@@ -53,7 +54,11 @@ class Cluster:
         self.names.add(name)
         self.created += 1
         self._master.feed(pod_changed(self._next(), name, namespace=NAMESPACE, labels=labels, status=PENDING))
-        if int(name.rsplit("-", 1)[1]) not in self._stuck:
+        if self._without_image:
+            waiting = {"name": "app", "image": "x", "imageID": "", "state": {"waiting": {"reason": "ErrImagePull"}}}
+            status = status_of(phase="Pending", containerStatuses=[waiting])
+            self._master.feed(pod_changed(self._next(), name, namespace=NAMESPACE, labels=labels, status=status))
+        elif int(name.rsplit("-", 1)[1]) not in self._stuck:
             self._master.feed(pod_changed(self._next(), name, namespace=NAMESPACE, labels=labels))
 
     def _next(self) -> int:
@@ -184,6 +189,29 @@ def test_a_failed_pod_is_not_waited_for() -> None:
     tracker.see(failed, 1.0)
     assert tracker.settled
     assert tracker.not_ready() == {"a": "Failed: OutOfpods"}
+
+
+@pytest.mark.parametrize("reason", ["ErrImagePull", "ImagePullBackOff", "ErrImageNeverPull", "InvalidImageName"])
+def test_a_pod_without_its_image_is_not_waited_for(reason: str) -> None:
+    tracker = Tracker(["a"])
+    states = [{"state": {"waiting": {"reason": each}}} for each in ("ContainerCreating", reason)]
+    for statuses in (states[:1], states):
+        assert not tracker.settled
+        status = {"phase": "Pending", "containerStatuses": statuses}
+        tracker.see(WatchEvent("MODIFIED", {"metadata": {"name": "a"}, "status": status}), 1.0)
+    assert tracker.settled
+    assert tracker.not_ready() == {"a": reason}
+
+
+async def test_a_host_without_the_demo_image_is_told_what_makes_it(master: Master) -> None:
+    cluster = Cluster(master, without_image=True)
+    process = await start(master, "load-test", "--pods", "2")
+    async with asyncio.timeout(DEADLINE_S):
+        out, err = await process.communicate()
+    assert process.returncode == 1
+    assert "ErrImagePull" in out.decode()
+    assert "configs/demo/image makes this image; or name another with --image" in err.decode()
+    assert cluster.names == set()
 
 
 def test_usage_is_what_the_run_added() -> None:

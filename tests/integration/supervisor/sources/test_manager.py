@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import logging
 import shutil
 import tempfile
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any, Final
 
+import msgspec
 import pytest
 
 from ipc.api.v1.pod import Pod
-from ipc.host.clock import SystemClock
+from ipc.host.clock import Instant, SystemClock
 from ipc.podobjects.config_objects import ObjectKey, ObjectKind
 from supervisor.config.settings import Seconds, Settings
 from supervisor.protocol.events import KillPod
@@ -27,6 +29,17 @@ from tests.harness.manifests import DEADLINE_S, manifest, pod_updates, text
 LOOK_PERIOD = Seconds(0.2)
 SOURCES = (FILE_SOURCE, APPLY_SOURCE, HTTP_SOURCE)
 """Each brings one change when it was read first."""
+
+
+class LaterClock(SystemClock):
+    """The host's, some seconds ahead."""
+
+    def __init__(self) -> None:
+        self.wall = 0.0
+
+    def now(self) -> Instant:
+        found = super().now()
+        return msgspec.structs.replace(found, wall=found.wall + self.wall)
 
 
 class Sources:
@@ -44,7 +57,8 @@ class Sources:
             applied_secrets="Encrypted" if applied_secrets == "Encrypted" else "Memory",
             file_check_frequency_s=LOOK_PERIOD,
         )
-        self.desired = SourceManager(settings, SystemClock())
+        self.clock = LaterClock()
+        self.desired = SourceManager(settings, self.clock)
         self.changes: AsyncIterator[Change] = self.desired.watch()
 
     async def read_all(self) -> list[Change]:
@@ -339,6 +353,44 @@ async def test_secrets_that_are_lost_are_named_once(tmp_path: Path, kept: str, a
                 stated = [each.key for item in told for update in item.updates for each in objects_of(update)]
                 assert (ObjectKey(ObjectKind.SECRET, "default", "login") in stated) is (not lost and act != "no key")
                 await made.desired.apply("-", text(CONFIG_MAP))  # answered when the names are written
+
+
+async def test_an_object_keeps_its_age_over_a_restart(tmp_path: Path) -> None:
+    """One of a file and one that was applied; the file is another one meanwhile."""
+    ages: list[dict[str, str | None]] = []
+    for life in range(2):
+        made = Sources(tmp_path)
+        made.clock.wall += 3600.0 * life
+        (made.manifests / "a.yaml").write_bytes(text({**CONFIG_MAP, "data": {"life": str(life)}}))
+        made.desired.restore()
+        async with contextlib.aclosing(made.changes):  # type: ignore[type-var]
+            told = await made.read_all()
+            if not life:
+                other = {**CONFIG_MAP, "metadata": {"name": "applied"}}
+                assert (await made.desired.apply("-", text(other))).code == 200
+                told.append(await made.next_change())
+        found = [each.object.metadata for item in told for update in item.updates for each in objects_of(update)]
+        ages.append({each.name: each.creation_timestamp for each in found})
+    assert ages[0].keys() == {"app", "applied"}
+    assert ages[1] == ages[0]
+
+
+async def test_a_manifest_directory_that_nobody_has_made_is_no_error(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.INFO)
+    made = Sources(tmp_path)
+    made.manifests.rmdir()
+    made.desired.restore()
+    async with contextlib.aclosing(made.changes):  # type: ignore[type-var]
+        told = await made.read_all()
+    assert [error for change in told for error in change.errors] == []
+    assert [each.getMessage() for each in caplog.records if "not there yet" in each.getMessage()] == [
+        f"{made.manifests} is not there yet, and has no manifests"
+    ]
+    assert [
+        each for each in caplog.records if each.levelno >= logging.WARNING and "memory" not in each.getMessage()
+    ] == []
 
 
 CONFIG_MAP: Final = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "app"}}

@@ -310,6 +310,8 @@ def test_the_api_servers_part_of_the_server_section() -> None:
     assert (found.token_file, found.rules, found.streaming_idle_timeout_s) == ("/t", {"p": ("metrics",)}, 300.0)
     assert server_settings(resolve()).rules is None
     assert server_settings(resolve()).addresses[-1] == "::1"
+    of_a_cluster = resolve("cluster: {kubeconfig: /k, nodeIP: 192.0.2.9}")
+    assert server_settings(of_a_cluster).addresses[-1] == "192.0.2.9"
 
 
 def test_defaults_are_chosen_for_the_host() -> None:

@@ -17,6 +17,10 @@ from supervisor.doctor import host
 from supervisor.doctor.checks import check_host
 from supervisor.doctor.host import HostFacts, gather
 from supervisor.doctor.manifests import check_manifests, read_manifests
+from supervisor.protocol.manifests import APPLY_SOURCE, FILE_SOURCE, DesiredPod
+from supervisor.sources import checkpoint
+from supervisor.sources.directory import ManifestReader, list_manifests
+from supervisor.sources.objects.identity import Origin
 from tests.harness.host_facts import GOOD, SETTINGS, bad, but, podman
 
 
@@ -188,6 +192,34 @@ def test_good_manifests_are_counted(tmp_path: Path) -> None:
 def test_manifests_need_not_be_there_yet(tmp_path: Path) -> None:
     settings = msgspec.structs.replace(SETTINGS, static_pod_path=tmp_path / "none")
     assert look(settings) == [f"manifests: {tmp_path / 'none'} does not exist yet"]
+
+
+@pytest.mark.parametrize("first", ["0.yaml", "1.yaml"])
+def test_of_two_files_of_one_pod_that_counts_which_the_agent_has(tmp_path: Path, first: str) -> None:
+    """Whichever came first: its checkpoint says so."""
+    files = tmp_path / "manifests"
+    files.mkdir()
+    settings = msgspec.structs.replace(manifests(files, pod("a"), pod("a")), state_dir=tmp_path)
+    (other,) = {"0.yaml", "1.yaml"} - {first}
+    origin = Origin(instance=settings.instance_name, node_name=settings.node_name, source=FILE_SOURCE)
+    snapshot = ManifestReader(files / first, origin).read(list_manifests(files / first))
+    desired = [DesiredPod(pod=each.pod, source=FILE_SOURCE, file=first, document=1) for each in snapshot.pods]
+    checkpoint.save(tmp_path / "desired.json", desired)
+    (said,) = look(settings)
+    assert said.startswith(f"manifest: {other}: document 1: metadata.name: pod default/a already comes from")
+    assert f"{first}, which keeps it" in said
+
+
+def test_a_pod_that_was_applied_keeps_its_name(tmp_path: Path) -> None:
+    files = tmp_path / "manifests"
+    files.mkdir()
+    settings = msgspec.structs.replace(manifests(files, pod("a")), state_dir=tmp_path)
+    origin = Origin(instance=settings.instance_name, node_name=settings.node_name, source=APPLY_SOURCE)
+    snapshot = ManifestReader(files, origin).read(list_manifests(files))
+    desired = [DesiredPod(pod=each.pod, source=APPLY_SOURCE, file="-", document=1) for each in snapshot.pods]
+    checkpoint.save(tmp_path / "desired.json", desired)
+    (said,) = look(settings)
+    assert said.startswith("manifest: 0.yaml: document 1: metadata.name: pod default/a already comes from")
 
 
 @pytest.mark.parametrize(

@@ -283,7 +283,10 @@ def test_files_that_are_no_manifests_are_named(tmp_path: Path) -> None:
         (tmp_path / name).write_text("")
     (tmp_path / "directory").mkdir()
     (tmp_path / "loop").symlink_to("loop")
+    for below in ("team/web.yaml", "notes/web.txt", ".git/web.yaml", "lost+found/.keep"):
+        (tmp_path / below).parent.mkdir()
+        (tmp_path / below).write_text("")
     listing = list_manifests(tmp_path)
-    assert listing.skipped == {"README.md", "a\\n.YAML", "web", "web.yaml.txt"}
+    assert listing.skipped == {"README.md", "a\\n.YAML", "web", "web.yaml.txt", "team/"}
     assert listing.files.keys() == {"web.yaml", "a.json"}
     assert list_manifests(tmp_path / "absent").skipped == frozenset()

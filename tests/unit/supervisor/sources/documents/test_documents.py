@@ -209,6 +209,9 @@ def test_errors_have_a_place(text: str, number: int, field: str, message: str) -
         ("---\na: 1\n---\nb: c: d", 2, "line 4: mapping values are not allowed"),
         ("a: \x01", 1, "unacceptable character #x0001"),
         ("%YAML 9.9\n---\na: 1", 1, "line 1: found incompatible YAML document"),
+        ("a:\n\tb: 1", 1, "line 2: is indented with a tab: YAML wants spaces"),
+        ("a:\n  b:\n  \t- c\n", 1, "line 3: is indented with a tab: YAML wants spaces"),
+        ("---\na: 1\n---\n\n\ta: 1", 2, "line 5: is indented with a tab: YAML wants spaces"),
     ],
 )
 def test_syntax_errors_are_the_parsers_own(text: str, number: int, message: str) -> None:
