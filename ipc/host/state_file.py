@@ -54,6 +54,14 @@ def usable_state(
         return None
 
 
+def seen_state(path: Path, max_bytes: int, decode: Callable[[bytes], T]) -> T | None:
+    """As `load_state`, for those who only look: what cannot be used is nothing, and stays where it is."""
+    try:
+        return decode(read_bounded(path, max_bytes))
+    except Exception:  # as above
+        return None
+
+
 def has_content(path: Path, data: bytes) -> bool:
     """Whether a regular file with exactly that content is there. No more of it is read than that."""
     try:

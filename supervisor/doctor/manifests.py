@@ -19,7 +19,6 @@ from supervisor.protocol.manifests import (
     APPLY_SOURCE,
     FILE_SOURCE,
     HTTP_SOURCE,
-    DesiredPod,
     ManifestError,
     pod_key,
 )
@@ -41,18 +40,10 @@ def read_manifests(settings: Settings, clock: Clock) -> tuple[tuple[Pod, ...], t
     reader = ManifestReader(settings.static_pod_path, origin, settings.max_manifest_bytes)
     snapshot = reader.read(list_manifests(settings.static_pod_path))
     config = PodConfig((FILE_SOURCE, APPLY_SOURCE, HTTP_SOURCE))
-    config.restore(_accepted_before(settings))
+    config.restore(checkpoint.seen(settings.state_dir / CHECKPOINT_FILE))
     config.merge(snapshot, clock.now())
     pods = tuple(item.pod for item in config.desired() if item.source == FILE_SOURCE)
     return pods, (*snapshot.errors, *config.conflicts())
-
-
-def _accepted_before(settings: Settings) -> tuple[DesiredPod, ...]:
-    """Pods that the agent has accepted; none where that cannot be read, as for the agent."""
-    try:
-        return checkpoint.load(settings.state_dir / CHECKPOINT_FILE) or ()
-    except (checkpoint.CheckpointError, OSError):
-        return ()
 
 
 def check_manifests(

@@ -18,7 +18,7 @@ from ipc.api.v1.pod import Pod
 from ipc.api.v1.status import TERMINAL_PHASES, PodStatus
 from ipc.host.atomic_file import write_atomically
 from ipc.host.private_directories import make_private
-from ipc.host.state_file import load_state
+from ipc.host.state_file import load_state, seen_state
 from supervisor.protocol.manifests import DesiredPod
 from supervisor.state.checked_file import decode_checked, encode_checked
 
@@ -49,6 +49,11 @@ def load(path: Path) -> tuple[DesiredPod, ...] | None:
     Raises StateUnusable: also for one that is of another version, or with a pod that does not decode.
     """
     return load_state(path, MAX_CHECKPOINT_BYTES, _decode, "checkpoint")
+
+
+def seen(path: Path) -> tuple[DesiredPod, ...]:
+    """The desired set as it was saved, for those who only look: none where it cannot be used."""
+    return seen_state(path, MAX_CHECKPOINT_BYTES, _decode) or ()
 
 
 def _decode(data: bytes) -> tuple[DesiredPod, ...]:
