@@ -14,6 +14,7 @@ import pytest
 from supervisor.admission.cgroups import delegated_controllers
 from supervisor.state.resources_checkpoint import ALLOCATED_FILE
 from tests.e2e.agent import Agent, Json, container_status, restart_count
+from tests.e2e.expected_histories import GATE, let_through
 from tests.e2e.manifests import STAY, container, pod
 
 pytestmark = [pytest.mark.e2e, pytest.mark.podman]
@@ -178,9 +179,7 @@ def test_a_resize_waits_until_there_is_room(agent: Agent) -> None:
 
 def test_an_init_container_while_it_runs(agent: Agent) -> None:
     def initialized(cpu: str, memory: str) -> Json:
-        waits = container(
-            "first", "trap exit TERM; until test -e /go; do sleep 0.2; done", resources=resources(cpu, memory)
-        )
+        waits = container("first", GATE, resources=resources(cpu, memory))
         return pod("initialized", container(), initContainers=[waits])
 
     def first() -> Json:
@@ -196,7 +195,7 @@ def test_an_init_container_while_it_runs(agent: Agent) -> None:
         assert first()["containerID"] == before["containerID"]
         assert limits_inside(agent, "initialized", "first") == expected_limits(400, 96)
     assert not container_status(agent.pods()["initialized"])["started"]
-    assert agent.inside("initialized", "touch /go && echo gone", "first") == "gone"
+    let_through(agent, "initialized", "first")
     agent.until_ready(["initialized"])
     assert first()["state"]["terminated"]["exitCode"] == 0
     agent.remove("initialized")
