@@ -10,6 +10,7 @@ from typing import Final
 import msgspec
 
 from ipc.api.v1.status import TERMINAL_PHASES
+from ipc.messages.sync_error import SyncError
 from ipc.shm.trace import Span
 from ipc.text.json_types import Json
 from supervisor.client.http import WatchEvent
@@ -32,7 +33,14 @@ def percentiles(durations_s: Sequence[float]) -> Percentiles | None:
     return Percentiles(p50, p99, len(ordered))
 
 
-WITHOUT_IMAGE: Final = frozenset({"ErrImagePull", "ImagePullBackOff", "ErrImageNeverPull", "InvalidImageName"})
+WITHOUT_IMAGE: Final = frozenset(
+    {
+        SyncError.IMAGE_PULL,
+        SyncError.IMAGE_PULL_BACK_OFF,
+        SyncError.IMAGE_NEVER_PULL,
+        SyncError.INVALID_IMAGE_NAME,
+    }
+)
 """Reasons of containers that have no image: a pull that has failed once is not waited for."""
 
 
