@@ -132,12 +132,3 @@ def _write(path: str, data: bytes, durable: bool, mode: int) -> None:
         if durable:
             file.flush()
             os.fsync(file.fileno())
-
-
-def _new(path: str, mode: int) -> int:
-    """Descriptor of a file that was not there: what an earlier writer left, or somebody else put there, goes."""
-    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
-    with contextlib.suppress(FileExistsError):
-        return os.open(path, flags, mode)
-    os.unlink(path)
-    return os.open(path, flags, mode)

@@ -92,7 +92,10 @@ def test_a_state_file_replaces_whatever_has_its_name(take: Callable[[Path], None
     assert os.listdir(tmp_path) == ["state"]
 
 
-def test_a_directory_in_its_way_is_an_error(tmp_path: Path) -> None:
-    (tmp_path / ".state.tmp").mkdir()
-    with pytest.raises(OSError, match=r"\.state\.tmp"):
-        write_atomically(tmp_path / "state", b"content")
+@pytest.mark.parametrize("name", ["state", ".state.tmp"])
+def test_a_directory_in_its_way_moves_aside_with_all_that_is_in_it(name: str, tmp_path: Path) -> None:
+    (tmp_path / name).mkdir()
+    (tmp_path / name / "somebodys").write_text("kept")
+    write_atomically(tmp_path / "state", b"content")
+    assert read_bounded(tmp_path / "state", 100) == b"content"
+    assert (tmp_path / f"{name}.refused" / "somebodys").read_text() == "kept"
