@@ -21,7 +21,7 @@ from workers.api_server.handlers.request_counts import counted
 from workers.api_server.kubelet_routes import healthz_routes
 from workers.api_server.middleware import InFlight, bounded, plain_texts, without_server_header
 from workers.api_server.server_half import patterns_later
-from workers.api_server.store.bodies import MAX_BODY_BYTES, close_untold, tell_clients_later
+from workers.api_server.store.bodies import MAX_BODY_BYTES, add_routes, close_untold
 from workers.api_server.store.site import AppState
 
 if TYPE_CHECKING:
@@ -128,9 +128,8 @@ def _application(
         client_max_size=MAX_BODY_BYTES,
         middlewares=[plain_texts, bounded(settings.streaming_idle_timeout_s), *middlewares],
     )
-    tell_clients_later()
     with patterns_later():
-        app.add_routes(routes)
+        add_routes(app, routes)
     app.on_response_prepare.append(close_untold)
     app.on_response_prepare.append(without_server_header)
     app.on_shutdown.append(site.sockets.stop)

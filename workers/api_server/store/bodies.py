@@ -8,9 +8,10 @@ somebody who may not be here.
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Iterable
 from typing import Final
 
-from aiohttp import hdrs, web, web_urldispatcher
+from aiohttp import hdrs, web
 from aiohttp.http_writer import HttpVersion11
 
 from workers.api_server.core.request_keys import TOLD_TO_GO_ON
@@ -24,15 +25,26 @@ CONTINUE: Final = b"HTTP/1.1 100 Continue\r\n\r\n"
 _CONTINUE_WORD: Final = "100-continue"
 
 
-async def say_nothing_yet(request: web.Request) -> None:
-    """Takes the place of aiohttp's own handler. Raises HTTPExpectationFailed for an expectation that nobody knows."""
+def add_routes(app: web.Application, routes: Iterable[web.RouteDef]) -> None:
+    """Add these routes, and one for every other request: no client is told to go on before its request is checked."""
+    for route in routes:
+        app.router.add_route(route.method, route.path, route.handler, expect_handler=_say_nothing_yet)
+    app.router.add_route(hdrs.METH_ANY, "/{rest:.*}", _refuse, expect_handler=_say_nothing_yet)
+
+
+async def _say_nothing_yet(request: web.Request) -> None:
+    """Raises HTTPExpectationFailed for an expectation that nobody knows."""
     if request.version == HttpVersion11 and not _expects_word(request):
         raise web.HTTPExpectationFailed
 
 
-def tell_clients_later() -> None:
-    """Call it before routes are made: it holds for them, and for requests that no route takes."""
-    vars(web_urldispatcher)["_default_expect_handler"] = say_nothing_yet
+async def _refuse(request: web.Request) -> web.StreamResponse:
+    """As aiohttp's own router: 405 for a path that has other methods, else 404."""
+    own = request.match_info.route.resource
+    methods = [(await each.resolve(request))[1] for each in request.app.router.resources() if each is not own]
+    if allowed := set[str]().union(*methods):
+        raise web.HTTPMethodNotAllowed(request.method, allowed)
+    raise web.HTTPNotFound
 
 
 async def tell_to_go_on(request: web.Request) -> None:
