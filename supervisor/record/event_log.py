@@ -10,7 +10,6 @@ Appending is not synced: what a power cut takes away is the last half minute of 
 from __future__ import annotations
 
 import io
-import os
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
@@ -18,12 +17,11 @@ from typing import Final
 import msgspec
 
 from ipc.api.v1.event import Event
-from ipc.host.atomic_file import UntrustedFile, write_atomically
+from ipc.host.atomic_file import UntrustedFile
 from ipc.host.clock import parse_rfc3339
-from ipc.host.private_directories import make_private
-from ipc.host.regular_files import open_regular_file
 from ipc.host.state_file import load_state
 from ipc.text.json_types import UNDECODABLE
+from supervisor.state.appended_file import AppendedFile
 
 VERSION: Final = 1
 """Version of the format. Another version is not trusted, whatever it says."""
@@ -44,10 +42,7 @@ class EventLog:
 
     def __init__(self, path: Path) -> None:
         self._path = path
-        self._size = 0
-        """Bytes of the file as we left it."""
-        self._room = 0
-        """How much may be appended. 0: the next write is a rewrite, because it is the first one, or the last failed."""
+        self._file = AppendedFile(path, MIN_ROOM_BYTES, is_synced=False)
 
     def load(self) -> tuple[Event, ...]:
         """The events as they were written, longest unseen first; none without a file.
@@ -58,34 +53,8 @@ class EventLog:
 
     def write(self, changed: Sequence[Event], everything: Sequence[Event]) -> None:
         """Add what changed; or write everything, if that is due. Raises OSError; what was there can still be loaded."""
-        data = b"".join(map(_line, changed))
-        if len(data) > self._room or not self._append(data):
-            self._rewrite(everything)
-
-    def _append(self, data: bytes) -> bool:
-        """False when the file is not as we left it."""
-        room, self._room = self._room, 0
-        try:
-            descriptor = open_regular_file(self._path, os.O_WRONLY | os.O_APPEND | os.O_NOFOLLOW)
-        except FileNotFoundError:
-            return False
-        with os.fdopen(descriptor, "ab", buffering=0) as file:
-            if os.fstat(descriptor).st_size != self._size:
-                return False
-            rest = memoryview(data)
-            while rest:
-                rest = rest[file.write(rest) :]
-        self._size += len(data)
-        self._room = room - len(data)
-        return True
-
-    def _rewrite(self, events: Sequence[Event]) -> None:
-        self._room = 0
-        data = _encode(events)
-        make_private(self._path.parent)
-        write_atomically(self._path, data)
-        self._size = len(data)
-        self._room = max(len(data), MIN_ROOM_BYTES)
+        if not self._file.append(b"".join(map(_line, changed))):
+            self._file.rewrite(_encode(everything))
 
 
 def _decode(data: bytes) -> tuple[Event, ...]:

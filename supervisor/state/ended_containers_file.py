@@ -1,11 +1,12 @@
 """Ends of containers on disk, where they outlive containers and the host's end: `supervisor.state.ends_journal`.
 
-All changes since the last write are appended at once and synced once. When the file has become twice as large as what
-it says, it is written anew. Its date says when the agent was alive: every minute it is renewed, which nobody waits for.
+All changes since the last write are appended at once and synced once (`supervisor.state.appended_file`). The file's date
+says when the agent was alive: every minute it is renewed, which nobody waits for.
 """
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import logging
 import os
@@ -15,9 +16,10 @@ from typing import Final, Protocol
 
 import msgspec
 
-from ipc.host.atomic_file import UntrustedFile, move_aside, read_bounded, write_atomically
+from ipc.host.atomic_file import move_aside
 from ipc.host.clock import Clock
-from ipc.host.private_directories import make_private
+from ipc.host.state_file import usable_state
+from supervisor.state.appended_file import AppendedFile
 from supervisor.state.ends_journal import MAX_LIVE_BYTES, Ends, Journal, decode_journal, encode_journal, encode_lines
 from supervisor.state.throttled_saver import ThrottledSaver, Write
 
@@ -55,24 +57,17 @@ class EndedContainersFile:
 
     def __init__(self, path: Path) -> None:
         self._path = path
-        self._size = 0
-        """Bytes of the file as it was left."""
-        self._room = 0
-        """How much may be appended. 0: the next write is a rewrite, because it is the first, or the last has failed."""
+        self._file = AppendedFile(path, MIN_ROOM_BYTES, is_synced=True)
 
     def load(self) -> Restored:
         """Ends as they were written, none without a file. One that is damaged, or cannot be read, is told and moved
         aside; it is believed as far as its lines are whole."""
-        nothing = Restored({}, 0.0)
-        try:
+        alive_at = 0.0
+        with contextlib.suppress(OSError):
             alive_at = os.stat(self._path, follow_symlinks=False).st_mtime
-            journal = decode_journal(read_bounded(self._path, MAX_FILE_BYTES))
-        except FileNotFoundError:
-            return nothing
-        except (OSError, UntrustedFile) as error:
-            why = error.strerror if isinstance(error, OSError) else error
-            log.error("ends of containers %s cannot be used: %s%s", self._path, why, move_aside(self._path))
-            return nothing
+        journal = usable_state(self._path, MAX_FILE_BYTES, decode_journal, "ends of containers", log)
+        if journal is None:
+            return Restored({}, 0.0)
         if journal.damaged:
             log.error("ends of containers %s: %s%s", self._path, _damage(journal), move_aside(self._path))
         return Restored(journal.pods, alive_at)
@@ -83,8 +78,8 @@ class EndedContainersFile:
         data = encode_lines(changed)
         if not data and self._touch():
             return
-        if not self._room or len(data) > self._room or not self._append(data):
-            self._rewrite(everything)
+        if not self._file.append(data):
+            self._file.rewrite(encode_journal(everything))
 
     def _touch(self) -> bool:
         """False when there is no file. A change comes with all that is known: so nothing is written before the ends of
@@ -94,32 +89,6 @@ class EndedContainersFile:
         except FileNotFoundError:
             return False
         return True
-
-    def _append(self, data: bytes) -> bool:
-        """False when the file is not as it was left."""
-        room, self._room = self._room, 0
-        try:
-            descriptor = os.open(self._path, os.O_WRONLY | os.O_APPEND | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK)
-        except FileNotFoundError:
-            return False
-        with os.fdopen(descriptor, "ab", buffering=0) as file:
-            if os.fstat(descriptor).st_size != self._size:
-                return False
-            rest = memoryview(data)
-            while rest:
-                rest = rest[file.write(rest) :]
-            os.fdatasync(descriptor)
-        self._size += len(data)
-        self._room = room - len(data)
-        return True
-
-    def _rewrite(self, everything: Mapping[str, Ends]) -> None:
-        self._room = 0
-        data = encode_journal(everything)
-        make_private(self._path.parent)
-        write_atomically(self._path, data)
-        self._size = len(data)
-        self._room = max(len(data), MIN_ROOM_BYTES)
 
 
 def _damage(journal: Journal) -> str:
