@@ -35,8 +35,8 @@ from workers.volumemanager.plugins.in_use import is_in_use
 from workers.volumemanager.plugins.ownership import ON_ROOT_MISMATCH, fs_group, give_volume_to_group
 from workers.volumemanager.plugins.volume_host import VolumeHost
 
-_ROOTS: Final = {"o": "uid=0"}
-"""Options of a volume that Podman does not give to its first user (libpod/options.go, WithVolumeNoChown)."""
+_ROOTS: Final = "uid=0"
+"""Mount option of a volume that Podman does not give to its first user (libpod/options.go, WithVolumeNoChown)."""
 NO_OPTIONS: Final[Mapping[str, str]] = {}
 _MOUNTED: Final = frozenset({"type", "device"})
 """Options that make Podman's local driver mount something (podman-volume-create(1))."""
@@ -113,13 +113,19 @@ async def set_up_podman_volume(
         return mounted
     group = fs_group(of.pod)
     try:
-        found = await _ensure(run, mounted.claim, owner, options if group is None else {**_ROOTS, **options})
+        found = await _ensure(run, mounted.claim, owner, options if group is None else owned_options(options))
     except RuntimeCallError as error:
         raise VolumeError(mounted.name, error.message) from error
     if group is not None and is_directory(found):
         path, is_lazy = Path(found.mount_point), _is_lazy(of)
         await give_volume_to_group(run, host.unshare, mounted.name, path, group, only_on_root_mismatch=is_lazy)
     return msgspec.structs.replace(mounted, claim_info=found)
+
+
+def owned_options(options: Mapping[str, str]) -> dict[str, str]:
+    """The options with an owner, of whom Podman leaves the volume."""
+    stated = options.get("o", "")
+    return {**options, "o": stated if "uid=" in stated else ",".join(filter(None, (_ROOTS, stated)))}
 
 
 def is_directory(volume: VolumeInfo) -> bool:
