@@ -102,7 +102,7 @@ def _key(settings: Settings) -> LabelKey | None:
         return load(path)
     except FileNotFoundError:
         return None
-    except (OSError, UntrustedFile, msgspec.MsgspecError, ValueError) as error:
+    except (OSError, UntrustedFile, *UNDECODABLE) as error:
         raise Failure(f"the key of labels {path} cannot be used: {error}") from None
 
 

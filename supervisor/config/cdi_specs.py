@@ -17,6 +17,7 @@ import msgspec
 
 from ipc.host.regular_files import read_regular_file
 from ipc.podresources.devices import Device, DeviceEdits, DeviceMount
+from ipc.text.json_types import UNDECODABLE
 from supervisor.sources.documents.reader import read_documents
 
 PODMANS_DIRECTORIES: Final = ("/etc/cdi", "/var/run/cdi", "/run/cdi")
@@ -87,7 +88,7 @@ def read_cdi_specs(directories: Iterable[str]) -> SpecsRead:
         for path in _files(Path(directory)):
             try:
                 found = _read(path, is_podmans=directory in PODMANS_DIRECTORIES)
-            except (OSError, ValueError, msgspec.MsgspecError) as error:
+            except (OSError, *UNDECODABLE) as error:
                 problems.append(f"{path}: {error}")
                 continue
             stated |= {

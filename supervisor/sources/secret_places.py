@@ -59,11 +59,11 @@ class MemoryPlace:
         make_memory_directory(self.directory)
 
     def seal(self, name: str, content: bytes) -> bytes:
-        """As it is."""
+        """The content itself."""
         return content
 
     def open(self, name: str, data: bytes) -> bytes:
-        """As it is."""
+        """The content itself."""
         return data
 
 

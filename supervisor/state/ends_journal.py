@@ -14,6 +14,7 @@ from typing import Final
 import msgspec
 
 from ipc.kubecontainer.pod_status import RuntimeContainerStatus
+from ipc.text.json_types import UNDECODABLE
 
 VERSION: Final = 1
 """Version of the format. Another version is not trusted, whatever it says."""
@@ -74,7 +75,7 @@ def decode_journal(data: bytes) -> Journal:
                     return Journal({}, (1,))
                 continue
             pod = msgspec.json.decode(payload, type=_Pod)
-        except (ValueError, msgspec.MsgspecError, RecursionError):
+        except UNDECODABLE:
             damaged.append(number)
             continue
         pods.pop(pod.uid, None)

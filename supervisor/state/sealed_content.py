@@ -14,6 +14,7 @@ from typing import Final
 import msgspec
 
 from ipc.host.atomic_file import UntrustedFile, move_aside, read_bounded, write_atomically
+from ipc.text.json_types import UNDECODABLE
 
 KEY_BYTES: Final = 32
 NONCE_BYTES: Final = 12
@@ -54,7 +55,7 @@ class Sealer:
 
         try:
             found = msgspec.json.decode(data, type=_Sealed)
-        except (msgspec.MsgspecError, UnicodeError):
+        except UNDECODABLE:
             raise NotOpened("is damaged: it is not what was written") from None
         if found.version != VERSION or len(found.nonce) != NONCE_BYTES:
             raise NotOpened(f"is of version {found.version}, not {VERSION}")
