@@ -1,7 +1,7 @@
 """Ends of containers on disk, where they outlive containers and the host's end: `supervisor.state.ends_journal`.
 
-All changes since the last write are appended at once and synced once (`supervisor.state.appended_file`). The file's date
-says when the agent was alive: every minute it is renewed, which nobody waits for.
+All changes since the last write are appended at once and synced once (`supervisor.state.appended_file`). The file's
+date says when the agent was alive: every minute it is renewed, which nobody waits for.
 """
 
 from __future__ import annotations
