@@ -27,7 +27,7 @@ from workers.logs.rotate import Doubt, compress_older, rotate
 
 pytestmark = [pytest.mark.podman, pytest.mark.timeout(240 * PATIENCE)]
 
-MODULES: Final = ("workers.logs.rotate",)
+MODULES: Final = ("workers.logs.rotate", "ipc.host.regular_files")
 MANY: Final = 1000
 MOST_STEPS: Final = 100
 WRITES: Final = "n=0; until [ -e /stop ]; do seq $n $((n + 19)); n=$((n + 20)); sleep 0.02; done; echo end; sleep 3600"
