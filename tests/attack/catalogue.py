@@ -11,6 +11,7 @@ from tests.attack import (
     hung,
     images,
     manifests,
+    many_mounts,
     network,
     oversize,
     probes,
@@ -37,6 +38,7 @@ ATTACKS: Final[tuple[Attack, ...]] = (
     *oversize.ATTACKS,
     *hung.ATTACKS,
     *state_files.ATTACKS,
+    *many_mounts.ATTACKS,
 )
 QUICK: Final = tuple(attack for attack in ATTACKS if attack.is_quick)
 BY_NAME: Final = {attack.name: attack for attack in ATTACKS}

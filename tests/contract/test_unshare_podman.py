@@ -6,23 +6,25 @@ import os
 import subprocess
 import sys
 import tarfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import pytest
 
 import workers
 from tests.podman_service import COMMAND_DEADLINE_S, PodmanService, podman
 from workers.userns.remove import remove_below
-from workers.userns.unshare import DEFAULT, Step, UnshareError
+from workers.userns.unshare import DEFAULT, Step, Unshare, UnshareError
 from workers.volumemanager.plugins.atomic_writer import write_payload
 from workers.volumemanager.plugins.ownership import WrittenOwner
 from workers.volumemanager.plugins.payload import FileProjection
-from workers.volumemanager.plugins.places import VolumeDirectory, volume_directory
+from workers.volumemanager.plugins.places import HELD, MANY_HELD, VolumeDirectory, has_many_held, volume_directory
+from workers.volumemanager.tear_down import remove_volumes
 
 pytestmark = pytest.mark.podman
 
+UID: Final = "0c3ad6a8-0000-4000-8000-000000000001"
 TRIES: Final = 2000
 RACE: Final = f"""
 import ctypes, errno, os, threading
@@ -80,6 +82,51 @@ def inside(*command: str) -> str:
 
 def mounts() -> str:
     return inside("cat", "/proc/self/mountinfo")
+
+
+def test_many_mounts_of_a_pod_go_together(place: Path) -> None:
+    """In one call, whatever number there is, also where those of a second container came later; and a pod that has none
+    is left alone."""
+    volume, held = place / "volume", place / UID / HELD
+    volume.mkdir()
+    (place / UID).mkdir()
+
+    def bound(container: str, number: int) -> Step:
+        target = str(held / "v" / container / f"{number}")
+        return "bind", {"root": str(volume), "sub_path": f"{number}", "target": target}
+
+    together = ("hold_together", {"directory": str(held)})
+    for container in ("first", "second"):
+        DEFAULT.run([together, *(bound(container, number) for number in range(MANY_HELD))])
+    assert mounts().count(f"{held}") > 2 * MANY_HELD
+    assert has_many_held(str(place), UID)
+    DEFAULT.run([("let_go", {"directory": str(held)})])
+    assert str(held) not in mounts()
+    assert remove_volumes(str(place), UID) == ()
+    assert not held.exists()
+    assert sorted(map(int, os.listdir(volume))) == list(range(MANY_HELD)), "what was mounted stays"
+    DEFAULT.run([("let_go", {"directory": str(held)})])
+
+
+def test_they_are_let_go_when_the_pods_volumes_are_removed(place: Path) -> None:
+    volume, held = place / "volume", place / UID / HELD
+    volume.mkdir()
+    (place / UID).mkdir()
+    bound = (
+        ("bind", {"root": str(volume), "sub_path": str(n), "target": str(held / "v" / "c" / str(n))})
+        for n in range(MANY_HELD)
+    )
+    DEFAULT.run([("hold_together", {"directory": str(held)}), *bound])
+    asked: list[list[Step]] = []
+
+    class Seen(Unshare, frozen=True):
+        def run(self, steps: Sequence[Step]) -> tuple[Any, ...]:
+            asked.append(list(steps))
+            return DEFAULT.run(steps)
+
+    assert remove_volumes(str(place), UID, Seen()) == ()
+    assert [name for [(name, _)] in asked] == ["let_go"]
+    assert str(held) not in mounts()
 
 
 def test_a_tmpfs_is_mounted_once_and_goes_with_its_directory(place: Path) -> None:

@@ -23,7 +23,7 @@ if __name__ == "__main__":
 from workers.fs.disk_usage import bytes_and_inodes_at_least, used_bytes, used_bytes_and_inodes
 from workers.userns.steps.group import give_to_group
 from workers.userns.steps.images import bind_image
-from workers.userns.steps.mounts import bind, mount_tmpfs
+from workers.userns.steps.mounts import bind, hold_together, let_go, mount_tmpfs
 from workers.userns.steps.reading import read_file
 from workers.userns.steps.removal import remove
 from workers.userns.steps.syscalls import Refused
@@ -32,7 +32,8 @@ from workers.userns.steps.user import give_to_user
 STEPS: Final[Mapping[str, Callable[..., object]]] = {
     step.__name__: step
     for step in (
-        *(mount_tmpfs, bind, bind_image, give_to_group, give_to_user, read_file, remove),
+        *(mount_tmpfs, hold_together, let_go, bind, bind_image),
+        *(give_to_group, give_to_user, read_file, remove),
         *(used_bytes, used_bytes_and_inodes, bytes_and_inodes_at_least),
     )
 }

@@ -18,6 +18,7 @@ from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
+from ipc.api.pod_containers import every_container
 from ipc.api.v1.container import Container, VolumeMount
 from ipc.api.v1.pod import Pod
 from workers.kubecontainer.config_error import ConfigError
@@ -27,12 +28,12 @@ from workers.specgen.mounts import Mounts, is_recursively_read_only, make_mounts
 from workers.sync.run import SyncRun
 from workers.userns.steps.group import give_to_group
 from workers.userns.steps.images import bind_image
-from workers.userns.steps.mounts import bind, mount_tmpfs
+from workers.userns.steps.mounts import bind, hold_together, mount_tmpfs
 from workers.userns.unshare import Step, Unshare, UnshareError
 from workers.volumemanager.plugins import host_path
 from workers.volumemanager.plugins.claim import is_directory
 from workers.volumemanager.plugins.ownership import fs_group
-from workers.volumemanager.plugins.places import held_path
+from workers.volumemanager.plugins.places import MANY_HELD, held_path, held_root
 from workers.volumemanager.plugins.volume_host import VolumeHost
 
 
@@ -92,10 +93,17 @@ async def prepare_mounts(
         steps = await run.unless_cancelled(run.in_files, subject, _steps, podman, group, container, volumes, held)
         if not steps:
             return mounts
+        if held and _mounts_of(pod) >= MANY_HELD:
+            steps.insert(0, (hold_together.__name__, {"directory": str(held_root(pods_dir, run.pod.uid))}))
         await _run(host.unshare, container, steps, held)
     except OSError as error:
         raise ConfigError(f'volumes of container "{container.name}": {why(error)}') from error
     return make_mounts(container, volumes, {one.mount.mount_path: one.place for one in held})
+
+
+def _mounts_of(pod: Pod) -> int:
+    """Number of mounts of volumes in all of its containers."""
+    return sum(len(each.container.volume_mounts) for each in every_container(pod.spec))
 
 
 def _steps(
@@ -173,7 +181,7 @@ async def _run(unshare: Unshare, container: Container, steps: list[Step], held: 
     except UnshareError as error:
         nth_held = error.done - (len(steps) - len(held))
         if nth_held < 0:
-            raise ConfigError(f"cannot mount a tmpfs: {error}") from error
+            raise ConfigError(f"cannot mount: {error}") from error
         mount, sub_path = held[nth_held].mount, held[nth_held].sub_path
         what = "subPath" if sub_path else "mount"
         failed = f'failed to prepare {what} for volumeMount "{mount.name}" of container "{container.name}"'

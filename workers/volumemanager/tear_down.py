@@ -6,6 +6,9 @@ Different on purpose: it does not read what was set up, but removes every direct
 
 from __future__ import annotations
 
+import logging
+import os
+from pathlib import Path
 from typing import Final
 
 from ipc.messages import event_reasons
@@ -14,9 +17,12 @@ from workers.fs.tree_removal import Stuck
 from workers.kubecontainer.mounted_volume import why
 from workers.sync.run import SyncRun
 from workers.userns.remove import remove_below
-from workers.userns.unshare import DEFAULT, Unshare
-from workers.volumemanager.plugins.places import HELD, PLUGINS, VOLUMES
+from workers.userns.steps.mounts import let_go
+from workers.userns.unshare import DEFAULT, Unshare, UnshareError
+from workers.volumemanager.plugins.places import HELD, PLUGINS, VOLUMES, has_many_held, held_root
 from workers.volumemanager.plugins.volume_host import VolumeHost
+
+log = logging.getLogger(__name__)
 
 _PARTS: Final = (HELD, VOLUMES, PLUGINS)
 
@@ -41,6 +47,14 @@ async def _remove(run: SyncRun, root: str, unshare: Unshare) -> tuple[Stuck, ...
         return (Stuck(uid, why(error)),)
 
 
+def _let_go(held: Path, unshare: Unshare) -> None:
+    """Unmount all sources of a pod's mounts at once. Where that fails they go one by one, with what they lie on."""
+    try:
+        unshare.run([(let_go.__name__, {"directory": os.path.realpath(held)})])
+    except UnshareError as error:
+        log.warning("mounts below %s go one by one: %s", held, error)
+
+
 def remove_volumes(root: str, uid: str, unshare: Unshare = DEFAULT) -> tuple[Stuck, ...]:
     """Remove all volumes of a pod below ``pods_dir`` or ``memory_dir``; empty stands for none. Blocks. Raises OSError.
 
@@ -48,5 +62,7 @@ def remove_volumes(root: str, uid: str, unshare: Unshare = DEFAULT) -> tuple[Stu
     """
     if not root or not is_name(uid):
         return ()
+    if has_many_held(root, uid):
+        _let_go(held_root(root, uid), unshare)
     # First mounts of files of others; last the marks that volumes are complete.
     return tuple(one for name in _PARTS for one in remove_below(root, uid, name, unshare=unshare))

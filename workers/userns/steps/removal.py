@@ -12,8 +12,9 @@ from workers.userns.steps.syscalls import Refused
 
 
 def remove(path: str) -> None:
-    """A tree with files of any id that is mapped. What is mounted in it is let go first, never entered."""
-    for mount_point in sorted(_mounts_at_or_below(path), key=len, reverse=True):
+    """A tree with files of any id that is mapped. What is mounted in it is let go first, never entered: with a mount go
+    all below it."""
+    for mount_point in sorted(_mounts_at_or_below(path), key=len):
         unmount(mount_point)
     parent, name = os.path.split(path)
     try:

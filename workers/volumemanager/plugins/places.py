@@ -6,6 +6,7 @@ Mirrors getPodVolumeDir (pkg/kubelet/kubelet_getters.go) and EscapeQualifiedName
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -18,6 +19,8 @@ from workers.fs.directories import made_below, private_root
 VOLUMES: Final = "volumes"
 HELD: Final = "volume-subpaths"
 """Beside it: sources of containers' mounts that must not be swapped, mounted where only Podman sees them."""
+MANY_HELD: Final = 32
+"""So many mounts of a pod are let go in one call, which costs a process; fewer go one after the other."""
 PLUGINS: Final = "plugins"
 """Beside it: state of volume plugins (getPodPluginDir)."""
 VOLUME_MODE: Final = 0o755
@@ -50,10 +53,25 @@ class VolumeDirectory(msgspec.Struct, frozen=True):
         return (self.uid, VOLUMES, f"kubernetes.io~{self.plugin}", self.name)
 
 
+def held_root(pods_dir: str, uid: str) -> Path:
+    """Directory of all bound sources of a pod's volume mounts."""
+    return Path(pods_dir, uid, HELD)
+
+
+def has_many_held(pods_dir: str, uid: str) -> bool:
+    """Whether so many sources are bound there that they are let go together."""
+    left = MANY_HELD
+    for _, directories, files in os.walk(held_root(pods_dir, uid)):
+        left -= len(directories) + len(files)
+        if left <= 0:
+            return True
+    return False
+
+
 def held_path(pods_dir: str, uid: str, volume: str, container: str, index: int) -> Path:
     """Path of the bound source of a container's volume mount, by the mount's index (pkg/volume/util/subpath,
     doBindSubPath)."""
-    return Path(pods_dir, uid, HELD, volume, container, str(index))
+    return held_root(pods_dir, uid) / volume / container / str(index)
 
 
 @contextmanager
