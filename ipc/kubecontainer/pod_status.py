@@ -78,6 +78,8 @@ class RuntimeContainerStatus(msgspec.Struct, frozen=True, kw_only=True, omit_def
     """Termination message of one that has ended: what it wrote for that purpose, or the end of its log."""
     message_cut: bool = False
     """There was more of it than is told."""
+    has_fit_texts: bool = False
+    """The master has taken the values of Secrets out of ``message`` and ``error`` (`supervisor.record.pod_texts`)."""
     pid: int = 0
     """Pid of its first process in the host's pid namespace; 0 when not running."""
     start_ticks: int = 0

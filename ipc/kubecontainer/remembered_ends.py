@@ -53,4 +53,5 @@ def _recalled(seen: RuntimeContainerStatus, end: RuntimeContainerStatus) -> Runt
         reason=end.reason,
         message=end.message,
         message_cut=end.message_cut,
+        has_fit_texts=end.has_fit_texts,
     )

@@ -22,6 +22,7 @@ from ipc.kubecontainer.pod_status import (
     RuntimePodStatus,
 )
 from ipc.kubecontainer.remembered_ends import is_lost, lacking, with_remembered
+from ipc.podobjects.redaction import WITHHELD
 
 KEPT: Final = 2
 """Ends of each name: the state and the last state of a status."""
@@ -62,7 +63,8 @@ class EndedContainers:
             self._set(uid, ends)
 
     def observed(self, pod: Pod, status: RuntimePodStatus, now_wall: float) -> None:
-        """Remember the ends that an observation shows of that wanted pod."""
+        """Remember the ends that an observation shows of that wanted pod. Its texts are fit for a file
+        (`supervisor.record.pod_texts`): an end lies on a disk."""
         kinds = {found.container.name: found.kind for found in every_container(pod.spec)}
         known = {end.id: end for end in self._pods.get(status.uid, ()) if end.name in kinds}
         shown = {container.id for container in status.containers}
@@ -91,7 +93,7 @@ class EndedContainers:
         if container.state is not ContainerState.EXITED:
             return known if container.state is ContainerState.UNKNOWN else None
         if not is_lost(container):
-            return _trimmed(container)
+            return _with_told(_trimmed(container), known)
         if known is not None and known.finished_at:
             return known
         finished_at = max(container.finished_at, min(self._alive_at, now_wall))
@@ -159,6 +161,17 @@ def _begun(container: RuntimeContainerStatus) -> RuntimeContainerStatus:
 def _ended_by(end: RuntimeContainerStatus, now_wall: float) -> RuntimeContainerStatus:
     """The end of a container that is gone: of one that ran when it was last seen, now."""
     return end if end.finished_at else msgspec.structs.replace(end, finished_at=now_wall)
+
+
+def _with_told(end: RuntimeContainerStatus, known: RuntimeContainerStatus | None) -> RuntimeContainerStatus:
+    """The end with the texts that were told of it while the pod's Secrets were known, where they are withheld now."""
+    if known is None or WITHHELD not in (end.message, end.error):
+        return end
+    return msgspec.structs.replace(
+        end,
+        message=known.message if end.message == WITHHELD else end.message,
+        error=known.error if end.error == WITHHELD else end.error,
+    )
 
 
 def _trimmed(container: RuntimeContainerStatus) -> RuntimeContainerStatus:

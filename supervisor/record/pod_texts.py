@@ -65,8 +65,8 @@ class PodTexts:
                 return event
 
     def observed(self, state: PodWorkerState, view: RuntimePodStatus) -> RuntimePodStatus:
-        """The view with the texts of its containers made fit for people."""
-        if not any(container.message or container.error for container in view.containers):
+        """The view with the texts of its containers made fit for people, and for files."""
+        if all(container.has_fit_texts or not (container.message or container.error) for container in view.containers):
             return view
         known, readable = self._known(state.uid), self._readable.get(state.uid)
         if readable is None or readable.view is not view or readable.known != known:
@@ -113,11 +113,12 @@ def _answer(done: SyncDone, known: Known) -> SyncDone:
 
 
 def _container(container: RuntimeContainerStatus, known: Known) -> RuntimeContainerStatus:
-    if not container.message and not container.error:
+    if container.has_fit_texts or not (container.message or container.error):
         return container
     is_cut = container.message_cut
     return msgspec.structs.replace(
         container,
         error=_text(container.error, known),
         message=redacted(container.message, known, cut_start=is_cut, cut_end=is_cut),
+        has_fit_texts=True,
     )

@@ -19,6 +19,7 @@ from ipc.messages.node_worker import ObservationFailed
 from ipc.messages.pod_worker import SyncAction, SyncResult
 from ipc.messages.sync_error import SyncError
 from ipc.podobjects.redaction import MAX_VALUES_BYTES, WITHHELD
+from supervisor.protocol.events import EndsRestored
 from tests.harness.dialogue import Talk, exited, pod
 
 VALUE = b"planted-4c1fe5d0"
@@ -124,6 +125,29 @@ def test_last_words_are_told_when_the_secret_is_known() -> None:
     assert crash_trace(talk) == WITHHELD
     talk.state(secret())
     assert crash_trace(talk) == "<secret>"
+
+
+def test_what_is_kept_of_an_end_has_no_value_and_is_made_fit_once() -> None:
+    talk = talk_with(secret(b"secret"))
+    view = ended_saying(f"{'-' * 40} a secret {'-' * 40}", message_cut=True)
+    for _ in range(3):  # as it is observed, and as it is remembered when it is gone
+        talk.see(view)
+        [end] = talk.loop.ended_containers.everything()["a"]
+        assert end.message == f"{'-' * 25} a <secret> {'-' * 25}"
+        assert crash_trace(talk) == end.message
+        view = msgspec.structs.replace(view, containers=())
+
+
+def test_what_was_told_while_the_secrets_were_known_is_kept_through_a_restart() -> None:
+    before = talk_with(secret())
+    before.see(ended_saying(f"it was {VALUE.decode()}"))
+    after = Talk()
+    after.say(EndsRestored(before.loop.ended_containers.everything(), 0.0))
+    after.add(using("a"))
+    after.relist()
+    after.see(ended_saying(f"it was {VALUE.decode()}"))
+    [end] = after.loop.ended_containers.everything()["a"]
+    assert end.message == "it was <secret>"
 
 
 def test_the_results_of_a_sync_have_no_value() -> None:
