@@ -233,7 +233,7 @@ OF_ROOT: Final = "only its own user can ask it: run the command as that user, or
         (
             "XDG_STATE_HOME=DIR/closed",
             "run",
-            "the agent cannot start: DIR/closed/rootlet/rootlet/conmon: this user may not read or change it",
+            "the agent cannot start: DIR/closed/rootlet/rootlet: this user may not read or change it",
         ),
         (
             "XDG_STATE_HOME=DIR/web.yaml",

@@ -123,6 +123,8 @@ class ProcessStreams:
             while left:
                 data = await self._read(min(left, CHUNK_BYTES))
                 if not data:
+                    if short:
+                        yield Piece(channel, short)
                     raise ConnectionResetError("the output broke off")
                 left -= len(data)
                 if left and len(short) + len(data) + left <= MAX_WORDS_BYTES:

@@ -37,9 +37,11 @@ async def export_traces(
     """Export for ever, or not at all when tracing is off or its extra is not installed, which is logged."""
     if not settings.sampling_rate_per_million:
         return
+    buffer.export()  # pods start while the exporter is imported
     try:
         otlp = await asyncio.to_thread(importlib.import_module, "workers.tracing.otlp")
     except ImportError as error:
+        buffer.stop_export()
         log.error("traces are not exported: %s; install rootlet[otel]", error)
         return
     await export_to(otlp.OtlpSender(settings.endpoint, instance, node_name), buffer, settings, clock)

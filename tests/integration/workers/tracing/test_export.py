@@ -6,8 +6,9 @@ import asyncio
 import contextlib
 import logging
 import sys
+import types
 from collections.abc import AsyncIterator
-from typing import Any
+from typing import Any, NoReturn
 
 import pytest
 from aiohttp import web
@@ -153,5 +154,26 @@ async def test_without_the_extra_it_says_what_to_install(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     monkeypatch.setitem(sys.modules, "workers.tracing.otlp", None)
-    await export_traces(TraceBuffer(1), TracingSettings(sampling_rate_per_million=1), "rootlet", "node", SystemClock())
+    buffer = TraceBuffer(1)
+    await export_traces(buffer, TracingSettings(sampling_rate_per_million=1), "rootlet", "node", SystemClock())
     assert "install rootlet[otel]" in caplog.text
+    assert not buffer.switch[0]
+
+
+async def test_what_happens_while_the_exporter_is_imported_is_traced(monkeypatch: pytest.MonkeyPatch) -> None:
+    """An agent starts its pods meanwhile."""
+    buffer = TraceBuffer(1)
+    traced = list[bool]()
+
+    def sender(*_: object) -> NoReturn:
+        traced.append(bool(buffer.switch[0]))
+        raise EndOfTest
+
+    monkeypatch.setitem(sys.modules, "workers.tracing.otlp", types.SimpleNamespace(OtlpSender=sender))
+    with pytest.raises(EndOfTest):
+        await export_traces(buffer, TracingSettings(sampling_rate_per_million=1), "rootlet", "node", SystemClock())
+    assert traced == [True]
+
+
+class EndOfTest(Exception):
+    """Raised where the test has seen enough."""
