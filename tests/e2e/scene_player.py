@@ -20,6 +20,9 @@ SCENES_S: Final = 150.0
 """Deadline of all stories together: the longest one has two crash-loop back-offs."""
 DEADLINE_S: Final = 25
 """Active deadline of a pod that has one: its container starts before, however busy the host is."""
+PROBE_S: Final = 20
+"""Timeout of probes: none of the recorded ones took its own, and none does here, however busy the host is."""
+_PROBES: Final = ("startupProbe", "livenessProbe", "readinessProbe")
 _STATUSES: Final = ("initContainerStatuses", "containerStatuses", "ephemeralContainerStatuses")
 _PHASES: Final = ("Pending", "Running", "Succeeded", "Failed")
 _CONTAINERS: Final = ("initContainers", "containers", "ephemeralContainers")
@@ -116,6 +119,8 @@ class ScenePlayer:
         spec = {name: value for name, value in pod["spec"].items() if name not in _OF_SERVER}
         for container in (one for kind in _CONTAINERS for one in spec.get(kind, ())):
             container["image"] = self._images.get(container["image"], container["image"])
+            for probe in (container[kind] for kind in _PROBES if kind in container):
+                probe["timeoutSeconds"] = PROBE_S
         if "activeDeadlineSeconds" in spec:
             spec["activeDeadlineSeconds"] = DEADLINE_S
         return {"kind": "Pod", "apiVersion": "v1", "metadata": metadata, "spec": spec}
