@@ -8,8 +8,8 @@ from collections.abc import Callable
 from ipc.metrics import kubelet as metrics
 from ipc.shm.metric_cells import METERS
 from supervisor.config.settings import Settings
+from supervisor.control.shutdown_watch import ShutdownWatch
 from supervisor.managers.node_shutdown import shutdown_classes
-from supervisor.processes.shutdown_watch import ShutdownWatch
 from supervisor.protocol.commands import ShutdownChanged
 from supervisor.protocol.events import LoopEvent, NodeShutdownBegan, NodeShutdownCalledOff, ShutdownCause
 from supervisor.state.shutdown_state import StoredShutdown, boot_id, restore_shutdown, save_shutdown

@@ -21,7 +21,7 @@ from dbus_fast import DBusError, PropertyAccess
 from dbus_fast.aio import MessageBus
 from dbus_fast.service import ServiceInterface, dbus_property, method, signal
 
-from supervisor.processes.logind import MANAGER, PATH, SERVICE
+from supervisor.control.logind import MANAGER, PATH, SERVICE
 
 DEADLINE_S: Final = 20.0
 needs_bus = pytest.mark.skipif(shutil.which("dbus-daemon") is None, reason="needs dbus-daemon on PATH")

@@ -601,7 +601,7 @@ NO_PARSER: Final[Mapping[str, tuple[str, ...]]] = {
         "supervisor/config/settings.py",
         "supervisor/config/sysctl_allowlist.py",
         "supervisor/managers/node_shutdown.py",
-        "supervisor/processes/logind.py",
+        "supervisor/control/logind.py",
         "workers/kubeclient/client.py",
         "workers/network/network_programs.py",
     ),

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from supervisor.processes.logind import MANAGER, PATH, SIGNAL, Logind, LogindError
-from supervisor.processes.shutdown_watch import ShutdownWatch
+from supervisor.control.logind import MANAGER, PATH, SIGNAL, Logind, LogindError
+from supervisor.control.shutdown_watch import ShutdownWatch
 from tests.harness.api_server import eventually
 from tests.harness.login1 import Login1, needs_bus, system_bus
 

@@ -9,7 +9,7 @@ from contextlib import suppress
 from typing import Final
 
 from ipc.eventloop.tasks import BackgroundTasks, ignored
-from supervisor.processes.logind import FIRST_PAUSE_S, MAX_PAUSE_S, Logind, LogindError
+from supervisor.control.logind import FIRST_PAUSE_S, MAX_PAUSE_S, Logind, LogindError
 
 log = logging.getLogger(__name__)
 
