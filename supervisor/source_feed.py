@@ -26,7 +26,7 @@ from supervisor.processes import sd_notify
 from supervisor.protocol.events import LoopEvent, SourcesReady, StatusesDue
 from supervisor.protocol.manifests import ManifestError
 from supervisor.protocol.source_updates import PodUpdate, Update, in_parts
-from supervisor.sources.manager import SourceManager
+from supervisor.sources.manager import Change, SourceManager
 
 FIRST_ANSWER_S: Final = 1.0
 """How long the reading of the sources, which takes CPU, waits for the API server to tell of what was restored."""
@@ -76,19 +76,8 @@ class SourceFeed:
             async with asyncio.timeout(FIRST_ANSWER_S):
                 await self._may_begin.wait()
         async for change in self._sources.watch():
-            for error in change.errors:
-                self._manifest_error(error)
-            if change.lost_secrets:
-                self._secrets_lost(change.lost_secrets)
-            if change.skipped:
-                self._preflight(skipped_manifests(change.skipped))
-            for update in change.updates:
-                await self._feed_update(update, is_whole=not announced)
-            if change.lists_cluster:
-                self._feed(StatusesDue())  # a pod without one is none of which anything is left
-                self._cluster_listed()
-            if change.kill is not None:
-                self._feed(change.kill)
+            await self._take(change, is_whole=not announced)
+            del change  # pods that are gone are in it, and the next one may be hours away
             if self._sources.all_ready and not announced:
                 announced = True
                 self._feed(SourcesReady())
@@ -96,6 +85,21 @@ class SourceFeed:
             if self._sources.own_ready and not notified:
                 notified = True
                 sd_notify.notify("READY=1")
+
+    async def _take(self, change: Change, *, is_whole: bool) -> None:
+        for error in change.errors:
+            self._manifest_error(error)
+        if change.lost_secrets:
+            self._secrets_lost(change.lost_secrets)
+        if change.skipped:
+            self._preflight(skipped_manifests(change.skipped))
+        for update in change.updates:
+            await self._feed_update(update, is_whole=is_whole)
+        if change.lists_cluster:
+            self._feed(StatusesDue())  # a pod without one is none of which anything is left
+            self._cluster_listed()
+        if change.kill is not None:
+            self._feed(change.kill)
 
     async def _feed_update(self, update: Update, *, is_whole: bool) -> None:
         """In parts, so that the first pods of a burst are with their workers while the last ones are admitted. As a

@@ -152,10 +152,19 @@ class Channel(Generic[S, R]):
         """
         frame = self._encode(msg)
         async with self._send_turn:
-            while self.pending_bytes > SEND_HIGH_WATER_BYTES and not self._closed:
-                self._room.clear()
-                await self._room.wait()
+            await self.room()
             self._enqueue(frame, lazy=lazy)
+
+    @property
+    def has_room(self) -> bool:
+        """Whether a ``send`` would not wait."""
+        return self.pending_bytes <= SEND_HIGH_WATER_BYTES or self._closed
+
+    async def room(self) -> None:
+        """Wait until a ``send`` would not."""
+        while not self.has_room:
+            self._room.clear()
+            await self._room.wait()
 
     def post(self, msg: S, *, lazy: bool = False) -> None:
         """Queue one message without waiting; it may overtake a ``send`` that still waits. ``lazy`` as of ``send``.

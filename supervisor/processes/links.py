@@ -10,15 +10,16 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Final, Protocol
 
 from ipc.eventloop.tasks import BackgroundTasks
-from ipc.messages.api_server import EventChanged, PackedEventChanged
+from ipc.messages.api_server import EventChanged, PackedEventChanged, Reply
 from ipc.messages.catalogue import LINKS, ZYGOTE, ChildCommand, ChildReport
 from ipc.messages.pod_worker import SyncDone, SyncPod
 from ipc.messages.sync_error import SyncError
 from ipc.messages.zygote import SignalChild, Spawn, ZygoteCommand, ZygoteReport
 from ipc.wire.boot import Role, WorkerSettings
-from ipc.wire.channel import UNSENDABLE, Channel, ChannelClosed, ChannelFull, FrameTooLarge, ProtocolError
+from ipc.wire.channel import UNSENDABLE, Channel, ChannelClosed, FrameTooLarge, ProtocolError
 from ipc.wire.packets import PacketLink
 from supervisor.processes.child_specs import exec_spawn
+from supervisor.processes.outbox import Outbox, OutboxFull
 from supervisor.processes.worker_pool import KillChild, SpawnChild
 
 ChildChannel = Channel[ChildCommand, ChildReport]
@@ -28,6 +29,8 @@ log = logging.getLogger(__name__)
 
 MAX_STACK_BYTES: Final = 64 * 1024
 """Most that is read of a child's stack; faulthandler writes 100 frames of each thread."""
+UNREAD_S: Final = 30.0
+"""How long a child may read nothing of its link while more waits, in seconds: it lives and does no work."""
 
 
 class LinkEvents(Protocol):
@@ -52,6 +55,17 @@ class LinkEvents(Protocol):
         """The task that serves a link has failed: whatever comes of a message is carried out in it."""
 
 
+class _Line:
+    """The link to one incarnation, and what waits for room on it."""
+
+    def __init__(self, slot: int, incarnation: int, channel: ChildChannel) -> None:
+        self.slot = slot
+        self.incarnation = incarnation
+        self.channel = channel
+        self.outbox = Outbox()
+        self.waits_for_room = False
+
+
 class Links:
     """The sockets and the crash files. Carries out spawns, signals and sends; reports what comes back."""
 
@@ -61,14 +75,17 @@ class Links:
         listening: Mapping[Role, Sequence[socket.socket]],
         events: LinkEvents,
         settings: Callable[[], WorkerSettings],
+        *,
+        unread_s: float = UNREAD_S,
     ) -> None:
         """``listening``: what the children of a role serve."""
+        self._unread_s = unread_s
         zygote.setblocking(False)
         self._zygote: PacketLink[ZygoteCommand, ZygoteReport] = PacketLink(zygote, ZYGOTE.reports)
         self._listening = listening
         self._events = events
         self._settings = settings
-        self._channels: dict[int, ChildChannel] = {}
+        self._lines: dict[int, _Line] = {}
         self._tasks = BackgroundTasks(events.on_internal_error)
         self._crashes: dict[tuple[int, int], int] = {}
         """Slot, incarnation -> the file in memory that it writes its stack to when it crashes."""
@@ -115,30 +132,60 @@ class Links:
         self._command(SignalChild(slot=command.slot, incarnation=command.incarnation, signum=command.signum))
 
     def send(self, slot: int, incarnation: int, message: ChildCommand) -> None:
-        """Queue a message; a child that does not drain its link counts as broken. One that no link takes is left out,
-        and the sync that it asks for has failed: no other pod is concerned."""
-        channel = self._channels.get(slot)
-        if channel is None or channel.closed:
+        """Queue a message, which leaves when its child has read those before it. One that no link takes is left out;
+        the sync that it asks for has failed, and who has asked for an answer is told: nobody else is concerned."""
+        line = self._lines.get(slot)
+        if line is None or line.channel.closed:
             return  # it is going: its exit will be reported
         try:
-            channel.post(message, lazy=isinstance(message, EventChanged | PackedEventChanged))
+            line.outbox.put(message)
+        except OutboxFull as full:
+            self._events.on_broken_link(slot, incarnation, str(full))
+        if not line.waits_for_room:
+            self._write(line)
+
+    def _write(self, line: _Line) -> None:
+        """As much as there is room for; the rest when there is."""
+        while line.channel.has_room and (message := line.outbox.take()) is not None:
+            self._post(line, message)
+        line.waits_for_room = bool(line.outbox) and not line.channel.closed
+        if line.waits_for_room:
+            self._tasks.spawn(self._write_later(line), name=f"room on the link of slot {line.slot}")
+
+    async def _write_later(self, line: _Line) -> None:
+        channel = line.channel
+        while not channel.has_room:
+            unread = channel.pending_bytes
+            try:
+                async with asyncio.timeout(self._unread_s):
+                    await channel.room()
+            except TimeoutError:
+                if channel.pending_bytes == unread:
+                    why = f"it has read nothing for {self._unread_s:g} s, {unread} bytes wait for it"
+                    self._events.on_broken_link(line.slot, line.incarnation, why)
+                    return
+        self._write(line)
+
+    def _post(self, line: _Line, message: ChildCommand) -> None:
+        try:
+            line.channel.post(message, lazy=isinstance(message, EventChanged | PackedEventChanged))
         except ChannelClosed:
             return
-        except ChannelFull as full:
-            self._events.on_broken_link(slot, incarnation, str(full))
         except UNSENDABLE as refusal:
-            log.error("%s for slot %d is not sent: %s", type(message).__name__, slot, refusal)
+            log.error("%s for slot %d is not sent: %s", type(message).__name__, line.slot, refusal)
+            if isinstance(message, Reply):
+                self._post(line, _unanswered(message, refusal))
             if isinstance(message, SyncPod):
                 # Not at once: the sender may have more to send.
                 asyncio.get_running_loop().call_soon(
-                    self._events.on_message, slot, incarnation, _not_synced(message, refusal)
+                    self._events.on_message, line.slot, line.incarnation, _not_synced(message, refusal)
                 )
 
     async def close(self) -> None:
         """Close every link when its pending bytes are written or dropped; the zygote exits when its own is closed."""
         for fd in (self._zygote.fileno(), *(fd for role in self._listening for fd in self._served(role))):
             asyncio.get_running_loop().remove_reader(fd)
-        channels = list(self._channels.values())
+        channels = [line.channel for line in self._lines.values()]
         for channel in channels:
             channel.close()
         await self._tasks.close()
@@ -150,7 +197,7 @@ class Links:
     async def _serve(self, slot: int, incarnation: int, role: Role, sock: socket.socket) -> None:
         link = LINKS[role]
         channel: ChildChannel = await Channel.open(sock, link.sent, link.reports)
-        self._channels[slot] = channel
+        line = self._lines[slot] = _Line(slot, incarnation, channel)
         try:
             async for message in channel:
                 self._events.on_message(slot, incarnation, message)
@@ -158,8 +205,8 @@ class Links:
             self._events.on_broken_link(slot, incarnation, f"broke the protocol: {error}")
         finally:
             channel.close()
-            if self._channels.get(slot) is channel:
-                del self._channels[slot]
+            if self._lines.get(slot) is line:
+                del self._lines[slot]
 
     def _demanded(self, role: Role, slot: int) -> None:
         for fd in self._served(role):
@@ -199,4 +246,11 @@ def _not_synced(asked: SyncPod, refusal: Exception) -> SyncDone:
         summary="not sent to its worker",
         error=SyncError.TOO_LARGE if isinstance(refusal, FrameTooLarge) else SyncError.UNENCODABLE,
         message=str(refusal),
+    )
+
+
+def _unanswered(reply: Reply, refusal: Exception) -> Reply:
+    """Reply in place of one that cannot be sent: whoever has asked waits for one."""
+    return Reply(
+        request_id=reply.request_id, code=500, reason="InternalError", message=f"the answer was not sent: {refusal}"
     )

@@ -15,6 +15,7 @@ from tests.attack import (
     network,
     oversize,
     probes,
+    sizes,
     spdy,
     state_files,
     storage,
@@ -39,6 +40,7 @@ ATTACKS: Final[tuple[Attack, ...]] = (
     *hung.ATTACKS,
     *state_files.ATTACKS,
     *many_mounts.ATTACKS,
+    *sizes.ATTACKS,
 )
 QUICK: Final = tuple(attack for attack in ATTACKS if attack.is_quick)
 BY_NAME: Final = {attack.name: attack for attack in ATTACKS}

@@ -27,6 +27,10 @@ from tests.podman_service import wait_until
 pytestmark = pytest.mark.process
 
 DEADLINE_S = 20.0
+LARGE_PODS = 40
+LARGE_VALUES = 30
+LARGE_VALUE_BYTES = 30_000
+"""All variables of all large pods are 36 MB, more than waits for one reader in any case."""
 ROOTLET = [sys.executable, "-m", "supervisor"]
 TREE = Path(__file__).parents[2]
 SPEC = "{containers: [{name: main, image: localhost/none}]}"
@@ -338,3 +342,56 @@ def test_directories_that_were_open_to_others_are_closed(instance: Instance) -> 
         (instance.directory / name).chmod(0o755)
     instance.start_and_wait()
     assert {stat.S_IMODE((instance.directory / name).stat().st_mode) for name in names} == {0o700}
+
+
+def write_large_pods(directory: Path, edit: str) -> None:
+    """Every pod anew; nothing of a file is seen before it is whole."""
+    env = [{"name": f"V{number}", "value": edit + "x" * LARGE_VALUE_BYTES} for number in range(LARGE_VALUES)]
+    container = {"name": "main", "image": "localhost/none", "imagePullPolicy": "Never", "env": env}
+    for number in range(LARGE_PODS):
+        pod = {
+            "apiVersion": "v1",
+            "kind": "Pod",
+            "metadata": {"name": f"large-{number}"},
+            "spec": {"containers": [container]},
+        }
+        written = directory / f".{number}"
+        written.write_text(json.dumps(pod))
+        written.replace(directory / f"{number}.json")
+
+
+def edits(instance: Instance) -> list[str]:
+    """First letter of a variable of each pod, as the API server tells them."""
+    with contextlib.closing(UnixConnection(str(instance.socket))) as connection:
+        connection.request("GET", "/pods")
+        found = json.loads(connection.getresponse().read())["items"]
+    return [pod["spec"]["containers"][0]["env"][0]["value"][0] for pod in found]
+
+
+def api_server(instance: Instance) -> psutil.Process:
+    rows = instance.cli("get", "workers", "-o", "json")
+    [pid] = [row["pid"] for row in json.loads(rows.stdout)["items"] if row["name"] == "api"]
+    return psutil.Process(pid)
+
+
+def stop_while(process: psutil.Process, times: int) -> Iterator[None]:
+    """Stop a process again whenever somebody has continued it."""
+    for _ in range(times):
+        process.suspend()
+        yield
+        wait_until(lambda: process.status() != psutil.STATUS_STOPPED, DEADLINE_S, 0.05)
+
+
+def test_an_api_server_that_does_not_read_ends_with_every_pod_as_it_is(instance: Instance) -> None:
+    """A stop while all pods come, and others while all of them change, leave the API server the same process."""
+    agent = instance.start_and_wait()
+    served = api_server(instance)
+    manifests = instance.directory / "manifests"
+    for edit in "ab":
+        for _ in stop_while(served, 2):
+            write_large_pods(manifests, edit)
+    wait_until(lambda: edits(instance) == ["b"] * LARGE_PODS, DEADLINE_S, 0.2)
+    assert api_server(instance).pid == served.pid
+    served.send_signal(signal.SIGKILL)
+    wait_until(lambda: edits(instance) == ["b"] * LARGE_PODS, DEADLINE_S, 0.2)
+    assert agent.poll() is None

@@ -22,7 +22,7 @@ from ipc.api.v1.meta import ObjectMeta
 from ipc.api.v1.pod import Pod, PodSpec
 from ipc.api.v1.status import PodStatus
 from ipc.host import clock
-from ipc.messages.api_server import PodChanged
+from ipc.messages.api_server import FeedSynced, PodChanged, Reply, SetLogLevel
 from ipc.messages.base import Ready
 from ipc.messages.node_worker import Observation, Observed, Relisted
 from ipc.messages.pod_worker import SyncDone, SyncPod, WorkType
@@ -33,7 +33,7 @@ from ipc.wire.boot import EXIT_BOOT_ERROR, ChildContext, Role, WorkerMain, Worke
 from ipc.wire.framing import MAX_FRAME_BYTES, FrameDecoder, encode_frame
 from supervisor.agent import run_agent
 from supervisor.config.settings import PodmanSettings, Settings, WorkersSettings
-from supervisor.processes.links import Links
+from supervisor.processes.links import UNREAD_S, Links
 from supervisor.processes.worker_pool import API_SLOT, DIALER_SLOT, FIRST_POD_SLOT, NODE_SLOT, ChildSpec, SpawnChild
 from supervisor.processes.zygote import start_zygote
 from tests.fakes.ownership import LABEL_KEY
@@ -262,6 +262,7 @@ class Told:
 
     def __init__(self) -> None:
         self.ready = asyncio.Event()
+        self.broke = asyncio.Event()
         self.broken: list[tuple[int, int, str]] = []
         self.messages: list[Any] = []
 
@@ -275,6 +276,7 @@ class Told:
 
     def on_broken_link(self, slot: int, incarnation: int, why: str) -> None:
         self.broken.append((slot, incarnation, why))
+        self.broke.set()
 
     def on_demand(self, slot: int) -> None: ...
 
@@ -295,13 +297,15 @@ def large_pod(size_bytes: int) -> Pod:
 
 
 @asynccontextmanager
-async def served(zygote: socket.socket, told: Told, spec: ChildSpec) -> AsyncIterator[Links]:
+async def served(
+    zygote: socket.socket, told: Told, spec: ChildSpec, *, unread_s: float = UNREAD_S, directory: str = "/nowhere"
+) -> AsyncIterator[Links]:
     """The links of one child that has said that it is ready."""
     settings = WorkerSettings(
-        instance="test", label_key=LABEL_KEY, node_name="n", podman_socket="/nowhere", pod_logs_dir="/nowhere"
+        instance="test", label_key=LABEL_KEY, node_name="n", podman_socket="/nowhere", pod_logs_dir=directory
     )
     with socket.socket(socket.AF_UNIX) as listening:
-        children = Links(zygote, {Role.API_SERVER: (listening,)}, told, lambda: settings)
+        children = Links(zygote, {Role.API_SERVER: (listening,)}, told, lambda: settings, unread_s=unread_s)
         children.start()
         children.spawn(SpawnChild(spec, 7))
         async with asyncio.timeout(DEADLINE_S):
@@ -310,24 +314,78 @@ async def served(zygote: socket.socket, told: Told, spec: ChildSpec) -> AsyncIte
         await children.close()
 
 
-def test_a_child_that_never_reads_counts_as_broken_before_the_master_is_full(tmp_path: Path) -> None:
+def feed_of(pods: int) -> Iterator[PodChanged | FeedSynced]:
+    """A copy of more than a link may hold, then its end."""
+    pod = large_pod(4 << 20)
+    for version in range(pods):
+        metadata = msgspec.structs.replace(pod.metadata, uid=f"p{version}")
+        one = msgspec.structs.replace(pod, metadata=metadata)
+        yield PodChanged(resource_version=version, pod=one, status=PodStatus(), source="f")
+    yield FeedSynced()
+
+
+def test_a_child_that_never_reads_counts_as_broken(tmp_path: Path) -> None:
     board = Board.create(worker_slots=8, pod_rows=1)
     sock, pid = start_zygote(board, lambda: never_read, [tmp_path / "admin.sock"])
     told = asyncio.run(_fill_the_link(sock))
     [(slot, incarnation, why)] = told.broken
     assert (slot, incarnation) == (API_SLOT, 7)
-    assert "pending" in why
+    assert "read nothing" in why
     assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 0
 
 
 async def _fill_the_link(zygote: socket.socket) -> Told:
     told = Told()
-    pod = large_pod(4 << 20)
-    async with served(zygote, told, ChildSpec(API_SLOT, Role.API_SERVER, "api")) as children:
-        for version in range(16):
-            if not told.broken:
-                large = PodChanged(resource_version=version, pod=pod, status=PodStatus(), source="f")
-                children.send(API_SLOT, 7, large)
+    async with served(zygote, told, ChildSpec(API_SLOT, Role.API_SERVER, "api"), unread_s=0.1) as children:
+        for message in feed_of(16):
+            children.send(API_SLOT, 7, message)
+        async with asyncio.timeout(DEADLINE_S):
+            await told.broke.wait()
+    return told
+
+
+def heard(words: str) -> SetLogLevel:
+    """A request of an API server's that has room for what it has read."""
+    return SetLogLevel(request_id=1, area=words, level="info")
+
+
+def read_late(context: ChildContext) -> int:
+    """Read nothing until the file says so; then all, and say which pods that were."""
+    say(context, Ready(pid=os.getpid()))
+    may_read = Path(context.settings.pod_logs_dir, "may read")
+    until(may_read.exists)
+    cutter, uids = FrameDecoder(), list[str]()
+    while data := context.link.recv(1 << 16):
+        for frame in cutter.feed(data):
+            message = msgspec.msgpack.decode(frame, type=PodChanged | FeedSynced)
+            if isinstance(message, PodChanged):
+                uids.append(message.pod.metadata.uid)
+            else:
+                say(context, heard(" ".join(uids)))
+    return 0
+
+
+def test_a_copy_that_is_larger_than_its_link_comes_in_parts(tmp_path: Path) -> None:
+    board = Board.create(worker_slots=8, pod_rows=1)
+    sock, pid = start_zygote(board, lambda: read_late, [tmp_path / "admin.sock"])
+    told = asyncio.run(_copy_late(sock, tmp_path))
+    assert told.broken == []
+    [read] = [message for message in told.messages if isinstance(message, SetLogLevel)]
+    assert read.area.split() == [f"p{number}" for number in range(16)]
+    assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 0
+
+
+async def _copy_late(zygote: socket.socket, directory: Path) -> Told:
+    """Messages of a copy that is read late."""
+    told = Told()
+    async with served(zygote, told, ChildSpec(API_SLOT, Role.API_SERVER, "api"), directory=str(directory)) as children:
+        for message in feed_of(16):
+            children.send(API_SLOT, 7, message)
+        (directory / "may read").touch()
+        async with asyncio.timeout(DEADLINE_S):
+            while not any(isinstance(message, SetLogLevel) for message in told.messages):
+                told.ready.clear()
+                await told.ready.wait()
     return told
 
 
@@ -374,3 +432,36 @@ async def _sync_two(zygote: socket.socket) -> list[SyncDone]:
                 await told.ready.wait()
     assert not told.broken
     return told.done()
+
+
+def test_an_answer_that_no_link_takes_is_an_error_for_who_has_asked(tmp_path: Path) -> None:
+    sock, pid = start_zygote(
+        Board.create(worker_slots=8, pod_rows=1), lambda: tell_of_answers, [tmp_path / "admin.sock"]
+    )
+    told = asyncio.run(_answer_too_much(sock))
+    assert told.broken == []
+    [answer] = [message for message in told.messages if isinstance(message, SetLogLevel)]
+    assert answer.area.startswith("3 500 the answer was not sent: message of ")
+    assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 0
+
+
+def tell_of_answers(context: ChildContext) -> int:
+    say(context, Ready(pid=os.getpid()))
+    cutter = FrameDecoder()
+    while data := context.link.recv(1 << 16):
+        for frame in cutter.feed(data):
+            reply = msgspec.msgpack.decode(frame, type=Reply)
+            words = f"{reply.request_id} {reply.code} {reply.message}"
+            say(context, heard(words))
+    return 0
+
+
+async def _answer_too_much(zygote: socket.socket) -> Told:
+    told = Told()
+    async with served(zygote, told, ChildSpec(API_SLOT, Role.API_SERVER, "api")) as children:
+        children.send(API_SLOT, 7, Reply(request_id=3, code=200, objects="x" * MAX_FRAME_BYTES))
+        async with asyncio.timeout(DEADLINE_S):
+            while not any(isinstance(message, SetLogLevel) for message in told.messages):
+                told.ready.clear()
+                await told.ready.wait()
+    return told

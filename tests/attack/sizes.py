@@ -1,0 +1,96 @@
+"""Attacks by a manifest's author with very much of what is small: names of resources, volumes, large pods."""
+
+from __future__ import annotations
+
+import functools
+from typing import Final
+
+from tests.attack.attack import Attack, all_of, lasts, ready
+from tests.attack.ground import Ground
+from tests.e2e.manifests import Json, container, pod
+
+LARGE_PODS: Final = 40
+LARGE_BYTES: Final = 900_000
+"""Size of one pod's variables: those of all pods are more than the link to a reader may hold."""
+VALUE_BYTES: Final = 30_000
+NAMES: Final = 5_000
+VOLUMES: Final = 400
+GONE_S: Final = 60.0
+
+
+def _large(number: int, edit: int = 0) -> Json:
+    """A pod that no worker can start, and everybody is told of."""
+    env = [{"name": f"V{n}", "value": f"{edit}" + "x" * VALUE_BYTES} for n in range(LARGE_BYTES // VALUE_BYTES)]
+    return pod(f"large-{number}", container(image="localhost/none", imagePullPolicy="Never", env=env))
+
+
+def _flood(ground: Ground) -> None:
+    """All pods come at once, and change at once; the API server tells each as it is at last."""
+    for edit in (0, 1):
+        ground.write(*(_large(number, edit) for number in range(LARGE_PODS)))
+
+    def has_all() -> bool:
+        found = [one for name, one in ground.agent.pods().items() if name.startswith("large-")]
+        return len(found) == LARGE_PODS and all(
+            one["spec"]["containers"][0]["env"][0]["value"].startswith("1") for one in found
+        )
+
+    ground.until(has_all, "every large pod is told as it is now")
+
+
+def _asking(number: int, each: int) -> Json:
+    limits = {f"attack.example/{number}-{n}": "1" for n in range(each)}
+    return container(f"c{number}", image="localhost/none", imagePullPolicy="Never", resources={"limits": limits})
+
+
+def _told(name: str, ground: Ground) -> None:
+    """Wait until a pod has a status, or was refused in words."""
+    ground.until(
+        lambda: bool(ground.agent.pods().get(name, {}).get("status")) or ground.is_refused(name, ""), f"{name} is told"
+    )
+
+
+def _many_volumes(name: str) -> Json:
+    volumes = [{"name": f"v{n}", "emptyDir": {}} for n in range(VOLUMES)]
+    mounts = [{"name": f"v{n}", "mountPath": f"/v{n}"} for n in range(VOLUMES)]
+    return pod(name, container(volumeMounts=mounts), volumes=volumes)
+
+
+def _goes(name: str, ground: Ground) -> None:
+    """Remove a pod, and wait until nothing of it is left."""
+    ground.agent.remove(name)
+    ground.until(lambda: name not in ground.agent.pods(), f"{name} is gone", GONE_S)
+    left = [path for path in ground.agent.state.rglob("v399") if path.is_dir()]
+    assert not left, left
+
+
+ATTACKS: Final = (
+    Attack(
+        "resource-names",
+        "Pods ask for 5,000 resources that nobody has, in one container, in many, and in init containers.",
+        "be told why they do not run",
+        all_of(
+            *(functools.partial(_told, name) for name in ("names-of-one", "names-of-many", "names-of-inits")), lasts(3)
+        ),
+        (
+            pod("names-of-one", _asking(0, NAMES)),
+            pod("names-of-many", *(_asking(n, 10) for n in range(NAMES // 10))),
+            pod("names-of-inits", initContainers=[_asking(n, 10) for n in range(NAMES // 10)]),
+        ),
+    ),
+    Attack(
+        "many-volumes",
+        "A pod has 400 volumes and mounts them all.",
+        "run, and be gone in time",
+        all_of(ready("volumes"), functools.partial(_goes, "volumes")),
+        (_many_volumes("volumes"),),
+        is_quick=False,
+    ),
+    Attack(
+        "large-pods",
+        "Forty pods of a megabyte come at once, and change at once.",
+        "wait for their image; everybody who reads of pods reads of them",
+        _flood,
+        is_quick=False,
+    ),
+)
