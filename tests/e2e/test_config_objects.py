@@ -113,6 +113,13 @@ def test_get_and_describe_show_names_and_sizes(agent: Agent) -> None:
     assert base64.b64decode(told.out) == b"me"
 
 
+def ages(agent: Agent) -> dict[str, str]:
+    """When the node and the objects of files and of `rootlet apply` were made, by their names."""
+    words = "jsonpath={range .items[*]}{.kind}/{.metadata.name} {.metadata.creationTimestamp}{'\\n'}{end}"
+    lines = [agent.cli("get", kinds, "-o", words).out for kinds in ("nodes", "cm", "secrets")]
+    return dict(line.split(" ") for line in "".join(lines).splitlines())
+
+
 def test_apply_and_delete(agent: Agent) -> None:
     both = "\n---\n".join(map(json.dumps, (config_map("kept", data={"a": "b"}), secret("in-memory"))))
     assert agent.cli("apply", "-f", "-", stdin=both) == (
@@ -122,9 +129,12 @@ def test_apply_and_delete(agent: Agent) -> None:
         "Encrypted keeps it on disk\n",
     )
     assert agent.cli("apply", "-f", "-", stdin=both).out == "configmap/kept unchanged\nsecret/in-memory unchanged\n"
+    before = ages(agent)
+    assert {"ConfigMap/kept", "ConfigMap/shown", "SecretSummary/in-memory"} < before.keys()
     agent.restart()
     until(agent, "configmaps", "kept")
     until(agent, "secrets", "in-memory")
+    assert ages(agent) == before
     assert not any(holds_planted(path.read_bytes()) for path in files_below(agent.state))
     (kept,) = (path for path in files_below(agent.memory) if holds_planted(path.read_bytes()))
     assert stat.S_IMODE(kept.stat().st_mode) == 0o600

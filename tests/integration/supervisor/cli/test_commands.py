@@ -243,6 +243,15 @@ def test_wrong_command_lines_exit_1(arguments: tuple[str, ...], words: str) -> N
 
 
 @pytest.mark.parametrize(
+    ("meant", "names"), [("pods", ("po", "pod", "pods")), ("node", ("no", "node", "nodes"))], ids=["pods", "node"]
+)
+def test_every_name_of_a_kind_is_a_command_of_top(meant: str, names: tuple[str, ...]) -> None:
+    expected = run_here("--socket", "/nowhere", "top", meant)
+    assert "/nowhere" in expected.err
+    assert [run_here("--socket", "/nowhere", "top", name) for name in names] == [expected] * len(names)
+
+
+@pytest.mark.parametrize(
     ("arguments", "words"),
     [
         (("get",), "You must specify the type of resource to get."),
