@@ -21,10 +21,13 @@ from supervisor.protocol.events import (
 )
 from supervisor.record.event_log import EventLog
 from supervisor.record.event_writer import EventWriter
+from supervisor.state.container_restarts_checkpoint import FILE as RESTARTS_FILE
 from supervisor.state.container_restarts_checkpoint import ContainerRestartsCheckpoint
+from supervisor.state.ended_containers_file import FILE as ENDS_FILE
 from supervisor.state.ended_containers_file import EndedContainersCheckpoint
 from supervisor.state.probe_checkpoint import ProbeCheckpoint
-from supervisor.state.resources_checkpoint import ResourcesCheckpoint
+from supervisor.state.resources_checkpoint import ACTUATED_FILE, ALLOCATED_FILE, ResourcesCheckpoint
+from supervisor.state.volume_bindings import FILE as BINDINGS_FILE
 from supervisor.state.volume_bindings import VolumeBindingsCheckpoint
 from supervisor.syncloop.sync_loop import SyncLoop
 
@@ -32,6 +35,9 @@ EVENTS_FILE = "events.jsonl"
 """Below ``stateDir``."""
 PROBES_FILE = "probes.json"
 """Likewise."""
+
+
+FILES = (EVENTS_FILE, PROBES_FILE, ALLOCATED_FILE, ACTUATED_FILE, RESTARTS_FILE, ENDS_FILE, BINDINGS_FILE)
 
 
 class LoopCheckpoints:
@@ -75,6 +81,11 @@ class LoopCheckpoints:
         self._events.keep(self._loop.event_history)
         self._probes.keep(self._loop.probe_results_by_id)
         self.keep_at_once()
+
+    def write_again(self) -> None:
+        """The files have gone away: write them all by the next `keep`."""
+        for each in (self._events, self._probes, self._resources, self._restarts, self._ends, self._bindings):
+            each.write_again()
 
     async def close(self) -> None:
         """Write the last of everything, as far as the disk takes it in time."""

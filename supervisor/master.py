@@ -7,6 +7,7 @@ out here, or by the child manager. What users ask of the agent: `supervisor.cont
 from __future__ import annotations
 
 import asyncio
+import functools
 import logging
 import os
 import random
@@ -19,7 +20,7 @@ import msgspec
 
 from ipc.eventloop.periodic import Periodic, act_periodically
 from ipc.eventloop.shortages import Patient
-from ipc.eventloop.tasks import BackgroundTasks, ignored
+from ipc.eventloop.tasks import BackgroundTasks, ignored, restarted
 from ipc.host.clock import SystemClock, process_cpu
 from ipc.kubecontainer.label_key import LabelKey
 from ipc.log import message_ids
@@ -105,10 +106,11 @@ from supervisor.protocol.events import (
     WorkerUp,
 )
 from supervisor.protocol.source_updates import PodUpdate
-from supervisor.record.node_events import NodeEvents
+from supervisor.record.node_events import BOOT_FILE, NodeEvents
 from supervisor.source_feed import SourceFeed
 from supervisor.sources.api_source import ApiSource
 from supervisor.sources.manager import SourceManager
+from supervisor.state_watch import StateWatch, watch_state
 from supervisor.syncloop.sync_loop import SyncLoop
 from supervisor.tracing import trace_sent, traced_event
 
@@ -118,8 +120,6 @@ _LEVELS = {name.lower(): level for name, level in logging.getLevelNamesMapping()
 
 SYNC_TICK_S = CHECK_PERIOD_S
 """pkg/kubelet/kubelet.go, syncLoop."""
-BOOT_FILE = "boot-id"
-"""Below ``stateDir``: the host's boot, when the agent last started."""
 _STARTED = line_of_kind(message_ids.STARTED)
 
 
@@ -256,6 +256,9 @@ class Master:
         spawn(self._look_at_host(), name="preflight", on_failure=ignored)
         spawn(self._source_feed.run(), name="sources")
         spawn(self._shutdown.watch(), name="logind")
+        state_watch = StateWatch(self._settings, self._checkpoints, self._sources)
+        state = functools.partial(watch_state, state_watch, self._node_event)
+        spawn(restarted(state, name="state directory"), name="state directory")
         periodic = act_periodically(
             Periodic(lambda: SYNC_TICK_S, Patient("a sync tick", self._tick)),
             Periodic(lambda: self._settings.housekeeping_period_s, Patient("housekeeping", self._housekeeping)),

@@ -159,6 +159,8 @@ DEVICE_NOT_HEALTHY: Final = EventReason("DeviceNotHealthy", EventType.WARNING, "
 """A device of the configuration is gone, or cannot be opened any more."""
 APPLIED_SECRETS_LOST: Final = EventReason("AppliedSecretsLost", EventType.WARNING, "")
 """Secrets of `rootlet apply` are gone with the memory that they were kept in. Upstream's are in etcd."""
+STATE_LOST: Final = EventReason("StateFilesLost", EventType.WARNING, "")
+"""Files of the agent's own went away while it ran."""
 PREFLIGHT: Final = EventReason("Preflight", EventType.WARNING, "")
 """A finding of `rootlet doctor` at the agent's start."""
 

@@ -27,6 +27,11 @@ from supervisor.processes import late_cleanup
 EXIT_COMMAND_DELAY_S = 10
 """How long an ended exec session keeps its conmon; Podman's own default is 300."""
 
+CONF_FILE = "containers.conf"
+"""Settings of our own service, below the state directory."""
+CONMON_FILE = "conmon"
+"""Likewise: the program that it runs as conmon, where cleaning up is put off."""
+
 START_S = 10.0
 """How long our own service may take from its start to its first answer, in seconds."""
 
@@ -84,14 +89,14 @@ def write_conf(podman: PodmanSettings, directory: Path, environ: Mapping[str, st
     paths = conf["engine"].get("conmon_path", [])
     conmon = late_cleanup.find_conmon(paths)
     if podman.cleanup_delay_s and conmon:
-        program = directory / "conmon"
+        program = directory / CONMON_FILE
         _write_if_other(program, late_cleanup.script(conmon, podman.cleanup_delay_s), PRIVATE_PROGRAM_MODE)
         conf["engine"]["conmon_path"] = late_cleanup.paths_with(program, paths)
     lean = for_sandboxes(read_profile(default_profile(conf)))
     if lean:
         _write_if_other(directory / SANDBOX_PROFILE, lean)
         conf["containers"]["seccomp_profile"] = str(directory / SANDBOX_PROFILE)
-    file = directory / "containers.conf"
+    file = directory / CONF_FILE
     _write_if_other(file, tomli_w.dumps(conf).encode())
     return file
 

@@ -39,6 +39,10 @@ class EventWriter:
         """Write what is new. To be called every second."""
         self._saver.keep(lambda: history.sequence, lambda _: self._write(history))
 
+    def write_again(self) -> None:
+        """The file has gone away: the next `keep` writes it."""
+        self._saver.write_again()
+
     async def close(self, history: EventRecorder) -> None:
         """Write the last ones, if the disk takes them in time."""
         await self._saver.close(lambda: history.sequence, lambda _: self._write(history))

@@ -15,6 +15,8 @@ from ipc.messages.event_reasons import EventReason
 from ipc.nodestatus.node import NODE_NOT_READY, NODE_READY
 
 BOOT_ID: Final = Path("/proc/sys/kernel/random/boot_id")
+BOOT_FILE: Final = "boot-id"
+"""Below ``stateDir``: the host's boot, when the agent last started."""
 MAX_BOOT_ID_BYTES: Final = 64
 _ID: Final = re.compile(rb"\s*([0-9a-f-]{1,36})\s*")
 

@@ -2,12 +2,14 @@
 
 A stored object is complete: defaults, UID and namespace as they were when it was applied, as an API server stores it.
 Secrets are kept in a place of their own (`supervisor.sources.secret_places`), all else below the state directory. Both
-are read like any manifest directory, but nothing watches them, because only this class writes there. One agent of
+are read like any manifest directory, but nothing watches them, because only this class writes there. What goes away
+all the same (somebody has emptied the state directory) was not deleted: the next reading writes it again. One agent of
 an instance runs at a time, and the master calls from one thread at a time.
 """
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import logging
 import os
@@ -47,7 +49,7 @@ from supervisor.protocol.manifests import (
     error_about,
 )
 from supervisor.sources.applied_changes import Item, changed_object, merged, presence_refused
-from supervisor.sources.directory import DEFAULT_MAX_MANIFEST_BYTES, ManifestReader, list_manifests
+from supervisor.sources.directory import DEFAULT_MAX_MANIFEST_BYTES, Listing, ManifestReader, list_manifests
 from supervisor.sources.objects.decode import decode_manifest
 from supervisor.sources.objects.identity import Origin
 from supervisor.sources.objects.merge_objects import changes_refused
@@ -115,15 +117,24 @@ class AppliedStore:
             if secrets is None
             else ManifestReader(secrets.directory, origin, MAX_SEALED_BYTES, secrets.open)
         )
+        self._known: dict[str, Item] = {}
+        """By the name of its file: what was stored when this was last read or written."""
+        self._written_again: list[Path] = []
 
     def read(self) -> SourceSnapshot:
         """All objects that are applied. Never raises: a store that cannot be read gives an incomplete snapshot."""
         try:
             make_private(self._directory)
+            if not self._directory.is_dir():
+                raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR))
+            kept = self._reader.read(self._without_gaps(self._reader))
         except OSError as error:
             return self._unreadable(self._directory, error)
-        kept = self._reader.read(list_manifests(self._directory))
         secrets = self._read_secrets()
+        items: tuple[Item, ...] = (*kept.pods, *kept.objects, *secrets.objects)
+        for item in items:
+            if item.file == file_name(item.key):
+                self._known[item.file] = item
         return msgspec.structs.replace(
             kept,
             objects=kept.objects + secrets.objects,
@@ -139,12 +150,43 @@ class AppliedStore:
             return nothing
         try:
             self._secrets.make()
+            return self._secrets_reader.read(self._without_gaps(self._secrets_reader))
         except NotMemory:
             return nothing
         except OSError as error:
-            is_there = os.path.lexists(self._secrets.directory)
-            return self._unreadable(self._secrets.directory, error) if is_there else nothing
-        return self._secrets_reader.read(list_manifests(self._secrets.directory))
+            is_known = os.path.lexists(self._secrets.directory) or self._of(self._secrets_reader)
+            return self._unreadable(self._secrets.directory, error) if is_known else nothing
+
+    def has_gaps(self) -> bool:
+        """Whether files have gone away that this class has not removed. Raises OSError."""
+        return any(self._of(reader).keys() - _names_in(reader.path) for reader in {self._reader, self._secrets_reader})
+
+    def expect(self, pods: Iterable[Pod]) -> None:
+        """Take these for the pods that are stored, if there is no directory at all: it went away while no agent ran.
+        To be called before the first reading."""
+        if not os.path.lexists(self._directory):
+            self._known = {file_name(item.key): item for item in (ManifestPod(pod=pod) for pod in pods)}
+
+    def take_written_again(self) -> tuple[Path, ...]:
+        """Files that had gone away and were written again since this was last asked."""
+        taken, self._written_again = tuple(self._written_again), []
+        return taken
+
+    def _without_gaps(self, reader: ManifestReader) -> Listing:
+        """The directory's files, with those that had gone away. Raises OSError where these cannot be written."""
+        listing = list_manifests(reader.path)
+        missing = [] if listing.errors else sorted(self._of(reader).keys() - listing.files.keys())
+        if not missing:
+            return listing
+        for name in missing:
+            self._write(self._known[name])
+            self._written_again.append(reader.path / name)
+        sync_directory(reader.path)
+        return list_manifests(reader.path)
+
+    def _of(self, reader: ManifestReader) -> dict[str, Item]:
+        """Known objects of that reader's directory, by file."""
+        return {name: item for name, item in self._known.items() if self._reader_of(item.key) is reader}
 
     def _unreadable(self, directory: Path, error: OSError) -> SourceSnapshot:
         message = error.strerror or str(error)
@@ -226,7 +268,8 @@ class AppliedStore:
     def delete(self, key: Key) -> bool:
         """Forget one object; False when it is not here. Raises OSError."""
         remove_durably(self._last_path(key))
-        return remove_durably(self._path(key))
+        is_removed = remove_durably(self._path(key))
+        return self._known.pop(file_name(key), None) is not None or is_removed
 
     def _without_memory(self, items: Iterable[Item]) -> tuple[ManifestError, ...]:
         """Why Secrets cannot be kept, if there are any."""
@@ -306,6 +349,7 @@ class AppliedStore:
         else:
             found = DecodedFile(objects=(ManifestObject(object=item.object, file=path.name, document=1),))
         reader.remember(path, found)
+        self._known[path.name] = item
 
     def _sealed(self, key: Key, value: Pod | ConfigObject) -> bytes:
         """The object in the form of its place. Raises OSError."""
@@ -341,6 +385,14 @@ def file_name(key: Key) -> str:
     if not _PLAIN_STEM.fullmatch(stem):
         stem = hashlib.sha256(stem.encode(errors="surrogatepass")).hexdigest()
     return f"{prefix}{stem}.json"
+
+
+def _names_in(directory: Path) -> frozenset[str]:
+    """None where there is no directory. Raises OSError."""
+    try:
+        return frozenset(os.listdir(directory))
+    except (FileNotFoundError, NotADirectoryError):
+        return frozenset()
 
 
 def _name(item: Item) -> str:

@@ -7,6 +7,7 @@ for gone; what a URL has answered is asked for again.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Final
@@ -14,6 +15,7 @@ from typing import Final
 import msgspec
 
 from ipc.host.atomic_file import UntrustedFile, read_bounded, remove_durably, write_atomically
+from ipc.host.private_directories import make_private
 from supervisor.protocol.manifests import (
     HTTP_SOURCE,
     ManifestError,
@@ -39,6 +41,8 @@ class HttpSource:
         self._file = file
         self._origin = origin
         self._max_bytes = max_bytes
+        self._posted = b""
+        """The content of ``file``, as it was read or written last."""
 
     def read(self) -> SourceSnapshot:
         """The set that was posted before. Never raises: of a file that cannot be read, or is damaged, the pods stay as
@@ -51,7 +55,17 @@ class HttpSource:
             why = f"{self._file.name} cannot be used: {error}; its pods stay as they were, post them again"
             wrong = ManifestError(kind=ManifestErrorKind.UNREADABLE, file=POSTED, message=why)
             return SourceSnapshot(source=HTTP_SOURCE, errors=(wrong,), complete=True)
+        self._posted = body
         return self.snapshot(POSTED, body)
+
+    def keep(self) -> tuple[Path, ...]:
+        """Write the file again if it has gone away, which nobody but this class lets it; its path if so. Raises
+        OSError."""
+        if not self._posted or os.path.lexists(self._file):
+            return ()
+        make_private(self._file.parent)
+        write_atomically(self._file, self._posted)
+        return (self._file,)
 
     def post(self, body: bytes, stated_elsewhere: Mapping[Key, str]) -> SourceSnapshot:
         """Make it the set, and keep it, unless it has errors; a name that another source holds is one (see
@@ -62,9 +76,11 @@ class HttpSource:
         if errors := snapshot.errors or conflicts(snapshot.pods, stated_elsewhere):
             return msgspec.structs.replace(snapshot, errors=errors)
         if snapshot.pods:
+            make_private(self._file.parent)
             write_atomically(self._file, body)
         else:
             remove_durably(self._file)
+        self._posted = body if snapshot.pods else b""
         return snapshot
 
     def snapshot(self, name: str, body: bytes) -> SourceSnapshot:

@@ -11,6 +11,7 @@ import contextlib
 import functools
 import logging
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
+from pathlib import Path
 
 import msgspec
 
@@ -160,6 +161,7 @@ class SourceManager:
         except StateUnusable as error:
             log.error("%s", error)
             desired, self._is_past_known = (), False
+        self._applied.expect(item.pod for item in desired if item.source == APPLY_SOURCE)
         return self._config.restore(desired, self._load_names())
 
     def _load_names(self) -> tuple[ExpectedObject, ...]:
@@ -349,6 +351,20 @@ class SourceManager:
         """The objects that are left. Raises OSError."""
         self._applied.delete(key)
         return self._applied.read()
+
+    async def keep_files(self, *, anew: bool) -> tuple[Path, ...]:
+        """Write again what has gone away of the applied objects and of the posted set, and tell its paths; ``anew``:
+        the checkpoint and the names of objects, too. Raises OSError."""
+        async with self._applying:
+            if APPLY_SOURCE in self._config.seen_sources() and await asyncio.to_thread(self._applied.has_gaps):
+                self._merge(await asyncio.to_thread(self._applied.read))
+            found = self._applied.take_written_again()
+        async with self._posting:
+            found += await asyncio.to_thread(self._http.keep)
+        if anew:
+            self._saved_names = ()
+            await self._save()
+        return found
 
     async def _read_applied(self) -> None:
         try:

@@ -62,8 +62,12 @@ class ContainerRestartsCheckpoint:
 
     def keep(self, version: int, restarts: Callable[[], Restarts]) -> None:
         """Write what is new. To be called after every event; ``version`` says how new ``restarts`` are."""
-        if version != self._saver.written:
+        if self._saver.is_due(version):
             self._saver.keep(lambda: version, self._write(restarts))
+
+    def write_again(self) -> None:
+        """The file has gone away: the next `keep` writes it."""
+        self._saver.write_again()
 
     async def close(self, version: int, restarts: Callable[[], Restarts]) -> None:
         """Write the last ones, if the disk takes them in time."""

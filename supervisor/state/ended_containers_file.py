@@ -112,8 +112,12 @@ class EndedContainersCheckpoint:
     def keep(self, ends: EndsOwner) -> None:
         """Write what is new. To be called after every event."""
         version = (ends.version, int(self._clock.now().mono / ALIVE_PERIOD_S))
-        if version != self._saver.written:
+        if self._saver.is_due(version):
             self._saver.keep(lambda: version, lambda _: self._write(ends))
+
+    def write_again(self) -> None:
+        """The file has gone away: the next `keep` writes it."""
+        self._saver.write_again()
 
     async def close(self, ends: EndsOwner) -> None:
         """Write the last ones, if the disk takes them in time."""

@@ -89,6 +89,10 @@ class ProbeCheckpoint:
         """Write what is new. To be called every second; ``probe_results`` returns all that is known."""
         self._saver.keep(lambda: worth_keeping(probe_results()), self._write)
 
+    def write_again(self) -> None:
+        """The file has gone away: the next `keep` writes it."""
+        self._saver.write_again()
+
     async def close(self, probe_results: Mapping[str, ProbeResults]) -> None:
         """Write the last ones, if the disk takes them in time."""
         await self._saver.close(lambda: worth_keeping(probe_results), self._write)

@@ -130,8 +130,13 @@ class ResourcesCheckpoint:
     def keep(self, version: int, pods: Callable[[], Mapping[str, PodResources]]) -> None:
         """Write what is new. To be called after every event, and every second; ``pods`` returns a copy of all that is
         known, of which ``version`` says how new it is."""
-        if version != self._saver.written:
+        if self._saver.is_due(version):
             self._saver.keep(lambda: version, self._write(pods))
+
+    def write_again(self) -> None:
+        """The file has gone away: the next `keep` writes it."""
+        self._written = {}  # another one: a write that is under way has the old one
+        self._saver.write_again()
 
     async def close(self, version: int, pods: Callable[[], Mapping[str, PodResources]]) -> None:
         """Write the last ones, if the disk takes them in time."""

@@ -48,6 +48,16 @@ class ThrottledSaver(Generic[V]):
         self._next_at = 0.0
         """Monotonic seconds."""
         self._is_failing = False
+        self._is_lost = False
+        """The file has gone away: it is written whatever its version is."""
+
+    def is_due(self, version: V) -> bool:
+        """Whether there is anything to write."""
+        return self._is_lost or version != self.written
+
+    def write_again(self) -> None:
+        """The file has gone away: the next `keep` writes it."""
+        self._is_lost = True
 
     def restored(self, version: V) -> None:
         """Take a version for the one on disk: it was read from there."""
@@ -74,7 +84,8 @@ class ThrottledSaver(Generic[V]):
         self._thread.shutdown(wait=False)
 
     def _begin(self, version: V, write: Callable[[V], Write]) -> None:
-        if version != self.written:
+        if self.is_due(version):
+            self._is_lost = False
             self._writing = asyncio.get_running_loop().run_in_executor(self._thread, write(version))
             self._writing.add_done_callback(self._on_end(version))
 
@@ -105,5 +116,5 @@ class ThrottledSaver(Generic[V]):
     def _failed(self, error: OSError) -> None:
         if not self._is_failing:
             self._log.error("%s are not kept on disk, only in memory: %s", self._subject, error.strerror or error)
-        self._is_failing = True
+        self._is_failing = self._is_lost = True
         self._next_at = max(self._next_at, self._clock.now().mono + self._retry_s)

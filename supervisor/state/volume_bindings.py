@@ -112,6 +112,10 @@ class VolumeBindingsCheckpoint:
         """Write what is new. To be called after every event; ``version`` says how new ``bindings`` are."""
         self._saver.keep(lambda: version, self._write(bindings))
 
+    def write_again(self) -> None:
+        """The file has gone away: the next `keep` writes it."""
+        self._saver.write_again()
+
     async def close(self, version: int, bindings: Callable[[], Iterable[Binding]]) -> None:
         """Write the last ones, if the disk takes them in time."""
         await self._saver.close(lambda: version, self._write(bindings))

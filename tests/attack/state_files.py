@@ -1,7 +1,9 @@
-"""Attacks on the files of the agent's own state: what a broken disk, a backup or another program may leave there."""
+"""Attacks on the files of the agent's own state: what a broken disk, a backup or another program may leave there, and
+that nothing is left of it."""
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 from collections.abc import Callable, Mapping
@@ -9,7 +11,9 @@ from pathlib import Path
 from typing import Final
 
 from tests.attack.attack import Attack
-from tests.attack.ground import Ground
+from tests.attack.ground import UNTIL_S, Ground
+from tests.e2e.manifests import pod
+from tests.podman_service import wait_until
 
 SPARSE_BYTES: Final = 10 << 30
 READ_AT_THE_START: Final = (
@@ -28,6 +32,9 @@ READ_AT_THE_START: Final = (
 """Below the state directory; all but ``label-key.json``, whose loss is decision 13's."""
 COMPARED: Final = ("containers.conf", "conmon", "sandbox-seccomp.json")
 """Written anew where they are others."""
+KEPT: Final = "kept"
+LATER: Final = "later"
+"""Pods that are applied before and after it."""
 
 
 def _one_byte(path: Path) -> None:
@@ -93,7 +100,52 @@ def _clear_aside(state: Path, name: str) -> None:
         shutil.rmtree(path) if path.is_dir() and not path.is_symlink() else path.unlink()
 
 
-ATTACKS: Final = tuple(
+def _gone(vanish: Callable[[Path], None]) -> Callable[[Ground], None]:
+    """The applied pods go on, new ones start."""
+
+    def strike(ground: Ground) -> None:
+        agent = ground.agent
+        for name in (KEPT, LATER):
+            agent.until(lambda name=name: _applied(ground, name), f"{name} is applied")  # type: ignore[misc]
+            agent.until_ready([name])
+            if name == KEPT:
+                before = agent.eye.pod_table(KEPT)
+                vanish(agent.state)
+                ground.until(lambda: all((agent.state / own).is_file() for own in COMPARED), "files are back")
+        assert agent.eye.pod_table(KEPT) == before
+        agent.run(pod("new"))
+        for name in (KEPT, LATER):
+            assert agent.cli("delete", "pod", name).code == 0
+
+    return strike
+
+
+def _applied(ground: Ground, name: str) -> bool:
+    return ground.agent.cli("apply", "-f", "-", stdin=json.dumps(pod(name))).code == 0
+
+
+def _emptied(state: Path) -> None:
+    for path in state.iterdir():
+        shutil.rmtree(path) if path.is_dir() else path.unlink()
+
+
+def _removed(state: Path) -> None:
+    shutil.rmtree(state)
+
+
+def _moved(state: Path) -> None:
+    """Another inode has its name for a moment: nothing was open that could follow."""
+    state.rename(state.with_name("moved"))
+    shutil.rmtree(state.with_name("moved"))
+
+
+def _one_by_one(state: Path) -> None:
+    for path in sorted(state.iterdir()):
+        shutil.rmtree(path) if path.is_dir() else path.unlink()
+        wait_until(lambda: all((state / own).is_file() for own in COMPARED), UNTIL_S)
+
+
+DAMAGED: Final = tuple(
     Attack(
         f"state-{name}",
         f"While the agent is down each file of its state is damaged: {words}.",
@@ -110,3 +162,19 @@ ATTACKS: Final = tuple(
         "directory": "it is a directory",
     }.items()
 )
+GONE: Final = tuple(
+    Attack(
+        f"state-{name}",
+        f"While the agent runs its state directory is {words}.",
+        "nothing: what the agent knows is written again",
+        _gone(vanish),
+        is_quick=name == "removed",
+    )
+    for name, words, vanish in (
+        ("removed", "removed", _removed),
+        ("emptied", "emptied", _emptied),
+        ("moved", "moved away", _moved),
+        ("one-by-one", "emptied, one name after the other", _one_by_one),
+    )
+)
+ATTACKS: Final = (*DAMAGED, *GONE)

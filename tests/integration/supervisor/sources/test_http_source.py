@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import json
+import shutil
 from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 from typing import Any
@@ -255,3 +256,17 @@ async def test_the_manager_takes_what_is_posted(tmp_path: Path) -> None:
         assert (refused.code, "the posted manifest" in refused.message) == (400, True)
         await manager.post(pod_list())
         assert await until(changes, PodOperation.REMOVE) == ["one"]
+
+
+def test_a_posted_set_that_went_away_is_written_again(tmp_path: Path) -> None:
+    state = tmp_path / "state"
+    kept = source(state)
+    assert kept.keep() == ()
+    assert kept.post(pod_list(manifest("a")), {}).errors == ()
+    assert kept.keep() == ()
+    shutil.rmtree(state)
+    assert kept.keep() == (state / POSTED_FILE,)
+    assert names(source(state).read()) == ["a"]
+    assert kept.post(pod_list(), {}).errors == ()
+    assert kept.keep() == ()
+    assert names(source(state).read()) == []

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import stat
 from pathlib import Path
 from typing import Any
@@ -194,3 +195,67 @@ def test_applied_pods_and_files_share_one_set_of_names(pods: AppliedStore) -> No
     assert config.stated_elsewhere(APPLY_SOURCE) == {}
     again = pods.apply("-", text(manifest("a", image="new")), config.stated_elsewhere(APPLY_SOURCE))
     assert (again.lines, again.errors) == (("pod/a configured",), ())
+
+
+def _vanish(directory: Path, how: str) -> None:
+    if how == "removed":
+        shutil.rmtree(directory.parent)
+    elif how == "emptied":
+        for path in directory.iterdir():
+            path.unlink()
+    else:
+        (directory / "default.a.json").unlink()
+
+
+@pytest.mark.parametrize("how", ["removed", "emptied", "one file"])
+def test_a_directory_that_went_away_ends_no_pod_and_is_written_again(
+    pods: AppliedStore, directory: Path, how: str
+) -> None:
+    apply(pods, manifest("a"), manifest("b"))
+    before = pods.read()
+    assert not pods.has_gaps()
+    _vanish(directory, how)
+    assert pods.has_gaps()
+    assert apply(pods, manifest("c")) == ("pod/c created",)
+    assert names(pods) == ["a", "b", "c"]
+    assert AppliedStore(directory, ORIGIN).read().pods[:2] == before.pods
+    again = {path.name for path in pods.take_written_again()}
+    assert again == ({"default.a.json"} if how == "one file" else {"default.a.json", "default.b.json"})
+    assert (pods.take_written_again(), pods.has_gaps()) == ((), False)
+
+
+def test_an_object_whose_file_went_away_is_deleted_as_any_other(pods: AppliedStore, directory: Path) -> None:
+    apply(pods, manifest("a"), manifest("b"))
+    _vanish(directory, "removed")
+    assert pods.delete(("default", "a"))
+    assert names(pods) == ["b"]
+
+
+def test_what_cannot_be_written_again_is_held_and_told(pods: AppliedStore, directory: Path) -> None:
+    apply(pods, manifest("a"))
+    _vanish(directory, "removed")
+    directory.parent.write_text("in the way")
+    snapshot = pods.read()
+    assert not snapshot.complete
+    assert [error.file for error in snapshot.errors] == [str(directory)]
+
+
+def test_a_file_in_the_place_of_the_directory_is_no_empty_one(directory: Path) -> None:
+    directory.parent.mkdir()
+    directory.write_text("in the way")
+    assert not AppliedStore(directory, ORIGIN).read().complete
+
+
+def test_a_directory_that_went_away_while_no_agent_ran_is_that_of_the_checkpoint(directory: Path) -> None:
+    first = AppliedStore(directory, ORIGIN)
+    apply(first, manifest("a"), manifest("b"))
+    accepted = [item.pod for item in first.read().pods]
+    first.delete(("default", "b"))
+    emptied = AppliedStore(directory, ORIGIN)
+    emptied.expect(accepted)  # the checkpoint was not written any more: the directory is the truth
+    assert names(emptied) == ["a"]
+    _vanish(directory, "removed")
+    successor = AppliedStore(directory, ORIGIN)
+    successor.expect(accepted[:1])
+    assert names(successor) == ["a"]
+    assert [path.name for path in successor.take_written_again()] == ["default.a.json"]
