@@ -15,6 +15,7 @@ LARGE_BYTES: Final = 900_000
 VALUE_BYTES: Final = 30_000
 NAMES: Final = 5_000
 VOLUMES: Final = 400
+HOST_PATHS: Final = 200
 GONE_S: Final = 60.0
 
 
@@ -64,6 +65,15 @@ def _goes(name: str, ground: Ground) -> None:
     assert not left, left
 
 
+def _paths_above(ground: Ground) -> None:
+    """Every mount of a directory that the agent's own lie in is one more, not twice as many."""
+    volumes = [{"name": f"v{n}", "hostPath": {"path": str(ground.agent.state.parent)}} for n in range(HOST_PATHS)]
+    mounts = [{"name": f"v{n}", "mountPath": f"/v{n}"} for n in range(HOST_PATHS)]
+    ground.write(pod("paths-above", container(volumeMounts=mounts), volumes=volumes))
+    ready("paths-above")(ground)
+    _goes("paths-above", ground)
+
+
 ATTACKS: Final = (
     Attack(
         "resource-names",
@@ -84,6 +94,13 @@ ATTACKS: Final = (
         "run, and be gone in time",
         all_of(ready("volumes"), functools.partial(_goes, "volumes")),
         (_many_volumes("volumes"),),
+        is_quick=False,
+    ),
+    Attack(
+        "paths-above",
+        f"A pod mounts the directory that the agent's own directories lie in {HOST_PATHS} times.",
+        "run, and be gone in time",
+        _paths_above,
         is_quick=False,
     ),
     Attack(

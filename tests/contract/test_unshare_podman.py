@@ -108,6 +108,21 @@ def test_many_mounts_of_a_pod_go_together(place: Path) -> None:
     DEFAULT.run([("let_go", {"directory": str(held)})])
 
 
+def test_a_bind_of_a_directory_above_leaves_out_what_pods_hold(place: Path) -> None:
+    """Else each would double what is mounted, and twenty of them take all the mounts that a namespace may have."""
+    held = [place / f"{UID}-{pod}" / HELD for pod in range(2)]
+    for pod in held:
+        pod.parent.mkdir()
+        together = ("hold_together", {"directory": str(pod)})
+        binds = (("bind", {"root": str(place), "target": str(pod / "v" / "c" / f"{n}")}) for n in range(8))
+        DEFAULT.run([together, *binds])
+    lines = [line for line in mounts().splitlines() if f"{place}/" in line]
+    assert len(lines) == 2 * (8 + 1)
+    assert inside("ls", "-A", str(held[1] / "v/c/0" / (held[0] / "v/c/0").relative_to(place))) == ""
+    for pod in held:
+        assert remove_volumes(str(place), pod.parent.name) == ()
+
+
 def test_they_are_let_go_when_the_pods_volumes_are_removed(place: Path) -> None:
     volume, held = place / "volume", place / UID / HELD
     volume.mkdir()

@@ -18,7 +18,6 @@ from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from ipc.api.pod_containers import every_container
 from ipc.api.v1.container import Container, VolumeMount
 from ipc.api.v1.pod import Pod
 from workers.kubecontainer.config_error import ConfigError
@@ -33,7 +32,7 @@ from workers.userns.unshare import Step, Unshare, UnshareError
 from workers.volumemanager.plugins import host_path
 from workers.volumemanager.plugins.claim import is_directory
 from workers.volumemanager.plugins.ownership import fs_group
-from workers.volumemanager.plugins.places import MANY_HELD, held_path, held_root
+from workers.volumemanager.plugins.places import held_path, held_root
 from workers.volumemanager.plugins.volume_host import VolumeHost
 
 
@@ -93,17 +92,12 @@ async def prepare_mounts(
         steps = await run.unless_cancelled(run.in_files, subject, _steps, podman, group, container, volumes, held)
         if not steps:
             return mounts
-        if held and _mounts_of(pod) >= MANY_HELD:
+        if held:
             steps.insert(0, (hold_together.__name__, {"directory": str(held_root(pods_dir, run.pod.uid))}))
         await _run(host.unshare, container, steps, held)
     except OSError as error:
         raise ConfigError(f'volumes of container "{container.name}": {why(error)}') from error
     return make_mounts(container, volumes, {one.mount.mount_path: one.place for one in held})
-
-
-def _mounts_of(pod: Pod) -> int:
-    """Number of mounts of volumes in all of its containers."""
-    return sum(len(each.container.volume_mounts) for each in every_container(pod.spec))
 
 
 def _steps(
