@@ -26,7 +26,7 @@ _BOOT_ID: Final = Path("/proc/sys/kernel/random/boot_id")
 log = logging.getLogger(__name__)
 
 
-class StoredShutdown(msgspec.Struct, frozen=True, rename="camel"):
+class StoredShutdown(msgspec.Struct, frozen=True, rename="camel", forbid_unknown_fields=True):
     """The newest one, also when it is over long since."""
 
     start_time: float = 0.0

@@ -3,6 +3,7 @@ that nothing is left of it."""
 
 from __future__ import annotations
 
+import functools
 import json
 import os
 import shutil
@@ -80,14 +81,16 @@ def _damaged(damage: Callable[[Path], None]) -> Callable[[Ground], None]:
         agent = ground.agent
         agent.stop()
         told = len(agent.log_text())
+
+        def is_told(name: str) -> bool:
+            return name in agent.log_text()[told:]
+
         for name in (*READ_AT_THE_START, *COMPARED, ".rootlet-instance"):
             _clear_aside(agent.state, name)
             damage(agent.state / name)
         agent.start()
-        ground.until(
-            lambda: all(name in agent.log_text()[told:] for name in (*READ_AT_THE_START, ".rootlet-instance")),
-            "each file is told",
-        )
+        for name in (*READ_AT_THE_START, ".rootlet-instance"):
+            ground.until(functools.partial(is_told, name), f"{name} is told")
         for name in READ_AT_THE_START:
             assert os.path.lexists(agent.state / f"{name}.refused"), name
         assert all((agent.state / name).is_file() for name in COMPARED)

@@ -22,7 +22,7 @@ INFRA_IMAGES: Final = "localhost/podman-pause:*"
 """Podman builds it for the first sandbox, which costs seconds (specgen/generate, pause_image.go)."""
 
 
-class ImageRecord(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+class ImageRecord(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True):
     """Knowledge of an image beyond what Podman says (imageRecord)."""
 
     first_detected: float = 0.0

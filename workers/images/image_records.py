@@ -32,7 +32,7 @@ MAX_PULLING: Final = 1_000
 log = logging.getLogger(__name__)
 
 
-class _State(msgspec.Struct, frozen=True, kw_only=True):
+class _State(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """The file."""
 
     version: int = VERSION

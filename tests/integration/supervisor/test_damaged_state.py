@@ -67,6 +67,14 @@ async def state(tmp_path: Path) -> Path:
     return directory
 
 
+def test_a_drain_whose_name_was_damaged_is_not_passed_over(tmp_path: Path) -> None:
+    save_shutdown(tmp_path, StoredShutdown(drained=True))
+    file = tmp_path / "graceful_node_shutdown_state"
+    file.write_bytes(file.read_bytes().replace(b"drained", b"dra\xffned"))
+    assert restore_shutdown(tmp_path) == StoredShutdown()
+    assert file.with_name(f"{file.name}.refused").exists()
+
+
 async def test_no_damage_keeps_it_from_starting(state: Path, tmp_path: Path) -> None:
     chance = random.Random(28)
     files = [state / name for name in FILES]

@@ -110,6 +110,19 @@ def test_a_file_that_cannot_be_used_is_moved_aside_and_begun_anew(file: Path, te
     assert set(opened(file).all) == {"one"}
 
 
+@pytest.mark.parametrize("field", ["images", "pulled", "first_detected", "last_used"])
+def test_a_field_whose_name_was_damaged_is_not_passed_over(file: Path, field: str) -> None:
+    records = opened(file)
+    records.detected(["one"], ["one"], NOW)
+    records.pull_begins(NAME, "")
+    records.pull_ended(NAME, "one")
+    content = file.read_bytes()
+    middle = content.index(f'"{field}"'.encode()) + 3
+    file.write_bytes(content[:middle] + b"\xff" + content[middle + 1 :])
+    assert opened(file).all == {}
+    assert file.with_name("images.json.refused").exists()
+
+
 def test_a_disk_that_takes_nothing_is_no_error(tmp_path: Path) -> None:
     records = opened(tmp_path / "missing" / "images.json")
     records.pull_begins(NAME, "")
