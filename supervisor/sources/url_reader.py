@@ -14,6 +14,7 @@ from typing import Final
 
 import h11
 
+from ipc.eventloop.lookup import connected
 from supervisor.config.shown_settings import shown_url
 from supervisor.protocol.manifests import HTTP_SOURCE, ManifestError, ManifestErrorKind, SourceSnapshot
 from supervisor.sources.http_source import HttpSource, failed
@@ -90,7 +91,10 @@ async def _get(url: str, headers: Headers, max_bytes: int) -> bytes | str:
         raise FetchError("is no http or https URL")
     tls = ssl.create_default_context() if parts.scheme == "https" else None
     port = parts.port or _DEFAULT_PORTS[parts.scheme]
-    reader, writer = await asyncio.open_connection(parts.hostname, port, ssl=tls)
+    made = await connected(parts.hostname, port)
+    reader, writer = await asyncio.open_connection(
+        sock=made, ssl=tls, server_hostname=parts.hostname if tls is not None else None
+    )
     try:
         connection = h11.Connection(h11.CLIENT, max_incomplete_event_size=READ_BYTES)
         target = urllib.parse.urlunsplit(("", "", parts.path or "/", parts.query, ""))

@@ -14,6 +14,7 @@ from typing import Final, cast
 
 import msgspec
 
+from ipc.eventloop.lookup import connected
 from ipc.eventloop.loop_clock import loop_time
 from ipc.wire.http_answer import HttpAnswer
 
@@ -185,14 +186,14 @@ class Connection(asyncio.Protocol):
 async def connect(address: Address, context: ssl.SSLContext | None) -> Connection:
     """A connection with the server; without TLS where there is no context. Raises OSError (`ssl.SSLError` is one)."""
     loop = asyncio.get_running_loop()
+    made = await connected(address.host, address.port)
     if context is None:
-        _, plain = await loop.create_connection(Connection, address.host, address.port)
+        _, plain = await loop.create_connection(Connection, sock=made)
         return plain
     try:
         _, connection = await loop.create_connection(
             Connection,
-            address.host,
-            address.port,
+            sock=made,
             ssl=context,
             server_hostname=address.tls_name or address.host,
             ssl_handshake_timeout=HANDSHAKE_DEADLINE_S,

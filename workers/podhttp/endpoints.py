@@ -13,6 +13,7 @@ from typing import Final
 import msgspec
 
 from ipc.api.v1.container import Container
+from ipc.eventloop.lookup import look_up
 from ipc.network.ports import MAX_PORT, join_host_port
 from ipc.text.gofmt import quoted
 from workers.podhttp.pod_network import Dialer, DialError, PodNetwork
@@ -131,7 +132,7 @@ def ascii_host(host: str) -> str:
 async def _looked_up(host: str, port: int, deadline: float) -> list[tuple[socket.AddressFamily, Address]]:
     """Addresses of a name. Raises OSError."""
     async with asyncio.timeout_at(deadline):
-        found = await asyncio.get_running_loop().getaddrinfo(host, port, type=socket.SOCK_STREAM)
+        found = await look_up(host, port)
     return [(family, address) for family, _, _, _, address in found[:MAX_ADDRESSES]]
 
 
