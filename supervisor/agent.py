@@ -5,6 +5,7 @@ from __future__ import annotations
 import faulthandler
 import logging
 import os
+import resource
 import socket
 from pathlib import Path
 
@@ -64,6 +65,7 @@ def run_agent(settings: Settings, load: LoadWorkerMain, config_path: Path | None
     board.record_verbosity(settings.logging.levels)
     mutation_slots = MutationSlots.create(slots=settings.podman.max_concurrent_mutations, members=SLOTS)
     spare_memory.fix_limits()
+    _raise_process_limit()
     podman = service_spec(service)  # takes longest to be there
     first = exec_spawn(podman) if podman is not None else None
     zygote, zygote_pid = start_zygote(board, load, sockets, mutation_slots, first)
@@ -85,6 +87,13 @@ def run_agent(settings: Settings, load: LoadWorkerMain, config_path: Path | None
         for path in sockets:
             path.unlink(missing_ok=True)
         os.close(lock)
+
+
+def _raise_process_limit() -> None:
+    """As many processes as the user may have, whatever the soft limit: so Podman has it for containers, which would
+    leave the agent none (`workers.proc.process_limit`)."""
+    hard = resource.getrlimit(resource.RLIMIT_NPROC)[1]
+    resource.setrlimit(resource.RLIMIT_NPROC, (hard, hard))
 
 
 def claim_directories(settings: Settings) -> None:

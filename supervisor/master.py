@@ -171,6 +171,7 @@ class Master:
                 service.env,
                 providers,
                 service.seccomp_profile,
+                limits_processes=service.limits_processes,
             ),
         )
         self._spare_memory = SpareMemory(process_cpu)

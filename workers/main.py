@@ -240,6 +240,7 @@ async def _podman(context: ChildContext, listener: Listener) -> AsyncIterator[Ru
         pod_cgroups=settings.node.pod_cgroups or NO_SLICES,
         starting_s=SERVICE_STARTS_WITHIN_S if settings.podman_environment else 0.0,
         is_own_service=bool(settings.podman_environment),
+        limits_processes=settings.limits_processes,
     )
     try:
         yield traced(runtime)

@@ -64,6 +64,7 @@ from workers.libpod.started_look import StartedLook
 from workers.oci_runtimes import OciRuntimes, RuntimeServices
 from workers.proc import cgroups, orphaned_monitors, procfs, signals
 from workers.proc.pidfd import wait_ended
+from workers.proc.process_limit import own_limit, with_process_limit
 
 NO_SLICES: Final = PodCgroups()
 NO_SERVICES: Final = RuntimeServices()
@@ -95,12 +96,14 @@ class PodmanRuntime:
         pod_cgroups: PodCgroups = NO_SLICES,
         starting_s: float = 0.0,
         is_own_service: bool = False,
+        limits_processes: bool = False,
     ) -> None:
         """Connects to nothing yet. ``instance`` is the label value of what is ours.
 
         ``auth_file`` holds registry logins for the pulls, instead of those that the service finds by itself. The
         listener gets changes of the service's health. ``starting_s``: how long a service may take until it listens.
         ``is_own_service``: it is the agent's, so nobody else's idea of when it is idle matters.
+        ``limits_processes``: new containers leave some of the user's processes to it.
         """
         self._client = LibpodClient(socket_path, limits, listener or Listener(), starting_s=starting_s)
         self._oci_runtimes = OciRuntimes(runtime_services, lambda socket: LibpodClient(socket, limits, Listener()))
@@ -112,6 +115,7 @@ class PodmanRuntime:
         self._filters = SeccompFilters()
         self._look = StartedLook(self._images.store.learn, self._filters)
         self._is_own_service = is_own_service
+        self._limits_processes = limits_processes
         self._instance = instance
         self._our_label = f"{labels.INSTANCE}={instance}"
         self._tasks = BackgroundTasks()
@@ -229,7 +233,8 @@ class PodmanRuntime:
         return self._filters.with_filter(spec, image.id) if self._is_own_service else spec
 
     async def create_container(self, spec: SpecDict) -> str:
-        return await self._create(endpoints.CREATE_CONTAINER, spec, spec.get("oci_runtime", ""))
+        limited = with_process_limit(spec, own_limit() if self._limits_processes else None)
+        return await self._create(endpoints.CREATE_CONTAINER, limited, spec.get("oci_runtime", ""))
 
     async def start_container(self, id: str) -> None:
         await self._client.call(Request(endpoint=endpoints.START_CONTAINER, name=id))

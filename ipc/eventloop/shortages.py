@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import errno
 import logging
+import os
 from collections.abc import Callable
 from typing import Final
 
@@ -22,6 +23,11 @@ def is_shortage(error: BaseException) -> bool:
     if isinstance(error, OSError):
         return error.errno in ERRNOS
     return isinstance(error, MemoryError) or (isinstance(error, RuntimeError) and _NO_THREAD in str(error))
+
+
+def tells_of_shortage(words: str) -> bool:
+    """Whether a program that has failed says so, in the words of the C library for such an error."""
+    return any(os.strerror(number) in words for number in ERRNOS)
 
 
 class Patient:

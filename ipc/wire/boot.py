@@ -81,6 +81,8 @@ class WorkerSettings(msgspec.Struct, frozen=True, kw_only=True):
     """Where the profiles of type Localhost lie."""
     seccomp_profile: str = ""
     """Podman's default seccomp profile, where the service is ours; empty leaves it to Podman to find it."""
+    limits_processes: bool = False
+    """Whether containers leave some of the user's processes to the agent, which has started their service itself."""
     runtime_request_timeout_s: float = 120.0
     image_pull_timeout_s: float = 1800.0
     keep_until_images_pulled: bool = True

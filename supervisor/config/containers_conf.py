@@ -142,6 +142,16 @@ def named_profile(environ: Mapping[str, str], program: str = "podman") -> str:
         return ""
 
 
+def states_process_limit(environ: Mapping[str, str], program: str = "podman") -> bool:
+    """Whether ``default_ulimits`` have a limit of processes in that environment, which is then the containers'."""
+    try:
+        stated = read_conf(environ, program)["containers"].get("default_ulimits", ())
+    except (BrokenContainersConf, OSError):
+        return False
+    limits = stated if isinstance(stated, list) else ()
+    return any(str(limit).lower().removeprefix("rlimit_").startswith("nproc=") for limit in limits)
+
+
 def cgroup_manager(environ: Mapping[str, str]) -> str:
     """Manager by which Podman makes cgroups in that environment: ``systemd``, ``cgroupfs``, or empty where a file
     cannot be read, of which Podman complains."""

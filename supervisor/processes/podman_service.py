@@ -19,7 +19,14 @@ from ipc.host.atomic_file import PRIVATE_FILE_MODE, PRIVATE_PROGRAM_MODE, write_
 from ipc.host.private_directories import make_private
 from ipc.host.state_file import has_content
 from supervisor.admission.cgroups import delegated_controllers
-from supervisor.config.containers_conf import SYSTEMD, manager_of, merged_conf, named_profile, read_conf
+from supervisor.config.containers_conf import (
+    SYSTEMD,
+    manager_of,
+    merged_conf,
+    named_profile,
+    read_conf,
+    states_process_limit,
+)
 from supervisor.config.seccomp_profiles import SANDBOX_PROFILE, default_profile, for_sandboxes, read_profile
 from supervisor.config.settings import PodmanSettings, Settings
 from supervisor.processes import late_cleanup
@@ -43,6 +50,9 @@ class PodmanService(msgspec.Struct, frozen=True):
     env: dict[str, str] = {}
     seccomp_profile: str = ""
     """Podman's default profile, which containers have to name: that of the service is the sandboxes'."""
+    limits_processes: bool = False
+    """Whether containers leave some of the user's processes to the agent (`workers.proc.process_limit`). Another's
+    service may have fewer of them than the agent: with a higher limit than its own no container starts."""
 
     def is_hung(self, age_s: float) -> bool:
         """Whether a service that answers no ping is ours to end: our child, and not one that has just begun.
@@ -78,7 +88,9 @@ def choose_service(settings: Settings, runtime_dir: Path, environ: Mapping[str, 
     conf = write_conf(settings.podman, settings.state_dir, environ)
     argv = (settings.podman.path, "system", "service", "--time", "0", f"unix://{own}")
     environment = {"CONTAINERS_CONF": str(conf), "DISABLE_HC_SYSTEMD": "true"}
-    return PodmanService(own, argv, environment, named_profile(environ, settings.podman.path))
+    program = settings.podman.path
+    has_limit = states_process_limit(environ, program)
+    return PodmanService(own, argv, environment, named_profile(environ, program), limits_processes=not has_limit)
 
 
 def write_conf(podman: PodmanSettings, directory: Path, environ: Mapping[str, str]) -> Path:

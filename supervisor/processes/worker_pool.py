@@ -44,6 +44,8 @@ PAUSE_INITIAL_S = 0.1
 """Before the successor of the second in a row that did not, in seconds; it doubles with every further one."""
 PAUSE_MAX_S = 5.0
 """Longest such pause, in seconds."""
+SPAWN_PAUSE_MAX_S = 1.0
+"""Longest pause before a fork that failed is tried again, in seconds: one that fails again costs next to nothing."""
 
 
 def fed_slots(*, is_member: bool) -> tuple[int, ...]:
@@ -253,7 +255,7 @@ class WorkerPool:
         if self._stopping or entry.retired:
             return []
         entry.failed_spawns += 1
-        return [RespawnLater(slot, respawn_pause_s(entry.failed_spawns))]
+        return [RespawnLater(slot, min(respawn_pause_s(entry.failed_spawns), SPAWN_PAUSE_MAX_S))]
 
     def respawn(self, slot: int, now: float) -> list[PoolCommand]:
         """Commands at the end of a worker's pause."""

@@ -15,6 +15,7 @@ from tests.attack import (
     network,
     oversize,
     probes,
+    process_limit,
     sizes,
     spdy,
     state_files,
@@ -41,6 +42,7 @@ ATTACKS: Final[tuple[Attack, ...]] = (
     *state_files.ATTACKS,
     *many_mounts.ATTACKS,
     *sizes.ATTACKS,
+    *process_limit.ATTACKS,
 )
 QUICK: Final = tuple(attack for attack in ATTACKS if attack.is_quick)
 BY_NAME: Final = {attack.name: attack for attack in ATTACKS}

@@ -98,9 +98,11 @@ class ServerTarget(_Base):
 
 
 class PodmanTarget(_Base):
-    def __init__(self, service: PodmanService, *, is_own_service: bool = False) -> None:
+    def __init__(self, service: PodmanService, *, is_own_service: bool = False, limits_processes: bool = False) -> None:
         instance = service.new_instance()
-        runtime = PodmanRuntime(service.socket, instance, is_own_service=is_own_service)
+        runtime = PodmanRuntime(
+            service.socket, instance, is_own_service=is_own_service, limits_processes=limits_processes
+        )
         super().__init__(runtime, service.image, instance)
         self.socket = service.socket
         self._service = service

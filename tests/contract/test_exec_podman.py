@@ -10,6 +10,7 @@ import enum
 import gc
 import logging
 import os
+import resource
 import signal
 import sys
 from collections.abc import AsyncIterator
@@ -23,6 +24,7 @@ from ipc.host.clock import wall
 from tests.contract.target import DEADLINE_S, PodmanTarget, container_spec, pod_spec
 from tests.podman_service import SOCKET, PodmanService, spawn_service, wait_until
 from workers.exec import direct, tags
+from workers.exec.sessions import ExecSessions
 from workers.kubecontainer.runtime import (
     MAX_EXEC_OUTPUT_BYTES,
     ErrorKind,
@@ -140,6 +142,25 @@ async def test_a_command_is_given_what_the_containers_own_process_has(
     own_environment = await run(target, container, "cat", "/proc/1/environ")
     assert b"PATH=" in own_environment.output
     assert sorted(environment.output.split(b"\0")) == sorted(own_environment.output.split(b"\0"))
+
+
+async def test_a_command_for_which_there_is_no_process_goes_another_way_this_once(
+    target: PodmanTarget, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    container = await started(target)
+    soft, hard = resource.getrlimit(resource.RLIMIT_NPROC)
+    resource.setrlimit(resource.RLIMIT_NPROC, (1, hard))
+    try:
+        meanwhile = await run(target, container, "true")
+    finally:
+        resource.setrlimit(resource.RLIMIT_NPROC, (soft, hard))
+    assert meanwhile.exit_code == 0
+
+    async def refuse(*_: object) -> None:
+        raise AssertionError("a session")
+
+    monkeypatch.setattr(ExecSessions, "run", refuse)
+    assert (await run(target, container, "true")).exit_code == 0
 
 
 async def test_a_command_ignores_no_signal(target: PodmanTarget) -> None:

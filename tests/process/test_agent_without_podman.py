@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import resource
 import shutil
 import signal
 import socket
@@ -128,6 +129,19 @@ def instance() -> Iterator[Instance]:
             process.terminate()
             process.wait(DEADLINE_S)
         shutil.rmtree(directory)
+
+
+def test_a_soft_limit_of_processes_is_raised(instance: Instance) -> None:
+    """Podman gives containers the hard one."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NPROC)
+    lower = 20_000 if hard == resource.RLIM_INFINITY else hard // 2
+    resource.setrlimit(resource.RLIMIT_NPROC, (lower, hard))
+    try:
+        agent = instance.start_and_wait()
+    finally:
+        resource.setrlimit(resource.RLIMIT_NPROC, (soft, hard))
+    family = [psutil.Process(agent.pid), *psutil.Process(agent.pid).children(recursive=True)]
+    assert {process.rlimit(psutil.RLIMIT_NPROC) for process in family} == {(hard, hard)}
 
 
 def test_without_an_agent_every_question_is_answered_with_one_line(instance: Instance) -> None:

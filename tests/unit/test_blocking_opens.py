@@ -44,6 +44,7 @@ KERNELS: Final[Mapping[str, frozenset[str]]] = {
     "workers/exec/direct.py": frozenset({"_environment", "_target"}),
     "workers/kuberuntime/bandwidth.py": frozenset({"_shape"}),
     "workers/proc/cgroups.py": frozenset({"_read", "write_config"}),
+    "workers/proc/process_limit.py": frozenset({"own_limit"}),
     "workers/proc/procfs.py": frozenset({"_read", "boot_time", "read_once"}),
     "workers/stats/flat_files.py": frozenset({"_read"}),
     "workers/userns/steps/removal.py": frozenset({"_mounts_at_or_below"}),

@@ -609,6 +609,7 @@ NO_PARSER: Final[Mapping[str, tuple[str, ...]]] = {
         "ipc/host/file_systems.py",
         "ipc/process/scheduling.py",
         "workers/proc/orphaned_monitors.py",
+        "workers/proc/process_limit.py",
         "workers/proc/rlimit_tag.py",
         "workers/exec/direct.py",
         "workers/proc/cgroups.py",

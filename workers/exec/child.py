@@ -9,6 +9,7 @@ import re
 import signal
 from typing import Final
 
+from ipc.eventloop.shortages import tells_of_shortage
 from workers.exec.direct import ENTERING, Target
 from workers.kubecontainer.runtime import EXEC, MAX_EXEC_OUTPUT_BYTES, ErrorKind, ExecResult, RuntimeCallError
 
@@ -23,6 +24,10 @@ _SIGNALS: Final = sorted(signal.valid_signals() - {signal.SIGKILL, signal.SIGSTO
 
 class NotStarted(Exception):
     """The command has not run. The message is that of the program that could not start it."""
+
+    def passes(self) -> bool:
+        """Whether it may go well a little later: something was short."""
+        return tells_of_shortage(str(self))
 
 
 class ExecChild:

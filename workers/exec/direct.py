@@ -22,6 +22,7 @@ from ipc.host.regular_files import read_regular_file
 from ipc.text.json_types import Json, JsonObject
 from workers.exec.tags import RUNTIMES, ProcessTag
 from workers.kubecontainer.runtime import InspectedContainer
+from workers.proc.process_limit import LIMIT, of_a_command, own_limit
 from workers.proc.procfs import PROC, has_our_root, monitor_option, monitor_words
 from workers.proc.rlimit_tag import TAG_LIMIT, PosixRlimit
 
@@ -97,12 +98,14 @@ class Target(msgspec.Struct, frozen=True, kw_only=True):
         return orjson.dumps(process)
 
 
-def describe(own: Json, limits: Mapping[str, Rlimit]) -> bytes:
+def describe(own: Json, limits: Mapping[str, Rlimit], processes: int | None = None) -> bytes:
     """A process like the container's own: what that is described as in the bundle, with the capabilities of a podman
     exec (libpod/oci_conmon_exec_linux.go, setProcessCapabilitiesExec), and with ``limits`` by OCI name where the
-    description says nothing."""
+    description says nothing. ``processes``: how many this process may have."""
     rlimits = {name: limit.json(name) for name, limit in limits.items()}
     rlimits |= {limit["type"]: limit for limit in own.get("rlimits") or () if limit["type"] != TAG_LIMIT}
+    if LIMIT in rlimits:
+        rlimits[LIMIT] = of_a_command(rlimits[LIMIT], processes)
     process = {**own, "args": [], "terminal": False, "rlimits": list(rlimits.values())}
     if own.get("capabilities") is not None:
         process["capabilities"] = _capabilities(own)
@@ -154,13 +157,14 @@ def _target(container: InspectedContainer, words: Sequence[str]) -> Target:
     config = orjson.loads(read_regular_file(monitor / f"root{bundle}" / "config.json", MAX_CONFIG_BYTES))
     argv = (runtime, *runtime_options(words))
     whose = (monitor.name, "self")  # the container's own process has inherited what its monitor has
+    limits = parse_limits(*((PROC / who / "limits").read_text() for who in whose))
     return Target(
         container_id=container.id,
         monitor_pid=container.conmon_pid,
         program=_nsenter() if entering else runtime,
         argv=(ENTERING, "--preserve-credentials", *entering, "--", *argv) if entering else argv,
         env=_environment(monitor),
-        process=describe(config["process"], parse_limits(*((PROC / who / "limits").read_text() for who in whose))),
+        process=describe(config["process"], limits, own_limit()),
     )
 
 

@@ -65,15 +65,15 @@ class Execs:
                 release = await self._capacity.acquire(id) if target is not None else None
         except TimeoutError:
             raise too_late(timeout_s) from None
-        refusal = ""
+        refusal, lasts = "", True
         if target is not None and release is not None:
             try:
                 return await asyncio.shield(self._begin(target, command, timeout_s, deadline, release))
             except NotStarted as error:
-                refusal = str(error)
+                refusal, lasts = str(error), not error.passes()
                 await self._explain(id, refusal)
         result = await self._sessions.run(id, command, max(deadline - loop_time(), 0.0))
-        if target is not None and target.is_there():
+        if target is not None and lasts and target.is_there():
             self._warn_once(refusal)
             self._remember(id, None)
         return result

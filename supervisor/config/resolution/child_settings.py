@@ -36,6 +36,8 @@ def worker_settings(
     podman_environment: Mapping[str, str] = {},
     credential_providers: tuple[CredentialProvider, ...] = (),
     seccomp_profile: str = "",
+    *,
+    limits_processes: bool = False,
 ) -> WorkerSettings:
     """The children's part of resolved settings, and what the master has found out for them."""
     api_server = kubernetes_service(settings)
@@ -59,6 +61,7 @@ def worker_settings(
         seccomp_default=settings.seccomp_default,
         seccomp_dir=str(settings.state_dir / SECCOMP_DIR),
         seccomp_profile=seccomp_profile,
+        limits_processes=limits_processes,
         runtime_request_timeout_s=float(settings.runtime_request_timeout_s),
         image_pull_timeout_s=float(settings.image_pull_timeout_s),
         keep_until_images_pulled=settings.keep_until_images_pulled,

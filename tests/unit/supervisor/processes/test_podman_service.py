@@ -32,6 +32,31 @@ def test_an_endpoint_that_is_named_is_taken(tmp_path: Path) -> None:
     assert choose_service(named, tmp_path, {}).argv == ()
 
 
+@pytest.mark.parametrize(
+    ("stated", "limits"),
+    [
+        ("", True),
+        ('default_ulimits = ["nofile=5:6"]', True),
+        ('default_ulimits = ["nofile=5:6", "nproc=7:8"]', False),
+        ('default_ulimits = ["RLIMIT_NPROC=7"]', False),
+        ('default_ulimits = "nproc"', True),
+    ],
+)
+def test_containers_leave_processes_to_an_agent_with_a_service_of_its_own(
+    tmp_path: Path, stated: str, limits: bool
+) -> None:
+    """Unless the user has said how many they have."""
+    (tmp_path / "users.conf").write_text(f"[containers]\n{stated}\n")
+    environ = {"HOME": str(tmp_path), "CONTAINERS_CONF": str(tmp_path / "users.conf")}
+    assert choose_service(settings(tmp_path, service="own"), tmp_path, environ).limits_processes == limits
+
+
+def test_containers_of_anothers_service_have_its_limits(tmp_path: Path) -> None:
+    named = msgspec.structs.replace(settings(tmp_path), container_runtime_endpoint="unix:///some/where.sock")
+    assert not choose_service(named, tmp_path, {}).limits_processes
+    assert not choose_service(settings(tmp_path, service="user"), tmp_path, {}).limits_processes
+
+
 def test_the_same_conf_is_not_written_again(tmp_path: Path) -> None:
     """So that an agent starts on a full disk. Another one replaces it whole."""
     wanted = settings(tmp_path, service="own")

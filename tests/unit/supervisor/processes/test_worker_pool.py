@@ -16,6 +16,7 @@ from supervisor.processes.worker_pool import (
     ABORT_WINDOW_S,
     PAUSE_INITIAL_S,
     PAUSE_MAX_S,
+    SPAWN_PAUSE_MAX_S,
     STEADY_S,
     AwaitDemand,
     ChildSpec,
@@ -428,7 +429,7 @@ def test_one_that_cannot_be_made_is_tried_again_for_ever_and_ends_no_agent() -> 
     for incarnation in range(2, 100):
         (later,) = pool.spawn_failed(3, incarnation)
         assert isinstance(later, RespawnLater)
-        assert PAUSE_INITIAL_S <= later.after_s <= PAUSE_MAX_S
+        assert PAUSE_INITIAL_S <= later.after_s <= SPAWN_PAUSE_MAX_S
         now += later.after_s
         assert pool.respawn(3, now) == [SpawnChild(SPECS[2], incarnation + 1)]
     assert pool.spawn_failed(3, 7) == [], "long ago"

@@ -75,6 +75,17 @@ def test_a_described_limit_goes_before_an_inherited_one_and_the_mark_before_all(
     }
 
 
+def test_a_command_has_more_processes_than_a_container_that_has_all_of_its_own() -> None:
+    def most(stated: int, own: int | None) -> int:
+        limits = [{"type": "RLIMIT_NPROC", "soft": stated, "hard": stated}]
+        (limit,) = orjson.loads(describe({"rlimits": limits}, {}, own))["rlimits"]
+        return int(limit["soft"])
+
+    assert most(750, 1000) == 875
+    assert most(751, 1000) == 751, "somebody's choice"
+    assert most(750, None) == 750
+
+
 def test_nobody_may_raise_a_hard_limit() -> None:
     theirs = "Max open files            2000                 4000                 files\n"
     ours = "Max open files            100                  3000                 files\n"
