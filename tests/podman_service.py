@@ -184,6 +184,11 @@ def image_exists(image: str) -> bool:
     return done.returncode == 0
 
 
+def podman_version() -> str:
+    """Version of the Podman that is installed, such as 5.4.2."""
+    return podman("version", "--format", "{{.Client.Version}}").strip()
+
+
 def podman(*arguments: str) -> str:
     """Standard output of a podman command; raises when it fails."""
     done = subprocess.run(

@@ -13,6 +13,7 @@ from typing import Final, TypeGuard
 from ipc.eviction.observations import amount_of
 from ipc.eviction.signals import Signal
 from ipc.host.file_systems import MEMORY_FILE_SYSTEMS
+from ipc.network.network_programs import PASTA, SLIRP4NETNS, program_problem, wanted_program
 from ipc.network.network_settings import BRIDGE
 from ipc.nodestatus.node_ip import node_ip_on_host_problem, parse_node_ips
 from ipc.podresources.pod_cgroups import root_name, systemd_basename
@@ -195,10 +196,22 @@ def _processes(facts: HostFacts, settings: Settings) -> Iterator[Finding]:
 def _programs(facts: HostFacts, settings: Settings) -> Iterator[Finding]:
     if not {"crun", "runc"} & facts.programs:
         yield failed("programs", "there is neither crun nor runc")
-    if not {"slirp4netns", "pasta"} & facts.programs:
-        yield failed("programs", "there is neither slirp4netns nor pasta: pods have no network")
+    yield from _network_program(facts, settings)
     if "nsenter" not in facts.programs:
         yield warning("programs", "without nsenter each exec probe costs two more processes for seconds", "util-linux")
+
+
+def _network_program(facts: HostFacts, settings: Settings) -> Iterator[Finding]:
+    """The one that Podman takes; either may do while its version is not known."""
+    if facts.podman is None or not facts.podman.version:
+        if not {SLIRP4NETNS, PASTA} & facts.programs:
+            yield failed("programs", f"there is neither {SLIRP4NETNS} nor {PASTA}: pods have no network")
+        return
+    wanted = wanted_program(settings.pod_network.mode, facts.podman.version)
+    if problem := program_problem(wanted, facts.podman.version):
+        yield failed("podNetwork.mode", problem)
+    elif wanted not in facts.programs:
+        yield failed("programs", f"there is no {wanted}: pods have no network", f"install {wanted}")
 
 
 def _linger(facts: HostFacts, settings: Settings) -> Iterator[Finding]:

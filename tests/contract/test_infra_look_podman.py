@@ -8,8 +8,9 @@ from typing import Any, Final
 import msgspec
 import pytest
 
+from ipc.network.network_programs import SLIRP4NETNS, program_problem
 from tests.contract.target import DEADLINE_S, PodmanTarget, pod_spec
-from tests.podman_service import PodmanService
+from tests.podman_service import PodmanService, podman_version
 from workers.kubecontainer.runtime import InspectedContainer
 from workers.proc.pidfd import open_pidfd, wait_ended
 
@@ -43,6 +44,8 @@ def look(
 
 @pytest.mark.parametrize("mode", ["slirp4netns", "host", "bridge"])
 async def test_files_tell_what_an_inspect_tells(target: PodmanTarget, tmp_path: Path, mode: str) -> None:
+    if mode == SLIRP4NETNS and (problem := program_problem(mode, podman_version())):
+        pytest.skip(problem)
     pid_file = tmp_path / "infra.pid"
     try:
         id, spec = await started(target, pid_file, netns={"nsmode": mode})

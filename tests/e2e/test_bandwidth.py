@@ -11,11 +11,12 @@ from typing import Any, Final
 import pytest
 
 from ipc.host.clock import monotonic
+from ipc.network.network_programs import PASTA, PASTA_SINCE, SLIRP4NETNS, major_version, program_problem, wanted_program
 from tests.e2e.agent import Agent
 from tests.e2e.conftest import NewAgent
 from tests.e2e.manifests import container, pod
-from tests.podman_service import PATIENCE, podman
-from workers.network.network_programs import PASTA, PASTA_SINCE, SLIRP4NETNS, find_program, wanted_program
+from tests.podman_service import PATIENCE, podman_version
+from workers.network.network_programs import find_program
 
 pytestmark = [pytest.mark.e2e, pytest.mark.podman, pytest.mark.slow]
 
@@ -76,12 +77,14 @@ def mode(request: pytest.FixtureRequest) -> str:
 @pytest.fixture
 def program(mode: str) -> str:
     """Program behind that mode of the network."""
-    version = podman("version", "--format", "{{.Server.Version}}").strip()
+    version = podman_version()
     wanted = wanted_program(mode, version)
     if not find_program(wanted):
         pytest.skip(f"this host has no {wanted}")
-    if wanted == PASTA and int(version.partition(".")[0]) < PASTA_SINCE:
+    if wanted == PASTA and major_version(version) < PASTA_SINCE:
         pytest.skip(f"Podman {version} does not take pasta")
+    if problem := program_problem(wanted, version):
+        pytest.skip(problem)
     return wanted
 
 

@@ -7,9 +7,11 @@ from pathlib import Path
 
 import pytest
 
+from ipc.network.network_programs import SLIRP4NETNS, program_problem
 from tests.e2e.agent import Agent
 from tests.e2e.conftest import NewAgent
 from tests.e2e.manifests import STAY, container, pod
+from tests.podman_service import podman_version
 
 pytestmark = [pytest.mark.e2e, pytest.mark.podman]
 
@@ -55,3 +57,18 @@ def test_only_pods_of_the_hosts_network_start_until_the_program_is_there(new_age
     agent.until(lambda: ready(agent)[0] == "True", "the node is ready", 60)
     agent.until(lambda: "NodeReady" in agent.reasons("e2e"), "an event says so")
     agent.until(lambda: bool(agent.eye.running("own")), "it has its network", 90)
+
+
+def test_a_network_that_podman_has_no_more_is_told_and_no_pod_is_made(new_agent: NewAgent) -> None:
+    problem = program_problem(SLIRP4NETNS, podman_version())
+    if not problem:
+        pytest.skip(f"Podman {podman_version()} has {SLIRP4NETNS}")
+    agent = new_agent(podNetwork={"mode": SLIRP4NETNS})
+    agent.start()
+    agent.until(lambda: problem in ready(agent)[1], "the node says why it is not ready")
+    agent.write(pod("own", container(script=STAY)))
+    agent.until(lambda: "NetworkNotReady" in agent.reasons("own"), "its pods say so, too")
+    assert not agent.eye.containers("own")
+    checked = agent.cli("doctor", "--config", str(agent.config))
+    assert checked.code == 1
+    assert problem in checked.out

@@ -29,7 +29,7 @@ GOOD = HostFacts(
     controllers=frozenset({"cpu", "memory", "pids"}),
     free_bytes={"stateDir": 1 << 40},
     disk_bytes={"stateDir": 2 << 40},
-    programs=frozenset({"crun", "nsenter", "pasta", "newuidmap", "newgidmap"}),
+    programs=frozenset({"crun", "nsenter", "slirp4netns", "pasta", "newuidmap", "newgidmap"}),
 )
 
 

@@ -603,7 +603,7 @@ NO_PARSER: Final[Mapping[str, tuple[str, ...]]] = {
         "supervisor/managers/node_shutdown.py",
         "supervisor/control/logind.py",
         "workers/kubeclient/client.py",
-        "workers/network/network_programs.py",
+        "ipc/network/network_programs.py",
     ),
     "the kernel's texts": (
         "ipc/host/file_systems.py",

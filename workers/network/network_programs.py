@@ -13,12 +13,9 @@ from collections.abc import Awaitable, Callable
 from typing import Final
 
 from ipc.host.clock import Clock
+from ipc.network.network_programs import program_problem, wanted_program
 from workers.kubecontainer.runtime import NetworkPrograms, RuntimeCallError
 
-SLIRP4NETNS: Final = "slirp4netns"
-PASTA: Final = "pasta"
-PASTA_SINCE: Final = 5
-"""Major version of Podman from which on pods get pasta when nothing else is said."""
 HELPER_DIRS: Final = (
     "/usr/local/libexec/podman",
     "/usr/local/lib/podman",
@@ -30,21 +27,15 @@ ASK_PERIOD_S: Final = 30.0
 """How often Podman is asked while a program is missing: it takes 0.4 s over the answer."""
 
 
-def wanted_program(mode: str, version: str, default: str = "") -> str:
-    """The program that a pod's network takes in that mode of the configuration. A bridge needs Podman's default."""
-    if mode in (SLIRP4NETNS, PASTA):
-        return mode
-    major = version.partition(".")[0]
-    return default or (PASTA if major.isdecimal() and int(major) >= PASTA_SINCE else SLIRP4NETNS)
-
-
 def network_problem(mode: str, version: str, programs: NetworkPrograms) -> str:
     """Why no pod can have a network of its own, in upstream's words (pkg/kubelet/container/runtime.go,
     RuntimeCondition.String); empty when it can."""
     wanted = wanted_program(mode, version, programs.default)
-    if wanted in programs.found:
+    why = program_problem(wanted, version)
+    if not why and wanted not in programs.found:
+        why = f"Podman finds no {wanted}, which makes the network of a pod"
+    if not why:
         return ""
-    why = f"Podman finds no {wanted}, which makes the network of a pod"
     return f"container runtime network not ready: NetworkReady=false reason:NetworkPluginNotReady message:{why}"
 
 
@@ -73,7 +64,8 @@ class NetworkCheck:
 
     async def problem(self, version: str) -> str:
         """Why no pod can have a network of its own with that version of Podman's API; empty when it can."""
-        if self._find(wanted_program(self._mode, version)):
+        wanted = wanted_program(self._mode, version)
+        if not program_problem(wanted, version) and self._find(wanted):
             self._problem, self._ask_at = "", 0.0
         elif (now := self._clock.now().mono) >= self._ask_at:
             self._ask_at = now + ASK_PERIOD_S

@@ -15,13 +15,14 @@ from ipc.podresources.node_resources import NodeResources, PodCgroups
 from supervisor.config.settings import Settings
 from supervisor.doctor import host
 from supervisor.doctor.checks import check_host
+from supervisor.doctor.findings import Level
 from supervisor.doctor.host import HostFacts, gather
 from supervisor.doctor.manifests import check_manifests, read_manifests
 from supervisor.protocol.manifests import APPLY_SOURCE, FILE_SOURCE, DesiredPod
 from supervisor.sources import checkpoint
 from supervisor.sources.directory import ManifestReader, list_manifests
 from supervisor.sources.objects.identity import Origin
-from tests.harness.host_facts import GOOD, SETTINGS, bad, but, podman
+from tests.harness.host_facts import GOOD, PODMAN, SETTINGS, bad, but, podman
 
 
 def sysctl(name: str, value: int) -> HostFacts:
@@ -49,13 +50,37 @@ def test_where_pods_lie_is_told(node: NodeResources, settings: Settings, words: 
 
 
 @pytest.mark.parametrize(
+    ("version", "mode", "installed", "subjects"),
+    [
+        ("4.3.1", "", {"slirp4netns"}, []),
+        ("4.3.1", "", {"pasta"}, ["programs"]),
+        ("5.4.2", "", {"slirp4netns"}, ["programs"]),
+        ("5.4.2", "bridge", {"pasta"}, []),
+        ("5.4.2", "slirp4netns", {"slirp4netns"}, []),
+        ("6.1.1", "", {"pasta"}, []),
+        ("6.1.1", "slirp4netns", {"slirp4netns", "pasta"}, ["podNetwork.mode"]),
+    ],
+)
+def test_the_program_that_makes_the_network_is_the_one_that_podman_takes(
+    version: str, mode: str, installed: set[str], subjects: list[str]
+) -> None:
+    settings = msgspec.structs.replace(SETTINGS, pod_network=msgspec.structs.replace(SETTINGS.pod_network, mode=mode))
+    facts = but(
+        podman=msgspec.structs.replace(PODMAN, version=version),
+        programs=GOOD.programs - {"slirp4netns", "pasta"} | installed,
+    )
+    assert [finding.subject for finding in check_host(facts, settings) if finding.level is Level.FAILED] == subjects
+
+
+@pytest.mark.parametrize(
     ("facts", "level", "subject"),
     [
         (podman(error="podman info: exit code 125"), "failed", "podman"),
         (podman(version="4.2.0"), "failed", "podman"),
         (podman(rootless=False), "failed", "podman"),
         (but(programs=GOOD.programs - {"crun"}), "failed", "programs"),
-        (but(programs=GOOD.programs - {"pasta"}), "failed", "programs"),
+        (but(programs=GOOD.programs - {"slirp4netns"}), "failed", "programs"),
+        (but(podman=None, programs=GOOD.programs - {"slirp4netns", "pasta"}), "failed", "programs"),
         (but(programs=GOOD.programs - {"nsenter"}), "warning", "programs"),
         (but(programs=GOOD.programs - {"newuidmap"}), "failed", "subuid"),
         (sysctl("user/max_user_namespaces", 0), "failed", "subuid"),

@@ -2,9 +2,10 @@ from __future__ import annotations
 
 import pytest
 
+from ipc.network.network_programs import wanted_program
 from tests.fakes.clock import HandClock
 from workers.kubecontainer.runtime import ErrorKind, NetworkPrograms, RuntimeCallError
-from workers.network.network_programs import ASK_PERIOD_S, NetworkCheck, find_program, network_problem, wanted_program
+from workers.network.network_programs import ASK_PERIOD_S, NetworkCheck, find_program, network_problem
 
 BOTH = frozenset({"slirp4netns", "pasta"})
 
@@ -32,15 +33,32 @@ def test_the_program_by_configuration_and_podman(mode: str, version: str, defaul
     )
 
 
+@pytest.mark.parametrize("version", ["6.0.0", "6.1.1", "10.0.0"])
+@pytest.mark.parametrize(("mode", "default"), [("slirp4netns", "pasta"), ("", "slirp4netns")])
+async def test_podman_6_has_no_slirp4netns(mode: str, default: str, version: str) -> None:
+    """Also where it is installed: a pod would wait for ever with Podman's refusal."""
+    problem = network_problem(mode, version, NetworkPrograms(default=default, found=BOTH))
+    assert problem.endswith(
+        f"message:Podman {version} has no slirp4netns any more: set podNetwork.mode to pasta, or leave it out"
+    )
+
+
+async def test_a_program_that_podman_does_not_know_is_no_network_wherever_it_is() -> None:
+    host = Asked(mode="slirp4netns")
+    host.there = {"slirp4netns"}
+    assert "no slirp4netns any more" in await host.check.problem("6.1.1")
+    assert await host.check.problem("5.8.6") == ""
+
+
 class Asked:
     """A Podman that says what it was told to, and a host that has what it was given."""
 
-    def __init__(self) -> None:
+    def __init__(self, mode: str = "") -> None:
         self.clock = HandClock()
         self.there: set[str] = set()
         self.answer: NetworkPrograms | None = NetworkPrograms()
         self.times = 0
-        self.check = NetworkCheck("", self.clock, self.ask, lambda name: name if name in self.there else "")
+        self.check = NetworkCheck(mode, self.clock, self.ask, lambda name: name if name in self.there else "")
 
     async def ask(self) -> NetworkPrograms:
         self.times += 1
