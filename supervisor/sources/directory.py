@@ -16,7 +16,7 @@ import errno
 import itertools
 import os
 import stat
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Container, Iterable, Mapping
 from pathlib import Path
 from typing import Final
 
@@ -31,7 +31,9 @@ from supervisor.state.sealed_content import NotOpened
 
 MANIFEST_SUFFIXES: Final = (".yaml", ".yml", ".json")
 MAX_FILES: Final = 4_096
-"""Most manifests in one directory; with more, the directory counts as not read."""
+"""Most manifests of one directory that are read. Of more, those that were read before come first."""
+MAX_NAMES: Final = 65_536
+"""Most manifests of which the names are known; with more, the directory counts as not read."""
 MAX_LOOKED_AT: Final = 100
 """Most entries of a directory below that are looked at."""
 MAX_SKIPPED: Final = 10
@@ -70,6 +72,8 @@ class Listing(msgspec.Struct, frozen=True, kw_only=True):
     files: Mapping[str, Signature | ManifestError] = {}
     errors: tuple[ManifestError, ...] = ()
     """About the directory itself. Empty exactly when all names are known."""
+    unread: tuple[str, ...] = ()
+    """Names of further manifests, which are above MAX_FILES, sorted."""
     absent: bool = False
     """Nothing is there."""
     skipped: frozenset[str] = frozenset()
@@ -77,16 +81,28 @@ class Listing(msgspec.Struct, frozen=True, kw_only=True):
     but for hidden ones. At most MAX_SKIPPED of them."""
 
 
-def list_manifests(path: Path) -> Listing:
-    """Manifests at ``path``, a directory or a single file, without opening anything. Never raises."""
+def list_manifests(path: Path, known: Container[str] = ()) -> Listing:
+    """Manifests at ``path``, a directory or a single file, without opening anything. Never raises.
+
+    ``known`` are names, as `shown_name` has them, of files that come first where there are more than are read.
+    """
     try:
         if stat.S_ISDIR(path.stat().st_mode):
-            return _list_directory(path)
+            return _list_directory(path, known)
         return Listing(directory=path.parent, files={path.name: _look_at(path, {})})
     except FileNotFoundError as error:
         return msgspec.structs.replace(_unlisted(path, _reason(error)), absent=True)
     except OSError as error:
         return _unlisted(path, _reason(error))
+
+
+def chosen(names: Iterable[str], known: Container[str], most: int) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Names of the files that are read, and of those that are not: known ones first, then in the order of names. Pure.
+
+    So a file that states pods which run is never the one too many.
+    """
+    in_order = sorted(names, key=lambda name: (shown_name(name) not in known, name))
+    return tuple(in_order[:most]), tuple(in_order[most:])
 
 
 def changed_files(before: Listing, now: Listing) -> frozenset[str]:
@@ -112,6 +128,15 @@ class ManifestReader:
         self._origin = origin
         self._max_bytes = max_bytes
         self._decoded: dict[str, tuple[Signature, DecodedFile]] = {}
+        self._expected: frozenset[str] = frozenset()
+
+    def expect(self, files: Iterable[str]) -> None:
+        """Name the files that stated something before this agent began: they count as known."""
+        self._expected = frozenset(files)
+
+    def look(self) -> Listing:
+        """The manifests as they are now, without opening any. Never raises."""
+        return list_manifests(self.path, self._expected.union(map(shown_name, self._decoded)))
 
     def read(self, listing: Listing, changing: frozenset[str] = frozenset()) -> SourceSnapshot:
         """Pods, objects and errors of the listed files. Files in ``changing`` are held and not opened. Never raises."""
@@ -122,7 +147,7 @@ class ManifestReader:
             source=self._origin.source,
             pods=tuple(pod for file in files for pod in file.pods),
             objects=tuple(found for file in files for found in file.objects),
-            errors=(*listing.errors, *(error for file in files for error in file.errors), *held),
+            errors=(*listing.errors, *_unread(listing), *(error for file in files for error in file.errors), *held),
             complete=not listing.errors,
             absent=listing.absent,
             skipped=listing.skipped,
@@ -156,21 +181,23 @@ def shown_name(name: str) -> str:
     return safe_line(os.fsencode(name).decode("utf-8", "backslashreplace"))
 
 
-def _list_directory(path: Path) -> Listing:
-    files: dict[str, Signature | ManifestError] = {}
-    file_systems: dict[int, str] = {}
+def _list_directory(path: Path, known: Container[str]) -> Listing:
+    found: list[str] = []
     skipped: set[str] = set()
     with os.scandir(path) as entries:
         for entry in entries:
             if _is_manifest(entry.name):
-                if len(files) >= MAX_FILES:
-                    return _unlisted(path, f"more than {MAX_FILES} manifests")
-                files[entry.name] = _look_at(entry, file_systems)
+                if len(found) >= MAX_NAMES:
+                    return _unlisted(path, f"more than {MAX_NAMES} manifests")
+                found.append(entry.name)
             elif len(skipped) < MAX_SKIPPED and _is_skipped(entry):
                 skipped.add(shown_name(entry.name))
             elif len(skipped) < MAX_SKIPPED and _has_manifests(entry):
                 skipped.add(f"{shown_name(entry.name)}/")
-    return Listing(directory=path, files=files, skipped=frozenset(skipped))
+    names, unread = (found, ()) if len(found) <= MAX_FILES else chosen(found, known, MAX_FILES)
+    file_systems: dict[int, str] = {}
+    files = {name: _look_at(path / name, file_systems) for name in names}
+    return Listing(directory=path, files=files, unread=unread, skipped=frozenset(skipped))
 
 
 def _is_manifest(name: str) -> bool:
@@ -200,7 +227,7 @@ def _has_manifests(entry: os.DirEntry[str]) -> bool:
         return False
 
 
-def _look_at(path: Path | os.DirEntry[str], file_systems: dict[int, str]) -> Signature | ManifestError:
+def _look_at(path: Path, file_systems: dict[int, str]) -> Signature | ManifestError:
     """``file_systems``: types by device, as far as they were found out."""
     try:
         found = path.stat()
@@ -209,7 +236,7 @@ def _look_at(path: Path | os.DirEntry[str], file_systems: dict[int, str]) -> Sig
     if not stat.S_ISREG(found.st_mode):
         return _error(path.name, _not_regular(found.st_mode))
     if found.st_dev not in file_systems:
-        file_systems[found.st_dev] = _file_system(Path(path))
+        file_systems[found.st_dev] = _file_system(path)
     if (type := file_systems[found.st_dev]) in KERNEL_FILE_SYSTEMS:
         return _error(path.name, f"lies on a file system of type {type}: the kernel makes it up as it is read")
     return _signature(found)
@@ -259,6 +286,15 @@ def _signature(found: os.stat_result) -> Signature:
 def _not_regular(mode: int) -> str:
     kind = next((text for kind, text in _KINDS if stat.S_IFMT(mode) == kind), "something else")
     return f"is {kind}, not a regular file"
+
+
+def _unread(listing: Listing) -> tuple[ManifestError, ...]:
+    """Error about the files that are too many. They are not held: nobody knows of anything that they state."""
+    if not listing.unread:
+        return ()
+    first = shown_name(listing.unread[0])
+    words = f"{len(listing.unread)} manifests are not read, such as {first}: {MAX_FILES} files are the maximum"
+    return (_error(str(listing.directory), words),)
 
 
 def _unlisted(path: Path, reason: str) -> Listing:

@@ -162,7 +162,10 @@ class SourceManager:
             log.error("%s", error)
             desired, self._is_past_known = (), False
         self._applied.expect(item.pod for item in desired if item.source == APPLY_SOURCE)
-        return self._config.restore(desired, self._load_names())
+        expected = self._load_names()
+        stated = [*((item.source, item.file) for item in desired), *((item.source, item.file) for item in expected)]
+        self._reader.expect(file for source, file in stated if source == FILE_SOURCE)
+        return self._config.restore(desired, expected)
 
     def _load_names(self) -> tuple[ExpectedObject, ...]:
         self._saved_names = load_names(self._names_file)

@@ -23,7 +23,7 @@ import msgspec
 from ipc.eventloop.tasks import BackgroundTasks
 from ipc.text.safe_text import safe_line
 from supervisor.protocol.manifests import ManifestErrorKind, SourceSnapshot
-from supervisor.sources.directory import Listing, ManifestReader, changed_files, list_manifests
+from supervisor.sources.directory import Listing, ManifestReader, changed_files
 from supervisor.sources.directory_watch import DirectoryWatch
 
 SETTLE_S: Final = 0.2
@@ -77,12 +77,12 @@ async def _read_settled(reader: ManifestReader, last: Listing) -> tuple[Listing,
 
     ``last`` must be SETTLE_S old unless nothing was changing then.
     """
-    before, now = last, await asyncio.to_thread(list_manifests, reader.path)
+    before, now = last, await asyncio.to_thread(reader.look)
     for _ in range(MAX_SETTLE_LOOKS):
         if not changed_files(before, now) and before.skipped == now.skipped:
             break
         await asyncio.sleep(SETTLE_S)
-        before, now = now, await asyncio.to_thread(list_manifests, reader.path)
+        before, now = now, await asyncio.to_thread(reader.look)
     # A temporary file, which becomes a manifest by its renaming, is gone by the second look.
     settled = msgspec.structs.replace(now, skipped=before.skipped & now.skipped)
     return now, await asyncio.to_thread(reader.read, settled, changed_files(before, now))

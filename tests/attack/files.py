@@ -11,6 +11,7 @@ from tests.attack.ground import Ground
 from tests.e2e.manifests import pod
 
 BESIDE: Final = pod("beside")
+CROWD: Final = 5_000
 SPARSE_BYTES: Final = 10 << 30
 REWRITES_S: Final = 3.0
 
@@ -70,6 +71,22 @@ def _rewrite(ground: Ground) -> None:
         thread.join()
 
 
+def _crowd(ground: Ground) -> None:
+    """The canary's file and another that was there stay among those that are read, and edits of them count."""
+    ground.agent.run(BESIDE)
+    for number in range(CROWD):
+        ground.put(ground.agent.manifests, b"aa-%05d.yaml" % number, b"kind: %d" % number)
+    ground.until(lambda: "manifests are not read" in ground.agent.log_text(), "the crowd is told of")
+    uid = ground.agent.pods()["beside"]["metadata"]["uid"]
+    ground.write({**BESIDE, "metadata": {**BESIDE["metadata"], "labels": {"edited": "yes"}}})
+
+    def is_edited() -> bool:
+        found = ground.agent.pods().get("beside", {}).get("metadata", {})
+        return bool(found.get("uid") == uid and found.get("labels", {}).get("edited") == "yes")
+
+    ground.until(is_edited, "an edit beside the crowd counts")
+
+
 def _many(ground: Ground) -> None:
     for number in range(2000):
         ground.put(ground.agent.manifests, b"many-%04d.yaml" % number, b"kind: %d" % number)
@@ -108,6 +125,13 @@ ATTACKS: Final = (
         "A manifest is written anew as fast as a program can.",
         "be read late",
         all_of(_rewrite, _read),
+        is_quick=False,
+    ),
+    Attack(
+        "file-crowd",
+        "There come more manifests than are read.",
+        "be told of, a part of them without an event each",
+        _crowd,
         is_quick=False,
     ),
     Attack(

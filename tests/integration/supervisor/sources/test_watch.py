@@ -17,7 +17,7 @@ import pytest
 
 from ipc.host.clock import monotonic
 from supervisor.protocol.manifests import ManifestErrorKind, SourceSnapshot
-from supervisor.sources import watch
+from supervisor.sources import directory, watch
 from supervisor.sources.directory import ManifestReader, list_manifests
 from supervisor.sources.watch import SETTLE_S, watch_manifests, watch_targets
 from tests.harness.manifests import ORIGIN, eventually, manifest, text
@@ -385,13 +385,13 @@ async def test_a_file_that_never_holds_still_is_looked_at_less_and_less(
     observation_requests: list[float] = []
     original = list_manifests
 
-    def counted(path: Path) -> Any:
+    def counted(path: Path, *known: Any) -> Any:
         observation_requests.append(monotonic())
         with target.open("a") as file:
             file.write("more")
-        return original(path)
+        return original(path, *known)
 
-    monkeypatch.setattr(watch, "list_manifests", counted)
+    monkeypatch.setattr(directory, "list_manifests", counted)
     monkeypatch.setattr(watch, "MAX_SETTLE_LOOKS", 1)
     (manifests / "log.yaml").symlink_to(target)
     async with watched(manifests) as seen:

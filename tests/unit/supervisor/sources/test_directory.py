@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import os
 import shutil
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
 
 from supervisor.protocol.manifests import ManifestErrorKind, SourceSnapshot
 from supervisor.sources import directory
-from supervisor.sources.directory import MAX_FILES, ManifestReader, changed_files, list_manifests
+from supervisor.sources.directory import MAX_FILES, MAX_NAMES, ManifestReader, changed_files, chosen, list_manifests
 from tests.harness.manifests import ORIGIN, errors, manifest, read, text
 
 
@@ -158,16 +159,49 @@ def test_a_missing_directory_is_not_an_empty_one(manifests: Path) -> None:
     assert errors(snapshot) == [f"{manifests}: No such file or directory"]
 
 
-def test_a_directory_with_too_many_manifests_counts_as_not_read(
+def test_a_directory_with_very_many_manifests_counts_as_not_read(
     manifests: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    assert MAX_FILES >= 1000
-    monkeypatch.setattr(directory, "MAX_FILES", 2)
+    assert MAX_NAMES >= 10 * MAX_FILES
+    monkeypatch.setattr(directory, "MAX_NAMES", 2)
     for index in range(3):
         (manifests / f"{index}.yaml").write_bytes(text(manifest(f"p{index}")))
     snapshot = read(manifests)
     assert (names(snapshot), snapshot.complete) == ([], False)
     assert errors(snapshot) == [f"{manifests}: more than 2 manifests"]
+
+
+@pytest.mark.parametrize(
+    ("known", "read", "unread"),
+    [
+        ((), "abc", "de"),
+        ("e", "eab", "cd"),
+        ("ed", "dea", "bc"),
+        ("xyz", "abc", "de"),
+        ("abcde", "abc", "de"),
+    ],
+)
+def test_files_that_are_known_are_read_first(known: Sequence[str], read: str, unread: str) -> None:
+    assert chosen("dbeca", frozenset(known), 3) == (tuple(read), tuple(unread))
+
+
+def test_of_more_files_than_are_read_those_that_state_something_stay(
+    manifests: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A flood of files ends no pod, and what is not read is told; also where the agent was restarted meanwhile."""
+    (manifests / "web.yaml").write_bytes(text(manifest("web")))
+    reader, restarted = ManifestReader(manifests, ORIGIN), ManifestReader(manifests, ORIGIN)
+    reader.read(reader.look())
+    restarted.expect(["web.yaml"])
+    monkeypatch.setattr(directory, "MAX_FILES", 2)
+    for name in "abc":
+        (manifests / f"{name}.yaml").write_bytes(text(manifest(name)))
+    for each in (reader, restarted):
+        snapshot = each.read(each.look())
+        assert (names(snapshot), snapshot.complete) == (["a", "web"], True)
+        assert errors(snapshot) == [f"{manifests}: 2 manifests are not read, such as b.yaml: 2 files are the maximum"]
+    (manifests / "a.yaml").unlink()
+    assert names(reader.read(reader.look())) == ["b", "web"]
 
 
 def test_a_single_file_needs_no_suffix(tmp_path: Path) -> None:
