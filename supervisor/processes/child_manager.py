@@ -21,6 +21,7 @@ from ipc.shm.board import Board
 from ipc.wire.boot import EXIT_IDLE, EXIT_RESPAWN, Role, WorkerSettings
 from supervisor.processes.links import Links
 from supervisor.processes.worker_pool import (
+    CHECK_PERIOD_S,
     AwaitDemand,
     ChildSpec,
     GiveUp,
@@ -32,6 +33,8 @@ from supervisor.processes.worker_pool import (
     WorkerPool,
 )
 
+AFTER_S: Final = 0.01
+"""A check that is made because something is due then comes by so much later, in seconds."""
 LEAVES: Final = frozenset({EXIT_RESPAWN, EXIT_IDLE})
 """Exit codes of children that have left on their own."""
 
@@ -123,6 +126,8 @@ class ChildManager:
         found = {slot: scheduling_of(pid) for slot, pid in self._pool.suspects(beats, now).items()}
         looks = {slot: look for slot, look in found.items() if look is not None}
         self._carry_out(self._pool.check_heartbeats(beats, now, looks))
+        if (soon_s := self._pool.next_check_s(beats, now)) < CHECK_PERIOD_S:
+            asyncio.get_running_loop().call_later(soon_s + AFTER_S, self.check_heartbeats)
 
     def _continue_zygote(self) -> None:
         """Without it no child is begun, ended or reaped. It is a child of this process: its pid is nobody else's."""

@@ -34,8 +34,8 @@ SLOTS = QUARANTINE_SLOT + 1
 
 CHECK_PERIOD_S = 1.0
 """Between two checks of the heartbeats, in seconds. By what one is late nobody has run: it counts for no worker."""
-SUSPECT_SHARE = 0.5
-"""Part of the heartbeat's timeout after which a silent child is looked at."""
+SUSPECT_SHARE = 0.26
+"""Part of the heartbeat's timeout after which a silent child is looked at: a little more than it has between two."""
 ABORT_WINDOW_S = 1.0
 """Between SIGABRT (the hung child writes its stack) and SIGKILL, in seconds."""
 STEADY_S = 10.0
@@ -326,6 +326,20 @@ class WorkerPool:
         for slot, entry in self._slots.items():
             commands += self._check(entry, beats.get(slot), looks.get(slot), late_s, now)
         return commands
+
+    def next_check_s(self, beats: Beats, now: float) -> float:
+        """Seconds until a silent child will have been so for too long, or an aborted one will have had its time: a
+        check then need not wait for the next in turn. Infinite where none is due."""
+        due = (self._due(entry, beats.get(slot), now) for slot, entry in self._slots.items())
+        return min((at - now for at in due if at > now), default=math.inf)
+
+    def _due(self, entry: _Slot, beat: tuple[int, float] | None, now: float) -> float:
+        if entry.is_empty or entry.state is SlotState.STOPPING or not entry.spec.heartbeat:
+            return math.inf
+        if entry.state is SlotState.HUNG:
+            return entry.since + ABORT_WINDOW_S
+        is_suspect = self._is_suspect(entry, beat, now)
+        return self._last_beat(entry, beat) + self._heartbeat_timeout_s if is_suspect else math.inf
 
     def _check(
         self, entry: _Slot, beat: tuple[int, float] | None, look: Scheduling | None, late_s: float, now: float

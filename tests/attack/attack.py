@@ -35,6 +35,8 @@ class Attack(NamedTuple):
     """PSS that Podman's service may have beyond that, where its own answers are large: Go gives it back late."""
     replaced: frozenset[str] = frozenset()
     """Names of processes that it ends itself: others may have taken their places."""
+    longest_gap_s: float = 3.0
+    """Between two probes of the canary, which is probed each second, it is too long."""
     is_quick: bool = True
     """One of those that `make test` carries out: some seconds each, 90 s for all of them."""
     restarts: bool = False

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import secrets
+import signal
 import subprocess
 import tempfile
 import time
@@ -30,6 +31,12 @@ CANARY: Final = "canary"
 UNTIL_S: Final = 60.0
 REMOVED_AT_ONCE: Final = 50
 NODE: Final = "e2e"
+BLOCK: Final = signal.SIGRTMIN + 4
+"""A signal at which each of the agent's own processes hangs, in the kernel."""
+HANGING: Final = f"""
+import os, signal
+signal.signal({int(BLOCK)}, lambda *_: os.read(os.pipe()[0], 1))
+"""
 INHERITED: Final = "inherited-by-mistake"
 """A file that is open in the agent's parent as it starts it."""
 
@@ -60,6 +67,8 @@ class Ground:
         self.agent = Agent(instance, {**fast, "server": server})
         self.agent.program = ("sh", "-c", f'exec 7<{self._inherited}; exec rootlet "$@"', "rootlet")
         self.agent.environment |= registries_conf(directory, self.registry.address)
+        (directory / "sitecustomize.py").write_text(HANGING)
+        self.agent.environment["PYTHONPATH"] = str(directory)
         self._ids: list[str] = []
         self._files: list[bytes] = []
         self._servers: PodServers | None = None

@@ -9,10 +9,14 @@ from typing import Final
 import psutil
 
 from tests.attack.attack import Attack, Strike, all_of
-from tests.attack.ground import Ground
+from tests.attack.ground import BLOCK, Ground
 from tests.e2e.manifests import pod
 
 POD_WORKERS: Final = ("pods-0", "pods-1")
+HUNG_GAP_S: Final = 5.0
+"""A worker that computes instead may take longer where others keep the CPUs busy: what it waits does not count."""
+SHORT_S: Final = 1.5
+"""The canary misses a probe or two: without a descriptor no command is run in it."""
 STARVED_S: Final = 8.0
 """Some ticks of the master, and looks at all that it looks at by itself."""
 
@@ -34,6 +38,19 @@ def _stop_workers(ground: Ground) -> None:
     ground.agent.run(pod("beside-the-stopped"))
 
 
+def _hang(role: str) -> Strike:
+    """The process of that name hangs. Another one takes its place and goes on."""
+
+    def strike(ground: Ground) -> None:
+        agent = ground.agent
+        before = agent.workers()[role]["incarnation"]
+        os.kill(agent.processes()[role], BLOCK)
+        ground.until(lambda: agent.workers()[role]["incarnation"] > before, f"{role} has a successor")
+        agent.run(pod(f"after-{role}"))
+
+    return strike
+
+
 def _dies_meanwhile(ground: Ground) -> None:
     """A worker is killed while nobody can reap it. Its successor is another process: that is what is expected."""
     agent = ground.agent
@@ -49,7 +66,7 @@ def _dies_meanwhile(ground: Ground) -> None:
     ground.until(are_replaced, "their successors are there")
 
 
-def _no_descriptors(role: str) -> Strike:
+def _no_descriptors(role: str, seconds: float = STARVED_S) -> Strike:
     """Soft limits of files: for a while that process can open none more."""
 
     def strike(ground: Ground) -> None:
@@ -58,7 +75,7 @@ def _no_descriptors(role: str) -> Strike:
         process.rlimit(psutil.RLIMIT_NOFILE, (process.num_fds(), before[1]))
         try:
             ground.write(pod(f"beside-{role}"))
-            ground.last(STARVED_S)
+            ground.last(seconds)
         finally:
             process.rlimit(psutil.RLIMIT_NOFILE, before)
         ground.agent.until_ready([f"beside-{role}"])
@@ -88,9 +105,21 @@ ATTACKS: Final = (
     ),
     Attack(
         "no-descriptors",
-        "Master, zygote and node worker may open no more files, one after the other.",
+        "Master, zygote and node worker may open no more files, one after the other, and pod workers for a moment.",
         "wait for its start",
-        all_of(*(_no_descriptors(role) for role in ("master", "zygote", "node"))),
+        all_of(
+            *(_no_descriptors(role) for role in ("master", "zygote", "node")),
+            *(_no_descriptors(role, SHORT_S) for role in POD_WORKERS),
+        ),
         is_quick=False,
+    ),
+    # The last one: a pod in whose step the next worker died would be in quarantine.
+    Attack(
+        "hung-workers",
+        "Each pod worker waits in the kernel without an end, one after the other.",
+        "have successors",
+        all_of(*map(_hang, POD_WORKERS)),
+        replaced=frozenset(POD_WORKERS),
+        longest_gap_s=HUNG_GAP_S,
     ),
 )

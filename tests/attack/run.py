@@ -11,8 +11,6 @@ from tests.attack.attack import GROWTH_BYTES, MIB, Attack
 from tests.attack.ground import CANARY, Ground, uptime_s
 from tests.e2e.agent import is_ready, restart_count
 
-MAX_GAP_S: Final = 3.0
-"""The canary is probed each second."""
 PODMAN: Final = "podman"
 LINES: Final = 12
 LINE_CHARS: Final = 300
@@ -82,7 +80,7 @@ def carry_out(attack: Attack, ground: Ground) -> Outcome:
 
 
 def _felt_by_the_running(attack: Attack, before: _Before, ground: Ground, gap_s: float) -> Iterable[str]:
-    if gap_s >= MAX_GAP_S:
+    if gap_s >= attack.longest_gap_s:
         yield f"the canary was not probed for {gap_s:.2f} s"
     now = ground.agent.processes()
     kept = before.processes.keys() - attack.replaced

@@ -55,6 +55,8 @@ OVERTIME_S: Final = 10.0
 """How long an attempt may take beyond its probe's own timeout: what it calls has deadlines of its own."""
 STOP_WAIT_S: Final = 5.0
 """How long attempts that are broken off get to clean up, in seconds."""
+SHORTEST_PERIOD_S: Final = 1.0
+"""Shortest period of a probe that a manifest can state."""
 UNREADABLE_RETRY_S: Final = 1.0
 """Time until an unreadable row is read again, in seconds: it may be being written."""
 
@@ -260,10 +262,11 @@ class PodProber:
         return next_step(prober.spec, prober.state, scene, self._clock.now())
 
     def _jitter_s(self, prober: _Prober, target: Target | None) -> float:
-        """For a container that ran already: all of them would be probed in the moment of a restart."""
+        """For a container that ran already: all of them would be probed in the moment of a restart. Probes of each
+        second are, lest their worker's death cost them one more."""
         if target is None or target == prober.state.target:
             return 0.0
-        return self._rng.random() * prober.spec.period_s
+        return self._rng.random() * max(0.0, prober.spec.period_s - SHORTEST_PERIOD_S)
 
     async def _probe(self, pod: _ProbedPod, prober: _Prober, view: RuntimePodStatus) -> None:
         target = prober.state.target

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import signal
 from typing import Final
 
@@ -254,6 +255,16 @@ def test_silent_children_and_those_without_heartbeats_are_looked_at() -> None:
     assert pool.suspects({0: (1, 100.0), 3: (1, 100.0)}, 101.0) == {2: 12}
     pool.exited(exited(2, 1), 101.0)
     assert 2 not in pool.suspects({}, 101.0)
+
+
+def test_a_check_comes_when_a_silent_child_will_have_hung_and_when_an_aborted_one_has_had_its_time() -> None:
+    pool = started_pool()
+    pool.spawned(3, 1, 13)
+    assert pool.next_check_s({0: (1, 95.5), 3: (1, 95.5)}, 96.0) == math.inf, "nobody is silent"
+    assert pool.next_check_s({0: (1, 105.0), 3: (1, 95.5)}, 105.0) == 0.5
+    assert kills(pool.check_heartbeats({0: (1, 105.6), 3: (1, 95.5)}, 105.6)) != []
+    assert pool.next_check_s({0: (1, 106.0), 3: (1, 95.5)}, 106.0) == pytest.approx(ABORT_WINDOW_S - 0.4)
+    assert pool.next_check_s({0: (1, 107.0), 3: (1, 95.5)}, 107.0) == math.inf, "its time is over"
 
 
 def test_whatever_was_stopped_is_continued() -> None:

@@ -447,7 +447,7 @@ def test_an_edit_changes_only_the_probes_that_it_names() -> None:
     stage = play(pod(probed(liveness=probe(LIVENESS), readiness=probe(READINESS))), scene)
     assert stage.times("liveness") == [0.0, 10.0, 20.0]
     later = [at for at in stage.times("readiness") if at > 4.0]
-    assert len(later) == 8
+    assert len(later) == 9
     assert later[0] < 6.0
     assert stage.probe_results == [(0.0, "readiness a-0", SUCCESS)], "it was ready and is"
 
