@@ -28,6 +28,7 @@ from supervisor.processes.podman_service import CONF_FILE, CONMON_FILE
 from supervisor.record.node_events import BOOT_FILE
 from supervisor.sources.manager import CHECKPOINT_FILE, NAMES_FILE
 from supervisor.sources.secret_places import KEY_FILE
+from supervisor.sources.source_place import FILE as PLACE_FILE
 from supervisor.state import label_key_file, shutdown_state
 from supervisor.state.directory_owner import OWNER_FILE
 
@@ -47,7 +48,7 @@ REMEMBERED: Final = (
     shutdown_state.FILE,
 )
 """Small files that are written once: their contents are remembered."""
-WRITTEN_ANEW: Final = (CHECKPOINT_FILE, NAMES_FILE, *FILES)
+WRITTEN_ANEW: Final = (CHECKPOINT_FILE, NAMES_FILE, PLACE_FILE, *FILES)
 """Files whose owners write them again."""
 DIRECTORIES: Final = (PODS_DIR, PKI_DIR, SECCOMP_DIR)
 LOST: Final = (*DIRECTORIES, KUBECONFIG)

@@ -281,6 +281,9 @@ class UncordonNode(Request, frozen=True, kw_only=True):
 class ReloadSettings(Request, frozen=True, kw_only=True):
     """The configuration file is read again, as by SIGHUP. The reply's results are what changed."""
 
+    accept_manifests: bool = False
+    """And the manifests are taken as they are now, where it is in doubt whether they are meant."""
+
 
 class CollectGarbage(Request, frozen=True, kw_only=True):
     """Remove unused images, dead containers and directories of pods that are gone. The reply's message is the

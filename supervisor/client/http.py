@@ -158,9 +158,9 @@ class AgentClient:
         """Ask for the pods of a drained node."""
         return self._act("/rootlet/v1/uncordon", {})
 
-    def reload(self) -> ActionResult:
-        """Have the agent read its configuration file again."""
-        return self._act("/rootlet/v1/reload", {})
+    def reload(self, *, accept_manifests: bool = False) -> ActionResult:
+        """Have the agent read its configuration file again, and take the manifests as they are now."""
+        return self._act("/rootlet/v1/reload", {"acceptManifests": True} if accept_manifests else {})
 
     def workers(self) -> list[JsonObject]:
         """The agent's own processes."""

@@ -174,6 +174,8 @@ class AdminRequests:
             message = f"the configuration in effect stays: {error}"
             self._answer(request, Reply(request_id=0, code=422, reason="Invalid", message=message))
         else:
+            if request.accept_manifests:
+                changes = (*changes, self._sources.accept_manifests())
             self._answer(request, Reply(request_id=0, code=200, results=changes))
 
     def _set_log_level(self, request: SetLogLevel) -> None:

@@ -23,10 +23,11 @@ from supervisor.protocol.manifests import (
     pod_key,
 )
 from supervisor.sources import checkpoint
-from supervisor.sources.directory import ManifestReader, list_manifests
+from supervisor.sources.directory import ManifestReader, seen_listing
 from supervisor.sources.manager import CHECKPOINT_FILE
 from supervisor.sources.objects.identity import Origin
 from supervisor.sources.objects.merge import PodConfig
+from supervisor.sources.source_place import FILE as PLACE_FILE
 
 LOCAL_REGISTRY: Final = "localhost/"
 
@@ -38,7 +39,7 @@ def read_manifests(settings: Settings, clock: Clock) -> tuple[tuple[Pod, ...], t
     """
     origin = Origin(instance=settings.instance_name, node_name=settings.node_name, source=FILE_SOURCE)
     reader = ManifestReader(settings.static_pod_path, origin, settings.max_manifest_bytes)
-    snapshot = reader.read(list_manifests(settings.static_pod_path))
+    snapshot = reader.read(seen_listing(settings.static_pod_path, settings.state_dir / PLACE_FILE))
     config = PodConfig((FILE_SOURCE, APPLY_SOURCE, HTTP_SOURCE))
     config.restore(checkpoint.seen(settings.state_dir / CHECKPOINT_FILE))
     config.merge(snapshot, clock.now())

@@ -27,6 +27,7 @@ from ipc.text.safe_text import safe_line
 from supervisor.protocol.manifests import DecodedFile, ManifestError, ManifestErrorKind, SourceSnapshot
 from supervisor.sources.objects.decode import decode_manifest
 from supervisor.sources.objects.identity import Origin
+from supervisor.sources.source_place import Kind, Place, PlaceKeeper, place_at, seen_doubt
 from supervisor.state.sealed_content import NotOpened
 
 MANIFEST_SUFFIXES: Final = (".yaml", ".yml", ".json")
@@ -42,6 +43,8 @@ DEFAULT_MAX_MANIFEST_BYTES: Final = 1 << 20
 _READ_CHUNK_BYTES: Final = 1 << 18
 _OPEN_FLAGS: Final = os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
 _BEING_WRITTEN: Final = "is being written; read again when it holds still"
+
+_REPLACED: Final = "was replaced while it was read"
 
 _KINDS: Final[tuple[tuple[int, str], ...]] = (
     (stat.S_IFDIR, "a directory"),
@@ -76,6 +79,8 @@ class Listing(msgspec.Struct, frozen=True, kw_only=True):
     """Names of further manifests, which are above MAX_FILES, sorted."""
     absent: bool = False
     """Nothing is there."""
+    place: Place | None = None
+    """Identity of the listed place. None exactly when there are errors."""
     skipped: frozenset[str] = frozenset()
     """Names of regular files that do not count as manifests, and of directories with manifests, which end in ``/``;
     but for hidden ones. At most MAX_SKIPPED of them."""
@@ -87,9 +92,13 @@ def list_manifests(path: Path, known: Container[str] = ()) -> Listing:
     ``known`` are names, as `shown_name` has them, of files that come first where there are more than are read.
     """
     try:
-        if stat.S_ISDIR(path.stat().st_mode):
-            return _list_directory(path, known)
-        return Listing(directory=path.parent, files={path.name: _look_at(path, {})})
+        place = place_at(path)
+        if place.kind is not Kind.DIRECTORY:
+            return Listing(directory=path.parent, files={path.name: _look_at(path, {})}, place=place)
+        listing = _list_directory(path, known)
+        if not listing.errors and not place_at(path).is_same(place):
+            return _unlisted(path, _REPLACED)
+        return listing if listing.errors else msgspec.structs.replace(listing, place=place)
     except FileNotFoundError as error:
         return msgspec.structs.replace(_unlisted(path, _reason(error)), absent=True)
     except OSError as error:
@@ -103,6 +112,24 @@ def chosen(names: Iterable[str], known: Container[str], most: int) -> tuple[tupl
     """
     in_order = sorted(names, key=lambda name: (shown_name(name) not in known, name))
     return tuple(in_order[:most]), tuple(in_order[most:])
+
+
+def judged(listing: Listing, keeper: PlaceKeeper, changing: frozenset[str]) -> Listing:
+    """The listing, or in its place an error when it is in doubt whether this is still the source. Blocks."""
+    if listing.place is None:
+        return listing
+    names = frozenset(map(shown_name, listing.files.keys() | changing))
+    why = keeper.judge(listing.place, names, frozenset(map(shown_name, listing.unread)))
+    return _unlisted(keeper.path, why) if why else listing
+
+
+def seen_listing(path: Path, place_file: Path) -> Listing:
+    """The manifests as `judged` would have them, for those who only look."""
+    listing = list_manifests(path)
+    if listing.place is None:
+        return listing
+    why = seen_doubt(path, place_file, listing.place, frozenset(map(shown_name, (*listing.files, *listing.unread))))
+    return _unlisted(path, why) if why else listing
 
 
 def changed_files(before: Listing, now: Listing) -> frozenset[str]:
@@ -141,7 +168,8 @@ class ManifestReader:
     def read(self, listing: Listing, changing: frozenset[str] = frozenset()) -> SourceSnapshot:
         """Pods, objects and errors of the listed files. Files in ``changing`` are held and not opened. Never raises."""
         files = [self._read_file(listing, name) for name in sorted(listing.files.keys() - changing)]
-        self._decoded = {name: entry for name, entry in self._decoded.items() if name in listing.files}
+        if not listing.errors:  # else nobody knows what is gone
+            self._decoded = {name: entry for name, entry in self._decoded.items() if name in listing.files}
         held = tuple(_error(name, _BEING_WRITTEN, ManifestErrorKind.CHANGING) for name in sorted(changing))
         return SourceSnapshot(
             source=self._origin.source,

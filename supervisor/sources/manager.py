@@ -27,7 +27,7 @@ from ipc.host.state_file import StateUnusable
 from ipc.messages.api_server import Reply
 from ipc.patching.values import PatchError
 from ipc.podobjects.config_objects import ObjectKey, ObjectKind
-from ipc.text.safe_text import safe_text
+from ipc.text.safe_text import safe_line, safe_text
 from supervisor.config.settings import Settings
 from supervisor.config.shown_settings import shown_url
 from supervisor.protocol.events import KillPod
@@ -53,6 +53,8 @@ from supervisor.sources.http_source import HttpSource
 from supervisor.sources.objects.identity import Origin
 from supervisor.sources.objects.merge import PodConfig
 from supervisor.sources.secret_places import carry_over, secret_places
+from supervisor.sources.source_place import FILE as PLACE_FILE
+from supervisor.sources.source_place import PlaceKeeper
 from supervisor.sources.watch import watch_manifests
 
 log = logging.getLogger(__name__)
@@ -111,6 +113,9 @@ class SourceManager:
         sources = (FILE_SOURCE, APPLY_SOURCE, HTTP_SOURCE)
         self._config = PodConfig((*sources, API_SOURCE) if api is not None else sources)
         self._reader = ManifestReader(settings.static_pod_path, origin(FILE_SOURCE), settings.max_manifest_bytes)
+        self._place = PlaceKeeper(settings.static_pod_path, settings.state_dir / PLACE_FILE)
+        self._look_again = asyncio.Event()
+        """Set for a look at the manifests that nothing else asks for."""
         self._secrets, self._secrets_elsewhere = secret_places(settings)
         self._applied = AppliedStore(
             settings.state_dir / APPLIED_DIRECTORY,
@@ -148,8 +153,9 @@ class SourceManager:
 
     @property
     def own_ready(self) -> bool:
-        """Every source of this host was read completely once. That of a cluster may be out of reach for hours."""
-        return self._config.seen_sources() >= {FILE_SOURCE, APPLY_SOURCE, HTTP_SOURCE}
+        """Every source of this host was read, or told why not: a file system that is not mounted may stay so for hours,
+        and a cluster out of reach."""
+        return self._config.looked_at() >= {FILE_SOURCE, APPLY_SOURCE, HTTP_SOURCE}
 
     def restore(self) -> tuple[Update, ...]:
         """The last accepted set, so that running pods stay supervised while a source cannot be read.
@@ -243,6 +249,16 @@ class SourceManager:
                 self._merge(found)
                 await self._save()
             await asyncio.sleep(settings.http_check_frequency_s)
+
+    def accept_manifests(self) -> str:
+        """Take the manifests as they are now, whatever they were (`supervisor.sources.source_place`). Says what comes
+        of it, for people."""
+        path = safe_line(str(self._settings.static_pod_path))
+        if not self._place.accept():
+            return f"{path} is in no doubt: nothing to accept"
+        self._look_again.set()
+        log.warning("%s is accepted as it is now, on request", path)
+        return f"{path} is accepted as it is now"
 
     async def apply(self, file: str, body: bytes, options: ApplyOptions = _AS_STATED, *, show: bool = False) -> Reply:
         """`rootlet apply`, `create` and `replace`: all objects of the body or none."""
@@ -357,7 +373,7 @@ class SourceManager:
 
     async def keep_files(self, *, anew: bool) -> tuple[Path, ...]:
         """Write again what has gone away of the applied objects and of the posted set, and tell its paths; ``anew``:
-        the checkpoint and the names of objects, too. Raises OSError."""
+        the checkpoint, the names of objects and the identity of the manifests, too. Raises OSError."""
         async with self._applying:
             if APPLY_SOURCE in self._config.seen_sources() and await asyncio.to_thread(self._applied.has_gaps):
                 self._merge(await asyncio.to_thread(self._applied.read))
@@ -366,6 +382,7 @@ class SourceManager:
             found += await asyncio.to_thread(self._http.keep)
         if anew:
             self._saved_names = ()
+            self._look_again.set()
             await self._save()
         return found
 
@@ -385,7 +402,8 @@ class SourceManager:
         return self._applied.read()
 
     async def _follow_files(self) -> None:
-        snapshots = watch_manifests(self._reader, self._settings.file_check_frequency_s)
+        period_s = self._settings.file_check_frequency_s
+        snapshots = watch_manifests(self._reader, period_s, self._place, self._look_again)
         async with contextlib.aclosing(snapshots):
             async for snapshot in snapshots:
                 absent = snapshot.absent and self._is_past_known

@@ -16,7 +16,7 @@ import h11
 
 from ipc.eventloop.lookup import connected
 from supervisor.config.shown_settings import shown_url
-from supervisor.protocol.manifests import HTTP_SOURCE, ManifestError, ManifestErrorKind, SourceSnapshot
+from supervisor.protocol.manifests import SourceSnapshot
 from supervisor.sources.http_source import HttpSource, failed
 
 FETCH_TIMEOUT_S: Final = 10.0
@@ -58,11 +58,11 @@ class UrlReader:
         return body
 
     def snapshot(self, body: bytes) -> SourceSnapshot:
-        """The set of a body. An empty one is an empty set, and an error (extractFromURL)."""
+        """The set of a body. An empty body states nothing: on purpose different, upstream takes it for an empty set,
+        and an error (extractFromURL). A server without its content says the same as one whose pods are to end."""
         if body:
             return self._source.snapshot(self.name, body)
-        nothing = ManifestError(kind=ManifestErrorKind.INVALID, file="", message=f"zero-length data from {self.name}")
-        return SourceSnapshot(source=HTTP_SOURCE, errors=(nothing,), complete=True)
+        return failed(self.name, "zero-length data; an empty PodList states that there are no pods")
 
 
 async def fetch(url: str, headers: Headers, max_bytes: int, timeout_s: float) -> bytes:

@@ -23,8 +23,9 @@ import msgspec
 from ipc.eventloop.tasks import BackgroundTasks
 from ipc.text.safe_text import safe_line
 from supervisor.protocol.manifests import ManifestErrorKind, SourceSnapshot
-from supervisor.sources.directory import Listing, ManifestReader, changed_files
+from supervisor.sources.directory import Listing, ManifestReader, changed_files, judged
 from supervisor.sources.directory_watch import DirectoryWatch
+from supervisor.sources.source_place import PlaceKeeper
 
 SETTLE_S: Final = 0.2
 """How long a file must hold still before it is read, in seconds. Far above a file system's clock tick."""
@@ -43,20 +44,24 @@ Target = tuple[str, int, int]
 """A watched directory: path, device, inode."""
 
 
-async def watch_manifests(reader: ManifestReader, period_s: float) -> AsyncGenerator[SourceSnapshot]:
+async def watch_manifests(
+    reader: ManifestReader, period_s: float, keeper: PlaceKeeper | None = None, stirred: asyncio.Event | None = None
+) -> AsyncGenerator[SourceSnapshot]:
     """A snapshot now, and one whenever what is stated or what is wrong changes. Ends only by being closed.
+
+    ``keeper`` judges whether what is found is still the source. ``stirred`` may be set for another look.
 
     All file access happens in threads. A directory that goes away gives a snapshot that is not complete; when it comes
     back it is read and watched again. Files that do not hold still are looked at less and less often.
     """
-    stirred = asyncio.Event()
+    stirred = stirred or asyncio.Event()
     listing, last, pause_s = Listing(), None, SETTLE_S
     tasks = BackgroundTasks()
     tasks.spawn(_notify(reader.path, stirred), name="watching the manifests")
     try:
         while True:
             stirred.clear()
-            listing, snapshot = await _read_settled(reader, listing)
+            listing, snapshot = await _read_settled(reader, listing, keeper)
             if snapshot != last:
                 last = snapshot
                 yield snapshot
@@ -72,20 +77,26 @@ async def watch_manifests(reader: ManifestReader, period_s: float) -> AsyncGener
         await tasks.close()
 
 
-async def _read_settled(reader: ManifestReader, last: Listing) -> tuple[Listing, SourceSnapshot]:
+async def _read_settled(
+    reader: ManifestReader, last: Listing, keeper: PlaceKeeper | None
+) -> tuple[Listing, SourceSnapshot]:
     """Look until two looks agree, then read; files that do not come to rest in time are held.
 
     ``last`` must be SETTLE_S old unless nothing was changing then.
     """
     before, now = last, await asyncio.to_thread(reader.look)
     for _ in range(MAX_SETTLE_LOOKS):
-        if not changed_files(before, now) and before.skipped == now.skipped:
+        if not changed_files(before, now) and before.skipped == now.skipped and before.place in (None, now.place):
             break
         await asyncio.sleep(SETTLE_S)
         before, now = now, await asyncio.to_thread(reader.look)
     # A temporary file, which becomes a manifest by its renaming, is gone by the second look.
     settled = msgspec.structs.replace(now, skipped=before.skipped & now.skipped)
-    return now, await asyncio.to_thread(reader.read, settled, changed_files(before, now))
+    changing = changed_files(before, now)
+    if keeper is not None:
+        settled = await asyncio.to_thread(judged, settled, keeper, changing)
+        changing = changing if settled.place else frozenset()
+    return now, await asyncio.to_thread(reader.read, settled, changing)
 
 
 async def _notify(path: Path, stirred: asyncio.Event) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from tests.attack import (
+    changed_sources,
     clients,
     containers,
     files,
@@ -27,6 +28,7 @@ from tests.attack.attack import Attack
 
 ATTACKS: Final[tuple[Attack, ...]] = (
     *files.ATTACKS,
+    *changed_sources.ATTACKS,
     *manifests.ATTACKS,
     *probes.ATTACKS,
     *containers.ATTACKS,

@@ -20,6 +20,7 @@ SPARSE_BYTES: Final = 10 << 30
 READ_AT_THE_START: Final = (
     "desired.json",
     "objects.json",
+    "manifest_source",
     "probes.json",
     "events.jsonl",
     "boot-id",

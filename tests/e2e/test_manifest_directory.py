@@ -2,6 +2,12 @@
 
 from __future__ import annotations
 
+import json
+import os
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
 import pytest
 
 from tests.e2e.agent import Agent, restart_count
@@ -98,3 +104,102 @@ def test_without_a_checkpoint_nothing_is_deleted_before_the_directory_was_read(r
     running.until(lambda: not running.eye.containers(DROPPED, infra=True), "what nobody states is removed")
     assert running.pods().keys() == set(KEPT)
     assert running.eye.pod_table() == {key: lifecycle for key, lifecycle in before.items() if key[0] in KEPT}
+
+
+def _empty_directory(path: Path) -> None:
+    path.mkdir()
+
+
+def _file(path: Path) -> None:
+    path.write_text(json.dumps(pod("in-the-way")))
+
+
+def _fifo(path: Path) -> None:
+    os.mkfifo(path)
+
+
+def _part(path: Path) -> None:
+    path.mkdir()
+    shutil.copy(path.with_name("elsewhere") / f"{KEPT[0]}.yaml", path)
+
+
+def _others(path: Path) -> None:
+    path.mkdir()
+    (path / "in-the-way.yaml").write_text(json.dumps(pod("in-the-way")))
+
+
+def replace(agent: Agent, make: Callable[[Path], None]) -> None:
+    agent.manifests.rename(agent.directory / "elsewhere")
+    make(agent.manifests)
+
+
+def until_doubted(agent: Agent) -> None:
+    words = "its pods stay as they were until it is back"
+    agent.until(lambda: any(words in event["message"] for event in agent.events()), "it is told")
+
+
+def take_away(path: Path) -> None:
+    shutil.rmtree(path) if path.is_dir() else path.unlink()
+
+
+@pytest.mark.parametrize("make", [_empty_directory, _file, _fifo, _part, _others])
+def test_what_takes_the_place_of_the_directory_takes_no_pod_along(running: Agent, make: Callable[[Path], None]) -> None:
+    before = running.eye.pod_table()
+    replace(running, make)
+    until_doubted(running)
+    until_looked_again(running)
+    assert running.eye.pod_table() == before
+    assert "rootlet reload --accept-manifests" in running.cli("doctor", "--config", str(running.config)).out
+    take_away(running.manifests)
+    come_back_without(running, DROPPED)
+    running.until_gone([DROPPED])
+    assert running.pods().keys() == set(KEPT)
+    running.run(pod("later"))
+
+
+def test_somebody_says_that_it_is_meant(running: Agent) -> None:
+    replace(running, _part)
+    until_doubted(running)
+    running.remove(KEPT[0])  # which is in doubt, too
+    done = running.cli("reload", "--accept-manifests")
+    accepted = f"{running.manifests} is accepted as it is now"
+    assert (done.code, done.out.splitlines()) == (0, [accepted])
+    running.until_gone(ALL)
+    done = running.cli("reload", "--accept-manifests")
+    assert (done.code, done.out) == (0, f"{running.manifests} is in no doubt: nothing to accept\n")
+    running.run(pod("later"))
+
+
+def test_a_directory_that_was_replaced_while_no_agent_ran(running: Agent) -> None:
+    """As after a boot at which its file system was not mounted."""
+    before = running.eye.pod_table()
+    running.stop()
+    replace(running, _empty_directory)
+    running.start(sources_ready=False)
+    until_looked_again(running)
+    assert running.eye.pod_table() == before
+    running.manifests.rmdir()
+    come_back_without(running, DROPPED)
+    running.until_gone([DROPPED])
+    running.until_ready(KEPT)
+
+
+def test_a_link_that_is_switched_is_the_next_deployment(new_agent: NewAgent) -> None:
+    agent = new_agent()
+    first, second = agent.directory / "first", agent.directory / "second"
+    agent.manifests.rename(first)
+    agent.manifests.symlink_to(first)
+    agent.start()
+    agent.run(pod("old"))
+    second.mkdir()
+    (second / "new.yaml").write_text(json.dumps(pod("new")))
+    link = agent.directory / "link"
+    link.symlink_to(second)
+    link.replace(agent.manifests)
+    agent.until_ready(["new"])
+    agent.until_gone(["old"])
+
+
+def test_an_emptied_directory_is_an_empty_one(running: Agent) -> None:
+    running.remove(*ALL)
+    running.until_gone(ALL)

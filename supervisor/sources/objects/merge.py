@@ -185,6 +185,10 @@ class PodConfig:
         """Sources that were read completely once (upstream: sourcesSeen)."""
         return frozenset(self._seen)
 
+    def looked_at(self) -> frozenset[str]:
+        """Sources that were merged once, completely or not."""
+        return frozenset(self._stated)
+
     def all_ready(self) -> bool:
         """Every configured source was read completely once."""
         return self._seen == self._accepted.keys()

@@ -202,8 +202,13 @@ class Changes:
     async def uncordon(self, request: web.Request) -> web.Response:
         return _answer(await self._site.master.ask(lambda request_id: UncordonNode(request_id=request_id)))
 
-    async def reload(self, _request: web.Request) -> web.Response:
-        return _answer(await self._site.master.ask(lambda request_id: ReloadSettings(request_id=request_id)))
+    async def reload(self, request: web.Request) -> web.Response:
+        accepts = flag(request.query, "acceptManifests")
+        return _answer(
+            await self._site.master.ask(
+                lambda request_id: ReloadSettings(request_id=request_id, accept_manifests=accepts)
+            )
+        )
 
     async def look_for_garbage(self, _request: web.Request) -> web.Response:
         """Answer with what a collection would remove, and every image."""

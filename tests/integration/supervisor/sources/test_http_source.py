@@ -201,7 +201,7 @@ async def test_the_same_bytes_are_no_news_and_a_bad_set_keeps_what_is(site: Site
     assert not failed.complete
     assert "secret" not in str((wrong, failed))
     nothing = reader.snapshot(b"")
-    assert (nothing.complete, nothing.held_files()) == (True, frozenset({""}))
+    assert (nothing.complete, nothing.held_files()) == (False, frozenset({site.url})), "a server without its content"
 
 
 async def test_the_manager_polls_and_does_not_take_what_is_posted(site: Site, tmp_path: Path) -> None:

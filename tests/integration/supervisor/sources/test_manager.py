@@ -162,6 +162,10 @@ async def test_a_directory_that_is_not_there_counts_as_read_when_nothing_was_in_
         assert sources.desired.all_ready is is_ready
         sources.manifests.mkdir()
         await sources.next_change()
+        if kept == "a pod of a file":  # it is another directory, and empty
+            assert not sources.desired.all_ready
+            sources.desired.accept_manifests()
+            await sources.next_change()
         assert sources.desired.all_ready
 
 
@@ -409,3 +413,22 @@ def login(name: str) -> dict[str, Any]:
 
 def objects_of(update: Update) -> tuple[DesiredObject, ...]:
     return update.stated if isinstance(update, ObjectUpdate) else ()
+
+
+async def test_a_directory_that_was_replaced_while_no_agent_ran_ends_no_pod(tmp_path: Path) -> None:
+    """As when its file system is not mounted after a boot. The agent is ready all the same; somebody may mean it."""
+    made = await _kept_one(tmp_path, Sources(tmp_path))
+    assert made.desired.accept_manifests() == f"{made.manifests} is in no doubt: nothing to accept"
+    made.manifests.rename(tmp_path / "elsewhere")
+    made.manifests.mkdir()
+    made.desired.restore()
+    async with contextlib.aclosing(made.changes):  # type: ignore[type-var]
+        found = await made.read_all()
+        assert not [update for change in found for update in pod_updates(change.updates) if update.pods]
+        (told,) = (str(error) for change in found for error in change.errors)
+        assert told.startswith(f"{made.manifests}: is another directory than before, without a.yaml: ")
+        assert (made.desired.own_ready, made.desired.all_ready) == (True, False)
+        assert made.desired.accept_manifests() == f"{made.manifests} is accepted as it is now"
+        (update,) = pod_updates((await made.next_change()).updates)[:1]
+        assert (update.op, [pod.metadata.name for pod in update.pods]) == (PodOperation.REMOVE, ["of-a-file"])
+        assert made.desired.all_ready

@@ -19,6 +19,7 @@ from ipc.host.clock import monotonic
 from supervisor.protocol.manifests import ManifestErrorKind, SourceSnapshot
 from supervisor.sources import directory, watch
 from supervisor.sources.directory import ManifestReader, list_manifests
+from supervisor.sources.source_place import PlaceKeeper
 from supervisor.sources.watch import SETTLE_S, watch_manifests, watch_targets
 from tests.harness.manifests import ORIGIN, eventually, manifest, text
 
@@ -56,11 +57,11 @@ class Watched:
 
 
 @contextlib.asynccontextmanager
-async def watched(path: Path, period_s: float = NEVER_S) -> AsyncIterator[Watched]:
+async def watched(path: Path, period_s: float = NEVER_S, keeper: PlaceKeeper | None = None) -> AsyncIterator[Watched]:
     result = Watched()
 
     async def collect() -> None:
-        async with contextlib.aclosing(watch_manifests(ManifestReader(path, ORIGIN), period_s)) as snapshots:
+        async with contextlib.aclosing(watch_manifests(ManifestReader(path, ORIGIN), period_s, keeper)) as snapshots:
             async for snapshot in snapshots:
                 result.snapshots.append(snapshot)
 
@@ -87,6 +88,17 @@ def make(path: Path) -> None:
 def swap(path: Path, other: Path) -> None:
     path.rename(path.with_name("old"))
     other.rename(path)
+
+
+def exchange(path: Path, away: Path) -> None:
+    """For an empty one, as an unmount does."""
+    path.rename(away)
+    path.mkdir()
+
+
+def come_back(path: Path, away: Path) -> None:
+    path.rmdir()
+    away.rename(path)
 
 
 @pytest.fixture
@@ -400,3 +412,17 @@ async def test_a_file_that_never_holds_still_is_looked_at_less_and_less(
         assert max(gaps[-2:]) > 4 * SETTLE_S
         replace(manifests / "a.yaml", manifest("a"))
         await seen.until(lambda: "a" in seen.names())
+
+
+async def test_a_directory_in_doubt_is_told_and_followed_when_it_is_back(manifests: Path, tmp_path: Path) -> None:
+    keeper = PlaceKeeper(manifests, tmp_path / "manifest_source")
+    replace(manifests / "a.yaml", manifest("a"))
+    async with watched(manifests, keeper=keeper) as seen:
+        await seen.until_names("a")
+        exchange(manifests, tmp_path / "away")
+        await seen.until(lambda: "is another directory than before" in str(seen.last.errors))
+        assert not seen.last.complete
+        come_back(manifests, tmp_path / "away")
+        await seen.until(lambda: seen.last.complete and seen.names() == ["a"])
+        replace(manifests / "b.yaml", manifest("b"))
+        await seen.until_names("a", "b")

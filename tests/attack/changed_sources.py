@@ -1,0 +1,115 @@
+"""Attacks on the place of the manifests: for a moment something else is there, as after an unmount. No pod may end."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Final
+
+from ipc.host.clock import monotonic
+from tests.attack.attack import Attack
+from tests.attack.ground import Ground
+from tests.e2e.manifests import pod
+
+TOGGLED_S: Final = 5.0
+IN_DOUBT: Final = "its pods stay as they were until it is back"
+BESIDE: Final = pod("beside")
+
+
+def _empty(path: Path) -> None:
+    path.mkdir()
+
+
+def _file(path: Path) -> None:
+    path.write_text(json.dumps(pod("in-the-way")))
+
+
+def _fifo(path: Path) -> None:
+    os.mkfifo(path)
+
+
+def _others(path: Path) -> None:
+    path.mkdir()
+    (path / "in-the-way.yaml").write_text(json.dumps(pod("in-the-way")))
+
+
+def _link(path: Path) -> None:
+    """A link to an empty directory."""
+    empty = path.with_name("empty")
+    empty.mkdir(exist_ok=True)
+    path.symlink_to(empty)
+
+
+@contextmanager
+def _away(ground: Ground, make: Callable[[Path], None]) -> Iterator[None]:
+    """Something else is in the place of the manifests, which come back in any case."""
+    manifests = ground.agent.manifests
+    elsewhere = manifests.with_name("elsewhere")
+    manifests.rename(elsewhere)
+    try:
+        make(manifests)
+        yield
+    finally:
+        if manifests.is_dir() and not manifests.is_symlink():
+            shutil.rmtree(manifests)
+        else:
+            manifests.unlink(missing_ok=True)
+        elsewhere.rename(manifests)
+
+
+def _doubts(ground: Ground) -> int:
+    return sum(event["count"] for event in ground.agent.events() if IN_DOUBT in event["message"])
+
+
+def _replaced(make: Callable[[Path], None]) -> Callable[[Ground], None]:
+    """Told, and nothing of it is taken for a wish; afterwards manifests are read as ever."""
+
+    def strike(ground: Ground) -> None:
+        before = _doubts(ground)
+        with _away(ground, make):
+            ground.until(lambda: _doubts(ground) > before, "it is told")
+        assert "in-the-way" not in ground.agent.pods()
+        ground.agent.run(BESIDE)
+
+    return strike
+
+
+def _toggled(ground: Ground) -> None:
+    """As fast as a program can, each of them in turn."""
+    until = monotonic() + TOGGLED_S
+    while monotonic() < until:
+        for make in (_empty, _file, _fifo, _others, _link):
+            with _away(ground, make):
+                pass
+    ground.agent.run(BESIDE)
+
+
+ATTACKS: Final = (
+    *(
+        Attack(
+            f"source-{name}",
+            f"The manifest directory is moved away, and {words} takes its place for a moment.",
+            "be told, and waited for",
+            _replaced(make),
+            is_quick=name == "empty",
+        )
+        for name, words, make in (
+            ("empty", "an empty directory", _empty),
+            ("file", "a manifest", _file),
+            ("fifo", "a FIFO", _fifo),
+            ("others", "a directory with another manifest", _others),
+            ("link", "a link to an empty directory", _link),
+        )
+    ),
+    Attack(
+        "source-toggled",
+        "The manifest directory becomes each of these in turn, as fast as a program can.",
+        "be read late",
+        _toggled,
+        is_quick=False,
+    ),
+)
