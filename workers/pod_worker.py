@@ -252,7 +252,7 @@ class PodWorker:
             if request.awaits:
                 request = await _with_objects(request, cancel, objects)
         except Exception as error:
-            log.exception("sync of pod %s did not begin", request.uid)
+            note_failure(f"begin of the sync of pod {request.uid}", error)
             return _refused(self._context, request, f"{type(error).__name__}: {error}")
         return await answer(self._context, self._board, request, cancel)
 
@@ -315,7 +315,7 @@ async def _sync(
     except SyncEnded as ended:
         return ended
     except Exception as error:
-        log.exception("sync of pod %s failed", request.uid)
+        note_failure(f"sync of pod {request.uid}", error)
         return SyncEnded(SyncError.INTERNAL, f"{type(error).__name__}: {error}")
     return None
 
