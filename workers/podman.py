@@ -129,15 +129,14 @@ class PodmanRuntime:
         return answer.headers.get("libpod-api-version", "")
 
     async def list_pods(self, uid: str = "") -> tuple[ListedPod, ...]:
-        more = [f"{labels.POD_UID}={uid}"] if uid else []
-        return await self._list(endpoints.LIST_PODS, self._ours(*more), libpod.decode_pods)
+        return await self._list(endpoints.LIST_PODS, self._ours(*_labelled(uid)), libpod.decode_pods)
 
     async def list_empty_pods(self) -> tuple[ListedPod, ...]:
         filters = self._ours(**{"ctr-number": ["0"]})
         return await self._list(endpoints.LIST_EMPTY_PODS, filters, libpod.decode_pods)
 
-    async def list_containers(self) -> tuple[ListedContainer, ...]:
-        params = {"all": "true", **self._ours()}
+    async def list_containers(self, uid: str = "") -> tuple[ListedContainer, ...]:
+        params = {"all": "true", **self._ours(*_labelled(uid))}
         return await self._list(endpoints.LIST_CONTAINERS, params, libpod.decode_containers)
 
     async def inspect_pod(self, id: str) -> InspectedPod:
@@ -451,3 +450,8 @@ def _ips(container: InspectedContainer) -> tuple[str, ...]:
     """Addresses of the pod's network; Podman shows none of slirp4netns and pasta."""
     has_own = container.is_infra and container.start_ticks and not labels.read_sandbox(container.labels).host_network
     return container.ips or (network_addresses.addresses_of(container.pid) if has_own else ())
+
+
+def _labelled(uid: str) -> tuple[str, ...]:
+    """Filter of labels for what carries that UID; empty: everything."""
+    return (f"{labels.POD_UID}={uid}",) if uid else ()

@@ -95,6 +95,10 @@ async def test_who_stops_a_container_holds_no_relist(podman_service: PodmanServi
         assert (await target.runtime.inspect_container(id)).state == "stopping", "the stop still waits"
         assert {*relisting.statuses, *relisting.failures} == {"u1", "u2"}
         assert [sandbox.id for sandbox in relisting.statuses["u2"].sandboxes] == [other]
+        if has_infra:
+            listed = await eyes.observe("u1", listing=True)
+            assert (await target.runtime.inspect_container(id)).state == "stopping", "the stop still waits"
+            assert listed.same_as(relisting.statuses["u1"])
     finally:
         await target.runtime.kill_container(id, "KILL")
         await stop.wait()

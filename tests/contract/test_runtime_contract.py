@@ -63,6 +63,17 @@ async def test_pods_are_listed_by_uid(target: Target) -> None:
     assert await target.runtime.list_pods("u3") == ()
 
 
+async def test_containers_are_listed_by_the_uid_that_they_carry(target: Target) -> None:
+    made = {}
+    for uid in ("u1", "u2"):
+        pod = await target.runtime.create_pod(pod_spec(target, uid))
+        made[uid] = await target.runtime.create_container(container_spec(target, pod, uid=uid))
+    listed = await target.runtime.list_containers("u1")
+    assert {container.id for container in listed if not container.is_infra} == {made["u1"]}
+    assert {container.labels[labels.POD_UID] for container in listed} == {"u1"}
+    assert await target.runtime.list_containers("u3") == ()
+
+
 async def test_only_pods_without_containers_are_empty(target: Target) -> None:
     await target.runtime.create_pod(pod_spec(target))
     empty = await target.runtime.create_pod(pod_spec(target, no_infra=True, shared_namespaces=[]))

@@ -102,10 +102,11 @@ class FakeRuntime:
 
         return (await self._call("list_empty_pods", listed))[: self.list_limit]
 
-    async def list_containers(self) -> tuple[ListedContainer, ...]:
+    async def list_containers(self, uid: str = "") -> tuple[ListedContainer, ...]:
         def listed() -> tuple[ListedContainer, ...]:
             containers = (c for c in self.podman.containers.values() if self._is_ours(c.labels))
-            return tuple(self._listed_container(container) for container in containers)
+            wanted = (c for c in containers if not uid or c.labels.get(labels.POD_UID) == uid)
+            return tuple(self._listed_container(container) for container in wanted)
 
         return (await self._call("list_containers", listed))[: self.list_limit]
 

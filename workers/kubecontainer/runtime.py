@@ -267,8 +267,8 @@ class Runtime(ImageService, Protocol):
         Every other pod shows in `list_containers` through its members, which costs half of a full `list_pods`.
         """
 
-    async def list_containers(self) -> tuple[ListedContainer, ...]:
-        """GET containers/json?all=true, ours only."""
+    async def list_containers(self, uid: str = "") -> tuple[ListedContainer, ...]:
+        """GET containers/json?all=true, ours only; with a uid only those that carry it."""
 
     async def inspect_pod(self, id: str) -> InspectedPod:
         """GET pods/{id}/json. Raises NOT_FOUND."""

@@ -18,7 +18,7 @@ from ipc.kubecontainer.pod_status import RuntimePodStatus
 from workers.containers.known_containers import KnownContainers
 from workers.containers.runs import is_as_remembered
 from workers.kubecontainer import labels
-from workers.kubecontainer.convert import sandbox_behind
+from workers.kubecontainer.convert import sandbox_behind, sandbox_of
 from workers.kubecontainer.labels import read_uid
 from workers.kubecontainer.runtime import (
     ErrorKind,
@@ -138,9 +138,7 @@ class Observer:
         while the pod is listed. Containers outside of any sandbox are found by a relist first and followed from then
         on."""
         ended = self.known.unconfirmed & self.known.of_pod(uid)
-        listed, failures = await asyncio.gather(self._runtime.list_pods(uid), self.known.inspect(sorted(ended)))
-        pods = tuple(filter(self.known.ownership.owns_pod, listed))
-        members = {id: state for pod in pods for id, state in pod.containers}
+        (pods, members), failures = await asyncio.gather(self._listed(uid), self.known.inspect(sorted(ended)))
         outside = dict.fromkeys(self._outside_sandboxes.get(uid, ()), "")
         shown = {**outside, **members}
         unsettled = [id for id, state in shown.items() if id not in ended and not self.known.is_settled(id, state)]
@@ -150,6 +148,24 @@ class Observer:
         await self._confirm_gone(self.known.of_pod(uid) - shown.keys())
         self._note_infras(uid, pods)
         return self._status(uid, pods, shown, started_at)
+
+    async def _listed(self, uid: str) -> tuple[tuple[ListedPod, ...], Mapping[str, str]]:
+        """The pod's sandboxes, and the states of their members by id. Raises RuntimeCallError."""
+        try:
+            async with asyncio.timeout(PATIENCE_S):
+                listed = await self._runtime.list_pods(uid)
+        except TimeoutError:
+            return await self._listed_by_containers(uid)
+        pods = tuple(filter(self.known.ownership.owns_pod, listed))
+        return pods, {id: state for pod in pods for id, state in pod.containers}
+
+    async def _listed_by_containers(self, uid: str) -> tuple[tuple[ListedPod, ...], Mapping[str, str]]:
+        """Without the pod's lock, which somebody holds who stops one of its containers. Raises RuntimeCallError."""
+        containers = tuple(filter(self.known.ownership.owns, await self._runtime.list_containers(uid)))
+        pods = tuple(sandbox_of(container) for container in containers if container.is_infra)
+        for id in sorted(unlisted_pods(containers, ())):
+            pods += await self._pod(id)
+        return pods, {container.id: container.state for container in containers}
 
     async def list_all(self) -> Listing:
         """Everything that Podman has, for `relist`. Raises RuntimeCallError when a list fails."""

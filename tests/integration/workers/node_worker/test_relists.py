@@ -64,9 +64,9 @@ class SlowLists(FakeRuntime):
 
     list_s = 12.0
 
-    async def list_containers(self) -> tuple[ListedContainer, ...]:
+    async def list_containers(self, uid: str = "") -> tuple[ListedContainer, ...]:
         await asyncio.sleep(self.list_s)
-        return await super().list_containers()
+        return await super().list_containers(uid)
 
 
 @simulated
@@ -87,8 +87,8 @@ async def test_relists_that_take_longer_than_their_period_leave_time_for_single_
 class StaleLists(SlowLists):
     """The same; what it says is of the time at which it was asked."""
 
-    async def list_containers(self) -> tuple[ListedContainer, ...]:
-        found = await FakeRuntime.list_containers(self)
+    async def list_containers(self, uid: str = "") -> tuple[ListedContainer, ...]:
+        found = await FakeRuntime.list_containers(self, uid)
         await asyncio.sleep(self.list_s)
         return found
 

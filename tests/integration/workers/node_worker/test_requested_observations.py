@@ -27,6 +27,7 @@ from tests.harness.node_worker import NEVER_S, Host, asked, to_list
 from workers.kubecontainer import labels
 from workers.kubecontainer.look import Look, encode_look
 from workers.kubecontainer.runtime import RuntimeEvent
+from workers.pleg.empty_pods import PATIENCE_S
 from workers.pleg.generic import ROUND_S
 from workers.pleg.relist_schedule import RETRY_MAX_S, retry_delay_s
 
@@ -257,13 +258,43 @@ async def test_a_pod_that_cannot_be_looked_at_holds_up_no_other() -> None:
         host.runtime.fail(1, Flavour.FAILED, "list_pods")
         before, asked_at = len(master.reports), host.now()
         master.send(to_list("u1", "u2"))
-        await master.observation("u2", after=before)
-        assert host.now() < asked_at + 0.1
         failed = await master.first(ObservationFailed, after=before)
-        assert (failed.uid, "list_pods" in failed.message) == ("u1", True)
-        seen = await master.observation("u1", after=before)
+        assert "list_pods" in failed.message
+        (other,) = {"u1", "u2"} - {failed.uid}
+        await master.observation(other, after=before)
+        assert host.now() < asked_at + 0.1
+        seen = await master.observation(failed.uid, after=before)
         assert asked_at + retry_delay_s(1) <= seen.observed_at < asked_at + retry_delay_s(1) + 0.1
         assert (master.count(RuntimeHealth), master.count(ObservationFailed)) == (1, 1)
+
+
+def hang_once(host: Host, verb: str) -> None:
+    """Let that list of pod u1 hang the next time that it is asked for."""
+    answer = getattr(host.runtime, verb)
+    hung: list[str] = []
+
+    async def hanging(uid: str = "") -> Any:
+        if uid == "u1" and not hung:
+            hung.append(uid)
+            await asyncio.sleep(NEVER_S)
+        return await answer(uid)
+
+    setattr(host.runtime, verb, hanging)
+
+
+@simulated
+async def test_a_pod_whose_lock_somebody_holds_is_seen_by_its_containers() -> None:
+    host = Host()
+    for number in range(40):
+        host.running(f"u{number}")
+    async with host.worker(relist_period_s=NEVER_S) as master:
+        hang_once(host, "list_pods")
+        before, asked_at = len(master.reports), host.now()
+        master.send(to_list("u1"))
+        seen = await master.observation("u1", after=before)
+        assert host.now() < asked_at + PATIENCE_S + 0.1
+        status = master.status(seen)
+        assert (len(status.sandboxes), len(status.containers)) == (1, 1)
 
 
 @simulated
@@ -272,16 +303,8 @@ async def test_a_look_that_hangs_is_given_up_and_repeated() -> None:
     for number in range(40):
         host.running(f"u{number}")
     async with host.worker(relist_period_s=NEVER_S) as master:
-        list_pods = host.runtime.list_pods
-        hung: list[str] = []
-
-        async def hang_once(uid: str = "") -> Any:
-            if uid == "u1" and not hung:
-                hung.append(uid)
-                await asyncio.sleep(NEVER_S)
-            return await list_pods(uid)
-
-        host.runtime.list_pods = hang_once  # type: ignore[method-assign]
+        hang_once(host, "list_pods")
+        hang_once(host, "list_containers")
         before, asked_at = len(master.reports), host.now()
         master.send(to_list("u1", "u2"))
         await master.observation("u2", after=before)

@@ -107,11 +107,11 @@ async def test_a_podman_that_lists_nothing_for_ever_is_told_of_now_and_then() ->
     host.running("u1")
     slow_s = 0.0
 
-    async def list_containers() -> tuple[ListedContainer, ...]:
+    async def list_containers(uid: str = "") -> tuple[ListedContainer, ...]:
         await asyncio.sleep(min(slow_s, 30.0))
         if slow_s >= 30.0:
             raise RuntimeCallError(ErrorKind.TIMEOUT, "list_containers", "no answer within 30 s")
-        return await FakeRuntime.list_containers(host.runtime)
+        return await FakeRuntime.list_containers(host.runtime, uid)
 
     host.runtime.list_containers = list_containers  # type: ignore[method-assign]
     async with host.worker() as master:
