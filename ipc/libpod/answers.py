@@ -143,6 +143,7 @@ class InspectContainer(GoObject, frozen=True):
     host_config: HostConfig | None = None
     network_settings: NetworkSettings | None = None
     resolv_conf_path: str = ""
+    hostname_path: str = ""
     oci_config_path: str = msgspec.field(default="", name="OCIConfigPath")
     graph_driver: GraphDriver | None = None
 

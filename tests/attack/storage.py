@@ -13,6 +13,8 @@ LIMIT: Final = {"name": "cache", "emptyDir": {"sizeLimit": "3Mi"}}
 MOUNT: Final = {"name": "cache", "mountPath": "/cache"}
 DEEP: Final = "i=0; while [ $i -lt 150 ]; do mkdir d; cd d; i=$((i+1)); done"
 FILL: Final = "dd if=/dev/zero of=file bs=1M count=5 2>/dev/null"
+GIVEN: Final = ("/etc/hosts", "/etc/hostname", "/etc/resolv.conf", "/dev/termination-log")
+FEW: Final = {"limits": {"ephemeral-storage": "3Mi"}}
 OUTSIDE: Final = "not for any container"
 VICTIMS: Final = 12
 SWAPS: Final = "cd /shared; while true; do {making}; rm -rf x; ln -s {outside} x; rm -rf x; done"
@@ -84,6 +86,17 @@ ATTACKS: Final = (
         "be evicted",
         fails("moves", "Evicted"),
         (_fills("moves", f"{DEEP}; {FILL}; cd /cache; while true; do mv d e; mv e d; done"),),
+        is_quick=False,
+    ),
+    Attack(
+        "given-files",
+        "A container with a limit fills the files that it was given: hosts, hostname, resolv.conf, its last words.",
+        "be evicted",
+        all_of(*(fails(f"given-{number}", "Evicted") for number in range(len(GIVEN)))),
+        tuple(
+            pod(f"given-{number}", container(script=f"{FILL.replace('of=file', f'of={path}')}; {STAY}", resources=FEW))
+            for number, path in enumerate(GIVEN)
+        ),
         is_quick=False,
     ),
     Attack(

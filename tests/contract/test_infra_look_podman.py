@@ -16,7 +16,15 @@ from workers.proc.pidfd import open_pidfd, wait_ended
 
 pytestmark = pytest.mark.podman
 
-UNTOLD = {"image": "", "image_id": "", "image_digest": "", "stop_signal": "", "user": None, "layer": ""}
+UNTOLD = {
+    "image": "",
+    "image_id": "",
+    "image_digest": "",
+    "stop_signal": "",
+    "user": None,
+    "layer": "",
+    "hostname_file": "",
+}
 """Facts that an infra container's files do not tell, or nobody wants to know of one."""
 FILE_CLOCK_S: Final = 0.02
 """Dates of files are those of the kernel's last tick."""

@@ -106,3 +106,13 @@ def test_what_a_pod_takes_in_all_counts_for_its_containers_together(agent: Agent
     agent.write(pod("together", main, container("other", resources=limited("2Mi")), volumes=[{"name": "scratch"}]))
     until_evicted(agent, "together", "Pod ephemeral local storage usage exceeds the total limit of containers 4Mi. ")
     agent.remove("together")
+
+
+@pytest.mark.parametrize("path", ["/etc/hosts", "/etc/hostname", "/etc/resolv.conf", "/dev/termination-log"])
+def test_what_is_written_into_a_file_that_was_given_counts(agent: Agent, path: str) -> None:
+    name = path.strip("/").replace("/", "-").replace(".", "-")
+    agent.run(pod(f"calm-{name}", container(script=f"echo >> {path}; {STAY}", resources=limited("3Mi"))))
+    agent.write(pod(name, fills(path, 5, resources=limited("3Mi"))))
+    until_evicted(agent, name, "Pod ephemeral local storage usage exceeds the total limit of containers 3Mi. ")
+    agent.until_running([f"calm-{name}"])
+    agent.remove(name, f"calm-{name}")

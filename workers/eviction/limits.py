@@ -37,7 +37,9 @@ class StorageUsage(msgspec.Struct, frozen=True, kw_only=True):
 
     volumes: Mapping[str, int | None]
     containers: Mapping[str, int | None]
-    """Log and writable layer."""
+    """Log, writable layer and files that it was given."""
+    files: int = 0
+    """Files of the pod that all of its containers may write to."""
 
 
 def disk_volumes(pod: Pod) -> tuple[Volume, ...]:
@@ -88,7 +90,7 @@ def _checks(pod: Pod, usage: StorageUsage) -> Iterator[tuple[int | None, Amount,
             yield usage.volumes.get(volume.name, 0), limit, words
     if (limit := _pod_limit(pod)) is not None:
         words = f"Pod ephemeral local storage usage exceeds the total limit of containers {limit}. "
-        yield total((*usage.volumes.values(), *usage.containers.values())), limit, words
+        yield total((*usage.volumes.values(), *usage.containers.values(), usage.files)), limit, words
     for container in pod.spec.containers:
         if (limit := _container_limit(container)) is not None:
             words = f"Container {container.name} exceeded its local ephemeral storage limit {quoted(str(limit))}. "

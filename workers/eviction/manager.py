@@ -17,7 +17,7 @@ import msgspec
 from ipc.api.v1.pod import Pod
 from ipc.host.eviction_marks import mark_evicted
 from ipc.kubecontainer.pod_failure import EVICTED, PodFailure, encode_failure
-from ipc.kubecontainer.pod_status import RuntimePodStatus
+from ipc.kubecontainer.pod_status import RuntimeContainerStatus, RuntimePodStatus
 from ipc.messages import event_reasons
 from ipc.metrics import kubelet as metrics
 from ipc.scheduling.priority import is_critical
@@ -32,14 +32,19 @@ from workers.eviction.limits import (
     volumes_to_measure,
 )
 from workers.fs.directories import made_below, private_root
-from workers.fs.disk_usage import MAX_FILES, used_bytes
+from workers.fs.disk_usage import MAX_FILES, bytes_of_files, used_bytes
 from workers.kubecontainer.mounted_volume import why
+from workers.kubecontainer.runtime import InspectedContainer
 from workers.logs.pod_dirs import pod_directory
+from workers.logs.termination_message import termination_logs
+from workers.network.etc_mounts import HOSTS_NAME, RESOLV_CONF_NAME
 from workers.sync.run import PodRef, SyncRun
 from workers.userns.unshare import Unshare, UnshareError, UnshareTimeout
 from workers.volumemanager.plugins.empty_dir import empty_dir_place
 from workers.volumemanager.plugins.volume_host import VolumeHost
 
+FILES_OF_PODMAN: Final = ("hostname", ".containerenv")
+"""Files of Podman's that a container may write to, beside one another in the user's runtime directory."""
 SMALL_TREE_FILES: Final = 20_000
 """Most files counted in a thread of the worker, which takes a tenth of a second. Larger trees are counted by a process
 of its own, whose timeout counts as exceeding the limit; a timeout of a small tree is the disk's or Podman's fault."""
@@ -61,15 +66,18 @@ async def evict_if_beyond_limits(
     unshare = host.unshare
     run.step("measuring local storage")
     try:
+        own = pod_directory(host.pods_dir, run.pod.uid)
+        newest = {name: await _inspected(run, status.newest(name)) for name in containers}
         usage = StorageUsage(
             volumes={
                 name: await _disk_usage(run, unshare, [str(empty_dir_place(host.pods_dir, run.pod.uid, name).path)])
                 for name in volumes
             },
             containers={
-                name: await _disk_usage(run, unshare, await _of_container(run, logs(run.pod), status, name))
-                for name in containers
+                name: await _of_container(run, unshare, logs(run.pod) / name, own, found)
+                for name, found in newest.items()
             },
+            files=await run.in_files("files", bytes_of_files, _shared_files(own, newest.values())) if containers else 0,
         )
     except (OSError, UnshareError) as error:
         words = why(error) if isinstance(error, OSError) else str(error)
@@ -96,12 +104,31 @@ def _mark(pods_dir: str, uid: str, text: str) -> None:
         mark_evicted(pod_directory(pods_dir, uid), text)
 
 
-async def _of_container(run: SyncRun, logs: Path, status: RuntimePodStatus, name: str) -> list[str]:
-    """Paths of a container's logs and of the layer of its newest attempt, if the storage driver has one (vfs has
-    not)."""
-    newest = status.newest(name)
-    found = await run.find(run.runtime.inspect_container, newest.id) if newest is not None else None
-    return [str(logs / name), *([found.layer] if found is not None and found.layer else [])]
+async def _inspected(run: SyncRun, newest: RuntimeContainerStatus | None) -> InspectedContainer | None:
+    return await run.find(run.runtime.inspect_container, newest.id) if newest is not None else None
+
+
+def _shared_files(own: Path, containers: Iterable[InspectedContainer | None]) -> set[Path]:
+    """Files that each of the pod's containers may write to: the agent's, and what Podman has made in their place."""
+    of_podman = {Path(found.resolv_conf) for found in containers if found is not None and found.resolv_conf}
+    return {own / HOSTS_NAME, own / RESOLV_CONF_NAME, *of_podman}
+
+
+async def _of_container(
+    run: SyncRun, unshare: Unshare, logs: Path, own: Path, found: InspectedContainer | None
+) -> int | None:
+    """Bytes of a container's logs, of the layer of its newest attempt, if the storage driver has one (vfs has not), and
+    of the files that this was given; ``own``: the pod's directory. Raises OSError, UnshareError, SyncEnded."""
+    given = await run.in_files("files", _bytes_given, own, logs.name, found.hostname_file if found is not None else "")
+    trees = [str(logs), *([found.layer] if found is not None and found.layer else [])]
+    return total((given, await _disk_usage(run, unshare, trees)))
+
+
+def _bytes_given(own: Path, container: str, hostname_file: str) -> int:
+    """Bytes of the files that were mounted into a container alone: for termination messages of every attempt, and
+    Podman's. Raises OSError."""
+    of_podman = [Path(hostname_file).with_name(name) for name in FILES_OF_PODMAN] if hostname_file else []
+    return bytes_of_files([*(own / name for name in termination_logs(own, container)), *of_podman])
 
 
 async def _disk_usage(run: SyncRun, unshare: Unshare, paths: Iterable[str]) -> int | None:

@@ -10,9 +10,11 @@ Needs nothing but the standard library: `workers.userns.entry` runs it too, in a
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import os
 import stat
+from collections.abc import Iterable
 from typing import Final, NamedTuple
 
 from workers.fs.directories import directory_below
@@ -40,6 +42,15 @@ def used_bytes_and_inodes(path: str, max_files: int = MAX_FILES) -> tuple[int, i
     """Bytes that are used below a path, and the number of inodes. Raises OSError."""
     (used, is_whole) = _counted(path, max_files)
     return used if is_whole else None
+
+
+def bytes_of_files(paths: Iterable[os.PathLike[str]]) -> int:
+    """Bytes used by files, whatever they are; nothing by those that are not there. Raises OSError."""
+    used = 0
+    for path in paths:
+        with contextlib.suppress(FileNotFoundError):
+            used += os.lstat(path).st_blocks * BLOCK_BYTES
+    return used
 
 
 def bytes_and_inodes_at_least(path: str, max_files: int) -> tuple[int, int]:

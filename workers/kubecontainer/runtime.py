@@ -150,6 +150,8 @@ class InspectedContainer(msgspec.Struct, frozen=True, kw_only=True):
     """Digest of the image's manifest, ``sha256:...``."""
     resolv_conf: str = ""
     """Path on the host of the resolv.conf that Podman has written for its network."""
+    hostname_file: str = ""
+    """Path on the host of what it sees as /etc/hostname; empty before its first start."""
     start_ticks: int = 0
     """When its process was started, in clock ticks since boot; 0 when it had ended by the time of the inspect."""
     config_path: str = ""

@@ -80,6 +80,7 @@ def decode_container(body: bytes) -> InspectedContainer:
         ips=_ips(answer.network_settings),
         log_path=log_config.path if log_config else "",
         resolv_conf=answer.resolv_conf_path,
+        hostname_file=answer.hostname_path,
         stop_signal=signal_name(answer.config.stop_signal) if answer.config else "",
         config_path=answer.oci_config_path,
         layer=((answer.graph_driver.data if answer.graph_driver else None) or {}).get("UpperDir", ""),

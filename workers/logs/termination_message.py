@@ -57,6 +57,14 @@ def termination_log(pods_dir: str, uid: str, container: str, attempt: int) -> Pa
     return Path(pods_dir, uid, f"{container}.{attempt}.termination-log")
 
 
+def termination_logs(directory: Path, container: str) -> list[str]:
+    """Names of the files of every attempt in a pod's directory; none without that. Raises OSError."""
+    with contextlib.suppress(FileNotFoundError):
+        found = map(_FILE.fullmatch, os.listdir(directory))
+        return [match[0] for match in found if match and match["container"] == container]
+    return []
+
+
 def make_termination_log(file: Path, attempt: int) -> None:
     """Make an empty file for the container to write, and remove those of attempts that no status shows any more.
 
@@ -72,10 +80,9 @@ def make_termination_log(file: Path, attempt: int) -> None:
 def _remove_older(file: Path, newest_attempt: int) -> None:
     """Remove the files of that attempt of the container, and of those before it. Raises OSError."""
     container = file.name.partition(".")[0]
-    for other in file.parent.iterdir():
-        match = _FILE.fullmatch(other.name)
-        if match and match["container"] == container and int(match["attempt"]) <= newest_attempt:
-            other.unlink(missing_ok=True)
+    for name in termination_logs(file.parent, container):
+        if int(name.split(".")[1]) <= newest_attempt:
+            file.with_name(name).unlink(missing_ok=True)
 
 
 def read_termination_message(found: InspectedContainer, pods_dir: str, pod_logs_dir: str) -> str:
