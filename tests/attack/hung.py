@@ -121,5 +121,6 @@ ATTACKS: Final = (
         all_of(*map(_hang, POD_WORKERS)),
         replaced=frozenset(POD_WORKERS),
         longest_gap_s=HUNG_GAP_S,
+        is_quick=False,
     ),
 )
