@@ -87,6 +87,7 @@ from workers.proc.signal_names import signal_name, signal_number
 from workers.spdy.connection import Connection
 from workers.spdy.frames import SynStream
 from workers.specgen.container_user import parse_image_user
+from workers.volumemanager.first_owner import ImageAccounts, first_owner
 from workers.volumemanager.plugins.payload import path_problem
 
 ROOT: Final = Path(__file__).parents[2]
@@ -455,6 +456,11 @@ PARSERS: Final[Mapping[str, Parser]] = {
     "images": Parser("workers/kubecontainer/image_reference.py", parse_image_reference, IMAGES),
     "images, in the API": Parser("ipc/api/image.py", parse_image_name, IMAGES),
     "users of images": Parser("workers/specgen/container_user.py", parse_image_user, NAMES | DIGITS),
+    "accounts of images": Parser(
+        "workers/volumemanager/first_owner.py",
+        lambda text: first_owner("7", ImageAccounts(text, "")),
+        LINES | DIGITS | repeated("a:x:1:1:", ":", "a:x:9:1\n"),
+    ),
     "signals": Parser("workers/proc/signal_names.py", signal_name, NAMES | DIGITS),
     "signals of manifests": Parser(
         "workers/proc/signal_names.py", signal_number, DIGITS | repeated("9", "+", before="SIGRTMIN+")

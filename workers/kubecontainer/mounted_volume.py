@@ -3,11 +3,19 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
 from pathlib import Path
 
 import msgspec
 
 from workers.kubecontainer.runtime import VolumeInfo
+
+
+class UnmadeVolume(msgspec.Struct, frozen=True, kw_only=True):
+    """A Podman volume that is not there yet: whose it will be says the first container that mounts it."""
+
+    labels: Mapping[str, str]
+    options: Mapping[str, str]
 
 
 class MountedVolume(msgspec.Struct, frozen=True, kw_only=True):
@@ -22,6 +30,8 @@ class MountedVolume(msgspec.Struct, frozen=True, kw_only=True):
     """Name of the Podman volume."""
     claim_info: VolumeInfo | None = None
     """Inspect of that volume; None when setting it up needed none."""
+    unmade: UnmadeVolume | None = None
+    """How that volume is to be made, before a container sees it; None when it was there."""
     read_only: bool = False
     """By what it is, whatever a mount says."""
     is_foreign: bool = False

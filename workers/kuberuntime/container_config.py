@@ -31,6 +31,7 @@ from workers.network.hostnames import HostnameError, kernel_hostname
 from workers.specgen.spec import ContainerConfig
 from workers.sync.pod_snapshot import PodSnapshot
 from workers.sync.run import SyncRun
+from workers.volumemanager.first_use import make_new_volumes
 from workers.volumemanager.plugins.volume_host import VolumeHost
 from workers.volumemanager.prepare import prepare_mounts
 
@@ -60,8 +61,9 @@ async def generate_container_config(
         oci_runtime = find_oci_runtime(inputs.of, node.runtimes)
         target_pid = await _target_pid(run, inputs.of.status, container)
         environment = await _environment(run, node, host, inputs, container)
-        mounts = await prepare_mounts(run, host, pod, container, inputs.volumes, environment)
         user = await find_user(run, pod, container, image)
+        volumes = await make_new_volumes(run, host, inputs.of, container, inputs.volumes, user, image)
+        mounts = await prepare_mounts(run, host, pod, container, volumes, environment)
         termination_log = _termination_log(host.pods_dir, run.pod.uid, container, start.attempt)
         files = await inputs.sandbox.etc_files.written()
         hostname = "" if pod.spec.host_network else kernel_hostname(pod, node.network.cluster_domain)

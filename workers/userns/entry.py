@@ -21,6 +21,7 @@ if __name__ == "__main__":
     sys.path.append(os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)))))
 
 from workers.fs.disk_usage import bytes_and_inodes_at_least, used_bytes, used_bytes_and_inodes
+from workers.userns.steps.first_owner import look_into_image, set_mode
 from workers.userns.steps.group import give_to_group
 from workers.userns.steps.images import bind_image
 from workers.userns.steps.mounts import bind, hold_together, let_go, mount_tmpfs
@@ -33,7 +34,7 @@ STEPS: Final[Mapping[str, Callable[..., object]]] = {
     step.__name__: step
     for step in (
         *(mount_tmpfs, hold_together, let_go, bind, bind_image),
-        *(give_to_group, give_to_user, read_file, remove),
+        *(give_to_group, give_to_user, look_into_image, set_mode, read_file, remove),
         *(used_bytes, used_bytes_and_inodes, bytes_and_inodes_at_least),
     )
 }

@@ -59,6 +59,8 @@ async def _noted(
         is_local = bool(_bound(of, mounted.name, claim).local_path)
         path = str(mounted.path)
         return MountedClaim(volume=mounted.name, claim=claim, kind=ClaimKind.LOCAL, path=path) if is_local else None
+    if mounted.unmade is not None:
+        return None  # noted when it is made
     earlier = known.get((mounted.name, claim))
     if mounted.claim_info is None and earlier is not None:
         return earlier  # a container uses it: it is where it was

@@ -18,13 +18,13 @@ DEADLINE_S: Final = 20.0
 def bind_image(podman: str, image: str, sub_path: str, target: str) -> None:
     """Bind what lies at ``sub_path`` in an image that is there. It stays as long as that mount, also when Podman takes
     its own away."""
-    with _mounted(podman, image) as root:
+    with mounted(podman, image) as root:
         bind(root, target, sub_path, must_exist=True)
 
 
 @contextlib.contextmanager
-def _mounted(podman: str, image: str) -> Iterator[str]:
-    """Where Podman has mounted it, read-only: it counts who has asked for that."""
+def mounted(podman: str, image: str) -> Iterator[str]:
+    """Where Podman has mounted it, read-only: it counts who has asked for that. Raises Refused."""
     root = _said_by(podman, "image", "mount", image)
     try:
         yield os.path.realpath(root)

@@ -7,9 +7,11 @@ no name of theirs ever means a volume of Podman's. A hostPath and a local volume
 that exists is used as it is, whatever its driver. It belongs to no pod and is never removed.
 Namespaces do not keep volumes apart: they are the user's, and Podman has one name for each.
 
-At the first use of a new volume Podman gives its root to the container's user, which is what lets a container that is
-not root write to it without fsGroup. With fsGroup that would undo what is done here, so a volume made for it says whose
-it is: then Podman leaves it alone. Of one that somebody else has made and nobody has used yet, the root gets the group
+Podman gives the root of a volume to the container's user; Podman 5 does so again at every start while the volume is
+empty. So a volume says from the beginning whose it is: then Podman leaves it alone. With fsGroup it is root's and the
+group's; without it the first container's (`workers.volumemanager.first_use`), and made when that container is. Two
+kinds are Podman's to give away as before: those that it mounts, and those of pods with a user namespace of their own,
+whose ids change with each sandbox. Of one that somebody else has made and nobody has used yet, the root gets the group
 when the pod starts the next time.
 """
 
@@ -22,11 +24,13 @@ from typing import Final
 import msgspec
 
 from ipc.api.annotations import is_api_pod
+from ipc.api.v1.pod import Pod
 from ipc.api.v1.volume import HostPathVolumeSource, Volume
 from ipc.podobjects.config_objects import ObjectKind
 from ipc.podobjects.pod_claims import PodClaim, claim_name
+from ipc.podresources.user_namespaces import has_own_ids
 from workers.kubecontainer import labels
-from workers.kubecontainer.mounted_volume import MountedVolume, VolumeError
+from workers.kubecontainer.mounted_volume import MountedVolume, UnmadeVolume, VolumeError
 from workers.kubecontainer.runtime import ErrorKind, RuntimeCallError, VolumeInfo
 from workers.sync.pod_snapshot import PodSnapshot
 from workers.sync.run import SyncRun
@@ -36,7 +40,7 @@ from workers.volumemanager.plugins.ownership import ON_ROOT_MISMATCH, fs_group, 
 from workers.volumemanager.plugins.volume_host import VolumeHost
 
 _ROOTS: Final = "uid=0"
-"""Mount option of a volume that Podman does not give to its first user (libpod/options.go, WithVolumeNoChown)."""
+"""Mount option of a volume that Podman gives to no container's user (libpod/options.go, WithVolumeNoChown)."""
 NO_OPTIONS: Final[Mapping[str, str]] = {}
 _MOUNTED: Final = frozenset({"type", "device"})
 """Options that make Podman's local driver mount something (podman-volume-create(1))."""
@@ -107,13 +111,18 @@ async def set_up_podman_volume(
     owner: Mapping[str, str],
     options: Mapping[str, str] = NO_OPTIONS,
 ) -> MountedVolume:
-    """Make the Podman volume of ``mounted``, with ``owner`` as its labels and these options, unless it is there. Raises
-    VolumeError, SyncEnded."""
+    """Make the Podman volume of ``mounted``, with ``owner`` as its labels and these options, unless it is there or its
+    first container decides whose it is. Raises VolumeError, SyncEnded."""
     if is_in_use(of.pod, mounted.name, of.status):
         return mounted
     group = fs_group(of.pod)
     try:
-        found = await _ensure(run, mounted.claim, owner, options if group is None else owned_options(options))
+        found = await run.read(run.runtime.inspect_volume, mounted.claim)
+        if found is None and is_for_first_user(of.pod, options):
+            return msgspec.structs.replace(mounted, unmade=UnmadeVolume(labels=owner, options=options))
+        if found is None:
+            stated = options if group is None else owned_options(options)
+            found = await make_volume(run, mounted.claim, owner, stated)
     except RuntimeCallError as error:
         raise VolumeError(mounted.name, error.message) from error
     if group is not None and is_directory(found):
@@ -122,10 +131,20 @@ async def set_up_podman_volume(
     return msgspec.structs.replace(mounted, claim_info=found)
 
 
-def owned_options(options: Mapping[str, str]) -> dict[str, str]:
+def is_for_first_user(pod: Pod, options: Mapping[str, str]) -> bool:
+    """Whether a new volume with these options belongs to the first container that mounts it."""
+    is_mounted = bool(_MOUNTED & options.keys())
+    return fs_group(pod) is None and not (is_mounted or _states_owner(options) or has_own_ids(pod.spec))
+
+
+def owned_options(options: Mapping[str, str], owner: str = _ROOTS) -> dict[str, str]:
     """The options with an owner, of whom Podman leaves the volume."""
     stated = options.get("o", "")
-    return {**options, "o": stated if "uid=" in stated else ",".join(filter(None, (_ROOTS, stated)))}
+    return {**options, "o": stated if _states_owner(options) else ",".join(filter(None, (owner, stated)))}
+
+
+def _states_owner(options: Mapping[str, str]) -> bool:
+    return any(option.startswith(("uid=", "gid=")) for option in options.get("o", "").split(","))
 
 
 def is_directory(volume: VolumeInfo) -> bool:
@@ -133,11 +152,8 @@ def is_directory(volume: VolumeInfo) -> bool:
     return volume.driver == "local" and not _MOUNTED & volume.options.keys() and bool(volume.mount_point)
 
 
-async def _ensure(run: SyncRun, name: str, owner: Mapping[str, str], options: Mapping[str, str]) -> VolumeInfo:
+async def make_volume(run: SyncRun, name: str, owner: Mapping[str, str], options: Mapping[str, str]) -> VolumeInfo:
     """Raises RuntimeCallError, SyncEnded."""
-    found = await run.read(run.runtime.inspect_volume, name)
-    if found is not None:
-        return found
     try:
         return await run.act(run.runtime.create_volume, name, owner, options)
     except RuntimeCallError as error:
