@@ -146,6 +146,8 @@ class SourceSnapshot(msgspec.Struct, frozen=True, kw_only=True):
     errors: tuple[ManifestError, ...] = ()
     skipped: frozenset[str] = frozenset()
     """Names of files beside the manifests that are not read."""
+    unread: frozenset[str] = frozenset()
+    """Files that are being read: they take their time."""
     complete: bool
     """All files are known (some may be held, see `held_files`). False: nothing may be removed because of it."""
     absent: bool = False
@@ -154,8 +156,8 @@ class SourceSnapshot(msgspec.Struct, frozen=True, kw_only=True):
     """UIDs of pods that begin while what they refer to is being read."""
 
     def held_files(self) -> frozenset[str]:
-        """Files with an error: what they state is only partly known."""
-        return frozenset(error.file for error in self.errors)
+        """Files with an error, and those that are being read: what they state is only partly known."""
+        return self.unread.union(error.file for error in self.errors)
 
 
 class DesiredPod(ManifestPod, frozen=True, kw_only=True):

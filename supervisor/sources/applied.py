@@ -50,6 +50,7 @@ from supervisor.protocol.manifests import (
 )
 from supervisor.sources.applied_changes import Item, changed_object, merged, presence_refused
 from supervisor.sources.directory import DEFAULT_MAX_MANIFEST_BYTES, Listing, ManifestReader, list_manifests
+from supervisor.sources.objects.apart import decode_apart
 from supervisor.sources.objects.decode import decode_manifest
 from supervisor.sources.objects.identity import Origin
 from supervisor.sources.objects.merge_objects import changes_refused
@@ -205,7 +206,7 @@ class AppliedStore:
         if len(body) > self._max_bytes:
             return ApplyResult(errors=(_refused(file, f"more than {self._max_bytes} bytes"),))
         origin = msgspec.structs.replace(self._origin, namespace=options.namespace or self._origin.namespace)
-        decoded = decode_manifest(body, file, origin)
+        decoded = decode_apart(body, file, origin)
         items: list[Item] = sorted((*decoded.pods, *decoded.objects), key=lambda item: item.document)
         present = self._present()
         stated = {item.key: item for item in items}

@@ -14,9 +14,10 @@ from __future__ import annotations
 
 import errno
 import itertools
+import logging
 import os
 import stat
-from collections.abc import Callable, Container, Iterable, Mapping
+from collections.abc import Callable, Container, Iterable, Mapping, Set
 from pathlib import Path
 from typing import Final
 
@@ -25,6 +26,7 @@ import msgspec
 from ipc.host.file_systems import KERNEL_FILE_SYSTEMS, file_system_at
 from ipc.text.safe_text import safe_line
 from supervisor.protocol.manifests import DecodedFile, ManifestError, ManifestErrorKind, SourceSnapshot
+from supervisor.sources.objects.apart import LIGHT_BYTES, Decoder, is_heavy
 from supervisor.sources.objects.decode import decode_manifest
 from supervisor.sources.objects.identity import Origin
 from supervisor.sources.source_place import Kind, Place, PlaceKeeper, place_at, seen_doubt
@@ -39,6 +41,8 @@ MAX_LOOKED_AT: Final = 100
 """Most entries of a directory below that are looked at."""
 MAX_SKIPPED: Final = 10
 """Most names of files that are no manifests."""
+READING_BYTES: Final = 1 << 20
+"""Most bytes of new files that one reading decodes, all of them small."""
 DEFAULT_MAX_MANIFEST_BYTES: Final = 1 << 20
 _READ_CHUNK_BYTES: Final = 1 << 18
 _OPEN_FLAGS: Final = os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
@@ -53,6 +57,9 @@ _KINDS: Final[tuple[tuple[int, str], ...]] = (
     (stat.S_IFCHR, "a device"),
     (stat.S_IFBLK, "a device"),
 )
+
+
+log = logging.getLogger(__name__)
 
 
 class Signature(msgspec.Struct, frozen=True):
@@ -138,6 +145,28 @@ def changed_files(before: Listing, now: Listing) -> frozenset[str]:
     return frozenset(name for name in names if before.files.get(name) != now.files.get(name))
 
 
+class Heavy(msgspec.Struct, frozen=True):
+    """A file that is decoded apart."""
+
+    path: Path
+    signature: Signature
+
+
+def this_time(sizes: Mapping[str, int], most_bytes: int) -> frozenset[str]:
+    """Files of a reading: the smallest of those that are new, of so many bytes, and one at least. Pure.
+
+    The others come with the next one, so that none waits for many that are larger.
+    """
+    taken: set[str] = set()
+    total = 0
+    for name in sorted(sizes, key=lambda name: (sizes[name], name)):
+        total += sizes[name]
+        if taken and total > most_bytes:
+            break
+        taken.add(name)
+    return frozenset(taken)
+
+
 class ManifestReader:
     """Reads listings into snapshots and decodes a file only when its signature is new. One thread at a time."""
 
@@ -147,8 +176,11 @@ class ManifestReader:
         origin: Origin,
         max_bytes: int = DEFAULT_MAX_MANIFEST_BYTES,
         opened: Callable[[str, bytes], bytes] | None = None,
+        *,
+        apart: bool = False,
     ) -> None:
-        """``opened``: the content of a file of that name by its bytes, where they are not the same. Raises
+        """``apart``: files that may be costly are left to others, see `heavy`. ``opened``: the
+        content of a file of that name by its bytes, where they are not the same. Raises
         NotOpened."""
         self.path = path
         self._opened = opened
@@ -156,6 +188,11 @@ class ManifestReader:
         self._max_bytes = max_bytes
         self._decoded: dict[str, tuple[Signature, DecodedFile]] = {}
         self._expected: frozenset[str] = frozenset()
+        self._apart = apart
+        self.heavy: Mapping[str, Heavy] = {}
+        """Files of the last reading that `decode_heavy` has to read, and `take` to be told of, by name."""
+        self.has_more = False
+        """The last reading has left files to the next one."""
 
     def expect(self, files: Iterable[str]) -> None:
         """Name the files that stated something before this agent began: they count as known."""
@@ -167,7 +204,11 @@ class ManifestReader:
 
     def read(self, listing: Listing, changing: frozenset[str] = frozenset()) -> SourceSnapshot:
         """Pods, objects and errors of the listed files. Files in ``changing`` are held and not opened. Never raises."""
-        files = [self._read_file(listing, name) for name in sorted(listing.files.keys() - changing)]
+        names = listing.files.keys() - changing
+        later = self._later(listing, names)
+        heavy: dict[str, Heavy] = {}
+        files = [self._read_file(listing, name, heavy) for name in sorted(names - later)]
+        self.heavy, self.has_more = heavy, bool(later)
         if not listing.errors:  # else nobody knows what is gone
             self._decoded = {name: entry for name, entry in self._decoded.items() if name in listing.files}
         held = tuple(_error(name, _BEING_WRITTEN, ManifestErrorKind.CHANGING) for name in sorted(changing))
@@ -179,26 +220,61 @@ class ManifestReader:
             complete=not listing.errors,
             absent=listing.absent,
             skipped=listing.skipped,
+            unread=frozenset(map(shown_name, later | heavy.keys())),
         )
+
+    def _later(self, listing: Listing, names: Set[str]) -> Set[str]:
+        if not self._apart:
+            return frozenset()
+        new = {
+            name: found.size
+            for name, found in ((name, listing.files[name]) for name in names)
+            if isinstance(found, Signature) and found.size <= LIGHT_BYTES and self._signature_of(name) != found
+        }
+        return new.keys() - this_time(new, READING_BYTES)
+
+    def _signature_of(self, name: str) -> Signature | None:
+        """Signature of a file as it was decoded last."""
+        return self._decoded[name][0] if name in self._decoded else None
+
+    def decode_heavy(self, name: str, heavy: Heavy, decoder: Decoder) -> DecodedFile | None:
+        """Decode a file of `heavy`. Blocks; for any thread. None when it is another file by now, or for want of
+        processes: it is to be read again."""
+        content = _read_content(heavy.path, heavy.signature, self._max_bytes)
+        if isinstance(content, ManifestError):
+            return None
+        try:
+            return decoder.decode(content, shown_name(name), self._origin)
+        except OSError as error:
+            log.warning("%s is read later: %s", shown_name(name), _reason(error))
+            return None
+
+    def take(self, name: str, heavy: Heavy, decoded: DecodedFile) -> None:
+        """Keep what a file of `heavy` states: the next reading has it."""
+        self._decoded[name] = (heavy.signature, decoded)
 
     def remember(self, path: Path, decoded: DecodedFile) -> None:
         """Keeps the content of a file that was just written, as a reading of it would find it. Raises OSError."""
         self._decoded[path.name] = (_signature(path.stat()), decoded)
 
-    def _read_file(self, listing: Listing, name: str) -> DecodedFile:
+    def _read_file(self, listing: Listing, name: str, heavy: dict[str, Heavy]) -> DecodedFile:
         found = listing.files[name]
         if isinstance(found, ManifestError):
             return DecodedFile(errors=(found,))
         signature, decoded = self._decoded.get(name, (None, DecodedFile()))
         if signature == found:
             return decoded
-        content = _read_content(listing.directory / name, found, self._max_bytes)
+        path = listing.directory / name
+        content = _read_content(path, found, self._max_bytes)
         if isinstance(content, ManifestError):
             return DecodedFile(errors=(content,))
         try:
             content = content if self._opened is None else self._opened(name, content)
         except NotOpened as error:
             return DecodedFile(errors=(_error(name, str(error)),))
+        if self._apart and is_heavy(content):
+            heavy[name] = Heavy(path, found)
+            return DecodedFile()
         decoded = decode_manifest(content, shown_name(name), self._origin)
         self._decoded[name] = (found, decoded)
         return decoded

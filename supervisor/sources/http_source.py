@@ -8,7 +8,7 @@ for gone; what a URL has answered is asked for again.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
 
@@ -24,9 +24,8 @@ from supervisor.protocol.manifests import (
     error_about,
 )
 from supervisor.sources.applied import Key, conflicts
-from supervisor.sources.objects.decode import decode_manifest
+from supervisor.sources.objects.apart import decode_apart
 from supervisor.sources.objects.identity import Origin
-from supervisor.sources.objects.kinds import items_of
 
 POSTED: Final = "the posted manifest"
 """Name of what was posted, in errors."""
@@ -85,19 +84,11 @@ class HttpSource:
 
     def snapshot(self, name: str, body: bytes) -> SourceSnapshot:
         """The whole set, or its errors alone. ``name`` is for error texts."""
-        decoded = decode_manifest(body, name, self._origin, _items_of)
+        decoded = decode_apart(body, name, self._origin, "posted")
         errors = decoded.errors or tuple(
             error_about(item, ManifestErrorKind.INVALID, "kind", PODS_ONLY) for item in decoded.objects
         )
         return SourceSnapshot(source=HTTP_SOURCE, pods=() if errors else decoded.pods, errors=errors, complete=True)
-
-
-def _items_of(value: object) -> Iterator[tuple[str, object]]:
-    """The items of a list, as the first kubelet's ``/containers`` took it; else those that a manifest has."""
-    if isinstance(value, list):
-        yield from ((f"[{index}]", item) for index, item in enumerate(value))
-    else:
-        yield from items_of(value)
 
 
 def failed(name: str, why: str) -> SourceSnapshot:

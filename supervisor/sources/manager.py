@@ -112,7 +112,9 @@ class SourceManager:
         self._api = api
         sources = (FILE_SOURCE, APPLY_SOURCE, HTTP_SOURCE)
         self._config = PodConfig((*sources, API_SOURCE) if api is not None else sources)
-        self._reader = ManifestReader(settings.static_pod_path, origin(FILE_SOURCE), settings.max_manifest_bytes)
+        self._reader = ManifestReader(
+            settings.static_pod_path, origin(FILE_SOURCE), settings.max_manifest_bytes, apart=True
+        )
         self._place = PlaceKeeper(settings.static_pod_path, settings.state_dir / PLACE_FILE)
         self._look_again = asyncio.Event()
         """Set for a look at the manifests that nothing else asks for."""

@@ -25,6 +25,7 @@ from ipc.text.safe_text import safe_line
 from supervisor.protocol.manifests import ManifestErrorKind, SourceSnapshot
 from supervisor.sources.directory import Listing, ManifestReader, changed_files, judged
 from supervisor.sources.directory_watch import DirectoryWatch
+from supervisor.sources.heavy_files import HeavyFiles
 from supervisor.sources.source_place import PlaceKeeper
 
 SETTLE_S: Final = 0.2
@@ -57,11 +58,20 @@ async def watch_manifests(
     stirred = stirred or asyncio.Event()
     listing, last, pause_s = Listing(), None, SETTLE_S
     tasks = BackgroundTasks()
+    heavy_files = HeavyFiles(reader, stirred.set)
+    tasks.spawn(heavy_files.run(), name="decoding heavy manifests")
     tasks.spawn(_notify(reader.path, stirred), name="watching the manifests")
     try:
         while True:
             stirred.clear()
-            listing, snapshot = await _read_settled(reader, listing, keeper)
+            heavy_files.hand_over()
+            listing, settled, changing = await _settled(reader, listing, keeper)
+            snapshot = await asyncio.to_thread(reader.read, settled, changing)
+            await heavy_files.ask()
+            if heavy_files.hand_over():
+                snapshot = await asyncio.to_thread(reader.read, settled, changing)
+            if reader.has_more:
+                stirred.set()
             if snapshot != last:
                 last = snapshot
                 yield snapshot
@@ -77,10 +87,11 @@ async def watch_manifests(
         await tasks.close()
 
 
-async def _read_settled(
+async def _settled(
     reader: ManifestReader, last: Listing, keeper: PlaceKeeper | None
-) -> tuple[Listing, SourceSnapshot]:
-    """Look until two looks agree, then read; files that do not come to rest in time are held.
+) -> tuple[Listing, Listing, frozenset[str]]:
+    """Look until two looks agree. The last look, what is to be read, and the files in it that do not come to rest in
+    time.
 
     ``last`` must be SETTLE_S old unless nothing was changing then.
     """
@@ -96,7 +107,7 @@ async def _read_settled(
     if keeper is not None:
         settled = await asyncio.to_thread(judged, settled, keeper, changing)
         changing = changing if settled.place else frozenset()
-    return now, await asyncio.to_thread(reader.read, settled, changing)
+    return now, settled, changing
 
 
 async def _notify(path: Path, stirred: asyncio.Event) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import json
 from typing import Final
 
 from tests.attack.attack import Attack, all_of, lasts, ready
@@ -15,6 +16,12 @@ LARGE_BYTES: Final = 900_000
 VALUE_BYTES: Final = 30_000
 NAMES: Final = 5_000
 VOLUMES: Final = 400
+SLOW_FILES: Final = 12
+SLOW: Final = b'a: ["\\\'", ' + b"a," * 120_000 + b"]"
+"""Document with an escape that only the slow parser knows: it takes four seconds or more."""
+HEAVY_FILES: Final = 8
+HEAVY_VALUES: Final = 20_000
+BESIDE: Final = pod("beside-slow")
 HOST_PATHS: Final = 200
 GONE_S: Final = 60.0
 
@@ -74,6 +81,32 @@ def _paths_above(ground: Ground) -> None:
     _goes("paths-above", ground)
 
 
+def _slow_documents(ground: Ground) -> None:
+    """A pod that comes with slow documents runs before they are read, and they leave nothing in the agent's memory."""
+    names = [f"slow-{number:02}.yaml" for number in range(SLOW_FILES)]
+    for number, name in enumerate(names):
+        ground.put(ground.agent.manifests, name.encode(), SLOW + b"\n" * number)
+    ground.agent.run(BESIDE)
+    assert not ground.is_refused("slow-11", ""), "it has waited for the last of them"
+    ground.until(lambda: ground.is_refused("slow-00", ""), "the first is refused")
+
+
+def _heavy_manifests(ground: Ground) -> None:
+    """Files of very many values come, and change; the API server tells each pod as it is at last."""
+    names = [f"heavy-{number}" for number in range(HEAVY_FILES)]
+
+    def is_told(edit: str) -> bool:
+        found = ground.agent.pods()
+        return all(name in found and found[name]["spec"]["containers"][0]["env"][0]["value"] == edit for name in names)
+
+    for edit in ("a", "b"):
+        env = [{"name": f"V{n}", "value": edit} for n in range(HEAVY_VALUES)]
+        for name in names:
+            heavy = pod(name, container(image="localhost/none", imagePullPolicy="Never", env=env))
+            ground.put(ground.agent.manifests, f"{name}.yaml".encode(), b"# YAML\n" + json.dumps(heavy).encode())
+        ground.until(functools.partial(is_told, edit), f"each is read as it is: {edit}")
+
+
 ATTACKS: Final = (
     Attack(
         "resource-names",
@@ -94,6 +127,20 @@ ATTACKS: Final = (
         "run, and be gone in time",
         all_of(ready("volumes"), functools.partial(_goes, "volumes")),
         (_many_volumes("volumes"),),
+        is_quick=False,
+    ),
+    Attack(
+        "slow-documents",
+        f"{SLOW_FILES} manifests come, each of which takes seconds to parse.",
+        "be refused, one after the other",
+        _slow_documents,
+        is_quick=False,
+    ),
+    Attack(
+        "heavy-manifests",
+        f"{HEAVY_FILES} manifests of {HEAVY_VALUES:,} variables each come, and change.",
+        "wait for their image",
+        _heavy_manifests,
         is_quick=False,
     ),
     Attack(

@@ -28,6 +28,7 @@ START_DEADLINE_S: Final = 30.0
 DEADLINE_S: Final = 45.0
 STOP_DEADLINE_S: Final = 60.0 * PATIENCE
 CLI_DEADLINE_S: Final = 90.0
+ZYGOTE: Final = "rootlet-zygote"
 LEAVE_DEADLINE_S: Final = 20.0
 GET_DEADLINE_S: Final = 20.0
 GET_TRIES: Final = 4
@@ -386,7 +387,8 @@ class Agent:
 
     def processes(self) -> dict[str, int]:
         """Pids by role: master, zygote, and the workers by their names."""
-        (zygote,) = psutil.Process(self.process.pid).children()
+        # Beside the zygote there is, for a moment, the program that decodes a heavy manifest.
+        (zygote,) = (each for each in psutil.Process(self.process.pid).children() if each.name() == ZYGOTE)
         workers = {name: worker["pid"] for name, worker in self.workers().items()}
         return {"master": self.process.pid, "zygote": zygote.pid, **workers}
 

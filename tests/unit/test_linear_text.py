@@ -55,6 +55,7 @@ from supervisor.cli.printers.yaml_keys import in_order
 from supervisor.cli.printers.yaml_scalars import written_lines, written_text
 from supervisor.processes.sd_notify import watchdog_timeout_s
 from supervisor.sources.documents.reader import read_documents
+from supervisor.sources.objects.apart import LIGHT_BYTES, is_heavy
 from supervisor.state.ends_journal import decode_journal
 from tests.harness.pods import container, pod
 from workers.api_server.core import query
@@ -550,6 +551,11 @@ PARSERS: Final[Mapping[str, Parser]] = {
     "IPv6 of the kernel": Parser("ipc/host/network_addresses.py", network_addresses.parse_if_inet6, KERNEL_TABLES),
     "YAML": Parser(
         "supervisor/sources/documents/scalars.py", lambda text: read_documents(text.encode()), YAML | DIGITS
+    ),
+    "aliases": Parser(
+        "supervisor/sources/objects/apart.py",
+        lambda text: is_heavy(text.encode()[:LIGHT_BYTES]),
+        YAML | repeated("*", " *", "[*", "-*", "\n", before="& "),
     ),
     "JSON": Parser("supervisor/sources/documents/json_text.py", lambda text: read_documents(text.encode()), JSON),
     "texts of manifests": Parser("ipc/api/validation/pods/env.py", in_manifest, NAMES | FIELD_PATHS | DIGITS),

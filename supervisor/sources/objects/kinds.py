@@ -72,6 +72,15 @@ a frame of that link it has place beside `supervisor.managers.object_store.MAX_P
 observed; a pod that has none could be neither synced nor stopped."""
 
 
+def posted_items_of(value: Any) -> Iterator[tuple[str, Any]]:
+    """The items of a list, as the first kubelet's ``/containers`` took it; else those that a manifest has. Raises
+    FieldErrors."""
+    if isinstance(value, list):
+        yield from ((f"[{index}]", item) for index, item in enumerate(value))
+    else:
+        yield from items_of(value)
+
+
 def items_of(value: Any) -> Iterator[tuple[str, Any]]:
     """The objects-to-be of a document with their paths in it. Raises FieldErrors."""
     kind = value.get("kind") if isinstance(value, Mapping) else None

@@ -61,7 +61,8 @@ async def watched(path: Path, period_s: float = NEVER_S, keeper: PlaceKeeper | N
     result = Watched()
 
     async def collect() -> None:
-        async with contextlib.aclosing(watch_manifests(ManifestReader(path, ORIGIN), period_s, keeper)) as snapshots:
+        reader = ManifestReader(path, ORIGIN, apart=True)
+        async with contextlib.aclosing(watch_manifests(reader, period_s, keeper)) as snapshots:
             async for snapshot in snapshots:
                 result.snapshots.append(snapshot)
 
