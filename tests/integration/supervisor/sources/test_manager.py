@@ -155,6 +155,7 @@ async def test_a_directory_that_is_not_there_counts_as_read_when_nothing_was_in_
     for file in sources.manifests.iterdir():
         file.unlink()
     sources.manifests.rmdir()
+    (tmp_path / "another").mkdir()  # where a file system uses an inode again, it is used up
     sources.desired.restore()
     async with contextlib.aclosing(sources.changes):  # type: ignore[type-var]
         for _ in SOURCES:
