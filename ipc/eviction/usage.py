@@ -36,3 +36,5 @@ class PodUsage(msgspec.Struct, frozen=True, kw_only=True, array_like=True):
     containers: tuple[ContainerUsage, ...] = ()
     volumes: Mapping[str, DiskUsage] = {}
     """By name."""
+    files: DiskUsage | None = None
+    """Files that were mounted into its containers: hosts, resolv.conf, termination messages."""

@@ -91,7 +91,8 @@ def _known(of: UsageOf, key: Callable[[Pod, PodUsage], int | Fraction]) -> Key:
 
 
 def disk_usage(pod: Pod, usage: PodUsage, parts: frozenset[Part]) -> tuple[int, int]:
-    """Bytes and inodes of those parts (podDiskUsage). What is not known counts as nothing."""
+    """Bytes and inodes of those parts (podDiskUsage). What is not known counts as nothing. Different on purpose: files
+    that were mounted into containers count with the volumes, whoever fills the disk by them."""
     local = {volume.name for volume in pod.spec.volumes if _is_local(volume)}
     found: list[DiskUsage | None] = []
     if Part.ROOTFS in parts:
@@ -100,6 +101,7 @@ def disk_usage(pod: Pod, usage: PodUsage, parts: frozenset[Part]) -> tuple[int, 
         found += [container.logs for container in usage.containers]
     if Part.VOLUMES in parts:
         found += [disk for name, disk in usage.volumes.items() if name in local]
+        found.append(usage.files)
     known = [disk for disk in found if disk is not None]
     return sum(disk.used or 0 for disk in known), sum(disk.inodes or 0 for disk in known)
 

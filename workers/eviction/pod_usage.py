@@ -14,7 +14,7 @@ import msgspec
 from ipc.eviction.signals import MEMORY, PIDS
 from ipc.eviction.usage import ContainerUsage, DiskUsage, PodUsage
 from ipc.host.clock import monotonic
-from workers.fs.disk_usage import bytes_and_inodes_at_least
+from workers.fs.disk_usage import BLOCK_BYTES, bytes_and_inodes_at_least
 from workers.logs import layout
 from workers.stats.targets import ContainerTarget, PodDirectories, PodTarget
 from workers.userns.unshare import Unshare, UnshareError
@@ -56,7 +56,18 @@ def _pod(pod: PodTarget, directories: PodDirectories, counter: _Counter) -> PodU
         uid=pod.uid,
         containers=tuple(_container(each, logs, counter) for each in pod.containers),
         volumes={name: counter.count(path) or DiskUsage() for name, path in _volumes(directories.pods, pod.uid)},
+        files=_files(os.path.join(directories.pods, pod.uid)),
     )
+
+
+def _files(directory: str) -> DiskUsage | None:
+    """Files that lie in a pod's directory itself; None when it cannot be read."""
+    try:
+        with os.scandir(directory) as entries:
+            found = [entry.stat(follow_symlinks=False) for entry in entries if entry.is_file(follow_symlinks=False)]
+    except OSError:
+        return None
+    return DiskUsage(sum(file.st_blocks for file in found) * BLOCK_BYTES, len(found))
 
 
 def _container(container: ContainerTarget, logs: str, counter: _Counter) -> ContainerUsage:

@@ -55,6 +55,12 @@ def test_only_what_lies_on_that_file_system_counts() -> None:
     assert order(pods, usage, Signal.CONTAINERFS_AVAILABLE, Layout.SPLIT) == ["layers", "volumes", "logs"]
 
 
+def test_who_fills_the_files_that_it_was_given_goes_before_its_neighbour() -> None:
+    pods = [pod("neighbour"), pod("fills hosts")]
+    usage = [disk("neighbour", logs=500), PodUsage(uid="fills hosts", files=DiskUsage(900, 1))]
+    assert order(pods, usage, Signal.NODEFS_AVAILABLE) == ["fills hosts", "neighbour"]
+
+
 def test_a_request_for_bytes_says_nothing_of_inodes() -> None:
     pods = [pod("greedy", storage="10Gi"), pod("modest")]
     usage = [disk("greedy", rootfs=90_000), disk("modest", rootfs=2)]

@@ -36,7 +36,11 @@ def test_layers_logs_and_volumes(tmp_path: Path) -> None:
     for number, place in enumerate((volume, logs, layer), start=1):
         place.mkdir(parents=True)
         (place / "file").write_bytes(b"x" * number * 64 * KIB)
+    (tmp_path / "pods" / "a" / "etc-hosts").write_bytes(b"x" * 256 * KIB)
     [a, b] = usage_of_disk([target("a", str(layer)), target("b")], directories, Unshare())
+    assert a.files is not None
+    assert (a.files.used, a.files.inodes) == (256 * KIB, 1)
+    assert b.files is None, "it has no directory"
     [main] = a.containers
     used = {"volume": a.volumes["v"], "logs": main.logs, "layer": main.rootfs}
     for number, (name, disk) in enumerate(used.items(), start=1):
