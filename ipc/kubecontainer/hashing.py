@@ -13,6 +13,7 @@ from typing import Final
 import msgspec
 
 from ipc.api.pod_containers import ContainerKind, find_container
+from ipc.api.podman_annotations import kept_id
 from ipc.api.v1.container import Container
 from ipc.api.v1.pod import Pod, PodSpec
 from ipc.kubecontainer.pod_status import RuntimeContainerStatus, SandboxStatus
@@ -178,7 +179,10 @@ def _sandbox_covered(pod: Pod) -> JsonObject:
     spec = _json(parts)  # without what is most of it and not covered
     covered = {key: value for key, value in spec.items() if key in SANDBOX_FIELDS and _SAME_AS_ABSENT.get(key) != value}
     covered["securityContext"] = _pod_security(pod.spec, SANDBOX_SECURITY_FIELDS)
-    covered |= {"ids": ids_of_pod(pod.spec)} if has_own_ids(pod.spec) else {}
+    if (kept := kept_id(pod)) is not None:
+        covered["ids"] = f"keep-id:{kept}"
+    elif has_own_ids(pod):
+        covered["ids"] = ids_of_pod(pod.spec)
     covered["limits"] = _json(pod.spec.resources).get("limits", {}) if pod.spec.resources is not None else {}
     covered["ports"] = [] if pod.spec.host_network else _published(pod.spec)
     return covered

@@ -1,7 +1,8 @@
-"""How many ids a pod has that runs in a user namespace of its own (``hostUsers: false``). Pure.
+"""User namespaces of pods: which have one of their own, and which ids they have there. Pure.
 
-Upstream gives every such pod 65536 (pkg/kubelet/userns), which is all that a rootless user has. Here a pod gets
-`MIN_IDS`, and more when it names a higher one.
+Upstream gives every pod with ``hostUsers: false`` 65536 (pkg/kubelet/userns), which is all that a rootless user has.
+Here a pod gets `MIN_IDS`, and more when it names a higher one. Podman's annotation of a pod may ask for another one, in
+which the agent's user keeps their id (podman-kube-play(1)).
 """
 
 from __future__ import annotations
@@ -10,15 +11,16 @@ from collections.abc import Iterator
 from typing import Final
 
 from ipc.api.pod_containers import every_container
-from ipc.api.v1.pod import PodSpec
+from ipc.api.podman_annotations import kept_id
+from ipc.api.v1.pod import Pod, PodSpec
 
 MIN_IDS: Final = 2048
 """Enough for what images number: system users up to 999, people from 1000 on. 32 such pods share 65536 ids."""
 
 
-def has_own_ids(spec: PodSpec) -> bool:
+def has_own_ids(pod: Pod) -> bool:
     """Whether the pod's ids are not those of the other pods."""
-    return spec.host_users is False
+    return pod.spec.host_users is False or kept_id(pod) is not None
 
 
 def ids_of_pod(spec: PodSpec) -> int:

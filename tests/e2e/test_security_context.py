@@ -14,7 +14,7 @@ import pytest
 
 from tests.e2e.agent import Agent, Json, container_status, is_ready
 from tests.e2e.conftest import NewAgent
-from tests.e2e.manifests import STAY, container, pod
+from tests.e2e.manifests import STAY, config_map, container, pod
 from tests.podman_service import IMAGE, PodmanService, podman
 from tests.servers.local_servers import unused_port
 from workers.libpod.seccomp_filters import ANNOTATION, FILTER_FILE
@@ -446,6 +446,30 @@ def test_pods_with_ids_of_their_own(agent: Agent) -> None:
     taken = [range(start, start + count) for _, start, count in (first, other)]
     assert not set(taken[0]) & set(taken[1])
     assert ranges(agent, "shared", "main")[0] != first
+
+
+@pytest.mark.parametrize(
+    ("value", "uid", "gid"), [("keep-id", os.getuid(), os.getgid()), ("keep-id:uid=200,gid=210", 200, 210)]
+)
+def test_the_agents_user_keeps_their_id_where_podmans_annotation_asks_for_it(
+    agent: Agent, tmp_path: Path, value: str, uid: int, gid: int
+) -> None:
+    """A file of the user's is the user's inside, and what the container writes is the user's outside."""
+    (tmp_path / "mine").touch()
+    name = f"keeps-{uid}"
+    mounts = [{"name": volume, "mountPath": f"/{volume}"} for volume in ("home", "scratch", "settings")]
+    shows = "id -u; id -g; busybox stat -c %u:%g /home/mine; touch /home/written /scratch/written && cat /settings/key"
+    volumes = [
+        {"name": "home", "hostPath": {"path": str(tmp_path)}},
+        {"name": "scratch", "emptyDir": {}},
+        {"name": "settings", "configMap": {"name": "kept"}},
+    ]
+    made = once(name, {**says("main", f"({shows}) > {MESSAGE}"), "volumeMounts": mounts}, volumes=volumes)
+    made["metadata"]["annotations"] = {"io.podman.annotations.userns": value}
+    agent.write(config_map("kept", key="value"), made)
+    assert crash_trace(agent, "main", name).split() == [str(uid), str(gid), f"{uid}:{gid}", "value"]
+    written = (tmp_path / "written").stat()
+    assert (written.st_uid, written.st_gid) == (os.getuid(), os.getgid())
 
 
 def test_a_pod_with_more_ids_than_there_are_says_so_and_goes(agent: Agent) -> None:

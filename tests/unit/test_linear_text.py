@@ -29,10 +29,13 @@ from ipc.api import errors as api_errors
 from ipc.api.decode import decode_pod, decode_secret
 from ipc.api.defaults import default_pod
 from ipc.api.image import parse_image_name
+from ipc.api.podman_annotations import USERNS, kept_id
 from ipc.api.quantity import parse_quantity
 from ipc.api.support.cluster import is_of_cluster
 from ipc.api.v1.config_objects import Secret
 from ipc.api.v1.env import EnvVar
+from ipc.api.v1.meta import ObjectMeta
+from ipc.api.v1.pod import Pod, PodSpec
 from ipc.api.v1.probe import HTTPGetAction
 from ipc.api.v1.projected import ClusterTrustBundleProjection
 from ipc.api.validation import names
@@ -419,6 +422,13 @@ CERTIFICATES: Final[dict[str, Callable[[int], bytes]]] = {
     ),
 }
 BOOTSTRAP_TOKEN: Final = parse_token("abcdef.0123456789abcdef")
+
+
+def keeping_ids(text: str) -> object:
+    metadata = ObjectMeta(name="a", annotations={USERNS: f"keep-id:{text}"})
+    return kept_id(Pod(metadata=metadata, spec=PodSpec(containers=())))
+
+
 PARSERS: Final[Mapping[str, Parser]] = {
     "texts for people": Parser(
         "ipc/text/safe_text.py", safe_text, NAMES | DIGITS | repeated("\x1b", "\u202e", "\udcff")
@@ -457,6 +467,7 @@ PARSERS: Final[Mapping[str, Parser]] = {
     "images": Parser("workers/kubecontainer/image_reference.py", parse_image_reference, IMAGES),
     "images, in the API": Parser("ipc/api/image.py", parse_image_name, IMAGES),
     "users of images": Parser("workers/specgen/container_user.py", parse_image_user, NAMES | DIGITS),
+    "kept ids": Parser("ipc/api/podman_annotations.py", keeping_ids, DIGITS | repeated("uid=1,", "keep-id:", ",", "=")),
     "accounts of images": Parser(
         "workers/volumemanager/first_owner.py",
         lambda text: first_owner("7", ImageAccounts(text, "")),

@@ -32,7 +32,7 @@ async def find_user(run: SyncRun, pod: Pod, container: Container, image: ImageIn
     user = await _image_user(run, container, image) if needs_image_user(pod, container) else ImageUser(uid=0)
     verify_run_as_non_root(pod, container, user)
     # A pod with ids of its own has all that it names, or no sandbox.
-    if names_ids(pod, container) and not has_own_ids(pod.spec):
+    if names_ids(pod, container) and not has_own_ids(pod):
         verify_ids(pod, container, await run.read(run.runtime.id_ranges))
     return container_user(pod, container, user)
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
+from ipc.api.podman_annotations import kept_id
 from ipc.api.v1.container import Container
 from ipc.api.v1.pod import Pod
 from ipc.api.v1.security import SecurityContext, SELinuxOptions
@@ -66,12 +67,15 @@ def supplemental_groups(pod: Pod) -> tuple[int, ...]:
 
 
 def _user_namespace(pod: Pod) -> dict[str, object]:
-    """Ids that no other such pod has at the time, chosen by Podman (``--userns=auto``).
+    """Ids that no other such pod has at the time, chosen by Podman (``--userns=auto``), or all of the agent's user, who
+    keeps their own (``--userns=keep-id``).
 
     The service takes the mode and the mapping apart from one another: with the mode alone it makes a pod that has no
     ids, in which no container starts (4.3.1).
     """
-    if not has_own_ids(pod.spec):
+    if (kept := kept_id(pod)) is not None:
+        return {"userns": {"nsmode": "keep-id", "value": str(kept)}}
+    if not has_own_ids(pod):
         return {}
     size = ids_of_pod(pod.spec)
     return {

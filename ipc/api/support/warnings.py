@@ -3,7 +3,7 @@
 from typing import Final
 
 from ipc.api.annotations import is_api_pod
-from ipc.api.podman_annotations import pod_annotation_warnings
+from ipc.api.podman_annotations import USERNS, kept_id, pod_annotation_warnings
 from ipc.api.support.cluster import is_of_cluster
 from ipc.api.support.findings import UNSUPPORTED, unsupported_fields
 from ipc.api.support.table import Support
@@ -20,7 +20,8 @@ def field_warnings(pod: Pod) -> tuple[str, ...]:
     findings = [each for each in found if not (is_api and is_of_cluster(each.path))]
     warned = tuple(f"{finding.path}: {finding.why}" for finding in findings if finding.support is Support.WARNED)
     cluster = [finding.path for finding in findings if finding.support is Support.NOT_APPLICABLE]
-    warned += () if is_api else pod_annotation_warnings(pod.metadata.annotations)
+    honoured = (USERNS,) if kept_id(pod) is not None else ()
+    warned += () if is_api else pod_annotation_warnings(pod.metadata.annotations, honoured)
     if not cluster:
         return warned
     return (*warned, f"{', '.join(cluster)}: these fields speak to a cluster, and have no effect on a single host")

@@ -134,7 +134,7 @@ async def set_up_podman_volume(
 def is_for_first_user(pod: Pod, options: Mapping[str, str]) -> bool:
     """Whether a new volume with these options belongs to the first container that mounts it."""
     is_mounted = bool(_MOUNTED & options.keys())
-    return fs_group(pod) is None and not (is_mounted or _states_owner(options) or has_own_ids(pod.spec))
+    return fs_group(pod) is None and not (is_mounted or _states_owner(options) or has_own_ids(pod))
 
 
 def owned_options(options: Mapping[str, str], owner: str = _ROOTS) -> dict[str, str]:

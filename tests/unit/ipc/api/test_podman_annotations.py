@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import pytest
 
+from ipc.api.annotations import API_SOURCE, CONFIG_SOURCE
 from ipc.api.podman_annotations import (
     MAX_TOLD,
+    USERNS,
     claim_annotation_errors,
+    kept_id,
     pod_annotation_warnings,
     volume_options,
 )
@@ -76,6 +79,38 @@ def test_a_pod_s_annotation_that_nobody_acts_on_is_warned_of(name: str, words: s
     (line,) = field_warnings(Pod(metadata=metadata, spec=PodSpec(containers=())))
     assert line.startswith(f"metadata.annotations[{name}]: ")
     assert words in line
+
+
+@pytest.mark.parametrize(
+    ("value", "host_users", "kept"),
+    [
+        ("keep-id", None, ""),
+        ("keep-id", True, ""),
+        ("keep-id", False, None),
+        ("keep-id:uid=200", None, "uid=200"),
+        ("keep-id:uid=200,gid=210", None, "uid=200,gid=210"),
+        ("keep-id:gid=210", None, "gid=210"),
+        ("keep-id:uid=200,uid=201", None, None),
+        ("keep-id:uid=-1", None, None),
+        ("keep-id:uid=" + "9" * 400, None, None),
+        ("keep-id:size=3", None, None),
+        ("keep-idx", None, None),
+        ("auto", None, None),
+        ("", None, None),
+    ],
+)
+def test_whose_id_is_kept(value: str, host_users: bool | None, kept: str | None) -> None:
+    metadata = ObjectMeta(name="web", annotations={USERNS: value})
+    made = Pod(metadata=metadata, spec=PodSpec(containers=(), host_users=host_users))
+    found = kept_id(made)
+    assert (None if found is None else str(found)) == kept
+    warned = [line for line in field_warnings(made) if USERNS in line]
+    assert bool(warned) is (kept is None), "what is not acted on is warned of"
+
+
+def test_the_pods_of_a_cluster_have_no_annotation_of_podmans() -> None:
+    annotations = {USERNS: "keep-id", CONFIG_SOURCE: API_SOURCE}
+    assert kept_id(Pod(metadata=ObjectMeta(name="web", annotations=annotations), spec=PodSpec(containers=()))) is None
 
 
 def test_the_lines_are_bounded() -> None:

@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ipc.api.pod_containers import ContainerKind
+from ipc.api.podman_annotations import USERNS
 from ipc.api.v1.base import json_name
 from ipc.api.v1.container import Container, ContainerPort, EphemeralContainer, ResourceRequirements, VolumeMount
 from ipc.api.v1.env import EnvVar
@@ -166,6 +167,17 @@ def test_how_many_ids_a_pod_has_of_its_own_is_the_sandboxs() -> None:
     hashes = [sandbox_hash(of) for of in (pod("a"), own_ids(), own_ids(fs_group=2047), own_ids(run_as_user=5000))]
     assert hashes[1] == hashes[2]
     assert len(set(hashes)) == 3
+
+
+def test_whose_id_is_kept_is_the_sandboxs() -> None:
+    def annotated(value: str) -> Pod:
+        of = pod("a")
+        metadata = msgspec.structs.replace(of.metadata, annotations={USERNS: value})
+        return msgspec.structs.replace(of, metadata=metadata)
+
+    values = ("keep-id", "keep-id:uid=5", "keep-id:uid=6", "nomap")
+    assert len({sandbox_hash(annotated(value)) for value in values}) == len(values)
+    assert sandbox_hash(annotated("nomap")) == sandbox_hash(pod("a"))
 
 
 def test_ids_of_all_pods_are_nothing_special() -> None:
