@@ -89,7 +89,8 @@ async def test_files_tell_what_an_inspect_tells(
     if read_config(seen.config_path).annotations.created:
         assert seen.created_at == shown.created_at
     assert shown.created_at - FILE_CLOCK_S <= seen.created_at <= seen.started_at
-    expected = msgspec.structs.replace(shown, created_at=seen.created_at, started_at=seen.started_at, resolv_conf="")
+    untold = {"resolv_conf": "", "hostname_file": ""}
+    expected = msgspec.structs.replace(shown, created_at=seen.created_at, started_at=seen.started_at, **untold)
     assert msgspec.structs.asdict(seen) == msgspec.structs.asdict(expected)
 
 

@@ -17,7 +17,16 @@ from workers.libpod import client
 
 pytestmark = pytest.mark.podman
 
-UNLISTED: Final = ("stop_signal", "image_digest", "resolv_conf", "config_path", "layer", "log_path", "ips")
+UNLISTED: Final = (
+    "stop_signal",
+    "image_digest",
+    "resolv_conf",
+    "hostname_file",
+    "config_path",
+    "layer",
+    "log_path",
+    "ips",
+)
 """Only an inspect tells these."""
 
 

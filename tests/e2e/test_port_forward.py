@@ -24,6 +24,8 @@ pytestmark = [pytest.mark.e2e, pytest.mark.podman]
 
 LARGE_BYTES: Final = 100 * 1024 * 1024
 MANY: Final = 50
+OTHERS: Final = 3
+"""Descriptors of the server's that may have gone meanwhile: other clients' connections."""
 DEADLINE_S: Final = 60.0
 ECHO: Final = 7000
 NAMED: Final = 7001
@@ -154,7 +156,7 @@ def test_many_at_once_leave_nothing(agent: Agent) -> None:
             for number, connection in enumerate(connections):
                 connection.sendall(b"%d\n" % number)
                 assert connection.recv(100) == b"%d\n" % number
-            assert server.num_fds() >= before[0] + 2 * MANY
+            assert server.num_fds() >= before[0] + 2 * MANY - OTHERS
 
             def finish(connection: socket.socket) -> bytes:
                 connection.sendall(bytes(LARGE_BYTES // MANY // 10))

@@ -98,7 +98,6 @@ class Decoder:
         self._taken_bytes += size
         self._is_late = False
         timer = threading.Timer(self._deadline_s, self._late, (program,))
-        timer.daemon = True
         timer.start()
         assert program.stdin is not None
         assert program.stdout is not None
