@@ -207,7 +207,7 @@ def _network_program(facts: HostFacts, settings: Settings) -> Iterator[Finding]:
         if not {SLIRP4NETNS, PASTA} & facts.programs:
             yield failed("programs", f"there is neither {SLIRP4NETNS} nor {PASTA}: pods have no network")
         return
-    wanted = wanted_program(settings.pod_network.mode, facts.podman.version)
+    wanted = wanted_program(settings.pod_network.mode, facts.podman.version, facts.podman.network_program)
     if problem := program_problem(wanted, facts.podman.version):
         yield failed("podNetwork.mode", problem)
     elif wanted not in facts.programs:

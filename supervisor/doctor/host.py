@@ -64,6 +64,8 @@ class PodmanFacts(msgspec.Struct, frozen=True, kw_only=True):
     """Every name that is there."""
     free_pages: int = 0
     """Number of free pages of its database, if it is one that has such."""
+    network_program: str = ""
+    """The program that it makes networks by when nothing else is said; empty before version 5, which does not tell."""
 
 
 class HostFacts(msgspec.Struct, frozen=True, kw_only=True):
@@ -298,6 +300,7 @@ def _facts(info: JsonObject, images: list[JsonObject], others: int, free_pages: 
         locks=store["containerStore"]["number"] + others,
         images=frozenset(name for image in images for name in image.get("Names") or ()),
         free_pages=free_pages,
+        network_program=host.get("rootlessNetworkCmd", ""),
     )
 
 

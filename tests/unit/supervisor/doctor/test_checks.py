@@ -50,23 +50,24 @@ def test_where_pods_lie_is_told(node: NodeResources, settings: Settings, words: 
 
 
 @pytest.mark.parametrize(
-    ("version", "mode", "installed", "subjects"),
+    ("version", "mode", "default", "installed", "subjects"),
     [
-        ("4.3.1", "", {"slirp4netns"}, []),
-        ("4.3.1", "", {"pasta"}, ["programs"]),
-        ("5.4.2", "", {"slirp4netns"}, ["programs"]),
-        ("5.4.2", "bridge", {"pasta"}, []),
-        ("5.4.2", "slirp4netns", {"slirp4netns"}, []),
-        ("6.1.1", "", {"pasta"}, []),
-        ("6.1.1", "slirp4netns", {"slirp4netns", "pasta"}, ["podNetwork.mode"]),
+        ("4.3.1", "", "", {"slirp4netns"}, []),
+        ("4.3.1", "", "", {"pasta"}, ["programs"]),
+        ("5.4.2", "", "pasta", {"slirp4netns"}, ["programs"]),
+        ("5.4.2", "", "slirp4netns", {"slirp4netns"}, []),
+        ("5.4.2", "bridge", "pasta", {"pasta"}, []),
+        ("5.4.2", "slirp4netns", "pasta", {"slirp4netns"}, []),
+        ("6.1.1", "", "pasta", {"pasta"}, []),
+        ("6.1.1", "slirp4netns", "pasta", {"slirp4netns", "pasta"}, ["podNetwork.mode"]),
     ],
 )
 def test_the_program_that_makes_the_network_is_the_one_that_podman_takes(
-    version: str, mode: str, installed: set[str], subjects: list[str]
+    version: str, mode: str, default: str, installed: set[str], subjects: list[str]
 ) -> None:
     settings = msgspec.structs.replace(SETTINGS, pod_network=msgspec.structs.replace(SETTINGS.pod_network, mode=mode))
     facts = but(
-        podman=msgspec.structs.replace(PODMAN, version=version),
+        podman=msgspec.structs.replace(PODMAN, version=version, network_program=default),
         programs=GOOD.programs - {"slirp4netns", "pasta"} | installed,
     )
     assert [finding.subject for finding in check_host(facts, settings) if finding.level is Level.FAILED] == subjects
