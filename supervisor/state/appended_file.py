@@ -7,7 +7,7 @@ from pathlib import Path
 
 from ipc.host.atomic_file import write_atomically
 from ipc.host.private_directories import make_private
-from ipc.host.regular_files import open_regular_file
+from ipc.host.regular_files import opened_regular_file, write_all
 
 
 class AppendedFile:
@@ -31,17 +31,14 @@ class AppendedFile:
         if not room or len(data) > room:
             return False
         try:
-            descriptor = open_regular_file(self._path, os.O_WRONLY | os.O_APPEND | os.O_NOFOLLOW)
+            with opened_regular_file(self._path, os.O_WRONLY | os.O_APPEND | os.O_NOFOLLOW) as descriptor:
+                if os.fstat(descriptor).st_size != self._size:
+                    return False
+                write_all(descriptor, data)
+                if self._is_synced:
+                    os.fdatasync(descriptor)
         except FileNotFoundError:
             return False
-        with os.fdopen(descriptor, "ab", buffering=0) as file:
-            if os.fstat(descriptor).st_size != self._size:
-                return False
-            rest = memoryview(data)
-            while rest:
-                rest = rest[file.write(rest) :]
-            if self._is_synced:
-                os.fdatasync(descriptor)
         self._size += len(data)
         self._room = room - len(data)
         return True
