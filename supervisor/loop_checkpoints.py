@@ -4,6 +4,7 @@ last time at the end."""
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Final
 
 from ipc.host.clock import Clock
 from ipc.host.eviction_marks import evicted
@@ -35,9 +36,8 @@ EVENTS_FILE = "events.jsonl"
 """Below ``stateDir``."""
 PROBES_FILE = "probes.json"
 """Likewise."""
-
-
-FILES = (EVENTS_FILE, PROBES_FILE, ALLOCATED_FILE, ACTUATED_FILE, RESTARTS_FILE, ENDS_FILE, BINDINGS_FILE)
+FILES: Final = (EVENTS_FILE, PROBES_FILE, ALLOCATED_FILE, ACTUATED_FILE, RESTARTS_FILE, ENDS_FILE, BINDINGS_FILE)
+"""All of them."""
 
 
 class LoopCheckpoints:

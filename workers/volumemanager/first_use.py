@@ -46,9 +46,8 @@ async def make_new_volumes(
         volume = volumes.get(mount.name)
         if volume is None or volume.unmade is None or mount.name in made:
             continue
-        found = await run.read(
-            run.runtime.inspect_volume, volume.claim
-        )  # another container of the pod may have made it
+        # Another container of the pod may have made it.
+        found = await run.read(run.runtime.inspect_volume, volume.claim)
         if found is None:
             target = "" if mount.sub_path or mount.sub_path_expr else mount.mount_path
             owner = await _owner(run, host.unshare, container, user, image, target)
