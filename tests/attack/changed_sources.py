@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-import os
 import shutil
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -14,27 +12,11 @@ from ipc.host.clock import monotonic
 from tests.attack.attack import Attack
 from tests.attack.ground import Ground
 from tests.e2e.manifests import pod
+from tests.e2e.replaced_sources import IN_THE_WAY, empty_directory, fifo, manifest, other_manifests
 
 TOGGLED_S: Final = 5.0
 IN_DOUBT: Final = "its pods stay as they were until it is back"
 BESIDE: Final = pod("beside")
-
-
-def _empty(path: Path) -> None:
-    path.mkdir()
-
-
-def _file(path: Path) -> None:
-    path.write_text(json.dumps(pod("in-the-way")))
-
-
-def _fifo(path: Path) -> None:
-    os.mkfifo(path)
-
-
-def _others(path: Path) -> None:
-    path.mkdir()
-    (path / "in-the-way.yaml").write_text(json.dumps(pod("in-the-way")))
 
 
 def _link(path: Path) -> None:
@@ -72,7 +54,7 @@ def _replaced(make: Callable[[Path], None]) -> Callable[[Ground], None]:
         before = _doubts(ground)
         with _away(ground, make):
             ground.until(lambda: _doubts(ground) > before, "it is told")
-        assert "in-the-way" not in ground.agent.pods()
+        assert IN_THE_WAY not in ground.agent.pods()
         ground.agent.run(BESIDE)
 
     return strike
@@ -82,7 +64,7 @@ def _toggled(ground: Ground) -> None:
     """As fast as a program can, each of them in turn."""
     until = monotonic() + TOGGLED_S
     while monotonic() < until:
-        for make in (_empty, _file, _fifo, _others, _link):
+        for make in (empty_directory, manifest, fifo, other_manifests, _link):
             with _away(ground, make):
                 pass
     ground.agent.run(BESIDE)
@@ -98,10 +80,10 @@ ATTACKS: Final = (
             is_quick=name == "empty",
         )
         for name, words, make in (
-            ("empty", "an empty directory", _empty),
-            ("file", "a manifest", _file),
-            ("fifo", "a FIFO", _fifo),
-            ("others", "a directory with another manifest", _others),
+            ("empty", "an empty directory", empty_directory),
+            ("file", "a manifest", manifest),
+            ("fifo", "a FIFO", fifo),
+            ("others", "a directory with another manifest", other_manifests),
             ("link", "a link to an empty directory", _link),
         )
     ),

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -13,14 +12,17 @@ import pytest
 from tests.e2e.agent import Agent, restart_count
 from tests.e2e.conftest import NewAgent
 from tests.e2e.manifests import container, pod
+from tests.e2e.replaced_sources import empty_directory, fifo, manifest, other_manifests
 from tests.podman_service import podman
 
-pytestmark = [pytest.mark.e2e, pytest.mark.podman]
+pytestmark = [pytest.mark.e2e, pytest.mark.podman, pytest.mark.timeout(400)]
 
 KEPT = ("kept-0", "kept-1")
 DROPPED = "dropped"
 ALL = (*KEPT, DROPPED)
 LOOKS = 5
+LOOKS_S = 150.0
+"""Deadline of so many looks: on a busy host each takes longer, and they are the further apart."""
 
 
 @pytest.fixture
@@ -53,7 +55,7 @@ def until_looked_again(agent: Agent) -> None:
         return int(agent.workers()["node"]["counters"]["runtime_calls"])
 
     before = observation_requests()
-    agent.until(lambda: observation_requests() >= before + LOOKS, "it looked again")
+    agent.until(lambda: observation_requests() >= before + LOOKS, "it looked again", LOOKS_S)
 
 
 def test_a_directory_that_goes_takes_no_pod_along(running: Agent) -> None:
@@ -106,26 +108,9 @@ def test_without_a_checkpoint_nothing_is_deleted_before_the_directory_was_read(r
     assert running.eye.pod_table() == {key: lifecycle for key, lifecycle in before.items() if key[0] in KEPT}
 
 
-def _empty_directory(path: Path) -> None:
-    path.mkdir()
-
-
-def _file(path: Path) -> None:
-    path.write_text(json.dumps(pod("in-the-way")))
-
-
-def _fifo(path: Path) -> None:
-    os.mkfifo(path)
-
-
 def _part(path: Path) -> None:
     path.mkdir()
     shutil.copy(path.with_name("elsewhere") / f"{KEPT[0]}.yaml", path)
-
-
-def _others(path: Path) -> None:
-    path.mkdir()
-    (path / "in-the-way.yaml").write_text(json.dumps(pod("in-the-way")))
 
 
 def replace(agent: Agent, make: Callable[[Path], None]) -> None:
@@ -142,7 +127,7 @@ def take_away(path: Path) -> None:
     shutil.rmtree(path) if path.is_dir() else path.unlink()
 
 
-@pytest.mark.parametrize("make", [_empty_directory, _file, _fifo, _part, _others])
+@pytest.mark.parametrize("make", [empty_directory, manifest, fifo, _part, other_manifests])
 def test_what_takes_the_place_of_the_directory_takes_no_pod_along(running: Agent, make: Callable[[Path], None]) -> None:
     before = running.eye.pod_table()
     replace(running, make)
@@ -174,7 +159,7 @@ def test_a_directory_that_was_replaced_while_no_agent_ran(running: Agent) -> Non
     """As after a boot at which its file system was not mounted."""
     before = running.eye.pod_table()
     running.stop()
-    replace(running, _empty_directory)
+    replace(running, empty_directory)
     running.start(sources_ready=False)
     until_looked_again(running)
     assert running.eye.pod_table() == before
