@@ -7,6 +7,7 @@ only that is ever removed: at the end, also after Ctrl-C, and at the next start 
 from __future__ import annotations
 
 import contextlib
+import fcntl
 import io
 import itertools
 import json
@@ -26,6 +27,7 @@ import pytest
 
 from ipc.host.clock import monotonic, wall
 from supervisor.config.settings import PodmanSettings
+from supervisor.processes.pause_process import revive
 from supervisor.processes.podman_service import write_conf
 from workers.kubecontainer.labels import INSTANCE
 
@@ -161,16 +163,24 @@ def remove_of_dead_runs() -> None:
         pid = rest.partition("-")[0]
         return kind == "test" and pid.isdigit() and not Path("/proc", pid).exists()
 
-    remove_objects(is_dead)
+    # One process at a time: all of a run begin here at once, and Podman refuses what another one removes.
+    with Path(os.environ["XDG_RUNTIME_DIR"], "rootlet-test-remains.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        revive("podman", os.environ)
+        remove_objects(is_dead)
 
 
 def remove_objects(is_ours: Callable[[str], bool]) -> None:
     """Remove pods, then containers, whose instance label the predicate accepts."""
     for lister, remover in ((("pod", "ps"), ("pod", "rm")), (("ps", "--all"), ("rm", "--volumes"))):
-        found = json.loads(podman(*lister, "--format", "json", "--filter", f"label={INSTANCE}"))
-        ids = [thing["Id"] for thing in found if is_ours((thing["Labels"] or {}).get(INSTANCE, ""))]
-        if ids:
-            podman(*remover, "--force", "--time", "0", *ids)
+
+        def remove(lister: tuple[str, ...] = lister, remover: tuple[str, ...] = remover) -> None:
+            found = json.loads(podman(*lister, "--format", "json", "--filter", f"label={INSTANCE}"))
+            ids = [thing["Id"] for thing in found if is_ours((thing["Labels"] or {}).get(INSTANCE, ""))]
+            if ids:
+                podman(*remover, "--force", "--time", "0", *ids)
+
+        until_removed(remove)
 
 
 def image_exists(image: str) -> bool:
@@ -199,13 +209,17 @@ def podman(*arguments: str) -> str:
 
 
 def remove_by_force(kind: str, *names: str) -> None:
-    """Remove images or volumes with the containers that need them. Podman fails while another one of its commands, or
-    a service, removes the pod of such a container."""
+    """Remove images or volumes with the containers that need them."""
+    until_removed(lambda: podman(kind, "rm", "--force", *names))
+
+
+def until_removed(remove: Callable[[], object]) -> None:
+    """Podman fails while another one of its commands, or a service, removes the same pod or a container of it."""
     failures: list[str] = []
 
     def removed() -> bool:
         try:
-            podman(kind, "rm", "--force", *names)
+            remove()
         except AssertionError as failure:
             failures.append(str(failure))
             return False

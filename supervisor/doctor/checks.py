@@ -44,6 +44,8 @@ CONTROLLERS: Final = {
     "pids": "the number of processes is not limited",
 }
 
+_NO_PAUSE_PROCESS: Final = "invalid internal status"
+"""Podman's words when its pause process and all monitors were killed (`supervisor.processes.pause_process`)."""
 OVERLAY: Final = (
     'the lines [storage] and driver = "overlay" in ~/.config/containers/storage.conf, before there is an image; '
     "where there are some, `podman system reset` first, which removes them"
@@ -62,7 +64,10 @@ def _podman(facts: HostFacts, settings: Settings) -> Iterator[Finding]:
     if podman is None:
         return
     if podman.error:
-        yield failed("podman", podman.error, f"`{settings.podman.path} info` must work for {facts.user}")
+        remedy = f"`{settings.podman.path} info` must work for {facts.user}"
+        if _NO_PAUSE_PROCESS in podman.error and facts.own_service:
+            remedy = "start the agent, whose own service mends that; `podman system migrate` stops all containers"
+        yield failed("podman", podman.error, remedy)
     elif _version(podman) < OLDEST_PODMAN:
         yield failed("podman", f"version {podman.version} is older than 4.3")
     elif not podman.rootless:

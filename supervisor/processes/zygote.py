@@ -281,7 +281,13 @@ def _exec(spawn: Spawn) -> int:
     null = os.open(os.devnull, os.O_RDWR)
     os.dup2(null, 0)
     os.dup2(2, 1)
-    os.execvpe(spawn.argv[0], spawn.argv, {**os.environ, **spawn.env})
+    environ = {**os.environ, **spawn.env}
+    # Podman's service is the only such program. Only its process imports what starts commands.
+    from supervisor.processes.pause_process import revive
+
+    if done := revive(spawn.argv[0], environ):
+        print(done, file=sys.stderr, flush=True)
+    os.execvpe(spawn.argv[0], spawn.argv, environ)
 
 
 def _run_and_exit(main: Callable[[], int]) -> NoReturn:

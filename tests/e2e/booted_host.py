@@ -1,4 +1,5 @@
-"""A host that goes down under its agent: by a power cut, or in order. A boot leaves of it what lies on its disk.
+"""A host that goes down under its agent: by a power cut, or in order. A boot leaves of it what lies on its disk. Or
+all of a user's processes are killed, and nothing else happens.
 
 It is this machine with a Podman of its own: storage, configuration and runtime directory are apart from the user's, and
 its locks are files, as those in shared memory are the user's and would outlive it.
@@ -54,13 +55,22 @@ class BootedHost:
         agent.stop()
         self._end(agent)
 
+    def users_processes_killed(self, agent: Agent) -> None:
+        """kill -9 of everything, Podman's pause process too. The runtime directory stays, as there is no boot."""
+        agent.process.kill()
+        agent.wait_end()
+        self._kill_all(agent)
+
     def _end(self, agent: Agent) -> None:
-        """kill -9 of first who would note an end, then of the containers; and a new runtime directory."""
+        self._kill_all(agent)
+        shutil.rmtree(self.runtime)
+        self.runtime.mkdir(mode=0o700)
+
+    def _kill_all(self, agent: Agent) -> None:
+        """First who would note an end, then the containers."""
         containers = [process for seen in agent.eye.running().values() for process in _living(seen.pid)]
         _kill(self.processes())
         _kill(containers)
-        shutil.rmtree(self.runtime)
-        self.runtime.mkdir(mode=0o700)
 
     def processes(self) -> list[psutil.Process]:
         """Every process of this host but the containers': they name its runtime directory."""

@@ -11,7 +11,7 @@ from typing import Any, Final, NamedTuple
 
 import psutil
 
-from tests.podman_service import podman
+from tests.podman_service import podman, until_removed
 
 REMOVED_AT_ONCE: Final = 10
 """Pods that one command removes: a command has a deadline, and sixty pods take long on a host that is busy."""
@@ -100,11 +100,8 @@ class Eye:
 
     def remove_everything(self) -> None:
         """All that carries the name, without asking the agent. Podman fails for a container whose process it has lost,
-        and succeeds the second time."""
-        try:
-            self._remove_everything()
-        except AssertionError:
-            self._remove_everything()
+        and succeeds later."""
+        until_removed(self._remove_everything)
 
     def _remove_everything(self) -> None:
         pods = self.podman_pods()

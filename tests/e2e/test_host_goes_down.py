@@ -34,7 +34,10 @@ def host(monkeypatch: pytest.MonkeyPatch) -> Iterator[BootedHost]:
         yield made
 
 
-@pytest.fixture(params=[BootedHost.power_cut, BootedHost.reboot], ids=["power cut", "reboot"])
+@pytest.fixture(
+    params=[BootedHost.power_cut, BootedHost.reboot, BootedHost.users_processes_killed],
+    ids=["power cut", "reboot", "all processes killed"],
+)
 def goes_down(request: pytest.FixtureRequest) -> Callable[[BootedHost, Agent], None]:
     how: Callable[[BootedHost, Agent], None] = request.param
     return how
@@ -88,4 +91,7 @@ def test_what_ran_has_not_completed_and_what_ended_keeps_its_end(
         assert agent.output(name).split() == ["said"], name
         assert container_status(agent.pods()[name])["restartCount"] == 0
     assert [phase(agent, name) for name in before] == ["Succeeded", "Failed", "Succeeded"]
-    assert all(parse_rfc3339(end["finishedAt"]) <= down_at for end in (ended(agent, "never"), *before.values()))
+    assert all(parse_rfc3339(end["finishedAt"]) <= down_at for end in before.values())
+    # Without a boot nothing tells when it ended.
+    known_by = down_at if goes_down is not BootedHost.users_processes_killed else wall()
+    assert parse_rfc3339(ended(agent, "never")["finishedAt"]) <= known_by

@@ -647,6 +647,7 @@ NO_PARSER: Final[Mapping[str, tuple[str, ...]]] = {
     ),
     "numbers, no texts": (
         "ipc/process/docstrings.py",
+        "supervisor/processes/pause_process.py",
         "supervisor/sources/directory_watch.py",
         "workers/api_server/kubelet/pages.py",
         "workers/api_server/handlers/node_watch.py",

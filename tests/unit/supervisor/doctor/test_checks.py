@@ -113,6 +113,15 @@ def test_what_is_missing_is_named(facts: HostFacts, level: str, subject: str) ->
     assert bad(findings) == [(level, subject)]
 
 
+@pytest.mark.parametrize(("own_service", "remedy"), [(True, "start the agent"), (False, "podman info")])
+def test_a_podman_without_its_pause_process_is_mended_by_a_service_of_the_agents(
+    own_service: bool, remedy: str
+) -> None:
+    facts = podman(error='invalid internal status, try resetting the pause process with "podman system migrate"')
+    found = check_host(msgspec.structs.replace(facts, own_service=own_service), SETTINGS)
+    assert [remedy in finding.remedy for finding in found if finding.subject == "podman"] == [True]
+
+
 def in_cluster(settings: Settings = SETTINGS, **cluster: Any) -> Settings:
     section = msgspec.structs.replace(settings.cluster, **{"kubeconfig": "/k", **cluster})
     server = msgspec.structs.replace(settings.server, port=10250)
