@@ -30,23 +30,17 @@ def main() -> int:
     try:
         if sys.stdout is not None:
             sys.stdout.reconfigure(errors="backslashreplace")  # type: ignore[union-attr]  # of a text that is no UTF-8
-        leave(run_command(sys.argv[1:], load_worker_main, is_whole_process=True))
+        leave(run_command(sys.argv[1:], load_worker_main))
     except KeyboardInterrupt:
         interrupts.die()
 
 
-def run_command(arguments: list[str], load: LoadWorkerMain, *, is_whole_process: bool = False) -> int:
-    """Run a command; its exit code. The agent runs without the command line's library where its options are plain, and
-    without docstrings and what libraries need not import where the process is for nothing else."""
+def run_command(arguments: list[str], load: LoadWorkerMain) -> int:
+    """Run a command; its exit code. The agent runs without the command line's library where its options are plain."""
     if arguments[:1] == ["run"]:
         from supervisor.agent_command import plain_options
 
         if (options := plain_options(arguments[1:])) is not None:
-            if is_whole_process:
-                from ipc.process import docstrings, lean_imports
-
-                docstrings.leave_out()
-                lean_imports.import_libraries()
             return _run_agent(options, load)
     from supervisor.cli.main import run_cli
 

@@ -212,10 +212,6 @@ async def _api_server(
 
 
 def _import_api_server() -> ModuleType:
-    server_half = importlib.import_module("workers.api_server.server_half")
-    server_half.leave_client_out()
-    with server_half.functions_later():
-        importlib.import_module("aiohttp.web")
     return importlib.import_module("workers.api_server.server")
 
 

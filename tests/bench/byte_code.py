@@ -1,4 +1,4 @@
-"""Byte code of all modules, with and without docstrings, made before anything is measured.
+"""Byte code of all modules, made before anything is measured.
 
 A process that compiles what it imports keeps holes that the compiler has left in its heap: 3 to 5 MiB in an agent's
 processes. An installed agent has byte code, the first one out of a fresh tree has none.
@@ -16,8 +16,6 @@ PACKAGES: Final = ("ipc", "supervisor", "workers")
 DEADLINE_S: Final = 300.0
 _IMPORT_ALL: Final = """
 import importlib, pkgutil, sys
-from ipc.process import docstrings
-docstrings.leave_out()
 for name in sys.argv[1:]:
     package = importlib.import_module(name)
     for module in pkgutil.walk_packages(package.__path__, f"{name}."):

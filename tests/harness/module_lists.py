@@ -42,4 +42,4 @@ def read_lists(directory: Path) -> dict[Role, set[str]]:
 
 
 if __name__ == "__main__":
-    sys.exit(run_command(sys.argv[1:], lambda: listing(load_worker_main()), is_whole_process=True))
+    sys.exit(run_command(sys.argv[1:], lambda: listing(load_worker_main())))

@@ -642,11 +642,7 @@ NO_PARSER: Final[Mapping[str, tuple[str, ...]]] = {
         "workers/eviction/node_signals.py",
         "ipc/nodestatus/machine.py",
     ),
-    "patterns of routes, which go past each part of a path once, as aiohttp compiles them": (
-        "workers/api_server/server_half.py",
-    ),
     "numbers, no texts": (
-        "ipc/process/docstrings.py",
         "supervisor/processes/pause_process.py",
         "supervisor/sources/directory_watch.py",
         "workers/api_server/kubelet/pages.py",

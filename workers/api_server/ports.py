@@ -20,7 +20,6 @@ from workers.api_server.core.route import Route, admin_routes, read_only_routes,
 from workers.api_server.handlers.request_counts import counted
 from workers.api_server.kubelet_routes import healthz_routes
 from workers.api_server.middleware import InFlight, bounded, plain_texts, without_server_header
-from workers.api_server.server_half import patterns_later
 from workers.api_server.store.bodies import MAX_BODY_BYTES, add_routes, close_untold
 from workers.api_server.store.site import AppState
 
@@ -128,8 +127,7 @@ def _application(
         client_max_size=MAX_BODY_BYTES,
         middlewares=[plain_texts, bounded(settings.streaming_idle_timeout_s), *middlewares],
     )
-    with patterns_later():
-        add_routes(app, routes)
+    add_routes(app, routes)
     app.on_response_prepare.append(close_untold)
     app.on_response_prepare.append(without_server_header)
     app.on_shutdown.append(site.sockets.stop)

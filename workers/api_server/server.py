@@ -30,7 +30,6 @@ from workers.api_server.http_log import HTTP_LOG, RequestLog
 from workers.api_server.kubelet_routes import kubelet_routes
 from workers.api_server.middleware import InFlight, own_users_only, statuses
 from workers.api_server.routes import route_table
-from workers.api_server.server_half import patterns_later
 from workers.api_server.store.bodies import MAX_BODY_BYTES, add_routes, close_untold
 from workers.api_server.store.requests import MasterRequests
 from workers.api_server.store.site import AppState
@@ -149,8 +148,7 @@ def application(site: AppState, routes: Sequence[Route]) -> web.Application:
     """The HTTP side of the admin socket, without it; ``routes`` are the kubelet's."""
     middlewares = [counted("admin"), *audited(site), statuses, own_users_only, InFlight().limited]
     app = web.Application(client_max_size=MAX_BODY_BYTES, middlewares=middlewares)
-    with patterns_later():
-        add_routes(app, route_table(site, routes))
+    add_routes(app, route_table(site, routes))
     app.on_response_prepare.append(close_untold)
     app.on_shutdown.append(site.sockets.stop)
     return app
