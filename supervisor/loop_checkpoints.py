@@ -3,13 +3,14 @@ last time at the end."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Final
 
 from ipc.host.clock import Clock
 from ipc.host.eviction_marks import evicted
 from ipc.kubecontainer.pod_failure import decode_failure
 from supervisor.config.settings import PODS_DIR, Settings
+from supervisor.protocol.commands import RestsOn
 from supervisor.protocol.events import (
     BindingsRestored,
     ContainerRestartsRestored,
@@ -43,16 +44,19 @@ FILES: Final = (EVENTS_FILE, PROBES_FILE, ALLOCATED_FILE, ACTUATED_FILE, RESTART
 class LoopCheckpoints:
     """All files of the sync loop, below ``stateDir``. Evictions are read only: a pod's worker writes them."""
 
-    def __init__(self, settings: Settings, loop: SyncLoop, clock: Clock) -> None:
+    def __init__(
+        self, settings: Settings, loop: SyncLoop, clock: Clock, *, written: Callable[[], None] = lambda: None
+    ) -> None:
+        """``written`` is called when a write of what a worker acts on has ended."""
         directory = settings.state_dir
         self._loop = loop
         self._pods_dir = directory / PODS_DIR
         self._events = EventWriter(EventLog(directory / EVENTS_FILE), clock)
         self._probes = ProbeCheckpoint(directory / PROBES_FILE, clock)
-        self._resources = ResourcesCheckpoint(directory, clock)
-        self._restarts = ContainerRestartsCheckpoint(directory, clock)
-        self._ends = EndedContainersCheckpoint(directory, clock)
-        self._bindings = VolumeBindingsCheckpoint(directory, clock)
+        self._resources = ResourcesCheckpoint(directory, clock, written)
+        self._restarts = ContainerRestartsCheckpoint(directory, clock, written)
+        self._ends = EndedContainersCheckpoint(directory, clock, written)
+        self._bindings = VolumeBindingsCheckpoint(directory, clock, written)
 
     def restore(self) -> Iterator[LoopEvent]:
         """Events for the loop, as an earlier run of the agent has left its files; the history comes first. A file that
@@ -66,14 +70,24 @@ class LoopCheckpoints:
         yield EndsRestored(ends.pods, ends.alive_at)
         yield BindingsRestored(self._bindings.restore())
 
-    def keep_at_once(self) -> None:
+    def is_kept(self, rests_on: RestsOn) -> bool:
+        """Whether all of that is on disk, or cannot be written."""
+        return (
+            self._resources.is_kept(rests_on.allocations)
+            and self._bindings.is_kept(rests_on.bindings)
+            and self._restarts.is_kept(rests_on.restarts)
+            and self._ends.is_kept(rests_on.ends)
+        )
+
+    def keep_at_once(self, *, hurries: bool = False) -> None:
         """Write what a worker acts on at this moment: resources that pods were allocated, volumes that claims have,
-        containers that are to begin anew, and those that never do. To be called after every event."""
+        containers that are to begin anew, and those that never do. To be called after every event; ``hurries``:
+        a worker waits for it."""
         allocations, volumes = self._loop.allocations, self._loop.persistent_volumes
         restarts = self._loop.requested_restarts
         self._restarts.keep(restarts.version, restarts.everything)
         self._ends.keep(self._loop.ended_containers)
-        self._resources.keep(allocations.version, allocations.all_resources)
+        self._resources.keep(allocations.version, allocations.all_resources, hurries=hurries)
         self._bindings.keep(volumes.version, lambda: volumes.bindings)
 
     def keep(self) -> None:

@@ -71,6 +71,7 @@ from supervisor.control.shutdown_control import ShutdownControl
 from supervisor.doctor.checks import check_host
 from supervisor.doctor.findings import Finding, Level
 from supervisor.doctor.host import gather
+from supervisor.held_sends import HeldSends
 from supervisor.host_watch import HostWatch, host_ips
 from supervisor.loop_checkpoints import LoopCheckpoints
 from supervisor.metering import LoopMeter
@@ -151,7 +152,8 @@ class Master:
         self._sources = SourceManager(
             settings, self._clock, self._cluster, warnings_of=lambda pod: admitted(pod, node).warnings
         )
-        self._checkpoints = LoopCheckpoints(settings, self._loop, self._clock)
+        self._checkpoints = LoopCheckpoints(settings, self._loop, self._clock, written=self._on_written)
+        self._sends = HeldSends(self._send, self._checkpoints.is_kept)
         self._podman = PodmanHealth(self._clock, self._node_event)
         self._node_events = NodeEvents(settings.node_name, settings.state_dir / BOOT_FILE, self._node_event)
         self._meter = LoopMeter()
@@ -182,7 +184,7 @@ class Master:
         self._host = HostWatch(configuration, board, machine.devices, self._feed, self._node_event)
         self._report = self._agent_report()
         self._control = self._agent_control()
-        self._requests = AdminRequests(self._control, self._sources, self._children)
+        self._requests = AdminRequests(self._control, self._sources, self._children, self._take_send)
         self._watchdog = sd_notify.Watchdog(sd_notify.watchdog_timeout_s(os.environ, os.getpid()), SYNC_TICK_S)
         self._tasks = BackgroundTasks(self._on_task_error)
         self._source_feed = SourceFeed(
@@ -310,6 +312,7 @@ class Master:
     def _tick(self) -> None:
         self._feed(SyncTick())
         self._checkpoints.keep()
+        self._on_written()
         self._children.check_heartbeats()
         self._spare_memory.look()
         self._report.send_if_stale()
@@ -325,7 +328,7 @@ class Master:
         self._meter.took(event, began)
         with traced_event(event):
             self._carry_out(self._loop.handle(event, began))
-        self._checkpoints.keep_at_once()
+        self._checkpoints.keep_at_once(hurries=self._sends.is_waiting)
         ended = self._clock.now().mono
         self._meter.handled(began.mono, ended)
         self._board.record_iteration(ended)
@@ -334,10 +337,8 @@ class Master:
     def _carry_out(self, commands: Iterable[LoopCommand]) -> None:
         for command in commands:
             match command:
-                case Send(slot, message):
-                    trace_sent(message)
-                    self._meter.sent(message, self._clock.now())
-                    self._children.send(slot, message)
+                case Send():
+                    self._take_send(command)
                 case UpdateRefused(pod):
                     self._tasks.spawn(self._sources.hold_back(pod), name="checkpoint of a refused update")
                 case Log():
@@ -360,6 +361,20 @@ class Master:
                     self._report.send()
                 case _:
                     assert_never(command)
+
+    def _take_send(self, command: Send) -> None:
+        self._sends.take(command, self._clock.now().mono)
+
+    def _send(self, command: Send) -> None:
+        trace_sent(command.message)
+        self._meter.sent(command.message, self._clock.now())
+        self._children.send(command.slot, command.message)
+
+    def _on_written(self) -> None:
+        """Files of the state may be as new as what waits for them."""
+        self._sends.look(self._clock.now().mono)
+        if self._sends.is_waiting:
+            self._checkpoints.keep_at_once(hurries=True)
 
     def _child_specs(self, pod_workers: int, *, quarantine: bool = False) -> list[ChildSpec]:
         return child_specs(self._service, pod_workers, quarantine=quarantine)
@@ -394,6 +409,7 @@ class Master:
         self._report.send()
 
     def on_child_down(self, slot: int, *, orderly: bool, current_pod: int) -> None:
+        self._sends.child_down(slot)
         self._feed(WorkerDown(slot, orderly, current_pod))
 
     def on_children_changed(self) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Coroutine
+from collections.abc import Callable, Coroutine
 from typing import Any, assert_never
 
 import msgspec
@@ -36,6 +36,7 @@ from supervisor.control.agent_control import AgentControl
 from supervisor.control.profiles import Profiles
 from supervisor.processes.child_manager import ChildManager
 from supervisor.processes.worker_pool import API_SLOT
+from supervisor.protocol.commands import NOTHING, RestsOn, Send
 from supervisor.protocol.refusals import RequestRefused
 from supervisor.sources.applied import ApplyOptions
 from supervisor.sources.manager import SourceManager
@@ -44,8 +45,12 @@ from supervisor.sources.manager import SourceManager
 class AdminRequests:
     """Each is answered once, by the API server's request number."""
 
-    def __init__(self, agent: AgentControl, sources: SourceManager, children: ChildManager) -> None:
+    def __init__(
+        self, agent: AgentControl, sources: SourceManager, children: ChildManager, send: Callable[[Send], None]
+    ) -> None:
+        """``send``: to a child, when what the message rests on is on disk."""
         self._agent = agent
+        self._send = send
         self._sources = sources
         self._children = children
         self.profiles = Profiles(children)
@@ -140,12 +145,12 @@ class AdminRequests:
     def _restart_container(self, request: RestartContainer) -> None:
         name, container = request.name, request.container
         try:
-            self._agent.restart_container(request.namespace, name, container, request.grace_period_s)
+            rests_on = self._agent.restart_container(request.namespace, name, container, request.grace_period_s)
         except RequestRefused as refused:
-            answer = _refusal(refused)
+            self._answer(request, _refusal(refused))
         else:
             answer = Reply(request_id=0, code=202, results=(f"container/{container} of pod/{name} restarting",))
-        self._answer(request, answer)
+            self._answer(request, answer, rests_on)
 
     async def _freeze_pod(self, request: FreezePod) -> Reply:
         try:
@@ -186,8 +191,8 @@ class AdminRequests:
         else:
             self._answer(request, Reply(request_id=0, code=200, results=verbosity.words))
 
-    def _answer(self, request: AdminRequest, answer: Reply) -> None:
-        self._children.send(API_SLOT, msgspec.structs.replace(answer, request_id=request.request_id))
+    def _answer(self, request: AdminRequest, answer: Reply, rests_on: RestsOn = NOTHING) -> None:
+        self._send(Send(API_SLOT, msgspec.structs.replace(answer, request_id=request.request_id), rests_on))
 
 
 def _refusal(refused: RequestRefused) -> Reply:

@@ -24,7 +24,7 @@ from supervisor.control.shutdown_control import ShutdownControl
 from supervisor.processes import sd_notify
 from supervisor.processes.child_manager import ChildManager
 from supervisor.processes.worker_pool import NODE_SLOT
-from supervisor.protocol.commands import FreezeAnswered, GarbageCollected
+from supervisor.protocol.commands import FreezeAnswered, GarbageCollected, RestsOn
 from supervisor.protocol.events import (
     FreezeRequest,
     GarbageRequest,
@@ -78,9 +78,10 @@ class AgentControl:
         """Whether a pod of that name is on its way out."""
         return self._loop.is_going_down(namespace, name)
 
-    def restart_container(self, namespace: str, name: str, container: str, grace_period_s: int | None) -> None:
-        """Begin to replace one container of a pod. Raises RequestRefused."""
+    def restart_container(self, namespace: str, name: str, container: str, grace_period_s: int | None) -> RestsOn:
+        """Begin to replace one container of a pod, and return what survives with the request. Raises RequestRefused."""
         self._feed(self._loop.container_restarts.request(namespace, name, container, grace_period_s))
+        return RestsOn(restarts=self._loop.requested_restarts.version)
 
     async def freeze_pod(self, namespace: str, name: str, freeze: Freeze) -> None:
         """Pause a pod, or resume it. Raises RequestRefused."""

@@ -5,6 +5,8 @@ The answer of the loop to one event (`supervisor.protocol.events`) is a list of 
 
 from __future__ import annotations
 
+from typing import Final
+
 import msgspec
 
 from ipc.api.v1.pod import Pod
@@ -14,11 +16,26 @@ from ipc.messages.garbage_report import GarbageReport
 from supervisor.protocol.events import ShutdownCause
 
 
+class RestsOn(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """Versions of files below ``stateDir`` on which a message rests: what its child does is right only for an agent
+    that remembers them. 0 where it does not rest on that file."""
+
+    allocations: int = 0
+    bindings: int = 0
+    restarts: int = 0
+    ends: int = 0
+
+
+NOTHING: Final = RestsOn()
+
+
 class Send(msgspec.Struct, frozen=True):
     """A message for the child in that slot."""
 
     slot: int
     message: ChildCommand
+    rests_on: RestsOn = NOTHING
+    """Versions that are on disk before it goes."""
 
 
 class PodsStopped(msgspec.Struct, frozen=True):

@@ -71,6 +71,9 @@ _ABSENT = "absent"
 """Key of what was told of a directory that is not there."""
 MAX_TOLD_SKIPPED = 1_000
 """After so many names in a life of the agent nobody is told of more."""
+_UNDONE = frozenset({PodOperation.UPDATE, PodOperation.DELETE, PodOperation.REMOVE})
+LONGEST_SAVE_S = 5.0
+"""How long an edit or a deletion waits for its checkpoint, in seconds."""
 SHORTEST_GRACE_S = 1
 """kubectl sends 1 for ``--grace-period=0`` too."""
 
@@ -88,6 +91,9 @@ class Change(msgspec.Struct, frozen=True):
     """With these updates all pods of the cluster's list are known."""
     lost_secrets: tuple[str, ...] = ()
     """Applied Secrets that are gone since the agent ran last: ``<namespace>/<name>``."""
+    save: int = 0
+    """Number of the checkpoint that has it, if that comes first: what replaces or ends a pod which the next agent would
+    restore."""
 
 
 class SourceManager:
@@ -205,7 +211,10 @@ class SourceManager:
             self._tasks.spawn(restarted(read, name=f"source {source}"), name=f"source {source}")
         try:
             while True:
-                yield await self._changes.get()
+                change = await self._changes.get()
+                if change.save:
+                    await self._saved(change.save)
+                yield change
         finally:
             self._tasks.cancel()
 
@@ -441,7 +450,8 @@ class SourceManager:
         errors = self._news(snapshot.source, snapshot.errors) + self._news("", self._config.conflicts())
         skipped = tuple(sorted(snapshot.skipped - self._told_skipped))[: MAX_TOLD_SKIPPED - len(self._told_skipped)]
         self._told_skipped.update(skipped)
-        self._changes.put_nowait(Change(updates, errors, kill, skipped, lists_cluster))
+        save = self._ask_for_save() if any(map(_undoes_checkpoint, updates)) else 0
+        self._changes.put_nowait(Change(updates, errors, kill, skipped, lists_cluster, save=save))
 
     def _news(self, source: str, errors: Iterable[ManifestError]) -> tuple[ManifestError, ...]:
         before = self._told.get(source, frozenset())
@@ -456,13 +466,24 @@ class SourceManager:
             for item in self._config.desired()
         )
 
-    async def _save(self) -> None:
+    def _ask_for_save(self) -> int:
+        """The number of a checkpoint of what is desired now."""
+        self._saves_asked += 1
+        return self._saves_asked
+
+    async def _saved(self, asked: int) -> None:
+        """Return when the checkpoint of that number is written, or after `LONGEST_SAVE_S`: a disk that hangs costs the
+        checkpoint only."""
+        save = self._tasks.spawn(self._save(asked), name="checkpoint of what is replaced")
+        await asyncio.wait([save], timeout=LONGEST_SAVE_S)
+
+    async def _save(self, asked: int | None = None) -> None:
         """A checkpoint that cannot be written costs only what it is for: say so and go on.
 
         One at a time, each of what is desired when its turn comes: an older set never replaces a newer one. So who is
         cancelled waits for the thread, too. Whoever has waited for a turn while another's began is in that one's set.
         """
-        asked = self._saves_asked = self._saves_asked + 1
+        asked = self._ask_for_save() if asked is None else asked
         async with self._saving:
             if asked <= self._saves_begun:
                 return
@@ -479,6 +500,11 @@ class SourceManager:
             save_names(self._names_file, names)
             self._saved_names = names
         checkpoint.save(self._checkpoint, desired)
+
+
+def _undoes_checkpoint(update: Update) -> bool:
+    """Whether an agent that restores what was desired before would undo what is done for the update."""
+    return isinstance(update, PodUpdate) and update.op in _UNDONE and bool(update.pods)
 
 
 def lost_secrets(expected: Iterable[ExpectedObject], snapshot: SourceSnapshot) -> tuple[str, ...]:

@@ -52,13 +52,18 @@ def _decode(data: bytes) -> Restarts:
 class ContainerRestartsCheckpoint:
     """When the file is written (`supervisor.state.throttled_saver`): after every event that has changed something."""
 
-    def __init__(self, directory: Path, clock: Clock) -> None:
+    def __init__(self, directory: Path, clock: Clock, ended: Callable[[], None]) -> None:
+        """``ended`` is called after every write."""
         self._path = directory / FILE
-        self._saver = ThrottledSaver[int]("restarts of containers", 0, clock, log, retry_s=RETRY_S)
+        self._saver = ThrottledSaver[int]("restarts of containers", 0, clock, log, retry_s=RETRY_S, ended=ended)
 
     def restore(self) -> Restarts:
         """Restarts that an earlier run of the agent has saved."""
         return load(self._path)
+
+    def is_kept(self, version: int) -> bool:
+        """Whether that version is on disk, or writes fail."""
+        return version <= self._saver.written or self._saver.is_failing
 
     def keep(self, version: int, restarts: Callable[[], Restarts]) -> None:
         """Write what is new. To be called after every event; ``version`` says how new ``restarts`` are."""

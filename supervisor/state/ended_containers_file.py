@@ -10,7 +10,7 @@ import contextlib
 import functools
 import logging
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Final, Protocol
 
@@ -99,15 +99,22 @@ def _damage(journal: Journal) -> str:
 class EndedContainersCheckpoint:
     """When the file is written (`supervisor.state.throttled_saver`): after every event that has changed something."""
 
-    def __init__(self, directory: Path, clock: Clock) -> None:
+    def __init__(self, directory: Path, clock: Clock, ended: Callable[[], None]) -> None:
+        """``ended`` is called after every write."""
         self._file = EndedContainersFile(directory / FILE)
         self._clock = clock
-        self._saver = ThrottledSaver[tuple[int, int]]("ends of containers", (0, -1), clock, log, retry_s=RETRY_S)
+        self._saver = ThrottledSaver[tuple[int, int]](
+            "ends of containers", (0, -1), clock, log, retry_s=RETRY_S, ended=ended
+        )
         """The version of the ends, and of the sign of life."""
 
     def restore(self) -> Restored:
         """Ends that an earlier agent has kept."""
         return self._file.load()
+
+    def is_kept(self, version: int) -> bool:
+        """Whether the ends of that version are on disk, or writes fail."""
+        return version <= self._saver.written[0] or self._saver.is_failing
 
     def keep(self, ends: EndsOwner) -> None:
         """Write what is new. To be called after every event."""

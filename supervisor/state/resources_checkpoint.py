@@ -118,20 +118,27 @@ def _check_quantities(pods: Mapping[str, object]) -> None:
 class ResourcesCheckpoint:
     """When the files are written (`supervisor.state.throttled_saver`)."""
 
-    def __init__(self, directory: Path, clock: Clock) -> None:
+    def __init__(self, directory: Path, clock: Clock, ended: Callable[[], None]) -> None:
+        """``ended`` is called after every write."""
         self._directory = directory
         self._written: dict[str, bytes] = {}
-        self._saver = ThrottledSaver[int]("resources of pods", 0, clock, log, period_s=WRITE_PERIOD_S, retry_s=RETRY_S)
+        self._saver = ThrottledSaver[int](
+            "resources of pods", 0, clock, log, period_s=WRITE_PERIOD_S, retry_s=RETRY_S, ended=ended
+        )
 
     def restore(self) -> dict[str, PodResources]:
         """Resources that an earlier run of the agent has saved."""
         return load(self._directory)
 
-    def keep(self, version: int, pods: Callable[[], Mapping[str, PodResources]]) -> None:
+    def is_kept(self, version: int) -> bool:
+        """Whether that version is on disk, or writes fail."""
+        return version <= self._saver.written or self._saver.is_failing
+
+    def keep(self, version: int, pods: Callable[[], Mapping[str, PodResources]], *, hurries: bool) -> None:
         """Write what is new. To be called after every event, and every second; ``pods`` returns a copy of all that is
-        known, of which ``version`` says how new it is."""
+        known, of which ``version`` says how new it is. ``hurries``: somebody waits for it."""
         if self._saver.is_due(version):
-            self._saver.keep(lambda: version, self._write(pods))
+            self._saver.keep(lambda: version, self._write(pods), hurries=hurries)
 
     def write_again(self) -> None:
         """The file has gone away: the next `keep` writes it."""

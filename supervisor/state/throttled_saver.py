@@ -34,15 +34,18 @@ class ThrottledSaver(Generic[V]):
         *,
         period_s: float = 0.0,
         retry_s: float = 0.0,
+        ended: Callable[[], None] = lambda: None,
     ) -> None:
         """``subject`` is the plural in its log lines, ``written`` the version that is on disk. Two checks for
-        changes are ``period_s`` apart, after a write that failed also ``retry_s``."""
+        changes are ``period_s`` apart, after a write that failed also ``retry_s``. ``ended`` is called after every
+        write, also one that failed."""
         self.written = written
         self._subject = subject
         self._clock = clock
         self._log = log
         self._period_s = period_s
         self._retry_s = retry_s
+        self._ended = ended
         self._thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix=subject)
         self._writing: asyncio.Future[None] | None = None
         self._next_at = 0.0
@@ -63,13 +66,19 @@ class ThrottledSaver(Generic[V]):
         """Take a version for the one on disk: it was read from there."""
         self.written = version
 
-    def keep(self, version: Callable[[], V], write: Callable[[V], Write]) -> None:
+    @property
+    def is_failing(self) -> bool:
+        """The last write has failed: nobody waits for the next one."""
+        return self._is_failing
+
+    def keep(self, version: Callable[[], V], write: Callable[[V], Write], *, hurries: bool = False) -> None:
         """Begin a write, if there is a change, none is under way and it is not too early. To be called every second.
 
-        ``write`` is called at once and gathers the data that its result writes later.
+        ``write`` is called at once and gathers the data that its result writes later. ``hurries``: somebody waits for
+        it, and it is not too early unless the last one has failed.
         """
         now = self._clock.now().mono
-        if self._writing is not None or now < self._next_at:
+        if self._writing is not None or (now < self._next_at and (self._is_failing or not hurries)):
             return
         self._next_at = now + self._period_s
         self._begin(version(), write)
@@ -104,6 +113,7 @@ class ThrottledSaver(Generic[V]):
                 self._failed(error)
             else:
                 raise error
+            self._ended()
 
         return ended
 

@@ -100,13 +100,18 @@ def _check(binding: Binding) -> None:
 class VolumeBindingsCheckpoint:
     """When the file is written (`supervisor.state.throttled_saver`): after every event that has changed something."""
 
-    def __init__(self, directory: Path, clock: Clock) -> None:
+    def __init__(self, directory: Path, clock: Clock, ended: Callable[[], None]) -> None:
+        """``ended`` is called after every write."""
         self._path = directory / FILE
-        self._saver = ThrottledSaver[int]("bindings of volumes", 0, clock, log, retry_s=RETRY_S)
+        self._saver = ThrottledSaver[int]("bindings of volumes", 0, clock, log, retry_s=RETRY_S, ended=ended)
 
     def restore(self) -> tuple[Binding, ...]:
         """Bindings that an earlier run of the agent has saved."""
         return load(self._path)
+
+    def is_kept(self, version: int) -> bool:
+        """Whether that version is on disk, or writes fail."""
+        return version <= self._saver.written or self._saver.is_failing
 
     def keep(self, version: int, bindings: Callable[[], Iterable[Binding]]) -> None:
         """Write what is new. To be called after every event; ``version`` says how new ``bindings`` are."""

@@ -21,7 +21,7 @@ from ipc.messages.pod_worker import CancelSync
 from supervisor.podworkers.board_rows import NO_ROW
 from supervisor.podworkers.pod_worker_state import PodWorkerState
 from supervisor.processes.worker_pool import NODE_SLOT
-from supervisor.protocol.commands import LoopCommand, Send
+from supervisor.protocol.commands import NOTHING, LoopCommand, RestsOn, Send
 
 
 class CommandBuffer:
@@ -54,13 +54,13 @@ class CommandBuffer:
     def add(self, command: LoopCommand) -> None:
         self._commands.append(command)
 
-    def send(self, slot: int, message: ChildCommand) -> None:
+    def send(self, slot: int, message: ChildCommand, rests_on: RestsOn = NOTHING) -> None:
         if slot in self._up:
-            self._commands.append(Send(slot, message))
+            self._commands.append(Send(slot, message, rests_on))
 
     def send_all(self, commands: Iterable[Send]) -> None:
         for command in commands:
-            self.send(command.slot, command.message)
+            self.send(command.slot, command.message, command.rests_on)
 
     def cancel_sync(self, state: PodWorkerState) -> None:
         """Have the sync in flight, if there is one, end at its next step."""
@@ -85,8 +85,9 @@ class CommandBuffer:
             | ObserveNode
             | UpdatePodCgroups
         ),
+        rests_on: RestsOn = NOTHING,
     ) -> None:
-        self.send(NODE_SLOT, message)
+        self.send(NODE_SLOT, message, rests_on)
 
     def to_api(self, messages: Iterable[FeedMessage]) -> None:
         """Send messages to every process that tells others of pods."""

@@ -11,10 +11,12 @@ from ipc.messages import event_reasons
 from ipc.messages.node_worker import Untrack
 from ipc.messages.pod_worker import Freeze, ObjectsRead, SyncPod, WorkType
 from ipc.podobjects.config_objects import ConfigObjects
+from supervisor.managers.allocation import IN_PROGRESS
 from supervisor.managers.object_delivery import ObjectDelivery
 from supervisor.managers.object_store import MAX_POD_BYTES, PodObjects
 from supervisor.podworkers.pod_cache import CacheEntry
 from supervisor.podworkers.pod_worker_state import PodWorkerState
+from supervisor.protocol.commands import RestsOn
 from supervisor.protocol.source_updates import PodsIncomplete
 from supervisor.status.generate import is_restarting_all
 from supervisor.syncloop.parts import LoopParts
@@ -31,6 +33,7 @@ class Dispatcher:
         self._updates = updates
         self._pod_table = parts.pod_table
         self._out = parts.out
+        self._volumes = volumes
         self._delivery = ObjectDelivery(parts.objects, volumes.claims_of, volumes.cluster_values)
 
     def dispatch_touched(self, now: Instant) -> None:
@@ -101,7 +104,20 @@ class Dispatcher:
         self._report_too_large(state, found, now)
         poison_pods.dispatched(slot, state.uid, now.mono)
         sync = self._sync_pod(state, incarnation, entry, found.objects)
-        self._out.send(slot, _stop_by_labels(sync) if self._kills_going_down(state) else sync)
+        rests_on = self._rests_on(sync)
+        self._out.send(slot, _stop_by_labels(sync) if self._kills_going_down(state) else sync, rests_on)
+
+    def _rests_on(self, sync: SyncPod) -> RestsOn:
+        """Versions of files that are on disk before a worker does this. The next agent would undo it, or do it again:
+        restart a container for resources that it has, give a claim another volume, leave down a container that was
+        stopped to begin anew, or run one again that had ended and was removed."""
+        parts, is_resized = self._parts, self._parts.allocations.condition(sync.uid, IN_PROGRESS) is not None
+        return RestsOn(
+            allocations=parts.allocations.version if is_resized else 0,
+            bindings=self._volumes.controller.version if sync.objects.claims else 0,
+            restarts=parts.restarts.version if sync.restarts else 0,
+            ends=parts.ended.version if sync.dead_containers else 0,
+        )
 
     def _sync_pod(self, state: PodWorkerState, incarnation: int, entry: CacheEntry, objects: ConfigObjects) -> SyncPod:
         """The sync of what is pending, which is in flight from now on."""

@@ -25,6 +25,7 @@ from ipc.scheduling.node_affinity import selects_node
 from supervisor.admission.node_labels import node_labels
 from supervisor.persistentvolume.controller import PersistentVolumeController
 from supervisor.podworkers.pod_worker_state import PodWorkerState
+from supervisor.protocol.commands import RestsOn
 from supervisor.protocol.manifests import created_at
 from supervisor.protocol.source_updates import ObjectUpdate
 from supervisor.state.volume_bindings import Binding, ClaimKey
@@ -174,7 +175,8 @@ class VolumeUpdates:
         for name, path in self._controller.deletions().items():
             if now.mono - self._asked_at.get(name, -ASK_AGAIN_S) >= ASK_AGAIN_S:
                 self._asked_at[name] = now.mono
-                self._parts.out.to_node(DeleteVolume(volume=name, path=path))
+                released = RestsOn(bindings=self._controller.version)
+                self._parts.out.to_node(DeleteVolume(volume=name, path=path), released)
 
     def _deletion_failed(self, volume: str, message: str, now: Instant) -> None:
         about = ObjectKey(ObjectKind.PERSISTENT_VOLUME, "", volume)

@@ -83,6 +83,7 @@ from supervisor.protocol.commands import (
     Log,
     LoopCommand,
     PodsStopped,
+    RestsOn,
     Send,
     ShutdownChanged,
     SlotVacated,
@@ -198,6 +199,8 @@ class Talk:
         self.clock_set_by_s = 0.0
         self.syncs: dict[str, SyncPod] = {}
         """The newest of every pod."""
+        self.rests_on: dict[str, RestsOn] = {}
+        """Versions of files that are on disk before that goes, by pod, or before a volume is emptied, by volume."""
         self.told: dict[str, PodChanged] = {}
         self.objects: dict[str, ObjectSummary] = {}
         """ConfigMaps and Secrets as they are told, by name."""
@@ -387,8 +390,10 @@ class Talk:
                 return [f"{cause or 'shutdown called off'}{' is over' if ended_at else ''}"]
             case UpdateRefused(pod=kept):
                 return [f"keep {kept.metadata.uid}"]
-            case Send(slot=slot, message=message):
+            case Send(slot=slot, message=message, rests_on=rests_on):
                 assert slot in self._up, f"{message} to slot {slot}, where nobody is"
+                if isinstance(message, SyncPod | DeleteVolume):
+                    self.rests_on[message.uid if isinstance(message, SyncPod) else message.volume] = rests_on
                 return self._message(slot, message)
         raise AssertionError(command)
 

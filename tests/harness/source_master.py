@@ -13,6 +13,7 @@ from ipc.host.clock import SystemClock
 from ipc.messages.api_server import Reply
 from supervisor.config.settings import Seconds, Settings
 from supervisor.control.admin_requests import AdminRequests
+from supervisor.protocol.commands import Send
 from supervisor.protocol.source_updates import PodUpdate
 from supervisor.sources.manager import Change, SourceManager
 from tests.harness.api_server import Master
@@ -25,17 +26,6 @@ class _Agent:
 
     def is_going_down(self, namespace: str, name: str) -> bool:
         return False
-
-
-class _Link:
-    """The master's end of the link to its API server."""
-
-    def __init__(self, master: Master) -> None:
-        self._master = master
-
-    def send(self, slot: int, message: Reply) -> bool:
-        self._master.feed(message)
-        return True
 
 
 class SourceMaster:
@@ -57,8 +47,13 @@ class SourceMaster:
         self.changes: list[Change] = []
         """Everything that was merged."""
         self._changed = asyncio.Condition()
-        self._requests = AdminRequests(_Agent(), self.sources, _Link(master))  # type: ignore[arg-type]
+        self._requests = AdminRequests(_Agent(), self.sources, None, self._send)  # type: ignore[arg-type]
+        self._master = master
         master.answer = self._answer
+
+    def _send(self, command: Send) -> None:
+        assert isinstance(command.message, Reply)
+        self._master.feed(command.message)
 
     def _answer(self, request: Any) -> None:
         self._requests.take(request)

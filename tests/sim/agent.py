@@ -16,7 +16,6 @@ from ipc.api.v1.config_objects import ConfigMap
 from ipc.api.v1.pod import Pod
 from ipc.host.eviction_marks import evicted
 from ipc.kubecontainer.pod_failure import EVICTED, decode_failure
-from ipc.kubecontainer.pod_status import RuntimeContainerStatus
 from ipc.kubecontainer.probe_results import ProbeResults
 from ipc.messages.api_server import FeedSynced, PodChanged, PodGone
 from ipc.messages.base import EventReport, PullEnded, PullProgress, Ready
@@ -48,6 +47,7 @@ from ipc.messages.pod_worker import (
 from ipc.podobjects.config_objects import ObjectKey, object_key
 from ipc.shm.board import Board
 from supervisor.control.shutdown_control import ShutdownControl
+from supervisor.held_sends import HeldSends
 from supervisor.podworkers import board_views
 from supervisor.processes.worker_pool import API_SLOT, FIRST_POD_SLOT, NODE_SLOT, QUARANTINE_SLOT
 from supervisor.protocol.commands import (
@@ -55,6 +55,7 @@ from supervisor.protocol.commands import (
     Log,
     LoopCommand,
     PodsStopped,
+    RestsOn,
     Send,
     ShutdownChanged,
     SlotVacated,
@@ -86,12 +87,12 @@ from supervisor.protocol.manifests import FILE_SOURCE, DesiredObject
 from supervisor.protocol.refusals import RequestRefused
 from supervisor.protocol.source_updates import ObjectUpdate, PodOperation, PodUpdate
 from supervisor.state.probe_checkpoint import worth_keeping
-from supervisor.state.resources_checkpoint import PodResources
 from supervisor.state.volume_bindings import Binding
 from supervisor.syncloop.pod_kills import MIN_WAIT_S
 from supervisor.syncloop.sync_loop import SyncLoop
 from tests.sim.children import Child
 from tests.sim.claims import Document
+from tests.sim.disk import NO_FILES, Files, SimDisk
 from tests.sim.given import Given
 from tests.sim.loop import NOBODY
 from tests.sim.objects import wrong_objects
@@ -109,8 +110,6 @@ SLOTS: Final = (NODE_SLOT, *POD_SLOTS)
 ALL_SLOTS: Final = (*SLOTS, QUARANTINE_SLOT)
 TICK_S: Final = 1.0
 HOUSEKEEPING_S: Final = 2.0
-WRITE_S: Final = 0.5
-"""Between two writes of pods' resources."""
 REAP_S: Final = 0.05
 """Longest time from a death to its report."""
 LAST_SOURCE_S: Final = 4.0
@@ -127,15 +126,10 @@ class Agent:
         given: Given,
         restored: Mapping[str, Pod],
         probe_results: Mapping[str, ProbeResults] | None = None,
-        resources: Mapping[str, PodResources] | None = None,
-        *,
-        bindings: tuple[Binding, ...] = (),
-        restarts: Mapping[str, dict[str, int | None]] | None = None,
-        ends: Mapping[str, tuple[RuntimeContainerStatus, ...]] | None = None,
+        files: Files = NO_FILES,
     ) -> None:
-        """``restored``: the checkpoint. ``verdicts``: what probes have said to the agent before it. ``resources``: what
-        that has allocated; ``bindings``: what it has bound; ``restarts``: of containers, which it was asked for;
-        ``ends``: of containers, which it remembered."""
+        """``restored``: the checkpoint. ``probe_results``: what probes have said to the agent before it. ``files``:
+        what that has written."""
         self.alive = True
         self.stated = dict(restored)
         """Pods that the loop was told to keep running, by uid."""
@@ -175,17 +169,16 @@ class Agent:
         """Syncs of the dead, by pod."""
         self._api_up = False
         self._probe_results = dict(probe_results or {})
-        self._resources = dict(resources or {})
-        """Resources of pods, as they are on disk."""
-        self._bindings = bindings
-        self._restarts = dict(restarts or {})
-        self._ends = dict(ends or {})
         self._claims: dict[ObjectKey, Document] = {}
         """Volumes and claims that the loop knows."""
         self.pressure = PressureWatch(given.trace, given.clock, given.podman, given.host)
         self._loop = SyncLoop(
             given.settings, given.pod_rows, ("10.0.0.1",), random.Random(given.rng.random()), given.node
         )
+        self._disk = SimDisk(
+            random.Random(given.rng.getstate()[1][0]), self._loop, files, lambda: self._if_alive(self._look_at_sends)
+        )
+        self._sends = HeldSends(self._post, self._disk.is_kept)
         self._shutdown: ShutdownControl | None = None
         if given.shutdown is not None:
             self._shutdown = ShutdownControl(given.settings, self._take, lambda: None)
@@ -204,14 +197,15 @@ class Agent:
         self._feed(EvictionsRestored({uid: decode_failure(text) for uid, text in marks.items()}))
         if self._probe_results:
             self._feed(ProbeResultsRestored(self._probe_results))
-        if self._resources:
-            self._feed(ResourcesRestored(dict(self._resources)))
-        if self._bindings:
-            self._feed(BindingsRestored(self._bindings))
-        if self._restarts:
-            self._feed(ContainerRestartsRestored(self._restarts))
-        if self._ends:
-            self._feed(EndsRestored(self._ends, 0.0))
+        files = self._disk.files
+        if files.resources:
+            self._feed(ResourcesRestored(dict(files.resources)))
+        if files.bindings:
+            self._feed(BindingsRestored(files.bindings))
+        if files.restarts:
+            self._feed(ContainerRestartsRestored(files.restarts))
+        if files.ends:
+            self._feed(EndsRestored(files.ends, 0.0))
         if self._shutdown is not None:
             self._shutdown.restore()
             self._later(CONNECTS_S, self._connect_to_logind)
@@ -220,7 +214,6 @@ class Agent:
         for slot in SLOTS:
             self._later(BOOT_S, self._boot, slot)
         self._every(TICK_S, lambda: self._feed(SyncTick()))
-        self._every(WRITE_S, self._write_resources)
         self._every(HOUSEKEEPING_S, lambda: self._feed(HousekeepingTick()))
 
     def die(self, why: str) -> None:
@@ -247,24 +240,19 @@ class Agent:
         """Results that the next agent is told of them."""
         return worth_keeping(self._loop.probe_results_by_id())
 
-    def kept_resources(self) -> Mapping[str, PodResources]:
-        """Resources that the next agent is told of: those that were written last."""
-        return self._resources
+    @property
+    def files(self) -> Files:
+        """Files that the next agent reads: those that were written last."""
+        return self._disk.files
 
-    def kept_bindings(self) -> tuple[Binding, ...]:
-        """Bindings that the next agent is told of: they are written at once."""
+    @property
+    def bindings(self) -> tuple[Binding, ...]:
+        """Bindings of claims, as they are now."""
         return self._loop.persistent_volumes.bindings
 
-    def kept_restarts(self) -> Mapping[str, dict[str, int | None]]:
-        """Restarts that the next agent is told of: they are written at once."""
-        return self._loop.requested_restarts.everything()
-
-    def kept_ends(self) -> Mapping[str, tuple[RuntimeContainerStatus, ...]]:
-        """Ends of containers that the next agent is told of: they are written at once."""
-        return self._loop.ended_containers.everything()
-
-    def _write_resources(self) -> None:
-        self._resources = dict(self._loop.allocations.all_resources())
+    def _look_at_sends(self) -> None:
+        self._sends.look(self._given.clock.now().mono)
+        self._disk.keep()
 
     # --- what is wanted ---
 
@@ -278,6 +266,10 @@ class Agent:
         self._given.trace.note(f"restart {pod.metadata.uid[:8]} {name}")
         self._feed(request)
         return True
+
+    def is_restart_kept(self) -> bool:
+        """Whether the next agent would know of all restarts that were asked for: then they are answered."""
+        return self._disk.is_kept(RestsOn(restarts=self._loop.requested_restarts.version))
 
     def freeze(self, pod: Pod, freeze: Freeze) -> None:
         """Somebody pauses a pod or resumes it."""
@@ -334,6 +326,7 @@ class Agent:
             if old == pod:
                 continue
             self.stated[uid] = pod
+            self._given.allocations.stated(pod)
             self.refused.pop(uid, None)
             if old is not None:
                 self._given.watch.is_edited(old)
@@ -430,6 +423,7 @@ class Agent:
     def _reap(self, child: Child) -> None:
         """Forget what has not arrived by now: it comes too late."""
         self.children[child.slot] = None
+        self._sends.child_down(child.slot)
         self.in_flight = {uid: sync for uid, sync in self.in_flight.items() if self._in_flight_slots[uid] != child.slot}
         self.probers = {uid: slot for uid, slot in self.probers.items() if slot != child.slot}
         if child.slot == NODE_SLOT:
@@ -507,7 +501,8 @@ class Agent:
         for command in commands:
             match command:
                 case Send(slot, message):
-                    self._send(slot, message)
+                    self._note_send(slot, message)
+                    self._sends.take(command, self._given.clock.now().mono)
                 case UpdateRefused(pod):
                     self._given.trace.note(f"update of {pod.metadata.uid[:8]} refused")
                     self.refused[pod.metadata.uid] = pod
@@ -524,6 +519,7 @@ class Agent:
                     self._goes_down(command)
                 case PodsStopped():
                     raise AssertionError("nobody has asked for that")
+        self._disk.keep()
         return bool(commands)
 
     def _handle(self, event: LoopEvent) -> list[LoopCommand]:
@@ -534,7 +530,7 @@ class Agent:
             commands = self._loop.handle(event, self._given.clock.now())
             self._weigh()
             if self._given.claims is not None:
-                self._given.claims.look(self.kept_bindings())
+                self._given.claims.look(self.bindings)
             if self.pressure.is_possible:
                 self.pressure.conditions(self._loop.node_conditions)
                 self._look_for_evictions()
@@ -586,9 +582,9 @@ class Agent:
         for slot in slots:
             self._later(BOOT_S, self._boot, slot)
 
-    def _send(self, slot: int, message: Any) -> None:
+    def _note_send(self, slot: int, message: Any) -> None:
+        """The loop wants that sent, at once or when what it rests on is written."""
         if slot == API_SLOT:
-            self._tell(message)
             return
         child = self.children[slot]
         if slot == NODE_SLOT:
@@ -598,7 +594,7 @@ class Agent:
             self.in_flight[message.uid] = message
             self._in_flight_slots[message.uid] = slot
             if self._given.claims is not None:
-                self._given.claims.sync(message, self.kept_bindings())
+                self._given.claims.sync(message, self.bindings)
         if isinstance(message, ObjectsRead) and (newest := self.newest.get(message.uid)) is not None:
             self.newest[message.uid] = msgspec.structs.replace(newest, objects=message.objects)
         if isinstance(message, DeleteVolume) and self._given.claims is not None:
@@ -610,12 +606,22 @@ class Agent:
         if isinstance(message, Untrack):
             self.probers.pop(message.uid, None)
             self._forgotten(message.uid)
+            self._given.allocations.gone(message.uid)
             self._given.marks.gone(message.uid)
             self.pressure.gone(message.uid)
             if self._given.shutdown is not None:
                 self._given.shutdown.gone(message.uid)
             if self._given.poison is not None and message.uid == POISON:
                 self._given.poison.begins_anew()
+
+    def _post(self, command: Send) -> None:
+        slot, message = command.slot, command.message
+        if slot == API_SLOT:
+            self._tell(message)
+            return
+        if isinstance(message, SyncPod) and (why := self._given.allocations.wrong(message)):
+            self._given.trace.broke(why)
+        child = self.children[slot]
         if child is not None and child.alive:
             child.to_child.post(message)
         if isinstance(message, SyncPod) and message.uid in self._late_answers:

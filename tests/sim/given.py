@@ -16,6 +16,7 @@ from tests.sim.objects import SimObjects
 from tests.sim.poison import Poison
 from tests.sim.pressure import Marks
 from tests.sim.probes import SimProbes
+from tests.sim.resizes import SentAllocations
 from tests.sim.runtime import SimPodman
 from tests.sim.shutdowns import SimShutdown
 from tests.sim.trace import Trace
@@ -34,6 +35,7 @@ class Given(msgspec.Struct, frozen=True, kw_only=True):
     claims: SimClaims | None = None
     shutdown: SimShutdown | None = None
     objects: SimObjects
+    allocations: SentAllocations = msgspec.field(default_factory=SentAllocations)
     host: SimHost
     marks: Marks
     clock: Clock

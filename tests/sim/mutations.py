@@ -19,6 +19,7 @@ from ipc.kubecontainer.resize import ResizeJudge
 from ipc.messages.node_worker import EVERY_REQUEST
 from supervisor.control.shutdown_control import ShutdownControl
 from supervisor.eviction import rounds, victim
+from supervisor.held_sends import HeldSends
 from supervisor.managers import probe_manager
 from supervisor.managers.allocation import AllocationManager
 from supervisor.managers.image_pulls import ImagePulls
@@ -235,6 +236,7 @@ MUTATIONS: Final[Mapping[str, Mutation]] = {
     "stop a convict by its manifest": replaced(Dispatcher, "_kills_going_down", lambda self, state: False),
     "restart whatever is resized": replaced(ResizeJudge, "needs_restart", lambda self, container, update: True),
     "resize nothing": replaced(ResizeJudge, "update_of", lambda self, container, made: None),
+    "send before it is written": replaced(HeldSends, "take", lambda self, command, now: self._send(command)),
     "find room for every resize": replaced(resizes, "resize_problem", lambda before, pod, others, node: None),
     "miss no slice": replaced(pod_cgroup, "is_missing", lambda run, node, pod: False),
     "forget what was given to a container": replaced(AllocationManager, "actuate", lambda self, uid, given: None),

@@ -13,6 +13,8 @@ from ipc.api.v1.container import Container, ContainerResizePolicy, ResourceRequi
 from ipc.api.v1.pod import Pod
 from ipc.messages.api_server import PodChanged
 from ipc.messages.base import EventReport
+from ipc.messages.pod_worker import SyncPod, WorkType
+from ipc.podresources.allocation import PodResourceInfo, allocation_from_pod
 from ipc.podresources.node_resources import NodeResources, PodCgroups
 from ipc.podresources.pod_requests import CPU, MEMORY, amount, pod_requests
 from tests.fakes.podman import FakeContainer
@@ -74,6 +76,38 @@ class Sizes:
         return ResourceRequirements(
             requests={CPU: pick(REQUESTS), MEMORY: "16Mi"}, limits={CPU: pick(LIMITS), MEMORY: pick(MEMORY_LIMITS)}
         )
+
+
+class SentAllocations:
+    """Resources of pods as workers were told them, by whatever agent. None goes back to older ones, unless its source
+    has stated those again: it would restart containers that have the newer."""
+
+    def __init__(self) -> None:
+        self._newest: dict[str, PodResourceInfo] = {}
+        self._older: dict[str, list[PodResourceInfo]] = {}
+
+    def stated(self, pod: Pod) -> None:
+        """The pod is stated anew, perhaps with other resources."""
+        uid, given = pod.metadata.uid, allocation_from_pod(pod)
+        self._older[uid] = [each for each in self._older.get(uid, ()) if each != given]
+
+    def wrong(self, sync: SyncPod) -> str:
+        """Says what is wrong with a sync that goes out."""
+        if sync.kind is not WorkType.SYNC or sync.pod is None:
+            return ""
+        uid, given = sync.uid, allocation_from_pod(sync.pod)
+        if given in self._older.get(uid, ()):
+            return f"a sync of {uid[:8]} goes back to resources that it had before"
+        newest = self._newest.get(uid, given)
+        if newest != given:
+            self._older.setdefault(uid, []).append(newest)
+        self._newest[uid] = given
+        return ""
+
+    def gone(self, uid: str) -> None:
+        """Nothing is left of that pod."""
+        self._newest.pop(uid, None)
+        self._older.pop(uid, None)
 
 
 def never_policies(pod: Pod) -> Pod:

@@ -35,6 +35,8 @@ PLAYED: Final[Mapping[str, float]] = {
     "preempt": 0.2,
 }
 """Part of the seeds in which each scenario is played."""
+PLAYED_BESIDE: Final[Mapping[str, float]] = {"resize": 0.1}
+"""Likewise, of those that were thought of later: drawn apart, so that each seed stays what it was."""
 NOISES: Final = 0.35
 """Part of the kinds of noise that a seed has, but for these."""
 OFTEN: Final[Mapping[str, float]] = {
@@ -77,6 +79,8 @@ def small(seed: int, options: Options) -> Options:
     rng = random.Random(f"small {seed}")
     allowed = msgspec.structs.replace(options, claims=options.claims is not False, pauses=options.pauses is not False)
     played = [name for name, part in PLAYED.items() if is_possible(name, allowed) and rng.random() < part]
+    apart = random.Random(f"beside {seed}")
+    played += [name for name, part in PLAYED_BESIDE.items() if is_possible(name, allowed) and apart.random() < part]
     needed = {SCENARIOS[name].needs for name in played}
     parts = {part: part in needed or rng.random() < chance for part, chance in PARTS.items()}
     parts |= {part: True for part in ("claims", "pauses") if getattr(options, part)}

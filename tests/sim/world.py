@@ -259,18 +259,9 @@ class World(Frame):
         if lost is None:
             lost = self.rng.random() < CHECKPOINT_LOST
         before = self.agent
-        restored, verdicts, resources = (
-            ({}, None, None) if lost else (before.accepted(), before.kept_verdicts(), before.kept_resources())
-        )
-        self.agent = Agent(
-            self.given,
-            restored,
-            verdicts,
-            resources,
-            bindings=before.kept_bindings(),
-            restarts=before.kept_restarts(),
-            ends=before.kept_ends(),
-        )
+        restored, verdicts = ({}, None) if lost else (before.accepted(), before.kept_verdicts())
+        files = msgspec.structs.replace(before.files, resources={}) if lost else before.files
+        self.agent = Agent(self.given, restored, verdicts, files)
         self.agent.start()
 
     def later(self, seconds: float, act: Callable[[], None]) -> None:

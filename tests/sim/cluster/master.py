@@ -31,17 +31,18 @@ from ipc.messages.cluster import (
 from ipc.messages.node_worker import Relisted
 from ipc.messages.pod_worker import SyncPod
 from supervisor.processes.worker_pool import NODE_SLOT
+from supervisor.protocol.commands import Send
 from supervisor.protocol.events import StatusesDue
 from supervisor.protocol.manifests import FILE_SOURCE, ManifestPod, SourceSnapshot
 from supervisor.protocol.source_updates import ObjectUpdate, PodOperation, PodUpdate, Update
 from supervisor.sources import checkpoint
 from supervisor.sources.api_source import ApiSource
 from supervisor.sources.objects.merge import PodConfig
-from supervisor.state.resources_checkpoint import PodResources
 from tests.sim.agent import Agent
 from tests.sim.children import Child
 from tests.sim.cluster.rules import ServerRules
 from tests.sim.cluster.values import PodValues
+from tests.sim.disk import NO_FILES, Files
 from tests.sim.given import Given
 from tests.sim.loop import NOBODY
 
@@ -59,10 +60,10 @@ class NodeAgent(Agent):
         values: PodValues,
         saved: Path,
         probe_results: Mapping[str, ProbeResults] | None = None,
-        resources: Mapping[str, PodResources] | None = None,
+        files: Files = NO_FILES,
     ) -> None:
         """``saved``: the checkpoint's file."""
-        super().__init__(given, {}, probe_results, resources)
+        super().__init__(given, {}, probe_results, files)
         self.link = ApiSource()
         self.config = PodConfig((FILE_SOURCE, API_SOURCE))
         self._rules = rules
@@ -96,7 +97,7 @@ class NodeAgent(Agent):
             self._merge(snapshot)
             if self.link.take_listed():
                 self._feed(StatusesDue())
-                self._send(NODE_SLOT, PodsTaken())
+                self._post(Send(NODE_SLOT, PodsTaken()))
 
     def _merge(self, snapshot: SourceSnapshot) -> None:
         for update in self.config.merge(snapshot, self._given.clock.now()):
@@ -179,18 +180,20 @@ class NodeAgent(Agent):
 
     def _report_agent(self) -> None:
         """See `Master._report_agent`."""
-        self._send(
-            NODE_SLOT,
-            AgentChanged(
-                version="0.1.0",
-                instance="sim",
-                node_name="sim",
-                pid=1,
-                started_at=self._given.clock.now().wall,
-                runtime_version="5.0.0",
-                runtime_healthy=True,
-                runtime_message="",
-                sources_ready=self.sources_ready,
-                workers=(),
-            ),
+        self._post(
+            Send(
+                NODE_SLOT,
+                AgentChanged(
+                    version="0.1.0",
+                    instance="sim",
+                    node_name="sim",
+                    pid=1,
+                    started_at=self._given.clock.now().wall,
+                    runtime_version="5.0.0",
+                    runtime_healthy=True,
+                    runtime_message="",
+                    sources_ready=self.sources_ready,
+                    workers=(),
+                ),
+            )
         )

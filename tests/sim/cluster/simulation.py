@@ -42,6 +42,7 @@ from tests.sim.cluster.rules import ServerRules, differences
 from tests.sim.cluster.server import LEASES, NODE, SimServer
 from tests.sim.cluster.twin import Twin
 from tests.sim.cluster.values import FOREIGN_VOLUME, OWN_VOLUME, PodValues
+from tests.sim.disk import NO_FILES
 from tests.sim.faults import Faults
 from tests.sim.frame import DOWN_S, STEP_S, Frame, Outcome, outcome_of
 from tests.sim.given import Given
@@ -562,8 +563,8 @@ class ClusterSimulation(Frame):
 
     def _new_agent(self, before: NodeAgent | None = None) -> NodeAgent:
         self._registrations_before = self._rules.registrations
-        verdicts, resources = (None, None) if before is None else (before.kept_verdicts(), before.kept_resources())
-        return NodeAgent(self._given, self._rules, self._values, self._directory / "desired.json", verdicts, resources)
+        verdicts, files = (None, NO_FILES) if before is None else (before.kept_verdicts(), before.files)
+        return NodeAgent(self._given, self._rules, self._values, self._directory / "desired.json", verdicts, files)
 
 
 def steady(agent: NodeAgent, podman: SimPodman) -> dict[str, frozenset[str]]:

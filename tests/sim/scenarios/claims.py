@@ -95,7 +95,7 @@ class ClaimScenario:
                 self._trace.broke(f"the content of {VOLUME_OF[claim]} is gone")
 
     def _phases(self) -> dict[str, VolumePhase]:
-        every = {held.volume: held.phase for held in self._world.agent.kept_bindings()}
+        every = {held.volume: held.phase for held in self._world.agent.bindings}
         return {volume: phase for volume, phase in every.items() if volume != VOLUME_OF[OF_MANY]}
 
     async def _state(self, *claims: str, volumes: Iterable[str] = VOLUME_OF) -> None:

@@ -32,6 +32,7 @@ async def restart_one(world: World) -> None:
     before = _runs(told.get(UID))
     if not world.agent.restart_container(pod, name):
         world.trace.broke(f"a restart of {name} is refused, and it runs")
+    await world.until(world.agent.is_restart_kept, "the restart is answered")
     if world.rng.random() < KILLED:
         await world.step(world.rng.uniform(0.0, LASTS_S))
         world.kill_agent_alone() if world.rng.random() < 0.5 else world.kill_worker()

@@ -10,6 +10,7 @@ from tests.sim.options import Options
 from tests.sim.scenarios.claims import ClaimScenario
 from tests.sim.scenarios.preemption import preempt
 from tests.sim.scenarios.pressure import fill_with_images, press
+from tests.sim.scenarios.resizes import resize_one
 from tests.sim.scenarios.restarts import restart_one
 from tests.sim.scenarios.rotation import rotate
 from tests.sim.scenarios.shutdown import drain, go_down
@@ -61,6 +62,7 @@ SCENARIOS: Final[Mapping[str, _Scenario]] = {
     "lose a slice": _Scenario(lose_slice, odds=UNSLICED),
     "drain": _Scenario(drain, "shutdown", DRAINED),
     "go down": _Scenario(_go_down, "shutdown", HOST_DOWN),
+    "resize": _Scenario(resize_one, "resizes"),
     "preempt": _Scenario(preempt),
 }
 

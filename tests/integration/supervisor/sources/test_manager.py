@@ -214,6 +214,67 @@ async def test_deletions_at_once_share_checkpoints_and_each_is_in_one(
     assert len(saved) < 6, "all that wait for the first have one"
 
 
+@pytest.mark.parametrize("act", ["edit", "removal", "edit of what was applied", "deletion"])
+async def test_what_is_replaced_or_ends_is_in_the_checkpoint_before_it_is_told(sources: Sources, act: str) -> None:
+    """An agent that died right after would restore it as it was, and begin it again."""
+    name = "of-a-file" if act in ("edit", "removal") else "applied"
+    if act == "edit":
+        (sources.manifests / "a.yaml").write_bytes(text(manifest(name, image="new")))
+    elif act == "removal":
+        (sources.manifests / "a.yaml").unlink()
+    async with sources.desired._saving:  # a disk that is slow
+        asked = asyncio.create_task(_change_applied(sources, act))
+        telling = asyncio.create_task(sources.next_change())
+        await until_merged(sources, name)
+        assert not telling.done()
+    (update,) = pod_updates((await telling).updates)
+    left = restored(restarted_at(sources))
+    is_edit = act.startswith("edit")
+    assert (update.op, name in left) == (PodOperation.UPDATE if is_edit else PodOperation.REMOVE, is_edit)
+    assert not is_edit or left[name].spec.containers[0].image == "new"
+    await asked
+
+
+async def test_what_comes_is_told_before_the_checkpoint_has_it(sources: Sources) -> None:
+    """The next agent knows it from its source."""
+    async with sources.desired._saving:
+        (sources.manifests / "b.yaml").write_bytes(text(manifest("newcomer")))
+        change = await sources.next_change()
+    assert [update.op for update in pod_updates(change.updates)] == [PodOperation.ADD]
+
+
+async def test_a_disk_that_hangs_holds_no_edit_for_long(sources: Sources, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("supervisor.sources.manager.LONGEST_SAVE_S", 0.05)
+    async with sources.desired._saving:
+        (sources.manifests / "a.yaml").write_bytes(text(manifest("of-a-file", image="new")))
+        change = await sources.next_change()
+    assert [update.op for update in pod_updates(change.updates)] == [PodOperation.UPDATE]
+
+
+async def _change_applied(sources: Sources, act: str) -> None:
+    if act == "edit of what was applied":
+        await sources.desired.apply("-", text(manifest("applied", image="new")))
+    elif act == "deletion":
+        await sources.delete("applied")
+
+
+async def until_merged(sources: Sources, name: str) -> None:
+    """The merged set has another pod of that name than busybox' one, or none."""
+
+    def is_merged() -> bool:
+        desired = sources.desired._config.desired()
+        return all(item.pod.metadata.name != name or item.pod.spec.containers[0].image != "busybox" for item in desired)
+
+    async with asyncio.timeout(DEADLINE_S):
+        while not is_merged():  # noqa: ASYNC110 - a directory is read
+            await asyncio.sleep(0.01)
+
+
+def restarted_at(sources: Sources) -> Sources:
+    """Sources of the next agent."""
+    return Sources(sources.state.parent)
+
+
 async def held_back_pod(sources: Sources) -> Pod:
     assert (await sources.desired.apply("-", text(manifest("held")))).code == 200
     while True:

@@ -35,8 +35,8 @@ class Disk:
         return blocks
 
 
-def saver(clock: HandClock, **pauses: float) -> ThrottledSaver[int]:
-    return ThrottledSaver("things", 0, clock, log, **pauses)
+def saver(clock: HandClock, *, period_s: float = 0.0, retry_s: float = 0.0) -> ThrottledSaver[int]:
+    return ThrottledSaver("things", 0, clock, log, period_s=period_s, retry_s=retry_s)
 
 
 async def test_only_news_is_written_and_in_another_thread() -> None:

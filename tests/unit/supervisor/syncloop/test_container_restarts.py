@@ -8,6 +8,7 @@ import pytest
 from ipc.api.v1.container import Container, EphemeralContainer
 from ipc.api.v1.pod import Pod
 from ipc.kubecontainer.pod_status import ContainerState, RuntimePodStatus
+from supervisor.protocol.commands import NOTHING, RestsOn
 from supervisor.protocol.events import ContainerRestartsRestored
 from supervisor.protocol.refusals import RequestRefused
 from tests.harness.dialogue import POD_SLOT, Talk, absent, exited, pod, running
@@ -31,6 +32,7 @@ def test_the_next_sync_carries_it_out_and_the_successor_ends_it() -> None:
     assert talk.syncs["a"].restarts == {"c-a": 1}
     assert "RestartRequested a" in talk.events
     version = talk.loop.requested_restarts.version
+    assert talk.rests_on == {"a": RestsOn(restarts=version), "b": NOTHING}, "who forgets it would leave it down"
     talk.see(successor("a"))
     assert talk.loop.requested_restarts.everything() == {}
     assert talk.loop.requested_restarts.version > version

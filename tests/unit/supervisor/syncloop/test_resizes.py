@@ -14,6 +14,7 @@ from ipc.messages.sync_error import SyncError
 from ipc.metrics import kubelet as metrics
 from ipc.podresources.node_resources import NodeResources
 from ipc.shm.metric_cells import METERS
+from supervisor.protocol.commands import NOTHING, RestsOn
 from supervisor.protocol.events import ResourcesRestored
 from supervisor.protocol.source_updates import PodOperation
 from tests.harness.dialogue import POD_SLOT, Talk, pod, running
@@ -87,6 +88,8 @@ def test_an_edit_of_resources_is_a_resize() -> None:
     assert (told.type, told.status, told.reason, told.observed_generation) == ("PodResizeInProgress", "True", "", 2)
     assert talk.see(runs("a", "1")) == ["sync a"]
     assert (sent(talk, "a"), talk.syncs["a"].actuated) == (requests("2"), {})
+    allocated = talk.loop.allocations.version
+    assert talk.rests_on["a"] == RestsOn(allocations=allocated), "who forgets it would give back the old ones"
     assert (status(talk, "a").resources, status(talk, "a").allocated_resources) == (requests("1"), {"cpu": "2"})
     talk.done("a", changed=True, results=(RESIZED,), actuated={"c-a": requests("2")})
     assert talk.events == ["ResizeStarted a", "ResizeCompleted a"]
@@ -94,6 +97,7 @@ def test_an_edit_of_resources_is_a_resize() -> None:
     assert status(talk, "a").resources == requests("2")
     talk.update(asking("a", "2", 3, image="v2"))
     talk.see(runs("a", "1"))
+    assert talk.rests_on["a"] == NOTHING
     assert talk.syncs["a"].actuated == {"c-a": requests("2")}, "its label says with what it was made"
 
 

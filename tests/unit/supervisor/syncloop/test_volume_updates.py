@@ -18,6 +18,7 @@ from ipc.podobjects.cluster_values import ClusterValues
 from ipc.podobjects.config_objects import ObjectKey, ObjectKind, ObjectRef
 from ipc.podobjects.pod_claims import PodClaim
 from supervisor.managers.object_delivery import SOURCES_PATIENCE_S
+from supervisor.protocol.commands import NOTHING, RestsOn
 from supervisor.protocol.events import BindingsRestored
 from supervisor.protocol.source_updates import ObjectsExpected
 from supervisor.syncloop.volume_updates import ASK_AGAIN_S
@@ -61,7 +62,9 @@ def test_a_pod_gets_the_volume_of_its_claim(talk: Talk) -> None:
     talk.state(bound, mine())
     talk.add(using("u"))
     assert got(talk, "u") == PodClaim(volume="a", host_path=bound.spec.host_path)
+    assert talk.rests_on["u"] == RestsOn(bindings=talk.loop.persistent_volumes.version)
     talk.add(using("v", "no-document"))
+    assert talk.rests_on["v"] == NOTHING
     assert talk.syncs["v"].objects.claims == {}
     assert talk.syncs["v"].objects.unknown == frozenset()
 
@@ -136,6 +139,7 @@ def test_the_content_of_a_volume_is_deleted_by_its_policy_and_it_is_free_again(t
     below_tmp = msgspec.structs.replace(below_tmp, spec=msgspec.structs.replace(below_tmp.spec, host_path=source))
     talk.state(below_tmp, mine())
     assert talk.retract(mine()) == ["delete volume a at /tmp/a"]
+    assert talk.rests_on["a"] == RestsOn(bindings=talk.loop.persistent_volumes.version), "it is nobody's by then"
     assert phases(talk) == {"a": "Released"}
     assert talk.tick() == []
     assert talk.tick(after_s=ASK_AGAIN_S) == ["delete volume a at /tmp/a"]
