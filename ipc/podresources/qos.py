@@ -12,9 +12,12 @@ _COMPUTE = ("cpu", "memory")
 
 
 def compute_pod_qos(pod: Pod) -> str:
-    """Guaranteed, Burstable or BestEffort. A request that is not given equals its limit; one of zero does not."""
-    containers = (*pod.spec.containers, *pod.spec.init_containers)
-    resources = [c.resources for c in containers] if pod.spec.resources is None else [pod.spec.resources]
+    """Guaranteed, Burstable or BestEffort. A request that is not given equals its limit; one of zero does not.
+
+    The pod's own resources count when there is any in them (PodLevelResourcesFixKubeletQOSClass).
+    """
+    containers, own = (*pod.spec.containers, *pod.spec.init_containers), pod.spec.resources
+    resources = [own] if own is not None and (own.requests or own.limits) else [c.resources for c in containers]
     pairs = [(_amounts(each.requests), _amounts(each.limits)) for each in resources]
     if not any(amount > 0 for requests, limits in pairs for amount in (*requests.values(), *limits.values())):
         return "BestEffort"

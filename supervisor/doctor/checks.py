@@ -19,6 +19,7 @@ from ipc.nodestatus.node_ip import node_ip_on_host_problem, parse_node_ips
 from ipc.podresources.pod_cgroups import root_name, systemd_basename
 from supervisor.admission.node_devices import device_problems
 from supervisor.config.settings import Settings
+from supervisor.doctor.before_podman_6 import upgrade_findings
 from supervisor.doctor.findings import Finding, failed, ok, warning
 from supervisor.doctor.host import HostFacts, PodmanFacts
 from supervisor.doctor.pod_network import check_pod_network
@@ -169,6 +170,11 @@ def _database(facts: HostFacts, settings: Settings) -> Iterator[Finding]:
         yield warning("database", what, "docs/performance.md says how bolt_state.db is made small again")
 
 
+def _upgrade(facts: HostFacts, settings: Settings) -> Iterator[Finding]:
+    if _is_known(facts.podman):
+        yield from upgrade_findings(_version(facts.podman), facts.podman.upgrade)
+
+
 def _keyrings(facts: HostFacts, settings: Settings) -> Iterator[Finding]:
     """Our own service makes none, unless it is told to."""
     maximum = facts.sysctls.get("kernel/keys/maxkeys")
@@ -300,6 +306,7 @@ CHECKS: Final[tuple[Check, ...]] = (
     _slices,
     _locks,
     _database,
+    _upgrade,
     _keyrings,
     _inotify,
     _processes,

@@ -31,6 +31,7 @@ from supervisor.admission.node_resources import existing_part, node_resources, r
 from supervisor.config.containers_conf import BrokenContainersConf, cgroup_manager, read_conf
 from supervisor.config.settings import Settings
 from supervisor.doctor import podman_database
+from supervisor.doctor.before_podman_6 import UpgradeFacts, upgrade_facts
 from supervisor.doctor.fresh_storage import asking_environment
 from supervisor.doctor.pod_network import PodNetworkFacts, read_pod_network
 from supervisor.processes.podman_service import is_own_service
@@ -66,6 +67,7 @@ class PodmanFacts(msgspec.Struct, frozen=True, kw_only=True):
     """Number of free pages of its database, if it is one that has such."""
     network_program: str = ""
     """The program that it makes networks by when nothing else is said; empty before version 5, which does not tell."""
+    upgrade: UpgradeFacts = UpgradeFacts()
 
 
 class HostFacts(msgspec.Struct, frozen=True, kw_only=True):
@@ -271,8 +273,9 @@ def _ask_podman(program: str) -> PodmanFacts:
             info = _json(environ, program, "info", "--format", "json")
             images = _images(environ, program)
             others = sum(len(_run(environ, (program, kind, "ls", "-q")).splitlines()) for kind in ("pod", "volume"))
-        database = Path(info["store"]["graphRoot"]) / podman_database.FILE
-        return _facts(info, images, others, podman_database.free_pages(database) or 0)
+        graph_root = Path(info["store"]["graphRoot"])
+        facts = _facts(info, images, others, podman_database.free_pages(graph_root / podman_database.FILE) or 0)
+        return msgspec.structs.replace(facts, upgrade=upgrade_facts(graph_root, os.environ))
     except (OSError, ValueError, subprocess.SubprocessError) as error:
         return PodmanFacts(error=_words(error))
     except (LookupError, TypeError):

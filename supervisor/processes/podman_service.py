@@ -121,8 +121,9 @@ def _write_if_other(file: Path, data: bytes, mode: int = PRIVATE_FILE_MODE) -> N
 
 
 def own_settings(keyring: bool) -> dict[str, Any]:
-    """Tables of containers.conf that go on top of the user's."""
-    return {"containers": {"keyring": keyring}, "engine": {"exit_command_delay": EXIT_COMMAND_DELAY_S}}
+    """Tables of containers.conf that go on top of the user's. A ``log_tag`` is journald's alone: with it no container
+    starts whose log is a file (conmon: k8s-file doesn't support --log-tag)."""
+    return {"containers": {"keyring": keyring, "log_tag": ""}, "engine": {"exit_command_delay": EXIT_COMMAND_DELAY_S}}
 
 
 def _can_limit_processes(conf: Mapping[str, Any]) -> bool:

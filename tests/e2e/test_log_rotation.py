@@ -169,6 +169,17 @@ def test_a_limit_of_podmans_takes_no_line_away(new_agent: NewAgent) -> None:
     assert agent.cli("logs", "talks").out.splitlines() == written
 
 
+def test_a_log_tag_of_podmans_keeps_no_container_from_its_start(new_agent: NewAgent) -> None:
+    """A tag is for journald: with one conmon writes no file."""
+    agent = new_agent()
+    conf = agent.directory / "containers.conf"
+    conf.write_text('[containers]\nlog_tag = "{{.Name}}"\n')
+    agent.environment["CONTAINERS_CONF"] = str(conf)
+    agent.start()
+    agent.run(pod("tagged", container()))
+    agent.remove("tagged")
+
+
 def test_a_pod_with_ids_of_its_own(new_agent: NewAgent) -> None:
     """The agent's user may not look into the directory in which its monitor has the control file."""
     agent = new_agent(**ROTATED_OFTEN)

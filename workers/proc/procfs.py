@@ -18,7 +18,8 @@ from workers.kubecontainer.runtime import ContainerProcess, InspectedContainer, 
 from workers.proc.pidfd import open_pidfd
 
 PROC: Final = Path("/proc")
-MONITOR: Final = "conmon"
+MONITORS: Final = frozenset({"conmon", "conmon-v3"})
+"""Names of the program; the second one is that of its successor in Rust, which takes the same arguments."""
 TICKS_PER_S: Final = os.sysconf("SC_CLK_TCK")
 MAX_STAT_BYTES: Final = 4096
 MAX_CODE_BYTES: Final = 64
@@ -105,7 +106,7 @@ def monitor_words(pid: int) -> list[str]:
 
 def is_monitor(words: Sequence[str]) -> bool:
     """Whether that is the command line of a conmon."""
-    return bool(words) and os.path.basename(words[0]) == MONITOR
+    return bool(words) and os.path.basename(words[0]) in MONITORS
 
 
 def has_our_root(pid: int) -> bool:

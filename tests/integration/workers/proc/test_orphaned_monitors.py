@@ -32,6 +32,11 @@ def test_a_monitor_is_ours_by_a_file_of_ours(more: tuple[str, ...]) -> None:
     assert found == Monitor(pid=7, container_id=ID, name="main_web", oci_runtime="/usr/bin/crun")
 
 
+def test_the_monitor_in_rust_is_one_too() -> None:
+    argv = ("/usr/libexec/podman/conmon-v3", *ARGV[1:], "-l", f"k8s-file:{LOGS}/default_web_1/main/0.log")
+    assert parse_monitor(7, argv, LOGS) is not None
+
+
 @pytest.mark.parametrize(
     "argv",
     [
@@ -41,6 +46,7 @@ def test_a_monitor_is_ours_by_a_file_of_ours(more: tuple[str, ...]) -> None:
         (*ARGV, "-l", "k8s-file:/elsewhere/0.log"),
         (*ARGV, "-l", f"k8s-file:{LOGS}-of-another/0.log"),
         (*ARGV, "-l", "journald"),
+        ("conmon-v4", *ARGV[1:], "-l", f"k8s-file:{LOGS}/0.log"),
         ("tail", *ARGV[1:], "-l", f"k8s-file:{LOGS}/0.log"),
         ("conmon", "-l", f"k8s-file:{LOGS}/0.log"),
     ],

@@ -30,6 +30,9 @@ def containers(*resources: Any) -> list[dict[str, Any]]:
         ({"containers": containers(FULL, {})}, "Burstable"),
         ({"containers": containers(FULL), "initContainers": containers({})}, "Burstable"),
         ({"containers": containers({}), "resources": FULL}, "Guaranteed"),
+        ({"containers": containers(FULL), "resources": {}}, "Guaranteed"),
+        ({"containers": containers(FULL), "resources": {"limits": {}, "requests": {}}}, "Guaranteed"),
+        ({"containers": containers({}), "resources": {}}, "BestEffort"),
     ],
 )
 def test_class(fields: dict[str, Any], qos_class: str) -> None:

@@ -24,7 +24,15 @@ def verdict(of: Pod, unsafe: tuple[str, ...] = ()) -> Admitted | Rejected:
     return admit(of, NodeUsage(), Settings(node_name="node-1", allowed_unsafe_sysctls=unsafe))
 
 
-@pytest.mark.parametrize("name", [*sorted(SAFE_SYSCTLS), "net/ipv4/tcp_syncookies"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        *sorted(SAFE_SYSCTLS),
+        "net/ipv4/tcp_syncookies",
+        "net.ipv4.tcp_slow_start_after_idle",
+        "net.ipv4.tcp_notsent_lowat",
+    ],
+)
 def test_safe_ones_are_admitted(name: str) -> None:
     assert isinstance(verdict(with_sysctls(name)), Admitted)
 

@@ -69,6 +69,13 @@ def test_the_same_conf_is_not_written_again(tmp_path: Path) -> None:
     assert file.read_bytes() == content
 
 
+def test_a_log_tag_of_the_users_holds_for_none_of_our_containers(tmp_path: Path) -> None:
+    """Logs of containers are files, for which conmon takes no tag."""
+    (tmp_path / "users.conf").write_text('[containers]\nlog_tag = "{{.Name}}"\n')
+    file = write_conf(PodmanSettings(), tmp_path, {"CONTAINERS_CONF": str(tmp_path / "users.conf")})
+    assert tomllib.loads(file.read_text())["containers"]["log_tag"] == ""
+
+
 def test_our_own_service_has_a_conmon_that_cleans_up_later(tmp_path: Path) -> None:
     """Podman's own list follows, for a state directory that nothing may be executed in."""
     conf = tomllib.loads(write_conf(PodmanSettings(), tmp_path, {"HOME": str(tmp_path)}).read_text())
