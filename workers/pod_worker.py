@@ -65,6 +65,7 @@ from workers.sync.pod_snapshot import PodSnapshot
 from workers.sync.record import SyncEnded, SyncRecord
 from workers.sync.removal_gate import RemovalGate
 from workers.sync.run import PodRef, SyncRun, SyncServices
+from workers.userns.standing import Standing
 from workers.userns.unshare import Unshare
 from workers.volumemanager.plugins.volume_host import VolumeHost
 
@@ -213,6 +214,7 @@ class PodWorker:
         self._context.services.mutations.close()
         self._context.services.removals.close()
         self._context.services.files.close()
+        self._context.volumes.unshare.close()
 
     def _start(self, request: SyncPod) -> None:
         cancel = asyncio.Event()
@@ -376,7 +378,7 @@ def _sync_context(context: ChildContext, services: SyncServices, images: ImageMa
             memory_dir=settings.memory_dir,
             instance=settings.instance,
             node=settings.node,
-            unshare=Unshare(podman=settings.podman_path),
+            unshare=Unshare(podman=settings.podman_path, standing=Standing()),
         ),
         node=NodeConfig(
             ownership=ownership,

@@ -14,14 +14,13 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
 
-from ipc.host.regular_files import read_regular_file
+from ipc.host.pause_process import pause_namespace
 
 DEADLINE_S: Final = 10.0
 """For a command, in seconds: one takes a tenth of a second."""
 OCI_RUNTIMES: Final = ("crun", "runc")
 """Each has its state in a directory of its name."""
 _LIBPOD: Final = Path("libpod", "tmp")
-_MAX_PID_BYTES: Final = 32
 
 
 def revive(podman: str, environ: Mapping[str, str]) -> str:
@@ -31,7 +30,7 @@ def revive(podman: str, environ: Mapping[str, str]) -> str:
     A command that fails for another reason fails here as well: its words are for whoever runs the next one.
     """
     runtime_dir = Path(environ.get("XDG_RUNTIME_DIR") or f"/run/user/{os.getuid()}")
-    if _lives(runtime_dir / _LIBPOD / "pause.pid"):
+    if pause_namespace(runtime_dir):
         return ""
     # One that joins the namespaces of a living monitor, or makes new ones, as after a boot.
     if _run([podman, "unshare", "true"], environ) is not None:
@@ -59,15 +58,6 @@ def _as_after_a_boot(podman: str, environ: Mapping[str, str], runtime_dir: Path)
     with contextlib.suppress(FileNotFoundError):
         (runtime_dir / _LIBPOD / "alive").unlink()
     return _run([podman, "unshare", "true"], environ) is not None
-
-
-def _lives(pid_file: Path) -> bool:
-    """Whether that process is there, in another mount namespace than this one. One that is dead has none."""
-    try:
-        pid = int(read_regular_file(pid_file, _MAX_PID_BYTES))
-        return os.readlink(f"/proc/{pid}/ns/mnt") != os.readlink("/proc/self/ns/mnt")
-    except (OSError, ValueError):
-        return False
 
 
 def _run(command: list[str], environ: Mapping[str, str]) -> str | None:

@@ -13,8 +13,10 @@ from typing import Any, Final
 import pytest
 
 import workers
+from ipc.host.pause_process import pause_namespace
 from tests.podman_service import COMMAND_DEADLINE_S, PodmanService, podman
 from workers.userns.remove import remove_below
+from workers.userns.standing import Standing
 from workers.userns.unshare import DEFAULT, Step, Unshare, UnshareError
 from workers.volumemanager.plugins.atomic_writer import write_payload
 from workers.volumemanager.plugins.ownership import WrittenOwner
@@ -82,6 +84,27 @@ def inside(*command: str) -> str:
 
 def mounts() -> str:
     return inside("cat", "/proc/self/mountinfo")
+
+
+def test_who_stays_is_where_podmans_commands_are_and_needs_none_of_them(place: Path) -> None:
+    """Where Podman says by a pause process where that is; else each run takes a command."""
+    program, started = place / "podman", place / "started"
+    program.write_text(f'#!/bin/sh\necho x >> "{started}"\nexec podman "$@"\n')
+    program.chmod(0o755)
+    (place / "volume").mkdir()
+    target = place / "held" / "0"
+    unshare = Unshare(podman=str(program), standing=Standing())
+    try:
+        for number in range(3):
+            (place / "volume" / f"{number}").touch()
+            unshare.run([("bind", {"root": str(place / "volume"), "target": str(target)})])
+            assert f"{number}" in inside("ls", str(target)).split()
+            unshare.run([("give_to_group", {"path": str(place / "volume"), "gid": 2000 + number})])
+            assert inside("stat", "-c", "%g", str(place / "volume")).strip() == f"{2000 + number}"
+    finally:
+        unshare.close()
+    assert mounts().count(str(target)) == 1
+    assert len(started.read_text().splitlines()) == (1 if pause_namespace() else 6)
 
 
 def test_many_mounts_of_a_pod_go_together(place: Path) -> None:

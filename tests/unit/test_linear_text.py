@@ -643,7 +643,7 @@ NO_PARSER: Final[Mapping[str, tuple[str, ...]]] = {
         "ipc/nodestatus/machine.py",
     ),
     "numbers, no texts": (
-        "supervisor/processes/pause_process.py",
+        "ipc/host/pause_process.py",
         "supervisor/sources/directory_watch.py",
         "workers/api_server/kubelet/pages.py",
         "workers/api_server/handlers/node_watch.py",
@@ -654,6 +654,7 @@ NO_PARSER: Final[Mapping[str, tuple[str, ...]]] = {
         "workers/api_server/server.py",
         "workers/dialer/client.py",
         "workers/exec/runner.py",
+        "workers/userns/standing.py",
         "workers/fs/growth_watch.py",
         "workers/kuberuntime/bandwidth.py",
         "workers/eviction/manager.py",

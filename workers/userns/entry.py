@@ -5,8 +5,9 @@ what other users of a container have made, and mount. A mount made there is what
 nobody outside sees it; it goes when its mount point is removed, also from outside, and with the namespace.
 
 Reads ``[[step, {argument: value}], ...]`` as JSON from standard input, carries the steps out in order up to the first
-that fails, and writes ``{"done": [result, ...], "error": text}``. The interpreter is started without site packages,
-because it is in the way of a container's start: so all that this needs of Rootlet needs only the standard library.
+that fails, and writes ``{"done": [result, ...], "error": text}``. With an argument it stays, and does
+so for each that asks (`workers.userns.fork_server`). The interpreter is started without site packages, because it is in
+the way of a container's start: so all that this needs of Rootlet needs only the standard library.
 """
 
 from __future__ import annotations
@@ -41,9 +42,18 @@ STEPS: Final[Mapping[str, Callable[..., object]]] = {
 
 
 def main() -> None:
+    if sys.argv[1:]:
+        from workers.userns.fork_server import stay  # needs sockets, which take longer to import than all the rest
+
+        stay(_answer)
+    else:
+        sys.stdout.buffer.write(_answer(sys.stdin.buffer.read()))
+
+
+def _answer(request: bytes) -> bytes:
     done: list[object] = []
     error = ""
-    for name, arguments in json.load(sys.stdin):
+    for name, arguments in json.loads(request):
         try:
             done.append(STEPS[name](**arguments))
         except OSError as failure:
@@ -53,7 +63,7 @@ def main() -> None:
             error = str(refusal)
             break
     # Paths need not be text; what is told of them is.
-    json.dump({"done": done, "error": error.encode(errors="backslashreplace").decode()}, sys.stdout)
+    return json.dumps({"done": done, "error": error.encode(errors="backslashreplace").decode()}).encode()
 
 
 if __name__ == "__main__":

@@ -11,6 +11,7 @@ import contextlib
 import json
 import os
 import signal
+import socket
 import subprocess
 import sys
 from collections.abc import Mapping, Sequence
@@ -20,6 +21,8 @@ from typing import Any, Final
 import msgspec
 
 from ipc.text.json_types import UNDECODABLE
+from workers.userns.fork_server import STAY
+from workers.userns.standing import Broken, Late, Standing
 
 DEADLINE_S: Final = 60.0
 """For all steps of one run, in seconds: most are a mount or two, but a volume may have many files."""
@@ -58,32 +61,72 @@ class Unshare(msgspec.Struct, frozen=True):
     podman: str = "podman"
     """The command line's program."""
     deadline_s: float = DEADLINE_S
+    standing: Standing | None = None
+    """Process that is in there already; None: each run comes in by itself."""
 
     def run(self, steps: Sequence[Step]) -> tuple[Any, ...]:
         """The steps' results. Blocks: for a thread. Raises UnshareError."""
-        # -I -S: nothing of the user's and no site packages, which halves the time to start.
-        argv = (self.podman, "unshare", sys.executable, "-I", "-S", str(_PROGRAM))
         # json, not msgspec: paths need not be text, and only it passes on what stands for such bytes.
-        out, words, code = _run(argv, json.dumps(list(steps)).encode(), self.deadline_s)
+        request = json.dumps(list(steps)).encode()
+        out, why = self._asked(request) or self._run_alone(request)
         try:
             answer = msgspec.json.decode(out, type=_Answer)
         except UNDECODABLE as error:
-            why = words.strip()[-MAX_WORDS_CHARS:] or f"exit code {code}"
-            raise UnshareError(f"podman unshare: {why}") from error
+            raise UnshareError(f"podman unshare: {why.strip()[-MAX_WORDS_CHARS:]}") from error
         if answer.error:
             raise UnshareError(answer.error[:MAX_WORDS_CHARS], len(answer.done))
         return answer.done
+
+    def close(self) -> None:
+        """Nobody stays in there for this any more."""
+        if self.standing is not None:
+            self.standing.close()
+
+    def _asked(self, request: bytes) -> tuple[bytes, str] | None:
+        """The answer of the process that stays, as bytes and as what to say of them when they are none. Raises
+        UnshareError."""
+        if self.standing is None:
+            return None
+        try:
+            out = self.standing.ask(request, self._start, self.deadline_s)
+        except Late as late:
+            raise _timeout(self.deadline_s) from late
+        except Broken as broken:
+            raise UnshareError("podman unshare: the process that carried out the steps has ended") from broken
+        return None if out is None else (out, out.decode(errors="replace"))
+
+    def _start(self, its: socket.socket, deadline_s: float) -> None:
+        """Raises UnshareError."""
+        try:
+            _, words, code = _run((*self._command(), STAY), its.fileno(), b"", deadline_s)
+        except UnshareTimeout as late:
+            raise _timeout(self.deadline_s) from late
+        if code:
+            raise UnshareError(f"podman unshare: {words.strip()[-MAX_WORDS_CHARS:] or f'exit code {code}'}")
+
+    def _run_alone(self, request: bytes) -> tuple[bytes, str]:
+        """Raises UnshareError."""
+        out, words, code = _run(self._command(), subprocess.PIPE, request, self.deadline_s)
+        return out, words.strip() or f"exit code {code}"
+
+    def _command(self) -> tuple[str, ...]:
+        # -I -S: nothing of the user's and no site packages, which halves the time to start.
+        return (self.podman, "unshare", sys.executable, "-I", "-S", str(_PROGRAM))
 
 
 DEFAULT: Final = Unshare()
 
 
-def _run(argv: Sequence[str], data: bytes, deadline_s: float) -> tuple[bytes, str, int]:
+def _timeout(deadline_s: float) -> UnshareTimeout:
+    return UnshareTimeout(f"podman unshare: not done within {deadline_s:g} s")
+
+
+def _run(argv: Sequence[str], stdin: int, data: bytes, deadline_s: float) -> tuple[bytes, str, int]:
     """Output, messages and exit code. After the deadline all that it has started is killed. Raises UnshareError."""
     try:
         process = subprocess.Popen(
             argv,
-            stdin=subprocess.PIPE,
+            stdin=stdin,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             cwd="/",
@@ -92,10 +135,10 @@ def _run(argv: Sequence[str], data: bytes, deadline_s: float) -> tuple[bytes, st
     except OSError as error:
         raise UnshareError(f"cannot run {argv[0]}: {error.strerror}") from error
     try:
-        out, words = process.communicate(data, timeout=deadline_s)
+        out, words = process.communicate(data or None, timeout=deadline_s)
     except subprocess.TimeoutExpired as error:
         _kill(process)
-        raise UnshareTimeout(f"podman unshare: not done within {deadline_s:g} s") from error
+        raise _timeout(deadline_s) from error
     return out, words.decode(errors="replace"), process.returncode
 
 
