@@ -638,6 +638,34 @@ CONTAINER_ROWS: Final = (
 )
 
 _MOUNT: Final = "spec.containers[*].volumeMounts[*]"
+_ALPHA: Final = "it is alpha in Kubernetes 1.37, where a kubelet has it by a feature gate only"
+_PROBES: Final = ("livenessProbe", "readinessProbe", "startupProbe")
+_OF_OBJECTS: Final = ("configMap", "secret", "downwardAPI")
+ALPHA_ROWS: Final = (
+    FieldSupport("spec.volumes[*].emptyDir.mode", _NO, f"{_ALPHA}; a directory has mode 0777 here", (0o777,)),
+    FieldSupport(f"{_MOUNT}.bindMountOptions", _NO, f"{_ALPHA}; the mount would allow what they forbid"),
+    *(
+        FieldSupport(f"spec.containers[*].{of}.httpGet.protocol", _NO, f"{_ALPHA}; requests are HTTP/1.1 here")
+        for of in (*_PROBES, "lifecycle.postStart", "lifecycle.preStop")
+    ),
+    *(
+        FieldSupport(f"spec.containers[*].{of}.grpc.mode", _NO, f"{_ALPHA}; probes by gRPC go without TLS here")
+        for of in _PROBES
+    ),
+    *(
+        FieldSupport(
+            f"spec.volumes[*].{of}.defaultUser", _NO, f"{_ALPHA}; files are root's, or the pod's group's, here"
+        )
+        for of in (*_OF_OBJECTS, "projected")
+    ),
+    *(
+        FieldSupport(f"spec.volumes[*].{of}.user", _NO, f"{_ALPHA}; files are root's, or the pod's group's, here")
+        for of in (
+            *(f"{of}.items[*]" for of in _OF_OBJECTS),
+            *(f"projected.sources[*].{of}.items[*]" for of in _OF_OBJECTS),
+        )
+    ),
+)
 
 VOLUME_ROWS: Final = (
     FieldSupport(
@@ -813,6 +841,7 @@ SECTIONS: Final = (
     ("Containers", CONTAINER_ROWS),
     ("Volumes", VOLUME_ROWS),
     ("Volumes of objects", OBJECT_VOLUME_ROWS),
+    ("Alpha fields of Kubernetes 1.37", ALPHA_ROWS),
     ("A container's security context", CONTAINER_SECURITY_ROWS),
 )
 ROWS: Final = tuple(row for _, rows in SECTIONS for row in rows)

@@ -62,6 +62,8 @@ class VolumeMount(ApiStruct, frozen=True, kw_only=True):
     sub_path: FilePath = ""
     mount_propagation: MountPropagationMode | None = None
     sub_path_expr: FilePath = ""
+    bind_mount_options: tuple[str, ...] = ()
+    """Alpha in 1.37 (VolumeBindMountOptions)."""
 
 
 class VolumeDevice(ApiStruct, frozen=True, kw_only=True):

@@ -28,6 +28,8 @@ class HTTPGetAction(ApiStruct, frozen=True, kw_only=True):
     host: str = ""
     scheme: URIScheme | Empty = ""
     http_headers: tuple[HTTPHeader, ...] = ()
+    protocol: str | None = None
+    """Alpha in 1.37 (HTTPProbeProtocol)."""
 
 
 class TCPSocketAction(ApiStruct, frozen=True, kw_only=True):
@@ -42,6 +44,8 @@ class GRPCAction(ApiStruct, frozen=True, kw_only=True):
 
     port: Int32
     service: str | None = None
+    mode: str | None = None
+    """Alpha in 1.37 (GRPCContainerProbeTLS)."""
 
 
 class SleepAction(ApiStruct, frozen=True, kw_only=True):

@@ -15,6 +15,8 @@ class KeyToPath(ApiStruct, frozen=True, kw_only=True):
     key: str
     path: FilePath
     mode: Int32 | None = None
+    user: Int64 | None = None
+    """Alpha in 1.37 (AtomicWriteVolumeUserFields)."""
 
 
 class DownwardAPIVolumeFile(ApiStruct, frozen=True, kw_only=True):
@@ -24,6 +26,8 @@ class DownwardAPIVolumeFile(ApiStruct, frozen=True, kw_only=True):
     field_ref: ObjectFieldSelector | None = None
     resource_field_ref: ResourceFieldSelector | None = None
     mode: Int32 | None = None
+    user: Int64 | None = None
+    """Alpha in 1.37 (AtomicWriteVolumeUserFields)."""
 
 
 class SecretProjection(LocalObjectReference, frozen=True, kw_only=True):
@@ -52,6 +56,8 @@ class ServiceAccountTokenProjection(ApiStruct, frozen=True, kw_only=True):
     audience: str = ""
     expiration_seconds: Int64 | None = None
     path: FilePath
+    user: Int64 | None = None
+    """Alpha in 1.37 (AtomicWriteVolumeUserFields)."""
 
 
 class ClusterTrustBundleProjection(ApiStruct, frozen=True, kw_only=True):
@@ -62,6 +68,8 @@ class ClusterTrustBundleProjection(ApiStruct, frozen=True, kw_only=True):
     label_selector: LabelSelector | None = None
     optional: bool | None = None
     path: FilePath
+    user: Int64 | None = None
+    """Alpha in 1.37 (AtomicWriteVolumeUserFields)."""
 
 
 class PodCertificateProjection(ApiStruct, frozen=True, kw_only=True):
@@ -74,6 +82,8 @@ class PodCertificateProjection(ApiStruct, frozen=True, kw_only=True):
     key_path: FilePath = ""
     certificate_chain_path: FilePath = ""
     user_annotations: Mapping[str, str] = field(default_factory=dict)
+    user: Int64 | None = None
+    """Alpha in 1.37 (AtomicWriteVolumeUserFields)."""
 
 
 class VolumeProjection(ApiStruct, frozen=True, kw_only=True):
@@ -94,6 +104,8 @@ class SecretVolumeSource(ApiStruct, frozen=True, kw_only=True):
     items: tuple[KeyToPath, ...] = ()
     default_mode: Int32 | None = None
     optional: bool | None = None
+    default_user: Int64 | None = None
+    """Alpha in 1.37 (AtomicWriteVolumeUserFields)."""
 
 
 class ConfigMapVolumeSource(LocalObjectReference, frozen=True, kw_only=True):
@@ -102,6 +114,8 @@ class ConfigMapVolumeSource(LocalObjectReference, frozen=True, kw_only=True):
     items: tuple[KeyToPath, ...] = ()
     default_mode: Int32 | None = None
     optional: bool | None = None
+    default_user: Int64 | None = None
+    """Alpha in 1.37 (AtomicWriteVolumeUserFields)."""
 
 
 class DownwardAPIVolumeSource(ApiStruct, frozen=True, kw_only=True):
@@ -109,6 +123,8 @@ class DownwardAPIVolumeSource(ApiStruct, frozen=True, kw_only=True):
 
     items: tuple[DownwardAPIVolumeFile, ...] = ()
     default_mode: Int32 | None = None
+    default_user: Int64 | None = None
+    """Alpha in 1.37 (AtomicWriteVolumeUserFields)."""
 
 
 class ProjectedVolumeSource(ApiStruct, frozen=True, kw_only=True):
@@ -116,3 +132,5 @@ class ProjectedVolumeSource(ApiStruct, frozen=True, kw_only=True):
 
     sources: tuple[VolumeProjection, ...] = ()
     default_mode: Int32 | None = None
+    default_user: Int64 | None = None
+    """Alpha in 1.37 (AtomicWriteVolumeUserFields)."""

@@ -4,7 +4,7 @@ from typing import Final, Literal
 
 from msgspec import field
 
-from ipc.api.v1.base import ApiStruct, Empty, FilePath, ImageText, Quantity, ResourceList, always
+from ipc.api.v1.base import ApiStruct, Empty, FilePath, ImageText, Int32, Quantity, ResourceList, always
 from ipc.api.v1.container import PullPolicy
 from ipc.api.v1.meta import LabelSelector, ObjectMeta, TypedLocalObjectReference, TypedObjectReference
 from ipc.api.v1.projected import (
@@ -59,6 +59,8 @@ class EmptyDirVolumeSource(ApiStruct, frozen=True, kw_only=True):
 
     medium: str = ""
     size_limit: Quantity | None = None
+    mode: Int32 | None = None
+    """Alpha in 1.37 (EmptyDirVolumeMode)."""
 
 
 class GitRepoVolumeSource(ApiStruct, frozen=True, kw_only=True):
