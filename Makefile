@@ -39,7 +39,7 @@ test-slow: ## the long tests, the attacks, the simulation for 20 minutes and a d
 test-cluster: ## the node against a real kube-apiserver and etcd, where both are on PATH
 	@configs/host/enter pytest -rs tests/e2e/test_real_cluster.py
 
-bench: ## starts, restarts, removal, idling, memory beside raw libpod calls, with aims: some 40 minutes; ARGS="--quick" a minute
+bench: ## starts, restarts, removal, idling, memory beside raw libpod calls, with aims: some 60 minutes; ARGS="--quick" a minute
 	@configs/host/enter python -m tests.bench $(ARGS)
 
 lint: ## ruff and mypy alone; `make test` has them too

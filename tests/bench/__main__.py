@@ -1,6 +1,6 @@
 """`make bench`: raw libpod calls and Rootlet in turns, and the table of what is reached.
 
-python -m tests.bench                                   # five rounds: some 40 minutes on a quiet machine of two CPUs
+python -m tests.bench                                   # eight rounds: some 60 minutes on a quiet machine of two CPUs
 python -m tests.bench --quick                           # one small round: whether it works, in about a minute
 python -m tests.bench --plans "empty host" --rounds 3 --out now.json --compare before.json
 python -m tests.bench --plans "beside 300" --phases restart --rounds 3
@@ -25,7 +25,7 @@ from ipc.host.clock import monotonic
 from supervisor.config.settings import PodmanSettings, seconds
 from tests.bench.byte_code import make_byte_code
 from tests.bench.default_periods import set_default_periods
-from tests.bench.own_storage import own_storage
+from tests.bench.own_storage import file_system, own_storage
 from tests.bench.phases import Bench, Recorder, Windows
 from tests.bench.schedule import Phase, Step, schedules
 from tests.bench.sleepers import load
@@ -105,8 +105,8 @@ class Run:
         """The table, with what is to be known about the run."""
         versions = f"{version('rootlet')}, Podman {_podman_version()}, Python {platform.python_version()}"
         return (
-            f"\n{versions}; {self._options.rounds} rounds\n"
-            f"{how}, median (lowest to highest); {self._load_before} before, {load()} after\n"
+            f"\n{versions}; {self._options.rounds} rounds, storage on {file_system()}\n"
+            f"{how}, median (lowest to highest), ratio (95 % interval); {self._load_before} before, {load()} after\n"
             f"{as_text(self._outcomes(), self._before)}"
         )
 
@@ -122,7 +122,7 @@ class Run:
 def _options(arguments: Sequence[str]) -> argparse.Namespace:
     names = [plan.name for plan in PLANS]
     parser = argparse.ArgumentParser(prog="python -m tests.bench", description=__doc__.splitlines()[0])
-    parser.add_argument("--rounds", type=int, default=int(os.environ.get("ROOTLET_BENCH_ROUNDS", "5")))
+    parser.add_argument("--rounds", type=int, default=int(os.environ.get("ROOTLET_BENCH_ROUNDS", "8")))
     parser.add_argument("--plans", nargs="+", default=names, choices=names, help="populations, by their names")
     phases = parser.add_argument("--phases", nargs="+", type=Phase, default=tuple(Phase), choices=tuple(Phase))
     phases.help = "only these, and those that make and remove the pods that they need"
@@ -138,7 +138,13 @@ def _options(arguments: Sequence[str]) -> argparse.Namespace:
 
 
 def _about(rounds: int) -> dict[str, Any]:
-    return {"version": version("rootlet"), "podman": _podman_version(), "load": load(), "rounds": rounds}
+    return {
+        "version": version("rootlet"),
+        "podman": _podman_version(),
+        "load": load(),
+        "rounds": rounds,
+        "storage": file_system(),
+    }
 
 
 def _podman_version() -> str:

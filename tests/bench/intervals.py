@@ -1,44 +1,47 @@
-"""How sure a median is. Pure."""
+"""How sure the median of some rounds is. Pure."""
 
 from __future__ import annotations
 
 import math
 import statistics
 from collections.abc import Sequence
-from typing import Final, NamedTuple
+from typing import Final
+
+import msgspec
 
 CONFIDENCE: Final = 0.95
 
 
-class Middle(NamedTuple):
-    """The median of rounds' figures, and the interval that holds the true one 95 times of 100."""
+class Interval(msgspec.Struct, frozen=True):
+    """Holds the true median 95 times of 100."""
 
-    median: float
     low: float
     high: float
 
-    def is_nothing(self) -> bool:
-        """Whether these ratios show no difference."""
-        return self.low <= 1.0 <= self.high
 
-    def text(self) -> str:
-        told = f"{self.median:.2f} ({self.low:.2f} to {self.high:.2f})"
-        return f"{told}, no difference seen" if self.is_nothing() else told
-
-
-def middle(figures: Sequence[float]) -> Middle:
-    """Median and interval of independent figures of any distribution, by their order alone: each is above the true
-    median as often as below. Fewer than six are too few for that; then nothing is excluded."""
-    ordered = sorted(figures)
-    cut = _cut(len(ordered))
-    if cut is None:
-        return Middle(statistics.median(ordered), -math.inf, math.inf)
-    return Middle(statistics.median(ordered), ordered[cut], ordered[-1 - cut])
+def interval(figures: Sequence[float]) -> Interval | None:
+    """Interval of independent figures of any distribution, by their order alone: each is above the true median as
+    often as below. None for fewer than six, which are too few."""
+    ordered, cut = sorted(figures), _left_away(len(figures))
+    return None if cut is None else Interval(ordered[cut], ordered[-1 - cut])
 
 
-def _cut(count: int) -> int | None:
+def _left_away(count: int) -> int | None:
     """How many figures may be left away at each end."""
     cut, outside = -1, 0.0
     while (outside := outside + 2 * math.comb(count, cut + 1) / 2**count) <= 1 - CONFIDENCE:
         cut += 1
     return cut if cut >= 0 else None
+
+
+def ratio_text(ratio: float, around: Interval | None) -> str:
+    """The ratio of two sides, with its interval, for people."""
+    if around is None:
+        return f"{ratio:.2f}"
+    told = f"{ratio:.2f} ({around.low:.2f} to {around.high:.2f})"
+    return f"{told}, no difference seen" if around.low <= 1.0 <= around.high else told
+
+
+def median_text(ratios: Sequence[float]) -> str:
+    """The median of some rounds' ratios, with its interval, for people."""
+    return ratio_text(statistics.median(ratios), interval(ratios))

@@ -20,6 +20,7 @@ from typing import Final
 import tomli_w
 
 from ipc.host.clock import wall
+from ipc.host.file_systems import file_system_type
 from supervisor.doctor import podman_database
 from supervisor.doctor.checks import MANY_FREE_PAGES
 from tests.podman_service import ensure_image, podman, remove_objects, remove_of_dead_runs, why_not
@@ -55,6 +56,15 @@ def own_storage() -> Iterator[str]:
             yield run_name
         finally:
             remove_objects(lambda instance: instance.startswith(run_name))
+
+
+def file_system() -> str:
+    """Type of the file system that the storage is on: with what a flush to the disk costs there, a start costs."""
+    fd = os.open(graph_root(), os.O_PATH)
+    try:
+        return file_system_type(fd)
+    finally:
+        os.close(fd)
 
 
 def graph_root() -> Path:

@@ -3,6 +3,9 @@
 A population of 300 pods takes minutes to come and to go: so it is started once, and is there in all rounds of the plan
 beside it, at whose ends the agent is killed. What is measured once has one figure, and no spread. Raw calls start and
 remove such a population before all that and after it: the machine's speed need not be what it was.
+
+Who comes after a removal pays for it on some file systems. So every second round has the two sides in the other order:
+raw calls do not always come first.
 """
 
 from __future__ import annotations
@@ -50,6 +53,8 @@ BESIDE_OTHERS: Final = (Phase.RAW, Phase.PLAIN, Phase.FILTERED, Phase.START, Pha
 """A round beside the population."""
 
 
+BY_RAW_CALLS: Final = frozenset({Phase.RAW, Phase.PLAIN, Phase.FILTERED})
+"""Phases in which Rootlet does nothing."""
 MAKING: Final = frozenset({Phase.START, Phase.STOP})
 """Phases that make and remove the pods that the others need."""
 
@@ -64,7 +69,7 @@ def schedules(
 
 def _agents(plans: Collection[str], rounds: int) -> Iterator[Iterable[Step]]:
     if EMPTY.name in plans:
-        yield (Step(EMPTY.name, phase, number) for number in _numbers(rounds) for phase in ALONE)
+        yield (Step(EMPTY.name, phase, number) for number in _numbers(rounds) for phase in _turned(ALONE, number))
     if {BESIDE.name, MANY.name} & set(plans):
         yield _populated(BESIDE.name in plans, MANY.name in plans, rounds)
 
@@ -78,12 +83,18 @@ def _populated(beside: bool, many: bool, rounds: int) -> Iterator[Step]:
         yield Step(MANY.name, Phase.IDLE)
     for number in _numbers(rounds):
         if beside:
-            yield from (Step(BESIDE.name, phase, number) for phase in BESIDE_OTHERS)
+            yield from (Step(BESIDE.name, phase, number) for phase in _turned(BESIDE_OTHERS, number))
         if many:
             yield Step(MANY.name, Phase.RESPAWN, number)
     yield Step(MANY.name, Phase.STOP)
     if many:
         yield Step(MANY.name, Phase.RAW, 2)
+
+
+def _turned(phases: Sequence[Phase], number: int) -> Sequence[Phase]:
+    """The phases of that round."""
+    raw, ours = ([phase for phase in phases if (phase in BY_RAW_CALLS) is is_raw] for is_raw in (True, False))
+    return [*raw, *ours] if number % 2 else [*ours, *reversed(raw)]
 
 
 def _numbers(rounds: int) -> range:

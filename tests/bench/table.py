@@ -16,6 +16,7 @@ import msgspec
 
 from ipc.metrics.kubelet import RUNTIME_OPERATIONS
 from tests.bench import budgets
+from tests.bench.intervals import Interval, interval, ratio_text
 
 
 class Side(enum.StrEnum):
@@ -230,6 +231,8 @@ class Outcome(msgspec.Struct, frozen=True, kw_only=True):
     rootlet: Spread | None
     ratio: float | None
     """Ratio of Rootlet to raw: the median of the rounds' ratios, as both were measured in turns."""
+    interval: Interval | None
+    """Where the true one is; None for too few rounds."""
     aim: str
     met: bool | None
     """None without an aim, or without a figure."""
@@ -254,7 +257,8 @@ class _Rows(msgspec.Struct, frozen=True):
 def outcome(row: Row, figures: Figures) -> Outcome:
     """Outcome that the figures give a row."""
     raw, rootlet = (spread(figures.get(side, {}).get(row.figure, ()), row.part) for side in Side)
-    ratio = _ratio(raw, rootlet)
+    ratios = _ratios(raw, rootlet)
+    ratio = statistics.median(ratios) if ratios else None
     return Outcome(
         name=row.name,
         plan=row.plan,
@@ -262,6 +266,7 @@ def outcome(row: Row, figures: Figures) -> Outcome:
         raw=raw,
         rootlet=rootlet,
         ratio=ratio,
+        interval=interval(ratios),
         aim=row.aim.shown(row.plan, row.better) if row.aim is not None else "-",
         met=_is_met(row, rootlet, ratio),
         detail=row.detail,
@@ -279,13 +284,13 @@ def quantile(samples: Sequence[float], part: float) -> float:
     return sorted(samples)[max(0, math.ceil(part * len(samples)) - 1)]
 
 
-def _ratio(raw: Spread | None, rootlet: Spread | None) -> float | None:
-    """Median of the rounds' ratios, or the ratio of the medians where not as many rounds were measured of both."""
+def _ratios(raw: Spread | None, rootlet: Spread | None) -> Sequence[float]:
+    """The rounds' ratios, or the one of the medians where not as many rounds were measured of both."""
     if raw is None or rootlet is None or not all(raw.rounds):
-        return None
+        return ()
     if len(rootlet.rounds) != len(raw.rounds):
-        return rootlet.median / raw.median
-    return statistics.median(ours / theirs for ours, theirs in zip(rootlet.rounds, raw.rounds, strict=True))
+        return (rootlet.median / raw.median,)
+    return [ours / theirs for ours, theirs in zip(rootlet.rounds, raw.rounds, strict=True)]
 
 
 def _is_met(row: Row, rootlet: Spread | None, ratio: float | None) -> bool | None:
@@ -333,7 +338,7 @@ def _plan_text(plan: Plan, outcomes: Sequence[Outcome], before: Mapping[str, flo
 
 
 def _cells(outcome: Outcome, before: Mapping[str, float] | None) -> tuple[str, ...]:
-    ratio = f"{outcome.ratio:.2f}" if outcome.ratio is not None else "-"
+    ratio = ratio_text(outcome.ratio, outcome.interval) if outcome.ratio is not None else "-"
     sides = (side.shown() if side is not None else "-" for side in (outcome.raw, outcome.rootlet))
     cells = (outcome.name, *sides, ratio, outcome.unit, outcome.aim, outcome.verdict)
     if before is None:

@@ -20,9 +20,8 @@ from pathlib import Path
 from typing import Any, Final
 
 from ipc.host.clock import parse_rfc3339, wall
-from ipc.host.file_systems import file_system_type
-from tests.bench.intervals import middle
-from tests.bench.own_storage import graph_root, own_storage
+from tests.bench.intervals import median_text
+from tests.bench.own_storage import file_system, own_storage
 from tests.bench.sleepers import load
 from tests.e2e.agent import MOMENT_POLL_S, Agent, free_ports, is_ready, restart_count
 from tests.e2e.manifests import config_map, container, pod, secret
@@ -152,7 +151,7 @@ def table(title: str, taken: Mapping[str, Sequence[float]]) -> str:
     for kind, times in taken.items():
         told = f"{kind:27} {statistics.median(times):6.3f}"
         ratios = [time / plain for time, plain in zip(times, taken[PLAIN], strict=True)]
-        lines.append(told if kind == PLAIN else f"{told}  {middle(ratios).text()}")
+        lines.append(told if kind == PLAIN else f"{told}  {median_text(ratios)}")
     return "\n".join(lines)
 
 
@@ -173,19 +172,10 @@ def main(arguments: Sequence[str]) -> int:
             for name in podman("volume", "ls", "--quiet").split():
                 if name.startswith(agent.instance):
                     remove_by_force("volume", name)
-    print(f"Podman {podman('--version').split()[-1]}, storage on {storage()}; {before} before, {load()} after")
+    print(f"Podman {podman('--version').split()[-1]}, storage on {file_system()}; {before} before, {load()} after")
     print(table("start", rounds.starts))
     print(table("restart", rounds.restarts))
     return 0
-
-
-def storage() -> str:
-    """The file system that containers' data is on."""
-    fd = os.open(graph_root(), os.O_PATH)
-    try:
-        return file_system_type(fd)
-    finally:
-        os.close(fd)
 
 
 def _options(arguments: Sequence[str]) -> argparse.Namespace:

@@ -51,6 +51,16 @@ def test_everything_is_measured_beside_what_its_plan_says(plans: list[str]) -> N
                 assert there == {step.plan}
 
 
+def test_the_two_sides_take_turns_in_coming_first() -> None:
+    """Also where few phases are wanted."""
+    for plan in (EMPTY, BESIDE):
+        (steps,) = schedules([plan.name], ROUNDS, [Phase.RAW, Phase.FILTERED])
+        first = {number: next(s.phase for s in steps if (s.plan, s.round) == (plan.name, number)) for number in (1, 2)}
+        assert first == {1: Phase.RAW, 2: Phase.START}
+        last = [step.phase for step in steps if (step.plan, step.round) == (plan.name, 2)]
+        assert last == [Phase.START, Phase.STOP, Phase.FILTERED, Phase.RAW]
+
+
 def test_only_the_plans_that_are_wanted_are_measured() -> None:
     assert {step.plan for steps in schedules([EMPTY.name], 1) for step in steps} == {EMPTY.name}
     (steps,) = schedules([BESIDE.name], 1)

@@ -57,6 +57,25 @@ def test_a_ratio_is_the_median_of_the_rounds_and_not_that_of_the_medians(
     assert found.met is met
 
 
+@pytest.mark.parametrize(
+    ("ratios", "told"),
+    [
+        ([0.9, 0.8, 0.7, 0.6, 0.5], "0.70"),
+        ([0.9, 0.8, 0.7, 0.6, 0.5, 0.4], "0.65 (0.40 to 0.90)"),
+        ([1.0, 0.8, 0.7, 0.6, 0.5, 0.4], "0.65 (0.40 to 1.00), no difference seen"),
+        ([9.0, 0.9, 0.8, 0.7, 0.6, 0.5, 0.4, 0.3, 0.1], "0.60 (0.30 to 0.90)"),
+    ],
+)
+def test_a_ratio_stands_with_its_interval_from_six_rounds_on(ratios: list[float], told: str) -> None:
+    """By the binomial distribution: all of six figures, from nine on without those at both ends."""
+    (row,) = (
+        line
+        for line in as_text([measured(RATE, [[1.0]] * len(ratios), [[ratio] for ratio in ratios])]).splitlines()
+        if line.startswith("starts")
+    )
+    assert f"  {told}  " in row
+
+
 def test_a_limit_grows_with_the_pods_and_holds_for_what_is_measured_itself() -> None:
     assert measured(MEMORY, [], [[90.0]]).met is True
     assert measured(MEMORY, [], [[90.1]]).met is False
