@@ -20,7 +20,10 @@ BUDGET_S = 8.0
 """When this much CPU time has gone, no further seed begins."""
 QUICK = ClusterOptions(noise_s=60.0, away_s=100.0)
 HASH_SEEDS = ("1", "2")
-REPLAYED = 2
+_PRINTED = """
+from tests.sim.cluster.test_cluster_simulation import QUICK, simulate_cluster
+print(*simulate_cluster(2, QUICK).tail, sep="\\n")
+"""
 MAX_SEEDS = 100
 """Within which every broken rule is found."""
 
@@ -59,7 +62,7 @@ def test_a_seed_is_replayed_exactly_also_in_another_process() -> None:
 
 
 def _trace_in_process(hash_seed: str) -> str:
-    command = [sys.executable, "-m", "tests.sim", "--cluster", "--seeds", str(REPLAYED), "-v"]
+    command = [sys.executable, "-c", _PRINTED]
     environment = {"PYTHONHASHSEED": hash_seed, "PYTHONPATH": "."}
     return subprocess.run(command, env=environment, capture_output=True, text=True, check=True).stdout
 
