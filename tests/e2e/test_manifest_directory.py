@@ -20,7 +20,7 @@ pytestmark = [pytest.mark.e2e, pytest.mark.podman, pytest.mark.timeout(400)]
 KEPT = ("kept-0", "kept-1")
 DROPPED = "dropped"
 ALL = (*KEPT, DROPPED)
-LOOKS = 5
+LOOKS = 3
 LOOKS_S = 150.0
 """Deadline of so many looks: on a busy host each takes longer, and they are the further apart."""
 
@@ -28,7 +28,7 @@ LOOKS_S = 150.0
 @pytest.fixture
 def running(new_agent: NewAgent) -> Agent:
     """An agent whose pods run."""
-    agent = new_agent(relistPeriod="1s", quietRelistPeriod="2s")
+    agent = new_agent(relistPeriod="1s", quietRelistPeriod="2s", fileCheckFrequency="2s")
     agent.start()
     agent.run(*(pod(name, container(), container("other")) for name in ALL))
     return agent
