@@ -48,6 +48,8 @@ from workers.podman import NO_SLICES, PodmanRuntime
 from workers.prober.attempt import attempt
 from workers.sync.attribution import attribute_tasks
 from workers.sync.traced_runtime import traced
+from workers.userns.standing import Standing
+from workers.userns.unshare import Unshare
 
 AUTH_FILE_VARIABLE: Final = "REGISTRY_AUTH_FILE"
 """Environment variable that Podman's command line knows (podman-login(1)): where the user keeps registry logins."""
@@ -188,7 +190,10 @@ async def _pod_worker(
     async with _podman(context, HealthReporter(row_writer)) as runtime:
         with contextlib.closing(DialerClient(context.settings.dialer_socket)) as dialer:
             carried_out = functools.partial(attempt, dialer=dialer, runtime=runtime)
-            await run_pod_worker(context, channel, runtime, clock, row_writer, dialer, carried_out, random.Random())
+            inside = Unshare(podman=context.settings.podman_path, standing=Standing())
+            await run_pod_worker(
+                context, channel, runtime, clock, row_writer, dialer, carried_out, random.Random(), inside
+            )
     return 0
 
 
@@ -197,7 +202,8 @@ async def _node_worker(
 ) -> int:
     teller = NodeHealthReporter(row_writer, channel)
     async with _podman(context, teller) as runtime:
-        await run_node_worker(context, channel, runtime, clock, row_writer, answers=teller.answers)
+        inside = Unshare(podman=context.settings.podman_path)
+        await run_node_worker(context, channel, runtime, clock, row_writer, inside, answers=teller.answers)
     return 0
 
 

@@ -82,6 +82,7 @@ async def run_node_worker(
     runtime: Runtime,
     clock: Clock,
     row_writer: WorkerRowWriter,
+    unshare: Unshare,
     rng: random.Random | None = None,
     answers: asyncio.Event | None = None,
 ) -> None:
@@ -90,7 +91,7 @@ async def run_node_worker(
     ``answers`` is set when Podman is found to answer again (`workers.libpod.health`).
     """
     raise_file_limit()
-    worker = NodeWorker(context, channel, runtime, clock, row_writer, rng or random.Random())
+    worker = NodeWorker(context, channel, runtime, clock, row_writer, unshare, rng or random.Random())
     await channel.send(Ready(pid=os.getpid()))
     try:
         async with asyncio.TaskGroup() as group:
@@ -136,6 +137,7 @@ class NodeWorker:
         runtime: Runtime,
         clock: Clock,
         row_writer: WorkerRowWriter,
+        unshare: Unshare,
         rng: random.Random,
     ) -> None:
         settings = context.settings
@@ -158,9 +160,12 @@ class NodeWorker:
         self._profiles = ProfileRequests(self._send)
         self.images = NodeImages(settings, runtime, clock, self.pleg.known.inspected.values, self._send)
         self.statistics = Housekeeping(
-            context.board.statistics, clock, rng, self._targets, functools.partial(_make_collector, settings, clock)
+            context.board.statistics,
+            clock,
+            rng,
+            self._targets,
+            functools.partial(_make_collector, settings, clock, unshare),
         )
-        unshare = Unshare(podman=settings.podman_path)
         self.node_pressure = NodePressure(
             _pressure_settings(settings),
             clock,
@@ -253,11 +258,11 @@ class NodeWorker:
             log.info("the master is gone")  # `serve` ends by itself, and everything with it.
 
 
-def _make_collector(settings: WorkerSettings, clock: Clock) -> Collector:
+def _make_collector(settings: WorkerSettings, clock: Clock, unshare: Unshare) -> Collector:
     """Imported when statistics are first asked for: most agents never are."""
     from workers.stats.collector import Collector
 
-    return Collector(settings.node_name, _directories(settings), clock, Unshare(podman=settings.podman_path))
+    return Collector(settings.node_name, _directories(settings), clock, unshare)
 
 
 def _pressure_settings(settings: WorkerSettings) -> PressureSettings:

@@ -65,7 +65,6 @@ from workers.sync.pod_snapshot import PodSnapshot
 from workers.sync.record import SyncEnded, SyncRecord
 from workers.sync.removal_gate import RemovalGate
 from workers.sync.run import PodRef, SyncRun, SyncServices
-from workers.userns.standing import Standing
 from workers.userns.unshare import Unshare
 from workers.volumemanager.plugins.volume_host import VolumeHost
 
@@ -97,9 +96,11 @@ async def run_pod_worker(
     dialer: Dialer,
     attempt: Attempt,
     rng: random.Random,
+    unshare: Unshare,
 ) -> None:
-    """Serve until Shutdown or the end of the link. ``attempt`` carries out probes, ``rng`` spreads them."""
-    worker = PodWorker(context, channel, runtime, clock, row_writer, dialer, attempt, rng)
+    """Serve until Shutdown or the end of the link. ``attempt`` carries out probes, ``rng`` spreads them; ``unshare`` is
+    closed at the end."""
+    worker = PodWorker(context, channel, runtime, clock, row_writer, dialer, attempt, rng, unshare)
     await channel.send(Ready(pid=os.getpid()))
     try:
         async for command in channel:
@@ -134,6 +135,7 @@ class PodWorker:
         dialer: Dialer,
         attempt: Attempt,
         rng: random.Random,
+        unshare: Unshare,
     ) -> None:
         self._board = context.board
         self._channel = channel
@@ -156,7 +158,7 @@ class PodWorker:
             step=row_writer.step,
         )
         images = ImageManager(runtime, clock, PullRecords(context.settings.pulled_images_dir), self._pulls.pull)
-        self._context = _sync_context(context, services, images, dialer)
+        self._context = _sync_context(context, services, images, dialer, unshare)
 
     async def handle(self, command: PodWork) -> None:
         """Handle a command, attributed to its pod on the board. A pull belongs to no single pod."""
@@ -360,7 +362,9 @@ def _slots(context: ChildContext) -> Slots:
     return context.mutation_slots.member(context.slot)
 
 
-def _sync_context(context: ChildContext, services: SyncServices, images: ImageManager, dialer: Dialer) -> SyncContext:
+def _sync_context(
+    context: ChildContext, services: SyncServices, images: ImageManager, dialer: Dialer, unshare: Unshare
+) -> SyncContext:
     settings = context.settings
     ownership = Ownership(instance=settings.instance, key=settings.label_key)
 
@@ -378,7 +382,7 @@ def _sync_context(context: ChildContext, services: SyncServices, images: ImageMa
             memory_dir=settings.memory_dir,
             instance=settings.instance,
             node=settings.node,
-            unshare=Unshare(podman=settings.podman_path, standing=Standing()),
+            unshare=unshare,
         ),
         node=NodeConfig(
             ownership=ownership,

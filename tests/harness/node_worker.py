@@ -27,6 +27,7 @@ from tests.fakes.runtime import FakeRuntime
 from workers.kubecontainer import labels
 from workers.kubecontainer.runtime import Runtime
 from workers.node_worker import run_node_worker
+from workers.userns.unshare import Unshare
 
 SLOT = 0
 DEADLINE_S = 600.0
@@ -137,7 +138,9 @@ async def node_worker(
     theirs: Channel[NodeWorkerReport, NodeWorkerCommand] = await Channel.open(far, NodeWorkerReport, NodeWorkerCommand)
     ours: Channel[NodeWorkerCommand, NodeWorkerReport] = await Channel.open(near, NodeWorkerCommand, NodeWorkerReport)
     master = Master(ours, board)
-    worker = asyncio.create_task(run_node_worker(context, theirs, runtime, clock, writer, random.Random(1), answers))
+    worker = asyncio.create_task(
+        run_node_worker(context, theirs, runtime, clock, writer, Unshare(), random.Random(1), answers)
+    )
     keeping = asyncio.create_task(master.keep())
     try:
         yield master

@@ -19,6 +19,7 @@ from ipc.shm.board import Board
 from ipc.wire.boot import ChildContext, Role, WorkerSettings
 from supervisor.processes.worker_pool import NODE_SLOT
 from tests.fakes.dialer import FakeDialer
+from tests.fakes.steps_here import StepsHere
 from tests.sim.link import Mailbox
 from tests.sim.loop import NOBODY, OWNER
 from tests.sim.runtime import SimPodman, SimRuntime
@@ -199,8 +200,8 @@ class Child:
         runtime, channel = SimRuntime(podman, self), cast(Any, self)
         rng = random.Random(seed)
         if role is Role.NODE_WORKER:
-            return run_node_worker(context, channel, runtime, clock, writer, rng)
-        return run_pod_worker(context, channel, runtime, clock, writer, FakeDialer(), attempt, rng)
+            return run_node_worker(context, channel, runtime, clock, writer, StepsHere(), rng)
+        return run_pod_worker(context, channel, runtime, clock, writer, FakeDialer(), attempt, rng, StepsHere())
 
     def _context(self, role: Role, settings: WorkerSettings, board: Board) -> ChildContext:
         return ChildContext(

@@ -48,6 +48,7 @@ from tests.fakes.dialer import FakeDialer
 from tests.fakes.ownership import LABEL_KEY
 from tests.fakes.podman import FakePodman
 from tests.fakes.runtime import FakeRuntime
+from tests.fakes.steps_here import StepsHere
 from tests.harness.pods import IMAGE, UID, container, pod
 from workers.kubecontainer.convert import pod_status
 from workers.pod_worker import run_pod_worker
@@ -120,7 +121,7 @@ async def master(tmp_path: Path) -> AsyncIterator[Master]:
     row_writer = board.worker_writer(SLOT)
     row_writer.begin(os.getpid(), 7)
     worker = asyncio.create_task(
-        run_pod_worker(context, link, runtime, clock, row_writer, FakeDialer(), attempt, random.Random(0))
+        run_pod_worker(context, link, runtime, clock, row_writer, FakeDialer(), attempt, random.Random(0), StepsHere())
     )
     made = Master(channel, board, runtime)
     assert await made.hear() == Ready(pid=os.getpid())
