@@ -122,7 +122,7 @@ OWN: dict[str, dict[str, Any]] = {
 }
 TELL = """
 busybox=/bin/busybox
-$busybox grep -E '^(Uid|Gid|Groups|Cap...|NoNewPrivs|Seccomp|SigBlk|Umask):' /proc/{0}/status
+$busybox grep -E '^(Uid|Gid|Groups|Cap...|NoNewPrivs|Seccomp|Umask):' /proc/{0}/status
 $busybox readlink /proc/{0}/cwd /proc/{0}/root /proc/{0}/ns/*
 $busybox grep -v '^Max file locks' /proc/{0}/limits
 """
@@ -138,6 +138,9 @@ async def test_a_command_is_given_what_the_containers_own_process_has(
     own = await shell(target, container, TELL.format("1"))
     assert command.exit_code == 0
     assert command.output.splitlines() == own.output.splitlines()
+    blocked = ("/bin/busybox", "grep", "SigBlk")  # no shell: that of busybox blocks signals while it waits
+    command = await run(target, container, *blocked, "/proc/self/status")
+    assert command.output == (await run(target, container, *blocked, "/proc/1/status")).output != b""
     environment = await run(target, container, "cat", "/proc/self/environ")
     own_environment = await run(target, container, "cat", "/proc/1/environ")
     assert b"PATH=" in own_environment.output

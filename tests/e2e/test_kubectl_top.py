@@ -52,14 +52,16 @@ class Node(NamedTuple):
         try:
             self.read(**asked)
         except urllib.error.HTTPError as error:
-            return error.code
+            with error:  # it is the answer, and holds a socket
+                return error.code
         return 200
 
     def is_served(self) -> bool:
         """Whether the port shows a certificate of the cluster."""
         try:
             self.read()
-        except urllib.error.HTTPError:
+        except urllib.error.HTTPError as error:
+            error.close()
             return True
         except (urllib.error.URLError, LookupError, OSError):
             return False
