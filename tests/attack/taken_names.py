@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 import os
 import select
@@ -14,6 +15,7 @@ from typing import Final
 from tests.attack.attack import Attack
 from tests.attack.ground import UNTIL_S, Ground
 from tests.e2e.manifests import container, pod
+from tests.hung_file_system import hung, is_there
 from workers.logs.rotated_names import TEMPORARY
 
 COUNTS: Final = "i=0; while true; do i=$((i+1)); echo line $i; sleep 0.2; done"
@@ -83,6 +85,34 @@ def _next_number(fd: int) -> int:
     return int(os.read(fd, 1 << 16).split()[-1])
 
 
+def _hung(ground: Ground) -> None:
+    """A file system that answers nothing lies over the log's directory: whoever follows or asks is told, and others are
+    answered. The pod is deleted when that file system is gone."""
+    assert is_there(), "this host has no fusermount3, or no /dev/fuse for us"
+    agent = ground.agent
+    agent.until_ready(["hangs", "goes-on"])
+    directory = _log_of(ground, "hangs").parent
+    with contextlib.ExitStack() as stack:
+        client = stack.enter_context(agent.following("logs", "--follow", "hangs"))
+        other = stack.enter_context(agent.following("logs", "--follow", "goes-on"))
+        assert client.stdout is not None
+        assert other.stdout is not None
+        _next_number(client.stdout.fileno())
+        with hung(directory):
+            others = [
+                stack.enter_context(agent.following("logs", *words, "hangs"))
+                for words in ((), ("--tail=1",), ("--follow",))
+            ]
+            number = _next_number(other.stdout.fileno())
+            agent.get("/version")
+            while _next_number(other.stdout.fileno()) <= number:
+                pass
+            for each in (client, *others):
+                each.wait(UNTIL_S)
+            agent.get("/version")
+        assert all(each.returncode for each in (client, *others))
+
+
 def _rotated(ground: Ground) -> None:
     """A log is due, and a FIFO has the name of its next file; it is rotated as soon as that is away."""
     agent = ground.agent
@@ -132,5 +162,13 @@ ATTACKS: Final = (
         "FIFOs, sockets and devices have the names of files that the agent is about to write.",
         "be replaced",
         _state,
+    ),
+    Attack(
+        "hung-log",
+        "A file system that answers nothing is mounted over a log that clients follow and ask for.",
+        "have its clients told after 30 s",
+        _hung,
+        (pod("hangs", container(script=COUNTS)), pod("goes-on", container(script=COUNTS))),
+        is_quick=False,
     ),
 )

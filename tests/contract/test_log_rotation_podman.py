@@ -18,10 +18,10 @@ import pytest
 
 from tests.contract.podman_host import DEADLINE_S, PodmanHost, container, errors
 from tests.harness.crashing_os import WatchedOs, watched
+from tests.harness.shown_log import shown_log
 from tests.podman_service import PATIENCE, wait_until
-from workers.api_server.handlers.log_files import LogOptions, stream_log
+from workers.api_server.handlers.log_files import LogOptions
 from workers.kubecontainer.runtime import ContainerProcess
-from workers.logs.log_reader import LogReader
 from workers.logs.monitor_control import MonitorControl, monitor_control
 from workers.logs.rotate import Doubt, compress_older, rotate
 
@@ -84,16 +84,7 @@ class Log:
 
     async def lines(self) -> list[str]:
         """All that a client is shown."""
-        reader, text = LogReader(self.file.parent, self.file, LogOptions().since), bytearray()
-
-        async def write(data: bytes) -> None:
-            text.extend(data)
-
-        try:
-            await stream_log(reader, LogOptions(), lambda: True, write)
-        finally:
-            reader.close()
-        return text.decode().splitlines()
+        return (await shown_log(self.file, LogOptions())).decode().splitlines()
 
 
 class _Told(MonitorControl):

@@ -13,11 +13,12 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, Final
 
+from tests.harness.shown_log import shown_log
 from tests.kubelet_tables.later import Later, Result
 from tests.kubelet_tables.translate import Json, wall
-from workers.api_server.handlers.log_files import LogOptions, stream_log
+from workers.api_server.handlers.log_files import LogOptions
 from workers.logs.cri_format import LogRenderer, parse_entry
-from workers.logs.log_reader import LogReader, tail_offset
+from workers.logs.log_reader import tail_offset
 from workers.logs.rotate import compress_older, rotate
 from workers.logs.rotated_names import split_excess, split_unused
 
@@ -81,7 +82,7 @@ def _log_tail_start(case: Json) -> Result:
     with tempfile.TemporaryFile() as file:
         file.write((line * case["full_lines"] + rest).encode())
         file.flush()
-        return case["expected"], asyncio.run(tail_offset(file.fileno(), case["n"]))
+        return case["expected"], tail_offset(file.fileno(), case["n"])
 
 
 def _log_read_partial(case: Json) -> Result:
@@ -136,23 +137,10 @@ def _log_rotate_scenario(case: Json) -> Result:
 
 
 def _shown(content: str, options: LogOptions) -> bytes:
-    async def read(directory: Path) -> bytes:
-        (directory / _LOG).write_text(content)
-        reader, shown = LogReader(directory, directory / _LOG), bytearray()
-
-        async def write(data: bytes) -> None:
-            shown.extend(data)
-
-        try:
-            if options.tail_lines is not None:
-                await reader.skip_to_tail(options.tail_lines)
-            await stream_log(reader, options, lambda: True, write)
-        finally:
-            reader.close()
-        return bytes(shown)
-
     with tempfile.TemporaryDirectory() as directory:
-        return asyncio.run(read(Path(directory)))
+        log = Path(directory, _LOG)
+        log.write_text(content)
+        return asyncio.run(shown_log(log, options))
 
 
 ADAPTERS: Final[Mapping[str, Callable[[Json], Result]]] = {

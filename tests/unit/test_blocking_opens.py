@@ -37,7 +37,7 @@ KERNELS: Final[Mapping[str, frozenset[str]]] = {
     "supervisor/state/instance_lock.py": frozenset({"_is_alive"}),
     "supervisor/state/shutdown_state.py": frozenset({"boot_id"}),
     "workers/api_server/audit.py": frozenset({"_program"}),
-    "workers/api_server/kubelet/node_logs.py": frozenset({"_own_log"}),
+    "workers/api_server/kubelet/node_logs.py": frozenset({"_opened"}),
     "workers/cm/user_slices.py": frozenset({"is_populated"}),
     "workers/dialer/namespaces.py": frozenset({"open_network"}),
     "workers/eviction/node_signals.py": frozenset({"_read"}),

@@ -114,6 +114,7 @@ def test_every_route_of_the_api_server_is_stable_or_said_not_to_be() -> None:
         clock=unused,
         board=unused,
         logs_dir=ROOT,
+        files=unused,
         podman=unused,
         dialer=unused,
         sockets=unused,

@@ -83,7 +83,7 @@ def _streams(site: AppState) -> list[Route]:
 
 
 def _debugging(site: AppState) -> list[Route]:
-    logs, profiles, log_levels = NodeLogs(), Profiles(site), LogLevels(site)
+    logs, profiles, log_levels = NodeLogs(site), Profiles(site), LogLevels(site)
     return [
         Route(path="/logs/", handler=logs.list, without_debugging=REFUSED),
         Route(path="/logs/{path:.+}", handler=logs.file, without_debugging=REFUSED),

@@ -37,6 +37,7 @@ from workers.api_server.store.statistics import Statistics
 from workers.api_server.store.store import Store
 from workers.api_server.store.watch import Notifier
 from workers.dialer.client import DialerClient
+from workers.fs.fs_executor import FsExecutor
 from workers.libpod.streams import PodmanStreams
 from workers.podhttp.pod_network import Dialer
 
@@ -50,6 +51,10 @@ MIN_SILENCE_S: Final = 2.0
 client on a busy host is not yet heard a few milliseconds later."""
 MISSED_BEATS: Final = 4
 """A worker that misses so many in a row hangs, as the master sees it."""
+FILE_THREADS: Final = 16
+"""Most logs of different pods that are read at the same moment."""
+FILES_DEADLINE_S: Final = 30.0
+"""Deadline of one step in a log, in seconds: the longest looks through all files of a container for its last lines."""
 MAX_FEED_BATCH: Final = 64
 """Most messages taken in before others get their turn, in messages."""
 
@@ -96,6 +101,7 @@ async def run_api_server(
         await runner.cleanup()
         dialing.close()
         await site.statistics.close()
+        site.files.close()
         context.board.trace.stop()
 
 
@@ -109,6 +115,7 @@ def _state(context: ChildContext, master: MasterRequests, clock: Clock, dialer: 
         clock=clock,
         board=context.board,
         logs_dir=Path(settings.pod_logs_dir),
+        files=FsExecutor(FILES_DEADLINE_S, FILE_THREADS),
         podman=PodmanStreams(settings.podman_socket),
         dialer=dialer,
         sockets=StreamSockets(idle_timeout_s=settings.server.streaming_idle_timeout_s),

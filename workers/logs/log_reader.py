@@ -4,13 +4,12 @@ written; from any line on, and on over rotations that happen meanwhile.
 Upstream reads the newest file alone (cri-client pkg/logs/logs.go, ReadLogs), so that a rotation takes lines away from
 `kubectl logs` and from whoever follows slowly.
 
-Its short reads of local files are done on the loop: a thread would cost more, and could outlive the descriptor. At most
+Every call waits for as long as the file system does: whoever has a loop makes it in a thread (`FsExecutor`). At most
 two files are open, and 64 KiB of either in memory; a file that was removed before its turn came is left out.
 """
 
 from __future__ import annotations
 
-import asyncio
 import os
 import stat
 import zlib
@@ -46,14 +45,14 @@ class LogFile:
         self.position += len(data)
         return data
 
-    async def skip_to_tail(self, lines: int) -> int:
+    def skip_to_tail(self, lines: int) -> int:
         """Go to where the last ``lines`` lines begin; how many of them are not in this file."""
-        self.position, missing = await _tail(self.fd, lines)
+        self.position, missing = _tail(self.fd, lines)
         return missing
 
-    async def skip_to_time(self, since: float) -> None:
+    def skip_to_time(self, since: float) -> None:
         """Go to a line before the first one of that time (epoch seconds), or not far behind it."""
-        self.position = await time_offset(self.fd, since)
+        self.position = time_offset(self.fd, since)
 
     def size(self) -> int:
         return os.fstat(self.fd).st_size
@@ -91,12 +90,11 @@ class CompressedLogFile(LogFile):
                 break
         return data
 
-    async def skip_to_tail(self, lines: int) -> int:
+    def skip_to_tail(self, lines: int) -> int:
         """Twice through the file: nothing else tells how many lines it has."""
         there = 0
         while block := self.read():
             there += block.count(b"\n")
-            await asyncio.sleep(0)
         self.position, self._unpacker = 0, zlib.decompressobj(_GZIP)
         to_skip = there - lines
         while to_skip > 0 and (block := self.read()):
@@ -104,10 +102,9 @@ class CompressedLogFile(LogFile):
             if newlines >= to_skip:
                 self._held = block[_after_newline(block, to_skip) :]
             to_skip -= newlines
-            await asyncio.sleep(0)
         return max(0, lines - there)
 
-    async def skip_to_time(self, since: float) -> None:
+    def skip_to_time(self, since: float) -> None:
         """Pass over what is older: a block whose last line is too old is dropped whole."""
         rest = b""
         while block := self.read():
@@ -118,7 +115,6 @@ class CompressedLogFile(LogFile):
                 self._held = text
                 return
             rest = text[end:]
-            await asyncio.sleep(0)
         self._held = rest
 
 
@@ -149,9 +145,9 @@ class LogReader:
         """Whether all is read that was there at first."""
         return self._file is not None and self._file is self._current and self._file.position >= self._goal
 
-    async def skip_to_tail(self, lines: int) -> None:
+    def skip_to_tail(self, lines: int) -> None:
         """Go on with the last ``lines`` lines. Before anything is read."""
-        missing = await self._current.skip_to_tail(lines) if self._current is not None else lines
+        missing = self._current.skip_to_tail(lines) if self._current is not None else lines
         rest: deque[str] = deque()
         while missing and self._older:
             name = self._older.pop()
@@ -160,17 +156,17 @@ class LogReader:
                 continue
             self._end_file()
             self._file = file
-            missing = await file.skip_to_tail(missing)
+            missing = file.skip_to_tail(missing)
             rest.appendleft(name)
         if rest:
             rest.popleft()  # which is open
         self._older = rest
 
-    async def skip_to_time(self) -> None:
+    def skip_to_time(self) -> None:
         """Go on with lines that are about as old as ``since``. Before anything is read."""
         self._file = self._next()
         if self._file is not None:
-            await self._file.skip_to_time(self._since)
+            self._file.skip_to_time(self._since)
 
     def read_lines(self) -> list[bytes] | None:
         """Lines that have become complete; None at the present end of the newest file."""
@@ -279,16 +275,16 @@ class LogReader:
         return None
 
 
-async def tail_offset(fd: int, lines: int) -> int:
+def tail_offset(fd: int, lines: int) -> int:
     """Where the last ``lines`` lines begin, in bytes. Reads backwards, never more than needed.
 
     Counts entries, so that a line in pieces counts once per piece. One that is being written does not count, and is
     part of what is shown, as upstream (cri-client pkg/logs/tail.go, findTailLineStartIndex).
     """
-    return (await _tail(fd, lines))[0]
+    return _tail(fd, lines)[0]
 
 
-async def time_offset(fd: int, since: float) -> int:
+def time_offset(fd: int, since: float) -> int:
     """Where a line begins that is older than ``since`` (epoch seconds), and after which those of that time follow
     within some ten KiB; 0 where all are newer.
 
@@ -303,7 +299,6 @@ async def time_offset(fd: int, since: float) -> int:
             begin = middle + found[0]
         else:
             end = middle
-        await asyncio.sleep(0)
     return begin
 
 
@@ -324,7 +319,7 @@ def _newest(text: bytes) -> float | None:
     return time_of(text[begin : len(text) - 1])
 
 
-async def _tail(fd: int, lines: int) -> tuple[int, int]:
+def _tail(fd: int, lines: int) -> tuple[int, int]:
     """`tail_offset`, and how many lines are missing."""
     position, missing = os.fstat(fd).st_size, lines + 1
     while position > 0:
@@ -334,7 +329,6 @@ async def _tail(fd: int, lines: int) -> tuple[int, int]:
         if newlines >= missing:
             return start + _newline_from_right(block, missing) + 1, 0
         position, missing = start, missing - newlines
-        await asyncio.sleep(0)
     return 0, missing - 1
 
 

@@ -17,8 +17,8 @@ from ipc.messages.event_reasons import EventReason
 from ipc.messages.sync_error import SyncError
 from ipc.shm.trace import TRACER
 from workers.fs.directories import is_absent
+from workers.fs.fs_executor import FsExecutor
 from workers.kubecontainer.runtime import ContainerProcess, ErrorKind, Runtime, RuntimeCallError
-from workers.sync.fs_executor import FsExecutor
 from workers.sync.mutation_limiter import MutationLimiter
 from workers.sync.record import SyncEnded, SyncRecord
 from workers.sync.removal_gate import RemovalGate

@@ -9,12 +9,16 @@ from typing import Final
 import msgspec
 
 from workers.logs.cri_format import LogRenderer
-from workers.logs.log_reader import LogReader
+from workers.logs.open_log import OpenLog, Piece
 
 POLL_PERIOD_S: Final = 0.2
 """How often a followed log is looked at again when it had nothing new."""
 
 Write = Callable[[bytes], Awaitable[None]]
+
+
+class UnreadableLog(Exception):
+    """The log's file system fails, or does not answer; says how."""
 
 
 class LogOptions(msgspec.Struct, frozen=True, kw_only=True):
@@ -31,29 +35,37 @@ class LogOptions(msgspec.Struct, frozen=True, kw_only=True):
 
 
 async def stream_log(
-    reader: LogReader,
+    log: OpenLog,
     options: LogOptions,
     ended: Callable[[], bool],
     write: Write,
     poll_period_s: float = POLL_PERIOD_S,
 ) -> None:
-    """Write what the options show of a log; with ``follow`` until it ``ended`` and is read to its end."""
+    """Write what the options show of a log; with ``follow`` until it ``ended`` and is read to its end. Raises
+    UnreadableLog."""
     renderer = LogRenderer(
         timestamps=options.timestamps, since=options.since, limit_bytes=options.limit_bytes, stream=options.stream
     )
-    while not renderer.full and (options.follow or not reader.has_reached_goal):
-        # Asked before reading: what was written before the end, or before the log went on elsewhere, is read after it.
+    is_whole = False
+    while not renderer.full and (options.follow or not is_whole):
+        # Asked before reading: what was written before the end is read after it.
         complete = not options.follow or ended()
-        moved = options.follow and reader.has_moved()
-        lines = reader.read_lines()
+        lines, is_whole, has_gone_on = await _next(log, options)
         if lines is not None:
             await _write_shown(renderer.render(lines), write)
-        elif moved and reader.go_on():
-            await asyncio.sleep(0)
+        elif has_gone_on:
+            continue
         elif complete:
             return
         else:
             await asyncio.sleep(poll_period_s)
+
+
+async def _next(log: OpenLog, options: LogOptions) -> Piece:
+    try:
+        return await log.next(follow=options.follow)
+    except OSError as error:
+        raise UnreadableLog(error.strerror or str(error)) from None
 
 
 async def _write_shown(shown: bytes, write: Write) -> None:

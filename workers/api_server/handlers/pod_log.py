@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Final
 
 from aiohttp import web
@@ -13,14 +13,15 @@ from ipc.messages.api_server import PodChanged
 from workers.api_server.core.query import flag, integer
 from workers.api_server.core.status_errors import ApiError, bad_request
 from workers.api_server.handlers.log_choice import LogChoice, choose_log, has_ended, log_path
-from workers.api_server.handlers.log_files import LogOptions, stream_log
+from workers.api_server.handlers.log_files import LogOptions, UnreadableLog, stream_log
 from workers.api_server.store.objects import StoredObject
-from workers.api_server.store.site import AppState, begin_stream
-from workers.logs.log_reader import LogReader
+from workers.api_server.store.site import AppState, begin_stream, break_off
+from workers.logs.open_log import OpenLog
 
 ALL_STREAMS: Final = "All"
 _STREAMS: Final = {ALL_STREAMS: "", "Stdout": "stdout", "Stderr": "stderr"}
 """Choices of core/v1 PodLogOptions, and their names in a log."""
+_LOG: Final = logging.getLogger(__name__)
 
 
 class PodLog:
@@ -44,17 +45,18 @@ class PodLog:
             now = self._site.store.pods.get(pod.key)
             return has_ended(None if now is None else now.message, choice)
 
-        path = log_path(self._site.logs_dir, pod.message, choice)
-        reader = _open(self._site.logs_dir, path, options.since)
+        log = OpenLog(
+            self._site.files, self._site.logs_dir, log_path(self._site.logs_dir, pod.message, choice), options.since
+        )
         try:
-            if options.tail_lines is not None:
-                await reader.skip_to_tail(options.tail_lines)
-            elif options.since:
-                await reader.skip_to_time()
+            await _begin(log, options)
             response = await begin_stream(request, "text/plain")
-            await stream_log(reader, options, ended, response.write)
+            await stream_log(log, options, ended, response.write)
+        except UnreadableLog as error:
+            _LOG.warning("the log of pod %s cannot be read on: %s", pod.key, error)
+            raise break_off(request) from None
         finally:
-            reader.close()
+            await log.close()
         return response
 
 
@@ -89,8 +91,16 @@ def _stream(query: Mapping[str, str]) -> str:
     return _STREAMS[stream]
 
 
-def _open(directory: Path, path: Path, since: float) -> LogReader:
+async def _begin(log: OpenLog, options: LogOptions) -> None:
+    """Open the log, and go to where the options begin. Raises ApiError."""
     try:
-        return LogReader(directory, path, since)
+        await log.open()
+        if options.tail_lines is not None:
+            await log.skip_to_tail(options.tail_lines)
+        elif options.since:
+            await log.skip_to_time()
+    except TimeoutError:
+        raise ApiError(504, f"there is no answer from the file system of {log.path}") from None
     except OSError as error:
-        raise ApiError(404, f"there is no log {path.name} in {path.parent}: {error.strerror or error}") from None
+        name, place = log.path.name, log.path.parent
+        raise ApiError(404, f"there is no log {name} in {place}: {error.strerror or error}") from None

@@ -7,11 +7,12 @@ if it goes to one, and units of the journal of our own user. No path leads elsew
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import os
 import re
 import shutil
 import stat
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
 import msgspec
@@ -21,7 +22,7 @@ from ipc.host.clock import parse_rfc3339
 from workers.api_server.core.query import integer
 from workers.api_server.core.route import NOT_FOUND, plain_text
 from workers.api_server.core.status_errors import ApiError
-from workers.api_server.store.site import begin_stream
+from workers.api_server.store.site import AppState, begin_stream
 from workers.logs.log_reader import READ_BYTES, tail_offset
 
 LOG_NAME: Final = "rootlet.log"
@@ -67,6 +68,9 @@ class Query(msgspec.Struct, frozen=True, kw_only=True):
 class NodeLogs:
     """The handlers."""
 
+    def __init__(self, site: AppState) -> None:
+        self._files = site.files
+
     async def list(self, request: web.Request) -> web.StreamResponse:
         """The files there are; or with ``query`` a log."""
         if services := request.query.getall("query", []):
@@ -76,18 +80,30 @@ class NodeLogs:
         return web.Response(text=_LISTING.format(links), content_type="text/html")
 
     async def file(self, request: web.Request) -> web.StreamResponse:
-        return await _own_log(request, None) if request.match_info["path"] == LOG_NAME else _no_such_file()
+        return await self._own_log(request, None) if request.match_info["path"] == LOG_NAME else _no_such_file()
 
     async def _query(self, request: web.Request, services: Sequence[str]) -> web.StreamResponse:
         query = journal_query(services, request.query)
         if set(services) <= {OWN, LOG_NAME} and own_log() is not None:
-            return await _own_log(request, query.tail_lines)
+            return await self._own_log(request, query.tail_lines)
         journalctl = shutil.which("journalctl")
         if journalctl is None:
             raise ApiError(500, "this host has no journalctl, and the agent's log goes to no file")
         response = await begin_stream(request, "text/plain")
         async with asyncio.timeout(QUERY_TIMEOUT_S):
             await _copy_output(query.argv(journalctl), response)
+        return response
+
+    async def _own_log(self, request: web.Request, tail_lines: int | None) -> web.StreamResponse:
+        """The file as it is now, or its last lines."""
+        path = own_log()
+        if path is None:
+            return _no_such_file()
+        position, end = await self._files.run(LOG_NAME, _extent, path, tail_lines)
+        response = await begin_stream(request, "text/x-log")
+        while position < end and (data := await self._files.run(LOG_NAME, _block, path, position, end)):
+            position += len(data)
+            await response.write(data)
         return response
 
 
@@ -134,22 +150,25 @@ def _no_such_file() -> web.Response:
     return plain_text(404, NOT_FOUND)
 
 
-async def _own_log(request: web.Request, tail_lines: int | None) -> web.StreamResponse:
-    """The file as it is now, or its last lines."""
-    path = own_log()
-    if path is None:
-        return _no_such_file()
+def _extent(path: str, tail_lines: int | None) -> tuple[int, int]:
+    """Where the file, or its last lines, begin and end. Raises OSError."""
+    with _opened(path) as fd:
+        return (0 if tail_lines is None else tail_offset(fd, tail_lines)), os.fstat(fd).st_size
+
+
+def _block(path: str, begin: int, end: int) -> bytes:
+    """Bytes of the file from there on, at most READ_BYTES. Raises OSError."""
+    with _opened(path) as fd:
+        return os.pread(fd, min(READ_BYTES, end - begin), begin)
+
+
+@contextlib.contextmanager
+def _opened(path: str) -> Iterator[int]:
     fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
     try:
-        position = 0 if tail_lines is None else await tail_offset(fd, tail_lines)
-        end = os.fstat(fd).st_size
-        response = await begin_stream(request, "text/x-log")
-        while position < end and (data := os.pread(fd, min(READ_BYTES, end - position), position)):
-            position += len(data)
-            await response.write(data)
+        yield fd
     finally:
         os.close(fd)
-    return response
 
 
 async def _copy_output(argv: Sequence[str], response: web.StreamResponse) -> None:

@@ -21,6 +21,7 @@ from workers.api_server.store.requests import MasterRequests
 from workers.api_server.store.statistics import Statistics
 from workers.api_server.store.store import Store
 from workers.api_server.store.watch import Notifier
+from workers.fs.fs_executor import FsExecutor
 from workers.libpod.streams import PodmanStreams
 from workers.podhttp.pod_network import Dialer
 
@@ -42,6 +43,8 @@ class AppState(msgspec.Struct, frozen=True, kw_only=True):
     clock: Clock
     board: Board
     logs_dir: Path
+    files: FsExecutor
+    """Threads for files that lie where others may have put them."""
     podman: PodmanStreams
     dialer: Dialer
     sockets: StreamSockets
@@ -97,3 +100,10 @@ async def begin_stream(request: web.Request, content_type: str) -> web.StreamRes
     response.content_type = content_type
     await response.prepare(request)
     return response
+
+
+def break_off(request: web.Request) -> ConnectionResetError:
+    """End a stream whose rest cannot be had, so that its client sees that it has not got all; the error to raise."""
+    if request.transport is not None:
+        request.transport.abort()
+    return ConnectionResetError("the stream was broken off")

@@ -19,7 +19,8 @@ from hypothesis import strategies as st
 
 from tests.harness.crashing_os import Killed, killed_at, watched
 from tests.harness.log_monitor import STAMP, LogMonitor
-from workers.api_server.handlers.log_files import LogOptions, stream_log
+from tests.harness.shown_log import shown_log
+from workers.api_server.handlers.log_files import LogOptions
 from workers.logs.log_reader import LogReader
 from workers.logs.rotate import Doubt, compress_older, rotate
 
@@ -68,18 +69,7 @@ class Rotation:
 
 
 async def shown(log: Path, options: LogOptions) -> list[int]:
-    reader, text = LogReader(log.parent, log, options.since), bytearray()
-
-    async def write(data: bytes) -> None:
-        text.extend(data)
-
-    try:
-        if options.tail_lines is not None:
-            await reader.skip_to_tail(options.tail_lines)
-        await stream_log(reader, options, lambda: True, write)
-    finally:
-        reader.close()
-    return [int(number) for number in LINE.findall(bytes(text))]
+    return [int(number) for number in LINE.findall(await shown_log(log, options))]
 
 
 @pytest.fixture

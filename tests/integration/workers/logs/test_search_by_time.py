@@ -11,9 +11,10 @@ from pathlib import Path
 import pytest
 
 from ipc.host.clock import rfc3339
-from workers.api_server.handlers.log_files import LogOptions, stream_log
+from tests.harness.shown_log import shown_log
+from workers.api_server.handlers.log_files import LogOptions
 from workers.logs import log_reader
-from workers.logs.log_reader import PROBE_BYTES, LogReader
+from workers.logs.log_reader import PROBE_BYTES
 
 BEGIN = 1_767_225_600.0
 ODD = (b"", b"no entry at all", b"x" * 100_000, b"2026-01-01T00:00:00Z stdout", b"tomorrow stdout F x")
@@ -24,21 +25,7 @@ def entry(second: float, message: bytes) -> bytes:
 
 
 def shown(log: Path, options: LogOptions, *, search: bool) -> bytes:
-    async def read() -> bytes:
-        reader, text = LogReader(log.parent, log, options.since), bytearray()
-
-        async def write(data: bytes) -> None:
-            text.extend(data)
-
-        try:
-            if search:
-                await reader.skip_to_time()
-            await stream_log(reader, options, lambda: True, write)
-        finally:
-            reader.close()
-        return bytes(text)
-
-    return asyncio.run(read())
+    return asyncio.run(shown_log(log, options, search=search))
 
 
 @pytest.mark.parametrize("seed", range(6))

@@ -11,8 +11,8 @@ from typing import Final
 
 import pytest
 
+from tests.harness.shown_log import open_log
 from workers.api_server.handlers.log_files import LogOptions, stream_log
-from workers.logs.log_reader import LogReader
 
 TURNS: Final = 20
 """Looks of the follower at each step: many, while the name is taken."""
@@ -80,13 +80,12 @@ async def _followed(log: Path, take: Callable[[Path], None]) -> None:
         turns += 1
         return turns > TURNS
 
-    reader = LogReader(log.parent, log)
-    for word in (b"first", b"second", b"third"):
-        turns = 0
-        await stream_log(reader, LogOptions(follow=True), has_ended, write, poll_period_s=POLL_S)
-        assert bytes(shown).split()[-1] == word
-        next(steps, None)
-    reader.close()
+    async with open_log(log) as opened:
+        for word in (b"first", b"second", b"third"):
+            turns = 0
+            await stream_log(opened, LogOptions(follow=True), has_ended, write, poll_period_s=POLL_S)
+            assert bytes(shown).split()[-1] == word
+            next(steps, None)
     assert bytes(shown).split() == [b"first", b"second", b"third"]
 
 
@@ -116,10 +115,11 @@ def test_a_followed_log_ends_while_its_name_is_taken(
     async def write(data: bytes) -> None:
         shown.extend(data)
 
-    reader = LogReader(tmp_path, log)
-    log.rename(tmp_path / "away")
-    take(log)
-    following = stream_log(reader, LogOptions(follow=True), lambda: True, write, poll_period_s=POLL_S)
-    asyncio.run(asyncio.wait_for(following, DEADLINE_S))
-    reader.close()
+    async def follow() -> None:
+        async with open_log(log) as opened:
+            log.rename(tmp_path / "away")
+            take(log)
+            await stream_log(opened, LogOptions(follow=True), lambda: True, write, poll_period_s=POLL_S)
+
+    asyncio.run(asyncio.wait_for(follow(), DEADLINE_S))
     assert bytes(shown) == b"only\n"

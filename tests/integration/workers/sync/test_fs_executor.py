@@ -17,7 +17,7 @@ from ipc.api.v1.volume import HostPathVolumeSource, Volume
 from tests.harness.pods import container, pod
 from tests.harness.sync import FakeHost
 from tests.hung_file_system import hung, is_there
-from workers.sync.fs_executor import FsExecutor
+from workers.fs.fs_executor import FsExecutor
 from workers.volumemanager.plugins.back_off import MountBackOff
 
 DEADLINE_S = 1.0

@@ -84,7 +84,7 @@ def test_a_limit_in_bytes() -> None:
 
 
 @pytest.mark.parametrize("block", [1, 3, 7, 64 * 1024])
-async def test_the_tail_of_a_file(tmp_path: Path, block: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_tail_of_a_file(tmp_path: Path, block: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """A line that is being written is shown and does not count."""
     monkeypatch.setattr(log_reader, "READ_BYTES", block)
     path = tmp_path / "log"
@@ -96,7 +96,7 @@ async def test_the_tail_of_a_file(tmp_path: Path, block: int, monkeypatch: pytes
         for count in (0, 1, 2, 3, 49, 1000):
             before = complete[: len(complete) - min(count, len(complete))]
             expected = text[len(b"".join(before)) :]
-            assert text[await log_reader.tail_offset(fd, count) :] == expected, (text, count)
+            assert text[log_reader.tail_offset(fd, count) :] == expected, (text, count)
         os.close(fd)
 
 
