@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from tests.attack import (
+    bodies,
     changed_sources,
     clients,
     containers,
@@ -35,6 +36,7 @@ ATTACKS: Final[tuple[Attack, ...]] = (
     *storage.ATTACKS,
     *images.ATTACKS,
     *clients.ATTACKS,
+    *bodies.ATTACKS,
     *network.ATTACKS,
     *spdy.ATTACKS,
     *strangers.ATTACKS,

@@ -32,16 +32,16 @@ UPGRADE: Final = (
 )
 
 
-def _connect(ground: Ground) -> socket.socket:
+def connected(ground: Ground) -> socket.socket:
     client = socket.socket(socket.AF_UNIX)
     client.settimeout(TIMEOUT_S)
     client.connect(str(ground.agent.socket))
     return client
 
 
-def _ask(ground: Ground, *parts: bytes) -> bytes:
+def ask(ground: Ground, *parts: bytes) -> bytes:
     """The beginning of the answer; empty when the connection is closed instead."""
-    with _connect(ground) as client:
+    with connected(ground) as client:
         try:
             for part in parts:
                 client.sendall(part)
@@ -50,12 +50,12 @@ def _ask(ground: Ground, *parts: bytes) -> bytes:
             return b""
 
 
-def _post(path: str, body: bytes, *headers: str) -> bytes:
+def post(path: str, body: bytes, *headers: str) -> bytes:
     lines = (f"POST {path} HTTP/1.1", "Host: x", f"Content-Length: {len(body)}", *headers, "", "")
     return "\r\n".join(lines).encode() + body
 
 
-def _status(answer: bytes) -> int:
+def status_of(answer: bytes) -> int:
     words = answer.split(b" ", 2)
     return int(words[1]) if len(words) > 1 else 0
 
@@ -63,7 +63,7 @@ def _status(answer: bytes) -> int:
 def _malformed(ground: Ground) -> None:
     """Each is the client's error, or its connection is closed: none is the server's."""
     statuses = [
-        _status(_ask(ground, request))
+        status_of(ask(ground, request))
         for request in (
             b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03" * 100,
             b"GET\r\n\r\n",
@@ -78,11 +78,11 @@ def _malformed(ground: Ground) -> None:
             b"GET /api/v1/pods?limit=" + b"9" * 5000 + b" HTTP/1.1\r\nHost: x\r\n\r\n",
             b"GET /api/v1/pods?labelSelector=" + b"(" * 6000 + b" HTTP/1.1\r\nHost: x\r\n\r\n",
             b"GET /api/v1/pods?fieldSelector=" + b"a=b," * 1500 + b" HTTP/1.1\r\nHost: x\r\n\r\n",
-            _post("/rootlet/v1/apply", b"\x1f\x8bnot gzip at all", "Content-Encoding: gzip"),
-            _post("/rootlet/v1/apply", b"\x1f\x8bnot gzip at all", "Content-Encoding: deflate"),
-            _post("/rootlet/v1/apply", b"[" * 500_000),
-            _post("/rootlet/v1/apply", b"\xff" * 500_000),
-            _post("/rootlet/v1/workers/%2e%2e/restart", b""),
+            post("/rootlet/v1/apply", b"\x1f\x8bnot gzip at all", "Content-Encoding: gzip"),
+            post("/rootlet/v1/apply", b"\x1f\x8bnot gzip at all", "Content-Encoding: deflate"),
+            post("/rootlet/v1/apply", b"[" * 500_000),
+            post("/rootlet/v1/apply", b"\xff" * 500_000),
+            post("/rootlet/v1/workers/%2e%2e/restart", b""),
         )
     ]
     assert not [status for status in statuses if status >= 500], statuses
@@ -91,14 +91,14 @@ def _malformed(ground: Ground) -> None:
 def _large_body(ground: Ground) -> None:
     """The body is refused before it is there."""
     head = b"POST /rootlet/v1/apply HTTP/1.1\r\nHost: x\r\nContent-Length: 1000000000\r\n\r\n"
-    answer = _ask(ground, head, *([b"x" * (1 << 20)] * 100))
-    assert _status(answer) in (0, 400, 413), answer[:100]
+    answer = ask(ground, head, *([b"x" * (1 << 20)] * 100))
+    assert status_of(answer) in (0, 400, 413), answer[:100]
 
 
 def _unmasked(ground: Ground) -> None:
     """The stream ends; nothing of it reaches the command."""
     ground.agent.until_ready(["streams"])
-    with _connect(ground) as client:
+    with connected(ground) as client:
         client.sendall(UPGRADE.format(pod="streams").encode())
         assert b"101" in client.recv(4096)
         client.sendall(b"\x82\x06\x00hello")
@@ -128,13 +128,13 @@ def _requests(ground: Ground) -> None:
     ended = threading.Event()
     paths = (b"/api/v1/pods", b"/api/v1/events", b"/rootlet/v1/workers", b"/version", b"/nothing")
 
-    def ask() -> None:
+    def ask_on() -> None:
         number = 0
         while not ended.is_set():
             number += 1
-            _ask(ground, b"GET %b HTTP/1.1\r\nHost: x\r\n\r\n" % paths[number % len(paths)])
+            ask(ground, b"GET %b HTTP/1.1\r\nHost: x\r\n\r\n" % paths[number % len(paths)])
 
-    threads = [threading.Thread(target=ask) for _ in range(CLIENTS)]
+    threads = [threading.Thread(target=ask_on) for _ in range(CLIENTS)]
     for thread in threads:
         thread.start()
     try:
