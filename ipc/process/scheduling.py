@@ -54,6 +54,10 @@ class Silence:
         self._excused_s += min(passed_s, passed_s if is_blocked else max(late_s, waited_s))
         return self._excused_s
 
+    def excused_until_now_s(self, last: float) -> float:
+        """Seconds of the silence since that heartbeat that the newest check has excused."""
+        return self._excused_s if self._began == last else 0.0
+
 
 def scheduling_of(pid: int) -> Scheduling | None:
     """None when there is no such process, or no descriptor to look at it."""

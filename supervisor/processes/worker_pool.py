@@ -338,8 +338,10 @@ class WorkerPool:
             return math.inf
         if entry.state is SlotState.HUNG:
             return entry.since + ABORT_WINDOW_S
-        is_suspect = self._is_suspect(entry, beat, now)
-        return self._last_beat(entry, beat) + self._heartbeat_timeout_s if is_suspect else math.inf
+        if not self._is_suspect(entry, beat, now):
+            return math.inf
+        last = self._last_beat(entry, beat)
+        return last + self._heartbeat_timeout_s + entry.silence.excused_until_now_s(last)
 
     def _check(
         self, entry: _Slot, beat: tuple[int, float] | None, look: Scheduling | None, late_s: float, now: float

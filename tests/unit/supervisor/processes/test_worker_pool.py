@@ -13,8 +13,10 @@ from hypothesis import strategies as st
 from ipc.messages.zygote import Exited
 from ipc.process.scheduling import Scheduling
 from ipc.wire.boot import EXIT_BOOT_ERROR, EXIT_IDLE, EXIT_RESPAWN, Role
+from supervisor.processes.child_manager import AFTER_S
 from supervisor.processes.worker_pool import (
     ABORT_WINDOW_S,
+    CHECK_PERIOD_S,
     PAUSE_INITIAL_S,
     PAUSE_MAX_S,
     SPAWN_PAUSE_MAX_S,
@@ -265,6 +267,17 @@ def test_a_check_comes_when_a_silent_child_will_have_hung_and_when_an_aborted_on
     assert kills(pool.check_heartbeats({0: (1, 105.6), 3: (1, 95.5)}, 105.6)) != []
     assert pool.next_check_s({0: (1, 106.0), 3: (1, 95.5)}, 106.0) == pytest.approx(ABORT_WINDOW_S - 0.4)
     assert pool.next_check_s({0: (1, 107.0), 3: (1, 95.5)}, 107.0) == math.inf, "its time is over"
+
+
+def test_checks_that_come_a_little_late_abort_a_hung_child_no_second_later() -> None:
+    """The time they are late by is excused, and the check that is due then counts it."""
+    pool, now, period_s = started_pool(), 100.0, CHECK_PERIOD_S + 0.05
+    silent = {0: (1, 200.0), 3: (1, now)}
+    while (due_s := pool.next_check_s(silent, now)) > period_s:
+        now += period_s
+        assert kills(pool.check_heartbeats(silent, now, {3: Scheduling("S", 0.0)})) == []
+    [abort] = kills(pool.check_heartbeats(silent, now + due_s + AFTER_S, {3: Scheduling("S", 0.0)}))
+    assert (abort.slot, abort.signum) == (3, signal.SIGABRT)
 
 
 def test_whatever_was_stopped_is_continued() -> None:
