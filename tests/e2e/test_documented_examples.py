@@ -87,7 +87,7 @@ def apply(agent: Agent, directory: Path, *documents: Json) -> tuple[int, str]:
         ),
         (
             [pod("refused", container(), volumes=[{"name": "data", "emptyDir": {"mode": 0o1777}}])],
-            ["spec.volumes[0].emptyDir.mode: unknown field"],
+            ["spec.volumes[0].emptyDir.mode: not supported: it is alpha in Kubernetes 1.37"],
         ),
         (
             [pod("refused", container(securityContext={"cgroupOptions": {"mountMode": "ReadWrite"}}))],
