@@ -63,7 +63,7 @@ class ContainerRestartsCheckpoint:
 
     def is_kept(self, version: int) -> bool:
         """Whether that version is on disk, or writes fail."""
-        return version <= self._saver.written or self._saver.is_failing
+        return self._saver.is_kept(lambda written: version <= written)
 
     def keep(self, version: int, restarts: Callable[[], Restarts]) -> None:
         """Write what is new. To be called after every event; ``version`` says how new ``restarts`` are."""

@@ -114,7 +114,7 @@ class EndedContainersCheckpoint:
 
     def is_kept(self, version: int) -> bool:
         """Whether the ends of that version are on disk, or writes fail."""
-        return version <= self._saver.written[0] or self._saver.is_failing
+        return self._saver.is_kept(lambda written: version <= written[0])
 
     def keep(self, ends: EndsOwner) -> None:
         """Write what is new. To be called after every event."""

@@ -132,7 +132,7 @@ class ResourcesCheckpoint:
 
     def is_kept(self, version: int) -> bool:
         """Whether that version is on disk, or writes fail."""
-        return version <= self._saver.written or self._saver.is_failing
+        return self._saver.is_kept(lambda written: version <= written)
 
     def keep(self, version: int, pods: Callable[[], Mapping[str, PodResources]], *, hurries: bool) -> None:
         """Write what is new. To be called after every event, and every second; ``pods`` returns a copy of all that is

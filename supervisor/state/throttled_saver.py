@@ -66,10 +66,9 @@ class ThrottledSaver(Generic[V]):
         """Take a version for the one on disk: it was read from there."""
         self.written = version
 
-    @property
-    def is_failing(self) -> bool:
-        """The last write has failed: nobody waits for the next one."""
-        return self._is_failing
+    def is_kept(self, is_enough: Callable[[V], bool]) -> bool:
+        """Whether the version on disk is enough for who waits. Nobody waits while writes fail."""
+        return self._is_failing or is_enough(self.written)
 
     def keep(self, version: Callable[[], V], write: Callable[[V], Write], *, hurries: bool = False) -> None:
         """Begin a write, if there is a change, none is under way and it is not too early. To be called every second.

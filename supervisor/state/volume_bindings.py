@@ -111,7 +111,7 @@ class VolumeBindingsCheckpoint:
 
     def is_kept(self, version: int) -> bool:
         """Whether that version is on disk, or writes fail."""
-        return version <= self._saver.written or self._saver.is_failing
+        return self._saver.is_kept(lambda written: version <= written)
 
     def keep(self, version: int, bindings: Callable[[], Iterable[Binding]]) -> None:
         """Write what is new. To be called after every event; ``version`` says how new ``bindings`` are."""
