@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
 
@@ -12,16 +13,16 @@ _PID_FILE: Final = "libpod/tmp/pause.pid"
 _MAX_PID_BYTES: Final = 32
 
 
-def runtime_directory() -> Path:
-    """Runtime directory of this user."""
-    return Path(os.environ.get("XDG_RUNTIME_DIR") or f"/run/user/{os.getuid()}")
+def runtime_dir(environ: Mapping[str, str], uid: int) -> Path:
+    """``$XDG_RUNTIME_DIR``, or where it usually is; as rootless Podman looks for its own files and socket."""
+    return Path(environ.get("XDG_RUNTIME_DIR") or f"/run/user/{uid}")
 
 
-def pause_namespace(runtime_dir: Path | None = None) -> str:
+def pause_namespace(environ: Mapping[str, str] = os.environ) -> str:
     """Mount namespace of that process, as in /proc. Empty when there is no such process, or it is in ours: a dead
     process is in none, and its number may be another's by now."""
     try:
-        pid = int(read_regular_file((runtime_dir or runtime_directory()) / _PID_FILE, _MAX_PID_BYTES))
+        pid = int(read_regular_file(runtime_dir(environ, os.getuid()) / _PID_FILE, _MAX_PID_BYTES))
         found = os.readlink(f"/proc/{pid}/ns/mnt")
         return "" if found == os.readlink("/proc/self/ns/mnt") else found
     except (OSError, ValueError):

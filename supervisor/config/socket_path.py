@@ -7,12 +7,9 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
 
+from ipc.host.pause_process import runtime_dir
+
 DEFAULT_INSTANCE: Final = "rootlet"
-
-
-def runtime_dir(environ: Mapping[str, str], uid: int) -> Path:
-    """``$XDG_RUNTIME_DIR``, or where it usually is; as rootless Podman looks for its own socket."""
-    return Path(environ.get("XDG_RUNTIME_DIR") or f"/run/user/{uid}")
 
 
 def admin_socket_path(instance: str = "", environ: Mapping[str, str] = os.environ, uid: int | None = None) -> Path:

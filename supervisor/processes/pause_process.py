@@ -11,16 +11,15 @@ import os
 import subprocess
 import tempfile
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Final
 
-from ipc.host.pause_process import pause_namespace
+from ipc.host.pause_process import pause_namespace, runtime_dir
 
 DEADLINE_S: Final = 10.0
 """For a command, in seconds: one takes a tenth of a second."""
 OCI_RUNTIMES: Final = ("crun", "runc")
 """Each has its state in a directory of its name."""
-_LIBPOD: Final = Path("libpod", "tmp")
+_ALIVE: Final = "libpod/tmp/alive"
 
 
 def revive(podman: str, environ: Mapping[str, str]) -> str:
@@ -29,34 +28,34 @@ def revive(podman: str, environ: Mapping[str, str]) -> str:
     Podman's own remedy, `podman system migrate`, waits 5 s for each container and gives up at the first that is gone.
     A command that fails for another reason fails here as well: its words are for whoever runs the next one.
     """
-    runtime_dir = Path(environ.get("XDG_RUNTIME_DIR") or f"/run/user/{os.getuid()}")
-    if pause_namespace(runtime_dir):
+    if pause_namespace(environ):
         return ""
     # One that joins the namespaces of a living monitor, or makes new ones, as after a boot.
     if _run([podman, "unshare", "true"], environ) is not None:
         return ""
     is_old = (_run([podman, "--version"], environ) or "").startswith("podman version 4.")
-    if not (_as_after_a_boot if is_old else _beside_an_empty_store)(podman, environ, runtime_dir):
+    if not (_as_after_a_boot if is_old else _beside_an_empty_store)(podman, environ):
         return ""
     return "Podman's pause process and all monitors were gone: there is a new pause process"
 
 
-def _beside_an_empty_store(podman: str, environ: Mapping[str, str], runtime_dir: Path) -> bool:
+def _beside_an_empty_store(podman: str, environ: Mapping[str, str]) -> bool:
     """A command that knows of no container makes a pause process. Containers that live without a monitor live on."""
     with tempfile.TemporaryDirectory(prefix="rootlet-") as empty:
         store = ["--root", f"{empty}/graph", "--runroot", f"{empty}/run", "--storage-driver", "vfs"]
         return _run([podman, *store, "unshare", "true"], environ) is not None
 
 
-def _as_after_a_boot(podman: str, environ: Mapping[str, str], runtime_dir: Path) -> bool:
+def _as_after_a_boot(podman: str, environ: Mapping[str, str]) -> bool:
     """Podman 4 reads no running container whose network namespace went with the pause process: none may count as
     running. Without this file Podman takes the host for booted. Whatever still lives it would not know of."""
+    directory = runtime_dir(environ, os.getuid())
     for runtime in OCI_RUNTIMES:
-        listed = _run([runtime, "--root", str(runtime_dir / runtime), "list", "--quiet"], environ) or ""
-        for container in listed.split():
-            _run([runtime, "--root", str(runtime_dir / runtime), "delete", "--force", container], environ)
+        command = [runtime, "--root", str(directory / runtime)]
+        for container in (_run([*command, "list", "--quiet"], environ) or "").split():
+            _run([*command, "delete", "--force", container], environ)
     with contextlib.suppress(FileNotFoundError):
-        (runtime_dir / _LIBPOD / "alive").unlink()
+        (directory / _ALIVE).unlink()
     return _run([podman, "unshare", "true"], environ) is not None
 
 

@@ -12,7 +12,8 @@ from typing import Final
 
 import pytest
 
-from supervisor.config.socket_path import admin_socket_path, runtime_dir
+from ipc.host.pause_process import runtime_dir
+from supervisor.config.socket_path import admin_socket_path
 from tests.docs.pages import INSTANCES, PAGES, QUICK, ROOT, renewed
 from tests.podman_service import why_not
 
