@@ -13,7 +13,6 @@ import random
 import signal
 import sys
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Mapping
-from types import ModuleType
 from typing import Any, Final, NoReturn, TypeVar
 
 import msgspec
@@ -212,13 +211,9 @@ async def _api_server(
 ) -> int:
     """Serve the API. Only this role needs an HTTP server, and it ends when it is idle: so the server is imported here
     and not before the fork. In a thread, because that takes 0.2 s of CPU, and the heartbeat must go on."""
-    server = await asyncio.to_thread(_import_api_server)
+    server = await asyncio.to_thread(importlib.import_module, "workers.api_server.server")
     exit_code: int = await server.run_api_server(context, channel, clock, row_writer)
     return exit_code
-
-
-def _import_api_server() -> ModuleType:
-    return importlib.import_module("workers.api_server.server")
 
 
 @contextlib.asynccontextmanager
