@@ -40,11 +40,15 @@ class HeldSends:
     def look(self, now: float) -> None:
         """Send what has waited for long enough. To be called after every write, and every second."""
         held, self._held = self._held, []
+        waiting: set[tuple[int, str]] = set()
         for until, command in held:
-            if (until <= now or self._is_kept(command.rests_on)) and not self._is_behind(command):
+            uid = _pod_of(command)
+            if (until <= now or self._is_kept(command.rests_on)) and (command.slot, uid) not in waiting:
                 self._send(command)
-            else:
-                self._held.append((until, command))
+                continue
+            self._held.append((until, command))
+            if uid:
+                waiting.add((command.slot, uid))
 
     def child_down(self, slot: int) -> None:
         """Forget what was for that child: the loop decides anew for its successor."""
