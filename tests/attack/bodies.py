@@ -7,7 +7,7 @@ import json
 import socket
 import ssl
 from collections.abc import Iterator
-from typing import Any, Final
+from typing import Final
 
 from tests.attack.attack import Attack
 from tests.attack.clients import GET, ask, connected, post, status_of
@@ -35,7 +35,7 @@ MEDIA: Final = {
 
 def _own(body: str) -> str:
     """A manifest as JSON with half a pair in place of HERE."""
-    made: Any = pod("surrogates", container(script=STAY))
+    made = pod("surrogates", container(script=STAY))
     made["metadata"]["annotations"] = {"a": "HERE"}
     return body.replace("{pod}", json.dumps(made)).replace("HERE", HALF)
 

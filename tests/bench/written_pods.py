@@ -17,18 +17,16 @@ import statistics
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 from ipc.host.clock import parse_rfc3339, wall
 from tests.bench.intervals import median_text
 from tests.bench.own_storage import file_system, own_storage
 from tests.bench.sleepers import load
-from tests.e2e.agent import MOMENT_POLL_S, Agent, free_ports, is_ready, restart_count
+from tests.e2e.agent import MOMENT_POLL_S, Agent, Json, free_ports, is_ready, restart_count
 from tests.e2e.manifests import config_map, container, pod, secret
 from tests.e2e.volumes import claim, empty_dir, host_path, mount
 from tests.podman_service import podman, remove_by_force, wait_until
-
-Json = dict[str, Any]
 
 PLAIN: Final = "plain"
 SCRIPT: Final = "echo up; trap 'exit 0' TERM; while :; do sleep 3600 & wait $!; done"

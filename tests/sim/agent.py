@@ -19,6 +19,7 @@ from ipc.kubecontainer.pod_failure import EVICTED, decode_failure
 from ipc.kubecontainer.probe_results import ProbeResults
 from ipc.messages.api_server import FeedSynced, PodChanged, PodGone
 from ipc.messages.base import EventReport, PullEnded, PullProgress, Ready
+from ipc.messages.catalogue import ChildCommand
 from ipc.messages.node_worker import (
     DeleteVolume,
     ImagesCollected,
@@ -582,7 +583,7 @@ class Agent:
         for slot in slots:
             self._later(BOOT_S, self._boot, slot)
 
-    def _note_send(self, slot: int, message: Any) -> None:
+    def _note_send(self, slot: int, message: ChildCommand) -> None:
         """The loop wants that sent, at once or when what it rests on is written."""
         if slot == API_SLOT:
             return

@@ -187,7 +187,9 @@ def test_setting_the_field_is_found(row: FieldSupport) -> None:
         ),
     ],
 )
-def test_alpha_fields_of_1_37_are_refused_by_name(spec: Any, container: Any, path: str) -> None:
+def test_alpha_fields_of_1_37_are_refused_by_name(
+    spec: dict[str, object], container: dict[str, object], path: str
+) -> None:
     found = unsupported_fields(default_pod(decode_pod(manifest(spec=spec, container=container))))
     assert [(each.path, each.support) for each in found] == ([(path, Support.REFUSED)] if path else [])
 
