@@ -663,6 +663,9 @@ ALPHA_ROWS: Final = (
         for of in (
             *(f"{of}.items[*]" for of in _OF_OBJECTS),
             *(f"projected.sources[*].{of}.items[*]" for of in _OF_OBJECTS),
+            *(
+                f"projected.sources[*].{of}" for of in ("serviceAccountToken", "clusterTrustBundle")
+            ),  # of a cluster's pods
         )
     ),
 )
