@@ -9,18 +9,16 @@ from __future__ import annotations
 import asyncio
 import logging
 import os
-import stat
 from collections.abc import Callable, Container, Iterable
 from pathlib import Path
 from typing import Final, NamedTuple, Protocol
 
-from ipc.host.atomic_file import UntrustedFile, read_bounded, write_atomically
-from ipc.host.private_directories import make_private
+from ipc.host.remembered_files import RememberedDirectories, RememberedFiles
 from ipc.messages import event_reasons
 from ipc.messages.event_reasons import EventReason
 from ipc.text.safe_text import safe_line
-from supervisor.config.resolution.child_settings import SECCOMP_DIR
-from supervisor.config.resolution.node_files import KUBECONFIG, PKI_DIR
+from supervisor.config.resolution.child_settings import IMAGE_RECORDS_FILE, PULLED_IMAGES_DIR, SECCOMP_DIR
+from supervisor.config.resolution.node_files import BOOTSTRAP_KUBECONFIG, KUBECONFIG, PKI_DIR
 from supervisor.config.seccomp_profiles import SANDBOX_PROFILE
 from supervisor.config.settings import PODS_DIR, Settings
 from supervisor.loop_checkpoints import FILES
@@ -34,8 +32,6 @@ from supervisor.state.directory_owner import OWNER_FILE
 
 PERIOD_S: Final = 2.0
 """Seconds between two looks."""
-MAX_BYTES: Final = 1 << 20
-"""Largest file that is remembered."""
 MAX_NAMED: Final = 20
 """Most names in one event."""
 REMEMBERED: Final = (
@@ -46,13 +42,15 @@ REMEMBERED: Final = (
     KEY_FILE,
     BOOT_FILE,
     shutdown_state.FILE,
+    IMAGE_RECORDS_FILE,
 )
 """Small files that are written once: their contents are remembered."""
 WRITTEN_ANEW: Final = (CHECKPOINT_FILE, NAMES_FILE, PLACE_FILE, *FILES)
 """Files whose owners write them again."""
-DIRECTORIES: Final = (PODS_DIR, PKI_DIR, SECCOMP_DIR)
-LOST: Final = (*DIRECTORIES, KUBECONFIG)
-"""Nobody here knows their contents."""
+KUBECONFIGS: Final = (KUBECONFIG, BOOTSTRAP_KUBECONFIG)
+"""Somebody may remove one, as `rootlet leave` does."""
+DIRECTORIES: Final = (PKI_DIR, SECCOMP_DIR, PULLED_IMAGES_DIR)
+"""Directories of certificates, profiles and records of pulls: small files likewise."""
 
 log = logging.getLogger(__name__)
 
@@ -69,45 +67,12 @@ class Sources(Protocol):
     async def keep_files(self, *, anew: bool) -> tuple[Path, ...]: ...
 
 
-class _Stamp(NamedTuple):
-    inode: int
-    mtime_ns: int
-    size: int
+class _Gone(NamedTuple):
+    """Paths that have gone away."""
 
-
-class RememberedFiles:
-    """Contents of small files. Its methods block: for a thread, and only one at a time."""
-
-    def __init__(self, paths: Iterable[Path]) -> None:
-        self._paths = tuple(paths)
-        self._known: dict[Path, tuple[_Stamp, bytes, int]] = {}
-
-    def look(self) -> tuple[Path, ...]:
-        """Files that were there, and are not any more: missing, empty, or something else."""
-        return tuple(path for path in self._paths if not self._is_there(path) and path in self._known)
-
-    def write(self, paths: Iterable[Path]) -> None:
-        """Write these as they were. Raises OSError."""
-        for path in paths:
-            _, data, mode = self._known[path]
-            make_private(path.parent)
-            write_atomically(path, data, mode=mode)
-
-    def _is_there(self, path: Path) -> bool:
-        """Whether it is a file with content, which is remembered then."""
-        try:
-            found = os.lstat(path)
-        except OSError:
-            return False
-        if not (stat.S_ISREG(found.st_mode) and found.st_size):
-            return False
-        stamp = _Stamp(found.st_ino, found.st_mtime_ns, found.st_size)
-        if path not in self._known or self._known[path][0] != stamp:
-            try:
-                self._known[path] = (stamp, read_bounded(path, MAX_BYTES), stat.S_IMODE(found.st_mode))
-            except (OSError, UntrustedFile):
-                return True  # another moment's matter: it is there
-        return True
+    again: frozenset[Path] = frozenset()
+    """Paths that are back, or that their owners write again."""
+    lost: frozenset[Path] = frozenset()
 
 
 class StateWatch:
@@ -118,8 +83,13 @@ class StateWatch:
         self._checkpoints = checkpoints
         self._sources = sources
         marks = (settings.state_dir, settings.pod_logs_dir, settings.memory_dir)
-        own = (settings.state_dir / name for name in REMEMBERED)
-        self._files = RememberedFiles((*own, *(each / OWNER_FILE for each in marks)))
+        self._mark = settings.state_dir / OWNER_FILE
+        """The file that goes when the directory is emptied."""
+        self._own = [settings.state_dir / name for name in REMEMBERED] + [each / OWNER_FILE for each in marks]
+        self._files = RememberedFiles()
+        self._anew = [settings.state_dir / name for name in WRITTEN_ANEW]
+        directories = {settings.state_dir / name: () for name in DIRECTORIES}
+        self._directories = RememberedDirectories({settings.state_dir: KUBECONFIGS, **directories})
         self._seen: dict[Path, int] = {}
         """Inodes, as they were last."""
         self._told: frozenset[Path] = frozenset()
@@ -127,9 +97,9 @@ class StateWatch:
 
     async def look(self) -> str:
         """Write again what has gone away; words about what nobody was told of yet, empty if there is nothing."""
-        lost = await asyncio.to_thread(self._look)
-        news = lost - self._told
-        self._told = lost
+        gone = await asyncio.to_thread(self._look)
+        news, lost = gone.again - self._told, gone.lost - self._told
+        self._told = gone.again | gone.lost
         if any(path.name in WRITTEN_ANEW for path in news):
             self._checkpoints.write_again()
         try:
@@ -137,30 +107,32 @@ class StateWatch:
         except OSError as error:
             self._failed(error)
             found = ()
-        return self._words({*news, *found})
+        return self._words({*news, *found}, lost)
 
-    def _look(self) -> frozenset[Path]:
+    def _look(self) -> _Gone:
         """All that has gone away. Small files are back already, where the disk takes them."""
-        others = [self._directory / name for name in (*WRITTEN_ANEW, *LOST)]
-        there = {path: inode for path in others if (inode := _inode(path))}
+        pods = self._directory / PODS_DIR
+        there = {path: inode for path in (pods, *self._anew) if (inode := _inode(path))}
         gone = {path for path, inode in self._seen.items() if there.get(path, 0) != inode and _is_gone(path, there)}
         self._seen |= there
-        missing = self._files.look()
+        missing = self._files.look(self._own)
+        went = self._directories.look(all_went=self._mark in missing)
+        lost = gone & {pods}
         try:
-            self._files.write(missing)
+            lost.update(self._directories.write(went))
+            self._files.write(missing)  # last: the mark says what has gone
             self._is_failing = False
         except OSError as error:
             self._failed(error)
-        return frozenset((*missing, *gone))
+        return _Gone(again=frozenset({*missing, *went, *gone} - lost), lost=frozenset(lost))
 
     def _failed(self, error: OSError) -> None:
         if not self._is_failing:
             log.error("what went away of %s cannot be written again: %s", self._directory, error.strerror or error)
         self._is_failing = True
 
-    def _words(self, paths: set[Path]) -> str:
-        again = self._names(path for path in paths if path.name not in LOST)
-        lost = self._names(path for path in paths if path.name in LOST)
+    def _words(self, back: Iterable[Path], gone: Iterable[Path]) -> str:
+        again, lost = self._names(back), self._names(gone)
         parts = (f"written again: {again}" if again else "", f"lost: {lost}" if lost else "")
         words = "; ".join(filter(None, parts))
         return f"files went away from {safe_line(str(self._directory))}: {words}" if words else ""
@@ -184,7 +156,7 @@ def _inode(path: Path) -> int:
 def _is_gone(path: Path, there: Container[Path]) -> bool:
     """Whether a path with another inode was lost: a file that is replaced was not, a directory that is made anew
     was."""
-    return path not in there or path.name in DIRECTORIES
+    return path not in there or path.name == PODS_DIR
 
 
 async def watch_state(watch: StateWatch, tell: Callable[[EventReason, str], None]) -> None:

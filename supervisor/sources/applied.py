@@ -34,6 +34,7 @@ from ipc.host.atomic_file import (
 )
 from ipc.host.memory_directory import NotMemory
 from ipc.host.private_directories import make_private
+from ipc.host.remembered_files import RememberedFiles
 from ipc.host.state_file import usable_state
 from ipc.messages.api_server import ApplyVerb
 from ipc.patching.values import PatchError
@@ -62,6 +63,8 @@ MAX_STORED_BYTES: Final = 8 << 20
 """Largest stored object; defaults and escapes make it larger than what was applied."""
 MAX_SEALED_BYTES: Final = MAX_STORED_BYTES // 2 * 3
 """In base64, with what belongs to it."""
+MAX_LAST_BYTES: Final = 64 << 20
+"""Most that is remembered of objects as they were applied last."""
 log = logging.getLogger(__name__)
 
 _PLAIN_STEM: Final = re.compile(r"[a-z0-9][a-z0-9.-]{0,199}")
@@ -120,6 +123,8 @@ class AppliedStore:
         )
         self._known: dict[str, Item] = {}
         """By the name of its file: what was stored when this was last read or written."""
+        self._lasts = RememberedFiles(MAX_LAST_BYTES)
+        """Contents of each object that a command has changed, as it was applied last."""
         self._written_again: list[Path] = []
 
     def read(self) -> SourceSnapshot:
@@ -136,6 +141,10 @@ class AppliedStore:
         for item in items:
             if item.file == file_name(item.key):
                 self._known[item.file] = item
+        try:
+            self._keep_lasts()
+        except OSError as error:
+            return self._unreadable(last_directory(self._directory), error)
         return msgspec.structs.replace(
             kept,
             objects=kept.objects + secrets.objects,
@@ -160,7 +169,8 @@ class AppliedStore:
 
     def has_gaps(self) -> bool:
         """Whether files have gone away that this class has not removed. Raises OSError."""
-        return any(self._of(reader).keys() - _names_in(reader.path) for reader in {self._reader, self._secrets_reader})
+        readers = {self._reader, self._secrets_reader}
+        return bool(self._lasts.look()) or any(self._of(each).keys() - _names_in(each.path) for each in readers)
 
     def expect(self, pods: Iterable[Pod]) -> None:
         """Take these for the pods that are stored, if there is no directory at all: it went away while no agent ran.
@@ -184,6 +194,17 @@ class AppliedStore:
             self._written_again.append(reader.path / name)
         sync_directory(reader.path)
         return list_manifests(reader.path)
+
+    def _keep_lasts(self) -> None:
+        """Write again what has gone away of the objects as they were applied. Raises OSError."""
+        directories = {reader: last_directory(reader.path) for reader in {self._reader, self._secrets_reader}}
+        gone = self._lasts.look(
+            path / name for reader, path in directories.items() for name in _names_in(path) & self._of(reader).keys()
+        )
+        for path in (lost := self._lasts.write(gone)):
+            self._lasts.discard(path)
+            log.error("%s is gone: the next apply does not know what commands have changed since the last one", path)
+        self._written_again += set(gone).difference(lost)
 
     def _of(self, reader: ManifestReader) -> dict[str, Item]:
         """Known objects of that reader's directory, by file."""
@@ -268,7 +289,7 @@ class AppliedStore:
 
     def delete(self, key: Key) -> bool:
         """Forget one object; False when it is not here. Raises OSError."""
-        remove_durably(self._last_path(key))
+        self._forget_last(key)
         is_removed = remove_durably(self._path(key))
         return self._known.pop(file_name(key), None) is not None or is_removed
 
@@ -316,11 +337,20 @@ class AppliedStore:
             items: tuple[Item, ...] = (*decoded.pods, *decoded.objects)
             return items[0].value
 
-        return usable_state(path, MAX_SEALED_BYTES, decode, "what was applied last", log)
+        found = usable_state(path, MAX_SEALED_BYTES, decode, "what was applied last", log)
+        if found is None:
+            self._lasts.discard(path)
+        return found
+
+    def _forget_last(self, key: Key) -> None:
+        path = self._last_path(key)
+        self._lasts.discard(path)
+        remove_durably(path)
 
     def _keep_last(self, key: Key, value: Pod | ConfigObject) -> None:
         make_private(self._last_path(key).parent)
         write_atomically(self._last_path(key), self._sealed(key, value))
+        self._lasts.look((self._last_path(key),))
 
     def _last_path(self, key: Key) -> Path:
         path = self._path(key)
@@ -332,7 +362,7 @@ class AppliedStore:
             if item is not stated:
                 self._keep_last(item.key, stated.value)
             elif options.verb == "replace":
-                remove_durably(self._last_path(item.key))
+                self._forget_last(item.key)
         if not is_same and not options.dry_run:
             self._write(item)
         if options.verb == "replace":

@@ -4,12 +4,17 @@ from __future__ import annotations
 
 import json
 import shutil
+import ssl
 from collections.abc import Callable
+from pathlib import Path
 from typing import Final
 
 import pytest
 
-from tests.e2e.agent import Agent, restart_count
+from ipc.kubeconfig.types import CLIENT_CERTIFICATE
+from supervisor.record.node_events import BOOT_FILE
+from tests.e2e.agent import Agent, free_ports, restart_count
+from tests.e2e.cluster import running_cluster
 from tests.e2e.conftest import NewAgent
 from tests.e2e.manifests import Json, config_map, container, pod
 from tests.podman_service import podman
@@ -22,6 +27,12 @@ LOST: Final = "StateFilesLost"
 def _apply(agent: Agent, *objects: Json) -> None:
     done = agent.cli("apply", "-f", "-", stdin=json.dumps({"apiVersion": "v1", "kind": "List", "items": objects}))
     assert done.code == 0, done.err
+
+
+def _until_looked(agent: Agent) -> None:
+    """Wait for a look at all that is there now: it misses a file, and comes to the others after that."""
+    (agent.state / BOOT_FILE).unlink()
+    agent.until((agent.state / BOOT_FILE).exists, "the agent has looked at its files")
 
 
 def _with_volumes() -> Json:
@@ -87,3 +98,62 @@ def test_applied_objects_that_went_away_while_no_agent_ran(new_agent: NewAgent) 
     _apply(agent, pod("later"))
     agent.until_ready(["applied", "later"])
     assert agent.eye.pod_table("applied") == before
+
+
+@pytest.mark.parametrize("vanish", [_state, _contents])
+def test_the_servers_certificate_and_what_was_applied_last_are_there_after_a_restart(
+    new_agent: NewAgent, vanish: Callable[[Agent], None]
+) -> None:
+    """The next apply knows that a manifest has set a label, and that a command has set the other one."""
+    (port,) = free_ports(1)
+
+    def served() -> str:
+        return ssl.get_server_certificate(("127.0.0.1", port), timeout=5.0)
+
+    agent = new_agent(server={"port": port, "authentication": {"anonymous": {"enabled": True}}})
+    agent.start()
+    _apply(agent, pod("web", labels={"app": "web", "of": "manifest"}))
+    assert agent.cli("label", "pod", "web", "by=hand").code == 0
+    agent.until_ready(["web"])
+    profile = agent.state / "seccomp" / "own" / "audit.json"
+    profile.parent.mkdir(parents=True)
+    profile.write_text("{}")
+    before, certificate = agent.eye.pod_table("web"), served()
+    _until_looked(agent)
+    vanish(agent)
+    agent.run(pod("new"))
+    agent.until(profile.exists, "files are back")
+    agent.until(lambda: "pki/" in "".join(_told(agent)), "it is told")
+    assert len(_told(agent)) == 2, "and that of the one file before"
+    agent.restart()
+    agent.until_ready(["web", "new"])
+    assert served() == certificate
+    _apply(agent, pod("web", labels={"app": "web"}))
+    assert agent.get("/api/v1/namespaces/default/pods/web")["metadata"]["labels"] == {"app": "web", "by": "hand"}
+    assert agent.eye.pod_table("web") == before
+
+
+def _told(agent: Agent) -> list[str]:
+    return [event["message"] for event in agent.events() if event["reason"] == LOST for _ in range(event["count"])]
+
+
+def test_a_node_keeps_its_identity(new_agent: NewAgent, tmp_path: Path) -> None:
+    """The cluster signs nothing more, and lets the node in."""
+    with running_cluster() as cluster:
+        agent = new_agent()
+        cluster.bootstrap(agent, tmp_path)
+        agent.start()
+        cluster.schedule(pod("before"))
+        agent.until(lambda: cluster.is_ready("before"), "the pod is ready")
+        running = agent.eye.pod_table("before")
+        identity = agent.state / "pki" / CLIENT_CERTIFICATE
+        certificate = identity.read_bytes()
+        _until_looked(agent)
+        cluster.do(lambda server: server.signing.approves.clear())
+        _state(agent)
+        agent.until(identity.exists, "files are back")
+        agent.restart()
+        cluster.schedule(pod("after"))
+        agent.until(lambda: cluster.is_ready("after"), "pods come")
+        assert identity.read_bytes() == certificate
+        assert agent.eye.pod_table("before") == running

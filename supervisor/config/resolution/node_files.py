@@ -10,6 +10,8 @@ PKI_DIR: Final = "pki"
 """Directory of certificates below ``stateDir``, as below the kubelet's root directory."""
 KUBECONFIG: Final = "kubelet.conf"
 """Below ``stateDir``: kubeconfig of a node that bootstraps, unless another is set (kubeadm's name)."""
+BOOTSTRAP_KUBECONFIG: Final = "bootstrap-kubelet.conf"
+"""Below ``stateDir``: where `rootlet join` writes the kubeconfig of a bootstrap token (kubeadm's name)."""
 
 
 def node_kubeconfig(settings: Settings) -> str:

@@ -11,11 +11,12 @@ from pathlib import Path
 
 import pytest
 
+from ipc.host.remembered_files import MAX_BYTES, RememberedFiles
 from supervisor import state_watch
 from supervisor.loop_checkpoints import FILES
 from supervisor.processes.podman_service import CONF_FILE, CONMON_FILE
 from supervisor.state.directory_owner import OWNER_FILE
-from supervisor.state_watch import REMEMBERED, WRITTEN_ANEW, RememberedFiles, StateWatch
+from supervisor.state_watch import REMEMBERED, WRITTEN_ANEW, StateWatch
 from tests.harness.dialogue import Talk
 from tests.integration.supervisor.test_loop_checkpoints import checkpoints_of
 
@@ -88,6 +89,130 @@ async def test_each_file_alone(tmp_path: Path, name: str) -> None:
     assert (state / name).exists() or name in WRITTEN_ANEW
 
 
+MEANT = (
+    "kubelet.conf",
+    "bootstrap-kubelet.conf",
+    "pki/ca.crt",
+    "pki/kubelet-client-current.pem",
+    "seccomp/profiles/audit.json",
+    "pulled-images/0123",
+)
+"""Files that somebody may remove, too."""
+
+
+def _write_meant(state: Path) -> None:
+    for name in MEANT:
+        (state / name).parent.mkdir(parents=True, exist_ok=True)
+        (state / name).write_text(name)
+
+
+def _pki(state: Path) -> None:
+    shutil.rmtree(state / "pki")
+
+
+def _made_anew(state: Path) -> None:
+    """Emptied, and a worker has made itself a certificate before anybody has looked."""
+    _empty(state)
+    (state / "pki").mkdir()
+    (state / "pki" / "kubelet.pem").write_text("made anew")
+
+
+@pytest.mark.parametrize("vanish", [_remove, _empty, _made_anew, _pki])
+async def test_what_went_with_its_directory_is_written_again(tmp_path: Path, vanish: Callable[[Path], None]) -> None:
+    state = tmp_path / "state"
+    full(state)
+    _write_meant(state)
+    (state / "pki" / "kubelet.pem").write_text("made first")
+    watch, _ = watch_over(tmp_path, Sources())
+    await watch.look()
+    vanish(state)
+    words = await watch.look()
+    again, _, lost = words.partition("lost: ")
+    assert "pki/ca.crt, pki/kubelet-client-current.pem" in again
+    assert lost == ("" if vanish is _pki else "pods")
+    assert [(state / name).read_text() for name in MEANT] == list(MEANT)
+    assert (state / "pki" / "kubelet.pem").read_text() == ("made anew" if vanish is _made_anew else "made first")
+    assert await watch.look() == ""
+
+
+async def test_what_somebody_removes_alone_stays_removed(tmp_path: Path) -> None:
+    """`rootlet leave` removes each file of the identity; also where the whole directory goes away later."""
+    state = tmp_path / "state"
+    full(state)
+    _write_meant(state)
+    watch, _ = watch_over(tmp_path, Sources())
+    await watch.look()
+    for name in MEANT:
+        (state / name).unlink()
+    assert (await watch.look(), await watch.look()) == ("", "")
+    _empty(state)
+    await watch.look()
+    assert not [name for name in MEANT if (state / name).exists()]
+
+
+async def test_a_directory_that_goes_away_slowly_is_no_file_that_is_removed_alone(tmp_path: Path) -> None:
+    state = tmp_path / "state"
+    full(state)
+    _write_meant(state)
+    watch, _ = watch_over(tmp_path, Sources())
+    await watch.look()
+    for name in MEANT:
+        (state / name).unlink()
+    await watch.look()
+    _remove(state)
+    await watch.look()
+    assert [(state / name).read_text() for name in MEANT] == list(MEANT)
+
+
+async def test_a_disk_that_takes_a_part_gets_the_rest_later(tmp_path: Path) -> None:
+    state = tmp_path / "state"
+    full(state)
+    _write_meant(state)
+    watch, _ = watch_over(tmp_path, Sources())
+    await watch.look()
+    _empty(state)
+    (state / "seccomp").write_text("in the way")
+    for _ in range(3):
+        await watch.look()
+    assert not (state / OWNER_FILE).exists()
+    (state / "seccomp").unlink()
+    await watch.look()
+    assert [(state / name).read_text() for name in (*MEANT, OWNER_FILE)] == [*MEANT, OWNER_FILE]
+
+
+async def test_a_file_for_which_there_is_no_room_is_told_as_lost_once(
+    tmp_path: Path,
+) -> None:
+    state = tmp_path / "state"
+    full(state)
+    _write_meant(state)
+    (state / "seccomp" / "huge.json").touch()
+    os.truncate(state / "seccomp" / "huge.json", MAX_BYTES + 1)
+    watch, _ = watch_over(tmp_path, Sources())
+    await watch.look()
+    _remove(state)
+    assert (await watch.look()).endswith("; lost: pods, seccomp/huge.json")
+    assert (await watch.look(), await watch.look()) == ("", "")
+
+
+def test_room_is_given_back(tmp_path: Path) -> None:
+    files, path = RememberedFiles(max_bytes=10), tmp_path / "file"
+    for content in ("1234567890", "12345", "1234567890"):
+        path.unlink(missing_ok=True)
+        path.write_text(content)
+        files.look([path])
+        path.unlink()
+        assert files.write(files.look()) == ()
+        assert path.read_text() == content
+    files.discard(path)
+    other = tmp_path / "other"
+    other.write_text("0987654321")
+    files.look([other])
+    other.unlink()
+    assert files.write(files.look()) == ()
+    assert other.read_text() == "0987654321"
+
+
 async def test_a_directory_that_was_made_anew_meanwhile_is_told(tmp_path: Path) -> None:
     state = tmp_path / "state"
     full(state)
@@ -103,8 +228,8 @@ async def test_a_directory_that_was_made_anew_meanwhile_is_told(tmp_path: Path) 
 async def test_what_is_no_file_any_more_is_written_again(tmp_path: Path, instead: str) -> None:
     state = tmp_path / "state"
     full(state)
-    files = RememberedFiles([state / CONF_FILE])
-    assert files.look() == ()
+    files = RememberedFiles()
+    assert files.look([state / CONF_FILE]) == ()
     (state / CONF_FILE).unlink()
     if instead == "a directory":
         (state / CONF_FILE).mkdir()

@@ -19,7 +19,6 @@ if TYPE_CHECKING:
     from ipc.kubeconfig.types import ClusterAccess
     from supervisor.config.settings import Settings
 
-BOOTSTRAP_KUBECONFIG: Final = "bootstrap-kubelet.conf"
 CA_FILE: Final = "ca.crt"
 """In ``stateDir`` and its directory of certificates, unless the configuration names another. kubeadm's names."""
 RETRY_S: Final = 2.0
@@ -208,7 +207,7 @@ def _write(access: ClusterAccess, token: BootstrapToken, settings: Settings) -> 
     from ipc.host.atomic_file import write_atomically
     from ipc.host.private_directories import make_private
     from ipc.kubeconfig.encode import encode_bootstrap_kubeconfig
-    from supervisor.config.resolution.node_files import PKI_DIR
+    from supervisor.config.resolution.node_files import BOOTSTRAP_KUBECONFIG, PKI_DIR
 
     stated = settings.cluster.bootstrap_kubeconfig
     kubeconfig = Path(stated) if stated else settings.state_dir / BOOTSTRAP_KUBECONFIG

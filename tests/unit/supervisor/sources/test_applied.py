@@ -14,6 +14,7 @@ from supervisor.sources import applied
 from supervisor.sources.applied import AppliedStore, file_name
 from supervisor.sources.objects.identity import Origin, pod_uid
 from supervisor.sources.objects.merge import PodConfig
+from supervisor.sources.secret_places import last_directory
 from tests.harness.manifests import NOW, manifest, text
 
 ORIGIN = Origin(instance="test", node_name="node-1", source=APPLY_SOURCE)
@@ -222,6 +223,30 @@ def test_a_directory_that_went_away_ends_no_pod_and_is_written_again(
     again = {path.name for path in pods.take_written_again()}
     assert again == ({"default.a.json"} if how == "one file" else {"default.a.json", "default.b.json"})
     assert (pods.take_written_again(), pods.has_gaps()) == ((), False)
+
+
+@pytest.mark.parametrize("by", ["who has changed it", "its successor"])
+@pytest.mark.parametrize("how", ["removed", "emptied"])
+def test_what_was_applied_last_is_written_again(pods: AppliedStore, directory: Path, by: str, how: str) -> None:
+    """Else the next apply would not know which label a command has set, and which one a manifest."""
+    apply(pods, manifest("a"))
+    labels = b'{"metadata": {"labels": {"by": "hand"}}}'
+    assert pods.patch(("default", "a"), "application/merge-patch+json", labels) is not None
+    store = pods if by == "who has changed it" else AppliedStore(directory, ORIGIN)
+    store.read()
+    last = last_directory(directory)
+    [kept] = last.iterdir()
+    before = kept.read_bytes()
+    assert not store.has_gaps()
+    _vanish(directory, "removed")
+    if how == "emptied":
+        last.mkdir(parents=True)
+    assert store.has_gaps()
+    store.read()
+    assert (kept.read_bytes(), store.has_gaps()) == (before, False)
+    assert kept in store.take_written_again()
+    assert store.delete(("default", "a"))
+    assert not store.has_gaps(), "deleted with its object"
 
 
 def test_an_object_whose_file_went_away_is_deleted_as_any_other(pods: AppliedStore, directory: Path) -> None:
