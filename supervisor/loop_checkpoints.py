@@ -86,7 +86,7 @@ class LoopCheckpoints:
         allocations, volumes = self._loop.allocations, self._loop.persistent_volumes
         restarts = self._loop.requested_restarts
         self._restarts.keep(restarts.version, restarts.everything)
-        self._ends.keep(self._loop.ended_containers)
+        self._ends.keep(self._loop.ended_containers, hurries=hurries)
         self._resources.keep(allocations.version, allocations.all_resources, hurries=hurries)
         self._bindings.keep(volumes.version, lambda: volumes.bindings)
 

@@ -371,10 +371,9 @@ class Master:
         self._children.send(command.slot, command.message)
 
     def _on_written(self) -> None:
-        """Files of the state may be as new as what waits for them."""
+        """Files of the state may be as new as what waits for them. What has changed meanwhile is written next."""
         self._sends.look(self._clock.now().mono)
-        if self._sends.is_waiting:
-            self._checkpoints.keep_at_once(hurries=True)
+        self._checkpoints.keep_at_once(hurries=self._sends.is_waiting)
 
     def _child_specs(self, pod_workers: int, *, quarantine: bool = False) -> list[ChildSpec]:
         return child_specs(self._service, pod_workers, quarantine=quarantine)

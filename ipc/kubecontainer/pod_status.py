@@ -139,6 +139,8 @@ class RuntimePodStatus(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=
     lost_attempts: dict[str, int] = {}
     """Containers of which a newer attempt has run than any that is left: name -> that attempt. Only what was removed
     before the node worker was born; who has seen it removed knows better."""
+    began_at: float = 0.0
+    """When its first sandbox was made, where the agent's own record says so and none is left that is as old."""
 
     def is_empty(self) -> bool:
         """Nothing of this pod is left in the runtime."""

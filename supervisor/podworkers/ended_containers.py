@@ -1,8 +1,9 @@
-"""How containers of the wanted pods have ended: remembered beyond the containers, which anybody may remove.
+"""How containers of the wanted pods have begun and ended: remembered beyond the containers, which anybody may remove.
 
 The kubelet has its API server for that: a status that says terminated is kept there (pkg/kubelet/kubelet_pods.go,
-convertToAPIContainerStatuses). An end is remembered when it is observed, and forgotten when a worker has removed the
-container, which it does for a container that is to begin as if it had never run, and with its pod.
+convertToAPIContainerStatuses), and of one that said running it is known that it ran. A run is remembered when it is
+observed, and forgotten when a worker has removed the container, which it does for a container that is to begin as if it
+had never run, and with its pod.
 """
 
 from __future__ import annotations
@@ -14,87 +15,115 @@ import msgspec
 
 from ipc.api.pod_containers import ContainerKind, every_container
 from ipc.api.v1.pod import Pod
+from ipc.host.clock import parse_rfc3339
 from ipc.kubecontainer.pod_status import (
     CONTAINER_STATUS_UNKNOWN,
     UNKNOWN_EXIT_CODE,
     ContainerState,
     RuntimeContainerStatus,
     RuntimePodStatus,
+    SandboxStatus,
 )
-from ipc.kubecontainer.remembered_ends import is_lost, lacking, with_remembered
+from ipc.kubecontainer.remembered_ends import (
+    NO_RECORD,
+    PodRecord,
+    Runs,
+    is_lost,
+    is_open,
+    lacking,
+    with_beginning,
+    with_remembered,
+)
 from ipc.podobjects.redaction import WITHHELD
 
 KEPT: Final = 2
-"""Ends of each name: the state and the last state of a status."""
+"""Runs of each name: the state and the last state of a status."""
 REMOVED_AS_IT_RAN: Final = "The container was removed while it ran"
-
-Ends = tuple[RuntimeContainerStatus, ...]
 
 
 class EndedContainers:
-    """Owns the remembered ends, by UID."""
+    """Owns the remembered runs, by UID."""
 
     def __init__(self) -> None:
-        self._pods: dict[str, Ends] = {}
+        self._pods: dict[str, PodRecord] = {}
         self._versions: dict[str, int] = {}
         """Version of the newest change of each pod, of forgotten ones too, until it is kept."""
         self._doubted: set[str] = set()
+        self._inherited: set[str] = set()
+        """Ids of containers that ran when an earlier agent saw them last, and that this one has not seen."""
         self._alive_at = 0.0
         self.version = 0
         """Rises with every change."""
+        self.urgent_version = 0
+        """The newest change that nothing else tells: a run that has begun or ended."""
 
     # --- for those who observe and decide ---
 
     def merged(self, status: RuntimePodStatus) -> RuntimePodStatus:
-        """The observation with the ends that it lacks."""
-        ends = self._pods.get(status.uid)
-        return with_remembered(status, ends) if ends else status
+        """The observation with what it lacks."""
+        record = self._pods.get(status.uid)
+        if record is None:
+            return status
+        return with_beginning(with_remembered(status, self._ends(status, record)), record.began_at)
 
-    def lacked_by(self, status: RuntimePodStatus) -> Ends:
+    def lacked_by(self, status: RuntimePodStatus) -> Runs:
         """Ends that the observation lacks."""
-        return lacking(status, self._pods.get(status.uid, ()))
+        return lacking(status, self._ends(status, self._pods.get(status.uid, NO_RECORD)))
+
+    def _ends(self, status: RuntimePodStatus, record: PodRecord) -> Runs:
+        """Ends as far as they are known. What ran is not over as long as nobody has looked."""
+        if not status.observed_at:
+            return tuple(run for run in record.runs if not is_open(run))
+        return tuple(_ended_by(run, self._alive_at) for run in record.runs)
 
     # --- what changes them ---
 
-    def restored(self, pods: Mapping[str, Ends], alive_at: float) -> None:
-        """Ends that an earlier agent has kept, which lived at that epoch second; 0.0 when nobody knows."""
+    def restored(self, pods: Mapping[str, PodRecord], alive_at: float) -> None:
+        """The records of an earlier agent, which lived at that epoch second; 0.0 when nobody knows."""
         self._alive_at = alive_at
-        for uid, ends in pods.items():
-            self._set(uid, ends)
+        for uid, record in pods.items():
+            self._inherited.update(run.id for run in record.runs if is_open(run))
+            self._set(uid, record)
 
     def observed(self, pod: Pod, status: RuntimePodStatus, now_wall: float) -> None:
-        """Remember the ends that an observation shows of that wanted pod. Its texts are fit for a file
+        """Remember the runs that an observation shows of that wanted pod. Its texts are fit for a file
         (`supervisor.record.pod_texts`): an end lies on a disk."""
         kinds = {found.container.name: found.kind for found in every_container(pod.spec)}
-        known = {end.id: end for end in self._pods.get(status.uid, ()) if end.name in kinds}
+        record = self._pods.get(status.uid, NO_RECORD)
+        known = {run.id: run for run in record.runs if run.name in kinds}
         shown = {container.id for container in status.containers}
         if status.uid in self._doubted:
             self._doubted.discard(status.uid)
-            known = {id: end for id, end in known.items() if id in shown or kinds[end.name] is not ContainerKind.INIT}
-        ends = {id: end if id in shown else _ended_by(end, now_wall) for id, end in known.items()}
+            known = {id: run for id, run in known.items() if id in shown or not _was_reset(run, kinds[run.name])}
+        runs = {id: run if id in shown else self._gone(run, now_wall) for id, run in known.items()}
+        self._inherited -= shown
         for container in status.containers:
-            if (kind := kinds.get(container.name)) is None:
-                continue
-            end = self._end_of(container, kind, ends.pop(container.id, None), now_wall)
-            if end is not None:
-                ends[container.id] = end
-        self._set(status.uid, _newest(ends.values()))
+            if container.name in kinds:
+                run = self._run_of(container, runs.pop(container.id, None), now_wall)
+                if run is not None:
+                    runs[container.id] = run
+        began_at = _earliest(record.began_at, status.sandboxes)
+        self._set(status.uid, PodRecord(_newest(runs.values()), began_at))
 
-    def _end_of(
-        self,
-        container: RuntimeContainerStatus,
-        kind: ContainerKind,
-        known: RuntimeContainerStatus | None,
-        now_wall: float,
+    def _gone(self, run: RuntimeContainerStatus, now_wall: float) -> RuntimeContainerStatus:
+        """The end of a container that is gone: of one that this agent has seen running, now."""
+        if not is_open(run):
+            return run
+        if run.id in self._inherited:
+            return _ended_by(run, min(self._alive_at, now_wall))
+        return msgspec.structs.replace(_ended_by(run, now_wall), error=REMOVED_AS_IT_RAN)
+
+    def _run_of(
+        self, container: RuntimeContainerStatus, known: RuntimeContainerStatus | None, now_wall: float
     ) -> RuntimeContainerStatus | None:
-        """The end of a container that is there, as it is remembered from now on."""
-        if container.state is ContainerState.RUNNING and kind is ContainerKind.EPHEMERAL:
+        """The run of a container that is there, as it is remembered from now on."""
+        if container.state is ContainerState.RUNNING:
             return _begun(container)
         if container.state is not ContainerState.EXITED:
             return known if container.state is ContainerState.UNKNOWN else None
         if not is_lost(container):
             return _with_told(_trimmed(container), known)
-        if known is not None and known.finished_at:
+        if known is not None and not is_open(known):
             return known
         finished_at = max(container.finished_at, min(self._alive_at, now_wall))
         return msgspec.structs.replace(_trimmed(container), finished_at=finished_at)
@@ -102,65 +131,86 @@ class EndedContainers:
     def removed(self, uid: str, ids: Collection[str]) -> None:
         """A worker has removed these containers, or sandboxes with everything in them: what was the newest of its name
         there is remembered."""
-        if ids and (ends := self._pods.get(uid)):
-            newest = {end.name: end.id for end in reversed(ends)}
-            superseded = {end.id for end in ends if end.sandbox_id in ids and newest[end.name] != end.id}
-            self._set(uid, tuple(end for end in ends if end.id not in ids and end.id not in superseded))
+        if ids and (record := self._pods.get(uid)):
+            newest = {run.name: run.id for run in reversed(record.runs)}
+            superseded = {run.id for run in record.runs if run.sandbox_id in ids and newest[run.name] != run.id}
+            kept = tuple(run for run in record.runs if run.id not in ids and run.id not in superseded)
+            self._set(uid, PodRecord(kept, record.began_at))
 
     def doubt(self, uid: str) -> None:
-        """A sync of the pod has died with its worker, and may have removed init containers to begin them anew."""
+        """A sync of the pod has died with its worker, and may have removed containers to begin them anew."""
         self._doubted.add(uid)
 
     def forget(self, uid: str) -> None:
         """The pod is gone."""
         self._doubted.discard(uid)
-        self._set(uid, ())
+        self._set(uid, NO_RECORD)
 
     def retain(self, uids: Container[str]) -> None:
         """Forget all other pods."""
         for uid in [uid for uid in self._pods if uid not in uids]:
             self.forget(uid)
 
-    def _set(self, uid: str, ends: Ends) -> None:
-        if ends == self._pods.get(uid, ()):
+    def _set(self, uid: str, record: PodRecord) -> None:
+        before = self._pods.get(uid, NO_RECORD)
+        if record == before:
             return
         self.version += 1
+        if not _news(record) <= _news(before):
+            self.urgent_version = self.version
         self._versions[uid] = self.version
-        if ends:
-            self._pods[uid] = ends
-        else:
+        if record.is_empty():
             del self._pods[uid]
+        else:
+            self._pods[uid] = record
 
     # --- for their file ---
 
-    def changed_after(self, version: int) -> dict[str, Ends]:
-        """The pods that have changed since; without ends when they were forgotten. Older changes are on the disk."""
+    def changed_after(self, version: int) -> dict[str, PodRecord]:
+        """The pods that have changed since; empty when they were forgotten. Older changes are on the disk."""
         self._versions = {uid: at for uid, at in self._versions.items() if at > version}
-        return {uid: self._pods.get(uid, ()) for uid in self._versions}
+        return {uid: self._pods.get(uid, NO_RECORD) for uid in self._versions}
 
-    def everything(self) -> dict[str, Ends]:
-        """All ends, by UID."""
+    def everything(self) -> dict[str, PodRecord]:
+        """All of them, by UID."""
         return dict(self._pods)
 
 
+def _news(record: PodRecord) -> set[tuple[str, bool]]:
+    """The facts that are lost if they are not on the disk: that a container ran, and that it has ended."""
+    return {(run.id, is_open(run)) for run in record.runs}
+
+
+def _was_reset(run: RuntimeContainerStatus, kind: ContainerKind) -> bool:
+    """Whether a container that is gone may have gone to begin anew: an init container, or any that ran. An ephemeral
+    one never starts a second time."""
+    return kind is ContainerKind.INIT or (is_open(run) and kind is not ContainerKind.EPHEMERAL)
+
+
 def _begun(container: RuntimeContainerStatus) -> RuntimeContainerStatus:
-    """An ephemeral container, which never starts a second time, whatever becomes of this run."""
+    """A run that goes on, as it is told to have ended if nothing of it is left."""
     return msgspec.structs.replace(
         _trimmed(container),
         state=ContainerState.EXITED,
         exit_code=UNKNOWN_EXIT_CODE,
         reason=CONTAINER_STATUS_UNKNOWN,
-        error=REMOVED_AS_IT_RAN,
         finished_at=0.0,
-        pid=0,
-        start_ticks=0,
-        monitor_pid=0,
     )
 
 
-def _ended_by(end: RuntimeContainerStatus, now_wall: float) -> RuntimeContainerStatus:
-    """The end of a container that is gone: of one that ran when it was last seen, now."""
-    return end if end.finished_at else msgspec.structs.replace(end, finished_at=now_wall)
+def _ended_by(run: RuntimeContainerStatus, at: float) -> RuntimeContainerStatus:
+    """The run, which is over: if it went on when it was last seen, by that epoch second."""
+    return msgspec.structs.replace(run, finished_at=max(run.started_at, at)) if is_open(run) else run
+
+
+def _earliest(began_at: float, sandboxes: Iterable[SandboxStatus]) -> float:
+    """When the first sandbox was made, as far as anything tells; 0.0 without any."""
+    told = [date for sandbox in sandboxes for date in (sandbox.created_at, _date(sandbox.active_since)) if date]
+    return min(filter(None, (began_at, *told)), default=0.0)
+
+
+def _date(text: str) -> float:
+    return parse_rfc3339(text) if text else 0.0
 
 
 def _with_told(end: RuntimeContainerStatus, known: RuntimeContainerStatus | None) -> RuntimeContainerStatus:
@@ -179,13 +229,13 @@ def _trimmed(container: RuntimeContainerStatus) -> RuntimeContainerStatus:
     return msgspec.structs.replace(container, podman_state="", pre_stop=None, pid=0, start_ticks=0, monitor_pid=0)
 
 
-def _newest(ends: Iterable[RuntimeContainerStatus]) -> Ends:
-    """The newest ends of each name, in the order of a status."""
-    ordered = RuntimePodStatus(uid="").with_containers(ends).containers
+def _newest(runs: Iterable[RuntimeContainerStatus]) -> Runs:
+    """The newest runs of each name, in the order of a status."""
+    ordered = RuntimePodStatus(uid="").with_containers(runs).containers
     names: dict[str, int] = {}
     kept = []
-    for end in ordered:
-        names[end.name] = names.get(end.name, 0) + 1
-        if names[end.name] <= KEPT:
-            kept.append(end)
+    for run in ordered:
+        names[run.name] = names.get(run.name, 0) + 1
+        if names[run.name] <= KEPT:
+            kept.append(run)
     return tuple(kept)

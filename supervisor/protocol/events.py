@@ -13,8 +13,8 @@ import msgspec
 
 from ipc.api.v1.event import Event
 from ipc.kubecontainer.pod_failure import PodFailure
-from ipc.kubecontainer.pod_status import RuntimeContainerStatus
 from ipc.kubecontainer.probe_results import ProbeResults
+from ipc.kubecontainer.remembered_ends import PodRecord
 from ipc.messages.base import EventReport, PullEnded, PullProgress
 from ipc.messages.cluster import NodeStated, PodValuesStated
 from ipc.messages.node_worker import (
@@ -125,9 +125,9 @@ class ContainerRestartsRestored(msgspec.Struct, frozen=True):
 
 
 class EndsRestored(msgspec.Struct, frozen=True):
-    """Ends of containers that an earlier agent has kept."""
+    """Runs of containers that an earlier agent has kept."""
 
-    pods: dict[str, tuple[RuntimeContainerStatus, ...]]
+    pods: dict[str, PodRecord]
     """By UID."""
     alive_at: float
     """When that agent was alive for certain, in epoch seconds; 0.0 when nobody knows."""

@@ -1,7 +1,8 @@
-"""Ends of containers on disk, where they outlive containers and the host's end: `supervisor.state.ends_journal`.
+"""Runs of containers on disk, where they outlive containers and the host's end: `supervisor.state.ends_journal`.
 
-All changes since the last write are appended at once and synced once (`supervisor.state.appended_file`). The file's
-date says when the agent was alive: every minute it is renewed, which nobody waits for.
+All changes since the last write are appended at once and synced once (`supervisor.state.appended_file`). Beginnings and
+ends are written at once; all else goes with them, or within a second, so that what a worker removes costs no flush a
+pod. The file's date says when the agent was alive: every minute it is renewed, which nobody waits for.
 """
 
 from __future__ import annotations
@@ -19,8 +20,9 @@ import msgspec
 from ipc.host.atomic_file import move_aside
 from ipc.host.clock import Clock
 from ipc.host.state_file import usable_state
+from ipc.kubecontainer.remembered_ends import PodRecord
 from supervisor.state.appended_file import AppendedFile
-from supervisor.state.ends_journal import MAX_LIVE_BYTES, Ends, Journal, decode_journal, encode_journal, encode_lines
+from supervisor.state.ends_journal import MAX_LIVE_BYTES, Journal, decode_journal, encode_journal, encode_lines
 from supervisor.state.throttled_saver import ThrottledSaver, Write
 
 FILE: Final = "ended_containers"
@@ -29,6 +31,8 @@ MIN_ROOM_BYTES: Final = 256 << 10
 MAX_FILE_BYTES: Final = 3 * MAX_LIVE_BYTES
 """Largest file that is read: more than one ever has."""
 RETRY_S: Final = 5.0
+PERIOD_S: Final = 1.0
+"""Seconds for which a change waits that is not urgent."""
 ALIVE_PERIOD_S: Final = 60.0
 """Seconds between two signs of life."""
 
@@ -36,18 +40,20 @@ log = logging.getLogger(__name__)
 
 
 class EndsOwner(Protocol):
-    """Owner of the ends."""
+    """Owner of the runs."""
 
     version: int
+    urgent_version: int
+    """The newest change that is to be written at once."""
 
-    def changed_after(self, version: int) -> dict[str, Ends]: ...
-    def everything(self) -> dict[str, Ends]: ...
+    def changed_after(self, version: int) -> dict[str, PodRecord]: ...
+    def everything(self) -> dict[str, PodRecord]: ...
 
 
 class Restored(msgspec.Struct, frozen=True):
     """Content of the file that an earlier agent has left."""
 
-    pods: dict[str, Ends]
+    pods: dict[str, PodRecord]
     alive_at: float
     """When that agent was alive for certain, in epoch seconds; 0.0 when nobody knows."""
 
@@ -72,7 +78,7 @@ class EndedContainersFile:
             log.error("ends of containers %s: %s%s", self._path, _damage(journal), move_aside(self._path))
         return Restored(journal.pods, alive_at)
 
-    def write(self, changed: Mapping[str, Ends], everything: Mapping[str, Ends]) -> None:
+    def write(self, changed: Mapping[str, PodRecord], everything: Mapping[str, PodRecord]) -> None:
         """Add what changed, or write everything, if that is due; without a change a sign of life. Raises OSError; what
         was there can still be loaded."""
         data = encode_lines(changed)
@@ -104,7 +110,7 @@ class EndedContainersCheckpoint:
         self._file = EndedContainersFile(directory / FILE)
         self._clock = clock
         self._saver = ThrottledSaver[tuple[int, int]](
-            "ends of containers", (0, -1), clock, log, retry_s=RETRY_S, ended=ended
+            "ends of containers", (0, -1), clock, log, period_s=PERIOD_S, retry_s=RETRY_S, ended=ended
         )
         """The version of the ends, and of the sign of life."""
 
@@ -116,11 +122,12 @@ class EndedContainersCheckpoint:
         """Whether the ends of that version are on disk, or writes fail."""
         return self._saver.is_kept(lambda written: version <= written[0])
 
-    def keep(self, ends: EndsOwner) -> None:
-        """Write what is new. To be called after every event."""
+    def keep(self, ends: EndsOwner, *, hurries: bool = False) -> None:
+        """Write what is new. To be called after every event. ``hurries``: a worker waits for it."""
         version = (ends.version, int(self._clock.now().mono / ALIVE_PERIOD_S))
         if self._saver.is_due(version):
-            self._saver.keep(lambda: version, lambda _: self._write(ends))
+            urgent = hurries or ends.urgent_version > self._saver.written[0]
+            self._saver.keep(lambda: version, lambda _: self._write(ends), hurries=urgent)
 
     def write_again(self) -> None:
         """The file has gone away: the next `keep` writes it."""

@@ -1,19 +1,20 @@
-"""Content of the journal of ended containers: one line a change, each with its own checksum. Pure.
+"""Content of the journal of containers' runs: one line a change, each with its own checksum. Pure.
 
-The first line names the version. Each of the others is one pod: ``<CRC-32 in hex> {"uid", "ends"}``; the last line of
-a UID counts, and one without ends forgets the pod. A damaged line costs what it says and nothing else; a last line that
-has no end was being written when the power was cut.
+The first line names the version. Each of the others is one pod: ``<CRC-32 in hex> {"uid", "ends", "began_at"}``; the
+last line of a UID counts, and one with nothing else forgets the pod. A damaged line costs what it says alone;
+a last line that has no end was being written when the power was cut.
 """
 
 from __future__ import annotations
 
+import math
 import zlib
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import Final
 
 import msgspec
 
-from ipc.kubecontainer.pod_status import RuntimeContainerStatus
+from ipc.kubecontainer.remembered_ends import PodRecord, Runs, is_open
 from ipc.text.json_types import UNDECODABLE
 
 VERSION: Final = 1
@@ -23,38 +24,39 @@ MAX_LINE_BYTES: Final = 128 << 10
 MAX_LIVE_BYTES: Final = 16 << 20
 """Most that is written anew; the pods that are longest over are left out."""
 
-Ends = tuple[RuntimeContainerStatus, ...]
-
 
 class _Header(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     version: int
 
 
-class _Pod(msgspec.Struct, frozen=True):
+class _Pod(msgspec.Struct, frozen=True, omit_defaults=True):
     uid: str
-    ends: Ends = ()
+    ends: Runs = ()
+    began_at: float = 0.0
 
 
 class Journal(msgspec.Struct, frozen=True):
     """Content of a journal."""
 
-    pods: dict[str, Ends]
+    pods: dict[str, PodRecord]
     damaged: tuple[int, ...] = ()
     """Numbers of lines that are not as they were written, from 1 on."""
     is_torn: bool = False
     """The last line has no end."""
 
 
-def encode_lines(pods: Mapping[str, Ends]) -> bytes:
+def encode_lines(pods: Mapping[str, PodRecord]) -> bytes:
     """Lines to append."""
-    return b"".join(_pod_line(_Pod(uid, ends)) for uid, ends in pods.items())
+    return b"".join(_pod_line(uid, record) for uid, record in pods.items())
 
 
-def encode_journal(pods: Mapping[str, Ends]) -> bytes:
-    """A whole journal of these pods, as far as they fit: the newest ends first."""
+def encode_journal(pods: Mapping[str, PodRecord]) -> bytes:
+    """A whole journal of these pods, as far as they fit: first those that run, then the newest ends."""
     lines, size = [_line(msgspec.json.encode(_Header(VERSION)))], 0
-    for uid in sorted((uid for uid, ends in pods.items() if ends), key=lambda uid: _newest(pods[uid]), reverse=True):
-        line = _pod_line(_Pod(uid, pods[uid]))
+    for uid in sorted(
+        (uid for uid in pods if not pods[uid].is_empty()), key=lambda uid: _newest(pods[uid]), reverse=True
+    ):
+        line = _pod_line(uid, pods[uid])
         size += len(line)
         if size > MAX_LIVE_BYTES:
             break
@@ -65,7 +67,7 @@ def encode_journal(pods: Mapping[str, Ends]) -> bytes:
 def decode_journal(data: bytes) -> Journal:
     """The pods with ends, as far as their lines are whole. Never raises."""
     *lines, rest = data.split(b"\n")
-    pods: dict[str, Ends] = {}
+    pods: dict[str, PodRecord] = {}
     damaged = list[int]()
     for number, line in enumerate(lines, 1):
         try:
@@ -79,18 +81,19 @@ def decode_journal(data: bytes) -> Journal:
             damaged.append(number)
             continue
         pods.pop(pod.uid, None)
-        if pod.ends:
-            pods[pod.uid] = pod.ends
+        record = PodRecord(pod.ends, pod.began_at)
+        if not record.is_empty():
+            pods[pod.uid] = record
     return Journal(pods, tuple(damaged), bool(rest))
 
 
-def _pod_line(pod: _Pod) -> bytes:
-    line = _line(msgspec.json.encode(pod))
+def _pod_line(uid: str, record: PodRecord) -> bytes:
+    line = _line(msgspec.json.encode(_Pod(uid, record.runs, record.began_at)))
     if len(line) <= MAX_LINE_BYTES:
         return line
-    short = tuple(msgspec.structs.replace(end, message="", error="", resources=None, devices={}) for end in pod.ends)
-    line = _line(msgspec.json.encode(_Pod(pod.uid, short)))
-    return line if len(line) <= MAX_LINE_BYTES else _line(msgspec.json.encode(_Pod(pod.uid)))
+    short = tuple(msgspec.structs.replace(end, message="", error="", resources=None, devices={}) for end in record.runs)
+    line = _line(msgspec.json.encode(_Pod(uid, short, record.began_at)))
+    return line if len(line) <= MAX_LINE_BYTES else _line(msgspec.json.encode(_Pod(uid, (), record.began_at)))
 
 
 def _line(payload: bytes) -> bytes:
@@ -105,5 +108,5 @@ def _checked(line: bytes) -> bytes:
     return payload
 
 
-def _newest(ends: Iterable[RuntimeContainerStatus]) -> float:
-    return max(end.finished_at for end in ends)
+def _newest(record: PodRecord) -> float:
+    return max((math.inf if is_open(run) else run.finished_at for run in record.runs), default=record.began_at)

@@ -247,4 +247,5 @@ def _start_time(given: StatusInput, previous: PodStatus, now: Instant) -> str:
     sandboxes = given.observed.sandboxes
     known = [rfc3339(sandbox.created_at) for sandbox in sandboxes if sandbox.created_at]
     noted = [sandbox.active_since for sandbox in sandboxes if sandbox.active_since]
-    return min([*known, *noted, previous.start_time or rfc3339(now.wall)])
+    kept = [rfc3339(given.observed.began_at)] if given.observed.began_at else []
+    return min([*known, *noted, *kept, previous.start_time or rfc3339(now.wall)])

@@ -126,6 +126,30 @@ def test_what_ran_when_it_was_removed_runs_again(host: BootedHost, new_agent: Ne
 
 
 @pytest.mark.parametrize("while_it_runs", [True, False], ids=["beside the agent", "without the agent"])
+def test_what_ran_when_it_was_removed_is_told_to_have_ended_and_its_policy_decides(
+    host: BootedHost, new_agent: NewAgent, while_it_runs: bool
+) -> None:
+    agent = host.new_agent(new_agent)
+    script = f"echo said; {STAY}"
+    agent.run(pod("web", container(script=script)))
+    agent.run(pod("never", container(script=script), restartPolicy="Never"))
+    ids = [agent.eye.container(name, "main").id for name in ("web", "never")]
+    if not while_it_runs:
+        agent.stop()
+    podman("rm", "--force", "--time", "0", *ids)
+    if not while_it_runs:
+        agent.start()
+    agent.until(lambda: agent.output("web").split() == ["said", "said"], "it runs again")
+    agent.until_ready(["web"])
+    last = container_status(agent.pods()["web"])["lastState"]["terminated"]
+    assert last["exitCode"] == 137, "Podman has said so before it forgot it, or it ended unseen"
+    assert container_status(agent.pods()["web"])["restartCount"] == 1
+    agent.until(lambda: agent.pods()["never"]["status"]["phase"] == "Failed", "what restarts no more has failed")
+    assert end_of(agent, "never")["exitCode"] == 137
+    assert agent.output("never").split() == ["said"]
+
+
+@pytest.mark.parametrize("while_it_runs", [True, False], ids=["beside the agent", "without the agent"])
 def test_an_ephemeral_container_that_is_removed_as_it_runs_has_had_its_run(
     host: BootedHost, new_agent: NewAgent, while_it_runs: bool
 ) -> None:

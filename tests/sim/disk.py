@@ -9,7 +9,7 @@ from typing import Final
 
 import msgspec
 
-from ipc.kubecontainer.pod_status import RuntimeContainerStatus
+from ipc.kubecontainer.remembered_ends import PodRecord
 from supervisor.protocol.commands import RestsOn
 from supervisor.state.resources_checkpoint import PodResources
 from supervisor.state.volume_bindings import Binding
@@ -25,7 +25,7 @@ class Files(msgspec.Struct, frozen=True, kw_only=True):
     resources: Mapping[str, PodResources] = {}
     bindings: tuple[Binding, ...] = ()
     restarts: dict[str, dict[str, int | None]] = {}
-    ends: dict[str, tuple[RuntimeContainerStatus, ...]] = {}
+    ends: dict[str, PodRecord] = {}
 
 
 NO_FILES: Final = Files()

@@ -8,14 +8,17 @@ import msgspec
 import pytest
 
 from ipc.api.v1.container import EphemeralContainer
+from ipc.host.clock import rfc3339
 from ipc.kubecontainer.pod_status import (
     CONTAINER_STATUS_UNKNOWN,
     ContainerState,
     RuntimeContainerStatus,
     RuntimePodStatus,
+    SandboxState,
+    SandboxStatus,
 )
-from ipc.kubecontainer.remembered_ends import with_remembered
-from supervisor.podworkers.ended_containers import EndedContainers
+from ipc.kubecontainer.remembered_ends import NO_RECORD, with_remembered
+from supervisor.podworkers.ended_containers import REMOVED_AS_IT_RAN, EndedContainers
 from tests.harness.pods import IMAGE, container, observed, pod, seen
 
 NOW = 2_000_000_000.0
@@ -25,6 +28,7 @@ POD = pod(
 UID = POD.metadata.uid
 EXITED, RUNNING = ContainerState.EXITED, ContainerState.RUNNING
 NOTHING = RuntimePodStatus(uid=UID, observed_at=9.0)
+SANDBOX = SandboxStatus(id="s", name="s", infra_id="i", attempt=0, state=SandboxState.NOT_READY, created_at=NOW - 10)
 
 
 def told(*containers: RuntimeContainerStatus) -> EndedContainers:
@@ -56,14 +60,72 @@ def test_one_that_is_there_is_as_it_is_observed() -> None:
     assert ends.merged(there) is there
     again = observed(POD, seen(POD, "main", RUNNING))
     ends.observed(POD, again, NOW)
-    assert ends.merged(NOTHING) is NOTHING, "somebody has started it again"
+    assert names(ends.merged(NOTHING)) == [("main", 0, 137, True)], "somebody has started it again"
 
 
-def test_what_ran_when_it_went_is_not_remembered_but_for_what_never_starts_twice() -> None:
-    ends = told(seen(POD, "main", RUNNING), seen(POD, "look", RUNNING))
+@pytest.mark.parametrize("name", ["main", "init", "look"])
+def test_what_ran_when_it_went_has_ended_then(name: str) -> None:
+    ends = told(seen(POD, name, RUNNING, 2))
     ends.observed(POD, NOTHING, NOW + 5)
-    [look] = ends.merged(NOTHING).containers
-    assert (look.name, look.state, look.exit_code, look.finished_at) == ("look", EXITED, 137, NOW + 5)
+    [gone] = ends.merged(NOTHING).containers
+    assert (gone.name, gone.attempt, gone.state, gone.exit_code) == (name, 2, EXITED, 137)
+    assert (gone.reason, gone.error, gone.finished_at) == (CONTAINER_STATUS_UNKNOWN, REMOVED_AS_IT_RAN, NOW + 5)
+
+
+def after_another_agent(*containers: RuntimeContainerStatus, alive_at: float = NOW - 3) -> EndedContainers:
+    made = EndedContainers()
+    made.restored(told(*containers).everything(), alive_at)
+    return made
+
+
+@pytest.mark.parametrize(("alive_at", "finished_at"), [(NOW - 3, NOW - 3), (0.0, NOW - 20), (NOW + 99, NOW)])
+def test_what_ran_under_an_agent_before_has_ended_with_that_agents_last_sign_of_life(
+    alive_at: float, finished_at: float
+) -> None:
+    ends = after_another_agent(seen(POD, "main", RUNNING, 1, started_at=NOW - 20), alive_at=alive_at)
+    ends.observed(POD, NOTHING, NOW)
+    [gone] = ends.merged(NOTHING).containers
+    assert (gone.exit_code, gone.reason, gone.error) == (137, CONTAINER_STATUS_UNKNOWN, "")
+    assert gone.finished_at == finished_at
+    assert ends.urgent_version == ends.version, "it is written at once: the next agent says the same"
+
+
+def test_it_has_ended_for_who_asks_before_anything_is_told_of_the_pod() -> None:
+    ends = after_another_agent(seen(POD, "main", RUNNING, started_at=NOW - 20))
+    assert [(c.name, c.finished_at) for c in ends.lacked_by(NOTHING)] == [("main", NOW - 3)]
+    assert names(ends.merged(NOTHING)) == [("main", 0, 137, True)]
+
+
+def test_what_ran_is_not_over_as_long_as_nobody_has_looked() -> None:
+    ends = after_another_agent(seen(POD, "main", RUNNING), seen(POD, "init", EXITED))
+    unseen = RuntimePodStatus(uid=UID)
+    assert names(ends.merged(unseen)) == [("init", 0, 0, True)]
+    assert [c.name for c in ends.lacked_by(unseen)] == ["init"]
+    running = observed(POD, seen(POD, "main", RUNNING))
+    assert [(c.name, c.state) for c in ends.merged(running).containers] == [("init", EXITED), ("main", RUNNING)]
+
+
+def test_a_run_goes_on_without_a_write_at_once() -> None:
+    ends = told(seen(POD, "main", RUNNING))
+    urgent = ends.urgent_version
+    assert urgent == ends.version == 1, "its beginning is written at once"
+    ends.observed(POD, observed(POD, seen(POD, "main", RUNNING, stop_signal="SIGINT")), NOW)
+    assert (ends.version, ends.urgent_version) == (2, urgent)
+    ends.removed(UID, ("nothing",))
+    ends.forget(UID)
+    assert (ends.version, ends.urgent_version) == (3, urgent)
+
+
+def test_the_first_sandbox_is_remembered_beyond_it() -> None:
+    ends = EndedContainers()
+    for created_at, since in ((NOW - 40, ""), (NOW - 20, rfc3339(NOW - 50))):
+        box = msgspec.structs.replace(SANDBOX, created_at=created_at, active_since=since)
+        ends.observed(POD, msgspec.structs.replace(NOTHING, sandboxes=(box,)), NOW)
+    assert ends.merged(NOTHING).began_at == NOW - 50
+    there = msgspec.structs.replace(NOTHING, sandboxes=(SANDBOX,))
+    assert ends.merged(there).began_at == NOW - 50
+    older = msgspec.structs.replace(SANDBOX, created_at=NOW - 50)
+    assert ends.merged(msgspec.structs.replace(NOTHING, sandboxes=(older,))).began_at == 0.0
 
 
 def test_an_end_that_the_runtime_has_lost_is_as_it_was_told() -> None:
@@ -104,11 +166,15 @@ def test_with_a_sandbox_goes_what_has_a_successor() -> None:
     assert names(ends.merged(NOTHING)) == [("main", 1, 0, True)]
 
 
-def test_after_a_sync_that_died_an_init_container_that_is_gone_was_reset() -> None:
-    ends = told(seen(POD, "init", EXITED), seen(POD, "look", EXITED))
+def test_after_a_sync_that_died_what_is_gone_was_reset_if_it_may_have_been() -> None:
+    ends = told(seen(POD, "init", EXITED), seen(POD, "look", RUNNING), seen(POD, "main", RUNNING))
     ends.doubt(UID)
     ends.observed(POD, NOTHING, NOW)
     assert [c.name for c in ends.merged(NOTHING).containers] == ["look"]
+    ends = told(seen(POD, "main", EXITED))
+    ends.doubt(UID)
+    ends.observed(POD, NOTHING, NOW)
+    assert [c.name for c in ends.merged(NOTHING).containers] == ["main"]
 
 
 def test_two_of_each_name_are_kept_and_none_that_the_manifest_lacks() -> None:
@@ -128,5 +194,5 @@ def test_a_pod_that_is_gone_is_forgotten_on_the_disk_too() -> None:
     kept = ends.version
     assert ends.changed_after(0).keys() == {UID}
     ends.retain(())
-    assert ends.changed_after(kept) == {UID: ()}
+    assert ends.changed_after(kept) == {UID: NO_RECORD}
     assert ends.everything() == {}

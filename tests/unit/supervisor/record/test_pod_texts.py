@@ -132,7 +132,7 @@ def test_what_is_kept_of_an_end_has_no_value_and_is_made_fit_once() -> None:
     view = ended_saying(f"{'-' * 40} a secret {'-' * 40}", message_cut=True)
     for _ in range(3):  # as it is observed, and as it is remembered when it is gone
         talk.see(view)
-        [end] = talk.loop.ended_containers.everything()["a"]
+        [end] = talk.loop.ended_containers.everything()["a"].runs
         assert end.message == f"{'-' * 25} a <secret> {'-' * 25}"
         assert crash_trace(talk) == end.message
         view = msgspec.structs.replace(view, containers=())
@@ -146,7 +146,7 @@ def test_what_was_told_while_the_secrets_were_known_is_kept_through_a_restart() 
     after.add(using("a"))
     after.relist()
     after.see(ended_saying(f"it was {VALUE.decode()}"))
-    [end] = after.loop.ended_containers.everything()["a"]
+    [end] = after.loop.ended_containers.everything()["a"].runs
     assert end.message == "it was <secret>"
 
 

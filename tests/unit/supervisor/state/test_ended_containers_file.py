@@ -11,9 +11,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ipc.kubecontainer.pod_status import ContainerState, RuntimeContainerStatus
+from ipc.kubecontainer.pod_status import CONTAINER_STATUS_UNKNOWN, ContainerState, RuntimeContainerStatus
+from ipc.kubecontainer.remembered_ends import NO_RECORD, PodRecord
+from supervisor.state import ends_journal
 from supervisor.state.ended_containers_file import MAX_FILE_BYTES, EndedContainersFile
-from supervisor.state.ends_journal import MAX_LINE_BYTES, Ends, decode_journal, encode_journal, encode_lines
+from supervisor.state.ends_journal import MAX_LINE_BYTES, decode_journal, encode_journal, encode_lines
 
 DATE = 1_800_000_000.0
 
@@ -23,8 +25,8 @@ def end(id: str, **fields: Any) -> RuntimeContainerStatus:
     return RuntimeContainerStatus(id=id, state=ContainerState.EXITED, **{**known, **fields})
 
 
-ONE: Final[dict[str, Ends]] = {"u1": (end("a", message="line\nline \ud7ff"),)}
-TWO: Final[dict[str, Ends]] = {"u2": (end("b"), end("c", attempt=1))}
+ONE: Final = {"u1": PodRecord((end("a", message="line\nline \ud7ff"),))}
+TWO: Final = {"u2": PodRecord((end("b"), end("c", attempt=1)), began_at=DATE - 5)}
 
 
 @pytest.fixture
@@ -42,7 +44,7 @@ def written(path: Path) -> EndedContainersFile:
 def test_what_was_written_is_there_for_the_next_agent(path: Path) -> None:
     file = written(path)
     assert EndedContainersFile(path).load().pods == ONE | TWO
-    file.write({"u1": ()}, TWO)
+    file.write({"u1": NO_RECORD}, TWO)
     assert EndedContainersFile(path).load().pods == TWO
     assert path.stat().st_mode & 0o777 == 0o600
 
@@ -61,7 +63,7 @@ def test_a_sign_of_life_changes_the_date_alone(path: Path) -> None:
 def test_it_is_written_anew_when_most_of_it_is_old(path: Path) -> None:
     file = written(path)
     for number in range(1000):
-        many = {"u1": (end("a", message="x" * 4000, exit_code=number),)}
+        many = {"u1": PodRecord((end("a", message="x" * 4000, exit_code=number),))}
         file.write(many, many)
     assert path.stat().st_size < 300 << 10
     assert EndedContainersFile(path).load().pods == many
@@ -91,8 +93,17 @@ def test_no_bytes_are_too_bad(data: bytes) -> None:
 
 
 def test_a_line_is_bounded() -> None:
-    large = {"u1": (end("a", message="x" * MAX_LINE_BYTES),), "u2": (end("b", image="x" * MAX_LINE_BYTES),)}
-    assert decode_journal(encode_journal(large)).pods == {"u1": (end("a"),)}
+    large = {
+        "u1": PodRecord((end("a", message="x" * MAX_LINE_BYTES),)),
+        "u2": PodRecord((end("b", image="x" * MAX_LINE_BYTES),)),
+    }
+    assert decode_journal(encode_journal(large)).pods == {"u1": PodRecord((end("a"),))}
+
+
+def test_of_too_many_pods_those_stay_that_run(monkeypatch: pytest.MonkeyPatch) -> None:
+    runs = {"u3": PodRecord((end("d", exit_code=137, reason=CONTAINER_STATUS_UNKNOWN, finished_at=0.0),))}
+    monkeypatch.setattr(ends_journal, "MAX_LIVE_BYTES", len(encode_lines(runs)))
+    assert decode_journal(encode_journal(ONE | runs | TWO)).pods == runs
 
 
 def _damaged(path: Path) -> None:
