@@ -8,19 +8,22 @@ from __future__ import annotations
 
 import os
 import stat
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
+from typing import Final
 
 from ipc.podresources.devices import Device, DeviceEdits, Devices
-from supervisor.config.cdi_specs import node_mount, read_cdi_specs
+from supervisor.config.cdi_specs import CdiDevice, SpecsRead, node_mount, read_cdi_specs
 from supervisor.config.settings import Settings
+
+MAX_TOLD: Final = 3
+"""Files that are no specs and are named, where a device is missed."""
 
 
 def read_devices(settings: Settings) -> Devices:
     """All devices by extended resource and name. Reads CDI specs only if some device is of one."""
     names = settings.devices
-    specs = {}
-    if any(not name.startswith("/") for those in names.values() for name in those):
-        specs = dict(read_cdi_specs(settings.cdi_spec_dirs).devices)
+    is_any_of_cdi = any(not name.startswith("/") for those in names.values() for name in those)
+    specs = read_cdi_specs(settings.cdi_spec_dirs if is_any_of_cdi else ())
     return {resource: {name: _device(name, specs) for name in those} for resource, those in names.items()}
 
 
@@ -41,17 +44,39 @@ def device_problems(devices: Devices) -> Iterator[str]:
         yield from (f"{resource}: {name}: {device.problem}" for name, device in those.items() if device.problem)
 
 
-def _device(name: str, specs: Mapping[str, Device]) -> Device:
+def _device(name: str, specs: SpecsRead) -> Device:
     if name.startswith("/"):
-        found = Device(edits=DeviceEdits(mounts=(node_mount(name, name),)))
-    elif name in specs:
-        found = specs[name]
+        mount = node_mount(name, name)
+        found = CdiDevice(Device(edits=DeviceEdits(mounts=(mount,))), (mount,))
+    elif name in specs.devices:
+        found = specs.devices[name]
     else:
-        return Device(problem="no CDI spec of cdiSpecDirs has it")
-    if found.problem:
-        return found
-    problem = next(filter(None, (_problem(mount.host_path, mount.options) for mount in found.edits.mounts)), "")
-    return Device(edits=found.edits, problem=problem)
+        unread = (f"; not read: {problem}" for problem in specs.problems[:MAX_TOLD])
+        return Device(problem="".join(("no CDI spec of cdiSpecDirs has it", *unread)))
+    if found.device.problem:
+        return found.device
+    return Device(edits=found.device.edits, problem=next(filter(None, _problems(found)), ""))
+
+
+def _problems(found: CdiDevice) -> Iterator[str]:
+    """Files of the host that are in the way: of a device that Podman brings in those that are missing, because it would
+    start no container."""
+    is_podmans = bool(found.device.edits.cdi_names)
+    for mount in found.mounts:
+        yield _missing(mount.host_path) if is_podmans else _problem(mount.host_path, mount.options)
+    yield from (f"hook {path}: is not a program" for path in found.programs if not _is_program(path))
+
+
+def _missing(path: str) -> str:
+    try:
+        os.stat(path)
+    except OSError as error:
+        return f"{path}: {error.strerror}"
+    return ""
+
+
+def _is_program(path: str) -> bool:
+    return os.path.isfile(path) and os.access(path, os.X_OK)
 
 
 def _problem(path: str, options: Sequence[str]) -> str:

@@ -49,11 +49,15 @@ class _Mount(_Lenient, frozen=True):
     options: tuple[str, ...] = ()
 
 
+class _Hook(_Lenient, frozen=True):
+    path: str = ""
+
+
 class _Edits(_Lenient, frozen=True):
     env: tuple[str, ...] = ()
     device_nodes: tuple[_DeviceNode, ...] = ()
     mounts: tuple[_Mount, ...] = ()
-    hooks: tuple[Any, ...] = ()
+    hooks: tuple[_Hook, ...] = ()
     intel_rdt: Any = None
     additional_gids: tuple[int, ...] = msgspec.field(default=(), name="additionalGids")
     net_devices: tuple[Any, ...] = ()
@@ -71,20 +75,29 @@ class _Spec(_Lenient, frozen=True):
     container_edits: _Edits = _Edits()
 
 
+class CdiDevice(msgspec.Struct, frozen=True):
+    """A device, and what must be on the host for it, whoever brings it into the container."""
+
+    device: Device
+    mounts: tuple[DeviceMount, ...] = ()
+    programs: tuple[str, ...] = ()
+    """Paths of its hooks."""
+
+
 class SpecsRead(msgspec.Struct, frozen=True):
     """Devices by complete name, and what is wrong with files."""
 
-    devices: Mapping[str, Device]
+    devices: Mapping[str, CdiDevice]
     problems: tuple[str, ...]
 
 
 def read_cdi_specs(directories: Iterable[str]) -> SpecsRead:
     """Devices of all directories. Of two that state the same device the later one counts; of two files of one
     directory none does (pkg/cdi/cache.go of the reference implementation)."""
-    devices: dict[str, Device] = {}
+    devices: dict[str, CdiDevice] = {}
     problems: list[str] = []
     for directory in directories:
-        stated: dict[str, Device] = {}
+        stated: dict[str, CdiDevice] = {}
         for path in _files(Path(directory)):
             try:
                 found = _read(path, is_podmans=directory in PODMANS_DIRECTORIES)
@@ -92,7 +105,7 @@ def read_cdi_specs(directories: Iterable[str]) -> SpecsRead:
                 problems.append(f"{path}: {error}")
                 continue
             stated |= {
-                name: Device(problem=f"stated by {path} and another file of {directory}") if name in stated else device
+                name: _not_given(f"stated by {path} and another file of {directory}") if name in stated else device
                 for name, device in found.items()
             }
         devices |= stated
@@ -106,7 +119,7 @@ def _files(directory: Path) -> list[Path]:
         return []
 
 
-def _read(path: Path, *, is_podmans: bool) -> dict[str, Device]:
+def _read(path: Path, *, is_podmans: bool) -> dict[str, CdiDevice]:
     """Raises OSError, ValueError, MsgspecError."""
     data = read_regular_file(path, MAX_SPEC_BYTES + 1)
     if len(data) > MAX_SPEC_BYTES:
@@ -124,21 +137,35 @@ def _read(path: Path, *, is_podmans: bool) -> dict[str, Device]:
     }
 
 
-def _device(name: str, edits: tuple[_Edits, ...], *, is_podmans: bool) -> Device:
-    beyond = _beyond_the_api(edits)
-    env = dict(_variable(text) for each in edits for text in each.env)
-    if beyond and is_podmans:
-        # Podman gives the variables to the container's own process alone: exec through its API lacks them.
-        return Device(edits=DeviceEdits(env=env, cdi_names=(name,)))
-    if beyond:
-        where = " or ".join(PODMANS_DIRECTORIES[:2])
-        return Device(problem=f"needs {', '.join(beyond)}, which only Podman can do: its spec must be in {where}")
+def _device(name: str, edits: tuple[_Edits, ...], *, is_podmans: bool) -> CdiDevice:
     mounts = tuple(mount for each in edits for mount in _mounts(each))
-    if wrong := next(
-        (m for m in mounts if not (m.host_path.startswith("/") and m.container_path.startswith("/"))), None
-    ):
-        return Device(problem=f"{wrong.host_path}:{wrong.container_path}: must be absolute paths")
-    return Device(edits=DeviceEdits(env=env, mounts=mounts))
+    programs = tuple(hook.path for each in edits for hook in each.hooks)
+    beyond = _beyond_the_api(edits)
+    if problem := _problem(edits, mounts, beyond, is_podmans=is_podmans):
+        return _not_given(problem)
+    env = dict(_variable(text) for each in edits for text in each.env)
+    # Podman gives the variables to the container's own process alone: exec through its API lacks them.
+    left = DeviceEdits(env=env, cdi_names=(name,)) if beyond else DeviceEdits(env=env, mounts=mounts)
+    return CdiDevice(Device(edits=left), mounts, programs)
+
+
+def _problem(edits: tuple[_Edits, ...], mounts: Iterable[DeviceMount], beyond: list[str], *, is_podmans: bool) -> str:
+    """Why nobody can give the device to a container; empty if somebody can."""
+    if beyond and not is_podmans:
+        where = " or ".join(PODMANS_DIRECTORIES[:2])
+        return f"needs {', '.join(beyond)}, which only Podman can do: its spec must be in {where}"
+    renamed = next(
+        (node for each in edits for node in each.device_nodes if node.host_path not in ("", node.path)), None
+    )
+    if beyond and renamed is not None:
+        needs = f"needs {', '.join(beyond)}, which only Podman can do"
+        return f"{needs}, and {renamed.host_path} as {renamed.path}, which Podman cannot do without root"
+    wrong = next((m for m in mounts if not (m.host_path.startswith("/") and m.container_path.startswith("/"))), None)
+    return f"{wrong.host_path}:{wrong.container_path}: must be absolute paths" if wrong is not None else ""
+
+
+def _not_given(problem: str) -> CdiDevice:
+    return CdiDevice(Device(problem=problem))
 
 
 def _beyond_the_api(edits: Iterable[_Edits]) -> list[str]:

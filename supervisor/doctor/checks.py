@@ -251,7 +251,7 @@ def _runtimes(facts: HostFacts, settings: Settings) -> Iterator[Finding]:
 
 def _devices(facts: HostFacts, settings: Settings) -> Iterator[Finding]:
     for problem in device_problems(facts.devices):
-        yield warning("devices", f"{problem}: no pod is given it", "mend it and start the agent anew")
+        yield warning("devices", f"{problem}: no pod is given it", "mend it: a running agent sees that")
 
 
 def _cluster(facts: HostFacts, settings: Settings) -> Iterator[Finding]:

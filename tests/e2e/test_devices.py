@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
+import subprocess
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Final
 
@@ -11,9 +14,12 @@ import pytest
 from tests.e2e.agent import Agent
 from tests.e2e.conftest import NewAgent
 from tests.e2e.manifests import STAY, container, pod
+from tests.podman_service import COMMAND_DEADLINE_S
 
 pytestmark = [pytest.mark.e2e, pytest.mark.podman]
 
+PODMANS_DIRECTORY: Final = Path("/run/cdi")
+FUSE: Final = "/dev/fuse"
 ZERO: Final = "example.com/zero"
 NULL: Final = "example.com/null"
 READ: Final = "echo $WHICH; ls /dev/own-*; head -c 3 /dev/own-$WHICH | od -An -tx1"
@@ -131,3 +137,119 @@ def test_a_device_that_is_plugged_in_is_given_out_and_one_that_is_pulled_is_not(
     agent.until(lambda: amounts(agent, ZERO) == ["2", "2"], "both are there again")
     agent.run(pod("two", asking()))
     assert (device_of(agent, "two"), agent.eye.container("one", "main").id) == ("b", before)
+
+
+class PodmansSpec:
+    """A spec in a directory in which Podman looks for them, of one device with everything that it can bring into a
+    container: a node, a mount, variables, and a hook, because of which it is left to Podman."""
+
+    def __init__(self, directory: Path) -> None:
+        self.kind = f"rootlet-test-{os.getpid()}.example.com/fuse"
+        self.name = f"{self.kind}=a"
+        self.path = PODMANS_DIRECTORY / f"rootlet-test-{os.getpid()}.json"
+        self.hooked = directory / "hooked"
+        self._file = directory / "file"
+        self._file.write_text("of the host\n")
+
+    def write(self, which: str, **changes: Any) -> None:
+        edits = {
+            "env": [f"WHICH={which}", "OVER=device"],
+            "deviceNodes": [{"path": FUSE}],
+            "mounts": [{"hostPath": str(self._file), "containerPath": "/file", "options": ["ro", "bind"]}],
+            "hooks": [
+                {"hookName": "createContainer", "path": "/usr/bin/touch", "args": ["touch", str(self.hooked)]},
+            ],
+        }
+        devices = [{"name": "a", "containerEdits": {**edits, **changes}}]
+        new = self.path.with_suffix(".new")
+        new.write_text(json.dumps({"cdiVersion": "0.5.0", "kind": self.kind, "devices": devices}))
+        new.rename(self.path)
+
+
+@pytest.fixture
+def podmans_spec(tmp_path: Path) -> Iterator[PodmansSpec]:
+    if not os.access(PODMANS_DIRECTORY, os.W_OK):
+        pytest.skip(f"needs to write CDI specs where Podman looks for them: {PODMANS_DIRECTORY}")
+    made = PodmansSpec(tmp_path)
+    yield made
+    made.path.unlink(missing_ok=True)
+
+
+SEEN: Final = f"echo $WHICH $OVER; [ -c {FUSE} ] && echo node; cat /file; (echo >>/file) || echo read-only"
+"""Prints what a container has of the device: its first line tells the variables."""
+HAS_ALL: Final = ["node", "of the host", "read-only"]
+
+
+def lines_of(seen: str) -> list[str]:
+    """Without the shell's own words about the file that it cannot write to."""
+    return [line for line in seen.splitlines() if "/file" not in line]
+
+
+def test_what_podman_brings_in_is_there_for_every_command_of_the_container(
+    new_agent: NewAgent, podmans_spec: PodmansSpec
+) -> None:
+    """For the container's own process, for commands by Podman's API, and for those by the OCI runtime, which probes
+    are; in a privileged container, too."""
+    podmans_spec.write("a")
+    agent = new_agent(devices={ZERO: [podmans_spec.name]})
+    agent.start()
+    assert amounts(agent, ZERO) == ["1", "1"]
+    probe = {"exec": {"command": ["sh", "-c", '[ "$WHICH $OVER" = "a device" ]']}, "periodSeconds": 1}
+    for privileged in (False, True):
+        name = f"all-{privileged}".lower()
+        agent.run(
+            pod(
+                name,
+                asking(
+                    f"{{ {SEEN}; }} 2>&1; {STAY}",
+                    env=[{"name": "OVER", "value": "own"}],
+                    readinessProbe=probe,
+                    securityContext={"privileged": privileged},
+                ),
+            )
+        )
+        agent.until_ready([name])
+        assert lines_of(agent.output(name)) == ["a device", *HAS_ALL]
+        assert lines_of(agent.inside(name, SEEN)) == ["a device", *HAS_ALL]
+        id = agent.eye.container(name, "main").id
+        by_podman = subprocess.run(
+            ["podman", "exec", id, "sh", "-c", f"{{ {SEEN}; }} 2>&1"],
+            capture_output=True,
+            text=True,
+            check=True,
+            timeout=COMMAND_DEADLINE_S,
+        )
+        assert lines_of(by_podman.stdout) == ["a device", *HAS_ALL]
+        podmans_spec.hooked.unlink()  # it was there: the hook has run
+        agent.remove(name)
+        agent.until_gone([name])
+
+
+def test_a_spec_of_podmans_that_changes_counts_from_the_next_start_and_one_that_goes_is_waited_for(
+    new_agent: NewAgent, podmans_spec: PodmansSpec
+) -> None:
+    podmans_spec.write("a")
+    agent = new_agent(devices={ZERO: [podmans_spec.name]}, crashLoopBackOff={"maxContainerRestartPeriod": "1s"})
+    agent.start()
+    agent.run(pod("one", asking()))
+    podmans_spec.write("b")
+    assert agent.inside("one", "echo $WHICH") == "a", "who has it goes on"
+    # A node that is not there: what tells that the change was read.
+    podmans_spec.write("b", deviceNodes=[{"path": "/dev/rootlet-none"}])
+    agent.until(lambda: amounts(agent, ZERO) == ["1", "0"], "a node of it is missing")
+    assert "/dev/rootlet-none: No such file or directory" in agent.messages("e2e", "DeviceNotHealthy")[0]
+    podmans_spec.write("b")
+    agent.until(lambda: amounts(agent, ZERO) == ["1", "1"], "it is there again")
+    agent.inside("one", "kill 1")
+    agent.until(lambda: agent.inside("one", "echo $WHICH") == "b", "it has restarted with what the spec says now")
+
+    podmans_spec.path.unlink()
+    agent.until(lambda: amounts(agent, ZERO) == ["1", "0"], "it is gone")
+    agent.inside("one", "kill 1")
+    waits = {
+        "reason": "CreateContainerConfigError",
+        "message": f"device {podmans_spec.name} of {ZERO} is not there: no CDI spec of cdiSpecDirs has it",
+    }
+    agent.until(lambda: agent.waiting("one") == waits, "it waits, and does not run without its device")
+    podmans_spec.write("c")
+    agent.until(lambda: agent.inside("one", "echo $WHICH") == "c", "it has gone on")

@@ -21,8 +21,8 @@ _IS_DEVICE: Final = "dev"
 
 
 def device_edits(container: Container, given: Mapping[str, tuple[str, ...]], known: Devices) -> DeviceEdits:
-    """Changes that all devices of the container ask for together. Raises ConfigError for one that is not known, and if
-    the container was not given as many as it asks for."""
+    """Changes that all devices of the container ask for together. Raises ConfigError for one that is not known or not
+    there, and if the container was not given as many as it asks for."""
     limits = container.resources.limits
     for resource in known.keys() & limits.keys():
         if len(given.get(resource, ())) != amount(limits, resource):
@@ -55,6 +55,8 @@ def _edits(known: Devices, resource: str, name: str) -> DeviceEdits:
     device = known.get(resource, {}).get(name)
     if device is None:
         raise ConfigError(f"device {name} of {resource} is no longer configured")
+    if device.problem:  # without its edits the container would run, and have nothing of the device
+        raise ConfigError(f"device {name} of {resource} is not there: {device.problem}")
     return device.edits
 
 

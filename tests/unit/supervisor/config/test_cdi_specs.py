@@ -15,6 +15,24 @@ from supervisor.config.cdi_specs import read_cdi_specs
 from supervisor.config.settings import Settings
 
 KIND = "example.com/zero"
+PARSED = ("example.com/gpu=0", "ab/cd=a:b.c-d_e", "v2.x/c-1=0", "a_b/c_d=x", "AA.com/GPU=X", "aa/bb=0.x")
+"""Names of devices that every Podman parses (tests/contract/test_cdi_names_podman.py), and such as none does."""
+NOT_PARSED = (
+    "9.com/gpu=0",
+    "a.com/9gpu=0",
+    "a-/gpu=0",
+    "a.com/gpu.=0",
+    "a.com/gpu=0:",
+    "a.com/gpu=-",
+    "a/gpu=0",
+    "a.com/g=0",
+    "a.com/gpu=",
+    "a.com/gpu=a=b",
+    "a.com/gpu=a/b",
+    "a.com/x/y=0",
+    "a.com/gpu= a",
+    "a.com/gpu=é",
+)
 
 
 def spec(*devices: dict[str, Any], **fields: Any) -> str:
@@ -37,7 +55,7 @@ def test_edits_of_the_device_and_of_its_spec(tmp_path: Path) -> None:
     found = read_cdi_specs([str(tmp_path), str(tmp_path / "none")])
     mounts = (DeviceMount("/usr/lib/x", "/x", ("ro",)), DeviceMount("/dev/zero", "/dev/zero-a", ("ro",)))
     assert found.problems == ()
-    assert found.devices == {
+    assert {name: device.device for name, device in found.devices.items()} == {
         f"{KIND}=a": Device(edits=DeviceEdits(env={"ALL": "1", "WHICH": "a=b"}, mounts=mounts)),
         "b.com/tty=0": Device(edits=DeviceEdits(mounts=(DeviceMount("/dev/tty", "/dev/tty"),))),
     }
@@ -48,8 +66,8 @@ def test_a_later_directory_counts_and_two_files_of_one_contradict(tmp_path: Path
         (tmp_path / place).parent.mkdir(exist_ok=True)
         (tmp_path / place).write_text(spec(device("a", env=[env])))
     one, two, three = (str(tmp_path / name) for name in "123")
-    assert read_cdi_specs([one, two]).devices[f"{KIND}=a"].edits.env == {"A": "2"}
-    assert "another file" in read_cdi_specs([one, three]).devices[f"{KIND}=a"].problem
+    assert read_cdi_specs([one, two]).devices[f"{KIND}=a"].device.edits.env == {"A": "2"}
+    assert "another file" in read_cdi_specs([one, three]).devices[f"{KIND}=a"].device.problem
 
 
 @pytest.mark.parametrize("edit", ["hooks", "additionalGids", "intelRdt"])
@@ -57,23 +75,60 @@ def test_what_only_podman_can_do_is_left_to_it(tmp_path: Path, monkeypatch: pyte
     value = {"hooks": [{"hookName": "createContainer", "path": "/bin/x"}], "additionalGids": [7], "intelRdt": {"x": 1}}
     common = {"env": ["ALL=1", "WHICH=spec"]}
     (tmp_path / "a.json").write_text(spec(device("a", env=["WHICH=a"], **{edit: value[edit]}), containerEdits=common))
-    problem = read_cdi_specs([str(tmp_path)]).devices[f"{KIND}=a"].problem
+    problem = read_cdi_specs([str(tmp_path)]).devices[f"{KIND}=a"].device.problem
     assert problem == f"needs {edit}, which only Podman can do: its spec must be in /etc/cdi or /var/run/cdi"
     monkeypatch.setattr(cdi_specs, "PODMANS_DIRECTORIES", (str(tmp_path), "/run/cdi"))
     # Podman gives the variables to the container's own process, and not to those that its API runs beside it.
     edits = DeviceEdits(env={"ALL": "1", "WHICH": "a"}, cdi_names=(f"{KIND}=a",))
-    assert read_cdi_specs([str(tmp_path)]).devices[f"{KIND}=a"] == Device(edits=edits)
+    assert read_cdi_specs([str(tmp_path)]).devices[f"{KIND}=a"].device == Device(edits=edits)
 
 
-@pytest.mark.parametrize("name", ["example.com/gpu=0", "ab/cd=a:b.c-d_e", "v2.x/c-1=0"])
+@pytest.mark.parametrize(
+    ("edits", "problem"),
+    [
+        ({"deviceNodes": [{"path": "/dev/null"}]}, ""),
+        ({"deviceNodes": [{"path": "/dev/null", "hostPath": "/dev/null"}]}, ""),
+        (
+            {"deviceNodes": [{"path": "/dev/own", "hostPath": "/dev/null"}]},
+            "needs hooks, which only Podman can do, and /dev/null as /dev/own, which Podman cannot do without root",
+        ),
+        ({"deviceNodes": [{"path": "/dev/rootlet-none"}]}, "/dev/rootlet-none: No such file or directory"),
+        (
+            {"mounts": [{"hostPath": "/rootlet/none", "containerPath": "/x"}]},
+            "/rootlet/none: No such file or directory",
+        ),
+        ({"mounts": [{"hostPath": "none", "containerPath": "/x"}]}, "none:/x: must be absolute paths"),
+        ({"hooks": [{"hookName": "createContainer", "path": "/etc/passwd"}]}, "hook /etc/passwd: is not a program"),
+        ({"hooks": [{"hookName": "createContainer"}]}, "hook : is not a program"),
+    ],
+)
+def test_what_is_left_to_podman_and_would_start_no_container_is_not_healthy(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, edits: dict[str, Any], problem: str
+) -> None:
+    """As Podman 4.3, 5.4 and 6.1 fail with each of these."""
+    monkeypatch.setattr(cdi_specs, "PODMANS_DIRECTORIES", (str(tmp_path), "/run/cdi"))
+    hooks = [{"hookName": "createContainer", "path": "/bin/true"}]
+    (tmp_path / "a.json").write_text(spec(device("a", **{"hooks": hooks, **edits})))
+    [found] = read_devices(Settings(devices={"a.b/c": (f"{KIND}=a",)}, cdi_spec_dirs=(str(tmp_path),)))[
+        "a.b/c"
+    ].values()
+    assert found.problem == problem
+
+
+def test_a_spec_that_cannot_be_read_is_named_where_its_device_is_missed(tmp_path: Path) -> None:
+    (tmp_path / "a.json").write_text("{")
+    [found] = read_devices(Settings(devices={"a.b/c": (f"{KIND}=a",)}, cdi_spec_dirs=(str(tmp_path),)))[
+        "a.b/c"
+    ].values()
+    assert found.problem.startswith(f"no CDI spec of cdiSpecDirs has it; not read: {tmp_path}/a.json: ")
+
+
+@pytest.mark.parametrize("name", PARSED)
 def test_names_that_podman_parses(name: str) -> None:
     assert cdi_specs.CDI_NAME.fullmatch(name)
 
 
-@pytest.mark.parametrize(
-    "name",
-    ["9.com/gpu=0", "a.com/9gpu=0", "a-/gpu=0", "a.com/gpu.=0", "a.com/gpu=0:", "a.com/gpu=-", "a/gpu=0", "a.com/g=0"],
-)
+@pytest.mark.parametrize("name", NOT_PARSED)
 def test_names_that_podman_cannot_parse(name: str) -> None:
     assert not cdi_specs.CDI_NAME.fullmatch(name)
 

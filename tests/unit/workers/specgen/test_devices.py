@@ -25,6 +25,10 @@ KNOWN: Devices = {
         "g1": Device(
             edits=DeviceEdits(cdi_names=("example.com/gpu=1",), mounts=(DeviceMount("/usr/lib/g", "/lib/g"),))
         ),
+        "gone": Device(problem="no CDI spec of cdiSpecDirs has it"),
+        "closed": Device(
+            edits=DeviceEdits(mounts=(DeviceMount("/dev/g", "/dev/g"),)), problem="this user may not open it"
+        ),
     }
 }
 
@@ -62,6 +66,8 @@ def test_podman_is_told_the_names_that_are_left_to_it_and_one_place_is_mounted_o
     ("names", "number", "why"),
     [
         (("g7",), 1, "device g7 of example.com/gpu is no longer configured"),
+        (("gone",), 1, "device gone of example.com/gpu is not there: no CDI spec of cdiSpecDirs has it"),
+        (("g0", "closed"), 2, "device closed of example.com/gpu is not there: this user may not open it"),
         ((), 1, "no example.com/gpu is left for main"),
         (("g0",), 2, "no example.com/gpu is left for main"),
     ],
