@@ -13,6 +13,7 @@ from tests.e2e.agent import Agent, restart_count
 from tests.e2e.conftest import NewAgent
 from tests.e2e.manifests import container, pod
 from tests.e2e.replaced_sources import empty_directory, fifo, manifest, other_manifests
+from tests.overlay_mount import overlay, why_not
 from tests.podman_service import podman
 
 pytestmark = [pytest.mark.e2e, pytest.mark.podman, pytest.mark.timeout(400)]
@@ -167,6 +168,61 @@ def test_a_directory_that_was_replaced_while_no_agent_ran(running: Agent) -> Non
     come_back_without(running, DROPPED)
     running.until_gone([DROPPED])
     running.until_ready(KEPT)
+
+
+def _itself(agent: Agent) -> tuple[Path, Path]:
+    agent.manifests.rename(agent.directory / "files")
+    agent.manifests.mkdir()
+    return agent.directory / "files", agent.manifests
+
+
+def _behind_a_link(agent: Agent) -> tuple[Path, Path]:
+    agent.manifests.rename(agent.directory / "files")
+    (agent.directory / "mounted").mkdir()
+    agent.manifests.symlink_to(agent.directory / "mounted")
+    return agent.directory / "files", agent.directory / "mounted"
+
+
+def _above(agent: Agent) -> tuple[Path, Path]:
+    """The manifests lie in a directory of that file system."""
+    (agent.directory / "files").mkdir()
+    agent.manifests.rename(agent.directory / "files" / "below")
+    (agent.directory / "mounted").mkdir()
+    agent.manifests.symlink_to(agent.directory / "mounted" / "below")
+    return agent.directory / "files", agent.directory / "mounted"
+
+
+@pytest.mark.skipif(bool(why_not()), reason=why_not())
+@pytest.mark.parametrize(
+    ("place", "words"),
+    [
+        (_itself, "is another directory than before"),
+        (_behind_a_link, "is another directory than before"),
+        (_above, "No such file or directory"),
+    ],
+)
+def test_a_file_system_is_unmounted_while_the_agent_runs_and_while_none_does(
+    new_agent: NewAgent, place: Callable[[Agent], tuple[Path, Path]], words: str
+) -> None:
+    agent = new_agent(relistPeriod="1s", quietRelistPeriod="2s")
+    with overlay(*place(agent)) as mounted:
+        mounted.mount()
+        agent.start()
+        agent.run(*(pod(name) for name in ALL))
+        before = agent.eye.pod_table()
+        agent.until(mounted.is_unmounted, "nobody reads there and keeps it mounted")
+        agent.until(lambda: any(words in event["message"] for event in agent.events()), "it is told")
+        until_looked_again(agent)
+        agent.stop()
+        agent.start(sources_ready=False)
+        until_looked_again(agent)
+        assert agent.eye.pod_table() == before
+        mounted.mount()
+        agent.run(pod("later"))
+        agent.remove(DROPPED, "later")
+        agent.until_gone([DROPPED, "later"])
+        agent.until_ready(KEPT)
+        assert agent.eye.pod_table() == {key: lifecycle for key, lifecycle in before.items() if key[0] in KEPT}
 
 
 def test_a_link_that_is_switched_is_the_next_deployment(new_agent: NewAgent) -> None:
