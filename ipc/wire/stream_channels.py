@@ -27,6 +27,7 @@ MAX_SIZE_CELLS: Final = 0xFFFF
 
 TEXT: Final = 1
 BINARY: Final = 2
+CLOSE: Final = 8
 """WebSocket opcodes (RFC 6455, 5.2), as aiohttp numbers its messages. It is not imported for them: processes without an
 HTTP server need the other names of this module, and would have 10 MiB more."""
 OK: Final = 1000
@@ -163,7 +164,7 @@ class _Received(Protocol):
 
 
 class WebSocket(Protocol):
-    """Common part of aiohttp's server and client WebSockets."""
+    """Common part of both ends: aiohttp's in the server, the command line's own."""
 
     async def receive(self) -> _Received: ...
     async def send_bytes(self, data: bytes) -> None: ...

@@ -44,7 +44,8 @@ class Forwarding:
     async def run(self) -> None:
         """Forward connections for ever. Raises OSError when nothing can be accepted or told any more."""
         try:
-            async with StreamClient(self._socket_path) as client, asyncio.TaskGroup() as tasks:
+            client = StreamClient(self._socket_path)
+            async with asyncio.TaskGroup() as tasks:
                 for listener in self._listeners:
                     tasks.create_task(self._accept(listener, client, tasks))
         except* OSError as group:

@@ -101,7 +101,7 @@ def _handled(handlers: Mapping[signal.Signals, Callable[[int], None]]) -> Iterat
 
 
 async def _stream(remote: Remote) -> int:
-    async with StreamClient(remote.socket) as client, client.opened(remote.path, remote.query) as channels:
+    async with StreamClient(remote.socket).opened(remote.path, remote.query) as channels:
         keys = KeyFilter(remote.detach_keys if remote.tty else b"")
         return await first_of(
             _show_output(channels),

@@ -103,6 +103,13 @@ def test_help_imports_no_more_than_a_command_that_prints(command: str) -> None:
     assert found.intersection(MODULES.values()) <= {MODULES[command]}
 
 
+def test_a_stream_imports_no_server() -> None:
+    """aiohttp is 0.2 s of CPU, which each `rootlet exec` would take."""
+    streams = "import supervisor.cli.streams.remote_command, supervisor.cli.streams.forwarding"
+    found = _modules(streams) - _modules("pass")
+    assert third_party(found) <= ALWAYS | {"wsproto"}
+
+
 @pytest.mark.parametrize("words", ["rootlet ", "rootlet ex", "rootlet --he"])
 def test_help_and_completion_of_names_import_no_command(words: str) -> None:
     for found in (
