@@ -12,13 +12,13 @@ import logging
 from collections.abc import Awaitable, Callable, Coroutine, Iterable, Iterator
 from typing import Any, Final, TypeVar
 
+from ipc.eventloop.backoff import Backoff
 from ipc.eventloop.loop_clock import loop_time
 from ipc.eventloop.shortages import is_shortage
 
-RESTART_PAUSE_S: Final = 0.5
-MAX_RESTART_PAUSE_S: Final = 30.0
-"""Pauses before a task that failed is begun again, in seconds, doubling. One that has run for longer than the longest
-pause begins with the shortest one."""
+RESTARTS: Final = Backoff(0.5, 30.0)
+"""Before a task that failed is begun again. One that has run for longer than the longest pause begins with the shortest
+one."""
 
 T = TypeVar("T")
 Errors = tuple[type[BaseException], ...]
@@ -129,19 +129,19 @@ async def restarted(begin: Callable[[], Awaitable[T]], *, name: str, on_failure:
 
     The same exception several times in a row is logged once.
     """
-    pause_s, failures = RESTART_PAUSE_S, FailureLog(name)
+    in_a_row, failures = 0, FailureLog(name)
     while True:
         began_at = loop_time()
         try:
             return await begin()
         except Exception as error:
-            if loop_time() - began_at > MAX_RESTART_PAUSE_S:
-                pause_s = RESTART_PAUSE_S
+            if loop_time() - began_at > RESTARTS.max_s:
+                in_a_row = 0
                 failures.succeeded()
             failures.note(error)
             on_failure(error)
-        await asyncio.sleep(pause_s)
-        pause_s = min(2 * pause_s, MAX_RESTART_PAUSE_S)
+        in_a_row += 1
+        await asyncio.sleep(RESTARTS.pause_s(in_a_row))
 
 
 async def first_of(*contenders: Awaitable[T]) -> T:

@@ -22,15 +22,16 @@ from typing import Final
 
 import msgspec
 
+from ipc.eventloop.backoff import Backoff
+
 POISON_DEATHS: Final = 2
 """So many deaths in a row make a suspect, or a convict."""
 MEMORY_S: Final = 3600.0
 """Seconds after which a death counts for nothing any more."""
 PROBATION_S: Final = 60.0
 """For how long a convict with another manifest stays where it hurts nobody, in seconds."""
-INITIAL_BACK_OFF_S: Final = 10.0
-MAX_BACK_OFF_S: Final = 300.0
-"""As a container that crashes has them (pkg/kubelet/kubelet.go, MaxContainerBackOff)."""
+BACK_OFF: Final = Backoff(10.0, 300.0)
+"""As a container that crashes has it (pkg/kubelet/kubelet.go, MaxContainerBackOff)."""
 
 
 class Isolation(msgspec.Struct, frozen=True):
@@ -179,7 +180,7 @@ class PoisonPods:
             if not self.is_convict(other):
                 self._change(other, suspect=False)
         old = self._of(uid)
-        wait_s = min(INITIAL_BACK_OFF_S * 2.0 ** min(old.strikes, 16), MAX_BACK_OFF_S)
+        wait_s = BACK_OFF.pause_s(old.strikes + 1)
         self._change(
             uid,
             suspect=True,

@@ -15,6 +15,7 @@ from typing import Final
 
 import msgspec
 
+from ipc.eventloop.backoff import Backoff
 from ipc.messages.api_server import WorkerInfo
 from ipc.messages.zygote import Exited
 from ipc.metrics import rootlet as metrics
@@ -40,12 +41,10 @@ ABORT_WINDOW_S = 1.0
 """Between SIGABRT (the hung child writes its stack) and SIGKILL, in seconds."""
 STEADY_S = 10.0
 """A child that ran for so long, in seconds, is replaced at once; of others the first in a row."""
-PAUSE_INITIAL_S = 0.1
-"""Before the successor of the second in a row that did not, in seconds; it doubles with every further one."""
-PAUSE_MAX_S = 5.0
-"""Longest such pause, in seconds."""
-SPAWN_PAUSE_MAX_S = 1.0
-"""Longest pause before a fork that failed is tried again, in seconds: one that fails again costs next to nothing."""
+EARLY_DEATHS = Backoff(0.1, 5.0)
+"""Before the successor of the second in a row that did not, and of every further one."""
+FAILED_SPAWNS = Backoff(0.1, 1.0)
+"""Before a fork that failed is tried again: one that fails again costs next to nothing."""
 
 
 def fed_slots(*, is_member: bool) -> tuple[int, ...]:
@@ -135,11 +134,6 @@ class GiveUp(msgspec.Struct, frozen=True):
 
 
 PoolCommand = SpawnChild | RespawnLater | AwaitDemand | KillChild | ShutDownChild | GiveUp
-
-
-def respawn_pause_s(failures: int) -> float:
-    """Seconds before the next incarnation, after so many (1 or more) in a row that had to wait for theirs, too."""
-    return min(PAUSE_INITIAL_S * 2.0 ** min(failures - 1, 16), PAUSE_MAX_S)
 
 
 def too_many_deaths(deaths: Sequence[float], now: float, limit: int, period_s: float) -> bool:
@@ -244,7 +238,7 @@ class WorkerPool:
         entry.early_deaths = entry.early_deaths + 1 if now - entry.spawned_at < STEADY_S else 0
         if entry.early_deaths <= 1:
             return self._spawn(entry, now)
-        return RespawnLater(slot, respawn_pause_s(entry.early_deaths - 1))
+        return RespawnLater(slot, EARLY_DEATHS.pause_s(entry.early_deaths - 1))
 
     def spawn_failed(self, slot: int, incarnation: int) -> list[PoolCommand]:
         """An incarnation could not be spawned: no death for the restart intensity; it is tried again later."""
@@ -255,7 +249,7 @@ class WorkerPool:
         if self._stopping or entry.retired:
             return []
         entry.failed_spawns += 1
-        return [RespawnLater(slot, min(respawn_pause_s(entry.failed_spawns), SPAWN_PAUSE_MAX_S))]
+        return [RespawnLater(slot, FAILED_SPAWNS.pause_s(entry.failed_spawns))]
 
     def respawn(self, slot: int, now: float) -> list[PoolCommand]:
         """Commands at the end of a worker's pause."""

@@ -20,6 +20,7 @@ from typing import Final
 
 import msgspec
 
+from ipc.eventloop.backoff import Backoff
 from ipc.eventloop.tasks import BackgroundTasks
 from ipc.text.safe_text import safe_line
 from supervisor.protocol.manifests import ManifestErrorKind, SourceSnapshot
@@ -32,9 +33,8 @@ SETTLE_S: Final = 0.2
 """How long a file must hold still before it is read, in seconds. Far above a file system's clock tick."""
 MAX_SETTLE_LOOKS: Final = 10
 """After so many looks the files that hold still are read and the others are held."""
-RETRY_S: Final = 1.0
-MAX_RETRY_S: Final = 20.0
-"""Pauses between attempts to watch, in seconds, doubling (pkg/kubelet/config/file_linux.go, retryPeriod)."""
+RETRIES: Final = Backoff(1.0, 20.0)
+"""Between attempts to watch (pkg/kubelet/config/file_linux.go, retryPeriod)."""
 TARGET_CHECK_S: Final = 20.0
 """How often an idle watch looks whether its directory is still the same one, in seconds; its parent is watched for that
 too."""
@@ -112,21 +112,21 @@ async def _settled(
 
 async def _notify(path: Path, stirred: asyncio.Event) -> None:
     """Set ``stirred`` whenever something happens near ``path``, for ever."""
-    retry_s, told = RETRY_S, ""
+    failures, told = 0, ""
     while True:
         targets = await asyncio.to_thread(watch_targets, path)
         try:
             if targets:
                 await _notify_while_same(path, targets, stirred)
-                retry_s, told = RETRY_S, ""
+                failures, told = 0, ""
                 continue
         except OSError as error:
             stirred.set()
             if (why := safe_line(str(error.strerror))) != told:
                 told = why
                 log.warning("cannot watch %s, reading it periodically instead: %s", safe_line(str(path)), told)
-        await asyncio.sleep(retry_s)
-        retry_s = min(retry_s * 2, MAX_RETRY_S)
+        failures += 1
+        await asyncio.sleep(RETRIES.pause_s(failures))
 
 
 async def _notify_while_same(path: Path, targets: tuple[Target, ...], stirred: asyncio.Event) -> None:

@@ -14,6 +14,7 @@ from ipc.api.v1.meta import ObjectMeta
 from ipc.api.v1.pod import HostAlias, Pod, PodSpec
 from ipc.api.v1.security import PodSecurityContext, Sysctl
 from ipc.api.v1.status import ContainerStatus
+from ipc.eventloop.backoff import Backoff, BackoffEntry
 from ipc.kubecontainer.hashing import container_hash
 from ipc.kubecontainer.initialized import has_any_active_regular_container_started, has_any_regular_container_started
 from ipc.kubecontainer.restart_policy import (
@@ -41,13 +42,8 @@ from tests.kubelet_tables.translate import (
 )
 from workers.compute.crash_loop_backoff import (
     CRASH_LOOP_RESET_S,
-    BackoffEntry,
-    BackoffLimits,
     crash_loop_limits,
     do_backoff,
-    has_expired,
-    in_backoff,
-    next_backoff_s,
 )
 from workers.compute.grace_period import KillReason, signal_window_s, termination_grace_s
 from workers.compute.init_containers import is_init_container_failed
@@ -261,9 +257,9 @@ def _do_backoff(case: Json) -> Result:
     return expected, got
 
 
-def _limits(data: Json) -> BackoffLimits:
+def _limits(data: Json) -> Backoff:
     expires = data.get("expires_after", {"s": CRASH_LOOP_RESET_S})["s"]
-    return BackoffLimits(initial_s=data["initial_s"], max_s=data["max_s"], expires_after_s=expires)
+    return Backoff(initial_s=data["initial_s"], max_s=data["max_s"], expires_after_s=expires)
 
 
 def _crashloop_backoff_config(case: Json) -> Result:
@@ -289,7 +285,7 @@ def _as_expected(op: Json, answer: object) -> bool:
 class _BackoffStore:
     """One key of upstream's Backoff object and its clock, over the pure functions."""
 
-    def __init__(self, limits: BackoffLimits) -> None:
+    def __init__(self, limits: Backoff) -> None:
         self._limits = limits
         self._now = 0.0
         self._entry: BackoffEntry | None = None
@@ -311,20 +307,20 @@ class _BackoffStore:
         self._now = now
 
     def _next(self) -> None:
-        self._entry = BackoffEntry(backoff_s=next_backoff_s(self._entry, self._now, self._limits), updated_at=self._now)
+        self._entry = BackoffEntry(backoff_s=self._limits.next_s(self._entry, self._now), updated_at=self._now)
 
     def _reset(self) -> None:
         self._entry = None
 
     def _gc(self) -> None:
-        if self._entry is not None and has_expired(self._entry, self._now, self._limits):
+        if self._entry is not None and self._limits.has_expired(self._entry, self._now):
             self._entry = None
 
     def _in_backoff_since_update(self) -> bool:
         entry = self._entry
-        if entry is None or has_expired(entry, self._now, self._limits):
+        if entry is None or self._limits.has_expired(entry, self._now):
             return False
-        return in_backoff(entry, entry.updated_at, self._now, self._limits)
+        return self._limits.must_wait(entry, entry.updated_at, self._now)
 
 
 def _oom_score_adj(case: Json) -> Result:

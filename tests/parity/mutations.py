@@ -34,10 +34,10 @@ MUTATIONS: Final = (
     ),
     Mutation(
         "LOOP-02",
-        "workers/pleg/relist_schedule.py",
-        "RETRY_INITIAL_S * 2.0 ** min(",
-        "RETRY_INITIAL_S * 1.5 ** min(",
-        f"{_UNIT}/workers/pleg/test_relist_schedule.py::test_delays_double_up_to_their_maximum",
+        "ipc/eventloop/backoff.py",
+        "self.initial_s * 2.0 ** min(",
+        "self.initial_s * 1.5 ** min(",
+        f"{_UNIT}/ipc/eventloop/test_backoff.py::test_pauses_double_up_to_the_longest",
     ),
     Mutation(
         "ADM-05",
@@ -105,8 +105,8 @@ MUTATIONS: Final = (
     Mutation(
         "IMG-06",
         "workers/images/pull_backoff.py",
-        "next_backoff_s(_entry(known) if known else None, now_wall",
-        "next_backoff_s(None, now_wall",
+        "next_s(_entry(known) if known else None, now_wall",
+        "next_s(None, now_wall",
         f"{_UNIT}/workers/images/test_manager.py::test_a_failed_pull_backs_off_doubling_up_to_the_maximum",
     ),
     Mutation(

@@ -14,6 +14,7 @@ from unittest.mock import patch
 import msgspec
 
 import supervisor.status.generate
+from ipc.eventloop.backoff import Backoff
 from ipc.kubecontainer.probe_results import ProbeResults
 from ipc.kubecontainer.resize import ResizeJudge
 from ipc.messages.node_worker import EVERY_REQUEST
@@ -44,7 +45,6 @@ from supervisor.syncloop.removals import Removals
 from supervisor.syncloop.sync_loop import SyncLoop
 from supervisor.syncloop.volume_updates import VolumeUpdates
 from workers.cm import pod_cgroup
-from workers.compute import crash_loop_backoff
 from workers.compute.init_containers import InitActions
 from workers.containers.known_containers import KnownContainers
 from workers.kubecontainer.label_signatures import Ownership
@@ -208,7 +208,7 @@ MUTATIONS: Final[Mapping[str, Mutation]] = {
     "after a death any view will do": replaced(ObservationRequests, "lost", _forgets),
     "date an observation by its end": replaced(Observer, "_status", _dated_late),
     "take a monitor's note for a look": replaced(KnownContainers, "with_records", _dated_by_note),
-    "ignore the crash-loop back-off": replaced(crash_loop_backoff, "in_backoff", _no_backoff),
+    "ignore the crash-loop back-off": replaced(Backoff, "must_wait", _no_backoff),
     "start mains before init containers": replaced(InitActions, "initialized", lambda self: True),
     "stop sidecars with the others": replaced(TerminationOrder, "must_wait", lambda self, name: False),
     "wait for nobody's turn": replaced(TerminationOrder, "wait_turn", _now),

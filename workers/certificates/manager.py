@@ -13,6 +13,7 @@ from typing import Final, NoReturn
 
 import msgspec
 
+from ipc.eventloop.backoff import Backoff
 from ipc.host.atomic_file import UntrustedFile, read_bounded, write_atomically
 from ipc.host.clock import Clock
 from ipc.host.private_directories import make_private
@@ -24,9 +25,8 @@ from workers.certificates.validity import MAX_BYTES, CertificateFormatError, Val
 from workers.kubeclient.errors import ClusterError
 from workers.kubeclient.protocol import Client
 
-FIRST_PAUSE_S: Final = 2.0
-MAX_PAUSE_S: Final = 32.0
-"""Pauses between tries, in seconds, doubling."""
+TRIES: Final = Backoff(2.0, 32.0)
+"""Between two tries."""
 LOOK_PERIOD_S: Final = 10.0
 """How often the clock and the names are looked at: a host that slept has not counted."""
 SHORTEST_PERIOD_S: Final = 10.0
@@ -76,14 +76,14 @@ class CertificateManager:
 
     async def obtain(self, client: Callable[[], Client]) -> None:
         """Ask until there is a new one. ``client``: who asks at that try, for an identity may end meanwhile."""
-        pause_s = FIRST_PAUSE_S
+        failures = 0
         while True:
             try:
                 return await self._once(client())
             except (ClusterError, RequestRefused, KeyPairError, OSError, ValueError) as error:
                 _log.error("no new %s yet: %s", self._kind.words, safe_line(str(error)))
-            await asyncio.sleep(pause_s * (1.0 + 0.1 * self._chance()))
-            pause_s = min(2 * pause_s, MAX_PAUSE_S)
+            failures += 1
+            await asyncio.sleep(TRIES.pause_s(failures) * (1.0 + 0.1 * self._chance()))
 
     async def run(self, client: Callable[[], Client]) -> NoReturn:
         """Have one for ever. ``client``: who asks, now."""

@@ -24,6 +24,7 @@ import msgspec
 
 from ipc.api.v1.container import Container
 from ipc.api.v1.pod import Pod
+from ipc.eventloop.backoff import Backoff
 from ipc.kubecontainer.container_gc import GcPolicy
 from ipc.kubecontainer.pod_status import ContainerState, RuntimeContainerStatus, RuntimePodStatus
 from ipc.kubecontainer.probe_results import ProbeResults
@@ -38,7 +39,6 @@ from workers.compute.container_actions import (
     updates_of,
     waits_of,
 )
-from workers.compute.crash_loop_backoff import BackoffLimits
 from workers.compute.init_containers import InitActions, compute_init_container_actions
 from workers.compute.kill_spec import ALIVE
 from workers.compute.pruning import (
@@ -62,7 +62,7 @@ def compute_pod_actions(
     pod: Pod,
     status: RuntimePodStatus,
     now_wall: float,
-    limits: BackoffLimits,
+    limits: Backoff,
     *,
     probe_results: Mapping[str, ProbeResults] | None = None,
     restarting_all: bool = False,

@@ -18,7 +18,7 @@ import msgspec
 from ipc.api.v1.container import Container
 from ipc.kubecontainer.pod_status import RuntimeContainerStatus
 from ipc.kubecontainer.restart_policy import triggers_restart_of_all
-from workers.compute.crash_loop_backoff import restart_all_backoff_s, restart_all_retry_at
+from workers.compute.crash_loop_backoff import restart_all_retry_at
 from workers.compute.grace_period import KillReason
 from workers.compute.kill_spec import ALIVE, ContainerKill, kill_of
 from workers.compute.types import ContainerReset, ContainerWait, DecisionInput
@@ -53,9 +53,7 @@ def waiting_triggers(given: DecisionInput) -> tuple[ContainerWait, ...]:
     containers = (*given.pod.spec.init_containers, *given.pod.spec.containers)
     ended = (given.status.newest(c.name) for c in containers if triggers_restart_of_all(c, given.status))
     return tuple(
-        ContainerWait(
-            name=trigger.name, backoff_s=restart_all_backoff_s(trigger.attempt, given.limits), retry_at=retry_at
-        )
+        ContainerWait(name=trigger.name, backoff_s=given.limits.pause_s(trigger.attempt), retry_at=retry_at)
         for trigger in ended
         if trigger is not None and (retry_at := restart_all_retry_at(trigger, given.limits)) > given.now_wall
     )

@@ -7,11 +7,11 @@ from collections.abc import Mapping
 import msgspec
 
 from ipc.api.v1.pod import Pod
+from ipc.eventloop.backoff import Backoff
 from ipc.kubecontainer.container_gc import GcPolicy
 from ipc.kubecontainer.pod_status import RuntimeContainerStatus, RuntimePodStatus, SandboxStatus
 from ipc.kubecontainer.probe_results import NO_PROBE_RESULTS, ProbeResults
 from ipc.kubecontainer.resize import ResizeJudge
-from workers.compute.crash_loop_backoff import BackoffLimits
 from workers.compute.kill_spec import ContainerKill
 from workers.compute.resize import NO_RESIZE, PodResize
 from workers.compute.sandbox_change import SandboxChange
@@ -25,7 +25,7 @@ class DecisionInput(msgspec.Struct, frozen=True, kw_only=True):
     change: SandboxChange
     now_wall: float
     """Epoch seconds."""
-    limits: BackoffLimits
+    limits: Backoff
     probe_results: Mapping[str, ProbeResults] = {}
     """By container id; one that is not in it has not been probed."""
     gc: GcPolicy = GcPolicy()

@@ -18,6 +18,7 @@ from typing import Final, Protocol
 
 import msgspec
 
+from ipc.eventloop.backoff import Backoff
 from ipc.host.clock import Clock, Instant
 from workers.kubecontainer.runtime import ContainerProcess, InspectedContainer, RecordedEnd
 
@@ -36,9 +37,8 @@ where no monitor will record anything, Podman is asked."""
 RECORD_HOLDS_S: Final = 10.0
 """How long a record stands beside what Podman said before the end, in seconds. Later it counts as an inspect: most
 containers were removed by then, and Podman, which has cleaned up after all others, says the same."""
-MAX_PAUSE_S: Final = 2.0
-"""Between two checks at a container that Podman says runs, while its process has ended, in seconds. The first pause is
-SETTLE_S, each next one twice as long."""
+CHECKS: Final = Backoff(SETTLE_S, 2.0)
+"""Between two checks at a container that Podman says runs, while its process has ended."""
 PATIENCE_S: Final = 10.0
 """How long a monitor may take to report an end to Podman, in seconds. Then the exit code counts as lost."""
 RESERVED_FDS: Final = 256
@@ -241,7 +241,7 @@ class ExitWatch:
         monitored = final or self._processes.has_monitor(container.process)
         self._ends[container.id] = msgspec.structs.replace(end, checks=end.checks + 1, final=final, monitored=monitored)
         if not final:
-            pause_s = min(SETTLE_S * 2.0 ** min(end.checks + 1, 16), MAX_PAUSE_S)
+            pause_s = CHECKS.pause_s(end.checks + 2)
             self._loop.call_later(pause_s, self._on_exit, uid)
 
 

@@ -10,10 +10,10 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Final
 
+from ipc.eventloop.backoff import Backoff, BackoffEntry
 from ipc.messages.pod_worker import PullFailure
-from workers.compute.crash_loop_backoff import BackoffEntry, BackoffLimits, has_expired, in_backoff, next_backoff_s
 
-PULL_BACKOFF: Final = BackoffLimits(initial_s=10.0, max_s=300.0, expires_after_s=600.0)
+PULL_BACKOFF: Final = Backoff(initial_s=10.0, max_s=300.0, expires_after_s=600.0)
 """pkg/kubelet/kubelet.go (imageBackOffPeriod, MaxImageBackOff); client-go forgets after twice the maximum."""
 MAX_FAILURES: Final = 64
 """Most images of one pod whose failures are kept: the newest."""
@@ -25,7 +25,7 @@ MAX_MESSAGE_CHARS: Final = 4096
 class PullBackoff:
     """Back-off entries of one pod, in one sync."""
 
-    def __init__(self, uid: str, failures: Iterable[PullFailure] = (), limits: BackoffLimits = PULL_BACKOFF) -> None:
+    def __init__(self, uid: str, failures: Iterable[PullFailure] = (), limits: Backoff = PULL_BACKOFF) -> None:
         self.uid = uid
         self._limits = limits
         self._failures = {failure.image: failure for failure in failures}
@@ -34,16 +34,16 @@ class PullBackoff:
         """The failure for which the image is not pulled now, and the wall time of the next try
         (IsInBackOffSinceUpdate)."""
         failure = self._failures.get(image)
-        if failure is None or has_expired(_entry(failure), now_wall, self._limits):
+        if failure is None or self._limits.has_expired(_entry(failure), now_wall):
             return None
-        if not in_backoff(_entry(failure), failure.updated_at, now_wall, self._limits):
+        if not self._limits.must_wait(_entry(failure), failure.updated_at, now_wall):
             return None
         return failure, failure.updated_at + failure.backoff_s
 
     def failed(self, image: str, message: str, now_wall: float) -> float:
         """Note a failed pull; the wall time of the next try (Backoff.Next)."""
         known = self._failures.pop(image, None)
-        backoff_s = next_backoff_s(_entry(known) if known else None, now_wall, self._limits)
+        backoff_s = self._limits.next_s(_entry(known) if known else None, now_wall)
         self._failures[image] = PullFailure(
             image=image, backoff_s=backoff_s, updated_at=now_wall, message=message[:MAX_MESSAGE_CHARS]
         )
@@ -54,7 +54,7 @@ class PullBackoff:
 
     def remembered(self, now_wall: float) -> tuple[PullFailure, ...]:
         """Entries for the next sync, oldest first (Backoff.GC)."""
-        alive = [f for f in self._failures.values() if not has_expired(_entry(f), now_wall, self._limits)]
+        alive = [f for f in self._failures.values() if not self._limits.has_expired(_entry(f), now_wall)]
         return tuple(alive[-MAX_FAILURES:])
 
 

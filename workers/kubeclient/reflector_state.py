@@ -16,15 +16,15 @@ from typing import Final
 
 import msgspec
 
+from ipc.eventloop.backoff import Backoff
 from ipc.text.json_types import UNDECODABLE
 from workers.kubeclient.errors import INTERNAL_ERROR, TOO_MANY_REQUESTS, ApiError, ClusterError, Unreachable, api_error
 from workers.kubeclient.protocol import ADDED, BOOKMARK, DELETED, ERROR, MODIFIED, WatchEvent
 
-FIRST_PAUSE_S: Final = 0.8
-MAX_PAUSE_S: Final = 30.0
+FAILURES: Final = Backoff(0.8, 30.0)
 PAUSE_RESET_S: Final = 120.0
-"""Pauses before the next try, in seconds: doubling, with a jitter of up to as much again; the shortest one after so
-long without a failure (NewExponentialBackoffManager(800ms, 30s, 2m, 2.0, 1.0))."""
+"""Before the next try, with a jitter of up to as much again; the shortest pause after so many seconds without a failure
+(NewExponentialBackoffManager(800ms, 30s, 2m, 2.0, 1.0))."""
 MAX_WANTED_PAUSE_S: Final = 60.0
 """Longest pause that a server gets by its Retry-After, in seconds."""
 MIN_WATCH_S: Final = 300.0
@@ -117,23 +117,22 @@ class LeftOut(msgspec.Struct, frozen=True):
 Delta = Replaced | Changed | Deleted | LeftOut
 
 
-class Backoff:
+class FailurePauses:
     """Pauses between failures."""
 
     def __init__(self, chance: Callable[[], float]) -> None:
         """``chance``: numbers from 0 to 1."""
         self._chance = chance
-        self._next_s = FIRST_PAUSE_S
+        self._failures = 0
         self._failed_at = float("-inf")
 
     def pause_s(self, now: float) -> float:
         """After a failure at ``now``."""
         if now - self._failed_at > PAUSE_RESET_S:
-            self._next_s = FIRST_PAUSE_S
+            self._failures = 0
         self._failed_at = now
-        pause_s = self._next_s
-        self._next_s = min(2 * pause_s, MAX_PAUSE_S)
-        return pause_s * (1.0 + self._chance())
+        self._failures += 1
+        return FAILURES.pause_s(self._failures) * (1.0 + self._chance())
 
 
 class ReflectorState:
@@ -149,7 +148,7 @@ class ReflectorState:
         self._selectors = {name: value for name, value in selectors.items() if value}
         self._chance = chance
         self._says_timeout = timeout
-        self._backoff = Backoff(chance)
+        self._backoff = FailurePauses(chance)
         self._pause_s = 0.0
         self._kind = RequestKind.STREAMING_LIST
         self._version = ""

@@ -7,10 +7,10 @@ from pathlib import Path
 
 import msgspec
 
+from ipc.eventloop.backoff import Backoff
 from ipc.kubecontainer.container_gc import GcPolicy
 from ipc.network.network_settings import NetworkSettings
 from ipc.podresources.node_resources import NodeResources
-from workers.compute.crash_loop_backoff import BackoffLimits
 from workers.images.manager import ImageManager
 from workers.kubecontainer.label_signatures import Ownership
 from workers.kuberuntime.bandwidth import BandwidthShaper
@@ -33,7 +33,7 @@ class NodeConfig(msgspec.Struct, frozen=True, kw_only=True):
     resources: NodeResources = NodeResources()
     network: NetworkSettings = NetworkSettings()
     seccomp: SeccompSettings = SeccompSettings()
-    limits: BackoffLimits
+    limits: Backoff
     """Limits of the back-off of containers that crash."""
     runtimes: Mapping[str, str] = {}
     """Paths of OCI runtimes by the handlers of RuntimeClasses."""

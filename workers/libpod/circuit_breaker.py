@@ -8,14 +8,13 @@ from __future__ import annotations
 
 from typing import Final
 
+from ipc.eventloop.backoff import Backoff
 from ipc.shm.breaker_state import BreakerState
 
 MAX_FAILURES: Final = 3
 """Calls and pings in a row without an answer, after which it opens."""
-PAUSE_INITIAL_S: Final = 0.25
-"""Between two pings, in seconds; it doubles."""
-PAUSE_MAX_S: Final = 5.0
-"""Longest such pause, in seconds: so late is noticed, at worst, that Podman answers again."""
+PINGS: Final = Backoff(0.25, 5.0)
+"""Between two pings. By the longest pause it is noticed late, at worst, that Podman answers again."""
 
 
 class Breaker:
@@ -36,7 +35,7 @@ class Breaker:
     @property
     def pause_s(self) -> float:
         """Pause until the next ping, in seconds."""
-        return float(min(PAUSE_INITIAL_S * 2.0 ** min(max(self.pings_lost - 1, 0), 16), PAUSE_MAX_S))
+        return PINGS.pause_s(self.pings_lost)
 
     @property
     def needs_pings(self) -> bool:

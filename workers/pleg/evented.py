@@ -17,7 +17,7 @@ from ipc.shm.metric_cells import METERS
 from workers.kubecontainer.labels import read_uid
 from workers.kubecontainer.runtime import Runtime, RuntimeCallError, RuntimeEvent
 from workers.pleg.generic import REMOVAL_S, GenericPLEG
-from workers.pleg.relist_schedule import retry_delay_s
+from workers.pleg.relist_schedule import RETRIES
 
 HINTS: Final[Mapping[str, float]] = {
     "died": 0.0,
@@ -66,7 +66,7 @@ class EventedPLEG:
             METERS.counter(metrics.EVENT_STREAM_ERRORS).inc()
             level = logging.INFO if self._generic.lost_events() else logging.DEBUG
             log.log(level, "Podman's stream of events broke: %s", why)
-            await asyncio.sleep(retry_delay_s(failures))
+            await asyncio.sleep(RETRIES.pause_s(failures))
             self._generic.request_relist()
 
     def _hint(self, event: RuntimeEvent) -> None:

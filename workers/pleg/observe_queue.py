@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable
 
-from workers.pleg.relist_schedule import retry_delay_s
+from workers.pleg.relist_schedule import RETRIES
 
 
 class ObserveQueue:
@@ -61,7 +61,7 @@ class ObserveQueue:
         requested anew."""
         failures = self._failures.get(uid, 0) + 1
         self._failures[uid] = failures
-        self._due.setdefault(uid, now + retry_delay_s(failures))
+        self._due.setdefault(uid, now + RETRIES.pause_s(failures))
         return failures
 
     def failures(self, uid: str) -> int:
@@ -74,4 +74,4 @@ class ObserveQueue:
 
     def retry_delay_s(self, uids: Iterable[str]) -> float:
         """Seconds from the last failure until all of these pods are due again; infinite when there are none."""
-        return max((retry_delay_s(self._failures.get(uid, 1)) for uid in uids), default=math.inf)
+        return max((RETRIES.pause_s(self._failures.get(uid, 1)) for uid in uids), default=math.inf)

@@ -11,6 +11,7 @@ from typing import Final
 
 import msgspec
 
+from ipc.eventloop.backoff import Backoff
 from workers.containers.runs import is_same_run
 from workers.kubecontainer.convert import sandbox_of
 from workers.kubecontainer.labels import read_uid
@@ -98,7 +99,7 @@ def relist_period_s(shortest_s: float, longest_s: float, quiet_relists: int, too
 
     Doubles from the shortest to the longest, and is as long as it has to be lest relists do nothing but list.
     """
-    period_s = min(shortest_s * 2.0 ** min(quiet_relists, 16), max(shortest_s, longest_s))
+    period_s = Backoff(shortest_s, max(shortest_s, longest_s)).pause_s(quiet_relists + 1)
     return max(period_s, took_s / (QUIET_SHARE if quiet_relists else RESYNC_SHARE))
 
 

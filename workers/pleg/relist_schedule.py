@@ -10,6 +10,7 @@ import math
 import random
 from typing import Final
 
+from ipc.eventloop.backoff import Backoff
 from workers.pleg.relist import relist_period_s
 
 RELIST_JITTER: Final = 0.2
@@ -17,21 +18,14 @@ RELIST_JITTER: Final = 0.2
 LIVENESS_PERIOD_S: Final = 30.0
 """Longest time without a call of Podman, in seconds, before it is pinged (0.4 ms): one that hangs while nothing happens
 is found before it is needed."""
-RETRY_INITIAL_S: Final = 0.25
-"""Delay before what failed is tried again, in seconds; it doubles."""
-RETRY_MAX_S: Final = 10.0
-"""Longest such delay, in seconds."""
+RETRIES: Final = Backoff(0.25, 10.0)
+"""Before what failed is tried again."""
 
 CERTAIN: Final = 16
 """So many relists in a row that found nothing new are as good as any number."""
 
 _AT_ONCE: Final = 0.0
 _UNDER_WAY: Final = math.inf
-
-
-def retry_delay_s(failures: int) -> float:
-    """Seconds until the next try after so many failures in a row (1 or more)."""
-    return min(RETRY_INITIAL_S * 2.0 ** min(failures - 1, 16), RETRY_MAX_S)
 
 
 class RelistSchedule:
@@ -105,7 +99,7 @@ class RelistSchedule:
         """Podman did not answer a relist, a ping or an observation."""
         self._failures += 1
         self._doubt()
-        self._relist_at = now + retry_delay_s(self._failures)
+        self._relist_at = now + RETRIES.pause_s(self._failures)
 
     def answered(self, now: float) -> None:
         """Podman has answered the relist. `plan` follows when its outcome is known."""

@@ -13,6 +13,7 @@ from typing import Final, NoReturn
 
 import msgspec
 
+from ipc.eventloop.backoff import Backoff
 from ipc.host.clock import Clock, rfc3339_micro
 from ipc.text.json_types import UNDECODABLE
 from workers.kubeclient.errors import ApiError, ClusterError, Unreachable
@@ -24,8 +25,7 @@ RENEWALS: Final = 4
 """Renewals within a lease's duration (nodeLeaseRenewIntervalFraction)."""
 MAX_UPDATES: Final = 5
 """Tries of one renewal (maxUpdateRetries)."""
-FIRST_PAUSE_S: Final = 0.1
-MAX_PAUSE_S: Final = 7.0
+TRIES: Final = Backoff(0.2, 7.0)
 JITTER: Final = 0.04
 MAX_VERSION_DIGITS: Final = 20
 """Longest resourceVersion that is compared: 64 bits."""
@@ -145,12 +145,13 @@ class LeaseKeeper:
 
     async def _ensured(self) -> tuple[Lease | None, bool]:
         """The server's lease, and whether it was just made; None while there is no Node that could own it."""
-        pause_s = FIRST_PAUSE_S
+        failures = 0
         while True:
             try:
                 return await self._ensure()
             except ClusterError as error:
-                pause_s = min(2 * pause_s, MAX_PAUSE_S)
+                failures += 1
+                pause_s = TRIES.pause_s(failures)
                 _log.warning("the node's lease cannot be read or made, trying again in %.1f s: %s", pause_s, error)
                 await asyncio.sleep(pause_s)
 

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import itertools
 import logging
 from collections.abc import Awaitable, Callable
 from typing import Final
 
 import msgspec
 
+from ipc.eventloop.backoff import Backoff
 from workers.cluster.node.patch import node_patch
 from workers.cluster.node.reconcile import reconciled
 from workers.cluster.node.types import ClusterNode, decode_node, encode_node
@@ -16,17 +18,15 @@ from workers.kubeclient.errors import ApiError, ClusterError
 from workers.kubeclient.protocol import STRATEGIC_MERGE_PATCH, Client
 from workers.kubeclient.resources import NODES
 
-FIRST_PAUSE_S: Final = 0.1
-MAX_PAUSE_S: Final = 7.0
+TRIES: Final = Backoff(0.1, 7.0)
 
 _log: Final = logging.getLogger(__name__)
 
 
 async def register(client: Client, make: Callable[[], Awaitable[ClusterNode]]) -> None:
     """Try until the server has the Node. ``make`` gives the Node as it would be made now."""
-    pause_s = FIRST_PAUSE_S
-    while True:
-        node = await make()
+    for failures in itertools.count(1):
+        node, pause_s = await make(), TRIES.pause_s(failures)
         try:
             await try_register(client, node)
         except (ClusterError, ValueError) as error:
@@ -35,7 +35,6 @@ async def register(client: Client, make: Callable[[], Awaitable[ClusterNode]]) -
             _log.info("node %s is registered", node.metadata.name)
             return
         await asyncio.sleep(pause_s)
-        pause_s = min(2 * pause_s, MAX_PAUSE_S)
 
 
 async def try_register(client: Client, node: ClusterNode) -> None:

@@ -7,15 +7,15 @@ from typing import Final
 
 import msgspec
 
+from ipc.eventloop.backoff import Backoff
+
 MAX_AGE_S: Final = 24 * 3600.0
 """A token that is older than that is renewed, however long it lives (maxTTL)."""
 MAX_JITTER_S: Final = 10.0
 RENEWED_AT: Final = 0.8
 """Part of the lifetime after which it is renewed."""
-FIRST_PAUSE_S: Final = 0.5
-MAX_PAUSE_S: Final = 122.0
-"""Pauses between attempts that fail, doubling: those of a volume that cannot be set up
-(pkg/util/goroutinemap/exponentialbackoff)."""
+ATTEMPTS: Final = Backoff(0.5, 122.0)
+"""Back-off of a volume that cannot be set up (pkg/util/goroutinemap/exponentialbackoff)."""
 
 
 class Issued(msgspec.Struct, frozen=True, kw_only=True):
@@ -47,7 +47,7 @@ class Attempts(msgspec.Struct, frozen=True):
     @property
     def pause_s(self) -> float:
         """Until the next attempt."""
-        return min(FIRST_PAUSE_S * 2.0 ** min(self.count, 16), MAX_PAUSE_S)
+        return ATTEMPTS.pause_s(self.count + 1)
 
     def failed(self) -> Attempts:
         return Attempts(self.count + 1)

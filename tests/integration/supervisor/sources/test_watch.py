@@ -15,6 +15,7 @@ from typing import Any
 
 import pytest
 
+from ipc.eventloop.backoff import Backoff
 from ipc.host.clock import monotonic
 from supervisor.protocol.manifests import ManifestErrorKind, SourceSnapshot
 from supervisor.sources import directory, watch
@@ -351,8 +352,7 @@ async def test_a_watcher_that_fails_is_said_once_and_reading_goes_on(
         raise OSError(errno.EMFILE, "too many instances")
 
     monkeypatch.setattr(watch, "DirectoryWatch", broken)
-    monkeypatch.setattr(watch, "RETRY_S", 0.01)
-    monkeypatch.setattr(watch, "MAX_RETRY_S", 0.05)
+    monkeypatch.setattr(watch, "RETRIES", Backoff(0.01, 0.05))
     async with watched(manifests, period_s=0.2) as seen:
         for name in ("a", "b", "c"):
             replace(manifests / f"{name}.yaml", manifest(name))

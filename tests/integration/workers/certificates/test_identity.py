@@ -14,6 +14,7 @@ from typing import Final
 import pytest
 from cryptography import x509
 
+from ipc.eventloop.backoff import Backoff
 from ipc.eventloop.tasks import BackgroundTasks
 from ipc.host.clock import SystemClock
 from ipc.kubeconfig.encode import encode_bootstrap_kubeconfig
@@ -39,7 +40,7 @@ DEADLINE_S: Final = 30.0
 
 @pytest.fixture(autouse=True)
 def quick(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(manager, "FIRST_PAUSE_S", 0.05)
+    monkeypatch.setattr(manager, "TRIES", Backoff(0.05, 32.0))
     monkeypatch.setattr(manager, "LOOK_PERIOD_S", 0.05)
     monkeypatch.setattr(identity_module, "RETRY_S", 0.05)
 

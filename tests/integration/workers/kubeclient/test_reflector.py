@@ -11,6 +11,7 @@ from typing import Any, Final
 import msgspec
 import pytest
 
+from ipc.eventloop.backoff import Backoff
 from ipc.eventloop.tasks import BackgroundTasks
 from ipc.host.clock import SystemClock
 from ipc.kubeconfig.decode import decode_kubeconfig
@@ -29,8 +30,7 @@ PATH: Final = "/api/v1/namespaces/default/configmaps"
 
 @pytest.fixture(autouse=True)
 def quick(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(reflector_state, "FIRST_PAUSE_S", 0.05)
-    monkeypatch.setattr(reflector_state, "MAX_PAUSE_S", 0.2)
+    monkeypatch.setattr(reflector_state, "FAILURES", Backoff(0.05, 0.2))
 
 
 class Copy:

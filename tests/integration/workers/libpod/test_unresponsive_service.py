@@ -13,6 +13,7 @@ from time import sleep
 
 import pytest
 
+from ipc.eventloop.backoff import Backoff
 from ipc.host.clock import monotonic
 from ipc.libpod import endpoints
 from ipc.shm.breaker_state import BreakerState
@@ -63,8 +64,7 @@ class Podman:
 def _impatient(monkeypatch: pytest.MonkeyPatch) -> None:
     """Everything a hundred times as fast, but not the machine."""
     monkeypatch.setattr(health, "DOUBT_S", 0.1)
-    monkeypatch.setattr(circuit_breaker, "PAUSE_INITIAL_S", 0.02)
-    monkeypatch.setattr(circuit_breaker, "PAUSE_MAX_S", 0.05)
+    monkeypatch.setattr(circuit_breaker, "PINGS", Backoff(0.02, 0.05))
     monkeypatch.setattr(libpod_client, "DEADLINE_S", {**endpoints.DEADLINE_S, endpoints.Kind.PING: 0.2})
 
 

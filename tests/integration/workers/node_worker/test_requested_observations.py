@@ -29,7 +29,7 @@ from workers.kubecontainer.look import Look, encode_look
 from workers.kubecontainer.runtime import RuntimeEvent
 from workers.pleg.empty_pods import PATIENCE_S
 from workers.pleg.generic import ROUND_S
-from workers.pleg.relist_schedule import RETRY_MAX_S, retry_delay_s
+from workers.pleg.relist_schedule import RETRIES
 
 
 @simulated
@@ -264,7 +264,7 @@ async def test_a_pod_that_cannot_be_looked_at_holds_up_no_other() -> None:
         await master.observation(other, after=before)
         assert host.now() < asked_at + 0.1
         seen = await master.observation(failed.uid, after=before)
-        assert asked_at + retry_delay_s(1) <= seen.observed_at < asked_at + retry_delay_s(1) + 0.1
+        assert asked_at + RETRIES.pause_s(1) <= seen.observed_at < asked_at + RETRIES.pause_s(1) + 0.1
         assert (master.count(RuntimeHealth), master.count(ObservationFailed)) == (1, 1)
 
 
@@ -330,7 +330,7 @@ async def test_a_relist_names_the_pod_that_it_could_not_look_at_and_is_soon_repe
         assert (relisted.unseen, {seen.uid for seen in relisted.changed}) == (("u2",), {"u1", "u3"})
         await master.observation("u2", lambda status: bool(status.containers), after=before)
         relisted = await master.first(Relisted, lambda report: not report.unseen, after=before)
-        assert asked_at + retry_delay_s(1) / 2 < relisted.started_at < asked_at + 1.0
+        assert asked_at + RETRIES.pause_s(1) / 2 < relisted.started_at < asked_at + 1.0
         assert "u1" in {seen.uid for seen in relisted.changed}
 
 
@@ -352,7 +352,7 @@ def test_a_pod_that_can_never_be_looked_at_keeps_no_relist_from_succeeding(is_in
             await asyncio.sleep(100)
             before = master.count(Relisted)
             await asyncio.sleep(100)
-            assert master.count(Relisted) - before <= 100 / RETRY_MAX_S + 2
+            assert master.count(Relisted) - before <= 100 / RETRIES.max_s + 2
             host.podman.unreadable.clear()
             await master.observation("bad", after=len(master.reports))
             relisted = await master.first(Relisted, lambda report: not report.unseen, after=len(master.reports))

@@ -17,7 +17,7 @@ from workers.containers.known_containers import KnownContainers
 from workers.kubecontainer.runtime import RuntimeEvent
 from workers.pleg.evented import HINTS, SYNC_S
 from workers.pleg.observer import Observer
-from workers.pleg.relist_schedule import RETRY_MAX_S
+from workers.pleg.relist_schedule import RETRIES
 
 
 @simulated
@@ -248,7 +248,7 @@ def test_a_stream_of_events_that_breaks_before_podman_has_ever_answered_is_no_ne
             assert told() == 0
             host.runtime.down = False
             await master.first(Relisted)
-            await asyncio.sleep(RETRY_MAX_S)
+            await asyncio.sleep(RETRIES.max_s)
             host.runtime.down = True
             host.podman.break_events()
             await asyncio.sleep(60.0)

@@ -9,7 +9,7 @@ from tests.fakes.clock import simulated
 from tests.fakes.runtime import FakeRuntime, Flavour
 from tests.harness.node_worker import GROWN, NEVER_S, Host, asked, gaps_between_relists, to_list
 from workers.kubecontainer.runtime import ErrorKind, ListedContainer, RuntimeCallError
-from workers.pleg.relist_schedule import LIVENESS_PERIOD_S, RETRY_MAX_S
+from workers.pleg.relist_schedule import LIVENESS_PERIOD_S, RETRIES
 
 
 @simulated
@@ -44,14 +44,14 @@ async def test_a_service_that_goes_and_comes_back_is_told_once_each() -> None:
         calls = len(host.runtime.calls)
         await asyncio.sleep(100)
         tries = list(host.runtime.calls)[calls:].count("version")
-        assert 100 / RETRY_MAX_S - 2 <= tries <= 100 / RETRY_MAX_S + 8
+        assert 100 / RETRIES.max_s - 2 <= tries <= 100 / RETRIES.max_s + 8
         host.podman.remove_pod(next(iter(host.podman.pods)))
         host.runtime.down = False
         came_back_at = host.now()
         well = await master.first(RuntimeHealth, lambda health: health.healthy, after=before)
         assert well.version == "4.3.1"
         seen = await master.observation("u1", lambda status: status.is_empty(), after=before)
-        assert came_back_at <= seen.observed_at <= came_back_at + RETRY_MAX_S
+        assert came_back_at <= seen.observed_at <= came_back_at + RETRIES.max_s
         await master.first(Relisted, after=before)
         assert [r.healthy for r in master.reports[before:] if isinstance(r, RuntimeHealth)] == [False, True]
         assert master.count(ObservationFailed) == 0, "it is no pod's fault"
@@ -86,7 +86,7 @@ async def test_when_the_breaker_closes_nobody_waits_for_the_next_try() -> None:
         await master.first(RuntimeHealth, lambda health: not health.healthy)
         await asyncio.sleep(100)
         tries = host.calls("version")
-        async with asyncio.timeout(RETRY_MAX_S + 1):
+        async with asyncio.timeout(RETRIES.max_s + 1):
             while host.calls("version") == tries:  # noqa: ASYNC110 - simulated time
                 await asyncio.sleep(0.1)
         host.runtime.down = False

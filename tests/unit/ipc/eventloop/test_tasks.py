@@ -133,7 +133,7 @@ async def test_what_fails_is_begun_again_after_pauses_that_grow_to_a_maximum() -
     assert await restarted(work, name="work") == "done"
     pauses = [round(later - earlier, 3) for earlier, later in itertools.pairwise(began)]
     assert pauses[:7] == [0.5, 1.0, 2.0, 4.0, 8.0, 16.0, 30.0]
-    assert set(pauses[6:]) == {tasks.MAX_RESTART_PAUSE_S}
+    assert set(pauses[6:]) == {tasks.RESTARTS.max_s}
 
 
 @simulated
@@ -146,11 +146,11 @@ async def test_one_that_has_run_for_long_is_begun_again_soon() -> None:
         if len(began) == 6:
             return
         if len(began) == 4:
-            await asyncio.sleep(2 * tasks.MAX_RESTART_PAUSE_S)
+            await asyncio.sleep(2 * tasks.RESTARTS.max_s)
         raise ValueError
 
     await restarted(work, name="work")
-    assert round(began[4] - began[3] - 2 * tasks.MAX_RESTART_PAUSE_S, 3) == tasks.RESTART_PAUSE_S
+    assert round(began[4] - began[3] - 2 * tasks.RESTARTS.max_s, 3) == tasks.RESTARTS.initial_s
 
 
 def test_the_same_error_in_a_row_is_logged_once_and_counted_each_time(caplog: pytest.LogCaptureFixture) -> None:

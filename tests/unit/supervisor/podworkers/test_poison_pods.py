@@ -8,8 +8,7 @@ import random
 import pytest
 
 from supervisor.podworkers.poison_pods import (
-    INITIAL_BACK_OFF_S,
-    MAX_BACK_OFF_S,
+    BACK_OFF,
     MEMORY_S,
     POISON_DEATHS,
     PROBATION_S,
@@ -84,7 +83,7 @@ def test_a_pod_in_whose_steps_workers_die_is_found_at_the_second_whoever_else_wa
 def test_a_pod_that_was_in_flight_once_and_then_in_a_step_of_which_its_worker_died_is_found() -> None:
     poison_pods, _ = deaths("ab")
     verdict = poison_pods.died(SLOT, (), SHARD, 10.0, current="b")
-    assert verdict == Isolation("b", POISON_DEATHS, INITIAL_BACK_OFF_S)
+    assert verdict == Isolation("b", POISON_DEATHS, BACK_OFF.initial_s)
 
 
 def test_a_suspect_on_trial_is_not_guilty_of_a_death_in_another_pod_s_step() -> None:
@@ -99,7 +98,7 @@ def test_a_suspect_on_trial_is_not_guilty_of_a_death_in_another_pod_s_step() -> 
 
 def test_a_convict_is_in_quarantine_until_an_hour_after_its_last_death() -> None:
     poison_pods, _ = deaths("a", "a")
-    ends_at = 10.0 + INITIAL_BACK_OFF_S + MEMORY_S
+    ends_at = 10.0 + BACK_OFF.initial_s + MEMORY_S
     for now in (10.0, 100.0, ends_at):
         poison_pods.tick(now)
         assert poison_pods.is_convict("a"), now
@@ -124,7 +123,7 @@ def test_a_convict_whose_other_manifest_kills_too_stays() -> None:
     poison_pods, _ = deaths("a", "a")
     poison_pods.absolve("a", 11.0)
     verdict = poison_pods.died(SLOT, (), ("a",), 12.0, current="a")
-    assert verdict == Isolation("a", POISON_DEATHS + 1, INITIAL_BACK_OFF_S)
+    assert verdict == Isolation("a", POISON_DEATHS + 1, BACK_OFF.initial_s)
     poison_pods.tick(12.0 + PROBATION_S + TRIAL_S + 1.0)
     assert poison_pods.is_convict("a")
 
@@ -139,7 +138,7 @@ def test_several_suspects_are_tried_one_at_a_time_and_the_others_are_left_alone(
     assert [uid for uid in "abcd" if poison_pods.may_sync(SLOT, uid, 31.0)] == ["a", "b", "d"]
     verdict = poison_pods.died(SLOT, ("a", "b", "d"), SHARD.difference("abd"), 32.0)
     assert verdict is not None
-    assert (verdict.uid, verdict.deaths, verdict.wait_s) == ("b", POISON_DEATHS + 1, INITIAL_BACK_OFF_S)
+    assert (verdict.uid, verdict.deaths, verdict.wait_s) == ("b", POISON_DEATHS + 1, BACK_OFF.initial_s)
     assert [uid for uid in "abcd" if poison_pods.may_sync(SLOT, uid, 33.0)] == ["a", "c", "d"], (
         "the deaths are explained"
     )
@@ -167,7 +166,7 @@ def test_the_back_off_doubles_up_to_its_maximum_and_somebody_may_cut_it_short() 
     now, waits = 11.0, []
     for _ in range(7):
         assert not poison_pods.may_sync(SLOT, "a", now)
-        now += MAX_BACK_OFF_S
+        now += BACK_OFF.max_s
         assert poison_pods.may_sync(SLOT, "a", now)
         poison_pods.dispatched(SLOT, "a", now)
         verdict = poison_pods.died(SLOT, ("a",), (), now)
@@ -178,7 +177,7 @@ def test_the_back_off_doubles_up_to_its_maximum_and_somebody_may_cut_it_short() 
     assert poison_pods.may_sync(SLOT, "a", now)
     verdict = poison_pods.died(SLOT, ("a",), (), now)
     assert verdict is not None
-    assert verdict.wait_s == INITIAL_BACK_OFF_S, "it is another pod now"
+    assert verdict.wait_s == BACK_OFF.initial_s, "it is another pod now"
 
 
 def test_what_was_long_ago_counts_for_nothing() -> None:

@@ -17,9 +17,8 @@ from supervisor.processes.child_manager import AFTER_S
 from supervisor.processes.worker_pool import (
     ABORT_WINDOW_S,
     CHECK_PERIOD_S,
-    PAUSE_INITIAL_S,
-    PAUSE_MAX_S,
-    SPAWN_PAUSE_MAX_S,
+    EARLY_DEATHS,
+    FAILED_SPAWNS,
     STEADY_S,
     AwaitDemand,
     ChildSpec,
@@ -165,7 +164,7 @@ def test_one_that_dies_on_demand_is_replaced_as_any() -> None:
 def test_one_that_cannot_be_made_is_tried_again_although_nobody_connects_any_more() -> None:
     pool = idle_pool()
     pool.demanded(1, 2.0)
-    assert pool.spawn_failed(1, 2) == [RespawnLater(1, PAUSE_INITIAL_S)]
+    assert pool.spawn_failed(1, 2) == [RespawnLater(1, FAILED_SPAWNS.initial_s)]
     assert pool.respawn(1, 3.0) == [SpawnChild(ON_DEMAND, 3)]
 
 
@@ -442,9 +441,9 @@ def test_children_that_die_young_come_after_a_pause_that_doubles_and_is_bounded(
             now += answer.after_s
             (answer,) = pool.respawn(3, now)
         assert answer == SpawnChild(SPECS[2], incarnation + 1)
-    assert pauses[:3] == [PAUSE_INITIAL_S, 2 * PAUSE_INITIAL_S, 4 * PAUSE_INITIAL_S], "but for the first"
-    assert pauses[-1] == PAUSE_MAX_S
-    assert pool.exited(exited(3, 12), now + PAUSE_MAX_S + STEADY_S) == [SpawnChild(SPECS[2], 13)], "it has lived"
+    assert pauses[:3] == [0.1, 0.2, 0.4], "but for the first"
+    assert pauses[-1] == EARLY_DEATHS.max_s
+    assert pool.exited(exited(3, 12), now + EARLY_DEATHS.max_s + STEADY_S) == [SpawnChild(SPECS[2], 13)], "it has lived"
 
 
 def test_one_that_cannot_be_made_is_tried_again_for_ever_and_ends_no_agent() -> None:
@@ -453,7 +452,7 @@ def test_one_that_cannot_be_made_is_tried_again_for_ever_and_ends_no_agent() -> 
     for incarnation in range(2, 100):
         (later,) = pool.spawn_failed(3, incarnation)
         assert isinstance(later, RespawnLater)
-        assert PAUSE_INITIAL_S <= later.after_s <= SPAWN_PAUSE_MAX_S
+        assert FAILED_SPAWNS.initial_s <= later.after_s <= FAILED_SPAWNS.max_s
         now += later.after_s
         assert pool.respawn(3, now) == [SpawnChild(SPECS[2], incarnation + 1)]
     assert pool.spawn_failed(3, 7) == [], "long ago"

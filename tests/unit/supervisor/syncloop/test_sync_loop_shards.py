@@ -11,7 +11,7 @@ from ipc.messages.event_reasons import SYNC_CRASH_LOOP_BACK_OFF
 from ipc.messages.pod_worker import WorkType
 from supervisor.config.settings import WorkersSettings
 from supervisor.podworkers.pod_lifecycle import PodLifecycle
-from supervisor.podworkers.poison_pods import INITIAL_BACK_OFF_S, MEMORY_S, POISON_DEATHS, PROBATION_S
+from supervisor.podworkers.poison_pods import BACK_OFF, MEMORY_S, POISON_DEATHS, PROBATION_S
 from supervisor.processes.worker_pool import API_SLOT, FIRST_POD_SLOT, NODE_SLOT, QUARANTINE_SLOT
 from tests.harness.dialogue import Talk, absent, exited, pod, running
 
@@ -247,7 +247,7 @@ def test_a_pod_that_kills_its_worker_pauses_and_the_others_go_on() -> None:
     assert talk.see(running("b")) == ["sync b"]
     talk.done("b")
     assert talk.tick() == [], "too early"
-    assert talk.tick(after_s=INITIAL_BACK_OFF_S) == ["sync a"]
+    assert talk.tick(after_s=BACK_OFF.initial_s) == ["sync a"]
     assert talk.slots["a"] == QUARANTINE_SLOT
     assert "death explained" in talk.down(QUARANTINE_SLOT)
     assert talk.events == [EVENT, EVENT]
@@ -256,7 +256,7 @@ def test_a_pod_that_kills_its_worker_pauses_and_the_others_go_on() -> None:
 
 def test_an_isolated_pod_that_comes_through_is_synced_as_ever_where_it_hurts_nobody() -> None:
     talk = poisoned()
-    talk.tick(after_s=INITIAL_BACK_OFF_S)
+    talk.tick(after_s=BACK_OFF.initial_s)
     assert talk.done("a", changed=True) == ["observe a"]
     talk.see(running("a"))
     talk.done("a")
@@ -349,14 +349,14 @@ def test_a_pod_whose_probes_kill_its_worker_is_found_at_the_second_death_and_pro
     assert {uid: slot for uid, (slot, _) in talk.probing.items()} == {"b": A}
     assert talk.told["a"].status.container_statuses[0].ready, "what its probes have said counts"
     assert talk.tick() == []
-    assert talk.tick(after_s=INITIAL_BACK_OFF_S) == ["probe a"]
+    assert talk.tick(after_s=BACK_OFF.initial_s) == ["probe a"]
     assert talk.probing["a"][0] == QUARANTINE_SLOT
     talk.down(QUARANTINE_SLOT, at="a")
     assert talk.events == [EVENT, EVENT]
     assert "next try in 20 s" in talk.told["a"].summary
     assert talk.up(QUARANTINE_SLOT, 2) == []
-    assert talk.tick(after_s=INITIAL_BACK_OFF_S) == []
-    assert talk.tick(after_s=INITIAL_BACK_OFF_S) == ["probe a"]
+    assert talk.tick(after_s=BACK_OFF.initial_s) == []
+    assert talk.tick(after_s=BACK_OFF.initial_s) == ["probe a"]
 
 
 def test_one_death_in_a_step_of_a_pod_takes_nothing_from_it() -> None:
@@ -410,7 +410,7 @@ def test_a_removal_that_kills_even_so_is_carried_out_without_the_manifest() -> N
     talk.up(QUARANTINE_SLOT, 2)
     talk.see(running("a"))
     assert talk.tick() == []
-    talk.tick(after_s=INITIAL_BACK_OFF_S)
+    talk.tick(after_s=BACK_OFF.initial_s)
     sync = talk.syncs["a"]
     assert (sync.kind, sync.pod, sync.grace_period_s) == (WorkType.TERMINATING, None, 0)
     assert "a" not in talk.probing
@@ -434,7 +434,7 @@ def test_a_pod_whose_termination_kills_is_removed_after_the_second_death() -> No
     assert talk.events == [EVENT]
     talk.up(QUARANTINE_SLOT)
     talk.see(running("a"))
-    talk.tick(after_s=INITIAL_BACK_OFF_S)
+    talk.tick(after_s=BACK_OFF.initial_s)
     assert (talk.slots["a"], talk.syncs["a"].pod) == (QUARANTINE_SLOT, None)
 
 

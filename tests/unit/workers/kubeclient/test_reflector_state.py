@@ -13,14 +13,13 @@ from hypothesis import strategies as st
 from workers.kubeclient.errors import ApiError, ClusterError, StatusCause, Unreachable
 from workers.kubeclient.protocol import WatchEvent
 from workers.kubeclient.reflector_state import (
-    FIRST_PAUSE_S,
-    MAX_PAUSE_S,
+    FAILURES,
     MAX_UNREAD,
     PAUSE_RESET_S,
-    Backoff,
     Changed,
     Deleted,
     Delta,
+    FailurePauses,
     LeftOut,
     NextRequest,
     ReflectorState,
@@ -150,7 +149,7 @@ def test_an_expired_version_is_listed_anew() -> None:
         state.received(WatchEvent("ERROR", json.dumps({"kind": "Status", "code": 410, "reason": "Expired"}).encode()))
     state.failed(raised.value, 100.0)
     request = state.next_request(100.0)
-    assert (request.kind, request.pause_s) == (RequestKind.STREAMING_LIST, FIRST_PAUSE_S)
+    assert (request.kind, request.pause_s) == (RequestKind.STREAMING_LIST, FAILURES.initial_s)
     assert request.query["resourceVersion"] == "5"
 
 
@@ -185,7 +184,7 @@ def test_a_store_that_was_restored_is_listed_whatever_its_version() -> None:
     state = synced(5000)
     state.restored(10.0)
     request = state.next_request(10.0)
-    assert (request.kind, request.pause_s) == (RequestKind.STREAMING_LIST, FIRST_PAUSE_S)
+    assert (request.kind, request.pause_s) == (RequestKind.STREAMING_LIST, FAILURES.initial_s)
     assert "resourceVersion" not in request.query
     assert names(state.received(bookmark(7, end=True))) == []
     assert state.version == "7"
@@ -219,7 +218,7 @@ def test_a_connection_that_breaks_goes_on_from_the_newest_version() -> None:
     request = state.next_request(60.0)
     assert (request.kind, request.pause_s, request.query["resourceVersion"]) == (
         RequestKind.STREAMING_LIST,
-        FIRST_PAUSE_S,
+        FAILURES.initial_s,
         "6",
     )
 
@@ -241,7 +240,7 @@ def test_a_watch_that_ends_at_once_with_nothing_is_a_failure(way: str) -> None:
     state.ended(200.0)
     state.next_request(200.0)
     state.ended(200.5)
-    assert state.next_request(200.5).pause_s >= FIRST_PAUSE_S
+    assert state.next_request(200.5).pause_s >= FAILURES.initial_s
 
 
 def test_the_server_is_given_the_time_that_it_wants() -> None:
@@ -254,11 +253,11 @@ def test_the_server_is_given_the_time_that_it_wants() -> None:
 
 
 def test_pauses_double_with_a_jitter_and_begin_anew_after_two_minutes() -> None:
-    backoff = Backoff(lambda: 1.0)
+    backoff = FailurePauses(lambda: 1.0)
     pauses = [backoff.pause_s(float(now)) for now in range(8)]
-    assert pauses == pytest.approx([1.6, 3.2, 6.4, 12.8, 25.6, 51.2, 2 * MAX_PAUSE_S, 2 * MAX_PAUSE_S])
-    assert backoff.pause_s(7.0 + PAUSE_RESET_S) == 2 * MAX_PAUSE_S
-    assert backoff.pause_s(8.0 + 2 * PAUSE_RESET_S) == 2 * FIRST_PAUSE_S
+    assert pauses == pytest.approx([1.6, 3.2, 6.4, 12.8, 25.6, 51.2, 2 * FAILURES.max_s, 2 * FAILURES.max_s])
+    assert backoff.pause_s(7.0 + PAUSE_RESET_S) == 2 * FAILURES.max_s
+    assert backoff.pause_s(8.0 + 2 * PAUSE_RESET_S) == 2 * FAILURES.initial_s
 
 
 def test_watches_of_pods_say_no_timeout() -> None:
@@ -455,4 +454,4 @@ def test_the_copy_is_the_servers_state_once_faults_end(steps: list[tuple[str, An
     for _ in range(8):
         now = follow(state, server, copy, now)
     assert copy.objects == server.objects
-    assert now - began < 8 * (2 * MAX_PAUSE_S + 2.0)
+    assert now - began < 8 * (2 * FAILURES.max_s + 2.0)
