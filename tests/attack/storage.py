@@ -100,6 +100,20 @@ ATTACKS: Final = (
         is_quick=False,
     ),
     Attack(
+        "removed-files",
+        "A container removes the file that it fills, so that nobody sees it: in its layer, in a volume.",
+        "be evicted",
+        all_of(*(fails(name, "Evicted") for name in ("removed-volume", "removed-layer"))),
+        (
+            _fills("removed-volume", f"exec 3>file; rm file; {FILL.replace('of=file', '>&3')}"),
+            pod(
+                "removed-layer",
+                container(script=f"exec 3>/f; rm /f; {FILL.replace('of=file', '>&3')}; {STAY}", resources=FEW),
+            ),
+        ),
+        is_quick=False,
+    ),
+    Attack(
         "many-files",
         "A container has 200,000 files before it writes what is beyond its limit.",
         "be evicted",

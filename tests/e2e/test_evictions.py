@@ -116,3 +116,39 @@ def test_what_is_written_into_a_file_that_was_given_counts(agent: Agent, path: s
     until_evicted(agent, name, "Pod ephemeral local storage usage exceeds the total limit of containers 3Mi. ")
     agent.until_running([f"calm-{name}"])
     agent.remove(name, f"calm-{name}")
+
+
+def holds(path: str, mib: int, **fields: Any) -> Json:
+    """Fills a file that it has removed before, and stays."""
+    script = f"exec 3>{path}; rm {path}; dd if=/dev/zero bs=1M count={mib} 2>/dev/null >&3; echo wrote; {STAY}"
+    return container(script=script, **fields)
+
+
+@pytest.mark.parametrize(("where", "user"), [("layer", 0), ("volume", 0), ("volume", 1234)])
+def test_a_file_that_was_removed_while_it_is_open_counts(agent: Agent, where: str, user: int) -> None:
+    """For the container or the volume that it lies in, whoever its process is. What lies in memory, on the host or
+    within the limit does not."""
+    name = f"gone-{where}-{user}"
+    scratch = {"name": "scratch", "emptyDir": {"sizeLimit": "20Mi"}}
+    memory = {"name": "memory", "emptyDir": {"medium": "Memory"}}
+    mounts = [{"name": "scratch", "mountPath": "/scratch"}, {"name": "memory", "mountPath": "/memory"}]
+    given = {
+        "volumeMounts": mounts,
+        "resources": limited("20Mi" if where == "layer" else "100Mi"),
+        "securityContext": {"runAsUser": user},
+    }
+    path = "/file" if where == "layer" else "/scratch/file"
+    calm = [holds("/memory/file", 30, **given), holds(path, 10, **given)]
+    agent.run(
+        *(pod(f"{name}-calm-{n}", each, volumes=[scratch, memory]) for n, each in enumerate(calm)),
+    )
+    agent.write(pod(name, holds(path, 30, **given), volumes=[scratch, memory]))
+    words = {
+        "layer": "Pod ephemeral local storage usage exceeds the total limit of containers 20Mi. ",
+        "volume": 'Usage of EmptyDir volume "scratch" exceeds the limit "20Mi". ',
+    }
+    until_evicted(agent, name, words[where])
+    neighbours = [f"{name}-calm-{n}" for n in range(len(calm))]
+    agent.until_running(neighbours)
+    assert all(agent.pods()[neighbour]["status"]["phase"] == "Running" for neighbour in neighbours)
+    agent.remove(name, *neighbours)

@@ -182,12 +182,19 @@ def test_a_pod_that_fills_the_disk_with_its_log_goes(new_agent: NewAgent, in_mem
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize(
+    "script",
+    [
+        pytest.param("dd if=/dev/zero of=/file bs=1M count=256", id="layer"),
+        pytest.param("exec 3>/file; rm /file; dd if=/dev/zero bs=1M count=256 >&3", id="removed"),
+    ],
+)
 def test_a_pod_that_fills_the_disk_of_the_layers_goes(
-    store_in_memory: Path, new_agent: NewAgent, in_memory: Path
+    store_in_memory: Path, new_agent: NewAgent, in_memory: Path, script: str
 ) -> None:
     agent, threshold = imagefs_agent(new_agent, store_in_memory, in_memory)
     crowd = Crowd(agent)
-    agent.write(pod("filler", container(script=f"dd if=/dev/zero of=/file bs=1M count=256 2>/dev/null; {STAY}")))
+    agent.write(pod("filler", container(script=f"{script} 2>/dev/null; {STAY}")))
     seen = follow(agent, disk_steps(agent, str(store_in_memory), threshold))
     assert_told(agent, "filler", "ephemeral-storage")
     assert "Container main was using" in agent.pods()["filler"]["status"]["message"]

@@ -48,6 +48,7 @@ KERNELS: Final[Mapping[str, frozenset[str]]] = {
     "workers/proc/procfs.py": frozenset({"_read", "boot_time", "read_once"}),
     "workers/stats/flat_files.py": frozenset({"_read"}),
     "workers/userns/fork_server.py": frozenset({"_let_go_of_standard_streams"}),
+    "workers/userns/steps/unlinked_files.py": frozenset({"_of_cgroup", "_read", "_text"}),
     "workers/userns/steps/removal.py": frozenset({"_mounts_at_or_below"}),
 }
 """Functions that read /proc, /sys, a cgroup or /dev alone, or a descriptor that is theirs, by file."""

@@ -640,6 +640,7 @@ NO_PARSER: Final[Mapping[str, tuple[str, ...]]] = {
         "workers/proc/usage.py",
         "workers/stats/",
         "workers/eviction/node_signals.py",
+        "workers/userns/steps/unlinked_files.py",
         "ipc/nodestatus/machine.py",
     ),
     "numbers, no texts": (

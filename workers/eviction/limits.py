@@ -17,9 +17,11 @@ from ipc.api.quantity import Amount, parse_amount
 from ipc.api.v1.container import Container
 from ipc.api.v1.pod import Pod
 from ipc.api.v1.volume import MEMORY_MEDIUM, Volume
+from ipc.eviction.usage import DiskUsage
 from ipc.metrics.kubelet import EVICTION_SIGNALS
 from ipc.podresources.pod_requests import EPHEMERAL_STORAGE
 from ipc.text.gofmt import quoted
+from workers.eviction.removed_files import RemovedFiles
 from workers.fs.disk_usage import MAX_FILES
 
 MAX_S: Final = 45.0
@@ -40,6 +42,23 @@ class StorageUsage(msgspec.Struct, frozen=True, kw_only=True):
     """Log, writable layer and files that it was given."""
     files: int = 0
     """Files of the pod that all of its containers may write to."""
+
+
+def with_removed_files(usage: StorageUsage, removed: RemovedFiles) -> StorageUsage:
+    """The usage with files that are open and have no name any more, of volumes and containers that are measured. An
+    ephemeral container's count for the pod."""
+    others = (used.used or 0 for name, used in removed.containers.items() if name not in usage.containers)
+    return msgspec.structs.replace(
+        usage,
+        volumes=_with(usage.volumes, removed.volumes),
+        containers=_with(usage.containers, removed.containers),
+        files=usage.files + sum(others),
+    )
+
+
+def _with(usage: Mapping[str, int | None], removed: Mapping[str, DiskUsage]) -> dict[str, int | None]:
+    found = {name: removed[name].used or 0 if name in removed else 0 for name in usage}
+    return {name: None if used is None else used + found[name] for name, used in usage.items()}
 
 
 def disk_volumes(pod: Pod) -> tuple[Volume, ...]:

@@ -17,7 +17,7 @@ import msgspec
 from ipc.api.v1.pod import Pod
 from ipc.host.eviction_marks import mark_evicted
 from ipc.kubecontainer.pod_failure import EVICTED, PodFailure, encode_failure
-from ipc.kubecontainer.pod_status import RuntimeContainerStatus, RuntimePodStatus
+from ipc.kubecontainer.pod_status import ContainerState, RuntimeContainerStatus, RuntimePodStatus
 from ipc.messages import event_reasons
 from ipc.metrics import kubelet as metrics
 from ipc.scheduling.priority import is_critical
@@ -30,11 +30,13 @@ from workers.eviction.limits import (
     signal_of,
     total,
     volumes_to_measure,
+    with_removed_files,
 )
+from workers.eviction.removed_files import NONE, Holder, Holders, RemovedFiles, removed_files
 from workers.fs.directories import made_below, private_root
 from workers.fs.disk_usage import MAX_FILES, bytes_of_files, used_bytes
 from workers.kubecontainer.mounted_volume import why
-from workers.kubecontainer.runtime import InspectedContainer
+from workers.kubecontainer.runtime import ContainerProcess, InspectedContainer
 from workers.logs.pod_dirs import pod_directory
 from workers.logs.termination_message import termination_logs
 from workers.network.etc_mounts import HOSTS_NAME, RESOLV_CONF_NAME
@@ -79,6 +81,7 @@ async def evict_if_beyond_limits(
             },
             files=await run.in_files("files", bytes_of_files, _shared_files(own, newest.values())) if containers else 0,
         )
+        usage = with_removed_files(usage, await _removed_files(run, host, status))
     except (OSError, UnshareError) as error:
         words = why(error) if isinstance(error, OSError) else str(error)
         await run.event(event_reasons.FAILED_STORAGE_MEASURE, f"limits of local storage are not enforced: {words}")
@@ -88,6 +91,28 @@ async def evict_if_beyond_limits(
         await keep_evicted(run, host.pods_dir, PodFailure(reason=EVICTED, message=message))
         METERS.counter(metrics.EVICTIONS, signal_of(message)).inc()
         run.record.evicted(message)
+
+
+async def _removed_files(run: SyncRun, host: VolumeHost, status: RuntimePodStatus) -> RemovedFiles:
+    """Where they cannot be looked at the other limits hold, with an event. Raises SyncEnded."""
+    running = [container for container in status.containers if container.state is ContainerState.RUNNING]
+    try:
+        return await run.unless_cancelled(run.in_files, "descriptors", _look, run, host, running)
+    except UnshareError as error:
+        words = f"files that were removed while they are open are not counted: {error}"
+        await run.event(event_reasons.FAILED_STORAGE_MEASURE, words)
+        return NONE
+
+
+def _look(run: SyncRun, host: VolumeHost, running: Iterable[RuntimeContainerStatus]) -> RemovedFiles:
+    """Raises UnshareError."""
+    processes = {
+        each.name: ContainerProcess(container_id=each.id, pid=each.pid, start_ticks=each.start_ticks)
+        for each in running
+    }
+    holders = {name: Holder(process, run.runtime.cgroup_of(process)) for name, process in processes.items()}
+    [found] = removed_files([Holders(run.pod.uid, holders)], host.pods_dir, host.unshare)
+    return found
 
 
 async def keep_evicted(run: SyncRun, pods_dir: str, failure: PodFailure) -> None:

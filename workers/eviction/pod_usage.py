@@ -5,6 +5,7 @@ Memory and processes are the statistics'; their types are imported when they are
 
 from __future__ import annotations
 
+import logging
 import os
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Final
@@ -14,13 +15,18 @@ import msgspec
 from ipc.eviction.signals import MEMORY, PIDS
 from ipc.eviction.usage import ContainerUsage, DiskUsage, PodUsage
 from ipc.host.clock import monotonic
+from workers.eviction.removed_files import NONE, Holder, Holders, RemovedFiles, removed_files
 from workers.fs.disk_usage import BLOCK_BYTES, bytes_and_inodes_at_least
+from workers.kubecontainer.runtime import ContainerProcess
 from workers.logs import layout
+from workers.proc.cgroups import own_cgroup
 from workers.stats.targets import ContainerTarget, PodDirectories, PodTarget
 from workers.userns.unshare import Unshare, UnshareError
 
 if TYPE_CHECKING:
     from ipc.stats.values import PodSample
+
+log = logging.getLogger(__name__)
 
 FROM_STATISTICS: Final = frozenset({MEMORY, PIDS})
 """Resources of which the statistics know each pod's use."""
@@ -46,18 +52,45 @@ def usage_of(sample: PodSample) -> PodUsage:
 
 def usage_of_disk(pods: Iterable[PodTarget], directories: PodDirectories, unshare: Unshare) -> tuple[PodUsage, ...]:
     """Bytes and inodes of layers, logs and volumes of each pod. Blocks, for `TOTAL_S` or a little more."""
+    targets = tuple(pods)
+    removed = _removed(targets, directories, unshare)
     counter = _Counter(unshare)
-    return tuple(_pod(pod, directories, counter) for pod in pods)
+    return tuple(_pod(pod, directories, counter, held) for pod, held in zip(targets, removed, strict=True))
 
 
-def _pod(pod: PodTarget, directories: PodDirectories, counter: _Counter) -> PodUsage:
+def _removed(pods: Sequence[PodTarget], directories: PodDirectories, unshare: Unshare) -> Sequence[RemovedFiles]:
+    """Removed files that each pod has open; none where that cannot be seen."""
+    holders = [Holders(pod.uid, {each.name: _holder(each) for each in pod.containers}) for pod in pods]
+    try:
+        return removed_files(holders, directories.pods, unshare)
+    except UnshareError as error:
+        log.warning("files that were removed while they are open are not counted: %s", error)
+        return [NONE] * len(pods)
+
+
+def _holder(container: ContainerTarget) -> Holder:
+    process = ContainerProcess(container_id=container.id, pid=container.pid, start_ticks=container.start_ticks)
+    return Holder(process, own_cgroup(container.pid, container.id))
+
+
+def _pod(pod: PodTarget, directories: PodDirectories, counter: _Counter, removed: RemovedFiles) -> PodUsage:
     logs = str(layout.pod_directory(directories.logs, pod.namespace, pod.name, pod.uid))
     return PodUsage(
         uid=pod.uid,
-        containers=tuple(_container(each, logs, counter) for each in pod.containers),
-        volumes={name: counter.count(path) or DiskUsage() for name, path in _volumes(directories.pods, pod.uid)},
+        containers=tuple(_container(each, logs, counter, removed) for each in pod.containers),
+        volumes={
+            name: _sum(counter.count(path), removed.volumes.get(name)) or DiskUsage()
+            for name, path in _volumes(directories.pods, pod.uid)
+        },
         files=_files(os.path.join(directories.pods, pod.uid)),
     )
+
+
+def _sum(counted: DiskUsage | None, removed: DiskUsage | None) -> DiskUsage | None:
+    """At least one of them, where the other is not known."""
+    if counted is None or removed is None:
+        return counted or removed
+    return DiskUsage((counted.used or 0) + (removed.used or 0), (counted.inodes or 0) + (removed.inodes or 0))
 
 
 def _files(directory: str) -> DiskUsage | None:
@@ -70,10 +103,12 @@ def _files(directory: str) -> DiskUsage | None:
     return DiskUsage(sum(file.st_blocks for file in found) * BLOCK_BYTES, len(found))
 
 
-def _container(container: ContainerTarget, logs: str, counter: _Counter) -> ContainerUsage:
+def _container(container: ContainerTarget, logs: str, counter: _Counter, removed: RemovedFiles) -> ContainerUsage:
     return ContainerUsage(
         name=container.name,
-        rootfs=counter.count(container.layer) if container.layer else None,
+        rootfs=_sum(
+            counter.count(container.layer) if container.layer else None, removed.containers.get(container.name)
+        ),
         logs=counter.count(os.path.join(logs, container.name)),
     )
 

@@ -29,6 +29,7 @@ from workers.userns.steps.mounts import bind, hold_together, let_go, mount_tmpfs
 from workers.userns.steps.reading import read_file
 from workers.userns.steps.removal import remove
 from workers.userns.steps.syscalls import Refused
+from workers.userns.steps.unlinked_files import unlinked_files
 from workers.userns.steps.user import give_to_user
 
 STEPS: Final[Mapping[str, Callable[..., object]]] = {
@@ -36,7 +37,7 @@ STEPS: Final[Mapping[str, Callable[..., object]]] = {
     for step in (
         *(mount_tmpfs, hold_together, let_go, bind, bind_image),
         *(give_to_group, give_to_user, look_into_image, set_mode, read_file, remove),
-        *(used_bytes, used_bytes_and_inodes, bytes_and_inodes_at_least),
+        *(used_bytes, used_bytes_and_inodes, bytes_and_inodes_at_least, unlinked_files),
     )
 }
 
