@@ -12,6 +12,7 @@ import psutil
 
 from tests.attack.attack import Attack, Strike, all_of
 from tests.attack.ground import Ground
+from tests.attack.hung import SHORT_GAP_S, SHORT_S
 from tests.e2e.agent import is_ready
 from tests.e2e.manifests import Json, container, pod
 
@@ -31,8 +32,6 @@ FEWEST: Final = 1
 """A limit at which the kernel refuses every further process and thread."""
 STARVED_S: Final = 4.0
 """Some ticks of the master, and probes of the canary."""
-SHORT_S: Final = 1.5
-"""The canary misses a probe or two."""
 ROLES: Final = ("master", "zygote", "node", "pods-0", "pods-1", "dialer", "api", "podman")
 
 
@@ -128,6 +127,7 @@ ATTACKS: Final = (
         "wait for its start",
         _none_at_all,
         replaced=frozenset({"podman"}),
+        longest_gap_s=SHORT_GAP_S,
         is_quick=False,
     ),
 )
