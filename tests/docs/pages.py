@@ -12,7 +12,14 @@ from tests.docs.console import Shell, perform, rewritten
 from tests.docs.fresh_user import FreshUser, fresh_user
 
 ROOT: Final = Path(__file__).parents[2]
-PAGES: Final = ("docs/tutorial.md", "README.md", "docs/debugging.md", "docs/logging.md", "docs/shutdown.md")
+PAGES: Final = (
+    "docs/tutorial.md",
+    "README.md",
+    "docs/tour.md",
+    "docs/debugging.md",
+    "docs/logging.md",
+    "docs/shutdown.md",
+)
 QUICK: Final = ("docs/logging.md",)
 """Pages that are run always; the others are among the slow tests."""
 INSTANCES: Final = ("shop", "demo")

@@ -71,7 +71,7 @@ class World:
 @pytest.fixture
 def buffer(monkeypatch: pytest.MonkeyPatch) -> StatisticsBuffer:
     monkeypatch.setattr(statistics, "SNAPSHOT_BYTES", 64 * 1024)
-    # What a round costs on a busy machine lengthens a pause, and the simulated clock knows of no CPU time.
+    # CPU time is real, and a round that costs much on a busy machine lengthens the simulated pause.
     monkeypatch.setattr(housekeeping, "thread_cpu", lambda: 0.0)
     return StatisticsBuffer()
 
