@@ -30,7 +30,8 @@ _CODES: Final = {"AlreadyExists": 409, "Forbidden": 403, "Conflict": 409, "NotFo
 
 def _node(found: Json) -> ClusterNode:
     """The cases' Nodes have no name."""
-    return decode_node(msgspec.json.encode({**found, "metadata": {"name": "n1", **found.get("metadata", {})}}))
+    metadata = {"name": "n1", **found.get("metadata", {})}
+    return decode_node(msgspec.json.encode({**found, "metadata": metadata}), metadata["name"])
 
 
 def _shown(node: ClusterNode, like: Json) -> Json:

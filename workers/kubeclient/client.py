@@ -9,9 +9,12 @@ from collections.abc import AsyncGenerator, AsyncIterator, Mapping
 from typing import Final, Protocol
 from urllib.parse import urlencode, urlsplit
 
+import msgspec
+
 from ipc.eventloop.loop_clock import loop_time
 from ipc.host.clock import Clock
 from ipc.kubeconfig.types import ClusterAccess
+from ipc.text.json_types import UNDECODABLE
 from ipc.wire.http_answer import TooLargeError
 from workers.kubeclient.connection import Address, Connection
 from workers.kubeclient.connection_pool import ConnectionPool
@@ -34,6 +37,15 @@ progress and which is silent for as long as nothing changes."""
 WATCH_HEAD_DEADLINE_S: Final = 30.0
 """How long a server may take to accept a watch, in seconds."""
 _ACCEPT: Final = "application/json, */*"
+
+
+class _Answer(msgspec.Struct, frozen=True):
+    """An object of any kind, as the API answers with one to every request."""
+
+    kind: str
+
+
+_ANSWER: Final = msgspec.json.Decoder(_Answer)
 
 
 class Observer(Protocol):
@@ -131,6 +143,7 @@ class ApiClient:
     def close(self) -> None:
         """End everything that is under way."""
         self._pool.close()
+        self._credentials.close()
 
     # --------------------------------------------------------------------------------------------------------------
 
@@ -154,7 +167,7 @@ class ApiClient:
                 await asyncio.sleep(pause_s)
                 continue
             if status < 400:
-                return answer
+                return _checked(verb, target, answer)
             pause_s = pause_after_answer(retries, status, retry_after)
             error = api_error(status, answer, None if not retry_after else pause_s)
             if pause_s is None or loop_time() + pause_s >= until:
@@ -213,6 +226,15 @@ class ApiClient:
     def _answered(self, verb: str, code: str, began_at: float, sent: int, received: int) -> None:
         if self._observer is not None:
             self._observer.answered(verb, code, loop_time() - began_at, sent, received)
+
+
+def _checked(verb: str, target: str, answer: bytes) -> bytes:
+    """The answer, which is an object of some kind. Raises Unreachable: whether the server has acted is unknown."""
+    try:
+        _ANSWER.decode(answer)
+    except UNDECODABLE as error:
+        raise Unreachable(f"{verb} {target}: the answer is no object: {error}") from None
+    return answer
 
 
 def _words(error: Exception) -> str:

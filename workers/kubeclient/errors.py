@@ -12,6 +12,8 @@ MAX_MESSAGE_CHARS: Final = 2048
 """Longest text of an error body without a Status that is kept (apimachinery pkg/api/errors, errors.go keeps 2048 bytes
 of one that is no Status, client-go rest/request.go, maxUnstructuredResponseTextBytes)."""
 
+MAX_TOLD_CHARS: Final = 64
+
 BAD_REQUEST: Final = "BadRequest"
 UNAUTHORIZED: Final = "Unauthorized"
 FORBIDDEN: Final = "Forbidden"
@@ -150,6 +152,12 @@ class ApiError(ClusterError):
     def has_cause(self, reason: str) -> bool:
         """Whether a cause has that reason (apimachinery HasStatusCause)."""
         return any(cause.reason == reason for cause in self.causes)
+
+
+def check_name(told: str, asked: str) -> None:
+    """Raises ValueError where the server has told of another object than it was asked about."""
+    if told != asked:
+        raise ValueError(f"the server has told of another object, {told[:MAX_TOLD_CHARS]!r}")
 
 
 def api_error(code: int, body: bytes, retry_after_s: float | None = None) -> ApiError:

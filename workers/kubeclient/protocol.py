@@ -21,6 +21,8 @@ MODIFIED: Final = "MODIFIED"
 DELETED: Final = "DELETED"
 BOOKMARK: Final = "BOOKMARK"
 ERROR: Final = "ERROR"
+UNREADABLE: Final = "a line that is no event"
+"""Type of what stands on a line of a watch and is no event: the lines after it may be some."""
 
 T = TypeVar("T")
 T_contra = TypeVar("T_contra", contravariant=True)

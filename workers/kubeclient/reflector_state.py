@@ -19,7 +19,7 @@ import msgspec
 from ipc.eventloop.backoff import Backoff
 from ipc.text.json_types import UNDECODABLE
 from workers.kubeclient.errors import INTERNAL_ERROR, TOO_MANY_REQUESTS, ApiError, ClusterError, Unreachable, api_error
-from workers.kubeclient.protocol import ADDED, BOOKMARK, DELETED, ERROR, MODIFIED, WatchEvent
+from workers.kubeclient.protocol import ADDED, BOOKMARK, DELETED, ERROR, MODIFIED, UNREADABLE, WatchEvent
 
 FAILURES: Final = Backoff(0.8, 30.0)
 PAUSE_RESET_S: Final = 120.0
@@ -210,6 +210,8 @@ class ReflectorState:
         Unreachable where too many in a row cannot be read."""
         if event.type == ERROR:
             raise api_error(0, event.object)
+        if event.type == UNREADABLE:
+            return self._unread("a watch has a line that is no event")
         if event.type not in (ADDED, MODIFIED, DELETED, BOOKMARK):
             return self._unread(f"a watch has an event of type {event.type[:32]!r}")
         try:

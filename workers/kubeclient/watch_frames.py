@@ -7,14 +7,14 @@ from typing import Final
 import msgspec
 
 from ipc.text.json_types import UNDECODABLE
-from workers.kubeclient.protocol import WatchEvent
+from workers.kubeclient.protocol import UNREADABLE, WatchEvent
 
 MAX_EVENT_BYTES: Final = 16 << 20
 """Largest event that is taken. An object has 1.5 MiB in etcd, and more as JSON."""
 
 
 class WatchFormatError(Exception):
-    """Bytes that are no events of a watch."""
+    """Bytes without the end of an event."""
 
 
 class _Frame(msgspec.Struct, frozen=True):
@@ -33,7 +33,8 @@ class WatchFrames:
         self._size = 0
 
     def feed(self, data: bytes) -> list[WatchEvent]:
-        """Events that are whole with these bytes. Raises WatchFormatError."""
+        """Events that are whole with these bytes; a line that is none is one of type UNREADABLE. Raises
+        WatchFormatError."""
         lines = data.split(b"\n")
         events = []
         for line in lines[:-1]:
@@ -57,5 +58,5 @@ def _event(text: bytes) -> WatchEvent:
     try:
         frame = _DECODER.decode(text)
     except UNDECODABLE:
-        raise WatchFormatError("a line of a watch is no event") from None
+        return WatchEvent(UNREADABLE, b"")
     return WatchEvent(frame.type, bytes(frame.object))

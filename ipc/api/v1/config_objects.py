@@ -1,7 +1,7 @@
 """ConfigMap and Secret (core/v1): what stands beside pods in manifests."""
 
 from collections.abc import Mapping
-from typing import Final
+from typing import Final, Literal
 
 from msgspec import field
 
@@ -15,8 +15,8 @@ OPAQUE: Final = "Opaque"
 class ConfigMap(ApiStruct, frozen=True, kw_only=True):
     """Configuration by key; no key stands in both maps."""
 
-    api_version: str = always("v1")
-    kind: str = always("ConfigMap")
+    api_version: Literal["v1"] = always("v1")
+    kind: Literal["ConfigMap"] = always("ConfigMap")
     metadata: ObjectMeta = always(ObjectMeta())
     data: Mapping[str, str] = field(default_factory=dict)
     binary_data: Mapping[str, bytes] = field(default_factory=dict)
@@ -27,8 +27,8 @@ class ConfigMap(ApiStruct, frozen=True, kw_only=True):
 class Secret(ApiStruct, frozen=True, kw_only=True):
     """Confidential data, readable only by the pods that are given it. Its repr says names and sizes, never values."""
 
-    api_version: str = always("v1")
-    kind: str = always("Secret")
+    api_version: Literal["v1"] = always("v1")
+    kind: Literal["Secret"] = always("Secret")
     metadata: ObjectMeta = always(ObjectMeta())
     data: Mapping[str, bytes] = field(default_factory=dict)
     """Base64 in JSON."""

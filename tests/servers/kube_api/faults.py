@@ -9,7 +9,9 @@ from dataclasses import dataclass, field
 
 from tests.servers.kube_api import failures
 from tests.servers.kube_api.failures import Refusal
+from tests.servers.kube_api.lies import Liar, Lie
 from tests.servers.kube_api.requests import Request
+from tests.servers.kube_api.routes import Route
 from tests.servers.kube_api.store import Store
 
 
@@ -18,11 +20,11 @@ class Dropped(Exception):
 
 
 class Garbled(Exception):
-    """The answer is this body, with code 200, whatever was asked."""
+    """The answer is this one, whatever was asked."""
 
-    def __init__(self, body: bytes) -> None:
+    def __init__(self, lie: Lie) -> None:
         super().__init__()
-        self.body = body
+        self.lie = lie
 
 
 @dataclass
@@ -50,6 +52,8 @@ class Faults:
     """Ends every open watch without a last chunk."""
     expire_watches: Callable[[], None]
     """Ends every open watch with 410 within the stream."""
+    liar: Liar = field(default_factory=Liar)
+    """Lies to whoever asks for a resource, beside what is planned."""
     _planned: list[_Fault] = field(default_factory=list)
     _lines: list[bytes] = field(default_factory=list)
     _reachable: asyncio.Event = field(default_factory=asyncio.Event)
@@ -73,10 +77,10 @@ class Faults:
         """The next event of a watch has that line before it."""
         self._lines.append(line)
 
-    def lines(self) -> list[bytes]:
+    def lines(self, route: Route) -> list[bytes]:
         """Lines before the event that is to be written."""
         found, self._lines = self._lines, []
-        return found
+        return [*found, *self.liar.lines(route)]
 
     def drop_watches(self) -> None:
         """Every open watch ends in the middle of the stream."""
@@ -122,8 +126,9 @@ class Faults:
         self.break_watches()
 
     def relent(self) -> None:
-        """Forget what is planned."""
+        """Forget what is planned, and tell no more lies."""
         self._planned.clear()
+        self.liar = Liar()
 
     @property
     def is_partitioned(self) -> bool:
@@ -156,7 +161,7 @@ class Faults:
         if found.drop:
             raise Dropped
         if found.body is not None:
-            raise Garbled(found.body)
+            raise Garbled(Lie("", found.body))
         return found.drop_answer
 
     async def reachable(self) -> None:

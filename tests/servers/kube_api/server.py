@@ -21,8 +21,9 @@ from tests.servers.kube_api.authority import Authority, shared_authority, user_o
 from tests.servers.kube_api.failures import JsonObject, Refusal
 from tests.servers.kube_api.faults import Dropped, Faults, Garbled
 from tests.servers.kube_api.kubeconfig import write_kubeconfig
+from tests.servers.kube_api.lies import Lie
 from tests.servers.kube_api.requests import Request, User
-from tests.servers.kube_api.routes import route_of
+from tests.servers.kube_api.routes import Route, route_of
 from tests.servers.kube_api.watching import Watch, line
 
 LOOPBACK = "127.0.0.1"
@@ -169,7 +170,7 @@ class KubeApiServer:
             pass
         except Garbled as garbled:
             await self._begun(request, 200)
-            return web.Response(body=garbled.body, headers={"Content-Type": "application/json"})
+            return await garbled.lie.tell(raw)
         except Refusal as refusal:
             return await self._answered_with(request, refusal.code, refusal.status(), refusal.headers)
         if raw.transport is not None:
@@ -213,15 +214,19 @@ class KubeApiServer:
         route = route_of(request)
         if route is None:
             return await self._other(request, user)
+        if lie := self.faults.liar.next_for(route):
+            raise Garbled(lie)
         found = self.api.answer(request, route, user)
         if isinstance(found, Watch):
-            return await self._watched(raw, request, found)
+            return await self._watched(raw, request, found, route)
+        if route.verb == "list" and self.faults.liar.in_lists:
+            raise Garbled(Lie("items", self.faults.liar.with_items(route, found[1])))
         answer = await self._answered_with(request, *found)
         if route.resource.plural == "certificatesigningrequests" and route.verb == "create":
             self.signing.settle(found[1]["metadata"]["name"])
         return answer
 
-    async def _watched(self, raw: web.BaseRequest, request: Request, watch: Watch) -> web.StreamResponse:
+    async def _watched(self, raw: web.BaseRequest, request: Request, watch: Watch, route: Route) -> web.StreamResponse:
         response = web.StreamResponse(
             headers={"Content-Type": "application/json", "Cache-Control": "no-cache, private"}
         )
@@ -235,7 +240,7 @@ class KubeApiServer:
                     await self.faults.reachable()
                     if uid := event["object"].get("metadata", {}).get("uid"):
                         self.first_told.setdefault(uid, asyncio.get_running_loop().time())
-                    for garbage in self.faults.lines():
+                    for garbage in self.faults.lines(route):
                         await response.write(garbage)
                     await response.write(line(event))
         finally:

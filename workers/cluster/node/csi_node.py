@@ -13,7 +13,7 @@ from typing import Final
 import msgspec
 
 from workers.cluster.node.types import ClusterNode
-from workers.kubeclient.errors import ApiError, ClusterError
+from workers.kubeclient.errors import ApiError, ClusterError, check_name
 from workers.kubeclient.protocol import Client
 from workers.kubeclient.resources import CSI_NODES
 
@@ -24,6 +24,16 @@ MIGRATED_PLUGINS: Final = tuple(
 )
 """Volumes that their CSI drivers mount (pkg/volume/csi/csi_plugin.go, initializeCSINode's plugins of 1.36)."""
 
+
+class _Metadata(msgspec.Struct, frozen=True):
+    name: str
+
+
+class _Named(msgspec.Struct, frozen=True):
+    metadata: _Metadata
+
+
+_NAMED: Final = msgspec.json.Decoder(_Named)
 _log: Final = logging.getLogger(__name__)
 
 
@@ -40,25 +50,32 @@ class CsiNodeKeeper:
             return
         try:
             await self._find_or_make(node)
-        except ClusterError as error:
+        except (ClusterError, ValueError) as error:
             _log.warning("no CSINode of node %s: %s", node.metadata.name, error)
         else:
             self._is_there = True
 
     async def _find_or_make(self, node: ClusterNode) -> None:
-        """Raises ClusterError."""
+        """Raises ClusterError, and ValueError for an answer that is not about it."""
+        name = node.metadata.name
         try:
-            await self._client.request("GET", CSI_NODES.path(name=node.metadata.name))
+            _check(await self._client.request("GET", CSI_NODES.path(name=name)), name)
         except ApiError as error:
             if not error.is_not_found:
                 raise
         else:
             return
         try:
-            await self._client.request("POST", CSI_NODES.path(), body=csi_node(node.metadata.name, node.metadata.uid))
+            body = csi_node(name, node.metadata.uid)
+            _check(await self._client.request("POST", CSI_NODES.path(), body=body), name)
         except ApiError as error:
             if not error.already_exists:
                 raise
+
+
+def _check(answer: bytes, name: str) -> None:
+    """Raises ValueError for what is not about the CSINode of that name."""
+    check_name(_NAMED.decode(answer).metadata.name, name)
 
 
 def csi_node(name: str, uid: str) -> bytes:

@@ -8,6 +8,7 @@ made again: nobody has deleted it.
 from __future__ import annotations
 
 import asyncio
+import functools
 import logging
 import random
 from collections.abc import Callable, Coroutine, Mapping, Sequence
@@ -93,7 +94,12 @@ class NodeKeeper:
         self._failures = LastWords()
         self._csi = CsiNodeKeeper(client)
         self._reflector = Reflector(
-            client, NODES, name=node_name, decode=decode_node, sink=self, versions_fell=self._see_restore
+            client,
+            NODES,
+            name=node_name,
+            decode=functools.partial(decode_node, name=node_name),
+            sink=self,
+            versions_fell=self._see_restore,
         )
         self._lease = LeaseKeeper(
             client,
@@ -161,7 +167,7 @@ class NodeKeeper:
     async def refresh(self) -> None:
         """Ask for the Node, and tell of it. One that cannot be read stays as it was told."""
         try:
-            found = decode_node(await self._client.request("GET", NODES.path(name=self._name), query=QUERY))
+            found = decode_node(await self._client.request("GET", NODES.path(name=self._name), query=QUERY), self._name)
         except (ClusterError, ValueError) as error:
             _log.warning("the Node cannot be read anew: %s", error)
         else:
@@ -237,7 +243,7 @@ class NodeKeeper:
         path = NODES.path(name=self._name)
         before = self._node if from_cache else None
         if before is None:
-            before = decode_node(await self._client.request("GET", path, query=QUERY))
+            before = decode_node(await self._client.request("GET", path, query=QUERY), self._name)
         status = status_of(before.status, facts, self._now())
         after = with_system_labels(msgspec.structs.replace(before, status=status), facts.host)
         is_changed = status_has_changed(before.status, status) or after.metadata != before.metadata
@@ -251,7 +257,7 @@ class NodeKeeper:
             "PATCH", f"{path}/status", query=QUERY, body=body, content_type=STRATEGIC_MERGE_PATCH
         )
         self._schedule.reported(now, changed=is_changed)
-        self.changed(decode_node(answer))
+        self.changed(decode_node(answer, self._name))
 
     def _now(self) -> str:
         return rfc3339(self._clock.now().wall)

@@ -16,7 +16,7 @@ import msgspec
 from ipc.eventloop.backoff import Backoff
 from ipc.host.clock import Clock, rfc3339_micro
 from ipc.text.json_types import UNDECODABLE
-from workers.kubeclient.errors import ApiError, ClusterError, Unreachable
+from workers.kubeclient.errors import ApiError, ClusterError, Unreachable, check_name
 from workers.kubeclient.protocol import Client, Verb
 from workers.kubeclient.resources import LEASES
 
@@ -194,6 +194,7 @@ class LeaseKeeper:
         answer = await self._client.request(verb, path, query=QUERY, body=body)
         try:
             found = _LEASE.decode(answer)
+            check_name(found.metadata.name, self._name)
             self._compare(found.metadata.resource_version)
             return found
         except UNDECODABLE as error:

@@ -41,15 +41,16 @@ async def try_register(client: Client, node: ClusterNode) -> None:
     """Make the Node; one that is there, or that may not be made by us, is patched where it differs from what it has to
     be. Raises ClusterError, and ValueError for an answer that is no Node."""
     try:
-        await client.request("POST", NODES.path(), body=encode_node(node))
+        decode_node(await client.request("POST", NODES.path(), body=encode_node(node)), node.metadata.name)
     except ApiError as error:
         if not (error.already_exists or error.is_forbidden):
             raise
     else:
         return
     path = NODES.path(name=node.metadata.name)
-    existing = decode_node(await client.request("GET", path))
+    existing = decode_node(await client.request("GET", path), node.metadata.name)
     if patch := node_patch(existing, reconciled(node, existing)):
-        await client.request(
+        answer = await client.request(
             "PATCH", f"{path}/status", body=msgspec.json.encode(patch), content_type=STRATEGIC_MERGE_PATCH
         )
+        decode_node(answer, node.metadata.name)

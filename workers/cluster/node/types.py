@@ -9,6 +9,7 @@ import msgspec
 
 from ipc.api.nulls import without_nulls
 from ipc.nodestatus.node import NodeSpec, NodeStatus
+from workers.kubeclient.errors import check_name
 
 MAX_NODE_BYTES: Final = 3 << 20
 """Largest Node that is read: no object of an API server is larger."""
@@ -35,14 +36,16 @@ class ClusterNode(msgspec.Struct, frozen=True, kw_only=True, rename="camel", omi
     status: NodeStatus = NodeStatus()
 
 
-def decode_node(data: bytes) -> ClusterNode:
-    """Raises ValueError for what is no Node."""
+def decode_node(data: bytes, name: str) -> ClusterNode:
+    """The Node of that name. Raises ValueError for what is no Node, or another one."""
     if len(data) > MAX_NODE_BYTES:
         raise ValueError(f"a Node of {len(data)} bytes")
     try:
-        return msgspec.convert(without_nulls(msgspec.json.decode(data)), ClusterNode)
+        node = msgspec.convert(without_nulls(msgspec.json.decode(data)), ClusterNode)
     except RecursionError:
         raise ValueError("a Node that is nested too deeply") from None
+    check_name(node.metadata.name, name)
+    return node
 
 
 def encode_node(node: ClusterNode) -> bytes:

@@ -18,7 +18,7 @@ from ipc.podobjects.registry_login import PullAccount
 from ipc.text.safe_text import safe_line
 from ipc.wire.credential_provider import CredentialProvider, TokenAttributes
 from workers.cluster.objects.token_state import Attempts
-from workers.kubeclient.errors import ClusterError
+from workers.kubeclient.errors import ClusterError, check_name
 from workers.kubeclient.protocol import Client
 from workers.kubeclient.resources import SERVICE_ACCOUNTS
 
@@ -28,6 +28,7 @@ UNREAD: Final = "it was not read yet"
 
 
 class _Meta(msgspec.Struct, frozen=True):
+    name: str
     uid: str = ""
     annotations: dict[str, str] = {}
 
@@ -35,7 +36,7 @@ class _Meta(msgspec.Struct, frozen=True):
 class _Account(msgspec.Struct, frozen=True):
     """The part of a core/v1 ServiceAccount that is read."""
 
-    metadata: _Meta = _Meta()
+    metadata: _Meta
 
 
 _ACCOUNT: Final = msgspec.json.Decoder(_Account)
@@ -139,6 +140,7 @@ class Accounts:
         namespace, name = pod.metadata.namespace, _name(pod)
         try:
             meta = _ACCOUNT.decode(await self._client.request("GET", SERVICE_ACCOUNTS.path(namespace, name))).metadata
+            check_name(meta.name, name)
         except (ClusterError, ValueError) as error:
             words = safe_line(str(error))
             log.warning("%s/%s: its service account %s: %s", namespace, pod.metadata.name, name, words)

@@ -23,7 +23,7 @@ from ipc.podobjects.pod_claims import PodClaim
 from ipc.text.safe_text import safe_line
 from workers.cluster.objects.claim_volume import about, claim_problem, owner_problem, pod_claim
 from workers.cluster.objects.token_state import Attempts
-from workers.kubeclient.errors import ApiError, ClusterError
+from workers.kubeclient.errors import ApiError, ClusterError, check_name
 from workers.kubeclient.protocol import Client
 from workers.kubeclient.resources import PERSISTENT_VOLUME_CLAIMS, PERSISTENT_VOLUMES
 
@@ -118,11 +118,14 @@ class Claims:
         try:
             path = PERSISTENT_VOLUME_CLAIMS.path(key.namespace, key.name)
             claim = decode_server_object(await self._client.request("GET", path), PersistentVolumeClaim)
+            check_name(claim.metadata.name, key.name)
             if problem := claim_problem(claim):
                 return ClaimReading(claim=claim, mounted=PodClaim(problem=f"{begin}: {problem}"))
             what = f"PV {claim.spec.volume_name}"
             answer = await self._client.request("GET", PERSISTENT_VOLUMES.path(name=claim.spec.volume_name))
-            return ClaimReading(claim=claim, mounted=pod_claim(claim, decode_server_object(answer, PersistentVolume)))
+            volume = decode_server_object(answer, PersistentVolume)
+            check_name(volume.metadata.name, claim.spec.volume_name)
+            return ClaimReading(claim=claim, mounted=pod_claim(claim, volume))
         except (ClusterError, ValueError) as error:
             words = f"{begin}: failed to fetch {what} from API server: {safe_line(str(error))}"
             is_answer = isinstance(error, ApiError) and error.is_not_found

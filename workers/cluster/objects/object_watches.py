@@ -15,6 +15,7 @@ from ipc.api.v1.config_objects import ConfigMap, Secret
 from ipc.eventloop.tasks import BackgroundTasks, first_of, restarted
 from ipc.messages.cluster import ObjectStated, ObjectWithdrawn
 from ipc.podobjects.config_objects import ObjectKey, ObjectKind
+from workers.kubeclient.errors import check_name
 from workers.kubeclient.protocol import Client
 from workers.kubeclient.reflector import Reflector
 from workers.kubeclient.resources import CONFIG_MAPS, SECRETS, Resource
@@ -95,9 +96,15 @@ class ObjectWatches:
     async def _follow(self, key: ObjectKey, watch: _Watch) -> None:
         """Until the object is known to be immutable."""
         resource, decode = _RESOURCES[key.kind]
+
+        def decoded(data: bytes) -> ConfigMap | Secret:
+            found = decode(data)
+            check_name(found.metadata.name, key.name)
+            return found
+
         watch.is_immutable.clear()
         watch.reflector = reflector = Reflector[ConfigMap | Secret](
-            self._client, resource, namespace=key.namespace, name=key.name, decode=decode, sink=watch
+            self._client, resource, namespace=key.namespace, name=key.name, decode=decoded, sink=watch
         )
         try:
             await first_of(reflector.run(), watch.is_immutable.wait())

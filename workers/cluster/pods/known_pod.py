@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from typing import Final
 
 import msgspec
@@ -10,8 +9,7 @@ import msgspec
 from ipc.api.annotations import CONFIG_MIRROR
 from ipc.api.nulls import without_nulls
 from ipc.text.json_types import UNDECODABLE, JsonObject
-
-log: Final = logging.getLogger(__name__)
+from workers.kubeclient.errors import check_name
 
 
 class KnownMeta(msgspec.Struct, frozen=True, rename="camel"):
@@ -134,10 +132,8 @@ def decode_known_pod(data: bytes) -> KnownPod:
     return pod
 
 
-def answered_pod(answer: bytes) -> KnownPod | None:
-    """The pod of an answer to a write; None if it is none, which is said: the watch will bring it."""
-    try:
-        return decode_known_pod(answer)
-    except ValueError as error:
-        log.warning("the server's answer is no pod: %s", error)
-        return None
+def answered_pod(answer: bytes, uid: str) -> KnownPod:
+    """The pod of an answer about that of a UID. Raises ValueError if it is another one, or none."""
+    found = decode_known_pod(answer)
+    check_name(found.uid, uid)
+    return found

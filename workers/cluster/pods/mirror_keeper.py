@@ -12,11 +12,11 @@ from ipc.api.v1.pod import Pod
 from ipc.host.clock import Clock
 from ipc.messages.api_server import PodChanged
 from workers.cluster.node.types import decode_node
-from workers.cluster.pods.known_pod import KnownPod, answered_pod
+from workers.cluster.pods.known_pod import KnownPod, decode_known_pod
 from workers.cluster.pods.mirror_pod import STATIC_SOURCES, is_of_earlier_life, mirror_name, mirror_pod, mirrors
 from workers.cluster.pods.status_manager import StatusManager
 from workers.cluster.pods.status_writer import delete_now
-from workers.kubeclient.errors import ApiError, ClusterError
+from workers.kubeclient.errors import ApiError, ClusterError, check_name
 from workers.kubeclient.protocol import Client
 from workers.kubeclient.resources import NODES, PODS
 
@@ -55,10 +55,13 @@ class MirrorKeeper:
                 del self._known[key]
             self._statuses.released(uid)
         else:
-            self._keys[uid] = pod.metadata.namespace, pod.metadata.name
-            self._known[self._keys[uid]] = pod
+            self._note(pod)
             self._report(pod)
         self._wake.set()
+
+    def _note(self, pod: KnownPod) -> None:
+        self._keys[pod.uid] = pod.metadata.namespace, pod.metadata.name
+        self._known[self._keys[pod.uid]] = pod
 
     def listed(self) -> None:
         """All mirrors that the server has are known."""
@@ -126,20 +129,20 @@ class MirrorKeeper:
         has_failed = False
         for uid, changed in list(self._static.items()):
             if not changed.deletion_timestamp:
-                has_failed |= await self._has_failed(uid, self._keep(changed))
+                has_failed |= await self._has_failed(uid, self._key(changed.pod), self._keep(changed))
         if self._is_settled:
             wanted = {self._key(changed.pod) for changed in self._static.values()}
             for key, known in list(self._known.items()):
                 if key not in wanted:
-                    has_failed |= await self._has_failed(known.uid, self._delete(known))
+                    has_failed |= await self._has_failed(known.uid, key, self._delete(known))
         return has_failed
 
-    async def _has_failed(self, uid: str, act: Awaitable[None]) -> bool:
+    async def _has_failed(self, uid: str, key: tuple[str, str], act: Awaitable[None]) -> bool:
         """Carry it out; a failure, or an answer that is none, is told, of the static pod or the mirror of that UID."""
         try:
             await act
         except (ClusterError, ValueError) as error:
-            self._tell(uid, str(error))
+            self._tell(uid, f"mirror {'/'.join(key)}: {error}")
             return True
         self._told.pop(uid, None)
         return False
@@ -153,7 +156,7 @@ class MirrorKeeper:
         if known is not None:
             await self._delete(known)
         node = await self._client.request("GET", NODES.path(name=self._node_name))
-        uid = decode_node(node).metadata.uid
+        uid = decode_node(node, self._node_name).metadata.uid
         try:
             made = await self._client.request(
                 "POST", PODS.path(pod.metadata.namespace), body=mirror_pod(pod, self._node_name, uid)
@@ -161,12 +164,20 @@ class MirrorKeeper:
         except ApiError as error:
             if not error.already_exists:
                 raise
-            return  # the watch brings it
-        known = answered_pod(made)
-        if known is None:
-            return
+            known = await self._read(self._key(pod))
+            if not _stands(known, changed):
+                raise
+        else:
+            known = _of_name(self._key(pod), made)
         self._statuses.changed(known)
         self._report(known)  # that it is there the watch says: it may have been deleted by now
+
+    async def _read(self, key: tuple[str, str]) -> KnownPod:
+        """Whatever has the name of a mirror. A mirror is known from then on, and replaced the next time if need be."""
+        found = _of_name(key, await self._client.request("GET", PODS.path(*key)))
+        if found.is_mirror:
+            self._note(found)
+        return found
 
     async def _delete(self, known: KnownPod) -> None:
         """Take a mirror away; one that is gone, or another one, is none of our business."""
@@ -181,7 +192,14 @@ class MirrorKeeper:
         """Once for the same words."""
         if self._told.get(uid) != words:
             self._told[uid] = words
-            log.warning("mirror of static pod %s: %s", uid, words)
+            log.warning("%s", words)
+
+
+def _of_name(key: tuple[str, str], answer: bytes) -> KnownPod:
+    """The pod of an answer. Raises ValueError for another one, or none."""
+    found = decode_known_pod(answer)
+    check_name(f"{found.metadata.namespace}/{found.metadata.name}", "/".join(key))
+    return found
 
 
 def _stands(known: KnownPod, changed: PodChanged) -> bool:

@@ -11,9 +11,10 @@ import msgspec
 from ipc.eventloop.burst import BurstGate
 from ipc.eventloop.tasks import BackgroundTasks
 from ipc.host.clock import Clock
+from ipc.text.json_types import UNDECODABLE
 from workers.cluster.pods.known_pod import KnownPod, answered_pod
 from workers.cluster.pods.status_manager import Action, DeletePodFinally, PatchStatus, StatusManager
-from workers.kubeclient.errors import ApiError, ClusterError
+from workers.kubeclient.errors import ApiError, ClusterError, Unreachable, check_name
 from workers.kubeclient.protocol import STRATEGIC_MERGE_PATCH, Client
 from workers.kubeclient.resources import PODS
 
@@ -22,6 +23,20 @@ MAX_REQUESTS: Final = 10
 _LONG_S: Final = 3600.0
 
 log = logging.getLogger(__name__)
+
+
+class _Metadata(msgspec.Struct, frozen=True):
+    uid: str = ""
+
+
+class _Deleted(msgspec.Struct, frozen=True):
+    """The pod as it was, or a Status."""
+
+    kind: str
+    metadata: _Metadata = _Metadata()
+
+
+_DELETED: Final = msgspec.json.Decoder(_Deleted)
 
 
 class StatusWriter:
@@ -81,23 +96,22 @@ class StatusWriter:
                 self._statuses.lost(uid)
             else:
                 self._failed(uid, action, error)
-        except ClusterError as error:
+        except (ClusterError, ValueError) as error:
             self._failed(uid, action, error)
         else:
-            if isinstance(action, DeletePodFinally):
+            if answer is None:
                 self._statuses.lost(uid)
-            elif answer is None:
-                self._statuses.failed(uid, self._clock.now().mono)
             else:
                 self._statuses.patched(uid, answer, self._clock.now().mono)
         self.wake()
 
-    def _failed(self, uid: str, action: Action, error: ClusterError) -> None:
+    def _failed(self, uid: str, action: Action, error: Exception) -> None:
         metadata = action.known.metadata
         log.warning("%s of pod %s/%s: %s", type(action).__name__, metadata.namespace, metadata.name, error)
         self._statuses.failed(uid, self._clock.now().mono)
 
     async def _ask(self, action: Action) -> KnownPod | None:
+        """The pod as it is then; None after its last DELETE. Raises ClusterError, and ValueError for another answer."""
         metadata = action.known.metadata
         match action:
             case PatchStatus(status=status):
@@ -108,18 +122,26 @@ class StatusWriter:
                     body=msgspec.json.encode(body),
                     content_type=STRATEGIC_MERGE_PATCH,
                 )
-                return answered_pod(answer)
+                return answered_pod(answer, metadata.uid)
             case DeletePodFinally():
                 await delete_now(self._client, metadata.namespace, metadata.name, metadata.uid)
                 return None
 
 
 async def delete_now(client: Client, namespace: str, name: str, uid: str) -> None:
-    """Have the server forget a pod, if it still is the one of that UID. Raises ClusterError."""
+    """Have the server forget a pod, if it still is the one of that UID. Raises ClusterError; Unreachable, too, for an
+    answer that does not say so."""
     options = {
         "kind": "DeleteOptions",
         "apiVersion": "v1",
         "gracePeriodSeconds": 0,
         "preconditions": {"uid": uid},
     }
-    await client.request("DELETE", PODS.path(namespace, name), body=msgspec.json.encode(options))
+    path = PODS.path(namespace, name)
+    answer = await client.request("DELETE", path, body=msgspec.json.encode(options))
+    try:
+        told = _DELETED.decode(answer)
+        if told.kind != "Status":
+            check_name(told.metadata.uid, uid)
+    except UNDECODABLE as error:
+        raise Unreachable(f"DELETE {path}: the answer is no pod: {error}") from None

@@ -17,6 +17,7 @@ from ipc.host.clock import SystemClock
 from ipc.kubeconfig.decode import decode_kubeconfig
 from tests.integration.workers.cluster.model_node import Node
 from tests.servers.kube_api.failures import JsonObject
+from tests.servers.kube_api.lies import LIES
 from tests.servers.kube_api.server import KubeApiServer
 from workers.cluster.pods import status_manager
 from workers.kubeclient.client import ApiClient
@@ -46,6 +47,7 @@ def some_fault(server: KubeApiServer, chance: random.Random) -> None:
         lambda: faults.delay(0.05, verb, "/pods", 3),
         lambda: faults.answer(chance.choice([429, 500, 503, 504]), verb, "/pods"),
         lambda: faults.conflict("/pods"),
+        lambda: faults.garble(chance.choice(LIES).body, verb or "PATCH", "/pods"),
         faults.drop_watches,
         faults.expire,
     ]

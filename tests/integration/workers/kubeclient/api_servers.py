@@ -89,7 +89,11 @@ def server_tls(authority: Authority, clients: Authority | None = None, name: str
     return context
 
 
-def saying(status: str, body: bytes = b"{}", *headers: str) -> bytes:
+OBJECT: Final = b'{"kind":"Pod"}'
+"""The least that an API server answers with."""
+
+
+def saying(status: str, body: bytes = OBJECT, *headers: str) -> bytes:
     """A whole answer."""
     lines = (f"HTTP/1.1 {status}", f"Content-Length: {len(body)}", "Content-Type: application/json", *headers)
     return "\r\n".join((*lines, "", "")).encode() + body

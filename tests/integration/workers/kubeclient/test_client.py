@@ -15,6 +15,7 @@ from ipc.host.clock import Clock, Instant, SystemClock, monotonic
 from ipc.kubeconfig.types import ClusterAccess, Credentials, ExecPlugin
 from tests.harness.certificates import Authority
 from tests.integration.workers.kubeclient.api_servers import (
+    OBJECT,
     STREAM,
     Asked,
     SmallServer,
@@ -25,6 +26,7 @@ from tests.integration.workers.kubeclient.api_servers import (
     server_tls,
     small_server,
 )
+from tests.servers.kube_api.lies import NO_OBJECTS, Lie
 from workers.kubeclient import client as client_module
 from workers.kubeclient import exec_plugin
 from workers.kubeclient.client import ApiClient
@@ -68,12 +70,12 @@ async def asking(*answers: bytes) -> AsyncIterator[tuple[SmallServer, ApiClient]
 
 
 async def test_a_request_as_the_server_gets_it() -> None:
-    async with asking(saying("200 OK", b'{"a":1}')) as (server, client):
+    async with asking(saying("200 OK", OBJECT)) as (server, client):
         body = await client.request(
             "PATCH", PATH, query={"fieldSelector": "a=b"}, body=b"{}", content_type=STRATEGIC_MERGE_PATCH
         )
         await client.request("GET", PATH)
-    assert body == b'{"a":1}'
+    assert body == OBJECT
     patch, get = server.asked
     assert (patch.verb, patch.target, patch.body) == ("PATCH", f"{PATH}?fieldSelector=a%3Db", b"{}")
     assert patch.headers["content-type"] == STRATEGIC_MERGE_PATCH
@@ -103,9 +105,9 @@ async def test_errors_are_the_servers() -> None:
 @pytest.mark.parametrize("verb", ["GET", "POST"])
 async def test_a_server_that_says_when_is_asked_again_then(verb: Verb) -> None:
     busy = saying("429 Too Many Requests", b"{}", "Retry-After: 1")
-    async with asking(busy, saying("200 OK", b"[]")) as (server, client):
+    async with asking(busy, saying("200 OK", OBJECT)) as (server, client):
         began = monotonic()
-        assert await client.request(verb, PATH, body=b"{}" if verb == "POST" else None) == b"[]"
+        assert await client.request(verb, PATH, body=b"{}" if verb == "POST" else None) == OBJECT
     assert monotonic() - began >= 0.9
     assert [asked.body for asked in server.asked] == [b"{}" if verb == "POST" else b""] * 2
 
@@ -130,22 +132,22 @@ async def test_a_read_whose_connection_breaks_is_sent_again_and_a_change_is_not(
         if asked.connection % 2:
             writer.transport.abort()
         else:
-            writer.write(saying("200 OK", b"[]", "Connection: close"))
+            writer.write(saying("200 OK", OBJECT, "Connection: close"))
 
     async with small_server(break_off) as server:
         client = client_of(server)
-        assert await client.request("GET", PATH) == b"[]"
+        assert await client.request("GET", PATH) == OBJECT
         with pytest.raises(Unreachable):
             await client.request("POST", PATH, body=b"{}")
     assert [asked.verb for asked in server.asked] == ["GET", "GET", "POST"]
 
 
 async def test_a_kept_connection_that_has_ended_is_not_used() -> None:
-    async with asking(saying("200 OK", b"[]")) as (server, client):
+    async with asking(saying("200 OK", OBJECT)) as (server, client):
         await client.request("GET", PATH)
         server.drop()
         await asyncio.sleep(0.05)  # the end has to come
-        assert await client.request("POST", PATH, body=b"{}") == b"[]"
+        assert await client.request("POST", PATH, body=b"{}") == OBJECT
     assert server.connections == 2
 
 
@@ -203,6 +205,14 @@ async def test_events_come_as_they_are_sent_and_the_watch_ends_with_the_server()
     assert server.asked[0].target == f"{PATH}?watch=true"
 
 
+@pytest.mark.parametrize("verb", ["GET", "POST", "PUT", "PATCH", "DELETE"])
+@pytest.mark.parametrize("lie", NO_OBJECTS, ids=lambda lie: lie.name)
+async def test_an_answer_that_is_no_object_is_none_and_names_what_was_asked(lie: Lie, verb: Verb) -> None:
+    async with asking(saying("200 OK", lie.body)) as (_, client):
+        with pytest.raises(Unreachable, match=f"^{verb} {PATH}: the answer is no object: "):
+            await client.request(verb, PATH)
+
+
 async def test_a_watch_that_is_refused_says_why() -> None:
     async with asking(saying("410 Gone", b'{"kind":"Status","reason":"Expired","code":410}')) as (_, client):
         with pytest.raises(ApiError) as raised:
@@ -212,8 +222,8 @@ async def test_a_watch_that_is_refused_says_why() -> None:
 
 @pytest.mark.parametrize(
     "said",
-    [STREAM + chunk(EVENT) + b"5\r\n", STREAM + b"no chunk", b"SSH-2.0-x\r\n", STREAM + chunk(b"no event\n"), b""],
-    ids=["broken off", "no chunk", "no HTTP", "no event", "nothing"],
+    [STREAM + chunk(EVENT) + b"5\r\n", STREAM + b"no chunk", b"SSH-2.0-x\r\n", b""],
+    ids=["broken off", "no chunk", "no HTTP", "nothing"],
 )
 async def test_a_watch_that_breaks_is_unreachable(said: bytes) -> None:
     async def answer(_: Asked, writer: asyncio.StreamWriter) -> None:
@@ -290,10 +300,10 @@ async def test_inline_certificates(tmp_path: Path) -> None:
     users = Authority(tmp_path / "users")
     servers = Authority(tmp_path / "servers")
     pem = users.client("inline").read_bytes()
-    async with small_server(always(saying("200 OK", b"[]")), server_tls(servers, users)) as server:
+    async with small_server(always(saying("200 OK", OBJECT)), server_tls(servers, users)) as server:
         credentials = Credentials(certificate_pem=pem, key_pem=pem)
         client = client_of(server, credentials, ca_pem=servers.file.read_bytes())
-        assert await client.request("GET", PATH) == b"[]"
+        assert await client.request("GET", PATH) == OBJECT
 
 
 async def test_a_server_of_another_authority_is_not_asked(tmp_path: Path) -> None:
@@ -319,8 +329,8 @@ async def test_the_servers_name(tmp_path: Path, name: str, taken: bool) -> None:
 
 
 async def test_a_server_that_nobody_vouches_for_where_that_is_said(tmp_path: Path) -> None:
-    async with small_server(always(saying("200 OK", b"[]")), server_tls(Authority(tmp_path))) as server:
-        assert await client_of(server, insecure_skip_tls_verify=True).request("GET", PATH) == b"[]"
+    async with small_server(always(saying("200 OK", OBJECT)), server_tls(Authority(tmp_path))) as server:
+        assert await client_of(server, insecure_skip_tls_verify=True).request("GET", PATH) == OBJECT
 
 
 async def test_a_token_and_the_file_of_one(tmp_path: Path) -> None:
@@ -413,6 +423,6 @@ async def test_a_plugins_certificate(tmp_path: Path) -> None:
         )
     )
     given = plugin(tmp_path, f"cat {tmp_path}/answer")
-    async with small_server(always(saying("200 OK", b"[]")), server_tls(servers, users)) as server:
+    async with small_server(always(saying("200 OK", OBJECT)), server_tls(servers, users)) as server:
         client = client_of(server, Credentials(exec_plugin=given), ca_file=str(servers.file))
-        assert await client.request("GET", PATH) == b"[]"
+        assert await client.request("GET", PATH) == OBJECT

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from workers.kubeclient import watch_frames
-from workers.kubeclient.protocol import WatchEvent
+from workers.kubeclient.protocol import UNREADABLE, WatchEvent
 from workers.kubeclient.watch_frames import WatchFormatError, WatchFrames
 
 OBJECTS = st.dictionaries(st.text(max_size=5), st.text(max_size=5) | st.integers(), max_size=3)
@@ -33,9 +33,9 @@ def test_the_object_is_given_as_it_came() -> None:
 @pytest.mark.parametrize(
     "line", [b"no\n", b"[]\n", b'{"type":1,"object":{}}\n', b'{"type":"A"}\n', b"[" * 5000 + b"\n"]
 )
-def test_what_is_no_event_is_refused(line: bytes) -> None:
-    with pytest.raises(WatchFormatError):
-        WatchFrames().feed(line)
+def test_a_line_that_is_no_event_hides_no_other(line: bytes) -> None:
+    good = b'{"type":"ADDED","object":{}}\n'
+    assert [event.type for event in WatchFrames().feed(good + line + good)] == ["ADDED", UNREADABLE, "ADDED"]
 
 
 def test_an_event_without_an_end_is_refused_before_it_is_large(monkeypatch: pytest.MonkeyPatch) -> None:

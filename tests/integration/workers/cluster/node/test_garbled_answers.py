@@ -3,26 +3,44 @@
 from __future__ import annotations
 
 import logging
-from typing import Final
 
 import pytest
 
 from tests.integration.workers.cluster.node.conftest import Started
 from tests.integration.workers.cluster.node.test_keeper import renewal, status_patch
+from tests.servers.kube_api.lies import LIES, Liar, Lie, Pace
+from tests.servers.kube_api.requests import Request
 from tests.servers.kube_api.server import KubeApiServer
 
-GARBAGE: Final = (b"null", b"[]", b"7", b'{"metadata":null}', b'{"metadata":{"name":"\xff"}}', b"[" * 9000, b"no", b"")
+ENDPOINTS = {
+    ("create", "nodes"),
+    ("get", "nodes"),
+    ("patch", "nodes/status"),
+    ("create", "leases"),
+    ("get", "leases"),
+    ("update", "leases"),
+    ("create", "csinodes"),
+    ("get", "csinodes"),
+    ("watch", "nodes"),
+}
 
 
-@pytest.mark.parametrize("body", GARBAGE)
-async def test_node_and_lease_are_kept(
-    server: KubeApiServer, started: Started, body: bytes, caplog: pytest.LogCaptureFixture
+def made(request: Request) -> bool:
+    return (request.verb, request.path, request.code) == ("POST", "/apis/storage.k8s.io/v1/csinodes", 201)
+
+
+@pytest.mark.parametrize("lie", [lie for lie in LIES if lie.pace is not Pace.DRIP], ids=lambda lie: lie.name)
+async def test_node_and_lease_are_made_and_kept(
+    server: KubeApiServer, started: Started, lie: Lie, caplog: pytest.LogCaptureFixture
 ) -> None:
-    for verb in ("GET", "PATCH", "PUT"):
-        server.faults.garble(body, verb, "/nodes/n1|/leases/n1")
+    """Each endpoint lies once: also that something was made which was not."""
+    liar = server.faults.liar = Liar((lie,))
     with caplog.at_level(logging.WARNING):
         async with started() as node:
+            await server.asked(made)
             await server.asked(renewal, times=3)
             await node.keeper.synced.wait()
             await server.asked(status_patch)
+    assert set(liar.told) >= ENDPOINTS - {("get", "nodes")}
+    assert server.store.get("nodes", "", "n1")["metadata"]["name"] == "n1"
     assert [record.getMessage() for record in caplog.records if record.exc_info] == []

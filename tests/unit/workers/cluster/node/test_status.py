@@ -216,7 +216,7 @@ def test_after_a_change_the_next_report_is_spread_and_after_that_regular() -> No
 def test_nulls_and_unknown_fields_of_a_server_are_no_error() -> None:
     data = b'{"metadata": {"name": "n", "managedFields": [{"a": 1}]}, "spec": {"podCIDRs": ["192.0.2.0/24"], "x": 1},'
     data += b'"status": {"conditions": [{"type": "A", "status": "True", "lastHeartbeatTime": null}], "images": null}}'
-    found = decode_node(data)
+    found = decode_node(data, "n")
     assert found.spec.pod_cidrs == ("192.0.2.0/24",)
     assert found.status.conditions[0].last_heartbeat_time == ""
 
@@ -227,10 +227,11 @@ def test_nulls_and_unknown_fields_of_a_server_are_no_error() -> None:
         (b"", "truncated"),
         (b"[]", "Expected `object`"),
         (b'{"metadata": 1}', "Expected `object`"),
+        (b'{"metadata": {"name": "m"}}', "the server has told of another object, 'm'"),
         (b"[" * 100_000, "nested too deeply"),
         (b" " * (MAX_NODE_BYTES + 1), "a Node of"),
     ],
 )
 def test_what_is_no_node_is_an_error(data: bytes, words: str) -> None:
     with pytest.raises(ValueError, match=words):
-        decode_node(data)
+        decode_node(data, "n")

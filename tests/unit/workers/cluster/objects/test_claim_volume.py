@@ -213,6 +213,15 @@ def test_what_a_newer_server_adds_to_other_objects_is_dropped() -> None:
     assert decode_server_object(text, RuntimeClass).handler == "crun"
 
 
+@pytest.mark.parametrize("struct", [ConfigMap, Secret, RuntimeClass, PersistentVolume, PersistentVolumeClaim])
+@pytest.mark.parametrize("wrong", [{"kind": "Pod"}, {"apiVersion": "v9"}, {"kind": 7}])
+def test_an_object_of_another_kind_is_none(struct: type[msgspec.Struct], wrong: dict[str, object]) -> None:
+    """The master keeps objects by their kinds."""
+    text = json.dumps({"metadata": {"name": "a"}, "spec": {}, "handler": "crun", **wrong}).encode()
+    with pytest.raises(ValueError, match=next(iter(wrong))):
+        decode_server_object(text, struct)
+
+
 def test_a_secret_that_cannot_be_read_is_not_repeated() -> None:
     text = json.dumps({"metadata": {"name": "a"}, "data": {"k": "not base64!"}}).encode()
     with pytest.raises(ValueError, match="data") as found:

@@ -74,7 +74,8 @@ HEAD = b'{"metadata":{"name":"web","namespace":"default","uid":"u1"},'
 def test_what_is_no_pod_cannot_be_read(rest: bytes) -> None:
     with pytest.raises(ValueError, match=r".+"):
         decode_known_pod(HEAD + rest)
-    assert answered_pod(HEAD + rest) is None
+    with pytest.raises(ValueError, match=r".+"):
+        answered_pod(HEAD + rest, "u1")
 
 
 @pytest.mark.parametrize(
