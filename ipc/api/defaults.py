@@ -6,6 +6,7 @@ zeros here, which upstream passes on: Podman refuses them, and C libraries take 
 """
 
 import functools
+import itertools
 from collections.abc import Callable, Mapping
 from typing import Any, Final, TypeVar
 
@@ -15,7 +16,7 @@ import msgspec.structs
 from ipc.api.default_resources import default_pod_resources, requests_from_limits
 from ipc.api.image import DEFAULT_TAG, parse_image_name
 from ipc.api.quantity import QuantityError, canonical_quantity, round_up_to_milli
-from ipc.api.schema import Kind, Shape, StructField, shape_of, struct_fields
+from ipc.api.schema import IS_SET, Kind, Shape, StructField, attribute_values, shape_of, struct_fields
 from ipc.api.v1.base import Quantity, ResourceList
 from ipc.api.v1.config_objects import OPAQUE, Secret
 from ipc.api.v1.container import Container, ContainerPort, EphemeralContainer, PullPolicy
@@ -135,8 +136,9 @@ def _defaulted(struct: _T) -> _T:
     kind = type(struct)
     values = _VALUES.get(kind, {})
     filled: dict[str, Any] = {}
-    for field in _fields_with_defaults(kind):
-        value = getattr(struct, field.attribute)
+    found = _values_of(kind)(struct)
+    pairs = zip(_fields_with_defaults(kind), found, strict=True)
+    for field, value in pairs if values else itertools.compress(pairs, map(IS_SET, found)):
         use_default = field.attribute in values and value == field.default
         with_default = values[field.attribute] if use_default else _with_defaults_within(field, value)
         if with_default is not value:
@@ -155,6 +157,12 @@ def _fields_with_defaults(kind: type[msgspec.Struct]) -> tuple[StructField, ...]
         for field in struct_fields(kind).values()
         if field.attribute in values or field.shape in (_QUANTITY, _RESOURCE_LIST) or _has_structs(field)
     )
+
+
+@functools.cache
+def _values_of(kind: type[msgspec.Struct]) -> Callable[[object], tuple[Any, ...]]:
+    """Reads these fields."""
+    return attribute_values(tuple(field.attribute for field in _fields_with_defaults(kind)))
 
 
 def _has_structs(field: StructField) -> bool:
@@ -191,9 +199,12 @@ def _container(container: Container) -> Container:
     return msgspec.structs.replace(container, image_pull_policy=policy)
 
 
+_SOURCES: Final = attribute_values(tuple(source.attribute for source in struct_fields(VolumeSource).values()))
+
+
 def _volume(volume: Volume) -> Volume:
-    sources = struct_fields(VolumeSource).values()
-    if all(getattr(volume, source.attribute) is None for source in sources):
+    sources = _SOURCES(volume)
+    if sources.count(None) == len(sources):
         return msgspec.structs.replace(volume, empty_dir=EmptyDirVolumeSource())
     return volume
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Mapping
 from typing import Final
 
@@ -39,6 +40,10 @@ def schema_of_kind(kind: str) -> StructSchema:
     return StructSchema(_TYPES[kind])
 
 
+_STEPS: Final = {ord("{"): 1, ord("["): 1, ord("}"): -1, ord("]"): -1}
+_NO_BRACKETS: Final = bytes(byte for byte in range(256) if byte not in _STEPS)
+
+
 def patched(original: JsonObject, patch: bytes, patch_type: str, kind: str) -> JsonObject:
     """The object after a patch of one of `PATCH_TYPES`. Raises PatchError."""
     try:
@@ -64,11 +69,5 @@ def _patched(original: JsonObject, patch: bytes, patch_type: str, kind: str) -> 
 
 def _depth(text: bytes) -> int:
     """An upper bound of its nesting: brackets within strings count too."""
-    deepest = depth = 0
-    for byte in text:
-        if byte in b"{[":
-            depth += 1
-            deepest = max(deepest, depth)
-        elif byte in b"}]":
-            depth -= 1
-    return deepest
+    brackets = text.translate(None, _NO_BRACKETS)
+    return max(itertools.accumulate(map(_STEPS.__getitem__, brackets)), default=0)

@@ -265,10 +265,11 @@ def _in_order(
     """Items that the patch names in its order, among them the others where they were (normalizeElementOrder)."""
     said = positions(_key_of(item, key) for item in order)
     was = positions(_key_of(item, key) for item in before)
-    named = sorted((item for item in items if _key_of(item, key) in said), key=lambda item: said[_key_of(item, key)])
+    keyed = [(_key_of(item, key), item) for item in items]
+    named = [item for _, item in sorted((pair for pair in keyed if pair[0] in said), key=lambda pair: said[pair[0]])]
     named = _deletions_last(named, key)
-    others = [item for item in items if _key_of(item, key) not in said]
-    others = _deletions_last(sorted(others, key=lambda item: was.get(_key_of(item, key), -1)), key)
+    rest = sorted((pair for pair in keyed if pair[0] not in said), key=lambda pair: was.get(pair[0], -1))
+    others = _deletions_last([item for _, item in rest], key)
     return _interleaved(others, named, was, key)
 
 

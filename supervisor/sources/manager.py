@@ -45,7 +45,7 @@ from supervisor.protocol.manifests import (
 from supervisor.protocol.source_updates import PodOperation, PodUpdate, Update
 from supervisor.sources import checkpoint
 from supervisor.sources.api_source import ApiSource
-from supervisor.sources.applied import AppliedStore, ApplyOptions, Key, WarningsOf
+from supervisor.sources.applied import AppliedStore, ApplyOptions, ApplyResult, Key, WarningsOf
 from supervisor.sources.applied_changes import shown
 from supervisor.sources.directory import ManifestReader
 from supervisor.sources.expected_objects import load_names, save_names
@@ -65,6 +65,8 @@ APPLIED_DIRECTORY = "applied"
 POSTED_FILE = "posted.manifest"
 _AS_STATED = ApplyOptions()
 _CODES = {ManifestErrorKind.EXISTS: 409, ManifestErrorKind.ABSENT: 404}
+MAX_PATCH_TRIES = 5
+"""Tries of one patch (apiserver endpoints/handlers/patch.go, maxRetryWhenPatchConflicts)."""
 MAX_PATCH_ERROR_BYTES = 4096
 """Longest text about a patch that does not fit, in UTF-8: it may repeat parts of the patch."""
 _ABSENT = "absent"
@@ -291,24 +293,39 @@ class SourceManager:
         named = f'{key.kind.plural} "{key.name}"' if isinstance(key, ObjectKey) else f'pods "{key[1]}"'
         if refusal := self._not_ours(self._holder(key), named, "change"):
             return refusal
-        async with self._applying:
-            try:
-                result = await asyncio.to_thread(self._applied.patch, key, patch_type, body, dry_run=dry_run)
-            except OSError as error:
-                return Reply(request_id=0, code=500, reason="InternalError", message=f"cannot store: {error}")
-            except PatchError as error:
-                words = safe_text(f"{named}: {error}", MAX_PATCH_ERROR_BYTES)
-                return Reply(request_id=0, code=400, reason="BadRequest", message=words)
-            except FieldErrors as found:
-                return _invalid(kind, named, (str(error) for error in found.errors))
-            if result is None:
-                return Reply(request_id=0, code=404, reason="NotFound", message=f"{named} not found")
-            if result.errors:
-                return _invalid(kind, named, (f"{error.field}: {error.message}" for error in result.errors))
-            if not dry_run:
-                await self._applied_anew()
+        try:
+            result = await self._patched(key, patch_type, body, dry_run=dry_run)
+        except OSError as error:
+            return Reply(request_id=0, code=500, reason="InternalError", message=f"cannot store: {error}")
+        except PatchError as error:
+            words = safe_text(f"{named}: {error}", MAX_PATCH_ERROR_BYTES)
+            return Reply(request_id=0, code=400, reason="BadRequest", message=words)
+        except FieldErrors as found:
+            return _invalid(kind, named, (str(error) for error in found.errors))
+        if isinstance(result, Reply):
+            return msgspec.structs.replace(result, message=f"{named} {result.message}")
+        if result.errors:
+            return _invalid(kind, named, (f"{error.field}: {error.message}" for error in result.errors))
         objects = await asyncio.to_thread(shown, result.values, with_secrets=values)
         return Reply(request_id=0, code=200, results=result.lines, warnings=result.warnings, objects=objects)
+
+    async def _patched(self, key: Key, patch_type: str, body: bytes, *, dry_run: bool) -> ApplyResult | Reply:
+        """An object is patched while others are changed, and again if it was changed itself meanwhile (apiserver
+        endpoints/handlers/patch.go): a large one keeps nobody waiting. Raises what the store raises."""
+        for _ in range(MAX_PATCH_TRIES):
+            async with self._applying:
+                present = await asyncio.to_thread(self._applied.find, key)
+            if present is None:
+                return Reply(request_id=0, code=404, reason="NotFound", message="not found")
+            value = await asyncio.to_thread(self._applied.changed, present, patch_type, body)
+            async with self._applying:
+                result = await asyncio.to_thread(self._applied.replace, present, value, dry_run=dry_run)
+                if result is not None:
+                    if not (result.errors or dry_run):
+                        await self._applied_anew()
+                    return result
+        words = "was changed while it was patched; apply the patch to the latest version and try again"
+        return Reply(request_id=0, code=409, reason="Conflict", message=words)
 
     async def _applied_anew(self) -> None:
         self._merge(await asyncio.to_thread(self._applied.read))

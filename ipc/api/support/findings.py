@@ -1,13 +1,15 @@
 """Findings about fields of a pod that Rootlet does not act on: the table of support held against a pod. Pure."""
 
 import functools
+import itertools
+import operator
 import re
-from collections.abc import Iterator, Mapping
-from typing import Any, Final
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, Final, NamedTuple
 
 import msgspec
 
-from ipc.api.schema import Kind, Shape, StructField, shape_of, struct_fields
+from ipc.api.schema import Kind, Shape, StructField, attribute_values, shape_of, struct_fields
 from ipc.api.support.table import ROWS, FieldSupport, Support
 from ipc.api.v1.pod import Pod
 
@@ -67,10 +69,21 @@ def unsupported_fields(pod: Pod, wanted: frozenset[Support] = UNSUPPORTED) -> tu
     return tuple(dict.fromkeys(_struct_findings(pod, _At(), wanted)))
 
 
+class _Telling(NamedTuple):
+    """Some fields of a struct."""
+
+    fields: tuple[StructField, ...]
+    defaults: tuple[object, ...]
+    values_of: Callable[[object], tuple[Any, ...]]
+
+
 def _struct_findings(struct: msgspec.Struct, at: _At, wanted: frozenset[Support]) -> Iterator[FieldFinding]:
     if not _is_finding(at.row, wanted):  # then most fields need no look
-        for field in _telling_fields(type(struct), at.pattern, wanted):
-            if (value := getattr(struct, field.attribute)) != field.default:
+        telling = _telling_fields(type(struct), at.pattern, wanted)
+        values = telling.values_of(struct)
+        others = map(operator.is_not, values, telling.defaults)
+        for field, value in itertools.compress(zip(telling.fields, values, strict=True), others):
+            if value != field.default:
                 yield from _findings(value, field.shape, at.below(field.name), wanted)
         return
     fields = struct_fields(type(struct)).values()
@@ -82,12 +95,14 @@ def _struct_findings(struct: msgspec.Struct, at: _At, wanted: frozenset[Support]
 
 
 @functools.cache  # there are as many as types in places
-def _telling_fields(struct: type[msgspec.Struct], pattern: str, wanted: frozenset[Support]) -> tuple[StructField, ...]:
+def _telling_fields(struct: type[msgspec.Struct], pattern: str, wanted: frozenset[Support]) -> _Telling:
     """Fields of a struct at a place about which no row makes a finding that a row says something of, themselves or
     below."""
     dot = "." if pattern else ""
-    fields = struct_fields(struct).values()
-    return tuple(field for field in fields if _may_be_found(f"{pattern}{dot}{field.name}", wanted))
+    every = struct_fields(struct).values()
+    fields = tuple(field for field in every if _may_be_found(f"{pattern}{dot}{field.name}", wanted))
+    values_of = attribute_values(tuple(field.attribute for field in fields))
+    return _Telling(fields, tuple(field.default for field in fields), values_of)
 
 
 def _may_be_found(pattern: str, wanted: frozenset[Support]) -> bool:

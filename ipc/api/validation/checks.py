@@ -1,14 +1,15 @@
 """The few checks all others are made of. Each yields FieldErrors; the words are in the kinds of `ipc.api.errors`."""
 
+import functools
 import itertools
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import Final, TypeVar
+from typing import Any, Final, TypeVar
 
 import msgspec
 
 from ipc.api.decode import MAX_FIELD_ERRORS
 from ipc.api.errors import FieldError, duplicate, forbidden, invalid, required
-from ipc.api.schema import struct_fields
+from ipc.api.schema import IS_SET, attribute_values, struct_fields
 
 Errors = Iterator[FieldError]
 Problem = Callable[[str], str | None]
@@ -66,10 +67,19 @@ def unique(items: Iterable[tuple[str, str]]) -> Errors:
         seen.add(value)
 
 
-def chosen(value: msgspec.Struct, union: type[msgspec.Struct], but: Sequence[str] = ()) -> tuple[str, ...]:
+def chosen(value: msgspec.Struct, union: type[msgspec.Struct], but: tuple[str, ...] = ()) -> tuple[str, ...]:
     """The JSON names of the members of a union that are set. Upstream's unions are structs of pointers."""
-    fields = struct_fields(union).values()
-    return tuple(f.name for f in fields if f.name not in but and getattr(value, f.attribute) is not None)
+    names, values_of = _members(union, but)
+    return tuple(itertools.compress(names, map(IS_SET, values_of(value))))
+
+
+@functools.cache
+def _members(
+    union: type[msgspec.Struct], but: tuple[str, ...]
+) -> tuple[tuple[str, ...], Callable[[object], tuple[Any, ...]]]:
+    """Names of a union's members, and what reads them all."""
+    fields = [field for field in struct_fields(union).values() if field.name not in but]
+    return tuple(field.name for field in fields), attribute_values(tuple(field.attribute for field in fields))
 
 
 def at_most_one(path: str, names: Sequence[str]) -> Errors:

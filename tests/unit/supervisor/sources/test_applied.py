@@ -15,6 +15,7 @@ from supervisor.sources.applied import AppliedStore, file_name
 from supervisor.sources.objects.identity import Origin, pod_uid
 from supervisor.sources.objects.merge import PodConfig
 from supervisor.sources.secret_places import last_directory
+from tests.harness.applied import patched
 from tests.harness.manifests import NOW, manifest, text
 
 ORIGIN = Origin(instance="test", node_name="node-1", source=APPLY_SOURCE)
@@ -231,7 +232,7 @@ def test_what_was_applied_last_is_written_again(pods: AppliedStore, directory: P
     """Else the next apply would not know which label a command has set, and which one a manifest."""
     apply(pods, manifest("a"))
     labels = b'{"metadata": {"labels": {"by": "hand"}}}'
-    assert pods.patch(("default", "a"), "application/merge-patch+json", labels) is not None
+    assert patched(pods, ("default", "a"), "application/merge-patch+json", labels) is not None
     store = pods if by == "who has changed it" else AppliedStore(directory, ORIGIN)
     store.read()
     last = last_directory(directory)

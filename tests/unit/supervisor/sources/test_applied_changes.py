@@ -18,6 +18,7 @@ from ipc.patching.strategic_merge import strategic_merge
 from supervisor.protocol.manifests import APPLY_SOURCE
 from supervisor.sources.applied import AppliedStore
 from supervisor.sources.objects.identity import Origin
+from tests.harness.applied import patched
 from tests.harness.manifests import text
 
 ORIGIN = Origin(instance="test", node_name="node-1", source=APPLY_SOURCE)
@@ -43,7 +44,7 @@ def applied(store: AppliedStore, stated: dict[str, Any]) -> str:
 
 
 def patch(store: AppliedStore, changes: object, patch_type: str = STRATEGIC) -> None:
-    result = store.patch(KEY, patch_type, json.dumps(changes).encode())
+    result = patched(store, KEY, patch_type, json.dumps(changes).encode())
     assert result is not None
     assert result.lines == ("pod/web patched",)
 

@@ -20,6 +20,7 @@ from supervisor.sources import directory
 from supervisor.sources.applied import AppliedStore, Key, file_name
 from supervisor.sources.objects.identity import Origin
 from supervisor.sources.secret_places import MemoryPlace, SealedPlace, SecretPlace, carry_over
+from tests.harness.applied import patched
 from tests.harness.manifests import manifest, text
 from tests.unit.supervisor.sources.objects.test_merge_objects import PLANTED, config_map, secret
 
@@ -152,8 +153,8 @@ def test_what_was_stored_is_known_as_a_restart_reads_it(stores: Stores) -> None:
     store = stores.open()
     manifests = secret(stringData={"password": PLANTED}, type=""), manifest("web"), config_map(data={"a": "b"})
     assert store.apply("in.yaml", text(*manifests), {}).lines
-    assert store.patch(APP, "application/merge-patch+json", b'{"data": {"a": "c"}}')
-    assert store.patch(("default", "web"), "application/merge-patch+json", b'{"metadata": {"labels": {"x": "y"}}}')
+    assert patched(store, APP, "application/merge-patch+json", b'{"data": {"a": "c"}}')
+    assert patched(store, ("default", "web"), "application/merge-patch+json", b'{"metadata": {"labels": {"x": "y"}}}')
     assert store.read() == stores.open().read()
 
 
@@ -191,7 +192,7 @@ def test_a_sealed_secret_is_there_after_a_reboot_and_readable_nowhere(stores: St
     result = stores.open(stores.sealed).apply("in.yaml", text(first), {})
     assert (result.lines, result.warnings) == (("secret/login created",), ())
     patch = b'{"metadata":{"labels":{"a":"b"}}}'
-    assert stores.open(stores.sealed).patch(LOGIN, "merge", patch) is not None
+    assert patched(stores.open(stores.sealed), LOGIN, "merge", patch) is not None
     assert not stores.memory.exists()
     assert not holds_planted(stores.directory.parent)
     assert {stat.S_IMODE(path.stat().st_mode) for path in stores.sealed.directory.iterdir()} == {0o600}
@@ -236,7 +237,7 @@ def test_another_setting_takes_the_secrets_along(stores: Stores, before: str) ->
     source, target = places if before == "Memory" else (places[1], places[0])
     first = secret(stringData={"password": PLANTED})
     apply_to(stores.open(source), first)
-    stores.open(source).patch(LOGIN, "merge", b'{"metadata":{"labels":{"a":"b"}}}')
+    patched(stores.open(source), LOGIN, "merge", b'{"metadata":{"labels":{"a":"b"}}}')
     for _ in range(2):
         carry_over(source, target)
         (found,) = stores.open(target).read().objects
