@@ -277,7 +277,7 @@ class _Walk:
         for name in value:
             if name not in fields and not self._drops_unknown:
                 self._report(FieldError(f"{prefix}{shown_key(name)}", _unknown_field(name, fields)))
-        # Of most structs few fields are there: a volume has one of thirty sources.
+        # Few fields of most structs are there: a volume has one of thirty sources.
         known = sorted(fields.keys() & value.keys(), key=_order(struct).__getitem__)
         present = {name: fields[name] for name in known if value[name] is not None}
         for name in _required(struct):

@@ -11,6 +11,7 @@ import logging
 import os
 import pwd
 import socket
+from collections import deque
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any, Final
@@ -27,6 +28,7 @@ from workers.api_server.core.media_type import media_type
 from workers.api_server.core.request_keys import USER
 from workers.api_server.core.status_errors import ApiError
 from workers.api_server.store.site import AppState
+from workers.fs.fs_executor import FsExecutor
 from workers.proc.peers import peer_ids
 
 AUDIT_FILE: Final = "audit.log"
@@ -36,6 +38,8 @@ MAX_BYTES: Final = 4 << 20
 MAX_FILES: Final = 5
 """Files that are kept, the one that is written among them."""
 MAX_FIELD_BYTES: Final = 256
+MAX_WAITING: Final = 1000
+"""Lines that wait for a file system that does not answer; the oldest go."""
 READS: Final = frozenset({hdrs.METH_GET, hdrs.METH_HEAD, hdrs.METH_OPTIONS})
 SESSIONS: Final = ("exec", "attach", "portforward")
 """Last part of the path of what goes into a pod, whatever the method."""
@@ -45,11 +49,13 @@ Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
 
 class Audit:
-    """Appends lines; rotates."""
+    """Appends lines; rotates. In a thread: the file's disk may hang."""
 
-    def __init__(self, path: Path, clock: Clock) -> None:
+    def __init__(self, path: Path, clock: Clock, files: FsExecutor) -> None:
         self._path = path
         self._clock = clock
+        self._files = files
+        self._waiting: deque[bytes] = deque(maxlen=MAX_WAITING)
         self._is_broken = False
 
     @web.middleware
@@ -72,15 +78,14 @@ class Audit:
         finally:
             took_s = self._clock.now().mono - began.mono
             line = {"time": rfc3339_micro(began.wall), **client, **_action(request), "code": code, "result": words}
-            self._write({**line, "seconds": round(took_s, 3)})
+            await self.write({**line, "seconds": round(took_s, 3)})
 
-    def _write(self, line: dict[str, Any]) -> None:
-        """A disk that takes nothing more keeps nobody from changing something: that is told once."""
-        data = msgspec.json.encode({key: _field(value) for key, value in line.items()}) + b"\n"
+    async def write(self, line: dict[str, Any]) -> None:
+        """A disk that takes nothing more, or does not answer, keeps nobody from changing something: that is told once.
+        What was not taken by a disk that does not answer is written when it does, with the next line."""
+        self._waiting.append(msgspec.json.encode({key: _field(value) for key, value in line.items()}) + b"\n")
         try:
-            _rotate(self._path, len(data))
-            with opened_regular_file(self._path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW) as descriptor:
-                os.write(descriptor, data)
+            await self._files.run_unless_hung(self._path, self._write_waiting)
         except OSError as error:
             if not self._is_broken:
                 _LOG.warning("changes are not recorded in %s: %s", self._path, error.strerror or error)
@@ -88,11 +93,19 @@ class Audit:
         else:
             self._is_broken = False
 
+    def _write_waiting(self) -> None:
+        """All that waits. Raises OSError; then what waited is lost."""
+        while self._waiting:
+            data = self._waiting.popleft()
+            _rotate(self._path, len(data))
+            with opened_regular_file(self._path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW) as descriptor:
+                os.write(descriptor, data)
+
 
 def audited(site: AppState) -> tuple[Middleware, ...]:
     """The middleware of a server; none without a directory for the file."""
     pods_dir = site.settings.pods_dir
-    return (Audit(Path(pods_dir).parent / AUDIT_FILE, site.clock).middleware,) if pods_dir else ()
+    return (Audit(Path(pods_dir).parent / AUDIT_FILE, site.clock, site.files).middleware,) if pods_dir else ()
 
 
 def is_change(request: web.BaseRequest) -> bool:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-import asyncio
+import contextlib
+import functools
 import logging
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Final
@@ -12,7 +13,7 @@ from aiohttp.typedefs import Middleware
 
 from ipc.wire.boot import ChildContext
 from ipc.wire.server_settings import Port, ServerSettings
-from workers.api_server.access.certificates import Certificates
+from workers.api_server.access.certificates import Certificates, NoCertificate
 from workers.api_server.access.filter import AccessFilter
 from workers.api_server.audit import audited
 from workers.api_server.core.port_listener import PortListener
@@ -47,13 +48,14 @@ class Ports:
     async def opened(cls, context: ChildContext, site: AppState, routes: Sequence[Route], run: Run) -> Ports:
         """Serve each port that is on. ``run`` makes an application ready."""
         settings = context.settings.server
-        certificates = None
+        newest = functools.partial(Certificates(settings, site.clock).newest, site.files)
         if Port.SECURE in settings.ports:
-            certificates = await asyncio.to_thread(Certificates, settings, site.clock)
+            with contextlib.suppress(NoCertificate):  # it was told
+                await newest()
         runners, listeners = [], []
         for port, app in applications(site, routes, settings).items():
             runners.append(await run(app))
-            tls = certificates.context if port is Port.SECURE and certificates is not None else None
+            tls = newest if port is Port.SECURE else None
             listening = context.ports[settings.ports.index(port)]
             listeners.append(PortListener(server_of(runners[-1]), listening, tls))
         for listener in listeners:
@@ -91,7 +93,7 @@ def applications(site: AppState, routes: Sequence[Route], settings: ServerSettin
     limits = InFlight(MAX_REQUESTS, MAX_STREAMS, MAX_SESSIONS)
     reviews = _reviews(site, settings)
     before: Mapping[Port, tuple[Middleware, ...]] = {
-        Port.SECURE: (AccessFilter(settings, reviews).filtered, *audited(site))
+        Port.SECURE: (AccessFilter(settings, site.files, reviews).filtered, *audited(site))
     }
     served: Mapping[Port, Iterable[web.RouteDef]] = {
         Port.SECURE: secure_routes(routes, debugging=settings.debugging),

@@ -20,6 +20,9 @@ DEADLINE_S: Final = 90.0
 """Deadline of one call, in seconds: longer than a run of `podman unshare`, so that a step in there fails with its own
 error. (Upstream gives all volumes of a pod 123 s: podAttachAndMountTimeout,
 pkg/kubelet/volumemanager/volume_manager.go.)"""
+PATIENCE_S: Final = 1.0
+"""How long a call waits that is made again and again, in seconds."""
+TIMED_OUT: Final = "timed out waiting for the file system"
 MAX_THREADS: Final = 64
 """Calls at once. When so many hang, others find no thread within their deadline."""
 
@@ -32,6 +35,17 @@ class FsExecutor:
         self._threads = ThreadPoolExecutor(max_threads, thread_name_prefix="files")
         self._room = asyncio.Semaphore(max_threads)
         self._in_flight: dict[Hashable, asyncio.Future[Any]] = {}
+        self._late: set[Hashable] = set()
+        """Subjects whose call has outlasted its deadline and goes on."""
+
+    async def run_unless_hung(
+        self, subject: Hashable, function: Callable[[*Ts], T], *args: *Ts, patience_s: float = PATIENCE_S
+    ) -> T:
+        """As `run`, for what is asked again and again, and can wait until it is asked the next time: while a call of
+        that subject hangs, others of it fail at once."""
+        if subject in self._late:
+            raise TimeoutError(errno.ETIMEDOUT, TIMED_OUT)
+        return await self.run(subject, function, *args, deadline_s=patience_s)
 
     async def run(
         self, subject: Hashable, function: Callable[[*Ts], T], *args: *Ts, deadline_s: float | None = None
@@ -47,7 +61,9 @@ class FsExecutor:
         except TimeoutError as error:
             if not deadline.expired():
                 raise  # what the file system has said
-            raise TimeoutError(errno.ETIMEDOUT, "timed out waiting for the file system") from error
+            if subject in self._in_flight:
+                self._late.add(subject)
+            raise TimeoutError(errno.ETIMEDOUT, TIMED_OUT) from error
 
     def is_idle(self, subject: Hashable) -> bool:
         """Whether no thread of that subject works, or hangs."""
@@ -67,5 +83,6 @@ class FsExecutor:
         self._room.release()
         if self._in_flight.get(subject) is work:
             del self._in_flight[subject]
+            self._late.discard(subject)
         if not work.cancelled():
             work.exception()  # may be nobody's any more

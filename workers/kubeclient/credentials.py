@@ -16,6 +16,7 @@ from ipc.kubeconfig.client_tls import client_context, read_file
 from ipc.kubeconfig.exec_credential import PluginCredentials, PluginError
 from ipc.kubeconfig.types import ClusterAccess
 from ipc.log.last_words import LastWords
+from workers.fs.fs_executor import FsExecutor
 from workers.kubeclient.exec_plugin import PluginRunner
 
 CHECK_PERIOD_S: Final = 1.0
@@ -60,6 +61,7 @@ class CredentialSource:
         self._token_marks: Marks | None = None
         self._checked_at = float("-inf")
         self._failures = LastWords()
+        self._files = FsExecutor(max_threads=1)
 
     async def identity(self) -> Identity:
         """Raises CredentialsError."""
@@ -75,9 +77,13 @@ class CredentialSource:
                 self._checked_at = float("-inf")
         now = self._clock.now().mono
         if now - self._checked_at >= CHECK_PERIOD_S:
-            self._refresh()
+            await self._refresh()
             self._checked_at = now
         return Identity(self._context, self._authorization())
+
+    def close(self) -> None:
+        """End its thread, unless that hangs."""
+        self._files.close()
 
     def refused(self) -> None:
         """The server has answered 401: files and plugins are asked again at the next request."""
@@ -85,10 +91,10 @@ class CredentialSource:
         if self._plugin is not None:
             self._plugin.refused()
 
-    def _refresh(self) -> None:
+    async def _refresh(self) -> None:
+        """In a thread: files may lie on a file system that does not answer."""
         try:
-            self._refresh_context()
-            self._refresh_token()
+            await self._files.run_unless_hung(CredentialSource, self._read)
         except (OSError, ValueError, UntrustedFile) as error:  # `ssl.SSLError` is one of the first two
             why = _words(error)
             if (self._access.is_tls and self._context is None) or self._token_is_missing():
@@ -97,6 +103,10 @@ class CredentialSource:
                 _log.error("the cluster's credentials cannot be read, those before them stay: %s", why)
         else:
             self._failures.forget()
+
+    def _read(self) -> None:
+        self._refresh_context()
+        self._refresh_token()
 
     def _token_is_missing(self) -> bool:
         return bool(self._access.credentials.token_file) and not self._token

@@ -133,7 +133,7 @@ async def _create_or_adopt(run: SyncRun, node: NodeConfig, of: PodSnapshot, atte
     """
     pod = of.pod
     name, pid_file = sandbox_name(pod, attempt), layout.monitor_pid_file(node.logs(run.pod), attempt)
-    layout.ensure_directory(pid_file)
+    await run.in_files(layout.SUBJECT, layout.ensure_directory, pid_file)
     spec = pod_spec(pod, node.ownership, attempt, pid_file, node.network, node.resources, of.active_since)
     infra, labels = spec["infra_name"], spec["labels"]
     try:

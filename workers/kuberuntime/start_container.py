@@ -108,15 +108,14 @@ class ContainerStarter:
     async def _attempt(self, container: Container, start: ContainerStart) -> int:
         """Number of the attempt, its log directory made ready. The newest container may be gone and an older one left:
         then the logs show a higher attempt. Raises _Failed."""
+        kept = layout.kept_attempts(self._node.gc.max_per_pod_container)
+        there = {other.attempt for other in self._inputs.of.status.of_name(container.name)}
         try:
-            attempt = max(start.attempt, layout.read_restart_count(self._logs, container.name))
-            layout.ensure_directory(layout.log_file(self._logs, container.name, attempt))
-            kept = layout.kept_attempts(self._node.gc.max_per_pod_container)
-            there = {other.attempt for other in self._inputs.of.status.of_name(container.name)}
-            layout.prune(self._logs, container.name, attempt, kept, there)
+            return await self._run.in_files(
+                layout.SUBJECT, layout.begin_attempt, self._logs, container.name, start.attempt, kept, there
+            )
         except OSError as error:
             raise await self._failed(container, SyncError.CREATE_CONTAINER_CONFIG, f"log directory: {error}") from error
-        return attempt
 
     async def _create(self, container: Container, start: ContainerStart, image: ImageInfo | None) -> ContainerStart:
         """A container that only has to be started. Raises _Failed, ImageError, SyncEnded."""
@@ -232,7 +231,12 @@ class ContainerStarter:
         """To be raised; the attempt counts as one that has ended."""
         if error.kind is not ErrorKind.NOT_FOUND:
             message = redacted(error.message, known_by(self._inputs.of.objects.secrets.values()))
-            start_error.write(layout.log_file(self._logs, container.name, attempt), message)
+            file = layout.log_file(self._logs, container.name, attempt)
+            try:
+                await self._run.in_files(layout.SUBJECT, start_error.write, file, message)
+            except OSError as unwritten:
+                words = f"{error.message}; this cannot be noted beside the log: {unwritten}"
+                return await self._failed(container, SyncError.RUN_CONTAINER, words)
         return await self._failed(container, SyncError.RUN_CONTAINER, error.message)
 
     async def _failed(self, container: Container, reason: SyncError, message: str) -> _Failed:

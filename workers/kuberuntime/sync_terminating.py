@@ -125,7 +125,7 @@ async def _remove_directories(run: SyncRun, host: VolumeHost, logs: Path) -> Non
     if not run.pod.name:
         return
     try:
-        await asyncio.to_thread(layout.remove, logs)
+        await run.in_files(layout.SUBJECT, layout.remove, logs)
         for root in (host.memory_dir, host.pods_dir):
             if not (is_name(run.pod.uid) and run.has_no_files(root, (root, run.pod.uid))):
                 await run.in_files(root, remove_pod_directory, root, run.pod.uid, host.unshare)

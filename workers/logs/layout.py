@@ -23,6 +23,8 @@ KEPT_ATTEMPTS: Final = 2
 MAX_INT64: Final = 2**63 - 1
 """Largest number that calcRestartCountByLogDir counts to (pkg/kubelet/kuberuntime/kuberuntime_container.go)."""
 
+SUBJECT: Final = "logs"
+"""The subject of a pod's thread that works in its log directory."""
 MAX_DIRECTORIES: Final = 128
 """Most paths that are kept: a sync needs its pod's several times."""
 START_ERROR_SUFFIX: Final = ".start-error"
@@ -105,6 +107,15 @@ def prune(
     for name, attempt in attempts.items():
         if attempt in too_old and attempt not in there:
             (directory / container / name).unlink(missing_ok=True)
+
+
+def begin_attempt(directory: Path, container: str, attempt: int, kept: int | None, there: Set[int]) -> int:
+    """Make the directory for the log of that attempt, or of a later one where logs show one, and `prune`; the attempt.
+    Raises OSError. Waits for the file system."""
+    attempt = max(attempt, read_restart_count(directory, container))
+    ensure_directory(log_file(directory, container, attempt))
+    prune(directory, container, attempt, kept, there)
+    return attempt
 
 
 def remove(directory: Path) -> None:

@@ -91,7 +91,7 @@ LIES: Final = (
 )
 """One answer of each kind."""
 NO_OBJECTS: Final = tuple(lie for lie in LIES if lie.pace is Pace.WHOLE and b'"kind"' not in lie.body)
-"""Those that say of no kind that they are one."""
+"""Answers without a kind."""
 HUGE: Final = Lie("huge", b'{"kind":"Pod","metadata":{"name":"' + b"a" * (65 << 20) + b'"}}')
 WATCH_TYPES: Final = ("ADDED", "MODIFIED", "DELETED", "BOOKMARK", "NEW", 7, None)
 _LAST_LINE: Final = b'{"type":"ERROR","object":null}\n'
@@ -150,5 +150,5 @@ class Liar:
 
 
 def endpoint_of(route: Route) -> Endpoint:
-    """What a route asks for, whichever object it names."""
+    """Endpoint of a route, whichever object it names."""
     return route.verb, f"{route.resource.plural}/{route.below}" if route.below else route.resource.plural

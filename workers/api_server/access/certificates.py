@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import math
 import os
 import ssl
 from collections.abc import Mapping
@@ -16,6 +17,7 @@ from ipc.host.clock import Clock
 from ipc.kubeconfig.types import SERVING_CERTIFICATE
 from ipc.wire.server_settings import CIPHER_SUITES, ServerSettings
 from workers.api_server.access.own_certificate import CERTIFICATE, is_due, is_over, make_certificate
+from workers.fs.fs_executor import FsExecutor
 
 CHECK_PERIOD_S: Final = 1.0
 """How often files are looked at, at most: with the next connection."""
@@ -40,20 +42,35 @@ class Certificates:
     stays; where there was none, nobody is served until there is. The agent and its other ports go on either way."""
 
     def __init__(self, settings: ServerSettings, clock: Clock) -> None:
+        """Reads nothing yet."""
         self._settings = settings
         self._clock = clock
         self._marks: Marks | None = None
         self._context: ssl.SSLContext | None = None
         self._told = ""
-        self._checked_at = clock.now().mono
-        self._refresh()
+        self._checked_at = -math.inf
+
+    async def newest(self, files: FsExecutor) -> ssl.SSLContext:
+        """A context of the newest files, which are read in a thread: while their file system does not answer, the
+        context before them stays. Raises NoCertificate."""
+        try:
+            if self._is_due():
+                await files.run_unless_hung(CERTIFICATE, self.context)
+        except TimeoutError as error:
+            self._tell(f"its files cannot be read: {error.strerror}")
+        return self._known()
 
     def context(self) -> ssl.SSLContext:
-        """A context of the newest files. Raises NoCertificate."""
-        now = self._clock.now().mono
-        if now - self._checked_at >= CHECK_PERIOD_S:
-            self._checked_at = now
+        """A context of the newest files. Waits for them. Raises NoCertificate."""
+        if self._is_due():
+            self._checked_at = self._clock.now().mono
             self._refresh()
+        return self._known()
+
+    def _is_due(self) -> bool:
+        return self._clock.now().mono - self._checked_at >= CHECK_PERIOD_S
+
+    def _known(self) -> ssl.SSLContext:
         if self._context is None:
             raise NoCertificate(self._told)
         return self._context
@@ -67,9 +84,12 @@ class Certificates:
                 self._marks, self._told = marks, ""
                 _log.info("the server has read its certificate")
         except (OSError, ValueError) as error:  # `ssl.SSLError` is one of both
-            if (why := str(error)) != self._told:
-                self._told = why
-                _log.error("the server's certificate cannot be used: %s", why)
+            self._tell(str(error))
+
+    def _tell(self, why: str) -> None:
+        if why != self._told:
+            self._told = why
+            _log.error("the server's certificate cannot be used: %s", why)
 
     def _files(self) -> tuple[str, str]:
         """Certificate and key: those that are given, else one that the cluster has signed, else our own."""

@@ -35,6 +35,7 @@ from workers.api_server.access.users import (
 )
 from workers.api_server.core.request_keys import USER
 from workers.api_server.core.route import plain_text
+from workers.fs.fs_executor import FsExecutor
 from workers.kubeclient.errors import ClusterError
 
 _FOR_OTHERS: Final = stat.S_IRWXG | stat.S_IRWXO
@@ -56,17 +57,33 @@ class Reviews(Protocol):
 
 
 class TokenFile:
-    """The tokens of a file, read again when it changes. One that cannot be used lets nobody in by a token."""
+    """The tokens of a file, read again when it changes. One that cannot be used lets nobody in by a token. It is looked
+    at in a thread: while its file system does not answer, the tokens that were read before stay."""
 
-    def __init__(self, file: str) -> None:
+    def __init__(self, file: str, files: FsExecutor) -> None:
         self._file = file
+        self._files = files
+        self._hangs = False
+        """Whether it was told that the file system does not answer."""
         self._mark: tuple[int, int, int] | None = None
         self._tokens = Tokens({})
 
-    def tokens(self) -> Tokens:
+    async def tokens(self) -> Tokens:
         """The newest ones."""
         if not self._file:
             return self._tokens
+        try:
+            await self._files.run_unless_hung(self._file, self._look)
+        except TimeoutError as error:
+            if not self._hangs:
+                _log.error("%s cannot be read, the tokens before stay: %s", self._file, error.strerror)
+            self._hangs = True
+        else:
+            self._hangs = False
+        return self._tokens
+
+    def _look(self) -> None:
+        """In a thread."""
         try:
             status = os.stat(self._file)
         except OSError:
@@ -74,9 +91,8 @@ class TokenFile:
         else:
             mark = (status.st_ino, status.st_size, status.st_mtime_ns)
         if mark != self._mark:
-            self._mark = mark
             self._tokens = self._read()
-        return self._tokens
+            self._mark = mark
 
     def _read(self) -> Tokens:
         try:
@@ -91,10 +107,10 @@ class TokenFile:
 class AccessFilter:
     """Authentication and authorization."""
 
-    def __init__(self, settings: ServerSettings, reviews: Reviews | None = None) -> None:
-        """``reviews``: the cluster, where the settings want it asked."""
+    def __init__(self, settings: ServerSettings, files: FsExecutor, reviews: Reviews | None = None) -> None:
+        """``files``: threads. ``reviews``: the cluster, where the settings want it asked."""
         self._settings = settings
-        self._tokens = TokenFile(settings.token_file)
+        self._tokens = TokenFile(settings.token_file, files)
         self._token_reviews = reviews if settings.reviews_tokens else None
         self._access_reviews = reviews if settings.reviews_access else None
 
@@ -122,7 +138,7 @@ class AccessFilter:
         asked about a token last, as it is the slowest."""
         certificate, der = _shown_certificate(request)
         authorization = request.headers.get(hdrs.AUTHORIZATION, "")
-        tokens, anonymous = self._tokens.tokens(), self._settings.anonymous
+        tokens, anonymous = await self._tokens.tokens(), self._settings.anonymous
         user = authenticate(certificate, authorization, tokens, anonymous, der)
         token = bearer_token(authorization)
         if user is not None or token is None or self._token_reviews is None:

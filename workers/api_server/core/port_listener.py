@@ -6,7 +6,7 @@ import asyncio
 import logging
 import socket
 import ssl
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from typing import Final
 
 from ipc.eventloop.tasks import BackgroundTasks
@@ -35,7 +35,7 @@ class PortListener:
         self,
         server: Server,
         listening: socket.socket,
-        tls: Callable[[], ssl.SSLContext] | None,
+        tls: Callable[[], Awaitable[ssl.SSLContext]] | None,
     ) -> None:
         """``tls``: the context for the next connection; None on a plain port. It raises OSError where nobody can be
         served: the connection is closed."""
@@ -97,7 +97,7 @@ class PortListener:
     async def _admit(self, connection: socket.socket) -> None:
         guard = ConnectionGuard(self._server(), self._lost)
         try:
-            context = None if self._tls is None else self._tls()
+            context = None if self._tls is None else await self._tls()
             timeouts = {} if context is None else {"ssl_handshake_timeout": HANDSHAKE_TIMEOUT_S}
             await asyncio.get_running_loop().connect_accepted_socket(lambda: guard, connection, ssl=context, **timeouts)
         except OSError as error:  # ssl.SSLError and TimeoutError are

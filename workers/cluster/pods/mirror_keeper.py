@@ -173,7 +173,7 @@ class MirrorKeeper:
         self._report(known)  # that it is there the watch says: it may have been deleted by now
 
     async def _read(self, key: tuple[str, str]) -> KnownPod:
-        """Whatever has the name of a mirror. A mirror is known from then on, and replaced the next time if need be."""
+        """Pod of that name. A mirror is known from then on, and replaced the next time if need be."""
         found = _of_name(key, await self._client.request("GET", PODS.path(*key)))
         if found.is_mirror:
             self._note(found)

@@ -18,6 +18,7 @@ from tests.servers.kube_api.server import KubeApiServer
 from workers.api_server.access.filter import AccessFilter
 from workers.api_server.access.reviews import ALLOWED_S, DENIED_S, TOKEN_S
 from workers.api_server.access.webhook import ClusterReviews
+from workers.fs.fs_executor import FsExecutor
 
 pytestmark = pytest.mark.timeout(60)
 
@@ -67,7 +68,7 @@ async def port(directory: Path) -> AsyncIterator[Port]:
         settings = ServerSettings(kubeconfig=kubeconfig, reviews_tokens=True, reviews_access=True)
         clock = SteppedClock()
         reviews = ClusterReviews(kubeconfig, "n1", clock, 0.0, 0)
-        app = web.Application(middlewares=[AccessFilter(settings, reviews).filtered])
+        app = web.Application(middlewares=[AccessFilter(settings, FsExecutor(), reviews).filtered])
         app.router.add_route("*", "/{any:.*}", ok)
         app.on_cleanup.append(reviews.closed)
         async with TestClient(TestServer(app)) as client:

@@ -1,4 +1,4 @@
-"""What a patch of a large pod costs: lines of this project's code for each volume more."""
+"""Cost of a patch of a large pod: lines of this project's code for each volume more."""
 
 from __future__ import annotations
 

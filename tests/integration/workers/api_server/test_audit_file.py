@@ -1,0 +1,68 @@
+"""The file of the audit log: its rotation, and a disk that refuses, or does not answer."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from ipc.host.clock import SystemClock
+from tests.hung_file_system import hung, is_there
+from workers.api_server import audit
+from workers.api_server.audit import MAX_FILES, Audit
+from workers.fs.fs_executor import FsExecutor
+
+
+@pytest.fixture
+def files() -> Iterator[FsExecutor]:
+    with contextlib.closing(FsExecutor()) as made:
+        yield made
+
+
+async def test_a_full_file_makes_room_and_the_oldest_goes(
+    tmp_path: Path, files: FsExecutor, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(audit, "MAX_BYTES", 100)
+    log = Audit(tmp_path / "audit.log", SystemClock(), files)
+    for number in range(20):
+        await log.write({"number": number, "result": "x" * 50})
+    names = sorted(os.listdir(tmp_path))
+    assert names == ["audit.log", *(f"audit.log.{number}" for number in range(1, MAX_FILES))]
+    newest = msgspec.json.decode((tmp_path / "audit.log").read_bytes().splitlines()[-1])
+    assert newest["number"] == 19
+
+
+async def test_a_line_is_bounded_and_a_disk_that_refuses_is_told_once(
+    tmp_path: Path, files: FsExecutor, caplog: pytest.LogCaptureFixture
+) -> None:
+    log = Audit(tmp_path / "absent" / "audit.log", SystemClock(), files)
+    for _ in range(3):
+        await log.write({"result": "x"})
+    assert len(caplog.records) == 1
+    (tmp_path / "absent").mkdir()
+    await log.write({"result": "x" * 5000 + "\n"})
+    text = (tmp_path / "absent" / "audit.log").read_text()
+    assert len(text) < 1000
+    assert text.count("\n") == 1
+
+
+@pytest.mark.skipif(not is_there(), reason="no fusermount3, or /dev/fuse is not for us")
+async def test_a_disk_that_does_not_answer_keeps_nobody_waiting_and_gets_the_lines_afterwards(
+    tmp_path: Path, files: FsExecutor, caplog: pytest.LogCaptureFixture
+) -> None:
+    log = Audit(tmp_path / "audit.log", SystemClock(), files)
+    with hung(tmp_path):
+        for number in range(3):
+            await log.write({"number": number})
+        assert not files.is_idle(tmp_path / "audit.log"), "one call hangs, and no other was made"
+    assert [record.message for record in caplog.records] == [
+        f"changes are not recorded in {tmp_path}/audit.log: timed out waiting for the file system"
+    ]
+    await files.run(tmp_path / "audit.log", int)  # behind the call that has hung
+    await log.write({"number": 3})
+    lines = (tmp_path / "audit.log").read_bytes().splitlines()
+    assert [msgspec.json.decode(line)["number"] for line in lines] == [1, 2, 3]
