@@ -24,6 +24,7 @@ from ipc.wire.boot import LoadWorkerMain, Role
 from supervisor.config.resolution.server_section import listening_addresses
 from supervisor.config.settings import Settings
 from supervisor.control.configuration import Configuration
+from supervisor.podman_store import check_store
 from supervisor.podworkers.board_rows import SPARE_ROWS
 from supervisor.processes import listeners
 from supervisor.processes.child_specs import exec_spawn, service_spec
@@ -51,6 +52,7 @@ def run_agent(settings: Settings, load: LoadWorkerMain, config_path: Path | None
     lock = instance_lock.acquire(settings.admin_socket.with_suffix(".lock"))
     claim_directories(settings)
     label_key = label_key_file.load_or_make(settings.state_dir / label_key_file.NAME, SystemClock().now().wall)
+    check_store(settings, settings.admin_socket.parent.parent, str(config_path or "the default settings"))
     service = choose_service(settings, settings.admin_socket.parent.parent, os.environ)
     ports = listening_addresses(settings.server).values()
     listening = {

@@ -53,7 +53,14 @@ from ipc.messages.node_worker import (
     ServiceSilent,
     VolumeDeleted,
 )
-from ipc.messages.pod_worker import AbandonPull, ProbeResultChanged, ProbingStopped, PullImage, SyncDone
+from ipc.messages.pod_worker import (
+    AbandonPull,
+    ContainerBegins,
+    ProbeResultChanged,
+    ProbingStopped,
+    PullImage,
+    SyncDone,
+)
 from ipc.process.spare_memory import SpareMemory
 from ipc.shm.board import Board
 from ipc.wire.boot import Role
@@ -98,6 +105,7 @@ from supervisor.protocol.commands import (
     WorkersWanted,
 )
 from supervisor.protocol.events import (
+    BeginningRequest,
     HousekeepingTick,
     LoopEvent,
     Observations,
@@ -422,6 +430,8 @@ class Master:
                 self._feed(message)
             case PullImage() | AbandonPull():
                 self._feed(PullRequest(slot, message))
+            case ContainerBegins():
+                self._feed(BeginningRequest(slot, message))
             case Observed(observations=observations):
                 self._feed(Observations(board_views.resolve(self._board, observations)))
             case Relisted(started_at=started_at, changed=changed, unseen=unseen):

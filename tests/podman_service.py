@@ -35,6 +35,8 @@ BY_DEFAULT: Final = PodmanSettings()
 IMAGE: Final = "localhost/rootlet-test:latest"
 """A static busybox with its applets, and nothing else."""
 SOCKET: Final = "podman.sock"
+STORE: Final = "ROOTLET_TEST_STORE"
+"""Environment variable: ``transient`` for agents of that `podman.store`."""
 START_DEADLINE_S: Final = 30.0
 COMMAND_DEADLINE_S: Final = 120.0
 EXISTS_TRIES: Final = 5
@@ -194,15 +196,24 @@ def image_exists(image: str) -> bool:
     return done.returncode == 0
 
 
+def podman_settings(store: str = "") -> PodmanSettings:
+    """With that store, else the one of the agents of this run."""
+    return PodmanSettings(store="transient" if (store or os.environ.get(STORE)) == "transient" else "default")
+
+
 def podman_version() -> str:
     """Version of the Podman that is installed, such as 5.4.2."""
     return podman("version", "--format", "{{.Client.Version}}").strip()
 
 
-def podman(*arguments: str) -> str:
-    """Standard output of a podman command; raises when it fails."""
+def podman(*arguments: str, store: str = "") -> str:
+    """Standard output of a podman command on that store, else the one that agents use; raises when it fails."""
     done = subprocess.run(
-        ["podman", *arguments], timeout=COMMAND_DEADLINE_S, check=False, capture_output=True, text=True
+        [*podman_settings(store).command, *arguments],
+        timeout=COMMAND_DEADLINE_S,
+        check=False,
+        capture_output=True,
+        text=True,
     )
     assert done.returncode == 0, f"podman {' '.join(arguments)}: {done.stderr}"
     return done.stdout

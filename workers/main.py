@@ -189,7 +189,7 @@ async def _pod_worker(
     async with _podman(context, HealthReporter(row_writer)) as runtime:
         with contextlib.closing(DialerClient(context.settings.dialer_socket)) as dialer:
             carried_out = functools.partial(attempt, dialer=dialer, runtime=runtime)
-            inside = Unshare(podman=context.settings.podman_path, standing=Standing())
+            inside = Unshare(context.settings.podman_path, context.settings.podman_options, standing=Standing())
             await run_pod_worker(
                 context, channel, runtime, clock, row_writer, dialer, carried_out, random.Random(), inside
             )
@@ -201,7 +201,7 @@ async def _node_worker(
 ) -> int:
     teller = NodeHealthReporter(row_writer, channel)
     async with _podman(context, teller) as runtime:
-        inside = Unshare(podman=context.settings.podman_path)
+        inside = Unshare(context.settings.podman_path, context.settings.podman_options)
         await run_node_worker(context, channel, runtime, clock, row_writer, inside, answers=teller.answers)
     return 0
 
@@ -232,7 +232,10 @@ async def _podman(context: ChildContext, listener: Listener) -> AsyncIterator[Ru
         listener=listener,
         auth_file=os.environ.get(AUTH_FILE_VARIABLE, ""),
         runtime_services=RuntimeServices(
-            settings.podman_path, settings.podman_environment, os.path.dirname(settings.dialer_socket)
+            settings.podman_path,
+            settings.podman_options,
+            settings.podman_environment,
+            os.path.dirname(settings.dialer_socket),
         ),
         pod_cgroups=settings.node.pod_cgroups or NO_SLICES,
         starting_s=SERVICE_STARTS_WITHIN_S if settings.podman_environment else 0.0,

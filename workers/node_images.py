@@ -12,6 +12,7 @@ from workers.images.image_records import ImageRecords
 from workers.images.provider_logins import ProviderLogins
 from workers.images.pull_records import PullRecords
 from workers.images.puller import ImagePuller
+from workers.kubecontainer.image_service import ImageUser
 from workers.kubecontainer.runtime import InspectedContainer, Runtime
 
 
@@ -25,13 +26,14 @@ class NodeImages:
         clock: Clock,
         containers: Callable[[], Iterable[InspectedContainer]],
         send: Callable[[NodeWorkerReport], Awaitable[None]],
+        of_another_store: Callable[[], Iterable[ImageUser]] = tuple,
     ) -> None:
-        """``containers``: those of this agent, as they were inspected last."""
+        """``containers``: those of this agent, as they were inspected last. ``of_another_store``: as of `NodeView`."""
         pull_records = PullRecords(settings.pulled_images_dir)
         records = ImageRecords(settings.image_records_file, clock)
         self._providers = ProviderLogins(settings.credential_providers, clock)
         self.puller = ImagePuller(runtime, clock, pull_records, records, send, self._providers.find)
-        view = NodeView(containers=containers, pulling=lambda: self.puller.references)
+        view = NodeView(containers, lambda: self.puller.references, of_another_store)
         self.collector = ImageCollector(runtime, clock, records, pull_records, view, settings.node_name, send)
 
     async def close(self) -> None:

@@ -53,6 +53,7 @@ from ipc.wire.channel import Channel, ChannelClosed
 from workers.cluster_host import ClusterHost
 from workers.cm.cleanup import PodCgroupCleanup
 from workers.containers.exit_watch import raise_file_limit
+from workers.default_store import DefaultStore
 from workers.eviction.node_pressure import NodePressure, PressureSettings
 from workers.kubecontainer.runtime import Runtime
 from workers.logs.container_log_manager import ContainerLogManager
@@ -107,6 +108,7 @@ async def run_node_worker(
                 "containers' logs": worker.logs.run,
                 "slices of pods": worker.cgroups.run,
                 "unused images": worker.images.collector.collect,
+                "what a boot has left in the storage": worker.clear_storage,
                 "inspects for a later process": worker.pleg.keep_inspects,
                 "export of traces": functools.partial(
                     export_traces,
@@ -158,7 +160,12 @@ class NodeWorker:
         )
         self.events = EventedPLEG(runtime, clock, self.pleg)
         self._profiles = ProfileRequests(self._send)
-        self.images = NodeImages(settings, runtime, clock, self.pleg.known.inspected.values, self._send)
+        self._default_store = DefaultStore(unshare.command) if settings.podman_forgets else None
+        self.images = NodeImages(
+            *(settings, runtime, clock, self.pleg.known.inspected.values, self._send),
+            of_another_store=self._default_store.users if self._default_store is not None else tuple,
+        )
+        self._unshare = unshare
         self.statistics = Housekeeping(
             context.board.statistics,
             clock,
@@ -186,6 +193,12 @@ class NodeWorker:
         self.deleted_volumes = VolumeDeleter(self._send, unshare)
         self.cgroups = PodCgroupCleanup(runtime.slices, clock)
         self.logs = ContainerLogManager(settings.pod_logs_dir, settings.log_rotation, self._monitor_of, clock)
+
+    async def clear_storage(self) -> None:
+        """Remove what an earlier boot has left in the storage, where Podman has forgotten it. Raises OSError,
+        UnshareError."""
+        if self._default_store is not None:
+            await self._default_store.clear(self._unshare)
 
     async def close(self) -> None:
         """Stop watching and pulling."""

@@ -41,6 +41,8 @@ class RuntimeServices(msgspec.Struct, frozen=True):
     """How a service is started."""
 
     podman: str = "podman"
+    options: tuple[str, ...] = ()
+    """Global options of Podman's."""
     environment: Mapping[str, str] = {}
     """Added to this process's own."""
     directory: str = ""
@@ -154,7 +156,7 @@ class _Service:
         """Blocks for the few milliseconds of a vfork. Raises OSError."""
         service = ("system", "service", "--time", str(ORPHAN_IDLE_S), f"unix://{self._path}")
         return subprocess.Popen(
-            (self._settings.podman, "--runtime", self._oci_runtime, *service),
+            (self._settings.podman, *self._settings.options, "--runtime", self._oci_runtime, *service),
             env={**os.environ, **self._settings.environment},
             stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,

@@ -23,7 +23,9 @@ from ipc.log.entry import Subject, about
 from ipc.messages.base import EventReport, ProfileTaken, PullEnded, PullProgress, Ready, Shutdown, TakeProfile
 from ipc.messages.pod_worker import (
     AbandonPull,
+    BeginningKept,
     CancelSync,
+    ContainerBegins,
     ContainersChanged,
     ObjectsRead,
     PodWork,
@@ -59,6 +61,7 @@ from workers.prober.manager import Attempt, PodProber, ProberReport
 from workers.profiling import ProfileRequests
 from workers.specgen.seccomp import SeccompSettings
 from workers.sync.attribution import on_behalf_of
+from workers.sync.beginnings import Beginnings
 from workers.sync.mutation_limiter import MutationLimiter, OwnSlots, Slots
 from workers.sync.pod_row import read_view
 from workers.sync.pod_snapshot import PodSnapshot
@@ -146,6 +149,7 @@ class PodWorker:
         self._beginnings = BurstGate(ALONE_S)
         self._counted = CallCounts()
         self._pulls = PullRequests(self._send)
+        self._beginnings_kept = Beginnings(self._send)
         self.profiles = ProfileRequests(self._send)
         self._prober = PodProber(context.board, clock, attempt, self._send, rng, lambda: context.board.host_ips)
         services = SyncServices(
@@ -156,13 +160,14 @@ class PodWorker:
             order=itertools.count(),
             report=self._send,
             step=row_writer.step,
+            keep_beginning=self._beginnings_kept.keep if context.settings.podman_forgets else None,
         )
         images = ImageManager(runtime, clock, PullRecords(context.settings.pulled_images_dir), self._pulls.pull)
         self._context = _sync_context(context, services, images, dialer, unshare)
 
     async def handle(self, command: PodWork) -> None:
         """Handle a command, attributed to its pod on the board. A pull belongs to no single pod."""
-        if isinstance(command, PullProgress | PullEnded):
+        if isinstance(command, PullProgress | PullEnded | BeginningKept):
             await self.dispatch(command)
         else:
             await on_behalf_of(command.uid, self.dispatch(command), self._row_writer.current_pod)
@@ -181,6 +186,8 @@ class PodWorker:
                 self._pulls.progressed(command)
             case PullEnded():
                 self._pulls.ended(command)
+            case BeginningKept():
+                self._beginnings_kept.kept(command)
             case ProbePod():
                 await self._prober.probe(command)
             case ContainersChanged():
@@ -267,7 +274,9 @@ class PodWorker:
             self._beginnings.came()
             await self._beginnings.over()
 
-    async def _send(self, message: SyncDone | PullImage | AbandonPull | ProberReport | ProfileTaken) -> None:
+    async def _send(
+        self, message: SyncDone | PullImage | AbandonPull | ContainerBegins | ProberReport | ProfileTaken
+    ) -> None:
         with contextlib.suppress(ChannelClosed):  # the master is gone: the loop ends by itself
             await self._channel.send(message, lazy=isinstance(message, EventReport))
 

@@ -209,6 +209,22 @@ class AbandonPull(OfPull, frozen=True, kw_only=True):
     uid: str
 
 
+class ContainerBegins(Message, frozen=True, kw_only=True):
+    """A container is about to be started, and waits until that is on the disk: after the host's end nothing else would
+    tell that it ever ran (`podman.store: transient`)."""
+
+    uid: str
+    container: RuntimeContainerStatus
+    """As it will run, as far as that is known."""
+
+
+class BeginningKept(Message, frozen=True, kw_only=True):
+    """The beginning of that container is on the disk: it may start."""
+
+    uid: str
+    id: str
+
+
 class ProbePod(Message, frozen=True, kw_only=True):
     """Probe that pod from now on. Sent again it replaces the former message; a probe that has not changed keeps its
     period."""
@@ -256,7 +272,26 @@ class ProbingStopped(Message, frozen=True, kw_only=True):
     uid: str
 
 
-PodWork = SyncPod | ObjectsRead | CancelSync | PullProgress | PullEnded | ProbePod | ContainersChanged | StopProbing
+PodWork = (
+    SyncPod
+    | ObjectsRead
+    | CancelSync
+    | PullProgress
+    | PullEnded
+    | BeginningKept
+    | ProbePod
+    | ContainersChanged
+    | StopProbing
+)
 PodWorkerCommand = PodWork | TakeProfile | Shutdown
-PodWorkerEvent = SyncDone | EventReport | PullImage | AbandonPull | ProbeResultChanged | ProbingStopped | ProfileTaken
+PodWorkerEvent = (
+    SyncDone
+    | EventReport
+    | PullImage
+    | AbandonPull
+    | ContainerBegins
+    | ProbeResultChanged
+    | ProbingStopped
+    | ProfileTaken
+)
 PodWorkerReport = Ready | PodWorkerEvent

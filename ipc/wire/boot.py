@@ -54,6 +54,10 @@ class WorkerSettings(msgspec.Struct, frozen=True, kw_only=True):
     """Path of the dialer's socket, which hands out sockets in pods' networks."""
     podman_path: str = "podman"
     """Podman's command line, for operations that its API lacks."""
+    podman_options: tuple[str, ...] = ()
+    """Global options of that command line, before each command."""
+    podman_forgets: bool = False
+    """A reboot takes all that Podman knows of containers."""
     podman_environment: dict[str, str] = {}
     """Variables with which the service was started, if it is the agent's own: for others that do the same."""
     runtimes: dict[str, str] = {}

@@ -84,7 +84,7 @@ def find_pods(settings: Settings) -> InstancePods:
     """Pods of an instance in the order of their names. Raises Failure when Podman does not answer, or the key is there
     and unreadable."""
     label = f"label={INSTANCE}={settings.instance_name}"
-    text = run_program(settings.podman.path, "pod", "ps", "--format", "json", "--filter", label)
+    text = run_program(*settings.podman.command, "pod", "ps", "--format", "json", "--filter", label)
     try:
         pods = msgspec.json.decode(text or "[]", type=list[InstancePod] | None) or []
     except UNDECODABLE as error:
@@ -115,7 +115,7 @@ def remove_pods(settings: Settings, pods: Sequence[InstancePod], most_s: float) 
     is gone. Raises Failure, after all others, for those that stay."""
     failures: list[str] = []
     with ThreadPoolExecutor(AT_A_TIME) as threads:
-        removals = {threads.submit(_remove, settings.podman.path, pod, pod.grace_s(most_s)): pod for pod in pods}
+        removals = {threads.submit(_remove, settings.podman.command, pod, pod.grace_s(most_s)): pod for pod in pods}
         for removal in as_completed(removals):
             error = removal.exception()
             if error is None:
@@ -128,12 +128,12 @@ def remove_pods(settings: Settings, pods: Sequence[InstancePod], most_s: float) 
         raise Failure("\n".join(failures), prefix="")
 
 
-def _remove(podman: str, pod: InstancePod, grace_s: int) -> None:
+def _remove(podman: Sequence[str], pod: InstancePod, grace_s: int) -> None:
     """Raises Failure. A pod that is gone already is no failure. Podman stops no paused container."""
     if pod.status == PAUSED:
-        run_program(podman, "pod", "unpause", pod.id)
-    run_program(podman, "pod", "stop", "--ignore", "--time", str(grace_s), pod.id, deadline_s=grace_s + PROGRAM_S)
-    run_program(podman, "pod", "rm", "--force", "--ignore", "--time", "0", pod.id)
+        run_program(*podman, "pod", "unpause", pod.id)
+    run_program(*podman, "pod", "stop", "--ignore", "--time", str(grace_s), pod.id, deadline_s=grace_s + PROGRAM_S)
+    run_program(*podman, "pod", "rm", "--force", "--ignore", "--time", "0", pod.id)
 
 
 def run_program(*argv: str, deadline_s: float = PROGRAM_S) -> str:

@@ -166,7 +166,23 @@ class PodmanSettings(_Section, frozen=True, kw_only=True):
     path: str = "podman"
     keyring: bool = False
     cleanup_delay_s: Annotated[Seconds, _between("0s", "10s")] = seconds("1s")
+    store: Literal["default", "transient"] = "default"
     max_concurrent_mutations: Annotated[int, Range(0, 256)] = 0
+
+    @property
+    def is_transient(self) -> bool:
+        """Whether Podman's records of containers lie in memory, which a reboot empties."""
+        return self.store == "transient"
+
+    @property
+    def options(self) -> tuple[str, ...]:
+        """Podman's global options, before any command: without them it looks at another store."""
+        return ("--transient-store",) if self.is_transient else ()
+
+    @property
+    def command(self) -> tuple[str, ...]:
+        """Program and global options of every command of Podman's."""
+        return (self.path, *self.options)
 
 
 class WorkersSettings(_Section, frozen=True, kw_only=True):

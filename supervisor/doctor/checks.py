@@ -23,6 +23,7 @@ from supervisor.doctor.before_podman_6 import upgrade_findings
 from supervisor.doctor.findings import Finding, failed, ok, warning
 from supervisor.doctor.host import HostFacts, PodmanFacts
 from supervisor.doctor.pod_network import check_pod_network
+from supervisor.processes.podman_service import OLDEST_TRANSIENT
 from supervisor.sources.directory import MANIFEST_SUFFIXES
 
 OLDEST_PODMAN: Final = (4, 3)
@@ -39,6 +40,8 @@ USEFUL_IDS: Final = 65_536
 LEAST_FREE_BYTES: Final = 1 << 30
 MANY_FREE_PAGES: Final = 2000
 """Number of free pages of Podman's database with which a start takes a sixth more CPU time."""
+LONG_FLUSH_S: Final = 0.001
+"""Seconds of a flush of the disk from which on the transient store is advised."""
 CONTROLLERS: Final = {
     "cpu": "CPU requests and limits have no effect",
     "memory": "memory limits have no effect, and nobody is killed for exceeding them",
@@ -110,6 +113,20 @@ def _storage(facts: HostFacts, settings: Settings) -> Iterator[Finding]:
         yield warning("storage", f"{driver} goes through FUSE, which is slow", "Linux 5.13 has overlay without it")
     else:
         yield ok("storage", driver)
+
+
+def _store(facts: HostFacts, settings: Settings) -> Iterator[Finding]:
+    if facts.store_problem:
+        yield failed("podman.store", facts.store_problem)
+        return
+    podman = facts.podman
+    if not _is_known(podman) or podman.flush_s is None or settings.podman.is_transient or not facts.own_service:
+        return
+    if podman.flush_s > LONG_FLUSH_S and _version(podman) >= OLDEST_TRANSIENT:
+        what = (
+            f"a flush of the storage's disk takes {podman.flush_s * 1000:.1f} ms, and a pod's life waits for about 125"
+        )
+        yield warning("podman.store", what, "set it to transient (docs/howto/transient-store.md)")
 
 
 def _disk(facts: HostFacts, settings: Settings) -> Iterator[Finding]:
@@ -300,6 +317,7 @@ CHECKS: Final[tuple[Check, ...]] = (
     _programs,
     _user_ids,
     _storage,
+    _store,
     _disk,
     _eviction,
     _cgroups,

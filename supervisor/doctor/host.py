@@ -32,9 +32,10 @@ from supervisor.config.containers_conf import BrokenContainersConf, cgroup_manag
 from supervisor.config.settings import Settings
 from supervisor.doctor import podman_database
 from supervisor.doctor.before_podman_6 import UpgradeFacts, upgrade_facts
+from supervisor.doctor.flush import flush_s
 from supervisor.doctor.fresh_storage import asking_environment
 from supervisor.doctor.pod_network import PodNetworkFacts, read_pod_network
-from supervisor.processes.podman_service import is_own_service
+from supervisor.processes.podman_service import is_own_service, transient_problem
 from supervisor.sources.directory import list_manifests
 
 PODMAN_DEADLINE_S: Final = 30.0
@@ -68,6 +69,8 @@ class PodmanFacts(msgspec.Struct, frozen=True, kw_only=True):
     network_program: str = ""
     """The program that it makes networks by when nothing else is said; empty before version 5, which does not tell."""
     upgrade: UpgradeFacts = UpgradeFacts()
+    flush_s: float | None = None
+    """Seconds of a flush of its storage's disk; None: not known."""
 
 
 class HostFacts(msgspec.Struct, frozen=True, kw_only=True):
@@ -114,6 +117,8 @@ class HostFacts(msgspec.Struct, frozen=True, kw_only=True):
     """Addresses of this host."""
     pod_network: PodNetworkFacts | None = None
     """None: not asked."""
+    store_problem: str = ""
+    """Why ``podman.store`` cannot be as it is set."""
     agent_runs: bool = False
     """Somebody answers on the admin socket."""
 
@@ -152,9 +157,13 @@ def gather(settings: Settings, environ: Mapping[str, str]) -> HostFacts:
 
 def with_answers(facts: HostFacts, settings: Settings) -> HostFacts:
     """And what Podman says of itself, and what pods would find here: room, ports that are held, an agent that runs."""
+    problem = transient_problem(settings, settings.admin_socket.parent.parent)
+    if problem:
+        settings = msgspec.structs.replace(settings, podman=msgspec.structs.replace(settings.podman, store="default"))
     return msgspec.structs.replace(
         facts,
-        podman=_ask_podman(settings.podman.path),
+        podman=_ask_podman(settings.podman.command),
+        store_problem=problem,
         pod_network=_pod_network(settings),
         listening=_listening(),
         node=node_resources(read_machine(settings, cgroup_manager(os.environ)), settings),
@@ -267,27 +276,28 @@ def _num_locks(environ: Mapping[str, str], program: str) -> int:
     return number if isinstance(number, int) else DEFAULT_NUM_LOCKS
 
 
-def _ask_podman(program: str) -> PodmanFacts:
+def _ask_podman(podman: tuple[str, ...]) -> PodmanFacts:
     try:
         with asking_environment() as environ:
-            info = _json(environ, program, "info", "--format", "json")
-            images = _images(environ, program)
-            others = sum(len(_run(environ, (program, kind, "ls", "-q")).splitlines()) for kind in ("pod", "volume"))
+            info = _json(environ, *podman, "info", "--format", "json")
+            images = _images(environ, podman)
+            others = sum(len(_run(environ, (*podman, kind, "ls", "-q")).splitlines()) for kind in ("pod", "volume"))
         graph_root = Path(info["store"]["graphRoot"])
         facts = _facts(info, images, others, podman_database.free_pages(graph_root / podman_database.FILE) or 0)
-        return msgspec.structs.replace(facts, upgrade=upgrade_facts(graph_root, os.environ))
+        upgrade = upgrade_facts(graph_root, os.environ)
+        return msgspec.structs.replace(facts, upgrade=upgrade, flush_s=flush_s(graph_root))
     except (OSError, ValueError, subprocess.SubprocessError) as error:
         return PodmanFacts(error=_words(error))
     except (LookupError, TypeError):
-        return PodmanFacts(error=f"{program} does not describe itself as Podman does")
+        return PodmanFacts(error=f"{podman[0]} does not describe itself as Podman does")
 
 
 def _pod_network(settings: Settings) -> PodNetworkFacts | None:
     """None also when Podman does not list its networks: what it has is told by `_ask_podman`."""
-    program = settings.podman.path
+    podman = settings.podman.command
     try:
         with asking_environment() as environ:
-            return read_pod_network(settings, lambda: _json(environ, program, "network", "ls", "--format", "json"))
+            return read_pod_network(settings, lambda: _json(environ, *podman, "network", "ls", "--format", "json"))
     except (OSError, ValueError, LookupError, AttributeError, TypeError, subprocess.SubprocessError):
         return None
 
@@ -307,14 +317,14 @@ def _facts(info: JsonObject, images: list[JsonObject], others: int, free_pages: 
     )
 
 
-def _images(environ: Mapping[str, str], program: str) -> Any:
+def _images(environ: Mapping[str, str], podman: tuple[str, ...]) -> Any:
     """Podman's images. The list fails while somebody removes one of them: Podman is asked a few times."""
     for _ in range(MAX_FAILED_LISTS):
         try:
-            return _json(environ, program, "images", "--format", "json")
+            return _json(environ, *podman, "images", "--format", "json")
         except ValueError:
             continue
-    return _json(environ, program, "images", "--format", "json")
+    return _json(environ, *podman, "images", "--format", "json")
 
 
 def _json(environ: Mapping[str, str], *argv: str) -> Any:

@@ -107,7 +107,7 @@ def _name(process: psutil.Process) -> str:
 
 def _is_service(process: psutil.Process) -> bool:
     try:
-        return _name(process) == "podman" and process.cmdline()[1:3] == ["system", "service"]
+        return _name(process) == "podman" and "system service" in " ".join(process.cmdline()[1:4])
     except psutil.Error:
         return False
 

@@ -51,6 +51,8 @@ class EndedContainers:
         self._doubted: set[str] = set()
         self._inherited: set[str] = set()
         """Ids of containers that ran when an earlier agent saw them last, and that this one has not seen."""
+        self._expected: dict[str, float] = {}
+        """Containers that were about to start, by id, and when (monotonic seconds): an older view cannot show them."""
         self._alive_at = 0.0
         self.version = 0
         """Rises with every change."""
@@ -72,9 +74,11 @@ class EndedContainers:
 
     def _ends(self, status: RuntimePodStatus, record: PodRecord) -> Runs:
         """Ends as far as they are known. What ran is not over as long as nobody has looked."""
-        if not status.observed_at:
-            return tuple(run for run in record.runs if not is_open(run))
-        return tuple(_ended_by(run, self._alive_at) for run in record.runs)
+        return tuple(_ended_by(run, self._alive_at) for run in record.runs if not self._is_hidden(run, status))
+
+    def _is_hidden(self, run: RuntimeContainerStatus, status: RuntimePodStatus) -> bool:
+        """Whether the observation is older than the run, of which it can say nothing."""
+        return is_open(run) and status.observed_at <= self._expected.get(run.id, 0.0)
 
     # --- what changes them ---
 
@@ -84,6 +88,13 @@ class EndedContainers:
         for uid, record in pods.items():
             self._inherited.update(run.id for run in record.runs if is_open(run))
             self._set(uid, record)
+
+    def begins(self, uid: str, container: RuntimeContainerStatus, now_mono: float) -> None:
+        """A container of that wanted pod is about to be started."""
+        record = self._pods.get(uid, NO_RECORD)
+        others = (run for run in record.runs if run.id != container.id)
+        self._expected[container.id] = now_mono
+        self._set(uid, PodRecord(_newest((*others, _begun(container))), record.began_at))
 
     def observed(self, pod: Pod, status: RuntimePodStatus, now_wall: float) -> None:
         """Remember the runs that an observation shows of that wanted pod. Its texts are fit for a file
@@ -95,8 +106,11 @@ class EndedContainers:
         if status.uid in self._doubted:
             self._doubted.discard(status.uid)
             known = {id: run for id, run in known.items() if id in shown or not _was_reset(run, kinds[run.name])}
-        runs = {id: run if id in shown else self._gone(run, now_wall) for id, run in known.items()}
+        there = shown.union(id for id, run in known.items() if self._is_hidden(run, status))
+        runs = {id: run if id in there else self._gone(run, now_wall) for id, run in known.items()}
         self._inherited -= shown
+        for id in shown & self._expected.keys():
+            del self._expected[id]
         for container in status.containers:
             if container.name in kinds:
                 run = self._run_of(container, runs.pop(container.id, None), now_wall)
@@ -119,8 +133,10 @@ class EndedContainers:
         """The run of a container that is there, as it is remembered from now on."""
         if container.state is ContainerState.RUNNING:
             return _begun(container)
+        if container.state is ContainerState.CREATED:
+            return known if known is not None and is_open(known) else None
         if container.state is not ContainerState.EXITED:
-            return known if container.state is ContainerState.UNKNOWN else None
+            return known
         if not is_lost(container):
             return _with_told(_trimmed(container), known)
         if known is not None and not is_open(known):
@@ -156,6 +172,9 @@ class EndedContainers:
         if record == before:
             return
         self.version += 1
+        for run in before.runs:
+            if run not in record.runs:
+                self._expected.pop(run.id, None)
         if not _news(record) <= _news(before):
             self.urgent_version = self.version
         self._versions[uid] = self.version

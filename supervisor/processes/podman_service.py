@@ -8,6 +8,7 @@ before Podman 4.5.
 
 from __future__ import annotations
 
+import subprocess
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -39,6 +40,11 @@ CONF_FILE = "containers.conf"
 CONMON_FILE = "conmon"
 """Likewise: the program that it runs as conmon, where cleaning up is put off."""
 
+OLDEST_TRANSIENT = (5, 0)
+"""First version of Podman whose transient store is used."""
+VERSION_S = 20.0
+"""How long Podman may take to say its version, in seconds."""
+
 START_S = 10.0
 """How long our own service may take from its start to its first answer, in seconds."""
 
@@ -69,6 +75,29 @@ def is_own_service(settings: Settings, runtime_dir: Path) -> bool:
     return not _users_socket(runtime_dir).is_socket()
 
 
+def transient_problem(settings: Settings, runtime_dir: Path) -> str:
+    """Why Podman's records of containers cannot lie in memory (`podman.store`); empty where they can, or are not to."""
+    if not settings.podman.is_transient:
+        return ""
+    if not is_own_service(settings, runtime_dir):
+        return "transient is for the agent's own service, and this is the user's: set podman.service to own"
+    version = podman_version(settings.podman.path)
+    if version and version < OLDEST_TRANSIENT:
+        return f"transient needs Podman 5.0 or newer, and this is {'.'.join(map(str, version))}"
+    return ""
+
+
+def podman_version(program: str) -> tuple[int, ...]:
+    """Version of that program; empty where it does not say: whoever needs Podman next says why."""
+    try:
+        done = subprocess.run([program, "--version"], capture_output=True, text=True, timeout=VERSION_S, check=False)
+    except (OSError, subprocess.SubprocessError, ValueError):
+        return ()
+    words = done.stdout.split()
+    numbers = words[-1].split("-")[0].split(".") if words else []
+    return tuple(int(number) for number in numbers if number.isascii() and number.isdigit())
+
+
 def _users_socket(runtime_dir: Path) -> Path:
     return runtime_dir / "podman" / "podman.sock"
 
@@ -86,7 +115,7 @@ def choose_service(settings: Settings, runtime_dir: Path, environ: Mapping[str, 
         return PodmanService(_users_socket(runtime_dir))
     own = settings.admin_socket.with_suffix(".podman.sock")
     conf = write_conf(settings.podman, settings.state_dir, environ)
-    argv = (settings.podman.path, "system", "service", "--time", "0", f"unix://{own}")
+    argv = (*settings.podman.command, "system", "service", "--time", "0", f"unix://{own}")
     environment = {"CONTAINERS_CONF": str(conf), "DISABLE_HC_SYSTEMD": "true"}
     program = settings.podman.path
     has_limit = states_process_limit(environ, program)

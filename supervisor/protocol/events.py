@@ -26,7 +26,15 @@ from ipc.messages.node_worker import (
     RuntimeHealth,
     VolumeDeleted,
 )
-from ipc.messages.pod_worker import AbandonPull, Freeze, ProbeResultChanged, ProbingStopped, PullImage, SyncDone
+from ipc.messages.pod_worker import (
+    AbandonPull,
+    ContainerBegins,
+    Freeze,
+    ProbeResultChanged,
+    ProbingStopped,
+    PullImage,
+    SyncDone,
+)
 from ipc.podresources.devices import Devices
 from supervisor.config.settings import Settings
 from supervisor.protocol.source_updates import ObjectsExpected, ObjectUpdate, PodsIncomplete, PodUpdate
@@ -76,6 +84,13 @@ class PullRequest(msgspec.Struct, frozen=True):
 
     slot: int
     request: PullImage | AbandonPull
+
+
+class BeginningRequest(msgspec.Struct, frozen=True):
+    """A pod worker waits with a container until its beginning is on the disk."""
+
+    slot: int
+    request: ContainerBegins
 
 
 class StatusesDue(msgspec.Struct, frozen=True):
@@ -232,6 +247,7 @@ LoopEvent = (
     | NodeObserved
     | RuntimeHealth
     | PullRequest
+    | BeginningRequest
     | PullProgress
     | PullEnded
     | ImagesCollected

@@ -30,7 +30,7 @@ from ipc.messages.node_worker import (
     RuntimeHealth,
     VolumeDeleted,
 )
-from ipc.messages.pod_worker import ProbeResultChanged, ProbingStopped, SyncDone, WorkType
+from ipc.messages.pod_worker import BeginningKept, ProbeResultChanged, ProbingStopped, SyncDone, WorkType
 from ipc.messages.sync_error import SyncError
 from ipc.metrics import rootlet as metrics
 from ipc.nodestatus.node import NodeCondition
@@ -46,9 +46,10 @@ from supervisor.managers.probe_manager import needs_sync
 from supervisor.persistentvolume.controller import PersistentVolumeController
 from supervisor.podworkers.ended_containers import EndedContainers
 from supervisor.podworkers.pod_worker_state import PodWorkerState
-from supervisor.protocol.commands import LoopCommand
+from supervisor.protocol.commands import LoopCommand, RestsOn
 from supervisor.protocol.dispatch import DispatchTable
 from supervisor.protocol.events import (
+    BeginningRequest,
     BindingsRestored,
     ContainerRestartRequested,
     ContainerRestartsRestored,
@@ -156,6 +157,7 @@ class SyncLoop:
         table.on(SyncDone, self._on_sync_done)
         table.on(EventReport, self._announcer.event)
         table.on(PullRequest, self._pull)
+        table.on(BeginningRequest, self._on_beginning)
         table.on(PullProgress, self._pull)
         table.on(PullEnded, self._pull)
         table.on(ImagesCollected, self._garbage.on_images_collected)
@@ -374,6 +376,13 @@ class SyncLoop:
 
     def _pull(self, event: PullEvent, now: Instant) -> None:
         self._out.send_all(self._parts.pulls.handle(event, now.mono))
+
+    def _on_beginning(self, asked: BeginningRequest, now: Instant) -> None:
+        """Remember the run, and let it begin when that is on the disk."""
+        run, uid, ended = asked.request.container, asked.request.uid, self._parts.ended
+        if uid in self._pod_table:
+            ended.begins(uid, run, now.mono)
+        self._out.send(asked.slot, BeginningKept(uid=uid, id=run.id), RestsOn(ends=ended.version))
 
     def _on_probe_result(self, changed: ProbeResultChanged, now: Instant) -> None:
         """handleProbeSync, and the status manager's SetContainerReadiness and SetContainerStartup."""

@@ -526,7 +526,7 @@ class Bench:
 
     def _service_process(self) -> psutil.Process:
         family = psutil.Process(self._agent.process.pid).children(recursive=True)
-        (service,) = (p for p in family if p.name() == "podman" and p.cmdline()[1:3] == ["system", "service"])
+        (service,) = (p for p in family if p.name() == "podman" and "system service" in " ".join(p.cmdline()[1:4]))
         return service
 
     @property

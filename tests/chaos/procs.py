@@ -87,7 +87,7 @@ def _role(name: str, words: list[str]) -> str:
     if name.startswith(_POD_WORKER):
         slot = int(name.removeprefix(_POD_WORKER))
         return "quarantine" if slot == QUARANTINE_SLOT else f"pods-{slot - FIRST_POD_SLOT}"
-    if name == PODMAN and words[1:3] == ["system", "service"]:
+    if name == PODMAN and "system service" in " ".join(words[1:4]):
         return PODMAN
     return _ROLES.get(name, "")
 

@@ -209,7 +209,7 @@ def test_a_part_of_an_image_stays_when_podman_takes_the_image_off(place: Path) -
         tar.add(place / "root", arcname=".")
     image = f"localhost/{place.name}:1".lower()
     podman("import", "--quiet", str(place / "image.tar"), image)
-    arguments = {"podman": "podman", "image": image, "target": str(place / "held" / "0")}
+    arguments = {"podman": ["podman"], "image": image, "target": str(place / "held" / "0")}
     try:
         DEFAULT.run([("bind_image", {**arguments, "sub_path": "sub"})])
         assert inside("cat", str(place / "held" / "0" / "file")) == "of the image"

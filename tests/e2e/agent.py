@@ -20,7 +20,7 @@ import yaml
 
 from tests.e2e.status_observer import Eye
 from tests.harness.deep_trees import remove_deep
-from tests.podman_service import PATIENCE, wait_until
+from tests.podman_service import PATIENCE, podman_settings, wait_until
 
 Json = dict[str, Any]
 
@@ -82,7 +82,7 @@ def settings(instance: str, directory: Path, changes: Mapping[str, Any]) -> Json
         "podLogsDir": str(directory / "logs"),
         "memoryDir": str(MEMORY / instance),
         "adminSocket": str(directory / "run" / "agent.sock"),
-        "podman": {"service": "own"},
+        "podman": {"service": "own", "store": podman_settings().store},
         "maxPods": 500,
         # The machine of the tests may be short of anything: pods are evicted where a test is about that.
         "evictionHard": {},

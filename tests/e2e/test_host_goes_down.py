@@ -11,6 +11,7 @@ from tests.e2e.agent import Agent, Json, container_status
 from tests.e2e.booted_host import BootedHost, booted_host
 from tests.e2e.conftest import NewAgent
 from tests.e2e.manifests import STAY, container, pod
+from tests.podman_service import STORE, podman_version
 
 pytestmark = [pytest.mark.e2e, pytest.mark.podman]
 
@@ -28,8 +29,18 @@ PODS = {
 LOST = (137, "ContainerStatusUnknown")
 
 
+@pytest.fixture(params=["default", "transient"])
+def store(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
+    """Podman's store of the agents of a test."""
+    name: str = request.param
+    if name == "transient" and podman_version().startswith("4."):
+        pytest.skip("Podman's transient store is used from 5.0 on")
+    monkeypatch.setenv(STORE, name)
+    return name
+
+
 @pytest.fixture
-def host(monkeypatch: pytest.MonkeyPatch) -> Iterator[BootedHost]:
+def host(store: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[BootedHost]:
     with booted_host(monkeypatch) as made:
         yield made
 

@@ -152,9 +152,14 @@ def _too_many_on_the_node(given: DecisionInput) -> tuple[RuntimeContainerStatus,
 
 
 def _never_again(given: DecisionInput) -> bool:
-    """A pod that restarts nothing and has begun does not get a second sandbox in place of a lost one."""
-    lost = given.change.attempt != 0 and not given.change.redefined
-    return lost and given.pod.spec.restart_policy == "Never" and bool(given.status.containers)
+    """A pod that restarts nothing and has begun does not get a second sandbox in place of a lost one. Where nothing is
+    left of it, what has begun does not begin again (`_is_done`), nor do init containers, which go before all else."""
+    if given.pod.spec.restart_policy != "Never" or given.change.redefined:
+        return False
+    if given.status.sandboxes:
+        return given.change.attempt != 0 and bool(given.status.containers)
+    runs = ((container, given.status.newest(container.name)) for container in given.pod.spec.init_containers)
+    return any(run is not None and not is_redefined(given, container, run) for container, run in runs)
 
 
 def _is_done(given: DecisionInput, container: Container) -> bool:

@@ -66,6 +66,10 @@ class NodeView(msgspec.Struct, frozen=True):
     pulling: Callable[[], frozenset[str]]
     """Names of the images that are pulled now."""
 
+    of_another_store: Callable[[], Iterable[ImageUser]] = tuple
+    """Containers that Podman's service does not show. It blocks, and raises OSError where they are not
+    known."""
+
     def used(self) -> frozenset[str]:
         """Ids of the images of these containers."""
         return frozenset(container.image_id for container in self.containers())
@@ -209,7 +213,8 @@ class _Store:
         """Every image, and who uses it."""
         now = self.now()
         images = await self._service.list_images()
-        containers = await self._service.list_image_users()
+        hidden = await asyncio.to_thread(self._view.of_another_store)
+        containers = (*await self._service.list_image_users(), *hidden)
         self._records.find_pulled(images, self._view.pulling())
         users = _users(images, containers, request.wanted)
         used = users.keys() | self._view.used()

@@ -13,6 +13,7 @@ import msgspec
 from ipc.api.pod_containers import find_container
 from ipc.api.v1.container import Container
 from ipc.kubecontainer.hashing import hash_in
+from ipc.kubecontainer.pod_status import ContainerState, RuntimeContainerStatus
 from ipc.messages import event_reasons
 from ipc.messages.pod_worker import SyncAction
 from ipc.messages.sync_error import SyncError
@@ -193,6 +194,7 @@ class ContainerStarter:
         run = self._run
         run.step(f"starting {container.name}")
         id = start.created_id
+        await self._begins(container, start)
         try:
             await run.act(run.runtime.start_container, id)
         except RuntimeCallError as error:
@@ -201,6 +203,24 @@ class ContainerStarter:
             id = await self._start_anew(container, start, image)
         await run.event(event_reasons.STARTED_CONTAINER, "Container started", container.name)
         return id
+
+    async def _begins(self, container: Container, start: ContainerStart) -> None:
+        """Raises SyncEnded."""
+        now, spec = self._run.clock.now().wall, self._pod.spec
+        await self._run.begins(
+            RuntimeContainerStatus(
+                id=start.created_id,
+                name=container.name,
+                attempt=start.attempt,
+                state=ContainerState.RUNNING,
+                sandbox_id=self._inputs.sandbox.id,
+                hash=hash_in(spec, container),
+                image=container.image,
+                backoff_s=start.backoff_s,
+                created_at=now,
+                started_at=now,
+            )
+        )
 
     async def _start_anew(self, container: Container, start: ContainerStart, image: ImageInfo | None) -> str:
         """Podman died while it started the container, and cannot repeat that: no crash, so the same attempt is made
@@ -214,6 +234,7 @@ class ContainerStarter:
         except RuntimeCallError as error:
             raise await self._failed(container, SyncError.RUN_CONTAINER, error.message) from error
         anew = await self._create(container, start, image)
+        await self._begins(container, anew)
         try:
             await run.act(run.runtime.start_container, anew.created_id)
         except RuntimeCallError as error:

@@ -12,6 +12,7 @@ from ipc.api.pod_containers import field_path
 from ipc.api.v1.pod import PodSpec
 from ipc.eventloop.tasks import first_of
 from ipc.host.clock import Clock
+from ipc.kubecontainer.pod_status import RuntimeContainerStatus
 from ipc.messages.base import EventReport
 from ipc.messages.event_reasons import EventReason
 from ipc.messages.sync_error import SyncError
@@ -60,6 +61,8 @@ class SyncServices(msgspec.Struct, frozen=True, kw_only=True):
     places: dict[str, Place] = msgspec.field(default_factory=dict)
     """By uid: of syncs that have begun to take a pod down, for those that remove it (`SyncRun.keep_place`)."""
     report: Callable[[EventReport], Awaitable[None]]
+    keep_beginning: Callable[[str, RuntimeContainerStatus], Awaitable[None]] | None = None
+    """Has the beginning of a pod's container put on the disk; None where the runtime's own record is there."""
     step: Callable[[str], None]
     """Shows the step under way on the board, for people."""
 
@@ -184,6 +187,12 @@ class SyncRun:
                 raise
         self.record.touched(touched_by(done, *args))
         return done
+
+    async def begins(self, container: RuntimeContainerStatus) -> None:
+        """Before that container is started: have it remembered, where the host's end would take all that tells of it.
+        Raises as `act`."""
+        if self._services.keep_beginning is not None:
+            await self.unless_cancelled(self._services.keep_beginning, self.pod.uid, container)
 
     async def read(self, verb: Callable[P, Awaitable[T]], *args: P.args, **kwargs: P.kwargs) -> T:
         """Run a verb that changes nothing. Raises as `act`."""

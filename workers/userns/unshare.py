@@ -60,6 +60,8 @@ class Unshare(msgspec.Struct, frozen=True):
 
     podman: str = "podman"
     """The command line's program."""
+    options: tuple[str, ...] = ()
+    """Global options of Podman's."""
     deadline_s: float = DEADLINE_S
     standing: Standing | None = None
     """Process that is in there already; None: each run comes in by itself."""
@@ -109,9 +111,14 @@ class Unshare(msgspec.Struct, frozen=True):
         out, words, code = _run(self._command(), subprocess.PIPE, request, self.deadline_s)
         return out, words.strip() or f"exit code {code}"
 
+    @property
+    def command(self) -> tuple[str, ...]:
+        """Beginning of every command of Podman's."""
+        return (self.podman, *self.options)
+
     def _command(self) -> tuple[str, ...]:
         # -I -S: nothing of the user's and no site packages, which halves the time to start.
-        return (self.podman, "unshare", sys.executable, "-I", "-S", str(_PROGRAM))
+        return (*self.command, "unshare", sys.executable, "-I", "-S", str(_PROGRAM))
 
 
 DEFAULT: Final = Unshare()

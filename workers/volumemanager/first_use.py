@@ -68,7 +68,7 @@ async def _owner(
     info = image or await run.read(run.runtime.inspect_image, reference)
     if info is None:
         raise ConfigError(f'image "{container.image}" not found')  # removed since it was seen
-    arguments = {"podman": unshare.podman, "image": info.id, "target": target}
+    arguments = {"podman": unshare.command, "image": info.id, "target": target}
     try:
         ((passwd, group, there),) = await asyncio.to_thread(unshare.run, [(look_into_image.__name__, arguments)])
     except UnshareError as error:

@@ -44,7 +44,7 @@ class _HeldImage(NamedTuple):
     sub_path: str
     place: Path
 
-    def step(self, podman: str) -> Step:
+    def step(self, podman: Sequence[str]) -> Step:
         return bind_image.__name__, {
             "podman": podman,
             "image": self.image,
@@ -62,7 +62,7 @@ class _Held(NamedTuple):
     place: Path
     file_types: tuple[int, ...] = ()
 
-    def step(self, podman: str) -> Step:
+    def step(self, podman: Sequence[str]) -> Step:
         return bind.__name__, {
             "root": os.path.realpath(self.root),
             "sub_path": self.sub_path,
@@ -84,7 +84,7 @@ async def prepare_mounts(
     SyncEnded."""
     if not container.volume_mounts:
         return make_mounts(container, volumes)
-    subject, podman, group = _subject(container), host.unshare.podman, fs_group(pod)
+    subject, podman, group = _subject(container), host.unshare.command, fs_group(pod)
     try:
         pods_dir = await run.in_files(subject, _real, host.pods_dir)
         held = [found async for found in _to_be_held(run, pods_dir, pod, container, volumes, environment)]
@@ -101,7 +101,7 @@ async def prepare_mounts(
 
 
 def _steps(
-    podman: str,
+    podman: Sequence[str],
     group: int | None,
     container: Container,
     volumes: Mapping[str, MountedVolume],

@@ -47,6 +47,8 @@ def worker_settings(
         node_name=settings.node_name,
         podman_socket=podman_socket,
         podman_path=settings.podman.path,
+        podman_options=settings.podman.options,
+        podman_forgets=settings.podman.is_transient,
         podman_environment=dict(podman_environment),
         runtimes=settings.runtimes,
         dialer_socket=str(settings.dialer_socket),

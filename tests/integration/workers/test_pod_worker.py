@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import os
 import random
 import socket
@@ -20,12 +21,14 @@ from ipc.api.v1.meta import ObjectMeta
 from ipc.api.v1.probe import ExecAction, Probe
 from ipc.eventloop.burst import LONGEST_S, BurstGate
 from ipc.host.clock import SystemClock
-from ipc.kubecontainer.pod_status import RuntimePodStatus
+from ipc.kubecontainer.pod_status import ContainerState, RuntimePodStatus
 from ipc.kubecontainer.probe_results import ProbeResult, ProbeType
 from ipc.messages.base import EventReport, ProfileTaken, PullEnded, PullProgress, Ready, Shutdown, TakeProfile
 from ipc.messages.pod_worker import (
     AbandonPull,
+    BeginningKept,
     CancelSync,
+    ContainerBegins,
     ContainersChanged,
     ObjectsRead,
     PodWorkerCommand,
@@ -65,7 +68,9 @@ async def attempt(probe: Probe, target: ProbeTarget) -> ProbeOutcome:
     return ProbeOutcome(Answer.SUCCESS)
 
 
-Heard = Ready | SyncDone | PullImage | AbandonPull | ProbeResultChanged | ProbingStopped | ProfileTaken
+Heard = (
+    Ready | SyncDone | PullImage | AbandonPull | ContainerBegins | ProbeResultChanged | ProbingStopped | ProfileTaken
+)
 
 
 class Master:
@@ -107,11 +112,17 @@ def request(generation: int = 1, kind: WorkType = WorkType.SYNC, **fields: Any) 
 @pytest.fixture
 async def master(tmp_path: Path) -> AsyncIterator[Master]:
     """A worker that is ready, on a fake runtime; it must end by itself when its link does."""
+    async with worker_of(tmp_path) as made:
+        yield made
+
+
+@contextlib.asynccontextmanager
+async def worker_of(tmp_path: Path, **fields: Any) -> AsyncIterator[Master]:
     clock, board = SystemClock(), Board.create(worker_slots=4, pod_rows=1)
     runtime = FakeRuntime(FakePodman(clock, images=[IMAGE]), "test", latency_s=LATENCY_S)
     ours, theirs = socket.socketpair()
     settings = WorkerSettings(
-        instance="test", label_key=LABEL_KEY, node_name="n", podman_socket="", pod_logs_dir=str(tmp_path)
+        instance="test", label_key=LABEL_KEY, node_name="n", podman_socket="", pod_logs_dir=str(tmp_path), **fields
     )
     context = ChildContext(
         slot=SLOT, incarnation=7, role=Role.POD_WORKER, settings=settings, link=theirs, listen=None, board=board
@@ -138,6 +149,37 @@ async def test_a_profile_is_answered_beside_the_work(master: Master) -> None:
     assert isinstance(taken, ProfileTaken)
     assert (taken.number, taken.code) == (3, 200)
     assert "run_pod_worker" in taken.text
+
+
+async def test_where_podman_forgets_a_container_starts_once_its_beginning_is_kept(tmp_path: Path) -> None:
+    async with worker_of(tmp_path, podman_forgets=True) as master:
+        await master.observe()
+        await master.channel.send(request())
+        begins = await master.hear()
+        assert isinstance(begins, ContainerBegins)
+        assert (begins.uid, begins.container.name, begins.container.attempt) == (UID, "a", 0)
+        made = await master.observe()
+        assert [(c.id, c.state, c.hash) for c in made.containers] == [
+            (begins.container.id, ContainerState.CREATED, begins.container.hash)
+        ]
+        await master.channel.send(BeginningKept(uid=UID, id="another"))
+        await master.channel.send(BeginningKept(uid=UID, id=begins.container.id))
+        done = await master.hear()
+        assert isinstance(done, SyncDone)
+        assert not done.failed
+        assert [c.state for c in (await master.observe()).containers] == [ContainerState.RUNNING]
+
+
+async def test_a_cancelled_sync_waits_for_no_beginning(tmp_path: Path) -> None:
+    async with worker_of(tmp_path, podman_forgets=True) as master:
+        await master.observe()
+        await master.channel.send(request())
+        assert isinstance(await master.hear(), ContainerBegins)
+        await master.channel.send(CancelSync(uid=UID, generation=1))
+        done = await master.hear()
+        assert isinstance(done, SyncDone)
+        assert done.cancelled
+        assert [c.state for c in (await master.observe()).containers] == [ContainerState.CREATED]
 
 
 async def test_a_sync_reads_the_row_and_is_answered_once(master: Master) -> None:

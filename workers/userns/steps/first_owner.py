@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import stat
+from collections.abc import Sequence
 from typing import Final
 
 from workers.fs import openat2
@@ -15,7 +16,7 @@ MAX_ACCOUNTS_BYTES: Final = 1 << 20
 """Most that is read of an image's /etc/passwd, and of its /etc/group."""
 
 
-def look_into_image(podman: str, image: str, target: str) -> tuple[str, str, tuple[int, int, int] | None]:
+def look_into_image(podman: Sequence[str], image: str, target: str) -> tuple[str, str, tuple[int, int, int] | None]:
     """Heads of the image's /etc/passwd and /etc/group, empty without them, a character for each byte; and of a
     directory at ``target`` its user, group and mode, None when there is none. Nothing leads out of the image. Raises
     OSError, Refused."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import contextlib
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Final
 
 from workers.userns.steps.mounts import bind
@@ -15,7 +15,7 @@ DEADLINE_S: Final = 20.0
 """Deadline of one command of Podman's, in seconds."""
 
 
-def bind_image(podman: str, image: str, sub_path: str, target: str) -> None:
+def bind_image(podman: Sequence[str], image: str, sub_path: str, target: str) -> None:
     """Bind what lies at ``sub_path`` in an image that is there. It stays as long as that mount, also when Podman takes
     its own away."""
     with mounted(podman, image) as root:
@@ -23,13 +23,13 @@ def bind_image(podman: str, image: str, sub_path: str, target: str) -> None:
 
 
 @contextlib.contextmanager
-def mounted(podman: str, image: str) -> Iterator[str]:
+def mounted(podman: Sequence[str], image: str) -> Iterator[str]:
     """Where Podman has mounted it, read-only: it counts who has asked for that. Raises Refused."""
-    root = _said_by(podman, "image", "mount", image)
+    root = _said_by(*podman, "image", "mount", image)
     try:
         yield os.path.realpath(root)
     finally:
-        _said_by(podman, "image", "unmount", image)
+        _said_by(*podman, "image", "unmount", image)
 
 
 def _said_by(*command: str) -> str:

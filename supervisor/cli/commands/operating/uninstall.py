@@ -99,7 +99,7 @@ def remove(settings: Settings, made: InstanceRemains) -> None:
         for path in (*made.paths, settings.admin_socket.with_suffix(".lock")):
             if os.path.lexists(path):
                 # Files of containers belong to ids that only Podman's user namespace has; rm is at home at any depth.
-                run_program(settings.podman.path, "unshare", "rm", "-rf", "--", str(path))
+                run_program(*settings.podman.command, "unshare", "rm", "-rf", "--", str(path))
                 _remove_empty(path.parent)
     if made.unit is not None:
         made.unit.unlink(missing_ok=True)

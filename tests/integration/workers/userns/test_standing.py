@@ -123,7 +123,7 @@ def test_a_run_that_hangs_is_killed_with_what_it_has_started_and_holds_nobody_up
     slow = here.directory / "slow"
     slow.write_text(f"#!/bin/sh\nsleep 1000 & echo $! > {pid}; wait\n")
     slow.chmod(stat.S_IRWXU)
-    step = ("bind_image", {"podman": str(slow), "image": "i", "sub_path": "s", "target": "/"})
+    step = ("bind_image", {"podman": [str(slow)], "image": "i", "sub_path": "s", "target": "/"})
     late: list[UnshareError] = []
 
     def hang() -> None:
@@ -148,7 +148,7 @@ def test_a_run_that_is_killed_is_told(here: Here) -> None:
     killer.write_text("#!/bin/sh\nkill -9 $PPID\n")
     killer.chmod(stat.S_IRWXU)
     with pytest.raises(UnshareError, match="the process that carried out the steps has ended"):
-        here.run(("bind_image", {"podman": str(killer), "image": "i", "sub_path": "s", "target": "/"}))
+        here.run(("bind_image", {"podman": [str(killer)], "image": "i", "sub_path": "s", "target": "/"}))
     assert here.removed("after")
     assert here.starts() == 1
 

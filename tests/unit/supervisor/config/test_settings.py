@@ -254,6 +254,16 @@ def test_paths_are_expanded(written: str, means: str) -> None:
             "contradicts podman.service",
         ),
         (
+            "containerRuntimeEndpoint: unix:///p\npodman: {store: transient}",
+            "podman.store",
+            "transient is for the agent's own service",
+        ),
+        (
+            "podman: {service: user, store: transient}",
+            "podman.store",
+            "transient is for the agent's own service",
+        ),
+        (
             "shutdownGracePeriod: 5s\nshutdownGracePeriodCriticalPods: 6s",
             "shutdownGracePeriodCriticalPods",
             "must not be longer than shutdownGracePeriod",

@@ -74,6 +74,27 @@ def test_the_program_that_makes_the_network_is_the_one_that_podman_takes(
 
 
 @pytest.mark.parametrize(
+    ("version", "flush_s", "own_service", "store"),
+    [
+        ("4.9.4", 0.1, True, "default"),
+        ("5.4.2", 0.001, True, "default"),
+        ("5.4.2", None, True, "default"),
+        ("5.4.2", 0.1, False, "default"),
+        ("5.4.2", 0.1, True, "transient"),
+    ],
+)
+def test_the_transient_store_is_advised_only_where_it_helps_and_can_be_had(
+    version: str, flush_s: float | None, own_service: bool, store: str
+) -> None:
+    settings = msgspec.structs.replace(SETTINGS, podman=msgspec.structs.replace(SETTINGS.podman, store=store))
+    facts = but(
+        podman=msgspec.structs.replace(PODMAN, version=version, network_program="pasta", flush_s=flush_s),
+        own_service=own_service,
+    )
+    assert [found for found in check_host(facts, settings) if found.subject == "podman.store"] == []
+
+
+@pytest.mark.parametrize(
     ("facts", "level", "subject"),
     [
         (podman(error="podman info: exit code 125"), "failed", "podman"),
@@ -89,6 +110,8 @@ def test_the_program_that_makes_the_network_is_the_one_that_podman_takes(
         (podman(mapped_ids=1001), "warning", "subuid"),
         (podman(storage_driver="vfs"), "warning", "storage"),
         (podman(free_pages=2000), "warning", "database"),
+        (podman(version="5.0.0", flush_s=0.0011), "warning", "podman.store"),
+        (but(store_problem="transient needs Podman 5.0 or newer"), "failed", "podman.store"),
         (podman(native_overlay=False), "warning", "storage"),
         (but(free_bytes={"stateDir": 1000}, disk_bytes={}), "warning", "disk"),
         (but(free_bytes={"stateDir": 100 << 30}), "warning", "eviction"),

@@ -105,6 +105,29 @@ def test_what_ran_is_not_over_as_long_as_nobody_has_looked() -> None:
     assert [(c.name, c.state) for c in ends.merged(running).containers] == [("init", EXITED), ("main", RUNNING)]
 
 
+def test_one_that_is_about_to_start_has_ended_only_where_a_newer_view_lacks_it() -> None:
+    ends = EndedContainers()
+    ends.begins(UID, seen(POD, "main", RUNNING, 1), now_mono=NOTHING.observed_at)
+    assert ends.urgent_version == 1
+    ends.observed(POD, NOTHING, NOW)
+    assert ends.merged(NOTHING) is NOTHING, "the view is older than the container"
+    assert ends.lacked_by(NOTHING) == ()
+    later = msgspec.structs.replace(NOTHING, observed_at=NOTHING.observed_at + 1)
+    ends.observed(POD, later, NOW)
+    assert names(ends.merged(later)) == [("main", 1, 137, True)]
+
+
+def test_one_that_was_about_to_start_when_the_host_ended_counts_as_begun() -> None:
+    ends, made = EndedContainers(), seen(POD, "main", ContainerState.CREATED)
+    ends.begins(UID, made, now_mono=1.0)
+    ends.observed(POD, observed(POD, made), NOW)
+    after = EndedContainers()
+    after.restored(ends.everything(), NOW - 3)
+    assert names(after.merged(NOTHING)) == [("main", 0, 137, True)]
+    ends.observed(POD, observed(POD, seen(POD, "main", RUNNING, id=made.id)), NOW)
+    assert ends.urgent_version == 1, "that it runs is no news"
+
+
 def test_a_run_goes_on_without_a_write_at_once() -> None:
     ends = told(seen(POD, "main", RUNNING))
     urgent = ends.urgent_version

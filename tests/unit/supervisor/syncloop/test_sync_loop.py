@@ -8,12 +8,15 @@ import msgspec
 import pytest
 
 from ipc.api.v1.container import Container, ContainerRestartRule, ContainerRestartRuleOnExitCodes
-from ipc.kubecontainer.pod_status import RuntimePodStatus
+from ipc.host.clock import Instant
+from ipc.kubecontainer.pod_status import ContainerState, RuntimeContainerStatus, RuntimePodStatus
 from ipc.messages.node_worker import ObservationFailed
-from ipc.messages.pod_worker import SyncResult
+from ipc.messages.pod_worker import BeginningKept, ContainerBegins, SyncResult
 from ipc.messages.sync_error import SyncError
+from supervisor.protocol.commands import RestsOn, Send
+from supervisor.protocol.events import BeginningRequest
 from supervisor.protocol.source_updates import PodOperation
-from tests.harness.dialogue import PULL, STARTED, WALL, Talk, absent, exited, pod, restless, running
+from tests.harness.dialogue import POD_SLOT, PULL, STARTED, WALL, Talk, absent, exited, pod, restless, running
 
 # --- a pod begins ------------------------------------------------------------------------------------------------
 
@@ -343,3 +346,21 @@ def test_a_never_pod_that_loses_its_sandbox_before_all_have_run_stays_pending() 
     talk.tick(100.0)
     talk.relist()
     assert talk.phase("a") == "Pending"
+
+
+def test_a_container_begins_once_the_record_is_on_the_disk() -> None:
+    t = Talk()
+    t.start("a")
+    t.tick()
+    t.see(absent("a"))
+    run = RuntimeContainerStatus(id="c", name="main", attempt=0, state=ContainerState.RUNNING)
+    asked = BeginningRequest(POD_SLOT, ContainerBegins(uid="a", container=run))
+    [send] = t.loop.handle(asked, Instant(mono=t.mono, wall=WALL))
+    assert isinstance(send, Send)
+    assert (send.slot, send.message) == (POD_SLOT, BeginningKept(uid="a", id="c"))
+    assert send.rests_on == RestsOn(ends=t.loop.ended_containers.urgent_version)
+    assert "c" in [known.id for known in t.loop.ended_containers.everything()["a"].runs]
+    unknown = BeginningRequest(POD_SLOT, ContainerBegins(uid="gone", container=run))
+    [send] = t.loop.handle(unknown, Instant(mono=t.mono, wall=WALL))
+    assert isinstance(send, Send)
+    assert send.message == BeginningKept(uid="gone", id="c"), "a pod that goes holds nobody up"

@@ -183,6 +183,17 @@ def test_a_pod_whose_containers_are_all_done_is_stopped(
     assert compute(wanted, observed(wanted, *ended)).kill_pod is kill_pod
 
 
+@pytest.mark.parametrize("exit_code", [0, 137])
+def test_of_a_pod_that_restarts_nothing_no_init_container_runs_twice_when_nothing_is_left(exit_code: int) -> None:
+    wanted = pod("a", init_containers=(container("init"),), restart_policy="Never")
+    gone = seen(wanted, "init", ContainerState.EXITED, is_remembered=True, exit_code=exit_code)
+    actions = compute(wanted, observed(wanted, gone, sandboxes=()))
+    assert actions.kill_pod
+    assert (actions.create_sandbox, actions.init_containers_to_start) == (False, ())
+    edited = msgspec.structs.replace(gone, hash="of another manifest")
+    assert compute(wanted, observed(wanted, edited, sandboxes=())).create_sandbox, "another one is wanted now"
+
+
 @pytest.mark.parametrize("ended", [("a",), ("a", "b")])
 def test_of_a_pod_of_which_nothing_is_left_only_what_has_not_ended_starts_again(ended: tuple[str, ...]) -> None:
     wanted = pod("a", "b", restart_policy="Never")
