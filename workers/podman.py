@@ -377,7 +377,8 @@ class PodmanRuntime:
             return None
 
     async def events(self) -> AsyncIterator[RuntimeEvent]:
-        request = Request(endpoint=endpoints.EVENTS, params={"stream": "true", **self._ours()})
+        # Podman 6 writes labels to the events of pods, too: a look for a container of a pod's id would find none.
+        request = Request(endpoint=endpoints.EVENTS, params={"stream": "true", **self._ours(type=["container"])})
         asked_at = wall()
         with contextlib.ExitStack() as stack:
             async with self._client.stream(request) as stream:

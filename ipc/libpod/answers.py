@@ -265,6 +265,8 @@ class LoggedEvent(GoObject, frozen=True):
 
     status: str
     time: Annotated[datetime, msgspec.Meta(tz=True)]
+    type: str
+    """Such as ``container`` or ``pod``."""
     id: str = msgspec.field(default="", name="ID")
     attributes: dict[str, str] | None = None
 

@@ -14,6 +14,7 @@ import tomli_w
 from supervisor.config.containers_conf import read_conf
 from tests.contract.conftest import OWN_PODMAN, PODMAN
 from tests.contract.target import DEADLINE_S, PodmanTarget, Target, exited, running
+from tests.harness.raw_libpod import Libpod
 from tests.podman_service import PodmanService, running_service
 from workers.kubecontainer import labels
 from workers.kubecontainer.runtime import RuntimeEvent
@@ -75,6 +76,36 @@ async def test_strangers_get_no_hints(target: Target) -> None:
         listening.cancel()
         await asyncio.gather(listening, return_exceptions=True)
     assert heard == []
+
+
+@pytest.mark.parametrize("target", [PODMAN, OWN_PODMAN], indirect=True)
+async def test_events_of_pods_are_not_told(target: PodmanTarget, podman_service: PodmanService) -> None:
+    """Podman 6 writes a pod's labels to them: each would cost an inspect of a container that does not exist."""
+    heard: list[str] = []
+    ended = asyncio.Event()
+
+    async def listen() -> None:
+        async for event in target.runtime.events():
+            heard.append(event.container_id)
+            if event.action == "died":
+                ended.set()
+
+    listening = asyncio.create_task(listen())
+    with contextlib.closing(Libpod(podman_service.socket)) as libpod:
+        try:
+            async with asyncio.timeout(DEADLINE_S):
+                pod, pods = {"labels": {labels.INSTANCE: target.instance}}, set()
+                while not ended.is_set():  # Until the stream is open, what happens is not told.
+                    made = await asyncio.to_thread(libpod.call, "POST", "pods/create", pod)
+                    pods.add(made["Id"])
+                    for verb in ("start", "restart", "stop"):
+                        await asyncio.to_thread(libpod.call, "POST", f"pods/{made['Id']}/{verb}?t=0")
+                    await asyncio.wait({asyncio.create_task(ended.wait())}, timeout=1.0)
+        finally:
+            listening.cancel()
+            await asyncio.gather(listening, return_exceptions=True)
+    assert heard
+    assert pods.isdisjoint(heard)
 
 
 def events_in_a_file(directory: Path) -> Path:

@@ -199,9 +199,11 @@ def decode_event(line: bytes) -> RuntimeEvent:
     )
 
 
-def decode_logged_event(line: bytes) -> RuntimeEvent:
-    """One line of the file of events."""
+def decode_logged_event(line: bytes) -> RuntimeEvent | None:
+    """One line of the file of events; None for what is no container's."""
     logged = decode_value(answers.LoggedEvent, line)
+    if logged.type != "container":
+        return None
     return RuntimeEvent(
         action=logged.status,
         container_id=logged.id,

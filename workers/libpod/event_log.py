@@ -130,7 +130,7 @@ class EventLog:
             event = decode_logged_event(line)
         except UNDECODABLE:
             return None
-        return event if event.labels.get(labels.INSTANCE) == self._instance else None
+        return event if event is not None and event.labels.get(labels.INSTANCE) == self._instance else None
 
     def _end(self) -> None:
         self._loop.remove_reader(self._pidfd)
