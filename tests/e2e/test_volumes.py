@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import socket
+import tarfile
 from collections.abc import Iterator
 from datetime import datetime
 from pathlib import Path
@@ -244,6 +245,33 @@ def test_an_image_that_is_not_there_is_its_containers_reason(agent: Agent) -> No
     agent.until(lambda: agent.waiting("no-image").get("reason") == "ErrImageNeverPull", "it waits for the image")
     assert agent.waiting("no-image")["message"].startswith('Container image "localhost/not-there:1" is not present')
     agent.until(lambda: not agent.waiting("no-image", "beside"), "the other container needs no image")
+
+
+def test_an_image_that_somebody_removes_while_it_is_mounted_keeps_nothing_from_ending(
+    agent: Agent, tmp_path: Path
+) -> None:
+    """Podman takes a mounted image for unused, and answers the removal of its container with an error that tells of the
+    image."""
+    (tmp_path / "file").write_text("of the image")
+    with tarfile.open(tmp_path / "root.tar", "w") as tar:
+        tar.add(tmp_path / "file", "file")
+    name = f"localhost/{agent.instance}-mounted:1"
+    podman("import", "--quiet", str(tmp_path / "root.tar"), name)
+    try:
+        image = {"name": "image", "image": {"reference": name, "pullPolicy": "Never"}}
+        pods = [mounting(f"mounted-{number}", [image], mount("image", "/image")) for number in range(2)]
+        agent.run(*pods)
+        assert agent.inside("mounted-0", "cat /image/file") == "of the image"
+        podman("rmi", "--force", name)
+        agent.inside("mounted-0", "kill 1")
+        agent.until(lambda: agent.waiting("mounted-0").get("reason") == "ErrImageNeverPull", "it waits for the image")
+        agent.remove("mounted-0", "mounted-1")
+        agent.until_gone(["mounted-0", "mounted-1"])
+        told = [event for n in range(2) for event in agent.events(f"mounted-{n}") if event["type"] == "Warning"]
+        assert {event["reason"] for event in told} <= {"ErrImageNeverPull", "Failed", "BackOff"}
+        assert "image not known" not in agent.log_text()
+    finally:
+        podman("rmi", "--force", "--ignore", name)
 
 
 def test_another_volume_needs_another_container(agent: Agent, host: Path) -> None:
