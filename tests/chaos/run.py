@@ -25,7 +25,6 @@ PER_POD_S: Final = 5.0
 CONVERGENCE_S: Final = 240.0
 SETTLING_S: Final = 150.0
 """Directories without a pod are looked for every minute."""
-HEARTBEAT_TIMEOUT_S: Final = 5
 MAX_BACKOFF_S: Final = 5
 MAX_SHOWN: Final = 6
 TELL_EVERY_S: Final = 15.0
@@ -138,7 +137,6 @@ def _agent(instance: str) -> Iterator[tuple[Agent, Path]]:
             {
                 "stateDir": str(state),
                 "memoryDir": str(state / "memory"),
-                "workers": {"heartbeatTimeout": f"{HEARTBEAT_TIMEOUT_S}s"},
                 "crashLoopBackOff": {"maxContainerRestartPeriod": f"{MAX_BACKOFF_S}s"},
             },
         )

@@ -136,7 +136,7 @@ def test_a_pod_in_the_hosts_network_and_another_host(agent: Agent, site: int) ->
 @pytest.mark.parametrize(("signum", "deaths"), [(signal.SIGKILL, 1), (signal.SIGSTOP, 0)], ids=["dies", "stops"])
 def test_a_dialer_that_goes_delays_hooks_and_fails_none(new_agent: Any, signum: signal.Signals, deaths: int) -> None:
     """One that dies is replaced; one that somebody has stopped is continued."""
-    agent = new_agent(workers={"heartbeatTimeout": "3s"})
+    agent = new_agent()
     agent.start()
     agent.run(pod("first", server(), container(lifecycle={"postStart": get("/hook/1")})))
     before = agent.workers()["dialer"]

@@ -20,8 +20,6 @@ from tests.e2e.poisoned_agent import DIE, HANG, PROBE, poison
 pytestmark = [pytest.mark.e2e, pytest.mark.podman, pytest.mark.timeout(300)]
 
 CANARY: Final = "canary"
-HEARTBEAT_TIMEOUT_S: Final = 3
-"""How long a hang lasts at least; a worker that has hung is another one afterwards."""
 LONGEST_GAP_S: Final = 10.0
 """Between probes of a second, on a machine that has a lot else to do."""
 DELETED_DEADLINE_S: Final = 90.0
@@ -66,9 +64,7 @@ def quarantine_deaths(agent: Agent) -> int:
 @pytest.fixture
 def poisoned(new_agent: NewAgent) -> Agent:
     """An agent with one shard, in which the canary is; more deaths than it takes to find one pod end it."""
-    agent = new_agent(
-        workers={"count": 1, "maxDeaths": POISON_DEATHS - 1, "heartbeatTimeout": f"{HEARTBEAT_TIMEOUT_S}s"}
-    )
+    agent = new_agent(workers={"count": 1, "maxDeaths": POISON_DEATHS - 1})
     agent.program = (sys.executable, "-m", "tests.e2e.poisoned_agent")
     agent.start()
     agent.run(canary())

@@ -24,7 +24,6 @@ WITH_PODMAN = ("master", "zygote", "podman")
 MOST_CUT_OFF = 4
 """Starts that are under way at a time: as many calls as may change something, two for each CPU of the smallest host."""
 HANGING = ("pods-0", "pods-1", "node", "api", "dialer")
-HEARTBEAT_TIMEOUT_S = 4
 
 
 @pytest.fixture(scope="module")
@@ -89,7 +88,7 @@ def test_death_while_pods_start(running: Agent, role: str) -> None:
 
 
 def test_stopped_processes_are_continued(new_agent: NewAgent) -> None:
-    agent = new_agent(workers={"heartbeatTimeout": f"{HEARTBEAT_TIMEOUT_S}s"})
+    agent = new_agent()
     agent.start()
     agent.run(*pods("run", 6).values())
     before, workers, house = agent.eye.pod_table(), agent.workers(), agent.house()

@@ -17,6 +17,7 @@ from ipc.messages.api_server import EventChanged, PackedEventChanged
 from ipc.messages.pod_worker import CancelSync, SyncPod
 from ipc.shm.board import Board
 from ipc.wire.boot import ChildContext, Role, WorkerSettings
+from supervisor.config.settings import WorkersSettings
 from supervisor.processes.worker_pool import NODE_SLOT
 from tests.fakes.dialer import FakeDialer
 from tests.fakes.steps_here import StepsHere
@@ -30,7 +31,7 @@ from workers.prober.manager import Attempt
 
 REQUEST: Final[contextvars.ContextVar[SyncPod | None]] = contextvars.ContextVar("REQUEST", default=None)
 """The sync on whose behalf something is done: every task of a sync is made in the context in which it arrived."""
-HUNG_S: Final = 10.0
+HUNG_S: Final = WorkersSettings().heartbeat_timeout_s
 """After which a worker that hangs is killed (heartbeats)."""
 LINK_DELAY_S: Final = 0.01
 SLOW_LINK_S: Final = 1.0

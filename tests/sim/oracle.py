@@ -7,7 +7,7 @@ from typing import Final
 
 from ipc.api.v1.container import Container
 from ipc.api.v1.pod import Pod
-from ipc.kubecontainer.hashing import hash_in
+from ipc.kubecontainer.hashing import hash_in, sandbox_hash
 from ipc.kubecontainer.probe_results import probes_of
 from ipc.kubecontainer.restart_policy import (
     RESTART_ALL_CONTAINERS,
@@ -49,6 +49,9 @@ def complaints(pod: Pod, podman: SimPodman, told: PodChanged | None, now_wall: f
         if not edited:
             yield from _wrong_end(pod, status.phase, status.reason)
         return
+    yield from (f"{c.name} runs outside of its pod's slice" for c in alive.values() if _is_outside(c, podman))
+    if edited and _waits_for_images(pod, podman):
+        return
     wanted = {c.name: c for c in (*pod.spec.init_containers, *pod.spec.containers, *pod.spec.ephemeral_containers)}
     for name, container in alive.items():
         if name not in wanted:
@@ -56,10 +59,21 @@ def complaints(pod: Pod, podman: SimPodman, told: PodChanged | None, now_wall: f
         elif name != "debug" and container.labels[labels.CONTAINER_HASH] != hash_in(pod.spec, wanted[name]):
             yield f"{name} runs as it was before an edit"
     yield from wrong_limits(pod, told, alive)
-    yield from (f"{c.name} runs outside of its pod's slice" for c in alive.values() if _is_outside(c, podman))
     yield from _missing(pod, podman, told, alive, now_wall)
     long_alive = {name for name, container in alive.items() if now_wall - container.started_at > READY_WITHIN_S}
     yield from _readiness(pod, told, long_alive)
+
+
+def _waits_for_images(pod: Pod, podman: SimPodman) -> bool:
+    """Whether the pod of an earlier manifest goes on, as an image of the new one cannot be pulled."""
+    stated = {c.name: c for c in (*pod.spec.init_containers, *pod.spec.containers)}
+    if not any(container.image == ABSENT for container in stated.values()):
+        return False
+    made = [c for c in podman.of_pod(pod.metadata.uid) if name_of(c) in stated]
+    sandboxes = [each for each in podman.pods.values() if each.labels.get(labels.POD_UID) == pod.metadata.uid]
+    return any(c.labels[labels.CONTAINER_HASH] != hash_in(pod.spec, stated[name_of(c)]) for c in made) or any(
+        each.labels[labels.SANDBOX_HASH] != sandbox_hash(pod) for each in sandboxes
+    )
 
 
 def _is_outside(container: FakeContainer, podman: SimPodman) -> bool:

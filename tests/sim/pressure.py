@@ -20,6 +20,7 @@ from ipc.messages.pod_worker import SyncPod, WorkType
 from ipc.nodestatus.node import NodeCondition
 from ipc.scheduling.priority import SYSTEM_CRITICAL_PRIORITY, is_critical
 from supervisor.config.settings import Seconds, Settings
+from supervisor.syncloop.node_pressure import MEASURE_S, PERIOD_S
 from tests.sim.host import CAPACITY, MIB, VOLUME, SimHost, Taken
 from tests.sim.pods import PRESENT
 from tests.sim.runtime import SimPodman, uid_of
@@ -60,8 +61,9 @@ IMAGE_USER: Final = "0000eeee-image"
 LARGE_IMAGE: Final = "registry.test/large:1"
 IMAGE_AGE_S: Final = 5.0
 """Younger ones stay."""
-EVICTED_S: Final = 150.0
-"""Within which two pods are evicted, one after the other: rounds, clean-ups and measurements."""
+EVICTED_S: Final = 2 * (Settings().runtime_request_timeout_s + CLEANUP_S + MEASURE_S + PERIOD_S)
+"""Within which two pods are evicted, one after the other: dead containers go, each after the sync of its pod, pods are
+measured, and the evicted one is cleaned up."""
 
 
 def with_thresholds(settings: Settings) -> Settings:

@@ -33,10 +33,13 @@ class World:
         """Monotonic seconds."""
         return self._clock.now().mono
 
-    def make_late(self, given_up_at: float) -> None:
-        """The sandbox comes now, and whoever asked for it has given up then."""
+    def make_late(self, given_up_at: float | None) -> None:
+        """The sandbox comes now, and whoever asked for it has given up then; None for somebody else."""
         spec = pod_spec(pod("a"), ownership(INSTANCE), 0, Path("/nonexistent"))
-        self.podman.happen_late(lambda: self.podman.create_pod(spec), given_up_at)
+        if given_up_at is None:
+            self.podman.create_pod(spec)
+        else:
+            self.podman.happen_late(lambda: self.podman.create_pod(spec), given_up_at)
 
 
 async def given_up_by_this_agent(world: World) -> float:
@@ -52,6 +55,10 @@ async def given_up_by_an_agent_before(world: World) -> float:
     return given_up_at
 
 
+async def made_by_somebody_else(world: World) -> None:
+    world.watch.agent_begins()
+
+
 @pytest.mark.parametrize(
     ("given_up", "looked_after_s", "listed_after_s", "is_broken"),
     [
@@ -59,10 +66,12 @@ async def given_up_by_an_agent_before(world: World) -> float:
         (given_up_by_this_agent, 1.0, -1.0, True),
         (given_up_by_an_agent_before, 1.0, -1.0, False),
         (given_up_by_an_agent_before, 2.0, 1.0, True),
+        (made_by_somebody_else, 1.0, -1.0, False),
+        (made_by_somebody_else, 2.0, 1.0, True),
     ],
 )
 def test_a_late_sandbox_is_forgiven_that_nobody_could_see(
-    given_up: Callable[[World], Awaitable[float]], looked_after_s: float, listed_after_s: float, is_broken: bool
+    given_up: Callable[[World], Awaitable[float | None]], looked_after_s: float, listed_after_s: float, is_broken: bool
 ) -> None:
     """A list of everything shows it, and so does every look of the agent whose call it was."""
 
@@ -84,6 +93,7 @@ def test_a_pod_of_which_nothing_was_ever_seen_is_not_forgotten_while_it_is_there
         world.podman.create_pod(pod_spec(pod("a"), ownership(INSTANCE), 0, Path("/nonexistent")))
         world.watch.began_anew(UID)
         world.watch._made_late_at.clear()
+        world.watch._left_late_at.clear()
         world.watch.forgotten(UID, 0.0, 0.0)
         assert world.trace.broken
 

@@ -143,8 +143,8 @@ class Watch:
         (monotonic seconds).
 
         What a call that nobody waits for any more has made since is found as an orphan's. An agent lists a pod of which
-        one of its own calls was given up; what an agent before it has left shows in an event, which may be lost, or
-        when everything is listed."""
+        one of its own calls was given up; what an agent before it has left, or somebody else makes, shows in an event,
+        which may be lost, or when everything is listed."""
         made_at, left_at = (late.get(uid, NEVER) for late in (self._made_late_at, self._left_late_at))
         if made_at >= seen_at or left_at >= listed_at:
             self.began_anew(uid)
@@ -181,7 +181,7 @@ class Watch:
         self.note(f"{caller.name if caller else 'somebody'}: {what}")
         if caller is None:
             self._made_late_at[uid] = self._mono
-            if self.podman.given_up_at is not None and self.podman.given_up_at <= self._agent_began_at:
+            if self.podman.given_up_at is None or self.podman.given_up_at <= self._agent_began_at:
                 self._left_late_at[uid] = self._mono
             return None
         request = caller.request

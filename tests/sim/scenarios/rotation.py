@@ -12,7 +12,7 @@ from tests.sim.world import World
 
 ROTATION_S: Final = 10.0
 """Within which a changed ConfigMap is given to those that refer to it, from the end of the sync that was under way: it
-may last as long, when its worker hangs until it is killed (`HUNG_S`)."""
+may last as long, when a container takes its time to stop."""
 
 
 async def rotate(world: World) -> None:
