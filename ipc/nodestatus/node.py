@@ -56,6 +56,8 @@ class NodeSystemInfo(_Shape, frozen=True, kw_only=True):
     operating_system: str = ""
     architecture: str = ""
     swap: SwapInfo | None = None
+    running_in_user_namespace: bool | None = None
+    """Whether root of a container is no root of the host (KubeletInUserNamespace)."""
 
 
 class ContainerImage(_Shape, frozen=True, kw_only=True):

@@ -32,5 +32,7 @@ def set_versions(
         architecture=host.architecture,
         container_runtime_version=f"{runtime}://{runtime_version or UNKNOWN}",
         kubelet_version=kubelet_version,
+        # The agent itself is in none, but nothing that it runs has more than this user's rights.
+        running_in_user_namespace=True,
     )
     return msgspec.structs.replace(status, node_info=info)

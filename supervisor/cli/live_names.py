@@ -41,7 +41,7 @@ OF_PODS: Final = frozenset(
 Complete = Callable[[AgentClient, click.Context], Iterable[str]]
 Known = Callable[[click.Parameter, str], Iterable[str]]
 """Words for a parameter of which something is typed already; no agent is asked."""
-FORMS: Final = ("json", "yaml", "name", "wide", "jsonpath=", "jsonpath-as-json=", "custom-columns=")
+FORMS: Final = ("json", "yaml", "kyaml", "name", "wide", "jsonpath=", "jsonpath-as-json=", "custom-columns=")
 
 
 def complete_live(command: click.Command, path: str = "") -> click.Command:

@@ -38,10 +38,10 @@ dry_run_option: Final = click.option(
 output_option: Final = click.option(
     "-o",
     "--output",
-    type=click.Choice(["", "json", "yaml", "name"]),
+    type=click.Choice(["", "json", "yaml", "kyaml", "name"]),
     default="",
     metavar="FORMAT",
-    help="json, yaml or name of what was changed.",
+    help="json, yaml, kyaml or name of what was changed.",
 )
 stated_namespace_option: Final = click.option(
     "-n", "--namespace", default="", help="Namespace of the objects.  [default: default]"

@@ -31,5 +31,11 @@ def _as_yaml(obj: Json) -> str:
     return as_yaml(obj)
 
 
-DOCUMENTS: Final[Mapping[str, Callable[[Json], str]]] = {"json": as_json, "yaml": _as_yaml}
+def _as_kyaml(obj: Json) -> str:
+    from supervisor.cli.printers.kyaml_document import as_kyaml
+
+    return as_kyaml(obj)
+
+
+DOCUMENTS: Final[Mapping[str, Callable[[Json], str]]] = {"json": as_json, "yaml": _as_yaml, "kyaml": _as_kyaml}
 """By the name of the output."""

@@ -20,7 +20,12 @@ def auth() -> None:
 
 @auth.command()
 @click.option(
-    "-o", "--output", type=click.Choice(["", "json", "yaml"]), default="", metavar="FORMAT", help="json or yaml."
+    "-o",
+    "--output",
+    type=click.Choice(["", "json", "yaml", "kyaml"]),
+    default="",
+    metavar="FORMAT",
+    help="json, yaml or kyaml.",
 )
 @agent_options
 @click.pass_context

@@ -58,7 +58,9 @@ def unit() -> None:
 @config.command()
 @config_option
 @click.option("--file", "of_file", is_flag=True, help="What the file means on this host, whether an agent runs or not.")
-@click.option("-o", "--output", type=click.Choice(["json", "yaml"]), default="yaml", help="json or yaml.")
+@click.option(
+    "-o", "--output", type=click.Choice(["json", "yaml", "kyaml"]), default="yaml", help="json, yaml or kyaml."
+)
 @agent_options
 @click.pass_context
 def view(ctx: click.Context, config_path: Path | None, of_file: bool, output: str) -> None:

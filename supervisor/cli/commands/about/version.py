@@ -13,7 +13,9 @@ from supervisor.version import VERSION
 
 @click.command()
 @click.option("--client", "client_only", is_flag=True, help="Do not ask the agent.")
-@click.option("-o", "--output", type=click.Choice(["", "json", "yaml"]), default="", help="json or yaml.")
+@click.option(
+    "-o", "--output", type=click.Choice(["", "json", "yaml", "kyaml"]), default="", help="json, yaml or kyaml."
+)
 @agent_options
 @click.pass_context
 def version(ctx: click.Context, client_only: bool, output: str) -> None:

@@ -16,7 +16,9 @@ _MARKS: Final = {"ok": "ok     ", "warning": "WARNING", "failed": "FAILED "}
 
 @click.command()
 @config_option
-@click.option("-o", "--output", type=click.Choice(["", "json", "yaml"]), default="", help="json or yaml.")
+@click.option(
+    "-o", "--output", type=click.Choice(["", "json", "yaml", "kyaml"]), default="", help="json, yaml or kyaml."
+)
 def doctor(config_path: Path | None, output: str) -> int:
     """Say what on this host or in the manifests would break, before it does. The exit code is 1 if anything would.
 

@@ -20,7 +20,9 @@ from supervisor.version import VERSION
 
 
 @click.command()
-@click.option("-o", "--output", type=click.Choice(["", "json", "yaml"]), default="", help="json or yaml.")
+@click.option(
+    "-o", "--output", type=click.Choice(["", "json", "yaml", "kyaml"]), default="", help="json, yaml or kyaml."
+)
 @agent_options
 @click.pass_context
 def status(ctx: click.Context, output: str) -> int:

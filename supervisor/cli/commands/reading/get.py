@@ -90,7 +90,7 @@ class View(msgspec.Struct, frozen=True, kw_only=True):
     "output_text",
     default="",
     metavar="FORMAT",
-    help="wide, json, yaml, name, jsonpath=, jsonpath-as-json=, custom-columns=, or -file= of these.",
+    help="wide, json, yaml, kyaml, name, jsonpath=, jsonpath-as-json=, custom-columns=, or -file= of these.",
 )
 @click.option("--template", default="", help="What -o jsonpath or custom-columns prints, or its file.")
 @click.option("--allow-missing-template-keys/--no-allow-missing-template-keys", default=True, hidden=True)

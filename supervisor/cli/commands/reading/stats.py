@@ -22,7 +22,9 @@ from supervisor.client.http import STATISTICS_PATH, pods_path
 @click.argument("names", nargs=-1, metavar="[POD]...")
 @namespace_option
 @all_namespaces_option
-@click.option("-o", "--output", type=click.Choice(["", *DOCUMENTS]), default="", metavar="FORMAT", help="json or yaml.")
+@click.option(
+    "-o", "--output", type=click.Choice(["", *DOCUMENTS]), default="", metavar="FORMAT", help="json, yaml or kyaml."
+)
 @agent_options
 @click.pass_context
 def stats(ctx: click.Context, names: tuple[str, ...], namespace: str, all_namespaces: bool, output: str) -> None:

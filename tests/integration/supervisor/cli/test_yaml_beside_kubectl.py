@@ -1,4 +1,4 @@
-"""YAML as `rootlet` writes it, byte for byte as the real kubectl does."""
+"""YAML and KYAML as `rootlet` writes them, byte for byte as the real kubectl does."""
 
 from __future__ import annotations
 
@@ -6,8 +6,12 @@ import itertools
 import json
 import random
 import subprocess
+from collections.abc import Callable
 from typing import Any, Final
 
+import pytest
+
+from supervisor.cli.printers.kyaml_document import as_kyaml
 from supervisor.cli.printers.yaml_document import as_yaml
 from tests.harness.kubectl import DEADLINE_S, needs_new_kubectl
 
@@ -58,9 +62,9 @@ KEYS: Final = (
 )
 
 
-def kubectls(found: dict[str, Any]) -> str:
-    """YAML that kubectl prints of an object without asking a server."""
-    command = ["kubectl", "annotate", "--local", "-f", "-", "a=b", "-o", "yaml"]
+def kubectls(found: dict[str, Any], form: str = "yaml") -> str:
+    """Document that kubectl prints of an object without asking a server."""
+    command = ["kubectl", "annotate", "--local", "-f", "-", "a=b", "-o", form]
     done = subprocess.run(
         command, input=json.dumps(found), capture_output=True, text=True, timeout=DEADLINE_S, check=True
     )
@@ -72,14 +76,28 @@ def an_object(data: dict[str, Any]) -> dict[str, Any]:
     return {"apiVersion": "example.org/v1", "kind": "Thing", "metadata": meta, "data": data}
 
 
-def test_texts() -> None:
+DOCUMENTS = pytest.mark.parametrize(("form", "document"), [("yaml", as_yaml), ("kyaml", as_kyaml)])
+Document = Callable[[dict[str, Any]], str]
+
+
+@DOCUMENTS
+def test_texts(form: str, document: Document) -> None:
     chosen = random.Random(1)
     made = ("".join(chosen.choices(PIECES, k=chosen.randint(1, 7))) for _ in range(4000))
     found = an_object({"texts": [text for text in (*PIECES, *made) if text not in WITHOUT_TEXT_OF_ITS_OWN]})
-    assert as_yaml(found).splitlines() == kubectls(found).splitlines()
+    assert document(found).splitlines() == kubectls(found, form).splitlines()
 
 
-def test_keys_and_values() -> None:
+@DOCUMENTS
+def test_keys_and_values(form: str, document: Document) -> None:
     pairs = zip(KEYS, itertools.cycle(VALUES), strict=False)
     found = an_object({**{f"value-{number}": value for number, value in enumerate(VALUES)}, **dict(pairs)})
-    assert as_yaml(found).splitlines() == kubectls(found).splitlines()
+    assert document(found).splitlines() == kubectls(found, form).splitlines()
+
+
+def test_keys_of_kyaml() -> None:
+    """Quoted where kubectl quotes them."""
+    chosen = random.Random(2)
+    made = ("".join(chosen.choices("abefinotxy019._-/+:", k=chosen.randint(1, 5))) for _ in range(4000))
+    found = an_object(dict.fromkeys(made, 1))
+    assert as_kyaml(found).splitlines() == kubectls(found, "kyaml").splitlines()

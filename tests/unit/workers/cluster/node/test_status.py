@@ -60,6 +60,11 @@ def test_a_transition_is_dated_when_it_happens_and_a_heartbeat_each_time() -> No
     assert conditions(second)["Ready"].last_transition_time == NOW
 
 
+def test_a_scheduler_is_told_that_root_of_a_container_is_no_root() -> None:
+    told = msgspec.to_builtins(status_of(NodeStatus(), FACTS, NOW).node_info)
+    assert told["runningInUserNamespace"] is True
+
+
 def test_conditions_of_others_stay_and_ready_is_the_last() -> None:
     theirs = NodeCondition(type="KernelDeadlock", status="False")
     status = status_of(NodeStatus(conditions=(theirs,)), FACTS, NOW)
