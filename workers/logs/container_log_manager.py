@@ -22,10 +22,11 @@ import msgspec
 
 from ipc.eventloop.tasks import BackgroundTasks
 from ipc.host.clock import Clock
-from ipc.host.regular_files import opened_regular_file
+from ipc.host.regular_files import open_regular_file
 from ipc.kubecontainer.log_rotate_policy import LogRotatePolicy
 from ipc.kubecontainer.pod_status import ContainerState, RuntimeContainerStatus, RuntimePodStatus
 from workers.fs.directories import is_name
+from workers.fs.fs_executor import FsExecutor
 from workers.fs.growth_watch import GrowthWatch
 from workers.logs import layout
 from workers.logs.monitor_control import monitor_control
@@ -63,6 +64,37 @@ class _Log(msgspec.Struct):
     """Told last."""
 
 
+class _Look:
+    """A look at a file in threads. It may be closed before it is open: then it is closed as soon as it is."""
+
+    def __init__(self, path: str) -> None:
+        self._path = path
+        self._lock = threading.Lock()
+        self._is_over = False
+        self.fd = -1
+
+    def open(self) -> None:
+        """Raises OSError. Waits for the file system, as `measured` does."""
+        fd = open_regular_file(self._path, os.O_RDONLY | os.O_NOFOLLOW)
+        with self._lock:
+            if not self._is_over:
+                self.fd = fd
+                return
+        os.close(fd)
+
+    def measured(self) -> tuple[int, int]:
+        """Inode and size of the file that was opened. Raises OSError."""
+        found = os.fstat(self.fd)
+        return found.st_ino, found.st_size
+
+    def close(self) -> None:
+        with self._lock:
+            self._is_over = True
+            fd, self.fd = self.fd, -1
+        if fd >= 0:
+            os.close(fd)
+
+
 class ContainerLogManager:
     """The node worker's task of container logs. Belongs to one loop."""
 
@@ -89,6 +121,7 @@ class ContainerLogManager:
         self._stopping = threading.Event()
         self._rotators = ThreadPoolExecutor(1, thread_name_prefix="rotate")
         self._compressors = self._make_compressors()
+        self._files = FsExecutor()
 
     # --- which logs there are ---
 
@@ -144,8 +177,8 @@ class ContainerLogManager:
                         break
                     _, id = heapq.heappop(self._queue)
                     del self._due[id]
-                    if self._policy.rotates:
-                        self._look(self._logs[id], now)
+                    if self._policy.rotates and (known := self._logs.get(id)) is not None:
+                        await self._look(known, now)
                 await asyncio.sleep(0)
         finally:
             if self._watch is not None:
@@ -156,6 +189,7 @@ class ContainerLogManager:
         """Break off what is under way; it goes on in the next incarnation."""
         self._stopping.set()
         await self._tasks.close()
+        self._files.close()
         for threads in (self._rotators, self._compressors):
             threads.shutdown(wait=False, cancel_futures=True)
 
@@ -193,16 +227,27 @@ class ContainerLogManager:
         if (known := self._logs.get(id)) is not None:
             self._look_at(id, known.next_look)
 
-    def _look(self, known: _Log, now: float) -> None:
-        """One descriptor and one fstat."""
+    async def _look(self, known: _Log, now: float) -> None:
+        """One descriptor and one fstat, in a thread: somebody may have put a file system there that does not answer."""
+        look, next_look = _Look(known.path), now + self._policy.monitor_interval_s
         before = known.inode, known.size
         try:
-            known.inode, known.size = self._armed(known)
+            await self._files.run_unless_hung(known.path, look.open)
+            if self._logs.get(known.container_id) is not known:
+                return  # it was forgotten meanwhile
+            self._arm(known, look.fd)
+            known.inode, known.size = await self._files.run_unless_hung(known.path, look.measured)
         except OSError as error:
+            if self._logs.get(known.container_id) is not known:
+                return
+            self._look_at(known.container_id, next_look)
             if not isinstance(error, FileNotFoundError):
                 self._told(known, error)
+            if isinstance(error, TimeoutError):
+                return  # a rotation would hang, too
             known.inode, known.size = 0, 0
-            self._look_at(known.container_id, now + self._policy.monitor_interval_s)
+        finally:
+            look.close()
         is_new = known.inode != before[0]
         grown = known.size - (0 if is_new else before[1])
         pause = pause_s(self._policy, known.size, grown, now - known.looked_at)
@@ -212,14 +257,8 @@ class ContainerLogManager:
         if (known.size >= self._policy.max_size_bytes or not known.inode) and not known.is_rotating:
             self._tasks.spawn(self._rotate(known), name=f"rotation of {known.path}")
 
-    def _armed(self, known: _Log) -> tuple[int, int]:
-        """Inode and size of the file, of which the next change will be told. Raises OSError."""
-        with opened_regular_file(known.path, os.O_RDONLY | os.O_NOFOLLOW) as fd:
-            self._arm(known, fd)
-            found = os.fstat(fd)
-            return found.st_ino, found.st_size
-
     def _arm(self, known: _Log, fd: int) -> None:
+        """The file's next change will be told."""
         try:
             if self._watch is not None:
                 self._watch.arm(known.container_id, fd)

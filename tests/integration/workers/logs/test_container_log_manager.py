@@ -8,19 +8,19 @@ import logging
 import math
 import os
 from collections.abc import AsyncIterator, Callable, Iterable
-from contextlib import AbstractContextManager
 from pathlib import Path
 
 import msgspec
 import pytest
 
 from ipc.host.clock import SystemClock
-from ipc.host.regular_files import opened_regular_file
 from ipc.kubecontainer.log_rotate_policy import LogRotatePolicy
 from ipc.kubecontainer.pod_status import ContainerState, RuntimePodStatus
 from tests.harness.log_monitor import LogMonitor
 from tests.harness.pods import observed, pod, seen
+from tests.hung_file_system import hung, is_there
 from workers.fs import growth_watch
+from workers.fs.fs_executor import TIMED_OUT
 from workers.logs import container_log_manager, layout
 from workers.logs.container_log_manager import LEAST_PAUSE_S, ContainerLogManager, pause_s
 
@@ -91,11 +91,14 @@ def looks(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """Files that were looked at."""
     seen: list[str] = []
 
-    def opened(path: str, flags: int) -> AbstractContextManager[int]:
-        seen.append(path)
-        return opened_regular_file(path, flags)
+    measured = container_log_manager._Look.measured
 
-    monkeypatch.setattr(container_log_manager, "opened_regular_file", opened)
+    def noted(look: container_log_manager._Look) -> tuple[int, int]:
+        found = measured(look)
+        seen.append(look._path)
+        return found
+
+    monkeypatch.setattr(container_log_manager._Look, "measured", noted)
     return seen
 
 
@@ -110,6 +113,22 @@ async def test_a_log_that_grows_is_rotated_compressed_and_bounded(tmp_path: Path
         node.monitor.write(LINES)
         await until(lambda: oldest not in node.names() and node.log.stat().st_size == 0)
         await until(lambda: [name.endswith(".gz") for name in node.names()] == [False, True, True, False])
+
+
+@pytest.mark.skipif(not is_there(), reason="no fusermount3, or /dev/fuse is not for us")
+async def test_a_log_whose_file_system_does_not_answer_holds_up_nobody_and_is_rotated_when_it_does(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """The test's own waiting is on the loop that a look would hold up."""
+    node = Node(tmp_path)
+    async with running(node):
+        with hung(node.log.parent.parent):
+            node.manager.follow(node.status())
+            await until(lambda: any(TIMED_OUT in record.getMessage() for record in caplog.records))
+            await asyncio.sleep(10 * POLICY.monitor_interval_s)
+        node.monitor.write(LINES)
+        await until(lambda: len(node.names()) == 2)
+    assert len([record for record in caplog.records if TIMED_OUT in record.getMessage()]) == 1, "it is told once"
 
 
 async def test_a_log_that_does_not_grow_is_not_looked_at(tmp_path: Path, looks: list[str]) -> None:
