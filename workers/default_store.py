@@ -132,7 +132,8 @@ def _read(file: Path) -> list[_Record]:
         return []
     if len(data) > MAX_RECORDS_BYTES:
         raise UnknownStorage(f"{file} is larger than {MAX_RECORDS_BYTES} bytes")
-    return list(_decoded(data, _RECORDS, str(file)) or ())
+    records = _decoded(data, _RECORDS, str(file))
+    return list(records or ())
 
 
 def _decoded(data: bytes, decoder: msgspec.json.Decoder[T], what: str) -> T:
