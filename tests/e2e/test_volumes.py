@@ -250,8 +250,8 @@ def test_an_image_that_is_not_there_is_its_containers_reason(agent: Agent) -> No
 def test_an_image_that_somebody_removes_while_it_is_mounted_keeps_nothing_from_ending(
     agent: Agent, tmp_path: Path
 ) -> None:
-    """Podman takes a mounted image for unused, and answers the removal of its container with an error that tells of the
-    image."""
+    """Podman takes a mounted image for unused, and says errors that tell of the image where the container starts and
+    goes. A container that is made before the image is missed fails to start, and then waits for it."""
     (tmp_path / "file").write_text("of the image")
     with tarfile.open(tmp_path / "root.tar", "w") as tar:
         tar.add(tmp_path / "file", "file")
@@ -269,7 +269,6 @@ def test_an_image_that_somebody_removes_while_it_is_mounted_keeps_nothing_from_e
         agent.until_gone(["mounted-0", "mounted-1"])
         told = [event for n in range(2) for event in agent.events(f"mounted-{n}") if event["type"] == "Warning"]
         assert {event["reason"] for event in told} <= {"ErrImageNeverPull", "Failed", "BackOff"}
-        assert "image not known" not in agent.log_text()
     finally:
         podman("rmi", "--force", "--ignore", name)
 
