@@ -16,6 +16,7 @@ from workers.containers.exit_watch import ExitWatch
 from workers.containers.runs import SETTLED_STATES, cut_short, is_run_of, without_earlier_end
 from workers.containers.unexplained import Unexplained
 from workers.containers.unknown_containers import UnknownContainers
+from workers.fs.fs_executor import FsExecutor
 from workers.kubecontainer.convert import container_state, has_lost_end, pod_status
 from workers.kubecontainer.label_signatures import Ownership
 from workers.kubecontainer.labels import read_uid
@@ -30,7 +31,8 @@ from workers.kubecontainer.runtime import (
     Runtime,
     RuntimeCallError,
 )
-from workers.logs.termination_message import read_termination_message, with_termination_messages
+from workers.logs import layout
+from workers.logs.termination_message import read_termination_messages, unreadable, with_termination_messages
 
 T = TypeVar("T", InspectedContainer, RecordedEnd)
 
@@ -72,8 +74,12 @@ class KnownContainers:
         """Ids of containers that the agent has made, by uid: a pod may have other members."""
         self.unknown_containers = UnknownContainers(ownership)
         self.unexplained = Unexplained()
+        self.files = FsExecutor()
+        """Reads what lies beside containers, a pod's in one thread: its disk may not answer."""
         self._messages: dict[str, str] = {}
         """Termination messages of containers that have ended, by id: read once, after each inspect."""
+        self._unread: dict[str, dict[str, InspectedContainer]] = {}
+        """Containers that have ended and whose messages are to be read, by uid and id."""
         self._cut_short: frozenset[str] = frozenset()
         self._stopping: dict[str, float] = {}
         """Since when each container is being stopped, in monotonic seconds, as observed."""
@@ -132,7 +138,7 @@ class KnownContainers:
 
     def relies_on_records(self, uid: str) -> bool:
         """Whether the end of a container of that pod is known from its monitor's record alone."""
-        return bool(self._told(uid))
+        return bool(self.told(uid))
 
     def relying_on_records(self) -> Set[str]:
         """Uids of all pods of which that is so."""
@@ -233,8 +239,10 @@ class KnownContainers:
             found = told = msgspec.structs.replace(found, exit_code=UNKNOWN_EXIT_CODE)
             state = ContainerState.EXITED
         if ours and state is ContainerState.EXITED and not found.is_infra:
-            self._messages[id] = read_termination_message(told, self._pods_dir, self.pod_logs_dir)
+            self._unread.setdefault(uid, {})[id] = told
             self._inspected[id] = self._with_oom_kill(uid, id, found)
+        else:
+            self._forget_message(uid, id)
 
     def _shown(self, found: InspectedContainer) -> InspectedContainer:
         """The container without an end that is none of its newest run."""
@@ -256,7 +264,7 @@ class KnownContainers:
                 self._on_forgotten(uid)
             self._disown(uid, id)
             self._oom_kills.forget(uid, id)
-            self._messages.pop(id, None)
+            self._forget_message(uid, id)
             self.unexplained.forget(id)
             self._stopping.pop(id, None)
             self._inspected_at.pop(id, None)
@@ -304,6 +312,7 @@ class KnownContainers:
     def close(self) -> None:
         """Stop watching processes."""
         self._exits.close()
+        self.files.close()
 
     def believe_old_records(self, uid: str) -> None:
         """Take records that have stood for what Podman says as an inspect. It notes an end from the same file: an
@@ -314,9 +323,33 @@ class KnownContainers:
                 self._inspected[id] = with_end(self._inspected[id], end)
                 self._inspect_ended(id, self._inspected[id], ours=True)
 
-    def read_told_messages(self, uid: str) -> None:
-        """Termination messages of containers of that pod whose ends are known from records alone."""
-        self._read_messages(self._records(self._inspected[id] for id in self._told(uid)))
+    async def read_messages(self, uid: str) -> None:
+        """Read the termination messages of containers of that pod that have ended. To be called before its `status` or
+        `with_records`. A disk that does not answer is what the message says."""
+        if not (ended := self._unread.get(uid, {}) | self._recorded(uid)):
+            return
+        try:
+            messages = await self.files.run_unless_hung(
+                layout.SUBJECT, read_termination_messages, ended, self._pods_dir, self.pod_logs_dir
+            )
+        except OSError as error:
+            messages = dict.fromkeys(ended, unreadable(error))
+        for id, message in messages.items():
+            if id in self._inspected:  # else it was forgotten meanwhile
+                self._messages[id] = message
+            if self._unread.get(uid, {}).get(id) is ended[id]:
+                del self._unread[uid][id]
+        if not self._unread.get(uid, {}):
+            self._unread.pop(uid, None)
+
+    def _forget_message(self, uid: str, id: str) -> None:
+        self._messages.pop(id, None)
+        self._unread.get(uid, {}).pop(id, None)
+
+    def told(self, uid: str) -> Set[str]:
+        """Containers of that pod whose ends are known from records alone. Reads records that nobody has read yet."""
+        ended = self._exits.unconfirmed & self._ours.get(uid, frozenset()) & self._inspected.keys()
+        return {id for id in ended if self._exits.is_told(id)}
 
     def with_records(self, status: RuntimePodStatus) -> RuntimePodStatus:
         """A pod's newest status with the ends that monitors have recorded since. Its time is not renewed: the rest of
@@ -325,12 +358,11 @@ class KnownContainers:
         Ends are not added where the sandbox's end is that of all containers, and shows itself a moment later: there
         only an observation is right.
         """
-        noted = self._exits.noted & self._inspected.keys()
+        noted = self._exits.noted & self._inspected.keys() & self._messages.keys()
         ids = [c.id for c in status.containers if c.id in noted and not c.leaves_processes] if noted else []
         if not ids:
             return status
         records = self._records(self._inspected[id] for id in ids)
-        self._read_messages(records)
         return with_termination_messages(with_recorded_ends(status, records), self._messages)
 
     def status(self, uid: str, pods: Iterable[ListedPod], ids: Iterable[str], started_at: float) -> RuntimePodStatus:
@@ -346,21 +378,17 @@ class KnownContainers:
         status = with_stuck(status, [c.id for c in status.containers if self._is_stuck(c)])
         return with_termination_messages(status, self._messages)
 
-    def _told(self, uid: str) -> Set[str]:
-        ended = self._exits.unconfirmed & self._ours.get(uid, frozenset()) & self._inspected.keys()
-        return {id for id in ended if self._exits.is_told(id)}
-
     def _records(self, containers: Iterable[InspectedContainer]) -> dict[str, RecordedEnd]:
         """Recorded ends by id, of containers whose end Podman does not show yet."""
         ends = {c.id: end for c in containers if (end := self._exits.record_of(c.id, c.pid)) is not None}
         return {id: self._with_oom_kill(read_uid(self._inspected[id].labels), id, end) for id, end in ends.items()}
 
-    def _read_messages(self, records: Mapping[str, RecordedEnd]) -> None:
-        """Termination messages of containers with recorded ends."""
-        for id, end in records.items():
-            if not self._inspected[id].is_infra:
-                found = msgspec.structs.replace(self._inspected[id], exit_code=end.exit_code)
-                self._messages[id] = read_termination_message(found, self._pods_dir, self.pod_logs_dir)
+    def _recorded(self, uid: str) -> dict[str, InspectedContainer]:
+        """Containers of that pod whose end is known from a record alone, and whose message was not read yet."""
+        ours = self._ours.get(uid, frozenset()) & self._inspected.keys()
+        unread = (self._inspected[id] for id in ours - self._messages.keys())
+        ended = self._records(container for container in unread if not container.is_infra)
+        return {id: msgspec.structs.replace(self._inspected[id], exit_code=end.exit_code) for id, end in ended.items()}
 
     def _is_stuck(self, container: RuntimeContainerStatus) -> bool:
         """Whether the container's stop was begun by another client and not ended."""

@@ -40,10 +40,13 @@ def read(log_file: Path) -> str | None:
     return words.decode(errors="replace") or _NO_WORDS
 
 
+def may_have_start_errors(status: RuntimePodStatus) -> bool:
+    """Whether `with_start_errors` reads anything."""
+    return any(container.state is ContainerState.CREATED for container in status.containers)
+
+
 def with_start_errors(status: RuntimePodStatus, pod_logs_dir: str) -> RuntimePodStatus:
     """The observation with every failed start seen as an exit. Reads a file per created container. Raises OSError."""
-    if all(container.state is not ContainerState.CREATED for container in status.containers):
-        return status
     directory = layout.pod_directory(pod_logs_dir, status.namespace, status.name, status.uid)
     containers = tuple(_looked_up(container, directory) for container in status.containers)
     return msgspec.structs.replace(status, containers=containers)

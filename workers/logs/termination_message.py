@@ -85,6 +85,18 @@ def _remove_older(file: Path, newest_attempt: int) -> None:
             file.with_name(name).unlink(missing_ok=True)
 
 
+def read_termination_messages(
+    ended: Mapping[str, InspectedContainer], pods_dir: str, pod_logs_dir: str
+) -> dict[str, str]:
+    """Termination messages by id."""
+    return {id: read_termination_message(found, pods_dir, pod_logs_dir) for id, found in ended.items()}
+
+
+def unreadable(error: OSError) -> str:
+    """The message of containers whose directory does not answer."""
+    return f"Error on reading termination message: {_words(error)}"
+
+
 def read_termination_message(found: InspectedContainer, pods_dir: str, pod_logs_dir: str) -> str:
     """Termination message of a container that has ended, by its labels; empty when there is none."""
     own = read_container(found.labels)

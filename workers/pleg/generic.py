@@ -207,8 +207,9 @@ class GenericPLEG:
         while True:
             uid = await self._noted.get()
             TRACER.instant("the monitor has recorded an end", uid)
-            newest = self.published.newest(uid)
             try:
+                await self.known.read_messages(uid)
+                newest = self.published.newest(uid)
                 status = self.known.with_records(newest) if newest is not None else None
             except Exception as error:
                 note_failure(f"end of a container of pod {uid}", error)

@@ -9,7 +9,7 @@ API server remembers.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Set
+from collections.abc import Iterator, Mapping, Set
 from pathlib import Path
 
 import msgspec
@@ -38,19 +38,24 @@ class LostAttempts:
         """Uids of pods that may have lost attempts."""
         return self._logged.keys()
 
+    def lacks(self, status: RuntimePodStatus) -> bool:
+        """Whether attempts that have left logs are not in the status: only then `of` reads anything."""
+        logged = self._logged.get(status.uid)
+        return logged is not None and bool(_unseen(logged.attempts, status))
+
     def of(self, status: RuntimePodStatus) -> dict[str, int]:
         """Container -> its newest attempt, for those that were removed. Raises OSError."""
         logged = self._logged.get(status.uid)
         if logged is None:
             return {}
-        seen = {c.name: c.attempt for c in reversed(status.containers)}
-        lost: dict[str, int] = {}
-        for name, attempt in tuple(logged.attempts.items()):
-            if attempt > seen.get(name, -1):
-                logged.attempts[name] = newest = layout.newest_attempt(logged.directory, name)
-                if newest > seen.get(name, -1):
-                    lost[name] = newest
-        return lost
+        for name in _unseen(logged.attempts, status):
+            logged.attempts[name] = layout.newest_attempt(logged.directory, name)
+        return _unseen(logged.attempts, status)
+
+
+def _unseen(attempts: Mapping[str, int], status: RuntimePodStatus) -> dict[str, int]:
+    seen = {c.name: c.attempt for c in reversed(status.containers)}
+    return {name: attempt for name, attempt in attempts.items() if attempt > seen.get(name, -1)}
 
 
 def _read(root: Path) -> Iterator[tuple[str, Logged]]:

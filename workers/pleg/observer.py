@@ -28,7 +28,8 @@ from workers.kubecontainer.runtime import (
     Runtime,
     RuntimeCallError,
 )
-from workers.logs.start_error import with_start_errors
+from workers.logs import layout
+from workers.logs.start_error import may_have_start_errors, with_start_errors
 from workers.pleg.empty_pods import PATIENCE_S, EmptyPods
 from workers.pleg.logged_restarts import LostAttempts
 from workers.pleg.relist import (
@@ -113,10 +114,10 @@ class Observer:
         await self._inspect_ours(uid, self._doubtful(uid, doubts.touched - gone))
         hinted = {id for id, wall in doubts.hinted if not self.known.has_inspected_since(id, wall)}
         await self._inspect_ours(uid, hinted - gone)
-        self.known.read_told_messages(uid)
+        self.known.told(uid)
         ids = self.known.of_pod(uid)
         infras = (found for id in ids if (found := self.known.inspected.get(id)) is not None and found.is_infra)
-        return self._status(uid, [sandbox_behind(infra) for infra in infras], ids, started_at)
+        return await self._status(uid, [sandbox_behind(infra) for infra in infras], ids, started_at)
 
     def _doubtful(self, uid: str, touched: Set[str]) -> Set[str]:
         """Containers of a pod to inspect, each by its id if that is known, else by what was touched."""
@@ -147,7 +148,7 @@ class Observer:
             raise next(iter(failures.values()))
         await self._confirm_gone(self.known.of_pod(uid) - shown.keys())
         self._note_infras(uid, pods)
-        return self._status(uid, pods, shown, started_at)
+        return await self._status(uid, pods, shown, started_at)
 
     async def _listed(self, uid: str) -> tuple[tuple[ListedPod, ...], Mapping[str, str]]:
         """The pod's sandboxes, and the states of their members by id. Raises RuntimeCallError."""
@@ -180,7 +181,7 @@ class Observer:
         """Status of every pod that was not observed since the listing began. Raises RuntimeCallError when it is
         incomplete, and when Podman goes away meanwhile. An error of one pod is that pod's failure alone."""
         if self._lost is None:
-            self._lost = self._read_lost_attempts()
+            self._lost = await self._read_lost_attempts()
         self.known.listed(listing.containers)
         newer = frozenset(self._since_listing)
         listing, failures = await self._with_unlisted(without_pods(listing, newer))
@@ -240,12 +241,12 @@ class Observer:
                 if failed:
                     id = min(failed)
                     raise _of_container(next((c for c in listing.containers if c.id == id), None), id, failures[id])
-                statuses[uid] = self._status_of(uid, members, listing)
+                statuses[uid] = await self._status_of(uid, members, listing)
             except RuntimeCallError as error:
                 pod_failures[uid] = error
         for uid in sorted(logged - every.keys()):
             try:
-                status = self._status_of(uid, Members(), listing)
+                status = await self._status_of(uid, Members(), listing)
             except RuntimeCallError as error:
                 pod_failures[uid] = error
                 continue
@@ -253,10 +254,10 @@ class Observer:
                 statuses[uid] = status
         return Relisting(started_at=listing.started_at, statuses=statuses, failures=pod_failures)
 
-    def _status_of(self, uid: str, members: Members, listing: Listing) -> RuntimePodStatus:
+    async def _status_of(self, uid: str, members: Members, listing: Listing) -> RuntimePodStatus:
         """Raises RuntimeCallError for every error of that pod."""
         try:
-            status = self._status(uid, members.pods, members.container_ids, listing.started_at)
+            status = await self._status(uid, members.pods, members.container_ids, listing.started_at)
         except RuntimeCallError:
             raise
         except Exception as error:
@@ -323,18 +324,30 @@ class Observer:
         self.known.forget({container.id})
         del failures[container.id]
 
-    def _status(self, uid: str, pods: Iterable[ListedPod], ids: Iterable[str], started_at: float) -> RuntimePodStatus:
+    async def _status(
+        self, uid: str, pods: Iterable[ListedPod], ids: Iterable[str], started_at: float
+    ) -> RuntimePodStatus:
         """Status from these pods and containers, and from the logs of those that are gone. Raises RuntimeCallError."""
+        await self.known.read_messages(uid)
         status = self.known.status(uid, pods, ids, started_at)
+        lacks = self._lost is not None and self._lost.lacks(status)
+        if not (lacks or may_have_start_errors(status)):
+            return status
         try:
-            lost = self._lost.of(status) if self._lost is not None else {}
-            return with_start_errors(msgspec.structs.replace(status, lost_attempts=lost), self.known.pod_logs_dir)
+            read = await self.known.files.run_unless_hung(layout.SUBJECT, self._with_logs, status)
         except OSError as error:
             raise RuntimeCallError(ErrorKind.INTERNAL, "read the logs", str(error)) from error
+        await self.known.read_messages(uid)
+        return self.known.with_records(read)  # of ends that were recorded meanwhile
 
-    def _read_lost_attempts(self) -> LostAttempts:
+    def _with_logs(self, status: RuntimePodStatus) -> RuntimePodStatus:
+        """The status with what logs tell. Raises OSError."""
+        lost = self._lost.of(status) if self._lost is not None else {}
+        return with_start_errors(msgspec.structs.replace(status, lost_attempts=lost), self.known.pod_logs_dir)
+
+    async def _read_lost_attempts(self) -> LostAttempts:
         try:
-            return LostAttempts(self.known.pod_logs_dir)
+            return await self.known.files.run_unless_hung(layout.SUBJECT, LostAttempts, self.known.pod_logs_dir)
         except OSError as error:
             raise RuntimeCallError(ErrorKind.INTERNAL, "read logged attempts", str(error)) from error
 
