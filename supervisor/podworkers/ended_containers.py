@@ -119,6 +119,14 @@ class EndedContainers:
         began_at = _earliest(record.began_at, status.sandboxes)
         self._set(status.uid, PodRecord(_newest(runs.values()), began_at))
 
+    def ended(self, status: RuntimePodStatus) -> None:
+        """Remember how runs have ended of a pod that is wanted no more: its last status says it when they are gone."""
+        if (record := self._pods.get(status.uid)) is None:
+            return
+        ends = {c.id: c for c in status.containers if c.state is ContainerState.EXITED and not is_lost(c)}
+        runs = (_with_told(_trimmed(ends[run.id]), run) if run.id in ends else run for run in record.runs)
+        self._set(status.uid, PodRecord(tuple(runs), record.began_at))
+
     def _gone(self, run: RuntimeContainerStatus, now_wall: float) -> RuntimeContainerStatus:
         """The end of a container that is gone: of one that this agent has seen running, now."""
         if not is_open(run):

@@ -312,8 +312,12 @@ class SyncLoop:
         if changed is not None:
             is_newer = changed.observed_at > self._observation_requests.acted_at(state.uid)
             state.lifecycle.observed(changed, is_newer=is_newer)
-            if state.pod is not None and not state.lifecycle.removed:
-                self._parts.ended.observed(state.pod, self._parts.texts.observed(state, changed), now.wall)
+            if state.pod is not None:
+                fit = self._parts.texts.observed(state, changed)
+                if state.lifecycle.removed:
+                    self._parts.ended.ended(fit)
+                else:
+                    self._parts.ended.observed(state.pod, fit, now.wall)
             self._observation_requests.accept_older(state.uid)  # a noted end has the date of the view before it
             self._parts.probes.recall(state, changed)
             self._parts.allocations.observed(state.uid, changed)

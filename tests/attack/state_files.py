@@ -3,6 +3,7 @@ that nothing is left of it."""
 
 from __future__ import annotations
 
+import errno
 import functools
 import json
 import os
@@ -134,7 +135,18 @@ def _emptied(state: Path) -> None:
 
 
 def _removed(state: Path) -> None:
-    shutil.rmtree(state)
+    """Files that the agent writes again meanwhile are removed as well: it is gone when nothing is left."""
+    wait_until(lambda: _is_removed(state), UNTIL_S)
+
+
+def _is_removed(state: Path) -> bool:
+    try:
+        shutil.rmtree(state)
+    except OSError as error:
+        if error.errno != errno.ENOTEMPTY:
+            raise
+        return False
+    return True
 
 
 def _moved(state: Path) -> None:

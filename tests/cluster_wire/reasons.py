@@ -43,12 +43,14 @@ REASONS: Final[tuple[Reason, ...]] = (
     Reason(
         "the copy that the watch keeps is compared instead; the UID in the patch protects another pod of that name",
         "^GET .*/pods/{name}$",
+        varies=True,
     ),
     Reason(
         "the first watch brings what is there; a list comes only where a server has no streaming lists", "^GET .*ts$"
     ),
     Reason("told for every container; a kubelet's runtime told none", _POD_STATUS, "stopSignal", "ours"),
     Reason("what changes between two looks at the host is patched", _NODE_STATUS, varies=True),
+    Reason("the recorded kubelet is older than the field", "^POST .*/nodes$", "runningInUserNamespace", "ours"),
     Reason("only root reads it", "^POST .*/nodes$", "systemUUID", "kubelet"),
     Reason("handlers are told as Podman has them: one, with user namespaces", "^POST .*/nodes$", "runtimeHandlers"),
     Reason("an event is about a pod as such, whichever version of it", "/events$", "resourceVersion", "kubelet"),

@@ -101,11 +101,11 @@ class _ScriptedServer(Client):
     def watch(self, path: str, *, query: Mapping[str, str]) -> AsyncGenerator[WatchEvent, None]:
         raise AssertionError("a registration watches nothing")
 
-    async def request(self, verb: Verb, path: str, **_: Any) -> bytes:
+    async def request(self, verb: Verb, path: str, *, body: bytes | None = None, **_: Any) -> bytes:
         self.actions += 1
         if reason := self._errors[verb]:
             raise ApiError(_CODES[reason], reason, reason)
-        return encode_node(_node(self._existing)) if verb == "GET" else b"{}"
+        return body or b"" if verb == "POST" else encode_node(_node(self._existing))
 
 
 def _node_try_register(case: Json) -> Result:

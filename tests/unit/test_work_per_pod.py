@@ -18,6 +18,7 @@ from ipc.podresources.node_resources import NodeResources, PodCgroups
 from supervisor.admission.predicates import UNKNOWN_NODE
 from supervisor.protocol.events import HousekeepingTick, SyncTick
 from tests.contract.target import FAKE_IMAGE, FakeTarget, container_spec, pod_spec
+from tests.fakes.clock import SimLoop
 from tests.fakes.ownership import ownership
 from tests.fakes.podman import FakePodman
 from tests.harness.dialogue import Talk, absent, pod, running
@@ -155,7 +156,7 @@ def observation_with(pods: int, directory: Path, act: Callable[[Observer], Corou
         observer.close()
         await target.clean()
 
-    with asyncio.Runner() as runner:
+    with asyncio.Runner(loop_factory=SimLoop) as runner:  # which does in place what others do in threads
         target, observer = runner.run(prepare())
         found = work_of(lambda: runner.run(act(observer)))
         runner.run(end(target, observer))

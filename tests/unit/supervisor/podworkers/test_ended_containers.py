@@ -72,6 +72,14 @@ def test_what_ran_when_it_went_has_ended_then(name: str) -> None:
     assert (gone.reason, gone.error, gone.finished_at) == (CONTAINER_STATUS_UNKNOWN, REMOVED_AS_IT_RAN, NOW + 5)
 
 
+def test_how_a_pod_that_is_wanted_no_more_has_ended_outlives_its_containers() -> None:
+    ends = told(seen(POD, "main", RUNNING), seen(POD, "init", EXITED, exit_code=0))
+    ends.ended(observed(POD, seen(POD, "main", EXITED, exit_code=3), seen(POD, "look", EXITED, exit_code=1)))
+    assert sorted(names(ends.merged(NOTHING))) == [("init", 0, 0, True), ("main", 0, 3, True)], "and begins no run"
+    ends.ended(observed(POD, lost("main")))
+    assert sorted(names(ends.merged(NOTHING))) == [("init", 0, 0, True), ("main", 0, 3, True)]
+
+
 def after_another_agent(*containers: RuntimeContainerStatus, alive_at: float = NOW - 3) -> EndedContainers:
     made = EndedContainers()
     made.restored(told(*containers).everything(), alive_at)
