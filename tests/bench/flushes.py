@@ -11,7 +11,6 @@ import argparse
 import os
 import re
 import shutil
-import time
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from pathlib import Path
@@ -22,13 +21,26 @@ import pytest
 from tests.e2e.agent import Agent
 from tests.e2e.booted_host import BootedHost, booted_host
 from tests.e2e.manifests import pod
-from tests.podman_service import STORE, why_not
+from tests.podman_service import STORE, wait_until, why_not
 
 CALLS: Final = "fsync,fdatasync,syncfs,sync,sync_file_range,msync"
 FLUSH: Final = re.compile(r"\b(?:f|fdata)sync\(\d+<([^>]*)>|\b(sync|syncfs|sync_file_range|msync)\(")
 QUIET_S: Final = 3.0
-"""Seconds in which what is late is done: a clean-up of Podman's, a write of the agent's that does not hurry."""
+"""Seconds without a flush, after which what is late is done: clean-ups of Podman's, writes of the agent's that do not
+hurry."""
+QUIET_DEADLINE_S: Final = 60.0
 AGENT: Final = "the agent"
+
+
+def until_quiet(calls: Path) -> None:
+    """Wait until nothing was flushed for a while, by the calls in that file."""
+    counts = [-1]
+
+    def is_quiet() -> bool:
+        counts.append(len(list(flushed(calls.read_text().splitlines()))))
+        return counts[-1] == counts[-2]
+
+    wait_until(is_quiet, QUIET_DEADLINE_S, poll_s=QUIET_S)
 
 
 def flushed(lines: Iterable[str]) -> Iterator[str]:
@@ -57,13 +69,13 @@ def counted(host: BootedHost, pods: int) -> Counter[str]:
     try:
         agent.start()
         agent.run(pod("first"))
-        time.sleep(QUIET_S)
+        until_quiet(calls)
         before = len(calls.read_text().splitlines())
         agent.run(*map(pod, names))
-        time.sleep(QUIET_S)
+        until_quiet(calls)
         agent.remove(*names)
         agent.until_gone(names)
-        time.sleep(QUIET_S)
+        until_quiet(calls)
         lines = calls.read_text().splitlines()[before:]
     finally:
         agent.close()
