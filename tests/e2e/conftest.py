@@ -11,10 +11,11 @@ import pytest
 
 from tests import registry
 from tests.e2e.agent import Agent
+from tests.e2e.booted_host import BootedHost, booted_host
 from tests.e2e.cluster import Cluster, running_cluster
 from tests.e2e.pod_servers import PodServers
 from tests.e2e.short_node import directory_in_memory, storage_in_memory
-from tests.podman_service import PodmanService
+from tests.podman_service import STORE, PodmanService, podman_version
 from tests.registry import Registry
 
 NewAgent = Callable[..., Agent]
@@ -61,6 +62,23 @@ def servers(agent: Agent) -> Iterator[PodServers]:
     made = PodServers(agent)
     yield made
     made.close()
+
+
+@pytest.fixture
+def store(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
+    """Podman's store of the agents of a test: the transient one, where it asks for no other."""
+    name: str = getattr(request, "param", "transient")
+    if name == "transient" and podman_version().startswith("4."):
+        pytest.skip("Podman's transient store is used from 5.0 on")
+    monkeypatch.setenv(STORE, name)
+    return name
+
+
+@pytest.fixture
+def host(store: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[BootedHost]:
+    """A host that can go down, whose agents have that store."""
+    with booted_host(monkeypatch) as made:
+        yield made
 
 
 @pytest.fixture

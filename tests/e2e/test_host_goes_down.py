@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 
 import pytest
 
 from ipc.host.clock import parse_rfc3339, wall
 from tests.e2e.agent import Agent, Json, container_status
-from tests.e2e.booted_host import BootedHost, booted_host
+from tests.e2e.booted_host import BootedHost
 from tests.e2e.conftest import NewAgent
 from tests.e2e.manifests import STAY, container, pod
-from tests.podman_service import STORE, podman_version
 
-pytestmark = [pytest.mark.e2e, pytest.mark.podman]
+pytestmark = [
+    pytest.mark.e2e,
+    pytest.mark.podman,
+    pytest.mark.parametrize("store", ["default", "transient"], indirect=True),
+]
 
 PODS = {
     "web": pod("web", container(script=f"echo said; {STAY}")),
@@ -27,22 +30,6 @@ PODS = {
     ),
 }
 LOST = (137, "ContainerStatusUnknown")
-
-
-@pytest.fixture(params=["default", "transient"])
-def store(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
-    """Podman's store of the agents of a test."""
-    name: str = request.param
-    if name == "transient" and podman_version().startswith("4."):
-        pytest.skip("Podman's transient store is used from 5.0 on")
-    monkeypatch.setenv(STORE, name)
-    return name
-
-
-@pytest.fixture
-def host(store: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[BootedHost]:
-    with booted_host(monkeypatch) as made:
-        yield made
 
 
 @pytest.fixture(

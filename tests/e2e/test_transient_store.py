@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import subprocess
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
@@ -12,11 +11,11 @@ import pytest
 
 from supervisor.cli.configuration import EXIT_CONFIG
 from tests.e2e.agent import Agent, Json
-from tests.e2e.booted_host import BootedHost, booted_host
+from tests.e2e.booted_host import BootedHost
 from tests.e2e.conftest import NewAgent
 from tests.e2e.manifests import STAY, container, pod
 from tests.e2e.volumes import claim, ephemeral, mount, mounting, wish
-from tests.podman_service import IMAGE, STORE, podman, podman_version
+from tests.podman_service import IMAGE, STORE, podman
 
 pytestmark = [pytest.mark.e2e, pytest.mark.podman]
 
@@ -42,22 +41,6 @@ KINDS: Final[dict[str, tuple[Json, Json]]] = {
 }
 ENDED: Final = {"done": "Succeeded", "failed": "Failed", "succeeded": "Succeeded", "begun": "Succeeded"}
 LOST: Final = (137, "ContainerStatusUnknown")
-
-
-@pytest.fixture(params=["transient"])
-def store(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
-    """Podman's store of the agents of a test."""
-    name: str = request.param
-    if name == "transient" and podman_version().startswith("4."):
-        pytest.skip("Podman's transient store is used from 5.0 on")
-    monkeypatch.setenv(STORE, name)
-    return name
-
-
-@pytest.fixture
-def host(store: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[BootedHost]:
-    with booted_host(monkeypatch) as made:
-        yield made
 
 
 def containers(agent: Agent) -> dict[tuple[str, str], Json]:
