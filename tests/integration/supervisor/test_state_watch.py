@@ -6,7 +6,7 @@ import asyncio
 import logging
 import os
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 import pytest
@@ -100,10 +100,20 @@ MEANT = (
 """Files that somebody may remove, too."""
 
 
-def _write_meant(state: Path) -> None:
-    for name in MEANT:
+def _write_meant(state: Path, more: Mapping[str, str] | None = None) -> None:
+    for name, text in {**dict(zip(MEANT, MEANT, strict=True)), **(more or {})}.items():
         (state / name).parent.mkdir(parents=True, exist_ok=True)
-        (state / name).write_text(name)
+        (state / name).write_text(text)
+
+
+async def _looked_at(tmp_path: Path, more: Mapping[str, str] | None = None) -> tuple[Path, StateWatch]:
+    """A full state directory with these files, too, and who has seen it."""
+    state = tmp_path / "state"
+    full(state)
+    _write_meant(state, more)
+    watch, _ = watch_over(tmp_path, Sources())
+    await watch.look()
+    return state, watch
 
 
 def _pki(state: Path) -> None:
@@ -119,12 +129,7 @@ def _made_anew(state: Path) -> None:
 
 @pytest.mark.parametrize("vanish", [_remove, _empty, _made_anew, _pki])
 async def test_what_went_with_its_directory_is_written_again(tmp_path: Path, vanish: Callable[[Path], None]) -> None:
-    state = tmp_path / "state"
-    full(state)
-    _write_meant(state)
-    (state / "pki" / "kubelet.pem").write_text("made first")
-    watch, _ = watch_over(tmp_path, Sources())
-    await watch.look()
+    state, watch = await _looked_at(tmp_path, {"pki/kubelet.pem": "made first"})
     vanish(state)
     words = await watch.look()
     again, _, lost = words.partition("lost: ")
@@ -137,11 +142,7 @@ async def test_what_went_with_its_directory_is_written_again(tmp_path: Path, van
 
 async def test_what_somebody_removes_alone_stays_removed(tmp_path: Path) -> None:
     """`rootlet leave` removes each file of the identity; also where the whole directory goes away later."""
-    state = tmp_path / "state"
-    full(state)
-    _write_meant(state)
-    watch, _ = watch_over(tmp_path, Sources())
-    await watch.look()
+    state, watch = await _looked_at(tmp_path)
     for name in MEANT:
         (state / name).unlink()
     assert (await watch.look(), await watch.look()) == ("", "")
@@ -151,11 +152,7 @@ async def test_what_somebody_removes_alone_stays_removed(tmp_path: Path) -> None
 
 
 async def test_a_directory_that_goes_away_slowly_is_no_file_that_is_removed_alone(tmp_path: Path) -> None:
-    state = tmp_path / "state"
-    full(state)
-    _write_meant(state)
-    watch, _ = watch_over(tmp_path, Sources())
-    await watch.look()
+    state, watch = await _looked_at(tmp_path)
     for name in MEANT:
         (state / name).unlink()
     await watch.look()
@@ -165,11 +162,7 @@ async def test_a_directory_that_goes_away_slowly_is_no_file_that_is_removed_alon
 
 
 async def test_a_disk_that_takes_a_part_gets_the_rest_later(tmp_path: Path) -> None:
-    state = tmp_path / "state"
-    full(state)
-    _write_meant(state)
-    watch, _ = watch_over(tmp_path, Sources())
-    await watch.look()
+    state, watch = await _looked_at(tmp_path)
     _empty(state)
     (state / "seccomp").write_text("in the way")
     for _ in range(3):

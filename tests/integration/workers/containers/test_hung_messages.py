@@ -6,11 +6,11 @@ import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from ipc.host.clock import SystemClock
+from tests.contract.target import FAKE_IMAGE, FakeTarget, container_spec, pod_spec
 from tests.fakes.ownership import ownership
 from tests.fakes.podman import FakePodman
 from tests.fakes.runtime import FakeRuntime
@@ -19,7 +19,7 @@ from tests.hung_file_system import hung, is_there
 from workers.containers.known_containers import KnownContainers
 from workers.fs.fs_executor import PATIENCE_S, TIMED_OUT
 from workers.kubecontainer import labels
-from workers.kubecontainer.runtime import InspectedContainer, RuntimeCallError
+from workers.kubecontainer.runtime import InspectedContainer, Runtime, RuntimeCallError
 from workers.pleg.observer import Observer
 
 TICK_S = 0.01
@@ -34,24 +34,22 @@ def logs(tmp_path: Path) -> Path:
     return made
 
 
-@pytest.fixture
-async def known(tmp_path: Path, logs: Path) -> KnownContainers:
-    clock = SystemClock()
+def watched(runtime: Runtime, logs: Path, instance: str) -> KnownContainers:
     return KnownContainers(
-        FakeRuntime(FakePodman(clock), "test"),
-        clock,
-        ownership=ownership("test"),
+        runtime,
+        SystemClock(),
+        ownership=ownership(instance),
         pod_logs_dir=str(logs),
-        pods_dir=str(tmp_path / "pods"),
+        pods_dir=str(logs.with_name("pods")),
         on_exit=lambda uid: None,
     )
 
 
-def container(logs: Path, state: str, **fields: Any) -> InspectedContainer:
+def ended(logs: Path) -> InspectedContainer:
     """One that tells by its log why it has failed."""
     own = {labels.TERMINATION_MESSAGE_PATH: "/log", labels.TERMINATION_MESSAGE_POLICY: "FallbackToLogsOnError"}
     log = logs / "below" / "main" / "0.log"
-    known = {"state": state, "pid": 0, "exit_code": 1, "log_path": str(log), **fields}
+    known = {"state": "exited", "pid": 0, "exit_code": 1, "log_path": str(log)}
     return inspected("c1", labels=container_labels("main", 0, **own), **known)
 
 
@@ -74,9 +72,10 @@ async def going_on() -> AsyncIterator[None]:
     assert ticks > PATIENCE_S / TICK_S / 10
 
 
-async def test_a_log_that_does_not_answer_is_what_the_message_says(known: KnownContainers, logs: Path) -> None:
+async def test_a_log_that_does_not_answer_is_what_the_message_says(logs: Path) -> None:
+    known = watched(FakeRuntime(FakePodman(SystemClock()), "test"), logs, "test")
     with hung(logs):
-        known.recall(container(logs, "exited"), 1.0)
+        known.recall(ended(logs), 1.0)
         async with going_on():
             await known.read_messages(UID)
         [told] = known.status(UID, (), ["c1"], 1.0).containers
@@ -85,20 +84,22 @@ async def test_a_log_that_does_not_answer_is_what_the_message_says(known: KnownC
     file.parent.mkdir(parents=True)
     file.write_text("2026-11-20T08:37:22.791861700+00:00 stdout F out of eggs\n")
     await known.files.run("logs", int)  # the thread that hung has ended
-    known.recall(container(logs, "exited"), 2.0)
+    known.recall(ended(logs), 2.0)
     await known.read_messages(UID)
     [told] = known.status(UID, (), ["c1"], 2.0).containers
     assert told.message == "out of eggs\n"
     known.close()
 
 
-async def test_a_start_of_which_nobody_can_say_whether_it_failed_is_no_observation(
-    known: KnownContainers, logs: Path
-) -> None:
-    observer = Observer(FakeRuntime(FakePodman(SystemClock()), "test"), SystemClock(), known)
+async def test_a_start_of_which_nobody_can_say_whether_it_failed_is_no_observation(logs: Path) -> None:
+    target = FakeTarget(FakePodman(SystemClock(), images=[FAKE_IMAGE]))
+    sandbox = await target.runtime.create_pod(pod_spec(target, "u1"))
+    await target.runtime.create_container(container_spec(target, sandbox, uid="u1"))
+    seen = watched(target.runtime, logs, target.instance)
+    observer = Observer(target.runtime, SystemClock(), seen)
     with hung(logs):
-        known.recall(container(logs, "created", exit_code=0, started_at=0.0, finished_at=0.0), 1.0)
         async with going_on():
             with pytest.raises(RuntimeCallError, match=TIMED_OUT):
-                await observer._status(UID, (), ["c1"], 1.0)
+                await observer.observe("u1", listing=True)
     observer.close()
+    await target.clean()
