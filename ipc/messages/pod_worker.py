@@ -215,7 +215,7 @@ class ContainerBegins(Message, frozen=True, kw_only=True):
 
     uid: str
     container: RuntimeContainerStatus
-    """As it will run, as far as that is known."""
+    """Status of the container when it runs, as far as that is known."""
 
 
 class BeginningKept(Message, frozen=True, kw_only=True):
