@@ -75,11 +75,11 @@ class KnownContainers:
         self.unknown_containers = UnknownContainers(ownership)
         self.unexplained = Unexplained()
         self.files = FsExecutor()
-        """Reads what lies beside containers, a pod's in one thread: its disk may not answer."""
+        """Reads what lies beside containers, in one thread: its disk may not answer."""
         self._messages: dict[str, str] = {}
         """Termination messages of containers that have ended, by id: read once, after each inspect."""
-        self._unread: dict[str, dict[str, InspectedContainer]] = {}
-        """Containers that have ended and whose messages are to be read, by uid and id."""
+        self._unread: dict[str, InspectedContainer] = {}
+        """Containers that have ended and whose messages are to be read, by id."""
         self._cut_short: frozenset[str] = frozenset()
         self._stopping: dict[str, float] = {}
         """Since when each container is being stopped, in monotonic seconds, as observed."""
@@ -239,10 +239,10 @@ class KnownContainers:
             found = told = msgspec.structs.replace(found, exit_code=UNKNOWN_EXIT_CODE)
             state = ContainerState.EXITED
         if ours and state is ContainerState.EXITED and not found.is_infra:
-            self._unread.setdefault(uid, {})[id] = told
+            self._unread[id] = told
             self._inspected[id] = self._with_oom_kill(uid, id, found)
         else:
-            self._forget_message(uid, id)
+            self._forget_message(id)
 
     def _shown(self, found: InspectedContainer) -> InspectedContainer:
         """The container without an end that is none of its newest run."""
@@ -264,7 +264,7 @@ class KnownContainers:
                 self._on_forgotten(uid)
             self._disown(uid, id)
             self._oom_kills.forget(uid, id)
-            self._forget_message(uid, id)
+            self._forget_message(id)
             self.unexplained.forget(id)
             self._stopping.pop(id, None)
             self._inspected_at.pop(id, None)
@@ -326,7 +326,8 @@ class KnownContainers:
     async def read_messages(self, uid: str) -> None:
         """Read the termination messages of containers of that pod that have ended. To be called before its `status` or
         `with_records`. A disk that does not answer is what the message says."""
-        if not (ended := self._unread.get(uid, {}) | self._recorded(uid)):
+        unread = {id: self._unread[id] for id in self._ours.get(uid, frozenset()) & self._unread.keys()}
+        if not (ended := self._recorded(uid) | unread):
             return
         try:
             messages = await self.files.run_unless_hung(
@@ -337,14 +338,12 @@ class KnownContainers:
         for id, message in messages.items():
             if id in self._inspected:  # else it was forgotten meanwhile
                 self._messages[id] = message
-            if self._unread.get(uid, {}).get(id) is ended[id]:
-                del self._unread[uid][id]
-        if not self._unread.get(uid, {}):
-            self._unread.pop(uid, None)
+            if self._unread.get(id) is ended[id]:
+                del self._unread[id]
 
-    def _forget_message(self, uid: str, id: str) -> None:
+    def _forget_message(self, id: str) -> None:
         self._messages.pop(id, None)
-        self._unread.get(uid, {}).pop(id, None)
+        self._unread.pop(id, None)
 
     def told(self, uid: str) -> Set[str]:
         """Containers of that pod whose ends are known from records alone. Reads records that nobody has read yet."""

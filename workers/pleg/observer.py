@@ -114,7 +114,7 @@ class Observer:
         await self._inspect_ours(uid, self._doubtful(uid, doubts.touched - gone))
         hinted = {id for id, wall in doubts.hinted if not self.known.has_inspected_since(id, wall)}
         await self._inspect_ours(uid, hinted - gone)
-        self.known.told(uid)
+        self.known.told(uid)  # reads records that nobody has read yet
         ids = self.known.of_pod(uid)
         infras = (found for id in ids if (found := self.known.inspected.get(id)) is not None and found.is_infra)
         return await self._status(uid, [sandbox_behind(infra) for infra in infras], ids, started_at)
