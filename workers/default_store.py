@@ -8,12 +8,13 @@ container of the default one, whose image would count as unused.
 from __future__ import annotations
 
 import asyncio
+import functools
 import logging
 import os
 import subprocess
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any, Final, TypeVar
+from typing import Final, TypeVar
 
 import msgspec
 
@@ -48,22 +49,19 @@ class _Record(msgspec.Struct, frozen=True):
 class Place(msgspec.Struct, frozen=True, rename="camel"):
     """Where a storage lies."""
 
-    graph_root: Path
-    run_root: Path
+    graph_root: str
+    run_root: str
     graph_driver_name: str
 
     def records(self, kind: str) -> tuple[Path, Path, Path]:
         """Files of records of layers or containers: two of the default store, and the transient one's."""
         name = f"{self.graph_driver_name}-{kind}"
         lasting, volatile = f"{kind}.json", f"volatile-{kind}.json"
-        return self.graph_root / name / lasting, self.graph_root / name / volatile, self.run_root / name / volatile
+        graph, run = Path(self.graph_root, name), Path(self.run_root, name)
+        return graph / lasting, graph / volatile, run / volatile
 
 
-def _path(kind: type[Any], value: Any) -> Any:
-    return kind(value)
-
-
-_PLACE: Final = msgspec.json.Decoder(Place, dec_hook=_path)
+_PLACE: Final = msgspec.json.Decoder(Place)
 _RECORDS: Final = msgspec.json.Decoder(tuple[_Record, ...] | None)
 
 
@@ -76,7 +74,7 @@ class DefaultStore:
 
     def users(self) -> tuple[ImageUser, ...]:
         """Containers of the default store and their images. Raises OSError."""
-        lasting, volatile, _ = self._place().records("containers")
+        lasting, volatile, _ = self._place.records("containers")
         return tuple(
             ImageUser(id=record.id, name=next(iter(record.names or ()), record.id), images=(record.image,))
             for record in (*_read(lasting), *_read(volatile))
@@ -85,13 +83,14 @@ class DefaultStore:
 
     async def clear(self, unshare: Unshare) -> None:
         """Remove layers and directories of containers that no store knows. Raises OSError, UnshareError."""
-        left = await asyncio.to_thread(lambda: left_over(self._place()))
+        left = await asyncio.to_thread(lambda: left_over(self._place))
         for start in range(0, len(left), REMOVED_AT_ONCE):
             steps = [("remove", {"path": str(path)}) for path in left[start : start + REMOVED_AT_ONCE]]
             await asyncio.to_thread(unshare.run, steps)
         if left:
             log.info("removed %d layers and directories of containers that an earlier boot has left", len(left))
 
+    @functools.cached_property
     def _place(self) -> Place:
         command = (*self._podman, "info", "--format", "{{json .Store}}")
         try:
@@ -105,8 +104,8 @@ def left_over(place: Place) -> list[Path]:
     """Directories that no record names. Podman records a layer and a container before it makes its directory: so the
     directories are listed first. Raises OSError for records that cannot be read."""
     directories = {
-        "layers": place.graph_root / place.graph_driver_name,
-        "containers": place.graph_root / f"{place.graph_driver_name}-containers",
+        "layers": Path(place.graph_root, place.graph_driver_name),
+        "containers": Path(place.graph_root, f"{place.graph_driver_name}-containers"),
     }
     found = {kind: list(_ids(directory)) for kind, directory in directories.items()}
     left: list[Path] = []

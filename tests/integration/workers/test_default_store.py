@@ -15,19 +15,19 @@ A, B, C, D = (letter * 64 for letter in "abcd")
 @pytest.fixture
 def place(tmp_path: Path) -> Place:
     """Layers and containers a to d: a lasting record has a, a volatile one b, and the transient store c."""
-    made = Place(tmp_path / "graph", tmp_path / "run", "overlay")
+    made = Place(str(tmp_path / "graph"), str(tmp_path / "run"), "overlay")
     for kind, directory in {"layers": "overlay", "containers": "overlay-containers"}.items():
         for id in (A, B, C, D):
-            (made.graph_root / directory / id).mkdir(parents=True)
+            (Path(made.graph_root, directory) / id).mkdir(parents=True)
         for file, id in zip(made.records(kind), (A, B, C), strict=True):
             file.parent.mkdir(parents=True, exist_ok=True)
             file.write_text(json.dumps([{"id": id, "image": f"image of {id[0]}", "names": [f"name of {id[0]}"]}]))
-    (made.graph_root / "overlay" / "l").mkdir()
+    Path(made.graph_root, "overlay", "l").mkdir()
     return made
 
 
 def test_what_no_record_names_is_left_over(place: Place) -> None:
-    layers, containers = place.graph_root / "overlay", place.graph_root / "overlay-containers"
+    layers, containers = Path(place.graph_root, "overlay"), Path(place.graph_root, "overlay-containers")
     assert left_over(place) == [layers / D, containers / D]
     place.records("layers")[2].unlink()
     assert set(left_over(place)) == {layers / C, layers / D, containers / D}
@@ -44,18 +44,18 @@ def test_records_that_cannot_be_read_leave_everything(place: Place, which: int, 
 
 
 def test_of_a_driver_that_keeps_its_layers_elsewhere_nothing_is_left_over(tmp_path: Path) -> None:
-    assert left_over(Place(tmp_path, tmp_path, "btrfs")) == []
+    assert left_over(Place(str(tmp_path), str(tmp_path), "btrfs")) == []
 
 
 def a_podman(place: Place, script: str) -> DefaultStore:
-    program = place.run_root / "podman"
+    program = Path(place.run_root, "podman")
     program.write_text(f"#!/bin/sh\n{script}\n")
     program.chmod(0o700)
     return DefaultStore((str(program), "--transient-store"))
 
 
 def test_containers_of_the_default_store_use_their_images(place: Place) -> None:
-    told = {"graphRoot": str(place.graph_root), "runRoot": str(place.run_root), "graphDriverName": "overlay"}
+    told = {"graphRoot": place.graph_root, "runRoot": place.run_root, "graphDriverName": "overlay"}
     users = a_podman(place, f"[ $1 = --transient-store ] && echo '{json.dumps(told)}'").users()
     assert [(user.name, user.images) for user in users] == [
         ("name of a", ("image of a",)),
