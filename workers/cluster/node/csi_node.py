@@ -15,6 +15,7 @@ import msgspec
 from workers.cluster.node.types import ClusterNode
 from workers.kubeclient.errors import ApiError, ClusterError, check_name
 from workers.kubeclient.protocol import Client
+from workers.kubeclient.reflector_state import Metadata
 from workers.kubeclient.resources import CSI_NODES
 
 MIGRATED_ANNOTATION: Final = "storage.alpha.kubernetes.io/migrated-plugins"
@@ -25,12 +26,8 @@ MIGRATED_PLUGINS: Final = tuple(
 """Volumes that their CSI drivers mount (pkg/volume/csi/csi_plugin.go, initializeCSINode's plugins of 1.36)."""
 
 
-class _Metadata(msgspec.Struct, frozen=True):
-    name: str
-
-
 class _Named(msgspec.Struct, frozen=True):
-    metadata: _Metadata
+    metadata: Metadata
 
 
 _NAMED: Final = msgspec.json.Decoder(_Named)
