@@ -143,6 +143,14 @@ field_selector_option: Final = click.option(
 everything_option: Final = click.option("--all", "everything", is_flag=True, help="Every object of the namespace.")
 
 
+def document_option(
+    default: str = "", *, metavar: str | None = None, words: str = "json, yaml or kyaml."
+) -> Callable[[F], F]:
+    """``-o`` of a command whose answer is text, or a document in one of these forms (`printers.documents`)."""
+    forms = [*([] if default else [""]), "json", "yaml", "kyaml"]
+    return click.option("-o", "--output", type=click.Choice(forms), default=default, metavar=metavar, help=words)
+
+
 def place_options(command: F) -> F:
     """Options that say in which namespaces objects are, and with which labels."""
     return namespace_option(all_namespaces_option(selector_option(command)))

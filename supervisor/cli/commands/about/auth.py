@@ -9,7 +9,7 @@ import pwd
 import click
 
 from ipc.text.json_types import Json
-from supervisor.cli.options import agent, agent_options
+from supervisor.cli.options import agent, agent_options, document_option
 from supervisor.cli.printers.tables import TablePrinter
 
 
@@ -19,14 +19,7 @@ def auth() -> None:
 
 
 @auth.command()
-@click.option(
-    "-o",
-    "--output",
-    type=click.Choice(["", "json", "yaml", "kyaml"]),
-    default="",
-    metavar="FORMAT",
-    help="json, yaml or kyaml.",
-)
+@document_option(metavar="FORMAT")
 @agent_options
 @click.pass_context
 def whoami(ctx: click.Context, output: str) -> None:

@@ -8,7 +8,7 @@ import click
 
 from supervisor.cli.configuration import agent_socket, config_file, config_option, config_words, load_configuration
 from supervisor.cli.installed_files import installed_text
-from supervisor.cli.options import Failure, agent, agent_options
+from supervisor.cli.options import Failure, agent, agent_options, document_option
 from supervisor.config.config_path import chosen_config_path, usual_config_path
 
 
@@ -58,9 +58,7 @@ def unit() -> None:
 @config.command()
 @config_option
 @click.option("--file", "of_file", is_flag=True, help="What the file means on this host, whether an agent runs or not.")
-@click.option(
-    "-o", "--output", type=click.Choice(["json", "yaml", "kyaml"]), default="yaml", help="json, yaml or kyaml."
-)
+@document_option("yaml")
 @agent_options
 @click.pass_context
 def view(ctx: click.Context, config_path: Path | None, of_file: bool, output: str) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import click
 
 from ipc.text.json_types import JsonObject
-from supervisor.cli.options import agent, agent_options, chosen_socket
+from supervisor.cli.options import agent, agent_options, chosen_socket, document_option
 from supervisor.cli.printers.staleness import skew_words
 from supervisor.cli.printers.tables import printable
 from supervisor.version import VERSION
@@ -13,9 +13,7 @@ from supervisor.version import VERSION
 
 @click.command()
 @click.option("--client", "client_only", is_flag=True, help="Do not ask the agent.")
-@click.option(
-    "-o", "--output", type=click.Choice(["", "json", "yaml", "kyaml"]), default="", help="json, yaml or kyaml."
-)
+@document_option()
 @agent_options
 @click.pass_context
 def version(ctx: click.Context, client_only: bool, output: str) -> None:

@@ -10,15 +10,14 @@ import click
 import msgspec
 
 from supervisor.cli.configuration import config_option, config_words, load_configuration
+from supervisor.cli.options import document_option
 
 _MARKS: Final = {"ok": "ok     ", "warning": "WARNING", "failed": "FAILED "}
 
 
 @click.command()
 @config_option
-@click.option(
-    "-o", "--output", type=click.Choice(["", "json", "yaml", "kyaml"]), default="", help="json, yaml or kyaml."
-)
+@document_option()
 def doctor(config_path: Path | None, output: str) -> int:
     """Say what on this host or in the manifests would break, before it does. The exit code is 1 if anything would.
 

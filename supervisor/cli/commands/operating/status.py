@@ -11,7 +11,7 @@ from ipc.host.clock import wall
 from ipc.text.human import human_duration
 from ipc.text.json_types import Json
 from supervisor.cli.configuration import config_words
-from supervisor.cli.options import agent, agent_options, chosen_socket
+from supervisor.cli.options import agent, agent_options, chosen_socket, document_option
 from supervisor.cli.printers.staleness import skew_words
 from supervisor.cli.printers.tables import printable
 from supervisor.client.http import pods_path
@@ -20,9 +20,7 @@ from supervisor.version import VERSION
 
 
 @click.command()
-@click.option(
-    "-o", "--output", type=click.Choice(["", "json", "yaml", "kyaml"]), default="", help="json, yaml or kyaml."
-)
+@document_option()
 @agent_options
 @click.pass_context
 def status(ctx: click.Context, output: str) -> int:

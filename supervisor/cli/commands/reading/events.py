@@ -18,6 +18,7 @@ from supervisor.cli.options import (
     agent,
     agent_options,
     all_namespaces_option,
+    document_option,
     duration_s,
     namespace_option,
 )
@@ -34,9 +35,7 @@ TYPES: Final = ("Normal", "Warning")
 @click.option("--for", "about", default="", metavar="TYPE/NAME", help="Events of one object: pod/web.")
 @click.option("--types", multiple=True, metavar="TYPE[,TYPE]", help="Only Normal or Warning ones.")
 @click.option("-w", "--watch", is_flag=True, help="Go on with what happens.")
-@click.option(
-    "-o", "--output", type=click.Choice(["", *DOCUMENTS]), default="", metavar="FORMAT", help="json, yaml or kyaml."
-)
+@document_option(metavar="FORMAT")
 @click.option("--no-headers", is_flag=True, help="Leave the table's header out.")
 @click.option("--chunk-size", type=int, default=500, hidden=True, help="Taken as kubectl's, and not needed.")
 @namespace_option
@@ -80,14 +79,7 @@ def events(
 
 
 @events.command()
-@click.option(
-    "-o",
-    "--output",
-    type=click.Choice(["", *DOCUMENTS]),
-    default="",
-    metavar="FORMAT",
-    help="json, yaml or kyaml, not lines.",
-)
+@document_option(metavar="FORMAT", words="json, yaml or kyaml, not lines.")
 @click.option("--since", callback=duration_s, help="Only what was last seen within this time: 30m, 2h.")
 @agent_options
 @click.pass_context

@@ -9,6 +9,7 @@ from supervisor.cli.options import (
     agent,
     agent_options,
     all_namespaces_option,
+    document_option,
     namespace_option,
     split_pod_name,
 )
@@ -22,9 +23,7 @@ from supervisor.client.http import STATISTICS_PATH, pods_path
 @click.argument("names", nargs=-1, metavar="[POD]...")
 @namespace_option
 @all_namespaces_option
-@click.option(
-    "-o", "--output", type=click.Choice(["", *DOCUMENTS]), default="", metavar="FORMAT", help="json, yaml or kyaml."
-)
+@document_option(metavar="FORMAT")
 @agent_options
 @click.pass_context
 def stats(ctx: click.Context, names: tuple[str, ...], namespace: str, all_namespaces: bool, output: str) -> None:
