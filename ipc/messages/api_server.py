@@ -18,6 +18,7 @@ from ipc.messages.base import Message, Ready, Shutdown
 from ipc.messages.pod_worker import Freeze
 from ipc.nodestatus.node import NodeCondition
 from ipc.podobjects.config_objects import ObjectKind
+from ipc.podresources.allocation import PodResourceInfo
 
 
 class PodChanged(Message, frozen=True, kw_only=True):
@@ -39,6 +40,8 @@ class PodChanged(Message, frozen=True, kw_only=True):
     """Slot of the worker that owns the pod; -1 without one."""
     sandbox: SandboxStatus | None = None
     """The newest one that was observed."""
+    allocated: PodResourceInfo | None = None
+    """Resources that the pod was allocated, where they are not those that ``pod`` asks for."""
 
 
 class PodGone(Message, frozen=True, kw_only=True):

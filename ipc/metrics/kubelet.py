@@ -501,8 +501,9 @@ HTTP_METHODS: Final = ("GET", "POST", "PUT", "PATCH", "DELETE", "HEAD", "OPTIONS
 LONG_RUNNING: Final = frozenset({"exec", "attach", "portForward", "debug"})
 """pkg/kubelet/server/server.go, longRunningRequestPathMap."""
 HTTP_PATHS: Final = (
-    *("api", "attach", "checkpoint", "configz", "container", "containerLogs", "debug", "exec", "flagz", "healthz"),
-    *("livez", "logs", "metrics", "metrics/cadvisor", "metrics/probes", "metrics/resource", "metrics/slis", "podInfo"),
+    *("allocatedPods", "api", "attach", "checkpoint", "configz", "container", "containerLogs", "debug", "exec"),
+    *("flagz", "healthz", "livez", "logs"),
+    *("metrics", "metrics/cadvisor", "metrics/probes", "metrics/resource", "metrics/slis", "podInfo"),
     *("pods", "portForward", "readyz", "rootlet", "run", "runningpods", "spec", "stats", "statusz", "version", OTHER),
 )
 """First part of a path (pkg/kubelet/server/server.go, getMetricBucket's callers); ``api`` and ``rootlet`` are ours."""

@@ -26,6 +26,7 @@ from ipc.messages.api_server import FeedMessage, FeedReplay, PodChanged
 from ipc.messages.base import EventReport
 from ipc.messages.event_reasons import EventReason
 from ipc.messages.pod_worker import SyncDone, SyncResult, WorkType
+from ipc.podresources.allocation import PodResourceInfo, allocation_from_pod
 from supervisor.config.settings import Settings
 from supervisor.managers.allocation import AllocationManager
 from supervisor.podworkers.pod_table import PodTable
@@ -72,6 +73,8 @@ class _ReportContext(msgspec.Struct, frozen=True):
     is_observed: bool
     summary: str
     sandbox: SandboxStatus | None
+    allocated: PodResourceInfo | None
+    """Other resources than its source states."""
 
 
 class _Record:
@@ -307,7 +310,7 @@ class StatusManager:
         is_settled = record.is_settled(basis)
         if not is_settled:
             self._generate(state, basis, observed, now)
-        told = self._report_context(state, state.stated or state.pod, observed)
+        told = self._report_context(state, state.pod, observed)
         if is_settled and told == record.told:
             return []
         messages = self._feed.pod(self._pod_changed(state, told, observed_at))
@@ -375,8 +378,8 @@ class StatusManager:
         )
         return redefined | {container.name for container in observed.containers if container.id in basis.restarts}
 
-    def _report_context(self, state: PodWorkerState, stated: Pod, observed: RuntimePodStatus) -> _ReportContext:
-        record = self._record(state.uid)
+    def _report_context(self, state: PodWorkerState, pod: Pod, observed: RuntimePodStatus) -> _ReportContext:
+        record, stated = self._record(state.uid), state.stated or pod
         return _ReportContext(
             pod=stated,
             source=state.source,
@@ -385,6 +388,7 @@ class StatusManager:
             is_observed=record.was_observed or not record.is_restored,
             summary=record.summary,
             sandbox=next(iter(observed.sandboxes), None),
+            allocated=allocation_from_pod(pod) if stated is not pod else None,
         )
 
     def _pod_changed(self, state: PodWorkerState, told: _ReportContext, observed_at: float) -> PodChanged:
@@ -402,6 +406,7 @@ class StatusManager:
             summary=told.summary,
             slot=told.slot,
             sandbox=told.sandbox,
+            allocated=told.allocated,
         )
 
     def _next_tries(self, state: PodWorkerState) -> dict[str, str]:

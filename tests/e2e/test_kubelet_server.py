@@ -98,9 +98,10 @@ def test_who_may_ask(server: Server) -> None:
     assert server.curl("/pods", "--header", "Authorization: Bearer topsecret", name="").code == 200
     assert server.curl("/pods", name="") == Answer(401, "Unauthorized")
     assert server.curl("/pods", "--header", "Authorization: Bearer wrong", name="") == Answer(401, "Unauthorized")
-    refused = server.curl("/pods", name="prometheus")
-    assert refused.code == 403
-    assert "web" not in refused.text
+    for path in ("/pods", "/allocatedPods", "/allocatedPods/default/web"):
+        refused = server.curl(path, name="prometheus")
+        assert refused.code == 403
+        assert "sleep" not in refused.text
 
 
 def test_pods_as_they_are_wanted_and_as_they_run(server: Server) -> None:
@@ -168,7 +169,8 @@ def test_health_and_pages(server: Server) -> None:
 
 
 def test_the_other_ports(server: Server) -> None:
-    assert server.curl("/pods", port=server.read_only_port).code == 200
+    for path in ("/pods", "/allocatedPods", "/allocatedPods/default/web"):
+        assert server.curl(path, port=server.read_only_port).code == 200
     assert server.curl("/exec/default/web/main", port=server.read_only_port).code == 405
     assert server.curl("/healthz", port=server.healthz_port) == Answer(200, "ok")
     assert server.curl("/pods", port=server.healthz_port).code == 404

@@ -49,6 +49,16 @@ def condition(agent: Agent, name: str, type: str) -> Json | None:
     return next((each for each in agent.pods()[name]["status"]["conditions"] if each["type"] == type), None)
 
 
+def allocated_and_desired(agent: Agent, name: str) -> tuple[str, str]:
+    """The cpu that the pod's container has, and that its manifest asks for, as the kubelet's server tells them."""
+    listed = {each["metadata"]["name"]: each for each in agent.get("/allocatedPods")["items"]}
+    allocated = agent.get(f"/allocatedPods/default/{name}")
+    assert listed[name] == allocated == agent.get(f"/allocatedPods/{allocated['metadata']['uid']}")
+    assert allocated["status"] == {}
+    had, wanted = (each["spec"]["containers"][0]["resources"]["requests"] for each in (allocated, agent.pods()[name]))
+    return had["cpu"], wanted["cpu"]
+
+
 def until_resized(agent: Agent, name: str, cpu: str, container: str = "main") -> None:
     def has_it() -> bool:
         status = container_status(agent.pods()[name], container)
@@ -169,11 +179,13 @@ def test_a_resize_waits_until_there_is_room(agent: Agent) -> None:
     waits = condition(agent, "second", "PodResizePending")
     assert waits is not None
     assert waits["reason"] == "Deferred"
+    assert allocated_and_desired(agent, "second") == ("100m", "600m")
     agent.remove("first")
     agent.until(lambda: "ResizeStarted" in agent.reasons("second"), "it begins", 60.0)
     agent.until(lambda: "ResizeCompleted" in agent.reasons("second"), "it is done")
     assert condition(agent, "second", "PodResizePending") is None
     assert container_status(agent.pods()["second"])["allocatedResources"] == {"cpu": "600m"}
+    assert allocated_and_desired(agent, "second") == ("600m", "600m")
     agent.remove("second")
 
 

@@ -39,6 +39,14 @@ def _pods(site: AppState) -> list[Route]:
     return [
         Route(path="/pods", handler=pods.pods, read_only=True),
         Route(path="/pods/", handler=pods.pods, read_only=True),
+        *(
+            Route(path=path, handler=pods.allocated_pods, read_only=True)
+            for path in ("/allocatedPods", "/allocatedPods/")
+        ),
+        *(
+            Route(path=f"/allocatedPods/{pod}", handler=pods.allocated_pod, read_only=True)
+            for pod in ("{uid}", "{namespace}/{name}", "{namespace}/{name}/{uid}")
+        ),
         Route(path="/podInfo", handler=pods.pod_info, read_only=True),
         Route(path="/runningpods/", handler=pods.running_pods, without_debugging=REFUSED),
     ]

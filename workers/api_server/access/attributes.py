@@ -32,6 +32,7 @@ _OWN: Final[tuple[tuple[str, str], ...]] = (
 _FINE_GRAINED: Final[tuple[tuple[str, str], ...]] = (
     ("/pods", "pods"),
     ("/runningpods", "pods"),
+    ("/allocatedPods", "pods"),
     ("/podInfo", "pods"),
     ("/healthz", "healthz"),
     ("/configz", "configz"),

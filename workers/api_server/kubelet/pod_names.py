@@ -8,6 +8,7 @@ from ipc.messages.api_server import PodChanged
 from workers.api_server.store.objects import StoredObject
 from workers.api_server.store.site import AppState
 
+NO_POD: Final = "pod does not exist"
 _STATIC_SOURCES: Final = frozenset({"file", "http"})
 
 

@@ -1,4 +1,4 @@
-"""Lists of pods: those that are wanted, those that run, and the first kubelet's ``/podInfo``."""
+"""Lists of pods: those that are wanted, that run, that have resources, and the first kubelet's ``/podInfo``."""
 
 from __future__ import annotations
 
@@ -8,11 +8,15 @@ import msgspec
 from aiohttp import web
 
 from ipc.api.pod_containers import every_status
-from ipc.api.v1.status import ContainerStatus
+from ipc.api.v1.pod import Pod
+from ipc.api.v1.status import TERMINAL_PHASES, ContainerStatus, PodStatus
 from ipc.messages.api_server import PodChanged
+from ipc.podresources.allocation import update_pod_from_allocation
 from ipc.text.json_types import Json
 from workers.api_server.core.route import plain_text
 from workers.api_server.core.status_errors import ApiError
+from workers.api_server.kubelet.pod_names import NO_POD, find_pod
+from workers.api_server.store.objects import StoredObject
 from workers.api_server.store.site import AppState, json_answer
 
 _LIST_HEAD = b'{"kind":"PodList","apiVersion":"v1","metadata":{},"items":['
@@ -37,6 +41,25 @@ class Pods:
         items = (running_pod(pod.message) for pod in found)
         encoded = b",".join(msgspec.json.encode(item) for item in items if item is not None)
         return json_answer(b"".join((_LIST_HEAD, encoded, _LIST_END)))
+
+    async def allocated_pods(self, _request: web.Request) -> web.Response:
+        """Pods that take part of the node, each with the resources that it was allocated and without its status
+        (getAllocatedPods of 1.37, behind the gate KubeletAllocatedPodsEndpoint there)."""
+        found = (await self._site.synced()).pods.select(lambda _: True)
+        allocated = (allocated_pod(pod) for pod in found)
+        items = b",".join(msgspec.json.encode(pod) for pod in allocated if pod is not None)
+        return json_answer(b"".join((_LIST_HEAD, items, _LIST_END)))
+
+    async def allocated_pod(self, request: web.Request) -> web.Response:
+        """One of these, by its namespace and name, its UID, or all three."""
+        where = request.match_info
+        uid = where.get("uid")
+        if "name" in where:
+            stored = await find_pod(self._site, where["namespace"], where["name"])
+        else:
+            stored = (await self._site.synced()).pods.get(where["uid"])
+        pod = allocated_pod(stored) if stored is not None and uid in (None, stored.key) else None
+        return plain_text(404, NO_POD) if pod is None else json_answer(msgspec.json.encode(pod))
 
     async def pod_info(self, request: web.Request) -> web.Response:
         """Container name to its status: ``GET /podInfo?podID=NAME&podNamespace=NS`` of the first kubelet
@@ -63,6 +86,16 @@ def running_pod(pod: PodChanged) -> Json | None:
         "spec": {"containers": containers or None},
         "status": {},
     }
+
+
+def allocated_pod(stored: StoredObject[PodChanged]) -> Pod | None:
+    """The v1 Pod with the resources that it was allocated and without a status; None of one that takes no part of the
+    node any more (pkg/kubelet/allocation/allocation_manager.go, getAllocatedPods)."""
+    message, shown = stored.message, msgspec.json.decode(stored.json, type=Pod)
+    if message.status.phase in TERMINAL_PHASES:
+        return None
+    pod = msgspec.structs.replace(shown, status=PodStatus())
+    return pod if message.allocated is None else update_pod_from_allocation(pod, message.allocated)
 
 
 def pod_info(pod: PodChanged) -> Mapping[str, ContainerStatus]:

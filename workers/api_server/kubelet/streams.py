@@ -12,13 +12,12 @@ from aiohttp import hdrs, web
 from ipc.messages.api_server import PodChanged
 from workers.api_server.core.status_errors import ApiError
 from workers.api_server.core.upgrades import COMMANDS, negotiated
-from workers.api_server.kubelet.pod_names import find_pod
+from workers.api_server.kubelet.pod_names import NO_POD, find_pod
 from workers.api_server.store.site import AppState, json_answer
 from workers.api_server.streams.port_forward import PortForward
 from workers.api_server.streams.remote_command import RemoteCommand, StreamRequest
 from workers.api_server.streams.stream_target import Streams, Target, running_container
 
-NO_POD: Final = "pod does not exist"
 NO_STREAM: Final = "you must specify at least 1 of stdin, stdout, stderr"
 NO_UPGRADE: Final = "Upgrade request required\n"
 ON: Final = "1"

@@ -13,9 +13,11 @@ import aiohttp
 import msgspec
 import pytest
 
+from ipc.api.v1.container import ResourceRequirements
 from ipc.host.clock import monotonic, rfc3339_micro
 from ipc.kubecontainer.pod_status import SandboxState, SandboxStatus
 from ipc.messages.api_server import PostManifests, ReadConfiguration, ReadProfile, Reply
+from ipc.podresources.allocation import PodResourceInfo
 from ipc.wire.server_settings import ServerSettings
 from ipc.wire.stream_channels import decode_status
 from tests.harness.api_server import (
@@ -89,6 +91,31 @@ async def test_pods(master: Master) -> None:
         assert (code, content_type) == (200, "application/json")
         assert (found["kind"], found["apiVersion"], found["metadata"]) == ("PodList", "v1", {})
         assert [pod["metadata"]["name"] for pod in found["items"]] == ["badimg", "two", "web"]
+
+
+async def test_allocated_pods_have_their_resources_and_no_status(master: Master) -> None:
+    had = PodResourceInfo(container_resources={"app": ResourceRequirements(requests={"cpu": "100m"})})
+    master.ready(
+        pod_changed(1, "web", allocated=had),
+        pod_changed(2, "plain"),
+        pod_changed(3, "done", status=status_of(phase="Succeeded")),
+    )
+    for path in ("/allocatedPods", "/allocatedPods/"):
+        code, content_type, text = await ask(master, "GET", path)
+        found = json.loads(text)
+        assert (code, content_type, found["kind"]) == (200, "application/json", "PodList")
+        plain, web = found["items"]
+        assert [pod["metadata"]["name"] for pod in (plain, web)] == ["plain", "web"], "what is done takes nothing"
+        assert web["spec"]["containers"][0]["resources"] == {"requests": {"cpu": "100m"}}
+        assert web["status"] == plain["status"] == {}
+    wanted = {pod["metadata"]["name"]: pod for pod in json.loads((await text_of(master, "/pods"))[1])["items"]}
+    assert plain == {**wanted["plain"], "status": {}}
+    assert wanted["web"]["spec"]["containers"][0]["resources"] == {}
+    for one in ("uid-web", "default/web", "default/web/uid-web"):
+        code, text = await text_of(master, f"/allocatedPods/{one}")
+        assert (code, json.loads(text)) == (200, web)
+    for none in ("uid-none", "default/none", "other/web", "default/web/uid-plain", "default/done", "uid-done"):
+        assert await text_of(master, f"/allocatedPods/{none}") == (404, "pod does not exist")
 
 
 async def test_running_pods_are_what_the_runtime_has(master: Master) -> None:

@@ -184,7 +184,7 @@ async def test_anonymous_where_it_is_allowed(tmp_path: Path, settings: ServerSet
 
 
 async def test_the_read_only_port(master: Master) -> None:
-    for path in ("/pods", "/healthz/ping"):
+    for path in ("/pods", "/allocatedPods", f"/allocatedPods/default/{SECRET}", "/healthz/ping"):
         assert (await ask(master, path, port=Port.READ_ONLY))[0] == 200
     for path in (
         "/runningpods/",

@@ -12,6 +12,7 @@ from ipc.kubecontainer.pod_status import RuntimePodStatus
 from ipc.messages.pod_worker import SyncAction, SyncResult
 from ipc.messages.sync_error import SyncError
 from ipc.metrics import kubelet as metrics
+from ipc.podresources.allocation import allocation_from_pod
 from ipc.podresources.node_resources import NodeResources
 from ipc.shm.metric_cells import METERS
 from supervisor.protocol.commands import NOTHING, RestsOn
@@ -120,6 +121,7 @@ def test_one_that_never_fits_changes_nothing_but_the_rest_of_the_edit() -> None:
     talk.see(runs("a", "1"))
     assert talk.syncs["a"].pod == asking("a", "1", 2, image="v2")
     assert talk.told["a"].pod == asking("a", "5", 2, image="v2"), "that is what its source states"
+    assert talk.told["a"].allocated == allocation_from_pod(asking("a", "1"))
     talk.tick(after_s=1000.0)
     assert talk.events == ["ResizeInfeasible a"], "only another edit has it tried again"
     talk.update(asking("a", "1", 3, image="v2"))
@@ -133,12 +135,14 @@ def test_one_for_which_there_is_no_room_is_tried_when_a_pod_has_gone() -> None:
     told = condition(talk, "a")
     assert told is not None
     assert told.message == "Node didn't have enough resource: cpu, requested: 3000, used: 2000, capacity: 4000"
+    assert talk.told["a"].allocated == allocation_from_pod(asking("a", "1"))
     talk.remove("b")
     talk.see(RuntimePodStatus(uid="b"), row=1)
     talk.done("b", changed=True)
     talk.see(RuntimePodStatus(uid="b"), row=1)
     talk.tick()
     assert talk.events[-1] == "ResizeStarted a"
+    assert talk.told["a"].allocated is None, "it has what it asks for"
     told = condition(talk, "a")
     assert told is not None
     assert told.type == "PodResizeInProgress"

@@ -11,6 +11,7 @@ from workers.api_server.handlers.request_counts import labels_of
     ("path", "long_running", "bucket"),
     [
         ("/pods", "false", "pods"),
+        ("/allocatedPods/default/web", "false", "allocatedPods"),
         ("/metrics", "false", "metrics"),
         ("/metrics/cadvisor", "false", "metrics/cadvisor"),
         ("/metrics/nosuch", "false", "metrics"),

@@ -91,6 +91,11 @@ def test_rules() -> None:
     assert not is_allowed(User("anybody"), pods, {})
 
 
+@pytest.mark.parametrize("path", ["/pods", "/podInfo", "/runningpods/", "/allocatedPods", "/allocatedPods/ns/web/1"])
+def test_pods_have_a_subresource_of_their_own(path: str) -> None:
+    assert request_attributes("GET", path) == (Attributes("get", "pods"), Attributes("get", "proxy"))
+
+
 def test_a_user_whose_name_looks_like_a_group_holds_nothing_of_it() -> None:
     assert not is_allowed(User("group:ops"), request_attributes("GET", "/pods"), {"group:ops": ("*",)})
 
