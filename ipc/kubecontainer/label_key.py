@@ -30,6 +30,7 @@ SANDBOX_KEYS: Final[Mapping[str, tuple[str, ...]]] = {
     "2": (*_SANDBOX, "rootlet.dev/resources", *_SANDBOX_END),
     "3": (*_SANDBOX, "rootlet.dev/resources", *_SANDBOX_END),
     "4": (*_SANDBOX, "rootlet.dev/resources", *_SANDBOX_END, "rootlet.dev/active-since"),
+    "5": (*_SANDBOX, "rootlet.dev/resources", *_SANDBOX_END, "rootlet.dev/active-since"),
 }
 """Version of a sandbox's signature -> the labels that it covers (`workers.kubecontainer.labels` has their forms)."""
 

@@ -95,6 +95,8 @@ class RuntimeContainerStatus(msgspec.Struct, frozen=True, kw_only=True, omit_def
     """Resources with which it was made. From its label; None of one that an agent has made that could not resize."""
     devices: Mapping[str, tuple[str, ...]] = {}
     """Devices that it was given, by extended resource. From its label."""
+    image_volumes: Mapping[str, str] = {}
+    """Images that it sees as volumes, by the volume's name, each as ``image_id`` says it. From its label."""
     is_remembered: bool = False
     """Nothing of it is left in the runtime: the agent's own record says how it ended."""
 

@@ -88,7 +88,7 @@ def _container_status(
     resources = container_status_resources(kind, container, seen[0] if seen else None, given.actuated)
     return msgspec.structs.replace(
         status,
-        volume_mounts=volume_mount_statuses(container),
+        volume_mounts=volume_mount_statuses(container, seen[0].image_volumes if seen else {}),
         allocated_resources=resources.allocated,
         resources=resources.actual,
     )

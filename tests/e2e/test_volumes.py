@@ -238,6 +238,48 @@ def test_an_ephemeral_volume_goes_with_its_pod(agent: Agent) -> None:
     agent.until(lambda: agent.eye.pods_volumes() == [], "an agent that finds an orphan removes its volume")
 
 
+def test_the_image_of_a_volume_is_told_as_it_was_when_its_container_was_made(agent: Agent, tmp_path: Path) -> None:
+    """Its name leads elsewhere by then."""
+    name = f"localhost/{agent.instance}-model:1"
+    image = {"name": "model", "image": {"reference": name, "pullPolicy": "Never"}}
+
+    def told() -> tuple[object, object]:
+        status = container_status(agent.pods()["told"])
+        whole, part = (each.get("volumeStatus") for each in status["volumeMounts"] if each["name"] == "model")
+        assert whole == part
+        return status["restartCount"], whole
+
+    def imported(content: str) -> str:
+        """The digest of an image of that name."""
+        (tmp_path / "file").write_text(content)
+        with tarfile.open(tmp_path / "root.tar", "w") as tar:
+            tar.add(tmp_path / "file", "file")
+        podman("import", "--quiet", str(tmp_path / "root.tar"), name)
+        return podman("image", "inspect", "--format", "{{.Digest}}", name).strip()
+
+    def status_of(digest: str) -> dict[str, object]:
+        return {"image": {"imageRef": f"{name.removesuffix(':1')}@{digest}"}}
+
+    try:
+        first = imported("first")
+        agent.run(mounting("told", [image], mount("model", "/model"), mount("model", "/part", subPath="file")))
+        assert told() == (0, status_of(first))
+        second = imported("second")
+        assert first != second
+        agent.process.kill()
+        agent.wait_end()
+        agent.start()
+        agent.until_ready(["told"])
+        assert told() == (0, status_of(first)), "another agent reads it from the container"
+        agent.inside("told", "kill 1")
+        agent.until(lambda: told() == (1, status_of(second)), "the next container sees the image that it is now")
+        assert agent.inside("told", "cat /model/file /part") == "secondsecond"
+        agent.remove("told")
+        agent.until_gone(["told"])
+    finally:
+        podman("rmi", "--force", "--ignore", name)
+
+
 def test_an_image_that_is_not_there_is_its_containers_reason(agent: Agent) -> None:
     image = {"name": "image", "image": {"reference": "localhost/not-there:1", "pullPolicy": "Never"}}
     sees = container(volumeMounts=[mount("image", "/image")])

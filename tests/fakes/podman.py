@@ -630,7 +630,8 @@ def _inspected(container: FakeContainer) -> InspectedContainer:
 
 def _image(reference: str) -> ImageInfo:
     digest = hashlib.sha256(reference.encode()).hexdigest()
-    return ImageInfo(id=digest, digests=(f"{reference}@sha256:{digest}",), user="", stop_signal="")
+    digests = (f"{reference}@sha256:{digest}",)
+    return ImageInfo(id=digest, digests=digests, digest=f"sha256:{digest}", user="", stop_signal="")
 
 
 def refuse(kind: ErrorKind, message: str) -> NoReturn:

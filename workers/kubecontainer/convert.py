@@ -191,6 +191,7 @@ def _as_told(found: InspectedContainer) -> RuntimeContainerStatus:
         user=found.user,
         resources=own.resources,
         devices=own.devices,
+        image_volumes=own.image_volumes,
     )
 
 

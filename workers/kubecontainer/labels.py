@@ -49,6 +49,8 @@ RESOURCES: Final = "rootlet.dev/resources"
 """Requests and limits of cpu and memory with which it was made, as JSON."""
 DEVICES: Final = "rootlet.dev/devices"
 """Devices that a container was given, by extended resource, as JSON; empty when there are none."""
+IMAGE_VOLUMES: Final = "rootlet.dev/image-volumes"
+"""Images that a container sees as volumes, by the volume's name, as JSON; empty when there are none."""
 ACTIVE_SINCE: Final = "rootlet.dev/active-since"
 """When the pod of a sandbox began to be active, as RFC 3339; empty without a deadline of its activity."""
 SIGNATURE: Final = "rootlet.dev/signature"
@@ -61,6 +63,7 @@ MAX_HOOK_CHARS: Final = 1 << 20
 MAX_RESOURCES_CHARS: Final = 1024
 """Characters of two requests and two limits."""
 MAX_DEVICES_CHARS: Final = 1 << 16
+MAX_IMAGE_VOLUMES_CHARS: Final = 1 << 16
 
 
 N = TypeVar("N", int, float)
@@ -143,6 +146,14 @@ def _write_devices(devices: Mapping[str, tuple[str, ...]]) -> str:
     return msgspec.json.encode(devices).decode() if devices else ""
 
 
+def _read_image_volumes(text: str) -> dict[str, str]:
+    return msgspec.json.decode(text, type=dict[str, str])
+
+
+def _write_image_volumes(images: Mapping[str, str]) -> str:
+    return msgspec.json.encode(images).decode() if images else ""
+
+
 def _read_date(text: str) -> str:
     return rfc3339(parse_rfc3339(text))
 
@@ -160,6 +171,7 @@ _HOOK: Final = Form(MAX_HOOK_CHARS, _read_hook, _write_hook)
 _RESOURCES: Final = Form(MAX_RESOURCES_CHARS, _read_resources, _write_resources, since=2)
 _DEVICES: Final = Form(MAX_DEVICES_CHARS, _read_devices, _write_devices, since=3)
 _DATE: Final = Form(MAX_TIMESTAMP_CHARS, _read_date, since=4)
+_IMAGE_VOLUMES: Final = Form(MAX_IMAGE_VOLUMES_CHARS, _read_image_volumes, _write_image_volumes, since=5)
 
 
 # --- tables ------------------------------------------------------------------------------------------------------
@@ -195,11 +207,12 @@ class ContainerLabels(PodLabels, frozen=True, kw_only=True):
     termination_message_path: str = ""
     termination_message_policy: str = ""
     devices: Mapping[str, tuple[str, ...]] = {}
+    image_volumes: Mapping[str, str] = {}
 
 
 MIN_VERSION: Final = 2
 """Version of labels that are signed now, at least."""
-_VERSIONS: Final = {"1": 1, "2": 2, "3": 3, "4": 4}
+_VERSIONS: Final = {"1": 1, "2": 2, "3": 3, "4": 4, "5": 5}
 """Versions of the set of signed labels, as a signature names them."""
 
 Table = Mapping[str, tuple[str, Form]]
@@ -232,6 +245,7 @@ CONTAINER: Final[Table] = {
     "termination_message_path": (TERMINATION_MESSAGE_PATH, _PATH),
     "termination_message_policy": (TERMINATION_MESSAGE_POLICY, _WORD),
     "devices": (DEVICES, _DEVICES),
+    "image_volumes": (IMAGE_VOLUMES, _IMAGE_VOLUMES),
 }
 """Every label that is read from a container, and so written on every container."""
 

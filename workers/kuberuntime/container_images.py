@@ -20,6 +20,7 @@ from ipc.messages import event_reasons
 from ipc.messages.event_reasons import EventReason
 from workers.images.credentials import KeyedLogin, PullSecretError, logins_for, read_pull_secret
 from workers.images.manager import FindLogins, ImageError, ImageManager
+from workers.kubecontainer.image_reference import image_digest_reference
 from workers.kubecontainer.image_service import ImageInfo
 from workers.sync.pod_snapshot import PodSnapshot
 from workers.sync.run import SyncRun
@@ -51,6 +52,7 @@ class PodImages:
         """Events of that, until it is the container's turn; None for events that are sent at once."""
         self._ensured: dict[str, ImageInfo | None] = {}
         """By container: what was ensured before it was its turn."""
+        self._volumes: dict[str, Mapping[str, str]] = {}
 
     @contextlib.asynccontextmanager
     async def ahead(self, container: Container) -> AsyncIterator[None]:
@@ -101,11 +103,21 @@ class PodImages:
         if container.name in self._ensured:
             return self._ensured[container.name]
         own = await self.ensure_own(container, self._image_of_predecessor(container))
-        seen = {mount.name for mount in container.volume_mounts}
-        for image in (volume.image for volume in self._of.pod.spec.volumes if volume.name in seen):
-            if image is not None:
-                await self._ensure(container, image.reference, image.pull_policy or "IfNotPresent")
+        seen, found = {mount.name for mount in container.volume_mounts}, {}
+        for volume in self._of.pod.spec.volumes:
+            if volume.image is not None and volume.name in seen:
+                wanted = volume.image
+                info = await self._ensure(container, wanted.reference, wanted.pull_policy or "IfNotPresent")
+                assert info is not None, "no container holds the image of a volume"
+                found[volume.name] = image_digest_reference(wanted.reference, info.digest) or info.id
+        self._volumes[container.name] = found
         return own
+
+    def of_volumes(self, container: Container) -> Mapping[str, str]:
+        """Images that the container sees as volumes, by the volume's name, as statuses name images: those that
+        `ensure_all` has found, else those of the container that is made again."""
+        newest = self._of.status.newest(container.name)
+        return self._volumes.get(container.name, newest.image_volumes if newest is not None else {})
 
     async def ensure_own(self, container: Container, held: str = "") -> ImageInfo | None:
         """The container's own image alone. ``held``: the image of a container that is there. Result and errors as of

@@ -125,6 +125,7 @@ class ContainerStarter:
         try:
             await self._verify(container, image)
             config = await generate_container_config(run, self._node, self._host, self._inputs, container, start, image)
+            config = msgspec.structs.replace(config, image_volumes=self._images.of_volumes(container))
             spec = container_spec(self._pod, container, config)
         except ConfigError as error:
             raise await self._failed(container, SyncError.CREATE_CONTAINER_CONFIG, error.message) from error

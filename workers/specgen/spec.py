@@ -118,6 +118,8 @@ class ContainerConfig(msgspec.Struct, frozen=True, kw_only=True):
     sandbox_id: str
     image: str
     """Complete reference: Podman must not resolve short names."""
+    image_volumes: Mapping[str, str] = {}
+    """Images that it sees as volumes, by the volume's name (`RuntimeContainerStatus.image_volumes`)."""
     attempt: int
     backoff_s: float
     log_file: Path
@@ -240,6 +242,7 @@ def _container_labels(pod: Pod, container: Container, config: ContainerConfig) -
         leaves_processes=leaves_processes(pod, config.target_pid),
         resources=resizable_part(container.resources),
         devices=config.devices,
+        image_volumes=config.image_volumes,
     )
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import msgspec
 import pytest
 
 from ipc.api.v1.container import VolumeMount
@@ -23,10 +24,19 @@ from tests.harness.pods import container
 )
 def test_a_mount(fields: dict[str, Any], read_only: bool, recursive: str | None) -> None:
     of = container("main", volume_mounts=(VolumeMount(name="data", mount_path="/data", **fields),))
-    (told,) = volume_mount_statuses(of)
+    (told,) = volume_mount_statuses(of, {"other": "quay.io/a/model@sha256:abc"})
+    assert told.volume_status is None
     assert (told.name, told.mount_path, told.read_only, told.recursive_read_only) == (
         "data",
         "/data",
         read_only,
         recursive,
     )
+
+
+def test_the_image_of_a_volume_is_told_of_each_of_its_mounts() -> None:
+    mounts = (VolumeMount(name="model", mount_path="/a"), VolumeMount(name="model", mount_path="/b", sub_path="c"))
+    told = volume_mount_statuses(container("main", volume_mounts=mounts), {"model": "quay.io/a/model@sha256:abc"})
+    assert [msgspec.to_builtins(each)["volumeStatus"] for each in told] == [
+        {"image": {"imageRef": "quay.io/a/model@sha256:abc"}}
+    ] * 2

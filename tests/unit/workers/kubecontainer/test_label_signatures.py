@@ -146,6 +146,7 @@ def test_what_is_signed_stays_signed_in_later_versions() -> None:
         "io.kubernetes.container.terminationMessagePath",
         "io.kubernetes.container.terminationMessagePolicy",
         "rootlet.dev/devices",
+        "rootlet.dev/image-volumes",
     )
 
 
@@ -160,6 +161,18 @@ def test_devices_are_signed_where_there_are_any() -> None:
     assert owns(planted)
     assert labels.read_container(planted).devices == {}
     assert not owns({**signed[1], labels.DEVICES: ""})
+
+
+def test_images_of_volumes_are_signed_where_there_are_any() -> None:
+    images = {"model": "quay.io/a/model@sha256:abc"}
+    given = write(ContainerLabels(**OF_POD, name="main", attempt=2, image_volumes=images))
+    signed = ONE.signed_container(CONTAINER_NAME, given)
+    assert signed[labels.SIGNATURE].startswith("5:")
+    assert (owns(signed), dict(labels.read_container(signed).image_volumes)) == (True, images)
+    assert not owns({**signed, labels.IMAGE_VOLUMES: '{"model":"quay.io/b/other@sha256:abc"}'})
+    planted = {**ONE.signed_container(CONTAINER_NAME, CONTAINER), labels.IMAGE_VOLUMES: given[labels.IMAGE_VOLUMES]}
+    assert owns(planted)
+    assert labels.read_container(planted).image_volumes == {}
 
 
 def test_since_when_a_pod_is_active_is_signed_where_it_is_told() -> None:

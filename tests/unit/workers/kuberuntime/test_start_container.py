@@ -14,12 +14,13 @@ import msgspec
 import pytest
 
 from ipc.api.v1.config_objects import Secret
-from ipc.api.v1.container import EphemeralContainer
+from ipc.api.v1.container import EphemeralContainer, VolumeMount
 from ipc.api.v1.env import EnvVar
 from ipc.api.v1.meta import LocalObjectReference, ObjectMeta
 from ipc.api.v1.pod import Pod
 from ipc.api.v1.probe import ExecAction, Lifecycle, LifecycleHandler
 from ipc.api.v1.security import Capabilities, PodSecurityContext, SecurityContext
+from ipc.api.v1.volume import ImageVolumeSource, Volume
 from ipc.kubecontainer.pod_status import ContainerState
 from ipc.messages.sync_error import SyncError
 from ipc.podobjects.config_objects import ConfigObjects
@@ -87,6 +88,26 @@ def test_a_container_that_was_started_of_a_known_image_is_looked_at_instead_of_i
         assert started
         assert looks[id] == host.podman.inspected(id)
         assert id not in done.touched
+
+    on_host(tmp_path, scenario)
+
+
+def test_a_container_is_labelled_with_the_images_that_it_sees_as_volumes(tmp_path: Path) -> None:
+    sees = (VolumeMount(name="model", mount_path="/model"), VolumeMount(name="again", mount_path="/again"))
+    volumes = tuple(
+        Volume(name=name, image=ImageVolumeSource(reference=IMAGE)) for name in ("model", "again", "of-others")
+    )
+
+    async def scenario(host: FakeHost) -> None:
+        of = pod(container("main", volume_mounts=sees), "beside", volumes=volumes)
+        await host.settle(of)
+        view = await host.observe(UID)
+        main, beside = view.newest("main"), view.newest("beside")
+        assert main is not None
+        assert beside is not None
+        assert main.image_id
+        assert main.image_volumes == dict.fromkeys(("model", "again"), main.image_id)
+        assert beside.image_volumes == {}
 
     on_host(tmp_path, scenario)
 

@@ -127,6 +127,7 @@ def test_a_container() -> None:
                 labels.TERMINATION_MESSAGE_POLICY: "",
                 labels.RESOURCES: "{}",
                 labels.DEVICES: "",
+                labels.IMAGE_VOLUMES: "",
             },
         ),
         "log_configuration": {"driver": "k8s-file", "path": "/logs/main/3.log", "size": 2**62},
