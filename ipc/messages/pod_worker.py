@@ -80,6 +80,7 @@ class PullFailure(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True)
     """Wall time at which the last pull failed."""
     message: str
     """Why it did."""
+    reason: SyncError = SyncError.IMAGE_PULL
 
 
 class SyncPod(Message, frozen=True, kw_only=True):

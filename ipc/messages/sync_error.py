@@ -18,6 +18,12 @@ class SyncError(enum.StrEnum):
     IMAGE_NEVER_PULL = "ErrImageNeverPull"
     IMAGE_PULL = "ErrImagePull"
     IMAGE_PULL_BACK_OFF = "ImagePullBackOff"
+    REGISTRY_UNAVAILABLE = "RegistryUnavailable"
+    """No connection to the registry (staging/src/k8s.io/cri-api/pkg/errors/errors.go)."""
+    SIGNATURE_VALIDATION_FAILED = "SignatureValidationFailed"
+    """The user's policy does not accept the image (likewise)."""
+    IMAGE_VOLUME_MOUNT_FAILED = "ImageVolumeMountFailed"
+    """An image, or a part of it, could not be mounted as a volume (likewise)."""
 
     # containers
     CRASH_LOOP_BACK_OFF = "CrashLoopBackOff"

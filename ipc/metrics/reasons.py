@@ -8,6 +8,7 @@ from typing import Final
 OTHER: Final = "other"
 START_ERRORS: Final = (
     *("InvalidImageName", "ImageInspectError", "ErrImageNeverPull", "ErrImagePull", "ImagePullBackOff"),
+    *("RegistryUnavailable", "SignatureValidationFailed", "ImageVolumeMountFailed"),
     *("CreateContainerConfigError", "CreateContainerError", "RunContainerError", "PostStartHookError", OTHER),
 )
 """Values of ``code`` of kubelet_started_containers_errors_total."""

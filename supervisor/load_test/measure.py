@@ -37,6 +37,8 @@ WITHOUT_IMAGE: Final = frozenset(
     {
         SyncError.IMAGE_PULL,
         SyncError.IMAGE_PULL_BACK_OFF,
+        SyncError.REGISTRY_UNAVAILABLE,
+        SyncError.SIGNATURE_VALIDATION_FAILED,
         SyncError.IMAGE_NEVER_PULL,
         SyncError.INVALID_IMAGE_NAME,
     }

@@ -46,4 +46,4 @@ async def test_a_pull_that_fails_backs_off(target: Target) -> None:
         with pytest.raises(ImageError) as caught:
             await images.ensure_image(backoff, reference, "IfNotPresent", ignore)
         reasons.append(caught.value.reason)
-    assert reasons == [SyncError.IMAGE_PULL, SyncError.IMAGE_PULL_BACK_OFF]
+    assert reasons == [SyncError.REGISTRY_UNAVAILABLE, SyncError.IMAGE_PULL_BACK_OFF]

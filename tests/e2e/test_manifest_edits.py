@@ -160,7 +160,9 @@ def test_the_kubelets_order_stops_the_container_of_a_missing_image_alone(new_age
 
     def cannot_pull() -> bool:
         waiting = container_status(agent.pods()["no-image"]).get("state", {}).get("waiting", {})
-        return waiting.get("reason") in {"ErrImagePull", "ImagePullBackOff"} and MISSING_IMAGE in waiting["message"]
+        return (
+            waiting.get("reason") in {"RegistryUnavailable", "ImagePullBackOff"} and MISSING_IMAGE in waiting["message"]
+        )
 
     agent.until(cannot_pull, "the image is missed")
     rest = {key: lifecycle for key, lifecycle in before.items() if key != ("no-image", "main")}

@@ -133,5 +133,5 @@ def test_parts_of_an_image(agent: Agent) -> None:
         assert "Read-only file system" in agent.inside("image-parts", f"echo x > {place}")
     missing = container(volumeMounts=[mount("image", "/none", subPath="no/such")])
     agent.write(pod("image-none", missing, volumes=volumes))
-    agent.until(lambda: agent.waiting("image-none").get("reason") == "CreateContainerConfigError", "it waits")
+    agent.until(lambda: agent.waiting("image-none").get("reason") == "ImageVolumeMountFailed", "it waits")
     assert "no/such: No such file or directory" in agent.waiting("image-none")["message"]

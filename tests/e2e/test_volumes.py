@@ -239,7 +239,7 @@ def test_an_ephemeral_volume_goes_with_its_pod(agent: Agent) -> None:
 
 
 def test_the_image_of_a_volume_is_told_as_it_was_when_its_container_was_made(agent: Agent, tmp_path: Path) -> None:
-    """Its name leads elsewhere by then."""
+    """The image's name leads elsewhere by then."""
     name = f"localhost/{agent.instance}-model:1"
     image = {"name": "model", "image": {"reference": name, "pullPolicy": "Never"}}
 

@@ -173,6 +173,7 @@ class FakePodman:
         self.containers: dict[str, FakeContainer] = {}
         self.images = {reference: _image(reference) for reference in images}
         self.registry = set(registry)
+        self.registry_is_away = False
         self.slices: dict[str, CgroupConfig] = {}
         """Slices of the user's systemd, by name."""
         self.image_bytes: dict[str, int] = {}
@@ -532,6 +533,10 @@ class FakePodman:
     def pull_image(self, reference: str, login: RegistryLogin | None = None) -> str:
         if reference in self.logins and login not in self.logins[reference]:
             refuse(ErrorKind.PULL, f"reading manifest of {reference}: unauthorized: authentication required")
+        registry = reference.partition("/")[0]
+        if self.registry_is_away or registry.endswith(":1"):  # a port on which nobody listens
+            refused = f'Get "https://{registry}/v2/": dial tcp {registry}: connect: connection refused'
+            refuse(ErrorKind.PULL, f"initializing source docker://{reference}: pinging container registry {refused}")
         if reference not in self.registry:
             refuse(ErrorKind.PULL, f"reading manifest of {reference}: manifest unknown")
         self.images[reference] = _image(reference)

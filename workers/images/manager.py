@@ -27,6 +27,7 @@ from ipc.metrics import kubelet as metrics
 from ipc.podobjects.registry_login import Pull, PullAccount, PullOwner, RegistryLogin
 from ipc.shm.metric_cells import METERS
 from ipc.shm.trace import TRACER
+from workers.images.error_reasons import pull_fault
 from workers.images.pull_backoff import PullBackoff
 from workers.images.pull_records import PullRecords
 from workers.kubecontainer.event_messages import duration_to_the_ms
@@ -269,7 +270,7 @@ class ImageManager:
         failure, retry_at = waits
         message = f'Back-off pulling image "{reference}"'
         await send_event(event_reasons.BACK_OFF_PULL_IMAGE, message)
-        why = f"{message}: {SyncError.IMAGE_PULL}: {failure.message}"
+        why = f"{message}: {failure.reason}: {failure.message}"
         raise ImageError(SyncError.IMAGE_PULL_BACK_OFF, why, retry_at)
 
     async def _pull(self, backoff: PullBackoff, reference: str, pull: Pull, send_event: SendEvent) -> ImageInfo:
@@ -317,9 +318,10 @@ class ImageManager:
 
     async def _failed(self, backoff: PullBackoff, reference: str, message: str, send_event: SendEvent) -> ImageError:
         """Note a failed pull for the back-off, and send its event."""
-        retry_at = backoff.failed(reference, message, self._clock.now().wall)
+        reason, words = pull_fault(reference, message)
+        retry_at = backoff.failed(reference, reason, words, self._clock.now().wall)
         await send_event(event_reasons.FAILED_TO_PULL_IMAGE, f'Failed to pull image "{reference}": {message}')
-        return ImageError(SyncError.IMAGE_PULL, message, retry_at)
+        return ImageError(reason, words, retry_at)
 
 
 _NOT_PRESENT: Final = "is not present with pull policy of Never"

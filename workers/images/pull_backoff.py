@@ -12,6 +12,7 @@ from typing import Final
 
 from ipc.eventloop.backoff import Backoff, BackoffEntry
 from ipc.messages.pod_worker import PullFailure
+from ipc.messages.sync_error import SyncError
 
 PULL_BACKOFF: Final = Backoff(initial_s=10.0, max_s=300.0, expires_after_s=600.0)
 """pkg/kubelet/kubelet.go (imageBackOffPeriod, MaxImageBackOff); client-go forgets after twice the maximum."""
@@ -40,12 +41,16 @@ class PullBackoff:
             return None
         return failure, failure.updated_at + failure.backoff_s
 
-    def failed(self, image: str, message: str, now_wall: float) -> float:
+    def failed(self, image: str, reason: SyncError, message: str, now_wall: float) -> float:
         """Note a failed pull; the wall time of the next try (Backoff.Next)."""
         known = self._failures.pop(image, None)
         backoff_s = self._limits.next_s(_entry(known) if known else None, now_wall)
         self._failures[image] = PullFailure(
-            image=image, backoff_s=backoff_s, updated_at=now_wall, message=message[:MAX_MESSAGE_CHARS]
+            image=image,
+            backoff_s=backoff_s,
+            updated_at=now_wall,
+            message=message[:MAX_MESSAGE_CHARS],
+            reason=reason,
         )
         return now_wall + backoff_s
 

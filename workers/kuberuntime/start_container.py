@@ -20,6 +20,7 @@ from ipc.messages.sync_error import SyncError
 from ipc.podobjects.redaction import known_by, redacted
 from ipc.text.json_types import JsonObject
 from workers.compute.types import ContainerStart
+from workers.images.error_reasons import start_fault
 from workers.images.manager import ImageError
 from workers.kubecontainer.config_error import ConfigError
 from workers.kubecontainer.image_service import ImageInfo
@@ -128,7 +129,7 @@ class ContainerStarter:
             config = msgspec.structs.replace(config, image_volumes=self._images.of_volumes(container))
             spec = container_spec(self._pod, container, config)
         except ConfigError as error:
-            raise await self._failed(container, SyncError.CREATE_CONTAINER_CONFIG, error.message) from error
+            raise await self._failed(container, error.reason, error.message) from error
         try:
             id = await self._create_or_adopt(container, config, spec)
         except RuntimeCallError as error:
@@ -258,8 +259,8 @@ class ContainerStarter:
                 await self._run.in_files(layout.SUBJECT, start_error.write, file, message)
             except OSError as unwritten:
                 words = f"{error.message}; this cannot be noted beside the log: {unwritten}"
-                return await self._failed(container, SyncError.RUN_CONTAINER, words)
-        return await self._failed(container, SyncError.RUN_CONTAINER, error.message)
+                return await self._failed(container, start_fault(error.message), words)
+        return await self._failed(container, start_fault(error.message), error.message)
 
     async def _failed(self, container: Container, reason: SyncError, message: str) -> _Failed:
         """To be raised, once its event was sent. The master takes the values of Secrets out of events."""

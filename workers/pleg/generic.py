@@ -451,9 +451,9 @@ class GenericPLEG:
 
     def _retry(self, uid: str, why: str) -> None:
         """Keep the request: it is due again after a delay, unless the pod was requested anew."""
-        failures = self._queue.failed(uid, self._now())
-        level = logging.WARNING if failures == 1 else logging.DEBUG
-        log.log(level, "cannot observe pod %s (%d times in a row): %s", uid, failures, why)
+        failure = self._queue.failed(uid, why, self._now())
+        level = logging.WARNING if failure.is_news else logging.DEBUG
+        log.log(level, "cannot observe pod %s (%d times in a row): %s", uid, failure.times, why)
 
     async def _fail(self, error: RuntimeCallError) -> None:
         """Note that Podman as a whole does not answer."""

@@ -4,8 +4,27 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
+from typing import Final, NamedTuple
 
 from workers.pleg.relist_schedule import RETRIES
+
+SAME_AGAIN_S: Final = 60.0
+"""The same error of a pod is news again after that (pkg/kubelet/kuberuntime/kuberuntime_manager.go,
+identicalErrorDelay), in seconds."""
+
+
+class Failure(NamedTuple):
+    """Failed observations of a pod in a row."""
+
+    times: int
+    is_news: bool
+    """Whether the error is to be said: another one than before, or one that was not said for `SAME_AGAIN_S`."""
+
+
+class _Failed(NamedTuple):
+    times: int
+    why: str
+    said_at: float
 
 
 class ObserveQueue:
@@ -14,8 +33,8 @@ class ObserveQueue:
     def __init__(self) -> None:
         self._due: dict[str, float] = {}
         """Time at which each pod is to be observed. Oldest request first."""
-        self._failures: dict[str, int] = {}
-        """Failed observations in a row, by pod."""
+        self._failures: dict[str, _Failed] = {}
+        """By pod."""
 
     @property
     def next_at(self) -> float:
@@ -56,17 +75,20 @@ class ObserveQueue:
         """Whether that pod is to be observed, now or later."""
         return uid in self._due
 
-    def failed(self, uid: str, now: float) -> int:
-        """Note a failed observation; the number of failures in a row. The pod is due again after a delay, unless it was
-        requested anew."""
-        failures = self._failures.get(uid, 0) + 1
-        self._failures[uid] = failures
-        self._due.setdefault(uid, now + RETRIES.pause_s(failures))
-        return failures
+    def failed(self, uid: str, why: str, now: float) -> Failure:
+        """Note a failed observation. The pod is due again after a delay, unless it was requested anew."""
+        last = self._failures.get(uid)
+        times = last.times + 1 if last is not None else 1
+        is_news = last is None or last.why != why or now - last.said_at >= SAME_AGAIN_S
+        said_at = now if last is None or is_news else last.said_at
+        self._failures[uid] = _Failed(times, why, said_at)
+        self._due.setdefault(uid, now + RETRIES.pause_s(times))
+        return Failure(times, is_news)
 
     def failures(self, uid: str) -> int:
         """Failed observations of that pod in a row."""
-        return self._failures.get(uid, 0)
+        last = self._failures.get(uid)
+        return last.times if last is not None else 0
 
     def observed(self, uid: str) -> None:
         """The pod was observed."""
@@ -74,4 +96,4 @@ class ObserveQueue:
 
     def retry_delay_s(self, uids: Iterable[str]) -> float:
         """Seconds from the last failure until all of these pods are due again; infinite when there are none."""
-        return max((RETRIES.pause_s(self._failures.get(uid, 1)) for uid in uids), default=math.inf)
+        return max((RETRIES.pause_s(self.failures(uid) or 1) for uid in uids), default=math.inf)

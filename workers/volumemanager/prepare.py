@@ -20,7 +20,7 @@ from typing import NamedTuple
 
 from ipc.api.v1.container import Container, VolumeMount
 from ipc.api.v1.pod import Pod
-from workers.kubecontainer.config_error import ConfigError
+from workers.kubecontainer.config_error import ConfigError, ImageVolumeError
 from workers.kubecontainer.mounted_volume import MountedVolume, why
 from workers.kubecontainer.runtime import RuntimeCallError
 from workers.specgen.mounts import Mounts, is_recursively_read_only, make_mounts, sub_path_of, volume_of
@@ -176,7 +176,8 @@ async def _run(unshare: Unshare, container: Container, steps: list[Step], held: 
         nth_held = error.done - (len(steps) - len(held))
         if nth_held < 0:
             raise ConfigError(f"cannot mount: {error}") from error
-        mount, sub_path = held[nth_held].mount, held[nth_held].sub_path
-        what = "subPath" if sub_path else "mount"
-        failed = f'failed to prepare {what} for volumeMount "{mount.name}" of container "{container.name}"'
-        raise ConfigError(f"{failed}: {error}") from error
+        one = held[nth_held]
+        what = "subPath" if one.sub_path else "mount"
+        failed = f'failed to prepare {what} for volumeMount "{one.mount.name}" of container "{container.name}"'
+        kind = ImageVolumeError if isinstance(one, _HeldImage) else ConfigError
+        raise kind(f"{failed}: {error}") from error

@@ -441,6 +441,23 @@ def test_during_the_back_off_nothing_is_pulled() -> None:
     simulate(main)
 
 
+def test_a_registry_that_is_away_is_told_and_is_the_reason_of_the_back_off() -> None:
+    async def main() -> None:
+        kit = Kit()
+        kit.podman.registry_is_away = True
+        error = await kit.refused(NOWHERE)
+        assert error.reason is SyncError.REGISTRY_UNAVAILABLE
+        assert error.message.startswith(f"image pull failed for {NOWHERE} because the registry is unavailable: ")
+        backed_off = await kit.refused(NOWHERE)
+        assert backed_off.reason is SyncError.IMAGE_PULL_BACK_OFF
+        assert backed_off.message.endswith(f'"{NOWHERE}": RegistryUnavailable: {error.message}')
+        kit.podman.registry_is_away = False
+        await asyncio.sleep(10.0)
+        assert (await kit.refused(NOWHERE)).reason is SyncError.IMAGE_PULL
+
+    simulate(main)
+
+
 def test_the_back_off_is_per_pod_and_image() -> None:
     async def main() -> None:
         kit = Kit()
