@@ -83,11 +83,11 @@ class LoopCheckpoints:
         """Write what a worker acts on at this moment: resources that pods were allocated, volumes that claims have,
         containers that are to begin anew, and those that never do. To be called after every event; ``hurries``:
         a worker waits for it."""
-        allocations, volumes = self._loop.allocations, self._loop.persistent_volumes
+        volumes = self._loop.persistent_volumes
         restarts = self._loop.requested_restarts
         self._restarts.keep(restarts.version, restarts.everything)
         self._ends.keep(self._loop.ended_containers, hurries=hurries)
-        self._resources.keep(allocations.version, allocations.all_resources, hurries=hurries)
+        self._resources.keep(self._loop.allocations, hurries=hurries)
         self._bindings.keep(volumes.version, lambda: volumes.bindings)
 
     def keep(self) -> None:
@@ -105,8 +105,7 @@ class LoopCheckpoints:
         """Write the last of everything, as far as the disk takes it in time."""
         await self._events.close(self._loop.event_history)
         await self._probes.close(self._loop.probe_results_by_id())
-        allocations = self._loop.allocations
-        await self._resources.close(allocations.version, allocations.all_resources)
+        await self._resources.close(self._loop.allocations)
         volumes, restarts = self._loop.persistent_volumes, self._loop.requested_restarts
         await self._restarts.close(restarts.version, restarts.everything)
         await self._ends.close(self._loop.ended_containers)

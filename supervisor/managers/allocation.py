@@ -55,6 +55,9 @@ class AllocationManager:
         """UIDs of pods that may have been given resources of which nobody has told."""
         self.version = 0
         """Grows with every change of what outlives the agent."""
+        self.urgent_version = 0
+        """The newest change that only this record knows: a pod that comes has what its manifest asks for, and one that
+        is gone has nothing."""
 
     def all_resources(self) -> Mapping[str, PodResources]:
         """A copy of everything that outlives the agent, by UID."""
@@ -85,7 +88,7 @@ class AllocationManager:
         uid, allocated = pod.metadata.uid, allocation_from_pod(pod)
         known = self._pods.get(uid)
         if known is None or known.allocated != allocated:
-            self._put(uid, msgspec.structs.replace(known or NONE, allocated=allocated))
+            self._put(uid, msgspec.structs.replace(known or NONE, allocated=allocated), is_urgent=known is not None)
 
     def actuated(self, uid: str) -> Mapping[str, ResourceRequirements]:
         """Resources that the pod was given, by id of container or sandbox; one that is absent has what it was made
@@ -127,9 +130,11 @@ class AllocationManager:
         self._unsure.discard(uid)
         self.drop_pending(uid)
 
-    def _put(self, uid: str, resources: PodResources) -> None:
+    def _put(self, uid: str, resources: PodResources, *, is_urgent: bool = True) -> None:
         self._pods[uid] = resources
         self.version += 1
+        if is_urgent:
+            self.urgent_version = self.version
 
     # --- devices -------------------------------------------------------------------------------------------------
 

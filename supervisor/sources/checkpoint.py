@@ -16,7 +16,7 @@ from ipc.api.annotations import API_SOURCE
 from ipc.api.decode import decode_pod, encode_pod
 from ipc.api.v1.pod import Pod
 from ipc.api.v1.status import TERMINAL_PHASES, PodStatus
-from ipc.host.atomic_file import write_atomically
+from ipc.host.atomic_file import replace_file, write_atomically
 from ipc.host.private_directories import make_private
 from ipc.host.state_file import load_state, seen_state
 from supervisor.protocol.manifests import DesiredPod
@@ -35,12 +35,14 @@ class _Entry(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     pod: msgspec.Raw
 
 
-def save(path: Path, desired: Iterable[DesiredPod]) -> None:
-    """Replace the checkpoint: 0600, atomic, durable. Raises OSError; the previous checkpoint is whole then."""
+def save(path: Path, desired: Iterable[DesiredPod], *, durable: bool = True) -> None:
+    """Replace the checkpoint: 0600, atomic. Not ``durable``: after a power cut the previous one may be there. Raises
+    OSError; the previous checkpoint is whole then."""
     entries = [_Entry(item.source, item.file, item.document, msgspec.Raw(encode_pod(item.pod))) for item in desired]
     payload = msgspec.json.encode(entries)
     make_private(path.parent)
-    write_atomically(path, encode_checked(VERSION, payload))
+    replace = write_atomically if durable else replace_file
+    replace(path, encode_checked(VERSION, payload))
 
 
 def load(path: Path) -> tuple[DesiredPod, ...] | None:

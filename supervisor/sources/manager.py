@@ -152,6 +152,9 @@ class SourceManager:
         """A checkpoint of the cluster's pods waits for the end of a burst of them."""
         self._is_unsaved = False
         """Something was held back since the checkpoint was written."""
+        self._is_undone = False
+        """The checkpoint has what was replaced or ended since: the next one has to outlive a power cut. One with more
+        pods need not, whose manifests are where they were read."""
         self._told: dict[str, frozenset[ManifestError]] = {}
         self._told_skipped: set[str] = set()
         self._tasks = BackgroundTasks()
@@ -436,7 +439,7 @@ class SourceManager:
             async for snapshot in snapshots:
                 absent = snapshot.absent and self._is_past_known
                 self._merge(msgspec.structs.replace(snapshot, absent=absent))
-                await self._save()
+                await self._save(durable=False)
 
     async def _follow_cluster(self, api: ApiSource) -> None:
         """Pods begin before they are in the checkpoint: a burst of them is merged in parts, and saved when the last one
@@ -467,7 +470,9 @@ class SourceManager:
         errors = self._news(snapshot.source, snapshot.errors) + self._news("", self._config.conflicts())
         skipped = tuple(sorted(snapshot.skipped - self._told_skipped))[: MAX_TOLD_SKIPPED - len(self._told_skipped)]
         self._told_skipped.update(skipped)
-        save = self._ask_for_save() if any(map(_undoes_checkpoint, updates)) else 0
+        undone = any(map(_undoes_checkpoint, updates))
+        self._is_undone |= undone
+        save = self._ask_for_save() if undone else 0
         self._changes.put_nowait(Change(updates, errors, kill, skipped, lists_cluster, save=save))
 
     def _news(self, source: str, errors: Iterable[ManifestError]) -> tuple[ManifestError, ...]:
@@ -494,8 +499,9 @@ class SourceManager:
         save = self._tasks.spawn(self._save(asked), name="checkpoint of what is replaced")
         await asyncio.wait([save], timeout=LONGEST_SAVE_S)
 
-    async def _save(self, asked: int | None = None) -> None:
-        """A checkpoint that cannot be written costs only what it is for: say so and go on.
+    async def _save(self, asked: int | None = None, *, durable: bool = True) -> None:
+        """A checkpoint that cannot be written costs only what it is for: say so and go on. Not ``durable``: unless it
+        replaces or ends a pod, the one before it will do after a power cut.
 
         One at a time, each of what is desired when its turn comes: an older set never replaces a newer one. So who is
         cancelled waits for the thread, too. Whoever has waited for a turn while another's began is in that one's set.
@@ -506,17 +512,19 @@ class SourceManager:
                 return
             self._saves_begun = self._saves_asked
             self._is_unsaved = False
+            lasts, self._is_undone = durable or self._is_undone, False
             try:
-                await to_the_end(asyncio.to_thread(self._write, self._effective(), self._config.names()))
+                await to_the_end(asyncio.to_thread(self._write, self._effective(), self._config.names(), lasts))
             except OSError as error:
+                self._is_undone |= lasts
                 log.error("checkpoint not written: %s", error)
 
-    def _write(self, desired: tuple[DesiredPod, ...], names: tuple[ExpectedObject, ...]) -> None:
+    def _write(self, desired: tuple[DesiredPod, ...], names: tuple[ExpectedObject, ...], durable: bool) -> None:
         """Names change less often than pods. Raises OSError."""
         if names != self._saved_names:
             save_names(self._names_file, names)
             self._saved_names = names
-        checkpoint.save(self._checkpoint, desired)
+        checkpoint.save(self._checkpoint, desired, durable=durable)
 
 
 def _undoes_checkpoint(update: Update) -> bool:

@@ -17,7 +17,7 @@ from typing import Final
 
 import msgspec
 
-from ipc.host.atomic_file import UntrustedFile, write_atomically
+from ipc.host.atomic_file import UntrustedFile, replace_file
 from ipc.host.clock import Clock
 from ipc.host.private_directories import make_private
 from ipc.host.state_file import usable_state
@@ -54,9 +54,10 @@ def _success(result: ProbeResult) -> ProbeResult:
 
 
 def save(path: Path, probe_results: Mapping[str, ProbeResults]) -> None:
-    """Replace the file. Raises OSError; the previous file is whole then."""
+    """Replace the file, of which a power cut may leave the previous one: no container outlives that. Raises OSError;
+    the previous file is whole then."""
     make_private(path.parent)
-    write_atomically(path, msgspec.json.encode(_File(VERSION, dict(probe_results))))
+    replace_file(path, msgspec.json.encode(_File(VERSION, dict(probe_results))))
 
 
 def load(path: Path) -> dict[str, ProbeResults]:

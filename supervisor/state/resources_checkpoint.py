@@ -3,6 +3,9 @@
 Two files, as upstream's (pkg/kubelet/allocation/state/state_checkpoint.go), each replaced as a whole. With the
 allocated ones lie the conditions of resizes, which upstream finds in the API. A file that cannot be used costs what
 it is for: a pod is allocated what its manifest asks for now, and what runs is looked at (SyncPod.unsure_resources).
+
+That a pod has come or is gone is written within a second and not waited for: many pods are one write, and one flush. A
+power cut may leave the file as it was before, which says no less of all others.
 """
 
 from __future__ import annotations
@@ -11,14 +14,14 @@ import functools
 import logging
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Final, TypeVar
+from typing import Final, Protocol, TypeVar
 
 import msgspec
 
 from ipc.api.quantity import parse_quantity
 from ipc.api.v1.container import ResourceRequirements
 from ipc.api.v1.status import PodCondition
-from ipc.host.atomic_file import write_atomically
+from ipc.host.atomic_file import replace_file, write_atomically
 from ipc.host.clock import Clock
 from ipc.host.private_directories import make_private
 from ipc.host.state_file import usable_state
@@ -31,8 +34,8 @@ ALLOCATED_FILE: Final = "allocated_pods_state"
 ACTUATED_FILE: Final = "actuated_pods_state"
 VERSION: Final = 1
 """Version of both formats. Another version is not trusted, whatever it says."""
-WRITE_PERIOD_S: Final = 0.1
-"""The least time between two writes, in seconds: many pods that come at once are one write."""
+PERIOD_S: Final = 1.0
+"""Seconds for which a change waits that is not urgent."""
 RETRY_S: Final = 5.0
 MAX_FILE_BYTES: Final = 64 << 20
 """Largest file that is read."""
@@ -62,20 +65,32 @@ class _Allocated(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown
     devices: Allocated = NOTHING
 
 
+class ResourcesOwner(Protocol):
+    """Owner of the resources."""
+
+    version: int
+    urgent_version: int
+    """The newest change that is to be written at once."""
+
+    def all_resources(self) -> Mapping[str, PodResources]: ...
+
+
 _AllocatedPods = dict[str, _Allocated]
 _ActuatedPods = dict[str, dict[str, ResourceRequirements]]
 
 
-def save(directory: Path, pods: Mapping[str, PodResources], written: dict[str, bytes]) -> None:
+def save(directory: Path, pods: Mapping[str, PodResources], written: dict[str, bytes], *, durable: bool = True) -> None:
     """Replace the files that would not be what they are; ``written``: payloads that an earlier call has written, by
-    file. Raises OSError; each of them is whole then, the old or the new one."""
+    file. Not ``durable``: after a power cut the old one may be there. Raises OSError; each of them is whole then, the
+    old or the new one."""
     make_private(directory)
     allocated = {uid: _Allocated(pod.allocated, pod.conditions, pod.devices) for uid, pod in pods.items()}
     actuated = {uid: pod.actuated for uid, pod in pods.items() if pod.actuated}
+    replace = write_atomically if durable else replace_file
     for file, payload in ((ALLOCATED_FILE, allocated), (ACTUATED_FILE, actuated)):
         data = msgspec.json.encode(payload)
         if data != written.get(file):
-            write_atomically(directory / file, encode_checked(VERSION, data))
+            replace(directory / file, encode_checked(VERSION, data))
             written[file] = data
 
 
@@ -123,7 +138,7 @@ class ResourcesCheckpoint:
         self._directory = directory
         self._written: dict[str, bytes] = {}
         self._saver = ThrottledSaver[int](
-            "resources of pods", 0, clock, log, period_s=WRITE_PERIOD_S, retry_s=RETRY_S, ended=ended
+            "resources of pods", 0, clock, log, period_s=PERIOD_S, retry_s=RETRY_S, ended=ended
         )
 
     def restore(self) -> dict[str, PodResources]:
@@ -134,20 +149,23 @@ class ResourcesCheckpoint:
         """Whether that version is on disk, or writes fail."""
         return self._saver.is_kept(lambda written: version <= written)
 
-    def keep(self, version: int, pods: Callable[[], Mapping[str, PodResources]], *, hurries: bool) -> None:
-        """Write what is new. To be called after every event, and every second; ``pods`` returns a copy of all that is
-        known, of which ``version`` says how new it is. ``hurries``: somebody waits for it."""
-        if self._saver.is_due(version):
-            self._saver.keep(lambda: version, self._write(pods), hurries=hurries)
+    def keep(self, resources: ResourcesOwner, *, hurries: bool) -> None:
+        """Write what is new. To be called after every event, and every second. ``hurries``: somebody waits for it."""
+        if self._saver.is_due(resources.version):
+            urgent = hurries or resources.urgent_version > self._saver.written
+            self._saver.keep(lambda: resources.version, self._write(resources), hurries=urgent)
 
     def write_again(self) -> None:
         """The file has gone away: the next `keep` writes it."""
         self._written = {}  # another one: a write that is under way has the old one
         self._saver.write_again()
 
-    async def close(self, version: int, pods: Callable[[], Mapping[str, PodResources]]) -> None:
+    async def close(self, resources: ResourcesOwner) -> None:
         """Write the last ones, if the disk takes them in time."""
-        await self._saver.close(lambda: version, self._write(pods))
+        await self._saver.close(lambda: resources.version, self._write(resources))
 
-    def _write(self, pods: Callable[[], Mapping[str, PodResources]]) -> Callable[[int], Write]:
-        return lambda _: functools.partial(save, self._directory, pods(), self._written)
+    def _write(self, resources: ResourcesOwner) -> Callable[[int], Write]:
+        durable = resources.urgent_version > self._saver.written or not self._written
+        return lambda _: functools.partial(
+            save, self._directory, resources.all_resources(), self._written, durable=durable
+        )

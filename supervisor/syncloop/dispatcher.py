@@ -113,7 +113,7 @@ class Dispatcher:
         stopped to begin anew, or run one again that had ended and was removed."""
         parts, is_resized = self._parts, self._parts.allocations.condition(sync.uid, IN_PROGRESS) is not None
         return RestsOn(
-            allocations=parts.allocations.version if is_resized else 0,
+            allocations=parts.allocations.urgent_version if is_resized else 0,
             bindings=self._volumes.controller.version if sync.objects.claims else 0,
             restarts=parts.restarts.version if sync.restarts else 0,
             ends=parts.ended.version if sync.dead_containers else 0,

@@ -196,8 +196,8 @@ async def test_deletions_at_once_share_checkpoints_and_each_is_in_one(
     saved: list[set[str]] = []
     save = checkpoint.save
 
-    def counted(path: Path, desired: Iterable[DesiredPod]) -> None:
-        save(path, desired)
+    def counted(path: Path, desired: Iterable[DesiredPod], *, durable: bool = True) -> None:
+        save(path, desired, durable=durable)
         saved.append({item.pod.metadata.name for item in checkpoint.load(path) or ()})
 
     async def one(name: str) -> bool:
@@ -232,6 +232,33 @@ async def test_what_is_replaced_or_ends_is_in_the_checkpoint_before_it_is_told(s
     assert (update.op, name in left) == (PodOperation.UPDATE if is_edit else PodOperation.REMOVE, is_edit)
     assert not is_edit or left[name].spec.containers[0].image == "new"
     await asked
+
+
+async def test_the_checkpoint_of_an_edit_outlives_a_power_cut_and_one_of_more_pods_need_not(
+    sources: Sources, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    saved: asyncio.Queue[tuple[list[str], bool]] = asyncio.Queue()
+    save, loop = checkpoint.save, asyncio.get_running_loop()
+
+    def noted(path: Path, desired: Iterable[DesiredPod], *, durable: bool = True) -> None:
+        items = tuple(desired)
+        save(path, items, durable=durable)
+        names = sorted(item.pod.metadata.name for item in items)
+        loop.call_soon_threadsafe(saved.put_nowait, (names, durable))
+
+    async def saved_after_next() -> list[tuple[list[str], bool]]:
+        """The first that is saved of the next change, before or after it is told."""
+        async with asyncio.timeout(DEADLINE_S):
+            await sources.next_change()
+            return [await saved.get(), *(saved.get_nowait() for _ in range(saved.qsize()))]
+
+    monkeypatch.setattr(checkpoint, "save", noted)
+    (sources.manifests / "b.yaml").write_bytes(text(manifest("more")))
+    assert await saved_after_next() == [(["applied", "more", "of-a-file"], False)]
+    (sources.manifests / "b.yaml").write_bytes(text(manifest("more", image="new")))
+    assert (["applied", "more", "of-a-file"], True) in await saved_after_next()
+    (sources.manifests / "b.yaml").unlink()
+    assert (["applied", "of-a-file"], True) in await saved_after_next()
 
 
 async def test_what_comes_is_told_before_the_checkpoint_has_it(sources: Sources) -> None:

@@ -5,15 +5,19 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from ipc.api.v1.container import ResourceRequirements
 from ipc.api.v1.status import PodCondition
 from ipc.host.atomic_file import write_atomically
 from ipc.podresources.allocation import PodResourceInfo
+from supervisor.managers.allocation import AllocationManager
 from supervisor.state import resources_checkpoint
 from supervisor.state.checked_file import encode_checked
 from supervisor.state.resources_checkpoint import ACTUATED_FILE, ALLOCATED_FILE, PodResources, load, save
+from tests.harness.flushes import flushes
+from tests.harness.pods import container, pod
 
 ONE = ResourceRequirements(limits={"cpu": "1"}, requests={"cpu": "500m"})
 POD = PodResources(
@@ -84,3 +88,33 @@ def test_what_is_on_disk_is_not_written_again(tmp_path: Path) -> None:
         True,
     )
     assert load(tmp_path) == {"a": POD, "b": PLAIN}
+
+
+def test_a_pod_that_comes_or_goes_costs_one_flush_and_everything_else_its_directory_too(tmp_path: Path) -> None:
+    """A whole file is there after a power cut either way."""
+    with flushes() as flushed:
+        written: dict[str, bytes] = {}
+        save(tmp_path, {}, written)
+        flushed.clear()
+        save(tmp_path, {"a": PLAIN}, written, durable=False)
+        assert flushed == ["file"]
+        save(tmp_path, {"a": msgspec.structs.replace(PLAIN, conditions=POD.conditions)}, written)
+        assert flushed == ["file", "file", "directory"]
+        save(tmp_path, {"a": msgspec.structs.replace(PLAIN, conditions=POD.conditions)}, written)
+        assert flushed == ["file", "file", "directory"]
+
+
+def test_who_comes_and_goes_does_not_hurry_and_who_is_given_something_does() -> None:
+    of = pod("main", uid="a")
+    allocations = AllocationManager()
+    allocations.allocate(of)
+    assert (allocations.version, allocations.urgent_version) == (1, 0)
+    allocations.allocate(pod(container("main", resources=ONE), uid="a"))
+    assert allocations.urgent_version == allocations.version == 2
+    allocations.set_condition("a", "PodResizeInProgress", "", "", 2, "2026-01-01T00:00:00Z")
+    assert allocations.urgent_version == allocations.version == 3
+    allocations.set_devices("a", {"main": {"example.com/gpu": ("g0",)}})
+    allocations.actuate("a", {"c": ONE})
+    assert allocations.urgent_version == allocations.version == 5
+    allocations.remove("a")
+    assert (allocations.version, allocations.urgent_version) == (6, 5)

@@ -89,7 +89,7 @@ def test_an_edit_of_resources_is_a_resize() -> None:
     assert (told.type, told.status, told.reason, told.observed_generation) == ("PodResizeInProgress", "True", "", 2)
     assert talk.see(runs("a", "1")) == ["sync a"]
     assert (sent(talk, "a"), talk.syncs["a"].actuated) == (requests("2"), {})
-    allocated = talk.loop.allocations.version
+    allocated = talk.loop.allocations.urgent_version
     assert talk.rests_on["a"] == RestsOn(allocations=allocated), "who forgets it would give back the old ones"
     assert (status(talk, "a").resources, status(talk, "a").allocated_resources) == (requests("1"), {"cpu": "2"})
     talk.done("a", changed=True, results=(RESIZED,), actuated={"c-a": requests("2")})
