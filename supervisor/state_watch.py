@@ -22,6 +22,7 @@ from supervisor.config.resolution.node_files import BOOTSTRAP_KUBECONFIG, KUBECO
 from supervisor.config.seccomp_profiles import SANDBOX_PROFILE
 from supervisor.config.settings import PODS_DIR, Settings
 from supervisor.loop_checkpoints import FILES
+from supervisor.podman_store import FILE as STORE_FILE
 from supervisor.processes.podman_service import CONF_FILE, CONMON_FILE
 from supervisor.record.node_events import BOOT_FILE
 from supervisor.sources.manager import CHECKPOINT_FILE, NAMES_FILE
@@ -43,6 +44,7 @@ REMEMBERED: Final = (
     BOOT_FILE,
     shutdown_state.FILE,
     IMAGE_RECORDS_FILE,
+    STORE_FILE,
 )
 """Small files that are written once: their contents are remembered."""
 WRITTEN_ANEW: Final = (CHECKPOINT_FILE, NAMES_FILE, PLACE_FILE, *FILES)

@@ -10,6 +10,7 @@ from typing import Final
 import pytest
 
 from supervisor.cli.configuration import EXIT_CONFIG
+from supervisor.podman_store import FILE as NOTE
 from tests.e2e.agent import Agent, Json
 from tests.e2e.booted_host import BootedHost
 from tests.e2e.conftest import NewAgent
@@ -139,15 +140,18 @@ def test_volumes_keep_their_data_and_nothing_is_left_of_layers(host: BootedHost,
     assert podman("rm", "--force", "--time", "0", mine.strip(), store="default"), "the user's own container stays"
 
 
+@pytest.mark.parametrize("note", ["noted", "lost"])
 @pytest.mark.parametrize("first", ["default", "transient"])
 def test_no_pod_is_left_behind_in_the_other_store(
-    host: BootedHost, new_agent: NewAgent, monkeypatch: pytest.MonkeyPatch, first: str
+    host: BootedHost, new_agent: NewAgent, monkeypatch: pytest.MonkeyPatch, first: str, note: str
 ) -> None:
     second = {"default": "transient", "transient": "default"}[first]
     monkeypatch.setenv(STORE, first)
     agent = host.new_agent(new_agent)
     agent.run(pod("web", STAYS))
     agent.stop()
+    if note == "lost":
+        (agent.state / NOTE).unlink()
     monkeypatch.setenv(STORE, second)
     agent.configure({"podman": {"service": "own", "store": second}})
     agent.respawn()

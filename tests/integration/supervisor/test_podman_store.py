@@ -40,10 +40,41 @@ def calls(tmp_path: Path) -> list[str]:
     return (tmp_path / "calls").read_text().splitlines() if (tmp_path / "calls").exists() else []
 
 
-def test_the_default_store_asks_nobody(tmp_path: Path) -> None:
-    check_store(settings(tmp_path, "default"), tmp_path, "f")
-    assert calls(tmp_path) == []
+def test_the_default_store_asks_once_for_pods_of_a_transient_one(tmp_path: Path) -> None:
+    """The note may be lost with the whole state directory: then a new instance looks the same."""
+    for _ in range(2):
+        check_store(settings(tmp_path, "default"), tmp_path, "f")
+    assert [call.split(" --format")[0] for call in calls(tmp_path)] == ["--version", "--transient-store pod ps"]
+    assert (tmp_path / "state" / FILE).read_text() == "default"
+
+
+@pytest.mark.parametrize("version", ["4.3.1", ""])
+def test_a_podman_without_such_a_store_is_not_asked_for_its_pods(tmp_path: Path, version: str) -> None:
+    check_store(settings(tmp_path, "default", version=version), tmp_path, "f")
+    assert calls(tmp_path) == ["--version"]
     assert not (tmp_path / "state").exists()
+
+
+def test_a_podman_that_fails_keeps_no_agent_from_its_start_on_the_default_store(tmp_path: Path) -> None:
+    made = settings(tmp_path, "default")
+    Path(made.podman.path).write_text("#!/bin/sh\n[ $1 = --version ] && echo podman version 5.4.2 || exit 125\n")
+    check_store(made, tmp_path, "f")
+    assert not (tmp_path / "state" / FILE).exists(), "the next one asks again"
+
+
+@pytest.mark.parametrize("store", ["default", "transient"])
+@pytest.mark.parametrize("text", [None, b"", b"neither", b"\xff" * 9, b"x" * 999])
+def test_a_note_that_is_lost_or_damaged_leaves_no_pod_behind(tmp_path: Path, store: str, text: bytes | None) -> None:
+    other = {"default": "transient", "transient": "default"}[store]
+    check_store(settings(tmp_path, other), tmp_path, "f")
+    if text is None:
+        (tmp_path / "state" / FILE).unlink()
+    else:
+        (tmp_path / "state" / FILE).write_bytes(text)
+    with pytest.raises(SettingsError, match=f"1 pods of this instance are in the {other} store"):
+        check_store(settings(tmp_path, store, pods=1), tmp_path, "f")
+    check_store(settings(tmp_path, other), tmp_path, "f")
+    assert (tmp_path / "state" / FILE).read_text() == other
 
 
 def test_the_other_store_is_looked_at_once(tmp_path: Path) -> None:
@@ -94,11 +125,3 @@ def test_a_users_own_service_is_refused(tmp_path: Path) -> None:
         users.bind(str(tmp_path / "run" / "podman" / "podman.sock"))
         with pytest.raises(SettingsError, match="and this is the user's: set"):
             check_store(by_itself, tmp_path / "run", "f")
-
-
-@pytest.mark.parametrize("text", [b"", b"neither", b"\xff" * 9, b"x" * 999])
-def test_a_damaged_note_stands_for_the_default_store(tmp_path: Path, text: bytes) -> None:
-    (tmp_path / "state").mkdir()
-    (tmp_path / "state" / FILE).write_bytes(text)
-    check_store(settings(tmp_path, "transient"), tmp_path, "f")
-    assert (tmp_path / "state" / FILE).read_text() == "transient"
