@@ -13,11 +13,12 @@ import os
 import random
 import signal
 import socket
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, assert_never
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 import msgspec
 
+from ipc.api.v1.pod import Pod
 from ipc.eventloop.periodic import Periodic, act_periodically
 from ipc.eventloop.shortages import Patient
 from ipc.eventloop.tasks import BackgroundTasks, ignored, restarted
@@ -28,10 +29,9 @@ from ipc.log.entry import line_about
 from ipc.log.message_ids import line_of_kind
 from ipc.messages import event_reasons
 from ipc.messages.api_server import Request
-from ipc.messages.base import EventReport, ProfileTaken, PullEnded, PullProgress, node_event
+from ipc.messages.base import ProfileTaken, node_event
 from ipc.messages.catalogue import ChildEvent
 from ipc.messages.cluster import (
-    NodeStated,
     ObjectStated,
     ObjectWithdrawn,
     PodsListed,
@@ -42,25 +42,7 @@ from ipc.messages.cluster import (
     ReferencesRead,
 )
 from ipc.messages.event_reasons import EventReason
-from ipc.messages.node_worker import (
-    ImagesCollected,
-    LogsCollected,
-    NodeObserved,
-    ObservationFailed,
-    Observed,
-    Relisted,
-    RuntimeHealth,
-    ServiceSilent,
-    VolumeDeleted,
-)
-from ipc.messages.pod_worker import (
-    AbandonPull,
-    ContainerBegins,
-    ProbeResultChanged,
-    ProbingStopped,
-    PullImage,
-    SyncDone,
-)
+from ipc.messages.node_worker import Relisted, RuntimeHealth, ServiceSilent
 from ipc.process.spare_memory import SpareMemory
 from ipc.shm.board import Board
 from ipc.wire.boot import Role
@@ -82,7 +64,6 @@ from supervisor.held_sends import HeldSends
 from supervisor.host_watch import HostWatch, host_ips
 from supervisor.loop_checkpoints import LoopCheckpoints
 from supervisor.metering import LoopMeter
-from supervisor.podworkers import board_views
 from supervisor.podworkers.board_rows import SPARE_ROWS
 from supervisor.processes import sd_notify
 from supervisor.processes.child_manager import ChildManager
@@ -91,29 +72,8 @@ from supervisor.processes.podman_health import PodmanHealth
 from supervisor.processes.podman_service import PodmanService
 from supervisor.processes.slowness import HOUSEKEEPING_WARNING_S, warn_if_slow
 from supervisor.processes.worker_pool import API_SLOT, CHECK_PERIOD_S, NODE_SLOT, PODMAN_SLOT, ChildSpec, WorkerPool
-from supervisor.protocol.commands import (
-    DeathExplained,
-    FreezeAnswered,
-    GarbageCollected,
-    Log,
-    LoopCommand,
-    PodsStopped,
-    Send,
-    ShutdownChanged,
-    SlotVacated,
-    UpdateRefused,
-    WorkersWanted,
-)
-from supervisor.protocol.events import (
-    BeginningRequest,
-    HousekeepingTick,
-    LoopEvent,
-    Observations,
-    PullRequest,
-    SyncTick,
-    WorkerDown,
-    WorkerUp,
-)
+from supervisor.protocol.commands import Log, Send, ShutdownChanged
+from supervisor.protocol.events import HousekeepingTick, LoopEvent, SyncTick, WorkerDown, WorkerUp
 from supervisor.protocol.source_updates import PodUpdate
 from supervisor.record.node_events import BOOT_FILE, NodeEvents
 from supervisor.source_feed import SourceFeed
@@ -122,6 +82,7 @@ from supervisor.sources.manager import SourceManager
 from supervisor.state_watch import StateWatch, watch_state
 from supervisor.syncloop.sync_loop import SyncLoop
 from supervisor.tracing import trace_sent, traced_event
+from supervisor.wiring import Effects, LoopReport, carry_out, loop_event
 
 log = logging.getLogger(__name__)
 _LOOP_LOG = logging.getLogger("supervisor.syncloop")
@@ -192,6 +153,7 @@ class Master:
         self._host = HostWatch(configuration, board, machine.devices, self._feed, self._node_event)
         self._report = self._agent_report()
         self._control = self._agent_control()
+        self._effects = self._loop_effects()
         self._requests = AdminRequests(self._control, self._sources, self._children, self._take_send)
         self._watchdog = sd_notify.Watchdog(sd_notify.watchdog_timeout_s(os.environ, os.getpid()), SYNC_TICK_S)
         self._tasks = BackgroundTasks(self._on_task_error)
@@ -335,40 +297,39 @@ class Master:
         began = self._clock.now()
         self._meter.took(event, began)
         with traced_event(event):
-            self._carry_out(self._loop.handle(event, began))
+            carry_out(self._loop.handle(event, began), self._effects)
         self._checkpoints.keep_at_once(hurries=self._sends.is_waiting)
         ended = self._clock.now().mono
         self._meter.handled(began.mono, ended)
         self._board.record_iteration(ended)
         self._watchdog.iterated(ended)
 
-    def _carry_out(self, commands: Iterable[LoopCommand]) -> None:
-        for command in commands:
-            match command:
-                case Send():
-                    self._take_send(command)
-                case UpdateRefused(pod):
-                    self._tasks.spawn(self._sources.hold_back(pod), name="checkpoint of a refused update")
-                case Log():
-                    _write(command)
-                case DeathExplained(slot):
-                    self._children.explain(slot)
-                case WorkersWanted(count, quarantine):
-                    self._children.declare(self._child_specs(count, quarantine=quarantine))
-                case SlotVacated(slot):
-                    self._children.retire(slot, self._settings.workers.stop_timeout_s)
-                case GarbageCollected():
-                    self._control.garbage_collected(command)
-                case FreezeAnswered():
-                    self._control.freeze_answered(command)
-                case PodsStopped():
-                    self._sources.forget()
-                    self._end()
-                case ShutdownChanged():
-                    self._shutdown.changed(command)
-                    self._report.send()
-                case _:
-                    assert_never(command)
+    def _loop_effects(self) -> Effects:
+        return Effects(
+            send=self._take_send,
+            update_refused=self._on_update_refused,
+            log=_write,
+            death_explained=self._children.explain,
+            workers_wanted=lambda wanted: self._children.declare(
+                self._child_specs(wanted.count, quarantine=wanted.quarantine)
+            ),
+            slot_vacated=lambda slot: self._children.retire(slot, self._settings.workers.stop_timeout_s),
+            garbage_collected=self._control.garbage_collected,
+            freeze_answered=self._control.freeze_answered,
+            pods_stopped=self._on_pods_stopped,
+            shutdown_changed=self._on_shutdown_changed,
+        )
+
+    def _on_update_refused(self, pod: Pod) -> None:
+        self._tasks.spawn(self._sources.hold_back(pod), name="checkpoint of a refused update")
+
+    def _on_pods_stopped(self) -> None:
+        self._sources.forget()
+        self._end()
+
+    def _on_shutdown_changed(self, change: ShutdownChanged) -> None:
+        self._shutdown.changed(change)
+        self._report.send()
 
     def _take_send(self, command: Send) -> None:
         self._sends.take(command, self._clock.now().mono)
@@ -424,41 +385,34 @@ class Master:
 
     def on_message(self, slot: int, message: ChildEvent) -> None:
         match message:
-            case SyncDone() | EventReport() | ObservationFailed() | PullProgress() | PullEnded() | NodeObserved():
-                self._feed(message)
-            case ProbeResultChanged() | ProbingStopped() | ImagesCollected() | LogsCollected() | VolumeDeleted():
-                self._feed(message)
-            case PullImage() | AbandonPull():
-                self._feed(PullRequest(slot, message))
-            case ContainerBegins():
-                self._feed(BeginningRequest(slot, message))
-            case Observed(observations=observations):
-                self._feed(Observations(board_views.resolve(self._board, observations)))
-            case Relisted(started_at=started_at, changed=changed, unseen=unseen):
-                self._board.record_relist(started_at)
-                self._tell_adopted(len(changed))
-                self._feed(Observations(board_views.resolve(self._board, changed), started_at, unseen))
-            case RuntimeHealth():
-                self._podman.take(message)
-                self._node_events.ready(is_ready=message.healthy and not message.network_problem)
-                self._feed(message)
-                self._report.send()
-            case ServiceSilent(message=why):
-                self._replace_if_hung(why)
             case Request():
                 self._requests.take(message)
             case PodStated() | ReferencesRead() | PodWithdrawn() | PodsListed() | ObjectStated() | ObjectWithdrawn():
                 assert self._cluster is not None, "a node worker says it with a cluster only"
                 self._cluster.take(message)
-            case PodValuesStated():
-                if not self._loop.takes_early(message):
-                    self._feed(message)
-            case NodeStated():
-                self._feed(message)
+            case ServiceSilent(message=why):
+                self._replace_if_hung(why)
             case ProfileTaken():
                 self._requests.profiles.taken(message)
             case _:
-                assert_never(message)
+                self._take_report(slot, message)
+
+    def _take_report(self, slot: int, message: LoopReport) -> None:
+        match message:
+            case PodValuesStated():
+                if self._loop.takes_early(message):
+                    return
+            case Relisted(started_at=started_at, changed=changed):
+                self._board.record_relist(started_at)
+                self._tell_adopted(len(changed))
+            case RuntimeHealth():
+                self._podman.take(message)
+                self._node_events.ready(is_ready=message.healthy and not message.network_problem)
+            case _:
+                pass
+        self._feed(loop_event(slot, message, self._board))
+        if isinstance(message, RuntimeHealth):
+            self._report.send()
 
     def _tell_adopted(self, pods: int) -> None:
         """A line about the first list of Podman's pods."""

@@ -18,30 +18,22 @@ from ipc.host.eviction_marks import evicted
 from ipc.kubecontainer.pod_failure import EVICTED, decode_failure
 from ipc.kubecontainer.probe_results import ProbeResults
 from ipc.messages.api_server import FeedSynced, PodChanged, PodGone
-from ipc.messages.base import EventReport, PullEnded, PullProgress, Ready
+from ipc.messages.base import EventReport, Ready
 from ipc.messages.catalogue import ChildCommand
 from ipc.messages.node_worker import (
     DeleteVolume,
     ImagesCollected,
-    LogsCollected,
     NodeObserved,
-    ObservationFailed,
-    Observed,
-    Relisted,
     RuntimeHealth,
     ServiceSilent,
     Track,
     Untrack,
-    VolumeDeleted,
 )
 from ipc.messages.pod_worker import (
-    AbandonPull,
     Freeze,
     ObjectsRead,
     ProbePod,
-    ProbeResultChanged,
     ProbingStopped,
-    PullImage,
     SyncDone,
     SyncPod,
 )
@@ -49,19 +41,12 @@ from ipc.podobjects.config_objects import ObjectKey, object_key
 from ipc.shm.board import Board
 from supervisor.control.shutdown_control import ShutdownControl
 from supervisor.held_sends import HeldSends
-from supervisor.podworkers import board_views
 from supervisor.processes.worker_pool import API_SLOT, FIRST_POD_SLOT, NODE_SLOT, QUARANTINE_SLOT
 from supervisor.protocol.commands import (
-    FreezeAnswered,
-    Log,
     LoopCommand,
-    PodsStopped,
     RestsOn,
     Send,
     ShutdownChanged,
-    SlotVacated,
-    UpdateRefused,
-    WorkersWanted,
 )
 from supervisor.protocol.events import (
     BindingsRestored,
@@ -75,7 +60,6 @@ from supervisor.protocol.events import (
     NodeShutdownCalledOff,
     Observations,
     ProbeResultsRestored,
-    PullRequest,
     ResourcesRestored,
     SettingsChanged,
     ShutdownCause,
@@ -91,6 +75,7 @@ from supervisor.state.probe_checkpoint import worth_keeping
 from supervisor.state.volume_bindings import Binding
 from supervisor.syncloop.pod_kills import MIN_WAIT_S
 from supervisor.syncloop.sync_loop import SyncLoop
+from supervisor.wiring import Effects, LoopReport, carry_out, loop_event
 from tests.sim.children import Child
 from tests.sim.claims import Document
 from tests.sim.disk import NO_FILES, Files, SimDisk
@@ -180,6 +165,7 @@ class Agent:
             random.Random(given.rng.getstate()[1][0]), self._loop, files, lambda: self._if_alive(self._look_at_sends)
         )
         self._sends = HeldSends(self._post, self._disk.is_kept)
+        self._effects = self._loop_effects()
         self._shutdown: ShutdownControl | None = None
         if given.shutdown is not None:
             self._shutdown = ShutdownControl(given.settings, self._take, lambda: None)
@@ -445,38 +431,29 @@ class Agent:
                 child.die("as it answers")
             case SyncDone():
                 self._take_answer(message)
+            case ServiceSilent(message=why):
+                self._given.trace.note(f"podman is silent: {why}")
+            case _:
+                self._take_report(child.slot, message)
+
+    def _take_report(self, slot: int, message: LoopReport) -> None:
+        match message:
             case EventReport(uid=uid):
                 sync = self.newest.get(uid)
                 if why := unasked_restart(message, sync.pod if sync is not None else None):
                     self._given.trace.broke(why)
-                self._feed(message)
-            case ObservationFailed() | PullProgress() | PullEnded() | ProbeResultChanged():
-                self._feed(message)
             case ImagesCollected():
                 self.pressure.collected(message)
-                self._feed(message)
-            case LogsCollected() | VolumeDeleted():
-                self._feed(message)
             case NodeObserved():
                 self.pressure.observed(message)
-                self._feed(message)
             case ProbingStopped(uid=uid):
                 self.probers.pop(uid, None)
-                self._feed(message)
-            case PullImage() | AbandonPull():
-                self._feed(PullRequest(child.slot, message))
-            case Observed(observations=observations):
-                self._feed(Observations(board_views.resolve(self.board, observations)))
-            case Relisted(started_at=started_at, changed=changed, unseen=unseen):
-                self._feed(Observations(board_views.resolve(self.board, changed), started_at, unseen))
-            case RuntimeHealth(healthy=healthy):
-                self._feed(message)
-                self._given.trace.note(f"podman is {'healthy' if healthy else 'ill'}")
-                self.disturbed_at = self._given.clock.now().mono
-            case ServiceSilent(message=why):
-                self._given.trace.note(f"podman is silent: {why}")
             case _:
-                raise AssertionError(message)
+                pass
+        self._feed(loop_event(slot, message, self.board))
+        if isinstance(message, RuntimeHealth):
+            self._given.trace.note(f"podman is {'healthy' if message.healthy else 'ill'}")
+            self.disturbed_at = self._given.clock.now().mono
 
     def _take_answer(self, done: SyncDone) -> None:
         self._given.watch.answered(done)
@@ -499,29 +476,38 @@ class Agent:
         if isinstance(event, Observations):
             self._observed.note(event)
         commands = self._handle(event)
-        for command in commands:
-            match command:
-                case Send(slot, message):
-                    self._note_send(slot, message)
-                    self._sends.take(command, self._given.clock.now().mono)
-                case UpdateRefused(pod):
-                    self._given.trace.note(f"update of {pod.metadata.uid[:8]} refused")
-                    self.refused[pod.metadata.uid] = pod
-                case Log(level, text):
-                    self._given.trace.note(f"{level}: {text}")
-                case FreezeAnswered(message=message):
-                    self._given.trace.note(f"answered: {message or 'done'}")
-                case WorkersWanted(count, quarantine):
-                    self._hire((*POD_SLOTS[:count], *[QUARANTINE_SLOT] * quarantine))
-                case SlotVacated(slot):
-                    self._closed.add(slot)
-                    self.kill(slot)
-                case ShutdownChanged():
-                    self._goes_down(command)
-                case PodsStopped():
-                    raise AssertionError("nobody has asked for that")
+        carry_out(commands, self._effects)
         self._disk.keep()
         return bool(commands)
+
+    def _loop_effects(self) -> Effects:
+        note = self._given.trace.note
+        return Effects(
+            send=self._take_send,
+            update_refused=self._update_refused,
+            log=lambda line: note(f"{line.level}: {line.text}"),
+            death_explained=lambda slot: None,
+            workers_wanted=lambda wanted: self._hire(
+                (*POD_SLOTS[: wanted.count], *[QUARANTINE_SLOT] * wanted.quarantine)
+            ),
+            slot_vacated=self._vacate,
+            garbage_collected=lambda answer: None,
+            freeze_answered=lambda answer: note(f"answered: {answer.message or 'done'}"),
+            pods_stopped=_nobody_asked,
+            shutdown_changed=self._goes_down,
+        )
+
+    def _take_send(self, command: Send) -> None:
+        self._note_send(command.slot, command.message)
+        self._sends.take(command, self._given.clock.now().mono)
+
+    def _update_refused(self, pod: Pod) -> None:
+        self._given.trace.note(f"update of {pod.metadata.uid[:8]} refused")
+        self.refused[pod.metadata.uid] = pod
+
+    def _vacate(self, slot: int) -> None:
+        self._closed.add(slot)
+        self.kill(slot)
 
     def _handle(self, event: LoopEvent) -> list[LoopCommand]:
         """The loop raises nothing: that would end the agent."""
@@ -703,3 +689,7 @@ class Agent:
     def _if_alive(self, act: Callable[..., None], *args: Any) -> None:
         if self.alive:
             act(*args)
+
+
+def _nobody_asked() -> None:
+    raise AssertionError("nobody has asked for the end of all pods")

@@ -157,6 +157,7 @@ ORDER: Final[Mapping[str, tuple[str, ...]]] = {
 """The rooms of each package from the ground up: of two rooms only the later one may import the earlier one."""
 OTHER_SIZES: Final[Mapping[str, str]] = {
     "ipc.api.v1": "a module for each subject of Kubernetes' types",
+    "supervisor": "the agent, its master, and a module for each thing that the master has beside the sync loop",
     "supervisor.syncloop": "a module for each kind of event, and what they share",
     "ipc.scheduling": "the three helpers of the scheduler's that a node needs, too",
     "workers.kuberuntime": "a module for each step of a sync",

@@ -17,6 +17,7 @@ from ipc.messages.base import Message, Ready, Shutdown
 from ipc.messages.catalogue import LINKS, ChildEvent, ChildReport, LinkTypes
 from ipc.messages.pod_worker import PodWork
 from ipc.wire.boot import Role
+from supervisor import wiring
 from supervisor.control.admin_requests import AdminRequests
 from supervisor.master import Master
 from supervisor.processes.child_manager import ChildManager
@@ -28,8 +29,9 @@ from workers.node_worker import NodeWorker
 from workers.pod_worker import PodWorker
 
 MATCHES: tuple[tuple[Callable[..., Any], Any], ...] = (
-    (Master.on_message, ChildEvent),
-    (Master._carry_out, LoopCommand),
+    (Master.on_message, wiring.MasterReport),
+    (wiring.loop_event, wiring.LoopReport),
+    (wiring.carry_out, LoopCommand),
     (AdminRequests.take, AdminRequest),
     (ChildManager.on_zygote_report, catalogue.ZYGOTE.reports),
     (ChildManager._carry_out, PoolCommand),
@@ -60,6 +62,12 @@ def unguarded_cases(function: Callable[..., Any], union: Any) -> Counter[str]:
 @pytest.mark.parametrize(("function", "union"), MATCHES, ids=[f"{function.__qualname__}" for function, _ in MATCHES])
 def test_a_dispatch_has_one_case_for_each_message(function: Callable[..., Any], union: Any) -> None:
     assert unguarded_cases(function, union) == Counter(members(union))
+
+
+def test_every_message_of_a_child_is_for_the_loop_or_for_the_master() -> None:
+    """mypy finds one of neither, in `Master.on_message`."""
+    assert members(wiring.LoopReport) | members(wiring.MasterReport) == members(ChildEvent)
+    assert members(wiring.LoopReport).isdisjoint(members(wiring.MasterReport))
 
 
 def test_what_a_role_sends_and_takes_is_there_once() -> None:
