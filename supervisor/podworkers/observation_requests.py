@@ -9,6 +9,7 @@ two for one need.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable
+from typing import Final
 
 import msgspec
 
@@ -27,6 +28,21 @@ class _Act(msgspec.Struct, frozen=True):
     """The last act that had any effect, as far as is known."""
 
 
+class _Untold(msgspec.Struct, frozen=True):
+    """News of acts on a pod that the node worker has not got: the next request tells them."""
+
+    touched: tuple[str, ...] | None = None
+    """None when no act on the pod is to be told; empty when one was, and it has touched nothing for certain."""
+    removed: tuple[str, ...] = ()
+    looks: tuple[bytes, ...] = ()
+    """Containers as acts have seen them."""
+    unsure: bool = False
+    """Acts may have touched more."""
+
+
+_NOTHING: Final = _Untold()
+
+
 class ObservationRequests:
     """Owns the pod cache, the dates of the last acts and the requests to the node worker."""
 
@@ -41,14 +57,7 @@ class ObservationRequests:
         """To be requested with the next `take_requests`."""
         self._left: set[str] = set()
         """Awaited pods that the first relist of a new node worker is to answer."""
-        self._touched: dict[str, dict[str, None]] = {}
-        """By uid: what acts have touched, to be told with the next request."""
-        self._removed: dict[str, dict[str, None]] = {}
-        """By uid: what acts have removed, to be told with the next request."""
-        self._looks: dict[str, tuple[bytes, ...]] = {}
-        """By uid: what acts have seen, likewise."""
-        self._unsure: set[str] = set()
-        """Pods of which acts may have touched more, to be told with the next request."""
+        self._untold: dict[str, _Untold] = {}
         self._suspected: set[str] = set()
         """All pods of which that was ever told: a new node worker knows of none."""
         self._number = 0
@@ -76,18 +85,22 @@ class ObservationRequests:
     def touched(self, uid: str, ids: Iterable[str], *, removed: Collection[str] = (), unsure: bool) -> None:
         """An act on the pod has touched these, and perhaps more: an observation of them is due. ``removed``: those that
         are gone for certain."""
-        self._touched.setdefault(uid, {}).update(dict.fromkeys(ids))
-        if removed:
-            self._removed.setdefault(uid, {}).update(dict.fromkeys(removed))
+        old = self._untold.get(uid, _NOTHING)
+        self._untold[uid] = msgspec.structs.replace(
+            old,
+            touched=tuple(dict.fromkeys((*(old.touched or ()), *ids))),
+            removed=tuple(dict.fromkeys((*old.removed, *removed))),
+            unsure=old.unsure or unsure,
+        )
         if unsure:
-            self._unsure.add(uid)
             self._suspected.add(uid)
         self._asked.add(uid)
 
     def looked(self, uid: str, looks: tuple[bytes, ...]) -> None:
         """Containers of the pod as an act has seen them: they need no inspect, unless they are touched again."""
         if looks:
-            self._looks[uid] = (*self._looks.get(uid, ()), *looks)
+            old = self._untold.get(uid, _NOTHING)
+            self._untold[uid] = msgspec.structs.replace(old, looks=(*old.looks, *looks))
 
     def accept_older(self, uid: str) -> None:
         """For a periodic sync, and for one that a change of the view asks for, a view will do that is newer than the
@@ -107,10 +120,7 @@ class ObservationRequests:
         self._awaited.discard(uid)
         self._acts.pop(uid, None)
         self._needed.pop(uid, None)
-        self._touched.pop(uid, None)
-        self._removed.pop(uid, None)
-        self._looks.pop(uid, None)
-        self._unsure.discard(uid)
+        self._untold.pop(uid, None)
         self._suspected.discard(uid)
 
     # --- requests ------------------------------------------------------------------------------------------------
@@ -129,7 +139,8 @@ class ObservationRequests:
         for uid in self._needed.keys() & self._awaited:
             self.touched(uid, (), unsure=True)
         self._asked |= self._suspected
-        self._unsure |= self._suspected
+        for uid in self._suspected:
+            self._untold[uid] = msgspec.structs.replace(self._untold.get(uid, _NOTHING), unsure=True)
         self._needed.clear()
         self._left = set(self._awaited)
 
@@ -138,10 +149,8 @@ class ObservationRequests:
         if not self._asked:
             return None
         asked, self._asked = self._asked, set()
-        touched, self._touched = self._touched, {}
-        removed, self._removed = self._removed, {}
-        looks, self._looks = self._looks, {}
-        unsure, self._unsure = self._unsure, set()
+        untold, self._untold = self._untold, {}
+        touched = {uid: news.touched for uid, news in untold.items() if news.touched is not None}
         self._awaited |= asked
         self._left -= asked
         self._number += 1
@@ -149,10 +158,10 @@ class ObservationRequests:
         return Observe(
             uids=tuple(sorted(asked)),
             number=self._number,
-            touched={uid: tuple(ids) for uid, ids in touched.items()},
-            removed={uid: tuple(ids) for uid, ids in removed.items()},
-            looks=looks,
-            unsure=tuple(sorted(unsure)),
+            touched=touched,
+            removed={uid: news.removed for uid, news in untold.items() if news.removed},
+            looks={uid: news.looks for uid, news in untold.items() if news.looks},
+            unsure=tuple(sorted(uid for uid, news in untold.items() if news.unsure)),
         )
 
     # --- answers -------------------------------------------------------------------------------------------------

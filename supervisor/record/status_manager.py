@@ -35,7 +35,7 @@ from supervisor.protocol.source_updates import ObjectUpdate
 from supervisor.record.feed import Feed
 from supervisor.record.object_summary import summarize
 from supervisor.record.pod_texts import PodTexts
-from supervisor.record.reason_cache import ReasonCache
+from supervisor.record.reason_cache import Reasons, of_containers, with_results
 from supervisor.record.recorder import EventRecorder
 from supervisor.state.resources_checkpoint import PodResources
 from supervisor.status.active_deadline import DEADLINE_EXCEEDED, DEADLINE_EXCEEDED_MESSAGE, past_active_deadline
@@ -97,6 +97,8 @@ class _Record:
         """Why the agent ends it."""
         self.stays_down = False
         """The pod was evicted: later agents do not run it either."""
+        self.reasons: Reasons = {}
+        """Why containers did not start."""
         self._settled: _Basis | None = None
         """From which ``status`` follows again and again."""
         self.told: _ReportContext | None = None
@@ -118,7 +120,10 @@ class _Record:
         """Did it do anything, or fail otherwise than the last time?"""
         return done.changed or done.error != self._error or done.failed != self._failed
 
-    def sync_ended(self, done: SyncDone) -> None:
+    def sync_ended(self, done: SyncDone, pod: Pod | None) -> None:
+        self.reasons = with_results(self.reasons, done.results)
+        if pod is not None:
+            self.reasons = of_containers(self.reasons, {found.container.name for found in every_container(pod.spec)})
         self._failed, self._error = done.failed, done.error
         if done.changed or done.error or done.failed:
             self.summary = done.summary or done.message
@@ -155,7 +160,7 @@ class _Record:
 
 
 class StatusManager:
-    """Owns the record of every pod, the reason cache, the event history and the feed."""
+    """Owns the record of every pod, the event history and the feed."""
 
     def __init__(
         self,
@@ -178,7 +183,6 @@ class StatusManager:
         self._allocations = allocations
         self._controllers = controllers
         self._records: defaultdict[str, _Record] = defaultdict(_Record)
-        self._reasons = ReasonCache()
         self._events = EventRecorder(
             settings.node_name, settings.event_history.max_events, settings.event_history.ttl_s
         )
@@ -241,10 +245,7 @@ class StatusManager:
 
     def sync_ended(self, state: PodWorkerState, done: SyncDone) -> None:
         """The results and the summary of a sync (pkg/kubelet/kubelet.go, SyncPod: reasonCache.Update)."""
-        self._record(state.uid).sync_ended(done)
-        self._reasons.update(state.uid, done.results)
-        if state.pod is not None:
-            self._reasons.retain(state.uid, {found.container.name for found in every_container(state.pod.spec)})
+        self._record(state.uid).sync_ended(done, state.pod)
 
     def summarize(self, uid: str, text: str) -> None:
         """Replace the summary of the last sync."""
@@ -328,7 +329,7 @@ class StatusManager:
         return _Basis(
             pod=pod,
             observed=_undated(self._texts.observed(state, observed)),
-            reasons=dict(self._reasons.of_pod(state.uid)),
+            reasons=record.reasons,
             probe_results=dict(probe_results),
             host_ips=self._host_ips,
             phase=state.lifecycle.phase,
@@ -413,14 +414,13 @@ class StatusManager:
         """By container. A pod on its way down tries nothing again."""
         return {
             name: f"{result.error} until {rfc3339(result.retry_at)}: {result.message}"
-            for name, result in self._reasons.of_pod(state.uid).items()
+            for name, result in self._record(state.uid).reasons.items()
             if result.retry_at and state.lifecycle.phase is WorkType.SYNC
         }
 
     def gone(self, uid: str) -> list[FeedMessage]:
         """Drop a pod of which nothing is left."""
         self._records.pop(uid, None)
-        self._reasons.remove(uid)
         self._texts.forget(uid)
         return self._feed.pod_gone(uid)
 
