@@ -65,6 +65,15 @@ def syntax_tree(file: Path) -> ast.Module:
     return ast.parse(file.read_text())
 
 
+def trees_with(*words: str) -> Iterator[tuple[Path, ast.Module]]:
+    """Files of the three packages that have one of these words somewhere, and their syntax trees: to parse a file takes
+    a hundred times as long as to look for a word."""
+    for file in sorted(file for package in PACKAGES for file in (ROOT / package).rglob("*.py")):
+        text = file.read_text()
+        if any(word in text for word in words):
+            yield file, ast.parse(text)
+
+
 def statements(tree: ast.AST) -> Iterator[ast.stmt]:
     """Every statement, wherever it stands: a tenth of what `ast.walk` goes through."""
     open_nodes = [tree]

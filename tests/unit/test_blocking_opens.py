@@ -13,7 +13,7 @@ from typing import Final
 
 import pytest
 
-from tests.house import PACKAGES, ROOT, syntax_tree
+from tests.house import ROOT, trees_with
 
 COMMANDS: Final = ("supervisor/cli/", "supervisor/load_test/", "supervisor/client/")
 """Commands of people, in the foreground: they may wait for a file that was named."""
@@ -57,10 +57,9 @@ KERNELS: Final[Mapping[str, frozenset[str]]] = {
 def test_no_open_waits_for_somebody_else() -> None:
     found = {
         (name, function)
-        for package in PACKAGES
-        for path in sorted((ROOT / package).rglob("*.py"))
+        for path, tree in trees_with("open", *METHODS)
         if not (name := str(path.relative_to(ROOT))).startswith(COMMANDS)
-        for function in blocking_opens(syntax_tree(path))
+        for function in blocking_opens(tree)
     }
     stated = {(name, function) for name, functions in KERNELS.items() for function in functions}
     assert found == stated

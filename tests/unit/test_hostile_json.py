@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from typing import Final
 
-from tests.unit.test_linear_text import ROOT
+from tests.house import ROOT, trees_with
 
 PACKED: Final = {
     "supervisor/podworkers/board_views.py",
@@ -18,9 +18,8 @@ PACKED: Final = {
 def test_nobody_expects_msgspecs_error_alone() -> None:
     found = {
         str(file.relative_to(ROOT))
-        for package in ("ipc", "supervisor", "workers")
-        for file in (ROOT / package).rglob("*.py")
-        for node in ast.walk(ast.parse(file.read_text()))
+        for file, tree in trees_with("DecodeError", "MsgspecError")
+        for node in ast.walk(tree)
         if isinstance(node, ast.ExceptHandler) and node.type is not None
         if {"msgspec.DecodeError", "msgspec.MsgspecError"} & {ast.unparse(each) for each in _types(node.type)}
     }

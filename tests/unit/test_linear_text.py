@@ -61,6 +61,7 @@ from supervisor.sources.documents.reader import read_documents
 from supervisor.sources.objects.apart import LIGHT_BYTES, is_heavy
 from supervisor.state.ends_journal import decode_journal
 from tests.harness.pods import container, pod
+from tests.house import trees_with
 from workers.api_server.core import query
 from workers.api_server.kubelet.container_logs import kubelet_log_options
 from workers.api_server.kubelet.node_logs import journal_query
@@ -691,11 +692,10 @@ NO_PARSER: Final[Mapping[str, tuple[str, ...]]] = {
 
 
 def risky_modules() -> Iterator[str]:
-    for package in ("ipc", "supervisor", "workers"):
-        for file in sorted((ROOT / package).rglob("*.py")):
-            calls = (node for node in ast.walk(ast.parse(file.read_text())) if isinstance(node, ast.Call))
-            if any(ast.unparse(call.func) in RISKY for call in calls):
-                yield str(file.relative_to(ROOT))
+    for file, tree in trees_with(*(f"{name}(" for name in RISKY)):
+        calls = (node for node in ast.walk(tree) if isinstance(node, ast.Call))
+        if any(ast.unparse(call.func) in RISKY for call in calls):
+            yield str(file.relative_to(ROOT))
 
 
 def test_every_module_that_may_be_slow_has_a_parser_here_or_a_reason() -> None:

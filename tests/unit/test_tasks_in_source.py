@@ -8,13 +8,12 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Final
 
 import pytest
 
-ROOT: Final = Path(__file__).parents[2]
-PACKAGES: Final = ("ipc", "supervisor", "workers")
+from tests.house import ROOT, trees_with
+
 TASK_FILES: Final = frozenset({"ipc/eventloop/tasks.py", "workers/sync/attribution.py"})
 """The owner of tasks, and the factory that a loop makes each task by."""
 BEGINNINGS: Final = frozenset(
@@ -28,10 +27,9 @@ Function = ast.FunctionDef | ast.AsyncFunctionDef
 def test_background_tasks_have_an_owner() -> None:
     found = {
         f"{path.relative_to(ROOT)}:{line}"
-        for package in PACKAGES
-        for path in sorted((ROOT / package).rglob("*.py"))
+        for path, tree in trees_with(*BEGINNINGS)
         if str(path.relative_to(ROOT)) not in TASK_FILES
-        for line in loose_tasks(ast.parse(path.read_text()))
+        for line in loose_tasks(tree)
     }
     assert found == set()
 

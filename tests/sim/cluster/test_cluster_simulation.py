@@ -13,10 +13,11 @@ import pytest
 from tests.sim.cluster.mutations import CLUSTER_MUTATIONS
 from tests.sim.cluster.simulation import HOUR_S, ClusterOptions, simulate_cluster
 from tests.sim.trace import KEPT_LINES
+from tests.variants import seldom
 
 SEEDS = 100
-SEEDS_IN_ANY_CASE = 5
-BUDGET_S = 8.0
+SEEDS_IN_ANY_CASE = 4
+BUDGET_S = 6.0
 """When this much CPU time has gone, no further seed begins."""
 QUICK = ClusterOptions(noise_s=60.0, away_s=100.0)
 HASH_SEEDS = ("1", "2")
@@ -49,7 +50,7 @@ def test_an_hour_s_partition_changes_nothing(seed: int) -> None:
 
 
 @pytest.mark.timeout(300)
-@pytest.mark.parametrize("skew_s", [-600.0, 600.0])
+@pytest.mark.parametrize("skew_s", [seldom(-600.0), 600.0])
 def test_a_server_whose_clock_is_minutes_ahead_or_behind_is_none_the_worse(skew_s: float) -> None:
     _check(3, msgspec.structs.replace(QUICK, skew_s=skew_s))
 

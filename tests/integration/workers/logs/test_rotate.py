@@ -200,7 +200,7 @@ ACTS = st.lists(
 )
 
 
-@settings(max_examples=200)
+@settings(max_examples=60)
 @given(ACTS)
 def test_any_history_of_rotations_kills_and_slow_monitors(acts: list[tuple[str, int]]) -> None:
     """Numbers of ``rotate`` and ``compress`` are the step of a kill, if there are so many. A client that follows the

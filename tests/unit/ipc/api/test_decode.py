@@ -6,7 +6,7 @@ from random import Random
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from ipc.api import decode
@@ -300,7 +300,6 @@ ODD: st.SearchStrategy[object] = st.sampled_from(
 
 
 @given(pods(), ODD, st.randoms(use_true_random=False))
-@settings(max_examples=300)
 def test_the_short_way_of_decoding_finds_what_the_walk_finds(pod: Pod, odd: object, random: Random) -> None:
     manifest = json.loads(encode_pod(pod))
     manifest["metadata"]["managedFields"] = [{"fieldsV1": {"f:x": 1}}]

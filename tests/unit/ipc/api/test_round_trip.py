@@ -7,7 +7,7 @@ import pkgutil
 
 import msgspec
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 
 import ipc.api.v1
 from ipc.api.decode import decode_pod, encode_pod
@@ -41,7 +41,6 @@ def test_msgpack_needs_no_hooks(pod: Pod) -> None:
 
 
 @given(pods())
-@settings(max_examples=300)
 def test_every_decoded_pod_can_be_defaulted_validated_and_judged(pod: Pod) -> None:
     defaulted = default_pod(pod)
     assert default_pod(defaulted) == defaulted

@@ -469,7 +469,6 @@ def test_stores_seen_in_another_order_never_mix(name: str) -> None:
         assert all(read_pod(row) in values for row in torn.cut(order)), order
 
 
-@settings(max_examples=300, deadline=None)
 @given(name=st.sampled_from(sorted(ACTS)), sequence=st.sampled_from(SEQUENCES), data=st.data())
 def test_any_part_of_the_stored_bytes_never_mixes(name: str, sequence: int, data: st.DataObject) -> None:
     torn = tear(name, sequence)

@@ -14,8 +14,9 @@ from ipc.eviction.usage import ContainerUsage, DiskUsage, PodUsage
 from supervisor.eviction.ranking import rank
 
 
-def pod(name: str, *, priority: int = 0, storage: str = "", volume: str = "") -> Pod:
-    requests = {"ephemeral-storage": storage} if storage else {}
+def pod(name: str, *, priority: int = 0, storage: str = "", memory: str = "", volume: str = "") -> Pod:
+    asked = {"ephemeral-storage": storage, "memory": memory}
+    requests = {resource: amount for resource, amount in asked.items() if amount}
     main = Container(name="main", image="i", resources=ResourceRequirements(requests=requests))
     volumes = (Volume(name=volume, empty_dir=EmptyDirVolumeSource()),) if volume else ()
     return Pod(
@@ -38,6 +39,13 @@ def test_processes_after_priority() -> None:
     pods = [pod("few"), pod("many"), pod("low", priority=-1)]
     usage = [PodUsage(uid="few", processes=2), PodUsage(uid="many", processes=90), PodUsage(uid="low", processes=1)]
     assert order(pods, usage, Signal.PID_AVAILABLE) == ["low", "many", "few"]
+
+
+def test_memory_beyond_the_request_before_priority_and_use() -> None:
+    pods = [pod("within", priority=-9, memory="1Gi"), pod("low", priority=-1), pod("much"), pod("little")]
+    uses = {"within": 900 << 20, "low": 1 << 20, "much": 500 << 20, "little": 2 << 20}
+    usage = [PodUsage(uid=name, memory=used) for name, used in uses.items()]
+    assert order(pods, usage, Signal.MEMORY_AVAILABLE) == ["low", "much", "little", "within"]
 
 
 def test_one_whose_figures_are_not_known_goes_first() -> None:

@@ -12,7 +12,7 @@ from typing import Any
 
 import msgspec
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from ipc.api.pod_containers import every_container
@@ -235,7 +235,6 @@ def test_an_edited_init_container_of_an_initialized_pod_does_not_run_again(chang
     assert model.started == [*before, "main"]
 
 
-@settings(max_examples=150, deadline=None)
 @given(st.data())
 def test_many_interruptions_converge(data: st.DataObject) -> None:
     name = data.draw(st.sampled_from(sorted(SCENARIOS)))
@@ -281,7 +280,6 @@ def statuses(draw: st.DrawFn, of: Pod) -> RuntimePodStatus:
     return observed(of, *containers, sandboxes=tuple(boxes))
 
 
-@settings(max_examples=200, deadline=None)
 @given(st.data(), st.sampled_from(["all kinds", "restart all", "init"]))
 def test_any_state_converges(data: st.DataObject, name: str) -> None:
     of, _, expected = SCENARIOS[name]

@@ -7,7 +7,7 @@ from typing import Any
 
 import msgspec
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from ipc.api.v1.container import ContainerRestartRule, ContainerRestartRuleOnExitCodes
@@ -417,7 +417,6 @@ def check(of: Pod, status: RuntimePodStatus, actions: PodActions) -> None:
 MAX_ROUNDS = 6
 
 
-@settings(max_examples=400)
 @given(st.data(), st.sampled_from(["Always", "OnFailure", "Never"]))
 def test_any_interruption_converges(data: st.DataObject, policy: str) -> None:
     """Syncs that die after any of their effects, then syncs that come through: it ends, and ends right."""

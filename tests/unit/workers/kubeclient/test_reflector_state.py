@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from workers.kubeclient.errors import ApiError, ClusterError, StatusCause, Unreachable
@@ -424,7 +424,6 @@ def page_of(server: ModelServer, request: NextRequest) -> bytes:
     return json.dumps({"metadata": {"resourceVersion": str(server.version)}, "items": items}).encode()
 
 
-@settings(max_examples=300)
 @given(st.lists(STEPS, max_size=40), st.integers(0, 4))
 def test_the_copy_is_the_servers_state_once_faults_end(steps: list[tuple[str, Any]], cut: int) -> None:
     server, copy, state, now = ModelServer(), Copy(), reflector(), 0.0

@@ -6,7 +6,7 @@ import json
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from ipc.host.clock import monotonic
@@ -310,7 +310,6 @@ def test_json_is_read_as_json_reads_it(value: dict[str, Any]) -> None:
     assert values(json.dumps(value)) == [value]
 
 
-@settings(max_examples=300)
 @given(st.binary(max_size=200) | st.text(alphabet="ab:-[]{},&*!|>'\"#? \n\t<1.~%@", max_size=80).map(str.encode))
 def test_no_bytes_raise(data: bytes) -> None:
     read = read_documents(data)

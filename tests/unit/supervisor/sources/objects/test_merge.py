@@ -7,7 +7,7 @@ from typing import Any
 
 import msgspec
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from ipc.api.annotations import CONFIG_SEEN, CONFIG_SOURCE
@@ -355,7 +355,6 @@ def replay(world: dict[str, Pod], updates: Iterable[PodUpdate]) -> None:
                 world[uid] = item
 
 
-@settings(max_examples=300, deadline=None)
 @given(st.lists(snapshots(), max_size=8), st.integers(0, 8))
 def test_any_sequence_of_snapshots(sequence: list[SourceSnapshot], restart_at: int) -> None:
     config = PodConfig([FILE, APPLY])

@@ -10,7 +10,7 @@ from typing import Any
 import msgspec
 import pytest
 import yaml
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from ipc.api.annotations import LAST_APPLIED
@@ -298,7 +298,6 @@ PIECES = st.sampled_from(
 )
 
 
-@settings(max_examples=300, deadline=None)
 @given(
     st.lists(st.tuples(st.integers(0, 200), PIECES), max_size=4), st.booleans(), st.sampled_from(["Secret", "Pod", "X"])
 )
