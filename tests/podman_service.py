@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import fcntl
+import functools
 import io
 import itertools
 import json
@@ -21,7 +22,7 @@ from pathlib import Path
 from socket import AF_UNIX
 from socket import socket as Socket
 from time import sleep
-from typing import Final
+from typing import Any, Final
 
 import pytest
 
@@ -29,6 +30,8 @@ from ipc.host.clock import monotonic, wall
 from supervisor.config.settings import PodmanSettings
 from supervisor.processes.pause_process import revive
 from supervisor.processes.podman_service import write_conf
+from tests import podman_lists
+from tests.podman_lists import Kind
 from workers.kubecontainer.labels import INSTANCE
 
 BY_DEFAULT: Final = PodmanSettings()
@@ -73,7 +76,7 @@ def podman_service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[PodmanS
     ensure_image(tmp_path_factory.mktemp("image"))
     directory = tmp_path_factory.mktemp("podman")
     run_name = f"test-{os.getpid()}-{int(wall())}"
-    with running_service(directory) as socket:
+    with running_service(directory) as socket, podman_lists.asked_at(socket):
         try:
             yield PodmanService(socket, run_name)
         finally:
@@ -174,10 +177,10 @@ def remove_of_dead_runs() -> None:
 
 def remove_objects(is_ours: Callable[[str], bool]) -> None:
     """Remove pods, then containers, whose instance label the predicate accepts."""
-    for lister, remover in ((("pod", "ps"), ("pod", "rm")), (("ps", "--all"), ("rm", "--volumes"))):
+    for kind, remover in ((Kind.PODS, ("pod", "rm")), (Kind.CONTAINERS, ("rm", "--volumes"))):
 
-        def remove(lister: tuple[str, ...] = lister, remover: tuple[str, ...] = remover) -> None:
-            found = json.loads(podman(*lister, "--format", "json", "--filter", f"label={INSTANCE}"))
+        def remove(kind: Kind = kind, remover: tuple[str, ...] = remover) -> None:
+            found = listed(kind, INSTANCE)
             ids = [thing["Id"] for thing in found if is_ours((thing["Labels"] or {}).get(INSTANCE, ""))]
             if ids:
                 podman(*remover, "--force", "--time", "0", *ids)
@@ -201,6 +204,7 @@ def podman_settings(store: str = "") -> PodmanSettings:
     return PodmanSettings(store="transient" if (store or os.environ.get(STORE)) == "transient" else "default")
 
 
+@functools.cache
 def podman_version() -> str:
     """Version of the Podman that is installed, such as 5.4.2."""
     return podman("version", "--format", "{{.Client.Version}}").strip()
@@ -217,6 +221,14 @@ def podman(*arguments: str, store: str = "") -> str:
     )
     assert done.returncode == 0, f"podman {' '.join(arguments)}: {done.stderr}"
     return done.stdout
+
+
+def listed(kind: Kind, label: str) -> list[dict[str, Any]]:
+    """Objects with this label, or ``label=value``, as Podman shows them; in no order. Fails when Podman does."""
+    if socket := podman_lists.service():
+        return podman_lists.from_service(socket, kind, label)
+    found: list[dict[str, Any]] = json.loads(podman(*kind.words, "--format", "json", "--filter", f"label={label}"))
+    return found
 
 
 def remove_by_force(kind: str, *names: str) -> None:

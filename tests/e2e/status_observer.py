@@ -1,8 +1,7 @@
-"""An independent eye on Podman: its command line and the labels as they are documented, nothing of what it looks at."""
+"""An independent eye on Podman: its own lists and the labels as they are documented, nothing of what it looks at."""
 
 from __future__ import annotations
 
-import json
 import math
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
@@ -11,7 +10,8 @@ from typing import Any, Final, NamedTuple
 
 import psutil
 
-from tests.podman_service import podman, until_removed
+from tests.podman_lists import Kind
+from tests.podman_service import listed, podman, until_removed
 
 REMOVED_AT_ONCE: Final = 10
 """Pods that one command removes: a command has a deadline, and sixty pods take long on a host that is busy."""
@@ -63,7 +63,7 @@ class Eye:
 
     def containers(self, pod: str = "", *, infra: bool = False) -> list[Seen]:
         """In any state, of one pod or of all; infra containers only when asked for."""
-        shown = json.loads(podman("ps", "--all", "--format", "json", "--filter", f"label={_INSTANCE}={self.instance}"))
+        shown = listed(Kind.CONTAINERS, f"{_INSTANCE}={self.instance}")
         found = [_seen(container) for container in shown if container["Id"] not in self.strangers]
         return [c for c in found if (not pod or c.pod == pod) and (infra or c.name != INFRA)]
 
@@ -81,15 +81,12 @@ class Eye:
 
     def podman_pods(self) -> list[str]:
         """Ids of the sandboxes, whatever their state."""
-        return podman("pod", "ps", "--quiet", "--no-trunc", "--filter", f"label={_INSTANCE}={self.instance}").split()
+        return [pod["Id"] for pod in listed(Kind.PODS, f"{_INSTANCE}={self.instance}")]
 
     def pods_volumes(self) -> list[str]:
         """Names of Podman volumes that belong to pods."""
-        shown = json.loads(podman("volume", "ls", "--format", "json"))
-        owners = {found["Name"]: found["Labels"] or {} for found in shown}
-        return [
-            n for n, its in owners.items() if its.get(_INSTANCE) == self.instance and "io.kubernetes.pod.uid" in its
-        ]
+        volumes = listed(Kind.VOLUMES, f"{_INSTANCE}={self.instance}")
+        return [volume["Name"] for volume in volumes if "io.kubernetes.pod.uid" in volume["Labels"]]
 
     def lost_monitors(self, uids: Iterable[str]) -> list[str]:
         """Names of containers of these pods that conmon holds and Podman does not know: nobody will remove them."""
