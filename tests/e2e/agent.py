@@ -19,6 +19,7 @@ import psutil
 import yaml
 
 from tests.e2e.status_observer import Eye
+from tests.harness import warm_commands
 from tests.harness.deep_trees import remove_deep
 from tests.podman_service import PATIENCE, podman_settings, wait_until
 
@@ -225,15 +226,7 @@ class Agent:
 
     def cli(self, *arguments: str, stdin: str = "") -> Done:
         """Run a command of the command line against this agent."""
-        done = subprocess.run(
-            self.command(*arguments),
-            input=stdin,
-            capture_output=True,
-            text=True,
-            timeout=CLI_DEADLINE_S * PATIENCE,
-            check=False,
-        )
-        return Done(done.returncode, done.stdout, done.stderr)
+        return Done(*warm_commands.run(self.command(*arguments)[1:], stdin, CLI_DEADLINE_S * PATIENCE))
 
     def command(self, *arguments: str) -> list[str]:
         """The words of that command, for those who run it themselves."""
