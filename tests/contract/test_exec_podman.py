@@ -13,7 +13,7 @@ import os
 import resource
 import signal
 import sys
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +22,7 @@ import pytest
 
 from ipc.host.clock import wall
 from tests.contract.target import DEADLINE_S, PodmanTarget, container_spec, pod_spec
-from tests.podman_service import SOCKET, PodmanService, spawn_service, wait_until
+from tests.podman_service import SOCKET, PodmanService, podman, spawn_service, wait_until
 from workers.exec import direct, tags
 from workers.exec.sessions import ExecSessions
 from workers.kubecontainer.runtime import (
@@ -48,6 +48,21 @@ async def target(podman_service: PodmanService) -> AsyncIterator[PodmanTarget]:
     made = PodmanTarget(podman_service)
     yield made
     await made.clean()
+
+
+@pytest.fixture(scope="module")
+def standing(podman_service: PodmanService) -> Iterator[InspectedContainer]:
+    """One container that runs, for all tests of this file whose commands leave nothing in it that another one sees."""
+
+    async def make() -> InspectedContainer:
+        target = PodmanTarget(podman_service)
+        made = await started(target)
+        await target.runtime.close()
+        return made
+
+    made = asyncio.run(make())
+    yield made
+    podman("pod", "rm", "--force", "--time", "0", podman("inspect", "--format", "{{.Pod}}", made.id).strip())
 
 
 @pytest.fixture(params=list(Way))
@@ -166,17 +181,17 @@ async def test_a_command_for_which_there_is_no_process_goes_another_way_this_onc
     assert (await run(target, container, "true")).exit_code == 0
 
 
-async def test_a_command_ignores_no_signal(target: PodmanTarget) -> None:
-    container = await started(target)
-    ignored = await run(target, container, "/bin/busybox", "grep", "SigIgn", "/proc/self/status")
+async def test_a_command_ignores_no_signal(target: PodmanTarget, standing: InspectedContainer) -> None:
+    ignored = await run(target, standing, "/bin/busybox", "grep", "SigIgn", "/proc/self/status")
     of_glibc = sum(1 << number - 1 for number in range(1, 65) if number not in signal.valid_signals())
     assert int(ignored.output.split()[1], 16) & ~of_glibc == 0, "its own are ignored in whatever posix_spawn begins"
 
 
-async def test_a_command_has_no_input_and_no_files_of_the_agents(target: PodmanTarget) -> None:
-    container = await started(target)
-    assert await run(target, container, "cat") == ExecResult(exit_code=0)
-    assert (await run(target, container, "ls", "/proc/self/fd")).output.split() == [b"0", b"1", b"2", b"3"]
+async def test_a_command_has_no_input_and_no_files_of_the_agents(
+    target: PodmanTarget, standing: InspectedContainer
+) -> None:
+    assert await run(target, standing, "cat") == ExecResult(exit_code=0)
+    assert (await run(target, standing, "ls", "/proc/self/fd")).output.split() == [b"0", b"1", b"2", b"3"]
 
 
 async def test_a_command_of_another_user_may_open_its_output(target: PodmanTarget) -> None:
@@ -187,33 +202,34 @@ async def test_a_command_of_another_user_may_open_its_output(target: PodmanTarge
 # --- what comes of it ---
 
 
-async def test_a_command_that_closes_its_output_is_waited_for(target: PodmanTarget, way: Way) -> None:
-    container = await started(target)
-    assert (await shell(target, container, "exec >/dev/null 2>&1; sleep 2; exit 5")).exit_code == 5
+async def test_a_command_that_closes_its_output_is_waited_for(
+    target: PodmanTarget, standing: InspectedContainer, way: Way
+) -> None:
+    assert (await shell(target, standing, "exec >/dev/null 2>&1; sleep 2; exit 5")).exit_code == 5
 
 
-async def test_only_the_head_of_an_output_is_kept(target: PodmanTarget, way: Way) -> None:
-    container = await started(target)
-    result = await shell(target, container, "head -c 300000 /dev/zero; echo the end >&2; exit 3")
+async def test_only_the_head_of_an_output_is_kept(target: PodmanTarget, standing: InspectedContainer, way: Way) -> None:
+    result = await shell(target, standing, "head -c 300000 /dev/zero; echo the end >&2; exit 3")
     assert (result.exit_code, result.output, result.limited) == (3, bytes(MAX_EXEC_OUTPUT_BYTES), True)
 
 
 @pytest.mark.parametrize("extra", [0, 1])
-async def test_an_output_of_the_most_that_is_kept_is_not_limited(target: PodmanTarget, way: Way, extra: int) -> None:
-    container = await started(target)
-    result = await run(target, container, "head", "-c", str(MAX_EXEC_OUTPUT_BYTES + extra), "/dev/zero")
+async def test_an_output_of_the_most_that_is_kept_is_not_limited(
+    target: PodmanTarget, standing: InspectedContainer, way: Way, extra: int
+) -> None:
+    result = await run(target, standing, "head", "-c", str(MAX_EXEC_OUTPUT_BYTES + extra), "/dev/zero")
     assert (len(result.output), result.limited) == (MAX_EXEC_OUTPUT_BYTES, bool(extra))
 
 
-async def test_both_streams_are_kept(target: PodmanTarget, way: Way) -> None:
-    container = await started(target)
-    result = await shell(target, container, "echo out; echo err >&2")
+async def test_both_streams_are_kept(target: PodmanTarget, standing: InspectedContainer, way: Way) -> None:
+    result = await shell(target, standing, "echo out; echo err >&2")
     assert sorted(result.output.split()) == [b"err", b"out"]
 
 
-async def test_both_streams_are_kept_in_the_order_of_their_writing(target: PodmanTarget) -> None:
-    container = await started(target)
-    result = await shell(target, container, "for i in 1 2 3 4 5; do echo $i; echo -$i >&2; done")
+async def test_both_streams_are_kept_in_the_order_of_their_writing(
+    target: PodmanTarget, standing: InspectedContainer
+) -> None:
+    result = await shell(target, standing, "for i in 1 2 3 4 5; do echo $i; echo -$i >&2; done")
     assert result.output.split() == b"1 -1 2 -2 3 -3 4 -4 5 -5".split()
 
 
@@ -221,22 +237,23 @@ async def test_both_streams_are_kept_in_the_order_of_their_writing(target: Podma
     ("script", "exit_code"),
     [("exit 126", 126), ("exit 127", 127), ("/no/such", 127), ("kill -TERM $$", 143), ("kill -KILL $$", 137)],
 )
-async def test_how_a_command_ended(target: PodmanTarget, way: Way, script: str, exit_code: int) -> None:
-    container = await started(target)
-    assert (await shell(target, container, script)).exit_code == exit_code
+async def test_how_a_command_ended(
+    target: PodmanTarget, standing: InspectedContainer, way: Way, script: str, exit_code: int
+) -> None:
+    assert (await shell(target, standing, script)).exit_code == exit_code
 
 
 @pytest.mark.parametrize("command", ["/no/such", "nosuch", "/etc/passwd", "/bin"])
-async def test_what_cannot_be_run(target: PodmanTarget, way: Way, command: str) -> None:
-    container = await started(target)
-    assert await kind_of_failure(target, container, command) is ErrorKind.COMMAND
+async def test_what_cannot_be_run(target: PodmanTarget, standing: InspectedContainer, way: Way, command: str) -> None:
+    assert await kind_of_failure(target, standing, command) is ErrorKind.COMMAND
 
 
-async def test_a_program_of_no_known_format_does_not_succeed(target: PodmanTarget, way: Way) -> None:
+async def test_a_program_of_no_known_format_does_not_succeed(
+    target: PodmanTarget, standing: InspectedContainer, way: Way
+) -> None:
     """Some OCI runtimes take it for one that has run."""
-    container = await started(target)
-    await shell(target, container, "echo garbage >/garbage; /bin/busybox chmod 755 /garbage")
-    found = await asyncio.gather(run(target, container, "/garbage"), return_exceptions=True)
+    await shell(target, standing, "echo garbage >/garbage; /bin/busybox chmod 755 /garbage")
+    found = await asyncio.gather(run(target, standing, "/garbage"), return_exceptions=True)
     match found[0]:
         case RuntimeCallError(kind=kind):
             assert kind is ErrorKind.COMMAND
@@ -283,23 +300,23 @@ async def test_daemons_of_a_command_that_takes_too_long_are_killed_too(
     assert (await run(target, container, "true")).exit_code == 0, "the container itself lives on"
 
 
-async def test_a_command_that_multiplies_is_ended(target: PodmanTarget) -> None:
-    container = await started(target)
+async def test_a_command_that_multiplies_is_ended(target: PodmanTarget, standing: InspectedContainer) -> None:
     script = "f() { sleep 1234702 & sleep 0.05; f; }; f"
-    assert await kind_of_failure(target, container, "sh", "-c", script, timeout_s=2.0) is ErrorKind.TIMEOUT
+    assert await kind_of_failure(target, standing, "sh", "-c", script, timeout_s=2.0) is ErrorKind.TIMEOUT
     assert sleeping("1234702") == 0
 
 
-async def test_the_command_of_who_is_cancelled_runs_on_until_its_time_is_over(target: PodmanTarget) -> None:
-    container = await started(target)
+async def test_the_command_of_who_is_cancelled_runs_on_until_its_time_is_over(
+    target: PodmanTarget, standing: InspectedContainer
+) -> None:
     command = asyncio.ensure_future(
-        target.runtime.exec_container(container.id, ["sh", "-c", "sleep 1234703; echo"], 5.0)
+        target.runtime.exec_container(standing.id, ["sh", "-c", "sleep 1234703; echo"], 5.0)
     )
     await until_sleeping("1234703", 1)
     command.cancel()
     with pytest.raises(asyncio.CancelledError):
         await command
-    assert (await run(target, container, "true")).exit_code == 0
+    assert (await run(target, standing, "true")).exit_code == 0
     assert sleeping("1234703") == 1
     await until_sleeping("1234703", 0)
 
@@ -336,11 +353,11 @@ async def test_commands_leave_nothing(target: PodmanTarget) -> None:
     assert not [p for p in psutil.Process().children() if p not in of_others and p.status() == psutil.STATUS_ZOMBIE]
 
 
-async def test_fifty_commands_at_once(target: PodmanTarget, way: Way) -> None:
-    container = await started(target)
-    commands = (shell(target, container, f"sleep 1; echo {number}; exit {number}") for number in range(50))
-    async with asyncio.timeout(3 * DEADLINE_S):
-        results = await asyncio.gather(*commands)
+async def test_fifty_commands_at_once(target: PodmanTarget, standing: InspectedContainer, way: Way) -> None:
+    """The time of a command runs while Podman makes and starts those before it, one after the other."""
+    words = (["sh", "-c", f"sleep 1; echo {number}; exit {number}"] for number in range(50))
+    commands = (target.runtime.exec_container(standing.id, each, 3 * DEADLINE_S) for each in words)
+    results = await asyncio.gather(*commands)
     assert [(r.exit_code, r.output) for r in results] == [(n, f"{n}\n".encode()) for n in range(50)]
 
 
