@@ -25,7 +25,7 @@ from ipc.host.regular_files import opened_regular_file
 from ipc.text.json_types import UNDECODABLE
 from ipc.text.safe_text import safe_line
 from workers.api_server.core.media_type import media_type
-from workers.api_server.core.request_keys import USER
+from workers.api_server.core.request_keys import ANSWERED, USER
 from workers.api_server.core.status_errors import ApiError
 from workers.api_server.store.site import AppState
 from workers.fs.fs_executor import FsExecutor
@@ -76,6 +76,8 @@ class Audit:
             code, words = error.status, error.reason
             raise
         finally:
+            if not code and (begun := request.get(ANSWERED)) is not None:
+                code, words = begun.status, _outcome(begun)  # of a session whose client was the first to close it
             took_s = self._clock.now().mono - began.mono
             line = {"time": rfc3339_micro(began.wall), **client, **_action(request), "code": code, "result": words}
             await self.write({**line, "seconds": round(took_s, 3)})
@@ -172,6 +174,11 @@ class _Answer(msgspec.Struct):
 
     message: str = ""
     results: list[str] = []
+
+
+async def note_answer(request: web.Request, response: web.StreamResponse) -> None:
+    """Signal of an application whose changes are audited: an answer that has begun is the outcome, whoever closes."""
+    request[ANSWERED] = response
 
 
 def _outcome(response: web.StreamResponse) -> str:

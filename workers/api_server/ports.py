@@ -15,7 +15,7 @@ from ipc.wire.boot import ChildContext
 from ipc.wire.server_settings import Port, ServerSettings
 from workers.api_server.access.certificates import Certificates, NoCertificate
 from workers.api_server.access.filter import AccessFilter
-from workers.api_server.audit import audited
+from workers.api_server.audit import audited, note_answer
 from workers.api_server.core.port_listener import PortListener
 from workers.api_server.core.route import Route, admin_routes, read_only_routes, secure_routes
 from workers.api_server.handlers.request_counts import counted
@@ -130,7 +130,6 @@ def _application(
         middlewares=[plain_texts, bounded(settings.streaming_idle_timeout_s), *middlewares],
     )
     add_routes(app, routes)
-    app.on_response_prepare.append(close_untold)
-    app.on_response_prepare.append(without_server_header)
+    app.on_response_prepare.extend((close_untold, without_server_header, note_answer))
     app.on_shutdown.append(site.sockets.stop)
     return app

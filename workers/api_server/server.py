@@ -20,7 +20,7 @@ from ipc.shm.board import WorkerRowWriter
 from ipc.shm.trace import TRACER
 from ipc.wire.boot import EXIT_IDLE, ChildContext
 from ipc.wire.channel import Channel
-from workers.api_server.audit import audited
+from workers.api_server.audit import audited, note_answer
 from workers.api_server.core.connection_guard import IDLE_TIMEOUT_S
 from workers.api_server.core.listener import Door, Listener, until_idle
 from workers.api_server.core.route import Route
@@ -156,7 +156,7 @@ def application(site: AppState, routes: Sequence[Route]) -> web.Application:
     middlewares = [counted("admin"), *audited(site), statuses, own_users_only, InFlight().limited]
     app = web.Application(client_max_size=MAX_BODY_BYTES, middlewares=middlewares)
     add_routes(app, route_table(site, routes))
-    app.on_response_prepare.append(close_untold)
+    app.on_response_prepare.extend((close_untold, note_answer))
     app.on_shutdown.append(site.sockets.stop)
     return app
 

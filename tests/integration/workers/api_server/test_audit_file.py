@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import os
 from collections.abc import Iterator
@@ -9,11 +10,12 @@ from pathlib import Path
 
 import msgspec
 import pytest
+from aiohttp import ClientSession, UnixConnector, web
 
 from ipc.host.clock import SystemClock
 from tests.hung_file_system import hung, is_there
 from workers.api_server import audit
-from workers.api_server.audit import MAX_FILES, Audit
+from workers.api_server.audit import MAX_FILES, Audit, note_answer
 from workers.fs.fs_executor import FsExecutor
 
 
@@ -66,3 +68,34 @@ async def test_a_disk_that_does_not_answer_keeps_nobody_waiting_and_gets_the_lin
     await log.write({"number": 3})
     lines = (tmp_path / "audit.log").read_bytes().splitlines()
     assert [msgspec.json.decode(line)["number"] for line in lines] == [1, 2, 3]
+
+
+async def test_a_session_whose_client_closes_first_is_one_that_has_begun(tmp_path: Path, files: FsExecutor) -> None:
+    log, path, left = Audit(tmp_path / "audit.log", SystemClock(), files), str(tmp_path / "socket"), asyncio.Event()
+
+    async def session(request: web.Request) -> web.WebSocketResponse:
+        response = web.WebSocketResponse()
+        await response.prepare(request)
+        try:
+            await asyncio.Event().wait()
+        finally:
+            left.set()
+        return response
+
+    app = web.Application(middlewares=[log.middleware])
+    app.on_response_prepare.append(note_answer)
+    app.router.add_get("/api/v1/namespaces/default/pods/web/exec", session)
+    runner = web.AppRunner(app, handler_cancellation=True)
+    await runner.setup()
+    await web.UnixSite(runner, path).start()
+    async with ClientSession(connector=UnixConnector(path)) as client:
+        entered = await client.ws_connect("http://agent/api/v1/namespaces/default/pods/web/exec")
+        connection = entered._response.connection
+        assert connection is not None
+        assert connection.transport is not None
+        connection.transport.abort()
+        async with asyncio.timeout(20):
+            await left.wait()
+    await runner.cleanup()
+    (line,) = map(msgspec.json.decode, (tmp_path / "audit.log").read_bytes().splitlines())
+    assert (line["verb"], line["code"], line["result"]) == ("exec", 101, "Switching Protocols")
