@@ -169,6 +169,7 @@ ATTACKS: Final = (
         "Manifests and patches have halves of surrogate pairs in values, keys, kinds and operations.",
         "be answered 400 or 422",
         _half_pairs,
+        is_quick=False,
     ),
     Attack(
         "patches-that-grow",
@@ -183,6 +184,7 @@ ATTACKS: Final = (
         "be answered 400",
         _keys,
         (pod("keys", container(script=STAY)),),
+        is_quick=False,
     ),
     Attack(
         "client-waits",

@@ -117,7 +117,7 @@ ATTACKS: Final = (
             f"The manifest directory is moved away, and {words} takes its place for a moment.",
             "be told, and waited for",
             _replaced(make),
-            is_quick=name == "empty",
+            is_quick=False,
         )
         for name, words, make in (
             ("empty", "an empty directory", empty_directory),

@@ -106,6 +106,7 @@ ATTACKS: Final = (
         "Documents are YAML bombs, nested 200,000 deep, tagged, of a million digits, twenty thousand in a file.",
         "be refused",
         _documents,
+        is_quick=False,
     ),
     Attack(
         "long-image",

@@ -55,5 +55,6 @@ ATTACKS: Final = (
         _restarts,
         (pod("oversize-ends", _large("sleep 1; exit 3")),),
         PODMANS_BYTES,
+        is_quick=False,
     ),
 )

@@ -112,6 +112,7 @@ ATTACKS: Final = (
         "One probe is redirected to a location that has no encoding.",
         "not be Ready; it is probed on",
         _served({"surrogate": WEB["surrogate"]}, "web"),
+        is_quick=False,
     ),
     Attack(
         "probe-grpc",

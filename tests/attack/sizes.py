@@ -120,6 +120,7 @@ ATTACKS: Final = (
             pod("names-of-many", *(_asking(n, 10) for n in range(NAMES // 10))),
             pod("names-of-inits", initContainers=[_asking(n, 10) for n in range(NAMES // 10)]),
         ),
+        is_quick=False,
     ),
     Attack(
         "many-volumes",

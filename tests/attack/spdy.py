@@ -105,5 +105,6 @@ ATTACKS: Final = (
         "be stopped or closed",
         _strike,
         (pod("spdy", container(script=STAY)),),
+        is_quick=False,
     ),
 )

@@ -184,7 +184,7 @@ GONE: Final = tuple(
         f"While the agent runs its state directory is {words}.",
         "nothing: what the agent knows is written again",
         _gone(vanish),
-        is_quick=name == "removed",
+        is_quick=False,
     )
     for name, words, vanish in (
         ("removed", "removed", _removed),

@@ -94,6 +94,7 @@ ATTACKS: Final = (
         "The same user runs containers with the agent's labels: attempts of 5,000 digits, of 23, of -1; a hook.",
         "be left alone: an event tells of it",
         _labelled,
+        is_quick=False,
     ),
     Attack(
         "other-user",

@@ -148,6 +148,7 @@ ATTACKS: Final = (
         "be shown what the container goes on to write",
         _followed,
         (pod("followed", container(script=COUNTS)),),
+        is_quick=False,
     ),
     Attack(
         "rotated-log",

@@ -12,6 +12,7 @@ import pytest
 
 from tests.contract.target import DEADLINE_S, PodmanTarget, container_spec, pod_spec, unique
 from tests.podman_service import IMAGE, PodmanService, podman
+from tests.variants import seldom
 from workers.kubecontainer.runtime import ContainerProcess, InspectedContainer
 from workers.libpod.bundle import read_config
 from workers.proc.pidfd import open_pidfd, wait_ended
@@ -68,7 +69,9 @@ async def looked(target: PodmanTarget, spec: dict[str, Any]) -> InspectedContain
     return target.runtime.look_at_container(id, spec, image)
 
 
-@pytest.mark.parametrize("more", [{}, {"stop_signal": 10, "user": "9"}], ids=["the image's", "its own"])
+@pytest.mark.parametrize(
+    "more", [seldom({}, id="the image's"), pytest.param({"stop_signal": 10, "user": "9"}, id="its own")]
+)
 async def test_files_tell_what_an_inspect_tells(
     target: PodmanTarget, tmp_path: Path, image: str, more: dict[str, Any]
 ) -> None:

@@ -27,7 +27,7 @@ from workers.proc.orphaned_monitors import find_monitors
 
 pytestmark = pytest.mark.podman
 
-SEEDS = (1, *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(2, 6)))
+SEEDS = range(1, 6)
 KILLS = 3
 """Number of kills of Podman, for each seed."""
 PODS = 6
@@ -101,6 +101,7 @@ def mortal(tmp_path: Path, podman_service: PodmanService) -> Iterator[MortalPodm
     made.close()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", SEEDS)
 async def test_pods_that_podman_died_over(
     tmp_path: Path, mortal: MortalPodman, podman_service: PodmanService, seed: int

@@ -135,6 +135,7 @@ async def test_a_sandboxs_filter_is_shorter_and_a_containers_as_podman_makes_it(
         podman("rm", "--force", "--time", "0", name)
 
 
+@pytest.mark.slow
 async def test_a_filter_of_an_image_is_no_compiled_one(
     target: PodmanTarget, profile: str, own_filter: str, tmp_path: Path
 ) -> None:

@@ -64,7 +64,8 @@ def test_who_is_done_in_time_has_exceeded_nothing(agent: Agent) -> None:
     agent.until_gone(["in-time"])
 
 
-@pytest.mark.parametrize("how", [pytest.param("restart", marks=pytest.mark.slow), "kill -9"])
+@pytest.mark.slow
+@pytest.mark.parametrize("how", ["restart", "kill -9"])
 def test_the_deadline_counts_from_the_start_also_for_the_next_agent(agent: Agent, how: str) -> None:
     name = f"counted-{how.split()[0]}"
     agent.run(pod(name, activeDeadlineSeconds=12))

@@ -45,6 +45,7 @@ def test_a_normal_start_is_told_in_a_line_and_has_no_error(agent: Agent) -> None
     assert [line for line in agent.log_text().splitlines() if re.search(r" (ERROR|CRITICAL) ", line)] == []
 
 
+@pytest.mark.slow
 def test_a_normal_start_with_the_demos_pods_has_no_warning_and_lines_for_programs(new_agent: NewAgent) -> None:
     subprocess.run([DEMO / "image"], check=True, timeout=60)
     agent = new_agent(
@@ -121,6 +122,7 @@ def test_every_change_is_a_line_of_the_audit_log_and_nothing_secret_is_in_it(age
     assert (agent.state / "audit.log").stat().st_mode & 0o777 == 0o600
 
 
+@pytest.mark.slow
 def test_an_agent_that_comes_back_says_how_many_pods_go_on(agent: Agent) -> None:
     agent.run(pod("kept"))
     running = agent.pods()

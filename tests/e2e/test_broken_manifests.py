@@ -11,6 +11,7 @@ import pytest
 
 from tests.e2e.agent import Agent
 from tests.e2e.manifests import STAY, container, pod
+from tests.variants import often
 
 pytestmark = [pytest.mark.e2e, pytest.mark.podman]
 
@@ -91,7 +92,11 @@ BROKEN: dict[str, tuple[str, Callable[[Path], None], str]] = {
 }
 
 
-@pytest.mark.parametrize("kind", BROKEN)
+OFTEN = ("yaml", "unknown field", "FIFO")
+"""Kinds that are tried in every run: of each place that refuses, one."""
+
+
+@pytest.mark.parametrize("kind", often([*BROKEN], *OFTEN))
 def test_it_is_told_and_changes_nothing(busy: Agent, kind: str) -> None:
     name, make, words = BROKEN[kind]
     before, pods_before = busy.eye.pod_table(), busy.pods().keys()
@@ -120,6 +125,7 @@ def test_a_file_that_is_skipped_is_told_of_when_it_appears(busy: Agent) -> None:
     (busy.manifests / "skipped.yaml.txt").unlink()
 
 
+@pytest.mark.slow
 def test_the_first_of_two_files_keeps_the_name(busy: Agent) -> None:
     busy.write_file("first.yaml", json.dumps(pod("claimed", container(script=f"echo first; {STAY}"))))
     busy.until_ready(["claimed"])

@@ -242,6 +242,7 @@ def test_relative_paths_are_those_of_the_working_directory(agent: Agent, tmp_pat
         assert (tmp_path / there).is_file(), source
 
 
+@pytest.mark.slow
 def test_files_in_memory_and_of_the_kernel_are_copied_or_refused(agent: Agent, tmp_path: Path) -> None:
     """Nothing is lost in silence. Podman copies into each of them, and out of those that are not below /dev."""
     main = container(volumeMounts=[{"name": "quick", "mountPath": "/quick"}])

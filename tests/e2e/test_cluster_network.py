@@ -91,6 +91,7 @@ def test_pods_reach_the_api_server_by_environment_and_by_name(cluster: Cluster, 
     assert said.splitlines() == [f"{name} 403" for name in (host, *NAMES)], "the server knows whose token it is"
 
 
+@pytest.mark.slow
 def test_pods_of_files_are_told_nothing_of_it(cluster: Cluster, node: Agent) -> None:
     node.run(pod("local", container()))
     assert "kubernetes.default" not in node.inside("local", "cat /etc/hosts")

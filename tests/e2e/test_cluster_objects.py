@@ -180,6 +180,7 @@ def test_ephemeral_volume_is_the_clusters_claim(cluster: Cluster, node: Agent, t
     assert node.inside("scratching", "cat /d/file") == "from the host"
 
 
+@pytest.mark.slow
 def test_partition_between_binding_and_reading(cluster: Cluster, node: Agent, tmp_path: Path) -> None:
     """The pod is bound, and the server falls silent before the node has read its claim."""
     pending(cluster, "cut")

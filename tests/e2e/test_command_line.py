@@ -160,6 +160,7 @@ def test_stop_leaves_the_pods_and_stop_pods_takes_them(new_agent: NewAgent) -> N
     assert agent.eye.podman_pods() == []
 
 
+@pytest.mark.slow
 def test_sigterm_leaves_the_pods(new_agent: NewAgent) -> None:
     agent = new_agent()
     agent.start()

@@ -212,6 +212,7 @@ def test_without_memory_secrets_are_refused_in_words(new_agent: Any) -> None:
     assert agent.cli("apply", "-f", "-", stdin=json.dumps(config_map("somewhere"))).code == 0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kept", ["Memory", "Encrypted"])
 def test_applied_secrets_after_a_reboot(new_agent: Any, kept: str) -> None:
     """Secrets are there and their pod runs, or an event of the node names what is lost."""

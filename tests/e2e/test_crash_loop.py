@@ -56,6 +56,7 @@ def test_the_first_restart_is_at_once_the_next_one_is_announced_and_an_edit_ends
     assert successor.started_at < announced.timestamp(), "nothing of this has to wait"
 
 
+@pytest.mark.slow
 def test_the_back_off_survives_its_worker_and_the_agent(agent: Agent) -> None:
     agent.write(pod("survives", container(script=CRASH), container("stays")))
     until_backing_off(agent, "survives", 1)

@@ -111,6 +111,7 @@ def amounts(agent: Agent, resource: str) -> list[str]:
     return [status[what][resource] for what in ("capacity", "allocatable")]
 
 
+@pytest.mark.slow
 def test_a_device_that_is_plugged_in_is_given_out_and_one_that_is_pulled_is_not(
     new_agent: NewAgent, tmp_path: Path
 ) -> None:
@@ -225,6 +226,7 @@ def test_what_podman_brings_in_is_there_for_every_command_of_the_container(
         agent.until_gone([name])
 
 
+@pytest.mark.slow
 def test_a_spec_of_podmans_that_changes_counts_from_the_next_start_and_one_that_goes_is_waited_for(
     new_agent: NewAgent, podmans_spec: PodmansSpec
 ) -> None:

@@ -53,6 +53,7 @@ def test_counts_go_on_after_the_agent_was_killed(new_agent: NewAgent) -> None:
     assert " over " in row
 
 
+@pytest.mark.slow
 def test_a_pod_that_comes_again_is_described_without_what_was_before(new_agent: NewAgent) -> None:
     agent = new_agent()
     agent.start()

@@ -163,6 +163,7 @@ def test_strangers_with_our_labels_are_left_alone(agent: Agent, strangers: Stran
         podman("pod", "rm", "--force", "--time", "0", podman_pod)
 
 
+@pytest.mark.slow
 def test_no_worker_dies_of_strangers(agent: Agent, strangers: Strangers, hostile_image: str) -> None:
     agent.run(pod("beside"))
     before = agent.processes()
@@ -219,6 +220,7 @@ def test_containers_of_before_the_upgrade_are_adopted(new_agent: NewAgent) -> No
     agent.until_gone(["old"])
 
 
+@pytest.mark.slow
 def test_what_was_signed_with_a_key_that_is_lost_is_adopted(new_agent: NewAgent) -> None:
     agent = new_agent()
     agent.start()

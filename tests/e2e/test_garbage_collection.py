@@ -28,6 +28,7 @@ def kill(agent: Agent, name: str) -> None:
     agent.until_ready([name])
 
 
+@pytest.mark.slow
 def test_as_many_dead_containers_stay_as_configured(new_agent: NewAgent) -> None:
     agent = new_agent(containerGarbageCollection={"maxPerPodContainer": 2}, crashLoopBackOff=FAST)
     agent.start()
@@ -60,6 +61,7 @@ def test_beyond_the_nodes_maximum_only_what_is_needed_stays(new_agent: NewAgent)
     assert container_status(agent.pods()["again"])["restartCount"] == 1
 
 
+@pytest.mark.slow
 def test_directories_of_pods_that_vanished_while_nobody_looked_go(new_agent: NewAgent) -> None:
     agent = new_agent()
     agent.start()

@@ -24,6 +24,8 @@ pytestmark = [pytest.mark.e2e, pytest.mark.podman]
 SIGNALLED_IMAGE: Final = "localhost/rootlet-test-stop-signal:latest"
 LONG_S: Final = 600
 """A grace period that nobody waits for: longer than every deadline here."""
+LOOK_S = 0.05
+"""Between two looks whether a pod is down."""
 
 
 def tells(signal: str = "TERM", last_s: int = 1) -> str:
@@ -78,10 +80,9 @@ class Listener:
 
         def down() -> bool:
             self.listen()
-            # The command line is slow: words that are said while it looks are heard before it says that they are gone.
             return not self._agent.eye.running(self._name)
 
-        self._agent.until(down, f"{self._name} is down", deadline_s, MOMENT_POLL_S)
+        self._agent.until(down, f"{self._name} is down", deadline_s, LOOK_S)
         return monotonic() - began
 
 
@@ -115,6 +116,7 @@ def test_a_pre_stop_command_runs_before_the_stop_signal(agent: Agent) -> None:
     assert "FailedPreStopHook" not in agent.reasons("bye")
 
 
+@pytest.mark.slow
 def test_the_time_of_a_pre_stop_hook_is_taken_from_the_grace_period(agent: Agent) -> None:
     grace_s, hook_s = 13, 12
     main = container(script=IGNORE_TERM, **pre_stop(says(str(hook_s))))
@@ -162,7 +164,8 @@ def test_a_shorter_grace_period_does_not_repeat_a_pre_stop_hook(agent: Agent) ->
     assert listener.words()[:2] == [("main", "bye"), ("main", "TERM")]
 
 
-@pytest.mark.parametrize("state", [pytest.param("kept", marks=pytest.mark.slow), "lost"])
+@pytest.mark.slow
+@pytest.mark.parametrize("state", ["kept", "lost"])
 def test_who_lost_its_manifest_while_nobody_looked_is_stopped_politely(new_agent: NewAgent, state: str) -> None:
     """Also when the agent has forgotten what the manifest said: it is on the container's labels."""
     agent: Agent = new_agent()
@@ -241,6 +244,7 @@ def test_the_stop_signal_is_the_images(agent: Agent, signalled_image: str) -> No
 # --- the order ---
 
 
+@pytest.mark.slow
 def test_sidecars_go_last_and_in_reverse_order(agent: Agent) -> None:
     sidecars = [container(name, script=tells(), restartPolicy="Always") for name in ("one", "two")]
     agent.run(

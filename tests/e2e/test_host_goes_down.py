@@ -11,6 +11,7 @@ from tests.e2e.agent import Agent, Json, container_status
 from tests.e2e.booted_host import BootedHost
 from tests.e2e.conftest import NewAgent
 from tests.e2e.manifests import STAY, container, pod
+from tests.variants import seldom
 
 pytestmark = [
     pytest.mark.e2e,
@@ -33,8 +34,11 @@ LOST = (137, "ContainerStatusUnknown")
 
 
 @pytest.fixture(
-    params=[BootedHost.power_cut, BootedHost.reboot, BootedHost.users_processes_killed],
-    ids=["power cut", "reboot", "all processes killed"],
+    params=[
+        pytest.param(BootedHost.power_cut, id="power cut"),
+        seldom(BootedHost.reboot, id="reboot"),
+        seldom(BootedHost.users_processes_killed, id="all processes killed"),
+    ],
 )
 def goes_down(request: pytest.FixtureRequest) -> Callable[[BootedHost, Agent], None]:
     how: Callable[[BootedHost, Agent], None] = request.param

@@ -139,6 +139,7 @@ def test_name_servers(agent: Agent) -> None:
     assert "MissingClusterDNS" not in agent.reasons("default")
 
 
+@pytest.mark.slow
 def test_another_resolver_is_another_sandbox(agent: Agent) -> None:
     agent.run(pod("moved", container(script=TELL)))
     before = agent.eye.running("moved")

@@ -14,6 +14,7 @@ import pytest
 
 from tests.e2e.agent import Agent
 from tests.e2e.manifests import Json, container, pod
+from tests.variants import seldom
 
 pytestmark = [pytest.mark.e2e, pytest.mark.podman]
 
@@ -87,6 +88,7 @@ def test_a_hook_that_nobody_answers_takes_the_container_down(agent: Agent) -> No
     agent.until_gone(["nobody"])
 
 
+@pytest.mark.slow
 def test_https_answered_by_http_falls_back(agent: Agent) -> None:
     hooks = {"postStart": get("/hook/plain", scheme="HTTPS")}
     agent.run(pod("plain", server(), container(lifecycle=hooks), terminationGracePeriodSeconds=1))
@@ -133,7 +135,9 @@ def test_a_pod_in_the_hosts_network_and_another_host(agent: Agent, site: int) ->
     agent.until_gone(["in-host", "to-host"])
 
 
-@pytest.mark.parametrize(("signum", "deaths"), [(signal.SIGKILL, 1), (signal.SIGSTOP, 0)], ids=["dies", "stops"])
+@pytest.mark.parametrize(
+    ("signum", "deaths"), [pytest.param(signal.SIGKILL, 1, id="dies"), seldom(signal.SIGSTOP, 0, id="stops")]
+)
 def test_a_dialer_that_goes_delays_hooks_and_fails_none(new_agent: Any, signum: signal.Signals, deaths: int) -> None:
     """One that dies is replaced; one that somebody has stopped is continued."""
     agent = new_agent()

@@ -152,16 +152,10 @@ MOMENTS: Final[Mapping[str, Callable[[list[bool]], bool]]] = {
 """Steps of a collection, as they show from outside: which images are there."""
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("victim", "moment"),
-    [
-        ("node", "one is gone"),
-        *(
-            pytest.param(*each, marks=pytest.mark.slow)
-            for each in itertools.product(("node", "podman", "master"), MOMENTS)
-            if each != ("node", "one is gone")
-        ),
-    ],
+    list(itertools.product(("node", "podman", "master"), MOMENTS)),
 )
 def test_a_collection_that_is_killed_at_any_step_is_finished_by_the_next_one(
     new_puller: NewAgent, images: Images, victim: str, moment: str
@@ -183,6 +177,7 @@ def test_a_collection_that_is_killed_at_any_step_is_finished_by_the_next_one(
     agent.run(one("again", images.push(names[0])))
 
 
+@pytest.mark.slow
 def test_an_image_whose_puller_was_killed_is_the_agents_all_the_same(
     shop: Registry, new_puller: NewAgent, images: Images
 ) -> None:

@@ -14,6 +14,7 @@ from tests.e2e.agent import Agent, container_status, is_ready
 from tests.e2e.conftest import NewAgent
 from tests.e2e.manifests import Json, container, pod
 from tests.registry import PASSWORD, Proxy, Registry
+from tests.variants import seldom
 
 pytestmark = [pytest.mark.e2e, pytest.mark.podman]
 
@@ -183,6 +184,7 @@ def test_a_pull_ends_with_the_pod_that_wanted_it(world: World, agent: Agent, pro
     agent.run(one("next", f"{proxy.address}/next:1"))
 
 
+@pytest.mark.slow
 def test_a_pull_that_breaks_half_way_is_tried_again(world: World, agent: Agent, proxy: Proxy) -> None:
     world.open.push("half", "1", layer_bytes=3_000_000)
     proxy.cut_after_bytes = 1_000_000
@@ -206,7 +208,7 @@ def test_a_digest_is_a_name(world: World, agent: Agent) -> None:
 
 
 @pytest.mark.parametrize(
-    "victims", [WORKERS, ("node",), pytest.param(("podman",), marks=pytest.mark.slow)], ids=["pods", "node", "podman"]
+    "victims", [seldom(WORKERS, id="pods"), pytest.param(("node",), id="node"), seldom(("podman",), id="podman")]
 )
 def test_a_pull_survives_deaths(world: World, agent: Agent, proxy: Proxy, victims: tuple[str, ...]) -> None:
     """Pod workers find it under way. Without its node worker or Podman it begins anew, and nobody calls that a failure

@@ -77,6 +77,7 @@ def test_exactly_one_container_is_replaced(agent: Agent, other_image: str) -> No
     assert "definition changed" in described
 
 
+@pytest.mark.slow
 def test_a_sidecar_is_replaced_alone_too(agent: Agent, other_image: str) -> None:
     def with_sidecar(image: str) -> Json:
         helper = container("helper", SCRIPT, image=image, restartPolicy="Always")

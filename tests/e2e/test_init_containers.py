@@ -127,6 +127,7 @@ def test_another_definition_of_the_main_container_does_not_run_it_again(agent: A
     assert told_by(agent, "edited") == ["setup: done", "main: another"]
 
 
+@pytest.mark.slow
 def test_another_sandbox_begins_with_it(agent: Agent) -> None:
     agent.run(pod("again", MAIN, initContainers=[setting_up("first"), setting_up("second")]))
     before = {c.id for c in agent.eye.containers("again", infra=True)}

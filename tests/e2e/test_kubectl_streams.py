@@ -16,6 +16,7 @@ from tests.e2e.conftest import NewAgent
 from tests.e2e.manifests import container, pod
 from tests.e2e.terminal import terminal
 from tests.harness.kubectl import DEADLINE_S, SPDY, WEBSOCKET, Kubectl, kubectl_at, needs_kubectl
+from tests.variants import seldom
 
 pytestmark = [pytest.mark.e2e, pytest.mark.podman, needs_kubectl]
 
@@ -26,7 +27,7 @@ NAMED: Final = 7001
 CLOSED: Final = 7002
 SERVE: Final = f"trap 'exit 0' TERM; busybox nc -ll -p {NAMED} -e echo named & busybox nc -ll -p {ECHO} -e cat & wait"
 """Echoes on one port, says one word on the other."""
-by_each_carrier = pytest.mark.parametrize("carrier", [WEBSOCKET, SPDY], ids=["WebSocket", "SPDY"])
+by_each_carrier = pytest.mark.parametrize("carrier", [pytest.param(WEBSOCKET, id="WebSocket"), seldom(SPDY, id="SPDY")])
 Carrier = Mapping[str, str]
 
 

@@ -290,6 +290,7 @@ def test_the_pods_notice_nothing_of_ten_thousand_connections(server: Server) -> 
     assert not agent.messages("probed", "Unhealthy")
 
 
+@pytest.mark.slow
 def test_a_connection_to_a_port_brings_the_api_server_back(new_agent: NewAgent, tmp_path: Path) -> None:
     server = serving(new_agent, tmp_path, workers={"idleTimeout": "4s"})
     server.agent.start()

@@ -51,6 +51,7 @@ def test_all_become_ready_and_nothing_is_left_behind(agent: Agent, pods: int, tm
     agent.until(lambda: agent.house() == house, f"{agent.house()} is as before: {house}")
 
 
+@pytest.mark.slow
 def test_a_trace_tells_what_each_process_did_for_each_pod(agent: Agent, tmp_path: Path) -> None:
     file = tmp_path / "trace.json"
     done = load_test(agent, FEW_PODS, "--trace", str(file))

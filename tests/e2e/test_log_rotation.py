@@ -144,6 +144,7 @@ def test_no_more_files_than_configured_and_the_last_lines_of_the_life_before(new
     assert agent.cli("logs", "talks", "--previous").out.splitlines() == shown
 
 
+@pytest.mark.slow
 def test_the_policy_changes_while_the_agent_runs(new_agent: NewAgent) -> None:
     agent = new_agent(containerLogMaxSize=-1)
     agent.start()
@@ -157,6 +158,7 @@ def test_the_policy_changes_while_the_agent_runs(new_agent: NewAgent) -> None:
     assert agent.cli("logs", "talks").out.splitlines() == written
 
 
+@pytest.mark.slow
 def test_a_limit_of_podmans_takes_no_line_away(new_agent: NewAgent) -> None:
     agent = new_agent(containerLogMaxSize=-1)
     conf = agent.directory / "containers.conf"
@@ -169,6 +171,7 @@ def test_a_limit_of_podmans_takes_no_line_away(new_agent: NewAgent) -> None:
     assert agent.cli("logs", "talks").out.splitlines() == written
 
 
+@pytest.mark.slow
 def test_a_log_tag_of_podmans_keeps_no_container_from_its_start(new_agent: NewAgent) -> None:
     """A tag is for journald: with one conmon writes no file."""
     agent = new_agent()
@@ -180,6 +183,7 @@ def test_a_log_tag_of_podmans_keeps_no_container_from_its_start(new_agent: NewAg
     agent.remove("tagged")
 
 
+@pytest.mark.slow
 def test_a_pod_with_ids_of_its_own(new_agent: NewAgent) -> None:
     """The agent's user may not look into the directory in which its monitor has the control file."""
     agent = new_agent(**ROTATED_OFTEN)

@@ -11,10 +11,11 @@ import pytest
 
 from tests.e2e.agent import Agent, restart_count
 from tests.e2e.conftest import NewAgent
-from tests.e2e.manifests import container, pod
+from tests.e2e.manifests import pod
 from tests.e2e.replaced_sources import empty_directory, fifo, manifest, other_manifests
 from tests.overlay_mount import overlay, why_not
 from tests.podman_service import podman
+from tests.variants import seldom
 
 pytestmark = [pytest.mark.e2e, pytest.mark.podman, pytest.mark.timeout(400)]
 
@@ -31,7 +32,7 @@ def running(new_agent: NewAgent) -> Agent:
     """An agent whose pods run."""
     agent = new_agent(relistPeriod="1s", quietRelistPeriod="2s", fileCheckFrequency="2s")
     agent.start()
-    agent.run(*(pod(name, container(), container("other")) for name in ALL))
+    agent.run(*(pod(name) for name in ALL))
     return agent
 
 
@@ -59,6 +60,7 @@ def until_looked_again(agent: Agent) -> None:
     agent.until(lambda: observation_requests() >= before + LOOKS, "it looked again", LOOKS_S)
 
 
+@pytest.mark.slow
 def test_a_directory_that_goes_takes_no_pod_along(running: Agent) -> None:
     before = running.eye.pod_table()
     move_away(running)
@@ -92,6 +94,7 @@ def test_pods_are_supervised_from_the_checkpoint_while_the_directory_is_away(run
     assert running.eye.pod_table() == {key: lifecycle for key, lifecycle in now.items() if key[0] in KEPT}
 
 
+@pytest.mark.slow
 def test_without_a_checkpoint_nothing_is_deleted_before_the_directory_was_read(running: Agent) -> None:
     before = running.eye.pod_table()
     move_away(running)
@@ -128,7 +131,7 @@ def take_away(path: Path) -> None:
     shutil.rmtree(path) if path.is_dir() else path.unlink()
 
 
-@pytest.mark.parametrize("make", [empty_directory, manifest, fifo, _part, other_manifests])
+@pytest.mark.parametrize("make", [*map(seldom, (empty_directory, manifest, fifo, _part)), other_manifests])
 def test_what_takes_the_place_of_the_directory_takes_no_pod_along(running: Agent, make: Callable[[Path], None]) -> None:
     before = running.eye.pod_table()
     replace(running, make)
@@ -156,6 +159,7 @@ def test_somebody_says_that_it_is_meant(running: Agent) -> None:
     running.run(pod("later"))
 
 
+@pytest.mark.slow
 def test_a_directory_that_was_replaced_while_no_agent_ran(running: Agent) -> None:
     """As after a boot at which its file system was not mounted."""
     before = running.eye.pod_table()
@@ -241,6 +245,7 @@ def test_a_link_that_is_switched_is_the_next_deployment(new_agent: NewAgent) -> 
     agent.until_gone(["old"])
 
 
+@pytest.mark.slow
 def test_an_emptied_directory_is_an_empty_one(running: Agent) -> None:
     running.remove(*ALL)
     running.until_gone(ALL)

@@ -12,6 +12,7 @@ from tests.e2e.agent import Agent, Json, container_status, is_ready, restart_cou
 from tests.e2e.conftest import NewAgent
 from tests.e2e.manifests import STAY, container, pod
 from tests.e2e.status_observer import INFRA
+from tests.variants import often, seldom
 
 pytestmark = [pytest.mark.e2e, pytest.mark.podman]
 
@@ -89,7 +90,7 @@ BAD_EDITS: dict[str, tuple[Callable[[str], str], str]] = {
 }
 
 
-@pytest.mark.parametrize("kind", BAD_EDITS)
+@pytest.mark.parametrize("kind", often([*BAD_EDITS], "syntax"))
 def test_a_bad_edit_changes_nothing_until_it_is_mended(agent: Agent, kind: str) -> None:
     name, (edit, words) = f"bad-{kind}", BAD_EDITS[kind]
     agent.run(pod(name, container(script=saying("good"))))
@@ -105,6 +106,7 @@ def test_a_bad_edit_changes_nothing_until_it_is_mended(agent: Agent, kind: str) 
     assert agent.eye.running(name)[name, INFRA].id == before[name, INFRA][0]
 
 
+@pytest.mark.slow
 def test_a_refused_edit_and_a_restart_of_the_agent_change_nothing(agent: Agent) -> None:
     name = "refused"
     agent.run(pod(name, container(script=saying("good"))))
@@ -123,7 +125,7 @@ def test_a_refused_edit_and_a_restart_of_the_agent_change_nothing(agent: Agent) 
     assert agent.eye.running(name)[name, INFRA].id == before[name, INFRA][0]
 
 
-@pytest.mark.parametrize("more", [{}, {"hostname": "other"}], ids=["an image", "the sandbox too"])
+@pytest.mark.parametrize("more", [seldom({}, id="an image"), pytest.param({"hostname": "other"}, id="the sandbox too")])
 def test_a_wrong_image_is_no_outage(agent: Agent, more: Json) -> None:
     """Different from upstream, which stops the old container before the new image is looked for."""
     name = "kept-sandbox" if more else "kept"
@@ -151,6 +153,7 @@ def test_a_wrong_image_is_no_outage(agent: Agent, more: Json) -> None:
     assert (now[name, "stays"] == before[name, "stays"]) is not bool(more)
 
 
+@pytest.mark.slow
 def test_the_kubelets_order_stops_the_container_of_a_missing_image_alone(new_agent: NewAgent) -> None:
     agent = new_agent(keepUntilImagesPulled=False)
     agent.start()
@@ -174,6 +177,7 @@ def test_the_kubelets_order_stops_the_container_of_a_missing_image_alone(new_age
     assert now["no-image", "main"] != before["no-image", "main"]
 
 
+@pytest.mark.slow
 def test_an_edit_that_is_not_admitted_leaves_its_pod_alone_also_over_a_restart(agent: Agent) -> None:
     def with_port(port: int) -> Json:
         return container(ports=[{"containerPort": 80, "hostPort": port}])

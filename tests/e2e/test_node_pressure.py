@@ -65,6 +65,7 @@ def metric(agent: Agent, sample: str) -> str:
     return found[0] if found else ""
 
 
+@pytest.mark.slow
 def test_a_pod_that_takes_the_memory_goes(new_agent: NewAgent) -> None:
     agent = new_agent(evictionPressureTransitionPeriod="5s")
     agent.start()

@@ -18,6 +18,7 @@ from supervisor.state.shutdown_state import FILE
 from tests.e2e.agent import STOP_DEADLINE_S, Agent
 from tests.e2e.manifests import Json, container, pod
 from tests.harness.login1 import Login1, needs_bus, system_bus
+from tests.variants import seldom
 
 pytestmark = [pytest.mark.e2e, pytest.mark.podman]
 
@@ -74,15 +75,15 @@ def test_drain_and_uncordon(new_agent: Any) -> None:
     assert "SchedulingDisabled" not in agent.cli("get", "nodes").out
 
 
-STEPS: Final = [
-    *((role, "it has begun") for role in ROLES),
-    *(
-        pytest.param(role, moment, marks=pytest.mark.slow)
+def steps(often: str) -> list[Any]:
+    """Roles that die, and moments. One role is tried always, at the first moment."""
+    return [
+        (pytest.param if (role, moment) == (often, "it has begun") else seldom)(role, moment, id=f"{role}-{moment}")
+        for moment in ("it has begun", "one has ended", "all have ended")
         for role in ROLES
-        for moment in ("one has ended", "all have ended")
-    ),
-]
-"""Roles that die, and moments. The first moment is tried always."""
+    ]
+
+
 MOMENTS: Final[Mapping[str, Callable[[Agent], bool]]] = {
     "it has begun": lambda agent: True,
     "one has ended": lambda agent: not jobs_run(agent, 3),
@@ -95,7 +96,7 @@ def jobs_run(agent: Agent, at_least: int) -> bool:
     return sum(bool(agent.eye.running(f"job-{number}")) for number in range(3)) >= at_least
 
 
-@pytest.mark.parametrize(("role", "moment"), STEPS)
+@pytest.mark.parametrize(("role", "moment"), steps("master"))
 def test_a_process_that_dies_in_the_midst_delays_the_drain_alone(new_agent: Any, role: str, moment: str) -> None:
     agent = new_agent(workers={"count": 1})
     agent.start()
@@ -144,6 +145,7 @@ def are_in_order(agent: Agent) -> bool:
     return ends == sorted(set(ends))
 
 
+@pytest.mark.slow
 @needs_bus
 def test_three_groups_end_in_their_order(new_agent: Any, login1: Login1) -> None:
     agent = groups(new_agent, login1)
@@ -161,7 +163,7 @@ HOST_MOMENTS: Final[Mapping[str, Callable[[Agent], bool]]] = {
 
 
 @needs_bus
-@pytest.mark.parametrize(("role", "moment"), STEPS)
+@pytest.mark.parametrize(("role", "moment"), steps("node"))
 def test_a_process_that_dies_while_the_host_goes_down_changes_no_order(
     new_agent: Any, login1: Login1, role: str, moment: str
 ) -> None:
@@ -178,6 +180,7 @@ def test_a_process_that_dies_while_the_host_goes_down_changes_no_order(
     agent.until(lambda: login1.is_held, "the next shutdown waits")
 
 
+@pytest.mark.slow
 @needs_bus
 def test_the_host_stays_up_while_there_is_no_agent(new_agent: Any, login1: Login1) -> None:
     agent = groups(new_agent, login1)
@@ -192,9 +195,7 @@ def test_the_host_stays_up_while_there_is_no_agent(new_agent: Any, login1: Login
 
 
 @needs_bus
-@pytest.mark.parametrize(
-    "before", [pytest.param(DRAINED, id="a drain"), pytest.param(HOST_DOWN, id="the host's shutdown")]
-)
+@pytest.mark.parametrize("before", [seldom(DRAINED, id="a drain"), pytest.param(HOST_DOWN, id="the host's shutdown")])
 def test_after_the_next_boot_pods_begin_in_order_of_priority(new_agent: Any, login1: Login1, before: str) -> None:
     """A boot, as far as an agent sees one: another boot id, and containers that have ended. Starts are at the same time
     but for milliseconds; who is admitted first has the place that there is."""
@@ -226,7 +227,7 @@ STOP_MOMENTS: Final[Mapping[str, Callable[[Agent], bool]]] = {
 }
 
 
-@pytest.mark.parametrize(("role", "moment"), STEPS)
+@pytest.mark.parametrize(("role", "moment"), steps("pods-0"))
 def test_stop_of_all_pods_leaves_nothing_whoever_dies_meanwhile(new_agent: Any, role: str, moment: str) -> None:
     agent = new_agent(workers={"count": 1})
     agent.start()

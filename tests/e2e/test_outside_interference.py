@@ -104,6 +104,7 @@ def strangers(agent: Agent) -> Iterator[dict[str, str]]:
         podman("rm", "--force", "--ignore", "--time", "0", *made.values())
 
 
+@pytest.mark.slow
 def test_strangers_are_never_touched(agent: Agent, strangers: dict[str, str]) -> None:
     started = {kind: state_of(id) for kind, id in strangers.items()}
     assert {state.partition(" ")[0] for state in started.values()} == {"running"}
@@ -121,6 +122,7 @@ def test_strangers_are_never_touched(agent: Agent, strangers: dict[str, str]) ->
     assert [status["name"] for status in statuses] == ["main"]
 
 
+@pytest.mark.slow
 def test_a_pod_of_another_instance_is_never_touched(agent: Agent, new_agent: NewAgent) -> None:
     other = new_agent()
     other.start()

@@ -13,6 +13,7 @@ from tests.e2e.manifests import Json, container, pod
 from tests.e2e.pod_servers import PodServers
 from tests.podman_service import IMAGE, podman
 from tests.servers.local_servers import answering, response
+from tests.variants import seldom
 
 pytestmark = [pytest.mark.e2e, pytest.mark.podman]
 
@@ -66,7 +67,7 @@ def put(directory: bytes, name: bytes, content: bytes) -> bytes:
 # --- a file's name -----------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("name", [b"\xff\xfe.yaml", b"\xff\xfe", b"evil-\xc3\x28.json"])
+@pytest.mark.parametrize("name", [b"\xff\xfe.yaml", seldom(b"\xff\xfe"), seldom(b"evil-\xc3\x28.json")])
 def test_a_name_that_is_no_text_in_the_manifest_directory(unharmed: Agent, name: bytes) -> None:
     path = put(os.fsencode(unharmed.manifests), name, b"{")
     unharmed.run(pod("beside"))
@@ -75,6 +76,7 @@ def test_a_name_that_is_no_text_in_the_manifest_directory(unharmed: Agent, name:
     unharmed.until_gone(["beside"])
 
 
+@pytest.mark.slow
 def test_a_name_that_is_no_text_in_its_parent(unharmed: Agent) -> None:
     paths = [put(os.fsencode(unharmed.manifests.parent), b"\xff-%d" % number, b"") for number in range(10)]
     unharmed.run(pod("child"))
@@ -84,6 +86,7 @@ def test_a_name_that_is_no_text_in_its_parent(unharmed: Agent) -> None:
     unharmed.until_gone(["child"])
 
 
+@pytest.mark.slow
 def test_a_link_to_what_the_kernel_makes_up_as_it_is_read(unharmed: Agent) -> None:
     link = unharmed.manifests / "environ.yaml"
     link.symlink_to("/proc/self/environ")
@@ -122,6 +125,7 @@ def test_an_answer_to_a_probe_that_has_no_encoding(unharmed: Agent) -> None:
 # --- labels of a stranger ------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("digits", [23, 5000])
 def test_a_strangers_container_with_our_labels(unharmed: Agent, digits: int) -> None:
     uid = f"stranger-{digits}"

@@ -123,6 +123,7 @@ def herds_looks(agent: Agent, prefix: str) -> Counter[str]:
     return Counter({operation: made[operation] for operation in HERDS_LOOKS})
 
 
+@pytest.mark.slow
 def test_a_herd_asks_as_little_beside_pods_of_an_agent_that_was_killed_as_on_an_empty_host(agent: Agent) -> None:
     first = herds_looks(agent, "first")
     assert first <= Counter(HERDS_LOOKS)

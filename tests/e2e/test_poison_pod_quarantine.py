@@ -16,6 +16,7 @@ from tests.e2e.agent import Agent, Json, restart_count
 from tests.e2e.conftest import NewAgent
 from tests.e2e.manifests import container, pod
 from tests.e2e.poisoned_agent import DIE, HANG, PROBE, poison
+from tests.variants import often
 
 pytestmark = [pytest.mark.e2e, pytest.mark.podman, pytest.mark.timeout(300)]
 
@@ -79,14 +80,7 @@ POISON: Final = {
 }
 
 
-OFTEN: Final = frozenset({"probe-kills", "sync-hangs"})
-"""Kinds of poison that are tried in every run."""
-
-
-@pytest.mark.parametrize(
-    "manifest",
-    [pytest.param(each, id=kind, marks=() if kind in OFTEN else pytest.mark.slow) for kind, each in POISON.items()],
-)
+@pytest.mark.parametrize("manifest", often(POISON, "probe-kills"))
 def test_nobody_else_feels_a_convict_and_its_manifest_can_be_deleted(poisoned: Agent, manifest: Json) -> None:
     agent = poisoned
     agent.write(manifest)
@@ -109,7 +103,8 @@ def test_nobody_else_feels_a_convict_and_its_manifest_can_be_deleted(poisoned: A
     assert {restart_count(found) for found in agent.pods().values()} == {0}
 
 
-@pytest.mark.parametrize("how", [pytest.param(HANG, marks=pytest.mark.slow), DIE])
+@pytest.mark.slow
+@pytest.mark.parametrize("how", [HANG, DIE])
 def test_a_pod_is_deleted_whose_termination_kills_its_worker(poisoned: Agent, how: str) -> None:
     agent = poisoned
     manifest = annotated("poison", poison("terminating", how))
@@ -122,6 +117,7 @@ def test_a_pod_is_deleted_whose_termination_kills_its_worker(poisoned: Agent, ho
     agent.until(lambda: "quarantine" not in agent.workers(), "nobody is in quarantine any more")
 
 
+@pytest.mark.slow
 def test_another_manifest_is_tried_at_once(poisoned: Agent) -> None:
     agent = poisoned
     agent.write(POISON["sync-kills"])

@@ -116,6 +116,7 @@ def test_whoever_dies_while_a_pod_is_preempted_it_comes_to_the_same_end(
     assert agent.pods()["gives-way"]["status"]["reason"] == "Preempting"
 
 
+@pytest.mark.slow
 def test_what_is_reserved_is_no_pods(new_agent: NewAgent) -> None:
     cpus = len(os.sched_getaffinity(0))
     agent = new_agent(systemReserved={"cpu": "100m", "memory": "64Mi"}, evictionHard={"memory.available": "36Mi"})

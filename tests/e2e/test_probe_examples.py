@@ -99,6 +99,7 @@ def test_a_grpc_liveness_probe(agent: Agent, servers: PodServers) -> None:
     agent.remove("etcd-with-grpc")
 
 
+@pytest.mark.slow
 def test_a_slow_starter_is_protected_by_its_startup_probe(agent: Agent, servers: PodServers) -> None:
     """Startup may take failureThreshold * periodSeconds, then liveness takes over; one that never starts is killed."""
     ports = [{"name": "liveness-port", "containerPort": 8080}]

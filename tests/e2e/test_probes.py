@@ -8,7 +8,7 @@ examples of the Kubernetes documentation are in `test_probe_examples.py`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Container, Iterable, Iterator
 from typing import Any, Final, NamedTuple
 
 import pytest
@@ -22,6 +22,7 @@ from tests.e2e.probe_kinds import KINDS, WEB, answer_few, answer_sick, answer_we
 from tests.one_binary import ASK, STUBBORN, WAIT, ensure_one_binary_image
 from tests.servers.health_server import SERVING, health
 from tests.servers.local_servers import Handler, answering, response, silent, unused_port
+from tests.variants import seldom
 
 pytestmark = [pytest.mark.e2e, pytest.mark.podman, pytest.mark.timeout(600)]
 
@@ -136,10 +137,25 @@ NUMBERS: Final = {
 """successThreshold, which is 1 but for readiness, and a readiness probe's failureThreshold have their own test."""
 
 
-def number_pods(image: str) -> Iterator[Json]:
-    """One for each kind and number, with a container for each type of probe."""
+OF_ONE_KIND: Final = {
+    "initialDelaySeconds": "exec",
+    "periodSeconds": "httpGet",
+    "terminationGracePeriodSeconds": "grpc",
+}
+"""Numbers that are one for all kinds, and the kind with which they are tried in every run."""
+
+
+def is_often(kind: str, parameter: str) -> bool:
+    return OF_ONE_KIND.get(parameter, kind) == kind
+
+
+def number_pods(image: str, also: Container[tuple[str, str]]) -> Iterator[Json]:
+    """One for each kind and number that is tried often or is among the others, with a container for each type of
+    probe."""
     for parameter, number in NUMBERS.items():
         for kind, about in KINDS.items():
+            if not is_often(kind, parameter) and (kind, parameter) not in also:
+                continue
             probe = {**about.action, **number.others, parameter: number.value}
             containers = (one(image, type, number.command, **{f"{type}Probe": probe}) for type in number.types)
             yield pod(pod_name(kind, parameter), *containers, terminationGracePeriodSeconds=3600)
@@ -236,12 +252,16 @@ def ports() -> Ports:
 
 
 @pytest.fixture(scope="module")
-def agent(new_shared_agent: NewAgent, ports: Ports, tmp_path_factory: pytest.TempPathFactory) -> Agent:
-    """An agent that runs all pods of this file."""
+def agent(
+    request: pytest.FixtureRequest, new_shared_agent: NewAgent, ports: Ports, tmp_path_factory: pytest.TempPathFactory
+) -> Agent:
+    """An agent that runs all pods of the tests of this file that were asked for."""
     image = ensure_one_binary_image(tmp_path_factory.mktemp("image"))
     shared = new_shared_agent()
     shared.start()
-    pods = [*number_pods(image), *handler_pods(image, ports), *threshold_pods(image), absent_pod(image)]
+    parameters = [item.callspec.params for item in request.session.items if hasattr(item, "callspec")]
+    asked = {(each["kind"], each["parameter"]) for each in parameters if {"kind", "parameter"} <= each.keys()}
+    pods = [*number_pods(image, asked), *handler_pods(image, ports), *threshold_pods(image), absent_pod(image)]
     shared.write(*pods)
     shared.until_running((manifest["metadata"]["name"] for manifest in pods), START_DEADLINE_S)
     return shared
@@ -382,7 +402,12 @@ def test_what_is_told_of_a_container_that_is_restarted(agent: Agent, kind: str, 
 @pytest.mark.usefixtures("servers")
 @pytest.mark.parametrize(
     ("kind", "parameter", "type"),
-    [(kind, parameter, type) for kind in KINDS for parameter in NUMBERS for type in NUMBERS[parameter].types],
+    [
+        (pytest.param if is_often(kind, parameter) else seldom)(kind, parameter, type, id=f"{kind}-{parameter}-{type}")
+        for kind in KINDS
+        for parameter in NUMBERS
+        for type in NUMBERS[parameter].types
+    ],
 )
 def test_each_number(agent: Agent, kind: str, parameter: str, type: str) -> None:
     number, seen = NUMBERS[parameter], Seen(agent, kind, parameter, type)

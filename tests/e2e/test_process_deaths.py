@@ -10,6 +10,7 @@ from tests.e2e.agent import Agent, is_ready, restart_count
 from tests.e2e.conftest import NewAgent
 from tests.e2e.manifests import Json, pod, pods
 from tests.e2e.status_observer import INFRA
+from tests.variants import often
 
 pytestmark = [pytest.mark.e2e, pytest.mark.podman]
 
@@ -17,8 +18,8 @@ PODS = 12
 """Number of pods that run, and of pods that start."""
 STARTED_BEFORE_THE_KILL = 2
 ROLES = ("master", "zygote", "pods-0", "pods-1", "node", "api", "dialer", "podman")
-SELDOM = frozenset({"zygote", "pods-1", "api", "dialer"})
-"""Processes whose deaths while pods start are not tried in every run."""
+OFTEN = ("podman",)
+"""Processes whose deaths while pods start are tried in every run."""
 WITH_PODMAN = ("master", "zygote", "podman")
 """Podman's service goes with them."""
 MOST_CUT_OFF = 4
@@ -40,7 +41,7 @@ def was_cut_off(found: Json) -> bool:
     return restart_count(found) == 1 and last.get("reason") == "ContainerCannotRun"
 
 
-@pytest.mark.parametrize("role", ROLES)
+@pytest.mark.parametrize("role", often(ROLES, *(role for role in ROLES if role not in ("zygote", "pods-1"))))
 def test_death_while_pods_run(running: Agent, role: str) -> None:
     before, house = running.eye.pod_table(), running.house()
     assert len(before) == 2 * PODS
@@ -53,9 +54,7 @@ def test_death_while_pods_run(running: Agent, role: str) -> None:
     running.until(lambda: running.house() == house, f"{running.house()} is as before: {house}")
 
 
-@pytest.mark.parametrize(
-    "role", [pytest.param(role, marks=pytest.mark.slow if role in SELDOM else ()) for role in ROLES]
-)
+@pytest.mark.parametrize("role", often(ROLES, *OFTEN))
 def test_death_while_pods_start(running: Agent, role: str) -> None:
     before, house = running.eye.pod_table(), running.house()
     names = pods(f"start-{role}", PODS)
@@ -87,6 +86,7 @@ def test_death_while_pods_start(running: Agent, role: str) -> None:
     running.until(lambda: running.house() == house, f"{running.house()} is as before: {house}")
 
 
+@pytest.mark.slow
 def test_stopped_processes_are_continued(new_agent: NewAgent) -> None:
     agent = new_agent()
     agent.start()

@@ -12,6 +12,7 @@ from tests.e2e.conftest import NewAgent
 from tests.e2e.expected_histories import GATE, let_through
 from tests.e2e.manifests import STAY, container, pod
 from tests.podman_service import podman
+from tests.variants import seldom
 
 pytestmark = [pytest.mark.e2e, pytest.mark.podman]
 
@@ -39,6 +40,15 @@ PRUNES = {
     "system": [("system", "prune", "--force")],
     "all": [("container", "prune", "--force"), ("pod", "prune", "--force"), ("system", "prune", "--force")],
 }
+
+
+OFTEN = {"containers-without the agent"}
+"""Prunes and moments that are tried in every run."""
+MOMENTS = [
+    (pytest.param if f"{kind}-{moment}" in OFTEN else seldom)(prunes, while_it_runs, id=f"{kind}-{moment}")
+    for kind, prunes in PRUNES.items()
+    for moment, while_it_runs in (("beside the agent", True), ("without the agent", False))
+]
 
 
 @pytest.fixture
@@ -81,8 +91,7 @@ def assert_nothing_ran_again(agent: Agent, before: dict[str, Json]) -> None:
     assert agent.output("initializing").split() == ["said"]
 
 
-@pytest.mark.parametrize("while_it_runs", [True, False], ids=["beside the agent", "without the agent"])
-@pytest.mark.parametrize("prunes", PRUNES.values(), ids=PRUNES)
+@pytest.mark.parametrize(("prunes", "while_it_runs"), MOMENTS)
 def test_what_ended_for_good_never_runs_again(
     host: BootedHost, new_agent: NewAgent, prunes: list[tuple[str, ...]], while_it_runs: bool
 ) -> None:
@@ -116,7 +125,7 @@ def test_whose_manifest_is_edited_or_written_anew_runs_again(host: BootedHost, n
     agent.until(lambda: "never" in agent.pods() and bool(end_of(agent, "never")), "the next pod of that name runs")
 
 
-@pytest.mark.parametrize("policy", ["Always", "OnFailure"])
+@pytest.mark.parametrize("policy", [seldom("Always"), "OnFailure"])
 def test_what_ran_when_it_was_removed_runs_again(host: BootedHost, new_agent: NewAgent, policy: str) -> None:
     agent = host.new_agent(new_agent)
     agent.run(pod("web", container(script=f"echo said; {STAY}"), restartPolicy=policy))
@@ -125,7 +134,9 @@ def test_what_ran_when_it_was_removed_runs_again(host: BootedHost, new_agent: Ne
     agent.until(lambda: container_status(agent.pods()["web"])["restartCount"] == 1, "that is one restart")
 
 
-@pytest.mark.parametrize("while_it_runs", [True, False], ids=["beside the agent", "without the agent"])
+@pytest.mark.parametrize(
+    "while_it_runs", [pytest.param(True, id="beside the agent"), seldom(False, id="without the agent")]
+)
 def test_what_ran_when_it_was_removed_is_told_to_have_ended_and_its_policy_decides(
     host: BootedHost, new_agent: NewAgent, while_it_runs: bool
 ) -> None:
@@ -149,7 +160,9 @@ def test_what_ran_when_it_was_removed_is_told_to_have_ended_and_its_policy_decid
     assert agent.output("never").split() == ["said"]
 
 
-@pytest.mark.parametrize("while_it_runs", [True, False], ids=["beside the agent", "without the agent"])
+@pytest.mark.parametrize(
+    "while_it_runs", [seldom(True, id="beside the agent"), pytest.param(False, id="without the agent")]
+)
 def test_an_ephemeral_container_that_is_removed_as_it_runs_has_had_its_run(
     host: BootedHost, new_agent: NewAgent, while_it_runs: bool
 ) -> None:

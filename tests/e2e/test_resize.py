@@ -235,6 +235,7 @@ def test_a_sidecar_beside_a_container_that_goes_on(agent: Agent) -> None:
     agent.remove("beside")
 
 
+@pytest.mark.slow
 def test_of_two_that_wait_the_one_of_higher_priority_comes_first(agent: Agent) -> None:
     """Room comes for one of them: not for the one that has waited longer."""
     cpus = len(os.sched_getaffinity(0)) * 1000

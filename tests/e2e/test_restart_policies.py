@@ -58,6 +58,7 @@ def test_an_exit_code_with_a_rule_restarts_what_is_never_restarted_otherwise(age
     agent.remove("ruled", "other-code")
 
 
+@pytest.mark.slow
 def test_a_containers_own_policy_counts_more_than_the_pods(agent: Agent) -> None:
     never = container("never", "exit 1", restartPolicy="Never")
     succeeds = container("succeeds", "true", restartPolicy="OnFailure")
@@ -72,6 +73,7 @@ def test_a_containers_own_policy_counts_more_than_the_pods(agent: Agent) -> None
     agent.remove("own", "own-never")
 
 
+@pytest.mark.slow
 def test_on_failure_ends_with_the_first_success(agent: Agent) -> None:
     agent.write(pod("tries", container(script=f"{GATE}; exit 1"), restartPolicy="OnFailure"))
     for restarts in (1, 2):
@@ -112,6 +114,7 @@ def test_a_rule_restarts_all_containers_in_their_sandbox(agent: Agent) -> None:
     assert "BackOff" in {event["reason"] for event in agent.events("all")}, "now it had to wait"
 
 
+@pytest.mark.slow
 def test_a_rule_of_a_sidecar_restarts_all_containers(agent: Agent) -> None:
     setup = container("setup", "echo done")
     all_again = rule("RestartAllContainers", 42)

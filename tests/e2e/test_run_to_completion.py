@@ -9,6 +9,7 @@ import pytest
 from tests.e2e.agent import Agent, Json, container_status
 from tests.e2e.manifests import container, pod
 from tests.e2e.status_observer import INFRA, Seen
+from tests.variants import seldom
 
 pytestmark = [pytest.mark.e2e, pytest.mark.podman]
 
@@ -108,7 +109,7 @@ def test_on_failure_was_tried_again(agent: Agent, done: Remains) -> None:
     assert {attempt for pod, name, attempt in done if (pod, name) == ("second-try", "counter")} == {0}
 
 
-@pytest.mark.parametrize("how", ["restart", "kill -9"])
+@pytest.mark.parametrize("how", [seldom("restart"), "kill -9"])
 def test_nothing_of_it_changes_with_the_agent(agent: Agent, done: Remains, how: str) -> None:
     before = ends(agent)
     if how == "restart":

@@ -17,6 +17,7 @@ from tests.e2e.conftest import NewAgent
 from tests.e2e.manifests import STAY, config_map, container, pod
 from tests.podman_service import IMAGE, PodmanService, podman
 from tests.servers.local_servers import unused_port
+from tests.variants import seldom
 from workers.libpod.seccomp_filters import ANNOTATION, FILTER_FILE
 
 pytestmark = [pytest.mark.e2e, pytest.mark.podman]
@@ -222,9 +223,9 @@ IDS: Final = "busybox id -u; busybox id -g; busybox id -G"
 @pytest.mark.parametrize(
     ("of_pod", "of_container", "expected"),
     [
-        ({}, {"runAsUser": 2000}, "2000 0 0"),
-        ({"supplementalGroups": [4000], "fsGroup": 3000}, {"runAsUser": 2000}, "2000 0 0 3000 4000"),
-        ({"runAsUser": 2000, "runAsGroup": 2001}, {}, "2000 2001 2001"),
+        seldom({}, {"runAsUser": 2000}, "2000 0 0"),
+        seldom({"supplementalGroups": [4000], "fsGroup": 3000}, {"runAsUser": 2000}, "2000 0 0 3000 4000"),
+        seldom({"runAsUser": 2000, "runAsGroup": 2001}, {}, "2000 2001 2001"),
         ({"runAsUser": 2000, "runAsGroup": 2001, "supplementalGroups": [4000]}, {}, "2000 2001 2001 4000"),
     ],
     ids=["a user", "a user with groups", "a user and a group", "a user and a group with groups"],
@@ -356,6 +357,7 @@ def test_the_default_seccomp_profile_is_the_nodes_choice(new_agent: NewAgent) ->
     assert told(agent, "asked-for")["Seccomp"] == [FILTER]
 
 
+@pytest.mark.slow
 def test_a_filter_is_compiled_once_where_crun_keeps_none(new_agent: NewAgent) -> None:
     """The next containers of the same kind are given it, and have the same. The first may be made before its image is
     known for certain."""
@@ -547,6 +549,7 @@ def test_probes_and_hooks_run_with_the_containers_context(agent: Agent) -> None:
     agent.run(pod("checked", main, securityContext={"runAsUser": 1000, "runAsGroup": 2000, "runAsNonRoot": True}))
 
 
+@pytest.mark.slow
 def test_a_change_of_the_pods_context_makes_new_containers(agent: Agent) -> None:
     agent.run(pod("changing", container()))
     before = agent.eye.container("changing", "main").id

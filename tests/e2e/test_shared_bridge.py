@@ -77,6 +77,7 @@ def proxied(address: str, pod_ip: str) -> Iterator[None]:
         podman(*in_namespace, f"delete {table}")
 
 
+@pytest.mark.slow
 def test_services_of_a_proxy_in_podmans_network_are_reached(agent: Agent) -> None:
     agent.run(pod("server", container(script=SERVE), hostname="web", terminationGracePeriodSeconds=1), pod("client"))
     pod_ip = agent.pods()["server"]["status"]["podIP"]

@@ -18,6 +18,7 @@ from tests.e2e.cluster import running_cluster
 from tests.e2e.conftest import NewAgent
 from tests.e2e.manifests import Json, config_map, container, pod
 from tests.podman_service import podman
+from tests.variants import seldom
 
 pytestmark = [pytest.mark.e2e, pytest.mark.podman]
 
@@ -54,7 +55,7 @@ def _contents(agent: Agent) -> None:
         shutil.rmtree(path) if path.is_dir() else path.unlink()
 
 
-@pytest.mark.parametrize("vanish", [_state, _contents, _applied])
+@pytest.mark.parametrize("vanish", [_state, seldom(_contents), seldom(_applied)])
 def test_no_pod_ends_and_new_ones_start(new_agent: NewAgent, vanish: Callable[[Agent], None]) -> None:
     agent = new_agent()
     agent.start()
@@ -85,6 +86,7 @@ def test_no_pod_ends_and_new_ones_start(new_agent: NewAgent, vanish: Callable[[A
     assert "settings" in agent.cli("get", "configmaps").out
 
 
+@pytest.mark.slow
 def test_applied_objects_that_went_away_while_no_agent_ran(new_agent: NewAgent) -> None:
     agent = new_agent()
     agent.start()
@@ -100,7 +102,7 @@ def test_applied_objects_that_went_away_while_no_agent_ran(new_agent: NewAgent) 
     assert agent.eye.pod_table("applied") == before
 
 
-@pytest.mark.parametrize("vanish", [_state, _contents])
+@pytest.mark.parametrize("vanish", [_state, seldom(_contents)])
 def test_the_servers_certificate_and_what_was_applied_last_are_there_after_a_restart(
     new_agent: NewAgent, vanish: Callable[[Agent], None]
 ) -> None:

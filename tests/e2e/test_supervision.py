@@ -19,7 +19,7 @@ from tests.e2e.manifests import pod, pods
 
 pytestmark = [pytest.mark.e2e, pytest.mark.podman, pytest.mark.timeout(300)]
 
-PODS = 20
+PODS = 12
 RUNNING = pods("run", PODS)
 FIRST_LOOK_DEADLINE_S = 30.0
 ON_DEMAND = frozenset({"rootlet-api-1", "rootlet-dial-3"})
@@ -28,7 +28,7 @@ ON_DEMAND = frozenset({"rootlet-api-1", "rootlet-dial-3"})
 
 @pytest.fixture(scope="module")
 def running(agent: Agent) -> Agent:
-    """An agent with twenty pods that run."""
+    """An agent with pods that run."""
     agent.run(*RUNNING.values())
     return agent
 
@@ -68,10 +68,11 @@ def test_who_comes_after_a_pause_finds_everything_although_nobody_was_there(new_
     assert {worker["deaths"] for worker in agent.workers().values()} == {0}
 
 
+@pytest.mark.slow
 def test_another_number_of_workers_restarts_no_container(running: Agent) -> None:
     before, house = running.eye.pod_table(), running.house()
     assert len(before) == 2 * PODS
-    for count, shares in ((4, [5, 5, 5, 5]), (1, [PODS]), (2, [PODS // 2, PODS // 2])):
+    for count, shares in ((4, [PODS // 4] * 4), (1, [PODS]), (2, [PODS // 2, PODS // 2])):
         reload(running, count)
         running.until(lambda shares=shares: loads(running) == shares, f"{count} workers share the pods")  # type: ignore[misc]
         table = running.cli("get", "workers", "--no-headers").out.splitlines()
@@ -146,6 +147,7 @@ def isolations(agent: Agent) -> list[Json]:
     return [event for event in agent.events("poison") if event["reason"] == SYNC_CRASH_LOOP_BACK_OFF.reason]
 
 
+@pytest.mark.slow
 def test_a_pod_that_kills_its_worker_is_isolated_and_everybody_else_goes_on(new_agent: NewAgent) -> None:
     """Whenever the worker says that it is at that pod, it is killed."""
     agent = new_agent(workers={"count": 1, "maxDeaths": POISON_DEATHS})

@@ -129,6 +129,7 @@ def test_any_user_of_an_image_may_write(agent: Agent, image_of_a_user: str) -> N
         agent.until_gone(["user"])
 
 
+@pytest.mark.slow
 def test_the_files_go_with_the_pod(agent: Agent) -> None:
     agent.write(pod("short", container(script="exit 0"), restartPolicy="Never"))
     until_ended(agent, "short")

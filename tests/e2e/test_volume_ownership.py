@@ -12,6 +12,7 @@ from tests.e2e.agent import Agent, restart_count
 from tests.e2e.manifests import STAY, container, pod
 from tests.e2e.volumes import claim, empty_dir, host_path, mount, mounting, pod_directory, unshare
 from tests.podman_service import IMAGE, podman, remove_by_force
+from tests.variants import seldom
 
 pytestmark = [pytest.mark.e2e, pytest.mark.podman]
 
@@ -179,9 +180,9 @@ def test_an_empty_claim_of_root_stays_roots(agent: Agent, new_claim: str) -> Non
 @pytest.mark.parametrize(
     ("lines", "whose"),
     [
-        ("USER app", "1234:77 755"),
+        seldom("USER app", "1234:77 755"),
         ("USER app:staff", "1234:50 755"),
-        ("USER 4000", "4000:0 755"),
+        seldom("USER 4000", "4000:0 755"),
         ("COPY --chown=999:998 tree /", "999:998 1775"),
     ],
 )

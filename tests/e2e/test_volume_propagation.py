@@ -59,6 +59,7 @@ def test_a_mount_of_a_privileged_container_reaches_others(agent: Agent, shared: 
     assert unshare("ls", str(shared / "later")) == "file\n"
 
 
+@pytest.mark.slow
 def test_read_only_to_the_last_mount(agent: Agent, shared: Path) -> None:
     modes = ("Disabled", "IfPossible", "Enabled")
     mounts = [mount("data", f"/{mode}", readOnly=True, recursiveReadOnly=mode) for mode in modes]

@@ -151,6 +151,7 @@ def test_a_host_path_of_another_type_waits(agent: Agent, host: Path) -> None:
     assert agent.inside("typed", "cat /data/here") == "at last"
 
 
+@pytest.mark.slow
 def test_a_mount_that_fails_again_is_tried_after_growing_pauses_and_an_edit_ends_them(agent: Agent, host: Path) -> None:
     """The event's count and dates show every try: the second is half a second after the first, and each pause is twice
     the one before. The edit comes in the sixth, of 16 s; the container runs before that is over."""
@@ -344,6 +345,7 @@ def test_a_volume_that_cannot_be_is_refused_in_words(agent: Agent) -> None:
         assert words in told
 
 
+@pytest.mark.slow
 def test_what_is_left_of_a_pod_that_went_while_nobody_looked(agent: Agent) -> None:
     agent.run(mounting("leaving", [empty_dir("data"), empty_dir("memory", medium="Memory")], mount("data", "/data"),
                        mount("memory", "/memory")))  # fmt: skip

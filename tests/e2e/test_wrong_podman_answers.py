@@ -113,6 +113,7 @@ def test_what_ended_while_there_was_no_agent(agent: Agent) -> None:
     assert status["lastState"]["terminated"]["reason"] == "ContainerStatusUnknown"
 
 
+@pytest.mark.slow
 def test_a_pod_that_goes_down_without_any_monitor(agent: Agent) -> None:
     agent.run(pod("unwatched", container(), container("other")))
     before = agent.eye.running("unwatched")
