@@ -1,9 +1,12 @@
 """Containers of another OCI runtime than Podman's own.
 
-Podman's API takes ``oci_runtime`` of a container and does not act on it, up to 5.4 at least: a container is made with
-the runtime of the service that makes it, and keeps that, by its path, whichever service starts, lists or removes it
-later. So a service with that runtime is started when the first container of it is made, on the same storage, and ends
-when none was made for a while. It is asked nothing else.
+Podman's API takes ``oci_runtime`` of a container and does not act on it, up to 5.8 (podman#28429): a container is
+made with the runtime of the service that makes it, and keeps that, by its path, whichever service starts, lists or
+removes it later. So a service with that runtime is started when the first container of it is made, on the same
+storage, and ends when none was made for a while. It is asked nothing else.
+
+Podman 6.1 acts on it where the service's containers.conf names the runtime by its path, as that of the agent's own
+service does (`supervisor.processes.podman_service.write_conf`): then there is no second service.
 """
 
 from __future__ import annotations
@@ -33,8 +36,16 @@ IDLE_S: Final = 10.0
 """How long a service stays without a request, in seconds."""
 ORPHAN_IDLE_S: Final = 30
 """How long a service whose starter has died stays without a request, in seconds: Podman itself ends it."""
+ACTS_SINCE: Final = ("006", "001")
+"""Version of the API from which a service acts on ``oci_runtime``, in digits that compare as text."""
 MakeClient = Callable[[str], LibpodClient]
 """Makes a client of a socket."""
+
+
+def acts_on_runtime(version: str) -> bool:
+    """Whether a service of that version makes a container with the runtime that is asked for."""
+    numbers = version.split(".", 2)[:2]
+    return all(map(str.isdecimal, numbers)) and tuple(number.rjust(3, "0") for number in numbers) >= ACTS_SINCE
 
 
 class RuntimeServices(msgspec.Struct, frozen=True):

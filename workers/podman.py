@@ -61,7 +61,7 @@ from workers.libpod.images import LibpodImages
 from workers.libpod.lines import LineSplitter
 from workers.libpod.seccomp_filters import SeccompFilters
 from workers.libpod.started_look import StartedLook
-from workers.oci_runtimes import OciRuntimes, RuntimeServices
+from workers.oci_runtimes import OciRuntimes, RuntimeServices, acts_on_runtime
 from workers.proc import cgroups, orphaned_monitors, procfs, signals
 from workers.proc.pidfd import wait_ended
 from workers.proc.process_limit import own_limit, with_process_limit
@@ -233,7 +233,10 @@ class PodmanRuntime:
 
     async def create_container(self, spec: SpecDict) -> str:
         limited = with_process_limit(spec, own_limit() if self._limits_processes else None)
-        return await self._create(endpoints.CREATE_CONTAINER, limited, spec.get("oci_runtime", ""))
+        oci_runtime = spec.get("oci_runtime", "")
+        if oci_runtime and self._is_own_service and acts_on_runtime(await self.version()):
+            oci_runtime = ""  # the service itself acts on the specification
+        return await self._create(endpoints.CREATE_CONTAINER, limited, oci_runtime)
 
     async def start_container(self, id: str) -> None:
         await self._client.call(Request(endpoint=endpoints.START_CONTAINER, name=id))

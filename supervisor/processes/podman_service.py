@@ -9,7 +9,7 @@ before Podman 4.5.
 from __future__ import annotations
 
 import subprocess
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -114,7 +114,7 @@ def choose_service(settings: Settings, runtime_dir: Path, environ: Mapping[str, 
     if not is_own_service(settings, runtime_dir):
         return PodmanService(_users_socket(runtime_dir))
     own = settings.admin_socket.with_suffix(".podman.sock")
-    conf = write_conf(settings.podman, settings.state_dir, environ)
+    conf = write_conf(settings.podman, settings.state_dir, environ, settings.runtimes.values())
     argv = (*settings.podman.command, "system", "service", "--time", "0", f"unix://{own}")
     environment = {"CONTAINERS_CONF": str(conf), "DISABLE_HC_SYSTEMD": "true"}
     program = settings.podman.path
@@ -122,9 +122,15 @@ def choose_service(settings: Settings, runtime_dir: Path, environ: Mapping[str, 
     return PodmanService(own, argv, environment, named_profile(environ, program), limits_processes=not has_limit)
 
 
-def write_conf(podman: PodmanSettings, directory: Path, environ: Mapping[str, str]) -> Path:
-    """containers.conf of our own service, in ``directory``, and what it names there. Raises as `choose_service`."""
+def write_conf(
+    podman: PodmanSettings, directory: Path, environ: Mapping[str, str], runtimes: Iterable[str] = ()
+) -> Path:
+    """containers.conf of our own service, in ``directory``, and what it names there; ``runtimes``: paths of the OCI
+    runtimes that containers may have. Raises as `choose_service`."""
     conf = merged_conf((read_conf(environ, podman.path), own_settings(podman.keyring)))
+    if named := {path: [path] for path in runtimes}:
+        # By their paths: what a container remembers is found by a user's podman, too, which does not read this file.
+        conf["engine"]["runtimes"] = {**conf["engine"].get("runtimes", {}), **named}
     if not _can_limit_processes(conf):
         conf["containers"]["pids_limit"] = 0  # none
     paths = conf["engine"].get("conmon_path", [])

@@ -13,6 +13,7 @@ from tests.e2e.agent import Agent
 from tests.e2e.conftest import NewAgent
 from tests.e2e.manifests import STAY, container, pod
 from tests.podman_service import podman
+from workers.oci_runtimes import acts_on_runtime
 
 pytestmark = [pytest.mark.e2e, pytest.mark.podman, pytest.mark.slow]
 
@@ -28,6 +29,8 @@ def runtime_of(agent: Agent, name: str) -> str:
     return podman("inspect", "--format", "{{.OCIRuntime}}", id).strip()
 
 
+@pytest.mark.parametrize("store", ["default", "transient"], indirect=True)
+@pytest.mark.usefixtures("store")
 def test_containers_run_with_the_runtime_of_their_class(new_agent: NewAgent, tmp_path: Path) -> None:
     """A pod waits for its class, with the kubelet's words; another service makes its containers, and nothing else."""
     own = Path(podman("info", "--format", "{{.Host.OCIRuntime.Path}}").strip())
@@ -46,6 +49,9 @@ def test_containers_run_with_the_runtime_of_their_class(new_agent: NewAgent, tmp
     assert runtime_of(agent, "classy") == str(other)
     assert agent.inside("classy", "echo inside").strip() == "inside"
     assert agent.pods()["classy"]["spec"]["overhead"] == overhead["podFixed"]
+    if acts_on_runtime(podman("version", "--format", "{{.Client.Version}}").strip()):
+        services = [each.name for each in Path(agent.socket).parent.iterdir() if each.name.startswith("oci-")]
+        assert services == [], "Podman itself acts on a container's runtime"
     agent.run(pod("plain"))
     assert runtime_of(agent, "plain") != str(other)
 

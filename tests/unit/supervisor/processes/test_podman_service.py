@@ -69,6 +69,18 @@ def test_the_same_conf_is_not_written_again(tmp_path: Path) -> None:
     assert file.read_bytes() == content
 
 
+def test_our_own_service_knows_the_runtimes_of_classes_by_their_paths(tmp_path: Path) -> None:
+    """As Podman 6.1 asks for; those that the user names are left."""
+    (tmp_path / "users.conf").write_text('[engine.runtimes]\nkata = ["/usr/bin/kata"]\n')
+    environ = {"CONTAINERS_CONF": str(tmp_path / "users.conf")}
+    made = msgspec.structs.replace(settings(tmp_path, service="own"), runtimes={"other": "/opt/runc"})
+    conf = tomllib.loads(Path(choose_service(made, tmp_path, environ).env["CONTAINERS_CONF"]).read_text())
+    assert conf["engine"]["runtimes"] == {"kata": ["/usr/bin/kata"], "/opt/runc": ["/opt/runc"]}
+    without = choose_service(settings(tmp_path, service="own"), tmp_path, {"HOME": str(tmp_path)})
+    engine = tomllib.loads(Path(without.env["CONTAINERS_CONF"]).read_text())["engine"]
+    assert not engine.get("runtimes")
+
+
 def test_a_log_tag_of_the_users_holds_for_none_of_our_containers(tmp_path: Path) -> None:
     """Logs of containers are files, for which conmon takes no tag."""
     (tmp_path / "users.conf").write_text('[containers]\nlog_tag = "{{.Name}}"\n')
