@@ -54,6 +54,13 @@ OVERLAY: Final = (
     'the lines [storage] and driver = "overlay" in ~/.config/containers/storage.conf, before there is an image; '
     "where there are some, `podman system reset` first, which removes them"
 )
+_OTHER_LOCKS: Final = "numerical result out of range"
+"""Podman's words when num_locks is another number than that of the locks in memory."""
+RENUMBER: Final = (
+    "while nothing runs, num_locks in containers.conf, then "
+    "`rm /dev/shm/libpod_rootless_lock_$(id -u); podman system renumber`"
+)
+"""The old locks go first: with them there, Podman 5.8 refuses to renumber, as every other command."""
 
 Check = Callable[[HostFacts, Settings], Iterator[Finding]]
 
@@ -71,6 +78,8 @@ def _podman(facts: HostFacts, settings: Settings) -> Iterator[Finding]:
         remedy = f"`{settings.podman.path} info` must work for {facts.user}"
         if _NO_PAUSE_PROCESS in podman.error and facts.own_service:
             remedy = "start the agent, whose own service mends that; `podman system migrate` stops all containers"
+        elif _OTHER_LOCKS in podman.error:
+            remedy = RENUMBER
         yield failed("podman", podman.error, remedy)
     elif _version(podman) < OLDEST_PODMAN:
         yield failed("podman", f"version {podman.version} is older than 4.3")
@@ -171,12 +180,15 @@ def _slices(facts: HostFacts, settings: Settings) -> Iterator[Finding]:
 
 def _locks(facts: HostFacts, settings: Settings) -> Iterator[Finding]:
     wanted = settings.max_pods * LOCKS_PER_POD
-    remedy = "num_locks in containers.conf, then `podman system renumber` while nothing runs"
     used = facts.podman.locks if _is_known(facts.podman) else 0
     if facts.num_locks - used < LOCKS_PER_POD:
-        yield failed("locks", f"{used} of Podman's {facts.num_locks} locks are in use: there is none for a pod", remedy)
+        yield failed(
+            "locks", f"{used} of Podman's {facts.num_locks} locks are in use: there is none for a pod", RENUMBER
+        )
     elif facts.num_locks < wanted:
-        yield warning("locks", f"maxPods {settings.max_pods} need {wanted} locks, Podman has {facts.num_locks}", remedy)
+        yield warning(
+            "locks", f"maxPods {settings.max_pods} need {wanted} locks, Podman has {facts.num_locks}", RENUMBER
+        )
     else:
         yield ok("locks", f"{facts.num_locks}, {used} in use")
 

@@ -145,6 +145,14 @@ def test_a_podman_without_its_pause_process_is_mended_by_a_service_of_the_agents
     assert [remedy in finding.remedy for finding in found if finding.subject == "podman"] == [True]
 
 
+def test_old_locks_go_before_new_ones_are_made_of_another_number() -> None:
+    """Podman 5.8.6 refuses to renumber, and every other command, while they are there."""
+    error = "Error: failed to open 8192 locks in /libpod_rootless_lock_1000: numerical result out of range"
+    for facts in (but(num_locks=300), podman(locks=2047), podman(error=error)):
+        [remedy] = [finding.remedy for finding in check_host(facts, SETTINGS) if finding.level is not Level.OK]
+        assert 0 < remedy.find("rm /dev/shm/libpod_rootless_lock_") < remedy.find("podman system renumber")
+
+
 def in_cluster(settings: Settings = SETTINGS, **cluster: Any) -> Settings:
     section = msgspec.structs.replace(settings.cluster, **{"kubeconfig": "/k", **cluster})
     server = msgspec.structs.replace(settings.server, port=10250)
