@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, Final, NamedTuple
@@ -122,11 +121,10 @@ def batched(ids: Sequence[str], size: int) -> list[Sequence[str]]:
 
 
 def by_name(containers: Iterable[Seen]) -> dict[tuple[str, str], Seen]:
-    """By pod and container name. Fails when there are two of one name, and both live: Podman lists one container after
-    the other, so that an earlier one may have ended, and its successor begun, before it has come to the later one."""
-    found = list(containers)
-    counts = Counter((c.pod, c.name) for c in found)
-    live = [c for c in found if counts[c.pod, c.name] == 1 or psutil.pid_exists(c.pid)]
+    """By pod and container name, of those that live. Fails when there are two of one name. Podman lists one container
+    after the other, so that an earlier one may have ended, and its successor begun, before it has come to the later
+    one; and from 5.0 on it says `running` of one that has ended until that is cleaned up, which Rootlet lets wait."""
+    live = [c for c in containers if psutil.pid_exists(c.pid)]
     named = {(c.pod, c.name): c for c in live}
     assert len(named) == len(live), f"running twice: {[c for c in live if named[c.pod, c.name] is not c]}"
     return named
