@@ -17,7 +17,7 @@ import shutil
 import signal
 import subprocess
 import tarfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from socket import AF_UNIX
 from socket import socket as Socket
@@ -39,7 +39,8 @@ IMAGE: Final = "localhost/rootlet-test:latest"
 """A static busybox with its applets, and nothing else."""
 SOCKET: Final = "podman.sock"
 STORE: Final = "ROOTLET_TEST_STORE"
-"""Environment variable: ``transient`` for agents of that `podman.store`."""
+"""Environment variable: `TRANSIENT` for agents of that `podman.store`."""
+TRANSIENT: Final = "transient"
 START_DEADLINE_S: Final = 30.0
 COMMAND_DEADLINE_S: Final = 120.0
 EXISTS_TRIES: Final = 5
@@ -172,18 +173,24 @@ def remove_of_dead_runs() -> None:
     with Path(os.environ["XDG_RUNTIME_DIR"], "rootlet-test-remains.lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         revive("podman", os.environ)
-        remove_objects(is_dead)
+        for store in stores():
+            remove_objects(is_dead, store)
 
 
-def remove_objects(is_ours: Callable[[str], bool]) -> None:
-    """Remove pods, then containers, whose instance label the predicate accepts."""
+def stores() -> Sequence[str]:
+    """The default store, and that of the agents of this run if it is another one: raw calls may use both."""
+    return tuple(dict.fromkeys(("default", podman_settings().store)))
+
+
+def remove_objects(is_ours: Callable[[str], bool], store: str = "") -> None:
+    """Remove pods, then containers, whose instance label the predicate accepts, from that store."""
     for kind, remover in ((Kind.PODS, ("pod", "rm")), (Kind.CONTAINERS, ("rm", "--volumes"))):
 
         def remove(kind: Kind = kind, remover: tuple[str, ...] = remover) -> None:
-            found = listed(kind, INSTANCE)
+            found = listed(kind, INSTANCE, store)
             ids = [thing["Id"] for thing in found if is_ours((thing["Labels"] or {}).get(INSTANCE, ""))]
             if ids:
-                podman(*remover, "--force", "--time", "0", *ids)
+                podman(*remover, "--force", "--time", "0", *ids, store=store)
 
         until_removed(remove)
 
@@ -201,7 +208,7 @@ def image_exists(image: str) -> bool:
 
 def podman_settings(store: str = "") -> PodmanSettings:
     """With that store, else the one of the agents of this run."""
-    return PodmanSettings(store="transient" if (store or os.environ.get(STORE)) == "transient" else "default")
+    return PodmanSettings(store="transient" if (store or os.environ.get(STORE)) == TRANSIENT else "default")
 
 
 @functools.cache
@@ -223,11 +230,12 @@ def podman(*arguments: str, store: str = "") -> str:
     return done.stdout
 
 
-def listed(kind: Kind, label: str) -> list[dict[str, Any]]:
+def listed(kind: Kind, label: str, store: str = "") -> list[dict[str, Any]]:
     """Objects with this label, or ``label=value``, as Podman shows them; in no order. Fails when Podman does."""
-    if socket := podman_lists.service():
+    if not store and (socket := podman_lists.service()):
         return podman_lists.from_service(socket, kind, label)
-    found: list[dict[str, Any]] = json.loads(podman(*kind.words, "--format", "json", "--filter", f"label={label}"))
+    shown = podman(*kind.words, "--format", "json", "--filter", f"label={label}", store=store)
+    found: list[dict[str, Any]] = json.loads(shown)
     return found
 
 

@@ -4,17 +4,20 @@ python -m tests.bench                                   # eight rounds: some 60 
 python -m tests.bench --quick                           # one small round: whether it works, in about a minute
 python -m tests.bench --plans "empty host" --rounds 3 --out now.json --compare before.json
 python -m tests.bench --plans "beside 300" --phases restart --rounds 3
+python -m tests.bench --plans "empty host" --store transient      # beside raw calls on both stores
+ROOTLET_BENCH_DIRECTORY=/dev/shm/bench python -m tests.bench      # with Podman's storage on a disk of that name
 """
 
 from __future__ import annotations
 
 import argparse
+import contextlib
 import os
 import platform
 import signal
 import sys
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any, Final
@@ -26,12 +29,12 @@ from supervisor.config.settings import PodmanSettings, seconds
 from tests.bench.byte_code import make_byte_code
 from tests.bench.default_periods import set_default_periods
 from tests.bench.own_storage import file_system, own_storage
-from tests.bench.phases import Bench, Recorder, Windows
+from tests.bench.phases import Bench, Recorder, Services, Windows
 from tests.bench.schedule import Phase, Step, schedules
 from tests.bench.sleepers import load
 from tests.bench.table import PLANS, TABLE, Outcome, as_json, as_text, medians, outcome
 from tests.e2e.agent import Agent
-from tests.podman_service import podman, running_service
+from tests.podman_service import STORE, TRANSIENT, podman, running_service
 
 QUICK_DIVISOR: Final = 20
 CUT_OFF: Final = 130
@@ -45,15 +48,31 @@ def main(arguments: Sequence[str]) -> int:
     options = _options(arguments)
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     make_byte_code()
+    os.environ[STORE] = options.store
     run = Run(options, load())
+    phases = set(options.phases) - (set() if options.store == TRANSIENT else {Phase.DEFAULT_STORE})
     try:
         with own_storage() as run_name:
-            for steps in schedules(options.plans, options.rounds, options.phases):
+            for steps in schedules(options.plans, options.rounds, phases):
                 run.carry_out(steps, run_name)
     except KeyboardInterrupt:
         return CUT_OFF
     print(run.report(), flush=True)
     return 0
+
+
+@contextlib.contextmanager
+def other_services(store: str) -> Iterator[Services]:
+    """Services that raw calls use beside the agent's, whose store is named."""
+    with tempfile.TemporaryDirectory(prefix="rl-plain-", dir="/tmp") as directory, contextlib.ExitStack() as running:
+
+        def socket(name: str, settings: PodmanSettings) -> str:
+            home = Path(directory, name)
+            home.mkdir()
+            return str(running.enter_context(running_service(home, settings)))
+
+        plain = socket("plain", PLAIN)
+        yield Services(plain, socket("default", PodmanSettings()) if store == TRANSIENT else "")
 
 
 class Run:
@@ -74,12 +93,9 @@ class Run:
         set_default_periods(agent, {"idleTimeout": f"{self._windows.idle_timeout_s:g}s"})
         try:
             agent.start()
-            with (
-                tempfile.TemporaryDirectory(prefix="rl-plain-", dir="/tmp") as directory,
-                running_service(Path(directory), PLAIN) as plain,
-            ):
+            with other_services(self._options.store) as services:
                 benches = {
-                    name: Bench(agent, plain, plan, self._windows, run_name, self._recorders.get(name, Recorder()))
+                    name: Bench(agent, services, plan, self._windows, run_name, self._recorders.get(name, Recorder()))
                     for name, plan in self._plans.items()
                 }
                 for step in steps:
@@ -105,7 +121,7 @@ class Run:
         """The table, with what is to be known about the run."""
         versions = f"{version('rootlet')}, Podman {_podman_version()}, Python {platform.python_version()}"
         return (
-            f"\n{versions}; {self._options.rounds} rounds, storage on {file_system()}\n"
+            f"\n{versions}; {self._options.rounds} rounds, {self._options.store} store on {file_system()}\n"
             f"{how}, median (lowest to highest), ratio (95 % interval); {self._load_before} before, {load()} after\n"
             f"{as_text(self._outcomes(), self._before)}"
         )
@@ -126,6 +142,7 @@ def _options(arguments: Sequence[str]) -> argparse.Namespace:
     parser.add_argument("--plans", nargs="+", default=names, choices=names, help="populations, by their names")
     phases = parser.add_argument("--phases", nargs="+", type=Phase, default=tuple(Phase), choices=tuple(Phase))
     phases.help = "only these, and those that make and remove the pods that they need"
+    parser.add_argument("--store", choices=("default", TRANSIENT), default="default", help="podman.store of the agent")
     parser.add_argument("--divisor", type=int, default=1, help="so many times fewer pods than the table says")
     parser.add_argument("--idle-seconds", type=float, default=Windows().idle_s, help="length of one look at idling")
     parser.add_argument("--quick", action="store_true", help="one small round of everything: proves that it works")

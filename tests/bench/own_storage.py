@@ -23,9 +23,11 @@ from ipc.host.clock import wall
 from ipc.host.file_systems import file_system_type
 from supervisor.doctor import podman_database
 from supervisor.doctor.checks import MANY_FREE_PAGES
-from tests.podman_service import ensure_image, podman, remove_objects, remove_of_dead_runs, why_not
+from tests.podman_service import ensure_image, podman, remove_objects, remove_of_dead_runs, stores, why_not
 
 VARIABLE: Final = "XDG_CONFIG_HOME"
+DIRECTORY: Final = "ROOTLET_BENCH_DIRECTORY"
+"""Environment variable: where that storage is, to measure another disk."""
 STORAGE_CONF: Final = "storage.conf"
 GRAPH: Final = "graph"
 LISTINGS: Final = (("ps", "--all", "--external", "--quiet"), ("pod", "ls", "--quiet"), ("volume", "ls", "--quiet"))
@@ -55,7 +57,8 @@ def own_storage() -> Iterator[str]:
         try:
             yield run_name
         finally:
-            remove_objects(lambda instance: instance.startswith(run_name))
+            for store in stores():
+                remove_objects(lambda instance: instance.startswith(run_name), store)
 
 
 def file_system() -> str:
@@ -73,7 +76,7 @@ def graph_root() -> Path:
 
 
 def _home() -> Path:
-    return Path(f"/tmp/rootlet-bench-{os.getuid()}")
+    return Path(os.environ.get(DIRECTORY) or f"/tmp/rootlet-bench-{os.getuid()}")
 
 
 def _forget_free_pages() -> None:

@@ -100,6 +100,20 @@ class Windows(msgspec.Struct, frozen=True):
     gets: int = 5
 
 
+class Services(msgspec.Struct, frozen=True):
+    """Sockets of Podman's services beside the agent's own."""
+
+    plain: str
+    """Without the settings that ours has."""
+    default_store: str = ""
+    """With them on the default store, where ours has the transient one; else empty."""
+
+    @property
+    def other_rates(self) -> tuple[str, ...]:
+        """Rates that are of interest beside those of the other store."""
+        return ("default_store_rate",) if self.default_store else ()
+
+
 class _Restart(msgspec.Struct, frozen=True):
     """A container that was started in a sandbox that runs."""
 
@@ -131,13 +145,12 @@ class Bench:
     """One plan on an agent that was started. Its phases are called in the order of `tests.bench.schedule`."""
 
     def __init__(
-        self, agent: Agent, plain: Path, plan: Plan, windows: Windows, run_name: str, recorder: Recorder
+        self, agent: Agent, services: Services, plan: Plan, windows: Windows, run_name: str, recorder: Recorder
     ) -> None:
-        """``plain``: the socket of a service without the settings that ours has."""
         self._database = graph_root() / podman_database.FILE
         self._agent = agent
         self._client = AgentClient(agent.socket)
-        self._plain = str(plain)
+        self._services = services
         self._plan = plan
         self._name = plan.name.replace(" ", "-")
         self._windows = windows
@@ -187,10 +200,23 @@ class Bench:
         instance = f"{self._run_name}-plain"
         pods = self._pods(f"plain-{self._name}-{self._round}", self._plan.pods)
         with _directory() as logs:
-            self._start_raw(pods, instance, logs, self._plain)
+            self._start_raw(pods, instance, logs, self._services.plain)
             began = monotonic()
-            self._remove_raw(instance, self._plain)
+            self._remove_raw(instance, self._services.plain)
             self._record(Side.RAW, "stop.plain_rate", self._plan.pods / (monotonic() - began))
+
+    def default_store(self) -> None:
+        """As `raw` on a service with our settings and Podman's default store."""
+        instance = f"{self._run_name}-default-store"
+        pods = self._pods(f"default-{self._name}-{self._round}", self._plan.pods)
+        with _directory() as logs:
+            begun = wall()
+            self._start_raw(pods, instance, logs, self._services.default_store)
+            stamps = [_first_line(file) for file in logs.glob("*.log")]
+            self._record(Side.RAW, "start.default_store_rate", len(stamps) / (max(stamps) - begun))
+            began = monotonic()
+            self._remove_raw(instance, self._services.default_store)
+            self._record(Side.RAW, "stop.default_store_rate", self._plan.pods / (monotonic() - began))
 
     def filtered(self) -> None:
         """As `raw`, with the seccomp filters that Rootlet's containers have: the start counts. One pod more, started
@@ -251,8 +277,8 @@ class Bench:
         with self._service_beside(Side.ROOTLET, "stop"):
             took_s = self._stop(names)
         self._wanted = {}
-        self._record(Side.ROOTLET, "stop.rate", len(names) / took_s)
-        self._record(Side.ROOTLET, "stop.plain_rate", len(names) / took_s)
+        for figure in ("rate", "plain_rate", *self._services.other_rates):
+            self._record(Side.ROOTLET, f"stop.{figure}", len(names) / took_s)
         self._record_calls("stop", calls)
 
     def _start(self, body: bytes, names: set[str], begun: float) -> list[float]:
@@ -425,7 +451,8 @@ class Bench:
         rate = len(stamps) / (max(stamps) - begun)
         self._record(side, "start.rate", rate)
         if side is Side.ROOTLET:
-            self._record(side, "start.filtered_rate", rate)
+            for figure in ("filtered_rate", *self._services.other_rates):
+                self._record(side, f"start.{figure}", rate)
         self._record(side, "start.first_s", *(stamp - begun for stamp in stamps))
 
     @contextlib.contextmanager
@@ -542,6 +569,7 @@ _MEASURES: Final[Mapping[Phase, Callable[[Bench], None]]] = {
     Phase.GROW: Bench.grow,
     Phase.RAW: Bench.raw,
     Phase.PLAIN: Bench.plain,
+    Phase.DEFAULT_STORE: Bench.default_store,
     Phase.FILTERED: Bench.filtered,
     Phase.START: Bench.start,
     Phase.GET: Bench.get,

@@ -29,6 +29,8 @@ class Phase(enum.StrEnum):
     """Raw calls start the plan's pods and remove them."""
     PLAIN = "plain"
     """The same on a service without our settings."""
+    DEFAULT_STORE = "default-store"
+    """Raw calls do so on Podman's default store, where the agent has the transient one."""
     FILTERED = "filtered"
     """Raw calls do so with the seccomp filters of Rootlet's pods."""
     START = "start"
@@ -47,13 +49,23 @@ class Step(msgspec.Struct, frozen=True):
     round: int = 1
 
 
-ALONE: Final = (Phase.RAW, Phase.PLAIN, Phase.FILTERED, Phase.START, Phase.GET, Phase.IDLE, Phase.RESTART, Phase.STOP)
-"""A round on an empty host."""
+ALONE: Final = (
+    Phase.RAW,
+    Phase.PLAIN,
+    Phase.DEFAULT_STORE,
+    Phase.FILTERED,
+    Phase.START,
+    Phase.GET,
+    Phase.IDLE,
+    Phase.RESTART,
+    Phase.STOP,
+)
+"""A round on an empty host. Podman in one store may unmount what runs in the other: only here it is asked for both."""
 BESIDE_OTHERS: Final = (Phase.RAW, Phase.PLAIN, Phase.FILTERED, Phase.START, Phase.RESTART, Phase.STOP)
 """A round beside the population."""
 
 
-BY_RAW_CALLS: Final = frozenset({Phase.RAW, Phase.PLAIN, Phase.FILTERED})
+BY_RAW_CALLS: Final = frozenset({Phase.RAW, Phase.PLAIN, Phase.DEFAULT_STORE, Phase.FILTERED})
 """Phases in which Rootlet does nothing."""
 MAKING: Final = frozenset({Phase.START, Phase.STOP})
 """Phases that make and remove the pods that the others need."""

@@ -131,6 +131,20 @@ def _filtered_starts(plan: Plan) -> Row:
     return Row(name=name, plan=plan, figure="start.filtered_rate", unit="pods/s", better=Better.HIGHER)
 
 
+def _default_store(plan: Plan) -> Iterator[Row]:
+    """Rows of a run on the transient store, beside raw calls on the default one."""
+    for name, figure, limit in (("starts", "start", 1.3), ("removal", "stop", 1.8)):
+        yield Row(
+            name=f"{name}, raw on the default store",
+            plan=plan,
+            figure=f"{figure}.default_store_rate",
+            unit="pods/s",
+            better=Better.HIGHER,
+            aim=Aim(limit, of_raw=True),
+            detail=True,
+        )
+
+
 def _calls(plan: Plan, phase: str, done: str) -> Iterator[Row]:
     """Rows of the calls that are counted in that phase: all, and those of each operation that was asked for."""
     name = f"Podman calls per pod {done}"
@@ -189,6 +203,7 @@ TABLE: Final[tuple[Row, ...]] = (
     *_starts(EMPTY),
     _filtered_starts(EMPTY),
     _plain_removal(EMPTY),
+    *_default_store(EMPTY),
     *_restarts(EMPTY),
     *_memory(EMPTY),
     *_idling(EMPTY, 0.15, 0.2),

@@ -18,10 +18,11 @@ BY_CHANCE = {"Podman calls per pod resynced", "PSS, nobody looking: api"}
 """A pod is resynced in a long window alone; the API server may have left, or not."""
 
 
-def test_every_row_gets_its_figure(tmp_path: Path) -> None:
+@pytest.mark.parametrize("store", ["default", "transient"], indirect=True)
+def test_every_row_gets_its_figure(tmp_path: Path, store: str) -> None:
     out = tmp_path / "found.json"
     done = subprocess.run(
-        [sys.executable, "-m", "tests.bench", "--quick", "--out", str(out)],
+        [sys.executable, "-m", "tests.bench", "--quick", "--store", store, "--out", str(out)],
         capture_output=True,
         text=True,
         timeout=DEADLINE_S,
