@@ -11,6 +11,7 @@ container's first line is stamped by its monitor. Said is the median of the roun
 from __future__ import annotations
 
 import argparse
+import contextlib
 import os
 import signal
 import statistics
@@ -23,16 +24,23 @@ from ipc.host.clock import parse_rfc3339, wall
 from tests.bench.intervals import median_text
 from tests.bench.own_storage import file_system, own_storage
 from tests.bench.sleepers import load
-from tests.e2e.agent import MOMENT_POLL_S, Agent, Json, free_ports, is_ready, restart_count
+from tests.e2e.agent import MOMENT_POLL_S, Agent, Json, free_ports, is_ready
 from tests.e2e.manifests import config_map, container, pod, secret
 from tests.e2e.volumes import claim, empty_dir, host_path, mount
-from tests.podman_service import podman, remove_by_force, wait_until
+from tests.podman_service import IMAGE, STORE, TRANSIENT, podman, remove_by_force, wait_until
 
 PLAIN: Final = "plain"
 SCRIPT: Final = "echo up; trap 'exit 0' TERM; while :; do sleep 3600 & wait $!; done"
+PORT: Final = 8080
+BRIDGE: Final = "bridge"
 NAMESPACE: Final = "default"
 DEADLINE_S: Final = 60.0
-READY: Final = {"exec": {"command": ["true"]}, "periodSeconds": 60}
+PROBES: Final[dict[str, Json]] = {
+    "probe-exec": {"exec": {"command": ["true"]}},
+    "probe-HTTP": {"httpGet": {"port": PORT, "path": "/etc/passwd"}},
+    "probe-TCP": {"tcpSocket": {"port": PORT}},
+}
+"""Readiness probes by kind. The server of a port is up before the container's first line."""
 
 
 def volumes_of(kind: str, directory: Path) -> list[Json]:
@@ -51,6 +59,7 @@ def volumes_of(kind: str, directory: Path) -> list[Json]:
         "emptyDir": [empty_dir("v")],
         "emptyDir-Memory": [empty_dir("v", medium="Memory", sizeLimit="1Mi")],
         "claim": [claim("v", directory.name)],
+        "image": [{"name": "v", "image": {"reference": IMAGE, "pullPolicy": "IfNotPresent"}}],
     }.get(kind, [])
 
 
@@ -65,8 +74,12 @@ KINDS: Final = (
     "emptyDir",
     "emptyDir-Memory",
     "claim",
-    "probe",
+    "image",
+    "init-container",
+    "sidecar",
+    *PROBES,
     "hostPort",
+    BRIDGE,
 )
 
 
@@ -76,20 +89,26 @@ def manifest(kind: str, name: str, directory: Path) -> Json:
     fields: Json = {"volumeMounts": [mount("v", "/v", **({"subPath": "a/b"} if kind == "subPath" else {}))]}
     fields = fields if volumes else {}
     spec: Json = {"volumes": volumes} if volumes else {}
+    script = SCRIPT
     if kind == "fsGroup":
         spec["securityContext"] = {"fsGroup": 2000}
-    elif kind == "probe":
-        fields["readinessProbe"] = READY
+    elif kind == "init-container":
+        spec["initContainers"] = [container("before", "true")]
+    elif kind == "sidecar":
+        spec["initContainers"] = [{**container("before", SCRIPT), "restartPolicy": "Always"}]
+    elif kind in PROBES:
+        fields["readinessProbe"] = {**PROBES[kind], "periodSeconds": 60}
+        script = f"httpd -p {PORT} -h /; {SCRIPT}"
     elif kind == "hostPort":
         fields["ports"] = [{"containerPort": 80, "hostPort": free_ports(1)[0]}]
-    return pod(name, container(script=SCRIPT, **fields), terminationGracePeriodSeconds=1, **spec)
+    return pod(name, container(script=script, **fields), terminationGracePeriodSeconds=1, **spec)
 
 
 class Rounds:
-    """Seconds by kind, of each round."""
+    """Seconds by kind, of each round. ``bridged``: the agent whose pods share a bridge."""
 
-    def __init__(self, agent: Agent, kinds: Sequence[str], pods: int) -> None:
-        self._agent = agent
+    def __init__(self, agent: Agent, bridged: Agent | None, kinds: Sequence[str], pods: int) -> None:
+        self._agents = {kind: bridged if bridged and kind == BRIDGE else agent for kind in kinds}
         self._kinds = kinds
         self._pods = pods
         self.starts: dict[str, list[float]] = {kind: [] for kind in kinds}
@@ -105,42 +124,60 @@ class Rounds:
                 took[kind].append(measure(kind, name))
             for kind, times in took.items():
                 taken[kind].append(statistics.median(times))
-        self._agent.remove(*names.values())
-        self._agent.until_gone(names.values(), DEADLINE_S)
+        for agent in set(self._agents.values()):
+            of_its = [name for (kind, _), name in names.items() if self._agents[kind] is agent]
+            agent.remove(*of_its)
+            agent.until_gone(of_its, DEADLINE_S)
 
     def _start(self, kind: str, name: str) -> float:
-        directory = self._agent.directory / "volumes" / f"{self._agent.instance}-{name}"
+        agent = self._agents[kind]
+        directory = agent.directory / "volumes" / f"{agent.instance}-{name}"
         directory.mkdir(parents=True)
         wanted = manifest(kind, name, directory)
         begun = wall()
-        self._agent.write(wanted)
-        first = self._first_line(name, begun)
-        self._agent.until(lambda: is_ready(self._agent.pods()[name]), "it is ready", DEADLINE_S, MOMENT_POLL_S)
+        agent.write(wanted)
+        first = self._first_line(agent, name, begun)
+        agent.until(lambda: is_ready(agent.pods()[name]), "it is ready", DEADLINE_S, MOMENT_POLL_S)
         return first - begun
 
     def _restart(self, kind: str, name: str) -> float:
-        pid = self._agent.eye.container(name, "main").pid
+        agent = self._agents[kind]
+        pid = agent.eye.container(name, "main").pid
         begun = wall()
         os.kill(pid, signal.SIGKILL)
-        first = self._first_line(name, begun)
-        self._agent.until(lambda: self._is_again(name), "the restart is told", DEADLINE_S, MOMENT_POLL_S)
+        first = self._first_line(agent, name, begun)
+        agent.until(lambda: self._is_again(agent, name), "the restart is told", DEADLINE_S, MOMENT_POLL_S)
         return first - begun
 
-    def _is_again(self, name: str) -> bool:
-        found = self._agent.pods()[name]
-        return restart_count(found) == 1 and is_ready(found)
+    def _is_again(self, agent: Agent, name: str) -> bool:
+        statuses = agent.pods()[name]["status"]["containerStatuses"]
+        return [(status["restartCount"], status["ready"]) for status in statuses] == [(1, True)]
 
-    def _first_line(self, name: str, begun: float) -> float:
+    def _first_line(self, agent: Agent, name: str, begun: float) -> float:
         """Epoch seconds."""
-        wait_until(lambda: next(self._lines(name, begun), None) is not None, DEADLINE_S, MOMENT_POLL_S)
-        return next(self._lines(name, begun))
+        wait_until(lambda: next(self._lines(agent, name, begun), None) is not None, DEADLINE_S, MOMENT_POLL_S)
+        return next(self._lines(agent, name, begun))
 
-    def _lines(self, name: str, begun: float) -> Iterator[float]:
-        logs = Path(self._agent.settings["podLogsDir"])
+    def _lines(self, agent: Agent, name: str, begun: float) -> Iterator[float]:
+        logs = Path(agent.settings["podLogsDir"])
         for file in logs.glob(f"{NAMESPACE}_{name}_*/main/*.log"):
             text = file.read_text()
             if "\n" in text and (stamp := parse_rfc3339(text.split(" ", 1)[0])) >= begun:
                 yield stamp
+
+
+@contextlib.contextmanager
+def bridged_agent(run_name: str) -> Iterator[Agent]:
+    """A running agent whose pods share a bridge of its own."""
+    name = f"{run_name}-bridge"
+    podman("network", "create", name)
+    agent = Agent(f"{run_name}-bridged", {"podNetwork": {"mode": "bridge", "bridge": name}})
+    try:
+        agent.start()
+        yield agent
+    finally:
+        agent.close()
+        podman("network", "rm", "--force", name)
 
 
 def table(title: str, taken: Mapping[str, Sequence[float]]) -> str:
@@ -157,9 +194,11 @@ def main(arguments: Sequence[str]) -> int:
     options = _options(arguments)
     kinds = tuple(dict.fromkeys((PLAIN, *options.kinds)))
     before = load()
-    with own_storage() as run_name:
+    os.environ[STORE] = options.store
+    with own_storage() as run_name, contextlib.ExitStack() as others:
+        bridged = others.enter_context(bridged_agent(run_name)) if BRIDGE in kinds else None
         agent = Agent(f"{run_name}-written")
-        rounds = Rounds(agent, kinds, options.pods)
+        rounds = Rounds(agent, bridged, kinds, options.pods)
         try:
             agent.start()
             agent.write(config_map("m", a="1"), secret("s", b="2"))
@@ -170,7 +209,8 @@ def main(arguments: Sequence[str]) -> int:
             for name in podman("volume", "ls", "--quiet").split():
                 if name.startswith(agent.instance):
                     remove_by_force("volume", name)
-    print(f"Podman {podman('--version').split()[-1]}, storage on {file_system()}; {before} before, {load()} after")
+    version = podman("--version").split()[-1]
+    print(f"Podman {version}, {options.store} store on {file_system()}; {before} before, {load()} after")
     print(table("start", rounds.starts))
     print(table("restart", rounds.restarts))
     return 0
@@ -181,6 +221,7 @@ def _options(arguments: Sequence[str]) -> argparse.Namespace:
     parser.add_argument("--rounds", type=int, default=8)
     parser.add_argument("--pods", type=int, default=3, help="of each kind in a round")
     parser.add_argument("--kinds", nargs="+", default=KINDS, choices=KINDS, metavar="KIND", help=", ".join(KINDS))
+    parser.add_argument("--store", choices=("default", TRANSIENT), default="default", help="podman.store of the agents")
     return parser.parse_args(arguments)
 
 
