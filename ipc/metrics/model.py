@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import enum
 import math
-from typing import Final
+from typing import Final, TypedDict, Unpack
 
 import msgspec
 
@@ -112,3 +112,36 @@ class Metric(msgspec.Struct, frozen=True, kw_only=True):
     def documentation(self) -> str:
         """Help text with its level, as the kubelet writes it."""
         return f"[{self.stability}] {self.help}" if self.stability else self.help
+
+
+class Options(TypedDict, total=False):
+    """Fields of a `Metric` that few metrics have."""
+
+    stability: Stability
+    endpoint: Endpoint
+    buckets: tuple[float, ...]
+    per_process: bool
+    always: bool
+
+
+def counter(name: str, help: str, source: Source, *labels: Labels | str, **options: Unpack[Options]) -> Metric:
+    """A value that only rises. ``labels``: names alone where the values are what is there at the scrape."""
+    return _metric(MetricType.COUNTER, name, help, source, labels, options)
+
+
+def gauge(name: str, help: str, source: Source, *labels: Labels | str, **options: Unpack[Options]) -> Metric:
+    """A value that rises and falls. Labels as of a `counter`."""
+    return _metric(MetricType.GAUGE, name, help, source, labels, options)
+
+
+def histogram(name: str, help: str, source: Source, *labels: Labels | str, **options: Unpack[Options]) -> Metric:
+    """Values by their size, most often seconds. Labels as of a `counter`."""
+    return _metric(MetricType.HISTOGRAM, name, help, source, labels, {"buckets": DEFAULT_BUCKETS, **options})
+
+
+def _metric(
+    type: MetricType, name: str, help: str, source: Source, labels: tuple[Labels | str, ...], options: Options
+) -> Metric:
+    known = tuple(each for each in labels if isinstance(each, Labels))
+    names = tuple(each for each in labels if isinstance(each, str))
+    return Metric(name=name, type=type, help=help, source=source, labels=known, label_names=names, **options)

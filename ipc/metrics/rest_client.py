@@ -3,9 +3,10 @@ restclient, metrics.go). A node has one cluster: their label ``host`` has one va
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Final
 
-from ipc.metrics.model import Metric, MetricType, Source, Stability, label
+from ipc.metrics.model import Metric, Source, Stability, counter, histogram, label
 from ipc.metrics.reasons import OTHER
 
 _SECONDS: Final = (0.005, 0.025, 0.1, 0.25, 0.5, 1.0, 2.0, 4.0, 8.0, 15.0, 30.0, 60.0)
@@ -28,45 +29,51 @@ def code_label(code: str) -> str:
     return code if code in CODES else OTHER
 
 
-def _histogram(name: str, help: str, buckets: tuple[float, ...]) -> Metric:
-    return Metric(
-        name=name,
-        type=MetricType.HISTOGRAM,
-        help=help,
-        stability=Stability.ALPHA,
-        source=Source.NODE_WORKER,
-        labels=(_HOST, _VERB),
-        buckets=buckets,
-    )
-
+_counter = partial(counter, stability=Stability.ALPHA)
+_histogram = partial(histogram, stability=Stability.ALPHA)
 
 REQUEST_DURATION: Final = _histogram(
     "rest_client_request_duration_seconds",
     "Time to an answer of the cluster's API server; of a watch, to its begin",
-    _SECONDS,
+    Source.NODE_WORKER,
+    _HOST,
+    _VERB,
+    buckets=_SECONDS,
 )
 RATE_LIMITER_DURATION: Final = _histogram(
     "rest_client_rate_limiter_duration_seconds",
     "Time that requests to the cluster have waited for the rate limit",
-    _SECONDS,
+    Source.NODE_WORKER,
+    _HOST,
+    _VERB,
+    buckets=_SECONDS,
 )
-REQUEST_SIZE: Final = _histogram("rest_client_request_size_bytes", "Size of requests to the cluster", _BYTES)
-RESPONSE_SIZE: Final = _histogram("rest_client_response_size_bytes", "Size of the cluster's answers", _BYTES)
-REQUESTS: Final = Metric(
-    name="rest_client_requests_total",
-    type=MetricType.COUNTER,
-    help="Requests to the cluster by the status of their answer",
-    stability=Stability.ALPHA,
-    source=Source.NODE_WORKER,
-    labels=(_CODE, _HOST, label("method", *VERBS)),
+REQUEST_SIZE: Final = _histogram(
+    "rest_client_request_size_bytes",
+    "Size of requests to the cluster",
+    Source.NODE_WORKER,
+    _HOST,
+    _VERB,
+    buckets=_BYTES,
 )
-RETRIES: Final = Metric(
-    name="rest_client_request_retries_total",
-    type=MetricType.COUNTER,
-    help="Requests to the cluster that were sent again, by the answer before",
-    stability=Stability.ALPHA,
-    source=Source.NODE_WORKER,
-    labels=(_CODE, _VERB, _HOST),
+RESPONSE_SIZE: Final = _histogram(
+    "rest_client_response_size_bytes", "Size of the cluster's answers", Source.NODE_WORKER, _HOST, _VERB, buckets=_BYTES
+)
+REQUESTS: Final = _counter(
+    "rest_client_requests_total",
+    "Requests to the cluster by the status of their answer",
+    Source.NODE_WORKER,
+    _CODE,
+    _HOST,
+    label("method", *VERBS),
+)
+RETRIES: Final = _counter(
+    "rest_client_request_retries_total",
+    "Requests to the cluster that were sent again, by the answer before",
+    Source.NODE_WORKER,
+    _CODE,
+    _VERB,
+    _HOST,
 )
 
 METRICS: Final[tuple[Metric, ...]] = tuple(value for value in list(globals().values()) if isinstance(value, Metric))

@@ -11,7 +11,7 @@ from typing import Final, Generic, TypeVar
 
 import msgspec
 
-from ipc.metrics.model import Endpoint, Metric, MetricType, Source, Stability
+from ipc.metrics.model import Endpoint, Metric, MetricType, Source, Stability, gauge
 from ipc.stats.values import ContainerSample, Cpu, FileSystem, Interface, Io, Memory, NodeSample, PodSample, Pressure
 
 S = TypeVar("S")
@@ -281,31 +281,29 @@ INTERFACE_FIGURES: Final[tuple[Figure[Interface], ...]] = (
         _cadvisor(f"{_NET}transmit_errors_total", _COUNTER, "Errors on sending", "interface"), lambda i: i.tx_errors
     ),
 )
-CADVISOR_ERROR: Final = Metric(
-    name="container_scrape_error",
-    type=_GAUGE,
-    help="1 when there were no statistics",
-    source=Source.SCRAPE,
-    endpoint=Endpoint.CADVISOR,
+CADVISOR_ERROR: Final = gauge(
+    "container_scrape_error", "1 when there were no statistics", Source.SCRAPE, endpoint=Endpoint.CADVISOR
 )
-LOG_BYTES: Final = Metric(
-    name="kubelet_container_log_filesystem_used_bytes",
-    type=_GAUGE,
-    help="Size of a container's logs",
+LOG_BYTES: Final = gauge(
+    "kubelet_container_log_filesystem_used_bytes",
+    "Size of a container's logs",
+    Source.SCRAPE,
+    "container",
+    "namespace",
+    "pod",
+    "uid",
     stability=Stability.ALPHA,
-    source=Source.SCRAPE,
-    label_names=("container", "namespace", "pod", "uid"),
 )
 
 
 def _claim(name: str, help: str) -> Metric:
-    return Metric(
-        name=f"kubelet_volume_stats_{name}",
-        type=_GAUGE,
-        help=help,
+    return gauge(
+        f"kubelet_volume_stats_{name}",
+        help,
+        Source.SCRAPE,
+        "namespace",
+        "persistentvolumeclaim",
         stability=Stability.ALPHA,
-        source=Source.SCRAPE,
-        label_names=("namespace", "persistentvolumeclaim"),
     )
 
 
