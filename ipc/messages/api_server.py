@@ -203,7 +203,7 @@ class PatchObject(Request, frozen=True, kw_only=True):
     """Empty for a kind that has none."""
     name: str
     patch_type: str
-    """One of `ipc.patching.patches.PATCH_TYPES`."""
+    """One of `supervisor.patching.patches.PATCH_TYPES`."""
     body: bytes
     dry_run: bool = False
     values: bool = False

@@ -9,5 +9,5 @@ from ipc.metrics.layout import Layout
 from ipc.metrics.model import Metric
 
 METRICS: Final[tuple[Metric, ...]] = (*kubelet.METRICS, *rest_client.METRICS, *rootlet.METRICS)
-"""By name unique. Those of statistics, which nobody counts, are in `ipc.metrics.statistics`."""
+"""By name unique. Those of statistics, which nobody counts, are in `workers.statsapi.metrics`."""
 LAYOUT: Final = Layout(METRICS)

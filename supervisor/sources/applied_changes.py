@@ -24,7 +24,7 @@ API_VERSION = "rootlet.dev/v1alpha1"
 
 def changed_object(present: Value, patch_type: str, patch: bytes, origin: Origin) -> Value:
     """The object after the patch, decoded and valid. Raises PatchError and FieldErrors."""
-    from ipc.patching.patches import patched  # for the few who need it: this process is small
+    from supervisor.patching.patches import patched  # for the few who need it: this process is small
 
     found = patched(_plain(present), patch, patch_type, present.kind)
     found.pop("status", None)
@@ -37,11 +37,11 @@ def merged(last: Value, item: Item, present: Value, origin: Origin) -> Item:
     """The item with what commands have changed of the present object since ``last`` was applied, as kubectl's apply
     keeps it: three-way merge patches, strategic ones for pods, but for what the item states as a whole. Raises
     PatchError and FieldErrors."""
-    from ipc.patching.json_merge import json_merge, three_way_json_merge_patch
-    from ipc.patching.patches import schema_of_kind
-    from ipc.patching.stated import as_stated
     from ipc.patching.strategic_diff import three_way_patch
     from ipc.patching.strategic_merge import strategic_merge
+    from supervisor.patching.json_merge import json_merge, three_way_json_merge_patch
+    from supervisor.patching.patches import schema_of_kind
+    from supervisor.patching.stated import as_stated
 
     original, modified, current = _plain(last), _plain(item.value), _plain(present)
     if isinstance(item, ManifestPod):

@@ -17,7 +17,8 @@ from ipc.messages.api_server import PodChanged
 from ipc.metrics import kubelet
 from ipc.metrics.model import Endpoint
 from ipc.shm.metric_cells import METERS
-from ipc.stats.values import (
+from tests.harness.api_server import SLOT, STARTED, agent_changed, api_server, pod_changed
+from workers.statsapi.values import (
     ContainerSample,
     Cpu,
     Interface,
@@ -30,7 +31,6 @@ from ipc.stats.values import (
     Source,
     encode_snapshot,
 )
-from tests.harness.api_server import SLOT, STARTED, agent_changed, api_server, pod_changed
 
 pytestmark = [pytest.mark.bench, pytest.mark.timeout(300)]
 

@@ -19,14 +19,14 @@ import pytest
 
 from ipc.host.clock import SystemClock, thread_cpu
 from ipc.shm.statistics import StatisticsBuffer
-from ipc.stats.summary import summary
-from ipc.stats.values import decode_snapshot, encode_snapshot
 from workers.eviction.node_pressure import PERIOD_S as PRESSURE_PERIOD_S
 from workers.eviction.node_pressure import memory_used
 from workers.proc import cgroups
 from workers.proc.procfs import start_ticks
 from workers.stats.collector import Collector
 from workers.stats.targets import ContainerTarget, PodDirectories, PodTarget
+from workers.statsapi.summary import summary
+from workers.statsapi.values import decode_snapshot, encode_snapshot
 from workers.userns.unshare import Unshare
 
 pytestmark = [pytest.mark.bench, pytest.mark.timeout(600)]

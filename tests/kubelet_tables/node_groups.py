@@ -8,13 +8,13 @@ from typing import Any, Final
 import msgspec
 
 from ipc.nodestatus.conditions import REQUIRED, set_pressure, set_ready
-from ipc.nodestatus.images import StoredImage, node_images
-from ipc.nodestatus.machine import NodeLimits, set_machine_info
 from ipc.nodestatus.node import NodeCondition, NodeEvent, NodeStatus
-from ipc.nodestatus.version import HostVersions, set_versions
-from ipc.stats.machine_info import MachineInfo
 from tests.kubelet_tables.later import Later, Result
 from tests.kubelet_tables.translate import Json
+from workers.nodestatus.images import StoredImage, node_images
+from workers.nodestatus.machine import NodeLimits, set_machine_info
+from workers.nodestatus.version import HostVersions, set_versions
+from workers.statsapi.machine_info import MachineInfo
 
 NODE_NAME: Final = "test-node"
 

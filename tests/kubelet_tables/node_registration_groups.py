@@ -8,7 +8,6 @@ from typing import Any, Final
 
 import msgspec
 
-from ipc.nodestatus.addresses import node_addresses
 from ipc.nodestatus.node import NodeStatus
 from ipc.nodestatus.node_ip import NodeIpError, chosen_node_ips, parse_node_ips, validate_node_ip
 from tests.kubelet_tables.later import Later, Result
@@ -24,6 +23,7 @@ from workers.cluster.node.report_schedule import is_period_expired, status_has_c
 from workers.cluster.node.types import ClusterNode, decode_node, encode_node
 from workers.kubeclient.errors import ApiError, ClusterError
 from workers.kubeclient.protocol import Client, Verb, WatchEvent
+from workers.nodestatus.addresses import node_addresses
 
 _CODES: Final = {"AlreadyExists": 409, "Forbidden": 403, "Conflict": 409, "NotFound": 404}
 

@@ -42,7 +42,7 @@ def test_pods_are_started_without_podman_py_and_opentelemetry(lists: Path) -> No
     assert "httptools" in found[Role.POD_WORKER]
     assert "aiohttp.web" in found[Role.API_SERVER]
     assert "psutil" not in found[Role.API_SERVER]
-    metrics = {"ipc.metrics.statistics", "workers.api_server.metrics.exposition"}
+    metrics = {"workers.statsapi.metrics", "workers.api_server.metrics.exposition"}
     assert {role for role, modules in found.items() if modules & metrics} == set(), "nobody has scraped"
 
 

@@ -19,12 +19,12 @@ from ipc.eviction.observations import SignalObservation
 from ipc.eviction.signals import Signal
 from ipc.eviction.usage import ContainerUsage, DiskUsage, PodUsage
 from ipc.host.clock import Clock
-from ipc.stats.values import Memory, NodeSample, PodSample, Processes, Snapshot, Source, encode_snapshot
 from tests.sim.runtime import SimPodman, uid_of
 from workers.eviction import node_pressure
 from workers.eviction.node_signals import NodeSignals
 from workers.stats.housekeeping import Housekeeping
 from workers.stats.targets import PodTarget
+from workers.statsapi.values import Memory, NodeSample, PodSample, Processes, Snapshot, Source, encode_snapshot
 
 MIB: Final = 1 << 20
 MEASURED_S: Final = 2.0

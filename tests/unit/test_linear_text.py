@@ -643,7 +643,7 @@ NO_PARSER: Final[Mapping[str, tuple[str, ...]]] = {
         "workers/stats/",
         "workers/eviction/node_signals.py",
         "workers/userns/steps/unlinked_files.py",
-        "ipc/nodestatus/machine.py",
+        "workers/nodestatus/machine.py",
     ),
     "numbers, no texts": (
         "ipc/host/pause_process.py",

@@ -160,6 +160,6 @@ def memory_used(packed: bytes) -> int:
 
 def _decoded(packed: bytes) -> tuple[PodUsage, ...]:
     """Imported when it is first needed: the statistics of most nodes are never asked for."""
-    from ipc.stats.values import decode_snapshot
+    from workers.statsapi.values import decode_snapshot
 
     return tuple(map(usage_of, decode_snapshot(packed).pods))

@@ -24,7 +24,7 @@ from workers.stats.targets import ContainerTarget, PodDirectories, PodTarget
 from workers.userns.unshare import Unshare, UnshareError
 
 if TYPE_CHECKING:
-    from ipc.stats.values import PodSample
+    from workers.statsapi.values import PodSample
 
 log = logging.getLogger(__name__)
 

@@ -7,12 +7,12 @@ from typing import Final
 
 from ipc.libpod import endpoints, image_answers
 from ipc.libpod.go_json import decode_list, decode_value
-from ipc.nodestatus.images import StoredImage
 from ipc.text.json_types import UNDECODABLE
 from ipc.text.userinfo import without_userinfo
 from workers.kubecontainer.image_service import ImageInfo, ImageUser, ListedImage
 from workers.kubecontainer.runtime import ErrorKind, RuntimeCallError
 from workers.libpod.failures import MAX_MESSAGE_CHARS, kind_by_cause
+from workers.nodestatus.images import StoredImage
 
 _DIGEST: Final = "sha256:"
 _LOCAL: Final = "localhost/"

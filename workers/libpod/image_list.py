@@ -7,13 +7,13 @@ from collections.abc import Awaitable, Callable
 from typing import Final, TypeVar
 
 from ipc.libpod import endpoints
-from ipc.nodestatus.images import StoredImage
 from ipc.wire.http_answer import TooLargeError
 from workers.kubecontainer.runtime import ErrorKind, RuntimeCallError
 from workers.libpod import failures
 from workers.libpod.client import Request, message, transport_error
 from workers.libpod.connection import Connection
 from workers.libpod.decode_images import decode_stored_images
+from workers.nodestatus.images import StoredImage
 
 TIMEOUT_S: Final = 30.0
 """For the whole list, in seconds."""

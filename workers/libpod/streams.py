@@ -23,7 +23,6 @@ from ipc.libpod import endpoints
 from ipc.libpod.answers import ExecSession
 from ipc.libpod.endpoints import DEADLINE_S, Endpoint
 from ipc.libpod.go_json import decode_value
-from ipc.nodestatus.images import StoredImage
 from ipc.wire.duplex import Duplex
 from ipc.wire.http_answer import SWITCHING_PROTOCOLS, TooLargeError
 from ipc.wire.stream_channels import CHUNK_BYTES, Channel, TerminalSize
@@ -32,6 +31,7 @@ from workers.libpod import decode, decode_images, failures
 from workers.libpod.client import Request, message, transport_error
 from workers.libpod.connection import Connection
 from workers.libpod.image_list import MAX_LIST_BYTES, tried_while_things_go
+from workers.nodestatus.images import StoredImage
 
 CALL_TIMEOUT_S: Final = 30.0
 """Longest wait for an answer, and for a process to be started, in seconds."""

@@ -18,9 +18,9 @@ from collections.abc import Iterable, Mapping
 from types import MappingProxyType
 from typing import Final
 
-from ipc.stats.values import Cpu, Io, Memory, Pressure, Processes, Source
 from workers.stats import flat_files
 from workers.stats.groups import Measured
+from workers.statsapi.values import Cpu, Io, Memory, Pressure, Processes, Source
 
 NS_PER_US: Final = 1000
 CPU_STAT: Final = "cpu.stat"

@@ -9,7 +9,17 @@ from typing import Final
 import msgspec
 
 from ipc.host.clock import Clock
-from ipc.stats.values import (
+from workers.proc import cgroups
+from workers.proc.procfs import boot_time, parent_of, start_ticks
+from workers.stats import flat_files, groups, host, processes
+from workers.stats.accounts import Counters, Process, ProcessAccount
+from workers.stats.cgroup import OwnCgroup
+from workers.stats.files import Files
+from workers.stats.groups import GroupAccount, Measured, figures_of
+from workers.stats.process_table import ProcessTable, Root
+from workers.stats.rates import Rates
+from workers.stats.targets import ContainerTarget, PodDirectories, PodTarget
+from workers.statsapi.values import (
     ContainerSample,
     Memory,
     Network,
@@ -22,16 +32,6 @@ from ipc.stats.values import (
     decode_snapshot,
     encode_snapshot,
 )
-from workers.proc import cgroups
-from workers.proc.procfs import boot_time, parent_of, start_ticks
-from workers.stats import flat_files, groups, host, processes
-from workers.stats.accounts import Counters, Process, ProcessAccount
-from workers.stats.cgroup import OwnCgroup
-from workers.stats.files import Files
-from workers.stats.groups import GroupAccount, Measured, figures_of
-from workers.stats.process_table import ProcessTable, Root
-from workers.stats.rates import Rates
-from workers.stats.targets import ContainerTarget, PodDirectories, PodTarget
 from workers.userns.unshare import Unshare
 
 KUBELET: Final = "kubelet"

@@ -7,7 +7,7 @@ import re
 from collections.abc import Mapping
 from typing import Final
 
-from ipc.stats.values import Interface, Network, Pressure, Stall
+from workers.statsapi.values import Interface, Network, Pressure, Stall
 
 MAX_BYTES: Final = 256 * 1024
 """Most that is read of a file: the kernel writes them, and a container decides how many interfaces it has."""

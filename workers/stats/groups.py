@@ -8,7 +8,7 @@ from typing import Final, NamedTuple, TypeVar
 
 import msgspec
 
-from ipc.stats.values import Cpu, Io, Memory, Processes, Source
+from workers.statsapi.values import Cpu, Io, Memory, Processes, Source
 
 
 class Measured(msgspec.Struct, frozen=True, kw_only=True):

@@ -8,9 +8,9 @@ from typing import Final
 
 import msgspec
 
-from ipc.stats.values import Cpu, Io, Memory, ProcessLimit, Source
 from workers.proc.procfs import TICKS_PER_S
 from workers.stats import flat_files
+from workers.statsapi.values import Cpu, Io, Memory, ProcessLimit, Source
 
 KIB: Final = 1024
 NS_PER_TICK: Final = 1_000_000_000 // TICKS_PER_S

@@ -13,10 +13,10 @@ from typing import Final
 
 import msgspec
 
-from ipc.nodestatus.version import HostVersions
-from ipc.stats.machine_info import Core, FsInfo, MachineInfo, NetInfo, NumaNode
-from ipc.stats.values import FileSystem
+from workers.nodestatus.version import HostVersions
 from workers.stats import flat_files, host
+from workers.statsapi.machine_info import Core, FsInfo, MachineInfo, NetInfo, NumaNode
+from workers.statsapi.values import FileSystem
 
 NODES: Final = Path("/sys/devices/system/node")
 CPUS: Final = Path("/sys/devices/system/cpu")

@@ -6,10 +6,10 @@ import os
 from collections.abc import Sequence
 from typing import Final
 
-from ipc.stats.values import Cpu, Memory, Processes, Source
 from workers.proc.procfs import TICKS_PER_S
 from workers.stats.accounts import Counters, Process
 from workers.stats.process_table import resident_and_shared, swapped_bytes
+from workers.statsapi.values import Cpu, Memory, Processes, Source
 
 NS_PER_TICK: Final = 1_000_000_000 // TICKS_PER_S
 LEAST_NS: Final = 1_000

@@ -6,7 +6,7 @@ from typing import Final
 
 import msgspec
 
-from ipc.stats.values import Cpu
+from workers.statsapi.values import Cpu
 
 MIN_S: Final = 0.5
 """Shortest time between two samples that makes a rate: clock ticks are of 10 ms."""

@@ -17,8 +17,8 @@ from typing import Final
 import msgspec
 
 from ipc.host.clock import monotonic
-from ipc.stats.values import FileSystem
 from workers.fs.disk_usage import used_bytes_and_inodes
+from workers.statsapi.values import FileSystem
 from workers.userns.unshare import Unshare, UnshareError
 
 PERIOD_S: Final = 60.0

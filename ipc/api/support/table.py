@@ -2,7 +2,7 @@
 
 A row speaks for its field and everything below it, unless a row with a longer path speaks for that; rows of
 `spec.containers[*]` speak for init and ephemeral containers, too, unless these have a row of their own. To act on a
-field, change its row, run `python -m ipc.api.support.page > docs/pod-fields.md`, and nothing else here.
+field, change its row, run `python -m tests.docs.reference`, and nothing else here.
 """
 
 from collections.abc import Mapping

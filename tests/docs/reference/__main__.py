@@ -1,4 +1,4 @@
-"""``python -m tests.docs.reference``: write docs/commands.md, docs/settings.md and docs/events.md anew."""
+"""``python -m tests.docs.reference``: write the generated pages of docs/ anew."""
 
 from __future__ import annotations
 

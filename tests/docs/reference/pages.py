@@ -11,12 +11,14 @@ DOCS: Final = Path(__file__).parents[3] / "docs"
 
 def rendered() -> Mapping[str, str]:
     """Every page's text by its file's name below `docs/`."""
-    from tests.docs.reference import commands, events, settings
+    from tests.docs.reference import commands, events, metrics, pod_fields, settings
 
     makers: Mapping[str, Callable[[], str]] = {
         "commands.md": commands.render,
         "settings.md": settings.render,
         "events.md": events.render,
+        "metrics.md": metrics.render,
+        "pod-fields.md": pod_fields.render,
     }
     return {name: make() for name, make in makers.items()}
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-from ipc.patching.json_merge import json_merge
-from ipc.patching.json_patch import json_patch
 from ipc.patching.strategic_merge import strategic_merge
 from ipc.patching.strategic_schema import FieldPatch
 from ipc.patching.values import PatchError, parse_json
+from supervisor.patching.json_merge import json_merge
+from supervisor.patching.json_patch import json_patch
 from tests.servers.kube_api.failures import JsonObject, Refusal, bad_request, invalid, unknown_patch
 
 STRATEGIC: Final = "application/strategic-merge-patch+json"

@@ -6,9 +6,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from unittest.mock import patch
 
-from ipc.nodestatus.images import StoredImage
 from workers.cluster import agent
 from workers.cluster.node import observer
+from workers.nodestatus.images import StoredImage
 from workers.stats.machine import read_machine, read_versions
 
 

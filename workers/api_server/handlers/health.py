@@ -17,11 +17,11 @@ from aiohttp import web
 from ipc.messages.api_server import AgentChanged, WorkerInfo
 from ipc.metrics import kubelet as metrics
 from ipc.metrics.reasons import OTHER
-from ipc.nodestatus.readiness import relist_problem
 from ipc.shm.metric_cells import METERS
 from workers.api_server.core.route import NOT_FOUND
 from workers.api_server.core.status_errors import ApiError
 from workers.api_server.store.site import AppState
+from workers.nodestatus.readiness import relist_problem
 from workers.proc import procfs
 
 MIN_WINDOW_S: Final = 10.0

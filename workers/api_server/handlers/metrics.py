@@ -14,12 +14,12 @@ from aiohttp import hdrs, web
 from ipc.messages.api_server import AgentChanged, PodChanged
 from ipc.metrics.model import Endpoint
 from ipc.shm.metric_cells import METERS
-from ipc.stats.values import Snapshot
 from workers.api_server.core.status_errors import ApiError
 from workers.api_server.handlers.health import Health
 from workers.api_server.handlers.request_counts import inflight
 from workers.api_server.store.objects import StoredObject
 from workers.api_server.store.site import AppState
+from workers.statsapi.values import Snapshot
 
 if TYPE_CHECKING:
     from workers.api_server.metrics.exposition import Family, Format
@@ -102,9 +102,9 @@ class Metrics:
         return zlib.compress(body, GZIP_LEVEL, GZIP_FORMAT) if packed else body, form.value
 
     def _families(self, question: _Question, form: Format) -> Iterator[Family]:
-        from ipc.metrics.statistics import CADVISOR_ERROR, SCRAPE_ERROR
         from workers.api_server.metrics import agent as read
         from workers.api_server.metrics import counted, statistics
+        from workers.statsapi.metrics import CADVISOR_ERROR, SCRAPE_ERROR
 
         snapshot, board = question.snapshot, self._site.board
         rows = board.metrics.read(METERS.row)
@@ -133,6 +133,6 @@ class Metrics:
 
 
 def _has_statistics(names: frozenset[str]) -> bool:
-    from ipc.metrics.statistics import METRICS
+    from workers.statsapi.metrics import METRICS
 
     return any(metric.name in names for metric in METRICS)

@@ -12,13 +12,8 @@ from aiohttp import web
 from ipc.api.v1.meta import ObjectMeta
 from ipc.host.clock import rfc3339
 from ipc.messages.api_server import AgentChanged
-from ipc.nodestatus.addresses import daemon_endpoints, node_addresses
 from ipc.nodestatus.conditions import READY, set_ready, with_conditions
-from ipc.nodestatus.images import StoredImage, node_images
-from ipc.nodestatus.machine import node_limits, set_machine_info
 from ipc.nodestatus.node import Node, NodeCondition, NodeSpec, NodeStatus
-from ipc.nodestatus.readiness import ready_errors
-from ipc.nodestatus.version import set_versions
 from ipc.resources import registry
 from workers.api_server.core.query import flag, integer
 from workers.api_server.core.status_errors import not_found
@@ -28,6 +23,11 @@ from workers.api_server.store.selectors import all_hold, parse_field_selector, p
 from workers.api_server.store.site import AppState, begin_stream, json_answer
 from workers.api_server.store.watch import MAX_WATCH_S
 from workers.kubecontainer.runtime import RuntimeCallError
+from workers.nodestatus.addresses import daemon_endpoints, node_addresses
+from workers.nodestatus.images import StoredImage, node_images
+from workers.nodestatus.machine import node_limits, set_machine_info
+from workers.nodestatus.readiness import ready_errors
+from workers.nodestatus.version import set_versions
 from workers.stats.machine import read_machine, read_versions, usable_machine
 
 RUNTIME: Final = "podman"

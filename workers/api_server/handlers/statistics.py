@@ -12,9 +12,6 @@ from typing import Final
 import msgspec
 from aiohttp import web
 
-from ipc.stats.container_info import DEFAULT_SAMPLES, ContainerInfoRequest, container_info, host_info
-from ipc.stats.summary import summary
-from ipc.stats.values import ContainerSample, PodSample, Snapshot, with_names
 from ipc.text.json_types import UNDECODABLE
 from workers.api_server.core.query import flag, integer
 from workers.api_server.core.status_errors import ApiError, bad_request
@@ -22,6 +19,9 @@ from workers.api_server.store.bodies import read_body
 from workers.api_server.store.site import AppState, json_answer
 from workers.api_server.store.statistics import WAIT_S
 from workers.stats.machine import read_machine
+from workers.statsapi.container_info import DEFAULT_SAMPLES, ContainerInfoRequest, container_info, host_info
+from workers.statsapi.summary import summary
+from workers.statsapi.values import ContainerSample, PodSample, Snapshot, with_names
 
 DEFAULT_NAMESPACE: Final = "default"
 _REQUEST: Final = msgspec.json.Decoder(ContainerInfoRequest)

@@ -9,11 +9,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from typing import TypeVar
 
-from ipc.metrics import statistics as table
 from ipc.metrics.model import Metric
-from ipc.metrics.statistics import Figure
-from ipc.stats.values import ContainerSample, FileSystem, PodSample, Snapshot
 from workers.api_server.metrics.exposition import Family, Sample, label_text
+from workers.statsapi import metrics as table
+from workers.statsapi.metrics import Figure
+from workers.statsapi.values import ContainerSample, FileSystem, PodSample, Snapshot
 
 S = TypeVar("S")
 Measured = tuple[S, str, float]

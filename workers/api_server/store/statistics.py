@@ -10,8 +10,8 @@ import msgspec
 from ipc.eventloop.tasks import BackgroundTasks
 from ipc.host.clock import Clock
 from ipc.shm.statistics import SNAPSHOTS, StatisticsBuffer
-from ipc.stats.values import Snapshot, decode_snapshot
 from workers.api_server.core.status_errors import unavailable
+from workers.statsapi.values import Snapshot, decode_snapshot
 
 MAX_AGE_S: Final = 15.0
 """Oldest snapshot that is an answer: housekeeping comes at the latest after so long."""

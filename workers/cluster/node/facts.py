@@ -7,10 +7,7 @@ from typing import Final
 
 import msgspec
 
-from ipc.nodestatus.addresses import daemon_endpoints, node_addresses
 from ipc.nodestatus.conditions import FALSE, TRUE, set_condition, set_pressure, set_ready, with_conditions
-from ipc.nodestatus.images import StoredImage, node_images
-from ipc.nodestatus.machine import NodeLimits, set_machine_info
 from ipc.nodestatus.node import (
     NodeCondition,
     NodeFeatures,
@@ -18,9 +15,12 @@ from ipc.nodestatus.node import (
     RuntimeHandler,
     RuntimeHandlerFeatures,
 )
-from ipc.nodestatus.version import HostVersions, set_versions
-from ipc.stats.machine_info import MachineInfo
 from ipc.wire.cluster_settings import NetworkScope
+from workers.nodestatus.addresses import daemon_endpoints, node_addresses
+from workers.nodestatus.images import StoredImage, node_images
+from workers.nodestatus.machine import NodeLimits, set_machine_info
+from workers.nodestatus.version import HostVersions, set_versions
+from workers.statsapi.machine_info import MachineInfo
 
 RUNTIME: Final = "podman"
 PRESSURES: Final = ("MemoryPressure", "DiskPressure", "PIDPressure")

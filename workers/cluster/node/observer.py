@@ -13,18 +13,18 @@ from ipc.host.network_addresses import addresses_of
 from ipc.log.last_words import LastWords
 from ipc.messages.api_server import AgentChanged
 from ipc.nodestatus.conditions import TRUE
-from ipc.nodestatus.images import StoredImage
-from ipc.nodestatus.machine import node_limits
 from ipc.nodestatus.node_ip import node_ip_on_host_problem
-from ipc.nodestatus.readiness import ready_errors
-from ipc.nodestatus.version import HostVersions
 from ipc.shm.board import Board
-from ipc.stats.machine_info import MachineInfo
 from ipc.wire.boot import WorkerSettings
 from ipc.wire.cluster_settings import ClusterSettings
 from workers.cluster.node.facts import NodeFacts
 from workers.kubecontainer.runtime import RuntimeCallError
+from workers.nodestatus.images import StoredImage
+from workers.nodestatus.machine import node_limits
+from workers.nodestatus.readiness import ready_errors
+from workers.nodestatus.version import HostVersions
 from workers.stats.machine import read_machine, read_versions, usable_machine
+from workers.statsapi.machine_info import MachineInfo
 
 HOST_PERIOD_S: Final = 300.0
 """How often hardware and versions are read (pkg/kubelet/kubelet.go, updateMachineInfo by cAdvisor: every 5 minutes)."""

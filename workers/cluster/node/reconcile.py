@@ -13,10 +13,10 @@ from typing import Final
 import msgspec
 
 from ipc.api.default_resources import is_extended
-from ipc.nodestatus.machine import HUGE_PAGES
-from ipc.nodestatus.version import HostVersions
 from workers.cluster.node.initial_node import ARCH, ATTACH_DETACH, HOST_NAME, OLD_ARCH, OLD_OS, OS
 from workers.cluster.node.types import ClusterNode
+from workers.nodestatus.machine import HUGE_PAGES
+from workers.nodestatus.version import HostVersions
 
 DEFAULT_LABELS: Final = (
     HOST_NAME,

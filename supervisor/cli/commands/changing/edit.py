@@ -69,8 +69,8 @@ def edit(
 
 
 def _edit(client: AgentClient, target: Target, report: ChangeReport, show_values: bool) -> None:
-    from ipc.patching.json_merge import json_merge_patch
     from supervisor.cli.printers.yaml_document import as_yaml
+    from supervisor.patching.json_merge import json_merge_patch
 
     if target.resource == registry.SECRETS.plural and not show_values:
         raise Failure(f"{object_name(target)}: its values are shown to nobody who does not ask: give --show-secrets")

@@ -16,7 +16,8 @@ from ipc.kubecontainer.probe_results import ProbeType
 from ipc.messages.api_server import PodChanged, WorkerInfo
 from ipc.metrics import kubelet, rootlet
 from ipc.shm.metric_cells import METERS
-from ipc.stats.values import (
+from tests.harness.api_server import SLOT, STARTED, Master, agent_changed, pod_changed
+from workers.statsapi.values import (
     ContainerSample,
     Cpu,
     FileSystem,
@@ -30,7 +31,6 @@ from ipc.stats.values import (
     VolumeSample,
     encode_snapshot,
 )
-from tests.harness.api_server import SLOT, STARTED, Master, agent_changed, pod_changed
 
 OPENMETRICS = "application/openmetrics-text; version=1.0.0"
 Samples = dict[tuple[str, tuple[tuple[str, str], ...]], float]

@@ -10,9 +10,9 @@ import pytest
 from ipc.api.v1.meta import ObjectMeta
 from ipc.host.clock import SystemClock
 from ipc.nodestatus.node import Node, NodeCondition, NodeStatus
-from ipc.stats.values import NodeSample, Snapshot, encode_snapshot
 from tests.harness.api_server import Master, Watch, agent_changed, watching
 from workers.api_server.handlers.node_watch import NodeVersions, NodeWatches
+from workers.statsapi.values import NodeSample, Snapshot, encode_snapshot
 
 pytestmark = pytest.mark.timeout(60)
 

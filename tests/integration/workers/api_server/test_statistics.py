@@ -10,9 +10,9 @@ import psutil
 import pytest
 
 from ipc.host.clock import monotonic, wall
-from ipc.stats import values
-from ipc.stats.values import Source, encode_snapshot
 from tests.harness.api_server import Master, agent_changed
+from workers.statsapi import values
+from workers.statsapi.values import Source, encode_snapshot
 
 pytestmark = pytest.mark.timeout(60)
 

@@ -14,7 +14,11 @@ from ipc.eviction.signals import EPHEMERAL_STORAGE, MEMORY, Signal
 from ipc.eviction.thresholds import Threshold, ThresholdValue
 from ipc.host.clock import SystemClock
 from ipc.messages.node_worker import NodeObserved, ObserveNode
-from ipc.stats.values import (
+from workers.eviction import node_pressure
+from workers.eviction.node_pressure import NodePressure, PressureSettings
+from workers.eviction.node_signals import observe_node
+from workers.stats.targets import ContainerTarget, PodDirectories, PodTarget
+from workers.statsapi.values import (
     ContainerSample,
     Memory,
     NodeSample,
@@ -24,10 +28,6 @@ from ipc.stats.values import (
     Source,
     encode_snapshot,
 )
-from workers.eviction import node_pressure
-from workers.eviction.node_pressure import NodePressure, PressureSettings
-from workers.eviction.node_signals import observe_node
-from workers.stats.targets import ContainerTarget, PodDirectories, PodTarget
 from workers.userns.unshare import Unshare
 
 ALWAYS = Threshold(signal=Signal.NODEFS_AVAILABLE, value=ThresholdValue(percentage=1.0))

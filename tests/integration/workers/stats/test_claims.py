@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from ipc.stats.values import FileSystem
 from tests.harness.measured_pod import OTHER_DEVICE, measured_files, measured_pod
 from workers.kubecontainer.mounted_claims import ClaimKind, MountedClaim, write_mounted_claims
 from workers.stats import storage
 from workers.stats.storage import UserFileSystems, file_system
+from workers.statsapi.values import FileSystem
 
 
 def test_claims_are_measured_as_upstream_measures_their_kind(tmp_path: Path) -> None:

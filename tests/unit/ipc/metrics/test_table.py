@@ -3,7 +3,6 @@
 import json
 import re
 from collections import Counter
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -12,21 +11,16 @@ from ipc.messages.sync_error import SyncError
 from ipc.metrics import kubelet, rootlet
 from ipc.metrics.layout import combinations
 from ipc.metrics.model import Metric, MetricType
-from ipc.metrics.not_served import REASONS, speaks_for
-from ipc.metrics.page import every_metric, render_metrics
 from ipc.metrics.reasons import CANCELLED, OTHER, START_ERRORS, SYNC_ERRORS
 from ipc.metrics.table import LAYOUT
 from ipc.wire.boot import Role
+from tests.docs.reference.metrics import every_metric
+from tests.docs.reference.not_served import REASONS, speaks_for
 from tests.kubelet_tables.runner import SHARED
 
-REPOSITORY = Path(__file__).resolve().parents[4]
 RECORDED = SHARED / "kubelet_metrics.json"
 """Metrics that a kubelet 1.36 serves; not part of the repository."""
 NOT_SERVED = tuple(name for _, names in REASONS for name in names)
-
-
-def test_the_page_is_current() -> None:
-    assert (REPOSITORY / "docs" / "metrics.md").read_text() == render_metrics()
 
 
 def test_names_are_prometheus_and_unique_on_each_path() -> None:

@@ -11,10 +11,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ipc.api.decode import encode_pod
-from ipc.patching.patches import JSON_MERGE, JSON_PATCH, STRATEGIC, schema_of_kind
-from ipc.patching.stated import as_stated
 from ipc.patching.strategic_diff import three_way_patch
 from ipc.patching.strategic_merge import strategic_merge
+from supervisor.patching.patches import JSON_MERGE, JSON_PATCH, STRATEGIC, schema_of_kind
+from supervisor.patching.stated import as_stated
 from supervisor.protocol.manifests import APPLY_SOURCE
 from supervisor.sources.applied import AppliedStore
 from supervisor.sources.objects.identity import Origin

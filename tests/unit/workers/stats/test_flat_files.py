@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from ipc.stats.values import Pressure, Stall
 from workers.stats import flat_files
+from workers.statsapi.values import Pressure, Stall
 
 NET_DEV = b"""Inter-|   Receive            |  Transmit
  face |bytes    packets errs drop|bytes

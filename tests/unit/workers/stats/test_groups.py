@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from ipc.stats.values import Memory, Source
 from workers.stats.groups import NOTHING, Figures, GroupAccount, memory_of
+from workers.statsapi.values import Memory, Source
 
 A, B = Figures(10, 6, 4, 3, 0), Figures(5, 3, 2, 1, 1)
 

@@ -6,8 +6,8 @@ import os
 
 import psutil
 
-from ipc.stats.values import Source
 from workers.stats import flat_files, host
+from workers.statsapi.values import Source
 
 
 def test_io_of_the_host() -> None:

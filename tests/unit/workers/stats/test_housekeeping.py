@@ -12,7 +12,6 @@ import pytest
 
 from ipc.shm import statistics
 from ipc.shm.statistics import StatisticsBuffer
-from ipc.stats.values import Cpu, NodeSample, Snapshot, Source, decode_snapshot
 from tests.fakes.clock import SimClock, simulate
 from workers.api_server.core.status_errors import ApiError
 from workers.api_server.store.statistics import Statistics
@@ -20,6 +19,7 @@ from workers.stats import housekeeping
 from workers.stats.collector import Collector
 from workers.stats.housekeeping import FIRST_PAUSE_S, KEEP_S, MAX_JITTER, PERIOD_S, Housekeeping
 from workers.stats.targets import PodTarget
+from workers.statsapi.values import Cpu, NodeSample, Snapshot, Source, decode_snapshot
 
 pytestmark = pytest.mark.timeout(60)
 

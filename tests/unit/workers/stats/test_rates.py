@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from ipc.stats.values import Cpu, Source
 from workers.stats.rates import MIN_S, Rates
+from workers.statsapi.values import Cpu, Source
 
 
 def at(rates: Rates, mono: float, usage_ns: int | None) -> int | None:

@@ -15,7 +15,6 @@ from ipc.host.clock import Clock, SystemClock
 from ipc.kubeconfig.decode import decode_kubeconfig
 from ipc.messages.api_server import AgentChanged
 from ipc.messages.base import EventReport
-from ipc.nodestatus.images import StoredImage
 from ipc.nodestatus.node import NodeCondition
 from ipc.podresources.node_resources import NodeResources
 from ipc.shm.board import Board
@@ -29,6 +28,7 @@ from workers.cluster.node.observer import NodeObserver
 from workers.cluster.node.types import ClusterNode
 from workers.kubeclient.client import ApiClient
 from workers.kubeclient.rate_limit import RateLimit
+from workers.nodestatus.images import StoredImage
 
 QUICK = ClusterSettings(
     kubeconfig="",

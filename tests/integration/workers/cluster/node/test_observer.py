@@ -6,7 +6,6 @@ import asyncio
 
 import msgspec
 
-from ipc.nodestatus.images import StoredImage
 from ipc.podresources.node_resources import NodeResources
 from ipc.shm.board import Board
 from ipc.wire.boot import WorkerSettings
@@ -15,6 +14,7 @@ from tests.fakes.ownership import LABEL_KEY
 from tests.integration.workers.cluster.node.conftest import AGENT, QUICK
 from workers.cluster.node.observer import IMAGES_PERIOD_S, IMAGES_RETRY_S, Images, NodeObserver
 from workers.kubecontainer.runtime import ErrorKind, RuntimeCallError
+from workers.nodestatus.images import StoredImage
 
 SILENT = msgspec.structs.replace(AGENT, runtime_healthy=False, runtime_message="no answer")
 IMAGE = StoredImage(id="a", size=7, repo_tags=("localhost/a:1",))

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from ipc.api.support.kube_play import ACTED_ON, kube_play
 from ipc.api.support.table import ROWS
+from tests.docs.reference.kube_play import ACTED_ON, kube_play
 
 
 @pytest.mark.parametrize(

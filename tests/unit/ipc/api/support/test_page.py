@@ -16,8 +16,7 @@ from ipc.api.defaults import default_pod
 from ipc.api.schema import Kind, Shape, field_paths, literal_values, shape_of, struct_fields
 from ipc.api.support.cluster import CLUSTER_FIELDS
 from ipc.api.support.findings import UNSUPPORTED, FieldFinding, row_of, unsupported_fields
-from ipc.api.support.page import ROWS, FieldSupport, render_pod_fields
-from ipc.api.support.table import ANNOTATION_ROWS, Support
+from ipc.api.support.table import ANNOTATION_ROWS, ROWS, FieldSupport, Support
 from ipc.api.support.warnings import field_warnings
 from ipc.api.v1.pod import Pod
 from tests import named_tests
@@ -269,10 +268,6 @@ def test_a_field_set_to_an_empty_object_counts() -> None:
 def test_an_annotation_that_is_acted_on_is_not_warned_of(row: FieldSupport) -> None:
     key = row.path.removeprefix("metadata.annotations[").removesuffix("]")
     assert unsupported_fields(pod_with("metadata.annotations", {"a": "b", key: "1M"})) == ()
-
-
-def test_the_page_is_what_the_table_says() -> None:
-    assert (REPOSITORY / "docs" / "pod-fields.md").read_text() == render_pod_fields()
 
 
 def test_nothing_is_called_supported_without_an_end_to_end_test() -> None:

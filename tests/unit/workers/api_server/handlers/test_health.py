@@ -6,7 +6,6 @@ import msgspec
 import pytest
 
 from ipc.messages.api_server import WorkerInfo
-from ipc.nodestatus.readiness import relist_problem
 from tests.harness.api_server import agent_changed
 from workers.api_server.handlers.health import (
     MIN_WINDOW_S,
@@ -14,6 +13,7 @@ from workers.api_server.handlers.health import (
     sync_loop_problem,
     worker_problem,
 )
+from workers.nodestatus.readiness import relist_problem
 
 AGENT = agent_changed(pid=7)
 

@@ -8,10 +8,7 @@ import msgspec
 import pytest
 
 from ipc.api.v1.scheduling import Taint
-from ipc.nodestatus.machine import NodeLimits
 from ipc.nodestatus.node import NodeCondition, NodeStatus
-from ipc.nodestatus.version import HostVersions
-from ipc.stats.machine_info import MachineInfo
 from ipc.wire.cluster_settings import ClusterSettings, NetworkScope
 from workers.cluster.node.facts import NodeFacts, status_of
 from workers.cluster.node.initial_node import ATTACH_DETACH, initial_node
@@ -19,6 +16,9 @@ from workers.cluster.node.patch import node_patch
 from workers.cluster.node.reconcile import reconciled, with_attach_detach, with_system_labels
 from workers.cluster.node.report_schedule import ReportSchedule
 from workers.cluster.node.types import MAX_NODE_BYTES, ClusterNode, NodeMeta, decode_node
+from workers.nodestatus.machine import NodeLimits
+from workers.nodestatus.version import HostVersions
+from workers.statsapi.machine_info import MachineInfo
 
 NOW, LATER = "2026-01-01T00:00:00Z", "2026-01-01T00:05:00Z"
 HOST = HostVersions(kernel="6.1", os_image="Debian", operating_system="linux", architecture="amd64")

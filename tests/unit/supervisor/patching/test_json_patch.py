@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from ipc.patching.json_patch import MAX_COPIED_BYTES, MAX_OPERATIONS, json_patch
-from ipc.patching.patches import JSON_PATCH, MAX_DEPTH, patched
 from ipc.patching.values import PatchError
+from supervisor.patching.json_patch import MAX_COPIED_BYTES, MAX_OPERATIONS, json_patch
+from supervisor.patching.patches import JSON_PATCH, MAX_DEPTH, patched
 
 OBJECT: dict[str, Any] = {"a": {"text": "x" * 1024}, "list": [1, 2]}
 PLANTED = "planted-value"

@@ -12,7 +12,17 @@ from typing import Final, Generic, TypeVar
 import msgspec
 
 from ipc.metrics.model import Endpoint, Metric, MetricType, Source, Stability, gauge
-from ipc.stats.values import ContainerSample, Cpu, FileSystem, Interface, Io, Memory, NodeSample, PodSample, Pressure
+from workers.statsapi.values import (
+    ContainerSample,
+    Cpu,
+    FileSystem,
+    Interface,
+    Io,
+    Memory,
+    NodeSample,
+    PodSample,
+    Pressure,
+)
 
 S = TypeVar("S")
 _NS: Final = 1e-9

@@ -11,7 +11,7 @@ from collections.abc import Iterable
 import msgspec
 
 from ipc.host.clock import rfc3339
-from ipc.stats import values
+from workers.statsapi import values
 
 
 class _Shape(msgspec.Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):

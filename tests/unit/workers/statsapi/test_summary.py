@@ -6,9 +6,9 @@ from typing import Any
 
 import msgspec
 
-from ipc.stats import values
-from ipc.stats.summary import summary
-from ipc.stats.values import Source
+from workers.statsapi import values
+from workers.statsapi.summary import summary
+from workers.statsapi.values import Source
 
 T = 1_800_000_000.0
 STALL = values.Stall(total_us=3, avg10=1.0, avg60=0.5, avg300=0.25)

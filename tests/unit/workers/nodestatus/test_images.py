@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ipc.nodestatus.images import MAX_IMAGES, StoredImage, node_images
+from workers.nodestatus.images import MAX_IMAGES, StoredImage, node_images
 
 
 def test_the_largest_images_first() -> None:

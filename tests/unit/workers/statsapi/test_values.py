@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ipc.stats.values import (
+from workers.statsapi.values import (
     ContainerSample,
     Cpu,
     NodeSample,

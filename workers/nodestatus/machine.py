@@ -13,7 +13,7 @@ from ipc.api.quantity import Notation, format_quantity
 from ipc.nodestatus.allocatable import rest
 from ipc.nodestatus.node import NodeEvent, NodeStatus, SwapInfo
 from ipc.podresources.node_resources import NodeResources
-from ipc.stats.machine_info import MachineInfo
+from workers.statsapi.machine_info import MachineInfo
 
 CPU: Final = "cpu"
 MEMORY: Final = "memory"

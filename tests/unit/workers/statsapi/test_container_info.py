@@ -7,8 +7,8 @@ from typing import Any
 import msgspec
 import pytest
 
-from ipc.stats.container_info import ContainerInfoRequest, container_info, host_info
-from tests.unit.ipc.stats.test_summary import CONTAINER, NODE, POD
+from tests.unit.workers.statsapi.test_summary import CONTAINER, NODE, POD
+from workers.statsapi.container_info import ContainerInfoRequest, container_info, host_info
 
 
 def plain(value: Any) -> Any:

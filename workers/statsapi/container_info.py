@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 import msgspec
 
 from ipc.host.clock import rfc3339_micro
-from ipc.stats import values
+from workers.statsapi import values
 
 DEFAULT_SAMPLES = 60
 """Samples of an answer unless a request says otherwise (pkg/kubelet/server/stats: NumStats)."""

@@ -12,11 +12,11 @@ from ipc.api.v1.config_objects import ConfigMap, Secret
 from ipc.api.v1.persistent_volume import PersistentVolume, PersistentVolumeClaim
 from ipc.api.v1.pod import Pod
 from ipc.api.v1.scheduling import PriorityClass, RuntimeClass
-from ipc.patching.json_merge import json_merge
 from ipc.patching.strategic_merge import strategic_merge
 from ipc.patching.strategic_schema import StructSchema
 from ipc.patching.values import PatchError, parse_json, parse_object
 from ipc.text.json_types import JsonObject
+from supervisor.patching.json_merge import json_merge
 
 STRATEGIC: Final = "strategic"
 JSON_MERGE: Final = "merge"
@@ -59,7 +59,7 @@ def _patched(original: JsonObject, patch: bytes, patch_type: str, kind: str) -> 
     if _depth(patch) > MAX_DEPTH:
         raise PatchError(f"the patch is nested deeper than {MAX_DEPTH}")
     if patch_type == JSON_PATCH:
-        from ipc.patching.json_patch import json_patch  # with the library, for the few who need it
+        from supervisor.patching.json_patch import json_patch  # with the library, for the few who need it
 
         return json_patch(original, parse_json(patch))
     if patch_type == JSON_MERGE:

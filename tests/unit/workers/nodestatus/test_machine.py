@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from ipc.api.default_resources import is_extended
-from ipc.nodestatus.machine import NodeLimits, set_machine_info
 from ipc.nodestatus.node import NodeStatus
-from ipc.stats.machine_info import MachineInfo
+from workers.nodestatus.machine import NodeLimits, set_machine_info
+from workers.statsapi.machine_info import MachineInfo
 
 MACHINE = MachineInfo(num_cores=2, memory_capacity=4 * 1024**3, boot_id="b")
 
