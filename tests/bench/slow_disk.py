@@ -82,12 +82,12 @@ def install() -> int:
 
 
 class SlowDisk:
-    """What waits for each flush. ``device``: of the file system that is slow."""
+    """Answers to notified flushes. ``device``: of the file system that is slow."""
 
     def __init__(self, listener: int, flush_s: float, device: int) -> None:
         self._listener, self._flush_s, self._device = listener, flush_s, device
         self.flushes = 0
-        """That have waited."""
+        """Flushes that have waited."""
 
     def serve(self) -> None:
         """Until no process with the filter is left."""
@@ -134,7 +134,7 @@ class SlowDisk:
 
 
 def become(command: Sequence[str], parent: socket.socket) -> NoReturn:
-    """That command, under the filter, whose listener is handed over."""
+    """Run the command under the filter, whose listener is handed over."""
     socket.send_fds(parent, [b"l"], [install()])
     parent.close()
     os.execvp(command[0], list(command))
