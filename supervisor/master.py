@@ -199,6 +199,7 @@ class Master:
             self._children,
             self._board,
             self._shutdown,
+            self._clock,
             feed=self._feed,
             end=self._end,
             report_agent=self._report.send,

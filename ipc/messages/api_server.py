@@ -42,6 +42,9 @@ class PodChanged(Message, frozen=True, kw_only=True):
     """The newest one that was observed."""
     allocated: PodResourceInfo | None = None
     """Resources that the pod was allocated, where they are not those that ``pod`` asks for."""
+    waits_for: str = ""
+    """Why something that is due is not done for the pod (`ipc.messages.wait_reasons.WaitReason`); empty while
+    nothing holds it up, or not for long."""
 
 
 class PodGone(Message, frozen=True, kw_only=True):
@@ -318,6 +321,13 @@ class ReadObject(Request, frozen=True, kw_only=True):
     name: str
 
 
+class ReadNextStep(Request, frozen=True, kw_only=True):
+    """The reply's message is what is done for a pod next, as JSON (`ipc.messages.wait_reasons.NextStep`)."""
+
+    namespace: str
+    name: str
+
+
 class ReadProfile(Request, frozen=True, kw_only=True):
     """The reply's message is a profile of the master or of a worker, after so many seconds."""
 
@@ -351,6 +361,7 @@ AdminRequest = (
     | CollectGarbage
     | ReadConfiguration
     | ReadObject
+    | ReadNextStep
     | ReadProfile
 )
 ApiServerRequest = Ready | AdminRequest

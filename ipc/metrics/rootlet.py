@@ -114,6 +114,9 @@ SYNC_LOOP_AGE: Final = gauge(
 PODMAN_UP: Final = gauge("rootlet_podman_up", "1 while Podman answers", Source.SCRAPE)
 SOURCES_READY: Final = gauge("rootlet_sources_ready", "1 when every source was read completely once", Source.SCRAPE)
 PODS_PHASE: Final = gauge("rootlet_pods", "Pods by phase", Source.SCRAPE, "phase")
+PODS_HELD_UP: Final = gauge(
+    "rootlet_pods_held_up", "Pods for which something that is due is not done, by reason", Source.SCRAPE, "reason"
+)
 CONTAINER_RESTARTS: Final = gauge("rootlet_container_restarts", "Sum of all containers' restart counts", Source.SCRAPE)
 PROCESS_CPU: Final = counter(
     "rootlet_process_cpu_seconds_total",

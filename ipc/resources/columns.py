@@ -15,7 +15,7 @@ PODS: Final = (
     Column("Status"),
     Column("Restarts"),
     AGE,
-    *map(wide, ("IP", "Node", "Nominated Node", "Readiness Gates", "Ports")),
+    *map(wide, ("IP", "Node", "Nominated Node", "Readiness Gates", "Ports", "Held Up")),
 )
 NODES: Final = (
     NAME,

@@ -19,6 +19,7 @@ from ipc.messages.api_server import (
     PatchObject,
     PostManifests,
     ReadConfiguration,
+    ReadNextStep,
     ReadObject,
     ReadProfile,
     ReloadSettings,
@@ -86,6 +87,8 @@ class AdminRequests:
                 self._answer(request, Reply(request_id=0, code=200, message=self._agent.configuration()))
             case ReadObject():
                 self._answer(request, self._read_object(request))
+            case ReadNextStep():
+                self._answer(request, self._read_next_step(request))
             case ReadProfile():
                 self._begin(request, self.profiles.read(request))
             case RestartWorker():
@@ -140,6 +143,12 @@ class AdminRequests:
         if found is None:
             message = f'{request.kind.plural} "{request.name}" not found'
             return Reply(request_id=0, code=404, reason="NotFound", message=message)
+        return Reply(request_id=0, code=200, message=msgspec.json.encode(found).decode())
+
+    def _read_next_step(self, request: ReadNextStep) -> Reply:
+        found = self._agent.next_step(request.namespace, request.name)
+        if found is None:
+            return Reply(request_id=0, code=404, reason="NotFound", message=f'pods "{request.name}" not found')
         return Reply(request_id=0, code=200, message=msgspec.json.encode(found).decode())
 
     def _restart_container(self, request: RestartContainer) -> None:

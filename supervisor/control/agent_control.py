@@ -7,6 +7,7 @@ import itertools
 import logging
 from collections.abc import Callable
 
+from ipc.host.clock import Clock
 from ipc.log import message_ids, verbosity
 from ipc.log.message_ids import line_of_kind
 from ipc.log.verbosity import Verbosity
@@ -14,6 +15,7 @@ from ipc.messages.cluster import RatesChanged
 from ipc.messages.garbage_report import GarbageReport
 from ipc.messages.node_worker import SetLogRotation
 from ipc.messages.pod_worker import Freeze
+from ipc.messages.wait_reasons import NextStep
 from ipc.podobjects.config_objects import ConfigObject, ObjectKey
 from ipc.shm.board import Board
 from supervisor.config.resolution.cluster_section import cluster_settings
@@ -52,6 +54,7 @@ class AgentControl:
         children: ChildManager,
         board: Board,
         shutdown: ShutdownControl,
+        clock: Clock,
         *,
         feed: Callable[[LoopEvent], None],
         end: Callable[[], None],
@@ -62,6 +65,7 @@ class AgentControl:
         self._children = children
         self._board = board
         self._shutdown = shutdown
+        self._clock = clock
         self._feed = feed
         self._end = end
         self._report_agent = report_agent
@@ -99,6 +103,10 @@ class AgentControl:
     def config_object(self, key: ObjectKey) -> ConfigObject | None:
         """An object beside pods with its values; None when there is none."""
         return self._loop.config_object(key)
+
+    def next_step(self, namespace: str, name: str) -> NextStep | None:
+        """Next step of the pod of that name; None for no such pod."""
+        return self._loop.next_step(namespace, name, self._clock.now())
 
     async def collect_garbage(self, *, dry_run: bool) -> GarbageReport:
         """Collect garbage, or only look for it."""

@@ -14,6 +14,7 @@ import msgspec
 
 from ipc.host.clock import Instant
 from ipc.messages.pod_worker import WorkType
+from ipc.messages.wait_reasons import WaitReason
 from ipc.podobjects.cluster_values import ClusterValues
 from ipc.podobjects.config_objects import ConfigObjects
 from ipc.podobjects.pod_claims import PodClaim
@@ -54,8 +55,8 @@ class ObjectDelivery:
         self._patient_until: float | None = None
         """Monotonic time; None before the first pod has asked."""
 
-    def load(self, state: PodWorkerState, now: Instant) -> PodObjects | None:
-        """Objects that go along with the sync that goes out now; None when it has to wait."""
+    def load(self, state: PodWorkerState, now: Instant) -> PodObjects | WaitReason:
+        """Objects that go along with the sync that goes out now, or what it has to wait for."""
         if state.pod is None or state.lifecycle.phase is not WorkType.SYNC:
             return NOTHING
         cluster = self._values_of(state.uid)
@@ -64,10 +65,10 @@ class ObjectDelivery:
         found = self._store.of_pod(state.pod.metadata.namespace, state.references)
         if found.unread and self._is_patient(now):
             self._early.add(state.uid)
-            return None
+            return WaitReason.SOURCES
         if not self._has_room(state.slot, found.size_bytes):
             self._waiting.setdefault(state.slot, set()).add(state.uid)
-            return None
+            return WaitReason.ROOM
         self._take_room(state, found.size_bytes)
         objects = msgspec.structs.replace(found.objects, claims=self._claims_of(state), cluster=cluster)
         return msgspec.structs.replace(found, objects=objects)

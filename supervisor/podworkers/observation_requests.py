@@ -132,6 +132,10 @@ class ObservationRequests:
             self._asked.add(uid)
         return entry
 
+    def is_under_way(self, uid: str) -> bool:
+        """Whether an observation of the pod was asked for, or is with the next request."""
+        return uid in self._awaited or uid in self._asked
+
     def ask_again(self) -> None:
         """The node worker that was asked is gone. The next one begins with everything that there is, which answers what
         is not asked again. But it may have begun before an act of which the request that told has not arrived, and has

@@ -7,6 +7,7 @@ from zlib import crc32
 from ipc.api.v1.pod import Pod
 from ipc.kubecontainer.probe_results import probes_of
 from ipc.podobjects.config_objects import ObjectRef, referenced_objects
+from supervisor.podworkers.next_step import Wait
 from supervisor.podworkers.pod_lifecycle import MAX_RESTS, PodLifecycle
 
 
@@ -47,6 +48,12 @@ class PodWorkerState:
         """Whether its manifest has a probe."""
         self.lifecycle = PodLifecycle(pod, head_start(uid))
         self._stated: Pod | None = None
+        self.wait: Wait | None = None
+        """For what something that is due was not done, when that was last tried."""
+        self.waits_for = ""
+        """The reason, as it is told: it has lasted for a while."""
+        self._is_lasting = False
+        """The wait was there at the last tick."""
 
     @property
     def pod(self) -> Pod | None:
@@ -69,6 +76,19 @@ class PodWorkerState:
         self.all_references |= self.references
         self.is_probed = _is_probed(pod)
         self.lifecycle.update(pod)
+
+    def hold_up(self, wait: Wait | None) -> None:
+        """Note why nothing is done for the pod; None when something is."""
+        is_other = self.wait is None or wait is None or wait.reason is not self.wait.reason
+        self.wait, self._is_lasting = wait, self._is_lasting and not is_other
+
+    def wait_lasts(self) -> bool:
+        """A tick has come: whether something else is to be told of the pod's wait than before."""
+        told, reason = self.waits_for, self.wait.reason.value if self.wait is not None else ""
+        if self._is_lasting or not reason:
+            self.waits_for = reason
+        self._is_lasting = bool(reason)
+        return self.waits_for != told
 
     def succeed(self, pod: Pod, source: str) -> None:
         """Have that pod begin when nothing of this one is left."""

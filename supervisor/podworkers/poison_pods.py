@@ -104,16 +104,15 @@ class PoisonPods:
 
     # --- what may be done for a pod ------------------------------------------------------------------------------
 
-    def may_sync(self, slot: int, uid: str, now: float) -> bool:
-        """Whether the pod is not isolated, and no other suspect of that slot is on trial."""
-        if not self._of(uid).suspect:
-            return True
+    def awaits_trial(self, slot: int, uid: str) -> bool:
+        """Whether another suspect of that slot is on trial before this one."""
         trial = self._trials.get(slot)
-        return not self.is_isolated(uid, now) and (trial is None or trial.uid == uid)
+        return self._of(uid).suspect and trial is not None and trial.uid != uid
 
-    def is_isolated(self, uid: str, now: float) -> bool:
-        """Whether nothing at all is to be done for it now."""
-        return now < self._of(uid).isolated_until
+    def isolated_until(self, uid: str, now: float) -> float | None:
+        """Until when nothing at all is to be done for it; None for a pod that is not isolated now."""
+        until = self._of(uid).isolated_until
+        return until if now < until else None
 
     def is_convict(self, uid: str) -> bool:
         """Whether its place is in quarantine."""

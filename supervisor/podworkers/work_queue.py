@@ -37,6 +37,10 @@ class WorkQueue:
             self._heap = [(at, uid) for uid, at in self._due.items()]
             heapq.heapify(self._heap)
 
+    def due(self, uid: str) -> float | None:
+        """When the pod is due, monotonic seconds; None when it is not in the queue."""
+        return self._due.get(uid)
+
     def remove(self, uid: str) -> None:
         self._due.pop(uid, None)
         _DEPTH.set(len(self._due))

@@ -75,6 +75,7 @@ class _ReportContext(msgspec.Struct, frozen=True):
     sandbox: SandboxStatus | None
     allocated: PodResourceInfo | None
     """Other resources than its source states."""
+    waits_for: str
 
 
 class _Record:
@@ -390,6 +391,7 @@ class StatusManager:
             summary=record.summary,
             sandbox=next(iter(observed.sandboxes), None),
             allocated=allocation_from_pod(pod) if stated is not pod else None,
+            waits_for=state.waits_for,
         )
 
     def _pod_changed(self, state: PodWorkerState, told: _ReportContext, observed_at: float) -> PodChanged:
@@ -408,6 +410,7 @@ class StatusManager:
             slot=told.slot,
             sandbox=told.sandbox,
             allocated=told.allocated,
+            waits_for=told.waits_for,
         )
 
     def _next_tries(self, state: PodWorkerState) -> dict[str, str]:

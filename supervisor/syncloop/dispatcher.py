@@ -10,10 +10,12 @@ from ipc.kubecontainer.pod_status import RuntimePodStatus
 from ipc.messages import event_reasons
 from ipc.messages.node_worker import Untrack
 from ipc.messages.pod_worker import Freeze, ObjectsRead, SyncPod, WorkType
+from ipc.messages.wait_reasons import WaitReason
 from ipc.podobjects.config_objects import ConfigObjects
 from supervisor.managers.allocation import IN_PROGRESS
 from supervisor.managers.object_delivery import ObjectDelivery
 from supervisor.managers.object_store import MAX_POD_BYTES, PodObjects
+from supervisor.podworkers.next_step import OF_OBJECTS, Dispatch, Standing, Wait, next_step
 from supervisor.podworkers.pod_cache import CacheEntry
 from supervisor.podworkers.pod_worker_state import PodWorkerState
 from supervisor.protocol.commands import RestsOn
@@ -34,6 +36,7 @@ class Dispatcher:
         self._pod_table = parts.pod_table
         self._out = parts.out
         self._volumes = volumes
+        self._waits = parts.waits
         self._delivery = ObjectDelivery(parts.objects, volumes.claims_of, volumes.cluster_values)
 
     def dispatch_touched(self, now: Instant) -> None:
@@ -44,7 +47,7 @@ class Dispatcher:
                 if state is None or state.lifecycle.in_flight is None:
                     self._pod_table.touch(self._delivery.unload(uid))
                 if state is not None and state.lifecycle.wants_dispatch():
-                    self._dispatch(state, now)
+                    self._take_next_step(state, now)
                 if state is not None and uid in self._pod_table:
                     self._probe(state, now)
 
@@ -84,28 +87,57 @@ class Dispatcher:
         if ended and state.lifecycle.terminate():
             self._out.cancel_sync(state)
 
-    def _dispatch(self, state: PodWorkerState, now: Instant) -> None:
+    def _take_next_step(self, state: PodWorkerState, now: Instant) -> None:
         """Steps 4 to 6 of a pod's way: a view that is new enough, the status before acting, then the worker."""
         entry = self._parts.observation_requests.newer(state.uid)
-        if entry is None:
-            return
-        self._settle(state, entry.status, now)
-        if state.lifecycle.at_rest:
-            return
-        is_waiting = self._updates.admission.is_waiting(state.uid) or self._parts.devices.is_waiting(state.uid)
-        if state.lifecycle.phase is WorkType.SYNC and (is_waiting or self._parts.pauses.holds_back(state.uid)):
-            return
-        slot, incarnation, poison_pods = state.slot, self._out.incarnation(state.slot), self._parts.poison_pods
-        if incarnation is None or not poison_pods.may_sync(slot, state.uid, now.mono):
-            return
-        found = self._loaded(state, now)
-        if found is None:
-            return
+        if entry is not None:
+            self._settle(state, entry.status, now)
+            if self._pod_table.get(state.uid) is not state:
+                return  # nothing of it is left; a successor may have its UID
+        standing = self._standing(state, entry, now)
+        step = next_step(standing)
+        if entry is not None and isinstance(step, Dispatch):
+            found = self._loaded(state, now)
+            if isinstance(found, PodObjects):
+                self._dispatch(state, entry, found, now)
+            else:
+                step = next_step(msgspec.structs.replace(standing, objects=found))
+        self._waits.note(state, step)
+
+    def next_step(self, state: PodWorkerState, now: Instant) -> Dispatch | Wait:
+        """Next step of that pod. Changes nothing."""
+        requests = self._parts.observation_requests
+        entry = requests.cache.newer_than(state.uid, requests.acted_at(state.uid))
+        standing = self._standing(state, entry, now)
+        if state.wait is not None and state.wait.reason in OF_OBJECTS:
+            standing = msgspec.structs.replace(standing, objects=state.wait.reason)
+        return next_step(standing)
+
+    def _standing(self, state: PodWorkerState, entry: CacheEntry | None, now: Instant) -> Standing:
+        parts, uid, lifecycle = self._parts, state.uid, state.lifecycle
+        return Standing(
+            phase=lifecycle.phase,
+            is_due=lifecycle.pending,
+            is_in_flight=lifecycle.in_flight is not None,
+            is_at_rest=lifecycle.at_rest,
+            has_fresh_view=entry is not None,
+            lacks_admission=self._updates.admission.is_waiting(uid),
+            lacks_devices=parts.devices.is_waiting(uid),
+            is_paused=parts.pauses.holds_back(uid),
+            has_worker=self._out.is_up(state.slot),
+            isolated_until=parts.poison_pods.isolated_until(uid, now.mono),
+            awaits_trial=parts.poison_pods.awaits_trial(state.slot, uid),
+            next_sync_at=parts.queue.due(uid),
+        )
+
+    def _dispatch(self, state: PodWorkerState, entry: CacheEntry, found: PodObjects, now: Instant) -> None:
+        incarnation = self._out.incarnation(state.slot)
+        assert incarnation is not None, "the worker is up"
         self._report_too_large(state, found, now)
-        poison_pods.dispatched(slot, state.uid, now.mono)
+        self._parts.poison_pods.dispatched(state.slot, state.uid, now.mono)
         sync = self._sync_pod(state, incarnation, entry, found.objects)
         rests_on = self._rests_on(sync)
-        self._out.send(slot, _stop_by_labels(sync) if self._kills_going_down(state) else sync, rests_on)
+        self._out.send(state.slot, _stop_by_labels(sync) if self._kills_going_down(state) else sync, rests_on)
 
     def _rests_on(self, sync: SyncPod) -> RestsOn:
         """Versions of files that are on disk before a worker does this. The next agent would undo it, or do it again:
@@ -160,20 +192,21 @@ class Dispatcher:
             return True
         poison_pods = self._parts.poison_pods
         goes_down = state.lifecycle.phase is not WorkType.SYNC
-        return poison_pods.is_isolated(state.uid, now.mono) or (goes_down and poison_pods.is_convict(state.uid))
+        is_isolated = poison_pods.isolated_until(state.uid, now.mono) is not None
+        return is_isolated or (goes_down and poison_pods.is_convict(state.uid))
 
     def _kills_going_down(self, state: PodWorkerState) -> bool:
         """A convict that goes down is tried once as its manifest has it: a removal always comes to its end."""
         return state.lifecycle.phase is not WorkType.SYNC and self._parts.poison_pods.strikes(state.uid) > 0
 
-    def _loaded(self, state: PodWorkerState, now: Instant) -> PodObjects | None:
-        """Objects that the sync takes along; None when it has to wait: for room, for sources, or after a fault."""
+    def _loaded(self, state: PodWorkerState, now: Instant) -> PodObjects | WaitReason:
+        """Objects that the sync takes along, or one of `OF_OBJECTS`."""
         try:
             return self._delivery.load(state, now)
         except Exception as error:
             self._parts.announcer.fault(state, "what the pod refers to cannot be delivered", error, now)
             self._parts.queue.enqueue(state.uid, now.mono + BACK_OFF_PERIOD_S)
-            return None
+            return WaitReason.FAULT
 
     def _report_too_large(self, state: PodWorkerState, found: PodObjects, now: Instant) -> None:
         if found.too_large:
@@ -208,6 +241,7 @@ class Dispatcher:
         self._parts.ended.forget(state.uid)
         self._parts.pauses.forget(state)
         self._parts.announcer.forget(state.uid)
+        self._waits.forget(state.uid)
         self._parts.pulls.forget(state.uid)
         self._out.send_all(self._parts.probes.forget(state.uid))
         self._out.to_node(Untrack(uid=state.uid))

@@ -24,6 +24,7 @@ from supervisor.managers.image_pulls import ImagePulls, pull_limits
 from supervisor.managers.object_store import ObjectStore
 from supervisor.managers.probe_manager import ProbeManager
 from supervisor.podworkers.ended_containers import EndedContainers
+from supervisor.podworkers.held_up_pods import HeldUpPods
 from supervisor.podworkers.observation_requests import ObservationRequests
 from supervisor.podworkers.pod_table import PodTable
 from supervisor.podworkers.pod_worker_state import PodWorkerState
@@ -55,6 +56,7 @@ class LoopParts:
         self.observation_requests = ObservationRequests(self.ended.merged)
         self.cache = self.observation_requests.cache
         self.queue = WorkQueue()
+        self.waits = HeldUpPods()
         self.objects = ObjectStore()
         self.cluster_values: dict[str, ClusterValues] = {}
         """Values that a cluster gives to pods beside objects, by UID: `ObjectUpdates` writes them."""

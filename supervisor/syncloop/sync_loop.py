@@ -32,6 +32,7 @@ from ipc.messages.node_worker import (
 )
 from ipc.messages.pod_worker import BeginningKept, ProbeResultChanged, ProbingStopped, SyncDone, WorkType
 from ipc.messages.sync_error import SyncError
+from ipc.messages.wait_reasons import NextStep
 from ipc.metrics import rootlet as metrics
 from ipc.nodestatus.node import NodeCondition
 from ipc.podobjects.config_objects import ConfigObject, ObjectKey
@@ -45,6 +46,7 @@ from supervisor.managers.image_pulls import PullEvent
 from supervisor.managers.probe_manager import needs_sync
 from supervisor.persistentvolume.controller import PersistentVolumeController
 from supervisor.podworkers.ended_containers import EndedContainers
+from supervisor.podworkers.next_step import shown
 from supervisor.podworkers.pod_worker_state import PodWorkerState
 from supervisor.protocol.commands import LoopCommand, RestsOn
 from supervisor.protocol.dispatch import DispatchTable
@@ -274,6 +276,11 @@ class SyncLoop:
         """Whether a pod of that name is on its way out: it may be there long after the last source has forgotten it."""
         return bool(self._updates.going_down(namespace, name))
 
+    def next_step(self, namespace: str, name: str, now: Instant) -> NextStep | None:
+        """Next step of the pod of that name; None for no such pod."""
+        found = self._pod_table.named(namespace, name)
+        return shown(self._dispatcher.next_step(found[-1], now), now) if found else None
+
     def config_object(self, key: ObjectKey) -> ConfigObject | None:
         """An object beside pods as its source states it; None for none."""
         return self._parts.objects.find(key)
@@ -450,6 +457,7 @@ class SyncLoop:
         self._objects.tick(now)
         self._out.to_api(self._parts.statuses.expire_events(now))
         self._sync_due(now)
+        self._tell_waits(now)
         for uid in self._announcer.due_again(now):
             state = self._pod_table.get(uid)
             if state is not None:
@@ -461,6 +469,11 @@ class SyncLoop:
                 self._pod_table.touch((state.uid,))
         self._collect_garbage(now)
         self._node_pressure.tick(now)
+
+    def _tell_waits(self, now: Instant) -> None:
+        for state in self._parts.waits.tick():
+            self._announcer.log("debug", f"{state.name}: waits for {state.waits_for or 'nothing any more'}")
+            self._announcer.report(state, now)
 
     def _sync_due(self, now: Instant) -> None:
         parts = self._parts

@@ -26,10 +26,12 @@ from ipc.messages.api_server import (
     FeedSynced,
     PodChanged,
     PodGone,
+    ReadNextStep,
     Reply,
     WorkerInfo,
 )
 from ipc.messages.base import Ready, Shutdown
+from ipc.messages.wait_reasons import WORDS, NextStep, WaitReason
 from ipc.metrics.kubelet import HTTP_REQUESTS
 from ipc.podresources.node_resources import NodeResources
 from ipc.shm.board import Board
@@ -157,6 +159,13 @@ def agent_changed(*workers: WorkerInfo, pid: int = 4711) -> AgentChanged:
     )
 
 
+def _done(request: Any) -> Reply:
+    """Reply that all is done; a pod waits for its next sync."""
+    step = NextStep(reason=WaitReason.NEXT_SYNC, message=WORDS[WaitReason.NEXT_SYNC])
+    message = msgspec.json.encode(step).decode() if isinstance(request, ReadNextStep) else ""
+    return Reply(request_id=request.request_id, code=200, message=message)
+
+
 class Master:
     """The test's end of the link, a client of the socket, and the board between them."""
 
@@ -169,7 +178,7 @@ class Master:
         """The pid in the API server's Ready."""
         self.server: asyncio.Task[int] | None = None
         """Life of the server; the result is its exit code."""
-        self.answer: Callable[[Any], Reply | None] = lambda request: Reply(request_id=request.request_id, code=200)
+        self.answer: Callable[[Any], Reply | None] = _done
         self.ports: Mapping[Port, int] = {}
         """Numbers of the TCP ports that it serves."""
         self._channel = channel

@@ -88,13 +88,13 @@ from tests.sim.preemption import early_start, is_preempted
 from tests.sim.pressure import PressureWatch, has_conditions
 from tests.sim.resizes import overcommitted, unasked_restart
 from tests.sim.shutdowns import CONNECTS_S
+from tests.sim.waits import TICK_S, endless
 from tests.sim.watch import TERMINAL
 
 POD_SLOTS: Final = (FIRST_POD_SLOT, FIRST_POD_SLOT + 1)
 SLOTS: Final = (NODE_SLOT, *POD_SLOTS)
 """Slots whose children are killed at random."""
 ALL_SLOTS: Final = (*SLOTS, QUARANTINE_SLOT)
-TICK_S: Final = 1.0
 HOUSEKEEPING_S: Final = 2.0
 REAP_S: Final = 0.05
 """Longest time from a death to its report."""
@@ -200,8 +200,13 @@ class Agent:
             self._feed(PodUpdate(op=PodOperation.RESTORE, source=FILE_SOURCE, pods=tuple(self.stated.values())))
         for slot in SLOTS:
             self._later(BOOT_S, self._boot, slot)
-        self._every(TICK_S, lambda: self._feed(SyncTick()))
+        self._every(TICK_S, self._tick)
         self._every(HOUSEKEEPING_S, lambda: self._feed(HousekeepingTick()))
+
+    def _tick(self) -> None:
+        self._feed(SyncTick())
+        for promise in endless(self._loop, self._given.clock.now()):
+            self._given.trace.broke(promise)
 
     def die(self, why: str) -> None:
         """Kill -9 of the whole agent."""

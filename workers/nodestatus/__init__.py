@@ -1,1 +1,1 @@
-"""What the host is and has, for the status of the v1 Node (pkg/kubelet/nodestatus/setters.go). Pure."""
+"""Facts of the host for the status of the v1 Node (pkg/kubelet/nodestatus/setters.go). Pure."""

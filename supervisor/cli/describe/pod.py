@@ -188,10 +188,18 @@ def _rootlet(details: Json) -> Iterator[str]:
     yield f"Worker:\t{details.get('worker') or NONE}"
     yield f"Sandbox:\t{_sandbox(details.get('sandbox'))}"
     yield f"Last Sync:\t{details.get('summary') or NONE}"
-    waits = details.get("nextTry", {})
-    if waits:
+    yield from _if_set("Waits For", _waits_for(details.get("nextStep") or {}))
+    tries = details.get("nextTry", {})
+    if tries:
         yield "Next Try:"
-    yield from (f"  {name}:\t{waits[name]}" for name in sorted(waits))
+    yield from (f"  {name}:\t{tries[name]}" for name in sorted(tries))
+
+
+def _waits_for(step: Json) -> str:
+    """``Paused: it is paused: rootlet resume pod``, with a time where there is one."""
+    reason = f"{step['reason']}: " if step.get("reason") else ""
+    until = f", until {local_time(step['until'])}" if step.get("until") else ""
+    return f"{reason}{step['message']}{until}" if step else ""
 
 
 def _sandbox(sandbox: Json | None) -> str:

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
-from typing import Generic, TypeVar
+from typing import Final, Generic, TypeVar
 
 import msgspec
 from aiohttp import web
 
-from ipc.messages.api_server import EventChanged, ObjectChanged, PodChanged
+from ipc.messages.api_server import EventChanged, ObjectChanged, PodChanged, ReadNextStep
+from ipc.messages.wait_reasons import NextStep
 from ipc.podobjects.config_objects import ObjectKind
 from ipc.resources import registry
 from ipc.resources.resource import Resource
@@ -31,6 +32,8 @@ from workers.api_server.store.views import (
 from workers.api_server.store.watch import MAX_WATCH_S, WatchRequest, stream_watch
 from workers.api_server.store.workers_view import read_row, with_resources, worker_view
 
+NEXT_STEP_TIMEOUT_S: Final = 1.0
+"""How long the master may take to say what it does next for a pod, in seconds."""
 Named = WorkerView | NamespaceView
 M = TypeVar("M", PodChanged, EventChanged, ObjectChanged)
 
@@ -92,7 +95,19 @@ class Reads:
 
     async def pod_details(self, request: web.Request) -> web.Response:
         pod = (await self._site.pod(request)).message
-        return json_answer(pod_details(pod, await self._site.agent()))
+        return json_answer(pod_details(pod, await self._site.agent(), await self._next_step(pod)))
+
+    async def _next_step(self, pod: PodChanged) -> NextStep | None:
+        """None when the master does not say soon: all else of the pod is known here."""
+        meta = pod.pod.metadata
+        try:
+            reply = await self._site.master.ask(
+                lambda number: ReadNextStep(request_id=number, namespace=meta.namespace, name=meta.name),
+                timeout_s=NEXT_STEP_TIMEOUT_S,
+            )
+        except ApiError:
+            return None
+        return msgspec.json.decode(reply.message, type=NextStep) if reply.code == 200 else None
 
     async def workers(self, request: web.Request) -> web.Response:
         _refuse_watch(request, registry.WORKERS)

@@ -82,6 +82,8 @@ def pod_families(pods: Sequence[PodChanged]) -> Iterator[Family]:
     desired = [((plugin, "desired_state_of_world"), number) for plugin, number in sorted(volumes.items())]
     yield _family(kubelet.VOLUMES, desired)
     yield _family(rootlet.PODS_PHASE, [((phase,), number) for phase, number in sorted(phases.items())])
+    held_up = Counter(pod.waits_for for pod in pods if pod.waits_for)
+    yield _family(rootlet.PODS_HELD_UP, [((reason,), number) for reason, number in sorted(held_up.items())])
     yield _one(rootlet.CONTAINER_RESTARTS, restarts)
 
 

@@ -8,6 +8,7 @@ from typing import Final
 import msgspec
 
 from ipc.api.v1.status import TERMINAL_PHASES
+from ipc.messages.wait_reasons import HELD_UP_CONDITION
 from ipc.resources.times import NONE, since
 from ipc.text.json_types import Json
 
@@ -62,6 +63,7 @@ def _wide_cells(pod: Json) -> tuple[str, ...]:
         status.get("nominatedNodeName") or NONE,
         f"{passed}/{len(gates)}" if gates else NONE,
         ",".join(_host_ports(spec)) or NONE,
+        next((each["reason"] for each in status.get("conditions", ()) if each["type"] == HELD_UP_CONDITION), NONE),
     )
 
 

@@ -10,7 +10,9 @@ import msgspec
 from ipc.api.v1.event import Event
 from ipc.api.v1.meta import ObjectMeta, ObjectReference
 from ipc.api.v1.pod import Pod
+from ipc.api.v1.status import PodCondition, PodStatus
 from ipc.messages.api_server import EventChanged, ObjectChanged, PodChanged
+from ipc.messages.wait_reasons import HELD_UP_CONDITION, WORDS, WaitReason
 from workers.api_server.store.views import object_view
 
 M = TypeVar("M", PodChanged, EventChanged, ObjectChanged)
@@ -109,7 +111,16 @@ def _reported_pod(message: PodChanged, resource_version: int) -> Pod:
         deletion_timestamp=deleted_at or None,
         deletion_grace_period_seconds=grace_period_s,
     )
-    return msgspec.structs.replace(message.pod, metadata=shown, status=message.status)
+    return msgspec.structs.replace(message.pod, metadata=shown, status=_reported_status(message))
+
+
+def _reported_status(message: PodChanged) -> PodStatus:
+    """With a condition of ours while something holds the pod up. No cluster is told of it."""
+    if not message.waits_for:
+        return message.status
+    words = WORDS[WaitReason(message.waits_for)]
+    held_up = PodCondition(type=HELD_UP_CONDITION, status="True", reason=message.waits_for, message=words)
+    return msgspec.structs.replace(message.status, conditions=(*message.status.conditions, held_up))
 
 
 def event_object(message: EventChanged, resource_version: int) -> StoredObject[EventChanged]:

@@ -10,6 +10,7 @@ import msgspec
 from ipc.api.v1.meta import ObjectMeta
 from ipc.host.clock import rfc3339
 from ipc.messages.api_server import AgentChanged, ObjectSummary, PodChanged, Reply
+from ipc.messages.wait_reasons import NextStep
 from ipc.shm.board import WorkerCounters
 
 _API_VERSION: Final = "rootlet.dev/v1alpha1"
@@ -119,6 +120,8 @@ class PodDetails(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     """Container name -> when its next start comes, and why not now."""
     summary: str
     """Summary of the last sync: its findings and its actions."""
+    next_step: NextStep | None = None
+    """None where the master did not say."""
 
 
 class ObjectView(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
@@ -173,7 +176,7 @@ def version_info(agent: AgentChanged) -> VersionInfo:
     )
 
 
-def pod_details(pod: PodChanged, agent: AgentChanged) -> PodDetails:
+def pod_details(pod: PodChanged, agent: AgentChanged, next_step: NextStep | None) -> PodDetails:
     """Convert the master's report of a pod, with its worker's name instead of a slot."""
     newest = pod.sandbox
     return PodDetails(
@@ -182,6 +185,7 @@ def pod_details(pod: PodChanged, agent: AgentChanged) -> PodDetails:
         sandbox=SandboxView(id=newest.id, attempt=newest.attempt, state=newest.state) if newest else None,
         next_try=pod.next_try,
         summary=pod.summary,
+        next_step=next_step,
     )
 
 

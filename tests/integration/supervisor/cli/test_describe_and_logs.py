@@ -32,6 +32,7 @@ async def test_describe(master: Master) -> None:
     assert lines[0] == "Name:         web"
     assert ["Source:", "file"] in [line.split() for line in lines]
     assert "  app:  in 20s: back-off after exit code 1" in lines
+    assert any(line.startswith("Waits For:") and "NextSync: " in line for line in lines)
     assert "Other" not in found.out
     assert lines[-1].endswith("Started container app")
     missing = await rootlet(master, "describe", "pod/nope")

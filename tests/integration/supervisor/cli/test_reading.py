@@ -110,7 +110,7 @@ async def test_columns(told: Master) -> None:
     kinds = await out(told, "get", "pods", "--show-kind", "--no-headers")
     assert [line.split()[0] for line in kinds.splitlines()] == ["pod/db", "pod/web"]
     wide = (await out(told, "get", "pods", "-o", "wide")).splitlines()[0]
-    assert wide.endswith("IP         NODE     NOMINATED NODE   READINESS GATES   PORTS")
+    assert wide.endswith("IP         NODE     NOMINATED NODE   READINESS GATES   PORTS    HELD UP")
 
 
 async def test_sorting(told: Master) -> None:

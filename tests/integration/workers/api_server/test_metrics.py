@@ -66,7 +66,7 @@ def worker(slot: int, name: str, role: str = "pod-worker") -> WorkerInfo:
 @pytest.mark.parametrize("accept", ["", OPENMETRICS])
 async def test_what_was_counted_and_what_there_is(master: Master, accept: str) -> None:
     master.feed(agent_changed(worker(SLOT, "api-1", "api-server"), worker(4, "pods-4"), pid=os.getpid()))
-    master.ready(pod_changed(1, "web", containers=("app", "side")))
+    master.ready(pod_changed(1, "web", containers=("app", "side"), waits_for="Worker"))
     METERS.counter(kubelet.STARTED_CONTAINERS, "container").inc(2)
     METERS.histogram(kubelet.POD_START_DURATION).observe(1.5)
     found = await scrape(master, accept=accept)
@@ -77,6 +77,7 @@ async def test_what_was_counted_and_what_there_is(master: Master, accept: str) -
     assert found["kubelet_node_name", (("node", "node-1"),)] == 1.0
     assert found["process_start_time_seconds", ()] == STARTED
     assert found["rootlet_podman_up", ()] == 1.0
+    assert found["rootlet_pods_held_up", (("reason", "Worker"),)] == 1.0
     labels = (("long_running", "false"), ("method", "GET"), ("path", "metrics"), ("server_type", "admin"))
     assert found["kubelet_http_requests_total", labels] == 1.0
     assert found["kubelet_http_inflight_requests", labels] == 1.0

@@ -7,6 +7,7 @@ import io
 import json
 import logging
 import os
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,7 @@ from ipc.host.clock import monotonic
 from ipc.kubecontainer.pod_status import SandboxState, SandboxStatus
 from ipc.messages.api_server import ApplyManifests, DeletePod, EventGone, FeedSynced, Reply, StopAgent, WorkerInfo
 from ipc.messages.base import Shutdown
+from ipc.messages.wait_reasons import HELD_UP_CONDITION
 from tests.harness.api_server import (
     DEADLINE_S,
     SLOT,
@@ -197,6 +199,29 @@ async def test_details_for_describe(master: Master) -> None:
     _, details = await master.get("/rootlet/v1/pods/default/web")
     assert (details["source"], details["nextTry"], details["summary"]) == ("file", {"app": "in 10s"}, "started app")
     assert (details["worker"], details["sandbox"]) == ("", None)
+    assert details["nextStep"]["reason"] == "NextSync"
+
+
+def no_step(code: int, request: Any) -> Reply | None:
+    """None for a master that does not answer."""
+    return Reply(request_id=request.request_id, code=code, reason="NotFound") if code else None
+
+
+async def test_details_are_shown_though_the_master_does_not_say_what_it_does_next(master: Master) -> None:
+    master.ready(pod_changed(1, "web"))
+    for code in (0, 404):
+        master.answer = partial(no_step, code)
+        status, details = await master.get("/rootlet/v1/pods/default/web")
+        assert (status, details["nextStep"], details["source"]) == (200, None, "file")
+
+
+async def test_what_holds_a_pod_up_is_a_condition_of_its_own_server(master: Master) -> None:
+    master.ready(pod_changed(1, "web", waits_for="Paused"), pod_changed(2, "db"))
+    _, found = await master.get("/pods")
+    conditions = {pod["metadata"]["name"]: pod["status"].get("conditions", []) for pod in found["items"]}
+    held_up = [(each["type"], each["reason"]) for each in conditions["web"] if each["type"] == HELD_UP_CONDITION]
+    assert held_up == [(HELD_UP_CONDITION, "Paused")]
+    assert HELD_UP_CONDITION not in {each["type"] for each in conditions["db"]}
 
 
 async def test_details_of_who_works_on_a_pod_and_where(master: Master) -> None:

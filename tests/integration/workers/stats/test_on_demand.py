@@ -14,7 +14,8 @@ pytestmark = [pytest.mark.process, pytest.mark.timeout(120)]
 IMPORTS = """
 import sys
 import workers.node_worker, workers.pod_worker
-print(*sorted(name for name in sys.modules if name.startswith(("workers.stats", "ipc.nodestatus", "workers.nodestatus"))))
+ROOMS = ("workers.stats", "ipc.nodestatus", "workers.nodestatus")
+print(*sorted(name for name in sys.modules if name.startswith(ROOMS)))
 """
 LIGHT = {"workers.stats", "workers.stats.housekeeping", "workers.stats.targets"}
 OF_MESSAGES = {"ipc.nodestatus", "ipc.nodestatus.node"}

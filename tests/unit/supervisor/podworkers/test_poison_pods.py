@@ -20,6 +20,10 @@ SLOT, TRIAL_S = 3, 20.0
 SHARD = frozenset("abcdef")
 
 
+def may_sync(poison_pods: PoisonPods, slot: int, uid: str, now: float) -> bool:
+    return poison_pods.isolated_until(uid, now) is None and not poison_pods.awaits_trial(slot, uid)
+
+
 def deaths(*in_flight: str) -> tuple[PoisonPods, list[str]]:
     """Deaths ten seconds apart, each with these pods in flight; and who was isolated at each."""
     poison_pods = PoisonPods(TRIAL_S)
@@ -77,7 +81,7 @@ def test_a_pod_in_whose_steps_workers_die_is_found_at_the_second_whoever_else_wa
         found.append(verdict.uid if verdict else "")
     assert found == isolated
     assert poison_pods.convicts() == set(isolated) - {""}
-    assert all(poison_pods.may_sync(SLOT, uid, 60.0) for uid in "f"), "nobody suspects who was only there"
+    assert all(may_sync(poison_pods, SLOT, uid, 60.0) for uid in "f"), "nobody suspects who was only there"
 
 
 def test_a_pod_that_was_in_flight_once_and_then_in_a_step_of_which_its_worker_died_is_found() -> None:
@@ -92,8 +96,8 @@ def test_a_suspect_on_trial_is_not_guilty_of_a_death_in_another_pod_s_step() -> 
     assert poison_pods.died(SLOT, ("a",), SHARD.difference("a"), 21.0, current="c") is None
     assert poison_pods.convicts() == frozenset()
     poison_pods.dispatched(SLOT, "b", 22.0)
-    assert poison_pods.may_sync(SLOT, "b", 22.0)
-    assert not poison_pods.may_sync(SLOT, "a", 22.0), "it waits for its turn, as before"
+    assert may_sync(poison_pods, SLOT, "b", 22.0)
+    assert not may_sync(poison_pods, SLOT, "a", 22.0), "it waits for its turn, as before"
 
 
 def test_a_convict_is_in_quarantine_until_an_hour_after_its_last_death() -> None:
@@ -104,14 +108,14 @@ def test_a_convict_is_in_quarantine_until_an_hour_after_its_last_death() -> None
         assert poison_pods.is_convict("a"), now
     poison_pods.tick(ends_at + 1.0)
     assert not poison_pods.is_convict("a")
-    assert poison_pods.may_sync(SLOT, "a", ends_at + 1.0)
+    assert may_sync(poison_pods, SLOT, "a", ends_at + 1.0)
 
 
 def test_a_convict_with_another_manifest_is_tried_at_once_and_leaves_when_it_has_killed_nobody_for_a_while() -> None:
     poison_pods, _ = deaths("a", "a")
-    assert poison_pods.is_isolated("a", 11.0)
+    assert poison_pods.isolated_until("a", 11.0)
     poison_pods.absolve("a", 11.0)
-    assert not poison_pods.is_isolated("a", 11.0)
+    assert not poison_pods.isolated_until("a", 11.0)
     assert poison_pods.strikes("a") == 0
     poison_pods.tick(11.0 + PROBATION_S)
     assert poison_pods.is_convict("a")
@@ -130,16 +134,16 @@ def test_a_convict_whose_other_manifest_kills_too_stays() -> None:
 
 def test_several_suspects_are_tried_one_at_a_time_and_the_others_are_left_alone() -> None:
     poison_pods, _ = deaths("abc", "abc")
-    assert [uid for uid in "abcd" if poison_pods.may_sync(SLOT, uid, 30.0)] == ["a", "b", "c", "d"]
+    assert [uid for uid in "abcd" if may_sync(poison_pods, SLOT, uid, 30.0)] == ["a", "b", "c", "d"]
     poison_pods.dispatched(SLOT, "a", 30.0)
-    assert [uid for uid in "abcd" if poison_pods.may_sync(SLOT, uid, 30.0)] == ["a", "d"]
+    assert [uid for uid in "abcd" if may_sync(poison_pods, SLOT, uid, 30.0)] == ["a", "d"]
     poison_pods.survived(SLOT, "a")
     poison_pods.dispatched(SLOT, "b", 31.0)
-    assert [uid for uid in "abcd" if poison_pods.may_sync(SLOT, uid, 31.0)] == ["a", "b", "d"]
+    assert [uid for uid in "abcd" if may_sync(poison_pods, SLOT, uid, 31.0)] == ["a", "b", "d"]
     verdict = poison_pods.died(SLOT, ("a", "b", "d"), SHARD.difference("abd"), 32.0)
     assert verdict is not None
     assert (verdict.uid, verdict.deaths, verdict.wait_s) == ("b", POISON_DEATHS + 1, BACK_OFF.initial_s)
-    assert [uid for uid in "abcd" if poison_pods.may_sync(SLOT, uid, 33.0)] == ["a", "c", "d"], (
+    assert [uid for uid in "abcd" if may_sync(poison_pods, SLOT, uid, 33.0)] == ["a", "c", "d"], (
         "the deaths are explained"
     )
 
@@ -149,32 +153,32 @@ def test_a_trial_that_lasts_too_long_lets_the_others_go_on() -> None:
     poison_pods.dispatched(SLOT, "a", 30.0)
     poison_pods.tick(30.0 + TRIAL_S / 2)
     assert poison_pods.suspects() == {"a", "b"}
-    assert not poison_pods.may_sync(SLOT, "b", 30.0 + TRIAL_S / 2)
+    assert not may_sync(poison_pods, SLOT, "b", 30.0 + TRIAL_S / 2)
     poison_pods.tick(30.0 + TRIAL_S)
     assert poison_pods.suspects() == {"b"}
-    assert poison_pods.may_sync(SLOT, "b", 30.0 + TRIAL_S)
+    assert may_sync(poison_pods, SLOT, "b", 30.0 + TRIAL_S)
 
 
 def test_another_worker_s_suspects_are_tried_at_the_same_time() -> None:
     poison_pods, _ = deaths("ab", "ab")
     poison_pods.dispatched(SLOT, "a", 30.0)
-    assert poison_pods.may_sync(SLOT + 1, "b", 30.0)
+    assert may_sync(poison_pods, SLOT + 1, "b", 30.0)
 
 
 def test_the_back_off_doubles_up_to_its_maximum_and_somebody_may_cut_it_short() -> None:
     poison_pods, _ = deaths("a", "a")
     now, waits = 11.0, []
     for _ in range(7):
-        assert not poison_pods.may_sync(SLOT, "a", now)
+        assert not may_sync(poison_pods, SLOT, "a", now)
         now += BACK_OFF.max_s
-        assert poison_pods.may_sync(SLOT, "a", now)
+        assert may_sync(poison_pods, SLOT, "a", now)
         poison_pods.dispatched(SLOT, "a", now)
         verdict = poison_pods.died(SLOT, ("a",), (), now)
         assert verdict is not None
         waits.append(verdict.wait_s)
     assert waits == [20.0, 40.0, 80.0, 160.0, 300.0, 300.0, 300.0]
     poison_pods.absolve("a", now)
-    assert poison_pods.may_sync(SLOT, "a", now)
+    assert may_sync(poison_pods, SLOT, "a", now)
     verdict = poison_pods.died(SLOT, ("a",), (), now)
     assert verdict is not None
     assert verdict.wait_s == BACK_OFF.initial_s, "it is another pod now"
@@ -190,7 +194,7 @@ def test_a_pod_that_is_gone_is_forgotten_also_while_it_is_on_trial() -> None:
     poison_pods, _ = deaths("ab", "ab")
     poison_pods.dispatched(SLOT, "a", 30.0)
     poison_pods.forget("a")
-    assert poison_pods.may_sync(SLOT, "b", 30.0)
+    assert may_sync(poison_pods, SLOT, "b", 30.0)
 
 
 @pytest.mark.parametrize("seed", range(50))
@@ -207,7 +211,7 @@ def test_one_poison_pod_among_many_is_found_after_few_deaths_and_nobody_else_is_
         now += 0.25
         poison_pods.tick(now)
         for uid in pods:
-            if uid not in in_flight and poison_pods.may_sync(SLOT, uid, now):
+            if uid not in in_flight and may_sync(poison_pods, SLOT, uid, now):
                 poison_pods.dispatched(SLOT, uid, now)
                 in_flight[uid] = now + rng.uniform(0.5, 2.0)
         if now >= in_flight.get(poison, now + 1.0):

@@ -120,6 +120,24 @@ def test_description_of_a_rich_pod(monkeypatch: pytest.MonkeyPatch) -> None:
     assert text.endswith("Events:     <none>")
 
 
+@pytest.mark.parametrize(
+    ("step", "line"),
+    [
+        ({"reason": "Paused", "message": "it is paused"}, "Waits For:    Paused: it is paused"),
+        (
+            {"reason": "NextSync", "message": "no work", "until": "2023-11-14T22:14:20Z"},
+            "Waits For:    NextSync: no work, until Tue, 14 Nov 2023 22:14:20 +0000",
+        ),
+        ({"reason": "", "message": "nothing: a sync goes to its worker now"}, "Waits For:    nothing: a sync goes"),
+    ],
+)
+def test_what_a_pod_waits_for(step: dict[str, str], line: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TZ", "UTC")
+    found = [" ".join(shown.split()) for shown in description(LIFE, nextStep=step)]
+    assert any(shown.startswith(" ".join(line.split())) for shown in found)
+    assert not any(shown.startswith("Waits For") for shown in description(LIFE, nextStep=None))
+
+
 LIFE: dict[str, Any] = {
     "metadata": {"name": "life", "ownerReferences": [{"kind": "Job", "name": "j", "controller": True}]},
     "spec": {

@@ -1,0 +1,29 @@
+"""No pod waits without a reason that ends: at every tick, each one has a next step, and that is no forgotten sync."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final
+
+from ipc.host.clock import Instant
+from ipc.messages.wait_reasons import WaitReason
+from supervisor.podworkers.next_step import Dispatch
+from supervisor.syncloop.sync_loop import SyncLoop
+
+TICK_S: Final = 1.0
+"""Between two ticks of the sync loop."""
+
+
+def endless(loop: SyncLoop, now: Instant) -> Iterator[str]:
+    """Promises that the loop breaks right after a tick, for people."""
+    parts = loop._parts
+    for state in parts.pod_table:
+        uid, step = state.uid[:8], loop._dispatcher.next_step(state, now)
+        if isinstance(step, Dispatch):
+            yield f"{uid}: its sync ({step.kind}) could go out, and nobody sends it"
+        elif step.until is not None and step.until < now.mono - TICK_S:
+            yield f"{uid}: it waits for {step.reason}, which ended {now.mono - step.until:.1f} s ago"
+        elif step.reason is WaitReason.NEXT_SYNC and step.until is None and state.pod is not None:
+            yield f"{uid}: nothing brings its next sync"
+        elif step.reason is WaitReason.OBSERVATION and not parts.observation_requests.is_under_way(state.uid):
+            yield f"{uid}: it waits for an observation that nobody is asked for"
