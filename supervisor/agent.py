@@ -25,7 +25,7 @@ from supervisor.config.resolution.server_section import listening_addresses
 from supervisor.config.settings import Settings
 from supervisor.control.configuration import Configuration
 from supervisor.podman_store import check_store
-from supervisor.podworkers.board_rows import SPARE_ROWS
+from supervisor.pods.board_rows import SPARE_ROWS
 from supervisor.processes import listeners
 from supervisor.processes.child_specs import exec_spawn, service_spec
 from supervisor.processes.podman_service import choose_service

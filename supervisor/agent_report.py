@@ -10,12 +10,12 @@ from ipc.nodestatus.conditions import statuses_of
 from supervisor.control.configuration import Configuration
 from supervisor.control.shutdown_control import ShutdownControl
 from supervisor.host_watch import HostWatch
+from supervisor.loop.loop import SyncLoop
 from supervisor.processes.child_manager import ChildManager
 from supervisor.processes.podman_health import PodmanHealth
 from supervisor.processes.podman_service import PodmanService
 from supervisor.processes.worker_pool import fed_slots
 from supervisor.sources.manager import SourceManager
-from supervisor.syncloop.sync_loop import SyncLoop
 from supervisor.version import VERSION
 
 

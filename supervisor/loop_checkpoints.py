@@ -10,6 +10,7 @@ from ipc.host.clock import Clock
 from ipc.host.eviction_marks import evicted
 from ipc.kubecontainer.pod_failure import decode_failure
 from supervisor.config.settings import PODS_DIR, Settings
+from supervisor.loop.loop import SyncLoop
 from supervisor.protocol.commands import RestsOn
 from supervisor.protocol.events import (
     BindingsRestored,
@@ -31,7 +32,6 @@ from supervisor.state.probe_checkpoint import ProbeCheckpoint
 from supervisor.state.resources_checkpoint import ACTUATED_FILE, ALLOCATED_FILE, ResourcesCheckpoint
 from supervisor.state.volume_bindings import FILE as BINDINGS_FILE
 from supervisor.state.volume_bindings import VolumeBindingsCheckpoint
-from supervisor.syncloop.sync_loop import SyncLoop
 
 EVENTS_FILE = "events.jsonl"
 """Below ``stateDir``."""

@@ -62,9 +62,10 @@ from supervisor.doctor.findings import Finding, Level
 from supervisor.doctor.host import gather
 from supervisor.held_sends import HeldSends
 from supervisor.host_watch import HostWatch, host_ips
+from supervisor.loop.loop import SyncLoop
 from supervisor.loop_checkpoints import LoopCheckpoints
 from supervisor.metering import LoopMeter
-from supervisor.podworkers.board_rows import SPARE_ROWS
+from supervisor.pods.board_rows import SPARE_ROWS
 from supervisor.processes import sd_notify
 from supervisor.processes.child_manager import ChildManager
 from supervisor.processes.child_specs import child_specs
@@ -80,12 +81,11 @@ from supervisor.source_feed import SourceFeed
 from supervisor.sources.api_source import ApiSource
 from supervisor.sources.manager import SourceManager
 from supervisor.state_watch import StateWatch, watch_state
-from supervisor.syncloop.sync_loop import SyncLoop
 from supervisor.tracing import trace_sent, traced_event
 from supervisor.wiring import Effects, LoopReport, carry_out, loop_event
 
 log = logging.getLogger(__name__)
-_LOOP_LOG = logging.getLogger("supervisor.syncloop")
+_LOOP_LOG = logging.getLogger("supervisor.loop")
 _LEVELS = {name.lower(): level for name, level in logging.getLevelNamesMapping().items()}
 
 SYNC_TICK_S = CHECK_PERIOD_S

@@ -43,7 +43,7 @@ from ipc.messages.pod_worker import (
     SyncDone,
 )
 from ipc.shm.board import Board
-from supervisor.podworkers import board_views
+from supervisor.pods import board_views
 from supervisor.protocol.commands import (
     DeathExplained,
     FreezeAnswered,

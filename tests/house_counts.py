@@ -14,7 +14,7 @@ from typing import Final, NamedTuple
 
 from tests import house
 
-ROOMS: Final = ("supervisor.podworkers", "supervisor.managers", "supervisor.record", "supervisor.syncloop")
+ROOMS: Final = ("supervisor.pods", "supervisor.managers", "supervisor.record", "supervisor.loop")
 OTHERWISE_KEYED: Final = frozenset(
     {
         ("EndedContainers", "_expected"),

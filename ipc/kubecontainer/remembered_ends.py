@@ -23,7 +23,7 @@ Runs = tuple[RuntimeContainerStatus, ...]
 there any more, but not when (`is_open`)."""
 
 
-class PodRecord(msgspec.Struct, frozen=True, omit_defaults=True):
+class RememberedPod(msgspec.Struct, frozen=True, omit_defaults=True):
     """Memory of one pod."""
 
     runs: Runs = ()
@@ -35,7 +35,7 @@ class PodRecord(msgspec.Struct, frozen=True, omit_defaults=True):
         return not self.runs and not self.began_at
 
 
-NO_RECORD = PodRecord()
+NO_RECORD = RememberedPod()
 
 
 def is_lost(container: RuntimeContainerStatus) -> bool:

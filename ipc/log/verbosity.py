@@ -1,6 +1,6 @@
 """Choice of the lines that are written: a level, and others for single areas.
 
-An area is a room of the agent, or a module, by its dotted name without the package: ``pleg``, ``syncloop``,
+An area is a room of the agent, or a module, by its dotted name without the package: ``pleg``, ``loop``,
 ``api_server.http_log``. Its level is that of the loggers of this name and of everything below it, in all packages.
 """
 
@@ -74,7 +74,7 @@ def area_problem(area: str) -> str:
             if place.is_dir() or place.with_suffix(".py").is_file():
                 return ""
     shown = safe_line(area, _MAX_SHOWN_BYTES)
-    return f"{shown!r} is no area: it must be a room of the agent, such as pleg, syncloop or libpod, or a module of one"
+    return f"{shown!r} is no area: it must be a room of the agent, such as pleg, loop or libpod, or a module of one"
 
 
 def apply(verbosity: Verbosity) -> None:

@@ -28,7 +28,7 @@ from ipc.podresources.devices import NOTHING, Allocated, Devices
 
 
 class WorkType(enum.StrEnum):
-    """pkg/kubelet/pod_workers.go, PodWorkerState."""
+    """pkg/kubelet/pod_workers.go, PodRecord."""
 
     SYNC = "sync"
     TERMINATING = "terminating"

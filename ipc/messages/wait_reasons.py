@@ -43,7 +43,7 @@ WORDS: Final[Mapping[WaitReason, str]] = {
     WaitReason.FAULT: "an error in the agent, which its log has",
 }
 """Words that name the end of each: an answer of its worker, an observation, an end of another pod, a resume, a worker
-that is up, a source that was read. Some end at a time (`supervisor.podworkers.next_step.Wait.until`)."""
+that is up, a source that was read. Some end at a time (`supervisor.pods.next_step.Wait.until`)."""
 HELD_UP: Final = frozenset(WaitReason) - {WaitReason.SYNC, WaitReason.FINISHED, WaitReason.NEXT_SYNC}
 """Reasons for which something that is due is not done."""
 HELD_UP_CONDITION: Final = "rootlet.dev/HeldUp"

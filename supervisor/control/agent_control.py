@@ -23,6 +23,7 @@ from supervisor.config.settings import Settings, SettingsError
 from supervisor.config.shown_settings import shown_settings
 from supervisor.control.configuration import Configuration
 from supervisor.control.shutdown_control import ShutdownControl
+from supervisor.loop.loop import SyncLoop
 from supervisor.processes import sd_notify
 from supervisor.processes.child_manager import ChildManager
 from supervisor.processes.worker_pool import NODE_SLOT
@@ -39,7 +40,6 @@ from supervisor.protocol.events import (
     WorkerLeaving,
 )
 from supervisor.protocol.refusals import RequestRefused
-from supervisor.syncloop.sync_loop import SyncLoop
 
 log = logging.getLogger(__name__)
 

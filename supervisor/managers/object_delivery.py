@@ -19,7 +19,7 @@ from ipc.podobjects.cluster_values import ClusterValues
 from ipc.podobjects.config_objects import ConfigObjects
 from ipc.podobjects.pod_claims import PodClaim
 from supervisor.managers.object_store import ObjectStore, PodObjects
-from supervisor.podworkers.pod_worker_state import PodWorkerState
+from supervisor.pods.record import PodRecord
 
 MAX_WORKER_BYTES: Final = 16 << 20
 """Most that the syncs in flight of one worker hold of objects, in bytes: half of what may wait in its link. One sync
@@ -36,7 +36,7 @@ class ObjectDelivery:
     def __init__(
         self,
         store: ObjectStore,
-        claims_of: Callable[[PodWorkerState], Mapping[str, PodClaim]] = lambda _: {},
+        claims_of: Callable[[PodRecord], Mapping[str, PodClaim]] = lambda _: {},
         values_of: Callable[[str], ClusterValues | None] = lambda _: None,
     ) -> None:
         """``claims_of``: a pod's claims that have documents, by name; ``values_of``: what a cluster gives to the pod of
@@ -55,7 +55,7 @@ class ObjectDelivery:
         self._patient_until: float | None = None
         """Monotonic time; None before the first pod has asked."""
 
-    def load(self, state: PodWorkerState, now: Instant) -> PodObjects | WaitReason:
+    def load(self, state: PodRecord, now: Instant) -> PodObjects | WaitReason:
         """Objects that go along with the sync that goes out now, or what it has to wait for."""
         if state.pod is None or state.lifecycle.phase is not WorkType.SYNC:
             return NOTHING
@@ -73,7 +73,7 @@ class ObjectDelivery:
         objects = msgspec.structs.replace(found.objects, claims=self._claims_of(state), cluster=cluster)
         return msgspec.structs.replace(found, objects=objects)
 
-    def load_anew(self, state: PodWorkerState) -> ConfigObjects:
+    def load_anew(self, state: PodRecord) -> ConfigObjects:
         """Objects for the sync in flight, as they are now, in place of those that went along. It does not wait for
         room: it has some already, and others would wait for its end."""
         if state.pod is None:
@@ -84,7 +84,7 @@ class ObjectDelivery:
         self._take_room(state, found.size_bytes)
         return msgspec.structs.replace(found.objects, claims=self._claims_of(state), cluster=self._values_of(state.uid))
 
-    def _take_room(self, state: PodWorkerState, size_bytes: int) -> None:
+    def _take_room(self, state: PodRecord, size_bytes: int) -> None:
         self._loads[state.uid] = state.slot, size_bytes
         self._loaded[state.slot] = self._loaded.get(state.slot, 0) + size_bytes
 

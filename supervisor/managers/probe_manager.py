@@ -20,8 +20,8 @@ from ipc.api.v1.pod import Pod
 from ipc.kubecontainer.pod_status import ContainerState, RuntimePodStatus
 from ipc.kubecontainer.probe_results import NO_PROBE_RESULTS, ProbeResult, ProbeResults, ProbeType, probes_of
 from ipc.messages.pod_worker import ContainersChanged, ProbePod, ProbeResultChanged, StopProbing, WorkType
-from supervisor.podworkers.pod_cache import CacheEntry
-from supervisor.podworkers.pod_worker_state import PodWorkerState
+from supervisor.pods.cache import CacheEntry
+from supervisor.pods.record import PodRecord
 from supervisor.protocol.commands import Send
 
 Results = Mapping[str, ProbeResults]
@@ -114,13 +114,13 @@ class ProbeManager:
             there = {container.id for view in views for container in view.containers}
             self._restored = {id: said for id, said in self._restored.items() if id in there}
 
-    def recall(self, state: PodWorkerState, view: RuntimePodStatus) -> None:
+    def recall(self, state: PodRecord, view: RuntimePodStatus) -> None:
         """Note what is known of the pod's containers, and forget those that are gone."""
         there = {container.id for container in view.containers}
         known = {id: self._restored.pop(id) for id in there & self._restored.keys()} if self._restored else {}
         self._set(state.uid, retain_probe_results({**known, **self.results(state.uid)}, state.pod, view))
 
-    def take(self, state: PodWorkerState, changed: ProbeResultChanged) -> bool:
+    def take(self, state: PodRecord, changed: ProbeResultChanged) -> bool:
         """Note a result; whether it is news. One of a probe that the manifest has no more is none."""
         found = find_container(state.pod.spec, changed.name) if state.pod is not None else None
         results = self.results(state.uid)
@@ -142,13 +142,13 @@ class ProbeManager:
 
     # --- probers -------------------------------------------------------------------------------------------------
 
-    def concerns(self, state: PodWorkerState) -> bool:
+    def concerns(self, state: PodRecord) -> bool:
         """Whether the pod is to be probed, or is by now: for every other one `reconcile` has no message."""
         return state.is_probed or state.uid in self._probers
 
     def reconcile(
         self,
-        state: PodWorkerState,
+        state: PodRecord,
         entry: CacheEntry | None,
         is_up: Callable[[int], bool],
         *,
@@ -208,7 +208,7 @@ def _of_probes(probe_results: ProbeResults, probes: Iterable[ProbeType]) -> Prob
     return ProbeResults(**{probe.value: probe_results.of(probe) for probe in probes})
 
 
-def _wanted(state: PodWorkerState, entry: CacheEntry | None) -> ProbePod | None:
+def _wanted(state: PodRecord, entry: CacheEntry | None) -> ProbePod | None:
     """The order that its worker should have; None when nothing of the pod is to be probed."""
     pod, phase = state.pod, state.lifecycle.phase
     if phase is WorkType.TERMINATED or pod is None or not state.is_probed:

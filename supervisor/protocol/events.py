@@ -14,7 +14,7 @@ import msgspec
 from ipc.api.v1.event import Event
 from ipc.kubecontainer.pod_failure import PodFailure
 from ipc.kubecontainer.probe_results import ProbeResults
-from ipc.kubecontainer.remembered_ends import PodRecord
+from ipc.kubecontainer.remembered_ends import RememberedPod
 from ipc.messages.base import EventReport, PullEnded, PullProgress
 from ipc.messages.cluster import NodeStated, PodValuesStated
 from ipc.messages.node_worker import (
@@ -47,7 +47,7 @@ class SourcesReady(msgspec.Struct, frozen=True):
 
 
 class Observations(msgspec.Struct, frozen=True):
-    """Observations with their content put on (`supervisor.podworkers.board_views`)."""
+    """Observations with their content put on (`supervisor.pods.board_views`)."""
 
     observations: tuple[Observation, ...]
     relisted_at: float = 0.0
@@ -142,7 +142,7 @@ class ContainerRestartsRestored(msgspec.Struct, frozen=True):
 class EndsRestored(msgspec.Struct, frozen=True):
     """Runs of containers that an earlier agent has kept."""
 
-    pods: dict[str, PodRecord]
+    pods: dict[str, RememberedPod]
     """By UID."""
     alive_at: float
     """When that agent was alive for certain, in epoch seconds; 0.0 when nobody knows."""

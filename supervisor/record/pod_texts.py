@@ -21,8 +21,8 @@ from ipc.messages.pod_worker import PullFailure, SyncDone, SyncResult
 from ipc.podobjects.redaction import Blocks, redacted
 from ipc.text.safe_text import safe_text
 from supervisor.managers.object_store import ObjectStore
-from supervisor.podworkers.pod_table import PodTable
-from supervisor.podworkers.pod_worker_state import PodWorkerState
+from supervisor.pods.record import PodRecord
+from supervisor.pods.table import PodTable
 from supervisor.protocol.events import LoopEvent
 
 MAX_TEXT_CHARS: Final = 2048
@@ -64,7 +64,7 @@ class PodTexts:
             case _:
                 return event
 
-    def observed(self, state: PodWorkerState, view: RuntimePodStatus) -> RuntimePodStatus:
+    def observed(self, state: PodRecord, view: RuntimePodStatus) -> RuntimePodStatus:
         """The view with the texts of its containers made fit for people, and for files."""
         if all(container.has_fit_texts or not (container.message or container.error) for container in view.containers):
             return view

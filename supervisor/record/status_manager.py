@@ -29,8 +29,8 @@ from ipc.messages.pod_worker import SyncDone, SyncResult, WorkType
 from ipc.podresources.allocation import PodResourceInfo, allocation_from_pod
 from supervisor.config.settings import Settings
 from supervisor.managers.allocation import AllocationManager
-from supervisor.podworkers.pod_table import PodTable
-from supervisor.podworkers.pod_worker_state import PodWorkerState
+from supervisor.pods.record import PodRecord
+from supervisor.pods.table import PodTable
 from supervisor.protocol.source_updates import ObjectUpdate
 from supervisor.record.feed import Feed
 from supervisor.record.object_summary import summarize
@@ -244,7 +244,7 @@ class StatusManager:
         the same reason."""
         return self._record(uid).is_news(done)
 
-    def sync_ended(self, state: PodWorkerState, done: SyncDone) -> None:
+    def sync_ended(self, state: PodRecord, done: SyncDone) -> None:
         """The results and the summary of a sync (pkg/kubelet/kubelet.go, SyncPod: reasonCache.Update)."""
         self._record(state.uid).sync_ended(done, state.pod)
 
@@ -265,7 +265,7 @@ class StatusManager:
         """Whether the pod, as it is stated now, starts nothing any more: it is terminal, or was not admitted."""
         return self.is_rejected(uid) or self.phase(uid) in TERMINAL_PHASES
 
-    def is_past_deadline(self, state: PodWorkerState, now: Instant) -> bool:
+    def is_past_deadline(self, state: PodRecord, now: Instant) -> bool:
         """Whether activeDeadlineSeconds are over and the pod does not go down yet (active_deadline.go, ShouldSync)."""
         if state.lifecycle.phase is not WorkType.SYNC:
             return False
@@ -273,7 +273,7 @@ class StatusManager:
         start_time = record.status.start_time if record.status is not None else None
         return past_active_deadline(state.pod, start_time, record.steady_wall(now))
 
-    def active_since(self, state: PodWorkerState) -> str:
+    def active_since(self, state: PodRecord) -> str:
         """When a pod whose activity has a deadline began to be active, as RFC 3339; empty without one."""
         status = self.status(state.uid)
         has_deadline = state.pod is not None and state.pod.spec.active_deadline_seconds is not None
@@ -297,7 +297,7 @@ class StatusManager:
 
     def pod(
         self,
-        state: PodWorkerState,
+        state: PodRecord,
         observed: RuntimePodStatus,
         probe_results: Mapping[str, ProbeResults],
         now: Instant,
@@ -324,7 +324,7 @@ class StatusManager:
         return messages
 
     def _basis(
-        self, state: PodWorkerState, pod: Pod, observed: RuntimePodStatus, probe_results: Mapping[str, ProbeResults]
+        self, state: PodRecord, pod: Pod, observed: RuntimePodStatus, probe_results: Mapping[str, ProbeResults]
     ) -> _Basis:
         record = self._record(state.uid)
         return _Basis(
@@ -341,7 +341,7 @@ class StatusManager:
             restarts=frozenset(self._requested_restarts(state.uid)),
         )
 
-    def _generate(self, state: PodWorkerState, basis: _Basis, observed: RuntimePodStatus, now: Instant) -> None:
+    def _generate(self, state: PodRecord, basis: _Basis, observed: RuntimePodStatus, now: Instant) -> None:
         record, pod, phase = self._record(state.uid), basis.pod, basis.phase
         given = StatusInput(
             pod=pod,
@@ -380,7 +380,7 @@ class StatusManager:
         )
         return redefined | {container.name for container in observed.containers if container.id in basis.restarts}
 
-    def _report_context(self, state: PodWorkerState, pod: Pod, observed: RuntimePodStatus) -> _ReportContext:
+    def _report_context(self, state: PodRecord, pod: Pod, observed: RuntimePodStatus) -> _ReportContext:
         record, stated = self._record(state.uid), state.stated or pod
         return _ReportContext(
             pod=stated,
@@ -394,7 +394,7 @@ class StatusManager:
             waits_for=state.waits_for,
         )
 
-    def _pod_changed(self, state: PodWorkerState, told: _ReportContext, observed_at: float) -> PodChanged:
+    def _pod_changed(self, state: PodRecord, told: _ReportContext, observed_at: float) -> PodChanged:
         reported = self._record(state.uid).reported
         assert reported is not None
         return PodChanged(
@@ -413,7 +413,7 @@ class StatusManager:
             waits_for=told.waits_for,
         )
 
-    def _next_tries(self, state: PodWorkerState) -> dict[str, str]:
+    def _next_tries(self, state: PodRecord) -> dict[str, str]:
         """By container. A pod on its way down tries nothing again."""
         return {
             name: f"{result.error} until {rfc3339(result.retry_at)}: {result.message}"
@@ -449,7 +449,7 @@ def _has_exceeded_deadline(status: PodStatus | None) -> bool:
     return status is not None and status.reason == DEADLINE_EXCEEDED
 
 
-def pod_event(state: PodWorkerState, reason: EventReason, message: str) -> EventReport:
+def pod_event(state: PodRecord, reason: EventReason, message: str) -> EventReport:
     """An event about the pod as a whole, an orphan too."""
     namespace, _, name = state.name.rpartition("/")
     return EventReport(

@@ -20,7 +20,7 @@ import msgspec
 from ipc.host.atomic_file import move_aside
 from ipc.host.clock import Clock
 from ipc.host.state_file import usable_state
-from ipc.kubecontainer.remembered_ends import PodRecord
+from ipc.kubecontainer.remembered_ends import RememberedPod
 from supervisor.state.appended_file import AppendedFile
 from supervisor.state.ends_journal import MAX_LIVE_BYTES, Journal, decode_journal, encode_journal, encode_lines
 from supervisor.state.throttled_saver import ThrottledSaver, Write
@@ -46,14 +46,14 @@ class EndsOwner(Protocol):
     urgent_version: int
     """The newest change that is to be written at once."""
 
-    def changed_after(self, version: int) -> dict[str, PodRecord]: ...
-    def everything(self) -> dict[str, PodRecord]: ...
+    def changed_after(self, version: int) -> dict[str, RememberedPod]: ...
+    def everything(self) -> dict[str, RememberedPod]: ...
 
 
 class Restored(msgspec.Struct, frozen=True):
     """Content of the file that an earlier agent has left."""
 
-    pods: dict[str, PodRecord]
+    pods: dict[str, RememberedPod]
     alive_at: float
     """When that agent was alive for certain, in epoch seconds; 0.0 when nobody knows."""
 
@@ -78,7 +78,7 @@ class EndedContainersFile:
             log.error("ends of containers %s: %s%s", self._path, _damage(journal), move_aside(self._path))
         return Restored(journal.pods, alive_at)
 
-    def write(self, changed: Mapping[str, PodRecord], everything: Mapping[str, PodRecord]) -> None:
+    def write(self, changed: Mapping[str, RememberedPod], everything: Mapping[str, RememberedPod]) -> None:
         """Add what changed, or write everything, if that is due; without a change a sign of life. Raises OSError; what
         was there can still be loaded."""
         data = encode_lines(changed)

@@ -14,7 +14,7 @@ from typing import Final
 
 import msgspec
 
-from ipc.kubecontainer.remembered_ends import PodRecord, Runs, is_open
+from ipc.kubecontainer.remembered_ends import RememberedPod, Runs, is_open
 from ipc.text.json_types import UNDECODABLE
 
 VERSION: Final = 1
@@ -38,19 +38,19 @@ class _Pod(msgspec.Struct, frozen=True, omit_defaults=True):
 class Journal(msgspec.Struct, frozen=True):
     """Content of a journal."""
 
-    pods: dict[str, PodRecord]
+    pods: dict[str, RememberedPod]
     damaged: tuple[int, ...] = ()
     """Numbers of lines that are not as they were written, from 1 on."""
     is_torn: bool = False
     """The last line has no end."""
 
 
-def encode_lines(pods: Mapping[str, PodRecord]) -> bytes:
+def encode_lines(pods: Mapping[str, RememberedPod]) -> bytes:
     """Lines to append."""
     return b"".join(_pod_line(uid, record) for uid, record in pods.items())
 
 
-def encode_journal(pods: Mapping[str, PodRecord]) -> bytes:
+def encode_journal(pods: Mapping[str, RememberedPod]) -> bytes:
     """A whole journal of these pods, as far as they fit: first those that run, then the newest ends."""
     lines, size = [_line(msgspec.json.encode(_Header(VERSION)))], 0
     for uid in sorted(
@@ -67,7 +67,7 @@ def encode_journal(pods: Mapping[str, PodRecord]) -> bytes:
 def decode_journal(data: bytes) -> Journal:
     """The pods with ends, as far as their lines are whole. Never raises."""
     *lines, rest = data.split(b"\n")
-    pods: dict[str, PodRecord] = {}
+    pods: dict[str, RememberedPod] = {}
     damaged = list[int]()
     for number, line in enumerate(lines, 1):
         try:
@@ -81,13 +81,13 @@ def decode_journal(data: bytes) -> Journal:
             damaged.append(number)
             continue
         pods.pop(pod.uid, None)
-        record = PodRecord(pod.ends, pod.began_at)
+        record = RememberedPod(pod.ends, pod.began_at)
         if not record.is_empty():
             pods[pod.uid] = record
     return Journal(pods, tuple(damaged), bool(rest))
 
 
-def _pod_line(uid: str, record: PodRecord) -> bytes:
+def _pod_line(uid: str, record: RememberedPod) -> bytes:
     line = _line(msgspec.json.encode(_Pod(uid, record.runs, record.began_at)))
     if len(line) <= MAX_LINE_BYTES:
         return line
@@ -108,5 +108,5 @@ def _checked(line: bytes) -> bytes:
     return payload
 
 
-def _newest(record: PodRecord) -> float:
+def _newest(record: RememberedPod) -> float:
     return max((math.inf if is_open(run) else run.finished_at for run in record.runs), default=record.began_at)

@@ -24,11 +24,11 @@ from ipc.host.clock import Instant, process_cpu
 from ipc.messages.pod_worker import SyncPod
 from supervisor.admission.predicates import UNKNOWN_NODE
 from supervisor.config.settings import ClusterSection, Settings, WorkersSettings
+from supervisor.loop.loop import SyncLoop
 from supervisor.processes.worker_pool import API_SLOT, FIRST_POD_SLOT, NODE_SLOT
 from supervisor.protocol.commands import LoopCommand, Send
 from supervisor.protocol.events import LoopEvent, Observations, SourcesReady, StatusesDue, WorkerUp
 from supervisor.protocol.source_updates import PodOperation, PodUpdate, in_parts
-from supervisor.syncloop.sync_loop import SyncLoop
 from tests.bench.sleepers import load, sleepers
 from tests.podman_service import IMAGE
 

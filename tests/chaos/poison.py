@@ -16,7 +16,7 @@ from typing import Final
 
 from ipc.host.clock import monotonic
 from ipc.messages.event_reasons import SYNC_CRASH_LOOP_BACK_OFF
-from supervisor.podworkers.poison_pods import POISON_DEATHS
+from supervisor.pods.poison import POISON_DEATHS
 from tests.chaos import procs
 from tests.chaos.background import meanwhile
 from tests.e2e.agent import Agent

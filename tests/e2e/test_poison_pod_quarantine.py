@@ -11,7 +11,7 @@ from typing import Final
 import pytest
 
 from ipc.messages.event_reasons import SYNC_CRASH_LOOP_BACK_OFF
-from supervisor.podworkers.poison_pods import POISON_DEATHS
+from supervisor.pods.poison import POISON_DEATHS
 from tests.e2e.agent import Agent, Json, restart_count
 from tests.e2e.conftest import NewAgent
 from tests.e2e.manifests import container, pod

@@ -75,6 +75,7 @@ from ipc.podresources.node_resources import NodeResources
 from ipc.shm.board import pod_digest
 from supervisor.admission.predicates import UNKNOWN_NODE
 from supervisor.config.settings import Settings, WorkersSettings
+from supervisor.loop.loop import SyncLoop
 from supervisor.processes.worker_pool import API_SLOT, FIRST_POD_SLOT, NODE_SLOT
 from supervisor.protocol.commands import (
     DeathExplained,
@@ -106,7 +107,6 @@ from supervisor.protocol.events import (
 )
 from supervisor.protocol.manifests import FILE_SOURCE, DesiredObject
 from supervisor.protocol.source_updates import ObjectUpdate, PodOperation, PodUpdate
-from supervisor.syncloop.sync_loop import SyncLoop
 
 RestartPolicy = Literal["Always", "OnFailure", "Never"]
 WALL = 1_800_000_000.0

@@ -12,7 +12,7 @@ from ipc.api.pod_containers import ContainerKind
 from ipc.api.v1.container import Container
 from ipc.api.v1.status import ContainerStatus, PodCondition, PodStatus
 from ipc.podresources.qos import compute_pod_qos
-from supervisor.podworkers.pod_lifecycle import effective_grace_period
+from supervisor.pods.lifecycle import effective_grace_period
 from supervisor.status import conditions
 from supervisor.status.containers import ContainerStatusInput, container_statuses
 from supervisor.status.phase import get_phase

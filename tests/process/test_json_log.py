@@ -35,7 +35,7 @@ def test_every_line_of_every_process_is_json_and_names_its_pod() -> None:
         "supervisor/master.py",
         36,
     )
-    assert started["logger"] == "supervisor.syncloop"
+    assert started["logger"] == "supervisor.loop"
     assert all({"ts", "caller", "msg", "level", "process", "logger"} <= line.keys() for line in found)
     processes = {line["process"].partition("-")[0] for line in found if line["logger"].startswith("ipc.shm")}
     assert processes == {"node", "api", "dial", "pods"}, "each says at its birth how it logs"

@@ -17,7 +17,7 @@ import pytest
 from ipc.messages.event_reasons import SYNC_CRASH_LOOP_BACK_OFF
 from ipc.wire.boot import ChildContext
 from supervisor.client.errors import RequestFailed
-from supervisor.podworkers.poison_pods import POISON_DEATHS
+from supervisor.pods.poison import POISON_DEATHS
 from supervisor.processes.worker_pool import FIRST_POD_SLOT, QUARANTINE_SLOT
 from tests.harness.raw_libpod import UnixConnection
 from tests.process.model_children import (

@@ -41,6 +41,8 @@ from ipc.podobjects.config_objects import ObjectKey, object_key
 from ipc.shm.board import Board
 from supervisor.control.shutdown_control import ShutdownControl
 from supervisor.held_sends import HeldSends
+from supervisor.loop.loop import SyncLoop
+from supervisor.loop.pod_kills import MIN_WAIT_S
 from supervisor.processes.worker_pool import API_SLOT, FIRST_POD_SLOT, NODE_SLOT, QUARANTINE_SLOT
 from supervisor.protocol.commands import (
     LoopCommand,
@@ -73,8 +75,6 @@ from supervisor.protocol.refusals import RequestRefused
 from supervisor.protocol.source_updates import ObjectUpdate, PodOperation, PodUpdate
 from supervisor.state.probe_checkpoint import worth_keeping
 from supervisor.state.volume_bindings import Binding
-from supervisor.syncloop.pod_kills import MIN_WAIT_S
-from supervisor.syncloop.sync_loop import SyncLoop
 from supervisor.wiring import Effects, LoopReport, carry_out, loop_event
 from tests.sim.children import Child
 from tests.sim.claims import Document

@@ -9,11 +9,11 @@ from typing import Final
 
 import msgspec
 
-from ipc.kubecontainer.remembered_ends import PodRecord
+from ipc.kubecontainer.remembered_ends import RememberedPod
+from supervisor.loop.loop import SyncLoop
 from supervisor.protocol.commands import RestsOn
 from supervisor.state.resources_checkpoint import PodResources
 from supervisor.state.volume_bindings import Binding
-from supervisor.syncloop.sync_loop import SyncLoop
 from tests.sim.loop import NOBODY
 
 LONGEST_WRITE_S: Final = 0.3
@@ -25,7 +25,7 @@ class Files(msgspec.Struct, frozen=True, kw_only=True):
     resources: Mapping[str, PodResources] = {}
     bindings: tuple[Binding, ...] = ()
     restarts: dict[str, dict[str, int | None]] = {}
-    ends: dict[str, PodRecord] = {}
+    ends: dict[str, RememberedPod] = {}
 
 
 NO_FILES: Final = Files()

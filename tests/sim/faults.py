@@ -14,10 +14,10 @@ from typing import Any, Final
 from unittest.mock import patch
 
 from ipc.host.clock import Clock
+from supervisor.loop.announcer import RETRY_S
 from supervisor.managers import container_gc
 from supervisor.managers.object_delivery import ObjectDelivery
 from supervisor.record.status_manager import StatusManager
-from supervisor.syncloop.announcer import RETRY_S
 from tests.sim.trace import Trace
 from workers import pod_worker
 from workers.containers import known_containers

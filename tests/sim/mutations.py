@@ -21,29 +21,29 @@ from ipc.messages.node_worker import EVERY_REQUEST
 from supervisor.control.shutdown_control import ShutdownControl
 from supervisor.eviction import rounds, victim
 from supervisor.held_sends import HeldSends
+from supervisor.loop import node_shutdown, pod_admission, resizes
+from supervisor.loop.announcer import Announcer
+from supervisor.loop.claim_holders import ClaimHolders
+from supervisor.loop.container_restarts import ContainerRestarts, RequestedRestarts
+from supervisor.loop.dispatcher import Dispatcher
+from supervisor.loop.loop import SyncLoop
+from supervisor.loop.node_pressure import NodePressureManager
+from supervisor.loop.object_updates import ObjectUpdates
+from supervisor.loop.pod_admission import PodAdmission
+from supervisor.loop.pod_updates import PodUpdates
+from supervisor.loop.removals import Removals
+from supervisor.loop.volume_updates import VolumeUpdates
 from supervisor.managers import probe_manager
 from supervisor.managers.allocation import AllocationManager
 from supervisor.managers.image_pulls import ImagePulls
 from supervisor.managers.node_shutdown import group_by_priority
 from supervisor.managers.object_store import ObjectStore
-from supervisor.podworkers.board_rows import RowAllocator
-from supervisor.podworkers.observation_requests import ObservationRequests
-from supervisor.podworkers.pod_cache import PodCache
-from supervisor.podworkers.pod_lifecycle import PodLifecycle
-from supervisor.podworkers.poison_pods import PoisonPods
+from supervisor.pods.board_rows import RowAllocator
+from supervisor.pods.cache import PodCache
+from supervisor.pods.lifecycle import PodLifecycle
+from supervisor.pods.observation_requests import ObservationRequests
+from supervisor.pods.poison import PoisonPods
 from supervisor.protocol.source_updates import ObjectUpdate
-from supervisor.syncloop import node_shutdown, pod_admission, resizes
-from supervisor.syncloop.announcer import Announcer
-from supervisor.syncloop.claim_holders import ClaimHolders
-from supervisor.syncloop.container_restarts import ContainerRestarts, RequestedRestarts
-from supervisor.syncloop.dispatcher import Dispatcher
-from supervisor.syncloop.node_pressure import NodePressureManager
-from supervisor.syncloop.object_updates import ObjectUpdates
-from supervisor.syncloop.pod_admission import PodAdmission
-from supervisor.syncloop.pod_updates import PodUpdates
-from supervisor.syncloop.removals import Removals
-from supervisor.syncloop.sync_loop import SyncLoop
-from supervisor.syncloop.volume_updates import VolumeUpdates
 from workers.cm import pod_cgroup
 from workers.compute.init_containers import InitActions
 from workers.containers.known_containers import KnownContainers

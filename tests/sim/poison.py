@@ -12,7 +12,7 @@ from ipc.api.v1.probe import ExecAction, Probe
 from ipc.kubecontainer.probe_results import ProbeType
 from ipc.messages.pod_worker import SyncPod, WorkType
 from ipc.shm.board import pod_digest
-from supervisor.podworkers.poison_pods import POISON_DEATHS
+from supervisor.pods.poison import POISON_DEATHS
 from supervisor.processes.worker_pool import QUARANTINE_SLOT
 from tests.sim.children import Child
 from tests.sim.pods import PRESENT

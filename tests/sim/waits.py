@@ -7,8 +7,8 @@ from typing import Final
 
 from ipc.host.clock import Instant
 from ipc.messages.wait_reasons import WaitReason
-from supervisor.podworkers.next_step import Dispatch
-from supervisor.syncloop.sync_loop import SyncLoop
+from supervisor.loop.loop import SyncLoop
+from supervisor.pods.next_step import Dispatch
 
 TICK_S: Final = 1.0
 """Between two ticks of the sync loop."""

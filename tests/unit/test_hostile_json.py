@@ -8,7 +8,7 @@ from typing import Final
 from tests.house import ROOT, trees_with
 
 PACKED: Final = {
-    "supervisor/podworkers/board_views.py",
+    "supervisor/pods/board_views.py",
     "workers/api_server/store/statistics.py",
     "workers/stats/collector.py",
 }

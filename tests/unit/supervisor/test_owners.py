@@ -13,9 +13,9 @@ from typing import Final
 import pytest
 
 ROOT: Final = Path(__file__).parents[3]
-ROOMS: Final = ("admission", "managers", "podworkers", "record", "sources", "state", "status", "syncloop")
+ROOMS: Final = ("admission", "loop", "managers", "pods", "record", "sources", "state", "status")
 FILES: Final = sorted(file for room in ROOMS for file in (ROOT / "supervisor" / room).rglob("*.py"))
-SHARED: Final = ("podworkers/pod_lifecycle.py", "podworkers/pod_worker_state.py")
+SHARED: Final = ("pods/lifecycle.py", "pods/record.py")
 """Modules whose objects many others hold."""
 SETTERS: Final = frozenset({"setattr", "delattr", "object.__setattr__", "object.__delattr__"})
 

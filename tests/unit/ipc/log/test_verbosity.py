@@ -37,7 +37,7 @@ def test_what_is_no_level_is_refused(text: str) -> None:
     assert len(str(refused.value)) < 300
 
 
-@pytest.mark.parametrize("area", ["pleg", "pleg.observer", "syncloop", "api_server.handlers", "master", "wire"])
+@pytest.mark.parametrize("area", ["pleg", "pleg.observer", "loop", "api_server.handlers", "master", "wire"])
 def test_rooms_and_modules_are_areas(area: str) -> None:
     assert area_problem(area) == ""
 
@@ -53,7 +53,7 @@ def test_an_area_has_its_own_level_in_all_packages_and_below_it() -> None:
     apply(Verbosity("warning", {"pleg": "debug", "api_server": "error"}))
     assert level_of("workers.pleg.observer") == logging.DEBUG
     assert level_of("workers.api_server.middleware") == logging.ERROR
-    assert level_of("supervisor.syncloop.x") == logging.WARNING
+    assert level_of("supervisor.loop.x") == logging.WARNING
 
 
 def test_what_is_not_named_any_more_has_the_common_level() -> None:

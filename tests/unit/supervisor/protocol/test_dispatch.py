@@ -8,9 +8,9 @@ from typing import get_args
 import pytest
 
 from supervisor.config.settings import Settings
+from supervisor.loop.loop import SyncLoop
 from supervisor.protocol.dispatch import DispatchTable
 from supervisor.protocol.events import LoopEvent
-from supervisor.syncloop.sync_loop import SyncLoop
 
 
 class Parent:

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ipc.kubecontainer.pod_status import CONTAINER_STATUS_UNKNOWN, ContainerState, RuntimeContainerStatus
-from ipc.kubecontainer.remembered_ends import NO_RECORD, PodRecord
+from ipc.kubecontainer.remembered_ends import NO_RECORD, RememberedPod
 from supervisor.state import ends_journal
 from supervisor.state.ended_containers_file import MAX_FILE_BYTES, EndedContainersFile
 from supervisor.state.ends_journal import MAX_LINE_BYTES, decode_journal, encode_journal, encode_lines
@@ -25,8 +25,8 @@ def end(id: str, **fields: Any) -> RuntimeContainerStatus:
     return RuntimeContainerStatus(id=id, state=ContainerState.EXITED, **{**known, **fields})
 
 
-ONE: Final = {"u1": PodRecord((end("a", message="line\nline \ud7ff"),))}
-TWO: Final = {"u2": PodRecord((end("b"), end("c", attempt=1)), began_at=DATE - 5)}
+ONE: Final = {"u1": RememberedPod((end("a", message="line\nline \ud7ff"),))}
+TWO: Final = {"u2": RememberedPod((end("b"), end("c", attempt=1)), began_at=DATE - 5)}
 
 
 @pytest.fixture
@@ -63,7 +63,7 @@ def test_a_sign_of_life_changes_the_date_alone(path: Path) -> None:
 def test_it_is_written_anew_when_most_of_it_is_old(path: Path) -> None:
     file = written(path)
     for number in range(1000):
-        many = {"u1": PodRecord((end("a", message="x" * 4000, exit_code=number),))}
+        many = {"u1": RememberedPod((end("a", message="x" * 4000, exit_code=number),))}
         file.write(many, many)
     assert path.stat().st_size < 300 << 10
     assert EndedContainersFile(path).load().pods == many
@@ -94,14 +94,14 @@ def test_no_bytes_are_too_bad(data: bytes) -> None:
 
 def test_a_line_is_bounded() -> None:
     large = {
-        "u1": PodRecord((end("a", message="x" * MAX_LINE_BYTES),)),
-        "u2": PodRecord((end("b", image="x" * MAX_LINE_BYTES),)),
+        "u1": RememberedPod((end("a", message="x" * MAX_LINE_BYTES),)),
+        "u2": RememberedPod((end("b", image="x" * MAX_LINE_BYTES),)),
     }
-    assert decode_journal(encode_journal(large)).pods == {"u1": PodRecord((end("a"),))}
+    assert decode_journal(encode_journal(large)).pods == {"u1": RememberedPod((end("a"),))}
 
 
 def test_of_too_many_pods_those_stay_that_run(monkeypatch: pytest.MonkeyPatch) -> None:
-    runs = {"u3": PodRecord((end("d", exit_code=137, reason=CONTAINER_STATUS_UNKNOWN, finished_at=0.0),))}
+    runs = {"u3": RememberedPod((end("d", exit_code=137, reason=CONTAINER_STATUS_UNKNOWN, finished_at=0.0),))}
     monkeypatch.setattr(ends_journal, "MAX_LIVE_BYTES", len(encode_lines(runs)))
     assert decode_journal(encode_journal(ONE | runs | TWO)).pods == runs
 

@@ -1,0 +1,169 @@
+"""Garbage of the node: rounds that come by themselves, and collections that somebody asks for.
+
+Containers go with the next syncs of their pods; images and directories are the node worker's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Final
+
+import msgspec
+
+from ipc.api.v1.pod import Pod
+from ipc.host.clock import Instant
+from ipc.messages.garbage_report import DeadContainer, GarbageReport
+from ipc.messages.node_worker import ImagesCollected, LogsCollected
+from supervisor.loop.parts import LoopParts
+from supervisor.managers.container_gc import ContainerGc, collect_logs, collection_failures, dead_of_each
+from supervisor.managers.image_gc import NO_NODE_WORKER, Collected, wanted_images
+from supervisor.processes.worker_pool import NODE_SLOT
+from supervisor.protocol.commands import GarbageCollected
+from supervisor.protocol.events import GarbageRequest
+
+NOT_YET: Final = "nothing is collected before all sources were read and Podman was listed, or while the agent stops"
+
+
+class _Request(msgspec.Struct):
+    """A collection that somebody has asked for, with what is known of it so far."""
+
+    ticket: int
+    report: GarbageReport
+    waits_for: int = 2
+    """Answers of the node worker: about images, and about directories."""
+
+
+class Garbage:
+    """Handlers of the loop that are about garbage."""
+
+    def __init__(self, parts: LoopParts) -> None:
+        self._parts = parts
+        self._container_gc = ContainerGc()
+        self._log_requests: dict[int, _Request] = {}
+        self._log_number = 0
+
+    # --- rounds ---
+
+    def tick(self, now: Instant) -> None:
+        """Begin the rounds that are due. Only to be called while it is known what is wanted and what runs."""
+        if self._container_gc.take_due(now.mono):
+            self._remove_dead(self._find_dead(now))
+            self._out_to_logs(now)
+        policy = self._parts.settings.image_gc
+        if not policy.is_off and self._parts.out.is_up(NODE_SLOT) and self._parts.image_gc.take_due(now.mono):
+            self.collect_images(self._round_ended, now)
+
+    def collect_images(self, then: Collected, now: Instant, *, all_unused: bool = False, report: bool = False) -> None:
+        """Have images collected. ``then`` is called once with the end, at the latest when the node worker dies."""
+        parts = self._parts
+        request = parts.image_gc.begin(
+            parts.settings.image_gc, wanted_images(self._wanted_pods()), then, all_unused=all_unused, report=report
+        )
+        if parts.out.is_up(NODE_SLOT):
+            parts.out.to_node(request)
+        else:
+            parts.image_gc.ended(ImagesCollected(number=request.number, error=NO_NODE_WORKER), now)
+
+    def _wanted_pods(self) -> Iterator[tuple[str, Pod]]:
+        """Pods that may yet start a container, by name. One that has ended or was evicted does not: its image is of no
+        use but to a container that is left of it, and would cost another pod its place."""
+        for state in self._parts.pod_table:
+            if state.pod is not None and not self._parts.statuses.has_ended(state.uid):
+                yield state.name, state.pod
+            if state.successor is not None:
+                yield state.name, state.successor
+
+    def on_images_collected(self, collected: ImagesCollected, now: Instant) -> None:
+        self._parts.image_gc.ended(collected, now)
+
+    def _round_ended(self, collected: ImagesCollected, now: Instant) -> None:
+        event = self._parts.image_gc.round_ended(self._parts.settings.node_name, collected)
+        if event is not None:
+            self._parts.announcer.event(event, now)
+
+    # --- containers ---
+
+    def _find_dead(self, now: Instant) -> Mapping[str, tuple[str, ...]]:
+        """UID -> ids of dead containers beyond the node's maximum."""
+        parts = self._parts
+        policy = parts.settings.container_garbage_collection.policy
+        dead, faults = dead_of_each(parts.cache.statuses(), parts.pod_table.wanted(), policy, now.wall)
+        for report in collection_failures(parts.settings.node_name, faults):
+            parts.announcer.event(report, now)
+        return dead
+
+    def _remove_dead(self, dead: Mapping[str, tuple[str, ...]]) -> None:
+        for state in self._parts.pod_table:
+            if state.uid in dead:
+                state.lifecycle.collect(dead[state.uid])
+                self._parts.pod_table.touch((state.uid,))
+
+    def _described(self, dead: Mapping[str, tuple[str, ...]]) -> tuple[DeadContainer, ...]:
+        views = self._parts.cache.statuses()
+        return tuple(
+            DeadContainer(id=container.id, name=container.name, pod=state.name)
+            for state in self._parts.pod_table
+            for container in (views[state.uid].containers if state.uid in dead else ())
+            if container.id in dead[state.uid]
+        )
+
+    # --- requests ---
+
+    def on_request(self, request: GarbageRequest, now: Instant, *, is_all_known: bool) -> None:
+        """Answered by one `GarbageCollected`."""
+        report = GarbageReport(dry_run=request.dry_run)
+        if not is_all_known:
+            self._parts.out.add(GarbageCollected(request.ticket, msgspec.structs.replace(report, errors=(NOT_YET,))))
+            return
+        dead = self._find_dead(now)
+        waiting = _Request(request.ticket, msgspec.structs.replace(report, containers=self._described(dead)))
+        if not request.dry_run:
+            self._remove_dead(dead)
+
+        def images_collected(collected: ImagesCollected, now: Instant) -> None:
+            self._answered(
+                waiting,
+                msgspec.structs.replace(
+                    waiting.report,
+                    images=collected.images,
+                    freed_bytes=collected.freed_bytes,
+                    capacity_bytes=collected.capacity_bytes,
+                    available_bytes=collected.available_bytes,
+                    errors=(*waiting.report.errors, *([collected.error] if collected.error else [])),
+                ),
+            )
+
+        self._ask_for_logs(waiting, now)
+        self.collect_images(images_collected, now, all_unused=not request.dry_run, report=request.dry_run)
+
+    def _out_to_logs(self, now: Instant, number: int = 0, *, dry_run: bool = False) -> None:
+        known = {*self._parts.pod_table.uids(), *self._parts.cache.unseen}
+        request = collect_logs(known, self._parts.cache.statuses(), now.wall)
+        self._parts.out.to_node(msgspec.structs.replace(request, number=number, dry_run=dry_run))
+
+    def _ask_for_logs(self, waiting: _Request, now: Instant) -> None:
+        self._log_number += 1
+        self._log_requests[self._log_number] = waiting
+        if self._parts.out.is_up(NODE_SLOT):
+            self._out_to_logs(now, self._log_number, dry_run=waiting.report.dry_run)
+        else:
+            self.on_logs_collected(LogsCollected(number=self._log_number), now)
+
+    def on_logs_collected(self, collected: LogsCollected, now: Instant) -> None:
+        waiting = self._log_requests.pop(collected.number, None)
+        if waiting is not None:
+            errors = (*waiting.report.errors, *collected.failures)
+            report = msgspec.structs.replace(waiting.report, directories=collected.paths, errors=errors)
+            self._answered(waiting, report)
+
+    def _answered(self, waiting: _Request, report: GarbageReport) -> None:
+        waiting.report = report
+        waiting.waits_for -= 1
+        if not waiting.waits_for:
+            self._parts.out.add(GarbageCollected(waiting.ticket, report))
+
+    def node_down(self, now: Instant) -> None:
+        """Requests that the node worker has not answered have failed."""
+        self._parts.image_gc.node_down(now)
+        for number in tuple(self._log_requests):
+            self.on_logs_collected(LogsCollected(number=number), now)

@@ -1,0 +1,96 @@
+"""Handlers of ConfigMaps, Secrets and claims: when one changes, the pods that refer to it are synced at once, and no
+others.
+
+Pods that ended with CreateContainerConfigError or FailedMount wait for that; a running pod has its volumes set up anew,
+which upstream does within a minute or so (pkg/kubelet/volumemanager, the pod's next sync).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from ipc.host.clock import Instant
+from ipc.messages.cluster import PodValuesStated
+from ipc.messages.node_worker import VolumeDeleted
+from ipc.messages.pod_worker import WorkType
+from ipc.podobjects.cluster_values import NO_VALUES
+from supervisor.loop.parts import LoopParts
+from supervisor.loop.volume_updates import VolumeUpdates
+from supervisor.pods.record import PodRecord
+from supervisor.protocol.events import BindingsRestored
+from supervisor.protocol.source_updates import ObjectsExpected, ObjectUpdate
+
+
+class ObjectUpdates:
+    """Handlers without a state of their own."""
+
+    def __init__(self, parts: LoopParts, volumes: VolumeUpdates) -> None:
+        self._parts = parts
+        self._volumes = volumes
+        self._pod_table = parts.pod_table
+        self._objects = parts.objects
+
+    def on_object_update(self, update: ObjectUpdate, now: Instant) -> None:
+        self._take(self._volumes.take(update, now), now)
+
+    def take_early(self, stated: PodValuesStated) -> bool:
+        """Keep values of a pod that is still to come; False when the pod is here, and something may follow."""
+        if stated.uid in self._pod_table or stated.values is None:
+            return False
+        self._parts.cluster_values[stated.uid] = stated.values
+        return True
+
+    def on_pod_values(self, stated: PodValuesStated, now: Instant) -> None:
+        """A pod is synced when its files are others; variables are read when a container starts."""
+        known = self._parts.cluster_values
+        before = known.pop(stated.uid, NO_VALUES)
+        if stated.values is None:
+            return
+        known[stated.uid] = stated.values
+        state = self._pod_table.get(stated.uid)
+        if state is not None and not stated.values.same_files(before):
+            self._sync((state,), now)
+
+    def on_bindings_restored(self, restored: BindingsRestored, now: Instant) -> None:
+        self._take(self._volumes.restore(restored.bindings, now), now)
+
+    def on_volume_deleted(self, answer: VolumeDeleted, now: Instant) -> None:
+        self._take(self._volumes.on_deleted(answer, now), now)
+
+    def tick(self, now: Instant) -> None:
+        """Do what is due of objects; called once a second."""
+        self._take(self._volumes.tick(now), now)
+
+    def _take(self, update: ObjectUpdate, now: Instant) -> None:
+        if not (update.stated or update.gone):
+            return
+        changed = self._objects.take(update)
+        self._parts.out.to_api(self._parts.statuses.objects(update))
+        self._sync(self._pod_table.referring_to(changed), now)
+
+    def on_objects_expected(self, expected: ObjectsExpected, now: Instant) -> None:
+        """Objects that are expected no more and have not come are absent now: pods that refer to them are synced."""
+        answered = self._objects.expect(expected.keys)
+        self._take(self._volumes.expect(expected.keys, now), now)
+        self._sync(self._pod_table.referring_to([key for key in answered if key not in self._objects]), now)
+
+    def on_sources_ready(self, now: Instant) -> None:
+        """Objects that are missing now do not exist: pods that refer to them are synced, and may go on without."""
+        self._objects.sources_ready()
+        self._take(self._volumes.sources_ready(now), now)
+        self._sync(
+            (
+                state
+                for state in self._pod_table
+                if state.pod is not None and self._objects.misses_any(state.pod.metadata.namespace, state.references)
+            ),
+            now,
+        )
+
+    def _sync(self, states: Iterable[PodRecord], now: Instant) -> None:
+        """Report statuses anew, of pods at their end too: texts of containers may be readable now. Sync the others."""
+        for state in states:
+            if self._parts.statuses.status(state.uid) is not None:
+                self._parts.announcer.report(state, now)
+            if state.lifecycle.phase is WorkType.SYNC and state.uid not in self._parts.incomplete:
+                self._parts.resync(state)

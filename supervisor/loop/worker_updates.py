@@ -1,0 +1,124 @@
+"""Handlers of the agent's own processes: consequences of their starts and deaths for the pods that they work for."""
+
+from __future__ import annotations
+
+from ipc.host.clock import Instant
+from ipc.messages.event_reasons import SYNC_CRASH_LOOP_BACK_OFF
+from ipc.shm.board import pod_digest
+from supervisor.loop.garbage import Garbage
+from supervisor.loop.parts import LoopParts
+from supervisor.loop.pod_cgroups import PodCgroupPlans
+from supervisor.pods.poison import Isolation
+from supervisor.pods.record import PodRecord
+from supervisor.processes.worker_pool import NODE_SLOT
+from supervisor.protocol.commands import DeathExplained, SlotVacated, WorkersWanted
+from supervisor.protocol.events import WorkerDown, WorkerLeaving, WorkerUp
+
+
+class WorkerUpdates:
+    """Owns how many pod workers were asked for."""
+
+    def __init__(self, parts: LoopParts, garbage: Garbage, cgroups: PodCgroupPlans) -> None:
+        self._parts = parts
+        self._garbage = garbage
+        self._cgroups = cgroups
+        self._pod_table = parts.pod_table
+        self._poison_pods = parts.poison_pods
+        self._out = parts.out
+        self._asked_for = WorkersWanted(parts.pod_table.workers)
+
+    def on_worker_up(self, up: WorkerUp, now: Instant) -> None:
+        self._out.up(up.slot, up.incarnation)
+        self._pod_table.touch(state.uid for state in self._pod_table if state.slot == up.slot)
+        if up.slot == NODE_SLOT:
+            self._track_all()
+            self._cgroups.node_up()
+            self._out.send_all(self._parts.pulls.handle(up, now.mono))
+        if up.slot in self._out.fed:
+            self._out.feed(up.slot, self._parts.statuses.everything())
+
+    def _track_all(self) -> None:
+        """A new node worker knows nothing."""
+        for state in self._pod_table:
+            self._out.track(state)
+            if not self._parts.cache.get(state.uid).is_empty():
+                # A relist that ends before this arrives passes over what is gone: that is not "as it was".
+                self._parts.cache.invalidate(state.uid)
+        self._parts.observation_requests.ask_again()
+
+    def on_worker_leaving(self, leaving: WorkerLeaving, now: Instant) -> None:
+        self._out.down(leaving.slot)
+
+    def on_worker_down(self, down: WorkerDown, now: Instant) -> None:
+        """Pods of a dead worker wait for an observation newer than the death, then go on."""
+        self._out.down(down.slot)
+        if down.slot == NODE_SLOT:
+            self._garbage.node_down(now)
+        self._out.send_all(self._parts.pulls.handle(down, now.mono))
+        self._pod_table.touch(self._parts.probes.down(down.slot))
+        lost = [
+            state
+            for state in self._pod_table
+            if state.lifecycle.in_flight is not None and state.lifecycle.in_flight.slot == down.slot
+        ]
+        guilty = self._find_the_guilty(down, tuple(state.uid for state in lost), now)
+        for state in lost:
+            state.lifecycle.lost()
+            self._parts.allocations.doubt(state.uid)
+            self._parts.ended.doubt(state.uid)
+            self._parts.observation_requests.lost(state.uid, now.mono)
+        self._pod_table.touch(state.uid for state in lost)
+        if guilty is not None:
+            self._isolate(guilty, down, now)
+
+    def scale_workers(self) -> None:
+        """Ask for as many pod workers as there are to be now."""
+        wanted = WorkersWanted(self._pod_table.workers, self._pod_table.quarantine)
+        if wanted != self._asked_for:
+            self._asked_for = wanted
+            self._out.add(wanted)
+
+    def move_pods(self, now: Instant) -> None:
+        """Move pods to other workers: their number has changed, or their load, or a pod goes to or from quarantine."""
+        self._pod_table.fit_workers(now.mono)
+        for state in self._pod_table.move(self._out.is_up, self._poison_pods.convicts()):
+            self._pod_table.touch((state.uid,))
+            self._parts.announcer.report(state, now)
+        self.scale_workers()
+        for slot in self._pod_table.vacated():
+            self._out.down(slot)
+            self._out.add(SlotVacated(slot))
+
+    # --- a pod that kills its worker -----------------------------------------------------------------------------
+
+    def _find_the_guilty(self, down: WorkerDown, in_flight: tuple[str, ...], now: Instant) -> Isolation | None:
+        """A pod that kills its worker every time pauses; one that somebody gives another try gets it."""
+        shard = {state.uid for state in self._pod_table if state.slot == down.slot}
+        if down.orderly:
+            for uid in shard:
+                self._poison_pods.absolve(uid, now.mono)
+            return None
+        if not down.current_pod:
+            return self._poison_pods.died(down.slot, in_flight, shard.difference(in_flight), now.mono)
+        current = next((uid for uid in self._pod_table.uids() if pod_digest(uid) == down.current_pod), None)
+        if current is None:  # it is gone meanwhile, and nobody else has done it
+            return None
+        return self._poison_pods.died(down.slot, in_flight, shard.difference(in_flight), now.mono, current=current)
+
+    def _isolate(self, guilty: Isolation, down: WorkerDown, now: Instant) -> None:
+        state = self._pod_table.get(guilty.uid)
+        assert state is not None, "who is guilty was found among those that are there"
+        if state.slot == down.slot:
+            self._pod_table.confine(state)  # else it moves when it can
+        self._pod_table.touch((state.uid,))
+        self._out.add(DeathExplained(down.slot))
+        self._report_isolation(state, guilty, now)
+
+    def _report_isolation(self, state: PodRecord, guilty: Isolation, now: Instant) -> None:
+        summary = (
+            f"{guilty.deaths} deaths of its worker in a row while it worked for this pod, "
+            f"which is in quarantine now; next try in {guilty.wait_s:g} s"
+        )
+        self._parts.statuses.summarize(state.uid, summary)
+        self._parts.announcer.pod_event(state, SYNC_CRASH_LOOP_BACK_OFF, summary, now)
+        self._parts.announcer.report(state, now)

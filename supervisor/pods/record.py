@@ -1,0 +1,103 @@
+"""State that the sync loop keeps of one pod: what is wanted of it, who works for it, and its phase machine."""
+
+from __future__ import annotations
+
+from zlib import crc32
+
+from ipc.api.v1.pod import Pod
+from ipc.kubecontainer.probe_results import probes_of
+from ipc.podobjects.config_objects import ObjectRef, referenced_objects
+from supervisor.pods.lifecycle import MAX_RESTS, PodLifecycle
+from supervisor.pods.next_step import Wait
+
+
+def _references(pod: Pod | None) -> frozenset[ObjectRef]:
+    return referenced_objects(pod) if pod is not None else frozenset()
+
+
+def _is_probed(pod: Pod | None) -> bool:
+    return pod is not None and any(map(probes_of, (*pod.spec.init_containers, *pod.spec.containers)))
+
+
+def head_start(uid: str) -> int:
+    """How many fewer periodic syncs are passed over before a pod's first one: by its UID, so that pods that have
+    started together are not all synced together ever after. (The first one is nobody's later for it.)"""
+    return crc32(uid.encode()) % (MAX_RESTS + 1)
+
+
+class PodRecord:
+    """Entry of the pod table. Only its own methods assign anything of it."""
+
+    def __init__(self, uid: str, name: str, pod: Pod | None, source: str, slot: int, row: int) -> None:
+        """``pod``: None for an orphan. ``name``: namespace and name."""
+        self.uid = uid
+        self.name = name
+        self.source = source
+        self.slot = slot
+        """The pod worker that owns it."""
+        self.row = row
+        """Row of the pod on the board."""
+        self.references = _references(pod)
+        """The ConfigMaps and Secrets that it refers to."""
+        self.all_references = self.references
+        """ConfigMaps and Secrets that the pod has referred to since it is known here: its containers may still have
+        them."""
+        self.successor: Pod | None = None
+        """Wanted again under the same UID while it is still going down (PW-08)."""
+        self.is_probed = _is_probed(pod)
+        """Whether its manifest has a probe."""
+        self.lifecycle = PodLifecycle(pod, head_start(uid))
+        self._stated: Pod | None = None
+        self.wait: Wait | None = None
+        """For what something that is due was not done, when that was last tried."""
+        self.waits_for = ""
+        """The reason, as it is told: it has lasted for a while."""
+        self._is_lasting = False
+        """The wait was there at the last tick."""
+
+    @property
+    def pod(self) -> Pod | None:
+        """Desired pod, with the resources that it was allocated; None for an orphan."""
+        return self.lifecycle.pod
+
+    @property
+    def stated(self) -> Pod | None:
+        """Desired pod, with the resources that its source states."""
+        return self._stated or self.lifecycle.pod
+
+    def state(self, pod: Pod) -> None:
+        """The pod as its source states it: the desired pod, but for its resources."""
+        self._stated = pod if pod is not self.lifecycle.pod else None
+
+    def update(self, pod: Pod) -> None:
+        """A newer desired pod, or other resources for it."""
+        self._stated = None
+        self.references = _references(pod)
+        self.all_references |= self.references
+        self.is_probed = _is_probed(pod)
+        self.lifecycle.update(pod)
+
+    def hold_up(self, wait: Wait | None) -> None:
+        """Note why nothing is done for the pod; None when something is."""
+        is_other = self.wait is None or wait is None or wait.reason is not self.wait.reason
+        self.wait, self._is_lasting = wait, self._is_lasting and not is_other
+
+    def wait_lasts(self) -> bool:
+        """A tick has come: whether something else is to be told of the pod's wait than before."""
+        told, reason = self.waits_for, self.wait.reason.value if self.wait is not None else ""
+        if self._is_lasting or not reason:
+            self.waits_for = reason
+        self._is_lasting = bool(reason)
+        return self.waits_for != told
+
+    def succeed(self, pod: Pod, source: str) -> None:
+        """Have that pod begin when nothing of this one is left."""
+        self.successor, self.source = pod, source
+
+    def drop_successor(self) -> None:
+        """Have nothing follow this pod."""
+        self.successor = None
+
+    def move(self, slot: int) -> None:
+        """Assign the pod to another pod worker."""
+        self.slot = slot
