@@ -472,7 +472,7 @@ class SyncLoop:
 
     def _tell_waits(self, now: Instant) -> None:
         for state in self._parts.waits.tick():
-            self._announcer.log("debug", f"{state.name}: waits for {state.waits_for or 'nothing any more'}")
+            self._announcer.log("debug", f"{state.name}: waits for {state.reported_wait or 'nothing any more'}")
             self._announcer.report(state, now)
 
     def _sync_due(self, now: Instant) -> None:

@@ -50,7 +50,7 @@ class PodRecord:
         self._stated: Pod | None = None
         self.wait: Wait | None = None
         """For what something that is due was not done, when that was last tried."""
-        self.waits_for = ""
+        self.reported_wait = ""
         """The reason, as it is told: it has lasted for a while."""
         self._is_lasting = False
         """The wait was there at the last tick."""
@@ -84,11 +84,11 @@ class PodRecord:
 
     def wait_lasts(self) -> bool:
         """A tick has come: whether something else is to be told of the pod's wait than before."""
-        told, reason = self.waits_for, self.wait.reason.value if self.wait is not None else ""
+        told, reason = self.reported_wait, self.wait.reason.value if self.wait is not None else ""
         if self._is_lasting or not reason:
-            self.waits_for = reason
+            self.reported_wait = reason
         self._is_lasting = bool(reason)
-        return self.waits_for != told
+        return self.reported_wait != told
 
     def succeed(self, pod: Pod, source: str) -> None:
         """Have that pod begin when nothing of this one is left."""

@@ -391,7 +391,7 @@ class StatusManager:
             summary=record.summary,
             sandbox=next(iter(observed.sandboxes), None),
             allocated=allocation_from_pod(pod) if stated is not pod else None,
-            waits_for=state.waits_for,
+            waits_for=state.reported_wait,
         )
 
     def _pod_changed(self, state: PodRecord, told: _ReportContext, observed_at: float) -> PodChanged:

@@ -15,6 +15,7 @@ import json
 import os
 import pkgutil
 import select
+import selectors
 import shutil
 import signal
 import socket
@@ -103,16 +104,18 @@ def _feed(pipe: FileIO, data: bytes) -> None:
 def _read_all(pipes: Sequence[FileIO], end_at: float) -> list[bytes]:
     """Bytes that come out of each until its end. Raises TimeoutError at that monotonic second."""
     found = {pipe.fileno(): bytearray() for pipe in pipes}
-    left = set(found)
-    while left:
-        ready, _, _ = select.select(left, (), (), max(end_at - monotonic(), 0.0))
-        if not ready:
-            raise TimeoutError
-        for number in ready:
-            if data := os.read(number, 1 << 16):
-                found[number] += data
-            else:
-                left.remove(number)
+    with selectors.DefaultSelector() as left:
+        for number in found:
+            left.register(number, selectors.EVENT_READ)
+        while left.get_map():
+            ready = left.select(max(end_at - monotonic(), 0.0))
+            if not ready:
+                raise TimeoutError
+            for key, _ in ready:
+                if data := os.read(key.fd, 1 << 16):
+                    found[key.fd] += data
+                else:
+                    left.unregister(key.fd)
     return [bytes(text) for text in found.values()]
 
 

@@ -25,5 +25,10 @@ def endless(loop: SyncLoop, now: Instant) -> Iterator[str]:
             yield f"{uid}: it waits for {step.reason}, which ended {now.mono - step.until:.1f} s ago"
         elif step.reason is WaitReason.NEXT_SYNC and step.until is None and state.pod is not None:
             yield f"{uid}: nothing brings its next sync"
-        elif step.reason is WaitReason.OBSERVATION and not parts.observation_requests.is_under_way(state.uid):
+        elif step.reason is WaitReason.OBSERVATION and not _comes(loop, state.uid):
             yield f"{uid}: it waits for an observation that nobody is asked for"
+
+
+def _comes(loop: SyncLoop, uid: str) -> bool:
+    """Whether an observation is under way, or the pod's next turn asks for one."""
+    return loop._parts.observation_requests.is_under_way(uid) or loop._parts.queue.due(uid) is not None

@@ -17,7 +17,7 @@ def pod(uid: str = "u") -> PodRecord:
 
 
 def told(pods: HeldUpPods) -> dict[str, str]:
-    return {state.uid: state.waits_for for state in pods.tick()}
+    return {state.uid: state.reported_wait for state in pods.tick()}
 
 
 def test_a_wait_is_told_once_when_it_has_lasted_and_when_it_is_over() -> None:

@@ -258,10 +258,10 @@ def test_restarts(found: Any, restarts: str) -> None:
 
 
 def test_a_bare_object_is_shown_all_the_same() -> None:
-    assert pod_row({"metadata": {"name": "x"}}, NOW) == ("x", "0/0", "", "0", "<unknown>", *["<none>"] * 5)
+    assert pod_row({"metadata": {"name": "x"}}, NOW) == ("x", "0/0", "", "0", "<unknown>", *["<none>"] * 6)
     gated = pod(phase="Running", podIPs=[{"ip": "10.0.0.1"}], conditions=[{"type": "a/b", "status": "True"}])
     gated["spec"] |= {"nodeName": "n", "readinessGates": [{"conditionType": "a/b"}, {"conditionType": "c/d"}]}
-    assert pod_row(gated, NOW)[5:] == ("10.0.0.1", "n", "<none>", "1/2", "<none>")
+    assert pod_row(gated, NOW)[5:] == ("10.0.0.1", "n", "<none>", "1/2", "<none>", "<none>")
     assert summarize_pod(gated).total == 1
 
 
