@@ -43,11 +43,16 @@ def _with_volumes() -> Json:
 
 
 def _state(agent: Agent) -> None:
-    shutil.rmtree(agent.state)
+    _removed(agent.state)
 
 
 def _applied(agent: Agent) -> None:
-    shutil.rmtree(agent.state / "applied")
+    _removed(agent.state / "applied")
+
+
+def _removed(directory: Path) -> None:
+    """Gone at once, whatever the agent writes there meanwhile."""
+    shutil.rmtree(directory.rename(directory.with_name("gone")))
 
 
 def _contents(agent: Agent) -> None:

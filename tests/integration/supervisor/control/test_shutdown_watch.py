@@ -120,10 +120,10 @@ async def test_a_bus_that_goes_and_comes_back(tmp_path: Path, monkeypatch: pytes
     told: list[float | None] = []
     async with watching(5.0, told.append):
         with system_bus(tmp_path) as login1:
-            await eventually(lambda: login1.is_held, "the inhibitor is held")
+            await eventually(lambda: login1.is_held and told == [None], "the inhibitor is held, and nothing goes down")
         (tmp_path / "bus").unlink(missing_ok=True)
         with system_bus(tmp_path) as login1:
-            await eventually(lambda: login1.is_held, "the inhibitor is held")
+            await eventually(lambda: login1.is_held and told == [None, None], "it is held again")
             login1.tell(active=True)
             await eventually(lambda: told == [None, None, 5.0], "that was told")
 
