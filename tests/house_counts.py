@@ -35,7 +35,7 @@ class Attribute(NamedTuple):
     """Name of the class."""
     name: str
     type: str
-    """As it is written; empty where it is not."""
+    """Annotation, as the source has it; empty without one."""
 
 
 def attributes(room: str) -> Iterator[Attribute]:
