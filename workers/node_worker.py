@@ -53,7 +53,6 @@ from ipc.wire.channel import Channel, ChannelClosed
 from workers.cluster_host import ClusterHost
 from workers.cm.cleanup import PodCgroupCleanup
 from workers.containers.exit_watch import raise_file_limit
-from workers.default_store import DefaultStore
 from workers.eviction.node_pressure import NodePressure, PressureSettings
 from workers.kubecontainer.runtime import Runtime
 from workers.logs.container_log_manager import ContainerLogManager
@@ -62,6 +61,7 @@ from workers.node_images import NodeImages
 from workers.pleg.evented import EventedPLEG
 from workers.pleg.generic import GenericPLEG
 from workers.pleg.orphan_collector import OrphanCollector
+from workers.podman_files.default_store import DefaultStore
 from workers.profiling import ProfileRequests
 from workers.stats.housekeeping import Housekeeping
 from workers.stats.targets import PodDirectories, PodTarget, targets_of

@@ -26,6 +26,7 @@ from ipc.podobjects.registry_login import RegistryLogin
 from ipc.podresources.node_resources import PodCgroups
 from ipc.shm.metric_cells import METERS
 from ipc.text.json_types import Json
+from ipc.text.lines import LineSplitter
 from workers.cm.user_slices import UserSlices
 from workers.exec import tags
 from workers.exec.runner import Execs
@@ -52,17 +53,18 @@ from workers.kubecontainer.runtime import (
 )
 from workers.kubecontainer.slices import CgroupReading
 from workers.libpod import decode as libpod
-from workers.libpod.bundle import read_user
 from workers.libpod.client import PING, USUAL_LIMITS, CallLimits, LibpodClient, Request, decoded, transport_error
 from workers.libpod.connection import Connection
-from workers.libpod.event_log import EventLog, find_log
 from workers.libpod.health import Listener
 from workers.libpod.images import LibpodImages
-from workers.libpod.lines import LineSplitter
-from workers.libpod.seccomp_filters import SeccompFilters
-from workers.libpod.started_look import StartedLook
 from workers.oci_runtimes import OciRuntimes, RuntimeServices, acts_on_runtime
-from workers.proc import cgroups, orphaned_monitors, procfs, signals
+from workers.podman_files import container_process, orphaned_monitors
+from workers.podman_files.bundle import read_user
+from workers.podman_files.event_log import EventLog, find_log
+from workers.podman_files.monitor import dismiss_monitor, has_monitor, recorded_end, will_record
+from workers.podman_files.seccomp_filters import SeccompFilters
+from workers.podman_files.started_look import StartedLook
+from workers.proc import cgroups, procfs
 from workers.proc.pidfd import wait_ended
 from workers.proc.process_limit import own_limit, with_process_limit
 
@@ -149,7 +151,7 @@ class PodmanRuntime:
             if error.kind is not ErrorKind.INTERNAL:
                 raise
             found = await self._find_listed(id, error)
-        started = msgspec.structs.replace(found, start_ticks=procfs.start_ticks_of(found))
+        started = msgspec.structs.replace(found, start_ticks=container_process.start_ticks_of(found))
         return msgspec.structs.replace(started, ips=_ips(started), user=read_user(found.config_path))
 
     async def _find_listed(self, reference: str, why: RuntimeCallError) -> InspectedContainer:
@@ -332,17 +334,17 @@ class PodmanRuntime:
         if process.pid and not procfs.exists(process.pid):
             return None
         if process.start_ticks:
-            return procfs.open_known_process(process)
+            return container_process.open_known_process(process)
         found = await self._find(process.container_id)
         if found is None or not found.pid or (process.pid and found.pid != process.pid):
             return None
-        return procfs.open_process(found)
+        return container_process.open_process(found)
 
     def signal_process(self, process: ContainerProcess, signal: str) -> bool:
-        return signals.send(process, signal)
+        return container_process.send_signal(process, signal)
 
     def dismiss_monitor(self, process: ContainerProcess) -> None:
-        signals.dismiss_monitor(process)
+        dismiss_monitor(process)
 
     def look_at_infra(
         self, name: str, pod_id: str, pid_file: Path, labels: Mapping[str, str], *, host_network: bool
@@ -357,19 +359,19 @@ class PodmanRuntime:
         self._look.learn(process)
 
     def open_process(self, container: InspectedContainer) -> int | None:
-        return procfs.open_process(container)
+        return container_process.open_process(container)
 
     def has_monitor(self, process: ContainerProcess) -> bool:
-        return procfs.has_monitor(process)
+        return has_monitor(process)
 
     def will_record(self, process: ContainerProcess) -> bool:
-        return procfs.will_record(process)
+        return will_record(process)
 
     def is_exiting(self, container: InspectedContainer) -> bool:
-        return procfs.is_exiting(container)
+        return container_process.is_exiting(container)
 
     def recorded_end(self, process: ContainerProcess) -> RecordedEnd | None:
-        return procfs.recorded_end(process)
+        return recorded_end(process)
 
     async def _find(self, id: str) -> InspectedContainer | None:
         try:

@@ -8,7 +8,6 @@ checked structs in 0.3 ms, which is what a parser needs for the bare dictionarie
 from __future__ import annotations
 
 from datetime import datetime
-from typing import Annotated
 
 import msgspec
 
@@ -258,17 +257,6 @@ class Event(msgspec.Struct, frozen=True):
     action: str = msgspec.field(name="Action")
     actor: Actor = msgspec.field(name="Actor")
     time_ns: int = msgspec.field(default=0, name="timeNano")
-
-
-class LoggedEvent(GoObject, frozen=True):
-    """A line of the file of events (libpod/events/config.go)."""
-
-    status: str
-    time: Annotated[datetime, msgspec.Meta(tz=True)]
-    type: str
-    """Such as ``container`` or ``pod``."""
-    id: str = msgspec.field(default="", name="ID")
-    attributes: dict[str, str] | None = None
 
 
 class FreezeReport(msgspec.Struct, frozen=True):

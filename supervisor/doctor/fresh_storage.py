@@ -13,10 +13,9 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Final
 
-from ipc.host.regular_files import read_regular_file
+from ipc.host.pause_process import pause_pid
 
 STORAGE: Final = Path(".local/share/containers/storage")
-MAX_PID_BYTES: Final = 64
 SETTINGS: Final = Path(".config/containers")
 """Settings of Podman and its storage, which the answers depend on."""
 
@@ -41,12 +40,6 @@ def asking_environment(environ: Mapping[str, str] = os.environ) -> Iterator[dict
         try:
             yield {key: value for key, value in {**environ, **directories, "HOME": name}.items() if value}
         finally:
-            _end_pause_process(made / "run")
+            with contextlib.suppress(OSError, ValueError):  # it holds the user namespace between calls of Podman
+                os.kill(pause_pid(made / "run"), signal.SIGKILL)
             shutil.rmtree(made / STORAGE, ignore_errors=True)
-
-
-def _end_pause_process(runtime_dir: Path) -> None:
-    """The process that holds the user namespace between calls of Podman."""
-    for file in runtime_dir.glob("libpod/tmp/pause.pid"):
-        with contextlib.suppress(OSError, ValueError):
-            os.kill(int(read_regular_file(file, MAX_PID_BYTES)), signal.SIGKILL)

@@ -19,7 +19,7 @@ DEADLINE_S: Final = 10.0
 """For a command, in seconds: one takes a tenth of a second."""
 OCI_RUNTIMES: Final = ("crun", "runc")
 """Each has its state in a directory of its name."""
-_ALIVE: Final = "libpod/tmp/alive"
+ALIVE: Final = "libpod/tmp/alive"
 
 
 def revive(podman: str, environ: Mapping[str, str]) -> str:
@@ -55,7 +55,7 @@ def _as_after_a_boot(podman: str, environ: Mapping[str, str]) -> bool:
         for container in (_run([*command, "list", "--quiet"], environ) or "").split():
             _run([*command, "delete", "--force", container], environ)
     with contextlib.suppress(FileNotFoundError):
-        (directory / _ALIVE).unlink()
+        (directory / ALIVE).unlink()
     return _run([podman, "unshare", "true"], environ) is not None
 
 

@@ -64,7 +64,7 @@ from tests.harness.raw_libpod import Libpod
 from tests.podman_service import IMAGE, wait_until
 from workers.kubecontainer.labels import INSTANCE
 from workers.kubecontainer.naming import sandbox_name
-from workers.libpod.seccomp_filters import FILTER_FILE
+from workers.podman_files.seccomp_filters import FILTER_FILE
 from workers.specgen.spec import container_spec
 
 IN_FLIGHT: Final = 4

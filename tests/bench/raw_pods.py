@@ -23,7 +23,7 @@ from tests.fakes.ownership import ownership
 from tests.harness.raw_libpod import Libpod
 from workers.kubecontainer.naming import infra_name
 from workers.kubecontainer.runtime import SpecDict
-from workers.libpod.seccomp_filters import ANNOTATION
+from workers.podman_files.seccomp_filters import ANNOTATION
 from workers.specgen.seccomp import SeccompSettings
 from workers.specgen.spec import ContainerConfig, container_spec, pod_spec
 

@@ -13,7 +13,7 @@ from tests.chaos.plan import PODMAN
 from tests.chaos.wanted import WHO
 from tests.e2e.agent import Agent
 from tests.e2e.status_observer import INFRA
-from workers.proc.orphaned_monitors import own_pids
+from workers.podman_files.orphaned_monitors import own_pids
 
 PROC: Final = Path("/proc")
 _GONE: Final = (FileNotFoundError, ProcessLookupError, PermissionError)

@@ -14,9 +14,9 @@ from tests.contract.target import DEADLINE_S, PodmanTarget, container_spec, pod_
 from tests.podman_service import IMAGE, PodmanService, podman
 from tests.variants import seldom
 from workers.kubecontainer.runtime import ContainerProcess, InspectedContainer
-from workers.libpod.bundle import read_config
+from workers.podman_files.bundle import read_config
+from workers.podman_files.monitor import monitor_option, monitor_words
 from workers.proc.pidfd import open_pidfd, wait_ended
-from workers.proc.procfs import monitor_option, monitor_words
 
 pytestmark = pytest.mark.podman
 
@@ -130,7 +130,7 @@ async def test_a_start_in_an_earlier_second_is_not_told(
     assert info is not None
     at = seen.started_at
     for now, is_told in ((at, True), (float(int(at)) + 0.99, True), (float(int(at)) + 1.0, False)):
-        monkeypatch.setattr("workers.libpod.started_look.wall", lambda now=now: now)
+        monkeypatch.setattr("workers.podman_files.started_look.wall", lambda now=now: now)
         assert (target.runtime.look_at_container(seen.id, spec, info) is not None) == is_told
 
 

@@ -19,7 +19,7 @@ from tests.podman_service import PodmanService, running_service
 from workers.kubecontainer import labels
 from workers.kubecontainer.runtime import RuntimeEvent
 from workers.libpod.connection import Connection
-from workers.libpod.event_log import NAME
+from workers.podman_files.event_log import NAME
 
 ALL = pytest.mark.parametrize("target", ["fake", "server", PODMAN, OWN_PODMAN], indirect=True)
 

@@ -23,7 +23,7 @@ from workers.containers.known_containers import KnownContainers
 from workers.kubecontainer.runtime import RuntimeCallError
 from workers.pleg.observer import Observer
 from workers.podman import PodmanRuntime
-from workers.proc.orphaned_monitors import find_monitors
+from workers.podman_files.orphaned_monitors import find_monitors
 
 pytestmark = pytest.mark.podman
 

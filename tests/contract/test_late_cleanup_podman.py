@@ -15,9 +15,8 @@ from tests.harness.raw_libpod import Libpod
 from tests.podman_service import IMAGE, PodmanService, wait_until
 from workers.kubecontainer.labels import INSTANCE
 from workers.kubecontainer.runtime import ContainerProcess
+from workers.podman_files.monitor import dismiss_monitor, has_monitor, monitor_option, monitor_words
 from workers.proc import procfs
-from workers.proc.procfs import monitor_option, monitor_words
-from workers.proc.signals import dismiss_monitor
 
 pytestmark = pytest.mark.podman
 
@@ -85,7 +84,7 @@ def test_a_monitor_is_dismissed_once_it_has_recorded_the_end_and_nobody_cleans_u
     shown = state(libpod, id)
     process = ContainerProcess(container_id=id, pid=shown["Pid"], monitor_pid=shown["ConmonPid"])
     dismiss_monitor(process)
-    assert procfs.has_monitor(process), "it runs"
+    assert has_monitor(process), "it runs"
     record = Path(monitor_option(monitor_words(process.monitor_pid), "--exit-dir"), id)
     os.kill(process.pid, signal.SIGKILL)
     wait_until(record.exists, DEADLINE_S)

@@ -22,8 +22,8 @@ from tests.harness.shown_log import shown_log
 from tests.podman_service import PATIENCE, wait_until
 from workers.api_server.handlers.log_files import LogOptions
 from workers.kubecontainer.runtime import ContainerProcess
-from workers.logs.monitor_control import MonitorControl, monitor_control
 from workers.logs.rotate import Doubt, compress_older, rotate
+from workers.podman_files.monitor_control import MonitorControl, monitor_control
 
 pytestmark = [pytest.mark.podman, pytest.mark.timeout(240 * PATIENCE)]
 

@@ -18,7 +18,7 @@ from tests.e2e.manifests import STAY, config_map, container, pod
 from tests.podman_service import IMAGE, PodmanService, podman
 from tests.servers.local_servers import unused_port
 from tests.variants import seldom
-from workers.libpod.seccomp_filters import ANNOTATION, FILTER_FILE
+from workers.podman_files.seccomp_filters import ANNOTATION, FILTER_FILE
 
 pytestmark = [pytest.mark.e2e, pytest.mark.podman]
 

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from workers.logs.monitor_control import REOPEN, MonitorControl
+from workers.podman_files.monitor_control import REOPEN, MonitorControl
 
 STAMP = b"2026-11-20T08:37:22.791861700+00:00"
 

@@ -45,7 +45,7 @@ KERNELS: Final[Mapping[str, frozenset[str]]] = {
     "workers/kuberuntime/bandwidth.py": frozenset({"_shape"}),
     "workers/proc/cgroups.py": frozenset({"_read", "write_config"}),
     "workers/proc/process_limit.py": frozenset({"own_limit"}),
-    "workers/proc/procfs.py": frozenset({"_read", "boot_time", "read_once"}),
+    "workers/proc/procfs.py": frozenset({"boot_time", "read_once", "read_whole"}),
     "workers/stats/flat_files.py": frozenset({"_read"}),
     "workers/userns/fork_server.py": frozenset({"_let_go_of_standard_streams"}),
     "workers/userns/steps/unlinked_files.py": frozenset({"_of_cgroup", "_read", "_text"}),

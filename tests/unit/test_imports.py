@@ -117,6 +117,7 @@ ORDER: Final[Mapping[str, tuple[str, ...]]] = {
         "workers.podhttp",
         "workers.kubecontainer",
         "workers.proc",
+        "workers.podman_files",
         "workers.libpod",
         "workers.env",
         "workers.logs",
@@ -164,7 +165,6 @@ OTHER_SIZES: Final[Mapping[str, str]] = {
     "ipc.scheduling": "the three helpers of the scheduler's that a node needs, too",
     "workers.kuberuntime": "a module for each step of a sync",
     "workers.cluster.events": "the shape of an event, its limits, its way",
-    "workers.libpod": "a module for each form of an exchange with Podman, and what they share",
     "workers.tracing": "reading, assembling and sending; the last is an extra",
 }
 """Why a room has fewer than 4 or more than 14 modules."""

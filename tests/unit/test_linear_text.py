@@ -633,7 +633,7 @@ NO_PARSER: Final[Mapping[str, tuple[str, ...]]] = {
     "the kernel's texts": (
         "ipc/host/file_systems.py",
         "ipc/process/scheduling.py",
-        "workers/proc/orphaned_monitors.py",
+        "workers/podman_files/orphaned_monitors.py",
         "workers/proc/process_limit.py",
         "workers/proc/rlimit_tag.py",
         "workers/exec/direct.py",
@@ -686,7 +686,11 @@ NO_PARSER: Final[Mapping[str, tuple[str, ...]]] = {
     ),
     "a file of our own": ("workers/volumemanager/plugins/ownership.py",),
     "one line of the user's own podman": ("supervisor/config/containers_conf.py",),
-    "files of Podman and its monitors": ("workers/libpod/started_look.py",),
+    "files of Podman and its monitors": (
+        "workers/podman_files/container_process.py",
+        "workers/podman_files/monitor.py",
+        "workers/podman_files/started_look.py",
+    ),
     "expressions of one length": ("workers/images/pull_records.py", "workers/kubecontainer/naming.py"),
 }
 

@@ -18,16 +18,15 @@ from typing import Final
 import msgspec
 import orjson
 
-from ipc.host.regular_files import read_regular_file
 from ipc.text.json_types import Json, JsonObject
 from workers.exec.tags import RUNTIMES, ProcessTag
 from workers.kubecontainer.runtime import InspectedContainer
+from workers.podman_files.bundle import read_process
+from workers.podman_files.monitor import has_our_root, monitor_option, monitor_words
 from workers.proc.process_limit import LIMIT, of_a_command, own_limit
-from workers.proc.procfs import PROC, has_our_root, monitor_option, monitor_words
+from workers.proc.procfs import PROC
 from workers.proc.rlimit_tag import TAG_LIMIT, PosixRlimit
 
-MAX_CONFIG_BYTES: Final = 16 << 20
-"""Largest config.json that is read."""
 ENTERING: Final = "rootlet-nsenter"
 """argv[0] of nsenter, with which its error messages begin, and no others."""
 
@@ -154,7 +153,7 @@ def _target(container: InspectedContainer, words: Sequence[str]) -> Target:
         raise NotDirect(f"its OCI runtime is {runtime or 'unknown'}")
     monitor = PROC / str(container.conmon_pid)
     entering = _entering(monitor)
-    config = orjson.loads(read_regular_file(monitor / f"root{bundle}" / "config.json", MAX_CONFIG_BYTES))
+    process = read_process(f"{monitor}/root{bundle}")
     argv = (runtime, *runtime_options(words))
     whose = (monitor.name, "self")  # the container's own process has inherited what its monitor has
     limits = parse_limits(*((PROC / who / "limits").read_text() for who in whose))
@@ -164,7 +163,7 @@ def _target(container: InspectedContainer, words: Sequence[str]) -> Target:
         program=_nsenter() if entering else runtime,
         argv=(ENTERING, "--preserve-credentials", *entering, "--", *argv) if entering else argv,
         env=_environment(monitor),
-        process=describe(config["process"], limits, own_limit()),
+        process=describe(process, limits, own_limit()),
     )
 
 

@@ -199,19 +199,6 @@ def decode_event(line: bytes) -> RuntimeEvent:
     )
 
 
-def decode_logged_event(line: bytes) -> RuntimeEvent | None:
-    """One line of the file of events; None for what is no container's."""
-    logged = decode_value(answers.LoggedEvent, line)
-    if logged.type != "container":
-        return None
-    return RuntimeEvent(
-        action=logged.status,
-        container_id=logged.id,
-        labels=logged.attributes or {},
-        time=logged.time.timestamp(),
-    )
-
-
 def _listed_pod(answer: answers.ListPod) -> ListedPod:
     return ListedPod(
         id=answer.id,

@@ -27,8 +27,8 @@ from workers.libpod import decode_images
 from workers.libpod.auth import LoginsError, login_header, read_logins
 from workers.libpod.client import LibpodClient, Request, decoded
 from workers.libpod.image_list import tried_while_things_go
-from workers.libpod.image_store import ImageStore
 from workers.libpod.line_stream import LineStream
+from workers.podman_files.image_store import ImageStore
 
 if TYPE_CHECKING:
     from workers.libpod.podman_py import PodmanPyCall

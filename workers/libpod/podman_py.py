@@ -20,9 +20,9 @@ from podman.api.client import APIClient
 from podman.api.uds import UDSAdapter, UDSConnection, UDSConnectionPool
 
 from ipc.libpod.endpoints import API_VERSION, Endpoint
+from ipc.text.lines import LineSplitter
 from workers.kubecontainer.runtime import ErrorKind, RuntimeCallError
 from workers.libpod import failures
-from workers.libpod.lines import LineSplitter
 
 CONNECT_TIMEOUT_S: Final = 5.0
 """For the service to take the request, in seconds."""

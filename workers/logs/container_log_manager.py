@@ -29,8 +29,8 @@ from workers.fs.directories import is_name
 from workers.fs.fs_executor import FsExecutor
 from workers.fs.growth_watch import GrowthWatch
 from workers.logs import layout
-from workers.logs.monitor_control import monitor_control
 from workers.logs.rotate import Doubt, Rotated, compress_older, rotate
+from workers.podman_files.monitor_control import monitor_control
 
 LEAST_PAUSE_S: Final = 1.0
 """Between two looks at a log, however fast it grows: names of rotated logs count seconds."""

@@ -38,7 +38,7 @@ _MODE: Final = 0o600
 
 
 class Control(Protocol):
-    """The monitor of the container (`workers.logs.monitor_control`)."""
+    """The monitor of the container (`workers.podman_files.monitor_control`)."""
 
     def has_unread(self) -> bool: ...
 

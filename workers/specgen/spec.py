@@ -57,8 +57,8 @@ def pod_spec(
 ) -> JsonObject:
     """Body of POST pods/create: the sandbox, whose infra container holds its namespaces. Raises HostnameError.
 
-    By the pid file the monitor is found (`workers.libpod.started_look`); its path on the monitor's command line
-    identifies the agent (`workers.proc.orphaned_monitors`).
+    By the pid file the monitor is found (`workers.podman_files.started_look`); its path on the monitor's command line
+    identifies the agent (`workers.podman_files.orphaned_monitors`).
     """
     name = sandbox_name(pod, attempt)
     return {

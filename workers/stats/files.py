@@ -11,8 +11,8 @@ import msgspec
 from ipc.host.clock import Clock
 from ipc.host.file_systems import mount_id
 from workers.kubecontainer.mounted_claims import ClaimKind, read_mounted_claims
-from workers.libpod.image_store import ImageStore
 from workers.logs import layout
+from workers.podman_files.image_store import ImageStore
 from workers.stats import flat_files
 from workers.stats.storage import PERIOD_S, DiskUsage, UserFileSystems, file_system, sum_of, used_on, volumes_in
 from workers.stats.targets import ContainerTarget, PodDirectories, PodTarget

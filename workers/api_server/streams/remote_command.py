@@ -36,8 +36,8 @@ from workers.api_server.streams.command_streams import opened_channels
 from workers.api_server.streams.stream_target import Streams, Target, not_running, running_container, wanted_streams
 from workers.kubecontainer.runtime import ErrorKind, InspectedContainer, RuntimeCallError
 from workers.libpod.streams import ProcessStreams
+from workers.podman_files.container_process import has_open_input
 from workers.proc.process_sessions import kill_session
-from workers.proc.procfs import has_open_input
 
 FIRST_SIZE_WAIT_S: Final = 0.5
 """How long a terminal waits for the client to say how large it is: kubectl says so first of all."""

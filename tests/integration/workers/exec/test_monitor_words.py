@@ -13,7 +13,7 @@ from workers.exec.direct import (
     NotDirect,
     find_target,
 )
-from workers.proc.procfs import monitor_words
+from workers.podman_files.monitor import monitor_words
 
 ID = "c" * 64
 DEADLINE_S = 20.0

@@ -3,6 +3,9 @@
 The transient store's records of containers and their layers lie in the runtime directory, the layers themselves beside
 all others. So after a boot nobody knows them, and they would stay for ever. And Podman's service on that store shows no
 container of the default one, whose image would count as unused.
+
+Tried on Podman 4.3.1, 5.4.2, 5.8.6 and 6.1.1, by tests/contract/test_podman_files_podman.py. Records that are absent
+name nothing; of records that cannot be read no layer and no image is removed (`UnknownStorage`).
 """
 
 from __future__ import annotations
@@ -74,7 +77,7 @@ class DefaultStore:
 
     def users(self) -> tuple[ImageUser, ...]:
         """Containers of the default store and their images. Raises OSError."""
-        lasting, volatile, _ = self._place.records("containers")
+        lasting, volatile, _ = self.place.records("containers")
         return tuple(
             ImageUser(id=record.id, name=next(iter(record.names or ()), record.id), images=(record.image,))
             for record in (*_read(lasting), *_read(volatile))
@@ -83,7 +86,7 @@ class DefaultStore:
 
     async def clear(self, unshare: Unshare) -> None:
         """Remove layers and directories of containers that no store knows. Raises OSError, UnshareError."""
-        left = await asyncio.to_thread(lambda: left_over(self._place))
+        left = await asyncio.to_thread(lambda: left_over(self.place))
         for start in range(0, len(left), REMOVED_AT_ONCE):
             steps = [("remove", {"path": str(path)}) for path in left[start : start + REMOVED_AT_ONCE]]
             await asyncio.to_thread(unshare.run, steps)
@@ -91,7 +94,7 @@ class DefaultStore:
             log.info("removed %d layers and directories of containers that an earlier boot has left", len(left))
 
     @functools.cached_property
-    def _place(self) -> Place:
+    def place(self) -> Place:
         command = (*self._podman, "info", "--format", "{{json .Store}}")
         try:
             done = subprocess.run(command, capture_output=True, text=True, timeout=DEADLINE_S, check=True)

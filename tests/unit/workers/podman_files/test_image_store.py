@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from workers.libpod.image_store import ImageStore, StoreUsage, list_of
+from workers.podman_files.image_store import ImageStore, StoreUsage, list_of
 
 
 def monitor(*arguments: str) -> list[str]:

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from workers.libpod.lines import MAX_LINE_BYTES, LineSplitter
+from ipc.text.lines import MAX_LINE_BYTES, LineSplitter
 
 
 def split(parts: list[bytes]) -> Iterator[bytes]:

@@ -15,16 +15,15 @@ from ipc.host.clock import wall
 from tests.harness.open_files import open_files, open_files_before
 from tests.harness.runtime_values import inspected
 from tests.podman_service import wait_until
-from workers.proc import procfs
-from workers.proc.procfs import (
+from workers.podman_files.container_process import (
     START_SLACK_S,
-    has_monitor,
+    is_exiting,
     is_process_of,
-    monitor_words,
     open_process,
-    recorded_end,
-    will_record,
+    start_ticks_of,
 )
+from workers.podman_files.monitor import has_monitor, monitor_words, recorded_end, will_record
+from workers.proc import procfs
 
 ID = "5619b1a64b4a9392e42f6c5da3acab914f88f81c83ff719235e3ce71096f4c40"
 AS_CONMON = "sleep 1000 & echo $!; wait"
@@ -58,26 +57,26 @@ def test_when_a_process_was_started(monitored: tuple[int, int]) -> None:
     conmon, pid = monitored
     ticks = procfs.start_ticks(pid)
     assert 0 < procfs.start_ticks(conmon) <= ticks
-    assert procfs.start_ticks_of(inspected(ID, pid=pid, conmon_pid=conmon)) == ticks
+    assert start_ticks_of(inspected(ID, pid=pid, conmon_pid=conmon)) == ticks
     stranger = inspected(ID.replace("5", "6"), pid=pid, conmon_pid=conmon, started_at=1.0)
-    assert procfs.start_ticks_of(stranger) == 0
+    assert start_ticks_of(stranger) == 0
 
 
 def test_a_process_that_is_gone_was_never_started() -> None:
     with subprocess.Popen(["true"]) as process:
         process.wait()
     assert procfs.start_ticks(process.pid) == 0
-    assert procfs.start_ticks_of(inspected(ID, pid=0)) == 0
+    assert start_ticks_of(inspected(ID, pid=0)) == 0
 
 
 def test_whose_end_is_under_way(sleeper: subprocess.Popen[bytes]) -> None:
     shown = inspected(ID, pid=sleeper.pid)
-    assert not procfs.is_exiting(shown)
+    assert not is_exiting(shown)
     sleeper.kill()
     os.waitid(os.P_PID, sleeper.pid, os.WEXITED | os.WNOWAIT)
-    assert procfs.is_exiting(shown), "nobody has waited for it yet"
+    assert is_exiting(shown), "nobody has waited for it yet"
     sleeper.wait()
-    assert procfs.is_exiting(shown), "nothing of it is left"
+    assert is_exiting(shown), "nothing of it is left"
 
 
 def test_a_monitor_of_another_container_is_none(monitored: tuple[int, int]) -> None:
@@ -104,12 +103,12 @@ def test_without_a_monitor_what_is_not_younger_is_the_container(sleeper: subproc
 
 
 def test_a_cgroup_with_the_id_needs_no_dates(sleeper: subprocess.Popen[bytes], monkeypatch: pytest.MonkeyPatch) -> None:
-    read = procfs._read
+    read = procfs.read_whole
 
     def with_cgroup(pid: int, name: str) -> str:
         return f"0::/user.slice/libpod-{ID}.scope/container\n" if name == "cgroup" else read(pid, name)
 
-    monkeypatch.setattr(procfs, "_read", with_cgroup)
+    monkeypatch.setattr(procfs, "read_whole", with_cgroup)
     assert is_process_of(inspected(ID, pid=sleeper.pid, conmon_pid=1, started_at=0.0))
 
 

@@ -4,6 +4,9 @@ A Podman that is killed while it starts a container leaves conmon, the container
 runtime has made and Podman has not recorded. Podman removes such a container in silence and leaves both behind: they
 wait for ever, hold memory and the name's cgroup, and show in no list. So they are searched for in /proc, once after
 every death of Podman, and ended when Podman says that it does not know the container's id.
+
+Tried on Podman 4.3.1, 5.4.2, 5.8.6 and 6.1.1, by tests/contract/test_killed_podman.py and test_podman_files_podman.py.
+A monitor whose command line has other options is not found, and stays.
 """
 
 from __future__ import annotations
@@ -17,8 +20,9 @@ from typing import Final
 
 import msgspec
 
+from workers.podman_files.monitor import has_our_root, is_monitor, monitor_option, monitor_words
 from workers.proc.pidfd import open_pidfd, wait_ended
-from workers.proc.procfs import PROC, has_our_root, is_monitor, monitor_option, monitor_words
+from workers.proc.procfs import PROC
 
 LEAVE_S: Final = 2.0
 """A monitor whose container was removed in good order is gone by then, in seconds."""

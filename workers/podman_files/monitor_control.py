@@ -2,10 +2,14 @@
 
 ``2 0 0`` is that word (src/ctrl.c, REOPEN_LOGS_EVENT; CRI-O rotates by it). conmon then opens ``<log>.tmp``, empties it
 and renames it to ``<log>`` (src/ctr_logging.c, reopen_k8s_file): there is a log at every moment, and every entry is
-whole in the old file or in the new one. Tried with conmon 2.1.6 (Podman 4.3) and 2.1.12 (Podman 5.4).
+whole in the old file or in the new one.
 
 The file lies in the container's bundle, into which the agent's user cannot look when the pod has ids of its own: so it
 is reached through the descriptors of the monitor, which is a process of that user.
+
+Tried on conmon 2.1.6 (Podman 4.3.1), 2.1.12 (5.4.2) and 2.1.13 (5.8.6, 6.1.1), by
+tests/contract/test_log_rotation_podman.py. Where the monitor has no such file or does not read it, the log is not
+rotated, which the agent's log says.
 """
 
 from __future__ import annotations

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from workers.default_store import DefaultStore, Place, UnknownStorage, left_over
+from workers.podman_files.default_store import DefaultStore, Place, UnknownStorage, left_over
 
 A, B, C, D = (letter * 64 for letter in "abcd")
 

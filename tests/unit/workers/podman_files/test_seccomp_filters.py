@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from ipc.host.clock import wall
-from workers.libpod.seccomp_filters import ANNOTATION, MAX_ASKED, MAX_FILTERS, MAX_INSTRUCTIONS, SeccompFilters
+from workers.podman_files.seccomp_filters import ANNOTATION, MAX_ASKED, MAX_FILTERS, MAX_INSTRUCTIONS, SeccompFilters
 
 FILTER = bytes(range(16))
 IMAGE = "sha256:1"

@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from tests.podman_service import wait_until
-from workers.proc.orphaned_monitors import Monitor, end, find_monitors, parse_monitor
-from workers.proc.procfs import monitor_words
+from workers.podman_files.monitor import monitor_words
+from workers.podman_files.orphaned_monitors import Monitor, end, find_monitors, parse_monitor
 
 LOGS = "/var/lib/rootlet/logs"
 ID = "0a" * 32

@@ -15,12 +15,12 @@ from pathlib import Path
 import pytest
 
 from ipc.host.clock import wall
+from ipc.text.lines import MAX_LINE_BYTES
 from tests.harness.api_server import eventually
 from tests.harness.open_files import open_files, open_files_before
 from workers.kubecontainer import labels
 from workers.kubecontainer.runtime import RuntimeEvent
-from workers.libpod.event_log import READ_BYTES, EventLog, find_log
-from workers.libpod.lines import MAX_LINE_BYTES
+from workers.podman_files.event_log import READ_BYTES, EventLog, find_log
 
 DEADLINE_S = 30.0
 HOLD = "import sys; file = open(sys.argv[1]); print(flush=True); sys.stdin.read()"
@@ -226,7 +226,7 @@ async def test_nothing_is_read_while_nothing_is_written(followed: Followed, monk
         looks += 1
         return b""
 
-    monkeypatch.setattr("workers.libpod.event_log.os.pread", pread)
+    monkeypatch.setattr("workers.podman_files.event_log.os.pread", pread)
     await asyncio.sleep(0.5)
     assert looks == 0
     waiting.cancel()

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from ipc.api.v1.status import LinuxContainerUser
-from workers.libpod.bundle import read_user
+from workers.podman_files.bundle import read_user
 
 CONFIG = """{"ociVersion":"1.0.2-dev","process":{"terminal":true,"user":{"uid":1000,"gid":2000,"umask":18,
 "additionalGids":[2000,3000]},"args":["sh"]},"root":{"path":"/merged"}}"""
