@@ -11,7 +11,7 @@ import functools
 import logging
 import os
 import random
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, assert_never
 
@@ -54,10 +54,15 @@ from workers.cluster_host import ClusterHost
 from workers.cm.cleanup import PodCgroupCleanup
 from workers.containers.exit_watch import raise_file_limit
 from workers.eviction.node_pressure import NodePressure, PressureSettings
-from workers.kubecontainer.runtime import Runtime
+from workers.images.collector import ImageCollector, NodeView
+from workers.images.image_records import ImageRecords
+from workers.images.provider_logins import ProviderLogins
+from workers.images.pull_records import PullRecords
+from workers.images.puller import ImagePuller
+from workers.kubecontainer.image_service import ImageUser
+from workers.kubecontainer.runtime import InspectedContainer, Runtime
 from workers.logs.container_log_manager import ContainerLogManager
 from workers.logs.gc import LogGarbageCollector
-from workers.node_images import NodeImages
 from workers.pleg.evented import EventedPLEG
 from workers.pleg.generic import GenericPLEG
 from workers.pleg.orphan_collector import OrphanCollector
@@ -290,3 +295,29 @@ def _pressure_settings(settings: WorkerSettings) -> PressureSettings:
 
 def _directories(settings: WorkerSettings) -> PodDirectories:
     return PodDirectories(pods=settings.pods_dir, logs=settings.pod_logs_dir, memory=settings.memory_dir)
+
+
+class NodeImages:
+    """Images of the node: the puller for all its pods and the collector, which share records of pulls and of use."""
+
+    def __init__(
+        self,
+        settings: WorkerSettings,
+        runtime: Runtime,
+        clock: Clock,
+        containers: Callable[[], Iterable[InspectedContainer]],
+        send: Callable[[NodeWorkerReport], Awaitable[None]],
+        of_another_store: Callable[[], Iterable[ImageUser]] = tuple,
+    ) -> None:
+        """``containers``: those of this agent, as they were inspected last. ``of_another_store``: as of `NodeView`."""
+        pull_records = PullRecords(settings.pulled_images_dir)
+        records = ImageRecords(settings.image_records_file, clock)
+        self._providers = ProviderLogins(settings.credential_providers, clock)
+        self.puller = ImagePuller(runtime, clock, pull_records, records, send, self._providers.find)
+        view = NodeView(containers, lambda: self.puller.references, of_another_store)
+        self.collector = ImageCollector(runtime, clock, records, pull_records, view, settings.node_name, send)
+
+    async def close(self) -> None:
+        """End pulls under way, and programs that were asked for logins."""
+        await self.puller.close()
+        await self._providers.close()

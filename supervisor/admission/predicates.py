@@ -10,19 +10,19 @@ cluster when it was read, but for that one.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Final
 
 import msgspec
 
 from ipc.api.annotations import is_api_pod
+from ipc.api.pod_containers import every_container
 from ipc.api.support.warnings import field_warnings
 from ipc.api.v1.pod import Pod
 from ipc.podresources.node_resources import NodeResources
 from ipc.scheduling.node_affinity import matches_node
 from ipc.scheduling.priority import SYSTEM_CLASSES
 from ipc.scheduling.tolerations import tolerates_all
-from supervisor.admission.apparmor import APPARMOR, apparmor_problem
 from supervisor.admission.host_ports import host_ports
 from supervisor.admission.node_labels import HOST_OS, OS_LABEL, node_labels
 from supervisor.admission.node_usage import NodeUsage
@@ -187,3 +187,32 @@ _CHECKS: Final[tuple[Check, ...]] = (
     _apparmor,
     _forbidden_ports,
 )
+
+
+APPARMOR: Final = "AppArmor"
+"""The reason of such a rejection."""
+ANNOTATION_PREFIX: Final = "container.apparmor.security.beta.kubernetes.io/"
+"""How a profile was named before there was a field; followed by the container's name."""
+
+
+def apparmor_problem(pod: Pod) -> str | None:
+    """Why a pod may not run that asks for an AppArmor profile, which no rootless container can have; None when it may.
+
+    Mirrors Validate and isRequired (pkg/security/apparmor): any profile but Unconfined, wherever it is named, needs a
+    host that enforces it. Podman takes no profile from a user that is not root, also where the kernel has AppArmor and
+    the profile is loaded: *apparmor profile "x" specified, but Apparmor is not enabled on this system* (measured; its
+    source: containers/common, pkg/apparmor, IsEnabled).
+    """
+    if all(profile.lower() == "unconfined" for profile in _profiles(pod)):
+        return None
+    return "Cannot enforce AppArmor: AppArmor is not supported on rootless containers"
+
+
+def _profiles(pod: Pod) -> Iterator[str]:
+    contexts = (pod.spec.security_context, *(found.container.security_context for found in every_container(pod.spec)))
+    for context in contexts:
+        if context is not None and context.app_armor_profile is not None:
+            yield context.app_armor_profile.type
+    for key, value in pod.metadata.annotations.items():
+        if key.startswith(ANNOTATION_PREFIX):
+            yield value

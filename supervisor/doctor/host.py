@@ -11,13 +11,16 @@ import resource
 import shutil
 import socket
 import stat
+import statistics
 import subprocess
-from collections.abc import Mapping, Sequence
+import tempfile
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
 import msgspec
 
+from ipc.host.clock import monotonic
 from ipc.host.file_systems import file_system_at
 from ipc.host.network_addresses import addresses_of
 from ipc.host.regular_files import read_regular_file
@@ -32,7 +35,6 @@ from supervisor.config.containers_conf import BrokenContainersConf, cgroup_manag
 from supervisor.config.settings import Settings
 from supervisor.doctor import podman_database
 from supervisor.doctor.before_podman_6 import UpgradeFacts, upgrade_facts
-from supervisor.doctor.flush import flush_s
 from supervisor.doctor.fresh_storage import asking_environment
 from supervisor.doctor.pod_network import PodNetworkFacts, read_pod_network
 from supervisor.processes.podman_service import is_own_service, transient_problem
@@ -345,3 +347,25 @@ def _words(error: Exception) -> str:
     if isinstance(error, OSError):
         return f"cannot run Podman: {error.strerror or error}"
     return str(error)
+
+
+FLUSHES: Final = 9
+BYTES: Final = b"\0" * 4096
+
+
+def flush_s(directory: Path) -> float | None:
+    """Median seconds of a flush there: a start of a pod waits for many of them. None where no file can be made."""
+    try:
+        with tempfile.TemporaryFile(dir=directory, prefix=".rootlet-doctor-") as file:
+            return statistics.median(_flushes(file.fileno()))
+    except OSError:
+        return None
+
+
+def _flushes(descriptor: int) -> Iterator[float]:
+    """Seconds of each. Raises OSError."""
+    for _ in range(FLUSHES):
+        os.write(descriptor, BYTES)
+        began = monotonic()
+        os.fdatasync(descriptor)
+        yield monotonic() - began

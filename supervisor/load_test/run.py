@@ -5,21 +5,20 @@ from __future__ import annotations
 import contextlib
 import os
 import signal
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Final
 
 import msgspec
 import psutil
 
+from ipc.api.v1.status import TERMINAL_PHASES
 from ipc.host import clock
 from ipc.shm.trace import Trace
-from ipc.text.json_types import JsonObject
+from ipc.text.json_types import Json, JsonObject
 from supervisor.client.errors import RequestFailed
 from supervisor.client.http import NODES_PATH, AgentClient, pods_path
 from supervisor.client.reflector import Reflector
-from supervisor.load_test.causes import causes
-from supervisor.load_test.fit import refusal
 from supervisor.load_test.floor import Floor, Progress, podman_socket
 from supervisor.load_test.generate import Batch, Load, batches, command
 from supervisor.load_test.measure import Tracker, percentiles
@@ -216,3 +215,47 @@ def _failed(requests: Sequence[Future[None]]) -> list[BaseException]:
 
 def _per_second(count: int, duration_s: float | None) -> float | None:
     return count / duration_s if duration_s else None
+
+
+def causes(not_ready: Mapping[str, str], events: Iterable[Json]) -> list[str]:
+    """Why pods did not become Ready. A line for each, by name: what is known of it, and its newest warning."""
+    newest: dict[str, Json] = {}
+    for event in events:
+        name = event.get("involvedObject", {}).get("name", "")
+        if event.get("type") == "Warning" and name in not_ready and _seen(event) >= _seen(newest.get(name, {})):
+            newest[name] = event
+    return [f"{name}: {why}{_told(newest.get(name))}" for name, why in sorted(not_ready.items())]
+
+
+def _seen(event: Json) -> str:
+    return str(event.get("lastTimestamp") or "")
+
+
+def _told(event: Json | None) -> str:
+    return "" if event is None else f"; {event.get('reason')}: {event.get('message')}"
+
+
+PROCESSES_BYTES: Final = 7 * 1024**2
+"""Memory of a pod's conmon and network process, measured with 300 pods (2.1 GiB)."""
+
+
+def refusal(node: Json, pods: Iterable[Json], wanted: int, available_bytes: int) -> str:
+    """Why so many more pods cannot all run beside those that are there; empty when they can.
+
+    ``available_bytes``: memory that the host has left.
+    """
+    if node.get("spec", {}).get("unschedulable"):
+        return "the node takes no pods: it is drained; see 'rootlet uncordon'"
+    most = int(node.get("status", {}).get("allocatable", {}).get("pods", wanted))
+    there = sum(pod.get("status", {}).get("phase") not in TERMINAL_PHASES for pod in pods)
+    if wanted > most - there:
+        return (
+            f"{wanted} pods do not fit: the node takes {most} pods, and {there} are there; "
+            f"--pods {max(0, most - there)} fits, and maxPods in the agent's configuration is the limit"
+        )
+    if (needed := wanted * PROCESSES_BYTES) > available_bytes:
+        return (
+            f"{wanted} pods do not fit: their monitors and networks alone take {needed // 1024**2} MiB, "
+            f"and {available_bytes // 1024**2} MiB of memory are left; --pods {available_bytes // PROCESSES_BYTES} fits"
+        )
+    return ""

@@ -13,9 +13,16 @@ from collections.abc import Mapping, Sequence
 import msgspec
 
 from ipc.api.pod_containers import ContainerKind
-from ipc.api.v1.container import Container, ResourceRequirements
+from ipc.api.v1.container import Container, RecursiveReadOnlyMode, ResourceRequirements, VolumeMount
 from ipc.api.v1.pod import Pod
-from ipc.api.v1.status import ContainerState, ContainerStatus, ContainerUser
+from ipc.api.v1.status import (
+    ContainerState,
+    ContainerStatus,
+    ContainerUser,
+    ImageVolumeStatus,
+    VolumeMountStatus,
+    VolumeStatus,
+)
 from ipc.kubecontainer.initialized import has_any_active_regular_container_started, passed_init_containers
 from ipc.kubecontainer.pod_status import ContainerState as Observed
 from ipc.kubecontainer.pod_status import RuntimeContainerStatus, RuntimePodStatus
@@ -24,7 +31,6 @@ from ipc.kubecontainer.restart_policy import is_restartable_init, should_contain
 from ipc.messages.pod_worker import SyncResult
 from supervisor.status import container_states as states
 from supervisor.status.resources import container_status_resources
-from supervisor.status.volume_mounts import volume_mount_statuses
 
 
 class ContainerStatusInput(msgspec.Struct, frozen=True, kw_only=True, dict=True):
@@ -274,3 +280,24 @@ def _is_started(
     if container.startup_probe is not None and probe_results.startup is ProbeResult.UNKNOWN:
         return old is not None and old.container_id == status.container_id and bool(old.started)
     return probe_results.has_started(container)
+
+
+def volume_mount_statuses(container: Container, images: Mapping[str, str]) -> tuple[VolumeMountStatus, ...]:
+    """Volume mounts in the status (pkg/kubelet/kubelet_pods.go, convertToAPIContainerStatuses).
+
+    ``images``: those that the container sees as volumes, by the volume's name (KEP-5365); none before it is made.
+    """
+    return tuple(_status(mount, images.get(mount.name, "")) for mount in container.volume_mounts)
+
+
+def _status(mount: VolumeMount, image: str) -> VolumeMountStatus:
+    """Recursively read-only is possible wherever Rootlet runs, so IfPossible has become Enabled."""
+    is_plain = mount.recursive_read_only in (None, "Disabled") or mount.mount_propagation not in (None, "None")
+    recursive: RecursiveReadOnlyMode = "Disabled" if is_plain else "Enabled"
+    return VolumeMountStatus(
+        name=mount.name,
+        mount_path=mount.mount_path,
+        read_only=mount.read_only,
+        recursive_read_only=recursive if mount.read_only else None,
+        volume_status=VolumeStatus(image=ImageVolumeStatus(image_ref=image)) if image else None,
+    )

@@ -14,8 +14,7 @@ from tests.contract.target import DEADLINE_S, FOREVER, PodmanTarget, container_s
 from tests.harness import pods
 from tests.podman_service import PodmanService
 from workers.kubecontainer.runtime import InspectedContainer, RuntimeCallError
-from workers.specgen.capabilities import KNOWN, capability_changes
-from workers.specgen.security_context import sandbox_security
+from workers.specgen.security_context import KNOWN, capability_changes, sandbox_security
 
 pytestmark = pytest.mark.podman
 

@@ -12,7 +12,7 @@ from tests.kubelet_tables.later import Later, Result
 from tests.kubelet_tables.translate import Json, pod, without_nulls
 from tests.servers.kube_api.failures import Cause, JsonObject
 from tests.servers.kube_api.pod_updates import ephemeral_problems, status_problems, update_problems
-from workers.cluster.pods.status_patch import status_patch
+from workers.cluster.pods.status_manager import status_patch
 from workers.cluster.pods.wanted_status import wanted_status
 
 Problems = Callable[[JsonObject, JsonObject], Iterator[Cause]]

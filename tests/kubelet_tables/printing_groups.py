@@ -10,7 +10,7 @@ from ipc.resources.times import since
 from ipc.text.human import human_duration, short_human_duration
 from tests.kubelet_tables.later import Later, Result
 from tests.kubelet_tables.translate import Json, wall, without_nulls
-from workers.api_server.printers.rows import ROWS
+from workers.api_server.printers.tables import ROWS
 
 _CONDITION: Final = "conditions"
 

@@ -16,7 +16,7 @@ from typing import Final
 
 from ipc.host.clock import monotonic
 from ipc.metrics import kubelet as metrics
-from ipc.podresources.cgroup_config import CgroupConfig
+from ipc.podresources.cgroup_config import NO_LIMIT, CgroupConfig, shares_to_weight
 from ipc.podresources.node_resources import PodCgroups
 from ipc.podresources.pod_cgroups import (
     BEST_EFFORT,
@@ -30,7 +30,6 @@ from ipc.podresources.pod_cgroups import (
     uid_in_name,
 )
 from ipc.shm.metric_cells import METERS
-from workers.cm.properties import slice_properties
 from workers.kubecontainer.runtime import ErrorKind, RuntimeCallError
 from workers.kubecontainer.slices import CgroupReading
 from workers.proc import cgroups
@@ -142,3 +141,31 @@ def _run(method: str, arguments: tuple[str, ...]) -> str:
         raise RuntimeCallError(ErrorKind.INTERNAL, call, f"busctl: {error.strerror or error}") from error
     lines = done.stderr.strip().splitlines()
     return "" if done.returncode == 0 else (lines[-1] if lines else f"exit code {done.returncode}")
+
+
+NO_MAXIMUM: Final = (1 << 64) - 1
+"""systemd's *infinity*."""
+_US_PER_S: Final = 1_000_000
+
+
+def slice_properties(config: CgroupConfig) -> tuple[str, ...]:
+    """Properties of a slice as busctl(1) takes them, from the values of its cgroup (systemd.resource-control(5)).
+
+    The array has its length before it; those of which the config says nothing are absent. Upstream gets them by
+    libcontainer's systemd driver (pkg/kubelet/cm/cgroup_manager_linux.go, toResources).
+    """
+    found = [("t", name, number) for name, number in _numbers(config)]
+    return (str(len(found)), *(word for kind, name, number in found for word in (name, kind, str(number))))
+
+
+def _numbers(config: CgroupConfig) -> Iterator[tuple[str, int]]:
+    if config.cpu_shares is not None:
+        yield "CPUWeight", shares_to_weight(config.cpu_shares)
+    if config.cpu_quota is not None and config.cpu_period:
+        is_limited = config.cpu_quota != NO_LIMIT
+        yield "CPUQuotaPeriodUSec", config.cpu_period
+        yield "CPUQuotaPerSecUSec", config.cpu_quota * _US_PER_S // config.cpu_period if is_limited else NO_MAXIMUM
+    if config.memory is not None:
+        yield "MemoryMax", config.memory if config.memory != NO_LIMIT else NO_MAXIMUM
+    if config.pids_limit is not None:
+        yield "TasksMax", config.pids_limit

@@ -9,12 +9,12 @@ from typing import TypeVar
 
 import msgspec
 
+from ipc.eventloop.tasks import FailureLog
 from ipc.host.clock import Clock
 from ipc.kubecontainer.pod_status import UNKNOWN_EXIT_CODE, ContainerState, RuntimeContainerStatus, RuntimePodStatus
 from workers.cm.oom_kills import KILLED, OomKills
 from workers.containers.exit_watch import ExitWatch
 from workers.containers.runs import SETTLED_STATES, cut_short, is_run_of, without_earlier_end
-from workers.containers.unexplained import Unexplained
 from workers.containers.unknown_containers import UnknownContainers
 from workers.fs.fs_executor import FsExecutor
 from workers.kubecontainer.convert import container_state, has_lost_end, pod_status
@@ -30,6 +30,7 @@ from workers.kubecontainer.runtime import (
     RecordedEnd,
     Runtime,
     RuntimeCallError,
+    unexpected,
 )
 from workers.logs import layout
 from workers.logs.termination_message import read_termination_messages, unreadable, with_termination_messages
@@ -420,3 +421,19 @@ def with_end(container: InspectedContainer, end: RecordedEnd) -> InspectedContai
         finished_at=end.finished_at,
         ips=(),
     )
+
+
+class Unexplained:
+    """Unexpected errors by the id of the container or the uid of the pod, until it can be observed. Logged once."""
+
+    def __init__(self) -> None:
+        self._logs: dict[str, FailureLog] = {}
+
+    def note(self, call: str, id: str, error: Exception) -> RuntimeCallError:
+        """The error as a failed call. A row of the same errors is logged once."""
+        self._logs.setdefault(id, FailureLog(call)).note(error)
+        return unexpected(error, call)
+
+    def forget(self, id: str) -> None:
+        """The container or pod could be observed, or is gone."""
+        self._logs.pop(id, None)

@@ -17,7 +17,6 @@ from ipc.kubecontainer.image_gc import policy_problem
 from ipc.network.network_settings import BRIDGE
 from supervisor.config.resolution.cluster_section import check_cluster_section
 from supervisor.config.resolution.server_section import check_server_section
-from supervisor.config.resolution.shutdown_grace import check_shutdown_grace
 from supervisor.config.settings import DNS_NAME, Bytes, Seconds, Settings, SettingsError, yaml_name
 
 MAX_DEFAULT_WORKERS: Final = 4
@@ -199,3 +198,22 @@ _PLAIN: Final[tuple[tuple[type, Callable[[Any], Any]], ...]] = (
 
 def _replace(section: _S, **changes: object) -> _S:
     return msgspec.structs.replace(section, **changes)
+
+
+CRITICAL: Final = "shutdownGracePeriodCriticalPods"
+BY_PRIORITY: Final = "shutdownGracePeriodByPodPriority"
+
+
+def check_shutdown_grace(settings: Settings, file: str) -> None:
+    """pkg/kubelet/apis/config/validation/validation.go, ValidateKubeletConfiguration. Raises SettingsError."""
+    total_s, critical_s = settings.shutdown_grace_period_s, settings.shutdown_grace_period_critical_pods_s
+    classes = settings.shutdown_grace_period_by_pod_priority
+    if critical_s > total_s:
+        raise SettingsError(file, CRITICAL, "must not be longer than shutdownGracePeriod, of which it is the end")
+    for name, period_s in (("shutdownGracePeriod", total_s), (CRITICAL, critical_s)):
+        if 0 < period_s < 1:
+            raise SettingsError(file, name, "must be 0s or at least 1s")
+    if classes and total_s:
+        raise SettingsError(file, BY_PRIORITY, "says the same as shutdownGracePeriod: give one of them")
+    if len({item.priority for item in classes}) < len(classes):
+        raise SettingsError(file, BY_PRIORITY, "names a priority twice")

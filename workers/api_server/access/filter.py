@@ -10,7 +10,7 @@ from __future__ import annotations
 import logging
 import os
 import stat
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from pathlib import Path
 from typing import Final, Protocol
 
@@ -22,7 +22,6 @@ from ipc.text.safe_text import safe_line
 from ipc.wire.server_settings import ServerSettings
 from workers.api_server.access.attributes import Attributes, request_attributes
 from workers.api_server.access.reviews import ReviewError
-from workers.api_server.access.rules import forbidden, is_allowed, unanswered
 from workers.api_server.access.users import (
     Certificate,
     TokenFileError,
@@ -163,3 +162,38 @@ def _shown_certificate(request: web.Request) -> tuple[Certificate | None, bytes]
     if transport is None or not certificate:
         return certificate, b""
     return certificate, transport.get_extra_info("ssl_object").getpeercert(binary_form=True)
+
+
+EVERYTHING: Final = "*"
+GROUP: Final = "group:"
+
+Rules = Mapping[str, tuple[str, ...]]
+"""User, or ``group:`` and a group -> subresources."""
+
+
+def is_allowed(user: User, wanted: tuple[Attributes, ...], rules: Rules | None) -> bool:
+    """Whether any of the permissions is the user's. Without rules everything is (authorization mode AlwaysAllow)."""
+    if rules is None:
+        return True
+    holders = [f"{GROUP}{group}" for group in user.groups]
+    if not user.name.startswith(GROUP):  # a certificate can name its user as it likes
+        holders.append(user.name)
+    held = {subresource for holder in holders for subresource in rules.get(holder, ())}
+    return EVERYTHING in held or any(each.subresource in held for each in wanted)
+
+
+def unanswered(user: User, wanted: tuple[Attributes, ...]) -> str:
+    """The kubelet's words where nobody says what a user may (pkg/kubelet/server/server.go, InstallAuthFilter)."""
+    first = wanted[0]
+    return (
+        f"Authorization error (user={user.name}, verb={first.verb}, resource={first.resource},"
+        f" subresource={first.subresource})"
+    )
+
+
+def forbidden(user: User, wanted: tuple[Attributes, ...]) -> str:
+    """The kubelet's words (pkg/kubelet/server/server.go, InstallAuthFilter)."""
+    first, subresources = wanted[0], " ".join(each.subresource for each in wanted)
+    return (
+        f"Forbidden (user={user.name}, verb={first.verb}, resource={first.resource}, subresource(s)=[{subresources}])\n"
+    )

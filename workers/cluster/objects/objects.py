@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Collection, Sequence
-from typing import Final
+from collections import Counter
+from collections.abc import Awaitable, Callable, Collection, Iterable, Sequence
+from typing import Final, NamedTuple
 
 from ipc.api.v1.pod import Pod
 from ipc.api.v1.status import TERMINAL_PHASES
@@ -19,7 +20,6 @@ from ipc.wire.credential_provider import CredentialProvider
 from workers.cluster.objects.accounts import Accounts
 from workers.cluster.objects.claims import Claims
 from workers.cluster.objects.object_watches import WATCHED, ObjectWatches
-from workers.cluster.objects.references import Difference, References
 from workers.cluster.objects.runtime_classes import RuntimeClasses
 from workers.cluster.objects.service_variables import MASTER_NAMESPACE, Service, service_variables
 from workers.cluster.objects.services import Services
@@ -220,3 +220,37 @@ def _keys(pod: Pod) -> list[ObjectKey]:
     """Everything that a pod refers to."""
     others = (ref.key_in(pod.metadata.namespace) for ref in referenced_objects(pod))
     return sorted({*others, *_claim_keys(pod).values()})
+
+
+class Difference(NamedTuple):
+    """Objects to watch and to watch no longer, after a change of one pod."""
+
+    wanted: frozenset[ObjectKey]
+    """Nobody has referred to these before."""
+    unwanted: frozenset[ObjectKey]
+    """Nobody refers to these any more."""
+
+
+class References:
+    """Number of pods of this node that refer to each object (pkg/kubelet/util/manager, objectCache)."""
+
+    def __init__(self) -> None:
+        self._of_pod: dict[str, frozenset[ObjectKey]] = {}
+        """By UID."""
+        self._counts: Counter[ObjectKey] = Counter()
+
+    def __contains__(self, key: ObjectKey) -> bool:
+        return key in self._counts
+
+    def state(self, uid: str, keys: Iterable[ObjectKey]) -> Difference:
+        """The pod refers to exactly these from now on; to none of them: it has gone."""
+        before, now = self._of_pod.pop(uid, frozenset()), frozenset(keys)
+        if now:
+            self._of_pod[uid] = now
+        wanted = frozenset(key for key in now - before if key not in self._counts)
+        self._counts.update(now - before)
+        self._counts.subtract(before - now)
+        unwanted = frozenset(key for key in before - now if not self._counts[key])
+        for key in unwanted:
+            del self._counts[key]
+        return Difference(wanted, unwanted)

@@ -11,17 +11,19 @@ A status in which a container has left an end that is final is withheld: the ser
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Final
 
 import msgspec
 
-from ipc.api.v1.status import TERMINAL_PHASES
+from ipc.api.nulls import without_nulls
+from ipc.api.v1.status import TERMINAL_PHASES, PodStatus
 from ipc.messages.api_server import PodChanged
-from ipc.text.json_types import JsonObject
+from ipc.patching.strategic_diff import two_way_patch
+from ipc.patching.strategic_schema import StructSchema
+from ipc.text.json_types import JsonObject, JsonValue
 from workers.cluster.pods.container_transitions import forbidden_transition
 from workers.cluster.pods.known_pod import KnownPod
-from workers.cluster.pods.status_patch import status_patch
 from workers.cluster.pods.wanted_status import plain_status, wanted_status
 
 RETRY_S: Final = 10.0
@@ -273,3 +275,12 @@ def _is_prompt(server: JsonObject, wanted: JsonObject) -> bool:
 
 def _ready(status: JsonObject) -> list[str]:
     return [item.get("status", "") for item in status.get("conditions") or () if item["type"] in _PROMPT]
+
+
+_STATUS: Final = StructSchema(PodStatus)
+
+
+def status_patch(old: Mapping[str, JsonValue], new: Mapping[str, JsonValue]) -> JsonObject:
+    """Strategic merge patch that turns the one status into the other (component-helpers, PatchPodStatus); empty for
+    none. A null is as good as nothing: servers tell either."""
+    return two_way_patch(without_nulls(old), without_nulls(new), _STATUS)

@@ -11,10 +11,14 @@ Different on purpose: the directory is private to the agent's user down to the v
 from __future__ import annotations
 
 import errno
+import posixpath
+from collections.abc import Iterator
 from typing import Final
 
 import msgspec
 
+from ipc.api.pod_containers import every_container
+from ipc.api.v1.container import Container, VolumeMount
 from ipc.api.v1.pod import Pod
 from ipc.api.v1.volume import Volume
 from ipc.host.file_systems import MEMORY_FILE_SYSTEMS, file_system_type
@@ -24,7 +28,6 @@ from workers.kubecontainer.mounted_volume import MountedVolume, VolumeError, why
 from workers.sync.pod_snapshot import PodSnapshot
 from workers.sync.run import SyncRun
 from workers.volumemanager.plugins.atomic_writer import current_version, write_payload
-from workers.volumemanager.plugins.nested_mounts import nested_mountpoints
 from workers.volumemanager.plugins.ownership import WrittenOwner, fs_group
 from workers.volumemanager.plugins.payload import Payload, PayloadError, PayloadSources, holds_secrets, make_payload
 from workers.volumemanager.plugins.places import VolumeDirectory, volume_directory
@@ -113,3 +116,31 @@ def _is_written(place: VolumeDirectory) -> bool:
             return current_version(directory) is not None
     except OSError:
         return False
+
+
+def nested_mountpoints(pod: Pod, volume: str) -> tuple[str, ...]:
+    """Paths of mount points below that volume, sorted, without those below another one of them.
+
+    Mirrors getNestedMountpoints (pkg/volume/util/nested_volumes.go): a runtime that has made the outer mount read-only
+    can make no directory in it. Different on purpose: what may be a file (a sub-path, a path of the host) is left to
+    the runtime, for upstream's directory would be in the way of it.
+    """
+    files = frozenset(other.name for other in pod.spec.volumes if other.host_path is not None)
+    paths = {path for found in every_container(pod.spec) for path in _nested(found.container, volume, files)}
+    return tuple(path for path in sorted(paths) if not any(f"{path}/".startswith(f"{up}/") for up in paths - {path}))
+
+
+def _nested(container: Container, volume: str, files: frozenset[str]) -> Iterator[str]:
+    outer = [_rooted_path(mount) for mount in container.volume_mounts if mount.name == volume and _is_whole(mount)]
+    inner = [_rooted_path(mount) for mount in container.volume_mounts if _is_whole(mount) and mount.name not in files]
+    for place in outer:
+        yield from (path.removeprefix(f"{place}/") for path in inner if path.startswith(f"{place}/"))
+
+
+def _rooted_path(mount: VolumeMount) -> str:
+    """Normalized path, rooted: no ``..`` leads out of it."""
+    return posixpath.normpath(f"/{mount.mount_path}").replace("//", "/")
+
+
+def _is_whole(mount: VolumeMount) -> bool:
+    return not (mount.sub_path or mount.sub_path_expr)

@@ -7,8 +7,7 @@ import asyncio
 import pytest
 
 from ipc.shm import statistics
-from ipc.shm.bell import Bell
-from ipc.shm.statistics import SNAPSHOTS, StatisticsBuffer
+from ipc.shm.statistics import SNAPSHOTS, Bell, StatisticsBuffer
 
 pytestmark = pytest.mark.timeout(60)
 

@@ -6,8 +6,7 @@ from typing import Any
 
 import pytest
 
-from supervisor.load_test.causes import causes
-from supervisor.load_test.fit import PROCESSES_BYTES, refusal
+from supervisor.load_test.run import PROCESSES_BYTES, causes, refusal
 
 ROOMY = 10**12
 

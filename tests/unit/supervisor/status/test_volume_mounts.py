@@ -8,7 +8,7 @@ import msgspec
 import pytest
 
 from ipc.api.v1.container import VolumeMount
-from supervisor.status.volume_mounts import volume_mount_statuses
+from supervisor.status.containers import volume_mount_statuses
 from tests.harness.pods import container
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from ipc.podresources.cgroup_config import CgroupConfig
-from workers.cm.properties import NO_MAXIMUM, slice_properties
+from workers.cm.user_slices import NO_MAXIMUM, slice_properties
 
 
 @pytest.mark.parametrize(

@@ -16,7 +16,6 @@ from hypothesis import strategies as st
 
 from tests.kubelet_tables.runner import SHARED
 from workers.spdy.decoder import MAX_CONTROL_BYTES, FrameDecoder
-from workers.spdy.dictionary import ADLER32, DICTIONARY
 from workers.spdy.frames import (
     Data,
     Frame,
@@ -31,7 +30,7 @@ from workers.spdy.frames import (
     Window,
     encode,
 )
-from workers.spdy.header_blocks import MAX_BLOCK_BYTES, MAX_PAIRS, HeaderReader, HeaderWriter
+from workers.spdy.header_blocks import ADLER32, DICTIONARY, MAX_BLOCK_BYTES, MAX_PAIRS, HeaderReader, HeaderWriter
 
 RECORDINGS: Final = SHARED / "kubernetes_wire.json"
 REPLY: Final = bytes.fromhex("80030002000000140000000178f9e3c6a7c26260606000000000ffff")

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from ipc.api.v1.security import Capabilities
-from workers.specgen.capabilities import KNOWN, capability_changes
+from workers.specgen.security_context import KNOWN, capability_changes
 
 
 @pytest.mark.parametrize(

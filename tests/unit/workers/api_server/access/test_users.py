@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from workers.api_server.access.attributes import Attributes, request_attributes
-from workers.api_server.access.rules import forbidden, is_allowed
+from workers.api_server.access.filter import forbidden, is_allowed
 from workers.api_server.access.users import (
     AUTHENTICATED,
     NOBODY,

@@ -9,7 +9,7 @@ from ipc.podobjects.config_objects import ObjectKind
 from ipc.resources import registry
 from workers.api_server.printers.events import by_time, event_row
 from workers.api_server.printers.nodes import node_row
-from workers.api_server.printers.rows import ROWS
+from workers.api_server.printers.tables import ROWS
 from workers.api_server.printers.workers import worker_row
 
 NOW = 1_700_000_000.0

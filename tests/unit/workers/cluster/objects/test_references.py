@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from ipc.podobjects.config_objects import ObjectKey, ObjectKind
-from workers.cluster.objects.references import Difference, References
+from workers.cluster.objects.objects import Difference, References
 
 A: Final = ObjectKey(ObjectKind.CONFIG_MAP, "default", "a")
 B: Final = ObjectKey(ObjectKind.SECRET, "default", "b")

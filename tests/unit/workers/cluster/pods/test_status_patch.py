@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from workers.cluster.pods.status_patch import status_patch
+from workers.cluster.pods.status_manager import status_patch
 
 READY = {"type": "Ready", "status": "True"}
 NOT_READY = {"type": "Ready", "status": "False", "reason": "ContainersNotReady"}

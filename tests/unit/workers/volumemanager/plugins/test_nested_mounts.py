@@ -9,7 +9,7 @@ import pytest
 from ipc.api.v1.container import VolumeMount
 from ipc.api.v1.volume import HostPathVolumeSource, Volume
 from tests.harness.pods import container, pod
-from workers.volumemanager.plugins.nested_mounts import nested_mountpoints
+from workers.volumemanager.plugins.projected import nested_mountpoints
 
 
 def mount(name: str, path: str, **fields: Any) -> VolumeMount:
