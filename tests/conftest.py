@@ -6,9 +6,9 @@ import signal
 import pytest
 from hypothesis import HealthCheck, settings
 
-from tests.harness.deep_trees import deep_path
-from tests.harness.memory_directory import memory
-from tests.podman_service import podman_service
+from tests.support.deep_trees import deep_path
+from tests.support.memory_directory import memory
+from tests.support.podman_service import podman_service
 
 __all__ = ["deep_path", "memory", "podman_service"]
 

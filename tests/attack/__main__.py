@@ -14,7 +14,7 @@ from tests.attack.attack import Attack
 from tests.attack.catalogue import ATTACKS, BY_NAME, QUICK
 from tests.attack.ground import ground
 from tests.attack.run import run
-from tests.podman_service import ensure_image, remove_of_dead_runs, why_not
+from tests.support.podman_service import ensure_image, remove_of_dead_runs, why_not
 
 
 def main() -> int:

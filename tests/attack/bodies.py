@@ -13,7 +13,7 @@ from tests.attack.attack import Attack
 from tests.attack.clients import GET, ask, connected, post, status_of
 from tests.attack.ground import Ground
 from tests.e2e.manifests import STAY, container, pod
-from tests.harness.certificates import client_context
+from tests.support.certificates import client_context
 
 HALF: Final = "\\ud800"
 """Half of a surrogate pair, as JSON writes it."""

@@ -9,12 +9,12 @@ from pathlib import Path
 from typing import Final
 
 from ipc.host.clock import monotonic
-from tests import hung_file_system
 from tests.attack.attack import Attack
 from tests.attack.ground import CANARY, Ground
 from tests.e2e.manifests import pod
 from tests.e2e.replaced_sources import IN_THE_WAY, empty_directory, fifo, manifest, other_manifests
-from tests.overlay_mount import overlay, why_not
+from tests.support import hung_file_system
+from tests.support.overlay_mount import overlay, why_not
 
 TOGGLED_S: Final = 5.0
 HUNG_S: Final = 8.0

@@ -23,9 +23,9 @@ from tests.e2e.agent import Agent, Json, free_ports
 from tests.e2e.manifests import STAY, container, pod
 from tests.e2e.pod_servers import PodServers
 from tests.e2e.status_observer import batched
-from tests.podman_service import COMMAND_DEADLINE_S, IMAGE, podman, wait_until
-from tests.registry import registries_conf
-from tests.servers.local_servers import Handler
+from tests.support.podman_service import COMMAND_DEADLINE_S, IMAGE, podman, wait_until
+from tests.support.registry import registries_conf
+from tests.support.servers.local_servers import Handler
 
 CANARY: Final = "canary"
 UNTIL_S: Final = 60.0

@@ -16,8 +16,8 @@ from tests.attack.run import carry_out
 from tests.e2e.cluster import NODE, Cluster, running_cluster
 from tests.e2e.cluster_claims import bind, pending
 from tests.e2e.manifests import config_map, container, pod
-from tests.servers.kube_api.lies import HUGE, LIES, Endpoint, Liar, Lie
-from tests.servers.kube_api.server import KubeApiServer
+from tests.support.servers.kube_api.lies import HUGE, LIES, Endpoint, Liar, Lie
+from tests.support.servers.kube_api.server import KubeApiServer
 
 RELIST_S: Final = 180.0
 """How long a node may take to have read its lists again: as upstream, it waits for longer after each failure."""

@@ -14,7 +14,7 @@ from collections.abc import Callable, Mapping
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any, Final, NamedTuple
 
-from tests.registry import HOST, forget_images
+from tests.support.registry import HOST, forget_images
 
 MANIFEST: Final = "application/vnd.docker.distribution.manifest.v2+json"
 CONFIG: Final = "application/vnd.docker.container.image.v1+json"

@@ -13,7 +13,7 @@ from tests.attack.attack import Attack, Strike, all_of
 from tests.attack.ground import Ground
 from tests.attack.hostile_registry import HOSTILE_CONFIG
 from tests.e2e.manifests import STAY, Json, container, pod
-from tests.podman_service import IMAGE, podman
+from tests.support.podman_service import IMAGE, podman
 
 FAILED: Final = frozenset({"ErrImagePull", "ImagePullBackOff", "ImageInspectError", "InvalidImageName"})
 LOAD_S: Final = 60.0

@@ -9,7 +9,7 @@ from typing import Final
 
 from tests.attack.attack import Attack
 from tests.attack.ground import Ground
-from tests.harness.certificates import client_context
+from tests.support.certificates import client_context
 
 TIMEOUT_S: Final = 15.0
 CROWD: Final = 1_000

@@ -8,8 +8,8 @@ from typing import Any, Final
 from tests.attack.attack import Attack, Strike, all_of, lasts, tells
 from tests.attack.ground import Ground
 from tests.e2e.manifests import Json, container, pod
-from tests.servers.health_server import answer, failing, plain, speaking
-from tests.servers.local_servers import Handler, answering, dribbling, endless, response, silent
+from tests.support.servers.health_server import answer, failing, plain, speaking
+from tests.support.servers.local_servers import Handler, answering, dribbling, endless, response, silent
 
 PORT: Final = 8080
 EVERY_SECOND: Final[Json] = {"periodSeconds": 1, "timeoutSeconds": 2, "failureThreshold": 1}

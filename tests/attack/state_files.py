@@ -15,7 +15,7 @@ from typing import Final
 from tests.attack.attack import Attack
 from tests.attack.ground import UNTIL_S, Ground
 from tests.e2e.manifests import pod
-from tests.podman_service import wait_until
+from tests.support.podman_service import wait_until
 
 SPARSE_BYTES: Final = 10 << 30
 READ_AT_THE_START: Final = (

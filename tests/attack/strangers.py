@@ -14,7 +14,7 @@ from tests.attack.attack import Attack
 from tests.attack.crowd import crowd
 from tests.attack.ground import Ground
 from tests.e2e.manifests import pod
-from tests.podman_service import podman
+from tests.support.podman_service import podman
 
 MANY: Final = 300
 AT_ONCE: Final = 4

@@ -15,7 +15,7 @@ from typing import Final
 from tests.attack.attack import Attack
 from tests.attack.ground import UNTIL_S, Ground
 from tests.e2e.manifests import container, pod
-from tests.hung_file_system import hung, is_there
+from tests.support.hung_file_system import hung, is_there
 from workers.logs.rotated_names import TEMPORARY
 
 COUNTS: Final = "i=0; while true; do i=$((i+1)); echo line $i; sleep 0.2; done"

@@ -10,7 +10,7 @@ from tests.attack.attack import Attack
 from tests.attack.catalogue import ATTACKS
 from tests.attack.ground import Ground, ground
 from tests.attack.run import carry_out
-from tests.podman_service import PodmanService
+from tests.support.podman_service import PodmanService
 
 pytestmark = [pytest.mark.e2e, pytest.mark.podman, pytest.mark.timeout(600)]
 

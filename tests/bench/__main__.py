@@ -34,7 +34,7 @@ from tests.bench.schedule import Phase, Step, schedules
 from tests.bench.sleepers import load
 from tests.bench.table import PLANS, TABLE, Outcome, as_json, as_text, medians, outcome
 from tests.e2e.agent import Agent
-from tests.podman_service import STORE, TRANSIENT, podman, running_service
+from tests.support.podman_service import STORE, TRANSIENT, podman, running_service
 
 QUICK_DIVISOR: Final = 20
 CUT_OFF: Final = 130

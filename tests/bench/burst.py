@@ -30,7 +30,7 @@ from supervisor.protocol.commands import LoopCommand, Send
 from supervisor.protocol.events import LoopEvent, Observations, SourcesReady, StatusesDue, WorkerUp
 from supervisor.protocol.source_updates import PodOperation, PodUpdate, in_parts
 from tests.bench.sleepers import load, sleepers
-from tests.podman_service import IMAGE
+from tests.support.podman_service import IMAGE
 
 STEP_S: Final = 0.001
 CHILDREN: Final = (NODE_SLOT, API_SLOT, FIRST_POD_SLOT, FIRST_POD_SLOT + 1)

@@ -35,8 +35,8 @@ from tests.bench.sleepers import load, sleepers
 from tests.e2e.agent import Agent
 from tests.e2e.cluster import Cluster, running_cluster
 from tests.e2e.manifests import config_map
-from tests.podman_service import IMAGE
-from tests.servers.kube_api.requests import Request
+from tests.support.podman_service import IMAGE
+from tests.support.servers.kube_api.requests import Request
 
 READY_DEADLINE_S: Final = 300.0
 SETTLE_S: Final = 10.0

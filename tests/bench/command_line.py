@@ -26,7 +26,7 @@ from typing import Final, NamedTuple
 from ipc.messages.api_server import WorkerInfo
 from tests.bench.simulated import manifests, simulated_node
 from tests.fakes.libpod_server import IMAGE
-from tests.harness.api_server import Master, agent_changed, api_server, event_changed, pod_changed
+from tests.support.api_server import Master, agent_changed, api_server, event_changed, pod_changed
 
 TREE: Final = Path(__file__).parents[2]
 AIM_S: Final = 0.1

@@ -9,7 +9,7 @@ import pytest
 
 from tests.bench.default_periods import set_default_periods
 from tests.e2e.agent import Agent
-from tests.podman_service import PodmanService
+from tests.support.podman_service import PodmanService
 
 
 @pytest.fixture

@@ -21,7 +21,7 @@ import pytest
 from tests.e2e.agent import Agent
 from tests.e2e.booted_host import BootedHost, booted_host
 from tests.e2e.manifests import pod
-from tests.podman_service import STORE, wait_until, why_not
+from tests.support.podman_service import STORE, wait_until, why_not
 
 CALLS: Final = "fsync,fdatasync,syncfs,sync,sync_file_range,msync"
 FLUSH: Final = re.compile(r"\b(?:f|fdata)sync\(\d+<([^>]*)>|\b(sync|syncfs|sync_file_range|msync)\(")

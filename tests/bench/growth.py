@@ -22,7 +22,7 @@ from tests.bench.memory import Memory, memory
 from tests.bench.own_storage import own_storage
 from tests.bench.sleepers import load, sleepers
 from tests.e2e.agent import Agent, is_ready
-from tests.podman_service import IMAGE
+from tests.support.podman_service import IMAGE
 
 DEADLINE_S: Final = 300.0
 SETTLE_S: Final = 3.0

@@ -23,7 +23,7 @@ from ipc.host.clock import wall
 from ipc.host.file_systems import file_system_type
 from supervisor.doctor import podman_database
 from supervisor.doctor.checks import MANY_FREE_PAGES
-from tests.podman_service import ensure_image, podman, remove_objects, remove_of_dead_runs, stores, why_not
+from tests.support.podman_service import ensure_image, podman, remove_objects, remove_of_dead_runs, stores, why_not
 
 VARIABLE: Final = "XDG_CONFIG_HOME"
 DIRECTORY: Final = "ROOTLET_BENCH_DIRECTORY"

@@ -59,9 +59,9 @@ from tests.bench.sleepers import CONTAINER, sleepers
 from tests.bench.table import OPERATIONS, PROCESSES, Plan, Side
 from tests.bench.yardstick import yardstick
 from tests.e2e.agent import MOMENT_POLL_S, START_DEADLINE_S, Agent, is_ready, restart_count
-from tests.harness.kubectl import kubectl_at
-from tests.harness.raw_libpod import Libpod
-from tests.podman_service import IMAGE, wait_until
+from tests.support.kubectl import kubectl_at
+from tests.support.podman_service import IMAGE, wait_until
+from tests.support.raw_libpod import Libpod
 from workers.kubecontainer.labels import INSTANCE
 from workers.kubecontainer.naming import sandbox_name
 from workers.podman_files.seccomp_filters import FILTER_FILE

@@ -34,8 +34,8 @@ from supervisor.config.seccomp_profiles import for_sandboxes, read_profile
 from supervisor.config.settings import PodmanSettings, seconds
 from supervisor.processes.podman_service import own_settings, write_conf
 from tests.bench.raw_pods import BodyPatch, in_flight, make_pods, pods_of, remove_pod, start_pod
-from tests.harness.raw_libpod import Libpod, UnixConnection
-from tests.podman_service import IMAGE, image_archive, listens, wait_until, why_not
+from tests.support.podman_service import IMAGE, image_archive, listens, wait_until, why_not
+from tests.support.raw_libpod import Libpod, UnixConnection
 
 INSTANCE: Final = "podman-settings"
 PR_SET_CHILD_SUBREAPER: Final = 36

@@ -20,7 +20,7 @@ from ipc.libpod.answers import Created
 from ipc.libpod.endpoints import Endpoint
 from supervisor.config.containers_conf import named_profile
 from tests.fakes.ownership import ownership
-from tests.harness.raw_libpod import Libpod
+from tests.support.raw_libpod import Libpod
 from workers.kubecontainer.naming import infra_name
 from workers.kubecontainer.runtime import SpecDict
 from workers.podman_files.seccomp_filters import ANNOTATION

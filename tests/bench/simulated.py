@@ -21,8 +21,8 @@ import yaml
 
 from supervisor.load_test.processes import Usage, take_snapshot
 from tests.fakes.libpod_server import IMAGE, STATE_PATH
-from tests.harness.raw_libpod import UnixConnection
-from tests.podman_service import wait_until
+from tests.support.podman_service import wait_until
+from tests.support.raw_libpod import UnixConnection
 
 TREE: Final = Path(__file__).parents[2]
 PODS_PER_FILE: Final = 100

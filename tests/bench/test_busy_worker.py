@@ -19,7 +19,7 @@ from ipc.host.clock import monotonic
 from ipc.shm.mutation_slots import MutationSlots
 from tests.bench.raw_pods import first_place, in_flight, make_pods, pods_of, remove_pod
 from tests.fakes.ownership import ownership
-from tests.podman_service import PodmanService
+from tests.support.podman_service import PodmanService
 from workers.kubecontainer.naming import infra_name
 from workers.libpod.client import CallLimits
 from workers.podman import PodmanRuntime

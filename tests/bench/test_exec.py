@@ -20,7 +20,7 @@ import pytest
 
 from ipc.host.clock import monotonic
 from tests.contract.target import DEADLINE_S, PodmanTarget, running
-from tests.podman_service import SOCKET, PodmanService, spawn_service, wait_until
+from tests.support.podman_service import SOCKET, PodmanService, spawn_service, wait_until
 from workers.exec import direct as oci_exec
 from workers.exec.tags import ProcessTag
 from workers.kubecontainer.runtime import InspectedContainer

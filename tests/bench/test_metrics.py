@@ -17,7 +17,7 @@ from ipc.messages.api_server import PodChanged
 from ipc.metrics import kubelet
 from ipc.metrics.model import Endpoint
 from ipc.shm.metric_cells import METERS
-from tests.harness.api_server import SLOT, STARTED, agent_changed, api_server, pod_changed
+from tests.support.api_server import SLOT, STARTED, agent_changed, api_server, pod_changed
 from workers.statsapi.values import (
     ContainerSample,
     Cpu,

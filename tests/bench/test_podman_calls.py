@@ -20,8 +20,8 @@ from ipc.libpod import endpoints
 from ipc.libpod.endpoints import Endpoint
 from tests.bench.raw_pods import FORCE, first_place, make_pods
 from tests.fakes.ownership import ownership
-from tests.harness.raw_libpod import Libpod
-from tests.podman_service import PodmanService
+from tests.support.podman_service import PodmanService
+from tests.support.raw_libpod import Libpod
 from workers.kubecontainer import labels
 from workers.kubecontainer.naming import infra_name
 from workers.specgen.spec import container_spec, pod_spec

@@ -38,10 +38,10 @@ from tests.bench.table import quantile
 from tests.e2e.agent import Agent
 from tests.e2e.manifests import pod
 from tests.e2e.status_observer import INFRA
-from tests.harness import pods
-from tests.one_binary import BINARY, WAIT, ensure_one_binary_image
-from tests.pod_server import DialerProcess, dialer_process, listen_in_pod, network_of, network_of_pod
-from tests.podman_service import PodmanService, podman
+from tests.support import pods
+from tests.support.one_binary import BINARY, WAIT, ensure_one_binary_image
+from tests.support.pod_server import DialerProcess, dialer_process, listen_in_pod, network_of, network_of_pod
+from tests.support.podman_service import PodmanService, podman
 from workers.dialer.client import DialerClient
 from workers.kubecontainer.labels import INSTANCE
 from workers.kubecontainer.runtime import Runtime

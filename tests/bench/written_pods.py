@@ -27,7 +27,7 @@ from tests.bench.sleepers import load
 from tests.e2e.agent import MOMENT_POLL_S, Agent, Json, free_ports, is_ready
 from tests.e2e.manifests import config_map, container, pod, secret
 from tests.e2e.volumes import claim, empty_dir, host_path, mount
-from tests.podman_service import IMAGE, STORE, TRANSIENT, podman, remove_by_force, wait_until
+from tests.support.podman_service import IMAGE, STORE, TRANSIENT, podman, remove_by_force, wait_until
 
 PLAIN: Final = "plain"
 SCRIPT: Final = "echo up; trap 'exit 0' TERM; while :; do sleep 3600 & wait $!; done"

@@ -12,7 +12,7 @@ from pathlib import Path
 from ipc.host.clock import wall
 from tests.chaos.plan import make_plan
 from tests.chaos.run import run
-from tests.podman_service import ensure_image, remove_of_dead_runs, why_not
+from tests.support.podman_service import ensure_image, remove_of_dead_runs, why_not
 
 MAX_SEED = 2**32
 

@@ -16,7 +16,7 @@ from tests.chaos.plan import PODMAN
 from tests.chaos.wanted import Wanted
 from tests.e2e.agent import Agent, Json, is_ready
 from tests.e2e.status_observer import INFRA, Seen
-from tests.podman_service import podman
+from tests.support.podman_service import podman
 
 KEPT_DEAD: Final = 1
 """Dead containers of one name that stay, by the agent's configuration."""

@@ -16,7 +16,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
-from tests.podman_service import podman
+from tests.support.podman_service import podman
 
 MAX_BYTES: Final = 16 << 20
 MAX_FILES: Final = 4000

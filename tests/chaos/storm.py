@@ -21,7 +21,7 @@ from tests.chaos.plan import Fault, Kind, Plan
 from tests.chaos.wanted import Wanted
 from tests.e2e.agent import Agent
 from tests.e2e.status_observer import INFRA
-from tests.podman_service import COMMAND_DEADLINE_S
+from tests.support.podman_service import COMMAND_DEADLINE_S
 
 TURN_S: Final = 0.1
 SPARE_DESCRIPTORS: Final = 2

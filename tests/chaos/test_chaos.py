@@ -6,7 +6,7 @@ import pytest
 
 from tests.chaos.plan import make_plan
 from tests.chaos.run import run
-from tests.podman_service import PodmanService
+from tests.support.podman_service import PodmanService
 
 pytestmark = [pytest.mark.e2e, pytest.mark.podman]
 

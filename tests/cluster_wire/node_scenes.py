@@ -7,7 +7,7 @@ from typing import Final
 
 from tests.cluster_wire.recordings import Recorded
 from tests.cluster_wire.stories import Story, name_of
-from tests.servers.kube_api.failures import JsonObject
+from tests.support.servers.kube_api.failures import JsonObject
 
 BOOTSTRAP: Final = "node-bootstrap, node-lease"
 LONG: Final = "node-watches, node-status-heartbeat"

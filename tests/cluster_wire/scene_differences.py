@@ -12,8 +12,8 @@ from tests.cluster_wire.recordings import Recorded
 from tests.cluster_wire.shapes import kind_of, of_recordings, of_requests
 from tests.cluster_wire.stories import Story
 from tests.cluster_wire.told import NEVER, in_general, told
-from tests.servers.kube_api.failures import JsonObject
-from tests.servers.kube_api.requests import Request
+from tests.support.servers.kube_api.failures import JsonObject
+from tests.support.servers.kube_api.requests import Request
 
 RECORDED_NODE: Final = "node1"
 THEN: Final = " → "

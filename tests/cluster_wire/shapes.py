@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from tests.cluster_wire.recordings import Recorded
-from tests.servers.kube_api.requests import Request
+from tests.support.servers.kube_api.requests import Request
 
 _NAMED: Final = re.compile(
     r"^(?P<root>/api/v1|/apis/[^/]+/[^/]+)(?:/namespaces/(?P<namespace>[^/]+)(?=/))?/(?P<plural>[^/]+)"

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final, Literal
 
 from tests.cluster_wire.recordings import Recorded
-from tests.servers.kube_api.failures import JsonObject
+from tests.support.servers.kube_api.failures import JsonObject
 
 ActKind = Literal["create", "write", "remove", "resize", "debug", "evict", "delete", "release", "configure"]
 MIRROR: Final = "kubernetes.io/config.mirror"

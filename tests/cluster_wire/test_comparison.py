@@ -11,8 +11,8 @@ from tests.cluster_wire.recordings import Recorded
 from tests.cluster_wire.scene_differences import Lived, of_story
 from tests.cluster_wire.stories import Story, stories
 from tests.cluster_wire.told import in_general, told
-from tests.servers.kube_api.failures import JsonObject
-from tests.servers.kube_api.requests import Request
+from tests.support.servers.kube_api.failures import JsonObject
+from tests.support.servers.kube_api.requests import Request
 
 PODS = "/api/v1/namespaces/default/pods"
 

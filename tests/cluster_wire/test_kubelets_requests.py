@@ -11,11 +11,11 @@ from typing import Any, Final
 import aiohttp
 
 from tests.cluster_wire.recordings import Recorded, scenes
-from tests.servers.kube_api.failures import JsonObject
-from tests.servers.kube_api.requests import User
-from tests.servers.kube_api.resources import type_of
-from tests.servers.kube_api.server import KubeApiServer
-from tests.servers.kube_api.store import key_of
+from tests.support.servers.kube_api.failures import JsonObject
+from tests.support.servers.kube_api.requests import User
+from tests.support.servers.kube_api.resources import type_of
+from tests.support.servers.kube_api.server import KubeApiServer
+from tests.support.servers.kube_api.store import key_of
 
 SCENES: Final = ("node-", "pod-", "job-", "static-pod-", "idle", "token-refresh")
 NODE: Final = User("system:node:node1", ("system:nodes", "system:authenticated"))

@@ -8,8 +8,8 @@ from typing import Any, Final
 import aiohttp
 
 from tests.cluster_wire.recordings import Recorded, scenes
-from tests.servers.kube_api.requests import User
-from tests.servers.kube_api.server import KubeApiServer
+from tests.support.servers.kube_api.requests import User
+from tests.support.servers.kube_api.server import KubeApiServer
 
 NOT_SERVED: Final = {
     "404-group": "a text page for a group that no server has",

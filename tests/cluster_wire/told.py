@@ -8,7 +8,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Final
 
-from tests.servers.kube_api.failures import JsonObject
+from tests.support.servers.kube_api.failures import JsonObject
 
 Told = dict[str, list[str]]
 """Fact to its values; two that follow each other differ."""

@@ -15,7 +15,7 @@ from tests.contract.target import FAKE_IMAGE, FakeTarget, PodmanTarget, ServerTa
 from tests.fakes.large_podman import LargePodman, Processes
 from tests.fakes.libpod_server import serving
 from tests.fakes.podman import FakePodman
-from tests.podman_service import PodmanService
+from tests.support.podman_service import PodmanService
 
 PODMAN: Final = pytest.param("podman", marks=pytest.mark.podman)
 OWN_PODMAN: Final = pytest.param("own podman", marks=pytest.mark.podman)

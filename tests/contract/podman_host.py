@@ -13,9 +13,9 @@ from ipc.host.clock import SystemClock
 from ipc.kubecontainer.pod_status import ContainerState, RuntimeContainerStatus
 from ipc.messages.pod_worker import SyncDone, WorkType
 from ipc.podresources.node_resources import PodCgroups
-from tests.harness import pods
-from tests.harness.sync import Host
-from tests.podman_service import IMAGE, PodmanService
+from tests.support import pods
+from tests.support.podman_service import IMAGE, PodmanService
+from tests.support.sync import Host
 from workers.logs import layout
 from workers.podman import NO_SLICES, PodmanRuntime
 

@@ -12,7 +12,7 @@ from typing import Any, Protocol
 from tests.fakes.ownership import signed_container, signed_pod
 from tests.fakes.podman import FakePodman
 from tests.fakes.runtime import FakeRuntime
-from tests.podman_service import PodmanService
+from tests.support.podman_service import PodmanService
 from workers.kubecontainer import labels
 from workers.kubecontainer.runtime import InspectedContainer, Runtime, RuntimeCallError
 from workers.kuberuntime.remove import REMOVE_TRIES

@@ -8,7 +8,7 @@ from typing import Final
 
 import pytest
 
-from tests.podman_service import COMMAND_DEADLINE_S, PodmanService
+from tests.support.podman_service import COMMAND_DEADLINE_S, PodmanService
 from workers.kubecontainer.labels import INSTANCE
 
 pytestmark = pytest.mark.podman

@@ -6,8 +6,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.harness.raw_libpod import Libpod
-from tests.podman_service import IMAGE, PodmanService
+from tests.support.podman_service import IMAGE, PodmanService
+from tests.support.raw_libpod import Libpod
 from tests.unit.supervisor.config.test_cdi_specs import NOT_PARSED, PARSED
 from workers.kubecontainer.labels import INSTANCE
 

@@ -11,8 +11,8 @@ import msgspec
 import pytest
 
 from tests.contract.target import DEADLINE_S, PodmanTarget, container_spec, pod_spec, unique
-from tests.podman_service import IMAGE, PodmanService, podman
-from tests.variants import seldom
+from tests.support.podman_service import IMAGE, PodmanService, podman
+from tests.support.variants import seldom
 from workers.kubecontainer.runtime import ContainerProcess, InspectedContainer
 from workers.podman_files.bundle import read_config
 from workers.podman_files.monitor import monitor_option, monitor_words

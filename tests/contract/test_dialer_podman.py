@@ -15,8 +15,8 @@ from ipc.host.clock import SystemClock
 from ipc.kubecontainer.pod_status import RuntimePodStatus
 from tests.contract.target import PodmanTarget, container_spec, pod_spec
 from tests.fakes.ownership import ownership
-from tests.pod_server import DialerProcess, connect_in_pod, dialer_process, listen_in_pod
-from tests.podman_service import PodmanService, podman, wait_until
+from tests.support.pod_server import DialerProcess, connect_in_pod, dialer_process, listen_in_pod
+from tests.support.podman_service import PodmanService, podman, wait_until
 from workers.containers.known_containers import KnownContainers
 from workers.dialer.client import DialerClient
 from workers.pleg.observer import Observer

@@ -16,7 +16,7 @@ from ipc.messages.pod_worker import SyncDone
 from ipc.podobjects.config_objects import ConfigObjects
 from ipc.podresources.node_resources import NodeResources
 from tests.contract.podman_host import POLITE, PodmanHost, errors
-from tests.podman_service import IMAGE, podman
+from tests.support.podman_service import IMAGE, podman
 
 pytestmark = pytest.mark.podman
 

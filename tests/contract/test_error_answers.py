@@ -15,8 +15,8 @@ from typing import Any, Final, NamedTuple
 
 import pytest
 
-from tests.harness.raw_libpod import Libpod
-from tests.podman_service import PodmanService
+from tests.support.podman_service import PodmanService
+from tests.support.raw_libpod import Libpod
 from workers.kubecontainer.labels import INSTANCE
 from workers.kubecontainer.runtime import ErrorKind
 from workers.libpod import failures

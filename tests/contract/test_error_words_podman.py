@@ -12,9 +12,9 @@ from pathlib import Path
 import pytest
 
 from ipc.messages.sync_error import SyncError
-from tests import registry
 from tests.contract.target import PodmanTarget, container_spec, pod_spec, unique
-from tests.podman_service import PodmanService, podman, running_service
+from tests.support import registry
+from tests.support.podman_service import PodmanService, podman, running_service
 from workers.images.error_reasons import pull_fault, start_fault
 from workers.kubecontainer.runtime import RuntimeCallError
 from workers.podman import PodmanRuntime

@@ -14,8 +14,8 @@ import tomli_w
 from supervisor.config.containers_conf import read_conf
 from tests.contract.conftest import OWN_PODMAN, PODMAN
 from tests.contract.target import DEADLINE_S, PodmanTarget, Target, exited, running
-from tests.harness.raw_libpod import Libpod
-from tests.podman_service import PodmanService, running_service
+from tests.support.podman_service import PodmanService, running_service
+from tests.support.raw_libpod import Libpod
 from workers.kubecontainer import labels
 from workers.kubecontainer.runtime import RuntimeEvent
 from workers.libpod.connection import Connection

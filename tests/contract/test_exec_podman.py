@@ -22,7 +22,7 @@ import pytest
 
 from ipc.host.clock import wall
 from tests.contract.target import DEADLINE_S, PodmanTarget, container_spec, pod_spec
-from tests.podman_service import SOCKET, PodmanService, podman, spawn_service, wait_until
+from tests.support.podman_service import SOCKET, PodmanService, podman, spawn_service, wait_until
 from workers.exec import direct, tags
 from workers.exec.sessions import ExecSessions
 from workers.kubecontainer.runtime import (

@@ -12,7 +12,7 @@ from ipc.api.v1.container import Container
 from ipc.api.v1.env import EnvVar, EnvVarSource, ObjectFieldSelector
 from ipc.api.v1.probe import ExecAction, Probe
 from tests.contract.target import DEADLINE_S, Target, container_spec, pod_spec, running
-from tests.servers.local_servers import DeadDialer
+from tests.support.servers.local_servers import DeadDialer
 from workers.kubecontainer.runtime import Runtime
 from workers.podhttp.pod_network import PodNetwork
 from workers.podman import PodmanRuntime

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from tests.contract.target import PodmanTarget, unique
-from tests.podman_service import IMAGE, PodmanService, podman
+from tests.support.podman_service import IMAGE, PodmanService, podman
 from workers.kubecontainer.image_service import ListedImage
 from workers.kubecontainer.runtime import ErrorKind, Runtime, RuntimeCallError
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.contract.target import PodmanTarget, pod_spec, unique
-from tests.podman_service import PodmanService, podman
+from tests.support.podman_service import PodmanService, podman
 from workers.kubecontainer.image_service import ImageStamp
 
 pytestmark = pytest.mark.podman

@@ -10,7 +10,7 @@ import pytest
 
 from ipc.network.network_programs import SLIRP4NETNS, program_problem
 from tests.contract.target import DEADLINE_S, PodmanTarget, pod_spec
-from tests.podman_service import PodmanService, podman_version
+from tests.support.podman_service import PodmanService, podman_version
 from workers.kubecontainer.runtime import InspectedContainer
 from workers.proc.pidfd import open_pidfd, wait_ended
 

@@ -16,9 +16,9 @@ from ipc.api.v1.pod import Pod
 from ipc.host.clock import SystemClock
 from ipc.kubecontainer.pod_status import ContainerState, RuntimePodStatus
 from ipc.messages.pod_worker import SyncDone, WorkType
-from tests.harness import pods
-from tests.harness.sync import Host
-from tests.podman_service import IMAGE, SOCKET, PodmanService, podman, spawn_service
+from tests.support import pods
+from tests.support.podman_service import IMAGE, SOCKET, PodmanService, podman, spawn_service
+from tests.support.sync import Host
 from workers.containers.known_containers import KnownContainers
 from workers.kubecontainer.runtime import RuntimeCallError
 from workers.pleg.observer import Observer

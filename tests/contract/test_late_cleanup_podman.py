@@ -11,8 +11,8 @@ from typing import Any
 
 import pytest
 
-from tests.harness.raw_libpod import Libpod
-from tests.podman_service import IMAGE, PodmanService, wait_until
+from tests.support.podman_service import IMAGE, PodmanService, wait_until
+from tests.support.raw_libpod import Libpod
 from workers.kubecontainer.labels import INSTANCE
 from workers.kubecontainer.runtime import ContainerProcess
 from workers.podman_files.monitor import dismiss_monitor, has_monitor, monitor_option, monitor_words

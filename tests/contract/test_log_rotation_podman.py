@@ -17,9 +17,9 @@ import psutil
 import pytest
 
 from tests.contract.podman_host import DEADLINE_S, PodmanHost, container, errors
-from tests.harness.crashing_os import WatchedOs, watched
-from tests.harness.shown_log import shown_log
-from tests.podman_service import PATIENCE, wait_until
+from tests.support.crashing_os import WatchedOs, watched
+from tests.support.podman_service import PATIENCE, wait_until
+from tests.support.shown_log import shown_log
 from workers.api_server.handlers.log_files import LogOptions
 from workers.kubecontainer.runtime import ContainerProcess
 from workers.logs.rotate import Doubt, compress_older, rotate

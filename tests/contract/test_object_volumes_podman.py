@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 
 from tests.contract.target import DEADLINE_S, PodmanTarget, container_spec, eventually, exited, pod_spec
-from tests.podman_service import PodmanService, wait_until
-from tests.variants import seldom
+from tests.support.podman_service import PodmanService, wait_until
+from tests.support.variants import seldom
 from workers.fs.directories import private_root
 from workers.kubecontainer.runtime import InspectedContainer
 from workers.volumemanager.plugins.atomic_writer import write_payload

@@ -14,8 +14,8 @@ from ipc.kubecontainer.pod_status import ContainerState, SandboxState
 from ipc.messages.node_worker import Observe, Relist, Relisted, RuntimeHealth, Track
 from tests.contract.target import PodmanTarget, Target, container_spec, eventually, exited, pod_spec, running
 from tests.fakes.ownership import ownership
-from tests.harness.node_worker import Master, node_worker
-from tests.podman_service import PodmanService, running_service
+from tests.support.node_worker import Master, node_worker
+from tests.support.podman_service import PodmanService, running_service
 from workers.containers.known_containers import KnownContainers
 from workers.pleg.observer import Observer
 

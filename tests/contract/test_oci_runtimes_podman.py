@@ -12,7 +12,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from tests.podman_service import PodmanService, podman
+from tests.support.podman_service import PodmanService, podman
 from workers import oci_runtimes
 from workers.kubecontainer.labels import INSTANCE
 from workers.kubecontainer.runtime import ErrorKind, RuntimeCallError

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from supervisor.doctor.podman_database import FILE, free_pages
-from tests.podman_service import PodmanService, podman, wait_until
+from tests.support.podman_service import PodmanService, podman, wait_until
 
 pytestmark = pytest.mark.podman
 

@@ -13,7 +13,7 @@ import pytest
 from ipc.host.pause_process import pause_pid, runtime_dir
 from supervisor.processes.pause_process import ALIVE
 from tests.contract.target import PodmanTarget, container_spec, pod_spec, running
-from tests.podman_service import PodmanService, podman, podman_settings, podman_version
+from tests.support.podman_service import PodmanService, podman, podman_settings, podman_version
 from workers.podman_files.default_store import DefaultStore, left_over
 from workers.podman_files.orphaned_monitors import find_monitors
 

@@ -13,11 +13,11 @@ import pytest
 from ipc.api.v1.container import Container, ContainerPort
 from ipc.api.v1.env import EnvVar
 from ipc.api.v1.probe import ExecAction, HTTPHeader, Probe
-from tests.one_binary import BINARY, WAIT, ensure_one_binary_image
-from tests.pod_server import DialerProcess, dialer_process, listen_in_pod, network_of_pod
-from tests.podman_service import PodmanService, podman
-from tests.servers.health_server import NOT_SERVING, SERVING, health
-from tests.servers.local_servers import (
+from tests.support.one_binary import BINARY, WAIT, ensure_one_binary_image
+from tests.support.pod_server import DialerProcess, dialer_process, listen_in_pod, network_of_pod
+from tests.support.podman_service import PodmanService, podman
+from tests.support.servers.health_server import NOT_SERVING, SERVING, health
+from tests.support.servers.local_servers import (
     Handler,
     answering,
     grpc,

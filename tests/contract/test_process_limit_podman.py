@@ -10,7 +10,7 @@ from typing import Final
 import pytest
 
 from tests.contract.target import FOREVER, PodmanTarget, container_spec, pod_spec
-from tests.podman_service import PodmanService
+from tests.support.podman_service import PodmanService
 from workers.kubecontainer.runtime import InspectedContainer
 from workers.proc.container_tags import container_tag
 from workers.proc.process_limit import left_to_commands, left_to_containers, own_limit

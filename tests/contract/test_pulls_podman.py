@@ -14,10 +14,10 @@ from typing import NamedTuple
 import pytest
 
 from ipc.podobjects.registry_login import RegistryLogin
-from tests import registry
-from tests.podman_service import PodmanService, running_service
-from tests.podman_service import podman as command_line
-from tests.registry import PASSWORD, USER, Proxy, Registry
+from tests.support import registry
+from tests.support.podman_service import PodmanService, running_service
+from tests.support.podman_service import podman as command_line
+from tests.support.registry import PASSWORD, USER, Proxy, Registry
 from workers.kubecontainer.runtime import ErrorKind, RuntimeCallError
 from workers.libpod.image_list import list_images
 from workers.podman import PodmanRuntime

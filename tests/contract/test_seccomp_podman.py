@@ -13,7 +13,7 @@ import pytest
 
 from supervisor.config.containers_conf import named_profile
 from tests.contract.target import PodmanTarget, container_spec, pod_spec, unique
-from tests.podman_service import IMAGE, PodmanService, podman, running_service
+from tests.support.podman_service import IMAGE, PodmanService, podman, running_service
 from workers.kubecontainer.runtime import InspectedContainer
 from workers.podman_files.seccomp_filters import ANNOTATION
 from workers.specgen.seccomp import UNCONFINED

@@ -11,8 +11,8 @@ import pytest
 from ipc.api.v1.security import Capabilities, PodSecurityContext
 from ipc.host.id_ranges import IdRange, IdRanges, merged
 from tests.contract.target import DEADLINE_S, FOREVER, PodmanTarget, container_spec, eventually, pod_spec
-from tests.harness import pods
-from tests.podman_service import PodmanService
+from tests.support import pods
+from tests.support.podman_service import PodmanService
 from workers.kubecontainer.runtime import InspectedContainer, RuntimeCallError
 from workers.specgen.security_context import KNOWN, capability_changes, sandbox_security
 

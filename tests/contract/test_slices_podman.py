@@ -21,7 +21,7 @@ from ipc.podresources.node_resources import NodeResources, PodCgroups
 from ipc.podresources.pod_cgroups import pod_slice, pod_slice_uid, root_name, slice_directory, systemd_basename
 from supervisor.admission.cgroups import delegated_controllers, managed_cgroup
 from tests.contract.podman_host import DEADLINE_S, PodmanHost, container, errors
-from tests.podman_service import PATIENCE, PodmanService, podman
+from tests.support.podman_service import PATIENCE, PodmanService, podman
 from workers.cm.cleanup import PodCgroupCleanup
 from workers.cm.user_slices import UserSlices
 

@@ -15,8 +15,8 @@ from ipc.api.v1.probe import ExecAction, Lifecycle, LifecycleHandler
 from ipc.kubecontainer.pod_status import ContainerState, RuntimeContainerStatus
 from ipc.messages.pod_worker import WorkType
 from tests.contract.podman_host import POLITE, PodmanHost, container
-from tests.podman_service import IMAGE, PodmanService
-from tests.variants import seldom
+from tests.support.podman_service import IMAGE, PodmanService
+from tests.support.variants import seldom
 from workers.kubecontainer.runtime import SpecDict
 from workers.logs.termination_message import MAX_MESSAGE_BYTES, termination_log
 

@@ -11,7 +11,7 @@ import msgspec
 import pytest
 
 from tests.contract.target import PodmanTarget, eventually, running
-from tests.podman_service import PodmanService
+from tests.support.podman_service import PodmanService
 from workers.kubecontainer.runtime import ErrorKind, InspectedContainer, RuntimeCallError
 from workers.libpod import client
 

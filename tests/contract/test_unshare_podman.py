@@ -14,7 +14,7 @@ import pytest
 
 import workers
 from ipc.host.pause_process import pause_namespace
-from tests.podman_service import COMMAND_DEADLINE_S, PodmanService, podman
+from tests.support.podman_service import COMMAND_DEADLINE_S, PodmanService, podman
 from workers.userns.remove import remove_below
 from workers.userns.standing import Standing
 from workers.userns.unshare import DEFAULT, Step, Unshare, UnshareError

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import pytest
 
 from tests.contract.target import Target, unique
-from tests.podman_service import podman
+from tests.support.podman_service import podman
 from workers.kubecontainer.runtime import ErrorKind, RuntimeCallError
 from workers.podman import PodmanRuntime
 

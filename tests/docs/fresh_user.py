@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 from tests.bench.own_storage import VARIABLE, make_config
-from tests.podman_service import image_archive
+from tests.support.podman_service import image_archive
 
 IMAGE: Final = "docker.io/library/busybox:1.36"
 """The image of the pages: made of the host's busybox, for a machine without a registry."""

@@ -15,7 +15,7 @@ import pytest
 from ipc.host.pause_process import runtime_dir
 from supervisor.config.socket_path import admin_socket_path
 from tests.docs.pages import INSTANCES, PAGES, QUICK, ROOT, renewed
-from tests.podman_service import why_not
+from tests.support.podman_service import why_not
 
 BUILD_DEADLINE_S: Final = 100.0
 FENCED: Final = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)

@@ -19,9 +19,9 @@ import psutil
 import yaml
 
 from tests.e2e.status_observer import Eye
-from tests.harness import warm_commands
-from tests.harness.deep_trees import remove_deep
-from tests.podman_service import PATIENCE, podman_settings, wait_until
+from tests.support import warm_commands
+from tests.support.deep_trees import remove_deep
+from tests.support.podman_service import PATIENCE, podman_settings, wait_until
 
 Json = dict[str, Any]
 

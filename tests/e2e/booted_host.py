@@ -21,7 +21,7 @@ import tomli_w
 
 from tests.bench.own_storage import VARIABLE, own_config
 from tests.e2e.agent import Agent
-from tests.podman_service import ensure_image, podman, wait_until
+from tests.support.podman_service import ensure_image, podman, wait_until
 
 RUNTIME_DIR: Final = "XDG_RUNTIME_DIR"
 GONE_S: Final = 10.0

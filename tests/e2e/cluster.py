@@ -11,10 +11,10 @@ from typing import Any, Final, TypeVar
 
 from tests.e2e.agent import Agent
 from tests.e2e.manifests import Json
-from tests.servers.kube_api.api import ADMIN
-from tests.servers.kube_api.requests import Request
-from tests.servers.kube_api.resources import BY_PLURAL
-from tests.servers.kube_api.server import LOOPBACK, KubeApiServer
+from tests.support.servers.kube_api.api import ADMIN
+from tests.support.servers.kube_api.requests import Request
+from tests.support.servers.kube_api.resources import BY_PLURAL
+from tests.support.servers.kube_api.server import LOOPBACK, KubeApiServer
 
 T = TypeVar("T")
 

@@ -9,14 +9,14 @@ from typing import Any
 
 import pytest
 
-from tests import registry
 from tests.e2e.agent import Agent
 from tests.e2e.booted_host import BootedHost, booted_host
 from tests.e2e.cluster import Cluster, running_cluster
 from tests.e2e.pod_servers import PodServers
 from tests.e2e.short_node import directory_in_memory, storage_in_memory
-from tests.podman_service import STORE, PodmanService, podman_version
-from tests.registry import Registry
+from tests.support import registry
+from tests.support.podman_service import STORE, PodmanService, podman_version
+from tests.support.registry import Registry
 
 NewAgent = Callable[..., Agent]
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import yaml
 
-from tests.registry import PASSWORD, USER
+from tests.support.registry import PASSWORD, USER
 
 V1 = "credentialprovider.kubelet.k8s.io/v1"
 ANSWER = "answer"

@@ -7,7 +7,7 @@ from typing import Final
 
 from tests.e2e.agent import Agent
 from tests.e2e.manifests import STAY
-from tests.podman_service import podman
+from tests.support.podman_service import podman
 
 GATE: Final = "trap 'exit 0' TERM; until [ -e /go ]; do sleep 0.1; done"
 """A script's step that ends when the test says so."""

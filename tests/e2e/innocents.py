@@ -17,7 +17,7 @@ from ipc.host.clock import wall
 from supervisor.loop_checkpoints import PROBES_FILE
 from tests.e2e.agent import Agent, Json
 from tests.e2e.manifests import container, pods
-from tests.podman_service import PATIENCE
+from tests.support.podman_service import PATIENCE
 
 INNOCENT: Final = 10
 MAX_GAP_S: Final = 5.0 * PATIENCE

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from tests.podman_service import IMAGE
+from tests.support.podman_service import IMAGE
 
 Json = dict[str, Any]
 

@@ -19,9 +19,9 @@ from tests.cluster_wire.stories import name_of
 from tests.e2e.agent import Agent
 from tests.e2e.cluster import NODE, Cluster
 from tests.e2e.manifests import Json, container, pod
-from tests.podman_service import IMAGE
-from tests.servers.kube_api.requests import Request, User
-from tests.servers.kube_api.server import KubeApiServer
+from tests.support.podman_service import IMAGE
+from tests.support.servers.kube_api.requests import Request, User
+from tests.support.servers.kube_api.server import KubeApiServer
 
 ADMIN: Final = "kube-apiserver-kubelet-client"
 ACCOUNT: Final = "system:serviceaccount:default:norights"

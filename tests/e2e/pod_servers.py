@@ -13,9 +13,9 @@ from typing import Any, Final, TypeVar
 
 from tests.e2e.agent import Agent
 from tests.e2e.status_observer import INFRA
-from tests.pod_server import listen_in_pod, network_of
-from tests.servers.health_server import NOT_SERVING, health
-from tests.servers.local_servers import Handler, handling, request_of, response, server_context
+from tests.support.pod_server import listen_in_pod, network_of
+from tests.support.servers.health_server import NOT_SERVING, health
+from tests.support.servers.local_servers import Handler, handling, request_of, response, server_context
 from workers.dialer.client import DialerClient
 from workers.podhttp.pod_network import PodNetwork
 

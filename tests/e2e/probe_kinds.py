@@ -11,9 +11,9 @@ from typing import Final, NamedTuple
 
 from tests.e2e.manifests import Json
 from tests.e2e.pod_servers import PodServers, few
-from tests.one_binary import ASK
-from tests.servers.health_server import NOT_SERVING, SERVING, health, speaking
-from tests.servers.local_servers import Handler, answering, request_of, response, silent
+from tests.support.one_binary import ASK
+from tests.support.servers.health_server import NOT_SERVING, SERVING, health, speaking
+from tests.support.servers.local_servers import Handler, answering, request_of, response, silent
 
 WEB: Final = 8080
 

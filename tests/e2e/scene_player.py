@@ -12,9 +12,9 @@ from tests.cluster_wire.stories import Act, Story, name_of
 from tests.e2e.agent import Agent
 from tests.e2e.cluster import NODE, Cluster
 from tests.e2e.manifests import Json, config_map
-from tests.servers.kube_api.api import ADMIN
-from tests.servers.kube_api.resources import BY_PLURAL
-from tests.servers.kube_api.server import KubeApiServer
+from tests.support.servers.kube_api.api import ADMIN
+from tests.support.servers.kube_api.resources import BY_PLURAL
+from tests.support.servers.kube_api.server import KubeApiServer
 
 SCENES_S: Final = 150.0
 """Deadline of all stories together: the longest one has two crash-loop back-offs."""

@@ -26,7 +26,7 @@ from tests.bench.own_storage import VARIABLE, own_config
 from tests.e2e.agent import MEMORY, POLL_S, Agent, Json
 from tests.e2e.innocents import Crowd
 from tests.e2e.manifests import STAY, container, pod
-from tests.podman_service import PATIENCE, ensure_image, podman
+from tests.support.podman_service import PATIENCE, ensure_image, podman
 from workers.eviction.node_signals import SignalPaths, observe_node
 
 if TYPE_CHECKING:

@@ -9,8 +9,8 @@ from typing import Any, Final, NamedTuple
 
 import psutil
 
-from tests.podman_lists import Kind
-from tests.podman_service import listed, podman, until_removed
+from tests.support.podman_lists import Kind
+from tests.support.podman_service import listed, podman, until_removed
 
 REMOVED_AT_ONCE: Final = 10
 """Pods that one command removes: a command has a deadline, and sixty pods take long on a host that is busy."""

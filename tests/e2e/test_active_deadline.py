@@ -8,7 +8,7 @@ from ipc.host.clock import parse_rfc3339, wall
 from tests.e2e.agent import Agent, Json, container_status
 from tests.e2e.manifests import container, pod
 from tests.e2e.status_observer import INFRA
-from tests.podman_service import podman
+from tests.support.podman_service import podman
 
 pytestmark = [pytest.mark.e2e, pytest.mark.podman]
 

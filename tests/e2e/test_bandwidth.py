@@ -15,7 +15,7 @@ from ipc.network.network_programs import PASTA, PASTA_SINCE, SLIRP4NETNS, major_
 from tests.e2e.agent import Agent
 from tests.e2e.conftest import NewAgent
 from tests.e2e.manifests import container, pod
-from tests.podman_service import PATIENCE, podman_version
+from tests.support.podman_service import PATIENCE, podman_version
 from workers.network.network_programs import find_program
 
 pytestmark = [pytest.mark.e2e, pytest.mark.podman, pytest.mark.slow]

@@ -11,7 +11,7 @@ import pytest
 
 from tests.e2e.agent import Agent
 from tests.e2e.manifests import STAY, container, pod
-from tests.variants import often
+from tests.support.variants import often
 
 pytestmark = [pytest.mark.e2e, pytest.mark.podman]
 

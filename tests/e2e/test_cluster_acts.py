@@ -11,7 +11,7 @@ from supervisor.admission.cgroups import delegated_controllers
 from tests.e2e.agent import Agent
 from tests.e2e.cluster import Cluster
 from tests.e2e.manifests import Json, container, pod
-from tests.servers.kube_api.requests import Request
+from tests.support.servers.kube_api.requests import Request
 
 pytestmark = [pytest.mark.e2e, pytest.mark.podman]
 

@@ -8,14 +8,14 @@ from typing import Final
 
 import pytest
 
-from tests import registry
 from tests.e2e.agent import Agent
 from tests.e2e.cluster import Cluster
 from tests.e2e.conftest import NewAgent
 from tests.e2e.credential_provider import ANSWER, CONFIG, install_provider
 from tests.e2e.manifests import Json
 from tests.e2e.test_pull_secrets import gets_nothing, wanting
-from tests.registry import Registry
+from tests.support import registry
+from tests.support.registry import Registry
 
 pytestmark = [pytest.mark.e2e, pytest.mark.podman]
 

@@ -15,7 +15,7 @@ from ipc.kubeconfig.types import CLIENT_CERTIFICATE, SERVING_CERTIFICATE
 from tests.e2e.cluster import NODE, Cluster, running_cluster
 from tests.e2e.conftest import NewAgent
 from tests.e2e.manifests import pod
-from tests.servers.kube_api.server import KubeApiServer
+from tests.support.servers.kube_api.server import KubeApiServer
 from workers.certificates.signing_request import SERVING_SIGNER
 from workers.certificates.validity import read_validity
 

@@ -15,7 +15,7 @@ from tests.e2e.agent import Agent
 from tests.e2e.cluster import ACCESS, Cluster, access_volume, running_cluster
 from tests.e2e.conftest import NewAgent
 from tests.e2e.manifests import Json, config_map, container, pod
-from tests.podman_service import PodmanService, podman
+from tests.support.podman_service import PodmanService, podman
 
 pytestmark = [pytest.mark.e2e, pytest.mark.podman]
 

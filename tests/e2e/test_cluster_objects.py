@@ -13,8 +13,8 @@ from tests.e2e.agent import Agent
 from tests.e2e.cluster import ACCESS, Cluster, access_mount, access_volume, running_cluster
 from tests.e2e.cluster_claims import bind, pending
 from tests.e2e.manifests import Json, config_map, container, pod
-from tests.podman_service import podman
-from tests.servers.kube_api.server import KubeApiServer
+from tests.support.podman_service import podman
+from tests.support.servers.kube_api.server import KubeApiServer
 
 pytestmark = [pytest.mark.e2e, pytest.mark.podman]
 

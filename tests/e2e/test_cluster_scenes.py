@@ -7,7 +7,6 @@ from typing import Final
 
 import pytest
 
-from tests import registry
 from tests.cluster_wire import node_scenes
 from tests.cluster_wire.page import PAGE, page
 from tests.cluster_wire.recordings import Recorded, scenes
@@ -21,8 +20,9 @@ from tests.e2e.manifests import Json
 from tests.e2e.node_scene_player import Mark, NodeScenePlayer
 from tests.e2e.scene_player import ScenePlayer
 from tests.e2e.test_cluster_objects import service
-from tests.podman_service import IMAGE
-from tests.registry import Registry
+from tests.support import registry
+from tests.support.podman_service import IMAGE
+from tests.support.registry import Registry
 
 pytestmark = [pytest.mark.e2e, pytest.mark.podman, pytest.mark.timeout(600)]
 

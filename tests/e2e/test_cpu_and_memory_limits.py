@@ -16,7 +16,7 @@ from supervisor.admission.cgroups import delegated_controllers
 from tests.e2e.agent import Agent, Json, container_status
 from tests.e2e.conftest import NewAgent
 from tests.e2e.manifests import STAY, container, pod
-from tests.podman_service import podman
+from tests.support.podman_service import podman
 
 pytestmark = [pytest.mark.e2e, pytest.mark.podman]
 

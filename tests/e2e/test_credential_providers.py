@@ -7,12 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from tests import registry
 from tests.e2e.agent import Agent
 from tests.e2e.conftest import NewAgent
 from tests.e2e.credential_provider import ANSWER, CONFIG, install_provider
 from tests.e2e.test_pull_secrets import WRONG_PASSWORD, gets_nothing, pull_secret, wanting
-from tests.registry import PASSWORD, Registry
+from tests.support import registry
+from tests.support.registry import PASSWORD, Registry
 
 pytestmark = [pytest.mark.e2e, pytest.mark.podman]
 

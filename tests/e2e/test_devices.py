@@ -14,7 +14,7 @@ import pytest
 from tests.e2e.agent import Agent
 from tests.e2e.conftest import NewAgent
 from tests.e2e.manifests import STAY, container, pod
-from tests.podman_service import COMMAND_DEADLINE_S
+from tests.support.podman_service import COMMAND_DEADLINE_S
 
 pytestmark = [pytest.mark.e2e, pytest.mark.podman]
 

@@ -9,7 +9,7 @@ import pytest
 from tests.e2e.agent import Agent, Json
 from tests.e2e.conftest import NewAgent
 from tests.e2e.manifests import STAY, container, pod
-from tests.variants import seldom
+from tests.support.variants import seldom
 
 pytestmark = [pytest.mark.e2e, pytest.mark.podman]
 

@@ -13,7 +13,7 @@ from tests.e2e.agent import Agent, restart_count
 from tests.e2e.conftest import NewAgent
 from tests.e2e.manifests import STAY, Json, container, pod
 from tests.e2e.status_observer import INFRA, Seen
-from tests.podman_service import IMAGE, podman
+from tests.support.podman_service import IMAGE, podman
 
 pytestmark = [pytest.mark.e2e, pytest.mark.podman]
 

@@ -8,7 +8,7 @@ import pytest
 
 from tests.e2e.agent import Agent
 from tests.e2e.manifests import pod
-from tests.podman_service import IMAGE, podman
+from tests.support.podman_service import IMAGE, podman
 from workers.kubecontainer.labels import INSTANCE, POD_NAME, POD_NAMESPACE, POD_UID
 
 pytestmark = [pytest.mark.e2e, pytest.mark.podman]

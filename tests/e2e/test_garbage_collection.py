@@ -8,7 +8,7 @@ from tests.e2e.agent import Agent, container_status
 from tests.e2e.conftest import NewAgent
 from tests.e2e.manifests import container, pod
 from tests.e2e.status_observer import Seen
-from tests.podman_service import podman
+from tests.support.podman_service import podman
 
 pytestmark = [pytest.mark.e2e, pytest.mark.podman]
 

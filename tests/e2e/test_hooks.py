@@ -17,7 +17,7 @@ from ipc.host.clock import monotonic
 from tests.e2e.agent import DEADLINE_S, MOMENT_POLL_S, Agent, restart_count
 from tests.e2e.conftest import NewAgent
 from tests.e2e.manifests import IGNORE_TERM, STAY, Json, container, pod
-from tests.podman_service import IMAGE, podman, remove_by_force
+from tests.support.podman_service import IMAGE, podman, remove_by_force
 
 pytestmark = [pytest.mark.e2e, pytest.mark.podman]
 

@@ -11,7 +11,7 @@ from tests.e2e.agent import Agent, Json, container_status
 from tests.e2e.booted_host import BootedHost
 from tests.e2e.conftest import NewAgent
 from tests.e2e.manifests import STAY, container, pod
-from tests.variants import seldom
+from tests.support.variants import seldom
 
 pytestmark = [
     pytest.mark.e2e,

@@ -13,7 +13,7 @@ import pytest
 from tests.e2e.agent import Agent, Json
 from tests.e2e.manifests import STAY, container, pod
 from tests.e2e.status_observer import INFRA
-from tests.servers.local_servers import unused_port
+from tests.support.servers.local_servers import unused_port
 
 pytestmark = [pytest.mark.e2e, pytest.mark.podman]
 

@@ -14,7 +14,7 @@ import pytest
 
 from tests.e2e.agent import Agent
 from tests.e2e.manifests import Json, container, pod
-from tests.variants import seldom
+from tests.support.variants import seldom
 
 pytestmark = [pytest.mark.e2e, pytest.mark.podman]
 

@@ -11,12 +11,12 @@ from typing import Any, Final
 import orjson
 import pytest
 
-from tests import registry
 from tests.e2e.agent import Agent, Done
 from tests.e2e.conftest import NewAgent
 from tests.e2e.manifests import Json, container, pod
-from tests.podman_service import IMAGE, image_exists, podman
-from tests.registry import Registry
+from tests.support import registry
+from tests.support.podman_service import IMAGE, image_exists, podman
+from tests.support.registry import Registry
 
 pytestmark = [pytest.mark.e2e, pytest.mark.podman]
 

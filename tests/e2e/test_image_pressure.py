@@ -11,7 +11,6 @@ from typing import Final
 
 import pytest
 
-from tests import registry
 from tests.e2e.agent import Agent
 from tests.e2e.conftest import NewAgent
 from tests.e2e.innocents import Crowd
@@ -27,8 +26,9 @@ from tests.e2e.short_node import (
     until_evicted,
     until_relieved,
 )
-from tests.podman_service import image_exists
-from tests.registry import Registry
+from tests.support import registry
+from tests.support.podman_service import image_exists
+from tests.support.registry import Registry
 
 pytestmark = [pytest.mark.e2e, pytest.mark.podman, pytest.mark.slow, pytest.mark.timeout(TEST_S)]
 

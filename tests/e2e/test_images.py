@@ -9,12 +9,12 @@ from typing import Any, NamedTuple
 import pytest
 
 from ipc.host.clock import monotonic
-from tests import registry
 from tests.e2e.agent import Agent, container_status, is_ready
 from tests.e2e.conftest import NewAgent
 from tests.e2e.manifests import Json, container, pod
-from tests.registry import PASSWORD, Proxy, Registry
-from tests.variants import seldom
+from tests.support import registry
+from tests.support.registry import PASSWORD, Proxy, Registry
+from tests.support.variants import seldom
 
 pytestmark = [pytest.mark.e2e, pytest.mark.podman]
 

@@ -11,7 +11,7 @@ from tests.e2e.agent import Agent, Json, container_status, restart_count
 from tests.e2e.conftest import NewAgent
 from tests.e2e.manifests import STAY, container, pod
 from tests.e2e.status_observer import INFRA
-from tests.podman_service import IMAGE, PodmanService, podman
+from tests.support.podman_service import IMAGE, PodmanService, podman
 
 pytestmark = [pytest.mark.e2e, pytest.mark.podman]
 

@@ -11,7 +11,7 @@ from tests.e2e.conftest import NewAgent
 from tests.e2e.expected_histories import GATE, let_through, told_by
 from tests.e2e.manifests import STAY, container, pod
 from tests.e2e.status_observer import INFRA
-from tests.podman_service import podman
+from tests.support.podman_service import podman
 
 pytestmark = [pytest.mark.e2e, pytest.mark.podman]
 

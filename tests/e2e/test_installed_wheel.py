@@ -17,9 +17,9 @@ from typing import Final
 import pytest
 
 from supervisor.version import VERSION
-from tests.harness.cli import ROOT
-from tests.harness.deep_trees import remove_deep
-from tests.podman_service import IMAGE, wait_until
+from tests.support.cli import ROOT
+from tests.support.deep_trees import remove_deep
+from tests.support.podman_service import IMAGE, wait_until
 
 pytestmark = [pytest.mark.e2e, pytest.mark.podman, pytest.mark.slow, pytest.mark.timeout(1200)]
 

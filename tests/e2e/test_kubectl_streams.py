@@ -15,8 +15,8 @@ from tests.e2e.agent import Agent
 from tests.e2e.conftest import NewAgent
 from tests.e2e.manifests import container, pod
 from tests.e2e.terminal import terminal
-from tests.harness.kubectl import DEADLINE_S, SPDY, WEBSOCKET, Kubectl, kubectl_at, needs_kubectl
-from tests.variants import seldom
+from tests.support.kubectl import DEADLINE_S, SPDY, WEBSOCKET, Kubectl, kubectl_at, needs_kubectl
+from tests.support.variants import seldom
 
 pytestmark = [pytest.mark.e2e, pytest.mark.podman, needs_kubectl]
 

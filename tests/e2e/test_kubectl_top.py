@@ -13,10 +13,10 @@ from tests.e2e.agent import Agent, free_ports, restart_count
 from tests.e2e.cluster import NODE, Cluster, running_cluster
 from tests.e2e.conftest import NewAgent
 from tests.e2e.manifests import Json, container, pod
-from tests.harness.metrics_server import MetricsServer, Usage, endpoint, read
-from tests.podman_service import IMAGE
-from tests.servers.kube_api.requests import User
-from tests.servers.kube_api.server import KubeApiServer
+from tests.support.metrics_server import MetricsServer, Usage, endpoint, read
+from tests.support.podman_service import IMAGE
+from tests.support.servers.kube_api.requests import User
+from tests.support.servers.kube_api.server import KubeApiServer
 from workers.certificates.signing_request import SERVING_SIGNER
 
 pytestmark = [pytest.mark.e2e, pytest.mark.podman]

@@ -22,7 +22,7 @@ from tests.e2e.agent import CLI_DEADLINE_S, DEADLINE_S, Agent, free_ports, resta
 from tests.e2e.conftest import NewAgent
 from tests.e2e.manifests import container, pod
 from tests.e2e.test_statistics import RECORDINGS, shape
-from tests.harness.certificates import Authority, client_context
+from tests.support.certificates import Authority, client_context
 from workers.api_server.core.port_listener import MAX_CONNECTIONS
 
 pytestmark = [

@@ -10,7 +10,7 @@ import pytest
 
 from tests.e2e.agent import Agent
 from tests.e2e.manifests import pod
-from tests.podman_service import IMAGE
+from tests.support.podman_service import IMAGE
 
 pytestmark = [pytest.mark.e2e, pytest.mark.podman]
 

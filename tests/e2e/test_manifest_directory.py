@@ -13,9 +13,9 @@ from tests.e2e.agent import Agent, restart_count
 from tests.e2e.conftest import NewAgent
 from tests.e2e.manifests import pod
 from tests.e2e.replaced_sources import empty_directory, fifo, manifest, other_manifests
-from tests.overlay_mount import overlay, why_not
-from tests.podman_service import podman
-from tests.variants import seldom
+from tests.support.overlay_mount import overlay, why_not
+from tests.support.podman_service import podman
+from tests.support.variants import seldom
 
 pytestmark = [pytest.mark.e2e, pytest.mark.podman, pytest.mark.timeout(400)]
 

@@ -12,7 +12,7 @@ from tests.e2e.agent import Agent, Json, container_status, is_ready, restart_cou
 from tests.e2e.conftest import NewAgent
 from tests.e2e.manifests import STAY, container, pod
 from tests.e2e.status_observer import INFRA
-from tests.variants import often, seldom
+from tests.support.variants import often, seldom
 
 pytestmark = [pytest.mark.e2e, pytest.mark.podman]
 

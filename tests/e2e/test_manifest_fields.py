@@ -11,7 +11,7 @@ import pytest
 from tests.e2e.agent import Agent
 from tests.e2e.conftest import NewAgent
 from tests.e2e.manifests import STAY, Json, container, pod
-from tests.servers.local_servers import unused_port
+from tests.support.servers.local_servers import unused_port
 
 pytestmark = [pytest.mark.e2e, pytest.mark.podman]
 

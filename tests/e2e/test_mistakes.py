@@ -20,8 +20,8 @@ import pytest
 
 from tests.e2e.agent import Agent
 from tests.e2e.manifests import container, pod
-from tests.harness.cli import Outcome, run_here
-from tests.harness.transcript import Step, read_transcript, write_transcript
+from tests.support.cli import Outcome, run_here
+from tests.support.transcript import Step, read_transcript, write_transcript
 
 pytestmark = [pytest.mark.e2e, pytest.mark.podman]
 

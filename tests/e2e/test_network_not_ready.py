@@ -11,7 +11,7 @@ from ipc.network.network_programs import SLIRP4NETNS, program_problem
 from tests.e2e.agent import Agent
 from tests.e2e.conftest import NewAgent
 from tests.e2e.manifests import STAY, container, pod
-from tests.podman_service import podman_version
+from tests.support.podman_service import podman_version
 
 pytestmark = [pytest.mark.e2e, pytest.mark.podman]
 

@@ -43,7 +43,7 @@ from tests.e2e.short_node import (
     with_volume,
     writes,
 )
-from tests.podman_service import image_exists
+from tests.support.podman_service import image_exists
 
 pytestmark = [pytest.mark.e2e, pytest.mark.podman, pytest.mark.timeout(TEST_S)]
 

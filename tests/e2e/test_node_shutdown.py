@@ -17,8 +17,8 @@ import pytest
 from supervisor.state.shutdown_state import FILE
 from tests.e2e.agent import STOP_DEADLINE_S, Agent
 from tests.e2e.manifests import Json, container, pod
-from tests.harness.login1 import Login1, needs_bus, system_bus
-from tests.variants import seldom
+from tests.support.login1 import Login1, needs_bus, system_bus
+from tests.support.variants import seldom
 
 pytestmark = [pytest.mark.e2e, pytest.mark.podman]
 

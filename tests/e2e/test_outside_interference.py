@@ -10,7 +10,7 @@ from tests.e2e.agent import Agent, container_status, restart_count
 from tests.e2e.conftest import NewAgent
 from tests.e2e.manifests import STAY, container, pod
 from tests.e2e.status_observer import INFRA
-from tests.podman_service import IMAGE, podman
+from tests.support.podman_service import IMAGE, podman
 
 pytestmark = [pytest.mark.e2e, pytest.mark.podman]
 

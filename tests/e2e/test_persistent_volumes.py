@@ -13,7 +13,7 @@ import pytest
 
 from tests.e2e.agent import Agent, Json
 from tests.e2e.volumes import HERE, claim, mount, mounting, volume, wish
-from tests.podman_service import podman, remove_by_force
+from tests.support.podman_service import podman, remove_by_force
 
 pytestmark = [pytest.mark.e2e, pytest.mark.podman]
 

@@ -13,7 +13,7 @@ import pytest
 
 from tests.e2e.agent import Agent
 from tests.e2e.manifests import Json, container, pod
-from tests.podman_service import podman
+from tests.support.podman_service import podman
 
 pytestmark = [pytest.mark.e2e, pytest.mark.podman]
 

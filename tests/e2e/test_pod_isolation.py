@@ -11,9 +11,9 @@ import pytest
 from tests.e2e.agent import Agent, restart_count
 from tests.e2e.manifests import Json, container, pod
 from tests.e2e.pod_servers import PodServers
-from tests.podman_service import IMAGE, podman
-from tests.servers.local_servers import answering, response
-from tests.variants import seldom
+from tests.support.podman_service import IMAGE, podman
+from tests.support.servers.local_servers import answering, response
+from tests.support.variants import seldom
 
 pytestmark = [pytest.mark.e2e, pytest.mark.podman]
 

@@ -20,7 +20,7 @@ from tests.e2e.agent import Agent, is_ready, restart_count
 from tests.e2e.conftest import NewAgent
 from tests.e2e.manifests import STAY, container, pod, pods
 from tests.e2e.status_observer import INFRA
-from tests.podman_service import SOCKET, spawn_service
+from tests.support.podman_service import SOCKET, spawn_service
 
 pytestmark = [pytest.mark.e2e, pytest.mark.podman, pytest.mark.timeout(300)]
 

@@ -16,7 +16,7 @@ from tests.e2e.agent import Agent, Json, restart_count
 from tests.e2e.conftest import NewAgent
 from tests.e2e.manifests import container, pod
 from tests.e2e.poisoned_agent import DIE, HANG, PROBE, poison
-from tests.variants import often
+from tests.support.variants import often
 
 pytestmark = [pytest.mark.e2e, pytest.mark.podman, pytest.mark.timeout(300)]
 

@@ -12,8 +12,8 @@ import pytest
 from tests.e2e.agent import Agent, container_status, is_ready, restart_count
 from tests.e2e.manifests import Json, container, pod
 from tests.e2e.pod_servers import Health, PodServers, Web
-from tests.servers.health_server import SERVING
-from tests.servers.local_servers import silent
+from tests.support.servers.health_server import SERVING
+from tests.support.servers.local_servers import silent
 
 pytestmark = [pytest.mark.e2e, pytest.mark.podman, pytest.mark.timeout(300)]
 

@@ -19,10 +19,10 @@ from tests.e2e.conftest import NewAgent
 from tests.e2e.manifests import Json, pod
 from tests.e2e.pod_servers import Counted, PodServers
 from tests.e2e.probe_kinds import KINDS, WEB, answer_few, answer_sick, answer_well, only
-from tests.one_binary import ASK, STUBBORN, WAIT, ensure_one_binary_image
-from tests.servers.health_server import SERVING, health
-from tests.servers.local_servers import Handler, answering, response, silent, unused_port
-from tests.variants import seldom
+from tests.support.one_binary import ASK, STUBBORN, WAIT, ensure_one_binary_image
+from tests.support.servers.health_server import SERVING, health
+from tests.support.servers.local_servers import Handler, answering, response, silent, unused_port
+from tests.support.variants import seldom
 
 pytestmark = [pytest.mark.e2e, pytest.mark.podman, pytest.mark.timeout(600)]
 

@@ -10,7 +10,7 @@ from tests.e2e.agent import Agent, is_ready, restart_count
 from tests.e2e.conftest import NewAgent
 from tests.e2e.manifests import Json, pod, pods
 from tests.e2e.status_observer import INFRA
-from tests.variants import often
+from tests.support.variants import often
 
 pytestmark = [pytest.mark.e2e, pytest.mark.podman]
 

@@ -26,7 +26,7 @@ from tests.docs.reference.metrics import every_metric
 from tests.e2e.agent import Agent
 from tests.e2e.conftest import NewAgent
 from tests.e2e.manifests import container, pod
-from tests.podman_service import wait_until
+from tests.support.podman_service import wait_until
 
 pytestmark = [pytest.mark.e2e, pytest.mark.podman, pytest.mark.timeout(300)]
 

@@ -11,8 +11,8 @@ from tests.e2e.booted_host import BootedHost, booted_host
 from tests.e2e.conftest import NewAgent
 from tests.e2e.expected_histories import GATE, let_through
 from tests.e2e.manifests import STAY, container, pod
-from tests.podman_service import podman
-from tests.variants import seldom
+from tests.support.podman_service import podman
+from tests.support.variants import seldom
 
 pytestmark = [pytest.mark.e2e, pytest.mark.podman]
 

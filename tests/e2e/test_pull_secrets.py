@@ -8,11 +8,11 @@ import json
 import pytest
 
 from ipc.podobjects.redaction import INSTEAD
-from tests import registry
 from tests.e2e.agent import Agent
 from tests.e2e.conftest import NewAgent
 from tests.e2e.manifests import Json, container, pod
-from tests.registry import PASSWORD, USER, Registry
+from tests.support import registry
+from tests.support.registry import PASSWORD, USER, Registry
 
 pytestmark = [pytest.mark.e2e, pytest.mark.podman]
 

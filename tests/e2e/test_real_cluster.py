@@ -11,7 +11,7 @@ import pytest
 from tests.e2e.agent import Agent
 from tests.e2e.conftest import NewAgent
 from tests.e2e.manifests import container, pod
-from tests.servers.kube_programs import RealApiServer, missing_programs, real_api_server
+from tests.support.servers.kube_programs import RealApiServer, missing_programs, real_api_server
 
 pytestmark = [pytest.mark.e2e, pytest.mark.podman, pytest.mark.slow]
 

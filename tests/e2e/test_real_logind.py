@@ -16,7 +16,7 @@ import pytest
 
 from tests.e2e.agent import Agent
 from tests.e2e.manifests import Json, container, pod
-from tests.podman_service import PATIENCE
+from tests.support.podman_service import PATIENCE
 
 COMMAND_DEADLINE_S: Final = 30.0 * PATIENCE
 POWEROFF: Final = "Poweroff that does nothing"

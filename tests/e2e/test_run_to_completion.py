@@ -9,7 +9,7 @@ import pytest
 from tests.e2e.agent import Agent, Json, container_status
 from tests.e2e.manifests import container, pod
 from tests.e2e.status_observer import INFRA, Seen
-from tests.variants import seldom
+from tests.support.variants import seldom
 
 pytestmark = [pytest.mark.e2e, pytest.mark.podman]
 

@@ -12,7 +12,7 @@ import pytest
 from tests.e2e.agent import Agent
 from tests.e2e.conftest import NewAgent
 from tests.e2e.manifests import STAY, container, pod
-from tests.podman_service import podman
+from tests.support.podman_service import podman
 from workers.oci_runtimes import acts_on_runtime
 
 pytestmark = [pytest.mark.e2e, pytest.mark.podman, pytest.mark.slow]

@@ -15,9 +15,9 @@ import pytest
 from tests.e2e.agent import Agent, Json, container_status, is_ready
 from tests.e2e.conftest import NewAgent
 from tests.e2e.manifests import STAY, config_map, container, pod
-from tests.podman_service import IMAGE, PodmanService, podman
-from tests.servers.local_servers import unused_port
-from tests.variants import seldom
+from tests.support.podman_service import IMAGE, PodmanService, podman
+from tests.support.servers.local_servers import unused_port
+from tests.support.variants import seldom
 from workers.podman_files.seccomp_filters import ANNOTATION, FILTER_FILE
 
 pytestmark = [pytest.mark.e2e, pytest.mark.podman]

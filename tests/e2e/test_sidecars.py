@@ -8,7 +8,7 @@ from tests.e2e.agent import CLI_DEADLINE_S, Agent, Json, container_status, resta
 from tests.e2e.expected_histories import GATE, TELLS_ITS_END, in_order, let_through, log_words, told_by
 from tests.e2e.manifests import STAY, container, pod
 from tests.e2e.status_observer import INFRA
-from tests.podman_service import podman
+from tests.support.podman_service import podman
 
 pytestmark = [pytest.mark.e2e, pytest.mark.podman]
 

@@ -17,7 +17,7 @@ from tests.e2e.agent import Agent, container_status, is_ready
 from tests.e2e.conftest import NewAgent
 from tests.e2e.manifests import pod
 from tests.e2e.short_node import MIB, available, evicted, has_condition, until_relieved
-from tests.podman_service import PATIENCE
+from tests.support.podman_service import PATIENCE
 
 pytestmark = [pytest.mark.e2e, pytest.mark.podman]
 

@@ -17,8 +17,8 @@ from tests.e2e.agent import Agent, free_ports, restart_count
 from tests.e2e.cluster import running_cluster
 from tests.e2e.conftest import NewAgent
 from tests.e2e.manifests import Json, config_map, container, pod
-from tests.podman_service import podman
-from tests.variants import seldom
+from tests.support.podman_service import podman
+from tests.support.variants import seldom
 
 pytestmark = [pytest.mark.e2e, pytest.mark.podman]
 

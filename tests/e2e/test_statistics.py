@@ -19,7 +19,7 @@ from tests.e2e.agent import Agent, Json
 from tests.e2e.manifests import STAY, container, pod
 from tests.e2e.volumes import HERE, claim, ephemeral, mount, volume, wish
 from tests.kubelet_tables.runner import SHARED
-from tests.podman_service import remove_by_force
+from tests.support.podman_service import remove_by_force
 
 pytestmark = [pytest.mark.e2e, pytest.mark.podman]
 

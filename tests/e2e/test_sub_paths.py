@@ -9,7 +9,7 @@ import pytest
 from tests.e2e.agent import Agent, restart_count
 from tests.e2e.manifests import container, pod
 from tests.e2e.volumes import claim, empty_dir, host_path, mount, mounting
-from tests.podman_service import IMAGE, podman
+from tests.support.podman_service import IMAGE, podman
 
 pytestmark = [pytest.mark.e2e, pytest.mark.podman]
 

@@ -17,7 +17,7 @@ import pytest
 
 from tests.e2e.agent import Agent
 from tests.e2e.manifests import pod
-from tests.podman_service import PATIENCE, PodmanService
+from tests.support.podman_service import PATIENCE, PodmanService
 
 COMMAND_DEADLINE_S: Final = 60.0 * PATIENCE
 WATCHDOG_S: Final = 10 * PATIENCE

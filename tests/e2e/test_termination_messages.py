@@ -9,7 +9,7 @@ import pytest
 
 from tests.e2e.agent import Agent, Json
 from tests.e2e.manifests import container, pod
-from tests.podman_service import IMAGE, podman
+from tests.support.podman_service import IMAGE, podman
 
 pytestmark = [pytest.mark.e2e, pytest.mark.podman]
 

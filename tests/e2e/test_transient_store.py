@@ -16,7 +16,7 @@ from tests.e2e.booted_host import BootedHost
 from tests.e2e.conftest import NewAgent
 from tests.e2e.manifests import STAY, container, pod
 from tests.e2e.volumes import claim, ephemeral, mount, mounting, wish
-from tests.podman_service import IMAGE, STORE, podman
+from tests.support.podman_service import IMAGE, STORE, podman
 
 pytestmark = [pytest.mark.e2e, pytest.mark.podman]
 

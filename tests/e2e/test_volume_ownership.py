@@ -11,8 +11,8 @@ import pytest
 from tests.e2e.agent import Agent, restart_count
 from tests.e2e.manifests import STAY, container, pod
 from tests.e2e.volumes import claim, empty_dir, host_path, mount, mounting, pod_directory, unshare
-from tests.podman_service import IMAGE, podman, remove_by_force
-from tests.variants import seldom
+from tests.support.podman_service import IMAGE, podman, remove_by_force
+from tests.support.variants import seldom
 
 pytestmark = [pytest.mark.e2e, pytest.mark.podman]
 

@@ -23,7 +23,7 @@ from tests.e2e.volumes import (
     pod_directory,
     unshare,
 )
-from tests.podman_service import IMAGE, podman, remove_by_force
+from tests.support.podman_service import IMAGE, podman, remove_by_force
 from workers.volumemanager.plugins.back_off import INITIAL_PAUSE_S
 
 pytestmark = [pytest.mark.e2e, pytest.mark.podman]

@@ -13,7 +13,7 @@ import pytest
 from tests.e2e.agent import Agent, container_status, restart_count
 from tests.e2e.manifests import IGNORE_TERM, container, pod
 from tests.e2e.status_observer import INFRA, Seen
-from tests.podman_service import podman, wait_until
+from tests.support.podman_service import podman, wait_until
 
 pytestmark = [pytest.mark.e2e, pytest.mark.podman]
 

@@ -11,7 +11,7 @@ import msgspec
 from ipc.api.schema import Kind, Shape, StructField, literal_values, shape_of, struct_fields
 from ipc.api.v1.config_objects import ConfigMap, Secret
 from ipc.api.v1.pod import PodSpec
-from tests.harness.pods import IMAGE
+from tests.support.pods import IMAGE
 
 PLANTED: Final = "planted-secret-value"
 """Stands in every Secret: it must come to light nowhere."""

@@ -16,8 +16,8 @@ from supervisor.config.settings import Settings
 from supervisor.sources.objects.decode import decode_manifest
 from tests.fakes.clock import simulate
 from tests.fuzz.manifests import PLANTED, Maker
-from tests.harness.manifests import ORIGIN
-from tests.harness.sync import FakeHost
+from tests.support.manifests import ORIGIN
+from tests.support.sync import FakeHost
 
 ESCAPED = Path("/tmp/rootlet-escaped")
 """Where some of the paths lead."""

@@ -10,8 +10,8 @@ from ipc.host.clock import parse_rfc3339
 from supervisor.metering import is_stateful, merged_s
 from tests.kubelet_tables.later import Later, Result
 from tests.kubelet_tables.translate import Json, pod, without_nulls
-from tests.servers.kube_api.failures import Cause, JsonObject
-from tests.servers.kube_api.pod_updates import ephemeral_problems, status_problems, update_problems
+from tests.support.servers.kube_api.failures import Cause, JsonObject
+from tests.support.servers.kube_api.pod_updates import ephemeral_problems, status_problems, update_problems
 from workers.cluster.pods.status_manager import status_patch
 from workers.cluster.pods.wanted_status import wanted_status
 

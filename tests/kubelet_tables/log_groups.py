@@ -13,9 +13,9 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, Final
 
-from tests.harness.shown_log import shown_log
 from tests.kubelet_tables.later import Later, Result
 from tests.kubelet_tables.translate import Json, wall
+from tests.support.shown_log import shown_log
 from workers.api_server.handlers.log_files import LogOptions
 from workers.logs.cri_format import LogRenderer, parse_entry
 from workers.logs.log_reader import tail_offset

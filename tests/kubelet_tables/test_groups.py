@@ -13,7 +13,7 @@ import pytest
 
 from tests.kubelet_tables.findings import CONTRADICTIONS, NOT_BUILT, UNREAD
 from tests.kubelet_tables.runner import DEFAULT_FILES, adapters, load_cases, not_built, run_group
-from tests.variants import seldom
+from tests.support.variants import seldom
 
 ROOT: Final = Path(__file__).parents[2]
 MISSING: Final = [str(file) for file in DEFAULT_FILES if not file.exists()]

@@ -29,7 +29,7 @@ from ipc.wire.framing import FrameDecoder, encode_frame
 from supervisor.agent import run_agent
 from supervisor.client.http import AgentClient
 from supervisor.config.resolution.config_file import load_settings
-from tests.podman_service import wait_until
+from tests.support.podman_service import wait_until
 from workers import main
 
 DEADLINE_S: Final = 30.0

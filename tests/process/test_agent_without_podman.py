@@ -22,8 +22,8 @@ import pytest
 import yaml
 
 from supervisor.state.directory_owner import OWNER_FILE
-from tests.harness.raw_libpod import UnixConnection
-from tests.podman_service import wait_until
+from tests.support.podman_service import wait_until
+from tests.support.raw_libpod import UnixConnection
 
 pytestmark = pytest.mark.process
 

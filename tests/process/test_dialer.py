@@ -18,8 +18,8 @@ from ipc.api.v1.container import Container
 from ipc.messages.dialer import DialerAnswer, MakeSocket
 from ipc.wire.boot import EXIT_IDLE, EXIT_RESPAWN
 from ipc.wire.packets import PacketLink
-from tests.harness.open_files import open_files, open_files_before
-from tests.pod_server import (
+from tests.support.open_files import open_files, open_files_before
+from tests.support.pod_server import (
     DEADLINE_S,
     HEARTBEAT_S,
     DialerProcess,
@@ -30,8 +30,8 @@ from tests.pod_server import (
     network_of,
     own_network,
 )
-from tests.podman_service import wait_until
-from tests.servers.local_servers import probed, tcp
+from tests.support.podman_service import wait_until
+from tests.support.servers.local_servers import probed, tcp
 from workers.dialer.client import DialerClient
 from workers.podhttp.pod_network import NOWHERE, DialError, PodNetwork
 from workers.prober.outcome import Answer, ProbeOutcome, ProbeTarget

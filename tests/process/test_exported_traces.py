@@ -13,7 +13,7 @@ from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTrace
 
 from ipc.wire.boot import Role
 from tests.bench.simulated import manifests, simulated_node
-from tests.harness.module_lists import DIRECTORY_VARIABLE, read_lists
+from tests.support.module_lists import DIRECTORY_VARIABLE, read_lists
 
 pytestmark = [pytest.mark.process, pytest.mark.timeout(240)]
 
@@ -67,7 +67,7 @@ def test_the_start_of_each_pod_is_a_trace_and_one_process_pays_for_it(
 
     settings = {"tracing": {"endpoint": url, "samplingRatePerMillion": 1_000_000}}
     with simulated_node(PODS, instant=True, settings=settings) as node:
-        node.start(module="tests.harness.module_lists")
+        node.start(module="tests.support.module_lists")
         node.state_pods(manifests(PODS))
         node.until(lambda: len(starts()) >= PODS, DEADLINE_S)
         node.stop()

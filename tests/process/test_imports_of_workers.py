@@ -10,7 +10,7 @@ import pytest
 from ipc.wire.boot import Role
 from tests.bench.simulated import SimulatedNode, manifests, simulated_node
 from tests.fakes.libpod_server import IMAGE
-from tests.harness.module_lists import DIRECTORY_VARIABLE, read_lists
+from tests.support.module_lists import DIRECTORY_VARIABLE, read_lists
 
 pytestmark = [pytest.mark.process, pytest.mark.timeout(240)]
 
@@ -27,7 +27,7 @@ def lists(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def modules_once(lists: Path, image: str, condition: Callable[[SimulatedNode], bool]) -> dict[Role, set[str]]:
     with simulated_node(PODS, instant=True) as node:
-        node.start(module="tests.harness.module_lists")
+        node.start(module="tests.support.module_lists")
         node.state_pods(manifests(PODS, image=image))
         node.until(lambda: condition(node), DEADLINE_S)
         node.stop()

@@ -37,8 +37,8 @@ from supervisor.processes.links import UNREAD_S, Links
 from supervisor.processes.worker_pool import API_SLOT, DIALER_SLOT, FIRST_POD_SLOT, NODE_SLOT, ChildSpec, SpawnChild
 from supervisor.processes.zygote import start_zygote
 from tests.fakes.ownership import LABEL_KEY
-from tests.podman_service import wait_until
 from tests.process.model_children import reaped
+from tests.support.podman_service import wait_until
 
 pytestmark = pytest.mark.process
 

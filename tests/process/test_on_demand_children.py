@@ -17,8 +17,8 @@ from typing import Any, Final
 import psutil
 import pytest
 
-from tests.harness.raw_libpod import UnixConnection
 from tests.process.model_children import Agent, by_incarnation
+from tests.support.raw_libpod import UnixConnection
 
 pytestmark = pytest.mark.process
 

@@ -19,7 +19,6 @@ from ipc.wire.boot import ChildContext
 from supervisor.client.errors import RequestFailed
 from supervisor.pods.poison import POISON_DEATHS
 from supervisor.processes.worker_pool import FIRST_POD_SLOT, QUARANTINE_SLOT
-from tests.harness.raw_libpod import UnixConnection
 from tests.process.model_children import (
     GOOD_IMAGE,
     POISON_IMAGE,
@@ -31,7 +30,8 @@ from tests.process.model_children import (
     ignore_shutdown,
     sync_pods,
 )
-from tests.variants import seldom
+from tests.support.raw_libpod import UnixConnection
+from tests.support.variants import seldom
 
 pytestmark = pytest.mark.process
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.harness import warm_commands
+from tests.support import warm_commands
 
 pytestmark = pytest.mark.process
 

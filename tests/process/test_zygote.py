@@ -17,7 +17,7 @@ from ipc.wire.boot import ChildContext, Role, WorkerSettings
 from ipc.wire.packets import PacketLink
 from supervisor.processes.zygote import start_zygote
 from tests.fakes.ownership import LABEL_KEY
-from tests.podman_service import wait_until
+from tests.support.podman_service import wait_until
 
 pytestmark = pytest.mark.process
 

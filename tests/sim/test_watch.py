@@ -11,11 +11,11 @@ import pytest
 
 from tests.fakes.clock import SimClock
 from tests.fakes.ownership import ownership
-from tests.harness.pods import UID, pod
 from tests.sim.loop import run_alone
 from tests.sim.runtime import INSTANCE, SimPodman
 from tests.sim.trace import Trace
 from tests.sim.watch import Watch
+from tests.support.pods import UID, pod
 from workers.specgen.spec import pod_spec
 
 

@@ -60,8 +60,8 @@ from supervisor.processes.sd_notify import watchdog_timeout_s
 from supervisor.sources.documents.reader import read_documents
 from supervisor.sources.objects.apart import LIGHT_BYTES, is_heavy
 from supervisor.state.ends_journal import decode_journal
-from tests.harness.pods import container, pod
 from tests.house import trees_with
+from tests.support.pods import container, pod
 from workers.api_server.core import query
 from workers.api_server.kubelet.container_logs import kubelet_log_options
 from workers.api_server.kubelet.node_logs import journal_query

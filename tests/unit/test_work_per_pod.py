@@ -21,8 +21,8 @@ from tests.contract.target import FAKE_IMAGE, FakeTarget, container_spec, pod_sp
 from tests.fakes.clock import SimLoop
 from tests.fakes.ownership import ownership
 from tests.fakes.podman import FakePodman
-from tests.harness.dialogue import Talk, absent, pod, running
-from tests.harness.work import work_of
+from tests.support.dialogue import Talk, absent, pod, running
+from tests.support.work import work_of
 from workers.containers.known_containers import KnownContainers
 from workers.pleg.observer import Observer, Relisting
 

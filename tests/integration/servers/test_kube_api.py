@@ -18,10 +18,10 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 
-from tests.servers.kube_api.failures import Refusal
-from tests.servers.kube_api.requests import User
-from tests.servers.kube_api.server import KubeApiServer
-from tests.servers.kube_api.signing import CLIENT
+from tests.support.servers.kube_api.failures import Refusal
+from tests.support.servers.kube_api.requests import User
+from tests.support.servers.kube_api.server import KubeApiServer
+from tests.support.servers.kube_api.signing import CLIENT
 
 NODE: Final = User("system:node:n1", ("system:nodes",))
 PODS: Final = "/api/v1/namespaces/default/pods"

@@ -21,8 +21,8 @@ from supervisor.loop_checkpoints import PROBES_FILE, LoopCheckpoints
 from supervisor.sources.manager import SourceManager
 from supervisor.state import container_restarts_checkpoint, probe_checkpoint, volume_bindings
 from supervisor.state.shutdown_state import StoredShutdown, restore_shutdown, save_shutdown
-from tests.harness.dialogue import Talk
-from tests.harness.manifests import manifest, text
+from tests.support.dialogue import Talk
+from tests.support.manifests import manifest, text
 
 PLACES = 40
 FILES = (

@@ -22,7 +22,7 @@ from supervisor.protocol.events import (
     ResourcesRestored,
 )
 from supervisor.state.ended_containers_file import EndedContainersFile
-from tests.harness.dialogue import Talk
+from tests.support.dialogue import Talk
 
 DEADLINE_S = 30.0
 

@@ -17,8 +17,8 @@ from supervisor.loop_checkpoints import FILES
 from supervisor.processes.podman_service import CONF_FILE, CONMON_FILE
 from supervisor.state.directory_owner import OWNER_FILE
 from supervisor.state_watch import REMEMBERED, WRITTEN_ANEW, StateWatch
-from tests.harness.dialogue import Talk
 from tests.integration.supervisor.test_loop_checkpoints import checkpoints_of
+from tests.support.dialogue import Talk
 
 
 class Sources:

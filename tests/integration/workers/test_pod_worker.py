@@ -52,7 +52,7 @@ from tests.fakes.ownership import LABEL_KEY
 from tests.fakes.podman import FakePodman
 from tests.fakes.runtime import FakeRuntime
 from tests.fakes.steps_here import StepsHere
-from tests.harness.pods import IMAGE, UID, container, pod
+from tests.support.pods import IMAGE, UID, container, pod
 from workers.kubecontainer.convert import pod_status
 from workers.pod_worker import run_pod_worker
 from workers.prober.outcome import Answer, ProbeOutcome, ProbeTarget

@@ -13,7 +13,7 @@ from urllib.parse import parse_qs, urlsplit
 
 import pytest
 
-from tests.harness.libpod_service import service
+from tests.support.libpod_service import service
 from workers.kubecontainer.image_service import ImageUser, ListedImage
 from workers.kubecontainer.runtime import ErrorKind, RuntimeCallError
 from workers.libpod.client import CallLimits

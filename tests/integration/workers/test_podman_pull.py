@@ -11,7 +11,7 @@ from socket import socket as Socket
 
 import pytest
 
-from tests.harness.libpod_service import service
+from tests.support.libpod_service import service
 from workers.kubecontainer.runtime import ErrorKind, RuntimeCallError
 from workers.libpod.auth import HEADER
 from workers.podman import PodmanRuntime

@@ -18,13 +18,13 @@ from urllib.parse import parse_qsl, unquote
 
 import msgspec
 
-from tests.servers.kube_api.failures import Refusal
-from tests.servers.kube_api.requests import Request
-from tests.servers.kube_api.watching import Watch, line
 from tests.sim.cluster.rules import ServerRules
 from tests.sim.cluster.server import SimServer
 from tests.sim.link import Mailbox
 from tests.sim.loop import NOBODY
+from tests.support.servers.kube_api.failures import Refusal
+from tests.support.servers.kube_api.requests import Request
+from tests.support.servers.kube_api.watching import Watch, line
 from workers.kubeclient import connection_pool
 
 LATENCY_S: Final = 0.01

@@ -8,13 +8,13 @@ from typing import Any, Final
 
 from ipc.messages.api_server import PodChanged
 from ipc.messages.pod_worker import SyncPod
-from tests.servers.kube_api.failures import JsonObject
-from tests.servers.kube_api.pod_updates import MIRROR, status_problems
-from tests.servers.kube_api.requests import Request
-from tests.servers.kube_api.store import Change
 from tests.sim.runtime import SimPodman
 from tests.sim.trace import Trace
 from tests.sim.watch import TERMINAL
+from tests.support.servers.kube_api.failures import JsonObject
+from tests.support.servers.kube_api.pod_updates import MIRROR, status_problems
+from tests.support.servers.kube_api.requests import Request
+from tests.support.servers.kube_api.store import Change
 from workers.cluster.pods.status_manager import RECONCILE_S
 from workers.cluster.pods.wanted_status import OWNED_CONDITIONS, plain_status
 

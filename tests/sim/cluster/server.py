@@ -12,14 +12,14 @@ from typing import Any, Final
 import yaml
 
 from ipc.host.clock import Clock
-from tests.servers.kube_api.api import ADMIN, Api
-from tests.servers.kube_api.authority import shared_authority
-from tests.servers.kube_api.failures import JsonObject, Refusal
-from tests.servers.kube_api.requests import Request, User
-from tests.servers.kube_api.resources import BY_PLURAL
-from tests.servers.kube_api.routes import route_of
-from tests.servers.kube_api.watching import Watch
 from tests.sim.cluster.rules import ServerRules
+from tests.support.servers.kube_api.api import ADMIN, Api
+from tests.support.servers.kube_api.authority import shared_authority
+from tests.support.servers.kube_api.failures import JsonObject, Refusal
+from tests.support.servers.kube_api.requests import Request, User
+from tests.support.servers.kube_api.resources import BY_PLURAL
+from tests.support.servers.kube_api.routes import route_of
+from tests.support.servers.kube_api.watching import Watch
 
 NODE: Final = "sim"
 USER: Final = User(f"system:node:{NODE}", ("system:nodes", "system:authenticated"))

@@ -31,8 +31,6 @@ from ipc.wire.cluster_settings import ClusterSettings
 from supervisor.config.settings import ClusterSection, CrashLoopBackOffSettings, Seconds, Settings, WorkersSettings
 from supervisor.processes.worker_pool import NODE_SLOT
 from tests.fakes.clock import SimClock
-from tests.servers.kube_api.failures import JsonObject, Refusal
-from tests.servers.kube_api.pod_updates import MIRROR
 from tests.sim.agent import POD_SLOTS, SLOTS
 from tests.sim.children import HUNG_S
 from tests.sim.cluster.machine import machine_installed
@@ -58,6 +56,8 @@ from tests.sim.trace import Trace
 from tests.sim.watch import Watch
 from tests.sim.worker_settings import worker_settings
 from tests.sim.world import PODS_PER_WORKER, WALL
+from tests.support.servers.kube_api.failures import JsonObject, Refusal
+from tests.support.servers.kube_api.pod_updates import MIRROR
 
 HOUR_S: Final = 3600.0
 AN_HOUR: Final = 0.3

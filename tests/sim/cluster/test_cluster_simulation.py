@@ -13,7 +13,7 @@ import pytest
 from tests.sim.cluster.mutations import CLUSTER_MUTATIONS
 from tests.sim.cluster.simulation import HOUR_S, ClusterOptions, simulate_cluster
 from tests.sim.trace import KEPT_LINES
-from tests.variants import seldom
+from tests.support.variants import seldom
 
 SEEDS = 100
 SEEDS_IN_ANY_CASE = 4

@@ -13,10 +13,10 @@ import msgspec
 
 from ipc.messages.pod_worker import SyncPod
 from ipc.podobjects.config_objects import ConfigObjects
-from tests.servers.kube_api.failures import JsonObject
 from tests.sim.cluster.network import SimNetwork
 from tests.sim.cluster.server import SimServer
 from tests.sim.trace import Trace
+from tests.support.servers.kube_api.failures import JsonObject
 
 CONFIG: Final = "config"
 FIXED: Final = "fixed"

@@ -21,7 +21,7 @@ from ipc.shm.metric_cells import METERS
 from supervisor.metering import LoopMeter, end_of, is_stateful, merged_s
 from supervisor.protocol.events import LoopEvent, Observations, PullRequest
 from supervisor.protocol.source_updates import PodOperation, PodUpdate
-from tests.harness.manifests import pod as stated_pod
+from tests.support.manifests import pod as stated_pod
 
 UID, WALL = "uid-web", 1_700_000_000.0
 SLOT = 4

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 import uvloop
 
-from tests.harness.channels import LoopFactory, run_on
+from tests.support.channels import LoopFactory, run_on
 
 
 @pytest.fixture(params=[asyncio.new_event_loop, uvloop.new_event_loop], ids=["asyncio", "uvloop"])

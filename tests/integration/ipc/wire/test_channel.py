@@ -24,7 +24,7 @@ from ipc.wire.channel import (
     ProtocolError,
 )
 from ipc.wire.framing import MAX_FRAME_BYTES, encode_frame
-from tests.harness.channels import (
+from tests.support.channels import (
     KERNEL_BYTES,
     Cancel,
     Command,

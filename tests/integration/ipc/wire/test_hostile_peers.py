@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from ipc.wire.channel import ChannelClosed, ProtocolError
 from ipc.wire.framing import HEADER_BYTES, MAX_FRAME_BYTES, MAX_REASON_CHARS, encode_frame
-from tests.harness.channels import (
+from tests.support.channels import (
     Cancel,
     Done,
     Run,

@@ -8,7 +8,7 @@ import pytest
 
 from ipc.wire import channel as channel_module
 from ipc.wire.channel import SEND_HIGH_WATER_BYTES
-from tests.harness.channels import KERNEL_BYTES, Cancel, Done, Run, Work, channel_and_raw, channel_pair, frame_of, turns
+from tests.support.channels import KERNEL_BYTES, Cancel, Done, Run, Work, channel_and_raw, channel_pair, frame_of, turns
 
 pytestmark = pytest.mark.timeout(30)
 

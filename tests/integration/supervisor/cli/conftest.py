@@ -3,7 +3,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.harness.api_server import Master, api_server
+from tests.support.api_server import Master, api_server
 
 
 @pytest.fixture

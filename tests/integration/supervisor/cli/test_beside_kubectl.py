@@ -9,9 +9,9 @@ from typing import Final
 
 import pytest
 
-from tests.harness.api_server import Master, container_status, event_changed, pod_changed, status_of
-from tests.harness.cli import rootlet
-from tests.harness.kubectl import Kubectl, kubectl_at, needs_new_kubectl
+from tests.support.api_server import Master, container_status, event_changed, pod_changed, status_of
+from tests.support.cli import rootlet
+from tests.support.kubectl import Kubectl, kubectl_at, needs_new_kubectl
 
 pytestmark = needs_new_kubectl
 

@@ -18,9 +18,9 @@ from ipc.api.v1.meta import ObjectMeta
 from ipc.messages.api_server import ObjectChanged, ObjectSummary
 from ipc.podobjects.config_objects import ObjectKind
 from supervisor.protocol.source_updates import PodOperation, PodUpdate
-from tests.harness.api_server import Master
-from tests.harness.cli import Outcome, rootlet
-from tests.harness.source_master import SourceMaster, real_sources
+from tests.support.api_server import Master
+from tests.support.cli import Outcome, rootlet
+from tests.support.source_master import SourceMaster, real_sources
 
 WEB = """
 apiVersion: v1

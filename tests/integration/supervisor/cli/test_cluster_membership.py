@@ -19,10 +19,10 @@ from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 from ipc.kubeconfig.bootstrap_token import detached_signature, parse_token
 from ipc.kubeconfig.decode import decode_kubeconfig
 from supervisor.cli.commands.operating import join as join_module
-from tests.harness.api_server import Master, api_server, listen_at
-from tests.harness.cli import Outcome, run_here
-from tests.servers.kube_api.authority import Authority
-from tests.servers.kube_api.server import KubeApiServer
+from tests.support.api_server import Master, api_server, listen_at
+from tests.support.cli import Outcome, run_here
+from tests.support.servers.kube_api.authority import Authority
+from tests.support.servers.kube_api.server import KubeApiServer
 
 pytestmark = pytest.mark.timeout(60)
 

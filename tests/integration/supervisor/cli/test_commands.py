@@ -14,13 +14,13 @@ import pytest
 
 from ipc.messages.api_server import ApplyManifests, DeletePod, Reply, StopAgent
 from supervisor.version import VERSION
-from tests.harness.api_server import (
+from tests.support.api_server import (
     Master,
     agent_changed,
     pod_changed,
     waiting_client,
 )
-from tests.harness.cli import ROOT, rootlet, run_here
+from tests.support.cli import ROOT, rootlet, run_here
 
 MANIFEST = b"apiVersion: v1\nkind: Pod\nmetadata: {name: web}\n---\napiVersion: v1\nkind: Pod\nmetadata: {name: db}\n"
 

@@ -13,8 +13,8 @@ from ipc.host.clock import monotonic, rfc3339
 from ipc.messages.api_server import DeleteObject, DeletePod, ObjectChanged, ObjectGone, ObjectSummary, ReadObject, Reply
 from ipc.podobjects.config_objects import ObjectKind
 from supervisor.cli.describe.config_objects import describe_config_object
-from tests.harness.api_server import STARTED, Master, eventually, pod_changed, watching
-from tests.harness.cli import rootlet, run_here
+from tests.support.api_server import STARTED, Master, eventually, pod_changed, watching
+from tests.support.cli import rootlet, run_here
 
 CONFIG_MAP, SECRET = ObjectKind.CONFIG_MAP, ObjectKind.SECRET
 

@@ -9,7 +9,7 @@ import pytest
 
 from supervisor.cli.streams.debugging import Debugging, join
 from supervisor.client.http import AgentClient
-from tests.harness.api_server import (
+from tests.support.api_server import (
     DEADLINE_S,
     DONE,
     Master,
@@ -18,7 +18,7 @@ from tests.harness.api_server import (
     pod_changed,
     status_of,
 )
-from tests.harness.cli import rootlet, start
+from tests.support.cli import rootlet, start
 
 
 async def test_describe(master: Master) -> None:

@@ -12,7 +12,7 @@ import yaml
 
 from ipc.host.clock import rfc3339, wall
 from ipc.messages.api_server import WorkerInfo
-from tests.harness.api_server import (
+from tests.support.api_server import (
     DEADLINE_S,
     Master,
     agent_changed,
@@ -23,7 +23,7 @@ from tests.harness.api_server import (
     pod_changed,
     status_of,
 )
-from tests.harness.cli import ROOT, rootlet, start
+from tests.support.cli import ROOT, rootlet, start
 
 PENDING = status_of(phase="Pending", conditions=[{"type": "Ready", "status": "False"}])
 

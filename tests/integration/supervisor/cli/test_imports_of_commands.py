@@ -14,8 +14,8 @@ from typing import Final
 import pytest
 
 from supervisor.cli.main import COMMANDS
-from tests.harness.api_server import DEADLINE_S, Master, event_changed, pod_changed
-from tests.harness.cli import ROOT
+from tests.support.api_server import DEADLINE_S, Master, event_changed, pod_changed
+from tests.support.cli import ROOT
 
 ALWAYS: Final = frozenset({"click", "msgspec", "h11", "typing_extensions"})
 """Third-party packages that a command may import which asks something and prints the answer."""

@@ -13,7 +13,7 @@ from supervisor.cli.completion_scripts import SCRIPTS
 from supervisor.cli.installed_files import IN_CHECKOUT, installed_file
 from supervisor.cli.main import COMMANDS
 from supervisor.cli.man_pages import man_pages
-from tests.harness.cli import ROOT, run_here
+from tests.support.cli import ROOT, run_here
 
 
 def test_every_command_has_a_page_that_man_can_show(tmp_path: Path) -> None:

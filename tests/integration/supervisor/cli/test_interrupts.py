@@ -16,8 +16,8 @@ from typing import Final
 
 import pytest
 
-from tests.harness.api_server import DEADLINE_S, Master, pod_changed
-from tests.harness.cli import ROOT
+from tests.support.api_server import DEADLINE_S, Master, pod_changed
+from tests.support.cli import ROOT
 
 ENTRY: Final = "ipc.process.entry"
 CONSOLE_SCRIPT: Final = f"import sys\nfrom {ENTRY} import main\nsys.exit(main())"

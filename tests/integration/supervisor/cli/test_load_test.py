@@ -19,8 +19,8 @@ from supervisor.client.http import WatchEvent
 from supervisor.load_test.generate import BATCH_PODS, NAMESPACE, RUN_LABEL, Load, batches
 from supervisor.load_test.measure import Percentiles, Tracker, percentiles
 from supervisor.load_test.processes import Usage, started_between, take_snapshot, used_between
-from tests.harness.api_server import DEADLINE_S, Master, agent_changed, eventually, pod_changed, status_of
-from tests.harness.cli import start
+from tests.support.api_server import DEADLINE_S, Master, agent_changed, eventually, pod_changed, status_of
+from tests.support.cli import start
 
 PENDING = status_of(phase="Pending")
 

@@ -13,9 +13,9 @@ from typing import Final
 
 import pytest
 
-from tests.harness.api_server import DEADLINE_S, Master, api_server, eventually
-from tests.harness.cli import start
 from tests.integration.workers.api_server.test_port_forward import LocalDialer, web
+from tests.support.api_server import DEADLINE_S, Master, api_server, eventually
+from tests.support.cli import start
 
 MANY: Final = 100
 

@@ -13,8 +13,8 @@ import pytest
 import yaml
 
 from ipc.host.clock import rfc3339, wall
-from tests.harness.api_server import DEADLINE_S, Master, event_changed, pod_changed, status_of
-from tests.harness.cli import rootlet, start
+from tests.support.api_server import DEADLINE_S, Master, event_changed, pod_changed, status_of
+from tests.support.cli import rootlet, start
 
 PENDING = status_of(phase="Pending")
 

@@ -12,8 +12,8 @@ import pytest
 
 from supervisor.state import instance_lock
 from supervisor.state.label_key_file import NAME, load_or_make
-from tests.harness.api_server import api_server
-from tests.harness.cli import Outcome, run_here
+from tests.support.api_server import api_server
+from tests.support.cli import Outcome, run_here
 from workers.kubecontainer import labels
 from workers.kubecontainer.label_signatures import Ownership
 

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from tests.harness.api_server import (
+from tests.support.api_server import (
     Master,
     pod_changed,
     status_of,
     waiting_client,
 )
-from tests.harness.cli import rootlet
+from tests.support.cli import rootlet
 
 PENDING = status_of(phase="Pending", conditions=[{"type": "Ready", "status": "False"}])
 

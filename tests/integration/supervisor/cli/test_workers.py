@@ -9,8 +9,8 @@ import msgspec
 import pytest
 
 from ipc.messages.api_server import FeedSynced, Reply, RestartWorker, WorkerInfo
-from tests.harness.api_server import Master, agent_changed, eventually
-from tests.harness.cli import rootlet, run_here
+from tests.support.api_server import Master, agent_changed, eventually
+from tests.support.cli import rootlet, run_here
 
 WORKERS = tuple(
     WorkerInfo(slot=slot, role="r", name=name, pid=100 + slot, incarnation=1, state="Running", pods=0, deaths=0)

@@ -13,7 +13,7 @@ import pytest
 
 from supervisor.cli.printers.kyaml_document import as_kyaml
 from supervisor.cli.printers.yaml_document import as_yaml
-from tests.harness.kubectl import DEADLINE_S, needs_new_kubectl
+from tests.support.kubectl import DEADLINE_S, needs_new_kubectl
 
 pytestmark = needs_new_kubectl
 

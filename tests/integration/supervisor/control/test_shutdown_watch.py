@@ -12,8 +12,8 @@ import pytest
 
 from supervisor.control.logind import MANAGER, PATH, SIGNAL, Logind, LogindError
 from supervisor.control.shutdown_watch import ShutdownWatch
-from tests.harness.api_server import eventually
-from tests.harness.login1 import Login1, needs_bus, system_bus
+from tests.support.api_server import eventually
+from tests.support.login1 import Login1, needs_bus, system_bus
 
 pytestmark = needs_bus
 

@@ -11,7 +11,7 @@ import pytest
 from supervisor.config.settings import Settings
 from supervisor.doctor.checks import check_host
 from supervisor.doctor.host import with_answers
-from tests.harness.host_facts import GOOD, SETTINGS, bad
+from tests.support.host_facts import GOOD, SETTINGS, bad
 
 
 def test_a_host_without_podman_or_agent_can_be_asked(tmp_path: Path) -> None:

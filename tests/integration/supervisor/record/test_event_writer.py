@@ -19,7 +19,7 @@ from supervisor.record.event_log import EventLog
 from supervisor.record.event_writer import RETRY_S, EventWriter
 from supervisor.record.recorder import EventRecorder
 from tests.fakes.clock import HandClock
-from tests.harness.events import WALL
+from tests.support.events import WALL
 
 
 @pytest.fixture

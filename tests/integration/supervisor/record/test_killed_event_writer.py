@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from supervisor.record.event_log import EventLog
-from tests.podman_service import wait_until
+from tests.support.podman_service import wait_until
 
 TREE = Path(__file__).parents[4]
 
@@ -25,7 +25,7 @@ WRITER = """
 import sys
 from pathlib import Path
 from supervisor.record.event_log import EventLog
-from tests.harness.events import event
+from tests.support.events import event
 log = EventLog(Path(sys.argv[1]))
 live = {e.metadata.name: e for e in log.load()}
 while True:

@@ -15,7 +15,7 @@ from ipc.host.clock import monotonic
 from supervisor.protocol.manifests import DecodedFile, ManifestErrorKind
 from supervisor.sources.objects.apart import BYTES_PER_PROGRAM, LIGHT_BYTES, Decoder, is_heavy
 from supervisor.sources.objects.decode import decode_manifest
-from tests.harness.manifests import ORIGIN, manifest, text
+from tests.support.manifests import ORIGIN, manifest, text
 
 PADDING: Final = "x" * LIGHT_BYTES
 OBJECTS: Final[tuple[dict[str, Any], ...]] = (

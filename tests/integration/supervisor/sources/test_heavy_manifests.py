@@ -9,8 +9,8 @@ import pytest
 
 from supervisor.sources import directory, heavy_files
 from supervisor.sources.objects.apart import LIGHT_BYTES
-from tests.harness.manifests import errors, manifest, text
 from tests.integration.supervisor.sources.test_watch import manifests, replace, watched
+from tests.support.manifests import errors, manifest, text
 
 __all__ = ["manifests"]
 

@@ -21,8 +21,8 @@ from supervisor.sources.http_source import POSTED, HttpSource
 from supervisor.sources.manager import POSTED_FILE, Change, SourceManager
 from supervisor.sources.objects.identity import Origin
 from supervisor.sources.url_reader import MAX_REDIRECTS, FetchError, UrlReader, fetch
-from tests.harness.api_server import eventually
-from tests.harness.manifests import DEADLINE_S, manifest, text
+from tests.support.api_server import eventually
+from tests.support.manifests import DEADLINE_S, manifest, text
 
 ORIGIN = Origin(instance="test", node_name="node-1", source=HTTP_SOURCE)
 MAX_BYTES = 100_000

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.harness.manifests import errors, read
+from tests.support.manifests import errors, read
 
 
 @pytest.fixture

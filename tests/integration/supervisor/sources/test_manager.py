@@ -24,7 +24,7 @@ from supervisor.protocol.source_updates import ObjectUpdate, PodOperation, Updat
 from supervisor.sources import checkpoint
 from supervisor.sources.manager import CHECKPOINT_FILE, NAMES_FILE, Change, SourceManager
 from supervisor.sources.secret_places import KEY_FILE, SEALED_DIRECTORY
-from tests.harness.manifests import DEADLINE_S, manifest, pod_updates, text
+from tests.support.manifests import DEADLINE_S, manifest, pod_updates, text
 
 LOOK_PERIOD = Seconds(0.2)
 SOURCES = (FILE_SOURCE, APPLY_SOURCE, HTTP_SOURCE)

@@ -16,7 +16,7 @@ from ipc.messages.api_server import Reply
 from supervisor.config.settings import Settings
 from supervisor.protocol.manifests import ManifestPod
 from supervisor.sources.manager import MAX_PATCH_TRIES, SourceManager
-from tests.harness.manifests import manifest
+from tests.support.manifests import manifest
 
 pytestmark = pytest.mark.timeout(60)
 

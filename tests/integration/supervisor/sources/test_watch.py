@@ -22,7 +22,7 @@ from supervisor.sources import directory, watch
 from supervisor.sources.directory import ManifestReader, list_manifests
 from supervisor.sources.source_place import PlaceKeeper
 from supervisor.sources.watch import SETTLE_S, watch_manifests, watch_targets
-from tests.harness.manifests import ORIGIN, eventually, manifest, text
+from tests.support.manifests import ORIGIN, eventually, manifest, text
 
 NEVER_S = 600.0
 """A period that no test reaches: what arrives was notified."""

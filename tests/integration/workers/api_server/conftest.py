@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 import uvloop
 
-from tests.harness.api_server import PODMAN_SOCKET, Master, api_server
-from tests.harness.podman_streams import PodmanEnd, podman_end
+from tests.support.api_server import PODMAN_SOCKET, Master, api_server
+from tests.support.podman_streams import PodmanEnd, podman_end
 
 
 @pytest.fixture

@@ -13,7 +13,7 @@ import pytest
 from aiohttp import ClientSession, UnixConnector, web
 
 from ipc.host.clock import SystemClock
-from tests.hung_file_system import hung, is_there
+from tests.support.hung_file_system import hung, is_there
 from workers.api_server import audit
 from workers.api_server.audit import MAX_FILES, Audit, note_answer
 from workers.fs.fs_executor import FsExecutor

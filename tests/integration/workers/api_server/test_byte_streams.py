@@ -14,7 +14,7 @@ from typing import Any, Final
 import pytest
 import uvloop
 
-from tests.harness.api_server import DEADLINE_S
+from tests.support.api_server import DEADLINE_S
 from workers.api_server.core.frame_guard import FrameGuard
 
 HEAD: Final = b"POST / HTTP/1.1\r\n\r\n"

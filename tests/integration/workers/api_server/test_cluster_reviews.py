@@ -13,8 +13,8 @@ from aiohttp.test_utils import TestClient, TestServer
 
 from ipc.host.clock import Instant, SystemClock
 from ipc.wire.server_settings import ServerSettings
-from tests.servers.kube_api.requests import User
-from tests.servers.kube_api.server import KubeApiServer
+from tests.support.servers.kube_api.requests import User
+from tests.support.servers.kube_api.server import KubeApiServer
 from workers.api_server.access.filter import AccessFilter
 from workers.api_server.access.reviews import ALLOWED_S, DENIED_S, TOKEN_S
 from workers.api_server.access.webhook import ClusterReviews

@@ -32,7 +32,7 @@ from ipc.wire.stream_channels import (
     decode_status,
     encode_size,
 )
-from tests.harness.api_server import (
+from tests.support.api_server import (
     DEADLINE_S,
     PODMAN_SOCKET,
     Master,
@@ -42,10 +42,10 @@ from tests.harness.api_server import (
     pod_changed,
     status_of,
 )
-from tests.harness.open_files import open_files, open_files_before
-from tests.harness.podman_streams import PodmanEnd, Process, podman_end
-from tests.harness.stream_client import StreamClient
-from tests.harness.until import until_still
+from tests.support.open_files import open_files, open_files_before
+from tests.support.podman_streams import PodmanEnd, Process, podman_end
+from tests.support.stream_client import StreamClient
+from tests.support.until import until_still
 from workers.api_server.core.stream_sockets import STOPPING_WORDS
 from workers.api_server.middleware import MAX_SESSIONS
 from workers.api_server.streams.remote_command import MAX_CONTAINER_COMMANDS

@@ -12,8 +12,8 @@ from ipc.host.clock import wall
 from ipc.kubecontainer.image_gc import ImageReport, Stays
 from ipc.messages.api_server import CollectGarbage, Reply
 from ipc.messages.garbage_report import DeadContainer, GarbageReport
-from tests.harness.api_server import Master
-from tests.harness.cli import rootlet
+from tests.support.api_server import Master
+from tests.support.cli import rootlet
 
 PATH = "/rootlet/v1/garbage"
 MIB = 1 << 20

@@ -14,9 +14,9 @@ from typing import Final
 import pytest
 
 from ipc.wire.server_settings import Port, ServerSettings
-from tests.harness.api_server import DEADLINE_S, Master, api_server, container_status, pod_changed, status_of
-from tests.harness.podman_streams import PodmanEnd
-from tests.harness.source_master import SourceMaster, real_sources
+from tests.support.api_server import DEADLINE_S, Master, api_server, container_status, pod_changed, status_of
+from tests.support.podman_streams import PodmanEnd
+from tests.support.source_master import SourceMaster, real_sources
 
 HALF: Final = "\\ud800"
 """Half of a surrogate pair, as JSON writes it."""

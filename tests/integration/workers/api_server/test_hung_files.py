@@ -17,7 +17,7 @@ import pytest
 from ipc.host.clock import Instant, SystemClock
 from ipc.kubeconfig.types import ClusterAccess, Credentials
 from ipc.wire.server_settings import ServerSettings
-from tests.hung_file_system import hung, is_there
+from tests.support.hung_file_system import hung, is_there
 from workers.api_server.access.certificates import Certificates, NoCertificate
 from workers.api_server.access.filter import TokenFile
 from workers.fs.fs_executor import TIMED_OUT, FsExecutor

@@ -15,8 +15,8 @@ import uvloop
 from ipc.host.clock import monotonic
 from ipc.messages.api_server import PodChanged
 from ipc.wire.boot import EXIT_IDLE
-from tests.harness.api_server import DEADLINE_S, Master, api_server, listen_at, pod_changed, watching
-from tests.harness.raw_libpod import UnixConnection
+from tests.support.api_server import DEADLINE_S, Master, api_server, listen_at, pod_changed, watching
+from tests.support.raw_libpod import UnixConnection
 
 PODS: Final = "/api/v1/pods"
 SHORT_S: Final = 0.05

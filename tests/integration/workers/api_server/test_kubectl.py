@@ -14,11 +14,11 @@ import pytest
 
 from ipc.kubecontainer.pod_status import SandboxState, SandboxStatus
 from tests.e2e.terminal import SIZE, terminal
-from tests.harness.api_server import api_server
-from tests.harness.kubectl import SPDY, WEBSOCKET, Kubectl, kubectl_at, needs_kubectl
-from tests.harness.podman_streams import PodmanEnd, Process
 from tests.integration.workers.api_server.test_exec_streams import echo, web
 from tests.integration.workers.api_server.test_port_forward import LocalDialer, PodEnd, listening, received, send
+from tests.support.api_server import api_server
+from tests.support.kubectl import SPDY, WEBSOCKET, Kubectl, kubectl_at, needs_kubectl
+from tests.support.podman_streams import PodmanEnd, Process
 
 pytestmark = needs_kubectl
 

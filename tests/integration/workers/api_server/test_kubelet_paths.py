@@ -20,7 +20,8 @@ from ipc.messages.api_server import PostManifests, ReadConfiguration, ReadProfil
 from ipc.podresources.allocation import PodResourceInfo
 from ipc.wire.server_settings import ServerSettings
 from ipc.wire.stream_channels import decode_status
-from tests.harness.api_server import (
+from tests.kubelet_tables.runner import SHARED
+from tests.support.api_server import (
     DEADLINE_S,
     STARTED,
     Master,
@@ -30,9 +31,8 @@ from tests.harness.api_server import (
     pod_changed,
     status_of,
 )
-from tests.harness.podman_streams import PodmanEnd, Process
-from tests.harness.spdy_client import spdy_client
-from tests.kubelet_tables.runner import SHARED
+from tests.support.podman_streams import PodmanEnd, Process
+from tests.support.spdy_client import spdy_client
 from workers.api_server.core.spdy_session import IDLE_TIMEOUT_S
 from workers.api_server.core.stream_sockets import StreamSockets
 from workers.api_server.core.upgrades import COMMAND_V4

@@ -8,8 +8,8 @@ import pytest
 
 from ipc.log.verbosity import Verbosity
 from ipc.messages.api_server import Reply, SetLogLevel
-from tests.harness.api_server import Master
-from tests.harness.cli import rootlet
+from tests.support.api_server import Master
+from tests.support.cli import rootlet
 
 PATH = "/rootlet/v1/loglevel"
 

@@ -16,7 +16,7 @@ from ipc.kubecontainer.probe_results import ProbeType
 from ipc.messages.api_server import PodChanged, WorkerInfo
 from ipc.metrics import kubelet, rootlet
 from ipc.shm.metric_cells import METERS
-from tests.harness.api_server import SLOT, STARTED, Master, agent_changed, pod_changed
+from tests.support.api_server import SLOT, STARTED, Master, agent_changed, pod_changed
 from workers.statsapi.values import (
     ContainerSample,
     Cpu,

@@ -10,7 +10,7 @@ import pytest
 from ipc.api.v1.meta import ObjectMeta
 from ipc.host.clock import SystemClock
 from ipc.nodestatus.node import Node, NodeCondition, NodeStatus
-from tests.harness.api_server import Master, Watch, agent_changed, watching
+from tests.support.api_server import Master, Watch, agent_changed, watching
 from workers.api_server.handlers.node_watch import NodeVersions, NodeWatches
 from workers.statsapi.values import NodeSample, Snapshot, encode_snapshot
 

@@ -18,10 +18,10 @@ from ipc.kubecontainer.pod_status import SandboxState, SandboxStatus
 from ipc.messages.api_server import PodChanged
 from ipc.messages.base import Shutdown
 from ipc.wire.stream_channels import V4, V5, Message, PortChannel
-from tests.harness.api_server import DEADLINE_S, Master, api_server, eventually, pod_changed
-from tests.harness.open_files import open_files, open_files_before
-from tests.harness.stream_client import StreamClient
-from tests.harness.until import until_still
+from tests.support.api_server import DEADLINE_S, Master, api_server, eventually, pod_changed
+from tests.support.open_files import open_files, open_files_before
+from tests.support.stream_client import StreamClient
+from tests.support.until import until_still
 from workers.podhttp.pod_network import LOOPBACK, DialError, PodNetwork
 
 PATH: Final = "/api/v1/namespaces/default/pods/web/portforward"

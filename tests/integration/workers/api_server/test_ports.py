@@ -15,8 +15,8 @@ import msgspec
 import pytest
 
 from ipc.wire.server_settings import Port, ServerSettings
-from tests.harness.api_server import DEADLINE_S, Master, api_server, eventually, pod_changed
-from tests.harness.certificates import Authority, client_context
+from tests.support.api_server import DEADLINE_S, Master, api_server, eventually, pod_changed
+from tests.support.certificates import Authority, client_context
 from workers.api_server.core import connection_guard, port_listener
 from workers.api_server.core.connection_guard import MAX_HEAD_BYTES
 

@@ -19,7 +19,7 @@ from ipc.kubecontainer.pod_status import SandboxState, SandboxStatus
 from ipc.messages.api_server import ApplyManifests, DeletePod, EventGone, FeedSynced, Reply, StopAgent, WorkerInfo
 from ipc.messages.base import Shutdown
 from ipc.messages.wait_reasons import HELD_UP_CONDITION
-from tests.harness.api_server import (
+from tests.support.api_server import (
     DEADLINE_S,
     SLOT,
     Master,

@@ -9,7 +9,7 @@ from typing import Final
 from ipc.host.clock import Instant, wall
 from ipc.kubeconfig.types import SERVING_CERTIFICATE
 from ipc.wire.server_settings import ServerSettings
-from tests.harness.certificates import Authority
+from tests.support.certificates import Authority
 from workers.api_server.access.certificates import CHECK_PERIOD_S, Certificates
 
 LIFE_S: Final = 600.0

@@ -14,10 +14,6 @@ import pytest
 
 from ipc.messages.base import Shutdown
 from ipc.wire.stream_channels import StreamStatus, decode_status
-from tests.harness.api_server import Master, eventually
-from tests.harness.podman_streams import PodmanEnd, Process
-from tests.harness.spdy_client import SpdyClient, handshake, spdy_client
-from tests.harness.until import until_still
 from tests.integration.workers.api_server.test_exec_streams import (
     BOUND_BYTES,
     EXEC,
@@ -29,6 +25,10 @@ from tests.integration.workers.api_server.test_exec_streams import (
     patient,
     web,
 )
+from tests.support.api_server import Master, eventually
+from tests.support.podman_streams import PodmanEnd, Process
+from tests.support.spdy_client import SpdyClient, handshake, spdy_client
+from tests.support.until import until_still
 from workers.api_server.core.stream_sockets import STOPPING_WORDS
 from workers.api_server.core.upgrades import COMMAND_V1, COMMAND_V2, COMMAND_V3, COMMAND_V4
 from workers.spdy.frames import GoAway

@@ -15,10 +15,6 @@ import aiohttp
 import pytest
 
 from ipc.messages.base import Shutdown
-from tests.harness.api_server import DEADLINE_S, Master, api_server, eventually
-from tests.harness.open_files import open_files, open_files_before
-from tests.harness.spdy_client import SpdyClient, spdy_client
-from tests.harness.until import until_still
 from tests.integration.workers.api_server.test_port_forward import (
     LARGE_BYTES,
     MANY,
@@ -30,6 +26,10 @@ from tests.integration.workers.api_server.test_port_forward import (
     send,
     web,
 )
+from tests.support.api_server import DEADLINE_S, Master, api_server, eventually
+from tests.support.open_files import open_files, open_files_before
+from tests.support.spdy_client import SpdyClient, spdy_client
+from tests.support.until import until_still
 from workers.api_server.core.upgrades import PORT_FORWARD, TUNNEL
 from workers.api_server.streams.port_forward import MAX_CONNECTIONS
 from workers.spdy.connection import Connection

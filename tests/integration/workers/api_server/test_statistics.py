@@ -10,7 +10,7 @@ import psutil
 import pytest
 
 from ipc.host.clock import monotonic, wall
-from tests.harness.api_server import Master, agent_changed
+from tests.support.api_server import Master, agent_changed
 from workers.statsapi import values
 from workers.statsapi.values import Source, encode_snapshot
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from ipc.shm.trace import TRACER, TraceBuffer
-from tests.harness.api_server import SLOT, Master, api_server, pod_changed, watching
+from tests.support.api_server import SLOT, Master, api_server, pod_changed, watching
 
 TRACE = "/rootlet/v1/trace"
 

@@ -20,8 +20,8 @@ from ipc.host.clock import SystemClock
 from ipc.kubeconfig.encode import encode_bootstrap_kubeconfig
 from ipc.kubeconfig.types import CLIENT_CERTIFICATE, SERVING_CERTIFICATE
 from ipc.wire.cluster_settings import ClusterSettings
-from tests.harness.api_server import eventually
-from tests.servers.kube_api.server import KubeApiServer
+from tests.support.api_server import eventually
+from tests.support.servers.kube_api.server import KubeApiServer
 from workers.certificates import identity as identity_module
 from workers.certificates import manager
 from workers.certificates.identity import NodeIdentity

@@ -15,9 +15,9 @@ from ipc.eventloop.tasks import BackgroundTasks
 from ipc.host.clock import SystemClock
 from ipc.kubeconfig.decode import decode_kubeconfig
 from ipc.messages.api_server import PodChanged
-from tests.harness.manifests import pod
-from tests.servers.kube_api.lies import LIES, Liar, Lie, Pace
-from tests.servers.kube_api.server import KubeApiServer
+from tests.support.manifests import pod
+from tests.support.servers.kube_api.lies import LIES, Liar, Lie, Pace
+from tests.support.servers.kube_api.server import KubeApiServer
 from workers.cluster.pods import mirror_keeper
 from workers.cluster.pods.known_pod import KnownPod, decode_known_pod
 from workers.cluster.pods.mirror_keeper import MirrorKeeper

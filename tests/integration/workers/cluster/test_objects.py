@@ -21,9 +21,9 @@ from ipc.messages.cluster import ObjectStated, ObjectWithdrawn, PodValuesStated
 from ipc.podobjects.cluster_values import NO_VALUES, ClusterValues
 from ipc.podobjects.pod_claims import PodClaim
 from ipc.wire.credential_provider import CredentialProvider, TokenAttributes
-from tests.servers.kube_api.requests import Request
-from tests.servers.kube_api.server import KubeApiServer
-from tests.servers.kube_api.store import Store
+from tests.support.servers.kube_api.requests import Request
+from tests.support.servers.kube_api.server import KubeApiServer
+from tests.support.servers.kube_api.store import Store
 from workers.cluster.objects import objects as objects_module
 from workers.cluster.objects.objects import Message, Objects
 from workers.kubeclient.client import ApiClient

@@ -14,7 +14,7 @@ import pytest
 from ipc.host.clock import SystemClock
 from ipc.kubeconfig.decode import decode_kubeconfig
 from tests.integration.workers.cluster.model_node import Node
-from tests.servers.kube_api.server import KubeApiServer
+from tests.support.servers.kube_api.server import KubeApiServer
 from workers.cluster.pods import status_manager
 from workers.kubeclient.client import ApiClient
 from workers.kubeclient.rate_limit import RateLimit

@@ -11,8 +11,8 @@ import msgspec
 import pytest
 
 from tests.fakes.clock import SimClock, simulated
-from tests.harness.open_files import open_files, open_files_before
-from tests.harness.runtime_values import inspected
+from tests.support.open_files import open_files, open_files_before
+from tests.support.runtime_values import inspected
 from workers.containers.exit_watch import (
     CHECKS,
     MAX_FDS,

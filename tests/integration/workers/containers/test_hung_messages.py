@@ -14,8 +14,8 @@ from tests.contract.target import FAKE_IMAGE, FakeTarget, container_spec, pod_sp
 from tests.fakes.ownership import ownership
 from tests.fakes.podman import FakePodman
 from tests.fakes.runtime import FakeRuntime
-from tests.harness.runtime_values import UID, container_labels, inspected
-from tests.hung_file_system import hung, is_there
+from tests.support.hung_file_system import hung, is_there
+from tests.support.runtime_values import UID, container_labels, inspected
 from workers.containers.known_containers import KnownContainers
 from workers.fs.fs_executor import PATIENCE_S, TIMED_OUT
 from workers.kubecontainer import labels

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.harness.open_files import open_files, open_files_before
+from tests.support.open_files import open_files, open_files_before
 from workers.dialer import netns_holders
 from workers.dialer.netns_holders import AnotherProcess, InfraProcesses
 from workers.proc.procfs import start_ticks

@@ -6,7 +6,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from tests.podman_service import wait_until
+from tests.support.podman_service import wait_until
 from workers.env.env_files import read_env_file
 from workers.userns.unshare import Unshare
 

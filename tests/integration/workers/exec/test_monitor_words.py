@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.harness.runtime_values import inspected
-from tests.podman_service import wait_until
+from tests.support.podman_service import wait_until
+from tests.support.runtime_values import inspected
 from workers.exec.direct import (
     NotDirect,
     find_target,

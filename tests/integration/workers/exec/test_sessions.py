@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.harness.libpod_service import Answer, client, service
+from tests.support.libpod_service import Answer, client, service
 from workers.exec.sessions import MAX_FRAMED_BYTES
 from workers.kubecontainer.runtime import ErrorKind, ExecResult, RuntimeCallError
 from workers.podman import PodmanRuntime

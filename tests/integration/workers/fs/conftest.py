@@ -1,5 +1,5 @@
 """A tree to be removed."""
 
-from tests.harness.removed_tree import parent
+from tests.support.removed_tree import parent
 
 __all__ = ["parent"]

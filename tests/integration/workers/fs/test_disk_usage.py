@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.harness.open_files import open_files, open_files_before
+from tests.support.open_files import open_files, open_files_before
 from workers.fs.disk_usage import used_bytes
 
 KIB = 1024

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.harness.open_files import open_files, open_files_before
+from tests.support.open_files import open_files, open_files_before
 from workers.fs.directories import root_directory
 from workers.fs.tree_removal import remove_tree
 

@@ -11,7 +11,7 @@ from typing import Final
 
 import msgspec
 
-from tests.harness.certificates import Authority
+from tests.support.certificates import Authority
 
 DEADLINE_S: Final = 30.0
 

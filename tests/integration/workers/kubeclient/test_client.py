@@ -13,7 +13,6 @@ import pytest
 
 from ipc.host.clock import Clock, Instant, SystemClock, monotonic
 from ipc.kubeconfig.types import ClusterAccess, Credentials, ExecPlugin
-from tests.harness.certificates import Authority
 from tests.integration.workers.kubeclient.api_servers import (
     OBJECT,
     STREAM,
@@ -26,7 +25,8 @@ from tests.integration.workers.kubeclient.api_servers import (
     server_tls,
     small_server,
 )
-from tests.servers.kube_api.lies import NO_OBJECTS, Lie
+from tests.support.certificates import Authority
+from tests.support.servers.kube_api.lies import NO_OBJECTS, Lie
 from workers.kubeclient import client as client_module
 from workers.kubeclient import exec_plugin
 from workers.kubeclient.client import ApiClient

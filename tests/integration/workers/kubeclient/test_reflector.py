@@ -15,8 +15,8 @@ from ipc.eventloop.backoff import Backoff
 from ipc.eventloop.tasks import BackgroundTasks
 from ipc.host.clock import SystemClock
 from ipc.kubeconfig.decode import decode_kubeconfig
-from tests.harness.api_server import eventually
-from tests.servers.kube_api.server import KubeApiServer
+from tests.support.api_server import eventually
+from tests.support.servers.kube_api.server import KubeApiServer
 from workers.kubeclient import reflector_state
 from workers.kubeclient.client import ApiClient
 from workers.kubeclient.rate_limit import RateLimit

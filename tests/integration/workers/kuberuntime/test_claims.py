@@ -8,8 +8,8 @@ from pathlib import Path
 from ipc.api.v1.container import VolumeMount
 from ipc.api.v1.volume import PersistentVolumeClaimVolumeSource, Volume
 from tests.fakes.clock import simulate
-from tests.harness.pods import container, pod
-from tests.harness.sync import FakeHost
+from tests.support.pods import container, pod
+from tests.support.sync import FakeHost
 
 
 def on_host(tmp_path: Path, scenario: Callable[[FakeHost], Awaitable[None]]) -> None:

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.harness.libpod_service import OK, always_ok, client, failure, service
+from tests.support.libpod_service import OK, always_ok, client, failure, service
 from workers.kubecontainer.runtime import ErrorKind
 from workers.libpod.client import CallLimits
 from workers.podman import PodmanRuntime

@@ -18,7 +18,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ipc.wire.http_answer import TooLargeError
-from tests.servers.local_servers import Handler, handling
+from tests.support.servers.local_servers import Handler, handling
 from workers.libpod.connection import MAX_HEAD_BYTES, Connection, NothingSentError
 from workers.libpod.connection_pool import MAX_KEPT, STARTING_POLL_S, ConnectionPool
 

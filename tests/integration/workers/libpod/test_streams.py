@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from ipc.wire.stream_channels import Channel
-from tests.servers.local_servers import answering, handling
+from tests.support.servers.local_servers import answering, handling
 from workers.kubecontainer.runtime import ErrorKind, RuntimeCallError
 from workers.libpod.streams import MAX_ANSWER_BYTES, Piece, PodmanStreams
 

@@ -17,7 +17,7 @@ from ipc.eventloop.backoff import Backoff
 from ipc.host.clock import monotonic
 from ipc.libpod import endpoints
 from ipc.shm.breaker_state import BreakerState
-from tests.harness.libpod_service import OK, failure, service
+from tests.support.libpod_service import OK, failure, service
 from workers.kubecontainer.runtime import ErrorKind
 from workers.libpod import circuit_breaker, health
 from workers.libpod import client as libpod_client

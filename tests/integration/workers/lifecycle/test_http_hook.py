@@ -15,9 +15,8 @@ from ipc.host.clock import SystemClock
 from ipc.messages.pod_worker import SyncPod, WorkType
 from tests.fakes.podman import FakePodman
 from tests.fakes.runtime import FakeRuntime
-from tests.harness.pods import IMAGE, UID, pod
-from tests.harness.sync import Host
-from tests.servers.local_servers import (
+from tests.support.pods import IMAGE, UID, pod
+from tests.support.servers.local_servers import (
     LOOPBACK,
     DeadDialer,
     Handler,
@@ -31,6 +30,7 @@ from tests.servers.local_servers import (
     silent,
     unused_port,
 )
+from tests.support.sync import Host
 from workers.compute.kill_spec import kill_all
 from workers.lifecycle.handlers import HookFailed, HookTarget
 from workers.podhttp.hook_ports import with_port_number

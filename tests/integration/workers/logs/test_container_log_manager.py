@@ -16,9 +16,9 @@ import pytest
 from ipc.host.clock import SystemClock
 from ipc.kubecontainer.log_rotate_policy import LogRotatePolicy
 from ipc.kubecontainer.pod_status import ContainerState, RuntimePodStatus
-from tests.harness.log_monitor import LogMonitor
-from tests.harness.pods import observed, pod, seen
-from tests.hung_file_system import hung, is_there
+from tests.support.hung_file_system import hung, is_there
+from tests.support.log_monitor import LogMonitor
+from tests.support.pods import observed, pod, seen
 from workers.fs import growth_watch
 from workers.fs.fs_executor import TIMED_OUT
 from workers.logs import container_log_manager, layout

@@ -9,8 +9,8 @@ from pathlib import Path
 from ipc.host.clock import wall
 from ipc.messages.base import EventReport
 from ipc.messages.node_worker import CollectLogs, LogsCollected
-from tests.harness.log_directories import LATER_S, NOBODY, UID, log_directory, made
-from tests.podman_service import wait_until
+from tests.support.log_directories import LATER_S, NOBODY, UID, log_directory, made
+from tests.support.podman_service import wait_until
 from workers.logs.gc import LogGarbageCollector
 
 # --- asked by the master -----------------------------------------------------------------------------------------

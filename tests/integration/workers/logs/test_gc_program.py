@@ -13,9 +13,9 @@ from ipc.host.clock import SystemClock, wall
 from ipc.messages.node_worker import CollectLogs, Track
 from tests.fakes.podman import FakePodman
 from tests.fakes.runtime import FakeRuntime
-from tests.harness.log_directories import LATER_S, OTHER, log_directory, look
-from tests.harness.node_worker import node_worker
-from tests.podman_service import wait_until
+from tests.support.log_directories import LATER_S, OTHER, log_directory, look
+from tests.support.node_worker import node_worker
+from tests.support.podman_service import wait_until
 
 
 def test_one_that_cannot_be_removed_stops_no_other(logs: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -10,8 +10,8 @@ from typing import Final
 
 import pytest
 
-from tests.harness.open_files import open_files, open_files_before
-from tests.hung_file_system import hung, is_there
+from tests.support.hung_file_system import hung, is_there
+from tests.support.open_files import open_files, open_files_before
 from workers.api_server.handlers.log_files import LogOptions, UnreadableLog, stream_log
 from workers.fs.fs_executor import FsExecutor
 from workers.logs.open_log import OpenLog

@@ -17,9 +17,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.harness.crashing_os import Killed, killed_at, watched
-from tests.harness.log_monitor import STAMP, LogMonitor
-from tests.harness.shown_log import shown_log
+from tests.support.crashing_os import Killed, killed_at, watched
+from tests.support.log_monitor import STAMP, LogMonitor
+from tests.support.shown_log import shown_log
 from workers.api_server.handlers.log_files import LogOptions
 from workers.logs.log_reader import LogReader
 from workers.logs.rotate import Doubt, compress_older, rotate

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from ipc.host.clock import rfc3339
-from tests.harness.shown_log import shown_log
+from tests.support.shown_log import shown_log
 from workers.api_server.handlers.log_files import LogOptions
 from workers.logs import log_reader
 from workers.logs.log_reader import PROBE_BYTES

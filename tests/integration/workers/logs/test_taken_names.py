@@ -11,7 +11,7 @@ from typing import Final
 
 import pytest
 
-from tests.harness.shown_log import open_log
+from tests.support.shown_log import open_log
 from workers.api_server.handlers.log_files import LogOptions, stream_log
 
 TURNS: Final = 20

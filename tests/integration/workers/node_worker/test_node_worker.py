@@ -11,7 +11,7 @@ from ipc.messages.base import PullEnded, PullProgress, Ready
 from ipc.messages.node_worker import CancelPull, Observe, Relisted, RuntimeHealth, StartPull, Track
 from tests.fakes.clock import simulate, simulated
 from tests.fakes.runtime import Flavour
-from tests.harness.node_worker import SLOT, Host
+from tests.support.node_worker import SLOT, Host
 
 
 @simulated

@@ -12,7 +12,7 @@ from ipc.messages.base import EventReport
 from ipc.messages.node_worker import Observe, Relist, Relisted, Track, Untrack
 from tests.fakes.clock import simulate, simulated
 from tests.fakes.ownership import signed_pod
-from tests.harness.node_worker import FOREVER, IMAGE, NEVER_S, Host, asked
+from tests.support.node_worker import FOREVER, IMAGE, NEVER_S, Host, asked
 from workers.kubecontainer import labels
 from workers.logs import layout, start_error
 

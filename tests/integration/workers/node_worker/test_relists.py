@@ -14,7 +14,7 @@ from ipc.messages.base import EventReport
 from ipc.messages.node_worker import ObservationFailed, Observe, Observed, Relist, Relisted, Track, Untrack
 from tests.fakes.clock import simulate, simulated
 from tests.fakes.runtime import FakeRuntime
-from tests.harness.node_worker import FOREVER, GROWN, IMAGE, NEVER_S, Host, Master, asked, gaps_between_relists, to_list
+from tests.support.node_worker import FOREVER, GROWN, IMAGE, NEVER_S, Host, Master, asked, gaps_between_relists, to_list
 from workers.kubecontainer import labels
 from workers.kubecontainer.overrides import STUCK_SLACK_S
 from workers.kubecontainer.runtime import InspectedContainer, ListedContainer

@@ -14,7 +14,7 @@ from ipc.host.atomic_file import read_bounded
 from ipc.kubecontainer.pod_status import ContainerState, RuntimePodStatus
 from ipc.messages.node_worker import Track
 from tests.fakes.clock import simulate
-from tests.harness.node_worker import Host, asked
+from tests.support.node_worker import Host, asked
 from workers.containers import inspect_file
 from workers.containers.inspect_file import KEEP_S, InspectFile
 

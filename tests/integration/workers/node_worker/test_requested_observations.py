@@ -23,7 +23,7 @@ from ipc.messages.node_worker import (
 from tests.fakes.clock import simulate, simulated
 from tests.fakes.podman import FakePod
 from tests.fakes.runtime import Flavour
-from tests.harness.node_worker import NEVER_S, Host, asked, to_list
+from tests.support.node_worker import NEVER_S, Host, asked, to_list
 from workers.kubecontainer import labels
 from workers.kubecontainer.look import Look, encode_look
 from workers.kubecontainer.runtime import RuntimeEvent

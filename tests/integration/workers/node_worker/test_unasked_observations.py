@@ -11,7 +11,7 @@ from ipc.kubecontainer.pod_status import ContainerState, RuntimePodStatus, Sandb
 from ipc.messages.node_worker import Observe, Relist, Relisted, Track
 from tests.fakes.clock import simulate, simulated
 from tests.fakes.ownership import ownership
-from tests.harness.node_worker import NEVER_S, Host, asked, node_worker
+from tests.support.node_worker import NEVER_S, Host, asked, node_worker
 from workers.containers.exit_watch import RECORD_HOLDS_S, SETTLE_S
 from workers.containers.known_containers import KnownContainers
 from workers.kubecontainer.runtime import RuntimeEvent

@@ -7,7 +7,7 @@ import asyncio
 from ipc.messages.node_worker import ObservationFailed, Observe, Relist, Relisted, RuntimeHealth, ServiceSilent, Track
 from tests.fakes.clock import simulated
 from tests.fakes.runtime import FakeRuntime, Flavour
-from tests.harness.node_worker import GROWN, NEVER_S, Host, asked, gaps_between_relists, to_list
+from tests.support.node_worker import GROWN, NEVER_S, Host, asked, gaps_between_relists, to_list
 from workers.kubecontainer.runtime import ErrorKind, ListedContainer, RuntimeCallError
 from workers.pleg.relist_schedule import LIVENESS_PERIOD_S, RETRIES
 

@@ -7,7 +7,7 @@ from pathlib import Path
 from ipc.kubecontainer.pod_status import ContainerState, RuntimeContainerStatus, RuntimePodStatus
 from ipc.messages.node_worker import Relisted, Track
 from tests.fakes.clock import simulated
-from tests.harness.node_worker import Host
+from tests.support.node_worker import Host
 from workers.kubecontainer import labels
 from workers.logs import layout
 from workers.pleg.logged_restarts import LostAttempts

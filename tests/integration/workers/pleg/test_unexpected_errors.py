@@ -9,7 +9,7 @@ import pytest
 from ipc.messages.node_worker import ObservationFailed, Observe, Relist, Relisted, RuntimeHealth, Track
 from tests.fakes.clock import simulated
 from tests.fakes.runtime import FakeRuntime
-from tests.harness.node_worker import Host, Master
+from tests.support.node_worker import Host, Master
 from workers.kubecontainer.runtime import InspectedContainer
 
 

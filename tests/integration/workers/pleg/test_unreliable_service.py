@@ -11,7 +11,7 @@ from ipc.host.clock import SystemClock, monotonic
 from ipc.kubecontainer.pod_status import ContainerState, SandboxState
 from ipc.messages.node_worker import Observe, Relist, Relisted, Track
 from tests.fakes.unreliable_podman import Lie, lying_podman
-from tests.harness.node_worker import Master, node_worker
+from tests.support.node_worker import Master, node_worker
 from workers.libpod.client import CallLimits
 from workers.podman import PodmanRuntime
 

@@ -13,9 +13,9 @@ from ipc.messages.node_worker import Observation, ObservationFailed, Observe, Re
 from ipc.messages.pod_worker import WorkType
 from tests.fakes.clock import SimClock, simulate, simulated
 from tests.fakes.ownership import ownership
-from tests.harness import pods
-from tests.harness.node_worker import NEVER_S, Host, Master, to_list
-from tests.harness.sync import FakeHost
+from tests.support import pods
+from tests.support.node_worker import NEVER_S, Host, Master, to_list
+from tests.support.sync import FakeHost
 from workers.containers.exit_watch import PATIENCE_S
 from workers.containers.known_containers import KnownContainers
 from workers.kubecontainer import labels

@@ -12,9 +12,9 @@ from pathlib import Path
 import pytest
 
 from ipc.host.clock import wall
-from tests.harness.open_files import open_files, open_files_before
-from tests.harness.runtime_values import inspected
-from tests.podman_service import wait_until
+from tests.support.open_files import open_files, open_files_before
+from tests.support.podman_service import wait_until
+from tests.support.runtime_values import inspected
 from workers.podman_files.container_process import (
     START_SLACK_S,
     is_exiting,

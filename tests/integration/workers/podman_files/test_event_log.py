@@ -16,8 +16,8 @@ import pytest
 
 from ipc.host.clock import wall
 from ipc.text.lines import MAX_LINE_BYTES
-from tests.harness.api_server import eventually
-from tests.harness.open_files import open_files, open_files_before
+from tests.support.api_server import eventually
+from tests.support.open_files import open_files, open_files_before
 from workers.kubecontainer import labels
 from workers.kubecontainer.runtime import RuntimeEvent
 from workers.podman_files.event_log import READ_BYTES, EventLog, find_log

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.podman_service import wait_until
+from tests.support.podman_service import wait_until
 from workers.podman_files.monitor import monitor_words
 from workers.podman_files.orphaned_monitors import Monitor, end, find_monitors, parse_monitor
 

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 import uvloop
 
-from tests.servers.local_servers import Run
+from tests.support.servers.local_servers import Run
 
 
 @pytest.fixture(params=[asyncio.new_event_loop, uvloop.new_event_loop], ids=["asyncio", "uvloop"])

@@ -9,8 +9,8 @@ from typing import NamedTuple
 import pytest
 from h2.errors import ErrorCodes
 
-from tests.servers import health_server
-from tests.servers.health_server import (
+from tests.support.servers import health_server
+from tests.support.servers.health_server import (
     NOT_SERVING,
     SERVICE_UNKNOWN,
     SERVING,
@@ -22,7 +22,7 @@ from tests.servers.health_server import (
     plain,
     speaking,
 )
-from tests.servers.local_servers import (
+from tests.support.servers.local_servers import (
     LOOPBACK,
     DeadDialer,
     Handler,

@@ -12,7 +12,7 @@ import pytest
 
 from ipc.api.v1.container import Container, ContainerPort
 from ipc.api.v1.probe import HTTPHeader, Probe
-from tests.servers.local_servers import (
+from tests.support.servers.local_servers import (
     LOOPBACK,
     NO_HOSTS,
     DeadDialer,

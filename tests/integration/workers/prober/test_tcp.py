@@ -9,7 +9,7 @@ import socket
 import pytest
 
 from ipc.api.v1.container import Container, ContainerPort
-from tests.servers.local_servers import (
+from tests.support.servers.local_servers import (
     LOOPBACK,
     NO_HOSTS,
     DeadDialer,

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.harness.measured_pod import OTHER_DEVICE, measured_files, measured_pod
+from tests.support.measured_pod import OTHER_DEVICE, measured_files, measured_pod
 from workers.kubecontainer.mounted_claims import ClaimKind, MountedClaim, write_mounted_claims
 from workers.stats import storage
 from workers.stats.storage import UserFileSystems, file_system

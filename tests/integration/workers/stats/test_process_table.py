@@ -14,7 +14,7 @@ import msgspec
 import pytest
 
 from ipc.host.clock import SystemClock
-from tests.podman_service import wait_until
+from tests.support.podman_service import wait_until
 from workers.proc.procfs import MAX_STAT_BYTES, read_once, start_ticks, state_of
 from workers.stats import host, machine, process_table, processes
 from workers.stats.collector import KUBELET, PODS, Collector

@@ -14,9 +14,9 @@ import pytest
 from ipc.api.v1.container import VolumeMount
 from ipc.api.v1.pod import Pod
 from ipc.api.v1.volume import HostPathVolumeSource, Volume
-from tests.harness.pods import container, pod
-from tests.harness.sync import FakeHost
-from tests.hung_file_system import hung, is_there
+from tests.support.hung_file_system import hung, is_there
+from tests.support.pods import container, pod
+from tests.support.sync import FakeHost
 from workers.fs.fs_executor import FsExecutor
 from workers.volumemanager.plugins.back_off import MountBackOff
 

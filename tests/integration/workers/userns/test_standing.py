@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from tests.podman_service import wait_until
+from tests.support.podman_service import wait_until
 from workers.proc.procfs import is_alive
 from workers.userns.standing import Standing
 from workers.userns.unshare import Step, Unshare, UnshareError, UnshareTimeout

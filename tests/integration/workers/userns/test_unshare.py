@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.podman_service import wait_until
+from tests.support.podman_service import wait_until
 from workers.proc.procfs import is_alive
 from workers.userns.read import read_volume_file
 from workers.userns.unshare import KILL_WAIT_S, Step, Unshare, UnshareError

@@ -11,8 +11,8 @@ from ipc.api.v1.volume import HostPathVolumeSource, PersistentVolumeClaimVolumeS
 from ipc.podobjects.config_objects import ConfigObjects
 from ipc.podobjects.pod_claims import PodClaim
 from tests.fakes.clock import simulate
-from tests.harness.pods import container, pod
-from tests.harness.sync import FakeHost
+from tests.support.pods import container, pod
+from tests.support.sync import FakeHost
 from workers.kubecontainer.mounted_claims import ClaimKind, MountedClaim, read_mounted_claims
 from workers.userns.unshare import Unshare
 

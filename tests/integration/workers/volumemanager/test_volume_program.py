@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.podman_service import wait_until
+from tests.support.podman_service import wait_until
 from workers.fs.tree_removal import MAX_DEPTH
 from workers.userns.steps import removal
 from workers.userns.unshare import Unshare, UnshareError

@@ -13,7 +13,7 @@ from ipc.api import decode
 from ipc.api.decode import MAX_FIELD_ERRORS, MAX_FREE_FORM_DEPTH, MAX_VALUES, decode_pod, encode_pod
 from ipc.api.errors import FieldError, FieldErrors
 from ipc.api.v1.pod import Pod
-from tests.harness.api_manifests import manifest, pods
+from tests.support.api_manifests import manifest, pods
 
 
 def refusal(obj: object) -> tuple[str, ...]:

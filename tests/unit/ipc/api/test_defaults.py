@@ -19,7 +19,7 @@ from ipc.api.defaults import (
     default_pod,
     default_runtime_class,
 )
-from tests.harness.api_manifests import manifest
+from tests.support.api_manifests import manifest
 
 POD_DEFAULTS = {
     "restartPolicy": "Always",

@@ -19,7 +19,7 @@ from ipc.api.v1.meta import ObjectMeta, ObjectReference
 from ipc.api.v1.pod import Pod, PodList
 from ipc.api.v1.status import PodCondition, PodStatus
 from ipc.api.validation.pods.pod import validate_pod
-from tests.harness.api_manifests import manifest, pods
+from tests.support.api_manifests import manifest, pods
 
 MODULES = [importlib.import_module(f"ipc.api.v1.{module.name}") for module in pkgutil.iter_modules(ipc.api.v1.__path__)]
 EVERY_TYPE = [

@@ -14,7 +14,7 @@ from ipc.kubeconfig.bootstrap_token import BootstrapToken, detached_signature, i
 from ipc.kubeconfig.discovery import DiscoveryError, signed_kubeconfig
 from ipc.kubeconfig.exec_credential import PluginCredentials, PluginError, decode_credentials, exec_info
 from ipc.kubeconfig.types import ClusterAccess, ExecPlugin
-from tests.harness.certificates import Authority
+from tests.support.certificates import Authority
 
 TOKEN = parse_token("abcdef.0123456789abcdef")
 

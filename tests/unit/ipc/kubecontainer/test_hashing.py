@@ -37,7 +37,7 @@ from ipc.kubecontainer.hashing import (
     sandbox_hash,
 )
 from ipc.kubecontainer.pod_status import ContainerState, RuntimeContainerStatus, SandboxState, SandboxStatus
-from tests.harness.pods import container, pod
+from tests.support.pods import container, pod
 
 NOT_IN_THE_HASH = {
     "ports",  # the sandbox's

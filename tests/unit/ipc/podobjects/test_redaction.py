@@ -25,7 +25,7 @@ from ipc.podobjects.redaction import (
     redacted,
 )
 from ipc.text.gofmt import quoted
-from tests.harness.work import work_of
+from tests.support.work import work_of
 
 KNOWN = known_by(
     [

@@ -7,7 +7,7 @@ from ipc.api.v1.base import ResourceList
 from ipc.api.v1.container import ResourceRequirements
 from ipc.podresources.cgroup_config import pod_cgroup_config
 from ipc.podresources.node_resources import CfsQuota
-from tests.harness.pods import container, pod
+from tests.support.pods import container, pod
 
 MIB = 1024 * 1024
 OVERHEAD = {"cpu": "250m", "memory": "100Mi"}

@@ -19,7 +19,7 @@ from ipc.podresources.pod_cgroups import (
     slice_directory,
     uid_in_name,
 )
-from tests.harness.pods import UID, container, pod
+from tests.support.pods import UID, container, pod
 
 OURS = PodCgroups(directory="/sys/fs/cgroup/user@1.service")
 UNDERSCORED = UID.replace("-", "_")

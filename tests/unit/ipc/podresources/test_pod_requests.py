@@ -8,7 +8,7 @@ import pytest
 
 from ipc.api.decode import decode_pod
 from ipc.podresources.pod_requests import CPU, EPHEMERAL_STORAGE, MEMORY, pod_requests
-from tests.harness.api_manifests import manifest
+from tests.support.api_manifests import manifest
 
 
 def init(name: str, *, sidecar: bool = False, **requests: str) -> dict[str, Any]:

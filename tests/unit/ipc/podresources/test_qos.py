@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from ipc.podresources.qos import compute_pod_qos
-from tests.harness.manifests import pod
+from tests.support.manifests import pod
 
 BOTH = {"cpu": "100m", "memory": "64Mi"}
 FULL = {"limits": BOTH}

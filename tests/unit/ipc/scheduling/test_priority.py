@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from ipc.scheduling.priority import can_preempt, is_critical, pod_priority
-from tests.harness.manifests import pod
+from tests.support.manifests import pod
 
 
 @pytest.mark.parametrize(

@@ -16,7 +16,7 @@ from supervisor.admission.node_labels import node_labels
 from supervisor.admission.node_usage import NodeUsage
 from supervisor.admission.predicates import Admitted, Rejected, admit
 from supervisor.config.settings import Settings
-from tests.harness.manifests import pod
+from tests.support.manifests import pod
 
 SETTINGS = Settings(node_name="node-1", node_labels={"disk": "ssd", "cores": "8", "empty": ""})
 REJECTED = Rejected("NodeAffinity", "Predicate NodeAffinity failed: node(s) didn't match Pod's node affinity/selector")

@@ -7,7 +7,7 @@ from typing import Any
 from ipc.api.v1.pod import Pod
 from supervisor.admission.host_ports import HostPort
 from supervisor.admission.node_usage import NodeUsage
-from tests.harness.manifests import pod
+from tests.support.manifests import pod
 
 PORT = HostPort("0.0.0.0", "TCP", 8080)
 

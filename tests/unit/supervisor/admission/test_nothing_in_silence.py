@@ -26,7 +26,7 @@ from supervisor.admission.predicates import Admitted, admit
 from supervisor.config.settings import Settings
 from supervisor.sources.objects.identity import identify
 from supervisor.sources.objects.kinds import decode_item
-from tests.harness.manifests import ORIGIN
+from tests.support.manifests import ORIGIN
 from tests.unit.ipc.api.support.test_page import LEAVES, LOUD, covering_rows, pod_with, unaccepted_value
 
 REPOSITORY = Path(__file__).resolve().parents[4]

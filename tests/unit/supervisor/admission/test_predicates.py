@@ -16,7 +16,7 @@ from supervisor.admission.host_ports import HostPort, host_ports
 from supervisor.admission.node_usage import NodeUsage
 from supervisor.admission.predicates import UNKNOWN_NODE, Admitted, Rejected
 from supervisor.config.settings import Settings
-from tests.harness.manifests import pod
+from tests.support.manifests import pod
 
 SETTINGS = Settings(node_name="node-1", max_pods=3)
 

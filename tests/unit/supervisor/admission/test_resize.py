@@ -11,7 +11,7 @@ from ipc.api.v1.pod import Pod
 from ipc.podresources.node_resources import NodeResources, SwapLimits
 from supervisor.admission.node_usage import NodeUsage
 from supervisor.admission.resize import DEFERRED, INFEASIBLE, PendingResize, resize_problem, restarts_for_resize
-from tests.harness.manifests import pod
+from tests.support.manifests import pod
 
 IN_PLACE = {"resourceName": "cpu", "restartPolicy": "NotRequired"}
 BY_RESTART = {"resourceName": "cpu", "restartPolicy": "RestartContainer"}

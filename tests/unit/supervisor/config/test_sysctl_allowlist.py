@@ -11,7 +11,7 @@ from supervisor.admission.node_usage import NodeUsage
 from supervisor.admission.predicates import Admitted, Rejected, admit
 from supervisor.config.settings import Settings
 from supervisor.config.sysctl_allowlist import SAFE_SYSCTLS, pattern_problem
-from tests.harness.manifests import pod
+from tests.support.manifests import pod
 
 UNSAFE = ("kernel.msg*", "kernel.sem", "net/core/*", "net.b*", "net.ipv4.conf.eth0/1.rp_filter")
 

@@ -22,7 +22,7 @@ from supervisor.protocol.manifests import APPLY_SOURCE, FILE_SOURCE, DesiredPod
 from supervisor.sources import checkpoint
 from supervisor.sources.directory import ManifestReader, list_manifests
 from supervisor.sources.objects.identity import Origin
-from tests.harness.host_facts import GOOD, PODMAN, SETTINGS, bad, but, podman
+from tests.support.host_facts import GOOD, PODMAN, SETTINGS, bad, but, podman
 
 
 def sysctl(name: str, value: int) -> HostFacts:

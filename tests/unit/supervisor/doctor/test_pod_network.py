@@ -9,7 +9,7 @@ import pytest
 
 from supervisor.config.settings import Settings
 from supervisor.doctor.pod_network import PodNetworkFacts, check_pod_network, parse_routes, read_pod_network
-from tests.harness.host_facts import SETTINGS, bad
+from tests.support.host_facts import SETTINGS, bad
 
 ROUTES = """\
 Iface\tDestination\tGateway \tFlags\tRefCnt\tUse\tMetric\tMask\t\tMTU\tWindow\tIRTT

@@ -6,7 +6,7 @@ import msgspec
 
 from ipc.messages.sync_error import SyncError
 from supervisor.loop.announcer import VIEW_S
-from tests.harness.dialogue import PULL, STARTED, WALL, Talk, absent, pod, restless, running
+from tests.support.dialogue import PULL, STARTED, WALL, Talk, absent, pod, restless, running
 
 # --- what people see ---------------------------------------------------------------------------------------------
 

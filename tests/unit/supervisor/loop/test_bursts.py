@@ -12,7 +12,7 @@ from ipc.messages.cluster import PodValuesStated
 from ipc.podobjects.cluster_values import ClusterValues
 from supervisor.protocol.events import StatusesDue
 from supervisor.protocol.source_updates import PodOperation, PodUpdate
-from tests.harness.dialogue import Talk, pod, running
+from tests.support.dialogue import Talk, pod, running
 
 STARTED = "2026-01-01T00:00:00Z"
 

@@ -11,7 +11,7 @@ from ipc.kubecontainer.pod_status import ContainerState, RuntimePodStatus
 from supervisor.protocol.commands import NOTHING, RestsOn
 from supervisor.protocol.events import ContainerRestartsRestored
 from supervisor.protocol.refusals import RequestRefused
-from tests.harness.dialogue import POD_SLOT, Talk, absent, exited, pod, running
+from tests.support.dialogue import POD_SLOT, Talk, absent, exited, pod, running
 
 
 def ask(talk: Talk, uid: str, container: str = "main", grace_period_s: int | None = None) -> list[str]:

@@ -9,7 +9,7 @@ import pytest
 from ipc.metrics import kubelet, rootlet
 from ipc.shm.metric_cells import METERS
 from supervisor.pods.work_queue import WorkQueue
-from tests.harness.dialogue import Talk, pod, running
+from tests.support.dialogue import Talk, pod, running
 
 
 @pytest.fixture(autouse=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from ipc.kubecontainer.pod_failure import PodFailure
 from supervisor.protocol.events import EvictionsRestored
 from supervisor.protocol.source_updates import PodOperation
-from tests.harness.dialogue import Talk, absent, exited, pod, restless, running
+from tests.support.dialogue import Talk, absent, exited, pod, restless, running
 
 MESSAGE = 'Usage of EmptyDir volume "v" exceeds the limit "1Mi". '
 FAILURE = PodFailure(reason="Evicted", message=MESSAGE)

@@ -12,7 +12,7 @@ from supervisor.loop.garbage import NOT_YET
 from supervisor.managers.image_gc import IMAGE_GC_PERIOD_S, NO_NODE_WORKER, NODE_WORKER_DIED, wanted_images
 from supervisor.processes.worker_pool import NODE_SLOT
 from supervisor.protocol.events import GarbageRequest
-from tests.harness.dialogue import Talk, absent, pod
+from tests.support.dialogue import Talk, absent, pod
 
 FULL = "Insufficient free disk space"
 

@@ -16,7 +16,7 @@ from ipc.messages.sync_error import SyncError
 from supervisor.protocol.commands import RestsOn, Send
 from supervisor.protocol.events import BeginningRequest
 from supervisor.protocol.source_updates import PodOperation
-from tests.harness.dialogue import POD_SLOT, PULL, STARTED, WALL, Talk, absent, exited, pod, restless, running
+from tests.support.dialogue import POD_SLOT, PULL, STARTED, WALL, Talk, absent, exited, pod, restless, running
 
 # --- a pod begins ------------------------------------------------------------------------------------------------
 

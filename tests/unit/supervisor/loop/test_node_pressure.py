@@ -18,7 +18,7 @@ from ipc.messages.node_worker import ImagesCollected, NodeObserved
 from ipc.messages.pod_worker import WorkType
 from supervisor.managers.image_gc import IMAGE_GC_PERIOD_S
 from supervisor.protocol.events import EvictionsRestored, NodeShutdownBegan, NodeShutdownCalledOff, ShutdownCause
-from tests.harness.dialogue import Talk, absent, exited, pod, running
+from tests.support.dialogue import Talk, absent, exited, pod, running
 
 MIB = 1024 * 1024
 GIB = 1024 * MIB

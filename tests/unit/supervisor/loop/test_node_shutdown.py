@@ -10,7 +10,7 @@ import pytest
 from supervisor.config.settings import Seconds
 from supervisor.loop.node_shutdown import GATHERING_S
 from supervisor.protocol.events import NodeShutdownBegan, NodeShutdownCalledOff, ShutdownCause
-from tests.harness.dialogue import Talk, absent, exited, pod, running
+from tests.support.dialogue import Talk, absent, exited, pod, running
 
 CRITICAL = 2_000_000_000
 HOST, DRAIN = ShutdownCause.HOST, ShutdownCause.DRAIN

@@ -8,7 +8,7 @@ from ipc.podresources.cgroup_config import CgroupConfig
 from ipc.podresources.node_resources import NodeResources, PodCgroups
 from supervisor.loop.pod_cgroups import PERIOD_S
 from supervisor.processes.worker_pool import NODE_SLOT
-from tests.harness.dialogue import Talk, absent, pod, running
+from tests.support.dialogue import Talk, absent, pod, running
 
 NODE = NodeResources(pod_cgroups=PodCgroups(), pods_limit={"cpu": "2", "memory": "1Gi"})
 

@@ -12,7 +12,7 @@ from ipc.kubecontainer.pod_failure import PodFailure, decode_failure, encode_fai
 from ipc.messages import event_reasons
 from supervisor.loop.pod_kills import PodKill
 from supervisor.protocol.events import EvictionsRestored
-from tests.harness.dialogue import Talk, absent, exited, pod, restless, running
+from tests.support.dialogue import Talk, absent, exited, pod, restless, running
 
 FAILURE = PodFailure(reason="Evicted", message="The node was low. ", disruption="The node was low. ")
 

@@ -14,7 +14,7 @@ from ipc.messages.pod_worker import Freeze, SyncAction, SyncResult
 from ipc.messages.sync_error import SyncError
 from supervisor.protocol.events import FreezeRequest
 from supervisor.protocol.refusals import RequestRefused
-from tests.harness.dialogue import Talk, absent, pod, running
+from tests.support.dialogue import Talk, absent, pod, running
 
 PAUSED = SyncResult(action=SyncAction.PAUSE_POD, target="a")
 RESUMED = SyncResult(action=SyncAction.RESUME_POD, target="a")

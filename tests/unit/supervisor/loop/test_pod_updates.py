@@ -10,7 +10,7 @@ from ipc.api.v1.pod import Pod
 from ipc.api.v1.status import PodPhase, PodStatus
 from ipc.messages.sync_error import SyncError
 from supervisor.protocol.source_updates import PodOperation, PodUpdate
-from tests.harness.dialogue import POD_SLOT, Talk, absent, exited, pod, running
+from tests.support.dialogue import POD_SLOT, Talk, absent, exited, pod, running
 
 # --- updates -----------------------------------------------------------------------------------------------------
 

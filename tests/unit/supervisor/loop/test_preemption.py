@@ -10,7 +10,7 @@ from ipc.api.v1.pod import Pod
 from ipc.kubecontainer.pod_failure import PodFailure
 from supervisor.loop.pod_admission import PREEMPTED
 from supervisor.protocol.events import EvictionsRestored
-from tests.harness.dialogue import Talk, absent, exited, pod, running
+from tests.support.dialogue import Talk, absent, exited, pod, running
 
 CRITICAL = 2_000_000_000
 

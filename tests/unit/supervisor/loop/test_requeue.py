@@ -15,7 +15,7 @@ from ipc.messages.sync_error import SyncError
 from supervisor.config.settings import Settings
 from supervisor.loop.requeue import SYNCS_TOGETHER, due_in
 from supervisor.pods.work_queue import MAX_STALE, WorkQueue, jitter
-from tests.harness.work import work_of
+from tests.support.work import work_of
 
 NOW = Instant(mono=1234.5, wall=1_800_000_000.0)
 SETTINGS = Settings()

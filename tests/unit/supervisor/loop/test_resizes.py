@@ -18,7 +18,7 @@ from ipc.shm.metric_cells import METERS
 from supervisor.protocol.commands import NOTHING, RestsOn
 from supervisor.protocol.events import ResourcesRestored
 from supervisor.protocol.source_updates import PodOperation
-from tests.harness.dialogue import POD_SLOT, Talk, pod, running
+from tests.support.dialogue import POD_SLOT, Talk, pod, running
 
 NODE = NodeResources(allocatable={"cpu": "4", "memory": "4Gi"}, controllers=frozenset({"cpu", "memory"}))
 RESIZED = SyncResult(action=SyncAction.RESIZE_POD, target="default/a")

@@ -20,7 +20,7 @@ from supervisor.admission.predicates import UNKNOWN_NODE
 from supervisor.pods.lifecycle import MAX_RESTS
 from supervisor.pods.record import head_start
 from supervisor.protocol.events import HostAddressesChanged, SettingsChanged
-from tests.harness.dialogue import Talk, exited, pod, restless, running
+from tests.support.dialogue import Talk, exited, pod, restless, running
 
 PERIOD_S = 100.0
 """Longer than from any periodic sync to the next."""

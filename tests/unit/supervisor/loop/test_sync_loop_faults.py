@@ -16,7 +16,7 @@ from supervisor.managers import container_gc
 from supervisor.managers.container_gc import collection_failures, dead_of_each
 from supervisor.managers.object_delivery import ObjectDelivery
 from supervisor.record import status_manager
-from tests.harness.dialogue import STARTED, Talk, absent, running
+from tests.support.dialogue import STARTED, Talk, absent, running
 
 
 class Bug:

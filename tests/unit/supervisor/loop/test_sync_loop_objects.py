@@ -25,7 +25,7 @@ from supervisor.processes.worker_pool import API_SLOT, NODE_SLOT
 from supervisor.protocol.source_updates import ObjectsExpected, PodsIncomplete
 from supervisor.record.object_summary import MAX_SHOWN_BYTES, MAX_SHOWN_KEYS
 from supervisor.sources.objects.kinds import MAX_ENCODED_POD_BYTES
-from tests.harness.dialogue import POD_SLOT, Talk, absent, pod, running
+from tests.support.dialogue import POD_SLOT, Talk, absent, pod, running
 
 MIB = 1 << 20
 LONGEST_HEADER_BYTES = 32

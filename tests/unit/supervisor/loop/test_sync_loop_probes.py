@@ -14,7 +14,7 @@ from ipc.kubecontainer.probe_results import ProbeResult, ProbeResults, ProbeType
 from supervisor.processes.worker_pool import API_SLOT, FIRST_POD_SLOT, NODE_SLOT
 from supervisor.protocol.events import ProbeResultsRestored
 from supervisor.protocol.source_updates import PodOperation
-from tests.harness.dialogue import POD_SLOT, Talk, absent, exited, pod, running
+from tests.support.dialogue import POD_SLOT, Talk, absent, exited, pod, running
 
 A, B = FIRST_POD_SLOT, FIRST_POD_SLOT + 1
 STARTUP, LIVENESS, READINESS = ProbeType.STARTUP, ProbeType.LIVENESS, ProbeType.READINESS

@@ -13,7 +13,7 @@ from supervisor.config.settings import WorkersSettings
 from supervisor.pods.lifecycle import PodLifecycle
 from supervisor.pods.poison import BACK_OFF, MEMORY_S, POISON_DEATHS, PROBATION_S
 from supervisor.processes.worker_pool import API_SLOT, FIRST_POD_SLOT, NODE_SLOT, QUARANTINE_SLOT
-from tests.harness.dialogue import Talk, absent, exited, pod, running
+from tests.support.dialogue import Talk, absent, exited, pod, running
 
 IDLE_TIMEOUT_S = float(WorkersSettings().idle_timeout_s)
 

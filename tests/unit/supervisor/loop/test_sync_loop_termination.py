@@ -10,7 +10,7 @@ from ipc.kubecontainer.pod_status import ContainerState, RuntimePodStatus
 from ipc.messages.pod_worker import SyncAction, SyncResult, WorkType
 from ipc.messages.sync_error import SyncError
 from supervisor.protocol.source_updates import PodOperation
-from tests.harness.dialogue import POD_SLOT, WALL, Talk, absent, exited, pod, running
+from tests.support.dialogue import POD_SLOT, WALL, Talk, absent, exited, pod, running
 
 
 def stopping(talk: Talk, grace_s: int = 30) -> None:

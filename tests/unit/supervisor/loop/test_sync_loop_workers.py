@@ -12,7 +12,7 @@ from ipc.messages.sync_error import SyncError
 from supervisor.processes.worker_pool import API_SLOT, NODE_SLOT
 from supervisor.protocol.events import SettingsChanged
 from supervisor.protocol.source_updates import PodOperation
-from tests.harness.dialogue import POD_SLOT, Talk, absent, exited, pod, running
+from tests.support.dialogue import POD_SLOT, Talk, absent, exited, pod, running
 
 # --- pod workers -------------------------------------------------------------------------------------------------
 

@@ -22,7 +22,7 @@ from supervisor.managers.object_delivery import SOURCES_PATIENCE_S
 from supervisor.protocol.commands import NOTHING, RestsOn
 from supervisor.protocol.events import BindingsRestored
 from supervisor.protocol.source_updates import ObjectsExpected
-from tests.harness.dialogue import Talk, pod, running
+from tests.support.dialogue import Talk, pod, running
 from tests.unit.supervisor.persistentvolume.test_matching import claim, volume
 
 FAILED: Any = {"error": SyncError.FAILED_MOUNT}

@@ -11,7 +11,7 @@ from ipc.messages.sync_error import SyncError
 from supervisor.config.settings import ContainerGarbageCollectionSettings
 from supervisor.managers.container_gc import CONTAINER_GC_PERIOD_S
 from supervisor.protocol.commands import RestsOn
-from tests.harness.dialogue import POD_SLOT, WALL, Talk, absent, exited, pod, running
+from tests.support.dialogue import POD_SLOT, WALL, Talk, absent, exited, pod, running
 
 
 def with_dead(status: RuntimePodStatus, count: int) -> RuntimePodStatus:

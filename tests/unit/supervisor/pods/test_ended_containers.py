@@ -19,7 +19,7 @@ from ipc.kubecontainer.pod_status import (
 )
 from ipc.kubecontainer.remembered_ends import NO_RECORD, with_remembered
 from supervisor.pods.ended_containers import REMOVED_AS_IT_RAN, EndedContainers
-from tests.harness.pods import IMAGE, container, observed, pod, seen
+from tests.support.pods import IMAGE, container, observed, pod, seen
 
 NOW = 2_000_000_000.0
 POD = pod(

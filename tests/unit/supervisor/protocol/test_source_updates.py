@@ -6,7 +6,7 @@ import msgspec
 
 from ipc.api.v1.pod import Pod
 from supervisor.protocol.source_updates import PART, ObjectUpdate, PodOperation, PodUpdate, in_parts
-from tests.harness.dialogue import pod
+from tests.support.dialogue import pod
 
 
 def made(number: int, **spec: object) -> Pod:

@@ -17,7 +17,7 @@ from ipc.api.v1.event import Event
 from ipc.host.state_file import StateUnusable
 from supervisor.record import event_log
 from supervisor.record.event_log import EventLog
-from tests.harness.events import event
+from tests.support.events import event
 
 
 @pytest.fixture

@@ -20,7 +20,7 @@ from ipc.messages.pod_worker import SyncAction, SyncResult
 from ipc.messages.sync_error import SyncError
 from ipc.podobjects.redaction import MAX_VALUES_BYTES, WITHHELD
 from supervisor.protocol.events import EndsRestored
-from tests.harness.dialogue import Talk, exited, pod
+from tests.support.dialogue import Talk, exited, pod
 
 VALUE = b"planted-4c1fe5d0"
 FAILED = "Readiness probe failed: "

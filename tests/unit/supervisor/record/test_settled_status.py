@@ -10,7 +10,7 @@ from ipc.api.v1.pod import Pod
 from supervisor.protocol.events import HostAddressesChanged
 from supervisor.record import status_manager
 from supervisor.status.generate import generate_pod_status
-from tests.harness.dialogue import Talk, absent, pod, running
+from tests.support.dialogue import Talk, absent, pod, running
 
 
 def generated_by(talk: Talk, *, host_ip: str = "10.0.0.1") -> int:

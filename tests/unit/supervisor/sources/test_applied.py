@@ -15,8 +15,8 @@ from supervisor.sources.applied import AppliedStore, file_name
 from supervisor.sources.objects.identity import Origin, pod_uid
 from supervisor.sources.objects.merge import PodConfig
 from supervisor.sources.secret_places import last_directory
-from tests.harness.applied import patched
-from tests.harness.manifests import NOW, manifest, text
+from tests.support.applied import patched
+from tests.support.manifests import NOW, manifest, text
 
 ORIGIN = Origin(instance="test", node_name="node-1", source=APPLY_SOURCE)
 

@@ -18,8 +18,8 @@ from supervisor.patching.stated import as_stated
 from supervisor.protocol.manifests import APPLY_SOURCE
 from supervisor.sources.applied import AppliedStore
 from supervisor.sources.objects.identity import Origin
-from tests.harness.applied import patched
-from tests.harness.manifests import text
+from tests.support.applied import patched
+from tests.support.manifests import text
 
 ORIGIN = Origin(instance="test", node_name="node-1", source=APPLY_SOURCE)
 KEY = ("default", "web")

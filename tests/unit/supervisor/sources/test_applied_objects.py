@@ -20,8 +20,8 @@ from supervisor.sources import directory
 from supervisor.sources.applied import AppliedStore, Key, file_name
 from supervisor.sources.objects.identity import Origin
 from supervisor.sources.secret_places import MemoryPlace, SealedPlace, SecretPlace, carry_over
-from tests.harness.applied import patched
-from tests.harness.manifests import manifest, text
+from tests.support.applied import patched
+from tests.support.manifests import manifest, text
 from tests.unit.supervisor.sources.objects.test_merge_objects import PLANTED, config_map, secret
 
 ORIGIN = Origin(instance="test", node_name="node-1", source=APPLY_SOURCE)

@@ -24,7 +24,7 @@ from supervisor.sources import checkpoint
 from supervisor.sources.checkpoint import load, save
 from supervisor.sources.objects.merge import PodConfig
 from supervisor.state.checked_file import encode_checked
-from tests.harness.manifests import NOW, pod
+from tests.support.manifests import NOW, pod
 
 
 def desired(*names: str) -> tuple[DesiredPod, ...]:

@@ -12,7 +12,7 @@ import pytest
 from supervisor.protocol.manifests import ManifestErrorKind, SourceSnapshot
 from supervisor.sources import directory
 from supervisor.sources.directory import MAX_FILES, MAX_NAMES, ManifestReader, changed_files, chosen, list_manifests
-from tests.harness.manifests import ORIGIN, errors, manifest, read, text
+from tests.support.manifests import ORIGIN, errors, manifest, read, text
 
 
 @pytest.fixture

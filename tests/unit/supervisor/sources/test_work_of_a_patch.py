@@ -9,8 +9,8 @@ from typing import Final
 import pytest
 
 from supervisor.sources.applied_changes import changed_object
-from tests.harness.manifests import ORIGIN, pod
-from tests.harness.work import work_of
+from tests.support.manifests import ORIGIN, pod
+from tests.support.work import work_of
 
 FEW: Final = 100
 MANY: Final = 500

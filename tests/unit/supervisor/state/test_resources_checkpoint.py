@@ -16,8 +16,8 @@ from supervisor.managers.allocation import AllocationManager
 from supervisor.state import resources_checkpoint
 from supervisor.state.checked_file import encode_checked
 from supervisor.state.resources_checkpoint import ACTUATED_FILE, ALLOCATED_FILE, PodResources, load, save
-from tests.harness.flushes import flushes
-from tests.harness.pods import container, pod
+from tests.support.flushes import flushes
+from tests.support.pods import container, pod
 
 ONE = ResourceRequirements(limits={"cpu": "1"}, requests={"cpu": "500m"})
 POD = PodResources(

@@ -19,8 +19,8 @@ from ipc.kubecontainer.pod_status import (
 from ipc.messages.pod_worker import WorkType
 from supervisor.status.active_deadline import DEADLINE_EXCEEDED, DEADLINE_EXCEEDED_MESSAGE, past_active_deadline
 from supervisor.status.generate import StatusInput, generate_pod_status
-from tests.harness.dialogue import POD_SLOT, WALL, RestartPolicy, Talk, exited, running
-from tests.harness.dialogue import pod as base_pod
+from tests.support.dialogue import POD_SLOT, WALL, RestartPolicy, Talk, exited, running
+from tests.support.dialogue import pod as base_pod
 
 STARTED_AT = WALL - 1000.0
 

@@ -9,7 +9,7 @@ import pytest
 
 from ipc.api.v1.container import VolumeMount
 from supervisor.status.containers import volume_mount_statuses
-from tests.harness.pods import container
+from tests.support.pods import container
 
 
 @pytest.mark.parametrize(

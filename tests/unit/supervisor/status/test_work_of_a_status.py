@@ -21,7 +21,7 @@ from ipc.kubecontainer.pod_status import (
     SandboxStatus,
 )
 from supervisor.status.generate import StatusInput, generate_pod_status
-from tests.harness.work import work_of
+from tests.support.work import work_of
 
 FEW: Final = 30
 TIMES: Final = 8

@@ -10,7 +10,7 @@ from ipc.podresources.cgroup_config import CgroupConfig
 from tests.fakes.clock import SimClock, simulate
 from tests.fakes.podman import FakePodman
 from tests.fakes.runtime import FakeRuntime, Flavour
-from tests.harness.pods import IMAGE
+from tests.support.pods import IMAGE
 from workers.cm.cleanup import PodCgroupCleanup
 
 ROOT = "rootlet.slice"

@@ -7,7 +7,7 @@ import pytest
 
 from ipc.api.v1.pod import Pod
 from ipc.api.v1.probe import Probe
-from tests.harness.pods import container, pod
+from tests.support.pods import container, pod
 from workers.compute.grace_period import KillReason, signal_window_s, termination_grace_s
 
 

@@ -12,7 +12,7 @@ from ipc.api.v1.pod import Pod
 from ipc.api.v1.probe import Probe
 from ipc.kubecontainer.pod_status import ContainerState, RuntimeContainerStatus, SandboxState
 from ipc.kubecontainer.probe_results import ProbeResult, ProbeResults
-from tests.harness.pods import IMAGE, container, observed, pod, sandbox, seen, sidecar
+from tests.support.pods import IMAGE, container, observed, pod, sandbox, seen, sidecar
 from workers.compute.crash_loop_backoff import crash_loop_limits
 from workers.compute.pod_actions import compute_pod_actions
 from workers.compute.types import ContainerWait, PodActions

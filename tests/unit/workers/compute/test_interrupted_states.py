@@ -20,8 +20,8 @@ from ipc.api.v1.container import Container, ContainerRestartRule, ContainerResta
 from ipc.api.v1.pod import Pod
 from ipc.kubecontainer.hashing import sandbox_hash
 from ipc.kubecontainer.pod_status import ContainerState, RuntimePodStatus, SandboxState
-from tests.harness.pod_model import Flavour, Model
-from tests.harness.pods import IMAGE, container, observed, pod, sandbox, seen, sidecar
+from tests.support.pod_model import Flavour, Model
+from tests.support.pods import IMAGE, container, observed, pod, sandbox, seen, sidecar
 
 MAX_ROUNDS = 24
 """Syncs, each with whatever ends after it. Three init containers that fail once, and a restart of all of them."""

@@ -17,7 +17,7 @@ from ipc.kubecontainer.container_gc import GcPolicy
 from ipc.kubecontainer.hashing import sandbox_hash
 from ipc.kubecontainer.pod_status import ContainerState, RuntimeContainerStatus, RuntimePodStatus, SandboxState
 from ipc.kubecontainer.probe_results import ProbeResult, ProbeResults
-from tests.harness.pods import container, observed, pod, sandbox, seen
+from tests.support.pods import container, observed, pod, sandbox, seen
 from workers.compute.crash_loop_backoff import crash_loop_limits
 from workers.compute.kill_spec import ALIVE, kill_all
 from workers.compute.pod_actions import compute_pod_actions

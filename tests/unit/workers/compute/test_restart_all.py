@@ -8,7 +8,7 @@ import pytest
 from ipc.api.v1.container import ContainerRestartRule, ContainerRestartRuleOnExitCodes, EphemeralContainer
 from ipc.api.v1.probe import ExecAction, Lifecycle, LifecycleHandler
 from ipc.kubecontainer.pod_status import ContainerState, RuntimePodStatus, SandboxState
-from tests.harness.pods import container, observed, pod, sandbox, seen
+from tests.support.pods import container, observed, pod, sandbox, seen
 from workers.compute.crash_loop_backoff import crash_loop_limits
 from workers.compute.pod_actions import compute_pod_actions
 from workers.compute.types import ContainerWait, PodActions

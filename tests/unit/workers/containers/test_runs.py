@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from tests.harness.runtime_values import inspected, listed
+from tests.support.runtime_values import inspected, listed
 from workers.containers.runs import is_run_of, is_same_run
 from workers.pleg.relist import to_inspect
 

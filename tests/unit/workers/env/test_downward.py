@@ -12,7 +12,7 @@ from ipc.api.v1.container import ResourceRequirements
 from ipc.api.v1.env import ResourceFieldSelector
 from ipc.api.v1.pod import Pod
 from ipc.podresources.node_resources import NodeResources
-from tests.harness.pods import UID, container, pod
+from tests.support.pods import UID, container, pod
 from workers.env.downward import PodPlacement, field_value, format_map, resource_value, split_subscript
 from workers.kubecontainer.config_error import ConfigError
 

@@ -15,7 +15,7 @@ from ipc.api.v1.env import EnvFromSource, EnvVar, EnvVarSource
 from ipc.podobjects.cluster_values import ClusterValues
 from ipc.podobjects.config_objects import ConfigObjects
 from ipc.podresources.node_resources import NodeResources
-from tests.harness.pods import container, pod
+from tests.support.pods import container, pod
 from workers.env.downward import PodPlacement
 from workers.env.env_files import EnvFile, read_env_file
 from workers.env.environment import EnvironmentSources, make_environment

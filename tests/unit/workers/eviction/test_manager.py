@@ -18,8 +18,8 @@ from ipc.host.eviction_marks import evicted
 from ipc.kubecontainer.pod_failure import PodFailure, decode_failure
 from ipc.messages.pod_worker import WorkType
 from tests.fakes.podman import FakePodman
-from tests.harness.pods import UID, container, pod
-from tests.harness.sync import FakeHost, on_host
+from tests.support.pods import UID, container, pod
+from tests.support.sync import FakeHost, on_host
 from workers.eviction.limits import UNCOUNTED
 from workers.userns.entry import STEPS
 from workers.userns.unshare import Step, Unshare, UnshareTimeout

@@ -8,7 +8,7 @@ from typing import Any
 import orjson
 import pytest
 
-from tests.harness.runtime_values import inspected
+from tests.support.runtime_values import inspected
 from workers.exec.child import last_error
 from workers.exec.direct import (
     NotDirect,

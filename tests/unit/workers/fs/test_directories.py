@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.harness.open_files import open_files, open_files_before
+from tests.support.open_files import open_files, open_files_before
 from workers.fs.directories import directory_below, is_absent, is_name, made_below, private_root, root_directory
 
 

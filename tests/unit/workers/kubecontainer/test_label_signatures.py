@@ -9,7 +9,7 @@ import msgspec
 import pytest
 
 from ipc.kubecontainer.label_key import SANDBOX_KEYS, LabelKey, signs_sandbox
-from tests.harness.runtime_values import UID, infra, inspected, listed, listed_pod
+from tests.support.runtime_values import UID, infra, inspected, listed, listed_pod
 from workers.kubecontainer import labels
 from workers.kubecontainer.label_signatures import Ownership
 from workers.kubecontainer.labels import ContainerLabels, SandboxLabels, write

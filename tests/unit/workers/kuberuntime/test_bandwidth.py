@@ -9,8 +9,8 @@ import pytest
 
 from ipc.network.bandwidth import EGRESS, Bandwidth
 from tests.fakes.clock import simulate
-from tests.harness.pods import pod
-from tests.harness.sync import FakeHost
+from tests.support.pods import pod
+from tests.support.sync import FakeHost
 from workers.kuberuntime.bandwidth import IFB, LEAST_BURST_BYTES, _batches, _devices
 
 TABLE = "Inter-| Receive\n face |bytes\n    lo: 1 2\n  eth0:3 4\n"

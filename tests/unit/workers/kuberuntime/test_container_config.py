@@ -16,8 +16,8 @@ from ipc.api.v1.volume import EmptyDirVolumeSource, Volume
 from ipc.podobjects.config_objects import ConfigObjects
 from ipc.podobjects.redaction import known_by, redacted
 from tests.fakes.clock import simulate
-from tests.harness import pods
-from tests.harness.sync import FakeHost
+from tests.support import pods
+from tests.support.sync import FakeHost
 from workers.kubecontainer.runtime import ErrorKind, InspectedContainer, RuntimeCallError, SpecDict
 
 ADDRESS = "10.88.0.7"

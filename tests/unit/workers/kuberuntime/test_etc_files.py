@@ -6,8 +6,8 @@ from pathlib import Path
 
 from ipc.api.v1.pod import HostAlias, Pod, PodDNSConfig
 from ipc.network.network_settings import NetworkSettings
-from tests.harness.pods import UID, pod
-from tests.harness.sync import FakeHost, on_host
+from tests.support.pods import UID, pod
+from tests.support.sync import FakeHost, on_host
 
 
 def configure(host: FakeHost, settings: NetworkSettings) -> None:

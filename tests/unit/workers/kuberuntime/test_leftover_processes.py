@@ -10,8 +10,8 @@ import pytest
 
 from ipc.api.v1.pod import Pod
 from ipc.kubecontainer.pod_status import ContainerState, RuntimeContainerStatus
-from tests.harness.pods import UID, observed, pod, seen
-from tests.harness.sync import FakeHost, on_host
+from tests.support.pods import UID, observed, pod, seen
+from tests.support.sync import FakeHost, on_host
 from workers.kuberuntime import leftover_processes
 from workers.kuberuntime.leftover_processes import MAX_PODS, SettledEnds
 from workers.proc.container_tags import ContainerTag, container_tag

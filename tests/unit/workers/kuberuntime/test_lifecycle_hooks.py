@@ -17,8 +17,8 @@ from ipc.messages.pod_worker import SyncDone, SyncPod, WorkType
 from tests.fakes.ownership import signed_container, signed_pod
 from tests.fakes.podman import FakeContainer, Program
 from tests.fakes.runtime import Flavour
-from tests.harness.pods import IMAGE, UID, container, pod
-from tests.harness.sync import FakeHost, on_host
+from tests.support.pods import IMAGE, UID, container, pod
+from tests.support.sync import FakeHost, on_host
 from workers.compute.grace_period import KillReason
 from workers.compute.kill_spec import ContainerKill, kill_all
 from workers.kubecontainer import labels

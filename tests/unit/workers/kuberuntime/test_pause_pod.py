@@ -7,8 +7,8 @@ from pathlib import Path
 from ipc.api.v1.pod import Pod
 from ipc.kubecontainer.frozen import is_frozen
 from ipc.messages.pod_worker import Freeze, WorkType
-from tests.harness.pods import UID, container, pod
-from tests.harness.sync import FakeHost, on_host, targets
+from tests.support.pods import UID, container, pod
+from tests.support.sync import FakeHost, on_host, targets
 from workers.kubecontainer.runtime import ErrorKind, RuntimeCallError
 
 POLITE = ("sh", "-c", "trap 'exit 7' TERM; sleep 1000000")

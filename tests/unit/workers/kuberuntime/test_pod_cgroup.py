@@ -14,8 +14,8 @@ from ipc.podresources.cgroup_config import CgroupConfig
 from ipc.podresources.node_resources import NodeResources, PodCgroups
 from ipc.podresources.pod_cgroups import pod_slice
 from tests.fakes.runtime import Flavour
-from tests.harness.pods import container, pod
-from tests.harness.sync import FakeHost, on_host, results
+from tests.support.pods import container, pod
+from tests.support.sync import FakeHost, on_host, results
 
 OURS = PodCgroups(directory="/sys/fs/cgroup/user@1.service")
 NODE = NodeResources(controllers=frozenset({"cpu", "memory", "pids"}), pod_cgroups=OURS, pod_pids_limit=50)

@@ -11,8 +11,8 @@ from ipc.api.v1.container import Container, ContainerResizePolicy, ResourceRequi
 from ipc.api.v1.pod import Pod
 from ipc.podresources.node_resources import NodeResources
 from tests.fakes.runtime import Flavour
-from tests.harness.pods import container, pod
-from tests.harness.sync import FakeHost, on_host, results
+from tests.support.pods import container, pod
+from tests.support.sync import FakeHost, on_host, results
 
 MIB = 1 << 20
 DELEGATED = NodeResources(controllers=frozenset({"cpu", "memory"}))

@@ -26,8 +26,8 @@ from ipc.messages.sync_error import SyncError
 from ipc.podobjects.config_objects import ConfigObjects
 from ipc.podobjects.registry_login import RegistryLogin
 from tests.fakes.clock import simulate
-from tests.harness.pods import IMAGE, UID, container, pod
-from tests.harness.sync import FakeHost
+from tests.support.pods import IMAGE, UID, container, pod
+from tests.support.sync import FakeHost
 from workers.env.expansion import MAX_EXPANSION_CHARS
 from workers.images.credentials import DOCKER_CONFIG_JSON
 from workers.images.manager import SEEN_FOR_S

@@ -18,8 +18,8 @@ from ipc.kubecontainer.restart_policy import is_restartable_init
 from ipc.messages.pod_worker import WorkType
 from tests.fakes.clock import simulate
 from tests.fakes.runtime import Flavour
-from tests.harness.pods import UID, container, pod
-from tests.harness.sync import FakeHost
+from tests.support.pods import UID, container, pod
+from tests.support.sync import FakeHost
 from workers.kubecontainer import labels
 
 Prepare = Callable[[FakeHost], Awaitable[None]]

@@ -17,8 +17,8 @@ from ipc.kubecontainer.probe_results import ProbeResult, ProbeResults
 from ipc.messages.pod_worker import SyncAction
 from tests.fakes.ownership import ownership
 from tests.fakes.runtime import Flavour
-from tests.harness.pods import UID, container, pod
-from tests.harness.sync import FakeHost, on_host, results
+from tests.support.pods import UID, container, pod
+from tests.support.sync import FakeHost, on_host, results
 from workers.kubecontainer import labels
 from workers.kubecontainer.look import decode_looks
 from workers.kubecontainer.naming import container_name, infra_name

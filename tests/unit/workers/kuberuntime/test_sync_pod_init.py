@@ -9,8 +9,8 @@ from typing import Any
 from ipc.api.v1.container import Container, ContainerRestartRule, ContainerRestartRuleOnExitCodes, EphemeralContainer
 from ipc.kubecontainer.pod_status import ContainerState
 from tests.fakes.runtime import Flavour
-from tests.harness.pods import IMAGE, UID, container, pod, sidecar
-from tests.harness.sync import FakeHost, on_host, results
+from tests.support.pods import IMAGE, UID, container, pod, sidecar
+from tests.support.sync import FakeHost, on_host, results
 
 STUBBORN = ("sleep", "1000000")
 """Does not end on SIGTERM."""

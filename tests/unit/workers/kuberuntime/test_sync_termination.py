@@ -14,8 +14,8 @@ from ipc.api.v1.pod import Pod
 from ipc.messages.pod_worker import SyncDone, WorkType
 from ipc.messages.sync_error import SyncError
 from tests.fakes.runtime import Flavour
-from tests.harness.pods import UID, container, pod
-from tests.harness.sync import MUTATIONS, FakeHost, on_host, targets
+from tests.support.pods import UID, container, pod
+from tests.support.sync import MUTATIONS, FakeHost, on_host, targets
 from workers.kubecontainer.runtime import ContainerProcess
 from workers.logs import layout
 from workers.sync.removal_gate import REMOVED_WITHIN_S, RemovalGate

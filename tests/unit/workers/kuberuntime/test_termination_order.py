@@ -7,7 +7,7 @@ import pytest
 from ipc.api.v1.container import Container
 from ipc.api.v1.pod import PodSpec
 from tests.fakes.clock import simulate
-from tests.harness.pods import container, pod
+from tests.support.pods import container, pod
 from workers.kuberuntime.termination_order import prerequisites, termination_order
 
 

@@ -1,5 +1,5 @@
 """Directories of logs and pods."""
 
-from tests.harness.log_directories import logs, pods
+from tests.support.log_directories import logs, pods
 
 __all__ = ["logs", "pods"]

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from ipc.host.clock import wall
-from tests.harness.log_directories import LATER_S, NOBODY, OTHER, UID, log_directory, look, made
+from tests.support.log_directories import LATER_S, NOBODY, OTHER, UID, log_directory, look, made
 from workers.logs.gc import TIMESTAMP_SLACK_S, Collected, collect
 
 

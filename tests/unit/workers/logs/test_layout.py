@@ -8,7 +8,7 @@ import msgspec
 import pytest
 
 from ipc.kubecontainer.pod_status import ContainerState
-from tests.harness.pods import UID, observed, pod, seen
+from tests.support.pods import UID, observed, pod, seen
 from workers.logs import layout, start_error
 
 

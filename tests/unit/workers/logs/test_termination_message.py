@@ -14,8 +14,8 @@ from ipc.kubecontainer.pod_status import ContainerState
 from ipc.messages.node_worker import Observation, Relisted
 from ipc.shm.board import Board
 from ipc.wire.framing import encode_frame
-from tests.harness.pods import observed, pod, seen
-from tests.harness.runtime_values import UID, container_labels, inspected
+from tests.support.pods import observed, pod, seen
+from tests.support.runtime_values import UID, container_labels, inspected
 from workers.kubecontainer import labels
 from workers.kubecontainer.runtime import InspectedContainer
 from workers.logs.pod_dirs import remove_pod_directory

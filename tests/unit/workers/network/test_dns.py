@@ -8,7 +8,7 @@ import pytest
 
 from ipc.api.v1.pod import PodDNSConfig, PodDNSConfigOption
 from ipc.network.network_settings import NetworkSettings
-from tests.harness.pods import UID, pod
+from tests.support.pods import UID, pod
 from workers.network.dns import (
     MAX_SEARCH_LIST_CHARS,
     Resolver,

@@ -13,7 +13,7 @@ from ipc.api.annotations import API_SOURCE, CONFIG_SOURCE
 from ipc.api.v1.container import VolumeMount
 from ipc.api.v1.pod import HostAlias
 from ipc.network.network_settings import NetworkSettings
-from tests.harness.pods import container, pod
+from tests.support.pods import container, pod
 from workers.logs.termination_message import make_termination_log, termination_log
 from workers.network.dns import Resolver
 from workers.network.etc_mounts import (

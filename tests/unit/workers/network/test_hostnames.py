@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.harness.pods import pod
+from tests.support.pods import pod
 from workers.network.hostnames import HostnameError, PodNames, kernel_hostname, pod_names
 
 

@@ -6,8 +6,8 @@ from pathlib import Path
 
 from ipc.api.v1.pod import Pod
 from ipc.messages.pod_worker import WorkType
-from tests.harness.pods import UID, pod
-from tests.harness.sync import FakeHost, on_host, targets
+from tests.support.pods import UID, pod
+from tests.support.sync import FakeHost, on_host, targets
 
 
 async def restarted(host: FakeHost, of: Pod) -> tuple[str, str]:

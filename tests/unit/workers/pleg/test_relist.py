@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.harness.runtime_values import container_labels, inspected, listed, listed_pod, own_labels
+from tests.support.runtime_values import container_labels, inspected, listed, listed_pod, own_labels
 from workers.pleg.relist import (
     Listing,
     Members,

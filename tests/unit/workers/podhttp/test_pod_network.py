@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from ipc.kubecontainer.pod_status import RuntimePodStatus, SandboxState, SandboxStatus
-from tests.harness.pods import observed, pod, sandbox
+from tests.support.pods import observed, pod, sandbox
 from workers.podhttp.pod_network import NOWHERE, PodNetwork, pod_network
 
 HOST_IP = "192.0.2.7"

@@ -19,7 +19,7 @@ from ipc.messages.base import EventReport
 from ipc.messages.pod_worker import ContainersChanged, ProbePod, ProbeResultChanged, ProbingStopped
 from ipc.shm.board import Board
 from tests.fakes.clock import START_MONO, SimClock, simulate
-from tests.harness.pods import UID, container, observed, pod, seen
+from tests.support.pods import UID, container, observed, pod, seen
 from workers.prober import manager
 from workers.prober.events import MAX_OUTPUT_CHARS
 from workers.prober.manager import MAX_TRIES, OVERTIME_S, UNREADABLE_RETRY_S, PodProber

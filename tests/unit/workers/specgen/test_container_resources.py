@@ -10,7 +10,7 @@ import pytest
 from ipc.api.v1.container import ResourceRequirements
 from ipc.podresources.cgroup_config import milli_cpu_to_quota, milli_cpu_to_shares
 from ipc.podresources.node_resources import CfsQuota, NodeResources, SwapLimits
-from tests.harness.pods import container, pod
+from tests.support.pods import container, pod
 from workers.specgen.container_resources import container_resources, pod_resources
 
 NODE = NodeResources(capacity={"memory": "8G"}, controllers=frozenset({"cpu", "memory", "pids"}))

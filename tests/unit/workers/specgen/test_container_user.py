@@ -9,7 +9,7 @@ import pytest
 from ipc.api.v1.pod import Pod
 from ipc.api.v1.security import PodSecurityContext, SecurityContext
 from ipc.host.id_ranges import IdRange, IdRanges
-from tests.harness.pods import UID, container, pod
+from tests.support.pods import UID, container, pod
 from workers.kubecontainer.config_error import ConfigError
 from workers.specgen.container_user import (
     container_user,

@@ -8,7 +8,7 @@ import msgspec
 import pytest
 
 from ipc.podresources.devices import Device, DeviceEdits, DeviceMount, Devices
-from tests.harness.pods import container, pod
+from tests.support.pods import container, pod
 from tests.unit.workers.specgen.test_spec import PLACE
 from workers.kubecontainer.config_error import ConfigError
 from workers.specgen.spec import container_spec

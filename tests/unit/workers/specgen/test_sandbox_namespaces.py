@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from ipc.network.network_settings import NetworkSettings
-from tests.harness.pods import pod
+from tests.support.pods import pod
 from workers.specgen.sandbox_namespaces import container_namespaces, leaves_processes, sandbox_namespaces
 
 HOST = {"nsmode": "host"}

@@ -15,7 +15,7 @@ from ipc.api.v1.security import (
     SELinuxOptions,
     Sysctl,
 )
-from tests.harness.pods import container, pod
+from tests.support.pods import container, pod
 from workers.kubecontainer.config_error import ConfigError
 from workers.specgen.seccomp import SeccompSettings
 from workers.specgen.security_context import container_security, sandbox_security, verify_rights

@@ -16,7 +16,7 @@ from ipc.api.v1.pod import Pod
 from ipc.api.v1.probe import ExecAction, Lifecycle, LifecycleHandler, SleepAction
 from ipc.kubecontainer.hashing import container_hash, sandbox_hash
 from tests.fakes.ownership import ownership
-from tests.harness.pods import IMAGE, UID, container, pod
+from tests.support.pods import IMAGE, UID, container, pod
 from workers.kubecontainer import labels
 from workers.kubecontainer.naming import container_name, container_name_of, infra_name, sandbox_name, uid8
 from workers.proc.container_tags import container_tag

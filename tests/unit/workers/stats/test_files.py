@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from tests.harness.measured_pod import OTHER_DEVICE, measured_files, measured_pod
+from tests.support.measured_pod import OTHER_DEVICE, measured_files, measured_pod
 from workers.stats.files import EMPTY_DIR
 
 

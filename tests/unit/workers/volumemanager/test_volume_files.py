@@ -12,7 +12,7 @@ import pytest
 
 from ipc.api.v1.container import ResourceRequirements
 from ipc.api.v1.volume import EmptyDirVolumeSource, HostPathVolumeSource
-from tests.harness.pods import container, pod
+from tests.support.pods import container, pod
 from workers.kubecontainer.mounted_volume import VolumeError
 from workers.userns.remove import remove_below
 from workers.userns.steps import mounts, removal

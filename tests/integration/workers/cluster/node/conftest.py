@@ -22,7 +22,7 @@ from ipc.wire.boot import WorkerSettings
 from ipc.wire.cluster_settings import ClusterSettings
 from ipc.wire.server_settings import ServerSettings
 from tests.fakes.ownership import LABEL_KEY
-from tests.servers.kube_api.server import KubeApiServer
+from tests.support.servers.kube_api.server import KubeApiServer
 from workers.cluster.node.keeper import NodeKeeper
 from workers.cluster.node.observer import NodeObserver
 from workers.cluster.node.types import ClusterNode

@@ -8,9 +8,9 @@ import pytest
 
 from tests.integration.workers.cluster.node.conftest import Started
 from tests.integration.workers.cluster.node.test_keeper import renewal, status_patch
-from tests.servers.kube_api.lies import LIES, Liar, Lie, Pace
-from tests.servers.kube_api.requests import Request
-from tests.servers.kube_api.server import KubeApiServer
+from tests.support.servers.kube_api.lies import LIES, Liar, Lie, Pace
+from tests.support.servers.kube_api.requests import Request
+from tests.support.servers.kube_api.server import KubeApiServer
 
 ENDPOINTS = {
     ("create", "nodes"),

@@ -11,9 +11,9 @@ import pytest
 from ipc.api.v1.scheduling import Taint
 from ipc.wire.cluster_settings import NetworkScope
 from tests.integration.workers.cluster.node.conftest import QUICK, Started, pressure
-from tests.servers.kube_api.failures import Refusal
-from tests.servers.kube_api.requests import Request
-from tests.servers.kube_api.server import KubeApiServer
+from tests.support.servers.kube_api.failures import Refusal
+from tests.support.servers.kube_api.requests import Request
+from tests.support.servers.kube_api.server import KubeApiServer
 from workers.cluster.node.csi_node import MIGRATED_ANNOTATION
 
 LEASE = "/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases/n1"

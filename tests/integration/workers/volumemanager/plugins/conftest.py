@@ -1,5 +1,5 @@
 """A host for volumes of objects."""
 
-from tests.harness.object_volumes import on_host
+from tests.support.object_volumes import on_host
 
 __all__ = ["on_host"]

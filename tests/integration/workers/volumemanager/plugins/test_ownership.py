@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 
 from ipc.messages.pod_worker import SyncPod, WorkType
-from tests.harness.pods import UID
-from tests.harness.sync import FakeHost
+from tests.support.pods import UID
+from tests.support.sync import FakeHost
 from workers.sync.record import SyncEnded
 from workers.sync.run import SyncRun
 from workers.userns.unshare import Unshare

@@ -9,7 +9,7 @@ from collections.abc import Callable
 import pytest
 
 from ipc.messages.pod_worker import WorkType
-from tests.harness.object_volumes import (
+from tests.support.object_volumes import (
     BOTH,
     OF_CONFIG_MAP,
     OF_SECRET,
@@ -17,7 +17,7 @@ from tests.harness.object_volumes import (
     place,
     with_volumes,
 )
-from tests.harness.sync import FakeHost
+from tests.support.sync import FakeHost
 
 # --- the end -----------------------------------------------------------------------------------------------------
 

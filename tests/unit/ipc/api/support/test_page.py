@@ -20,7 +20,7 @@ from ipc.api.support.table import ANNOTATION_ROWS, ROWS, FieldSupport, Support
 from ipc.api.support.warnings import field_warnings
 from ipc.api.v1.pod import Pod
 from tests import named_tests
-from tests.harness.api_manifests import manifest
+from tests.support.api_manifests import manifest
 
 KEY = {"key": "k", "path": "p", "user": 7}
 _INDEX = re.compile(r"\[\d+\]")

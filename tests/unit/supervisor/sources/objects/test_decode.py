@@ -18,7 +18,7 @@ from supervisor.protocol.manifests import DecodedFile, ManifestErrorKind
 from supervisor.sources.objects.decode import MAX_ERRORS_PER_FILE, MAX_OBJECTS_PER_FILE, decode_manifest
 from supervisor.sources.objects.identity import identify, pod_uid
 from supervisor.sources.objects.kinds import MAX_ENCODED_POD_BYTES
-from tests.harness.manifests import ORIGIN, manifest, pod, text
+from tests.support.manifests import ORIGIN, manifest, pod, text
 
 MIB = 1 << 20
 

@@ -23,7 +23,7 @@ from supervisor.protocol.manifests import (
 )
 from supervisor.protocol.source_updates import PodOperation, PodUpdate, Update
 from supervisor.sources.objects.merge import PodConfig
-from tests.harness.manifests import NOW, ORIGIN, pod, pod_updates
+from tests.support.manifests import NOW, ORIGIN, pod, pod_updates
 
 FILE, APPLY = "file", "apply"
 APPLY_ORIGIN = msgspec.structs.replace(ORIGIN, source=APPLY)

@@ -30,7 +30,7 @@ from supervisor.sources.expected_objects import load_names, save_names
 from supervisor.sources.objects import merge_objects
 from supervisor.sources.objects.decode import decode_manifest
 from supervisor.sources.objects.merge import PodConfig
-from tests.harness.manifests import NOW, ORIGIN, manifest, text
+from tests.support.manifests import NOW, ORIGIN, manifest, text
 
 PLANTED = "hunter2planted"
 

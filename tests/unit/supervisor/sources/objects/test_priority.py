@@ -12,7 +12,7 @@ from supervisor.protocol.manifests import APPLY_SOURCE, FILE_SOURCE, DecodedFile
 from supervisor.protocol.source_updates import PodOperation, PodUpdate, Update
 from supervisor.sources.objects.decode import decode_manifest
 from supervisor.sources.objects.merge import PodConfig
-from tests.harness.manifests import NOW, ORIGIN, manifest, text
+from tests.support.manifests import NOW, ORIGIN, manifest, text
 
 
 def priority_class(name: str = "gold", value: Any = 1000, **fields: Any) -> dict[str, Any]:

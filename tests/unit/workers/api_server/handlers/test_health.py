@@ -6,7 +6,7 @@ import msgspec
 import pytest
 
 from ipc.messages.api_server import WorkerInfo
-from tests.harness.api_server import agent_changed
+from tests.support.api_server import agent_changed
 from workers.api_server.handlers.health import (
     MIN_WINDOW_S,
     podman_problem,

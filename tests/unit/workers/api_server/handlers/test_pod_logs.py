@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.harness.api_server import container_status, pod_changed, status_of
+from tests.support.api_server import container_status, pod_changed, status_of
 from workers.api_server.core.status_errors import ApiError
 from workers.api_server.handlers.log_choice import LogChoice, choose_log, has_ended
 from workers.logs import log_reader

@@ -17,7 +17,7 @@ from ipc.api.v1.pod import Pod
 from ipc.api.v1.scheduling import RuntimeClass
 from ipc.api.v1.volume import EphemeralVolumeSource, Volume
 from ipc.podobjects.pod_claims import claim_name
-from tests.harness.pods import container, pod
+from tests.support.pods import container, pod
 from workers.cluster.objects.claim_volume import claim_problem, owner_problem, pod_claim
 
 MANAGED = [

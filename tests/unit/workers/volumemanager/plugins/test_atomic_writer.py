@@ -14,8 +14,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.harness.crashing_os import Killed, killed_at, watched
-from tests.harness.open_files import open_files, open_files_before
+from tests.support.crashing_os import Killed, killed_at, watched
+from tests.support.open_files import open_files, open_files_before
 from workers.fs.directories import root_directory
 from workers.volumemanager.plugins.atomic_writer import DATA, NEW_DATA, current_version, write_payload
 from workers.volumemanager.plugins.payload import FileProjection, Payload, cleaned

@@ -13,8 +13,8 @@ from ipc.api.v1.volume import HostPathVolumeSource, Volume
 from ipc.kubecontainer.pod_status import RuntimePodStatus
 from ipc.podobjects.config_objects import ConfigObjects
 from tests.fakes.clock import simulate
-from tests.harness.pods import pod
-from tests.harness.sync import FakeHost
+from tests.support.pods import pod
+from tests.support.sync import FakeHost
 from workers.sync.pod_snapshot import PodSnapshot
 from workers.volumemanager.plugins import back_off
 from workers.volumemanager.plugins.back_off import MountBackOff

@@ -17,8 +17,8 @@ from ipc.podobjects.cluster_values import ClusterValues
 from ipc.podobjects.config_objects import ConfigObjects, ObjectKind, ObjectRef
 from ipc.podobjects.pod_claims import PodClaim
 from tests.fakes.clock import simulate
-from tests.harness.pods import container, pod
-from tests.harness.sync import FakeHost
+from tests.support.pods import container, pod
+from tests.support.sync import FakeHost
 from workers.kubecontainer.mounted_claims import ClaimKind, read_mounted_claims, write_mounted_claims
 
 NO_DIRECTORY = HostPathVolumeSource(path="/dev/null", type="Directory")

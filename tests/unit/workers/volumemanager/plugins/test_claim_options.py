@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from ipc.api.v1.security import PodSecurityContext
-from tests.harness.pods import container, pod
+from tests.support.pods import container, pod
 from workers.volumemanager.plugins.claim import is_for_first_user, owned_options
 
 

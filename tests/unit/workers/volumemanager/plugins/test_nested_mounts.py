@@ -8,7 +8,7 @@ import pytest
 
 from ipc.api.v1.container import VolumeMount
 from ipc.api.v1.volume import HostPathVolumeSource, Volume
-from tests.harness.pods import container, pod
+from tests.support.pods import container, pod
 from workers.volumemanager.plugins.projected import nested_mountpoints
 
 

@@ -17,7 +17,7 @@ from ipc.api.v1.volume import Volume
 from ipc.podobjects.cluster_values import ClusterValues, PodToken, TokenWish, TrustAnchors
 from ipc.podobjects.config_objects import ConfigObjects
 from ipc.podresources.node_resources import NodeResources
-from tests.harness.pods import pod
+from tests.support.pods import pod
 from workers.volumemanager.plugins.payload import (
     MAX_PATH_NAMES,
     MAX_PAYLOAD_BYTES,

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.harness.crashing_os import Killed, killed_at
+from tests.support.crashing_os import Killed, killed_at
 from workers.logs.pod_dirs import remove_pod_directory
 from workers.volumemanager.plugins.atomic_writer import write_payload
 from workers.volumemanager.plugins.payload import FileProjection

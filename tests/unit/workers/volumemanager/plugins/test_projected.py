@@ -12,7 +12,7 @@ import pytest
 from ipc.api.v1.config_objects import ConfigMap, Secret
 from ipc.messages.pod_worker import WorkType
 from ipc.podobjects.config_objects import ConfigObjects
-from tests.harness.object_volumes import (
+from tests.support.object_volumes import (
     APP,
     BOTH,
     OF_ALL,
@@ -24,8 +24,8 @@ from tests.harness.object_volumes import (
     place,
     with_volumes,
 )
-from tests.harness.pods import UID
-from tests.harness.sync import FakeHost
+from tests.support.pods import UID
+from tests.support.sync import FakeHost
 
 
 def said(host: FakeHost) -> list[str]:

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from tests.harness.api_manifests import findings, manifest
+from tests.support.api_manifests import findings, manifest
 
 MAIN = "spec.containers[0]"
 PVC = {"name": "disk", "persistentVolumeClaim": {"claimName": "c"}}

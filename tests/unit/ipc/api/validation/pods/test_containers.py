@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from tests.harness.api_manifests import findings, manifest
+from tests.support.api_manifests import findings, manifest
 
 MAIN = "spec.containers[0]"
 DNS_LABEL = "must consist of lower case letters, digits and '-', and start and end with a letter or digit"

@@ -7,7 +7,7 @@ import pytest
 from ipc.api.decode import MAX_FIELD_ERRORS, decode_pod
 from ipc.api.validation.metadata import MAX_ANNOTATIONS_BYTES
 from ipc.api.validation.pods.pod import validate_pod
-from tests.harness.api_manifests import findings, manifest
+from tests.support.api_manifests import findings, manifest
 
 DNS_LABEL = "must consist of lower case letters, digits and '-', and start and end with a letter or digit"
 DNS_SUBDOMAIN = "must consist of lower case letters, digits, '-' and '.', and start and end with a letter or digit"

@@ -7,7 +7,7 @@ import pytest
 from ipc.api.v1.container import Container, ResourceRequirements
 from ipc.api.v1.pod import Pod
 from ipc.api.validation.pods.resize import validate_pod_resize
-from tests.harness.pods import container, pod
+from tests.support.pods import container, pod
 
 FORBIDDEN = "Forbidden: {} may not be {} on resize"
 
