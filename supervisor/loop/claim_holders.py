@@ -9,8 +9,10 @@ from typing import NamedTuple
 from ipc.api.annotations import is_api_pod
 from ipc.messages.pod_worker import WorkType
 from ipc.podobjects.pod_claims import claim_name
-from supervisor.loop.parts import LoopParts
+from supervisor.loop.tracking import PodTracking
+from supervisor.pods.cache import PodCache
 from supervisor.pods.record import PodRecord
+from supervisor.pods.table import PodTable
 
 
 class HeldClaim(NamedTuple):
@@ -24,8 +26,10 @@ class HeldClaim(NamedTuple):
 class ClaimHolders:
     """UIDs of the pods that hold claims."""
 
-    def __init__(self, parts: LoopParts) -> None:
-        self._parts = parts
+    def __init__(self, pod_table: PodTable, cache: PodCache, tracking: PodTracking) -> None:
+        self._pod_table = pod_table
+        self._cache = cache
+        self._tracking = tracking
         self._holders: dict[HeldClaim, str] = {}
 
     def holds(self, state: PodRecord, namespace: str, name: str) -> bool:
@@ -33,7 +37,7 @@ class ClaimHolders:
         assert state.pod is not None
         claim = HeldClaim(is_api_pod(state.pod), namespace, name)
         if not self._uses(self._holders.get(claim, ""), claim):
-            running = (user.uid for user in self._users(claim) if self._parts.cache.get(user.uid).is_running())
+            running = (user.uid for user in self._users(claim) if self._cache.get(user.uid).is_running())
             self._holders[claim] = next(running, state.uid)
         return self._holders[claim] == state.uid
 
@@ -43,7 +47,7 @@ class ClaimHolders:
             if not self._uses(uid, claim):
                 del self._holders[claim]
                 for state in self._users(claim):
-                    self._parts.resync(state)
+                    self._tracking.resync(state)
 
     def _uses(self, uid: str, claim: HeldClaim) -> bool:
         return any(state.uid == uid for state in self._users(claim)) if uid else False
@@ -52,7 +56,7 @@ class ClaimHolders:
         """Pods that refer to the claim and of which something may run."""
         return (
             state
-            for state in self._parts.pod_table
+            for state in self._pod_table
             if (pod := state.pod) is not None
             and state.lifecycle.phase is not WorkType.TERMINATED
             and (is_api_pod(pod), pod.metadata.namespace) == (claim.is_of_cluster, claim.namespace)

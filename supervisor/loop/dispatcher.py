@@ -76,7 +76,7 @@ class Dispatcher:
             if state is None or state.lifecycle.phase is not WorkType.SYNC:
                 continue
             if (flight := state.lifecycle.in_flight) is None:
-                self._parts.resync(state)
+                self._parts.tracking.resync(state)
             else:
                 objects = self._delivery.load_anew(state)
                 self._out.send(flight.slot, ObjectsRead(uid=uid, generation=flight.generation, objects=objects))
@@ -180,7 +180,7 @@ class Dispatcher:
             unsure_resources=parts.allocations.is_unsure(state.uid),
             restarts=dict(parts.restarts.of_pod(state.uid)),
             freeze=parts.pauses.wish(state.uid) if flight.kind is WorkType.SYNC else Freeze.NONE,
-            network_problem=parts.network_problem,
+            network_problem=parts.node.view.network_problem,
             active_since=parts.statuses.active_since(state),
             ended=parts.ended.lacked_by(entry.status),
         )

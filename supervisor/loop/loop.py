@@ -11,7 +11,7 @@ Desired pods are handled in `pod_updates`, ConfigMaps and Secrets in `object_upd
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Final
 
 from ipc.api.v1.pod import Pod
@@ -41,6 +41,7 @@ from ipc.shm.metric_cells import METERS
 from supervisor.admission.predicates import UNKNOWN_NODE
 from supervisor.config.settings import Settings
 from supervisor.loop import requeue
+from supervisor.loop.claim_holders import ClaimHolders
 from supervisor.loop.container_restarts import ContainerRestarts, RequestedRestarts
 from supervisor.loop.dispatcher import Dispatcher
 from supervisor.loop.garbage import Garbage
@@ -51,6 +52,7 @@ from supervisor.loop.parts import LoopParts
 from supervisor.loop.pod_cgroups import PodCgroupPlans
 from supervisor.loop.pod_kills import PodKills
 from supervisor.loop.pod_updates import PodUpdates
+from supervisor.loop.pressure_conditions import PressureConditions
 from supervisor.loop.resizes import Resizes
 from supervisor.loop.resting_pods import rests
 from supervisor.loop.volume_updates import VolumeUpdates
@@ -63,6 +65,7 @@ from supervisor.persistentvolume.controller import PersistentVolumeController
 from supervisor.pods.ended_containers import EndedContainers
 from supervisor.pods.next_step import shown
 from supervisor.pods.record import PodRecord
+from supervisor.pods.sharding import worker_limits
 from supervisor.protocol.commands import LoopCommand, RestsOn
 from supervisor.protocol.dispatch import DispatchTable
 from supervisor.protocol.events import (
@@ -117,30 +120,67 @@ class SyncLoop:
         self._parts = parts = LoopParts(settings, pod_rows, host_ips, node)
         self._pod_table = parts.pod_table
         self._observation_requests = parts.observation_requests
-        self._cache = parts.cache
         self._out = parts.out
         self._announcer = parts.announcer
-        self._shutdown = NodeShutdown(parts)
-        self._resizes = Resizes(parts)
+        node_, table, cache, announcer, out = parts.node, parts.pod_table, parts.cache, parts.announcer, parts.out
+        self._shutdown = NodeShutdown(node_, table, cache, parts.statuses, parts.kills, announcer, out)
+        self._resizes = Resizes(node_, table, cache, parts.allocations, parts.usage, parts.tracking, announcer)
         self.container_restarts = ContainerRestarts(parts.restarts, parts.pod_table, parts.cache, parts.announcer)
         """Restarts of single containers, to be asked for."""
         self._updates = PodUpdates(parts, self._shutdown, self._resizes)
-        self._volumes = VolumeUpdates(parts)
-        self._objects = ObjectUpdates(parts, self._volumes)
-        self._garbage = Garbage(parts)
-        self._cgroups = PodCgroupPlans(parts)
-        self._workers = WorkerUpdates(parts, self._garbage, self._cgroups)
+        holders = ClaimHolders(table, cache, parts.tracking)
+        self._volumes = VolumeUpdates(node_, table, parts.cluster_values, holders, announcer, out)
+        self._objects = ObjectUpdates(
+            table,
+            parts.objects,
+            self._volumes,
+            parts.cluster_values,
+            parts.incomplete,
+            parts.statuses,
+            parts.tracking,
+            announcer,
+            out,
+        )
+        self._garbage = Garbage(node_, table, cache, parts.statuses, announcer, out, self._is_all_known)
+        self._cgroups = PodCgroupPlans(node_, table, cache, out, self._is_all_known)
+        self._workers = WorkerUpdates(
+            table,
+            parts.observation_requests,
+            parts.statuses,
+            parts.allocations,
+            parts.ended,
+            parts.probes,
+            parts.pulls,
+            parts.poison_pods,
+            self._garbage,
+            self._cgroups,
+            announcer,
+            out,
+        )
         self._dispatcher = Dispatcher(parts, self._updates, self._volumes)
-        self._node_pressure = NodePressureManager(parts, self._updates, self._collect_unused_images)
+        self._pressure_conditions = PressureConditions(node_, announcer)
+        self._node_pressure = NodePressureManager(
+            node_,
+            self._pressure_conditions,
+            table,
+            cache,
+            parts.statuses,
+            parts.kills,
+            announcer,
+            out,
+            self._is_all_known,
+            self._garbage.collect_unused_images,
+        )
         self.handlers = self._dispatch_table()
 
     def _dispatch_table(self) -> DispatchTable[[Instant], None]:
         """The handler of every type of `LoopEvent`."""
+        parts = self._parts
         table = DispatchTable[[Instant], None]()
         table.on(PodUpdate, self._updates.on_pod_update)
         table.on(ObjectUpdate, self._objects.on_object_update)
         table.on(PodValuesStated, self._objects.on_pod_values)
-        table.on(NodeStated, self._on_node_stated)
+        table.on(NodeStated, parts.node.on_node_stated)
         table.on(ObjectsExpected, self._objects.on_objects_expected)
         table.on(PodsIncomplete, self._dispatcher.on_pods_incomplete)
         table.on(SourcesReady, self._on_sources_ready)
@@ -155,7 +195,7 @@ class SyncLoop:
         table.on(Observations, self._on_views)
         table.on(ObservationFailed, self._on_observation_failed)
         table.on(NodeObserved, self._node_pressure.on_node_observed)
-        table.on(RuntimeHealth, self._parts.runtime_health_changed)
+        table.on(RuntimeHealth, parts.node.on_runtime_health)
         table.on(SyncDone, self._on_sync_done)
         table.on(EventReport, self._announcer.event)
         table.on(PullRequest, self._pull)
@@ -165,7 +205,7 @@ class SyncLoop:
         table.on(ImagesCollected, self._garbage.on_images_collected)
         table.on(LogsCollected, self._garbage.on_logs_collected)
         table.on(VolumeDeleted, self._objects.on_volume_deleted)
-        table.on(GarbageRequest, self._on_garbage_request)
+        table.on(GarbageRequest, self._garbage.on_request)
         table.on(ProbeResultChanged, self._on_probe_result)
         table.on(ProbingStopped, self._on_probing_stopped)
         table.on(StatusesDue, self._on_statuses_due)
@@ -232,7 +272,7 @@ class SyncLoop:
     @property
     def node_conditions(self) -> tuple[NodeCondition, ...]:
         """Conditions of pressure on the node."""
-        return self._node_pressure.node_conditions
+        return self._pressure_conditions.dated
 
     def state(self, uid: str) -> PodRecord | None:
         """The pod worker state of a pod; None of one that is not known."""
@@ -300,14 +340,15 @@ class SyncLoop:
         if views.relisted_at:
             self._pod_table.touch(self._observation_requests.relisted(views.relisted_at, views.unseen))
             if not views.unseen:
-                self._parts.probes.relisted(self._cache.statuses().values())
+                self._parts.probes.relisted(self._observation_requests.cache.statuses().values())
             self._updates.carry_out_removals(now)
 
     def _absent(self, views: Observations) -> list[Observation]:
         """The node worker speaks of a pod without a row, and of an unknown one, only while something of it exists."""
         if not views.relisted_at:
             return []
-        untracked = {*self._pod_table.without_row(), *self._cache.unknown(self._pod_table)} - set(views.unseen)
+        cache = self._observation_requests.cache
+        untracked = {*self._pod_table.without_row(), *cache.unknown(self._pod_table)} - set(views.unseen)
         return self._observation_requests.absent(views.relisted_at, views.observations, sorted(untracked))
 
     def _take_view(self, observation: Observation, now: Instant) -> None:
@@ -328,7 +369,7 @@ class SyncLoop:
             self._observation_requests.accept_older(state.uid)  # a noted end has the date of the view before it
             self._parts.probes.recall(state, changed)
             self._parts.allocations.observed(state.uid, changed)
-            self._parts.restarts.observed(state.uid, self._cache.get(state.uid))
+            self._parts.restarts.observed(state.uid, self._observation_requests.cache.get(state.uid))
             self._parts.devices.observed(state.pod, changed, self._pod_of)
             self._announcer.report(state, now, observed_at=changed.observed_at)
         elif self._announcer.awaits_view(state.uid):
@@ -364,7 +405,7 @@ class SyncLoop:
         if not done.cancelled and done.error is not SyncError.STALE_VIEW:
             self._parts.poison_pods.survived(state.slot, state.uid)
         self._pod_table.touch((state.uid, *self._parts.poison_pods.suspects()))
-        for report in removal_failures(self._parts.settings.node_name, state.name, done):
+        for report in removal_failures(self._parts.node.view.settings.node_name, state.name, done):
             self._announcer.event(report, now)
         self._parts.ended.removed(state.uid, done.removed)
         if done.changed:
@@ -375,7 +416,7 @@ class SyncLoop:
         if done.evicted and state.lifecycle.phase is WorkType.SYNC:
             self._updates.evict(state, PodFailure(reason=EVICTED, message=done.evicted))
             self._announcer.pod_event(state, event_reasons.EVICTED, done.evicted, now)
-        due = requeue.due_in(done, now, self._parts.settings, self._rng, len(self._pod_table))
+        due = requeue.due_in(done, now, self._parts.node.view.settings, self._rng, len(self._pod_table))
         if due > 0.0:
             self._parts.queue.enqueue(state.uid, now.mono + due)
         else:
@@ -425,13 +466,11 @@ class SyncLoop:
         self._parts.allocations.restore(restored.pods)
 
     def _on_settings_changed(self, change: SettingsChanged, now: Instant) -> None:
-        self._parts.settings_changed(change.settings)
+        self._parts.node.settings_changed(change.settings)
+        self._pod_table.limit_workers(worker_limits(change.settings))
+        self._parts.statuses.settings_changed(change.settings)
         for state in self._pod_table:
             state.lifecycle.unsettle()
-
-    def _on_node_stated(self, stated: NodeStated, now: Instant) -> None:
-        """Pods that were admitted stay."""
-        self._parts.node_stated(stated)
 
     def _on_host_addresses_changed(self, change: HostAddressesChanged, now: Instant) -> None:
         self._parts.statuses.host_addresses_changed(change.ips)
@@ -467,8 +506,9 @@ class SyncLoop:
             if self._parts.statuses.is_past_deadline(state, now):
                 self._dispatcher.terminate_if_terminal(state, now)
                 self._pod_table.touch((state.uid,))
-        self._collect_garbage(now)
-        self._node_pressure.tick(now)
+        self._garbage.tick(now)
+        self._cgroups.tick(now)
+        self._pressure_conditions.tick(now)
 
     def _tell_waits(self, now: Instant) -> None:
         for state in self._parts.waits.tick():
@@ -481,32 +521,19 @@ class SyncLoop:
             state = self._pod_table.get(uid)
             if state is None or state.lifecycle.finished:
                 continue
-            if rests(state.lifecycle, parts.cache.get(uid), parts.node):
+            if rests(state.lifecycle, parts.cache.get(uid), parts.node.view.resources):
                 state.lifecycle.rest()
                 _RESTS.inc()
-                frequency_s, pods = parts.settings.sync_frequency_s, len(self._pod_table)
+                frequency_s, pods = parts.node.view.settings.sync_frequency_s, len(self._pod_table)
                 parts.queue.enqueue(uid, now.mono + requeue.periodic(now.mono, frequency_s, pods, self._rng))
             else:
                 state.lifecycle.wake()
-                parts.resync(state)
+                parts.tracking.resync(state)
 
-    def _collect_unused_images(self, end: Callable[[Instant], None], now: Instant) -> None:
-        """Before a pod is evicted because a disk is full (DeleteUnusedImages)."""
-        self._garbage.collect_images(lambda _, at: end(at), now, all_unused=True)
-
-    def _collect_garbage(self, now: Instant) -> None:
-        """Only while it is known what is wanted and what runs something may be deleted."""
-        if self._is_all_known:
-            self._garbage.tick(now)
-            self._cgroups.tick(now)
-
-    def _on_garbage_request(self, request: GarbageRequest, now: Instant) -> None:
-        self._garbage.on_request(request, now, is_all_known=self._is_all_known)
-
-    @property
     def _is_all_known(self) -> bool:
         """Whether it is known what is wanted and what runs, and the agent does not stop."""
-        return self._updates.sources_ready and self._cache.relisted_at > 0.0 and not self._updates.is_stopping
+        is_listed = self._observation_requests.cache.relisted_at > 0.0
+        return self._updates.sources_ready and is_listed and not self._updates.is_stopping
 
 
 def _is_shown_by_view(done: SyncDone) -> bool:

@@ -17,30 +17,30 @@ from typing import Final
 import msgspec
 
 from ipc.api.v1.pod import Pod
-from ipc.eviction.file_systems import Layout, Reclaim, layout_of, ways_to_reclaim, with_containerfs
-from ipc.eviction.signals import MEMORY, PIDS, NodePressure, resource_of
+from ipc.eviction.file_systems import Reclaim, ways_to_reclaim
+from ipc.eviction.signals import MEMORY, PIDS, resource_of
 from ipc.eviction.thresholds import Threshold
 from ipc.eviction.usage import PodUsage
-from ipc.host.clock import Instant, rfc3339
+from ipc.host.clock import Instant
 from ipc.kubecontainer.pod_failure import EVICTED, PodFailure
 from ipc.messages import event_reasons
 from ipc.messages.base import node_event
 from ipc.messages.node_worker import NodeObserved, ObserveNode
 from ipc.messages.pod_worker import WorkType
 from ipc.metrics import kubelet as metrics
-from ipc.nodestatus.conditions import set_pressure
-from ipc.nodestatus.node import NodeCondition
 from ipc.shm.metric_cells import METERS
-from supervisor.config.resolution.node_thresholds import node_thresholds
-from supervisor.eviction.rounds import PressureState, most_urgent_first, next_round
+from supervisor.eviction.rounds import most_urgent_first
 from supervisor.eviction.victim import Eviction, eviction
-from supervisor.loop.parts import LoopParts
-from supervisor.loop.pod_kills import PodKill
-from supervisor.loop.pod_updates import PodUpdates
+from supervisor.loop.announcer import Announcer
+from supervisor.loop.command_buffer import CommandBuffer
+from supervisor.loop.node_view import ThisNode
+from supervisor.loop.pod_kills import PodKill, PodKills
+from supervisor.loop.pressure_conditions import PERIOD_S, PressureConditions
 from supervisor.managers.container_gc import ALL_DEAD, dead_of_each
+from supervisor.pods.cache import PodCache
+from supervisor.pods.table import PodTable
+from supervisor.record.status_manager import StatusManager
 
-PERIOD_S: Final = 10.0
-"""A round is due so long after the last one while the node has a condition (evictionMonitoringPeriod)."""
 CLEANUP_S: Final = 30.0
 """An evicted pod's removal is waited for so long (podCleanupTimeout)."""
 FREED_AT_ONCE: Final = frozenset({MEMORY, PIDS})
@@ -85,45 +85,49 @@ class _CleaningUp(msgspec.Struct, frozen=True):
 
 
 class NodePressureManager:
-    """Owns the node's conditions of pressure, and the eviction under way."""
+    """Owns the eviction under way."""
 
-    def __init__(self, parts: LoopParts, updates: PodUpdates, collect_images: CollectImages) -> None:
-        self._parts = parts
-        self._updates = updates
-        self._thresholds = node_thresholds(parts.settings, parts.node)
-        self._state = PressureState()
-        self._layout = Layout.ONE
+    def __init__(
+        self,
+        node: ThisNode,
+        conditions: PressureConditions,
+        pod_table: PodTable,
+        cache: PodCache,
+        statuses: StatusManager,
+        kills: PodKills,
+        announcer: Announcer,
+        out: CommandBuffer,
+        is_all_known: Callable[[], bool],
+        collect_images: CollectImages,
+    ) -> None:
+        self._node = node
+        self._conditions = conditions
+        self._pod_table = pod_table
+        self._cache = cache
+        self._statuses = statuses
+        self._kills = kills
+        self._announcer = announcer
+        self._out = out
+        self._is_all_known = is_all_known
+        self._collect_images = collect_images
         self._number = 0
-        """Number of the newest request to the node worker."""
+        """Number of the newest request to the node worker, or of the newest eviction."""
         self._stage: _Reclaiming | _Measuring | _CleaningUp | None = None
         self._waited_for: set[str] = set()
         """Evicted pods whose clean-up is waited for, or was."""
         self._disks_freed_at = 0.0
         """Monotonic time before which nobody goes for a disk."""
-        self._round_at = 0.0
-        """Monotonic time of the last round."""
-        self._conditions: tuple[NodeCondition, ...] = ()
-        self._collect_images = collect_images
-        self._evictions = 0
         self._images_pending = 0
         """Number of the eviction whose unused images are being removed; 0 for none."""
 
-    @property
-    def node_conditions(self) -> tuple[NodeCondition, ...]:
-        """Conditions of pressure with their times; empty before the first moment of the loop."""
-        return self._conditions
-
-    # --- rounds ---
-
     def on_node_observed(self, seen: NodeObserved, now: Instant) -> None:
         """A round. While an eviction is under way it only says what the node's conditions are."""
-        self._layout = layout_of(has_image_fs=seen.has_image_fs, is_split=seen.is_split)
-        due = self._round(seen, now)
+        due = self._conditions.observed(seen, now)
         stage = self._stage
         if isinstance(stage, _Measuring) and stage.number == seen.answers:
             self._stage = None
             self._choose(seen, stage.reclaimed, now)
-        elif stage is None and due and self._may_act() and not self._waits_for_others(due[0], now):
+        elif stage is None and due and self._is_all_known() and not self._waits_for_others(due[0], now):
             self._begin(due[0], now)
 
     def _waits_for_others(self, due: Threshold, now: Instant) -> bool:
@@ -132,9 +136,9 @@ class NodePressureManager:
         resource = resource_of(due.signal)
         if resource not in FREED_AT_ONCE and now.mono < self._disks_freed_at:
             return True
-        self._waited_for &= set(self._parts.pod_table.uids())
-        for state in self._parts.pod_table:
-            failure = self._parts.statuses.eviction(state.uid)
+        self._waited_for &= set(self._pod_table.uids())
+        for state in self._pod_table:
+            failure = self._statuses.eviction(state.uid)
             is_going = failure is not None and failure.reason == EVICTED and not state.lifecycle.finished
             if is_going and state.uid not in self._waited_for:
                 self._await_clean_up(state.uid, state.lifecycle.grace_period_s or 0, resource, now)
@@ -146,56 +150,22 @@ class NodePressureManager:
         self._waited_for.add(uid)
         self._stage = _CleaningUp(now.mono + grace_period_s + CLEANUP_S, uid, resource)
 
-    def _round(self, seen: NodeObserved, now: Instant) -> tuple[Threshold, ...]:
-        thresholds = with_containerfs(self._thresholds, self._layout)
-        period_s = self._parts.settings.eviction_pressure_transition_period_s
-        found = next_round(self._state, thresholds, seen.signals, period_s, now.mono)
-        self._take(found.state, now)
-        return found.thresholds
-
-    def _take(self, state: PressureState, now: Instant) -> None:
-        self._state, self._round_at = state, now.mono
-        self._parts.pressures_changed(state.conditions)
-        self._set_conditions(now)
-
-    def _set_conditions(self, now: Instant) -> None:
-        """Dates of the conditions, and an event for each change; that there is no pressure at first is no change."""
-        is_first = not self._conditions
-        for kind in NodePressure:
-            pressure = kind in self._state.conditions
-            self._conditions, events = set_pressure(self._conditions, kind, pressure=pressure, now=rfc3339(now.wall))
-            for event in events if pressure or not is_first else ():
-                words = f"Node {self._parts.settings.node_name} status is now: {event.reason}"
-                self._node_event(event_reasons.node_status(event.reason), words, now)
-
-    def tick(self, now: Instant) -> None:
-        """Conditions end some time after the last threshold was met, when nothing is told any more."""
-        if not self._conditions:
-            self._set_conditions(now)
-        if self._state.conditions and now.mono - self._round_at >= PERIOD_S:
-            seen = NodeObserved(signals=dict(self._state.observations))
-            self._round(seen, now)
-
-    def _may_act(self) -> bool:
-        """Only while it is known what is wanted and what runs."""
-        is_all_known = self._updates.sources_ready and self._parts.cache.relisted_at > 0.0
-        return is_all_known and not self._updates.is_stopping
-
     # --- one eviction ---
 
     def _begin(self, threshold: Threshold, now: Instant) -> None:
         """Free what nobody needs (reclaimNodeLevelResources), then have the pods measured."""
         resource = resource_of(threshold.signal)
         words = f"Attempting to reclaim {resource}"
-        self._node_event(event_reasons.EVICTION_THRESHOLD_MET, words, now)
-        self._parts.announcer.log("warning", f"node pressure, {threshold.signal}: {words}")
-        ways = ways_to_reclaim(threshold.signal, self._layout)
-        self._evictions += 1
+        event = node_event(self._node.view.settings.node_name, event_reasons.EVICTION_THRESHOLD_MET, words)
+        self._announcer.event(event, now)
+        self._announcer.log("warning", f"node pressure, {threshold.signal}: {words}")
+        ways = ways_to_reclaim(threshold.signal, self._conditions.layout)
+        self._number += 1
         dead = self._remove_dead_containers(now) if Reclaim.CONTAINERS in ways else {}
-        until = now.mono + self._parts.settings.runtime_request_timeout_s
-        self._stage = _Reclaiming(until, resource, frozenset(ways), dead, self._evictions)
+        until = now.mono + self._node.view.settings.runtime_request_timeout_s
+        self._stage = _Reclaiming(until, resource, frozenset(ways), dead, self._number)
         if Reclaim.IMAGES in ways:
-            number = self._images_pending = self._evictions
+            number = self._images_pending = self._number
             self._collect_images(lambda _: self._images_collected(number), now)
 
     def _images_collected(self, number: int) -> None:
@@ -204,12 +174,11 @@ class NodePressureManager:
 
     def _remove_dead_containers(self, now: Instant) -> dict[str, tuple[str, ...]]:
         """By uid: ids of those that go with the next sync of their pods."""
-        parts = self._parts
-        dead, _ = dead_of_each(parts.cache.statuses(), parts.pod_table.wanted(), ALL_DEAD, now.wall)
+        dead, _ = dead_of_each(self._cache.statuses(), self._pod_table.wanted(), ALL_DEAD, now.wall)
         for uid, ids in dead.items():
-            if (state := parts.pod_table.get(uid)) is not None:
+            if (state := self._pod_table.get(uid)) is not None:
                 state.lifecycle.collect(ids)
-                parts.pod_table.touch((uid,))
+                self._pod_table.touch((uid,))
         return dead
 
     def settle(self, now: Instant) -> None:
@@ -220,14 +189,14 @@ class NodePressureManager:
             case _Reclaiming(resource=resource, ways=ways) if is_late or not self._is_reclaiming(stage):
                 self._number += 1
                 self._stage = _Measuring(now.mono + MEASURE_S, self._number, ways)
-                self._parts.out.to_node(ObserveNode(number=self._number, resource=resource))
+                self._out.to_node(ObserveNode(number=self._number, resource=resource))
             case _Measuring() if is_late:
                 self._stage = None
             case _CleaningUp(uid=uid, resource=resource) if is_late or self._is_cleaned_up(uid):
                 self._stage = None
                 if resource in FREED_AT_ONCE:
                     self._number += 1
-                    self._parts.out.to_node(ObserveNode(number=self._number))
+                    self._out.to_node(ObserveNode(number=self._number))
                 else:
                     self._disks_freed_at = now.mono + PERIOD_S
             case _:
@@ -239,49 +208,51 @@ class NodePressureManager:
     def _left(self, stage: _Reclaiming) -> Iterator[str]:
         """Ids of dead containers that are still there."""
         for uid, ids in stage.containers.items():
-            status = self._parts.cache.get(uid)
+            status = self._cache.get(uid)
             there = {container.id for container in status.containers if not container.is_remembered}
             yield from there.intersection(ids)
 
     def _is_cleaned_up(self, uid: str) -> bool:
         """Neither containers nor volumes are left of it (PodIsFinished)."""
-        state = self._parts.pod_table.get(uid)
-        return state is None or (state.lifecycle.finished and not self._parts.kills.is_awaited(uid))
+        state = self._pod_table.get(uid)
+        return state is None or (state.lifecycle.finished and not self._kills.is_awaited(uid))
 
     def _choose(self, seen: NodeObserved, reclaimed: Set[Reclaim], now: Instant) -> None:
         """Evict one pod, unless there is enough of everything by now, or nobody knows what pods use. Where something
         else is short by now, of which nothing was reclaimed, that comes first."""
-        due = most_urgent_first(self._state.met)
-        if not due or seen.pods is None or not self._may_act():
+        due = most_urgent_first(self._conditions.state.met)
+        if not due or seen.pods is None or not self._is_all_known():
             return
-        if not reclaimed >= set(ways_to_reclaim(due[0].signal, self._layout)):
+        if not reclaimed >= set(ways_to_reclaim(due[0].signal, self._conditions.layout)):
             self._begin(due[0], now)
             return
         usage = {each.uid: each for each in seen.pods}
         found = self._eviction(due, usage)
         if found is None:
-            self._parts.announcer.log("warning", "node pressure: there is no pod that may be evicted")
+            self._announcer.log("warning", "node pressure: there is no pod that may be evicted")
             return
         for threshold in due:
-            age_s = now.wall - self._state.observations[threshold.signal].time
+            age_s = now.wall - self._conditions.state.observations[threshold.signal].time
             METERS.histogram(metrics.EVICTION_STATS_AGE, threshold.signal).observe(max(0.0, age_s))
         METERS.counter(metrics.EVICTIONS, due[0].signal).inc()
         self._evict(found, resource_of(due[0].signal), now)
 
     def _eviction(self, due: tuple[Threshold, ...], usage: dict[str, PodUsage]) -> Eviction | None:
-        max_grace_s = self._parts.settings.eviction_max_pod_grace_period
-        return eviction(due, self._state.observations, self._candidates(), usage, self._layout, max_grace_s)
+        max_grace_s = self._node.view.settings.eviction_max_pod_grace_period
+        return eviction(
+            due, self._conditions.state.observations, self._candidates(), usage, self._conditions.layout, max_grace_s
+        )
 
     def _candidates(self) -> Iterator[Pod]:
         """Pods of which something runs, and that do not go down already."""
-        for state in self._parts.pod_table:
+        for state in self._pod_table:
             lifecycle = state.lifecycle
             is_active = lifecycle.active and lifecycle.phase is WorkType.SYNC
-            if state.pod is not None and is_active and self._parts.cache.get(state.uid).is_running():
+            if state.pod is not None and is_active and self._cache.get(state.uid).is_running():
                 yield state.pod
 
     def _evict(self, found: Eviction, resource: str, now: Instant) -> None:
-        state, words = self._parts.pod_table.get(found.uid), found.message.text
+        state, words = self._pod_table.get(found.uid), found.message.text
         assert state is not None
         kill = PodKill(
             failure=PodFailure(reason=EVICTED, message=words, disruption=words),
@@ -290,7 +261,4 @@ class NodePressureManager:
             annotations=found.message.annotations,
         )
         self._await_clean_up(found.uid, found.grace_period_s, resource, now)
-        self._parts.kills.kill(state, kill, now)
-
-    def _node_event(self, reason: event_reasons.EventReason, message: str, now: Instant) -> None:
-        self._parts.announcer.event(node_event(self._parts.settings.node_name, reason, message), now)
+        self._kills.kill(state, kill, now)

@@ -17,8 +17,10 @@ from ipc.host.clock import Instant
 from ipc.kubecontainer.pod_failure import PodFailure
 from ipc.scheduling.priority import pod_priority
 from supervisor.admission.predicates import Rejected
-from supervisor.loop.parts import LoopParts
-from supervisor.loop.pod_kills import PodKill
+from supervisor.loop.announcer import Announcer
+from supervisor.loop.command_buffer import CommandBuffer
+from supervisor.loop.node_view import ThisNode
+from supervisor.loop.pod_kills import PodKill, PodKills
 from supervisor.managers.node_shutdown import (
     NODE_SHUTDOWN_MESSAGE,
     NODE_SHUTDOWN_REASON,
@@ -31,9 +33,12 @@ from supervisor.managers.node_shutdown import (
     group_by_priority,
     shutdown_classes,
 )
+from supervisor.pods.cache import PodCache
 from supervisor.pods.record import PodRecord
+from supervisor.pods.table import PodTable
 from supervisor.protocol.commands import ShutdownChanged
 from supervisor.protocol.events import NodeShutdownBegan, ShutdownCause
+from supervisor.record.status_manager import StatusManager
 
 _FAILURE = PodFailure(reason=NODE_SHUTDOWN_REASON, message=NODE_SHUTDOWN_MESSAGE, disruption=NODE_SHUTDOWN_MESSAGE)
 GATHERING_S: Final = 10.0
@@ -41,16 +46,40 @@ GATHERING_S: Final = 10.0
 NOT_ADMITTED = Rejected(NOT_ADMITTED_REASON, NOT_ADMITTED_MESSAGE)
 
 
+class _PresentGroup(msgspec.Struct):
+    """Pods that end now."""
+
+    until: float = 0.0
+    """Monotonic time at which the next group begins, whatever is left of this one."""
+    left: set[str] = set()
+
+    def is_over(self, now: Instant) -> bool:
+        return not self.left or self.until <= now.mono
+
+
 class NodeShutdown:
     """Owns the groups that wait, and those of the present group that are still there."""
 
-    def __init__(self, parts: LoopParts) -> None:
-        self._parts = parts
+    def __init__(
+        self,
+        node: ThisNode,
+        pod_table: PodTable,
+        cache: PodCache,
+        statuses: StatusManager,
+        kills: PodKills,
+        announcer: Announcer,
+        out: CommandBuffer,
+    ) -> None:
+        self._node = node
+        self._pod_table = pod_table
+        self._cache = cache
+        self._statuses = statuses
+        self._kills = kills
+        self._announcer = announcer
+        self._out = out
         self._state = ShutdownChanged()
         self._groups: deque[ShutdownGroup] = deque()
-        self._left: set[str] = set()
-        self._until = 0.0
-        """Monotonic time at which the next group begins, whatever is left of this one."""
+        self._present = _PresentGroup()
         self._started_at: float | None = None
         """When the first event was handled, monotonic seconds."""
         self._are_sources_ready = False
@@ -97,7 +126,7 @@ class NodeShutdown:
             self._change(msgspec.structs.replace(self._state, drained=drained))
             return
         self._groups.clear()
-        self._left, self._until = set(), 0.0
+        self._present = _PresentGroup()
         self._gathers_until = self._start(now) + GATHERING_S
         self._change(ShutdownChanged(begun.cause, started_at=now.wall, drained=drained))
         self.advance(now)
@@ -112,16 +141,16 @@ class NodeShutdown:
             self._change(msgspec.structs.replace(self._state, cause=left, drained=drained))
             return False
         self._groups.clear()
-        self._left.clear()
+        self._present = _PresentGroup()
         self._newcomers.clear()
         self._gathers_until = None
-        self._parts.pod_table.touch(self._parts.pod_table.uids())
+        self._pod_table.touch(self._pod_table.uids())
         self._change(ShutdownChanged())
         return True
 
     def is_cause(self, state: PodRecord) -> bool:
         """Whether the pod has ended, or was not admitted, because the node went down."""
-        reason = self._parts.statuses.failure_reason(state.uid)
+        reason = self._statuses.failure_reason(state.uid)
         return reason in (NODE_SHUTDOWN_REASON, NOT_ADMITTED_REASON)
 
     def advance(self, now: Instant) -> None:
@@ -130,13 +159,13 @@ class NodeShutdown:
         if not self.is_under_way or self._state.ended_at:
             return
         if self._gathers_until is not None:
-            is_known = self._are_sources_ready and self._parts.cache.relisted_at > 0.0
+            is_known = self._are_sources_ready and self._cache.relisted_at > 0.0
             if not is_known and now.mono < self._gathers_until:
                 return
             self._gather(now)
-        while self._groups and (not self._left or self._until <= now.mono):
+        while self._groups and self._present.is_over(now):
             self._end_group(self._groups.popleft(), now)
-        if not self._groups and (not self._left or self._until <= now.mono):
+        if not self._groups and self._present.is_over(now):
             self._change(msgspec.structs.replace(self._state, ended_at=now.wall))
 
     def _start(self, now: Instant) -> float:
@@ -149,44 +178,43 @@ class NodeShutdown:
         for uid in sorted(self._newcomers):
             self._take_in(uid, now)
         self._gathers_until = None
-        settings, is_host = self._parts.settings, self._state.cause is ShutdownCause.HOST
+        settings, is_host = self._node.view.settings, self._state.cause is ShutdownCause.HOST
         classes = fitted(shutdown_classes(settings), self._available_s) if is_host else drain_classes(settings)
-        priorities = {s.uid: pod_priority(s.pod) for s in self._parts.pod_table if s.pod and s.lifecycle.active}
+        priorities = {s.uid: pod_priority(s.pod) for s in self._pod_table if s.pod and s.lifecycle.active}
         self._groups = deque(group_by_priority(classes, priorities))
-        self._parts.pod_table.touch(self._parts.pod_table.uids())
+        self._pod_table.touch(self._pod_table.uids())
 
     def _take_in(self, uid: str, now: Instant) -> None:
         """Have a pod end that has ended before, and reject one that was never there."""
-        state, view = self._parts.pod_table.get(uid), self._parts.cache.get(uid)
-        if state is None or not state.lifecycle.active or self._parts.statuses.is_rejected(uid):
+        state, view = self._pod_table.get(uid), self._cache.get(uid)
+        if state is None or not state.lifecycle.active or self._statuses.is_rejected(uid):
             return
         is_unknown = view.is_empty() and not view.observed_at
         if is_unknown or view.is_running():
             return
         if view.is_empty():
-            self._parts.reject(state, NOT_ADMITTED, now)
+            self._kills.reject(state, NOT_ADMITTED, now)
         else:
-            self._parts.kills.end(state, _FAILURE, None, evict=False)
-        self._parts.announcer.report(state, now)
+            self._kills.end(state, _FAILURE, None, evict=False)
+        self._announcer.report(state, now)
 
     def _end_group(self, group: ShutdownGroup, now: Instant) -> None:
-        self._until = now.mono + group.grace_period_s
-        self._left = set(group.uids)
+        self._present = _PresentGroup(now.mono + group.grace_period_s, set(group.uids))
         for uid in group.uids:
-            state = self._parts.pod_table.get(uid)
+            state = self._pod_table.get(uid)
             if state is not None and state.pod is not None and state.lifecycle.active:
                 kill = PodKill(failure=_FAILURE, grace_period_s=grace_in_group(state.pod, group), evict=False)
-                self._parts.kills.kill(state, kill, now, self._ended(uid))
+                self._kills.kill(state, kill, now, self._ended(uid))
             else:
-                self._left.discard(uid)
+                self._present.left.discard(uid)
 
     def _ended(self, uid: str) -> Callable[[bool, Instant], None]:
         def ended(_in_time: bool, now: Instant) -> None:
-            self._left.discard(uid)
+            self._present.left.discard(uid)
 
         return ended
 
     def _change(self, changed: ShutdownChanged) -> None:
         if changed != self._state:
             self._state = changed
-            self._parts.out.add(changed)
+            self._out.add(changed)

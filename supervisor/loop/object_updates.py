@@ -13,22 +13,44 @@ from ipc.host.clock import Instant
 from ipc.messages.cluster import PodValuesStated
 from ipc.messages.node_worker import VolumeDeleted
 from ipc.messages.pod_worker import WorkType
-from ipc.podobjects.cluster_values import NO_VALUES
-from supervisor.loop.parts import LoopParts
+from ipc.podobjects.cluster_values import NO_VALUES, ClusterValues
+from supervisor.loop.announcer import Announcer
+from supervisor.loop.command_buffer import CommandBuffer
+from supervisor.loop.incomplete_pods import IncompletePods
+from supervisor.loop.tracking import PodTracking
 from supervisor.loop.volume_updates import VolumeUpdates
+from supervisor.managers.object_store import ObjectStore
 from supervisor.pods.record import PodRecord
+from supervisor.pods.table import PodTable
 from supervisor.protocol.events import BindingsRestored
 from supervisor.protocol.source_updates import ObjectsExpected, ObjectUpdate
+from supervisor.record.status_manager import StatusManager
 
 
 class ObjectUpdates:
     """Handlers without a state of their own."""
 
-    def __init__(self, parts: LoopParts, volumes: VolumeUpdates) -> None:
-        self._parts = parts
+    def __init__(
+        self,
+        pod_table: PodTable,
+        objects: ObjectStore,
+        volumes: VolumeUpdates,
+        cluster_values: dict[str, ClusterValues],
+        incomplete: IncompletePods,
+        statuses: StatusManager,
+        tracking: PodTracking,
+        announcer: Announcer,
+        out: CommandBuffer,
+    ) -> None:
+        self._pod_table = pod_table
+        self._objects = objects
         self._volumes = volumes
-        self._pod_table = parts.pod_table
-        self._objects = parts.objects
+        self._cluster_values = cluster_values
+        self._incomplete = incomplete
+        self._statuses = statuses
+        self._tracking = tracking
+        self._announcer = announcer
+        self._out = out
 
     def on_object_update(self, update: ObjectUpdate, now: Instant) -> None:
         self._take(self._volumes.take(update, now), now)
@@ -37,12 +59,12 @@ class ObjectUpdates:
         """Keep values of a pod that is still to come; False when the pod is here, and something may follow."""
         if stated.uid in self._pod_table or stated.values is None:
             return False
-        self._parts.cluster_values[stated.uid] = stated.values
+        self._cluster_values[stated.uid] = stated.values
         return True
 
     def on_pod_values(self, stated: PodValuesStated, now: Instant) -> None:
         """A pod is synced when its files are others; variables are read when a container starts."""
-        known = self._parts.cluster_values
+        known = self._cluster_values
         before = known.pop(stated.uid, NO_VALUES)
         if stated.values is None:
             return
@@ -65,7 +87,7 @@ class ObjectUpdates:
         if not (update.stated or update.gone):
             return
         changed = self._objects.take(update)
-        self._parts.out.to_api(self._parts.statuses.objects(update))
+        self._out.to_api(self._statuses.objects(update))
         self._sync(self._pod_table.referring_to(changed), now)
 
     def on_objects_expected(self, expected: ObjectsExpected, now: Instant) -> None:
@@ -90,7 +112,7 @@ class ObjectUpdates:
     def _sync(self, states: Iterable[PodRecord], now: Instant) -> None:
         """Report statuses anew, of pods at their end too: texts of containers may be readable now. Sync the others."""
         for state in states:
-            if self._parts.statuses.status(state.uid) is not None:
-                self._parts.announcer.report(state, now)
-            if state.lifecycle.phase is WorkType.SYNC and state.uid not in self._parts.incomplete:
-                self._parts.resync(state)
+            if self._statuses.status(state.uid) is not None:
+                self._announcer.report(state, now)
+            if state.lifecycle.phase is WorkType.SYNC and state.uid not in self._incomplete:
+                self._tracking.resync(state)

@@ -69,16 +69,21 @@ class PodAdmission:
         try:
             if problem := parts.devices.problem(pod, self._inactive):
                 return Rejected(UNEXPECTED_ADMISSION_ERROR, problem)
-            if rejection(pod, parts.usage.without({pod.metadata.uid}), parts.settings, parts.node) is None:
+            if (
+                rejection(
+                    pod, parts.usage.without({pod.metadata.uid}), parts.node.view.settings, parts.node.view.resources
+                )
+                is None
+            ):
                 return None
-            return rejection(pod, self.staying(pod), parts.settings, parts.node)
+            return rejection(pod, self.staying(pod), parts.node.view.settings, parts.node.view.resources)
         except Exception as error:
             return _unexpected(pod, error)
 
     def warnings(self, pod: Pod) -> tuple[str, ...]:
         """Fields of an admitted pod that are not acted on."""
         try:
-            return admitted(pod, self._parts.node).warnings
+            return admitted(pod, self._parts.node.view.resources).warnings
         except Exception as error:
             note_failure(f"warnings of pod {'/'.join(pod_key(pod))}", error)
             return ()
@@ -92,7 +97,7 @@ class PodAdmission:
         if self._shutdown.is_under_way:
             return NOT_ADMITTED
         is_running = self._parts.cache.get(pod.metadata.uid).is_running()
-        if not is_running and (problem := pressure_problem(pod, self._parts.node_pressures)):
+        if not is_running and (problem := pressure_problem(pod, self._parts.node.view.pressures)):
             return Rejected(*problem)
         rejected = self.admit(pod)
         if rejected is None or not (self._victims or is_critical(pod)):
@@ -109,8 +114,8 @@ class PodAdmission:
         if state is None or state.pod is None or not state.lifecycle.active or self._parts.statuses.is_rejected(uid):
             return
         is_running = self._parts.cache.get(uid).is_running()
-        if not is_running and (problem := pressure_problem(state.pod, self._parts.node_pressures)):
-            self._parts.reject(state, Rejected(*problem), now)
+        if not is_running and (problem := pressure_problem(state.pod, self._parts.node.view.pressures)):
+            self._parts.kills.reject(state, Rejected(*problem), now)
             self._parts.announcer.report(state, now)
 
     def _admit_in_freed_room(self, pod: Pod, now: Instant) -> Rejected | None:
@@ -119,7 +124,7 @@ class PodAdmission:
         parts = self._parts
         if problem := parts.devices.problem(pod, self._inactive):  # for want of a device nobody gives way
             return Rejected(UNEXPECTED_ADMISSION_ERROR, problem)
-        found = verdict(pod, self.staying(pod, self._victims), parts.settings, parts.node)
+        found = verdict(pod, self.staying(pod, self._victims), parts.node.view.settings, parts.node.view.resources)
         if found.rejections or found.shortages:
             active = (state.pod for state in parts.pod_table if state.pod and self._may_give_way(state))
             victims = recover(pod, found.rejections, found.shortages, sorted(active, key=_last_to_stay))

@@ -8,6 +8,7 @@ each pod that comes or goes and once a minute.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import Final
 
 from ipc.api.v1.pod import Pod
@@ -15,8 +16,11 @@ from ipc.host.clock import Instant
 from ipc.messages.node_worker import UpdatePodCgroups
 from ipc.messages.pod_worker import WorkType
 from ipc.podresources.pod_cgroups import burstable_milli_cpu, shared_slices
-from supervisor.loop.parts import LoopParts
+from supervisor.loop.command_buffer import CommandBuffer
+from supervisor.loop.node_view import ThisNode
+from supervisor.pods.cache import PodCache
 from supervisor.pods.record import PodRecord
+from supervisor.pods.table import PodTable
 from supervisor.processes.worker_pool import NODE_SLOT
 
 PERIOD_S: Final = 60.0
@@ -26,8 +30,14 @@ PERIOD_S: Final = 60.0
 class PodCgroupPlans:
     """Owner of the newest plan."""
 
-    def __init__(self, parts: LoopParts) -> None:
-        self._parts = parts
+    def __init__(
+        self, node: ThisNode, pod_table: PodTable, cache: PodCache, out: CommandBuffer, is_all_known: Callable[[], bool]
+    ) -> None:
+        self._node = node
+        self._pod_table = pod_table
+        self._cache = cache
+        self._out = out
+        self._is_all_known = is_all_known
         self._pods: dict[str, Pod] = {}
         """Active pods of the last plan."""
         self._asked: dict[str, int] = {}
@@ -40,30 +50,31 @@ class PodCgroupPlans:
         self._planned_at = -math.inf
 
     def tick(self, now: Instant) -> None:
-        """Send a plan if one is due. Only to be called while it is known what is wanted and what runs."""
-        parts = self._parts
-        concerned, pod_cgroups = parts.pod_table.take_concerned(), parts.node.pod_cgroups
-        if pod_cgroups is None or not parts.out.is_up(NODE_SLOT):
+        """Send a plan if one is due. Only while it is known what is wanted and what runs."""
+        if not self._is_all_known():
+            return
+        concerned, pod_cgroups = self._pod_table.take_concerned(), self._node.view.resources.pod_cgroups
+        if pod_cgroups is None or not self._out.is_up(NODE_SLOT):
             return
         if now.mono - self._planned_at < PERIOD_S and not any(map(self._is_news, concerned)):
             return
-        active = {state.uid: pod for state in parts.pod_table if (pod := _active(state)) is not None}
+        active = {state.uid: pod for state in self._pod_table if (pod := _active(state)) is not None}
         self._asked = {
             uid: self._asked[uid] if self._pods.get(uid) is pod else burstable_milli_cpu(pod)
             for uid, pod in active.items()
         }
         self._pods, self._planned_at = active, now.mono
-        parts.out.to_node(
+        self._out.to_node(
             UpdatePodCgroups(
-                slices=shared_slices(pod_cgroups, parts.node.pods_limit, sum(self._asked.values())),
-                uids=tuple({*parts.pod_table.uids(), *parts.cache.unseen}),
+                slices=shared_slices(pod_cgroups, self._node.view.resources.pods_limit, sum(self._asked.values())),
+                uids=tuple({*self._pod_table.uids(), *self._cache.unseen}),
                 planned_at=now.mono,
             )
         )
 
     def _is_news(self, uid: str) -> bool:
         """Whether the last plan was made of another pod than that is now: specs are replaced, never changed."""
-        return self._pods.get(uid) is not _active(self._parts.pod_table.get(uid))
+        return self._pods.get(uid) is not _active(self._pod_table.get(uid))
 
 
 def _active(state: PodRecord | None) -> Pod | None:

@@ -17,6 +17,9 @@ from ipc.kubecontainer.pod_failure import PodFailure
 from ipc.messages import event_reasons
 from ipc.messages.event_reasons import EventReason
 from ipc.messages.pod_worker import WorkType
+from ipc.metrics import kubelet as metrics
+from ipc.shm.metric_cells import METERS
+from supervisor.admission.predicates import Rejected
 from supervisor.loop.announcer import Announcer
 from supervisor.loop.command_buffer import CommandBuffer
 from supervisor.pods.lifecycle import effective_grace_period
@@ -89,6 +92,14 @@ class PodKills:
         if state.lifecycle.terminate(grace_period_s):
             self._out.cancel_sync(state)
         self._pod_table.touch((state.uid,))
+
+    def reject(self, state: PodRecord, why: Rejected, now: Instant) -> None:
+        """The pod was not admitted: it has failed (rejectPod and recordAdmissionRejection, pkg/kubelet/kubelet.go)."""
+        known = why.reason if why.reason in metrics.ADMISSION_REASONS else "Other"
+        METERS.counter(metrics.ADMISSION_REJECTIONS, known).inc()
+        self._statuses.reject(state.uid, why.reason, why.message)
+        state.lifecycle.terminate()
+        self._announcer.pod_event(state, event_reasons.rejected(why.reason), why.message, now)
 
     def is_awaited(self, uid: str) -> bool:
         """Whether that pod is being ended, and not late yet."""

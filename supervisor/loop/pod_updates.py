@@ -142,7 +142,7 @@ class PodUpdates:
         state = self._track(pod, source)
         state.state(stated)
         if rejected is not None:
-            self._parts.reject(state, rejected, now)
+            self._parts.kills.reject(state, rejected, now)
             self._announcer.report_later(state)
             return
         self._allocate(state, pod, stated)
@@ -175,7 +175,7 @@ class PodUpdates:
         self._announcer.report(state, now)
 
     def _track(self, pod: Pod, source: str) -> PodRecord:
-        return self._parts.begin(pod.metadata.uid, "/".join(pod_key(pod)), pod, source, 0.0)
+        return self._parts.tracking.begin(pod.metadata.uid, "/".join(pod_key(pod)), pod, source, 0.0)
 
     def _allocate(self, state: PodRecord, pod: Pod, stated: Pod) -> None:
         """The pod has what it was allocated; what it asks for besides is a resize."""
@@ -312,7 +312,7 @@ class PodUpdates:
         for state in self._pod_table:
             state.drop_successor()
         priorities = {state.uid: pod_priority(state.pod) if state.pod else 0 for state in self._pod_table}
-        self._stopping.extend(group_by_priority(drain_classes(self._parts.settings), priorities))
+        self._stopping.extend(group_by_priority(drain_classes(self._parts.node.view.settings), priorities))
         self.stop_next_group(now)
         self._out.to_node(Relist())
 
@@ -367,7 +367,7 @@ class PodUpdates:
         """Take an orphan down like any pod, by its labels; only a view from now on counts."""
         status = self._parts.cache.get(uid)
         METERS.counter(metrics.ORPHANED_RUNTIME_PODS).inc()
-        state = self._parts.begin(uid, f"{status.namespace}/{status.name}", None, "runtime", now.mono)
+        state = self._parts.tracking.begin(uid, f"{status.namespace}/{status.name}", None, "runtime", now.mono)
         state.lifecycle.remove(None, now.wall)
         about = Subject(namespace=status.namespace, name=status.name, uid=uid)
         words = f"removing {status.namespace}/{status.name} ({uid}): no source wants it"

@@ -25,9 +25,13 @@ from ipc.shm.metric_cells import METERS
 from supervisor.admission.node_usage import NodeUsage
 from supervisor.admission.resize import DEFERRED, INFEASIBLE, PendingResize, resize_problem, restarts_for_resize
 from supervisor.admission.resource_fit import unenforced
-from supervisor.loop.parts import LoopParts
-from supervisor.managers.allocation import ERROR, IN_PROGRESS, PENDING, PendingPod
+from supervisor.loop.announcer import Announcer
+from supervisor.loop.node_view import ThisNode
+from supervisor.loop.tracking import PodTracking
+from supervisor.managers.allocation import ERROR, IN_PROGRESS, PENDING, AllocationManager, PendingPod
+from supervisor.pods.cache import PodCache
 from supervisor.pods.record import PodRecord
+from supervisor.pods.table import PodTable
 from supervisor.record.resize_texts import resize_message
 
 INITIAL_RETRY_S: Final = 30.0
@@ -43,9 +47,23 @@ _PENDING_EVENTS: Final = {
 class Resizes:
     """Tries pending resizes. Owns when that is next."""
 
-    def __init__(self, parts: LoopParts) -> None:
-        self._parts = parts
-        self._allocations = parts.allocations
+    def __init__(
+        self,
+        node: ThisNode,
+        pod_table: PodTable,
+        cache: PodCache,
+        allocations: AllocationManager,
+        usage: NodeUsage,
+        tracking: PodTracking,
+        announcer: Announcer,
+    ) -> None:
+        self._node = node
+        self._pod_table = pod_table
+        self._cache = cache
+        self._allocations = allocations
+        self._usage = usage
+        self._tracking = tracking
+        self._announcer = announcer
         self._retry_at = math.inf
         """Monotonic seconds."""
         self._was_woken = False
@@ -68,7 +86,7 @@ class Resizes:
         self.wake()
 
     def _pending_pod(self, uid: str) -> PendingPod | None:
-        state = self._parts.pod_table.get(uid)
+        state = self._pod_table.get(uid)
         if state is None or state.pod is None or state.stated is None:
             return None
         condition = self._allocations.condition(uid, PENDING)
@@ -90,14 +108,14 @@ class Resizes:
         self._was_woken = not self._retry_at
         self._retry_at = now.mono + RETRY_S
         for uid in self._allocations.pending:
-            state = self._parts.pod_table.get(uid)
+            state = self._pod_table.get(uid)
             if state is None or state.stated is None or not state.lifecycle.active:
                 self._allocations.drop_pending(uid)
             else:
                 self._try(state, state.stated, others(state.stated), now)
 
     def _try(self, state: PodRecord, pod: Pod, others: NodeUsage, now: Instant) -> None:
-        problem = resize_problem(state.pod or pod, pod, others, self._parts.node)
+        problem = resize_problem(state.pod or pod, pod, others, self._node.view.resources)
         if problem is None:
             self._begin(state, pod, now)
         else:
@@ -105,26 +123,24 @@ class Resizes:
 
     def _begin(self, state: PodRecord, pod: Pod, now: Instant) -> None:
         """The pod has what it asks for; its next sync gives it to its containers."""
-        parts, allocations, before = self._parts, self._allocations, state.pod
+        allocations, before, node = self._allocations, state.pod, self._node.view.resources
         assert before is not None
         if allocations.condition(state.uid, PENDING) is not None:
             trigger = "pod_updated" if self._was_woken else "periodic_retry"
             METERS.counter(metrics.DEFERRED_ACCEPTED_RESIZES, trigger).inc()
-        parts.pod_table.update(state, pod)
-        parts.usage.put(pod)
-        parts.probes.recall(state, parts.cache.get(state.uid))
+        self._tracking.replace(state, pod)
+        self._usage.put(pod)
         allocations.drop_pending(state.uid)
         allocations.allocate(pod)
         allocations.clear_condition(state.uid, PENDING)
         allocations.clear_condition(state.uid, IN_PROGRESS)
         self._set(state, pod, IN_PROGRESS, "", "", now)
         self._event(state, event_reasons.RESIZE_STARTED, resize_message("started", pod, _generation(pod)), now)
-        for warning in restarts_for_resize(before, pod, parts.node):
+        for warning in restarts_for_resize(before, pod, node):
             self._event(state, event_reasons.RESIZE_BY_RESTART, warning, now)
-        for warning in set(unenforced(pod, parts.node)).difference(unenforced(before, parts.node)):
+        for warning in set(unenforced(pod, node)).difference(unenforced(before, node)):
             self._event(state, event_reasons.UNSUPPORTED_FIELD, warning, now)
-        parts.pod_table.touch((state.uid,))
-        parts.announcer.report(state, now)
+        self._announcer.report(state, now)
 
     def _put_off(self, state: PodRecord, pod: Pod, problem: PendingResize, now: Instant) -> None:
         """One that can never be done waits for the next edit."""
@@ -135,7 +151,7 @@ class Resizes:
             self._event(state, _PENDING_EVENTS[problem.reason], text, now)
             if problem.reason == INFEASIBLE:
                 METERS.counter(metrics.INFEASIBLE_RESIZES, problem.detail).inc()
-            self._parts.announcer.report(state, now)
+            self._announcer.report(state, now)
 
     # --- what comes of them --------------------------------------------------------------------------------------
 
@@ -170,7 +186,7 @@ class Resizes:
         condition, pod = self._allocations.condition(state.uid, IN_PROGRESS), state.pod
         if condition is None or pod is None:
             return
-        if is_resize_in_progress(pod, self._parts.cache.get(state.uid), self._allocations.actuated(state.uid)):
+        if is_resize_in_progress(pod, self._cache.get(state.uid), self._allocations.actuated(state.uid)):
             return
         self._allocations.clear_condition(state.uid, IN_PROGRESS)
         text = resize_message("completed", pod, condition.observed_generation)
@@ -180,7 +196,7 @@ class Resizes:
         return self._allocations.set_condition(state.uid, type, reason, message, _generation(pod), rfc3339(now.wall))
 
     def _event(self, state: PodRecord, reason: EventReason, message: str, now: Instant) -> None:
-        self._parts.announcer.pod_event(state, reason, message, now)
+        self._announcer.pod_event(state, reason, message, now)
 
 
 def _count_requests(before: Pod, after: Pod) -> None:

@@ -23,10 +23,13 @@ from ipc.podobjects.config_objects import ObjectKey, ObjectKind
 from ipc.podobjects.pod_claims import PodClaim, claim_name
 from ipc.scheduling.node_affinity import selects_node
 from supervisor.admission.node_labels import node_labels
+from supervisor.loop.announcer import Announcer
 from supervisor.loop.claim_holders import ClaimHolders
-from supervisor.loop.parts import LoopParts
+from supervisor.loop.command_buffer import CommandBuffer
+from supervisor.loop.node_view import ThisNode
 from supervisor.persistentvolume.controller import PersistentVolumeController
 from supervisor.pods.record import PodRecord
+from supervisor.pods.table import PodTable
 from supervisor.protocol.commands import RestsOn
 from supervisor.protocol.manifests import created_at
 from supervisor.protocol.source_updates import ObjectUpdate
@@ -42,10 +45,22 @@ _IN_USE: Final = "volume uses the ReadWriteOncePod access mode and is already in
 class VolumeUpdates:
     """Knows which deletions are under way."""
 
-    def __init__(self, parts: LoopParts) -> None:
-        self._parts = parts
+    def __init__(
+        self,
+        node: ThisNode,
+        pod_table: PodTable,
+        cluster_values: dict[str, ClusterValues],
+        holders: ClaimHolders,
+        announcer: Announcer,
+        out: CommandBuffer,
+    ) -> None:
+        self._node = node
+        self._pod_table = pod_table
+        self._cluster_values = cluster_values
+        self._holders = holders
+        self._announcer = announcer
+        self._out = out
         self._controller = PersistentVolumeController(self._is_reachable)
-        self._holders = ClaimHolders(parts)
         self._asked_at: dict[str, float] = {}
         """Monotonic time of the deletions under way, by volume."""
 
@@ -60,7 +75,7 @@ class VolumeUpdates:
         return self._selects_us(affinity.required if affinity is not None else None)
 
     def _selects_us(self, nodes: NodeSelector | None) -> bool:
-        settings, node = self._parts.settings, self._parts.node
+        settings, node = self._node.view.settings, self._node.view.resources
         return nodes is None or selects_node(nodes, node_labels(settings, node), settings.node_name)
 
     def restore(self, bindings: Iterable[Binding], now: Instant) -> ObjectUpdate:
@@ -127,7 +142,7 @@ class VolumeUpdates:
 
     def cluster_values(self, uid: str) -> ClusterValues | None:
         """Values that a cluster gives to a pod, without the volumes that this node or this pod may not have."""
-        values, state = self._parts.cluster_values.get(uid), self._parts.pod_table.get(uid)
+        values, state = self._cluster_values.get(uid), self._pod_table.get(uid)
         if values is None or not values.claims or state is None or state.pod is None:
             return values
         names = {volume.name: claim_name(state.pod, volume) for volume in state.pod.spec.volumes}
@@ -164,7 +179,7 @@ class VolumeUpdates:
         bound = self._controller.claim_names()
         return frozenset(
             key
-            for state in (self._parts.pod_table if bound else ())
+            for state in (self._pod_table if bound else ())
             if state.pod is not None and state.lifecycle.phase is not WorkType.TERMINATED
             for ref in state.references
             if ref.kind is ObjectKind.PERSISTENT_VOLUME_CLAIM
@@ -176,7 +191,7 @@ class VolumeUpdates:
             if now.mono - self._asked_at.get(name, -ASK_AGAIN_S) >= ASK_AGAIN_S:
                 self._asked_at[name] = now.mono
                 released = RestsOn(bindings=self._controller.version)
-                self._parts.out.to_node(DeleteVolume(volume=name, path=path), released)
+                self._out.to_node(DeleteVolume(volume=name, path=path), released)
 
     def _deletion_failed(self, volume: str, message: str, now: Instant) -> None:
         about = ObjectKey(ObjectKind.PERSISTENT_VOLUME, "", volume)
@@ -193,4 +208,4 @@ class VolumeUpdates:
             reason=reason.reason,
             message=message,
         )
-        self._parts.announcer.event(report, now)
+        self._announcer.event(report, now)

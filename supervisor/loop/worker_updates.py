@@ -5,27 +5,55 @@ from __future__ import annotations
 from ipc.host.clock import Instant
 from ipc.messages.event_reasons import SYNC_CRASH_LOOP_BACK_OFF
 from ipc.shm.board import pod_digest
+from supervisor.loop.announcer import Announcer
+from supervisor.loop.command_buffer import CommandBuffer
 from supervisor.loop.garbage import Garbage
-from supervisor.loop.parts import LoopParts
 from supervisor.loop.pod_cgroups import PodCgroupPlans
-from supervisor.pods.poison import Isolation
+from supervisor.managers.allocation import AllocationManager
+from supervisor.managers.image_pulls import ImagePulls
+from supervisor.managers.probe_manager import ProbeManager
+from supervisor.pods.ended_containers import EndedContainers
+from supervisor.pods.observation_requests import ObservationRequests
+from supervisor.pods.poison import Isolation, PoisonPods
 from supervisor.pods.record import PodRecord
+from supervisor.pods.table import PodTable
 from supervisor.processes.worker_pool import NODE_SLOT
 from supervisor.protocol.commands import DeathExplained, SlotVacated, WorkersWanted
 from supervisor.protocol.events import WorkerDown, WorkerLeaving, WorkerUp
+from supervisor.record.status_manager import StatusManager
 
 
 class WorkerUpdates:
     """Owns how many pod workers were asked for."""
 
-    def __init__(self, parts: LoopParts, garbage: Garbage, cgroups: PodCgroupPlans) -> None:
-        self._parts = parts
+    def __init__(
+        self,
+        pod_table: PodTable,
+        observation_requests: ObservationRequests,
+        statuses: StatusManager,
+        allocations: AllocationManager,
+        ended: EndedContainers,
+        probes: ProbeManager,
+        pulls: ImagePulls,
+        poison_pods: PoisonPods,
+        garbage: Garbage,
+        cgroups: PodCgroupPlans,
+        announcer: Announcer,
+        out: CommandBuffer,
+    ) -> None:
+        self._pod_table = pod_table
+        self._observation_requests = observation_requests
+        self._statuses = statuses
+        self._allocations = allocations
+        self._ended = ended
+        self._probes = probes
+        self._pulls = pulls
+        self._poison_pods = poison_pods
         self._garbage = garbage
         self._cgroups = cgroups
-        self._pod_table = parts.pod_table
-        self._poison_pods = parts.poison_pods
-        self._out = parts.out
-        self._asked_for = WorkersWanted(parts.pod_table.workers)
+        self._announcer = announcer
+        self._out = out
+        self._asked_for = WorkersWanted(self._pod_table.workers)
 
     def on_worker_up(self, up: WorkerUp, now: Instant) -> None:
         self._out.up(up.slot, up.incarnation)
@@ -33,18 +61,19 @@ class WorkerUpdates:
         if up.slot == NODE_SLOT:
             self._track_all()
             self._cgroups.node_up()
-            self._out.send_all(self._parts.pulls.handle(up, now.mono))
+            self._out.send_all(self._pulls.handle(up, now.mono))
         if up.slot in self._out.fed:
-            self._out.feed(up.slot, self._parts.statuses.everything())
+            self._out.feed(up.slot, self._statuses.everything())
 
     def _track_all(self) -> None:
         """A new node worker knows nothing."""
+        cache = self._observation_requests.cache
         for state in self._pod_table:
             self._out.track(state)
-            if not self._parts.cache.get(state.uid).is_empty():
+            if not cache.get(state.uid).is_empty():
                 # A relist that ends before this arrives passes over what is gone: that is not "as it was".
-                self._parts.cache.invalidate(state.uid)
-        self._parts.observation_requests.ask_again()
+                cache.invalidate(state.uid)
+        self._observation_requests.ask_again()
 
     def on_worker_leaving(self, leaving: WorkerLeaving, now: Instant) -> None:
         self._out.down(leaving.slot)
@@ -54,8 +83,8 @@ class WorkerUpdates:
         self._out.down(down.slot)
         if down.slot == NODE_SLOT:
             self._garbage.node_down(now)
-        self._out.send_all(self._parts.pulls.handle(down, now.mono))
-        self._pod_table.touch(self._parts.probes.down(down.slot))
+        self._out.send_all(self._pulls.handle(down, now.mono))
+        self._pod_table.touch(self._probes.down(down.slot))
         lost = [
             state
             for state in self._pod_table
@@ -64,9 +93,9 @@ class WorkerUpdates:
         guilty = self._find_the_guilty(down, tuple(state.uid for state in lost), now)
         for state in lost:
             state.lifecycle.lost()
-            self._parts.allocations.doubt(state.uid)
-            self._parts.ended.doubt(state.uid)
-            self._parts.observation_requests.lost(state.uid, now.mono)
+            self._allocations.doubt(state.uid)
+            self._ended.doubt(state.uid)
+            self._observation_requests.lost(state.uid, now.mono)
         self._pod_table.touch(state.uid for state in lost)
         if guilty is not None:
             self._isolate(guilty, down, now)
@@ -83,7 +112,7 @@ class WorkerUpdates:
         self._pod_table.fit_workers(now.mono)
         for state in self._pod_table.move(self._out.is_up, self._poison_pods.convicts()):
             self._pod_table.touch((state.uid,))
-            self._parts.announcer.report(state, now)
+            self._announcer.report(state, now)
         self.scale_workers()
         for slot in self._pod_table.vacated():
             self._out.down(slot)
@@ -119,6 +148,6 @@ class WorkerUpdates:
             f"{guilty.deaths} deaths of its worker in a row while it worked for this pod, "
             f"which is in quarantine now; next try in {guilty.wait_s:g} s"
         )
-        self._parts.statuses.summarize(state.uid, summary)
-        self._parts.announcer.pod_event(state, SYNC_CRASH_LOOP_BACK_OFF, summary, now)
-        self._parts.announcer.report(state, now)
+        self._statuses.summarize(state.uid, summary)
+        self._announcer.pod_event(state, SYNC_CRASH_LOOP_BACK_OFF, summary, now)
+        self._announcer.report(state, now)

@@ -182,15 +182,15 @@ MUTATIONS: Final = (
     Mutation(
         "ADM-08",
         "supervisor/loop/pod_admission.py",
-        "if not is_running and (problem := pressure_problem(pod, self._parts.node_pressures)):",
+        "if not is_running and (problem := pressure_problem(pod, self._parts.node.view.pressures)):",
         "if not is_running and (problem := pressure_problem(pod, ())):",
         f"{_UNIT}/supervisor/loop/test_node_pressure.py::test_who_may_begin_under_pressure",
     ),
     Mutation(
         "EVI-01",
         "supervisor/loop/node_pressure.py",
-        "elif stage is None and due and self._may_act() and not self._waits_for_others(due[0], now):",
-        "elif due and self._may_act():",
+        "elif stage is None and due and self._is_all_known() and not self._waits_for_others(due[0], now):",
+        "elif due and self._is_all_known():",
         f"{_UNIT}/supervisor/loop/test_node_pressure.py::test_one_at_a_time",
     ),
     Mutation(
